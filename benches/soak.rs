@@ -25,12 +25,13 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
 const CLIENT_COUNT: u32 = 8;
 
 /// Greatest growth of memory in megabytes per minute.
-const MAX_GROWTH_PER_MINUTE: f64 = 1.0;
+const MAX_GROWTH_MB_PER_MINUTE: f64 = 1.0;
 
 /// Greatest difference of open descriptors between two samples: those of requests in progress.
 const MAX_DESCRIPTOR_DIFFERENCE: usize = 16 * CLIENT_COUNT as usize;
 
-const AGENTS: &str = "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = 1000\n";
+const AGENTS_CONFIG: &str =
+    "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = 1000\n";
 
 /// Sample of the service and its process holder.
 struct Sample {
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
     let (samples, completed_count) =
         runtime.block_on(LocalSet::new().run_until(run_soak(rate, duration)));
     println!("{completed_count} requests, {rate:.0} a second, half of what can be started");
-    match violated_limit(&samples) {
+    match find_violation(&samples) {
         None => ExitCode::SUCCESS,
         Some(violation) => {
             println!("{violation}");
@@ -61,8 +62,8 @@ fn main() -> ExitCode {
 
 /// Puts the service under load at this rate, and takes samples.
 async fn run_soak(rate: f64, duration: Duration) -> (Vec<Sample>, u64) {
-    let service = Rc::new(Service::start(PROGRAM, "", AGENTS).await);
-    let (begin, completed_count) = (Instant::now(), Rc::new(Cell::new(0)));
+    let service = Rc::new(Service::start(PROGRAM, "", AGENTS_CONFIG).await);
+    let (started_at, completed_count) = (Instant::now(), Rc::new(Cell::new(0)));
     let request_interval = Duration::from_secs_f64(f64::from(CLIENT_COUNT) / rate);
     for _ in 0..CLIENT_COUNT {
         tokio::task::spawn_local(send_requests(
@@ -72,9 +73,9 @@ async fn run_soak(rate: f64, duration: Duration) -> (Vec<Sample>, u64) {
         ));
     }
     let mut samples = Vec::new();
-    while begin.elapsed() < duration {
+    while started_at.elapsed() < duration {
         sleep(duration / 60).await;
-        let minutes = begin.elapsed().as_secs_f64() / 60.0;
+        let minutes = started_at.elapsed().as_secs_f64() / 60.0;
         let sample = take_sample(&service, minutes).await;
         let Sample { megabytes, descriptors, zombies, .. } = sample;
         println!(
@@ -96,7 +97,7 @@ async fn send_requests(
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let answer = client.request(&(load_request.build)(unique_number())).await;
+        let answer = client.send_request(&(load_request.build)(unique_number())).await;
         assert!((load_request.is_good)(&answer), "{}", String::from_utf8_lossy(answer.body));
         completed_count.set(completed_count.get() + 1);
     }
@@ -140,15 +141,15 @@ fn is_zombie_child(pid: u32, parents: &[u32]) -> bool {
 }
 
 /// Returns the violated limit, if any, after the first third of the samples, in which all caches are filled.
-fn violated_limit(samples: &[Sample]) -> Option<String> {
+fn find_violation(samples: &[Sample]) -> Option<String> {
     let settled_samples = samples.get(samples.len() / 3..).unwrap_or_default();
     let slope = slope(settled_samples);
-    println!("memory: {slope:+.3} MB a minute; at most {MAX_GROWTH_PER_MINUTE}");
+    println!("memory: {slope:+.3} MB a minute; at most {MAX_GROWTH_MB_PER_MINUTE}");
     let zombies: usize = samples.iter().map(|sample| sample.zombies).sum();
     let descriptors = || settled_samples.iter().map(|sample| sample.descriptors);
     let (lowest, highest) = (descriptors().min()?, descriptors().max()?);
     println!("descriptors: {lowest} to {highest}; zombies: {zombies}");
-    if slope > MAX_GROWTH_PER_MINUTE {
+    if slope > MAX_GROWTH_MB_PER_MINUTE {
         return Some(format!("memory grows by {slope:.3} MB a minute"));
     }
     if highest - lowest > MAX_DESCRIPTOR_DIFFERENCE {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::decide::access::rate_limit::{TokenBucket, step};
+use algonius_actors::decide::access::rate_limit::{TokenBucket, admit_call};
 use algonius_actors::model::access::endpoint_config::RateLimit;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::observation::alert::{Alert, AlertPhase};
@@ -92,14 +92,15 @@ impl AlertHooks {
         let mut bucket = TokenBucket::full(HOOK_RATE_LIMIT, Duration::ZERO);
         while let Some((phase, alert)) = notices.recv().await {
             // Without a bound, an alert that flaps would start programs without end.
-            let (next_bucket, admission) = step(bucket, started_at.elapsed(), HOOK_RATE_LIMIT);
+            let (next_bucket, admission) =
+                admit_call(bucket, started_at.elapsed(), HOOK_RATE_LIMIT);
             bucket = next_bucket;
             if admission.is_err() {
                 let cause = alert.cause.as_str();
                 tracing::warn!(cause, "alert rate exceeded: alert is not sent to hooks");
                 continue;
             }
-            let body = body(phase, &alert);
+            let body = encode_alert_body(phase, &alert);
             // Both at once: a webhook that does not respond must not delay the program.
             tokio::join!(self.call_webhook(&body), self.run_command(&body));
         }
@@ -129,7 +130,7 @@ impl AlertHooks {
 }
 
 /// Returns the JSON object of an alert for hooks.
-fn body(phase: AlertPhase, alert: &Alert) -> Vec<u8> {
+fn encode_alert_body(phase: AlertPhase, alert: &Alert) -> Vec<u8> {
     let Alert { cause, subject, since, value, limit } = alert;
     let version = env!("CARGO_PKG_VERSION");
     let document = serde_json::json!({

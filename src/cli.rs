@@ -38,7 +38,7 @@ pub async fn run(args: Args, inherited_state: &InheritedState) -> ExitCode {
         biased;
         result = dispatch(args, inherited_state, &out) => result,
         // A follower changes nothing, so it can end at any time.
-        () = out.stdout_failed(), if is_follower => Ok(()),
+        () = out.wait_for_stdout_failure(), if is_follower => Ok(()),
     };
     report_result(result, is_follower, &out)
 }
@@ -54,7 +54,7 @@ const fn is_follower(command: &CliCommand) -> bool {
 /// Prints the errors of a command and of its output. A reader that closes the pipe has enough, which is no error.
 fn report_result(result: Result<(), CliError>, is_follower: bool, out: &CliOutput) -> ExitCode {
     let is_stderr_written = out.finish();
-    let output_error = out.check_written().map_err(|source| CliError::Output { source }).err();
+    let output_error = out.take_write_error().map_err(|source| CliError::Output { source }).err();
     let errors: Vec<_> =
         result.err().into_iter().chain(output_error).filter(|it| !it.is_closed_pipe()).collect();
     errors.iter().for_each(|error| out.print_error(error));

@@ -22,13 +22,13 @@ pub use keys::programs::search::{ProgramSearch, is_executable};
 pub use keys::push::PushSettings;
 pub use keys::retention::RetentionSettings;
 pub use keys::schedules::{OwnedSchedule, SchedulerSettings};
-pub use keys::server::access::{AccessSettings, LockoutSettings};
+pub use keys::server::access::{LockoutSettings, RequestAccessSettings};
 pub use keys::server::{
     ConfigFileSettings, DurabilitySetting, ProgramSettings, PublicSettings, RequestLimits,
     ServerSettings, default_token_file,
 };
 pub use keys::telemetry::TelemetrySettings;
-pub use load::{LoadedConfig, SHIPPED_CONFIG, load, load_built_in_text, load_shipped, load_text};
+pub use load::{BUILT_IN_CONFIG, LoadedConfig, load, load_built_in, load_built_in_text, load_text};
 pub use schema::schema;
 pub use service_files::ServiceFiles;
 pub use settings::{CallerSettings, ObservabilitySettings, SecrecySettings, Settings};

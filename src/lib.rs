@@ -44,7 +44,7 @@ use serve::http::listen::ShutdownHandle;
 
 /// Running service.
 pub struct RunningService {
-    listener: ListenerAddress,
+    listener_address: ListenerAddress,
     tree: SupervisionTree,
     mcp_servers: McpServers,
     push_worker: Option<PushWorker>,
@@ -52,9 +52,9 @@ pub struct RunningService {
     store: Arc<Store>,
     process_holders: Arc<ProcessHolders>,
     shutdown_handle: ShutdownHandle,
-    server_handle: JoinHandle<io::Result<()>>,
+    server_join_handle: JoinHandle<io::Result<()>>,
     reload_handle: ReloadHandle,
-    reloader: JoinHandle<()>,
+    reload_join_handle: JoinHandle<()>,
 }
 
 /// Address of the listener, in the forms that others need.
@@ -129,7 +129,7 @@ pub async fn start_with_host_metrics(
     holder_command: HolderCommand,
 ) -> Result<RunningService, StartError> {
     start_with_parts(
-        ConfigSource::fixed(settings.clone()),
+        ConfigSource::from_settings(settings.clone()),
         settings,
         (clock, host_metrics),
         holder_command,
@@ -161,19 +161,19 @@ impl RunningService {
     /// Returns the URL at which callers reach the service.
     #[must_use]
     pub fn url(&self) -> &str {
-        &self.listener.url
+        &self.listener_address.url
     }
 
     /// Returns the scheme of the listener: `http` or `https`.
     #[must_use]
     pub const fn scheme(&self) -> &'static str {
-        self.listener.scheme
+        self.listener_address.scheme
     }
 
     /// Returns the listen address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.listener.address
+        self.listener_address.address
     }
 
     /// Returns the metrics and telemetry of the service.
@@ -203,13 +203,13 @@ impl RunningService {
     /// Stops like [`stop`](Self::stop), but ends everything at once when `stop_now` becomes true: running
     /// executions are killed and recorded as cancelled, and the service waits for nothing else.
     pub async fn stop_until(self, deadline: Duration, stop_now: watch::Receiver<bool>) {
-        self.reloader.abort();
+        self.reload_join_handle.abort();
         let kill = || self.process_holders.kill_all();
         self.tree.stop_or_kill(deadline, wait_until_true(stop_now.clone()), kill).await;
         self.shutdown_handle.graceful_shutdown(Some(Duration::from_secs(2)));
         let shutdown = async {
-            self.mcp_servers.end_all().await;
-            if let Ok(Err(error)) = self.server_handle.await {
+            self.mcp_servers.shut_down().await;
+            if let Ok(Err(error)) = self.server_join_handle.await {
                 tracing::error!(%error, "the listener had failed");
             }
             if let Some(worker) = self.push_worker {
@@ -232,7 +232,7 @@ impl RunningService {
     /// Ends at once, before the start of a new binary: waits for nothing, leaves running programs to their process
     /// holders, and closes the ledger. The process must end right afterwards without dropping the rest.
     pub async fn hand_over(self) -> DetachedPrograms {
-        self.reloader.abort();
+        self.reload_join_handle.abort();
         self.tree.start_drain().await;
         let detached_programs = self.process_holders.detach().await;
         self.shutdown_handle.shutdown();

@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     // The service starts itself as its own process holder, which has one thread and needs no runtime.
     let mut args = std::env::args_os().skip(1);
     if args.next().is_some_and(|command| command == "warden") {
-        return startup::serve(args).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+        return startup::serve_as_holder(args).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
     }
     let args = match Args::read() {
         Ok(args) => args,

@@ -111,7 +111,7 @@ impl Instruments {
     }
 
     fn export(&self, kind: &str, item: impl FnOnce() -> ExportItem) {
-        let is_queued = self.0.exporter.as_ref().is_none_or(|exporter| exporter.push(item()));
+        let is_queued = self.0.exporter.as_ref().is_none_or(|exporter| exporter.try_queue(item()));
         if !is_queued {
             self.0.metrics.count_dropped(kind, 1);
         }

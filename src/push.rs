@@ -70,8 +70,8 @@ pub type RenderFn = Arc<dyn Fn(ExecutionId, ProtocolVersion, u64) -> RenderFutur
 pub struct PushContext {
     /// Ledger with the events.
     pub ledger: Arc<dyn Ledger>,
-    /// Outbox with the targets.
-    pub outbox: Arc<dyn PushTargetStore>,
+    /// Store of the targets.
+    pub target_store: Arc<dyn PushTargetStore>,
     /// Clock of the service.
     pub clock: Arc<dyn Clock>,
     /// Function that writes the body of a notification.
@@ -83,7 +83,7 @@ pub struct PushContext {
 /// Registry of push targets. Cheap to clone.
 #[derive(Clone)]
 pub struct PushRegistry {
-    outbox: Arc<dyn PushTargetStore>,
+    target_store: Arc<dyn PushTargetStore>,
     clock: Arc<dyn Clock>,
     policy: Arc<DeliveryPolicy>,
     wakeup: Arc<Notify>,
@@ -99,11 +99,11 @@ impl PushRegistry {
     /// Creates a registry under a policy.
     #[must_use]
     pub fn new(
-        outbox: Arc<dyn PushTargetStore>,
+        target_store: Arc<dyn PushTargetStore>,
         clock: Arc<dyn Clock>,
         policy: DeliveryPolicy,
     ) -> Self {
-        Self { outbox, clock, policy: Arc::new(policy), wakeup: Arc::default() }
+        Self { target_store, clock, policy: Arc::new(policy), wakeup: Arc::default() }
     }
 
     /// Starts the delivery of pending and future notifications.
@@ -116,15 +116,19 @@ impl PushRegistry {
                 tracing::error!(%error, "TLS could not be set up");
                 Failure::new(Code::Internal, "TLS could not be set up")
             })?;
-        Ok(self.start_worker_with(context, webhook_client))
+        Ok(self.start_worker_with_client(context, webhook_client))
     }
 
-    fn start_worker_with(&self, context: PushContext, webhook_client: WebhookClient) -> PushWorker {
-        let PushContext { ledger, outbox, clock, render, on_abandoned } = context;
+    fn start_worker_with_client(
+        &self,
+        context: PushContext,
+        webhook_client: WebhookClient,
+    ) -> PushWorker {
+        let PushContext { ledger, target_store, clock, render, on_abandoned } = context;
         let max_age = self.policy.max_age;
         let context = Arc::new(WorkerContext {
             ledger,
-            outbox,
+            target_store,
             clock,
             render,
             on_abandoned,
@@ -172,10 +176,10 @@ impl PushRegistry {
     pub async fn set(&self, target: PushTarget, last_known_event: u64) -> Result<(), Failure> {
         self.check(&target)?;
         match self
-            .outbox
+            .target_store
             .register(target, last_known_event, MAX_TARGETS)
             .await
-            .map_err(|error| outbox_failure(&error))?
+            .map_err(|error| target_store_failure(&error))?
         {
             RegistrationResult::Registered => {
                 self.wakeup.notify_one();
@@ -197,7 +201,7 @@ impl PushRegistry {
     /// # Errors
     /// Fails if the target cannot be read.
     pub async fn get(&self, id: ExecutionId, target: &str) -> Result<Option<PushTarget>, Failure> {
-        self.outbox.get(id, target).await.map_err(|error| outbox_failure(&error))
+        self.target_store.get(id, target).await.map_err(|error| target_store_failure(&error))
     }
 
     /// Returns all targets of an execution, oldest first.
@@ -205,7 +209,7 @@ impl PushRegistry {
     /// # Errors
     /// Fails if the targets cannot be read.
     pub async fn list(&self, id: ExecutionId) -> Result<Vec<PushTarget>, Failure> {
-        self.outbox.list(id).await.map_err(|error| outbox_failure(&error))
+        self.target_store.list(id).await.map_err(|error| target_store_failure(&error))
     }
 
     /// Removes a target. Returns true if it existed.
@@ -213,7 +217,7 @@ impl PushRegistry {
     /// # Errors
     /// Fails if the removal cannot be recorded.
     pub async fn delete(&self, id: ExecutionId, target: &str) -> Result<bool, Failure> {
-        self.outbox.delete(id, target).await.map_err(|error| outbox_failure(&error))
+        self.target_store.delete(id, target).await.map_err(|error| target_store_failure(&error))
     }
 }
 
@@ -235,13 +239,13 @@ fn is_scheme_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~+".contains(&byte)
 }
 
-fn outbox_failure(error: &LedgerError) -> Failure {
+fn target_store_failure(error: &LedgerError) -> Failure {
     tracing::error!(%error, "outbox failed");
     Failure::new(Code::LedgerUnavailable, "the push configurations could not be reached")
 }
 
 /// Returns the message of an error with its causes.
-fn error_chain(error: &dyn Error) -> String {
+fn error_chain_text(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

@@ -36,13 +36,13 @@ pub struct SharedState {
     /// Changes of the configuration and of tokens.
     pub admin: Arc<dyn Administration>,
     /// Registry of push configurations; `None` if push notifications are disabled.
-    pub push: Option<PushRegistry>,
+    pub push_registry: Option<PushRegistry>,
     /// Rules about callers.
-    pub access: AccessControl,
+    pub access_control: AccessControl,
     /// Agents of the configuration.
     pub agents: AgentDirectory,
     /// Defaults and rules for schedules.
-    pub schedules: ScheduleDefaults,
+    pub schedule_defaults: ScheduleDefaults,
     /// Addresses at which callers reach the service.
     pub public_addresses: PublicAddressResolver,
     /// Limits of request bodies.
@@ -52,7 +52,7 @@ pub struct SharedState {
     /// Facts about the machine and the processes on it.
     pub machine: MachineFacts,
     /// Time at which the present configuration came into force.
-    pub in_force_since: DateTime<Utc>,
+    pub config_in_force_since: DateTime<Utc>,
 }
 
 impl AppState {

@@ -21,7 +21,7 @@ const AGENT_CONFIG: &str = "[agents.a]\ncommand = \"cat\"\n";
 
 /// A service of these settings; an agent's tables may follow its line.
 struct TestService {
-    running: RunningService,
+    running_service: RunningService,
     token: String,
     _home: TempDir,
 }
@@ -72,15 +72,15 @@ async fn try_start(
     };
     let loaded = config::load(&config_file, &env).unwrap_or_else(|faults| panic!("{faults}"));
     let mut settings = loaded.settings;
-    settings.server.listen = listen.unwrap_or(settings.server.listen);
-    let running = start_with_clock(
+    settings.server.listen_address = listen.unwrap_or(settings.server.listen_address);
+    let running_service = start_with_clock(
         settings,
         Arc::new(WallClock),
         HolderCommand::new(env!("CARGO_BIN_EXE_algonius")),
     )
     .await?;
     let token = std::fs::read_to_string(home.path().join("data/token")).unwrap().trim().to_owned();
-    Ok(TestService { running, token, _home: home })
+    Ok(TestService { running_service, token, _home: home })
 }
 
 async fn start(server_settings: &str, agent_settings: &str) -> TestService {
@@ -89,8 +89,8 @@ async fn start(server_settings: &str, agent_settings: &str) -> TestService {
 
 impl TestService {
     /// Sends a head as it is given; `Host` is added unless there is one.
-    async fn send(&self, line: &str, headers: &[&str], body: &str) -> RawResponse {
-        let mut head = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
+    async fn send(&self, request_line: &str, headers: &[&str], body: &str) -> RawResponse {
+        let mut head = format!("{request_line} HTTP/1.1\r\nConnection: close\r\n");
         if !headers.iter().any(|header| header.starts_with("Host:")) {
             head.push_str("Host: localhost\r\n");
         }
@@ -99,7 +99,7 @@ impl TestService {
         }
         head.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
         let exchange = async {
-            let mut stream = TcpStream::connect(self.running.address()).await.unwrap();
+            let mut stream = TcpStream::connect(self.running_service.address()).await.unwrap();
             stream.write_all(head.as_bytes()).await.unwrap();
             let mut text = String::new();
             stream.read_to_string(&mut text).await.unwrap();
@@ -130,7 +130,7 @@ impl TestService {
     }
 
     async fn stop(self) {
-        self.running.stop(Duration::from_secs(5)).await;
+        self.running_service.stop(Duration::from_secs(5)).await;
     }
 }
 
@@ -187,7 +187,7 @@ async fn a_lockout_ends_and_its_count_restarts() {
 async fn forwarded_addresses_are_trusted_from_proxies_only() {
     let agent_settings = format!("{AGENT_CONFIG}[lockout]\nfailures = 1\n");
     let wrong_authorization = authorization(WRONG_TOKEN);
-    let with_trusted_proxy = start("trusted_proxies = [\"127.0.0.1\"]", &agent_settings).await;
+    let service_behind_proxy = start("trusted_proxies = [\"127.0.0.1\"]", &agent_settings).await;
     let status = async |service: &TestService, client_address: &str| {
         let forwarded_for = format!("X-Forwarded-For: {client_address}");
         service
@@ -195,25 +195,25 @@ async fn forwarded_addresses_are_trusted_from_proxies_only() {
             .await
             .status
     };
-    assert_eq!(status(&with_trusted_proxy, "198.51.100.7").await, 401);
-    assert_eq!(status(&with_trusted_proxy, "198.51.100.7").await, 429);
-    assert_eq!(status(&with_trusted_proxy, "198.51.100.8").await, 401);
-    assert_eq!(status(&with_trusted_proxy, "192.0.2.1, 198.51.100.7").await, 429);
-    assert_eq!(status(&with_trusted_proxy, "2001:db8::1").await, 401);
-    assert_eq!(status(&with_trusted_proxy, "2001:db8::2").await, 429);
-    assert_eq!(with_trusted_proxy.get("/status").await.status, 200);
-    with_trusted_proxy.stop().await;
-    let without_proxy = start("", &agent_settings).await;
-    assert_eq!(status(&without_proxy, "198.51.100.7").await, 401);
-    assert_eq!(status(&without_proxy, "198.51.100.8").await, 429);
-    assert_eq!(without_proxy.get("/status").await.status, 200);
-    without_proxy.stop().await;
+    assert_eq!(status(&service_behind_proxy, "198.51.100.7").await, 401);
+    assert_eq!(status(&service_behind_proxy, "198.51.100.7").await, 429);
+    assert_eq!(status(&service_behind_proxy, "198.51.100.8").await, 401);
+    assert_eq!(status(&service_behind_proxy, "192.0.2.1, 198.51.100.7").await, 429);
+    assert_eq!(status(&service_behind_proxy, "2001:db8::1").await, 401);
+    assert_eq!(status(&service_behind_proxy, "2001:db8::2").await, 429);
+    assert_eq!(service_behind_proxy.get("/status").await.status, 200);
+    service_behind_proxy.stop().await;
+    let service_without_proxy = start("", &agent_settings).await;
+    assert_eq!(status(&service_without_proxy, "198.51.100.7").await, 401);
+    assert_eq!(status(&service_without_proxy, "198.51.100.8").await, 429);
+    assert_eq!(service_without_proxy.get("/status").await.status, 200);
+    service_without_proxy.stop().await;
     let exempt_settings =
         format!("{AGENT_CONFIG}[lockout]\nfailures = 1\nexempt = [\"127.0.0.0/8\"]\n");
-    let with_exemption = start("", &exempt_settings).await;
-    assert_eq!(status(&with_exemption, "198.51.100.7").await, 401);
-    assert_eq!(status(&with_exemption, "198.51.100.7").await, 401);
-    with_exemption.stop().await;
+    let service_with_exemption = start("", &exempt_settings).await;
+    assert_eq!(status(&service_with_exemption, "198.51.100.7").await, 401);
+    assert_eq!(status(&service_with_exemption, "198.51.100.7").await, 401);
+    service_with_exemption.stop().await;
 }
 
 #[tokio::test]
@@ -224,20 +224,26 @@ async fn an_agent_key_works_for_its_agent_only() {
          [agents.c]\ncommand = \"cat\"\n[agents.c.auth]\ntype = \"none\"\ninsecure = true\n"
     );
     let service = start("", &agent_settings).await;
-    let key = format!("X-Key: {AGENT_KEY}");
-    let send = "message/send";
-    assert_eq!(task_state(&service.call("/agents/a/v1", send, &[&key]).await), "completed");
-    assert_eq!(service.call("/agents/a/v1", send, &[]).await.status, 401);
-    assert_eq!(service.call("/agents/b/v1", send, &[&key]).await.status, 401);
-    let both_credentials = [key.as_str(), &authorization(&service.token)];
-    assert_eq!(service.call("/agents/a/v1", send, &both_credentials).await.status, 401);
-    let key_as_bearer = authorization(AGENT_KEY);
-    let other_agent = service.call("/agents/b/v1", send, &[&key_as_bearer]).await;
-    assert_eq!(other_agent.json()["error"]["data"][0]["metadata"]["code"], "forbidden");
-    assert_eq!(task_state(&service.call("/agents/c/v1", send, &[]).await), "completed");
-    assert_eq!(service.call("/agents/c/v1", send, &["X-Forwarded-For: ::1"]).await.status, 401);
+    let key_header = format!("X-Key: {AGENT_KEY}");
+    let send_method = "message/send";
     assert_eq!(
-        service.call("/agents/c/v1", send, &[&authorization(WRONG_TOKEN)]).await.status,
+        task_state(&service.call("/agents/a/v1", send_method, &[&key_header]).await),
+        "completed"
+    );
+    assert_eq!(service.call("/agents/a/v1", send_method, &[]).await.status, 401);
+    assert_eq!(service.call("/agents/b/v1", send_method, &[&key_header]).await.status, 401);
+    let both_credentials = [key_header.as_str(), &authorization(&service.token)];
+    assert_eq!(service.call("/agents/a/v1", send_method, &both_credentials).await.status, 401);
+    let key_as_bearer = authorization(AGENT_KEY);
+    let other_agent = service.call("/agents/b/v1", send_method, &[&key_as_bearer]).await;
+    assert_eq!(other_agent.json()["error"]["data"][0]["metadata"]["code"], "forbidden");
+    assert_eq!(task_state(&service.call("/agents/c/v1", send_method, &[]).await), "completed");
+    assert_eq!(
+        service.call("/agents/c/v1", send_method, &["X-Forwarded-For: ::1"]).await.status,
+        401
+    );
+    assert_eq!(
+        service.call("/agents/c/v1", send_method, &[&authorization(WRONG_TOKEN)]).await.status,
         401
     );
     assert_eq!(service.request_with_headers("/api/v1/executions", &[]).await.status, 401);
@@ -258,9 +264,12 @@ async fn unknown_hosts_and_origins_are_refused_first() {
     let server_settings = "allowed_hosts = [\"agents.lan\"]\nallowed_origins = [\"https://c.example\"]\n\
                   public_url = \"https://agents.example.org\"";
     let service = start(server_settings, AGENT_CONFIG).await;
-    let token = authorization(&service.token);
+    let bearer_header = authorization(&service.token);
     let status_with = async |headers: &[&str]| {
-        service.request_with_headers("/status", &[headers, &[token.as_str()]].concat()).await.status
+        service
+            .request_with_headers("/status", &[headers, &[bearer_header.as_str()]].concat())
+            .await
+            .status
     };
     for host in ["localhost:9", "127.0.0.1", "agents.lan:80", "agents.example.org"] {
         assert_eq!(status_with(&[&format!("Host: {host}")]).await, 200, "{host}");
@@ -285,22 +294,22 @@ async fn disabled_features_are_neither_advertised_nor_available() {
          [agents.b]\ncommand = \"cat\"\n[agents.b.a2a]\nversions = [\"1.0\"]\n"
     );
     let service = start("", &agent_settings).await;
-    let token = authorization(&service.token);
+    let bearer_header = authorization(&service.token);
     let rpc_code =
         |answer: &RawResponse| answer.json()["error"]["data"][0]["metadata"]["code"].clone();
-    let send = service.call("/bots/x/v1", "message/send", &[&token]).await;
-    assert_eq!(rpc_code(&send), "content-type-unsupported");
-    let get = service.call("/agents/a/v1/", "tasks/get", &[&token]).await;
-    assert_eq!(rpc_code(&get), "operation-unsupported");
-    let third = service.call("/bots/x/v1", "message/send", &[&token]).await;
+    let send_response = service.call("/bots/x/v1", "message/send", &[&bearer_header]).await;
+    assert_eq!(rpc_code(&send_response), "content-type-unsupported");
+    let get_response = service.call("/agents/a/v1/", "tasks/get", &[&bearer_header]).await;
+    assert_eq!(rpc_code(&get_response), "operation-unsupported");
+    let third = service.call("/bots/x/v1", "message/send", &[&bearer_header]).await;
     assert_eq!((third.status, third.error_code().as_str()), (429, "rate-limited"));
     assert_eq!(third.header("retry-after"), Some("100"));
     assert_eq!(service.get("/status/agents/a").await.status, 200);
-    let old = service.call("/agents/b/v1", "message/send", &[&token]).await;
+    let old = service.call("/agents/b/v1", "message/send", &[&bearer_header]).await;
     assert_eq!(rpc_code(&old), "version-unsupported");
 
     let card = service.request_with_headers("/bots/x/.well-known/agent-card.json", &[]).await;
-    let url = format!("{}/bots/x/v1", service.running.url());
+    let url = format!("{}/bots/x/v1", service.running_service.url());
     assert_eq!(card.json()["url"], json!(url));
     assert_eq!(card.json()["defaultInputModes"], json!(["image/*"]));
     assert_eq!(service.request_with_headers(CARD_PATH, &[]).await.body, card.body);
@@ -318,10 +327,10 @@ async fn disabled_features_are_neither_advertised_nor_available() {
 #[tokio::test]
 async fn legacy_paths_give_the_same_responses() {
     let service = start("", AGENT_CONFIG).await;
-    let token = authorization(&service.token);
+    let bearer_header = authorization(&service.token);
     let card = service.request_with_headers(CARD_PATH, &[]).await;
-    let file = service.request_with_headers("/.well-known/agent-cards/a.json", &[]).await;
-    assert_eq!((file.status, &file.body), (200, &card.body));
+    let card_file = service.request_with_headers("/.well-known/agent-cards/a.json", &[]).await;
+    assert_eq!((card_file.status, &card_file.body), (200, &card.body));
     for unknown in ["a", "b.json", ".json", "list.json"] {
         let path = format!("/.well-known/agent-cards/{unknown}");
         let answer = service.request_with_headers(&path, &[]).await;
@@ -336,7 +345,7 @@ async fn legacy_paths_give_the_same_responses() {
     assert_eq!(list["agents"][0]["id"], "a");
     assert_eq!(service.request_with_headers("/agents/list.json", &[]).await.status, 401);
 
-    let sent = service.call("/agents/a/v1/jsonrpc", "message/send", &[&token]).await.json();
+    let sent = service.call("/agents/a/v1/jsonrpc", "message/send", &[&bearer_header]).await.json();
     assert_eq!(sent["result"]["kind"], "task", "{sent}");
     let refused = service.call("/agents/a/v1/jsonrpc", "message/send", &[]).await;
     assert_eq!(refused.status, 401);
@@ -348,8 +357,8 @@ async fn legacy_paths_give_the_same_responses() {
 #[tokio::test]
 async fn rejected_paths_are_unknown() {
     let service = start("", AGENT_CONFIG).await;
-    let token = authorization(&service.token);
-    let rpc = service.call("/rpc", "message/send", &[&token]).await;
+    let bearer_header = authorization(&service.token);
+    let rpc = service.call("/rpc", "message/send", &[&bearer_header]).await;
     assert_eq!((rpc.status, rpc.error_code().as_str()), (404, "path-unknown"));
     for path in ["/discovery/agents", "/discovery/capabilities", "/agents/a/v1/executions"] {
         let answer = service.get(path).await;

@@ -58,8 +58,13 @@ fn assert_report(
     match report {
         Err(reason) => skip(&reason),
         Ok(report) => {
-            let failed: Vec<_> = report.iter().filter(|(_, result)| *result != "ok").collect();
-            assert!(failed.is_empty(), "{failed:#?}\nthe service said:\n{}", service.stderr_text());
+            let failed_scenarios: Vec<_> =
+                report.iter().filter(|(_, result)| *result != "ok").collect();
+            assert!(
+                failed_scenarios.is_empty(),
+                "{failed_scenarios:#?}\nthe service said:\n{}",
+                service.stderr_text()
+            );
             assert!(report.len() >= min_scenarios, "only {} scenarios: {report:#?}", report.len());
         }
     }

@@ -67,7 +67,7 @@ async fn write_answer(reporter: &Reporter, text: &str) -> Result<(), LedgerError
     let mut output_writer = reporter.open_output(TextChannel::Stdout);
     output_writer.write(text.as_bytes()).await?;
     let stored_text = output_writer.close().await?;
-    reporter.record_event(EventKind::answer(stored_text)).await
+    reporter.record_event(EventKind::answer_artifact(stored_text)).await
 }
 
 /// Dropped, it ends at once; its reporter tells so.
@@ -79,7 +79,7 @@ impl AttemptLease for EchoLease {
         self.0.abort();
     }
 
-    async fn clean(self: Box<Self>) {}
+    async fn clean_up(self: Box<Self>) {}
 }
 
 impl Drop for EchoLease {
@@ -101,26 +101,26 @@ impl Clock for SystemClock {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let text = std::env::args().nth(1).unwrap_or_else(|| "hello".to_owned());
-    let answer = run(&text).await?;
+    let answer = run_tree_with_request(&text).await?;
     writeln!(std::io::stdout(), "{answer}")?;
     Ok(())
 }
 
 /// The tree from its start to its end, with one request.
-async fn run(text: &str) -> Result<String, Box<dyn Error>> {
+async fn run_tree_with_request(text: &str) -> Result<String, Box<dyn Error>> {
     let ledger = MemoryLedger::default();
     let services = Services {
-        input_sealer: InputSealer::in_memory(),
+        input_sealer: InputSealer::without_key(),
         ledger: Arc::new(ledger.clone()),
         stores: RecordStores { history: Arc::new(ledger.clone()), interactions: Arc::new(ledger) },
         clock: Arc::new(SystemClock),
-        redactor: RedactorHandle::fixed(Arc::new(Redactor::new([
+        redactor: RedactorHandle::from_redactor(Arc::new(Redactor::new([
             "correct-horse-battery".to_owned()
         ]))),
         observer: Arc::new(NoopObserver),
         monitor: MonitorHandle::default(),
         keyed_hasher: KeyedHasher::new([7; 32]), // One that is kept, where the ledger is.
-        resources: AttemptResources::default(),
+        attempt_resources: AttemptResources::default(),
         active_writers: ActiveWriters::default(),
         breakers: CredentialBreakers::default(),
         budget_usages: BudgetUsageCache::default(),
@@ -156,8 +156,8 @@ async fn send_request(api: &Api, text: &str) -> Result<String, Failure> {
 fn request(caller: &Caller, text: &str) -> Request {
     Request {
         agent: agent_spec("echo").id,
-        origin: RequestOrigin::direct(caller.principal, Trigger::Api),
-        message: MessageId("message-1".to_owned()),
+        origin: RequestOrigin::for_direct_request(caller.principal, Trigger::Api),
+        message_id: MessageId("message-1".to_owned()),
         context: ContextId("context-1".to_owned()),
         starts_context: true,
         idempotency_key: None,
@@ -169,6 +169,6 @@ fn request(caller: &Caller, text: &str) -> Request {
 
 #[tokio::test]
 async fn the_agent_answers_with_its_redacted_input() {
-    let answer = run("say correct-horse-battery now").await.unwrap();
+    let answer = run_tree_with_request("say correct-horse-battery now").await.unwrap();
     assert_eq!(answer, "say *** now");
 }

@@ -29,14 +29,14 @@ use tokio::sync::watch;
 
 use crate::decide::admission::AdmissionEvent;
 use crate::driver::Driver;
-use crate::execution::AttemptFailure;
+use crate::execution::FailedAttemptReport;
 use crate::execution::recovery::{ContinuedWork, RecoveredExecution, recover_unfinished};
 use crate::model::agent::AgentSpec;
 use crate::model::agent::quota::Deferral;
 use crate::model::execution::AttemptId;
 use crate::model::execution::progress::Progress;
 use crate::model::execution::record::ExecutionRecord;
-use crate::model::execution::request::{Request, RequestKeys};
+use crate::model::execution::request::{Request, RequestIdentity};
 use crate::model::failure::Failure;
 use crate::model::host::host_fault::HostCondition;
 use crate::model::id::ExecutionId;
@@ -47,16 +47,16 @@ use crate::services::Services;
 
 use self::admission::RequestAdmission;
 use self::coalescer::Coalescer;
-use self::lifecycle::Lifecycle;
+use self::lifecycle::AgentLifecycle;
 use self::pending_commands::PendingCommands;
 use self::queue::QueuedRequest;
 use self::running::RunningExecutions;
-use self::tasks::AgentTasks;
+use self::tasks::AgentBackgroundTasks;
 
 pub(crate) use self::admission::{message_reused_failure, no_open_question_failure};
 pub use self::definition::AgentDefinition;
-pub(crate) use self::lifecycle::agent_removed;
-pub use self::snapshot::AgentView;
+pub(crate) use self::lifecycle::agent_removed_failure;
+pub use self::snapshot::AgentSnapshot;
 
 /// Actor that owns all work of one agent.
 pub struct AgentActor;
@@ -90,9 +90,9 @@ pub enum AgentMsg {
     /// Submits a request. The reply follows once the request is recorded, not once it has run.
     Submit(Box<Submission>),
     /// Checks whether the agent would accept a request now.
-    Check(Box<Request>, RpcReplyPort<Result<(), Failure>>),
+    CheckAdmission(Box<Request>, RpcReplyPort<Result<(), Failure>>),
     /// Result of recording an admitted request.
-    Recorded(ExecutionId, Result<RecordingResult, LedgerError>),
+    RecordingFinished(ExecutionId, Result<RecordingResult, LedgerError>),
     /// The equal request has ended; the second id is the execution whose result is taken, if any.
     CoalescedReleased(ExecutionId, Option<ExecutionId>),
     /// The queue timeout of the first entry may have expired.
@@ -104,7 +104,7 @@ pub enum AgentMsg {
     /// A credential became unusable or usable again, or may be probed.
     BreakerChanged,
     /// An attempt of an execution has failed: what follows must be decided.
-    AttemptFailed(ExecutionId, Box<AttemptFailure>),
+    AttemptFailed(ExecutionId, Box<FailedAttemptReport>),
     /// The pause of an execution after this attempt is over.
     RetryDue(ExecutionId, AttemptId),
     /// The deferral of an execution is over.
@@ -119,15 +119,15 @@ pub enum AgentMsg {
         reply: RpcReplyPort<Option<watch::Receiver<Progress>>>,
     },
     /// A caller answered an interaction of an execution, and the ledger has recorded the answer.
-    Answered(Box<Interaction>, RpcReplyPort<Option<watch::Receiver<Progress>>>),
+    InteractionAnswered(Box<Interaction>, RpcReplyPort<Option<watch::Receiver<Progress>>>),
     /// Requests the progress of an execution; `None` if it is not here.
-    Watch(ExecutionId, RpcReplyPort<Option<watch::Receiver<Progress>>>),
+    WatchProgress(ExecutionId, RpcReplyPort<Option<watch::Receiver<Progress>>>),
     /// The deadline for the answer to a question passed.
     AnswerTimedOut(Box<ExecutionRecord>),
     /// Cancels an execution with an open question, for this reason.
     CancelWaiting(Box<ExecutionRecord>, String),
     /// The clean-up of an execution is complete, and its outcome is in the ledger.
-    Finished(ExecutionId),
+    SlotReleased(ExecutionId),
     /// The actor of an execution did not start.
     SpawnFailed(ExecutionId),
     /// The work of a crashed execution actor is claimed.
@@ -153,7 +153,7 @@ pub enum AgentMsg {
     /// A task of this actor panicked, so its result never arrives.
     WorkerPanicked,
     /// Requests a snapshot. The reply never waits for the work.
-    Inspect(RpcReplyPort<AgentView>),
+    Inspect(RpcReplyPort<AgentSnapshot>),
 }
 
 /// Submitted request.
@@ -161,7 +161,7 @@ pub struct Submission {
     /// Request to execute.
     pub request: Request,
     /// Keys of the request.
-    pub keys: RequestKeys,
+    pub request_identity: RequestIdentity,
     /// Record of the execution that the request continues.
     pub continued_record: Option<ExecutionRecord>,
     /// Tracing span of the request.
@@ -215,22 +215,22 @@ pub struct AgentArgs {
 }
 
 /// State of the actor: its parts decide, and the actor connects them.
-pub struct AgentData {
+pub struct AgentActorState {
     args: AgentArgs,
     admission: RequestAdmission,
     running: RunningExecutions,
     pending_commands: PendingCommands,
     coalescer: Coalescer,
-    lifecycle: Lifecycle,
+    lifecycle: AgentLifecycle,
     /// Start of the actor.
     started_at: DateTime<Utc>,
     last_outcome: Option<LastOutcome>,
-    tasks: AgentTasks,
+    tasks: AgentBackgroundTasks,
 }
 
 impl Actor for AgentActor {
     type Msg = AgentMsg;
-    type State = AgentData;
+    type State = AgentActorState;
     type Arguments = AgentArgs;
 
     /// Recovers the executions of this agent from the ledger: on the same path after a restart of the service and after
@@ -239,86 +239,89 @@ impl Actor for AgentActor {
         &self,
         myself: ActorRef<AgentMsg>,
         args: AgentArgs,
-    ) -> Result<AgentData, ActorProcessingErr> {
+    ) -> Result<AgentActorState, ActorProcessingErr> {
         let recovered = match args.skips_recovery {
             // Saves one read of the ledger for each agent; most agents have nothing to recover.
             true => Vec::new(),
             false => recover_unfinished(&args.services, &args.spec, &*args.driver).await?,
         };
         // Before the first admission, which compares with the amounts that are in memory.
-        budget::load(&args).await?;
-        let mut data = AgentData::new(myself, args);
-        data.apply_host_condition(); // The root reports each later change.
-        data.apply_breaker_state();
+        budget::load_day_charge(&args).await?;
+        let mut state = AgentActorState::new(myself, args);
+        state.apply_host_condition(); // The root reports each later change.
+        state.apply_breaker_state();
         for recovered in recovered {
             match recovered {
                 RecoveredExecution::Resumed(work) => {
                     // The slot is taken before anything else starts: the program runs already.
-                    data.apply_event(AdmissionEvent::RecoveredRunning(work.record.id));
-                    data.control().continue_work(*work);
+                    state.apply_event(AdmissionEvent::RecoveredRunning(work.record.id));
+                    state.control().continue_work(*work);
                 }
                 RecoveredExecution::Requeued(record, request) => {
-                    data.requeue_recovered(&record, request);
+                    state.requeue_recovered(&record, request);
                 }
                 RecoveredExecution::Deferred(record, deferral, request) => {
-                    let now = data.args.services.clock.now();
+                    let now = state.args.services.clock.now();
                     let entry = QueuedRequest::restore_deferred(&record, deferral, request, now);
-                    data.defer(record.id, entry, deferral);
+                    state.defer(record.id, entry, deferral);
                 }
                 RecoveredExecution::AwaitingInput(record) => {
-                    let remaining = data.args.remaining_answer_time(&record);
-                    let ledger = Arc::clone(&data.args.services.ledger);
-                    data.tasks.report_unanswered_after(ledger, record.id, remaining);
+                    let remaining = state.args.remaining_answer_time(&record);
+                    let ledger = Arc::clone(&state.args.services.ledger);
+                    state.tasks.schedule_answer_timeout(ledger, record.id, remaining);
                 }
             }
         }
-        Ok(data)
+        Ok(state)
     }
 
     async fn handle(
         &self,
         myself: ActorRef<AgentMsg>,
         msg: AgentMsg,
-        data: &mut AgentData,
+        state: &mut AgentActorState,
     ) -> Result<(), ActorProcessingErr> {
         match msg {
-            AgentMsg::Submit(submission) => data.submit(*submission),
-            AgentMsg::Check(request, reply) => {
-                let result = data.admission.check(&request, None, &data.lifecycle, &data.args);
+            AgentMsg::Submit(submission) => state.submit(*submission),
+            AgentMsg::CheckAdmission(request, reply) => {
+                let result =
+                    state.admission.check_admission(&request, None, &state.lifecycle, &state.args);
                 _ = reply.send(result);
             }
-            AgentMsg::Recorded(id, result) => data.handle_recorded(id, result),
-            AgentMsg::CoalescedReleased(id, source) => data.handle_release(id, source),
-            AgentMsg::Finished(id) => data.apply_event(AdmissionEvent::Ended(id)),
-            AgentMsg::QueueTimeoutDue => data.end_expired(),
-            AgentMsg::PositionsDue => data.admission.send_due_notices(&data.args),
-            AgentMsg::HostConditionChanged => data.apply_host_condition(),
-            AgentMsg::BreakerChanged => data.apply_breaker_state(),
+            AgentMsg::RecordingFinished(id, result) => state.handle_recording_result(id, result),
+            AgentMsg::CoalescedReleased(id, source) => state.end_coalescing(id, source),
+            AgentMsg::SlotReleased(id) => state.apply_event(AdmissionEvent::Ended(id)),
+            AgentMsg::QueueTimeoutDue => state.end_expired_entries(),
+            AgentMsg::PositionsDue => state.admission.send_position_notices(&state.args),
+            AgentMsg::HostConditionChanged => state.apply_host_condition(),
+            AgentMsg::BreakerChanged => state.apply_breaker_state(),
             AgentMsg::AttemptFailed(id, report) => {
-                data.running.decide_next_attempt(id, *report, &data.args);
+                state.running.decide_next_attempt(id, *report, &state.args);
             }
-            AgentMsg::RetryDue(id, attempt_id) => data.control().retry(id, attempt_id),
-            AgentMsg::DeferralOver(id, deferral) => data.requeue_deferred(id, deferral),
+            AgentMsg::RetryDue(id, attempt_id) => state.control().retry(id, attempt_id),
+            AgentMsg::DeferralOver(id, deferral) => state.requeue_deferred(id, deferral),
             AgentMsg::Cancel { record, reason, reply } => {
-                _ = reply.send(data.cancel(&record, reason));
+                _ = reply.send(state.cancel(&record, reason));
             }
-            AgentMsg::AnswerTimedOut(record) => data.handle_answer_timeout(&record),
-            AgentMsg::CancelWaiting(record, reason) => _ = data.cancel(&record, reason),
-            AgentMsg::Answered(interaction, reply) => {
-                data.running.forward_answer(interaction, reply);
+            AgentMsg::AnswerTimedOut(record) => state.handle_answer_timeout(&record),
+            AgentMsg::CancelWaiting(record, reason) => _ = state.cancel(&record, reason),
+            AgentMsg::InteractionAnswered(interaction, reply) => {
+                state.running.forward_answer(interaction, reply);
             }
-            AgentMsg::Watch(id, reply) => _ = reply.send(data.watch(id)),
-            AgentMsg::SpawnFailed(id) => data.running.settle_lost(id, &data.args, &mut data.tasks),
-            AgentMsg::TakeoverClaimed(work) => data.control().continue_work(*work),
-            AgentMsg::InterruptedSettled(id) => data.handle_stopped(id),
-            AgentMsg::Reconfigure(definition) => data.reconfigure(definition),
-            AgentMsg::Remove(reply) => data.remove(reply),
-            AgentMsg::QuestionsSettled => data.lifecycle.report_removed(),
+            AgentMsg::WatchProgress(id, reply) => _ = reply.send(state.watch(id)),
+            AgentMsg::SpawnFailed(id) => {
+                state.running.settle_lost(id, &state.args, &mut state.tasks);
+            }
+            AgentMsg::TakeoverClaimed(work) => state.control().continue_work(*work),
+            AgentMsg::InterruptedSettled(id) => state.release_execution(id),
+            AgentMsg::Reconfigure(definition) => state.reconfigure(definition),
+            AgentMsg::Remove(reply) => state.remove(reply),
+            AgentMsg::QuestionsSettled => state.lifecycle.report_removed(),
             AgentMsg::Close => myself.stop(None),
-            AgentMsg::Drain(reply) => data.drain(reply),
-            AgentMsg::CancelAll { reason } => data.control().cancel_all(&reason),
+            AgentMsg::Drain(reply) => state.drain(reply),
+            AgentMsg::CancelAll { reason } => state.control().cancel_all(&reason),
             AgentMsg::WorkerPanicked => return Err("a task of the agent panicked".into()),
-            AgentMsg::Inspect(reply) => _ = reply.send(AgentView::new(data)),
+            AgentMsg::Inspect(reply) => _ = reply.send(AgentSnapshot::new(state)),
         }
         Ok(())
     }
@@ -328,34 +331,34 @@ impl Actor for AgentActor {
         &self,
         _: ActorRef<AgentMsg>,
         event: SupervisionEvent,
-        data: &mut AgentData,
+        state: &mut AgentActorState,
     ) -> Result<(), ActorProcessingErr> {
         match event {
             SupervisionEvent::ActorTerminated(child, _, _) => {
-                if let Some(id) = data.running.find_by_actor(child.get_id()) {
-                    data.handle_termination(id);
+                if let Some(id) = state.running.find_by_actor(child.get_id()) {
+                    state.handle_actor_termination(id);
                 }
                 Ok(())
             }
             SupervisionEvent::ActorFailed(child, fault) => {
-                data.running.handle_crash(child.get_id(), fault, &data.args, &mut data.tasks)
+                state.running.handle_crash(child.get_id(), fault, &state.args, &mut state.tasks)
             }
             SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => Ok(()),
         }
     }
 }
 
-impl AgentData {
+impl AgentActorState {
     fn new(myself: ActorRef<AgentMsg>, args: AgentArgs) -> Self {
         Self {
             admission: RequestAdmission::new(&args),
             running: RunningExecutions::new(),
             pending_commands: PendingCommands::default(),
             coalescer: Coalescer::default(),
-            lifecycle: Lifecycle::new(args.is_draining),
+            lifecycle: AgentLifecycle::new(args.is_draining),
             started_at: args.services.clock.now(),
             last_outcome: None,
-            tasks: AgentTasks::new(myself),
+            tasks: AgentBackgroundTasks::new(myself),
             args,
         }
     }

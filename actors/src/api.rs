@@ -7,7 +7,7 @@ mod tree_inspector;
 
 pub use self::schedules::{STATISTICS_DAYS, ScheduleAdmin};
 pub use self::tree_inspector::TreeInspector;
-pub(crate) use self::tree_inspector::{STATUS_TIMEOUT, call};
+pub(crate) use self::tree_inspector::{STATUS_TIMEOUT, call_with_timeout};
 pub use crate::gateway::reader::{ExecutionReader, RunTree, TreeHop};
 pub use crate::gateway::request_handle_cell::RequestHandleCell;
 pub use crate::gateway::requests::{RequestHandle, SubmitReply};

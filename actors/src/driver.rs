@@ -72,21 +72,25 @@ pub trait Driver: Send + Sync + 'static {
     /// or ended; the previous holder loses it.
     ///
     /// Returns `None` if the work is not held. Held work that nobody claims is terminated.
-    fn claim(&self, _execution: ExecutionId, _attempt_id: AttemptId) -> Option<ClaimedWork> {
+    fn claim_held_work(
+        &self,
+        _execution: ExecutionId,
+        _attempt_id: AttemptId,
+    ) -> Option<ClaimedWork> {
         None
     }
 
-    /// Resumes work that was [claimed](Self::claim), as [`start`](Self::start) does for new work. The driver replays
-    /// all events from the start; `reporter` skips those that are already in the ledger.
+    /// Resumes work that was [claimed](Self::claim_held_work), as [`start`](Self::start) does for new work. The driver
+    /// replays all events from the start; `reporter` skips those that are already in the ledger.
     fn resume(&self, work: AttemptWork, reporter: Reporter) -> Lease;
 
     /// Terminates the work of an attempt that nobody will claim. Returns when nothing of it is left.
     async fn terminate(&self, _execution: ExecutionId, _attempt_id: AttemptId) {}
 }
 
-/// Handle that holds the work of one attempt. If it is dropped without a [clean-up](AttemptLease::clean), the driver
-/// holds the work for some seconds, so that another actor may [claim](Driver::claim) it; a driver that cannot hold work
-/// terminates it at once.
+/// Handle that holds the work of one attempt. If it is dropped without a [clean-up](AttemptLease::clean_up), the driver
+/// holds the work for some seconds, so that another actor may [claim](Driver::claim_held_work) it; a driver that cannot
+/// hold work terminates it at once.
 pub type Lease = Box<dyn AttemptLease>;
 
 /// Future of a resource usage reading; `None` if the usage cannot be measured.
@@ -101,13 +105,13 @@ pub trait AttemptLease: Send + Sync {
 
     /// Sends the answer to a question that the work reported; `None` cancels the request of the agent. An answer to an
     /// unknown or answered question has no effect.
-    fn answer(&self, _wire_id: WireId, _answer: Option<AnswerValue>) {}
+    fn send_answer(&self, _wire_id: WireId, _answer: Option<AnswerValue>) {}
 
     /// Measures the resource usage of the work and all its descendants.
-    fn usage(&self) -> UsageFuture {
+    fn measure_usage(&self) -> UsageFuture {
         Box::pin(std::future::ready(None))
     }
 
     /// Removes the leftovers of an ended attempt: processes and files. Returns when nothing is left.
-    async fn clean(self: Box<Self>);
+    async fn clean_up(self: Box<Self>);
 }

@@ -50,11 +50,11 @@ use self::persistence::Persistence;
 use self::phase_machine::{PhaseMachine, end_event};
 use self::published_state::PublishedState;
 use self::stop::StopPlan;
-use self::tasks::ExecutionTasks;
+use self::tasks::ExecutionBackgroundTasks;
 use self::usage::{ExecutionUsage, UsageRecorder};
 
 pub use self::claim::{ClaimBlocked, ClaimGranted};
-pub use self::starting_point::{AttemptFailure, ExecutionTotals, StartingPoint};
+pub use self::starting_point::{ExecutionTotals, FailedAttemptReport, StartingPoint};
 
 /// Actor that drives one attempt of an execution to its end, then stops.
 pub struct ExecutionActor;
@@ -64,17 +64,17 @@ pub enum ExecutionMsg {
     /// An event happened. Sent by a timer, by the writer, or by the agent's actor.
     Event(ExecutionEvent),
     /// The ledger granted the resources of the attempt.
-    Claimed(ClaimGranted),
+    ClaimGranted(ClaimGranted),
     /// A resource of the attempt is in use.
-    Blocked(ClaimBlocked),
+    ClaimBlocked(ClaimBlocked),
     /// The driver reports progress or the end.
-    Reported(Report),
+    DriverReported(Report),
     /// Resource usage of the work.
-    Measured(AttemptId, UsageReading),
+    UsageMeasured(AttemptId, UsageReading),
     /// A question of the agent was recorded, is due, or is closed.
     Interaction(InteractionMsg),
     /// All records are written: the actor may stop.
-    Written,
+    RecordsWritten,
     /// A task of this actor panicked, so its result never arrives.
     WorkerPanicked,
     /// Requests the present state. The reply never waits for the work.
@@ -134,12 +134,12 @@ pub struct ExecutionPlan {
 pub type OnSlotReleased = Box<dyn FnOnce() + Send>;
 
 /// Callback that reports a failed attempt. The agent's actor replies with `NextAttemptDecided`.
-pub type OnAttemptFailed = Arc<dyn Fn(AttemptFailure) + Send + Sync>;
+pub type OnAttemptFailed = Arc<dyn Fn(FailedAttemptReport) + Send + Sync>;
 
 /// State of the actor: the parts of an execution, which it only connects. The workspace, the memory and the lease are
 /// released when their parts are dropped, because ractor drops the state on every exit, also after a kill or a panic,
 /// while `post_stop` runs only after a stop.
-pub struct ExecutionData {
+pub struct ExecutionActorState {
     context: ExecutionContext,
     machine: PhaseMachine,
     published: PublishedState,
@@ -149,47 +149,49 @@ pub struct ExecutionData {
     open_interactions: OpenInteractions,
     usage: ExecutionUsage,
     persistence: Persistence,
-    tasks: ExecutionTasks,
+    tasks: ExecutionBackgroundTasks,
 }
 
 impl Actor for ExecutionActor {
     type Msg = ExecutionMsg;
-    type State = ExecutionData;
+    type State = ExecutionActorState;
     type Arguments = ExecutionArgs;
 
     async fn pre_start(
         &self,
         myself: ActorRef<ExecutionMsg>,
         args: ExecutionArgs,
-    ) -> Result<ExecutionData, ActorProcessingErr> {
+    ) -> Result<ExecutionActorState, ActorProcessingErr> {
         let (first_event, span) = (args.plan.first_event.clone(), args.span.clone());
-        let data = span.in_scope(|| ExecutionData::new(&myself, args));
+        let state = span.in_scope(|| ExecutionActorState::new(&myself, args));
         myself.cast(ExecutionMsg::Event(first_event))?;
-        Ok(data)
+        Ok(state)
     }
 
     async fn handle(
         &self,
         _myself: ActorRef<ExecutionMsg>,
         msg: ExecutionMsg,
-        data: &mut ExecutionData,
+        state: &mut ExecutionActorState,
     ) -> Result<(), ActorProcessingErr> {
-        let span = data.tasks.span();
+        let span = state.tasks.span();
         span.in_scope(|| {
             match msg {
-                ExecutionMsg::Event(event) => data.apply_event(event),
-                ExecutionMsg::Claimed(grant) => data.apply_claim(grant),
-                ExecutionMsg::Blocked(blocked) => data.handle_blocked(blocked),
-                ExecutionMsg::Reported(report) => data.handle_report(report),
-                ExecutionMsg::Measured(attempt_id, usage) => data.record_reading(attempt_id, usage),
+                ExecutionMsg::Event(event) => state.apply_event(event),
+                ExecutionMsg::ClaimGranted(grant) => state.apply_claim(grant),
+                ExecutionMsg::ClaimBlocked(blocked) => state.handle_blocked_claim(blocked),
+                ExecutionMsg::DriverReported(report) => state.handle_report(report),
+                ExecutionMsg::UsageMeasured(attempt_id, usage) => {
+                    state.record_reading(attempt_id, usage);
+                }
                 ExecutionMsg::Interaction(msg) => {
-                    if let Some(event) = data.interactions().handle(msg) {
-                        data.apply_event(event);
+                    if let Some(event) = state.interactions().handle(msg) {
+                        state.apply_event(event);
                     }
                 }
-                ExecutionMsg::Written => data.handle_written(),
+                ExecutionMsg::RecordsWritten => state.handle_records_written(),
                 ExecutionMsg::Inspect(reply) => {
-                    _ = reply.send(data.published.status(data.context.id, &data.attempt));
+                    _ = reply.send(state.published.status(state.context.id, &state.attempt));
                 }
                 ExecutionMsg::WorkerPanicked => {
                     return Err("a task of the execution panicked".into());
@@ -200,13 +202,13 @@ impl Actor for ExecutionActor {
     }
 }
 
-impl ExecutionData {
+impl ExecutionActorState {
     fn new(myself: &ActorRef<ExecutionMsg>, args: ExecutionArgs) -> Self {
         let context = ExecutionContext::new(myself, &args);
-        let since = context.now();
+        let (since, memory) = (context.now(), context.spec.expected_memory());
         let waited = (since - args.queued_since).to_std().unwrap_or_default();
         let ExecutionArgs { starting_point, plan, span, on_slot_released, .. } = args;
-        let (memory, resources) = (context.spec.expected_memory(), &context.services.resources);
+        let resources = &context.services.attempt_resources;
         let totals = starting_point.totals;
         let earlier_attempts = (waited, totals.first_granted_at);
         Self {
@@ -222,7 +224,7 @@ impl ExecutionData {
             ),
             open_interactions: OpenInteractions::new(),
             usage: ExecutionUsage::new(totals.spent, totals.tokens),
-            tasks: ExecutionTasks::new(myself.clone(), span),
+            tasks: ExecutionBackgroundTasks::new(myself.clone(), span),
             context,
         }
     }
@@ -255,13 +257,13 @@ impl ExecutionData {
 
     /// Applies an event. No other function changes the phase or performs effects.
     fn apply_event(&mut self, event: ExecutionEvent) {
-        let Some(event) = self.interactions().deadlines().filter(event) else { return };
+        let Some(event) = self.interactions().deadlines().filter_event(event) else { return };
         match event {
             ExecutionEvent::Resumed { attempt_id, run_time } => {
                 self.usage_recorder().begin_wall_time(attempt_id, run_time);
             }
             ExecutionEvent::Settled => self.handle_settled(),
-            ExecutionEvent::Cleaned { .. } => {
+            ExecutionEvent::CleanUpCompleted { .. } => {
                 self.attempt.finish_clean_up();
                 self.claim.release_memory();
             }
@@ -271,7 +273,7 @@ impl ExecutionData {
             self.perform(effect);
         }
         // The decision about a failed attempt may settle the execution, and then its last records are part of that.
-        if !self.machine.is_undecided() {
+        if !self.machine.awaits_retry_decision() {
             self.persistence.flush();
         }
         if self.stop.is_due(self.attempt.is_cleaning()) {
@@ -290,10 +292,11 @@ impl ExecutionData {
     }
 
     /// Handles a claim that failed because a resource is in use.
-    fn handle_blocked(&mut self, blocked: ClaimBlocked) {
+    fn handle_blocked_claim(&mut self, blocked: ClaimBlocked) {
         let attempt_id = blocked.attempt_id;
-        self.published.publish_queue_position(self.claim.handle_blocked(blocked));
-        self.apply_event(ExecutionEvent::ResourceBusy { attempt_id, waited: self.claim.waited() });
+        self.published.publish_queue_position(self.claim.handle_blocked_claim(blocked));
+        let waited = self.claim.total_wait();
+        self.apply_event(ExecutionEvent::ResourceBusy { attempt_id, waited });
     }
 
     fn handle_report(&mut self, report: Report) {
@@ -314,7 +317,7 @@ impl ExecutionData {
                 self.interactions().handle_report(attempt_id, report);
             }
             Report::Ended { attempt_id, result, exit_code, batch } => {
-                self.persistence.append(self.attempt.record_end(attempt_id, exit_code, batch));
+                self.persistence.add(self.attempt.apply_end_report(attempt_id, exit_code, batch));
                 let code = result.as_ref().err().map(|failure| failure.code);
                 self.usage_recorder().report_end(attempt_id, code);
                 // A report after a stop request is unreliable.
@@ -324,20 +327,20 @@ impl ExecutionData {
                 self.apply_event(end_event(attempt_id, result, self.context.now()));
             }
             Report::Suspended { attempt_id, batch } => {
-                self.persistence.append(self.attempt.record_end(attempt_id, None, batch));
+                self.persistence.add(self.attempt.apply_end_report(attempt_id, None, batch));
                 self.apply_event(ExecutionEvent::Suspended { attempt_id });
             }
-            Report::InputRequired { attempt_id, interruption, exit_code, batch } => {
-                self.persistence.append(self.attempt.record_end(attempt_id, exit_code, batch));
+            Report::InputRequired { attempt_id, required_input, exit_code, batch } => {
+                self.persistence.add(self.attempt.apply_end_report(attempt_id, exit_code, batch));
                 self.usage_recorder().report_end(attempt_id, None);
-                self.apply_event(ExecutionEvent::NeedsInput { attempt_id, interruption });
+                self.apply_event(ExecutionEvent::NeedsInput { attempt_id, required_input });
             }
         }
     }
 
     /// Handles a reading; one that arrives after the end of its attempt is ignored.
     fn record_reading(&mut self, attempt_id: AttemptId, usage: UsageReading) {
-        let is_running = self.published.is_running() && !self.machine.is_undecided();
+        let is_running = self.published.is_running() && !self.machine.awaits_retry_decision();
         if is_running && self.attempt.record_reading(attempt_id, usage) {
             self.persistence.add_event(self.context.now(), EventKind::Heartbeat(usage));
             self.persistence.flush();
@@ -359,8 +362,8 @@ impl ExecutionData {
 
     /// Stops the actor once all records are written, unless an execution that was about to pause was cancelled: its end
     /// is another record.
-    fn handle_written(&self) {
-        if self.machine.is_at_rest() {
+    fn handle_records_written(&self) {
+        if self.machine.can_actor_stop() {
             let deferral = self.stop.deferral(&self.published);
             self.published.publish_wait(deferral, self.machine.is_suspended());
             self.context.actor.stop(None);

@@ -39,7 +39,7 @@ pub enum GatewayMsg {
     /// Submits a request to one agent. The agent replies.
     Submit(Box<Submission>),
     /// Checks whether the agent would accept a request now. The agent replies.
-    Check(Box<Request>, RpcReplyPort<Result<(), Failure>>),
+    CheckAdmission(Box<Request>, RpcReplyPort<Result<(), Failure>>),
     /// Cancels an execution. The agent replies.
     Cancel {
         /// Record of the execution.
@@ -50,9 +50,9 @@ pub enum GatewayMsg {
         reply: RpcReplyPort<Option<watch::Receiver<Progress>>>,
     },
     /// Reports the recorded answer of an interaction. The agent replies.
-    Answered(Box<Interaction>, RpcReplyPort<Option<watch::Receiver<Progress>>>),
+    InteractionAnswered(Box<Interaction>, RpcReplyPort<Option<watch::Receiver<Progress>>>),
     /// Requests the progress of an execution. The agent replies.
-    Watch(AgentId, ExecutionId, RpcReplyPort<Option<watch::Receiver<Progress>>>),
+    WatchProgress(AgentId, ExecutionId, RpcReplyPort<Option<watch::Receiver<Progress>>>),
     /// Sets the route of an agent. Sent by the root.
     SetRoute(AgentId, AgentRoute),
     /// Removes an agent. Its actor is stopped after all earlier messages.
@@ -64,7 +64,7 @@ pub enum GatewayMsg {
 }
 
 /// State of the actor.
-pub struct GatewayData {
+pub struct GatewayActorState {
     routes: HashMap<AgentId, AgentRoute>,
     is_draining: bool,
     started_at: DateTime<Utc>,
@@ -72,39 +72,41 @@ pub struct GatewayData {
 
 impl Actor for GatewayActor {
     type Msg = GatewayMsg;
-    type State = GatewayData;
+    type State = GatewayActorState;
     type Arguments = (Services, HashMap<AgentId, AgentRoute>);
 
     async fn pre_start(
         &self,
         _: ActorRef<GatewayMsg>,
         (services, routes): Self::Arguments,
-    ) -> Result<GatewayData, ActorProcessingErr> {
-        Ok(GatewayData { routes, is_draining: false, started_at: services.clock.now() })
+    ) -> Result<GatewayActorState, ActorProcessingErr> {
+        Ok(GatewayActorState { routes, is_draining: false, started_at: services.clock.now() })
     }
 
     async fn handle(
         &self,
         _: ActorRef<GatewayMsg>,
         msg: GatewayMsg,
-        data: &mut GatewayData,
+        state: &mut GatewayActorState,
     ) -> Result<(), ActorProcessingErr> {
         match msg {
-            GatewayMsg::Submit(submission) => data.submit(submission),
-            GatewayMsg::Check(request, reply) => data.check(request, reply),
+            GatewayMsg::Submit(submission) => state.submit(submission),
+            GatewayMsg::CheckAdmission(request, reply) => state.check_admission(request, reply),
             GatewayMsg::Cancel { record, reason, reply } => {
                 let agent = record.agent.clone();
-                data.forward(&agent, AgentMsg::Cancel { record, reason, reply });
+                state.forward(&agent, AgentMsg::Cancel { record, reason, reply });
             }
-            GatewayMsg::Answered(interaction, reply) => {
-                let agent = interaction.owner.agent.clone();
-                data.forward(&agent, AgentMsg::Answered(interaction, reply));
+            GatewayMsg::InteractionAnswered(interaction, reply) => {
+                let agent = interaction.origin.agent.clone();
+                state.forward(&agent, AgentMsg::InteractionAnswered(interaction, reply));
             }
-            GatewayMsg::Watch(agent, id, reply) => data.forward(&agent, AgentMsg::Watch(id, reply)),
-            GatewayMsg::SetRoute(agent, route) => _ = data.routes.insert(agent, route),
-            GatewayMsg::RemoveAgent(agent) => data.remove_agent(&agent),
-            GatewayMsg::Drain => data.is_draining = true,
-            GatewayMsg::Inspect(reply) => _ = reply.send(data.started_at),
+            GatewayMsg::WatchProgress(agent, id, reply) => {
+                state.forward(&agent, AgentMsg::WatchProgress(id, reply));
+            }
+            GatewayMsg::SetRoute(agent, route) => _ = state.routes.insert(agent, route),
+            GatewayMsg::RemoveAgent(agent) => state.remove_agent(&agent),
+            GatewayMsg::Drain => state.is_draining = true,
+            GatewayMsg::Inspect(reply) => _ = reply.send(state.started_at),
         }
         Ok(())
     }
@@ -114,32 +116,32 @@ impl Actor for GatewayActor {
         &self,
         _: ActorRef<GatewayMsg>,
         _: SupervisionEvent,
-        _: &mut GatewayData,
+        _: &mut GatewayActorState,
     ) -> Result<(), ActorProcessingErr> {
         Ok(()) // This actor has no children.
     }
 }
 
-impl GatewayData {
+impl GatewayActorState {
     fn submit(&self, submission: Box<Submission>) {
-        match self.open_route(&submission.request.agent) {
+        match self.find_agent_actor(&submission.request.agent) {
             // A dropped reply port is an answer too.
             Ok(actor) => _ = actor.cast(AgentMsg::Submit(submission)),
             Err(refusal) => _ = submission.reply.send(Err(refusal)),
         }
     }
 
-    fn check(&self, request: Box<Request>, reply: RpcReplyPort<Result<(), Failure>>) {
-        match self.open_route(&request.agent) {
-            Ok(actor) => _ = actor.cast(AgentMsg::Check(request, reply)),
+    fn check_admission(&self, request: Box<Request>, reply: RpcReplyPort<Result<(), Failure>>) {
+        match self.find_agent_actor(&request.agent) {
+            Ok(actor) => _ = actor.cast(AgentMsg::CheckAdmission(request, reply)),
             Err(refusal) => _ = reply.send(Err(refusal)),
         }
     }
 
-    fn open_route(&self, agent: &AgentId) -> Result<&ActorRef<AgentMsg>, Failure> {
+    fn find_agent_actor(&self, agent: &AgentId) -> Result<&ActorRef<AgentMsg>, Failure> {
         match self.routes.get(agent) {
             _ if self.is_draining => Err(Failure::new(Code::Draining, "the service is stopping")),
-            None => Err(agent_unknown(agent)),
+            None => Err(agent_unknown_failure(agent)),
             Some(AgentRoute::Rejecting(failure)) => Err(failure.clone()),
             Some(AgentRoute::Open(actor)) => Ok(actor),
         }
@@ -160,6 +162,6 @@ impl GatewayData {
 }
 
 /// Returns the rejection of an agent that is not configured.
-pub(crate) fn agent_unknown(agent: &AgentId) -> Failure {
+pub(crate) fn agent_unknown_failure(agent: &AgentId) -> Failure {
     Failure::new(Code::AgentUnknown, format!("there is no agent `{agent}`"))
 }

@@ -55,7 +55,7 @@ pub struct RootArgs {
     /// Sender of the present gateway.
     pub gateway: watch::Sender<Option<ActorRef<GatewayMsg>>>,
     /// Arguments of the scheduler.
-    pub scheduling: SchedulerSetup,
+    pub scheduler_setup: SchedulerSetup,
 }
 
 /// State of an agent, as known to the root.
@@ -76,7 +76,7 @@ pub struct RegisteredAgent {
 /// State of the root.
 pub struct RootSnapshot {
     /// Start time.
-    pub since: DateTime<Utc>,
+    pub started_at: DateTime<Utc>,
     /// Number of restarts of the gateway.
     pub gateway_restarts: u32,
     /// Monitor with the number of its restarts; `None` without a monitor.
@@ -98,7 +98,7 @@ pub enum RootMsg {
     /// The task that settles the executions of a quarantined agent panicked.
     SettlementPanicked(AgentId),
     /// A state that concerns all agents changed.
-    Changed(ServiceChange),
+    ServiceChanged(ServiceChange),
     /// The task that observes such states panicked.
     WatcherPanicked,
     /// The pause of an agent whose start failed because of the ledger is over.
@@ -115,7 +115,7 @@ pub enum RootMsg {
 }
 
 /// State of the actor: the children of the root, and their context.
-pub struct RootData {
+pub struct RootActorState {
     context: RootContext,
     agents: AgentChildren,
     gateway: GatewayChild,
@@ -126,7 +126,7 @@ pub struct RootData {
 
 impl Actor for RootActor {
     type Msg = RootMsg;
-    type State = RootData;
+    type State = RootActorState;
     type Arguments = RootArgs;
 
     /// Settles executions without an agent, then starts the monitor, the agents, the gateway and the scheduler.
@@ -134,30 +134,30 @@ impl Actor for RootActor {
         &self,
         myself: ActorRef<RootMsg>,
         args: RootArgs,
-    ) -> Result<RootData, ActorProcessingErr> {
-        let mut data = RootData::new(myself, args);
-        data.start().await?;
-        Ok(data)
+    ) -> Result<RootActorState, ActorProcessingErr> {
+        let mut state = RootActorState::new(myself, args);
+        state.start().await?;
+        Ok(state)
     }
 
     async fn handle(
         &self,
         _: ActorRef<RootMsg>,
         msg: RootMsg,
-        data: &mut RootData,
+        state: &mut RootActorState,
     ) -> Result<(), ActorProcessingErr> {
-        let RootData { context, agents, .. } = data;
+        let RootActorState { context, agents, .. } = state;
         match msg {
-            RootMsg::Inspect(reply) => _ = reply.send(data.view()),
+            RootMsg::Inspect(reply) => _ = reply.send(state.snapshot()),
             RootMsg::Drain => context.is_draining = true,
             RootMsg::SettlementPanicked(agent) => agents.settle_executions(agent, context),
-            RootMsg::Changed(change) => agents.notify(change),
+            RootMsg::ServiceChanged(change) => agents.notify(change),
             RootMsg::WatcherPanicked => {
                 context.watch_changes();
                 agents.notify_all();
             }
             RootMsg::RestartAgent(agent) => agents.restart(&agent, context).await,
-            RootMsg::RestartScheduler => data.scheduler.restart(context).await,
+            RootMsg::RestartScheduler => state.scheduler.restart(context).await,
             RootMsg::AddAgent(definition, reply) => {
                 agents.add(definition, context).await;
                 _ = reply.send(());
@@ -175,11 +175,11 @@ impl Actor for RootActor {
         &self,
         _: ActorRef<RootMsg>,
         event: SupervisionEvent,
-        data: &mut RootData,
+        state: &mut RootActorState,
     ) -> Result<(), ActorProcessingErr> {
         match event {
             SupervisionEvent::ActorFailed(child, fault) => {
-                data.handle_failure(&child, &fault.to_string()).await;
+                state.handle_failure(&child, &fault.to_string()).await;
             }
             SupervisionEvent::ActorTerminated(..)
             | SupervisionEvent::ActorStarted(_)
@@ -189,14 +189,14 @@ impl Actor for RootActor {
     }
 }
 
-impl RootData {
+impl RootActorState {
     fn new(myself: ActorRef<RootMsg>, args: RootArgs) -> Self {
         Self {
             context: RootContext::new(myself, args.services, args.gateway, args.host_condition),
             agents: AgentChildren::new(args.definitions),
             gateway: GatewayChild::default(),
             monitor: MonitorChild::new(args.monitor_settings),
-            scheduler: SchedulerChild::new(args.scheduling),
+            scheduler: SchedulerChild::new(args.scheduler_setup),
             retention: RetentionChild::new(args.retention),
         }
     }
@@ -204,12 +204,12 @@ impl RootData {
     async fn start(&mut self) -> Result<(), ActorProcessingErr> {
         let Self { context, agents, monitor, scheduler, retention, .. } = self;
         // First: the start of the agents uses what it finds about their unfinished executions.
-        let unfinished = preload::settle_orphans(agents, context).await?;
+        let agents_to_recover = preload::settle_orphaned_executions(agents, context).await?;
         context.watch_changes();
         // Before the agents, which report to it.
         monitor.start(context).await?;
         preload::load_budget_usage(agents, context).await?;
-        agents.start_all(&unfinished, context).await?;
+        agents.start_all(&agents_to_recover, context).await?;
         // After the agents: the first request finds every one of them recovered.
         GatewayChild::start(agents.routes(), context).await?;
         scheduler.start(context).await?;
@@ -235,14 +235,14 @@ impl RootData {
         }
     }
 
-    fn view(&self) -> RootSnapshot {
+    fn snapshot(&self) -> RootSnapshot {
         RootSnapshot {
-            since: self.context.started_at,
+            started_at: self.context.started_at,
             gateway_restarts: self.gateway.restarts(),
-            monitor: self.monitor.view(),
-            scheduler: self.scheduler.view(),
-            retention: self.retention.view(),
-            agents: self.agents.views(),
+            monitor: self.monitor.actor_and_restarts(),
+            scheduler: self.scheduler.actor_and_restarts(),
+            retention: self.retention.actor_and_restarts(),
+            agents: self.agents.snapshots(),
         }
     }
 }

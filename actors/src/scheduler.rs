@@ -31,7 +31,7 @@ use crate::gateway::requests::RequestHandle;
 use crate::model::failure::Failure;
 use crate::model::id::ScheduleId;
 use crate::model::observation::status::NextDue;
-use crate::model::schedule::occurrence::{Occurrence, OccurrenceEnding};
+use crate::model::schedule::occurrence::{Occurrence, OccurrenceEnd};
 use crate::model::schedule::{ConfiguredSchedule, ScheduleView};
 use crate::ports::schedule_store::{ScheduleAdvance, ScheduleStore};
 use crate::ports::schedule_template::ScheduleTemplateRenderer;
@@ -41,12 +41,12 @@ use self::changes::PendingChange;
 pub use self::changes::{ChangeResult, ScheduleChange};
 pub use self::dispatch::DispatchResult;
 use self::dispatch::Dispatcher;
-use self::evaluate::log_occurrence;
+use self::evaluate::log_unsubmitted_occurrence;
 use self::occurrences::OccurrenceMachine;
 use self::result_writer::ResultWriter;
-use self::schedule_writer::{AdvanceResult, ScheduleWriter};
+use self::schedule_writer::{DecisionWriteResult, ScheduleWriter};
 use self::table::ScheduleTable;
-use self::tasks::SchedulerTasks;
+use self::tasks::SchedulerBackgroundTasks;
 pub use self::timer::DEFAULT_MAX_SLEEP;
 use self::timer::WakeTimer;
 use self::timer_queue::{TimerEntry, TimerQueue};
@@ -71,7 +71,7 @@ pub struct SchedulerConfig {
     /// Renderer of the input templates.
     pub renderer: Arc<dyn ScheduleTemplateRenderer>,
     /// Schedules of the configuration; `None` if they were applied already and the store has them.
-    pub configured: Option<Vec<ConfiguredSchedule>>,
+    pub configured_schedules: Option<Vec<ConfiguredSchedule>>,
     /// Time for which occurrences are kept.
     pub occurrence_retention: Duration,
     /// Longest sleep, after which a changed clock is noticed. The default is [`DEFAULT_MAX_SLEEP`].
@@ -97,7 +97,7 @@ pub struct OccurrenceKey {
     /// Id of the schedule.
     pub schedule: ScheduleId,
     /// Planned time; unique within a schedule.
-    pub planned: DateTime<Utc>,
+    pub planned_at: DateTime<Utc>,
 }
 
 /// Message to the scheduler.
@@ -107,15 +107,15 @@ pub enum SchedulerMsg {
     /// The clock was set back.
     ClockSetBack,
     /// Decisions were stored, or the write failed.
-    DecisionsStored(Box<AdvanceResult>),
+    DecisionsStored(Box<DecisionWriteResult>),
     /// Results of occurrences were stored.
     ResultsStored,
     /// Result of a request.
-    Dispatched(OccurrenceKey, DispatchResult),
+    DispatchFinished(OccurrenceKey, DispatchResult),
     /// Result of the check whether the agent would permanently refuse the request of a replacing occurrence.
     ReplacementChecked(OccurrenceKey, Option<Failure>),
     /// The execution of an occurrence ended; with the number of consecutive failures of the schedule.
-    Ended(OccurrenceKey, OccurrenceEnding, u32),
+    ExecutionEnded(OccurrenceKey, OccurrenceEnd, u32),
     /// Changes the schedules. The reply follows once the change is stored.
     Change(ScheduleChange, ChangeReply),
     /// A change was stored, or the write failed.
@@ -135,37 +135,37 @@ pub enum SchedulerMsg {
 /// Snapshot of the scheduler.
 pub struct SchedulerSnapshot {
     /// Start time.
-    pub since: DateTime<Utc>,
+    pub started_at: DateTime<Utc>,
     /// Number of active schedules.
-    pub active: usize,
+    pub active_count: usize,
     /// Number of schedules.
-    pub schedules: usize,
+    pub schedule_count: usize,
     /// Number of schedules whose input no key opens.
-    pub sealed_count: usize,
+    pub locked_count: usize,
     /// Next due schedule of each agent.
     pub next_due: Vec<NextDue>,
 }
 
 /// State of the actor: its parts decide and keep the state, and the actor connects them.
-pub struct SchedulerData {
+pub struct SchedulerActorState {
     args: SchedulerArgs,
     /// Start of the actor.
-    since: DateTime<Utc>,
+    started_at: DateTime<Utc>,
     table: ScheduleTable,
     occurrences: OccurrenceMachine,
     timers: TimerQueue,
     wake_timer: WakeTimer,
     dispatcher: Dispatcher,
     pending_changes: VecDeque<PendingChange>,
-    writer: ScheduleWriter,
+    schedule_writer: ScheduleWriter,
     result_writer: ResultWriter,
     is_draining: bool,
-    tasks: SchedulerTasks,
+    tasks: SchedulerBackgroundTasks,
 }
 
 impl Actor for SchedulerActor {
     type Msg = SchedulerMsg;
-    type State = SchedulerData;
+    type State = SchedulerActorState;
     type Arguments = SchedulerArgs;
 
     /// Loads the schedules, applies the configuration, and resumes open occurrences.
@@ -173,46 +173,51 @@ impl Actor for SchedulerActor {
         &self,
         myself: ActorRef<SchedulerMsg>,
         mut args: SchedulerArgs,
-    ) -> Result<SchedulerData, ActorProcessingErr> {
-        let since = args.now();
+    ) -> Result<SchedulerActorState, ActorProcessingErr> {
+        let started_at = args.now();
         // Moved out of the arguments: the list may be long, and nothing needs it after the load.
-        let configured = args.config.configured.take();
-        let table = recovery::load(&args, configured).await?;
-        let mut data = SchedulerData { since, ..SchedulerData::new(myself, args, table) };
+        let configured_schedules = args.config.configured_schedules.take();
+        let table = recovery::load_schedules(&args, configured_schedules).await?;
+        let mut state =
+            SchedulerActorState { started_at, ..SchedulerActorState::new(myself, args, table) };
         // Before the first evaluation, which counts the open occurrences of a schedule.
-        data.resume().await?;
-        data.wake_timer.start(&data.args.services.clock, &mut data.tasks);
-        data.continue_work();
-        Ok(data)
+        state.resume_open_occurrences().await?;
+        state.wake_timer.start(&state.args.services.clock, &mut state.tasks);
+        state.continue_work();
+        Ok(state)
     }
 
     async fn handle(
         &self,
         _: ActorRef<SchedulerMsg>,
         msg: SchedulerMsg,
-        data: &mut SchedulerData,
+        state: &mut SchedulerActorState,
     ) -> Result<(), ActorProcessingErr> {
         match msg {
-            SchedulerMsg::Tick => data.wake_timer.fire(),
-            SchedulerMsg::ClockSetBack => data.handle_clock_set_back(),
+            SchedulerMsg::Tick => state.wake_timer.fire(),
+            SchedulerMsg::ClockSetBack => state.handle_clock_set_back(),
             SchedulerMsg::DecisionsStored(stored_decisions) => {
-                data.handle_stored_decisions(*stored_decisions);
+                state.handle_stored_decisions(*stored_decisions);
             }
-            SchedulerMsg::ResultsStored => data.result_writer.finish_write(),
-            SchedulerMsg::Dispatched(key, result) => data.finish_dispatch(key, result),
-            SchedulerMsg::ReplacementChecked(key, refusal) => data.handle_check(&key, refusal),
-            SchedulerMsg::Ended(key, ending, streak) => data.handle_end(&key, ending, streak),
+            SchedulerMsg::ResultsStored => state.result_writer.finish_write(),
+            SchedulerMsg::DispatchFinished(key, result) => state.finish_dispatch(key, result),
+            SchedulerMsg::ReplacementChecked(key, refusal) => {
+                state.handle_acceptance_check(&key, refusal);
+            }
+            SchedulerMsg::ExecutionEnded(key, ending, streak) => {
+                state.handle_execution_end(&key, ending, streak);
+            }
             SchedulerMsg::Change(change, reply) => {
-                data.pending_changes.push_back(PendingChange { change, reply });
+                state.pending_changes.push_back(PendingChange { change, reply });
             }
-            SchedulerMsg::ChangeStored(stored_change) => data.apply_stored_change(*stored_change),
-            SchedulerMsg::Get(id, reply) => _ = reply.send(data.view(&id)),
-            SchedulerMsg::List(after, limit, reply) => _ = reply.send(data.list(after, limit)),
-            SchedulerMsg::Inspect(reply) => _ = reply.send(data.table.snapshot(data.since)),
-            SchedulerMsg::Drain => data.is_draining = true,
+            SchedulerMsg::ChangeStored(stored_change) => state.apply_stored_change(*stored_change),
+            SchedulerMsg::Get(id, reply) => _ = reply.send(state.view(&id)),
+            SchedulerMsg::List(after, limit, reply) => _ = reply.send(state.list(after, limit)),
+            SchedulerMsg::Inspect(reply) => _ = reply.send(state.table.snapshot(state.started_at)),
+            SchedulerMsg::Drain => state.is_draining = true,
             SchedulerMsg::WorkerPanicked => return Err("a task of the scheduler panicked".into()),
         }
-        data.continue_work();
+        state.continue_work();
         Ok(())
     }
 
@@ -221,7 +226,7 @@ impl Actor for SchedulerActor {
         &self,
         _: ActorRef<SchedulerMsg>,
         _: SupervisionEvent,
-        _: &mut SchedulerData,
+        _: &mut SchedulerActorState,
     ) -> Result<(), ActorProcessingErr> {
         Ok(()) // This actor has no children.
     }
@@ -230,7 +235,7 @@ impl Actor for SchedulerActor {
 impl OccurrenceKey {
     /// Returns the key of an occurrence.
     fn for_occurrence(occurrence: &Occurrence) -> Self {
-        Self { schedule: occurrence.schedule.clone(), planned: occurrence.planned }
+        Self { schedule: occurrence.schedule.clone(), planned_at: occurrence.planned_at }
     }
 }
 
@@ -240,7 +245,7 @@ impl SchedulerArgs {
     }
 }
 
-impl SchedulerData {
+impl SchedulerActorState {
     fn new(myself: ActorRef<SchedulerMsg>, args: SchedulerArgs, table: ScheduleTable) -> Self {
         let now = args.now();
         let mut timers = TimerQueue::default();
@@ -248,17 +253,17 @@ impl SchedulerData {
         // At the start too, because a service may be restarted more often than once an hour.
         timers.add(now, TimerEntry::DeleteOldOccurrences);
         Self {
-            since: now,
+            started_at: now,
             table,
             occurrences: OccurrenceMachine::default(),
             timers,
             wake_timer: WakeTimer::new(),
             dispatcher: Dispatcher::default(),
             pending_changes: VecDeque::new(),
-            writer: ScheduleWriter::new(Arc::clone(&args.config.schedule_store)),
+            schedule_writer: ScheduleWriter::new(Arc::clone(&args.config.schedule_store)),
             result_writer: ResultWriter::default(),
             is_draining: false,
-            tasks: SchedulerTasks::new(myself),
+            tasks: SchedulerBackgroundTasks::new(myself),
             args,
         }
     }
@@ -267,16 +272,18 @@ impl SchedulerData {
     fn continue_work(&mut self) {
         self.tasks.drop_finished();
         // Results are stored while the service stops too: they tell what has been submitted.
-        self.result_writer.flush(self.writer.store(), &mut self.tasks);
+        self.result_writer.flush(self.schedule_writer.store(), &mut self.tasks);
         if self.is_draining {
             return;
         }
         // Changes come before evaluations, so that no decision is made for a schedule that its owner has just changed.
-        if !self.writer.is_writing() {
+        if !self.schedule_writer.is_writing() {
             self.start_change();
         }
-        if !self.writer.is_writing() && (self.wake_timer.has_fired() || self.timers.may_be_due()) {
-            self.perform_due();
+        if !self.schedule_writer.is_writing()
+            && (self.wake_timer.has_fired() || self.timers.may_be_due())
+        {
+            self.perform_due_actions();
         }
         let Self { dispatcher, occurrences, table, args, tasks, .. } = self;
         dispatcher.dispatch(occurrences, table, args, tasks);
@@ -286,14 +293,14 @@ impl SchedulerData {
     /// Sets the timer to the first action.
     fn set_timer(&mut self) {
         // While a write to the store is in progress no schedule can be evaluated; its reply wakes the scheduler.
-        let first_due = if self.writer.is_writing() { None } else { self.timers.first() };
+        let first_due = if self.schedule_writer.is_writing() { None } else { self.timers.first() };
         // Without schedules nothing depends on the clock, and an idle service should not wake.
         let max_sleep = (!self.table.is_empty()).then_some(self.args.config.max_sleep);
         self.wake_timer.set_target(first_due, max_sleep);
     }
 
     /// Performs the actions that are due.
-    fn perform_due(&mut self) {
+    fn perform_due_actions(&mut self) {
         let now = self.args.now();
         let (mut batch, mut count) = (Vec::new(), 0);
         // A start after a long absence may make every schedule due at once; replies and changes must not wait for all
@@ -307,13 +314,13 @@ impl SchedulerData {
                 Some(TimerEntry::Cancel(key)) => {
                     let reason = "its schedule's deadline passed";
                     let effects = self.occurrences.cancel(&key, reason, now, &self.table);
-                    self.perform(effects);
+                    self.perform_effects(effects);
                 }
-                Some(TimerEntry::DeleteOldOccurrences) => self.delete_old(now),
+                Some(TimerEntry::DeleteOldOccurrences) => self.delete_old_occurrences(now),
             }
         }
         if !batch.is_empty() {
-            self.writer.store_decisions(batch, &self.args.requests, &mut self.tasks);
+            self.schedule_writer.store_decisions(batch, &self.args.requests, &mut self.tasks);
         } else if self.timers.may_be_due() {
             // Other messages are handled before the rest is evaluated.
             _ = self.tasks.scheduler().cast(SchedulerMsg::Tick);
@@ -333,9 +340,9 @@ impl SchedulerData {
     }
 
     /// Handles stored decisions; evaluates the schedules again if the write failed.
-    fn handle_stored_decisions(&mut self, stored_decisions: AdvanceResult) {
-        let AdvanceResult { cursors, tokens, result } = stored_decisions;
-        self.writer.finish_write();
+    fn handle_stored_decisions(&mut self, stored_decisions: DecisionWriteResult) {
+        let DecisionWriteResult { cursors, tokens, result } = stored_decisions;
+        self.schedule_writer.finish_write();
         self.dispatcher.set_tokens(tokens);
         let new_occurrences = match result {
             Ok(new_occurrences) => new_occurrences,
@@ -349,29 +356,29 @@ impl SchedulerData {
             }
         };
         for (schedule_cursor, new_occurrences) in cursors.into_iter().zip(new_occurrences) {
+            let id = &schedule_cursor.schedule;
             // The schedule may have been removed by the change before; its decisions are void then.
-            let Some(entry) = self.table.schedule_mut(&schedule_cursor.schedule) else { continue };
+            let Some(entry) = self.table.schedule_mut(id) else { continue };
             // After the commit: a decision that was not stored is made again.
             entry.schedule.set_cursor(schedule_cursor.cursor);
-            new_occurrences.iter().for_each(log_occurrence);
-            let effects =
-                self.occurrences.start(&schedule_cursor.schedule, new_occurrences, &self.table);
-            self.perform(effects);
+            new_occurrences.iter().for_each(log_unsubmitted_occurrence);
+            let effects = self.occurrences.add_occurrences(id, new_occurrences, &self.table);
+            self.perform_effects(effects);
         }
     }
 
     /// Evaluates every schedule again.
     fn handle_clock_set_back(&mut self) {
         tracing::warn!("clock set back: recomputing all schedules");
-        self.timers.advance(self.args.now());
+        self.timers.reschedule_after_clock_change(self.args.now());
     }
 
-    fn delete_old(&mut self, now: DateTime<Utc>) {
+    fn delete_old_occurrences(&mut self, now: DateTime<Utc>) {
         self.timers.add(now + DELETION_INTERVAL, TimerEntry::DeleteOldOccurrences);
         let history =
             TimeDelta::from_std(self.args.config.occurrence_retention).unwrap_or(TimeDelta::MAX);
         if let Some(before) = now.checked_sub_signed(history) {
-            self.writer.delete_before(before, &mut self.tasks);
+            self.schedule_writer.delete_before(before, &mut self.tasks);
         }
     }
 

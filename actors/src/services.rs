@@ -50,7 +50,7 @@ pub struct Services {
     /// Handle of the monitor.
     pub monitor: MonitorHandle,
     /// Resources that the attempts of all agents share.
-    pub resources: AttemptResources,
+    pub attempt_resources: AttemptResources,
     /// Active writers of executions.
     pub active_writers: ActiveWriters,
     /// Circuit breakers of the agents' credentials.
@@ -80,7 +80,7 @@ pub struct AttemptResources {
 impl AttemptResources {
     /// Creates the resources with a memory limit in bytes, if there is one.
     #[must_use]
-    pub fn with_memory(limit: Option<u64>) -> Self {
+    pub fn with_memory_limit(limit: Option<u64>) -> Self {
         Self { memory_budget: MemoryBudget::new(limit), ..Self::default() }
     }
 }
@@ -89,7 +89,7 @@ impl Services {
     /// Reports to the monitor how much of its day's budget an agent has used.
     pub(crate) fn report_budget_usage(&self, spec: &AgentSpec) {
         if let Some(alert_input) = self.budget_usages.alert_input(spec, &*self.clock) {
-            self.monitor.observe(alert_input);
+            self.monitor.send_alert_input(alert_input);
         }
     }
 }
@@ -107,7 +107,7 @@ impl RedactorHandle {
 
     /// Creates a handle with a fixed redactor.
     #[must_use]
-    pub fn fixed(redactor: Arc<Redactor>) -> Self {
+    pub fn from_redactor(redactor: Arc<Redactor>) -> Self {
         Self(watch::channel(redactor).1)
     }
 

@@ -30,17 +30,17 @@ use tokio::sync::watch;
 pub use self::client::CallerResult;
 pub use self::clock::VirtualClock;
 pub use self::driver::{ScriptedAttempt, ScriptedDriver};
-use self::fault_injection::FaultGate;
+use self::fault_injection::FaultInjector;
 pub use self::fault_injection::{LedgerCallKind, LedgerFaults};
 pub use self::fixtures::agent_spec;
 use self::fixtures::{caller, text_request};
 pub use self::host_metrics::{PRESSURE_LIMITS, READING_INTERVAL, ScriptedHostMetrics, full_disk};
-pub use self::interactions::{answer_question, answer_while_stopped};
+pub use self::interactions::{answer_question, record_answer_without_service};
 pub use self::ledger::MemoryLedger;
 pub use self::schedule_store::MemoryScheduleStore;
 pub use self::scheduling::cron_schedule;
 pub use self::sealer::ScriptedSealer;
-use self::service_instance::{scheduler_config, services, start_tree};
+use self::service_instance::{create_scheduler_config, create_services, start_tree};
 pub use self::work_probe::{WorkLifetime, WorkProbe};
 
 use crate::agent::SubmitReply;
@@ -67,7 +67,7 @@ pub struct TestTree {
     pub ledger: MemoryLedger,
     /// Store of the schedules without faults.
     pub schedule_store: MemoryScheduleStore,
-    configured: Vec<ConfiguredSchedule>,
+    configured_schedules: Vec<ConfiguredSchedule>,
     /// Driver of all agents.
     pub driver: Arc<ScriptedDriver>,
     /// Wall clock.
@@ -76,16 +76,16 @@ pub struct TestTree {
     pub host_metrics: Arc<ScriptedHostMetrics>,
     has_monitor: bool,
     specs: Vec<AgentSpec>,
-    gate: Arc<FaultGate>,
+    fault_injector: Arc<FaultInjector>,
     redactor: Arc<algonius_redact::Redactor>,
     /// Sealer of inputs that redaction changes.
     pub sealer: Arc<ScriptedSealer>,
     tree: Option<SupervisionTree>,
     api: Box<Api>,
-    progress: watch::Sender<HashMap<ExecutionId, watch::Receiver<Progress>>>,
+    progress_receivers: watch::Sender<HashMap<ExecutionId, watch::Receiver<Progress>>>,
     message_count: AtomicU32,
-    /// Number of tasks before the start.
-    initial_count: usize,
+    /// Number of spawned futures, which are tasks of Tokio, before the start.
+    initial_future_count: usize,
     has_ended: bool,
 }
 
@@ -126,17 +126,16 @@ impl TestTree {
         has_monitor: bool,
         redactor: Arc<algonius_redact::Redactor>,
     ) -> Self {
-        let initial_count = Handle::current().metrics().num_alive_tasks();
+        let initial_future_count = Handle::current().metrics().num_alive_tasks();
         let specs: Vec<_> = specs.into_iter().collect();
         let (ledger, clock) = (MemoryLedger::default(), Arc::new(VirtualClock::default()));
-        let (driver, faults) =
-            (Arc::new(ScriptedDriver::default()), Arc::new(LedgerFaults::default()));
-        let gate = Arc::new(FaultGate::new(Arc::clone(&faults)));
+        let (driver, faults) = (Arc::<ScriptedDriver>::default(), Arc::<LedgerFaults>::default());
+        let fault_injector = Arc::new(FaultInjector::new(Arc::clone(&faults)));
         let sealer = Arc::<ScriptedSealer>::default();
-        let services = services((&ledger, &redactor), &sealer, &gate, &clock);
+        let services = create_services((&ledger, &redactor), &sealer, &fault_injector, &clock);
         let host_metrics = Arc::new(ScriptedHostMetrics::default());
         let schedule_store = MemoryScheduleStore::default();
-        let empty_config = scheduler_config(&schedule_store, &gate, &[]);
+        let empty_config = create_scheduler_config(&schedule_store, &fault_injector, &[]);
         let metrics = has_monitor.then_some(&host_metrics);
         let tree = start_tree(services, (&specs, &driver), metrics, empty_config).await;
         let api = Box::new(tree.api().clone());
@@ -144,20 +143,20 @@ impl TestTree {
             faults,
             ledger,
             schedule_store,
-            configured: Vec::new(),
+            configured_schedules: Vec::new(),
             driver,
             clock,
             host_metrics,
             has_monitor,
             specs,
-            gate,
+            fault_injector,
             redactor,
             sealer,
             tree: Some(tree),
             api,
-            progress: watch::Sender::default(),
+            progress_receivers: watch::Sender::default(),
             message_count: AtomicU32::new(0),
-            initial_count,
+            initial_future_count,
             has_ended: false,
         }
     }
@@ -191,34 +190,34 @@ impl TestTree {
     /// # Errors
     /// Returns the code of the rejection.
     pub async fn submit_to(&self, agent: &str, text: &str) -> Result<ExecutionId, Code> {
-        let number = self.message_count.fetch_add(1, Ordering::SeqCst);
-        self.submit_as(agent, &format!("message {number}"), text).await.map(|(id, _)| id)
+        let message_id = format!("message {}", self.message_count.fetch_add(1, Ordering::SeqCst));
+        self.submit_with_message_id(agent, &message_id, text).await.map(|(id, _)| id)
     }
 
     /// Submits a text under a message id; also returns true if it is a duplicate of an earlier one.
     ///
     /// # Errors
     /// Returns the code of the rejection.
-    pub async fn submit_as(
+    pub async fn submit_with_message_id(
         &self,
         agent: &str,
-        message: &str,
+        message_id: &str,
         text: &str,
     ) -> Result<(ExecutionId, bool), Code> {
-        let request = text_request(agent, message, text);
+        let request = text_request(agent, message_id, text);
         let reply =
             self.api.requests.submit(&caller(), request).await.map_err(|failure| failure.code)?;
         let SubmitReply { execution, is_duplicate, progress, .. } = reply;
         if let Some(progress) = progress {
-            self.progress.send_modify(|all| _ = all.insert(execution, progress));
+            self.progress_receivers.send_modify(|all| _ = all.insert(execution, progress));
         }
         Ok((execution, is_duplicate))
     }
 
     /// Waits for the end as a caller does, and returns it: `completed`, `failed: agent-exit`, `unfinished`, or `lost`
     /// after an hour without an end.
-    pub async fn wait(&self, id: ExecutionId) -> String {
-        let progress = self.progress.borrow().get(&id).cloned();
+    pub async fn wait_for_end(&self, id: ExecutionId) -> String {
+        let progress = self.progress_receivers.borrow().get(&id).cloned();
         if let Some(record) = self.record(id).await {
             let wait = client::wait_until_settled(&self.api.requests, &record, progress);
             let wait = tokio::time::timeout(TEST_TIMEOUT, wait);
@@ -240,9 +239,9 @@ impl TestTree {
     }
 
     /// Submits a text to the worker, waits, and returns its end with the second of the environment: `completed at 7`.
-    pub async fn run(&self, text: &str) -> String {
+    pub async fn submit_and_describe_end(&self, text: &str) -> String {
         match self.submit(text).await {
-            Ok(id) => format!("{} at {}", self.wait(id).await, self.elapsed_seconds()),
+            Ok(id) => format!("{} at {}", self.wait_for_end(id).await, self.elapsed_seconds()),
             Err(code) => format!("refused: {code} at {}", self.elapsed_seconds()),
         }
     }
@@ -321,7 +320,7 @@ impl TestTree {
 
     /// Kills the service as `kill -9` does: without notifications, and no call returns.
     pub async fn kill(&mut self) {
-        self.gate.kill();
+        self.fault_injector.kill();
         if self.tree.take().is_some() {
             _ = self.api.tree.root.get_cell().kill_and_wait(None).await; // It may have stopped already.
         }
@@ -334,14 +333,15 @@ impl TestTree {
 
     /// Starts the service again on the same ledger.
     pub async fn start(&mut self) {
-        self.gate = Arc::new(FaultGate::new(Arc::clone(&self.faults)));
-        let services =
-            services((&self.ledger, &self.redactor), &self.sealer, &self.gate, &self.clock);
+        self.fault_injector = Arc::new(FaultInjector::new(Arc::clone(&self.faults)));
+        let (sealer, injector, clock) = (&self.sealer, &self.fault_injector, &self.clock);
+        let services = create_services((&self.ledger, &self.redactor), sealer, injector, clock);
         let metrics = self.has_monitor.then_some(&self.host_metrics);
-        let config = scheduler_config(&self.schedule_store, &self.gate, &self.configured);
+        let schedules = &self.configured_schedules;
+        let config = create_scheduler_config(&self.schedule_store, injector, schedules);
         let tree = start_tree(services, (&self.specs, &self.driver), metrics, config).await;
         *self.api = tree.api().clone();
-        self.progress.send_modify(HashMap::clear);
+        self.progress_receivers.send_modify(HashMap::clear);
         self.tree = Some(tree);
     }
 
@@ -376,12 +376,12 @@ impl TestTree {
     async fn wait_for_tasks(&self) -> usize {
         let metrics = Handle::current().metrics();
         for _ in 0..1000 {
-            if metrics.num_alive_tasks() <= self.initial_count {
+            if metrics.num_alive_tasks() <= self.initial_future_count {
                 break;
             }
             tokio::task::yield_now().await;
         }
-        metrics.num_alive_tasks().saturating_sub(self.initial_count)
+        metrics.num_alive_tasks().saturating_sub(self.initial_future_count)
     }
 
     /// Waits for ending tasks, then checks that none is left.

@@ -17,7 +17,7 @@ const VARIED_COLUMNS: [(&str, &str); 8] = [
 ];
 
 /// Inserts this many finished executions before the existing one.
-pub(crate) fn fill(database: &Path, count: i64) {
+pub(crate) fn insert_executions(database: &Path, count: i64) {
     let ledger = Connection::open(database).expect("the ledger");
     let (template_id, accepted_at) = template_execution(&ledger);
     let statement = insert_statement(&stored_columns(&ledger));

@@ -43,22 +43,22 @@ async fn measure() {
         if is_quick() { [1_000, 10_000, 100_000] } else { [10_000, 100_000, 1_000_000] };
     let mut services = Vec::new();
     for count in counts {
-        services.push((count, start_filled(count).await));
+        services.push((count, start_service_with_history(count).await));
     }
     let mut rounds = Rounds::default();
     for _ in 0..=Rounds::count() {
         for (count, service) in &services {
-            for (page, query) in QUERIES {
-                rounds.add(&round_kind(page, *count), run_query(service, query).await);
+            for (query_name, query) in QUERIES {
+                rounds.add(&run_kind(query_name, *count), run_query(service, query).await);
             }
         }
     }
     let mut report = BenchReport::new("history");
-    for (page, _) in QUERIES {
-        report_page(&mut report, &rounds, page, counts);
+    for (query_name, _) in QUERIES {
+        report_query(&mut report, &rounds, query_name, counts);
     }
     let point =
-        |count: i64| (count as f64, rounds.median_of(&round_kind("newest 50", count), median_ms));
+        |count: i64| (count as f64, rounds.median_of(&run_kind("newest 50", count), median_ms));
     report.add_curve(Curve {
         name: "history".to_owned(),
         x_label: "executions in the ledger".to_owned(),
@@ -68,44 +68,49 @@ async fn measure() {
     report.store();
 }
 
-fn report_page(report: &mut BenchReport, rounds: &Rounds, page: &str, [short, _, long]: [i64; 3]) {
-    let (short_kind, long_kind) = (round_kind(page, short), round_kind(page, long));
-    let is_first = page == "newest 50";
+fn report_query(
+    report: &mut BenchReport,
+    rounds: &Rounds,
+    query_name: &str,
+    [short, _, long]: [i64; 3],
+) {
+    let (short_kind, long_kind) = (run_kind(query_name, short), run_kind(query_name, long));
+    let is_first = query_name == "newest 50";
     let goal = |goal| if is_first { goal } else { Goal::Unrated };
-    let row = |description, value, unit: &str, goal, behind| ResultRow {
+    let row = |description, value, unit: &str, goal, details| ResultRow {
         number: 16,
         description,
         value,
         unit: unit.to_owned(),
         goal,
-        details: behind,
+        details,
     };
     report.add_row(row(
-        format!("{page}, of {long} executions"),
+        format!("{query_name}, of {long} executions"),
         rounds.median_of(&long_kind, median_ms),
         "ms",
         goal(Goal::AtMost(2.0, 1.0)),
-        rounds.merged(&long_kind).summary(),
+        rounds.merged_run(&long_kind).summary(),
     ));
     report.add_row(row(
-        format!("{page}: growth from {short} to {long}"),
-        rounds.ratio(&long_kind, &short_kind, median_ms),
+        format!("{query_name}: growth from {short} to {long}"),
+        rounds.median_ratio(&long_kind, &short_kind, median_ms),
         "×",
         goal(Goal::AtMost(1.5, 1.2)),
-        format!("of {short}: {}", rounds.merged(&short_kind).summary()),
+        format!("of {short}: {}", rounds.merged_run(&short_kind).summary()),
     ));
 }
 
 /// Starts a service with this many executions in its ledger.
-async fn start_filled(count: i64) -> Service {
+async fn start_service_with_history(count: i64) -> Service {
     let agents = "[retention]\nenabled = false\n[agents.cat]\ncommand = \"cat\"\n";
     let service = Service::start(PROGRAM, "drain_timeout = 0\n", agents).await;
     run_load(service.address, &service.json_rpc_load("cat", 64), 1, StopCondition::Completed(1))
         .await;
-    fill::fill(&service.home().join("state/algonius/ledger.db"), count);
+    fill::insert_executions(&service.home().join("state/algonius/ledger.db"), count);
     let mut client = KeepAliveClient::connect(service.address).await;
-    let request = service.request("GET /api/v1/executions?limit=50", "", "");
-    let answer = client.request(request.as_bytes()).await;
+    let request = service.build_request("GET /api/v1/executions?limit=50", "", "");
+    let answer = client.send_request(request.as_bytes()).await;
     let body: serde_json::Value = serde_json::from_slice(answer.body).expect("JSON");
     let listed_count = body.get("executions").and_then(|list| list.as_array()).map(Vec::len);
     assert_eq!(listed_count, Some(50), "{body:.500}");
@@ -114,14 +119,14 @@ async fn start_filled(count: i64) -> Service {
 
 async fn run_query(service: &Service, query: &str) -> RunTimes {
     let request_line = format!("GET /api/v1/executions?{query}");
-    let build = request_builder(&service.request(&request_line, "", ""));
+    let build = request_builder(&service.build_request(&request_line, "", ""));
     let load_request =
         Rc::new(LoadRequest { build, is_good: Box::new(|answer| answer.status == 200) });
     run_load(service.address, &load_request, 1, StopCondition::Completed(REQUESTS_PER_ROUND)).await
 }
 
-fn round_kind(page: &str, count: i64) -> String {
-    format!("{page} of {count}")
+fn run_kind(query_name: &str, count: i64) -> String {
+    format!("{query_name} of {count}")
 }
 
 fn median_ms(run: &RunTimes) -> f64 {

@@ -33,38 +33,44 @@ pub(crate) async fn measure(report: &mut BenchReport) {
             .find(|(agents, _)| *agents == count as f64)
             .map_or(f64::NAN, |(_, bytes)| *bytes)
     };
-    let row = |description: String, value, unit: &str, goal, behind| ResultRow {
+    let row = |description: String, value, unit: &str, goal, details| ResultRow {
         number: 14,
         description,
         value,
         unit: unit.to_owned(),
         goal,
-        details: behind,
+        details,
     };
-    let behind = "share of memory (PSS) of the service and its warden".to_owned();
+    let details = "share of memory (PSS) of the service and its warden".to_owned();
     let goal = Goal::AtMost(20.0, 12.0);
-    report.add_row(row("memory with one agent".to_owned(), memory_at(1) / 1e6, "MB", goal, behind));
+    report.add_row(row(
+        "memory with one agent".to_owned(),
+        memory_at(1) / 1e6,
+        "MB",
+        goal,
+        details,
+    ));
     let (first_thousand_kb, average_kb) = (
         (memory_at(1001) - memory_at(1)) / 1e6,
         (memory_at(MAX_AGENTS) - memory_at(1)) / (MAX_AGENTS as f64 - 1.0) / 1e3,
     );
-    let behind = format!("of the first thousand; of {MAX_AGENTS} {average_kb:.2} KB each");
+    let details = format!("of the first thousand; of {MAX_AGENTS} {average_kb:.2} KB each");
     let goal = Goal::AtMost(12.0, 9.0);
     report.add_row(row(
         "memory of each further agent".to_owned(),
         first_thousand_kb,
         "KB",
         goal,
-        behind,
+        details,
     ));
     let mut times = Vec::new();
     for _ in 0..if is_quick() { 1 } else { Rounds::count() } {
         times.push(start_time_ms(MAX_AGENTS).await);
     }
-    let behind = format!("{} starts, from the call of the program on", times.len());
+    let details = format!("{} starts, from the call of the program on", times.len());
     let goal = Goal::AtMost(500.0, 300.0);
     let description = format!("{MAX_AGENTS} agents: start to first answer");
-    report.add_row(row(description, median(times), "ms", goal, behind));
+    report.add_row(row(description, median(times), "ms", goal, details));
     report.add_curve(Curve {
         name: "agents".to_owned(),
         x_label: "agents".to_owned(),
@@ -74,9 +80,9 @@ pub(crate) async fn measure(report: &mut BenchReport) {
 }
 
 /// Returns a configuration with this many different agents.
-fn config(agents: usize) -> String {
+fn agents_config(agent_count: usize) -> String {
     let mut text = "[server]\nlisten = \"127.0.0.1:0\"\n".to_owned();
-    for number in 0..agents {
+    for number in 0..agent_count {
         _ = writeln!(
             text,
             "[agents.agent-{number}]\nname = \"Agent {number}\"\ncommand = \"/bin/cat\"\n\
@@ -87,20 +93,21 @@ fn config(agents: usize) -> String {
 }
 
 /// Returns the memory in bytes with this many agents, none of which has run.
-async fn memory_bytes(agents: usize) -> f64 {
-    let service = Service::start_with_config(PROGRAM, &config(agents)).await;
+async fn memory_bytes(agent_count: usize) -> f64 {
+    let service = Service::start_with_config(PROGRAM, &agents_config(agent_count)).await;
     sleep(SETTLE_TIME).await;
     service.sum_over_processes(proportional_bytes)
 }
 
 /// Returns the milliseconds until the first answer.
-async fn start_time_ms(agents: usize) -> f64 {
-    let text = config(agents);
-    let begin = Instant::now();
+async fn start_time_ms(agent_count: usize) -> f64 {
+    let text = agents_config(agent_count);
+    let started_at = Instant::now();
     let service = Service::start_with_config(PROGRAM, &text).await;
     let mut client = KeepAliveClient::connect(service.address).await;
-    let request = service.request(&format!("GET /api/v1/agents/agent-{}", agents - 1), "", "");
-    let answer = client.request(request.as_bytes()).await;
+    let request =
+        service.build_request(&format!("GET /api/v1/agents/agent-{}", agent_count - 1), "", "");
+    let answer = client.send_request(request.as_bytes()).await;
     assert_eq!(answer.status, 200);
-    begin.elapsed().as_secs_f64() * 1e3
+    started_at.elapsed().as_secs_f64() * 1e3
 }

@@ -23,38 +23,40 @@ const SERVER_CONFIG: &str = "max_connections = 20000\nheader_timeout = 600\ndrai
     max_body_bytes = 8_000_000\n";
 
 /// Agent of the measured requests, and an agent that is busy during the whole bench.
-const AGENTS: &str = "[limits]\nqueue_depth_max = 20000\nmax_input_bytes_max = 8_000_000\n\
+const AGENTS_CONFIG: &str = "[limits]\nqueue_depth_max = 20000\nmax_input_bytes_max = 8_000_000\n\
     [agents.cat]\ncommand = \"cat\"\n\
     [agents.held]\ncommand = \"sleep\"\nargs = [\"3000\"]\nmax_concurrent = 1\nqueue_depth = 2000\n\
     timeout = 3600\nmax_input_bytes = 8_000_000\n";
 
 /// Measures row 9.
-pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
-    let max_connections = descriptors.saturating_sub(SPARE_DESCRIPTORS).min(10_000);
-    let steps = [max_connections / 100, max_connections / 10, max_connections];
+pub(crate) async fn measure(descriptor_limit: usize, report: &mut BenchReport) {
+    let max_connections = descriptor_limit.saturating_sub(SPARE_DESCRIPTORS).min(10_000);
+    let connection_counts = [max_connections / 100, max_connections / 10, max_connections];
     let queued_bytes = if is_quick() { 128 << 20 } else { 2_usize << 30 };
-    let baseline_service = Service::start(PROGRAM, SERVER_CONFIG, AGENTS).await;
-    let crowded_service = Service::start(PROGRAM, SERVER_CONFIG, AGENTS).await;
-    let loaded_service = Service::start(PROGRAM, SERVER_CONFIG, AGENTS).await;
-    queue_large_requests(&loaded_service, queued_bytes).await;
-    let resident_bytes = loaded_service.pids().map(process_resident_bytes).iter().sum::<f64>();
+    let baseline_service = Service::start(PROGRAM, SERVER_CONFIG, AGENTS_CONFIG).await;
+    let many_connections_service = Service::start(PROGRAM, SERVER_CONFIG, AGENTS_CONFIG).await;
+    let large_memory_service = Service::start(PROGRAM, SERVER_CONFIG, AGENTS_CONFIG).await;
+    queue_large_requests(&large_memory_service, queued_bytes).await;
+    let resident_bytes =
+        large_memory_service.pids().map(process_resident_bytes).iter().sum::<f64>();
     let (mut rounds, mut idle_clients, mut points) = (Rounds::default(), Vec::new(), Vec::new());
-    for step in steps {
-        while idle_clients.len() < step {
-            idle_clients.push(connect(&crowded_service).await);
+    for connection_count in connection_counts {
+        while idle_clients.len() < connection_count {
+            idle_clients.push(connect_and_probe(&many_connections_service).await);
         }
-        let run = measure_requests(&crowded_service).await;
-        points.push((step as f64, run.quantile_ms(500)));
+        let run = measure_requests(&many_connections_service).await;
+        points.push((connection_count as f64, run.quantile_ms(500)));
     }
     for _ in 0..Rounds::count() {
         rounds.add("alone", measure_requests(&baseline_service).await);
-        rounds.add("crowded", measure_requests(&crowded_service).await);
-        rounds.add("heavy", measure_requests(&loaded_service).await);
+        rounds.add("crowded", measure_requests(&many_connections_service).await);
+        rounds.add("heavy", measure_requests(&large_memory_service).await);
     }
     let mut alive_count = 0;
     for client in &mut idle_clients {
         alive_count += usize::from(
-            client.request(probe_request(&crowded_service).as_bytes()).await.status == 200,
+            client.send_request(probe_request(&many_connections_service).as_bytes()).await.status
+                == 200,
         );
     }
     assert_eq!(alive_count, idle_clients.len(), "connections were cut while they stood around");
@@ -63,13 +65,13 @@ pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
         report.add_row(ResultRow {
             number: 9,
             description,
-            value: rounds.ratio(kind, "alone", median_ms),
+            value: rounds.median_ratio(kind, "alone", median_ms),
             unit: "×".to_owned(),
             goal: Goal::AtMost(1.2, 1.05),
             details: format!(
                 "{}; alone: {}",
-                rounds.merged(kind).summary(),
-                rounds.merged("alone").summary()
+                rounds.merged_run(kind).summary(),
+                rounds.merged_run("alone").summary()
             ),
         });
     };
@@ -90,13 +92,13 @@ async fn measure_requests(service: &Service) -> RunTimes {
 }
 
 fn probe_request(service: &Service) -> String {
-    service.request("GET /api/v1/agents/cat", "", "")
+    service.build_request("GET /api/v1/agents/cat", "", "")
 }
 
 /// Returns a connection with one completed request.
-async fn connect(service: &Service) -> KeepAliveClient {
+async fn connect_and_probe(service: &Service) -> KeepAliveClient {
     let mut client = KeepAliveClient::connect(service.address).await;
-    assert_eq!(client.request(probe_request(service).as_bytes()).await.status, 200);
+    assert_eq!(client.send_request(probe_request(service).as_bytes()).await.status, 200);
     client
 }
 
@@ -113,7 +115,7 @@ async fn queue_large_requests(service: &Service, bytes: usize) {
         });
         let params = json!({"message": message, "configuration": {"blocking": false}});
         let call = service.json_rpc_request("held", "message/send", &params);
-        let answer = client.request(call.as_bytes()).await;
+        let answer = client.send_request(call.as_bytes()).await;
         assert!(answer.is_ok_with("\"result\""), "{:.300}", String::from_utf8_lossy(answer.body));
     }
     let resident_bytes: f64 = service.pids().map(process_resident_bytes).iter().sum();

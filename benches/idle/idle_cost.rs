@@ -30,18 +30,18 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         service.sum_over_processes(thread_cpu_time_ms) - cpu_ms,
     );
     let seconds = seconds as f64;
-    let row = |description: &str, value, unit: &str, goal, behind| ResultRow {
+    let row = |description: &str, value, unit: &str, goal, details| ResultRow {
         number: 15,
         description: description.to_owned(),
         value,
         unit: unit.to_owned(),
         goal,
-        details: behind,
+        details,
     };
-    let behind = format!("{switches} in {seconds} s, of all threads of service and warden");
+    let details = format!("{switches} in {seconds} s, of all threads of service and warden");
     let goal = Goal::AtMost(10.0, 2.0);
-    report.add_row(row("at rest: wake-ups", switches / seconds, "/s", goal, behind));
-    let behind = format!("{cpu_ms:.2} ms in {seconds} s");
+    report.add_row(row("at rest: wake-ups", switches / seconds, "/s", goal, details));
+    let details = format!("{cpu_ms:.2} ms in {seconds} s");
     let goal = Goal::AtMost(0.1, 0.02);
-    report.add_row(row("at rest: processor time", cpu_ms / seconds / 10.0, "%", goal, behind));
+    report.add_row(row("at rest: processor time", cpu_ms / seconds / 10.0, "%", goal, details));
 }

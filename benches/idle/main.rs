@@ -18,14 +18,14 @@ fn main() {
     if role::run_requested_role() {
         return;
     }
-    let descriptors = process::raise_descriptor_limit();
+    let descriptor_limit = process::raise_descriptor_limit();
     // One thread: the client leaves the processors to the service.
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut report = BenchReport::new("idle");
     runtime.block_on(async {
         idle_cost::measure(&mut report).await;
         agents::measure(&mut report).await;
-        background_load::measure(descriptors, &mut report).await;
+        background_load::measure(descriptor_limit, &mut report).await;
     });
     report.store();
 }

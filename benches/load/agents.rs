@@ -17,22 +17,22 @@ const AGENT_COUNT: usize = 10;
 
 /// Measures row 10.
 pub(crate) async fn measure(report: &mut BenchReport) {
-    let mut agents = String::new();
+    let mut agents_config = String::new();
     for number in 0..AGENT_COUNT {
-        _ = writeln!(agents, "[agents.a{number}]\ncommand = \"sleep\"\nargs = [\"0.2\"]");
+        _ = writeln!(agents_config, "[agents.a{number}]\ncommand = \"sleep\"\nargs = [\"0.2\"]");
     }
-    let service = Service::start(PROGRAM, SERVER_CONFIG, &agents).await;
+    let service = Service::start(PROGRAM, SERVER_CONFIG, &agents_config).await;
     let (mut rounds, requests_per_agent) = (Rounds::default(), if is_quick() { 2 } else { 5 });
     for _ in 0..Rounds::count() {
         rounds.add("alone", run_agents(&service, 1, requests_per_agent).await);
         rounds.add("together", run_agents(&service, AGENT_COUNT, requests_per_agent).await);
     }
     let median_ms = |run: &RunTimes| run.quantile_ms(500);
-    let [alone, together] = ["alone", "together"].map(|kind| rounds.merged(kind).summary());
+    let [alone, together] = ["alone", "together"].map(|kind| rounds.merged_run(kind).summary());
     report.add_row(ResultRow {
         number: 10,
         description: format!("{AGENT_COUNT} agents of 200 ms at once: slow-down"),
-        value: (rounds.ratio("together", "alone", median_ms) - 1.0) * 100.0,
+        value: (rounds.median_ratio("together", "alone", median_ms) - 1.0) * 100.0,
         unit: "%".to_owned(),
         goal: Goal::AtMost(5.0, 2.0),
         details: format!("{together}; alone: {alone}"),
@@ -40,7 +40,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
 }
 
 /// Returns the times of the first agents, each with sequential requests.
-async fn run_agents(service: &Service, agents: usize, requests_per_agent: usize) -> RunTimes {
+async fn run_agents(service: &Service, agent_count: usize, requests_per_agent: usize) -> RunTimes {
     let local_set = LocalSet::new();
     let runs = local_set.run_until(async {
         let start_run = |number| {
@@ -51,7 +51,7 @@ async fn run_agents(service: &Service, agents: usize, requests_per_agent: usize)
                     .await
             })
         };
-        let tasks: Vec<_> = (0..agents).map(start_run).collect();
+        let tasks: Vec<_> = (0..agent_count).map(start_run).collect();
         let mut runs = Vec::new();
         for task in tasks {
             runs.push(task.await.expect("a run"));
@@ -60,5 +60,5 @@ async fn run_agents(service: &Service, agents: usize, requests_per_agent: usize)
     });
     let runs = runs.await;
     let longest = runs.iter().map(|run| run.lasted).max().unwrap_or_default();
-    RunTimes::joined(&runs, longest)
+    RunTimes::merge(&runs, longest)
 }

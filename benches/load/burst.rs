@@ -9,7 +9,7 @@ use algonius_gauge::run::{RunTimes, median};
 use algonius_gauge::service::Service;
 use algonius_gauge::spawn_limit::{SpawnLimit, core_count};
 
-use super::{MESSAGE_BYTES, PROGRAM, SERVER_CONFIG, cat_agent};
+use super::{MESSAGE_BYTES, PROGRAM, SERVER_CONFIG, cat_agent_config};
 
 /// Number of simultaneous requests, each on a connection of its own.
 const BURST_SIZE: usize = 1000;
@@ -21,24 +21,30 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     for _ in 0..Rounds::count().min(3) {
         rounds.add("L", limit.run(core_count(), Rounds::run_duration()));
         // A new service, so that its peak memory belongs to this burst.
-        let service = Service::start(PROGRAM, SERVER_CONFIG, &cat_agent(BURST_SIZE)).await;
+        let service = Service::start(PROGRAM, SERVER_CONFIG, &cat_agent_config(BURST_SIZE)).await;
         let load_request = service.json_rpc_load("cat", MESSAGE_BYTES);
-        KeepAliveClient::connect(service.address).await.request(&(load_request.build)(1)).await;
-        let (run, failed) = run_burst(service.address, &load_request, BURST_SIZE).await;
-        failed_count += failed;
+        KeepAliveClient::connect(service.address)
+            .await
+            .send_request(&(load_request.build)(1))
+            .await;
+        let (run, failure_count) = run_burst(service.address, &load_request, BURST_SIZE).await;
+        failed_count += failure_count;
         peaks.push(service.sum_over_processes(peak_resident_bytes) / 1e6);
         rounds.add("burst", run);
     }
-    let limit = rounds.median_of("L", RunTimes::rate);
-    let summary = rounds.merged("burst").summary();
+    let limit_rate = rounds.median_of("L", RunTimes::rate);
+    let summary = rounds.merged_run("burst").summary();
     // The ratio of the makespan to that of L equals the ratio of L's rate to this one.
     report.add_row(ResultRow {
         number: 6,
         description: format!("burst of {BURST_SIZE}: all of it, against {BURST_SIZE} / L"),
-        value: rounds.ratio("L", "burst", RunTimes::rate),
+        value: rounds.median_ratio("L", "burst", RunTimes::rate),
         unit: "× ideal".to_owned(),
         goal: Goal::AtMost(1.5, 1.3),
-        details: format!("{:.2} s; L {limit:.0}/s; {summary}", rounds.median_of("burst", seconds)),
+        details: format!(
+            "{:.2} s; L {limit_rate:.0}/s; {summary}",
+            rounds.median_of("burst", run_seconds)
+        ),
     });
     report.add_row(ResultRow {
         number: 6,
@@ -58,6 +64,6 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     });
 }
 
-fn seconds(run: &RunTimes) -> f64 {
+fn run_seconds(run: &RunTimes) -> f64 {
     run.lasted as f64 / 1e9
 }

@@ -20,7 +20,7 @@ const JOB_DURATION: Duration = Duration::from_millis(20);
 
 /// Measures row 7.
 pub(crate) async fn measure(report: &mut BenchReport) {
-    let count = if is_quick() { 200 } else { 1000 };
+    let job_count = if is_quick() { 200 } else { 1000 };
     let agent = format!(
         "[agents.job]\ncommand = \"sleep\"\nargs = [\"{}\"]\nmax_concurrent = {MAX_CONCURRENT_JOBS}\n\
          queue_depth = 1000\n",
@@ -35,23 +35,29 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         );
         rounds.add(
             "jobs",
-            run_load(service.address, &load_request, count, StopCondition::Completed(count)).await,
+            run_load(
+                service.address,
+                &load_request,
+                job_count,
+                StopCondition::Completed(job_count),
+            )
+            .await,
         );
     }
-    let ideal = MAX_CONCURRENT_JOBS as f64 / JOB_DURATION.as_secs_f64();
-    let bare = ideal / rounds.median_of("bare", RunTimes::rate);
+    let ideal_rate = MAX_CONCURRENT_JOBS as f64 / JOB_DURATION.as_secs_f64();
+    let bare_ratio = ideal_rate / rounds.median_of("bare", RunTimes::rate);
     let seconds = rounds.median_of("jobs", |run| run.lasted as f64 / 1e9);
     report.add_row(ResultRow {
         number: 7,
         description: format!(
-            "queue of {count} jobs of {} ms, {MAX_CONCURRENT_JOBS} at once",
+            "queue of {job_count} jobs of {} ms, {MAX_CONCURRENT_JOBS} at once",
             JOB_DURATION.as_millis()
         ),
-        value: ideal / rounds.median_of("jobs", RunTimes::rate),
+        value: ideal_rate / rounds.median_of("jobs", RunTimes::rate),
         unit: "× ideal".to_owned(),
         goal: Goal::AtMost(1.15, 1.08),
         details: format!(
-            "{seconds:.2} s; {MAX_CONCURRENT_JOBS} bare spawners come to {bare:.3} × ideal"
+            "{seconds:.2} s; {MAX_CONCURRENT_JOBS} bare spawners come to {bare_ratio:.3} × ideal"
         ),
     });
 }

@@ -25,7 +25,7 @@ fn main() {
     if role::run_requested_role() {
         return;
     }
-    let descriptors = process::raise_descriptor_limit();
+    let descriptor_limit = process::raise_descriptor_limit();
     // One thread: the client leaves the processors to the service.
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut report = BenchReport::new("load");
@@ -40,7 +40,7 @@ fn main() {
             agents::measure(&mut report).await;
         }
         if role::is_selected("waiting") {
-            waiting::measure(descriptors, &mut report).await;
+            waiting::measure(descriptor_limit, &mut report).await;
         }
     });
     if role::is_complete_run() {
@@ -49,9 +49,9 @@ fn main() {
 }
 
 /// Returns an agent `cat` with a queue of this length.
-fn cat_agent(waiting: usize) -> String {
+fn cat_agent_config(queue_depth: usize) -> String {
     format!(
         "[limits]\nqueue_depth_max = 20000\n\
-         [agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = {waiting}\n"
+         [agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = {queue_depth}\n"
     )
 }

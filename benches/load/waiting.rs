@@ -12,7 +12,7 @@ use algonius_gauge::run::{RunTimes, median};
 use algonius_gauge::service::Service;
 use tokio::time::{Instant, sleep};
 
-use super::{MESSAGE_BYTES, PROGRAM, SERVER_CONFIG, cat_agent};
+use super::{MESSAGE_BYTES, PROGRAM, SERVER_CONFIG, cat_agent_config};
 
 /// Number of waiting requests in the baseline.
 const BASELINE_WAITING: usize = 10;
@@ -42,7 +42,7 @@ struct WaitingResults {
 impl WaitingResults {
     /// Returns the throughput relative to that with ten waiting requests.
     fn rate_ratio(&self, waiting: usize) -> f64 {
-        self.rounds.ratio(&round_kind(waiting), &round_kind(BASELINE_WAITING), RunTimes::rate)
+        self.rounds.median_ratio(&run_kind(waiting), &run_kind(BASELINE_WAITING), RunTimes::rate)
     }
 
     fn median_resident_bytes(&self, waiting: usize) -> f64 {
@@ -51,15 +51,15 @@ impl WaitingResults {
 }
 
 /// Measures row 8.
-pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
+pub(crate) async fn measure(descriptor_limit: usize, report: &mut BenchReport) {
     let target_count = if is_quick() { 2000 } else { 10_000 };
-    let max_waiting = descriptors.saturating_sub(SPARE_DESCRIPTORS).min(target_count);
-    let (steps, mut results) =
+    let max_waiting = descriptor_limit.saturating_sub(SPARE_DESCRIPTORS).min(target_count);
+    let (waiting_counts, mut results) =
         ([BASELINE_WAITING, 100, 1000, max_waiting], WaitingResults::default());
-    let begin = Instant::now();
+    let started_at = Instant::now();
     for _ in 0..3 {
-        measure_round(&steps, &mut results).await;
-        if begin.elapsed() > LAST_ROUND_AFTER {
+        measure_round(&waiting_counts, &mut results).await;
+        if started_at.elapsed() > LAST_ROUND_AFTER {
             break;
         }
     }
@@ -68,17 +68,18 @@ pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
     } else {
         report.add_row(throughput_row(max_waiting, "throughput against 10 waiting", 0.0, &results));
     }
-    let steps = steps.into_iter().filter(|waiting| results.resident_bytes.contains_key(waiting));
-    let curve = |name: &str, up: &str, value: &dyn Fn(usize) -> f64| Curve {
+    let waiting_counts =
+        waiting_counts.into_iter().filter(|waiting| results.resident_bytes.contains_key(waiting));
+    let curve = |name: &str, y_label: &str, value: &dyn Fn(usize) -> f64| Curve {
         name: name.to_owned(),
         x_label: "waiting requests".to_owned(),
-        y_label: up.to_owned(),
-        points: steps.clone().map(|waiting| (waiting as f64, value(waiting))).collect(),
+        y_label: y_label.to_owned(),
+        points: waiting_counts.clone().map(|waiting| (waiting as f64, value(waiting))).collect(),
     };
     let rate = |waiting| results.rate_ratio(waiting);
     report.add_curve(curve("waiting", "throughput, × that of 10 waiting", &rate));
-    let resident = |waiting| results.median_resident_bytes(waiting) / 1e6;
-    report.add_curve(curve("waiting-memory", "resident memory, MB", &resident));
+    let resident_mb = |waiting| results.median_resident_bytes(waiting) / 1e6;
+    report.add_curve(curve("waiting-memory", "resident memory, MB", &resident_mb));
 }
 
 fn add_rows(max_waiting: usize, results: &WaitingResults, report: &mut BenchReport) {
@@ -107,32 +108,25 @@ fn throughput_row(
     value: f64,
     results: &WaitingResults,
 ) -> ResultRow {
-    let rate = |waiting| results.rounds.median_of(&round_kind(waiting), RunTimes::rate);
-    let behind = match &results.failure {
+    let rate = |waiting| results.rounds.median_of(&run_kind(waiting), RunTimes::rate);
+    let details = match &results.failure {
         Some(failure) => failure.clone(),
         None => format!("{:.0}/s against {:.0}/s", rate(max_waiting), rate(BASELINE_WAITING)),
     };
     let (description, unit) = (format!("{max_waiting} waiting: {description}"), "× few".to_owned());
-    ResultRow {
-        number: 8,
-        description,
-        value,
-        unit,
-        goal: Goal::AtLeast(0.9, 0.98),
-        details: behind,
-    }
+    ResultRow { number: 8, description, value, unit, goal: Goal::AtLeast(0.9, 0.98), details }
 }
 
-fn round_kind(waiting: usize) -> String {
+fn run_kind(waiting: usize) -> String {
     format!("{waiting} waiting")
 }
 
 /// Measures growing numbers of waiting requests at one service.
-async fn measure_round(steps: &[usize], results: &mut WaitingResults) {
-    let service = Service::start(PROGRAM, SERVER_CONFIG, &cat_agent(20_000)).await;
+async fn measure_round(waiting_counts: &[usize], results: &mut WaitingResults) {
+    let service = Service::start(PROGRAM, SERVER_CONFIG, &cat_agent_config(20_000)).await;
     let load_request = service.json_rpc_load("cat", MESSAGE_BYTES);
-    for &waiting in steps {
-        while service.queue_length("cat", 10).await > 0 {} // Abandoned requests leave the queue first.
+    for &waiting in waiting_counts {
+        while service.queue_length_after_wait("cat", 10).await > 0 {} // Abandoned requests leave the queue first.
         let (target, wait_until_settled) =
             ((service.address, &load_request), |in_flight| wait_until_queued(&service, in_flight));
         match run_window(
@@ -143,7 +137,7 @@ async fn measure_round(steps: &[usize], results: &mut WaitingResults) {
         )
         .await
         {
-            Ok(run) => results.rounds.add(&round_kind(waiting), run),
+            Ok(run) => results.rounds.add(&run_kind(waiting), run),
             Err(failure) => {
                 results.failure = Some(failure);
                 return;
@@ -159,10 +153,10 @@ async fn measure_round(steps: &[usize], results: &mut WaitingResults) {
 
 /// Waits until nearly all of the requests are in the queue; the others run, or are on their way.
 async fn wait_until_queued(service: &Service, in_flight: usize) -> Result<(), String> {
-    let (begin, expected) =
+    let (started_at, expected_queue_length) =
         (Instant::now(), in_flight.saturating_sub(MAX_CONCURRENT_EXECUTIONS + 5) * 95 / 100);
-    while service.queue_length("cat", 0).await < expected as u64 {
-        if begin.elapsed() >= ACCEPT_TIMEOUT {
+    while service.queue_length_after_wait("cat", 0).await < expected_queue_length as u64 {
+        if started_at.elapsed() >= ACCEPT_TIMEOUT {
             return Err(format!(
                 "{in_flight} requests are not accepted in {} s",
                 ACCEPT_TIMEOUT.as_secs()

@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout};
 use super::PROGRAM;
 
 /// Agent that writes a hundred events after the file named in its input exists.
-const AGENT: &str = r#"[agents.teller]
+const AGENT_CONFIG: &str = r#"[agents.teller]
 command = "sh"
 args = ["-c", '''
 read gate
@@ -34,17 +34,17 @@ output = "events"
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Measures how the time until all followers have received everything grows with their number.
-pub(crate) async fn measure(descriptors: usize, report: &mut BenchReport) {
-    let service = Service::start(PROGRAM, "max_connections = 5000", AGENT).await;
-    let max_followers = descriptors.saturating_sub(200).min(1000);
+pub(crate) async fn measure(descriptor_limit: usize, report: &mut BenchReport) {
+    let service = Service::start(PROGRAM, "max_connections = 5000", AGENT_CONFIG).await;
+    let max_followers = descriptor_limit.saturating_sub(200).min(1000);
     let mut points = Vec::new();
-    for followers in [1, 10, 100, max_followers] {
+    for follower_count in [1, 10, 100, max_followers] {
         let mut times = Vec::new();
         for round in 0..if is_quick() { 1 } else { 3 } {
-            let gate = format!("gate-{followers}-{round}");
-            times.push(delivery_time(&service, &gate, followers).await.as_secs_f64() * 1e3);
+            let gate = format!("gate-{follower_count}-{round}");
+            times.push(delivery_time(&service, &gate, follower_count).await.as_secs_f64() * 1e3);
         }
-        points.push((followers as f64, median(times)));
+        points.push((follower_count as f64, median(times)));
     }
     for (followers, time) in &points {
         println!("    {followers:>5} who follow have heard 100 events after {time:.1} ms");
@@ -65,21 +65,21 @@ struct FollowerBarrier {
 }
 
 impl FollowerBarrier {
-    fn arrive(&self, followers: usize) {
+    fn arrive(&self, follower_count: usize) {
         self.arrived_count.set(self.arrived_count.get() + 1);
-        if self.arrived_count.get() == followers {
+        if self.arrived_count.get() == follower_count {
             self.all_arrived.notify_one();
         }
     }
 }
 
 /// Returns the time from the first event until all followers have received the last.
-async fn delivery_time(service: &Service, gate: &str, followers: usize) -> Duration {
+async fn delivery_time(service: &Service, gate: &str, follower_count: usize) -> Duration {
     let gate_file = service.home().join(gate);
-    let task = start_execution(service, &gate_file.display().to_string()).await;
-    let request = service.json_rpc_request("teller", "tasks/resubscribe", &json!({"id": task}));
+    let task_id = start_execution(service, &gate_file.display().to_string()).await;
+    let request = service.json_rpc_request("teller", "tasks/resubscribe", &json!({"id": task_id}));
     let (barrier, tasks) = (Rc::new(FollowerBarrier::default()), LocalSet::new());
-    for _ in 0..followers {
+    for _ in 0..follower_count {
         let (mut client, request) =
             (KeepAliveClient::connect(service.address).await, request.clone());
         let barrier = Rc::clone(&barrier);
@@ -87,19 +87,19 @@ async fn delivery_time(service: &Service, gate: &str, followers: usize) -> Durat
             let mut has_arrived = false;
             let on_piece = |_: &[u8]| {
                 if !std::mem::replace(&mut has_arrived, true) {
-                    barrier.arrive(followers);
+                    barrier.arrive(follower_count);
                 }
             };
-            let answer = client.request_streaming(request.as_bytes(), on_piece).await;
+            let answer = client.send_streaming_request(request.as_bytes(), on_piece).await;
             assert!(answer.is_ok_with("thing number 99") && answer.is_ok_with("\"final\":true"));
         });
     }
     let arrival = timeout(CONNECT_TIMEOUT, tasks.run_until(barrier.all_arrived.notified())).await;
-    assert!(arrival.is_ok(), "{} of {followers} have come", barrier.arrived_count.get());
-    let begin = Instant::now();
+    assert!(arrival.is_ok(), "{} of {follower_count} have come", barrier.arrived_count.get());
+    let started_at = Instant::now();
     std::fs::write(gate_file, "").expect("a gate");
     tasks.await;
-    begin.elapsed()
+    started_at.elapsed()
 }
 
 /// Starts an execution that waits for this file, and returns its task.
@@ -111,7 +111,7 @@ async fn start_execution(service: &Service, gate: &str) -> Value {
         unique_number(),
     );
     let mut client = KeepAliveClient::connect(service.address).await;
-    let answer = client.request(&request).await;
+    let answer = client.send_request(&request).await;
     let answer: Value = serde_json::from_slice(answer.body).expect("JSON");
     answer.pointer("/result/id").cloned().expect("a task")
 }

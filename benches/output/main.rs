@@ -22,7 +22,7 @@ fn main() {
     if role::run_requested_role() {
         return;
     }
-    let descriptors = process::raise_descriptor_limit();
+    let descriptor_limit = process::raise_descriptor_limit();
     // One thread: the client leaves the processors to the service.
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut report = BenchReport::new("output");
@@ -40,7 +40,7 @@ fn main() {
             result_delay::measure(&mut report).await;
         }
         if role::is_selected("followers") {
-            followers::measure(descriptors, &mut report).await;
+            followers::measure(descriptor_limit, &mut report).await;
         }
     });
     if role::is_complete_run() {

@@ -17,22 +17,22 @@ const TIME_DIGITS: usize = 19;
 
 /// Follows so many runs of the agent `clock`, which prints `at` with the time of the day in nanoseconds. Returns the
 /// times until the follower had each of them.
-pub(crate) async fn measure_delays(service: &Service, runs: usize) -> RunTimes {
+pub(crate) async fn measure_delays(service: &Service, run_count: usize) -> RunTimes {
     let build_request = request_builder(&service.json_rpc_request(
         "clock",
         "message/stream",
         &message_params_0_3(1),
     ));
     let mut client = KeepAliveClient::connect(service.address).await;
-    let (mut delays, begin) = (Vec::new(), Instant::now());
-    for _ in 0..runs {
+    let (mut delays, started_at) = (Vec::new(), Instant::now());
+    for _ in 0..run_count {
         let mut stream_delays = Vec::new();
         let on_piece = |piece: &[u8]| stream_delays.extend(printed_delays(piece));
-        let answer = client.request_streaming(&build_request(unique_number()), on_piece).await;
+        let answer = client.send_streaming_request(&build_request(unique_number()), on_piece).await;
         assert!(answer.is_ok_with("\"state\":\"completed\"") && stream_delays.len() >= TIME_COUNT);
         delays.extend(stream_delays.into_iter().take(TIME_COUNT)); // The last event repeats the text.
     }
-    RunTimes::new(delays, begin.elapsed())
+    RunTimes::new(delays, started_at.elapsed())
 }
 
 /// Returns the time since each time in these bytes was printed, in nanoseconds.

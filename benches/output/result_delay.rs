@@ -18,22 +18,23 @@ use super::PROGRAM;
 const RESULT_BYTES: usize = 100_000;
 
 /// Agent that prints the time in nanoseconds at the end of its output.
-const AGENT: &str = "[agents.one]\ncommand = \"sh\"\n\
+const AGENT_CONFIG: &str = "[agents.one]\ncommand = \"sh\"\n\
     args = [\"-c\", \"cat HERE/result; exec date +%s%N\"]\n";
 
 /// Measures row 20.
 pub(crate) async fn measure(report: &mut BenchReport) {
-    let service = Service::start(PROGRAM, "", AGENT).await;
+    let service = Service::start(PROGRAM, "", AGENT_CONFIG).await;
     std::fs::write(service.home().join("result"), plain_text(RESULT_BYTES)).expect("a file");
     let build_send_request =
         request_builder(&service.json_rpc_request("one", "message/send", &message_params_0_3(1)));
     let mut client = KeepAliveClient::connect(service.address).await;
     let mut times = Vec::new();
     for _ in 0..if is_quick() { 100 } else { 1000 } {
-        let sent_task = parse_task(&client.request(&build_send_request(unique_number())).await);
+        let sent_task =
+            parse_task(&client.send_request(&build_send_request(unique_number())).await);
         let id = sent_task.pointer("/result/id").expect("an id");
         let request = service.json_rpc_request("one", "tasks/get", &json!({"id": id}));
-        let answer = client.request(request.as_bytes()).await;
+        let answer = client.send_request(request.as_bytes()).await;
         let read_at = wall_clock_nanoseconds();
         times.push(read_at.saturating_sub(output_end_time(&parse_task(&answer))));
     }

@@ -9,7 +9,7 @@ use super::printed_times::measure_delays;
 
 /// Agent that speaks ACP and prints the time of the day, in nanoseconds, with each piece of its answer. The pause keeps
 /// each piece alone in its event.
-const SESSION_AGENT: &str = r#"
+const SESSION_AGENT_CONFIG: &str = r#"
 [agents.clock]
 command = "sh"
 protocol = "acp"
@@ -34,7 +34,7 @@ done
 
 /// Measures row 23: the time from the moment at which the agent writes a piece until its follower has it.
 pub(crate) async fn measure(report: &mut BenchReport) {
-    let service = Service::start(PROGRAM, "", SESSION_AGENT).await;
+    let service = Service::start(PROGRAM, "", SESSION_AGENT_CONFIG).await;
     let delays = measure_delays(&service, if is_quick() { 3 } else { 20 }).await;
     report.add_row(ResultRow {
         number: 23,

@@ -51,7 +51,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     }
     add_rows(&rounds, median_peak_bytes().await, report);
     let ratio = |bytes| {
-        (bytes as f64, rounds.ratio(&service_kind(bytes), &baseline_kind(bytes), median_ms))
+        (bytes as f64, rounds.median_ratio(&service_kind(bytes), &baseline_kind(bytes), median_ms))
     };
     report.add_curve(Curve {
         name: "output".to_owned(),
@@ -62,11 +62,11 @@ pub(crate) async fn measure(report: &mut BenchReport) {
 }
 
 fn add_rows(rounds: &Rounds, peak_bytes: f64, report: &mut BenchReport) {
-    let baseline_summary = rounds.merged(&baseline_kind(LARGEST_OUTPUT)).summary();
+    let baseline_summary = rounds.merged_run(&baseline_kind(LARGEST_OUTPUT)).summary();
     report.add_row(ResultRow {
         number: 11,
         description: "10 MB of output: median, against a bare server".to_owned(),
-        value: rounds.ratio(
+        value: rounds.median_ratio(
             &service_kind(LARGEST_OUTPUT),
             &baseline_kind(LARGEST_OUTPUT),
             median_ms,
@@ -75,7 +75,7 @@ fn add_rows(rounds: &Rounds, peak_bytes: f64, report: &mut BenchReport) {
         goal: Goal::AtMost(1.6, 1.2),
         details: format!(
             "{}; bare: {baseline_summary}",
-            rounds.merged(&service_kind(LARGEST_OUTPUT)).summary()
+            rounds.merged_run(&service_kind(LARGEST_OUTPUT)).summary()
         ),
     });
     report.add_row(ResultRow {
@@ -91,12 +91,12 @@ fn add_rows(rounds: &Rounds, peak_bytes: f64, report: &mut BenchReport) {
     report.add_row(ResultRow {
         number: 12,
         description: "100 KB of output, 10 in flight: throughput".to_owned(),
-        value: rounds.ratio("wide", "bare wide", RunTimes::rate),
+        value: rounds.median_ratio("wide", "bare wide", RunTimes::rate),
         unit: "× bare".to_owned(),
         goal: Goal::AtLeast(0.8, 0.9),
         details: format!(
             "{rate:.0}/s; bare {baseline_rate:.0}/s; {}",
-            rounds.merged("wide").summary()
+            rounds.merged_run("wide").summary()
         ),
     });
 }
@@ -155,7 +155,7 @@ async fn median_peak_bytes() -> f64 {
         let mut client = KeepAliveClient::connect(service.address).await;
         service.pids().into_iter().for_each(reset_peak);
         let load_request = request_pair(&service, LARGEST_OUTPUT).0;
-        client.request(&(load_request.build)(1)).await;
+        client.send_request(&(load_request.build)(1)).await;
         peaks.push(service.sum_over_processes(peak_resident_bytes));
     }
     median(peaks)

@@ -13,7 +13,7 @@ use super::PROGRAM;
 use super::printed_times::measure_delays;
 
 /// Prints the time of the day with each line, in nanoseconds. The pause keeps each line alone in its event.
-const CLOCK_SCRIPT: &str = r#"
+const CLOCK_AGENT_CONFIG: &str = r#"
 [agents.clock]
 command = "sh"
 args = ["-c", "for n in 1 2 3 4 5 6 7 8 9 10; do date '+at %s%N'; sleep 0.2; done"]
@@ -21,8 +21,9 @@ args = ["-c", "for n in 1 2 3 4 5 6 7 8 9 10; do date '+at %s%N'; sleep 0.2; don
 
 /// Measures row 13.
 pub(crate) async fn measure(report: &mut BenchReport) {
-    let cat = "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\n";
-    let service = Service::start(PROGRAM, "", &[cat, CLOCK_SCRIPT].concat()).await;
+    let cat_agent_config = "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\n";
+    let service =
+        Service::start(PROGRAM, "", &[cat_agent_config, CLOCK_AGENT_CONFIG].concat()).await;
     measure_events(report, &service).await;
     measure_lines(report, &service).await;
 }
@@ -35,24 +36,25 @@ async fn measure_events(report: &mut BenchReport, service: &Service) {
     let mut client = KeepAliveClient::connect(service.address).await;
     let (mut unary_times, mut first_event_times, mut stream_times) =
         (Vec::new(), Vec::new(), Vec::new());
-    let begin = Instant::now();
+    let started_at = Instant::now();
     for _ in 0..if is_quick() { 100 } else { 500 } {
         let request = build_unary(unique_number());
-        let started = Instant::now();
-        let is_good = is_completed(&client.request(&request).await);
-        unary_times.push(nanoseconds(started.elapsed()));
+        let request_started_at = Instant::now();
+        let is_good = is_completed(&client.send_request(&request).await);
+        unary_times.push(nanoseconds(request_started_at.elapsed()));
         let request = build_stream(unique_number());
-        let (started, mut first_event_time) = (Instant::now(), None);
-        let on_piece =
-            |_: &[u8]| _ = first_event_time.get_or_insert_with(|| nanoseconds(started.elapsed()));
-        let answer = client.request_streaming(&request, on_piece).await;
-        stream_times.push(nanoseconds(started.elapsed()));
+        let (request_started_at, mut first_event_time) = (Instant::now(), None);
+        let on_piece = |_: &[u8]| {
+            _ = first_event_time.get_or_insert_with(|| nanoseconds(request_started_at.elapsed()));
+        };
+        let answer = client.send_streaming_request(&request, on_piece).await;
+        stream_times.push(nanoseconds(request_started_at.elapsed()));
         assert!(is_good && answer.is_ok_with("\"state\":\"completed\""));
         first_event_times.extend(first_event_time);
     }
     let [unary_times, first_event_times, stream_times] =
         [unary_times, first_event_times, stream_times]
-            .map(|times| RunTimes::new(times, begin.elapsed()));
+            .map(|times| RunTimes::new(times, started_at.elapsed()));
     report.add_row(ResultRow {
         number: 13,
         description: "first event of a stream".to_owned(),

@@ -43,9 +43,9 @@ fn main() {
     let mut rounds = Rounds::default();
     for _ in 0..=Rounds::count() {
         for (kind, redactor, redact) in cases {
-            let begin = Instant::now();
+            let started_at = Instant::now();
             assert!(black_box(redact(redactor, &text)) > 0);
-            let elapsed = begin.elapsed();
+            let elapsed = started_at.elapsed();
             rounds.add(
                 kind,
                 RunTimes::new(vec![u64::try_from(elapsed.as_nanos()).unwrap_or(0)], elapsed),
@@ -59,27 +59,34 @@ fn report_speed(rounds: &Rounds, bytes: usize) {
     let mut report = BenchReport::new("redaction");
     let speed =
         |kind: &str| bytes as f64 / 1e6 / (rounds.median_of(kind, |run| run.lasted as f64) / 1e9);
-    let [copied, whole, streamed, values, ten_times] =
+    let [copy_speed, whole_text_speed, stream_speed, values_speed, ten_times_speed] =
         ["copied", "whole", "streamed", "values", "ten times"].map(speed);
-    let row = |description: &str, value, unit: &str, goal, behind| ResultRow {
+    let row = |description: &str, value, unit: &str, goal, details| ResultRow {
         number: 18,
         description: description.to_owned(),
         value,
         unit: unit.to_owned(),
         goal,
-        details: behind,
+        details,
     };
     let goal = Goal::AtLeast(100.0, 300.0);
-    let behind = format!("{:.1} MB of lines of a log; copied {copied:.0} MB/s", bytes as f64 / 1e6);
-    report.add_row(row("redaction, default rules, a whole text", whole, "MB/s", goal, behind));
-    let behind = format!("in pieces of {} KB, as programs write", PIECE_BYTES >> 10);
-    report.add_row(row("redaction, default rules, a stream", streamed, "MB/s", goal, behind));
-    let behind = format!(
-        "{VALUE_COUNT} registered values and {PATTERN_COUNT} patterns: {ten_times:.0} MB/s; without the patterns {values:.0}"
+    let details =
+        format!("{:.1} MB of lines of a log; copied {copy_speed:.0} MB/s", bytes as f64 / 1e6);
+    report.add_row(row(
+        "redaction, default rules, a whole text",
+        whole_text_speed,
+        "MB/s",
+        goal,
+        details,
+    ));
+    let details = format!("in pieces of {} KB, as programs write", PIECE_BYTES >> 10);
+    report.add_row(row("redaction, default rules, a stream", stream_speed, "MB/s", goal, details));
+    let details = format!(
+        "{VALUE_COUNT} registered values and {PATTERN_COUNT} patterns: {ten_times_speed:.0} MB/s; without the patterns {values_speed:.0}"
     );
-    let ratio = rounds.ratio("ten times", "whole", |run| run.lasted as f64);
+    let ratio = rounds.median_ratio("ten times", "whole", |run| run.lasted as f64);
     let goal = Goal::AtMost(3.0, 2.0);
-    report.add_row(row("redaction, ten times the rules: time", ratio, "×", goal, behind));
+    report.add_row(row("redaction, ten times the rules: time", ratio, "×", goal, details));
     report.add_curve(speed_curve(bytes));
     report.store();
 }
@@ -89,9 +96,9 @@ fn speed_curve(bytes: usize) -> Curve {
     let text = text::ordinary_text(bytes.min(1 << 20));
     let point = |values: usize| {
         let redactor = redactor((values, 0));
-        let begin = Instant::now();
+        let started_at = Instant::now();
         black_box(redact_whole(&redactor, &text));
-        (values as f64, text.len() as f64 / 1e6 / begin.elapsed().as_secs_f64())
+        (values as f64, text.len() as f64 / 1e6 / started_at.elapsed().as_secs_f64())
     };
     Curve {
         name: "redaction".to_owned(),
@@ -108,11 +115,11 @@ fn redactor((values, patterns): (usize, usize)) -> Arc<Redactor> {
         Pattern::new(&format!("p{number}"), &format!("(?:EMP|CUST)-{number:02}[0-9]{{6}}"), 4)
             .expect("a pattern")
     };
-    let configured = RedactionConfig {
+    let redaction_config = RedactionConfig {
         patterns: (0..patterns).map(pattern).collect(),
         ..RedactionConfig::default()
     };
-    Arc::new(Redactor::new((1..=values).map(value)).with_configuration(configured))
+    Arc::new(Redactor::new((1..=values).map(value)).with_configuration(redaction_config))
 }
 
 fn copy_text(_: &Arc<Redactor>, text: &str) -> usize {

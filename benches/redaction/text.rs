@@ -47,8 +47,8 @@ fn push_line(text: &mut String, random: usize) {
     let level = level.unwrap_or_default();
     _ = write!(text, "2026-11-22T08:15:{second:02}.{milli:03}Z {level:5} worker-{} ", random % 16);
     for index in 0..6 + random % 9 {
-        let word = (random >> (index * 4) & 31) % WORDS.len();
-        _ = write!(text, "{} ", WORDS.get(word).copied().unwrap_or_default());
+        let word_index = (random >> (index * 4) & 31) % WORDS.len();
+        _ = write!(text, "{} ", WORDS.get(word_index).copied().unwrap_or_default());
     }
     _ = match random % 5 {
         0 => writeln!(text, "id={random:016x} took={milli}ms"),

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::PROGRAM;
 
 /// Model turns of a run; the last one gives the answer.
-const TURNS: usize = 10;
+const TURNS_PER_RUN: usize = 10;
 /// Bytes of the message.
 const MESSAGE_BYTES: usize = 64;
 
@@ -27,23 +27,23 @@ pub(crate) async fn measure(report: &mut BenchReport) {
          model_id = \"bench/model\"\ntools = [\"now\"]\n"
     );
     let service = Service::start(PROGRAM, "", &config).await;
-    let load = service.json_rpc_load("thinker", MESSAGE_BYTES);
+    let load_request = service.json_rpc_load("thinker", MESSAGE_BYTES);
     let stop_condition = StopCondition::Elapsed(Rounds::run_duration());
     // The first runs open connections and fill caches.
-    run_load(service.address, &load, 1, stop_condition).await;
-    let before = service.sum_over_processes(thread_cpu_time_ms);
-    let times = run_load(service.address, &load, 1, stop_condition).await;
-    let cpu_ms = service.sum_over_processes(thread_cpu_time_ms) - before;
-    let runs = times.times.len();
+    run_load(service.address, &load_request, 1, stop_condition).await;
+    let cpu_ms_before = service.sum_over_processes(thread_cpu_time_ms);
+    let run_times = run_load(service.address, &load_request, 1, stop_condition).await;
+    let cpu_ms = service.sum_over_processes(thread_cpu_time_ms) - cpu_ms_before;
+    let run_count = run_times.times.len();
     report.add_row(ResultRow {
         number: 24,
         description: "processor time of one turn of a cognitive agent".to_owned(),
-        value: cpu_ms / (runs * TURNS).max(1) as f64,
+        value: cpu_ms / (run_count * TURNS_PER_RUN).max(1) as f64,
         unit: "ms".to_owned(),
         goal: Goal::AtMost(2.0, 1.0),
         details: format!(
-            "{runs} runs of {TURNS} turns, each with a call; {:.0} runs/s",
-            times.rate()
+            "{run_count} runs of {TURNS_PER_RUN} turns, each with a call; {:.0} runs/s",
+            run_times.rate()
         ),
     });
 }
@@ -74,7 +74,7 @@ async fn serve_connection(connection: TcpStream) -> Option<()> {
         let mut body = vec![0; length];
         connection.read_exact(&mut body).await.ok()?;
         let turns = String::from_utf8_lossy(&body).matches(r#""assistant""#).count();
-        let body = reply(turns + 1 >= TURNS);
+        let body = model_reply(turns + 1 >= TURNS_PER_RUN);
         let head = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
             body.len()
@@ -84,7 +84,7 @@ async fn serve_connection(connection: TcpStream) -> Option<()> {
 }
 
 /// Returns a reply with one call.
-fn reply(is_last: bool) -> String {
+fn model_reply(is_last: bool) -> String {
     let (name, arguments) =
         if is_last { ("final_answer", r#"{\"answer\":\"done\"}"#) } else { ("now", "{}") };
     format!(

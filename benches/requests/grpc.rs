@@ -49,20 +49,20 @@ impl GrpcCaller {
     /// Sends with this many requests in flight for this time.
     pub(crate) async fn run(&mut self, in_flight: usize, duration: Duration) -> RunTimes {
         self.send().await; // Opens the connection before the first measured request.
-        let (begin, times) = (Instant::now(), Rc::new(RefCell::new(Vec::new())));
+        let (run_started_at, times) = (Instant::now(), Rc::new(RefCell::new(Vec::new())));
         let tasks = LocalSet::new();
         for _ in 0..in_flight {
             let (mut caller, times) = (self.clone(), Rc::clone(&times));
             tasks.spawn_local(async move {
-                while begin.elapsed() < duration {
-                    let started = Instant::now();
+                while run_started_at.elapsed() < duration {
+                    let request_started_at = Instant::now();
                     caller.send().await;
-                    times.borrow_mut().push(nanoseconds(started.elapsed()));
+                    times.borrow_mut().push(nanoseconds(request_started_at.elapsed()));
                 }
             });
         }
         tasks.await;
-        RunTimes::new(times.take(), begin.elapsed())
+        RunTimes::new(times.take(), run_started_at.elapsed())
     }
 
     async fn send(&mut self) {

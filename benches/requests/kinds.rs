@@ -23,7 +23,7 @@ const CAT_CONFIG: &str =
     "[agents.cat]\ncommand = \"cat\"\nmax_concurrent = 10\nqueue_depth = 1000\n";
 
 /// A team, an interactive agent and a cognitive agent.
-const OTHER_KINDS: &str = r#"
+const OTHER_AGENTS_CONFIG: &str = r#"
 [agents.crew]
 kind = "team"
 team.steps = ["cat", "coder", "thinker"]
@@ -45,41 +45,43 @@ tools = ["now"]
 /// Measures row 25. In each round both services start and run at the same time, and receive the requests in turn.
 pub(crate) async fn measure(report: &mut BenchReport) {
     let (mut rounds, mut memory_ratios) = (Rounds::default(), Vec::new());
-    let mixed_config = format!("{CAT_CONFIG}{OTHER_KINDS}");
+    let mixed_config = format!("{CAT_CONFIG}{OTHER_AGENTS_CONFIG}");
     for number in 0..Rounds::count() {
         // The order alternates, because it affects the memory.
         let mut configs = [CAT_CONFIG, &mixed_config];
         configs.rotate_left(number % 2);
         let first = Service::start(PROGRAM, "", configs[0]).await;
         let second = Service::start(PROGRAM, "", configs[1]).await;
-        let (alone, mixed) = if number % 2 == 0 { (first, second) } else { (second, first) };
+        let (plain_service, mixed_service) =
+            if number % 2 == 0 { (first, second) } else { (second, first) };
         sleep(SETTLE_TIME).await;
         // Before the requests: what they leave in the allocator differs by more than the agents do.
-        let [alone_bytes, mixed_bytes] =
-            [&alone, &mixed].map(|service| service.sum_over_processes(proportional_bytes));
-        memory_ratios.push(mixed_bytes / alone_bytes);
-        for (kind, service) in [("alone", &alone), ("mixed", &mixed)] {
-            let load = service.json_rpc_load("cat", MESSAGE_BYTES);
+        let [plain_bytes, mixed_bytes] = [&plain_service, &mixed_service]
+            .map(|service| service.sum_over_processes(proportional_bytes));
+        memory_ratios.push(mixed_bytes / plain_bytes);
+        for (kind, service) in [("alone", &plain_service), ("mixed", &mixed_service)] {
+            let load_request = service.json_rpc_load("cat", MESSAGE_BYTES);
             let stop_condition = StopCondition::Elapsed(Rounds::run_duration());
-            let times = run_load(service.address, &load, PARALLEL_REQUESTS, stop_condition).await;
-            rounds.add(kind, times);
+            let run_times =
+                run_load(service.address, &load_request, PARALLEL_REQUESTS, stop_condition).await;
+            rounds.add(kind, run_times);
         }
     }
-    let [mixed_rate, alone_rate] =
+    let [mixed_rate, plain_rate] =
         ["mixed", "alone"].map(|kind| rounds.median_of(kind, RunTimes::rate));
-    let row = |description: &str, value, goal, behind| ResultRow {
+    let row = |description: &str, value, goal, details| ResultRow {
         number: 25,
         description: description.to_owned(),
         value,
         unit: "× programs alone".to_owned(),
         goal,
-        details: behind,
+        details,
     };
     report.add_row(row(
         "throughput of programs beside agents of other kinds",
-        rounds.ratio("mixed", "alone", RunTimes::rate),
+        rounds.median_ratio("mixed", "alone", RunTimes::rate),
         Goal::AtLeast(0.97, 0.99),
-        format!("{mixed_rate:.0}/s against {alone_rate:.0}/s"),
+        format!("{mixed_rate:.0}/s against {plain_rate:.0}/s"),
     ));
     let count = memory_ratios.len();
     report.add_row(row(

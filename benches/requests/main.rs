@@ -84,7 +84,7 @@ fn compare_with_c(report: &mut BenchReport) {
     report.add_row(ResultRow {
         number: 1,
         description: "the yardstick L, against the same in C".to_owned(),
-        value: rounds.ratio("L", "C", |run| run.rate()),
+        value: rounds.median_ratio("L", "C", |run| run.rate()),
         unit: "× C".to_owned(),
         goal: Goal::AtLeast(0.9, 0.9),
         details: format!("L {rust_rate:.0}/s by {} spawners, C {c_rate:.0}/s", core_count()),

@@ -43,29 +43,32 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         description: format!(
             "a warden without the rest of the service, {PARALLEL_PROGRAMS} in flight"
         ),
-        value: rounds.ratio("held", "L", RunTimes::rate),
+        value: rounds.median_ratio("held", "L", RunTimes::rate),
         unit: "× L".to_owned(),
         goal: Goal::Unrated,
-        details: format!("{rate:.0}/s; L {limit_rate:.0}/s; {}", rounds.merged("held").summary()),
+        details: format!(
+            "{rate:.0}/s; L {limit_rate:.0}/s; {}",
+            rounds.merged_run("held").summary()
+        ),
     });
 }
 
 async fn run_parallel(fixture: &Arc<HolderFixture>) -> RunTimes {
-    let (begin, mut tasks) = (Instant::now(), JoinSet::new());
+    let (run_started_at, mut tasks) = (Instant::now(), JoinSet::new());
     for _ in 0..PARALLEL_PROGRAMS {
         let fixture = Arc::clone(fixture);
         tasks.spawn(async move {
             let mut times = Vec::new();
-            while begin.elapsed() < Rounds::run_duration() {
-                let started = Instant::now();
+            while run_started_at.elapsed() < Rounds::run_duration() {
+                let program_started_at = Instant::now();
                 fixture.run_program().await;
-                times.push(nanoseconds(started.elapsed()));
+                times.push(nanoseconds(program_started_at.elapsed()));
             }
             times
         });
     }
     let times = tasks.join_all().await.concat();
-    RunTimes::new(times, begin.elapsed())
+    RunTimes::new(times, run_started_at.elapsed())
 }
 
 /// Process holder without a service.
@@ -82,10 +85,10 @@ impl HolderFixture {
         let options = ProcessHolderOptions {
             command: HolderCommand::new(PROGRAM),
             runtime_dir: home.path().to_owned(),
-            instance: Uuid::new_v4(),
+            instance_id: Uuid::new_v4(),
             reattach_grace: Duration::from_secs(1),
-            groups: None,
-            memory: OutputMemory::with_limit(256 << 20),
+            control_groups: None,
+            output_memory: OutputMemory::with_limit(256 << 20),
         };
         let process_holders = ProcessHolders::start(options).await.expect("a warden");
         Self { _home: home, process_holders, program, text }
@@ -94,7 +97,7 @@ impl HolderFixture {
     /// Starts the program, reads its whole output, waits for its exit and sweeps its processes.
     async fn run_program(&self) {
         let launch = LaunchRequest {
-            execution: ExecutionId::fresh(),
+            execution: ExecutionId::generate(),
             attempt_id: AttemptId::FIRST,
             program: self.program.clone(),
             args: Vec::new(),

@@ -22,12 +22,12 @@ pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
     report.add_row(ResultRow {
         number: 22,
         description: "a team of three steps".to_owned(),
-        value: rounds.ratio("member", "team", RunTimes::rate) / 3.0,
+        value: rounds.median_ratio("member", "team", RunTimes::rate) / 3.0,
         unit: "× three requests".to_owned(),
         goal: Goal::AtMost(1.6, 1.3),
         details: format!(
             "{team_rate:.0} runs/s; {member_rate:.0} requests/s; {}",
-            rounds.merged("team").summary()
+            rounds.merged_run("team").summary()
         ),
     });
 }

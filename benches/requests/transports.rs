@@ -23,23 +23,23 @@ pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
     {
         add_throughput_row(&rounds, kind, in_flight, report);
     }
-    let rpc = |in_flight| format!("JSON-RPC {in_flight}");
+    let rpc_kind = |in_flight| format!("JSON-RPC {in_flight}");
     report.add_row(ResultRow {
         number: 2,
         description: "median, 1 in flight".to_owned(),
-        value: rounds.ratio(&rpc(1), "L 1", median_ms),
+        value: rounds.median_ratio(&rpc_kind(1), "L 1", median_ms),
         unit: "× bare".to_owned(),
         goal: Goal::AtMost(1.8, 1.4),
-        details: comparison_text(&rounds, &rpc(1), "bare", "L 1"),
+        details: comparison_text(&rounds, &rpc_kind(1), "bare", "L 1"),
     });
     let tail_ratio = |run: &RunTimes| run.quantile_ms(990) / run.quantile_ms(500);
     report.add_row(ResultRow {
         number: 3,
         description: "p99, 100 in flight".to_owned(),
-        value: rounds.median_of(&rpc(100), tail_ratio),
+        value: rounds.median_of(&rpc_kind(100), tail_ratio),
         unit: "× p50".to_owned(),
         goal: Goal::AtMost(3.0, 2.0),
-        details: rounds.merged(&rpc(100)).summary(),
+        details: rounds.merged_run(&rpc_kind(100)).summary(),
     });
     report.add_row(ResultRow {
         number: 4,
@@ -52,12 +52,14 @@ pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
     report.add_row(ResultRow {
         number: 19,
         description: "gRPC against JSON-RPC, 10 in flight".to_owned(),
-        value: rounds.ratio("gRPC 10", &rpc(10), RunTimes::rate),
+        value: rounds.median_ratio("gRPC 10", &rpc_kind(10), RunTimes::rate),
         unit: "× JSON".to_owned(),
         goal: Goal::AtLeast(0.9, 1.0),
-        details: rounds.merged("gRPC 10").summary(),
+        details: rounds.merged_run("gRPC 10").summary(),
     });
-    let point = |in_flight| (in_flight as f64, rounds.ratio(&rpc(in_flight), "L", RunTimes::rate));
+    let point = |in_flight| {
+        (in_flight as f64, rounds.median_ratio(&rpc_kind(in_flight), "L", RunTimes::rate))
+    };
     report.add_curve(Curve {
         name: "in-flight".to_owned(),
         x_label: "requests in flight".to_owned(),
@@ -70,21 +72,33 @@ fn median_ms(run: &RunTimes) -> f64 {
     run.quantile_ms(500)
 }
 
-fn comparison_text(rounds: &Rounds, kind: &str, name: &str, other_kind: &str) -> String {
-    format!("{}; {name}: {}", rounds.merged(kind).summary(), rounds.merged(other_kind).summary())
+fn comparison_text(rounds: &Rounds, kind: &str, other_name: &str, other_kind: &str) -> String {
+    format!(
+        "{}; {other_name}: {}",
+        rounds.merged_run(kind).summary(),
+        rounds.merged_run(other_kind).summary()
+    )
 }
 
-fn add_throughput_row(rounds: &Rounds, kind: &str, in_flight: usize, report: &mut BenchReport) {
-    let key = format!("{kind} {in_flight}");
-    let (rate, limit) =
-        (rounds.median_of(&key, RunTimes::rate), rounds.median_of("L", RunTimes::rate));
+fn add_throughput_row(
+    rounds: &Rounds,
+    transport: &str,
+    in_flight: usize,
+    report: &mut BenchReport,
+) {
+    let round_kind = format!("{transport} {in_flight}");
+    let (rate, limit_rate) =
+        (rounds.median_of(&round_kind, RunTimes::rate), rounds.median_of("L", RunTimes::rate));
     report.add_row(ResultRow {
         number: 1,
-        description: format!("throughput, {kind}, {in_flight} in flight"),
-        value: rounds.ratio(&key, "L", RunTimes::rate),
+        description: format!("throughput, {transport}, {in_flight} in flight"),
+        value: rounds.median_ratio(&round_kind, "L", RunTimes::rate),
         unit: "× L".to_owned(),
         goal: Goal::AtLeast(0.7, 0.85),
-        details: format!("{rate:.0}/s; L {limit:.0}/s; {}", rounds.merged(&key).summary()),
+        details: format!(
+            "{rate:.0}/s; L {limit_rate:.0}/s; {}",
+            rounds.merged_run(&round_kind).summary()
+        ),
     });
 }
 
@@ -110,21 +124,21 @@ impl CpuCost {
 
 async fn measure_rounds(service: &Service) -> (Rounds, CpuCost) {
     let (mut rounds, mut cost) = (Rounds::default(), CpuCost::default());
-    let (rpc, rest) =
+    let (rpc_load, rest_load) =
         (service.json_rpc_load("cat", MESSAGE_BYTES), service.rest_load("cat", MESSAGE_BYTES));
     let (limit, run_duration) = (SpawnLimit::for_cat(MESSAGE_BYTES), Rounds::run_duration());
     let mut caller = grpc::GrpcCaller::new(service);
-    run_for_round(service, &rpc, 10).await; // One-time initialization happens before the measurement.
+    run_for_round(service, &rpc_load, 10).await; // One-time initialization happens before the measurement.
     for _ in 0..Rounds::count() {
         rounds.add("L", limit.run(core_count(), run_duration));
         rounds.add("L 1", limit.run(1, run_duration));
         for in_flight in IN_FLIGHT_STEPS {
-            let before = service.pids().map(cpu_time_ms);
-            let run = run_for_round(service, &rpc, in_flight).await;
+            let cpu_ms_before = service.pids().map(cpu_time_ms);
+            let run = run_for_round(service, &rpc_load, in_flight).await;
             if in_flight == 10 {
                 let [service_ms, warden_ms] = service.pids().map(cpu_time_ms);
-                cost.service_ms += service_ms - before[0];
-                cost.warden_ms += warden_ms - before[1];
+                cost.service_ms += service_ms - cpu_ms_before[0];
+                cost.warden_ms += warden_ms - cpu_ms_before[1];
                 cost.request_count += run.count();
             }
             rounds.add(&format!("JSON-RPC {in_flight}"), run);
@@ -132,7 +146,7 @@ async fn measure_rounds(service: &Service) -> (Rounds, CpuCost) {
         for in_flight in [10, 100] {
             rounds.add(
                 &format!("HTTP+JSON {in_flight}"),
-                run_for_round(service, &rest, in_flight).await,
+                run_for_round(service, &rest_load, in_flight).await,
             );
         }
         rounds.add("gRPC 10", caller.run(10, run_duration).await);

@@ -54,11 +54,11 @@ pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
     for AnswerKind { name, answer_bytes, .. } in kinds {
         let [rate, baseline_rate] =
             [name, &baseline_kind(name)].map(|kind| rounds.median_of(kind, RunTimes::rate));
-        let summary = rounds.merged(name).summary();
+        let summary = rounds.merged_run(name).summary();
         report.add_row(ResultRow {
             number: 5,
             description: format!("{name}, {PARALLEL_REQUESTS} in flight"),
-            value: rounds.ratio(name, &baseline_kind(name), RunTimes::rate),
+            value: rounds.median_ratio(name, &baseline_kind(name), RunTimes::rate),
             unit: "× axum".to_owned(),
             goal: Goal::AtLeast(0.4, 0.7),
             details: format!(
@@ -76,11 +76,11 @@ async fn answer_kinds(service: &Service) -> Vec<AnswerKind> {
     let mut client = KeepAliveClient::connect(service.address).await;
     let send_request =
         service.json_rpc_request("cat", "message/send", &message_params_0_3(MESSAGE_BYTES));
-    let answer = client.request(send_request.as_bytes()).await;
-    let task: Value = serde_json::from_slice(answer.body).expect("JSON");
-    let task = json!({"id": task.pointer("/result/id").expect("a task")});
-    let task_request = service.json_rpc_request("cat", "tasks/get", &task);
-    let status_request = service.request("GET /status", "", "");
+    let answer = client.send_request(send_request.as_bytes()).await;
+    let send_response: Value = serde_json::from_slice(answer.body).expect("JSON");
+    let task_params = json!({"id": send_response.pointer("/result/id").expect("a task")});
+    let task_request = service.json_rpc_request("cat", "tasks/get", &task_params);
+    let status_request = service.build_request("GET /status", "", "");
     let unauthorized_request =
         send_request.replace(&service.token, "").replace("authorization: Bearer \r\n", "");
     let answer_kind = async |client: &mut KeepAliveClient,
@@ -89,7 +89,7 @@ async fn answer_kinds(service: &Service) -> Vec<AnswerKind> {
                              is_good: fn(&BenchResponse<'_>) -> bool| {
         // The mark is not replaced: the message is the same each time.
         let request_bytes = request.to_owned().into_bytes();
-        let length = client.request(&request_bytes).await.body.len();
+        let length = client.send_request(&request_bytes).await.body.len();
         let build = Box::new(move |_| request_bytes.clone());
         let load_request = LoadRequest { build, is_good: Box::new(is_good) };
         AnswerKind { name, load_request: Rc::new(load_request), answer_bytes: length }

@@ -22,10 +22,10 @@ const UNKNOWN_OWNER: &str = "nobody";
 const PERIOD_SECONDS: usize = 10;
 
 /// Occurrences per second in the measurement of their cost.
-const COST_RATE: usize = 1000;
+const REFUSALS_PER_SECOND: usize = 1000;
 
 /// Occurrences per second in the measurement with executions.
-const EXECUTION_RATE: usize = 50;
+const EXECUTIONS_PER_SECOND: usize = 50;
 
 /// Measures the part of row 17 about due occurrences, beside as many schedules that are not due.
 pub(crate) async fn measure(report: &mut BenchReport) {
@@ -33,25 +33,29 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     let max_sleep = algonius_actors::scheduler::DEFAULT_MAX_SLEEP;
     let tree = ScheduleTree::start(idle_schedules(SCHEDULE_COUNT), max_sleep).await;
     super::wait_until_idle().await;
-    let idle_ms = cpu_time_ms(duration).await;
+    let idle_ms = measure_cpu_time_ms(duration).await;
     let mut schedules = idle_schedules(SCHEDULE_COUNT);
-    schedules.extend(frequent_schedules(COST_RATE * PERIOD_SECONDS, PERIOD_SECONDS, UNKNOWN_OWNER));
+    schedules.extend(frequent_schedules(
+        REFUSALS_PER_SECOND * PERIOD_SECONDS,
+        PERIOD_SECONDS,
+        UNKNOWN_OWNER,
+    ));
     tree.api().schedules.configure_schedules(schedules).await.expect("schedules");
     wait_until_spread().await;
-    let (before, begin) = (refused_count(&tree).await, Instant::now());
-    let busy_ms = cpu_time_ms(duration).await;
-    let elapsed = begin.elapsed().as_secs_f64();
-    let fired_count = refused_count(&tree).await - before;
+    let (before, started_at) = (refused_count(&tree).await, Instant::now());
+    let busy_ms = measure_cpu_time_ms(duration).await;
+    let elapsed = started_at.elapsed().as_secs_f64();
+    let new_refused_count = refused_count(&tree).await - before;
     report.add_row(row(
         "an occurrence that is refused",
-        (busy_ms - idle_ms) * 1e3 / fired_count,
+        (busy_ms - idle_ms) * 1e3 / new_refused_count,
         "µs",
         // No goal: the cost of refused work does not indicate the cost of work that runs.
         Goal::Unrated,
         format!(
             "processor time of each of {:.0} a second: looked at, refused because its owner has no token, \
              written down",
-            fired_count / elapsed
+            new_refused_count / elapsed
         ),
     ));
     measure_lateness(&tree, (duration, idle_ms), report).await;
@@ -64,23 +68,30 @@ async fn measure_lateness(
     report: &mut BenchReport,
 ) {
     let mut schedules = idle_schedules(SCHEDULE_COUNT);
-    schedules.extend(frequent_schedules(EXECUTION_RATE * PERIOD_SECONDS, PERIOD_SECONDS, OWNER));
+    schedules.extend(frequent_schedules(
+        EXECUTIONS_PER_SECOND * PERIOD_SECONDS,
+        PERIOD_SECONDS,
+        OWNER,
+    ));
     tree.api().schedules.configure_schedules(schedules).await.expect("schedules");
     wait_until_spread().await;
     let since = WallClock.now();
-    let busy_ms = cpu_time_ms(duration).await;
-    let fired: Vec<_> =
-        latest_occurrences(tree).await.into_iter().filter(|it| it.due >= since).collect();
+    let busy_ms = measure_cpu_time_ms(duration).await;
+    let due_occurrences: Vec<_> =
+        latest_occurrences(tree).await.into_iter().filter(|it| it.due_at >= since).collect();
     // A refused occurrence costs next to nothing and would distort the average.
-    let refused_count = fired.iter().filter(|it| it.status == OccurrenceStatus::Refused).count();
+    let refused_count =
+        due_occurrences.iter().filter(|it| it.status == OccurrenceStatus::Refused).count();
     assert_eq!(refused_count, 0, "occurrences of an owner with a token were refused");
-    let lateness =
-        fired.iter().filter_map(|it| it.delay()).map(|lateness| lateness.num_nanoseconds());
-    let lateness = lateness.flatten().filter_map(|lateness| u64::try_from(lateness).ok()).collect();
-    let lateness = RunTimes::new(lateness, duration);
+    let delays = due_occurrences
+        .iter()
+        .filter_map(|it| it.delay())
+        .map(|lateness| lateness.num_nanoseconds());
+    let delays_ns = delays.flatten().filter_map(|lateness| u64::try_from(lateness).ok()).collect();
+    let lateness_times = RunTimes::new(delays_ns, duration);
     report.add_row(row(
         "fire and arm again",
-        (busy_ms - idle_ms) * 1e3 / lateness.count(),
+        (busy_ms - idle_ms) * 1e3 / lateness_times.count(),
         "µs",
         Goal::AtMost(50.0, 25.0),
         "processor time of each that is accepted: looked at, written down, an execution without a program, with \
@@ -89,10 +100,14 @@ async fn measure_lateness(
     ));
     report.add_row(row(
         "lateness, p99",
-        lateness.quantile_ms(990),
+        lateness_times.quantile_ms(990),
         "ms",
         Goal::AtMost(50.0, 25.0),
-        format!("{}, of {} times, from due to taken", lateness.summary(), lateness.count()),
+        format!(
+            "{}, of {} times, from due to taken",
+            lateness_times.summary(),
+            lateness_times.count()
+        ),
     ));
 }
 
@@ -105,7 +120,7 @@ async fn wait_until_spread() {
 }
 
 /// Returns the milliseconds of processor time that this process uses in a time.
-async fn cpu_time_ms(duration: Duration) -> f64 {
+async fn measure_cpu_time_ms(duration: Duration) -> f64 {
     let pid = std::process::id();
     let before = thread_cpu_time_ms(pid);
     sleep(duration).await; // The measured interval.

@@ -55,7 +55,7 @@ async fn measure_idle(report: &mut BenchReport) {
     let counts = [0, SCHEDULE_COUNT / 100, SCHEDULE_COUNT / 10, SCHEDULE_COUNT];
     let mut costs = Vec::new();
     for count in counts {
-        costs.push(measure_cost(count).await);
+        costs.push(measure_idle_cost(count).await);
     }
     let sleep_us = measure_sleep_us().await;
     let (Some(without_schedules), Some(with_all)) = (costs.first(), costs.last()) else { return };
@@ -80,8 +80,8 @@ async fn measure_idle(report: &mut BenchReport) {
         "a bare sleep is a task that does nothing else; it costs what the system takes to wake a thread"
             .to_owned(),
     ));
-    let behind = format!("taking them up at the first start: {:.2} s", with_all.start_seconds);
-    report.add_row(row("memory of each", bytes_each, "B", Goal::AtMost(500.0, 250.0), behind));
+    let details = format!("taking them up at the first start: {:.2} s", with_all.start_seconds);
+    report.add_row(row("memory of each", bytes_each, "B", Goal::AtMost(500.0, 250.0), details));
     report.add_curve(Curve {
         name: "schedules".to_owned(),
         x_label: "schedules".to_owned(),
@@ -94,7 +94,7 @@ async fn measure_idle(report: &mut BenchReport) {
     });
 }
 
-async fn measure_cost(count: usize) -> IdleCost {
+async fn measure_idle_cost(count: usize) -> IdleCost {
     let tree = ScheduleTree::start(idle_schedules(count), EVALUATION_INTERVAL).await;
     let start_seconds = tree.start_duration.as_secs_f64();
     wait_until_idle().await;
@@ -123,9 +123,9 @@ async fn measure_sleep_us() -> f64 {
             sleep(EVALUATION_INTERVAL + Duration::from_millis(1)).await; // The measured operation.
         }
     });
-    let evaluation_us = measure_evaluation_us().await;
+    let sleep_us = measure_evaluation_us().await;
     sleeper.abort();
-    evaluation_us
+    sleep_us
 }
 
 /// Waits until the process is idle: each schedule was evaluated once by then.
@@ -145,7 +145,7 @@ pub(crate) fn row(
     value: f64,
     unit: &str,
     goal: Goal,
-    behind: String,
+    details: String,
 ) -> ResultRow {
     ResultRow {
         number: 17,
@@ -153,6 +153,6 @@ pub(crate) fn row(
         value,
         unit: unit.to_owned(),
         goal,
-        details: behind,
+        details,
     }
 }

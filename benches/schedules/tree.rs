@@ -32,9 +32,9 @@ use tokio::time::Instant;
 /// Owner of the schedules that may create executions.
 pub(crate) const OWNER: &str = "operator";
 
-struct PlainTemplate;
+struct PlainTemplateRenderer;
 
-impl ScheduleTemplateRenderer for PlainTemplate {
+impl ScheduleTemplateRenderer for PlainTemplateRenderer {
     fn render(&self, spec: &ScheduleSpec, _: DateTime<Utc>) -> Result<String, String> {
         Ok(spec.input.clone())
     }
@@ -55,23 +55,27 @@ impl ScheduleTree {
         let store = Store::open(&folder.path().join("data"), Durability::ProcessCrash).await;
         let store = Arc::new(store.expect("a store"));
         let scope = Scope { rights: vec![Right::Read, Right::Run], agents: None };
-        let seed = NewToken { name: OWNER.to_owned(), hash: [9; 32], scope, expires: None };
-        store.replace_configured_tokens(vec![seed], WallClock.now()).await.expect("an owner");
+        let owner_token =
+            NewToken { name: OWNER.to_owned(), hash: [9; 32], scope, expires_at: None };
+        store
+            .replace_configured_tokens(vec![owner_token], WallClock.now())
+            .await
+            .expect("an owner");
         let scheduler_config = SchedulerConfig {
             schedule_store: Arc::clone(&store) as _,
-            renderer: Arc::new(PlainTemplate),
-            configured: Some(schedules),
+            renderer: Arc::new(PlainTemplateRenderer),
+            configured_schedules: Some(schedules),
             occurrence_retention: Duration::from_secs(90 * 86_400),
             max_sleep,
         };
-        let begin = Instant::now();
+        let started_at = Instant::now();
         let tree = SupervisionTree::start(
             services(&store),
             agent_definitions(),
             TreeOptions { scheduler_config: Some(scheduler_config), ..TreeOptions::default() },
         );
         let tree = tree.await.expect("a tree");
-        Self { tree, store, start_duration: begin.elapsed(), _folder: folder }
+        Self { tree, store, start_duration: started_at.elapsed(), _folder: folder }
     }
 
     pub(crate) fn api(&self) -> &Api {
@@ -94,18 +98,18 @@ fn agent_definitions() -> Vec<AgentDefinition> {
 
 fn services(store: &Arc<Store>) -> Services {
     Services {
-        input_sealer: InputSealer::in_memory(),
+        input_sealer: InputSealer::without_key(),
         ledger: Arc::clone(store) as _,
         stores: RecordStores {
             history: Arc::clone(store) as _,
             interactions: Arc::clone(store) as _,
         },
         clock: Arc::new(WallClock),
-        redactor: RedactorHandle::fixed(Arc::new(Redactor::new([]))),
+        redactor: RedactorHandle::from_redactor(Arc::new(Redactor::new([]))),
         keyed_hasher: KeyedHasher::new([7; 32]),
         observer: Arc::new(NoopObserver),
         monitor: MonitorHandle::default(),
-        resources: AttemptResources::default(),
+        attempt_resources: AttemptResources::default(),
         active_writers: ActiveWriters::default(),
         breakers: CredentialBreakers::default(),
         budget_usages: BudgetUsageCache::default(),

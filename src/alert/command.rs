@@ -45,7 +45,7 @@ impl AlertCommand {
     /// Runs the program once. Exit code 0 confirms the delivery.
     pub(super) async fn run_once(&self, body: &[u8]) -> io::Result<()> {
         let SpawnedProgram { stdout, stderr, exit: exit_future, tree, .. } =
-            self.warden.launch(self.launch_spec(body)).await?;
+            self.warden.launch(self.launch_request(body)).await?;
         let mut error_output = Vec::new();
         let run_and_drain = async {
             tokio::join!(exit_future, drain(stdout), read_tail(stderr, &mut error_output)).0
@@ -76,9 +76,9 @@ impl AlertCommand {
         line.get(start..).unwrap_or_default().to_owned()
     }
 
-    fn launch_spec(&self, body: &[u8]) -> LaunchRequest {
+    fn launch_request(&self, body: &[u8]) -> LaunchRequest {
         LaunchRequest {
-            execution: ExecutionId::fresh(),
+            execution: ExecutionId::generate(),
             attempt_id: AttemptId::FIRST,
             program: self.program.clone(),
             args: self.args.clone(),

@@ -24,8 +24,8 @@ use tokio::task::spawn_blocking;
 use crate::StartError;
 use crate::app::confinement;
 use crate::app::confinement::{AgentUserSettings, HostContext};
-use crate::app::host_check::{ServiceFolders, ServiceHostCheck};
-use crate::app::input_sealer::RuntimeKey;
+use crate::app::host_check::{HostCheckTargets, ServiceHostCheck};
+use crate::app::input_sealer::RuntimeKeyFile;
 use crate::app::program_versions::{ProgramRegistry, VersionRequester};
 use crate::config::{AgentWorker, ConfiguredAgent, ServerSettings, ServiceFiles};
 use crate::drivers::mcp::McpServers;
@@ -67,11 +67,11 @@ impl AgentFactory {
             is_in_memory: is_on_tmpfs(&server.runtime_dir),
         };
         let remote_connections =
-            RemoteConnections::new(server.programs.output_memory, Arc::clone(&sessions))?;
+            RemoteConnections::new(server.programs.max_output_memory_bytes, Arc::clone(&sessions))?;
         let service_paths = Arc::new(ServicePaths::new(protected_files(files)));
         let shared_context =
             Arc::new(SharedDriverContext::new(driver_settings, service_paths, sessions));
-        shared_context.prepare()?;
+        shared_context.create_sandbox_files()?;
         let (context, warden) = (Arc::clone(&shared_context), Arc::clone(&holders) as _);
         let launcher = BackendLauncher { context, warden };
         let tool_services = ToolServices {
@@ -97,10 +97,12 @@ impl AgentFactory {
     }
 
     /// Hides these files of the service from programs that are started from now on.
-    pub(crate) async fn protect(&self, files: ServiceFiles) {
+    pub(crate) async fn hide_service_files(&self, files: ServiceFiles) {
         let shared_context = Arc::clone(&self.shared_context);
-        if let Err(error) =
-            spawn_blocking(move || shared_context.service_paths.set(protected_files(&files))).await
+        if let Err(error) = spawn_blocking(move || {
+            shared_context.service_paths.replace_service_files(protected_files(&files));
+        })
+        .await
         {
             tracing::error!(%error, "failed to protect the files of the configuration");
         }
@@ -135,15 +137,15 @@ impl AgentFactory {
     pub(crate) fn build_host_check(
         &self,
         store: &Arc<Store>,
-        runtime_key: Option<RuntimeKey>,
+        runtime_key: Option<RuntimeKeyFile>,
     ) -> Arc<dyn HostCheck> {
-        let folders = ServiceFolders {
+        let targets = HostCheckTargets {
             context: Arc::clone(&self.shared_context),
             store: Arc::clone(store),
             runtime_key,
             holders: Arc::clone(&self.holders),
         };
-        Arc::new(ServiceHostCheck::new(folders))
+        Arc::new(ServiceHostCheck::new(targets))
     }
 
     /// Returns the capabilities of the machine.
@@ -182,7 +184,7 @@ impl AgentFactory {
             agent,
             &HostContext { capabilities: &self.capabilities, files },
         )?;
-        confinement::decide_limits(agent, self.control_groups.as_deref())?;
+        confinement::decide_limit_enforcement(agent, self.control_groups.as_deref())?;
         confinement::create_home(agent)
     }
 
@@ -195,7 +197,7 @@ impl AgentFactory {
                 let driver = Arc::new(TeamDriver::new(self.request_handle_cell.clone()));
                 return AgentDefinition { spec, driver };
             }
-            AgentWorker::Cognitive { provider, sources } => {
+            AgentWorker::Cognitive { provider, tool_backends: sources } => {
                 let completions = Arc::new(self.model_connections.client(provider));
                 let tools = Arc::new(ToolHandlers::new(self.tool_services.clone(), sources));
                 let cell = self.request_handle_cell.clone();
@@ -229,8 +231,13 @@ pub(crate) fn agent_user_settings(server: &ServerSettings) -> AgentUserSettings 
 
 /// Returns the files of the service in the form for sandboxes.
 fn protected_files(files: &ServiceFiles) -> ProtectedServiceFiles {
-    let ServiceFiles { unreadable, unwritable, config_folder, programs: _ } = files.clone();
-    ProtectedServiceFiles { unreadable, unwritable, config_folder }
+    let ServiceFiles {
+        read_protected_paths: unreadable,
+        write_protected_paths: unwritable,
+        config_folder,
+        programs: _,
+    } = files.clone();
+    ProtectedServiceFiles { hidden_paths: unreadable, read_only_paths: unwritable, config_folder }
 }
 
 fn is_on_tmpfs(folder: &Path) -> bool {

@@ -22,7 +22,7 @@ use crate::StartError;
 use crate::config::{ConfiguredAgent, ServiceFiles};
 use crate::drivers::files::agent_home;
 
-pub(crate) use self::limits::{decide_limits, open_control_groups};
+pub(crate) use self::limits::{decide_limit_enforcement, open_control_groups};
 
 /// Capabilities of this machine, and the files on it that agents must not reach.
 pub(crate) struct HostContext<'m> {
@@ -47,7 +47,7 @@ pub(crate) fn require_isolation(
     }
     let Some(confinement) = spec.confinement() else { return Ok(()) };
     let boundary = &confinement.boundary;
-    if falls_short((spec.access, confinement), &program.sandbox) {
+    if has_isolation_shortfall((spec.access, confinement), &program.sandbox) {
         let (agent, mechanisms) = (spec.id.clone(), describe_mechanisms(host.capabilities));
         let gaps =
             boundary.warning("the agent").map(|gaps| format!(": {gaps}")).unwrap_or_default();
@@ -75,9 +75,9 @@ fn check_backend_sandboxes(
     }
     for (backend, program) in agent.backends() {
         let (confinement, agent) = (&program.confinement, &agent.spec.id);
-        let gaps = confinement.boundary.warning(&format!("the {}", backend.noun()));
+        let gaps = confinement.boundary.warning(&format!("the {}", backend.kind_name()));
         let mechanisms = describe_mechanisms(host.capabilities);
-        if falls_short((BackendProgram::ACCESS, confinement), &program.sandbox) {
+        if has_isolation_shortfall((BackendProgram::ACCESS, confinement), &program.sandbox) {
             let agent = agent.clone();
             let gaps = gaps.map(|gaps| format!(": {gaps}")).unwrap_or_default();
             return Err(StartError::BackendSandbox { agent, backend, mechanisms, gaps });
@@ -100,10 +100,10 @@ pub(crate) fn decide_isolation(agent: &mut ConfiguredAgent, host: &HostContext<'
         decide_backend_isolation(program, host);
     }
     let Some(program) = agent.program().cloned() else { return };
-    if program.sandbox.roots.is_none() {
+    if program.sandbox.resolved_roots.is_none() {
         let roots = ConfinedProgram::for_agent(agent, &program).resolve_roots(host.files);
         if let Some(program) = agent.program_mut() {
-            program.sandbox.roots = Some(roots);
+            program.sandbox.resolved_roots = Some(roots);
         }
     }
     let Some(program) = agent.program().cloned() else { return };
@@ -123,8 +123,8 @@ pub(crate) fn decide_isolation(agent: &mut ConfiguredAgent, host: &HostContext<'
 }
 
 fn decide_backend_isolation(program: &mut BackendProgram, host: &HostContext<'_>) {
-    if program.sandbox.roots.is_none() {
-        program.sandbox.roots =
+    if program.sandbox.resolved_roots.is_none() {
+        program.sandbox.resolved_roots =
             Some(ConfinedProgram::for_backend(program).resolve_roots(host.files));
     }
     let sockets = &host.capabilities.sockets;
@@ -139,18 +139,18 @@ fn decide_backend_isolation(program: &mut BackendProgram, host: &HostContext<'_>
 }
 
 /// Returns true if the isolation of an agent or a backend program falls short of the required isolation.
-pub(crate) fn falls_short(
+pub(crate) fn has_isolation_shortfall(
     (access, confinement): (Access, &Confinement),
     sandbox: &Sandbox,
 ) -> bool {
-    let is_open = match sandbox.required {
+    let is_open = match sandbox.isolation_requirement {
         IsolationRequirement::Nothing => return false,
         // The agent could change the configuration although it is confined to some folders.
         IsolationRequirement::Sandbox => {
-            sandbox.guards_files(access)
+            sandbox.restricts_writes(access)
                 && confinement.boundary.gaps.contains(&BoundaryGap::Configuration)
         }
-        IsolationRequirement::Boundary => confinement.boundary.is_open(),
+        IsolationRequirement::Boundary => confinement.boundary.allows_privilege_escalation(),
     };
     is_open || confinement.enforcement.is_incomplete()
 }
@@ -213,7 +213,7 @@ const PASS_THROUGH_MODE: u32 = 0o711;
 /// Creates the private home of an agent, with its configured files.
 pub(crate) fn create_home(agent: &ConfiguredAgent) -> Result<(), StartError> {
     let Some(program) = agent.program().filter(|_| agent.spec.enabled) else { return Ok(()) };
-    let home = program.program_runtime.agent_home.as_deref();
+    let home = program.runtime_settings.agent_home.as_deref();
     let created = home.map_or(Ok(()), |home| agent_home::create(home, program.user));
     created.map_err(|source| StartError::Home { agent: agent.spec.id.clone(), source })
 }

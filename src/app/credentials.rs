@@ -47,7 +47,7 @@ impl Credentials {
     ///
     /// # Errors
     /// Fails if the token file is missing and cannot be created, or if the ledger does not respond.
-    pub(crate) async fn seed(
+    pub(crate) async fn store_and_load(
         ledger: &dyn Ledger,
         settings: &Settings,
         agents: &AgentSpecs,
@@ -57,10 +57,10 @@ impl Credentials {
         // Anonymous callers have principals too, so that their executions have owners.
         let anonymous_principals =
             authenticator::anonymous_principals(agents.values().map(|spec| &**spec));
-        let mut seeds = settings.callers.tokens.clone();
-        seeds.extend(anonymous_principals.iter().cloned());
-        seeds.push(operator_seed(&operator_token));
-        ledger.replace_configured_tokens(seeds, clock.now()).await?;
+        let mut new_tokens = settings.callers.tokens.clone();
+        new_tokens.extend(anonymous_principals.iter().cloned());
+        new_tokens.push(new_operator_token(&operator_token));
+        ledger.replace_configured_tokens(new_tokens, clock.now()).await?;
         Ok(Self { tokens: ledger.tokens().await?, anonymous_principals, operator_token })
     }
 
@@ -89,12 +89,12 @@ async fn ensure_operator_token(file: &Path) -> Result<String, StartError> {
     if text.len() < authenticator::MIN_TOKEN_BYTES { Err(StartError::ShortToken) } else { Ok(text) }
 }
 
-fn operator_seed(token: &str) -> NewToken {
+fn new_operator_token(token: &str) -> NewToken {
     let rights = Right::ALL.to_vec();
     NewToken {
         name: OPERATOR_TOKEN_NAME.to_owned(),
         hash: Sha256::digest(token.as_bytes()).into(),
         scope: Scope { rights, agents: None },
-        expires: None,
+        expires_at: None,
     }
 }

@@ -29,9 +29,9 @@ pub(crate) use recorded_permissions::{ChangedFile, RecordedPermissions, service_
 use self::path_components::{PathComponent, PathComponentKind, PathResolution};
 
 /// Bits of a mode.
-const WRITE_GROUP: u32 = 0o020;
-const WRITE_OTHERS: u32 = 0o002;
-const STICKY: u32 = 0o1000;
+const GROUP_WRITE_BIT: u32 = 0o020;
+const OTHERS_WRITE_BIT: u32 = 0o002;
+const STICKY_BIT: u32 = 0o1000;
 
 /// Role of a path for the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(crate) struct TrustFault {
     /// Description of the problem, as the end of a sentence.
     pub(crate) reason: String,
     /// Command that repairs it.
-    pub(crate) repair: String,
+    pub(crate) repair_command: String,
 }
 
 impl TrustFault {
@@ -67,7 +67,7 @@ impl TrustFault {
 
 impl Display for TrustFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { label, path, reason, repair } = self;
+        let Self { label, path, reason, repair_command: repair } = self;
         write!(f, "{label}: {} {reason}; run `{repair}`", path.display())
     }
 }
@@ -91,9 +91,9 @@ impl UntrustedFiles {
 /// Fails if files cannot be trusted, and names all of them.
 pub(crate) fn require_trusted_files(
     settings: &Settings,
-    file: Option<&Path>,
+    config_file: Option<&Path>,
 ) -> Result<(), UntrustedFiles> {
-    let faults = faults(settings, file);
+    let faults = trust_faults(settings, config_file);
     if !faults.is_empty() {
         return Err(UntrustedFiles(faults));
     }
@@ -108,7 +108,7 @@ pub(crate) fn require_trusted_files(
 
 /// Returns the reasons why the service cannot trust the files of a configuration. A file that does not exist is no
 /// fault. `file` is the configuration itself, if it is a file.
-pub(crate) fn faults(settings: &Settings, file: Option<&Path>) -> Vec<TrustFault> {
+pub(crate) fn trust_faults(settings: &Settings, config_file: Option<&Path>) -> Vec<TrustFault> {
     let server = &settings.server;
     let key_file =
         server.tls.iter().map(|pair| ("server.tls.key", &*pair.key_file, FileRole::PrivateKey));
@@ -121,8 +121,8 @@ pub(crate) fn faults(settings: &Settings, file: Option<&Path>) -> Vec<TrustFault
     let own_faults = own_paths
         .into_iter()
         .chain(key_file)
-        .flat_map(|(kind, path, role)| examine(kind, path, role));
-    for fault in own_faults.chain(configuration_faults(settings, file)) {
+        .flat_map(|(kind, path, role)| examine_path(kind, path, role));
+    for fault in own_faults.chain(configuration_faults(settings, config_file)) {
         // Several files may lie in the same untrusted folder.
         if !faults.iter().any(|known| known.path == fault.path) {
             faults.push(fault);
@@ -132,23 +132,28 @@ pub(crate) fn faults(settings: &Settings, file: Option<&Path>) -> Vec<TrustFault
 }
 
 /// Returns the faults that let another user change the configuration.
-pub(crate) fn configuration_faults(settings: &Settings, file: Option<&Path>) -> Vec<TrustFault> {
-    let paths = configuration_paths(settings, file);
+pub(crate) fn configuration_faults(
+    settings: &Settings,
+    config_file: Option<&Path>,
+) -> Vec<TrustFault> {
+    let paths = configuration_paths(settings, config_file);
     paths
         .into_iter()
-        .flat_map(|(kind, path)| examine(kind, path, FileRole::Configuration))
+        .flat_map(|(kind, path)| examine_path(kind, path, FileRole::Configuration))
         .collect()
 }
 
 /// Returns the files of the configuration and those that it names, with the kind of each.
 fn configuration_paths<'s>(
     settings: &'s Settings,
-    file: Option<&'s Path>,
+    config_file: Option<&'s Path>,
 ) -> Vec<(&'static str, &'s Path)> {
     let certificate = settings.server.tls.iter().map(|pair| ("server.tls.cert", &*pair.cert_file));
-    let named_files =
-        settings.files.iter().map(|path| ("a file that the configuration names", &**path));
-    let paths = file.map(|path| ("the configuration", path)).into_iter().chain(named_files);
+    let named_files = settings
+        .referenced_files
+        .iter()
+        .map(|path| ("a file that the configuration names", &**path));
+    let paths = config_file.map(|path| ("the configuration", path)).into_iter().chain(named_files);
     let programs = settings.service_files.programs.iter();
     let programs = programs.map(|path| ("a program that the service runs", &**path));
     let paths = paths
@@ -161,13 +166,13 @@ fn configuration_paths<'s>(
 }
 
 /// Returns the faults of a path, and of the folders and links that lead to it.
-fn examine(label: &'static str, path: &Path, role: FileRole) -> Vec<TrustFault> {
+fn examine_path(label: &'static str, path: &Path, role: FileRole) -> Vec<TrustFault> {
     let components = match PathResolution::resolve(path) {
         Ok(PathResolution(components)) => components,
         Err(error) => {
             let reason = format!("cannot be examined ({error})");
-            let repair = format!("ls -ld {}", shell_quoted(path));
-            return vec![TrustFault { label, path: path.to_owned(), reason, repair }];
+            let repair_command = format!("ls -ld {}", quote_for_shell(path));
+            return vec![TrustFault { label, path: path.to_owned(), reason, repair_command }];
         }
     };
     let to_fault = |component: &PathComponent| {
@@ -175,7 +180,7 @@ fn examine(label: &'static str, path: &Path, role: FileRole) -> Vec<TrustFault> 
         if is_on_read_only_mount(&component.path) {
             return None; // No user of this mount can change the file.
         }
-        Some(TrustFault { label, path: component.path.clone(), reason, repair })
+        Some(TrustFault { label, path: component.path.clone(), reason, repair_command: repair })
     };
     components.iter().filter_map(to_fault).collect()
 }
@@ -183,7 +188,8 @@ fn examine(label: &'static str, path: &Path, role: FileRole) -> Vec<TrustFault> 
 /// Returns the problem of a place on the path, and the command that repairs it.
 fn problem_and_repair(component: &PathComponent, role: FileRole) -> Option<(String, String)> {
     let PathComponent { path, kind, metadata } = component;
-    let (owner, mode, path) = (Uid::from_raw(metadata.uid()), metadata.mode(), shell_quoted(path));
+    let (owner, mode, path) =
+        (Uid::from_raw(metadata.uid()), metadata.mode(), quote_for_shell(path));
     if !is_trusted_owner(owner, *kind) {
         let owner_name =
             User::from_uid(owner).ok().flatten().map_or(owner.to_string(), |it| it.name);
@@ -195,12 +201,12 @@ fn problem_and_repair(component: &PathComponent, role: FileRole) -> Option<(Stri
             format!("chown {chown_option}{service_user_name} {path}"),
         ));
     }
-    let is_writable = mode & WRITE_OTHERS != 0
-        || mode & WRITE_GROUP != 0 && !group::is_private(metadata.gid(), owner);
+    let is_writable = mode & OTHERS_WRITE_BIT != 0
+        || mode & GROUP_WRITE_BIT != 0 && !group::is_private(metadata.gid(), owner);
     match (kind, role) {
         (PathComponentKind::Link, _) => None,
         // A user who may write a sticky folder can neither rename nor remove the files of another user.
-        (PathComponentKind::Folder, _) if mode & STICKY != 0 => None,
+        (PathComponentKind::Folder, _) if mode & STICKY_BIT != 0 => None,
         (PathComponentKind::Target, FileRole::Token) if mode & 0o077 != 0 => {
             Some(("is accessible to other users".into(), format!("chmod 600 {path}")))
         }
@@ -267,7 +273,7 @@ fn remove_access_of_others(folder: &Path) -> io::Result<()> {
 }
 
 /// Returns a path in the quoting of a shell.
-fn shell_quoted(path: &Path) -> String {
+fn quote_for_shell(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "/._-+@:,".contains(it);
     if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }

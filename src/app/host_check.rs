@@ -12,17 +12,17 @@ use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
-use crate::app::input_sealer::RuntimeKey;
+use crate::app::input_sealer::RuntimeKeyFile;
 use crate::drivers::program::context::SharedDriverContext;
 
 /// Folders of the service, with their contents.
-pub(crate) struct ServiceFolders {
+pub(crate) struct HostCheckTargets {
     /// Context with the runtime folder.
     pub(crate) context: Arc<SharedDriverContext>,
     /// Ledger in the data folder.
     pub(crate) store: Arc<Store>,
     /// Key of sealed inputs in the runtime folder, if there is one.
-    pub(crate) runtime_key: Option<RuntimeKey>,
+    pub(crate) runtime_key: Option<RuntimeKeyFile>,
     /// Process holders, with their sockets in the runtime folder.
     pub(crate) holders: Arc<ProcessHolders>,
 }
@@ -30,7 +30,7 @@ pub(crate) struct ServiceFolders {
 /// Check of the service. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct ServiceHostCheck {
-    folders: Arc<ServiceFolders>,
+    targets: Arc<HostCheckTargets>,
     /// Held during a check, so that only one restores the runtime folder.
     latest_check: Arc<Mutex<LatestCheck>>,
 }
@@ -45,8 +45,8 @@ struct LatestCheck {
 }
 
 impl ServiceHostCheck {
-    pub(crate) fn new(folders: ServiceFolders) -> Self {
-        Self { folders: Arc::new(folders), latest_check: Arc::default() }
+    pub(crate) fn new(targets: HostCheckTargets) -> Self {
+        Self { targets: Arc::new(targets), latest_check: Arc::default() }
     }
 
     async fn check(self) -> Vec<HostFault> {
@@ -60,9 +60,9 @@ impl ServiceHostCheck {
         }
         let started_at = Instant::now();
         let checks = [
-            (self.has_runtime_folder(&mut latest).await, HostFault::RuntimeFolder),
+            (self.ensure_runtime_folder(&mut latest).await, HostFault::RuntimeFolder),
             (self.has_data_folder().await, HostFault::DataFolder),
-            (self.folders.holders.ensure_holder().await, HostFault::ProcessHolder),
+            (self.targets.holders.retry_failed_start().await, HostFault::ProcessHolder),
         ];
         let failed = checks.into_iter().filter(|(is_fulfilled, _)| !is_fulfilled);
         let faults: Vec<_> = failed.map(|(_, fault)| fault).collect();
@@ -71,25 +71,26 @@ impl ServiceHostCheck {
     }
 
     /// Returns true if executions can have folders in the runtime folder. Restores it if a part of it was removed.
-    async fn has_runtime_folder(&self, latest: &mut LatestCheck) -> bool {
-        let folders = Arc::clone(&self.folders);
-        let (report, is_usable) = match spawn_blocking(move || folders.has_runtime_folder()).await {
-            Ok(Ok(true)) => (None, true),
-            Ok(Ok(false)) => match self.restore_runtime_folder().await {
-                Ok(()) => (
-                    Some("it, or a file in it, was removed, and was created again".to_owned()),
-                    true,
-                ),
-                Err(error) => (
-                    Some(format!(
-                        "it, or a file in it, was removed, and cannot be created again: {error}"
-                    )),
-                    false,
-                ),
-            },
-            Ok(Err(error)) => (Some(format!("it cannot be used: {error}")), false),
-            Err(error) => (Some(format!("its check failed: {error}")), false),
-        };
+    async fn ensure_runtime_folder(&self, latest: &mut LatestCheck) -> bool {
+        let targets = Arc::clone(&self.targets);
+        let (report, is_usable) =
+            match spawn_blocking(move || targets.is_runtime_folder_complete()).await {
+                Ok(Ok(true)) => (None, true),
+                Ok(Ok(false)) => match self.restore_runtime_folder().await {
+                    Ok(()) => (
+                        Some("it, or a file in it, was removed, and was created again".to_owned()),
+                        true,
+                    ),
+                    Err(error) => (
+                        Some(format!(
+                            "it, or a file in it, was removed, and cannot be created again: {error}"
+                        )),
+                        false,
+                    ),
+                },
+                Ok(Err(error)) => (Some(format!("it cannot be used: {error}")), false),
+                Err(error) => (Some(format!("its check failed: {error}")), false),
+            };
         if let Some(report) =
             report.as_ref().filter(|report| latest.folder_report.as_ref() != Some(report))
         {
@@ -100,30 +101,30 @@ impl ServiceHostCheck {
     }
 
     async fn restore_runtime_folder(&self) -> io::Result<()> {
-        self.folders.holders.restore_runtime_folder().await?;
-        let folders = Arc::clone(&self.folders);
+        self.targets.holders.restore_runtime_folder().await?;
+        let targets = Arc::clone(&self.targets);
         let restored = spawn_blocking(move || {
-            folders.context.prepare()?;
-            folders.runtime_key.as_ref().map_or(Ok(()), RuntimeKey::restore)
+            targets.context.create_sandbox_files()?;
+            targets.runtime_key.as_ref().map_or(Ok(()), RuntimeKeyFile::restore)
         });
         restored.await.map_err(io::Error::other)?
     }
 
     async fn has_data_folder(&self) -> bool {
-        let folders = Arc::clone(&self.folders);
-        spawn_blocking(move || folders.store.is_in_place()).await.unwrap_or(false)
+        let targets = Arc::clone(&self.targets);
+        spawn_blocking(move || targets.store.is_database_in_place()).await.unwrap_or(false)
     }
 }
 
-impl ServiceFolders {
+impl HostCheckTargets {
     /// Returns true if the runtime folder is complete. Blocks on the file system.
     ///
     /// # Errors
     /// Fails if it cannot be examined, or cannot be written.
-    fn has_runtime_folder(&self) -> io::Result<bool> {
+    fn is_runtime_folder_complete(&self) -> io::Result<bool> {
         let is_complete = self.holders.has_runtime_folder()?
-            && self.context.is_prepared()
-            && self.runtime_key.as_ref().is_none_or(RuntimeKey::is_in_place);
+            && self.context.has_sandbox_files()
+            && self.runtime_key.as_ref().is_none_or(RuntimeKeyFile::is_in_place);
         if is_complete {
             self.context.check_runtime_folder()?;
         }

@@ -55,7 +55,7 @@ pub(crate) struct StaticState {
 /// HTTP state: serves the configuration in force.
 pub(crate) struct HttpState {
     static_state: StaticState,
-    lockouts: Arc<LockoutTracker>,
+    lockout_tracker: Arc<LockoutTracker>,
     rate_limiter: Arc<RateLimiter>,
     route_publisher: RoutePublisher,
 }
@@ -64,8 +64,13 @@ impl HttpState {
     /// Creates the state without any served configuration.
     pub(crate) fn new(static_state: StaticState, lockout: &LockoutSettings) -> Self {
         // Rates and lockouts outlive a configuration: a reload must not give a caller a new allowance.
-        let (lockouts, rate_limiter) = (lockouts(lockout), Arc::default());
-        Self { static_state, lockouts, rate_limiter, route_publisher: RoutePublisher::default() }
+        let (lockouts, rate_limiter) = (new_lockout_tracker(lockout), Arc::default());
+        Self {
+            static_state,
+            lockout_tracker: lockouts,
+            rate_limiter,
+            route_publisher: RoutePublisher::default(),
+        }
     }
 
     /// Returns the api to the supervision tree.
@@ -85,7 +90,7 @@ impl HttpState {
 
     /// Resets the count of wrong credentials and sets new limits.
     pub(crate) fn reset_lockouts(&mut self, lockout: &LockoutSettings) {
-        self.lockouts = lockouts(lockout);
+        self.lockout_tracker = new_lockout_tracker(lockout);
     }
 
     /// Serves this configuration from now on. Requests in progress continue with the configuration with which they
@@ -122,14 +127,14 @@ impl HttpState {
         SharedState {
             api: static_state.api.clone(),
             admin: Arc::clone(&static_state.admin),
-            push: static_state.push_registry.clone(),
-            access: AccessControl {
+            push_registry: static_state.push_registry.clone(),
+            access_control: AccessControl {
                 authenticator,
-                lockouts: Arc::clone(&self.lockouts),
+                lockouts: Arc::clone(&self.lockout_tracker),
                 rate_limiter: Arc::clone(&self.rate_limiter),
-                hosts: HostPolicy::new(static_state.address, &url, access.allowed_hosts)
+                host_policy: HostPolicy::new(static_state.address, &url, access.allowed_hosts)
                     .with_origins(access.allowed_origins),
-                proxies: access.trusted_proxies,
+                trusted_proxies: access.trusted_proxies,
                 has_public_cards: server.public.is_card_public,
             },
             agents: AgentDirectory::new(
@@ -137,7 +142,7 @@ impl HttpState {
                 default_agent,
                 program_status_fn(&static_state.program_registry),
             ),
-            schedules: ScheduleDefaults {
+            schedule_defaults: ScheduleDefaults {
                 zone: scheduling.timezone,
                 allows_seconds: scheduling.allows_seconds,
             },
@@ -145,7 +150,7 @@ impl HttpState {
                 && static_state.address.ip().is_unspecified()
             {
                 true => PublicAddressResolver::from_request_host(url, static_state.scheme, grpc),
-                false => PublicAddressResolver::fixed(url, grpc),
+                false => PublicAddressResolver::with_fixed_url(url, grpc),
             },
             body_limits: BodyLimits::new(
                 server.requests.max_body_bytes,
@@ -154,7 +159,7 @@ impl HttpState {
             monitoring: Monitoring {
                 instruments: static_state.instruments.clone(),
                 exposes_metrics: settings.observability.serves_metrics,
-                ledger_bytes: ledger_size_fn(server.data_dir),
+                ledger_bytes_fn: ledger_size_fn(server.data_dir),
                 storage_stats: StorageStatsCache::default(),
                 shared_status: SingleFlight::default(),
             },
@@ -162,18 +167,18 @@ impl HttpState {
                 capabilities: static_state.capabilities.clone(),
                 holder_status_fn: holder_status_fn(&static_state.holders),
             },
-            in_force_since,
+            config_in_force_since: in_force_since,
         }
     }
 }
 
 /// Returns the base URL at which callers reach the service.
-pub(crate) fn base_url(public: Option<&str>, scheme: &str, address: SocketAddr) -> String {
-    public.map_or_else(|| format!("{scheme}://{address}"), str::to_owned)
+pub(crate) fn base_url(public_url: Option<&str>, scheme: &str, address: SocketAddr) -> String {
+    public_url.map_or_else(|| format!("{scheme}://{address}"), str::to_owned)
 }
 
-fn lockouts(lockout: &LockoutSettings) -> Arc<LockoutTracker> {
-    Arc::new(LockoutTracker::new(lockout.spec, lockout.exempt.clone()))
+fn new_lockout_tracker(lockout: &LockoutSettings) -> Arc<LockoutTracker> {
+    Arc::new(LockoutTracker::new(lockout.spec, lockout.exempt_networks.clone()))
 }
 
 /// Returns a function that reports the process ids of the process holders and the usage of the memory for output.
@@ -182,7 +187,8 @@ fn holder_status_fn(
 ) -> Arc<dyn Fn() -> (Vec<u32>, OutputMemoryStatus) + Send + Sync> {
     let holders = Arc::clone(holders);
     Arc::new(move || {
-        let OutputMemoryUsage { limit, used, waiting_streams } = holders.output_memory_usage();
+        let OutputMemoryUsage { limit_bytes: limit, used_bytes: used, waiting_streams } =
+            holders.output_memory_usage();
         (
             holders.pids(),
             OutputMemoryStatus { limit_bytes: limit, used_bytes: used, waiting: waiting_streams },

@@ -13,7 +13,7 @@ use algonius_actors::ports::sealer::{SealError, SealedRow, Sealer};
 use algonius_store::seal::random_secret;
 use algonius_warden::process_holders::ProcessHolders;
 use key::SealingKey;
-pub(crate) use key_file::RuntimeKey;
+pub(crate) use key_file::RuntimeKeyFile;
 use uuid::Uuid;
 
 use crate::StartError;
@@ -37,7 +37,7 @@ impl KeyringSealer {
         (runtime_dir, data_dir): (&Path, &Path),
         instance: Uuid,
         holders: &ProcessHolders,
-    ) -> Result<(Self, Option<RuntimeKey>), StartError> {
+    ) -> Result<(Self, Option<RuntimeKeyFile>), StartError> {
         let file = key_file::key_file_path(runtime_dir, data_dir, instance);
         let file_secret = file.as_deref().map(key_file::read).transpose()?.flatten();
         let held_secrets = holders.stored_secret().filter_map(|secret| secret.try_into().ok());
@@ -60,7 +60,7 @@ impl KeyringSealer {
         // The first key seals. The others stay, because rows that they sealed may still be queued.
         let secrets = configured_secrets.into_iter().chain(found_secrets).chain(generated_secret);
         let runtime_key = file.zip(runtime_secret);
-        let runtime_key = runtime_key.map(|(file, secret)| RuntimeKey::new(file, secret));
+        let runtime_key = runtime_key.map(|(file, secret)| RuntimeKeyFile::new(file, secret));
         Ok((Self::from_secrets(secrets, instance), runtime_key))
     }
 
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_sealed_text_opens_only_for_its_row_and_instance() {
-        let (execution, other_execution) = (ExecutionId::fresh(), ExecutionId::fresh());
+        let (execution, other_execution) = (ExecutionId::generate(), ExecutionId::generate());
         let sealer = sealer(&[[1; 32]]);
         let sealed = sealer.seal(SealedRow::Execution(execution), TEXT).unwrap();
         assert!(!sealed.windows(4).any(|part| part == b"jane"));
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_replaced_key_still_opens_old_texts() {
-        let row = SealedRow::Execution(ExecutionId::fresh());
+        let row = SealedRow::Execution(ExecutionId::generate());
         let old = sealer(&[[1; 32]]).seal(row, TEXT).unwrap();
         let two_keys = sealer(&[[2; 32], [1; 32], [2; 32]]);
         assert_eq!(two_keys.unseal(row, &old).unwrap(), TEXT);

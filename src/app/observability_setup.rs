@@ -29,7 +29,8 @@ impl Observability {
     /// Prepares the observability of a configuration. The webhook may use each address that push
     /// notifications may use, and those that the operator allows for alerts alone.
     pub(crate) fn prepare(settings: &config::Settings) -> Result<Self, StartError> {
-        let collector = settings.observability.telemetry.clone().map(collector).transpose()?;
+        let collector =
+            settings.observability.telemetry.clone().map(set_up_collector).transpose()?;
         let config::AlertSettings {
             webhook_url,
             signing_secret,
@@ -48,10 +49,10 @@ impl Observability {
             signing_secret: signing_secret.map(Secret),
             command,
         };
-        let mut push = settings.push.clone().unwrap_or_default();
-        push.allowed_networks.extend(allowed_networks);
-        push.authorities = push.authorities.with_others(&authorities);
-        let alert_setup = Some((hook_settings, delivery_policy(push), notices));
+        let mut push_settings = settings.push.clone().unwrap_or_default();
+        push_settings.allowed_networks.extend(allowed_networks);
+        push_settings.authorities = push_settings.authorities.with_others(&authorities);
+        let alert_setup = Some((hook_settings, delivery_policy(push_settings), notices));
         Ok(Self { instruments: Instruments::new(Some(sender), collector), alert_setup })
     }
 
@@ -97,7 +98,7 @@ impl RunningObservability {
 
 /// Returns the collector, and a client for it. The client may use any address, because the operator chose the
 /// collector.
-fn collector(
+fn set_up_collector(
     telemetry: config::TelemetrySettings,
 ) -> Result<(OtlpCollector, WebhookClient), StartError> {
     let config::TelemetrySettings { endpoint, headers, exports_logs } = telemetry;

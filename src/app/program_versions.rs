@@ -10,14 +10,14 @@ use std::time::Duration;
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::observation::status::ProgramStatus;
-use algonius_actors::model::program::runtime_settings::VersionSpec;
+use algonius_actors::model::program::runtime_settings::VersionCheckSpec;
 use algonius_actors::model::program::version::ProgramVersion;
 use algonius_actors::model::program::{OutputMethod, ProgramSpec};
 use algonius_warden::Warden;
 use tokio::sync::{Mutex, watch};
 
 use crate::drivers::program::context::SharedDriverContext;
-use crate::drivers::program::version::{VersionError, VersionSubject, query};
+use crate::drivers::program::version::{VersionError, VersionSubject, query_version};
 
 pub(crate) use temporary_holder::TemporaryHolder;
 
@@ -40,11 +40,12 @@ impl VersionRequester {
     pub(crate) async fn request_version(
         &self,
         (spec, program): (Arc<AgentSpec>, Arc<ProgramSpec>),
-        version: &VersionSpec,
+        version: &VersionCheckSpec,
         timeout: Duration,
     ) -> Result<String, VersionError> {
         let Self { shared_context, warden } = self.clone();
-        query(VersionSubject { spec, program, shared_context, warden }, version, timeout).await
+        query_version(VersionSubject { spec, program, shared_context, warden }, version, timeout)
+            .await
     }
 }
 
@@ -73,7 +74,7 @@ impl ProgramRegistry {
     ) {
         let (id, status) = (spec.id.clone(), status_without_version(program));
         self.statuses.send_modify(|all| _ = all.insert(id.clone(), status));
-        if program.program_runtime.version.is_none() {
+        if program.runtime_settings.version_check.is_none() {
             return;
         }
         let (registry, spec, program) = (self.clone(), Arc::clone(spec), Arc::clone(program));
@@ -102,7 +103,7 @@ pub(crate) async fn inspect_program(
     time_limit: Duration,
 ) -> ProgramStatus {
     let status = status_without_version(&program);
-    let Some(version) = program.program_runtime.version.clone() else { return status };
+    let Some(version) = program.runtime_settings.version_check.clone() else { return status };
     let reported_version =
         requester.request_version((spec, Arc::clone(&program)), &version, time_limit).await;
     let warning = match &reported_version {
@@ -114,21 +115,23 @@ pub(crate) async fn inspect_program(
 
 /// Returns the facts that are known without a version request.
 fn status_without_version(program: &ProgramSpec) -> ProgramStatus {
-    let program_runtime = &program.program_runtime;
-    let tested_versions = program_runtime.version.as_ref().and_then(|spec| spec.tested.as_ref());
+    let program_runtime = &program.runtime_settings;
+    let tested_versions =
+        program_runtime.version_check.as_ref().and_then(|spec| spec.tested_versions.as_ref());
     ProgramStatus {
         preset: program_runtime.preset.as_ref().map(|preset| preset.name.clone()),
         verified: program_runtime.preset.as_ref().map(|preset| preset.is_verified),
         tested: tested_versions.map(ToString::to_string),
         prints_events: program.stdio_protocol.is_some()
-            || matches!(program.output, OutputMethod::Events | OutputMethod::Native(_)),
+            || matches!(program.output_method, OutputMethod::Events | OutputMethod::Native(_)),
         ..ProgramStatus::default()
     }
 }
 
 /// Returns the warning about an untested version.
 fn untested_warning(version: &str, program: &ProgramSpec) -> Option<String> {
-    let tested_versions = program.program_runtime.version.as_ref()?.tested.as_ref()?;
+    let tested_versions =
+        program.runtime_settings.version_check.as_ref()?.tested_versions.as_ref()?;
     let is_tested =
         ProgramVersion::parse(version).is_some_and(|version| tested_versions.contains(&version));
     (!is_tested).then(|| format!("version {version} was not tested: {tested_versions} was"))

@@ -56,5 +56,5 @@ fn push_context(store: &Arc<Store>, clock: Arc<dyn Clock>, api: &Api) -> PushCon
     let on_abandoned = Arc::new(move |failures| {
         alert_api.tree.send_to_monitor(AlertInput::PushAbandoned(failures));
     });
-    PushContext { ledger, outbox: Arc::clone(store) as _, clock, render, on_abandoned }
+    PushContext { ledger, target_store: Arc::clone(store) as _, clock, render, on_abandoned }
 }

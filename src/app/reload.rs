@@ -88,10 +88,10 @@ impl Reloader {
         context: ReloadContext,
         settings: Settings,
         (specs, credentials, switches): (AgentSpecs, Credentials, AgentSwitches),
-        state: ReloaderChannels,
+        channels: ReloaderChannels,
     ) -> JoinHandle<()> {
         let ReloadContext { source, clock, store, agent_factory, agent_registry, .. } = context;
-        let ReloaderChannels { requests, status, log_level } = state;
+        let ReloaderChannels { requests, status, log_level } = channels;
         let (http_state, redaction) = (context.http_state, context.redaction);
         let mut reloader = Self {
             protection: FileProtection::new(source.file()),
@@ -108,7 +108,9 @@ impl Reloader {
             program_error: None,
         };
         reloader.protect_files();
-        reloader.publisher.publish_start(reloader.watch_state(), reloader.switches.overridden());
+        let watch_state = watch_state(&reloader.protection, &reloader.settings);
+        let overridden_agents = reloader.switches.overridden_agents();
+        reloader.publisher.publish_initial_status(watch_state, overridden_agents);
         reloader.publish();
         tokio::spawn(reloader.run(requests))
     }
@@ -124,17 +126,17 @@ impl Reloader {
                     Some(request) => self.handle_request(request).await,
                     None => return,
                 },
-                Some(drained) = self.agents.next_drained() => self.remove_drained(drained),
+                Some(drained) = self.agents.next_drained_agent() => self.remove_drained_agent(drained),
                 _ = checks.tick() => {
-                    self.check_files().await;
-                    self.check_programs().await;
+                    self.apply_file_changes().await;
+                    self.apply_program_changes().await;
                 }
             }
         }
     }
 
     /// Checks the service's files: restores their modes, and applies changes to them.
-    async fn check_files(&mut self) {
+    async fn apply_file_changes(&mut self) {
         self.protection.restore_modes(&self.settings);
         self.publish_watch_state();
         if !self.settings.server.configuration.watch || !self.files.poll_for_change().await {
@@ -190,31 +192,23 @@ impl Reloader {
     }
 
     /// Removes an agent from the published configuration after it has finished its executions.
-    fn remove_drained(&mut self, agent: Option<AgentId>) {
+    fn remove_drained_agent(&mut self, agent: Option<AgentId>) {
         let Some(id) = agent else { return };
         // The agent may have been configured again since.
         if self.settings.agents.iter().all(|agent| agent.spec.id != id) {
-            self.agents.remove(&id);
+            self.agents.remove_agent(&id);
             self.publish();
         }
     }
 
     /// Protects the files of the configuration in force.
     fn protect_files(&mut self) {
-        self.protection.protect(&self.settings);
+        self.protection.record_protected_files(&self.settings);
         self.publish_watch_state();
     }
 
-    /// Returns true if changed files are applied automatically, and the reason if not.
-    fn watch_state(&self) -> WatchState {
-        WatchState {
-            is_watching: self.protection.applies_changes_automatically(&self.settings),
-            obstacle: self.protection.obstacle().cloned(),
-        }
-    }
-
     fn publish_watch_state(&self) {
-        self.publisher.publish_watch_state(self.watch_state());
+        self.publisher.publish_watch_state(watch_state(&self.protection, &self.settings));
     }
 
     /// Publishes the configuration in force.
@@ -222,5 +216,13 @@ impl Reloader {
         let (specs, in_force_since) = (self.agents.specs(), self.publisher.in_force_since());
         let authenticator = self.tokens.authenticator(specs);
         self.http_state.publish(&self.settings, specs.clone(), authenticator, in_force_since);
+    }
+}
+
+/// Returns true if changed files are applied automatically, and the reason if not.
+fn watch_state(protection: &FileProtection, settings: &Settings) -> WatchState {
+    WatchState {
+        is_watching: protection.applies_changes_automatically(settings),
+        obstacle: protection.obstacle().cloned(),
     }
 }

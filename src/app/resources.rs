@@ -48,11 +48,12 @@ impl ServiceResources {
         command: HolderCommand,
         clock: &Arc<dyn Clock>,
     ) -> Result<Self, StartError> {
-        let certificates = server.tls.clone().map(WatchedServerConfig::open).transpose()?;
-        let listener = bind_with_retry(server.listen)
+        let certificates =
+            server.tls.clone().map(WatchedServerConfig::read_and_watch).transpose()?;
+        let listener = bind_with_retry(server.listen_address)
             .await
-            .map_err(|source| StartError::Listen { address: server.listen, source })?;
-        let address = listener.local_addr().unwrap_or(server.listen);
+            .map_err(|source| StartError::Listen { address: server.listen_address, source })?;
+        let address = listener.local_addr().unwrap_or(server.listen_address);
         credentials::check_anonymous_access(agents, address)?;
         let capabilities = probe_host().await?;
         let host = HostContext { capabilities: &capabilities, files };
@@ -62,23 +63,23 @@ impl ServiceResources {
         agents.iter_mut().try_for_each(|agent| confinement::assign_user(agent, &user_settings))?;
         let instance = store.instance().id;
         let groups = confinement::open_control_groups(agents, instance).await?;
-        agents
-            .iter_mut()
-            .try_for_each(|agent| confinement::decide_limits(agent, groups.as_deref()))?;
+        agents.iter_mut().try_for_each(|agent| {
+            confinement::decide_limit_enforcement(agent, groups.as_deref())
+        })?;
         agents.iter().try_for_each(confinement::create_home)?;
         let (runtime_dir, reattach_grace) =
             (server.runtime_dir.clone(), server.programs.reattach_grace);
         let (groups, output_memory) =
-            (groups.clone(), OutputMemory::with_limit(server.programs.output_memory));
-        let launch_options = ProcessHolderOptions {
+            (groups.clone(), OutputMemory::with_limit(server.programs.max_output_memory_bytes));
+        let holder_options = ProcessHolderOptions {
             command,
             runtime_dir,
-            instance,
+            instance_id: instance,
             reattach_grace,
-            groups: groups.clone(),
-            memory: output_memory,
+            control_groups: groups.clone(),
+            output_memory,
         };
-        let holders = ProcessHolders::start(launch_options).await;
+        let holders = ProcessHolders::start(holder_options).await;
         let holders = holders.map_err(|source| StartError::Warden { source })?;
         let folders = (server.runtime_dir.as_path(), server.data_dir.as_path());
         let (sealer, runtime_key) =
@@ -93,12 +94,12 @@ impl ServiceResources {
         Ok(Self { listener, address, certificates, store, input_sealer, host_check, agent_factory })
     }
 
-    pub(crate) fn services(
+    pub(crate) fn build_services(
         &self,
         clock: Arc<dyn Clock>,
         redactor: RedactorHandle,
         instruments: &Instruments,
-        agents_memory: Option<u64>,
+        agents_memory_limit: Option<u64>,
     ) -> Services {
         let stores = RecordStores {
             history: Arc::clone(&self.store) as _,
@@ -113,7 +114,7 @@ impl ServiceResources {
             keyed_hasher: KeyedHasher::new(self.store.instance().key),
             observer: Arc::new(instruments.clone()),
             monitor: MonitorHandle::default(),
-            resources: AttemptResources::with_memory(agents_memory),
+            attempt_resources: AttemptResources::with_memory_limit(agents_memory_limit),
             active_writers: ActiveWriters::default(),
             breakers: CredentialBreakers::default(),
             budget_usages: BudgetUsageCache::default(),

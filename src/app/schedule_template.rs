@@ -19,7 +19,7 @@ impl ScheduleTemplateRenderer for TemplateRenderer {
             planned: local_time.to_rfc3339_opts(SecondsFormat::Secs, true),
             date: local_time.format("%Y-%m-%d").to_string(),
             time: local_time.format("%H:%M").to_string(),
-            param: spec.params.clone(),
+            params: spec.params.clone(),
         };
         let template = Template::for_values::<ScheduleValues>(&spec.input)
             .map_err(|error| error.to_string())?;

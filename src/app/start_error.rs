@@ -25,7 +25,7 @@ pub enum StartError {
     },
     /// Another user of the machine can read or change a file that the service relies on.
     #[error("the service does not start on files that other users can read or change:\n  {0}")]
-    Untrusted(#[from] UntrustedFiles),
+    UntrustedFiles(#[from] UntrustedFiles),
     /// The files of `[server.tls]` are unusable.
     #[error("the service cannot speak TLS: {0}")]
     Tls(#[from] TlsError),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use algonius_actors::api::RequestHandleCell;
 use algonius_actors::api::supervision_tree::{SupervisionTree, TreeOptions};
-use algonius_actors::maintenance::monitor::ReadingSettings;
+use algonius_actors::maintenance::monitor::HostReadingSettings;
 use algonius_actors::maintenance::retention::RetentionSpec;
 use algonius_actors::model::execution::ExecutionState;
 use algonius_actors::model::execution::record::ExecutionFilter;
@@ -72,26 +72,28 @@ impl StartedService {
             agents.iter().map(|agent| resources.agent_factory.build_definition(agent.clone()));
         let definitions: Vec<_> = definitions.collect();
         let specs = reload::specs_by_id(definitions.iter().map(|definition| &definition.spec));
-        let credentials = Credentials::seed(&*resources.store, settings, &specs, &**clock).await?;
+        let credentials =
+            Credentials::store_and_load(&*resources.store, settings, &specs, &**clock).await?;
         // The operator's token is redacted like every configured secret: an agent may print it.
         let secrets = settings.secrecy.secrets.iter().chain([&credentials.operator_token]).cloned();
         let redaction = RedactionState::new(secrets, settings.secrecy.redaction.clone());
         let observability = Observability::prepare(settings)?;
-        let services = resources.services(
+        let services = resources.build_services(
             Arc::clone(clock),
             redaction.redactor_handle(),
             &observability.instruments,
-            agents_memory(settings.pressure, &*host_metrics),
+            agents_memory_limit(settings.pressure, &*host_metrics),
         );
         let request_handle_cell = resources.agent_factory.request_handle_cell().clone();
-        let plan = TreeOptions {
+        let tree_options = TreeOptions {
             host_check: Some(Arc::clone(&resources.host_check)),
-            ..tree_plan(settings, host_metrics, &resources.store, request_handle_cell)
+            ..build_tree_options(settings, host_metrics, &resources.store, request_handle_cell)
         };
         let observability =
             observability.start(resources.agent_factory.holders(), redaction.redactor_handle())?;
         let tree =
-            start_tree(services, definitions, plan, resources.agent_factory.holders()).await?;
+            start_tree(services, definitions, tree_options, resources.agent_factory.holders())
+                .await?;
         Ok(Self { resources, tree, specs, credentials, switches, redaction, observability })
     }
 
@@ -109,7 +111,7 @@ impl StartedService {
         let ServiceResources { listener, address, certificates, store, agent_factory, .. } =
             resources;
         let scheme = if certificates.is_some() { "https" } else { "http" };
-        let (reload_handle, reload_state) =
+        let (reload_handle, reloader_channels) =
             reload::channel(&store, settings.observability.log.level, source.file());
         let process_holders = Arc::clone(agent_factory.holders());
         let mcp_servers = agent_factory.mcp_servers().clone();
@@ -128,7 +130,7 @@ impl StartedService {
         let url =
             super::http_state::base_url(settings.server.public.url.as_deref(), scheme, address);
         let (routes, shutdown_handle) =
-            (http_state.route_publisher().latest(), ShutdownHandle::new());
+            (http_state.route_publisher().routing_service(), ShutdownHandle::new());
         let (agent_registry, service_store) = (tree.agent_registry(), Arc::clone(&store));
         let breakers = tree.api().tree.breakers();
         let context = ReloadContext {
@@ -141,13 +143,13 @@ impl StartedService {
             redaction,
             breakers,
         };
-        let reloader =
-            Reloader::start(context, settings, (specs, credentials, switches), reload_state);
+        let reload_join_handle =
+            Reloader::start(context, settings, (specs, credentials, switches), reloader_channels);
         let shutdown = shutdown_handle.clone();
-        let server_handle =
+        let server_join_handle =
             tokio::spawn(listen::serve(listener, certificates, routes, listen_limits, shutdown));
         Ok(RunningService {
-            listener: ListenerAddress { url, scheme, address },
+            listener_address: ListenerAddress { url, scheme, address },
             tree,
             mcp_servers,
             push_worker,
@@ -155,9 +157,9 @@ impl StartedService {
             store: service_store,
             process_holders,
             shutdown_handle,
-            server_handle,
+            server_join_handle,
             reload_handle,
-            reloader,
+            reload_join_handle,
         })
     }
 }
@@ -171,26 +173,30 @@ async fn end_unresumable_programs(
     let reattaches = |id: &AgentId| {
         let mut matching = agents.iter().filter(|agent| agent.spec.id == *id);
         matching.any(|agent| {
-            agent.program().is_some_and(|program| program.on_loss == ServiceLossAction::Reattach)
+            agent
+                .program()
+                .is_some_and(|program| program.on_service_loss == ServiceLossAction::Reattach)
         })
     };
-    let unfinished = ledger
+    let unfinished_records = ledger
         .executions(ExecutionFilter { unfinished: true, ..ExecutionFilter::default() })
         .await?;
-    let resumable = unfinished.into_iter().filter(|record| {
+    let resumable = unfinished_records.into_iter().filter(|record| {
         matches!(record.state, ExecutionState::Starting | ExecutionState::Running)
             && reattaches(&record.agent)
     });
-    holders.end_all_except(&resumable.map(|record| (record.id, record.attempt_id)).collect()).await;
+    holders
+        .end_programs_except(&resumable.map(|record| (record.id, record.attempt_id)).collect())
+        .await;
     Ok(())
 }
 
 /// Returns the bytes of memory for all agents together: by default four fifths of the machine's.
-fn agents_memory(
+fn agents_memory_limit(
     pressure: Option<config::PressureSettings>,
     host_metrics: &dyn HostMetrics,
 ) -> Option<u64> {
-    pressure?.max_reserved_memory.or_else(|| Some(host_metrics.total_memory()? / 5 * 4))
+    pressure?.max_reserved_memory_bytes.or_else(|| Some(host_metrics.total_memory()? / 5 * 4))
 }
 
 /// Returns the bounds of the history. Without bounds, sealed inputs are erased nevertheless.
@@ -203,32 +209,32 @@ fn retention_spec(retention: Option<config::RetentionSettings>) -> RetentionSpec
 async fn start_tree(
     services: Services,
     definitions: Vec<AgentDefinition>,
-    plan: TreeOptions,
+    tree_options: TreeOptions,
     holders: &ProcessHolders,
 ) -> Result<SupervisionTree, StartError> {
-    let tree = SupervisionTree::start(services, definitions, plan).await;
+    let tree = SupervisionTree::start(services, definitions, tree_options).await;
     let tree = tree.map_err(|error| StartError::Tree { cause: error.to_string() })?;
-    holders.end_unclaimed().await;
+    holders.end_unclaimed_programs().await;
     Ok(tree)
 }
 
 /// Returns the tree's tasks besides serving its agents.
-fn tree_plan(
+fn build_tree_options(
     settings: &Settings,
     host_metrics: Arc<dyn HostMetrics>,
     store: &Arc<Store>,
     request_handle_cell: RequestHandleCell,
 ) -> TreeOptions {
-    let readings = |it: config::PressureSettings| ReadingSettings {
+    let readings = |it: config::PressureSettings| HostReadingSettings {
         host_metrics,
         spec: it.spec,
         interval: it.interval,
     };
     TreeOptions {
-        readings: settings.pressure.map(readings),
+        reading_settings: settings.pressure.map(readings),
         scheduler_config: Some(scheduler_config(store, &settings.scheduling)),
         retention: Some(retention_spec(settings.retention)),
-        alerts: settings.observability.alerts.spec,
+        alert_spec: settings.observability.alerts.spec,
         request_handle_cell,
         ..TreeOptions::default()
     }
@@ -239,7 +245,7 @@ fn scheduler_config(store: &Arc<Store>, scheduling: &SchedulerSettings) -> Sched
     SchedulerConfig {
         schedule_store: Arc::clone(store) as _,
         renderer: Arc::new(TemplateRenderer),
-        configured: Some(reload::configured_schedules(scheduling)),
+        configured_schedules: Some(reload::configured_schedules(scheduling)),
         occurrence_retention: scheduling.history_retention,
         max_sleep: DEFAULT_MAX_SLEEP,
     }

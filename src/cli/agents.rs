@@ -31,33 +31,33 @@ pub(super) async fn run(
         AgentsCommand::List => list(&client?, out).await,
         AgentsCommand::Show { id } => {
             let client = client?;
-            with_suggestion(&client, &id, show(&client, &id, out).await).await
+            add_agent_suggestion(&client, &id, show(&client, &id, out).await).await
         }
         AgentsCommand::Enable { id } => {
             let client = client?;
-            with_suggestion(&client, &id, switch(&client, &id, "enable", out).await).await
+            add_agent_suggestion(&client, &id, switch(&client, &id, "enable", out).await).await
         }
         AgentsCommand::Disable { id } => {
             let client = client?;
-            with_suggestion(&client, &id, switch(&client, &id, "disable", out).await).await
+            add_agent_suggestion(&client, &id, switch(&client, &id, "disable", out).await).await
         }
         AgentsCommand::Add(args) => add::run(client, args, out).await,
         AgentsCommand::Presets { config } => presets::run(config.as_deref(), out).await,
         AgentsCommand::Test { id, input } => {
             let client = client?;
-            with_suggestion(&client, &id, probe::run(&client, &id, input, out).await).await
+            add_agent_suggestion(&client, &id, probe::run(&client, &id, input, out).await).await
         }
     }
 }
 
 /// Adds a suggestion to the error of an unknown agent.
-async fn with_suggestion(
+async fn add_agent_suggestion(
     client: &ServiceClient,
     id: &str,
     result: Result<(), CliError>,
 ) -> Result<(), CliError> {
     match result {
-        Err(error) => Err(client.with_suggestion(error, id).await),
+        Err(error) => Err(client.add_similar_agent_hint(error, id).await),
         result => result,
     }
 }
@@ -78,7 +78,8 @@ async fn list(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
         out.print_json(&json!({"agents": agents.collect::<Vec<_>>()}));
         return Ok(());
     }
-    let rows = list.agents.iter().map(|entry| row(entry, status_of(entry), tree.at)).collect();
+    let rows =
+        list.agents.iter().map(|entry| agent_row(entry, status_of(entry), tree.at)).collect();
     out.print_table(
         ["AGENT", "STATE", "RUNNING", "QUEUE", "ACCESS", "LAST", "WHAT"],
         rows,
@@ -87,7 +88,7 @@ async fn list(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
     Ok(())
 }
 
-fn row(entry: &AgentEntry, status: Option<&AgentStatus>, now: DateTime<Utc>) -> [String; 7] {
+fn agent_row(entry: &AgentEntry, status: Option<&AgentStatus>, now: DateTime<Utc>) -> [String; 7] {
     let last = status.and_then(|status| status.work.last_execution.as_ref());
     [
         entry.id.clone(),

@@ -41,28 +41,29 @@ pub(super) async fn run(
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let capabilities = host_capabilities()?;
-    let configuration = ConfigLocation::find(named_file);
-    let file = configuration.file.as_deref();
-    let unit =
-        InstalledUnit::find().filter(|unit| file.is_some_and(|file| unit.starts_service_on(file)));
+    let config_location = ConfigLocation::find(named_file);
+    let config_file = config_location.file.as_deref();
+    let unit = InstalledUnit::find()
+        .filter(|unit| config_file.is_some_and(|file| unit.starts_service_on(file)));
     let mut findings = machine::check(&capabilities, inherited_state);
     findings.push(network::check());
     findings.push(unit.as_ref().map_or_else(not_installed_finding, InstalledUnit::finding));
-    findings.push(Finding::good("configuration file", configuration.describe()));
-    let load_config = |env: &dyn Fn(&str) -> Option<OsString>| match file {
+    findings.push(Finding::good("configuration file", config_location.describe()));
+    let load_config = |env: &dyn Fn(&str) -> Option<OsString>| match config_file {
         Some(file) => config::load(file, env),
-        None => config::load_shipped(env),
+        None => config::load_built_in(env),
     };
     let environment =
-        AgentEnvironment::query(client.as_ref(), file, unit, |env| _ = load_config(env)).await;
+        AgentEnvironment::query(client.as_ref(), config_file, unit, |env| _ = load_config(env))
+            .await;
     findings.extend(environment.findings());
     match load_config(&|name| environment.variable(name)) {
         Ok(LoadedConfig { mut settings, warnings }) => {
             findings.extend(warnings.iter().map(fault_finding));
             let environment_file = environment.unit().map(InstalledUnit::environment_file);
-            findings.extend(service_files::check(&settings, file, environment_file));
+            findings.extend(service_files::check(&settings, config_file, environment_file));
             findings.push(listen_address::check(&settings.server).await);
-            findings.extend(agents::check(&mut settings, file, &capabilities).await);
+            findings.extend(agents::check(&mut settings, config_file, &capabilities).await);
         }
         Err(faults) => {
             let fix = "correct these errors; `algonius check` lists them again";
@@ -79,7 +80,7 @@ pub(super) async fn run(
 fn fault_finding(fault: &ConfigFault) -> Finding {
     let fix = fault.hint.clone().unwrap_or_else(|| "see docs/configuration.md".to_owned());
     match fault.severity {
-        Severity::Unavailable => Finding::bad("configuration", fault.to_string(), fix),
+        Severity::AgentUnavailable => Finding::bad("configuration", fault.to_string(), fix),
         Severity::Error | Severity::Warning | Severity::MissingWhileDisabled => {
             Finding::warning("configuration", fault.to_string(), fix)
         }

@@ -25,10 +25,10 @@ pub(super) enum CliError {
     Unreachable { url: String, source: hyper_util::client::legacy::Error },
     /// A server responds, but its identity cannot be verified.
     #[error("nothing was sent to {url}: {reason}")]
-    Insecure { url: String, reason: String },
+    InsecureConnection { url: String, reason: String },
     /// The certificate authorities cannot be read.
     #[error("no authority can be trusted: {0}")]
-    Authorities(TlsError),
+    InvalidCertificateAuthorities(TlsError),
     /// The connection was lost.
     #[error("the connection to the service broke")]
     ConnectionLost { source: hyper::Error },
@@ -52,7 +52,7 @@ pub(super) enum CliError {
     ForeignResponse { status: u16, media_type: String },
     /// The service refused the request.
     #[error("{}\n  hint: {} ({})", .0.message, .0.hint, .0.code)]
-    Refused(ErrorBody),
+    RequestRefused(ErrorBody),
     /// No error has this code.
     #[error("there is no error code `{code}`\n  hint: {hint}")]
     UnknownCode { code: String, hint: String },
@@ -67,7 +67,7 @@ pub(super) enum CliError {
     ConfigurationRejected { error_body: ErrorBody, faults: Vec<ConfigurationError> },
     /// The agent did not succeed.
     #[error("{message}")]
-    NotSucceeded { message: String, error_body: Option<ErrorBody> },
+    ExecutionNotSucceeded { message: String, error_body: Option<ErrorBody> },
     /// The configuration is invalid.
     #[error("{0}")]
     InvalidConfiguration(ConfigFaults),
@@ -155,10 +155,10 @@ impl CliError {
     /// Returns the error of the service, if there is one.
     pub(super) const fn error_body(&self) -> Option<&ErrorBody> {
         match self {
-            Self::Refused(error_body)
+            Self::RequestRefused(error_body)
             | Self::TooManyRequests { error_body, .. }
             | Self::ConfigurationRejected { error_body, .. } => Some(error_body),
-            Self::NotSucceeded { error_body, .. } => error_body.as_ref(),
+            Self::ExecutionNotSucceeded { error_body, .. } => error_body.as_ref(),
             _ => None,
         }
     }
@@ -173,7 +173,7 @@ impl CliError {
     pub(super) fn exit_code(&self) -> u8 {
         match self {
             Self::InvalidUrl { .. }
-            | Self::Authorities(_)
+            | Self::InvalidCertificateAuthorities(_)
             | Self::InvalidConfiguration(_)
             | Self::UnavailableAgents { .. }
             | Self::MissingPrograms(_)
@@ -183,8 +183,8 @@ impl CliError {
             Self::Service(error) => error.exit_code(),
             Self::AddAgent(error) => error.exit_code(),
             Self::NoToken { .. } | Self::NoTokenFolder => 2,
-            Self::NotSucceeded { .. } => 5,
-            Self::Refused(error_body) | Self::TooManyRequests { error_body, .. } => {
+            Self::ExecutionNotSucceeded { .. } => 5,
+            Self::RequestRefused(error_body) | Self::TooManyRequests { error_body, .. } => {
                 match error_body.code.as_str() {
                     "unauthenticated" | "forbidden" | "locked-out" => 2,
                     "agent-unknown" | "execution-unknown" | "schedule-unknown" => 3,
@@ -192,7 +192,7 @@ impl CliError {
                 }
             }
             Self::Unreachable { .. }
-            | Self::Insecure { .. }
+            | Self::InsecureConnection { .. }
             | Self::ConnectionLost { .. }
             | Self::UnexpectedResponse { .. }
             | Self::UnreadableResponse { .. }

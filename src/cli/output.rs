@@ -32,7 +32,7 @@ pub(super) struct CliOutput {
     stdout: RefCell<OutputStream>,
     stderr: RefCell<OutputStream>,
     /// Notified by the first failed write to standard output.
-    stdout_failed: Notify,
+    stdout_failure: Notify,
 }
 
 /// Standard output or standard error. After a failed write it writes no more, so that no text has a gap.
@@ -40,7 +40,7 @@ struct OutputStream {
     writer: Box<dyn Write>,
     has_failed: bool,
     /// Error of the failed write, until it is reported.
-    error: Option<io::Error>,
+    unreported_error: Option<io::Error>,
     /// Filter of control characters; `None` prints the text unchanged.
     scanner: Option<TerminalScanner>,
     is_terminal: bool,
@@ -58,7 +58,7 @@ impl CliOutput {
             is_raw,
             stdout: RefCell::new(OutputStream::new(Box::new(stdout), stdout_is_terminal, is_raw)),
             stderr: RefCell::new(OutputStream::new(Box::new(stderr), stderr_is_terminal, is_raw)),
-            stdout_failed: Notify::new(),
+            stdout_failure: Notify::new(),
         }
     }
 
@@ -66,22 +66,25 @@ impl CliOutput {
     ///
     /// # Errors
     /// Fails after a failed write.
-    pub(super) fn check_written(&self) -> io::Result<()> {
-        self.stdout.borrow_mut().error.take().map_or(Ok(()), Err)
+    pub(super) fn take_write_error(&self) -> io::Result<()> {
+        self.stdout.borrow_mut().unreported_error.take().map_or(Ok(()), Err)
     }
 
     /// Waits until a write to standard output fails.
-    pub(super) async fn stdout_failed(&self) {
-        self.stdout_failed.notified().await;
+    pub(super) async fn wait_for_stdout_failure(&self) {
+        self.stdout_failure.notified().await;
     }
 
     /// Writes the text that the filters hold back. Returns false if standard error could not be written, although
     /// somebody reads it.
     pub(super) fn finish(&self) -> bool {
-        self.to_stdout(OutputStream::finish_scanner);
+        self.write_to_stdout(OutputStream::finish_scanner);
         let mut stderr = self.stderr.borrow_mut();
         stderr.finish_scanner();
-        stderr.error.as_ref().is_none_or(|error| error.kind() == io::ErrorKind::BrokenPipe)
+        stderr
+            .unreported_error
+            .as_ref()
+            .is_none_or(|error| error.kind() == io::ErrorKind::BrokenPipe)
     }
 
     /// True if the output is JSON.
@@ -105,12 +108,12 @@ impl CliOutput {
 
     /// Prints a line.
     pub(super) fn print_line(&self, text: &str) {
-        self.to_stdout(|stdout| stdout.print_line(text));
+        self.write_to_stdout(|stdout| stdout.print_line(text));
     }
 
     /// Prints a whole text; on a terminal it ends with a line end.
     pub(super) fn print_text(&self, text: &str) {
-        self.to_stdout(|stdout| {
+        self.write_to_stdout(|stdout| {
             stdout.print_piece(text);
             stdout.end_text();
         });
@@ -118,7 +121,7 @@ impl CliOutput {
 
     /// Prints a piece of a text immediately.
     pub(super) fn print_piece(&self, text: &str) {
-        self.to_stdout(|stdout| stdout.print_piece(text));
+        self.write_to_stdout(|stdout| stdout.print_piece(text));
     }
 
     /// Prints a piece of a text to standard error.
@@ -128,7 +131,7 @@ impl CliOutput {
 
     /// Ends texts that were printed piece by piece.
     pub(super) fn end_text(&self) {
-        self.to_stdout(OutputStream::end_text);
+        self.write_to_stdout(OutputStream::end_text);
         self.stderr.borrow_mut().end_text();
     }
 
@@ -136,7 +139,7 @@ impl CliOutput {
     pub(super) fn print_json(&self, value: &impl Serialize) {
         match serde_json::to_string_pretty(value) {
             Ok(text) => self.print_document(&text),
-            Err(error) => self.to_stdout(|stdout| stdout.fail(error.into())),
+            Err(error) => self.write_to_stdout(|stdout| stdout.record_failure(error.into())),
         }
     }
 
@@ -173,7 +176,7 @@ impl CliOutput {
     /// Prints a remark to standard error.
     pub(super) fn print_note(&self, text: &str) {
         // The earlier output ends first: otherwise the remark would have its color.
-        self.to_stdout(OutputStream::finish_scanner);
+        self.write_to_stdout(OutputStream::finish_scanner);
         self.stderr.borrow_mut().print_line(text);
     }
 
@@ -203,11 +206,11 @@ impl CliOutput {
     }
 
     /// Writes to standard output, and notifies of a failure.
-    fn to_stdout(&self, write: impl FnOnce(&mut OutputStream)) {
+    fn write_to_stdout(&self, write: impl FnOnce(&mut OutputStream)) {
         let mut stdout = self.stdout.borrow_mut();
         write(&mut stdout);
-        if stdout.error.is_some() {
-            self.stdout_failed.notify_one();
+        if stdout.unreported_error.is_some() {
+            self.stdout_failure.notify_one();
         }
     }
 }
@@ -222,7 +225,14 @@ impl Drop for CliOutput {
 impl OutputStream {
     fn new(writer: Box<dyn Write>, is_terminal: bool, is_raw: bool) -> Self {
         let scanner = (!is_raw).then(|| TerminalScanner::new(is_terminal));
-        Self { writer, has_failed: false, error: None, scanner, is_terminal, has_open_line: false }
+        Self {
+            writer,
+            has_failed: false,
+            unreported_error: None,
+            scanner,
+            is_terminal,
+            has_open_line: false,
+        }
     }
 
     fn print_piece(&mut self, text: &str) {
@@ -268,13 +278,13 @@ impl OutputStream {
         }
         let written = self.writer.write_all(text.as_bytes()).and_then(|()| self.writer.flush());
         if let Err(error) = written {
-            self.fail(error);
+            self.record_failure(error);
         }
     }
 
-    fn fail(&mut self, error: io::Error) {
+    fn record_failure(&mut self, error: io::Error) {
         self.has_failed = true;
-        self.error.get_or_insert(error);
+        self.unreported_error.get_or_insert(error);
     }
 }
 

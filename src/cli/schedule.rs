@@ -78,19 +78,19 @@ async fn list(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
         out.print_json(&schedule_list);
         return Ok(());
     }
-    let rows = schedule_list.schedules.iter().map(row).collect();
+    let rows = schedule_list.schedules.iter().map(schedule_row).collect();
     let headings = ["SCHEDULE", "AGENT", "WHEN", "ZONE", "STATE", "NEXT", "FROM"];
     out.print_table(headings, rows, "no schedules");
     Ok(())
 }
 
-fn row(entry: &ScheduleEntry) -> [String; 7] {
-    let body = &entry.definition;
+fn schedule_row(entry: &ScheduleEntry) -> [String; 7] {
+    let definition = &entry.definition;
     [
-        body.id.clone(),
-        body.agent.clone(),
-        body.cron.clone(),
-        body.timezone.clone().unwrap_or_default(),
+        definition.id.clone(),
+        definition.agent.clone(),
+        definition.cron.clone(),
+        definition.timezone.clone().unwrap_or_default(),
         wire_name(&entry.state),
         entry.next.map_or("-".to_owned(), format_time),
         wire_name(&entry.origin),
@@ -229,11 +229,11 @@ fn print_entry(entry: &ScheduleEntry, out: &CliOutput) {
     if out.is_json() {
         return out.print_json(entry);
     }
-    let body = &entry.definition;
-    let zone = body.timezone.as_deref().unwrap_or_default();
-    out.print_line(&format!("schedule  {} ({})", body.id, wire_name(&entry.state)));
-    out.print_line(&format!("asks      {}", body.agent));
-    out.print_line(&format!("when      {} in {zone}", body.cron));
+    let definition = &entry.definition;
+    let zone = definition.timezone.as_deref().unwrap_or_default();
+    out.print_line(&format!("schedule  {} ({})", definition.id, wire_name(&entry.state)));
+    out.print_line(&format!("asks      {}", definition.agent));
+    out.print_line(&format!("when      {} in {zone}", definition.cron));
     out.print_line(&format!("next      {}", entry.next.map_or("-".to_owned(), format_time)));
     if entry.input_lost {
         out.print_line("input     lost: it was sealed and the key is gone; its times are refused until it is given again");

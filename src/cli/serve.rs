@@ -22,16 +22,17 @@ use notify::SystemdNotifier;
 /// Serves until SIGTERM or SIGINT, then drains; a second signal kills running executions. SIGHUP reloads the
 /// configuration. SIGUSR2 stops the service for the next binary, which takes over the running executions.
 pub(super) async fn run(
-    configuration: &ConfigLocation,
+    config_location: &ConfigLocation,
     listen: Option<SocketAddr>,
     inherited_state: &InheritedState,
 ) -> Result<(), CliError> {
-    let source = ConfigSource::new(configuration.file.as_deref()).with_listen_address(listen);
+    let source = ConfigSource::new(config_location.file.as_deref()).with_listen_address(listen);
     let LoadedConfig { settings, warnings } =
         source.read().map_err(CliError::InvalidConfiguration)?;
     let log_handle = init_logging(&settings, &warnings);
     warn_of_inherited_state(inherited_state);
-    let result = serve_until_stopped((source, settings), configuration, listen, &log_handle).await;
+    let result =
+        serve_until_stopped((source, settings), config_location, listen, &log_handle).await;
     // An error is printed after the lines that explain it.
     log_handle.flush();
     result
@@ -39,7 +40,7 @@ pub(super) async fn run(
 
 async fn serve_until_stopped(
     (source, settings): (ConfigSource, Settings),
-    configuration: &ConfigLocation,
+    config_location: &ConfigLocation,
     listen: Option<SocketAddr>,
     log_handle: &LogHandle,
 ) -> Result<(), CliError> {
@@ -48,16 +49,16 @@ async fn serve_until_stopped(
     }
     warn_of_root();
     warn_of_logout(&settings.server);
-    let mut signals = stop_signals()?;
+    let mut signals = register_stop_signals()?;
     let mut upgrade = register_signal(SignalKind::user_defined2())?;
     let mut hangup = register_signal(SignalKind::hangup())?;
     let drain_timeout = settings.server.drain_timeout;
-    let agents: Vec<_> = settings.agents.iter().map(|agent| agent_label(&agent.spec)).collect();
+    let agents: Vec<_> = settings.agents.iter().map(|agent| describe_agent(&agent.spec)).collect();
     let token_file = settings.server.token_file.clone();
     let service = start_with_source(source, settings).await?;
     log_handle.export_to(service.instruments());
     let mut level_changes = service.log_level();
-    log_handle.write_note(&banner(&service, configuration, &token_file, &agents));
+    log_handle.write_plain_text(&banner(&service, config_location, &token_file, &agents));
     let notifier = SystemdNotifier::from_env();
     notifier.notify_ready(service.scheme(), service.address());
     loop {
@@ -103,7 +104,7 @@ fn warn_of_root() {
 
 /// Warns that the runtime folder is removed while the service runs.
 fn warn_of_logout(server: &ServerSettings) {
-    if login_session::ends_with_login(&server.runtime_dir) {
+    if login_session::is_bound_to_login_session(&server.runtime_dir) {
         tracing::warn!(
             folder = %server.runtime_dir.display(),
             "the system removes the runtime folder when you log out, and the service then starts no agent; run \
@@ -115,8 +116,8 @@ fn warn_of_logout(server: &ServerSettings) {
 /// Warns about plain HTTP on the address of the command line; the configuration warns about its own address.
 fn warn_about_plain_http(server: &ServerSettings) {
     let is_secured = server.tls.is_some() || !server.request_access.trusted_proxies.is_empty();
-    if !server.listen.ip().is_loopback() && !is_secured {
-        let address = server.listen;
+    if !server.listen_address.ip().is_loopback() && !is_secured {
+        let address = server.listen_address;
         tracing::warn!(%address, "connections are not encrypted; set `server.tls`");
     }
 }
@@ -154,7 +155,7 @@ async fn drain_or_stop(
     }
 }
 
-fn stop_signals() -> Result<[Signal; 2], CliError> {
+fn register_stop_signals() -> Result<[Signal; 2], CliError> {
     Ok([register_signal(SignalKind::terminate())?, register_signal(SignalKind::interrupt())?])
 }
 
@@ -166,7 +167,7 @@ fn register_signal(kind: SignalKind) -> Result<Signal, CliError> {
 async fn hand_over(service: RunningService, log_handle: &LogHandle) {
     tracing::info!("handing over");
     let handover = service.hand_over().await;
-    log_handle.write_note(&format!(
+    log_handle.write_plain_text(&format!(
         "ended for the next service: {} running go on for {} s (reattach_grace) until it is there, \
          {} end (on_supervisor_loss)",
         handover.running,
@@ -183,7 +184,7 @@ async fn wait_for_stop_signal([terminate, interrupt]: &mut [Signal; 2]) {
 }
 
 /// Returns the description of an agent in the first lines of the service.
-fn agent_label(spec: &AgentSpec) -> String {
+fn describe_agent(spec: &AgentSpec) -> String {
     let id = &spec.id;
     match spec.unavailable_reason() {
         Some(reason) => format!("{id} (unavailable: {reason})"),
@@ -193,19 +194,20 @@ fn agent_label(spec: &AgentSpec) -> String {
 
 fn banner(
     service: &RunningService,
-    configuration: &ConfigLocation,
+    config_location: &ConfigLocation,
     token_file: &Path,
     agents: &[String],
 ) -> String {
     let (url, token_file) =
         (format!("{}://{}", service.scheme(), service.address()), token_file.display());
-    let config = match &configuration.file {
-        Some(file) if configuration.origin == ConfigOrigin::Named => file.display().to_string(),
-        Some(_) => configuration.describe(),
+    let config = match &config_location.file {
+        Some(file) if config_location.origin == ConfigOrigin::Named => file.display().to_string(),
+        Some(_) => config_location.describe(),
         None => "shipped (`algonius init` writes one of your own)".to_owned(),
     };
-    let available = agents.iter().find(|agent| !agent.contains(' ')).or_else(|| agents.first());
-    let agent = available.and_then(|agent| agent.split(' ').next()).unwrap_or("echo");
+    let available_agent =
+        agents.iter().find(|agent| !agent.contains(' ')).or_else(|| agents.first());
+    let agent = available_agent.and_then(|agent| agent.split(' ').next()).unwrap_or("echo");
     format!(
         r#"algonius {version} is ready on {url}{public}
   agents  {agents}

@@ -73,7 +73,7 @@ async fn install(
     owner.check_user_exists()?;
     let file = owner.unit_file(&DirectoryVariables::from_env())?;
     if !force {
-        check_generated(&file)?;
+        reject_foreign_unit(&file)?;
     }
     write_unit(&file, &unit.text())?;
     systemd.run_systemctl(&["daemon-reload"]).await?;
@@ -105,7 +105,8 @@ fn check_configuration(unit: &Unit) -> Result<(), CliError> {
     };
     let loaded = config::load(file, &env).map_err(CliError::InvalidConfiguration)?;
     // The user can first install the program or set another path.
-    let missing_programs = loaded.warnings.iter().filter(|it| it.severity == Severity::Unavailable);
+    let missing_programs =
+        loaded.warnings.iter().filter(|it| it.severity == Severity::AgentUnavailable);
     let missing_programs: Vec<_> = missing_programs.map(ToString::to_string).collect();
     if missing_programs.is_empty() {
         Ok(())
@@ -115,7 +116,7 @@ fn check_configuration(unit: &Unit) -> Result<(), CliError> {
 }
 
 /// Checks that an existing file was written by this command.
-fn check_generated(file: &Path) -> Result<(), CliError> {
+fn reject_foreign_unit(file: &Path) -> Result<(), CliError> {
     match fs::read_to_string(file) {
         Ok(text) if unit::is_generated(&text) => Ok(()),
         Ok(_) => Err(ServiceCommandError::ForeignUnit { file: file.to_owned() }.into()),
@@ -133,17 +134,18 @@ fn write_unit(file: &Path, text: &str) -> Result<(), CliError> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder).map_err(file_error)?;
     let temporary_path = folder.join(format!(".{}.new", install_paths::UNIT_NAME));
-    let written = fs::write(&temporary_path, text).and_then(|()| fs::rename(&temporary_path, file));
-    if written.is_err() {
+    let write_result =
+        fs::write(&temporary_path, text).and_then(|()| fs::rename(&temporary_path, file));
+    if write_result.is_err() {
         _ = fs::remove_file(&temporary_path); // The first fault is the one to report.
     }
-    written.map_err(file_error)
+    write_result.map_err(file_error)
 }
 
 async fn uninstall(owner: &UnitOwner, out: &CliOutput) -> Result<(), CliError> {
     let systemd = Systemd::for_owner(owner)?;
     let file = installed_unit_file(owner)?;
-    check_generated(&file)?;
+    reject_foreign_unit(&file)?;
     systemd.run_systemctl(&["disable", "--now", install_paths::UNIT_NAME]).await?;
     fs::remove_file(&file).map_err(|source| {
         let (problem, file) = ("cannot remove", file.clone());
@@ -167,7 +169,7 @@ fn installed_unit_file(owner: &UnitOwner) -> Result<PathBuf, ServiceCommandError
 async fn status(owner: &UnitOwner, out: &CliOutput) -> Result<(), CliError> {
     let systemd = Systemd::for_owner(owner)?;
     let file = installed_unit_file(owner)?;
-    let state = systemd.state().await?;
+    let state = systemd.query_state().await?;
     if out.is_json() {
         out.print_json(&json!({
             "unit": file.display().to_string(),

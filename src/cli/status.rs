@@ -19,7 +19,7 @@ pub(super) async fn run(client: &ServiceClient, out: &CliOutput) -> Result<(), C
     if out.is_json() {
         out.print_json(&status);
     } else {
-        tree::lines(&status).iter().for_each(|line| out.print_line(line));
+        tree::status_lines(&status).iter().for_each(|line| out.print_line(line));
     }
     Ok(())
 }
@@ -71,7 +71,7 @@ fn show(
 ) -> std::io::Result<()> {
     match (screen, error_message) {
         (Some(screen), error_message) => {
-            let mut lines = tree::lines(status);
+            let mut lines = tree::status_lines(status);
             lines.extend(
                 error_message.map(|error_message| format!("{error_message}; looking again")),
             );
@@ -83,11 +83,11 @@ fn show(
         }
         (None, None) if out.is_json() => {
             out.print_document(&serde_json::to_string(status)?);
-            out.check_written()
+            out.take_write_error()
         }
         (None, None) => {
-            out.print_line(&[tree::lines(status), vec![String::new()]].concat().join("\n"));
-            out.check_written()
+            out.print_line(&[tree::status_lines(status), vec![String::new()]].concat().join("\n"));
+            out.take_write_error()
         }
     }
 }

@@ -40,7 +40,7 @@ pub(super) async fn list(
         out.print_json(&list);
         return Ok(());
     }
-    let rows = list.executions.iter().map(row).collect();
+    let rows = list.executions.iter().map(task_row).collect();
     let headings =
         ["TASK", "AGENT", "STATE", "ATTEMPT", "ACCEPTED", "TOOK", "CALLER", "REQUEST", "WHY"];
     out.print_table(headings, rows, "no tasks");
@@ -61,7 +61,7 @@ const MAX_REQUEST_CHARS: usize = 40;
 /// Maximum number of last lines of standard error that are shown.
 const MAX_STDERR_LINES: usize = 40;
 
-fn row(entry: &ExecutionEntry) -> [String; 9] {
+fn task_row(entry: &ExecutionEntry) -> [String; 9] {
     let summary = entry.summary.as_ref();
     let caller = summary.and_then(|summary| summary.caller.clone());
     let request = summary.map(|summary| truncate_line(&summary.request, MAX_REQUEST_CHARS));
@@ -125,12 +125,12 @@ pub(super) async fn show(
             out.print_line(text.trim_end_matches('\n'));
         }
     }
-    let (stderr, is_stderr_end) = fetch_stderr_tail(client, &detail).await;
-    print_stderr_tail(&detail, (&stderr, is_stderr_end), out);
+    let (stderr, lacks_stderr_start) = fetch_stderr_tail(client, &detail).await;
+    print_stderr_tail(&detail, (&stderr, lacks_stderr_start), out);
     if detail.events_after.is_some() {
         out.print_note("there are more events than shown; `tasks export` has all of them");
     }
-    let is_end = |name: &String| is_stderr_end && name == TextChannel::Stderr.as_str();
+    let is_end = |name: &String| lacks_stderr_start && name == TextChannel::Stderr.as_str();
     for name in detail.cut.iter().filter(|name| !is_end(name)) {
         out.print_note(&format!(
             "{name} is longer than shown; `tasks export --text` has all of it"
@@ -156,7 +156,7 @@ fn print_details(detail: &ExecutionDetail, out: &CliOutput) {
     if let Some(amounts) = usage_text::usage_line(entry.usage) {
         out.print_line(&format!("used     {amounts}"));
     }
-    if let Some(message) = lost_context(&detail.events) {
+    if let Some(message) = session_lost_message(&detail.events) {
         out.print_line(&format!("context  lost: {message}"));
     }
     if let Some(interruption) = entry.interruption {
@@ -186,7 +186,7 @@ fn print_details(detail: &ExecutionDetail, out: &CliOutput) {
 }
 
 /// Returns the reason why the agent lost the context of its conversation in this task, if it did.
-fn lost_context(events: &[Event]) -> Option<&str> {
+fn session_lost_message(events: &[Event]) -> Option<&str> {
     events.iter().rev().find_map(|event| match &event.data {
         EventKind::SessionLost { message } => Some(message.as_str()),
         _ => None,
@@ -194,7 +194,11 @@ fn lost_context(events: &[Event]) -> Option<&str> {
 }
 
 /// Prints the last lines of standard error, and the command that shows all of it.
-fn print_stderr_tail(detail: &ExecutionDetail, (stderr, is_end): (&str, bool), out: &CliOutput) {
+fn print_stderr_tail(
+    detail: &ExecutionDetail,
+    (stderr, lacks_start): (&str, bool),
+    out: &CliOutput,
+) {
     if stderr.is_empty() {
         return;
     }
@@ -203,7 +207,7 @@ fn print_stderr_tail(detail: &ExecutionDetail, (stderr, is_end): (&str, bool), o
     out.print_line("── stderr ──");
     lines.iter().skip(hidden_count).for_each(|line| out.print_line(line));
     let id = &detail.entry.id;
-    if is_end {
+    if lacks_start {
         out.print_note(
             "only the end of standard error is shown; `algonius tasks export --text` has all of it",
         );
@@ -278,7 +282,7 @@ pub(super) async fn retry(
     } else {
         out.print_line(&detail.entry.id);
     }
-    let written = out.check_written();
+    let written = out.take_write_error();
     written.map_err(|source| CliError::ExecutionOutput { task_id: detail.entry.id, source })
 }
 
@@ -301,11 +305,12 @@ pub(super) async fn delete(
 pub(super) async fn export(
     client: &ServiceClient,
     filters: &Filters,
-    (with_texts, limit): (bool, Option<u32>),
+    (includes_texts, limit): (bool, Option<u32>),
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let limit = limit.map(|limit| ("limit", limit.to_string()));
-    let extra_pairs: Vec<_> = limit.into_iter().chain([("text", with_texts.to_string())]).collect();
+    let extra_pairs: Vec<_> =
+        limit.into_iter().chain([("text", includes_texts.to_string())]).collect();
     let path = format!("/api/v1/executions/export?{}", filters.query(&extra_pairs));
     client.download(&path, &mut out.document_writer()).await
 }

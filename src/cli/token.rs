@@ -26,7 +26,7 @@ pub(super) async fn create(
         true => out.print_json(&created),
         false => out.print_line(&created.token),
     }
-    out.check_written().map_err(|source| CliError::TokenOutput { name, source })?;
+    out.take_write_error().map_err(|source| CliError::TokenOutput { name, source })?;
     if !out.is_json() {
         out.print_note("this text is shown this once");
     }

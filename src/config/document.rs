@@ -4,9 +4,9 @@ use std::path::Path;
 
 use algonius_actors::model::id::AgentId;
 
-use super::keys::agent::exposure::AuthConfig;
+use super::keys::agent::exposure::ExposureReadState;
 use super::keys::agent::program::user;
-use super::keys::agent::{self, ReadContext, card};
+use super::keys::agent::{self, AgentReadContext, card};
 use super::keys::cognition::CognitionCatalog;
 use super::keys::limits::AgentSettingBounds;
 use super::keys::server::{self, access};
@@ -26,51 +26,51 @@ pub(super) fn read<'c>(
     let root_position = SourcePosition { key_path: String::new(), span: 0..0, is_printable: true };
     let mut root = Section::new(reader, root_position, Some(&merged_document.document));
     // The bounds of most numbers below follow from these limits.
-    let limits = AgentSettingBounds::read(root.section("limits"));
+    let bounds = AgentSettingBounds::read(root.section("limits"));
     // The ids are read before all else that may name an agent.
     let mut sections = parse_section_ids(reader, root.sections("agents"));
     if sections.is_empty() {
-        reader.error(&root.position.below("agents"), "one agent at least is needed");
+        reader.report_error(&root.position.child("agents"), "one agent at least is needed");
     }
     let ids: Vec<AgentId> = sections.iter().map(|(id, _)| id.value.clone()).collect();
     let mut server_section = root.section("server");
-    let has_agent_users = server_section.has("agent_users");
-    let provider = card::provider(&mut server_section);
+    let has_agent_users = server_section.has_key("agent_users");
+    let provider = card::read_provider(&mut server_section);
     let (server, default_agent) = server::read(server_section, &ids);
     if !has_agent_users {
         sections.iter_mut().for_each(|(_, section)| user::refuse_dynamic_user(section));
     }
     let log = log::read(root.section("log"));
-    let lockout = access::lockout(root.section("lockout"));
+    let lockout = access::read_lockout(root.section("lockout"));
     // A wrong address has its own fault, and must not cause others about open agents.
-    let is_loopback = server.as_ref().is_none_or(|server| server.listen.ip().is_loopback());
+    let is_loopback = server.as_ref().is_none_or(|server| server.listen_address.ip().is_loopback());
     let pressure = pressure::read(root.section("pressure"));
     let push = push::read(root.section("push"));
     let retention = retention::read(root.section("retention"));
     let redaction = redaction::read(root.section("redaction"));
-    let serves_metrics = alerts::metrics(root.section("metrics"));
+    let serves_metrics = alerts::read_metrics_flag(root.section("metrics"));
     let alerts = Box::new(alerts::read(root.section("alerts")));
     let telemetry = telemetry::read(root.section("telemetry"));
     let tokens = tokens::read(&mut root, &ids);
-    let mut auth_config = AuthConfig::new(is_loopback, tokens, provider);
+    let mut exposure_state = ExposureReadState::new(is_loopback, tokens, provider);
     let data_dir = server.as_ref().map_or(Path::new(""), |server| &server.data_dir);
     let inputs = inputs::read(root.section("inputs"), data_dir);
     let cognition = CognitionCatalog::read(&mut root, &sections);
-    let context = ReadContext {
-        bounds: &limits,
+    let context = AgentReadContext {
+        bounds: &bounds,
         data_dir,
         cognition: &cognition,
         agent_presets: &merged_document.agent_presets,
     };
-    let agents = agent::read_all(reader, sections, &context, &mut auth_config);
+    let agents = agent::read_all(reader, sections, &context, &mut exposure_state);
     let known_names = schedules::KnownNames {
         agents: agents.iter().map(|agent| &*agent.spec).collect(),
-        tokens: auth_config.tokens.iter().map(|token| token.name.as_str()).collect(),
+        tokens: exposure_state.tokens.iter().map(|token| token.name.as_str()).collect(),
     };
     let scheduling = schedules::read(&mut root, &known_names);
-    root.finish();
+    root.report_unknown_keys();
     // Every table was read before a missing server ends the function, so that each fault is reported.
-    let (tokens, secrets, server) = (auth_config.tokens, Vec::new(), server?);
+    let (tokens, secrets, server) = (exposure_state.tokens, Vec::new(), server?);
     let settings = Settings {
         server,
         pressure,
@@ -82,7 +82,7 @@ pub(super) fn read<'c>(
         secrecy: SecrecySettings { secrets, redaction, inputs },
         observability: ObservabilitySettings { log, serves_metrics, alerts, telemetry },
         scheduling,
-        files: Vec::new(),
+        referenced_files: Vec::new(),
         service_files: ServiceFiles::default(),
     };
     Some(settings)
@@ -99,7 +99,7 @@ fn parse_section_ids<'c>(
             Ok(value) => {
                 identified_sections.push((Positioned { value, position: name.position }, section));
             }
-            Err(error) => reader.error(&name.position, error.to_string()),
+            Err(error) => reader.report_error(&name.position, error.to_string()),
         }
     }
     identified_sections

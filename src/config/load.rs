@@ -15,7 +15,7 @@ use super::settings::{SecrecySettings, Settings};
 use super::table::{ConfigReader, ReadResult, SourcePosition};
 
 /// Configuration that is built into the program; it works without changes.
-pub const SHIPPED_CONFIG: &str = include_str!("../../config/supervisor.toml");
+pub const BUILT_IN_CONFIG: &str = include_str!("../../config/supervisor.toml");
 
 /// Usable settings, with warnings for their author.
 #[derive(Debug, Clone)]
@@ -44,8 +44,8 @@ pub fn load(
 ///
 /// # Errors
 /// Fails if the configuration does not suit this machine.
-pub fn load_shipped(env: &dyn Fn(&str) -> Option<OsString>) -> Result<LoadedConfig, ConfigFaults> {
-    load_built_in_text(SHIPPED_CONFIG, env)
+pub fn load_built_in(env: &dyn Fn(&str) -> Option<OsString>) -> Result<LoadedConfig, ConfigFaults> {
+    load_built_in_text(BUILT_IN_CONFIG, env)
 }
 
 /// Reads a text of this program, which no file has. Only the built-in presets are available to it.
@@ -93,11 +93,12 @@ fn load_config_text(
     for error in &syntax_errors {
         let span = error.span().unwrap_or_default();
         let position = SourcePosition { key_path: String::new(), span, is_printable: false };
-        reader.error(&position, new_diagnostic(error.message()).with_code(FaultCode::Syntax));
+        reader
+            .report_error(&position, new_diagnostic(error.message()).with_code(FaultCode::Syntax));
     }
     let preset_catalog = match is_built_in {
         true => PresetCatalog::built_in(),
-        false => PresetCatalog::open(document.get_ref(), file.parent().unwrap_or(&file)),
+        false => PresetCatalog::read_configured(document.get_ref(), file.parent().unwrap_or(&file)),
     };
     let merged_document = syntax_errors
         .is_empty()
@@ -105,8 +106,9 @@ fn load_config_text(
     let settings = merged_document
         .as_ref()
         .and_then(|merged_document| document::read(&reader, merged_document));
-    let ReadResult { faults, secrets, files, secret_files, mut texts } = reader.finish();
-    if let Some(main_text) = texts.first_mut().filter(|_| !is_built_in) {
+    let ReadResult { faults, secrets, referenced_files, secret_files, mut config_files } =
+        reader.into_result();
+    if let Some(main_text) = config_files.first_mut().filter(|_| !is_built_in) {
         main_text.file.clone_from(&file);
     }
     let is_valid = faults.iter().all(|fault| fault.severity != Severity::Error);
@@ -120,15 +122,15 @@ fn load_config_text(
                         secret_files,
                         programs: settings.observability.alerts.programs(),
                     },
-                    &texts,
+                    &config_files,
                 ),
                 secrecy: SecrecySettings { secrets, ..settings.secrecy },
-                files,
+                referenced_files,
                 ..settings
             },
             warnings: sort_by_position(faults),
         }),
-        _ => Err(ConfigFaults::new(faults).with_files(files)),
+        _ => Err(ConfigFaults::new(faults).with_referenced_files(referenced_files)),
     }
 }
 

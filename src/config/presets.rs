@@ -53,21 +53,21 @@ pub(super) struct PresetCatalog {
     presets: BTreeMap<String, PresetText>,
     /// Folder of the files that were read, or could not be; `None` if only the built-in presets are available.
     folder: Option<PathBuf>,
-    unreadable: BTreeMap<String, (PathBuf, io::Error)>,
+    unreadable_files: BTreeMap<String, (PathBuf, io::Error)>,
     /// Reason why the files of the folder are unknown.
     folder_error: Option<io::Error>,
 }
 
 impl PresetCatalog {
     /// Opens the folder that the document names, relative to `folder`, and reads all presets.
-    pub(super) fn open(document: &DeTable<'_>, folder: &Path) -> Self {
+    pub(super) fn read_configured(document: &DeTable<'_>, folder: &Path) -> Self {
         // The document is not checked yet: the presets are merged into it before any key is read.
         let server = document.get("server").and_then(|server| server.get_ref().as_table());
         let presets_folder = server.and_then(|server| server.get("presets"));
         let presets_folder = presets_folder
             .and_then(|presets_folder| presets_folder.get_ref().as_str())
             .unwrap_or(PRESETS_DIR);
-        Self::read(folder.join(presets_folder))
+        Self::read_folder(folder.join(presets_folder))
     }
 
     /// Returns the built-in presets.
@@ -77,26 +77,28 @@ impl PresetCatalog {
             ((*name).to_owned(), PresetText { file, text: Cow::Borrowed(text) })
         });
         let (presets, unreadable) = (built_in.collect(), BTreeMap::new());
-        Self { presets, folder: None, unreadable, folder_error: None }
+        Self { presets, folder: None, unreadable_files: unreadable, folder_error: None }
     }
 
     /// Returns the built-in presets, and those of a folder.
-    fn read(folder: PathBuf) -> Self {
+    fn read_folder(folder: PathBuf) -> Self {
         let mut preset_catalog = Self::built_in();
-        match preset_files(&folder) {
-            Ok(files) => files.into_iter().for_each(|(name, file)| preset_catalog.add(name, file)),
+        match list_preset_files(&folder) {
+            Ok(files) => {
+                files.into_iter().for_each(|(name, file)| preset_catalog.add_file(name, file));
+            }
             Err(error) => preset_catalog.folder_error = Some(error),
         }
         Self { folder: Some(folder), ..preset_catalog }
     }
 
-    fn add(&mut self, name: String, file: PathBuf) {
+    fn add_file(&mut self, name: String, file: PathBuf) {
         match read_preset(&file) {
             Ok(text) => {
                 let text = Cow::Owned(text);
                 self.presets.insert(name, PresetText { file, text });
             }
-            Err(error) => _ = self.unreadable.insert(name, (file, error)),
+            Err(error) => _ = self.unreadable_files.insert(name, (file, error)),
         }
     }
 
@@ -111,13 +113,13 @@ impl PresetCatalog {
         reader.register_file(folder.clone());
         let files = self.presets.values().map(|preset| &preset.file);
         let files = files.filter(|file| file.starts_with(folder));
-        let unreadable_files = self.unreadable.values().map(|(file, _)| file);
+        let unreadable_files = self.unreadable_files.values().map(|(file, _)| file);
         files.chain(unreadable_files).for_each(|file| reader.register_file(file.clone()));
     }
 }
 
 /// Returns the files of the presets of a folder by name. A folder that does not exist has none.
-fn preset_files(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+fn list_preset_files(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
@@ -166,17 +168,17 @@ pub struct PresetSummary {
 /// Fails if the folder exists and cannot be read.
 pub fn available_presets(folder: Option<&Path>) -> io::Result<Vec<PresetSummary>> {
     let preset_catalog = match folder {
-        Some(folder) => PresetCatalog::read(folder.to_owned()),
+        Some(folder) => PresetCatalog::read_folder(folder.to_owned()),
         None => PresetCatalog::built_in(),
     };
     if let Some(error) = preset_catalog.folder_error {
         return Err(error);
     }
-    let unreadable = preset_catalog.unreadable;
+    let unreadable = preset_catalog.unreadable_files;
     let is_readable = |(name, _): &(&String, &PresetText)| !unreadable.contains_key(*name);
     let readable = preset_catalog.presets.iter().filter(is_readable);
     let mut summaries: Vec<_> =
-        readable.map(|(name, preset)| PresetSummary::of_text(name, preset)).collect();
+        readable.map(|(name, preset)| PresetSummary::from_text(name, preset)).collect();
     summaries.extend(unreadable.into_iter().map(|(name, (file, error))| PresetSummary {
         name,
         metadata: PresetMetadata::default(),
@@ -189,9 +191,10 @@ pub fn available_presets(folder: Option<&Path>) -> io::Result<Vec<PresetSummary>
 }
 
 impl PresetSummary {
-    fn of_text(name: &str, preset: &PresetText) -> Self {
+    fn from_text(name: &str, preset: &PresetText) -> Self {
         let document = DeTable::parse(&preset.text).ok();
-        let section = |key| document.as_ref().and_then(|document| table(document.get_ref(), key));
+        let section =
+            |key| document.as_ref().and_then(|document| child_table(document.get_ref(), key));
         let command = section("agent").and_then(|agent| agent.get("command"));
         Self {
             name: name.to_owned(),
@@ -204,6 +207,6 @@ impl PresetSummary {
 }
 
 /// Returns a table below a key.
-fn table<'t, 'i>(parent: &'t DeTable<'i>, key: &str) -> Option<&'t DeTable<'i>> {
+fn child_table<'t, 'i>(parent: &'t DeTable<'i>, key: &str) -> Option<&'t DeTable<'i>> {
     parent.get(key).and_then(|value| DeValue::as_table(value.get_ref()))
 }

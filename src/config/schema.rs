@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use toml::de::DeTable;
 
 use super::document;
-use super::load::SHIPPED_CONFIG;
+use super::load::BUILT_IN_CONFIG;
 use super::presets::MergedDocument;
 use super::table::{ConfigReader, KeyDescriptions, ShapeRecorder, ValueBounds, ValueShape};
 
@@ -18,7 +18,7 @@ pub(super) mod key_descriptions;
 
 /// Document that enters every branch of the readers: one entry of each named table, one item of each list of tables,
 /// and values for keys whose reading depends on them.
-const SAMPLE: &str = r#"
+const SAMPLE_CONFIG: &str = r#"
 [agents.x]
 command = "cat"
 mode = "interactive"
@@ -66,9 +66,11 @@ const LIST_ITEM_TYPES: [(&str, &str); 5] = [
 /// Returns the schema as JSON Schema 2020-12.
 #[must_use]
 pub fn schema() -> Value {
-    let KeyDescriptions { shapes, descriptions: descriptions_of_rows } =
-        describe_keys(&format!("{}{SAMPLE}", widest_limits(&describe_keys(SAMPLE).shapes)));
-    let mut descriptions = key_descriptions::from_comments(SHIPPED_CONFIG);
+    let KeyDescriptions { shapes, descriptions: descriptions_of_rows } = describe_keys(&format!(
+        "{}{SAMPLE_CONFIG}",
+        widest_limits_toml(&describe_keys(SAMPLE_CONFIG).shapes)
+    ));
+    let mut descriptions = key_descriptions::from_comments(BUILT_IN_CONFIG);
     // A key with a row is described there; a key without one only in the shipped file.
     descriptions
         .extend(descriptions_of_rows.into_iter().map(|(path, text)| (path, text.to_owned())));
@@ -76,7 +78,7 @@ pub fn schema() -> Value {
     for (path, shape) in shapes {
         root.insert(&path, shape);
     }
-    let mut schema = root.object("", &descriptions);
+    let mut schema = root.object_schema("", &descriptions);
     schema.insert("$schema".to_owned(), "https://json-schema.org/draft/2020-12/schema".into());
     schema.insert("title".to_owned(), "The configuration of algonius-supervisor".into());
     schema.insert("required".to_owned(), json!(["agents"]));
@@ -85,8 +87,8 @@ pub fn schema() -> Value {
 
 /// Returns the shapes and descriptions of the sample's keys.
 #[cfg(test)]
-pub(super) fn described_sample() -> KeyDescriptions {
-    describe_keys(SAMPLE)
+pub(super) fn sample_key_descriptions() -> KeyDescriptions {
+    describe_keys(SAMPLE_CONFIG)
 }
 
 /// Returns the shapes and descriptions of a document's keys, including absent ones.
@@ -100,7 +102,7 @@ fn describe_keys(text: &str) -> KeyDescriptions {
 }
 
 /// Returns a `[limits]` table that makes every other bound as wide as possible.
-fn widest_limits(shapes: &BTreeMap<String, ValueShape>) -> String {
+fn widest_limits_toml(shapes: &BTreeMap<String, ValueShape>) -> String {
     let mut text = "[limits]\n".to_owned();
     for (path, shape) in shapes {
         let Some(key) = path.strip_prefix("limits.") else { continue };
@@ -136,13 +138,17 @@ impl KeyNode {
     }
 
     /// Returns the schema of a table of known keys. A key that is always refused is not among them.
-    fn object(&self, path: &str, descriptions: &BTreeMap<String, String>) -> Map<String, Value> {
+    fn object_schema(
+        &self,
+        path: &str,
+        descriptions: &BTreeMap<String, String>,
+    ) -> Map<String, Value> {
         let known =
             self.children.iter().filter(|(_, node)| node.shape != Some(ValueShape::Unknown));
         let properties: Map<String, Value> = known
             .map(|(key, node)| {
                 let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                let mut schema = node.schema(key, &path, descriptions);
+                let mut schema = node.key_schema(key, &path, descriptions);
                 if let Some(description) =
                     descriptions.get(&path).filter(|description| !description.is_empty())
                 {
@@ -158,34 +164,34 @@ impl KeyNode {
         }))
     }
 
-    fn schema(
+    fn key_schema(
         &self,
         key: &str,
         path: &str,
         descriptions: &BTreeMap<String, String>,
     ) -> Map<String, Value> {
         match &self.shape {
-            Some(ValueShape::Table) | None => self.object(path, descriptions),
+            Some(ValueShape::Table) | None => self.object_schema(path, descriptions),
             Some(ValueShape::NamedTables) => {
                 let item = self
                     .children
                     .values()
                     .next()
-                    .map(|item| item.object(&format!("{path}.*"), descriptions));
+                    .map(|item| item.object_schema(&format!("{path}.*"), descriptions));
                 into_map(json!({"type": "object", "additionalProperties": item}))
             }
             Some(ValueShape::List) => {
                 let item = self
                     .children
                     .get("[]")
-                    .map(|item| item.object(&format!("{path}.[]"), descriptions));
+                    .map(|item| item.object_schema(&format!("{path}.[]"), descriptions));
                 let scalar_item = LIST_ITEM_TYPES.iter().find(|(list, _)| *list == key);
                 let scalar_item = scalar_item.map(|(_, kind)| into_map(json!({"type": kind})));
                 into_map(json!({"type": "array", "items": item.or(scalar_item)}))
             }
-            Some(ValueShape::TextsOrTables) => {
+            Some(ValueShape::TextOrTableList) => {
                 let item = self.children.get("[]");
-                let item = item.map(|item| item.object(&format!("{path}.[]"), descriptions));
+                let item = item.map(|item| item.object_schema(&format!("{path}.[]"), descriptions));
                 let items = json!({"anyOf": [{"type": "string"}, item]});
                 into_map(json!({"type": "array", "items": items}))
             }
@@ -212,8 +218,8 @@ fn value_schema(shape: &ValueShape) -> Value {
             Value::Object(schema)
         }
         ValueShape::Date => json!({"type": "string", "format": "date-time"}),
-        ValueShape::Texts => json!({"type": "array", "items": {"type": "string"}}),
-        ValueShape::Keywords(words) => json!({"type": "array", "items": {"enum": words}}),
+        ValueShape::TextList => json!({"type": "array", "items": {"type": "string"}}),
+        ValueShape::KeywordList(words) => json!({"type": "array", "items": {"enum": words}}),
         ValueShape::AnyKeys => {
             let scalars = json!({"type": ["string", "number", "boolean"]});
             json!({"type": "object", "additionalProperties": scalars})
@@ -221,7 +227,7 @@ fn value_schema(shape: &ValueShape) -> Value {
         ValueShape::Any => json!({}),
         ValueShape::Unknown
         | ValueShape::List
-        | ValueShape::TextsOrTables
+        | ValueShape::TextOrTableList
         | ValueShape::Table
         | ValueShape::NamedTables => json!({}),
     }

@@ -15,9 +15,9 @@ const UNIT_ENVIRONMENT_FILE: &str = "environment";
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServiceFiles {
     /// Files and folders that contain secrets or the history. An agent may neither read nor change them.
-    pub unreadable: Vec<PathBuf>,
+    pub read_protected_paths: Vec<PathBuf>,
     /// Files and folders that the service trusts. An agent may read them, but not change them.
-    pub unwritable: Vec<PathBuf>,
+    pub write_protected_paths: Vec<PathBuf>,
     /// Folder of the configuration, in which a new file may become a part of it. An agent may change it only if it is
     /// the working directory or the home of the agent.
     pub config_folder: Option<PathBuf>,
@@ -37,54 +37,58 @@ impl ServiceFiles {
         server: &ServerSettings,
         file: Option<&Path>,
         configured_files: ConfiguredFiles,
-        texts: &[ConfigTextFile],
+        config_files: &[ConfigTextFile],
     ) -> Self {
         let ConfiguredFiles { secret_files, programs } = configured_files;
-        let mut unreadable =
+        let mut read_protected_paths =
             vec![server.data_dir.clone(), server.runtime_dir.clone(), server.token_file.clone()];
-        unreadable.extend(server.tls.iter().map(|files| files.key_file.clone()));
-        unreadable.extend(secret_files);
-        unreadable.extend(file.map(|file| file.with_file_name(UNIT_ENVIRONMENT_FILE)));
-        let mut unwritable = vec![server.configuration.presets_dir.clone()];
-        unwritable.extend(std::env::current_exe());
-        unwritable.extend(programs.iter().cloned());
-        unwritable.extend(server.tls.iter().map(|files| files.cert_file.clone()));
-        for ConfigTextFile { file, has_secrets } in texts {
-            let list = if *has_secrets { &mut unreadable } else { &mut unwritable };
+        read_protected_paths.extend(server.tls.iter().map(|files| files.key_file.clone()));
+        read_protected_paths.extend(secret_files);
+        read_protected_paths.extend(file.map(|file| file.with_file_name(UNIT_ENVIRONMENT_FILE)));
+        let mut write_protected_paths = vec![server.configuration.presets_dir.clone()];
+        write_protected_paths.extend(std::env::current_exe());
+        write_protected_paths.extend(programs.iter().cloned());
+        write_protected_paths.extend(server.tls.iter().map(|files| files.cert_file.clone()));
+        for ConfigTextFile { file, has_secrets } in config_files {
+            let list =
+                if *has_secrets { &mut read_protected_paths } else { &mut write_protected_paths };
             list.push(file.clone());
         }
         // A built-in preset has a name in place of a path.
-        for list in [&mut unreadable, &mut unwritable] {
+        for list in [&mut read_protected_paths, &mut write_protected_paths] {
             list.retain(|path| path.is_absolute());
             list.sort();
             list.dedup();
         }
         // The content of a hidden folder needs no entry of its own.
-        let folders = unreadable.clone();
-        unreadable.retain(|path| !folders.iter().any(|it| path != it && path.starts_with(it)));
+        let folders = read_protected_paths.clone();
+        read_protected_paths
+            .retain(|path| !folders.iter().any(|it| path != it && path.starts_with(it)));
         let config_folder = file.and_then(Path::parent).map(Path::to_owned);
-        let mut service_files = Self { unreadable, unwritable, config_folder, programs };
+        let mut service_files =
+            Self { read_protected_paths, write_protected_paths, config_folder, programs };
         service_files.add_aliases(&Mounts::read());
         service_files
     }
 
     /// Adds the other paths of each file if a part of its file system is mounted more than once.
     fn add_aliases(&mut self, mounts: &Mounts) {
-        for list in [&mut self.unreadable, &mut self.unwritable] {
+        for list in [&mut self.read_protected_paths, &mut self.write_protected_paths] {
             let aliases: Vec<_> = list.iter().flat_map(|path| mounts.aliases(path)).collect();
             list.extend(aliases);
         }
         // A new file appears under every name of the folder.
         let folder_aliases =
             self.config_folder.iter().flat_map(|config_folder| mounts.aliases(config_folder));
-        self.unwritable.extend(folder_aliases);
+        self.write_protected_paths.extend(folder_aliases);
     }
 
     /// Adds the files of another configuration.
     pub fn extend(&mut self, other: &Self) {
-        for (list, more) in
-            [(&mut self.unreadable, &other.unreadable), (&mut self.unwritable, &other.unwritable)]
-        {
+        for (list, more) in [
+            (&mut self.read_protected_paths, &other.read_protected_paths),
+            (&mut self.write_protected_paths, &other.write_protected_paths),
+        ] {
             list.extend(more.iter().cloned());
             list.sort();
             list.dedup();
@@ -93,13 +97,13 @@ impl ServiceFiles {
 
     /// Returns all files and folders that an agent may not change.
     pub fn protected_paths(&self) -> impl Iterator<Item = &Path> {
-        self.unreadable.iter().chain(&self.unwritable).map(PathBuf::as_path)
+        self.read_protected_paths.iter().chain(&self.write_protected_paths).map(PathBuf::as_path)
     }
 
     /// Returns the files and folders that an agent may not read. The environment of a unit counts only if it exists,
     /// because every configuration has a place for one.
     pub fn secret_paths(&self) -> impl Iterator<Item = &Path> {
         let is_unused = |path: &Path| path.ends_with(UNIT_ENVIRONMENT_FILE) && !path.exists();
-        self.unreadable.iter().map(PathBuf::as_path).filter(move |path| !is_unused(path))
+        self.read_protected_paths.iter().map(PathBuf::as_path).filter(move |path| !is_unused(path))
     }
 }

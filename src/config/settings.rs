@@ -43,7 +43,7 @@ pub struct Settings {
     /// Scheduler and schedules.
     pub scheduling: SchedulerSettings,
     /// Files that were read besides the configuration itself.
-    pub files: Vec<PathBuf>,
+    pub referenced_files: Vec<PathBuf>,
     /// Files that no agent may read or change.
     pub service_files: ServiceFiles,
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::diagnostics::ConfigFaults;
-use super::load::{LoadedConfig, load, load_shipped};
+use super::load::{LoadedConfig, load, load_built_in};
 use super::settings::Settings;
 
 /// Lookup of a variable in an environment.
@@ -41,7 +41,7 @@ impl ConfigSource {
 
     /// Returns fixed settings as the source; each reading yields the same.
     #[must_use]
-    pub fn fixed(settings: Settings) -> Self {
+    pub fn from_settings(settings: Settings) -> Self {
         Self { origin: SourceOrigin::Fixed(Box::new(settings)), listen_address: None }
     }
 
@@ -67,14 +67,14 @@ impl ConfigSource {
     pub fn read(&self) -> Result<LoadedConfig, ConfigFaults> {
         let mut loaded = match &self.origin {
             SourceOrigin::File(Some(file), environment) => load(file, &**environment),
-            SourceOrigin::File(None, environment) => load_shipped(&**environment),
+            SourceOrigin::File(None, environment) => load_built_in(&**environment),
             SourceOrigin::Fixed(settings) => {
                 Ok(LoadedConfig { settings: Settings::clone(settings), warnings: Vec::new() })
             }
         }?;
         // The option of the command line outlives each reload.
         if let Some(listen_address) = self.listen_address {
-            loaded.settings.server.listen = listen_address;
+            loaded.settings.server.listen_address = listen_address;
         }
         Ok(loaded)
     }

@@ -42,7 +42,7 @@ const CAT: &str = "[agents.a]\ncommand = \"cat\"\n";
 const CANARY: &str = "canary-canary-canary-canary-canary-1";
 
 /// Environment of the tests.
-fn env(name: &str) -> Option<OsString> {
+fn test_env(name: &str) -> Option<OsString> {
     let value = match name {
         "LATIN" => return Some(OsString::from_vec(b"caf\xe9".to_vec())),
         "HOME" => "/people/me",
@@ -62,14 +62,14 @@ fn env(name: &str) -> Option<OsString> {
 /// Loads a text as `supervisor.toml` of a folder of its own.
 fn load_text(text: &str) -> Result<LoadedConfig, ConfigFaults> {
     let folder = tempfile::tempdir().unwrap();
-    load_in(folder.path(), text)
+    load_in_folder(folder.path(), text)
 }
 
 /// Loads a text as `supervisor.toml` of a folder.
-fn load_in(folder: &Path, text: &str) -> Result<LoadedConfig, ConfigFaults> {
+fn load_in_folder(folder: &Path, text: &str) -> Result<LoadedConfig, ConfigFaults> {
     let file = folder.join("supervisor.toml");
     fs::write(&file, text).unwrap();
-    load(&file, &env)
+    load(&file, &test_env)
 }
 
 /// Returns the faults of a text, each from its position on.
@@ -87,7 +87,7 @@ fn fault_line(fault: &ConfigFault) -> String {
 }
 
 /// Returns the settings of a text without an error.
-fn settings(text: &str) -> Settings {
+fn load_settings(text: &str) -> Settings {
     match load_text(text) {
         Ok(loaded) => loaded.settings,
         Err(faults) => panic!("{faults}"),
@@ -95,7 +95,7 @@ fn settings(text: &str) -> Settings {
 }
 
 /// Checks the faults of `cat` with further lines; the first of them is line 3.
-fn check_agent(rows: &[(&str, &[&str])]) {
+fn assert_agent_faults(rows: &[(&str, &[&str])]) {
     for (lines, expected) in rows {
         assert_eq!(fault_messages(&format!("{CAT}{lines}\n")), *expected, "{lines}");
     }
@@ -103,11 +103,12 @@ fn check_agent(rows: &[(&str, &[&str])]) {
 
 #[test]
 fn a_minimal_file_gives_the_default_settings() {
-    let Settings { server, default_agent, callers, secrecy, observability, .. } = settings(CAT);
+    let Settings { server, default_agent, callers, secrecy, observability, .. } =
+        load_settings(CAT);
     let data_dir = PathBuf::from("/people/me/.local/state/algonius");
     let expected = ServerSettings {
         tls: None,
-        listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+        listen_address: SocketAddr::from(([127, 0, 0, 1], 8080)),
         public: PublicSettings { url: None, is_card_public: true },
         token_file: data_dir.join("token"),
         runtime_dir: server.runtime_dir.clone(),
@@ -121,7 +122,7 @@ fn a_minimal_file_gives_the_default_settings() {
         },
         drain_timeout: Duration::from_secs(30),
         programs: ProgramSettings {
-            output_memory: 256 << 20,
+            max_output_memory_bytes: 256 << 20,
             reattach_grace: Duration::from_secs(60),
             agent_users: None,
         },
@@ -130,7 +131,7 @@ fn a_minimal_file_gives_the_default_settings() {
             watch: true,
             presets_dir: server.configuration.presets_dir.clone(),
         },
-        request_access: AccessSettings::default(),
+        request_access: RequestAccessSettings::default(),
     };
     assert_eq!(server, expected);
     assert_eq!(
@@ -143,7 +144,7 @@ fn a_minimal_file_gives_the_default_settings() {
 
 #[test]
 fn an_agent_of_one_line_gets_every_default() {
-    let agent = settings(CAT).agents.remove(0);
+    let agent = load_settings(CAT).agents.remove(0);
     let (spec, program) = (agent.spec.clone(), agent.program().unwrap().clone());
     let seconds = Duration::from_secs;
     let skill = Skill {
@@ -164,7 +165,7 @@ fn an_agent_of_one_line_gets_every_default() {
         enabled: true,
         access: Access::ReadOnly,
         worker: WorkerSpec::Program(ProgramWorkerSpec {
-            heartbeat: Some(seconds(30)),
+            heartbeat_interval: Some(seconds(30)),
             ..ProgramWorkerSpec::default()
         }),
         limits: WorkLimits {
@@ -178,9 +179,9 @@ fn an_agent_of_one_line_gets_every_default() {
                 run: seconds(300),
                 idle: None,
                 grace: seconds(5),
-                answer: seconds(86_400),
+                question: seconds(86_400),
             },
-            sizes: SizeLimits { input: 1 << 20, output: 10 << 20 },
+            sizes: SizeLimits { max_input_bytes: 1 << 20, max_output_bytes: 10 << 20 },
         },
         retry: RetrySpec::default(),
         quota: Default::default(),
@@ -190,12 +191,15 @@ fn an_agent_of_one_line_gets_every_default() {
         endpoint_config: Arc::default(),
     };
     assert_eq!(*spec, expected);
-    assert_eq!((program.input, program.output), (InputMethod::Stdin, OutputMethod::Stdout));
+    assert_eq!(
+        (program.input_method, program.output_method),
+        (InputMethod::Stdin, OutputMethod::Stdout)
+    );
     assert!(program.command.ends_with("bin/cat") && program.command.is_absolute());
     assert_eq!(program.working_dir, std::env::current_dir().unwrap());
     assert_eq!([&program.input_file, &program.output_file], ["input.txt", "output.txt"]);
     assert_eq!(
-        [&program.success.exit_codes, &program.failures.transient.exit_codes],
+        [&program.success_criteria.exit_codes, &program.failure_rules.transient.exit_codes],
         [&[0], &[75]]
     );
 }
@@ -254,7 +258,7 @@ fn all_syntax_errors_are_reported_without_follow_up_errors() {
 
 #[test]
 fn an_unreadable_file_is_reported_as_a_whole() {
-    let faults = load(Path::new("/no/such.toml"), &env).unwrap_err();
+    let faults = load(Path::new("/no/such.toml"), &test_env).unwrap_err();
     let expected = "/no/such.toml: error: cannot be read: No such file or directory (os error 2)";
     assert_eq!((faults.to_string().as_str(), faults.error_count()), (expected, 1));
     assert_eq!(fault_messages(""), ["c:1:1: error: agents: one agent at least is needed"]);

@@ -22,7 +22,7 @@ use self::event_line::ProgramEvent;
 /// Adapter that converts the lines of one run into events of this project.
 pub(super) trait EventAdapter: Send {
     /// Returns the events of a line.
-    fn read(&mut self, line: &Value) -> Vec<ProgramEvent>;
+    fn convert_line(&mut self, line: &Value) -> Vec<ProgramEvent>;
 
     /// Types of the lines without which the result of a run is incomplete.
     fn result_types(&self) -> &'static [&'static str];
@@ -34,7 +34,7 @@ pub(super) trait EventAdapter: Send {
     }
 
     /// Returns the events that remain at the end of the output: an error after which the program went silent.
-    fn end(&mut self) -> Vec<ProgramEvent> {
+    fn finish_output(&mut self) -> Vec<ProgramEvent> {
         Vec::new()
     }
 }

@@ -68,18 +68,18 @@ pub(in crate::drivers) struct LeaseCommandReceiver {
 
 impl LeaseCommandReceiver {
     /// Returns true if a stop was ordered, or if the holder is gone.
-    pub(in crate::drivers) fn is_stopped(&self) -> bool {
-        *self.commands.borrow() != LeaseCommand::Run || self.is_holder_lost()
+    pub(in crate::drivers) fn is_stop_requested(&self) -> bool {
+        *self.commands.borrow() != LeaseCommand::Run || self.is_lease_dropped()
     }
 
     /// Returns true if the holder is gone without an command.
-    pub(in crate::drivers) fn is_holder_lost(&self) -> bool {
+    pub(in crate::drivers) fn is_lease_dropped(&self) -> bool {
         self.commands.has_changed().is_err()
     }
 
     /// Returns the receiver of answers for the next program of the attempt: one that does not know its session is
     /// replaced.
-    pub(in crate::drivers) fn return_answers(&self, receiver: AnswerReceiver) {
+    pub(in crate::drivers) fn restore_answer_receiver(&self, receiver: AnswerReceiver) {
         if let Ok(mut answers) = self.answers.try_lock() {
             *answers = Some(receiver);
         }
@@ -99,7 +99,7 @@ impl LeaseCommandReceiver {
     }
 
     /// Takes the receiver of answers; `None` if it was taken before.
-    pub(in crate::drivers) fn take_answers(&self) -> Option<AnswerReceiver> {
+    pub(in crate::drivers) fn take_answer_receiver(&self) -> Option<AnswerReceiver> {
         self.answers.try_lock().ok()?.take()
     }
 }

@@ -27,9 +27,9 @@ mod tests;
 
 /// Pauses before the repetitions of a call, after the first failure, the second, and so on.
 const RETRY_BACKOFFS: [RetryBackoff; 3] = [
-    RetryBackoff { fault: Duration::from_secs(1), rate_limit: Duration::from_secs(5) },
-    RetryBackoff { fault: Duration::from_secs(2), rate_limit: Duration::from_secs(10) },
-    RetryBackoff { fault: Duration::from_secs(4), rate_limit: Duration::from_secs(20) },
+    RetryBackoff { after_fault: Duration::from_secs(1), after_rate_limit: Duration::from_secs(5) },
+    RetryBackoff { after_fault: Duration::from_secs(2), after_rate_limit: Duration::from_secs(10) },
+    RetryBackoff { after_fault: Duration::from_secs(4), after_rate_limit: Duration::from_secs(20) },
 ];
 
 /// Longest pause that a provider may require; a longer one ends the call.
@@ -39,9 +39,9 @@ const MAX_REQUIRED_PAUSE: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Copy)]
 struct RetryBackoff {
     /// Pause after a fault of the network or of the provider.
-    fault: Duration,
+    after_fault: Duration,
     /// Pause after a refusal for too many calls, if the provider requires none.
-    rate_limit: Duration,
+    after_rate_limit: Duration,
 }
 
 /// Connections and limits that the clients of all providers share. Cheap to clone.
@@ -50,7 +50,7 @@ pub struct ModelConnections {
     http: OutgoingClient,
     limits: LimitRegistry,
     clock: Arc<dyn Clock>,
-    pauses: [RetryBackoff; RETRY_BACKOFFS.len()],
+    backoffs: [RetryBackoff; RETRY_BACKOFFS.len()],
 }
 
 /// Client of one provider.
@@ -66,8 +66,8 @@ impl ModelConnections {
     /// # Errors
     /// Fails if TLS cannot be set up.
     pub fn new(clock: Arc<dyn Clock>) -> io::Result<Self> {
-        let http = http_client::outgoing_client()?;
-        Ok(Self { http, limits: LimitRegistry::default(), clock, pauses: RETRY_BACKOFFS })
+        let http = http_client::new_outgoing_client()?;
+        Ok(Self { http, limits: LimitRegistry::default(), clock, backoffs: RETRY_BACKOFFS })
     }
 
     /// Returns a client. Clients of the same provider share its limits, also if the provider was read again.
@@ -88,7 +88,7 @@ impl CompletionClient for ModelClient {
         })?;
         drop(request);
         let limits = self.connections.limits.find_or_create(&self.provider).await;
-        let mut pauses = self.connections.pauses.into_iter();
+        let mut backoffs = self.connections.backoffs.into_iter();
         loop {
             let result = {
                 let _permit = limits.acquire().await;
@@ -96,7 +96,7 @@ impl CompletionClient for ModelClient {
             };
             match result {
                 Ok(reply) => return Ok(reply),
-                Err(fault) => sleep(self.pause_after(fault, pauses.next())?).await,
+                Err(fault) => sleep(self.retry_pause(fault, backoffs.next())?).await,
             }
         }
     }
@@ -114,26 +114,26 @@ impl ModelClient {
     ///
     /// # Errors
     /// The result of the whole call if it is not repeated.
-    fn pause_after(
+    fn retry_pause(
         &self,
         fault: CallFault,
-        next: Option<RetryBackoff>,
+        next_backoff: Option<RetryBackoff>,
     ) -> Result<Duration, CompletionError> {
         match fault {
-            CallFault::Unusable(clause) => Err(CompletionError::Unusable(clause.to_owned())),
+            CallFault::UnusableReply(clause) => Err(CompletionError::Unusable(clause.to_owned())),
             CallFault::Refused { code, clause } => Err(self.completion_error(code, &clause)),
-            CallFault::Transient { clause } => next
-                .map(|next| next.fault)
+            CallFault::Transient { clause } => next_backoff
+                .map(|next| next.after_fault)
                 .ok_or_else(|| self.completion_error(Code::ModelUnavailable, &clause)),
             CallFault::RateLimited { until } => {
                 let required = until.map(|until| until - self.connections.clock.now());
                 let required = required.map(|pause| pause.to_std().unwrap_or_default());
-                let pause = next.map(|next| required.unwrap_or(next.rate_limit));
+                let pause = next_backoff.map(|next| required.unwrap_or(next.after_rate_limit));
                 pause.filter(|pause| *pause <= MAX_REQUIRED_PAUSE).ok_or_else(|| {
                     let clause = "accepts no further calls now (status 429)";
-                    let failure = self.failure(Code::AgentRateLimited, clause);
+                    let failure = self.provider_failure(Code::AgentRateLimited, clause);
                     CompletionError::Failed(match until {
-                        Some(until) => failure.until(until),
+                        Some(until) => failure.with_until(until),
                         None => failure,
                     })
                 })
@@ -142,11 +142,11 @@ impl ModelClient {
     }
 
     fn completion_error(&self, code: Code, clause: &str) -> CompletionError {
-        CompletionError::Failed(self.failure(code, clause))
+        CompletionError::Failed(self.provider_failure(code, clause))
     }
 
     /// Returns a failure whose sentence begins with the provider.
-    fn failure(&self, code: Code, clause: &str) -> Failure {
+    fn provider_failure(&self, code: Code, clause: &str) -> Failure {
         Failure::new(code, format!("the provider `{}` {clause}", self.provider.name))
     }
 }

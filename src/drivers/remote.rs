@@ -59,23 +59,24 @@ impl Driver for RemoteDriver {
     }
 
     fn start(&self, work: AttemptWork, reporter: Reporter) -> Lease {
-        let (stop, stopped) = watch::channel(false);
+        let (stop_sender, stop_receiver) = watch::channel(false);
         let attempt = RemoteAttempt {
             remote: Arc::clone(&self.remote),
             connections: self.connections.clone(),
             work,
         };
         let span = tracing::Span::current();
-        let task =
-            tokio::spawn(attempt.run(reporter, RemoteStopReceiver::new(stopped)).instrument(span));
-        Box::new(RemoteLease { stop, task: Some(task) })
+        let task = tokio::spawn(
+            attempt.run(reporter, RemoteStopReceiver::new(stop_receiver)).instrument(span),
+        );
+        Box::new(RemoteLease { stop_sender, task: Some(task) })
     }
 
     fn resume(&self, _: AttemptWork, reporter: Reporter) -> Lease {
         // The id of the remote task is stored at the end of an attempt only, so after a crash it is not known.
         let message = "the service lost its connection to the remote agent";
         reporter.report_exit(Err(Failure::new(Code::Interrupted, message)), None);
-        Box::new(RemoteLease { stop: watch::Sender::new(true), task: None })
+        Box::new(RemoteLease { stop_sender: watch::Sender::new(true), task: None })
     }
 }
 
@@ -96,19 +97,19 @@ impl RemoteStopReceiver {
 
 /// Lease of a remote task. The task is cancelled when the lease is dropped.
 struct RemoteLease {
-    stop: watch::Sender<bool>,
+    stop_sender: watch::Sender<bool>,
     task: Option<JoinHandle<()>>,
 }
 
 #[async_trait]
 impl AttemptLease for RemoteLease {
     fn stop(&self) {
-        self.stop.send_replace(true);
+        self.stop_sender.send_replace(true);
     }
 
-    async fn clean(self: Box<Self>) {
-        let Self { stop, task } = *self;
-        stop.send_replace(true);
+    async fn clean_up(self: Box<Self>) {
+        let Self { stop_sender, task } = *self;
+        stop_sender.send_replace(true);
         let Some(task) = task else { return };
         if let Err(error) = task.await {
             tracing::error!(%error, "task of a remote attempt failed");

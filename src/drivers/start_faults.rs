@@ -9,7 +9,7 @@ use std::{env, fs, io};
 use algonius_actors::decide::classify::success_evaluation::{
     AttemptOutcome, evaluate_attempt, spawn_failure,
 };
-use algonius_actors::decide::host::refusal::refuse_for_faults;
+use algonius_actors::decide::host::refusal::host_fault_failure;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::host::host_fault::HostFault;
@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::platform::program_file::{HiddenPaths, ProgramFault};
+use crate::platform::executable_file::{HiddenPaths, ProgramFault};
 
 /// Exit code by which `env` reports that it does not find a program.
 const NOT_FOUND_EXIT_CODE: i32 = 127;
@@ -31,7 +31,7 @@ const NOT_FOUND_EXIT_CODE: i32 = 127;
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Greatest number of concurrent searches. A search that never ends occupies a thread.
-static SEARCHES: Semaphore = Semaphore::const_new(4);
+static SEARCH_PERMITS: Semaphore = Semaphore::const_new(4);
 
 /// Converts an error of `Warden::launch` into a failure.
 pub(in crate::drivers) fn launch_failure(error: &io::Error) -> Failure {
@@ -40,7 +40,7 @@ pub(in crate::drivers) fn launch_failure(error: &io::Error) -> Failure {
         (None, io::ErrorKind::ConnectionAborted) => {
             Some(Failure::new(Code::Interrupted, "its process holder was lost"))
         }
-        (None, io::ErrorKind::NotConnected) => refuse_for_faults(&[HostFault::ProcessHolder]),
+        (None, io::ErrorKind::NotConnected) => host_fault_failure(&[HostFault::ProcessHolder]),
         (None, _) => None,
     }
     .unwrap_or_else(|| Failure::new(Code::NotStarted, "the program could not be started"))
@@ -58,23 +58,23 @@ pub(in crate::drivers) fn check_executable(program: &Path) -> Result<(), Failure
 const WRAPPER_EXEC_MESSAGE: &str = "bwrap: execvp ";
 
 /// Failure of a program that its own user may not execute.
-const USER_REFUSED: &str = "the user of the program (`user`) may not execute it or its interpreter, or may not enter its \
+const USER_NOT_PERMITTED_MESSAGE: &str = "the user of the program (`user`) may not execute it or its interpreter, or may not enter its \
      working folder or a folder of theirs";
 
 /// Facts about a program that can explain why it does not start.
-pub(in crate::drivers) struct StartPlaces {
+pub(in crate::drivers) struct StartFaultContext {
     pub(in crate::drivers) working_dir: PathBuf,
     /// Folders in which `env` searches the interpreter of a script.
     pub(in crate::drivers) search_path: Option<String>,
     /// Paths that the sandbox hides from the program.
-    pub(in crate::drivers) hidden: Vec<PathBuf>,
+    pub(in crate::drivers) hidden_paths: Vec<PathBuf>,
     /// Paths in hidden ones that stay visible.
-    pub(in crate::drivers) visible: Vec<PathBuf>,
+    pub(in crate::drivers) visible_paths: Vec<PathBuf>,
     /// True if the program has a user of its own.
     pub(in crate::drivers) has_user: bool,
 }
 
-impl StartPlaces {
+impl StartFaultContext {
     /// Returns the facts about the program of an agent, which does not see the `hidden` paths.
     pub(in crate::drivers) fn for_agent(
         program: &ProgramSpec,
@@ -82,17 +82,17 @@ impl StartPlaces {
         hidden: Vec<PathBuf>,
     ) -> Self {
         let (search_path, has_user) = (search_path(program), program.user.is_some());
-        let home = program.program_runtime.agent_home.iter().map(|home| home.path.clone());
+        let home = program.runtime_settings.agent_home.iter().map(|home| home.path.clone());
         let writable = program.sandbox.writable.iter().flatten().cloned();
         let visible = home.chain(writable).chain([working_dir.clone()]).collect();
-        Self { working_dir, search_path, hidden, visible, has_user }
+        Self { working_dir, search_path, hidden_paths: hidden, visible_paths: visible, has_user }
     }
 
     /// Returns the failure of a program of which the sandbox hides a file.
     fn find_hidden_failure(&self, program: &Path) -> Option<Failure> {
         let hidden_paths =
-            HiddenPaths { hidden: self.hidden.clone(), visible: self.visible.clone() };
-        let file = hidden_paths.find_executed_file(program, self.search_path.as_deref())?;
+            HiddenPaths { hidden: self.hidden_paths.clone(), visible: self.visible_paths.clone() };
+        let file = hidden_paths.find_hidden_executed_file(program, self.search_path.as_deref())?;
         let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
         // The name may come from a file, so control characters are escaped.
         let name = name.escape_debug();
@@ -111,13 +111,16 @@ impl StartPlaces {
         let is_refused = *failure == spawn_failure(Errno::EACCES as i32);
         let is_unexecuted = is_refused || *failure == spawn_failure(Errno::ENOENT as i32);
         let find_fault = || {
-            let fault = ProgramFault::find_definite(program, self.search_path.as_deref())?;
+            let fault =
+                ProgramFault::find_after_exec_failure(program, self.search_path.as_deref())?;
             Some(unexecutable_failure(&fault))
         };
         let find_hidden = || if is_unexecuted { self.find_hidden_failure(program) } else { None };
-        let user_failure =
-            || (is_refused && self.has_user).then(|| Failure::new(Code::NotStarted, USER_REFUSED));
-        find_folder_failure(&self.working_dir)
+        let user_failure = || {
+            (is_refused && self.has_user)
+                .then(|| Failure::new(Code::NotStarted, USER_NOT_PERMITTED_MESSAGE))
+        };
+        find_working_dir_failure(&self.working_dir)
             .or_else(find_fault)
             .or_else(find_hidden)
             .or_else(user_failure)
@@ -140,36 +143,38 @@ pub(in crate::drivers) async fn explain_failed_wrapper(
     let is_refused =
         is_unexecuted && program.user.is_some() && message.ends_with("Permission denied");
     let hidden = program.sandbox.hidden.clone();
-    let places = StartPlaces::for_agent(program, working_dir, hidden);
-    let cause = find_unexecuted_cause(program.command.clone(), places, message).await;
-    let user_failure = || is_refused.then(|| Failure::new(Code::NotStarted, USER_REFUSED));
+    let fault_context = StartFaultContext::for_agent(program, working_dir, hidden);
+    let cause = find_wrapper_failure_cause(program.command.clone(), fault_context, message).await;
+    let user_failure =
+        || is_refused.then(|| Failure::new(Code::NotStarted, USER_NOT_PERMITTED_MESSAGE));
     cause.or_else(user_failure).unwrap_or(failure)
 }
 
 /// Returns the cause for which a wrapper with this `message` did not execute the program, if a file of the program or
 /// the sandbox is the cause.
-pub(in crate::drivers) async fn find_unexecuted_cause(
+pub(in crate::drivers) async fn find_wrapper_failure_cause(
     program: PathBuf,
-    places: StartPlaces,
+    fault_context: StartFaultContext,
     message: &str,
 ) -> Option<Failure> {
     let is_unexecuted = message.starts_with(WRAPPER_EXEC_MESSAGE);
     let find = move || {
         // The wrapper executes files of other formats by a shell.
-        let fault = ProgramFault::find_definite(&program, None).filter(|fault| !fault.is_format());
+        let fault = ProgramFault::find_after_exec_failure(&program, None)
+            .filter(|fault| !fault.is_format_fault());
         let failure = fault.map(|fault| unexecutable_failure(&fault));
-        failure.or_else(|| places.find_hidden_failure(&program).filter(|_| is_unexecuted))
+        failure.or_else(|| fault_context.find_hidden_failure(&program).filter(|_| is_unexecuted))
     };
-    run_bounded(find).await.flatten()
+    run_blocking_with_limits(find).await.flatten()
 }
 
 /// Replaces the failure of a start by its cause, if the working folder, the file of the program or its sandbox is the
-/// cause. `missing_failure` is the failure of a program that does not exist.
+/// cause. `program_missing_failure` is the failure of a program that does not exist.
 pub(in crate::drivers) async fn explain_failed_start(
     failure: Failure,
     program: &Path,
-    places: StartPlaces,
-    missing_failure: impl FnOnce() -> Failure,
+    fault_context: StartFaultContext,
+    program_missing_failure: impl FnOnce() -> Failure,
 ) -> Failure {
     if failure.code != Code::NotStarted {
         return failure;
@@ -177,10 +182,12 @@ pub(in crate::drivers) async fn explain_failed_start(
     let (program, original) = (program.to_owned(), failure.clone());
     let search = move || match program.try_exists() {
         Ok(false) => StartCause::MissingProgram,
-        _ => places.find_cause(&program, &original).map_or(StartCause::Unknown, StartCause::Found),
+        _ => fault_context
+            .find_cause(&program, &original)
+            .map_or(StartCause::Unknown, StartCause::Found),
     };
-    match run_bounded(search).await {
-        Some(StartCause::MissingProgram) => missing_failure(),
+    match run_blocking_with_limits(search).await {
+        Some(StartCause::MissingProgram) => program_missing_failure(),
         Some(StartCause::Found(cause)) => cause,
         Some(StartCause::Unknown) | None => failure,
     }
@@ -194,24 +201,28 @@ pub(in crate::drivers) async fn evaluate_ended_attempt(
     let Err(failure) = evaluate_attempt(program, attempt_outcome) else { return Ok(()) };
     let AttemptOutcome { exit, stdout, stderr, .. } = attempt_outcome;
     // A program that ran may end with this code too; then `env` wrote nothing.
-    let is_refusal = exit.code() == Some(NOT_FOUND_EXIT_CODE)
+    let is_not_found_report = exit.code() == Some(NOT_FOUND_EXIT_CODE)
         && stdout.is_empty()
         && stderr.lines().next().is_some_and(is_message_of_env);
-    if failure.code != Code::Exit || !is_refusal {
+    if failure.code != Code::Exit || !is_not_found_report {
         return Err(failure);
     }
     let program = Arc::clone(program);
     let find = move || {
         let hidden = program.sandbox.hidden.clone();
-        let places = StartPlaces::for_agent(&program, program.working_dir.clone(), hidden);
-        match ProgramFault::find_definite(&program.command, places.search_path.as_deref()) {
+        let fault_context =
+            StartFaultContext::for_agent(&program, program.working_dir.clone(), hidden);
+        match ProgramFault::find_after_exec_failure(
+            &program.command,
+            fault_context.search_path.as_deref(),
+        ) {
             Some(fault @ ProgramFault::InterpreterMissing { .. }) => {
                 Some(unexecutable_failure(&fault))
             }
-            _ => places.find_hidden_failure(&program.command),
+            _ => fault_context.find_hidden_failure(&program.command),
         }
     };
-    Err(run_bounded(find).await.flatten().unwrap_or(failure))
+    Err(run_blocking_with_limits(find).await.flatten().unwrap_or(failure))
 }
 
 /// Returns the folders in which the program searches others.
@@ -221,10 +232,10 @@ fn search_path(program: &ProgramSpec) -> Option<String> {
 }
 
 /// Runs a function that may block on the file system; `None` if it takes too long, or if too many others do.
-pub(in crate::drivers) async fn run_bounded<T: Send + 'static>(
+pub(in crate::drivers) async fn run_blocking_with_limits<T: Send + 'static>(
     function: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
-    let permit = SEARCHES.try_acquire().ok()?;
+    let permit = SEARCH_PERMITS.try_acquire().ok()?;
     let run = move || {
         let _permit = permit; // Until the function has returned, also if nobody waits for it any more.
         function()
@@ -251,7 +262,7 @@ fn unexecutable_failure(fault: &ProgramFault) -> Failure {
     Failure::new(Code::NotStarted, message)
 }
 
-fn find_folder_failure(working_dir: &Path) -> Option<Failure> {
+fn find_working_dir_failure(working_dir: &Path) -> Option<Failure> {
     let message = match fs::metadata(working_dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             "its working folder does not exist"

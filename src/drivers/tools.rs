@@ -50,7 +50,7 @@ pub struct ToolServices {
 /// | `Mcp` | those of the server | answer of the server |
 pub struct ToolHandlers {
     services: ToolServices,
-    sources: ToolBackends,
+    backends: ToolBackends,
     /// Servers by their names.
     servers: BTreeMap<String, Arc<ServerHandle>>,
 }
@@ -58,15 +58,15 @@ pub struct ToolHandlers {
 impl ToolHandlers {
     /// Creates the handlers of an agent with these programs behind its tools.
     #[must_use]
-    pub fn new(services: ToolServices, sources: ToolBackends) -> Self {
-        let servers = sources.servers.iter();
+    pub fn new(services: ToolServices, backends: ToolBackends) -> Self {
+        let servers = backends.servers.iter();
         let servers = servers
             .map(|(name, server)| (name.clone(), services.servers.find_or_create(server)))
             .collect();
-        Self { services, sources, servers }
+        Self { services, backends, servers }
     }
 
-    fn present_time(&self) -> String {
+    fn current_time_json(&self) -> String {
         let now = self.services.clock.now();
         json!({ "time": format_rfc3339(now), "weekday": now.format("%A").to_string() }).to_string()
     }
@@ -84,7 +84,7 @@ impl ToolExecutor for ToolHandlers {
 
     async fn call(&self, call: ToolInvocation, mut stop: StopReceiver) -> Result<String, String> {
         match call.tool.handler {
-            ToolHandler::Clock => Ok(self.present_time()),
+            ToolHandler::Clock => Ok(self.current_time_json()),
             ToolHandler::AddNote => stop.run_until_stopped(self.add_note(&call)).await,
             ToolHandler::SearchNotes => stop.run_until_stopped(self.search_notes(&call)).await,
             // Its processes would outlive a dropped future.

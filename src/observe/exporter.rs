@@ -73,21 +73,21 @@ impl Exporter {
     }
 
     /// Queues an item; returns `false` if the queue is full.
-    pub(super) fn push(&self, item: ExportItem) -> bool {
+    pub(super) fn try_queue(&self, item: ExportItem) -> bool {
         // The caller may be an actor, which must not wait for a collector.
         self.item_sender.try_send(item).is_ok()
     }
 
     /// Sends the queued items within a time limit.
     pub(super) async fn flush(&self) {
-        let (flush_done, flushed) = oneshot::channel();
+        let (flush_sender, flush_receiver) = oneshot::channel();
         if self
             .item_sender
-            .send_timeout(ExportItem::Flush(flush_done), SHUTDOWN_TIMEOUT)
+            .send_timeout(ExportItem::Flush(flush_sender), SHUTDOWN_TIMEOUT)
             .await
             .is_ok()
         {
-            _ = timeout(SHUTDOWN_TIMEOUT, flushed).await; // Who watches waits for nothing else.
+            _ = timeout(SHUTDOWN_TIMEOUT, flush_receiver).await; // Who watches waits for nothing else.
         }
     }
 }
@@ -104,7 +104,7 @@ struct ExportWorker {
 struct Batch {
     spans: Vec<Value>,
     lines: Vec<Value>,
-    flush_done: Option<oneshot::Sender<()>>,
+    flush_sender: Option<oneshot::Sender<()>>,
 }
 
 impl Batch {
@@ -112,7 +112,7 @@ impl Batch {
         match item {
             ExportItem::Span(span) => self.spans.push(span),
             ExportItem::Line(line) => self.lines.push(line),
-            ExportItem::Flush(done) => self.flush_done = Some(done),
+            ExportItem::Flush(done) => self.flush_sender = Some(done),
         }
     }
 
@@ -121,7 +121,8 @@ impl Batch {
         let mut batch = Self::default();
         batch.push(queue.recv().await?);
         let deadline = Instant::now() + BATCH_DELAY;
-        while batch.flush_done.is_none() && batch.spans.len() + batch.lines.len() < MAX_BATCH_ITEMS
+        while batch.flush_sender.is_none()
+            && batch.spans.len() + batch.lines.len() < MAX_BATCH_ITEMS
         {
             match timeout_at(deadline, queue.recv()).await {
                 Ok(Some(item)) => batch.push(item),
@@ -135,7 +136,9 @@ impl Batch {
 impl ExportWorker {
     async fn run(self, mut queue: mpsc::Receiver<ExportItem>) {
         let mut is_reachable = true;
-        while let Some(Batch { spans, lines, flush_done }) = Batch::gather(&mut queue).await {
+        while let Some(Batch { spans, lines, flush_sender: flush_done }) =
+            Batch::gather(&mut queue).await
+        {
             // At the end there is no time for another attempt.
             let max_attempts = if flush_done.is_some() { 1 } else { MAX_ATTEMPTS };
             let counts = [("spans", spans.len()), ("lines", lines.len())];

@@ -37,7 +37,7 @@ impl GaugeValues {
         let service_registry = registry.sub_registry_with_prefix("algonius");
         self.register_agents(service_registry);
         self.register_budgets(service_registry);
-        self.register_machine(service_registry);
+        self.register_host(service_registry);
         process::register_metrics(&mut registry);
         registry
     }
@@ -107,7 +107,7 @@ impl GaugeValues {
         );
     }
 
-    fn register_machine(&self, registry: &mut Registry) {
+    fn register_host(&self, registry: &mut Registry) {
         let pressure = GaugeFamily::default();
         let shortages = self.tree.pressure.as_ref().map(|pressure| pressure.short.as_slice());
         for shortage in SHORTAGES {

@@ -45,23 +45,23 @@ pub(crate) struct LogHandle {
     writer: StderrWriter,
     instruments: Arc<OnceLock<Instruments>>,
     /// Handle of the filter; `None` if the environment sets the filter.
-    filter: Option<reload::Handle<EnvFilter, Registry>>,
+    filter_handle: Option<reload::Handle<EnvFilter, Registry>>,
 }
 
 impl LogHandle {
     /// Changes the level of the log, unless `RUST_LOG` sets it.
     pub(crate) fn set_level(&self, level: Level) {
-        let result = self.filter.as_ref().map(|filter| filter.reload(level_filter(level)));
+        let result = self.filter_handle.as_ref().map(|filter| filter.reload(level_filter(level)));
         if let Some(Err(error)) = result {
             tracing::error!(%error, "failed to change the log level");
         }
     }
 
     /// Writes a text for people between the lines, and waits a short time for room. Control characters are shown.
-    pub(crate) fn write_note(&self, text: &str) {
+    pub(crate) fn write_plain_text(&self, text: &str) {
         let mut scanner = TerminalScanner::new(false);
         let printable_text = scanner.push(text) + &scanner.finish();
-        self.writer.write_within(printable_text + "\n", FLUSH_TIMEOUT);
+        self.writer.write_with_timeout(printable_text + "\n", FLUSH_TIMEOUT);
     }
 
     /// Waits until the lines so far are written, for a short time at most.
@@ -92,7 +92,7 @@ pub(crate) fn init(format: LineFormat, level: Level) -> LogHandle {
     let log_handle = LogHandle {
         writer: StderrWriter::start(move |lost| style.format(&loss_line(lost))),
         instruments: Arc::default(),
-        filter: (!is_from_env).then_some(filter_handle),
+        filter_handle: (!is_from_env).then_some(filter_handle),
     };
     let log_layer = LogLayer { style, log_handle: log_handle.clone() };
     if tracing_subscriber::registry().with(log_layer.with_filter(filter)).try_init().is_err() {
@@ -134,7 +134,7 @@ struct LineStyle {
 
 impl LineStyle {
     fn format(self, line: &LogLine) -> String {
-        if self.is_json { line.json() } else { line.human(self.is_coloured) }
+        if self.is_json { line.json() } else { line.human_text(self.is_coloured) }
     }
 }
 
@@ -188,7 +188,7 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for LogLayer {
         };
         self.log_handle.writer.write(self.style.format(&line));
         if let Some(instruments) = self.log_handle.instruments.get() {
-            instruments.export_line(&line.into_exported());
+            instruments.export_line(&line.into_exported_line());
         }
     }
 }

@@ -29,13 +29,13 @@ type HistogramFamily = Family<Labels, Histogram, fn() -> Histogram>;
 pub(super) struct Metrics {
     registry: Registry,
     requests: Family<Labels, Counter>,
-    request_times: HistogramFamily,
+    request_durations: HistogramFamily,
     executions: Family<Labels, Counter>,
-    execution_times: HistogramFamily,
+    execution_durations: HistogramFamily,
     attempts: Family<Labels, Counter>,
     tokens: Family<Labels, Counter>,
     alerts: Family<Labels, Counter>,
-    dropped: Family<Labels, Counter>,
+    dropped_items: Family<Labels, Counter>,
 }
 
 impl Metrics {
@@ -44,17 +44,17 @@ impl Metrics {
         let metrics = Self {
             registry: Registry::with_prefix("algonius"),
             requests: Family::default(),
-            request_times: HistogramFamily::new_with_constructor(|| {
+            request_durations: HistogramFamily::new_with_constructor(|| {
                 Histogram::new(REQUEST_BUCKETS)
             }),
             executions: Family::default(),
-            execution_times: HistogramFamily::new_with_constructor(|| {
+            execution_durations: HistogramFamily::new_with_constructor(|| {
                 Histogram::new(EXECUTION_BUCKETS)
             }),
             attempts: Family::default(),
             tokens: Family::default(),
             alerts: Family::default(),
-            dropped: Family::default(),
+            dropped_items: Family::default(),
         };
         metrics.register_all()
     }
@@ -63,22 +63,22 @@ impl Metrics {
         let registry = &mut self.registry;
         registry.register("requests", "Answered requests.", self.requests.clone());
         let help = "Seconds from a request to the head of its response.";
-        registry.register("request_duration_seconds", help, self.request_times.clone());
+        registry.register("request_duration_seconds", help, self.request_durations.clone());
         registry.register("executions", "Ended executions.", self.executions.clone());
         let help = "Seconds from the acceptance of an execution to its end.";
-        registry.register("execution_duration_seconds", help, self.execution_times.clone());
+        registry.register("execution_duration_seconds", help, self.execution_durations.clone());
         registry.register("attempts", "Ended attempts.", self.attempts.clone());
         let help = "Tokens of language models, as agents report them.";
         registry.register("tokens", help, self.tokens.clone());
         registry.register("alerts", "Raised alerts.", self.alerts.clone());
         let help = "Telemetry records that were dropped because the exporter was too slow.";
-        registry.register("dropped", help, self.dropped.clone());
+        registry.register("dropped", help, self.dropped_items.clone());
         self
     }
 
     /// Counts dropped items.
     pub(super) fn count_dropped(&self, kind: &str, count: u64) {
-        self.dropped.get_or_create(&vec![("what", kind.to_owned().into())]).inc_by(count);
+        self.dropped_items.get_or_create(&vec![("what", kind.to_owned().into())]).inc_by(count);
     }
 
     pub(super) fn count_request(&self, request: &RequestRecord<'_>) {
@@ -87,7 +87,7 @@ impl Metrics {
         let mut labels = vec![("endpoint", endpoint), ("method", method), ("status", status)];
         self.requests.get_or_create(&labels).inc();
         labels.truncate(1);
-        self.request_times.get_or_create(&labels).observe(request.duration.as_secs_f64());
+        self.request_durations.get_or_create(&labels).observe(request.duration.as_secs_f64());
     }
 
     pub(super) fn count_attempt(&self, attempt: &EndedAttempt) {
@@ -105,7 +105,7 @@ impl Metrics {
         let code = code.map(|code| code.as_str()).unwrap_or_default();
         let outcome_labels = vec![("agent", agent.clone()), ("outcome", outcome)];
         let duration = (execution.at - execution.accepted_at).to_std().unwrap_or_default();
-        self.execution_times.get_or_create(&outcome_labels).observe(duration.as_secs_f64());
+        self.execution_durations.get_or_create(&outcome_labels).observe(duration.as_secs_f64());
         let labels =
             [outcome_labels, vec![("class", category.into()), ("code", code.into())]].concat();
         self.executions.get_or_create(&labels).inc();

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub struct SystemMetrics {
     folder: PathBuf,
-    cpu_usage: Arc<Mutex<CpuUsageReader>>,
+    cpu_usage_reader: Arc<Mutex<CpuUsageReader>>,
 }
 
 /// Use of the processors since the reading before.
@@ -35,7 +35,7 @@ impl SystemMetrics {
     /// Returns a reader that measures the disk of this folder.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder, cpu_usage: Arc::default() }
+        Self { folder, cpu_usage_reader: Arc::default() }
     }
 }
 
@@ -43,10 +43,10 @@ impl SystemMetrics {
 impl HostMetrics for SystemMetrics {
     /// Reads the metrics. A disk that hangs blocks only a thread for blocking work.
     async fn read(&self) -> HostReading {
-        let mut cpu_usage = Arc::clone(&self.cpu_usage).lock_owned().await;
+        let mut cpu_usage_reader = Arc::clone(&self.cpu_usage_reader).lock_owned().await;
         // The lock is free again before the disk is read.
         let (cores, cpu_percent) =
-            spawn_blocking(move || cpu_usage.read(Instant::now())).await.unwrap_or_default();
+            spawn_blocking(move || cpu_usage_reader.read(Instant::now())).await.unwrap_or_default();
         let folder = self.folder.clone();
         // If the read panics, the machine reports nothing.
         let other_metrics =
@@ -66,7 +66,9 @@ fn read_without_cpu_usage(folder: &Path) -> HostReading {
         memory_percent: read_memory().map(|(total, available)| used_percent(total, available)),
         load: System::load_average().ok().map(|LoadAvg { one, .. }| one),
         disk_free_bytes: free_bytes(folder),
-        stalls: stalls(["cpu", "memory", "io"].map(|name| proc_text(&format!("pressure/{name}")))),
+        stalls: parse_stalls(
+            ["cpu", "memory", "io"].map(|name| proc_text(&format!("pressure/{name}"))),
+        ),
         ..HostReading::default()
     }
 }
@@ -105,7 +107,7 @@ fn used_percent(total: u64, available: u64) -> f64 {
 }
 
 /// Returns the stalls of `/proc/pressure/*`, or `None` if one of the files is missing.
-fn stalls([cpu, memory, io]: [String; 3]) -> Option<StallReading> {
+fn parse_stalls([cpu, memory, io]: [String; 3]) -> Option<StallReading> {
     Some(StallReading {
         cpu_percent: ten_second_average(&cpu, "some")?,
         memory_percent: ten_second_average(&memory, "full")?,
@@ -138,14 +140,14 @@ mod tests {
     fn stall_files_of_the_kernel_are_parsed() {
         let psi = || PSI.to_owned();
         let read = StallReading { cpu_percent: 12.5, memory_percent: 3.25, io_percent: 3.25 };
-        assert_eq!(stalls([psi(), psi(), psi()]), Some(read));
+        assert_eq!(parse_stalls([psi(), psi(), psi()]), Some(read));
         assert_eq!((used_percent(2000, 500), used_percent(2000, 3000)), (75.0, 0.0));
     }
 
     #[test]
     fn missing_stall_files_are_omitted() {
         let psi = || PSI.to_owned();
-        assert_eq!(stalls([psi(), String::new(), psi()]), None);
+        assert_eq!(parse_stalls([psi(), String::new(), psi()]), None);
         assert_eq!(free_bytes(Path::new("/proc/nowhere/at/all")), None);
     }
 

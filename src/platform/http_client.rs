@@ -28,7 +28,7 @@ pub(crate) type OutgoingClient = Client<HttpsConnector<HttpConnector>, Full<Byte
 ///
 /// # Errors
 /// Fails if TLS cannot be set up.
-pub(crate) fn outgoing_client() -> io::Result<OutgoingClient> {
+pub(crate) fn new_outgoing_client() -> io::Result<OutgoingClient> {
     let config = tls::client_config(None).map_err(io::Error::other)?;
     let mut connector = HttpConnector::new();
     // By default the connector refuses `https`, to which the next layer adds TLS.
@@ -61,12 +61,12 @@ pub(crate) fn find_cause<'e, E: Error + 'static>(
 }
 
 /// Returns the innermost cause as text, because the outer ones state only that something failed.
-pub(crate) fn innermost_cause(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn innermost_cause_text(error: &(dyn Error + 'static)) -> String {
     error_chain(error).last().map(ToString::to_string).unwrap_or_default()
 }
 
 /// Returns the reason why a connection was not established, as a clause about the other side.
-pub(crate) fn connection_clause(error: &(dyn Error + 'static)) -> &'static str {
+pub(crate) fn describe_connection_error(error: &(dyn Error + 'static)) -> &'static str {
     if error_chain(error).any(|cause| cause.to_string() == NAME_LOOKUP_ERROR) {
         return "has a host name that does not resolve";
     }
@@ -95,7 +95,7 @@ fn error_chain<'e>(
 pub(crate) const USER_AGENT_VALUE: &str = concat!("algonius/", env!("CARGO_PKG_VERSION"));
 
 /// Returns the value of the header field `Authorization`; `None` if the secret is not valid in HTTP.
-pub(crate) fn bearer(secret: &str) -> Option<HeaderValue> {
+pub(crate) fn bearer_header_value(secret: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(&format!("Bearer {secret}")).ok()?;
     // Keeps the secret out of the debug output of the headers.
     value.set_sensitive(true);

@@ -11,20 +11,20 @@ const LINGER_FOLDER: &str = "/var/lib/systemd/linger";
 
 /// Returns true if this process runs in a login session, and the folder is removed when the user has logged out.
 #[must_use]
-pub(crate) fn ends_with_login(folder: &Path) -> bool {
+pub(crate) fn is_bound_to_login_session(folder: &Path) -> bool {
     let cgroups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    is_removed_at_logout(folder, geteuid(), &cgroups) && !lingers(geteuid())
+    is_in_session_runtime_folder(folder, geteuid(), &cgroups) && !is_linger_enabled(geteuid())
 }
 
 /// Returns true if a folder is in the runtime folder of the user, and the process is in a session. A service of the
 /// user ends with the last session itself, so its folder is there as long as the service.
-fn is_removed_at_logout(folder: &Path, user: Uid, cgroups: &str) -> bool {
+fn is_in_session_runtime_folder(folder: &Path, user: Uid, cgroups: &str) -> bool {
     let is_session = |unit: &str| unit.starts_with("session-") && unit.ends_with(".scope");
     let is_in_session = cgroups.lines().flat_map(|line| line.split('/')).any(is_session);
     is_in_session && folder.starts_with(format!("/run/user/{user}"))
 }
 
-fn lingers(user: Uid) -> bool {
+fn is_linger_enabled(user: Uid) -> bool {
     let user = User::from_uid(user).ok().flatten();
     user.is_some_and(|user| Path::new(LINGER_FOLDER).join(user.name).exists())
 }
@@ -49,7 +49,8 @@ mod tests {
             ("/run/user/10001/algonius", session, false),
             ("/dev/shm/algonius-1000", session, false),
         ] {
-            let found = is_removed_at_logout(Path::new(folder), Uid::from_raw(1000), cgroups);
+            let found =
+                is_in_session_runtime_folder(Path::new(folder), Uid::from_raw(1000), cgroups);
             assert_eq!(found, expected, "{folder} in {cgroups}");
         }
     }

@@ -22,7 +22,7 @@ fn create(file: &Path) -> io::Result<String> {
     if let Some(folder) = file.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
-    let text = random()?;
+    let text = generate_random_token()?;
     let temporary_path = file.with_added_extension(std::process::id().to_string());
     // A rename would replace the token of another process, which may already be in use.
     let link_result =
@@ -53,21 +53,21 @@ fn read(file: &Path) -> io::Result<String> {
 ///
 /// # Errors
 /// Fails if the file cannot be written; the old one stays then.
-pub(crate) fn replace(file: &Path) -> io::Result<()> {
+pub(crate) fn rotate_token(file: &Path) -> io::Result<()> {
     let temporary_path = file.with_added_extension(std::process::id().to_string());
-    let replaced =
-        write(&temporary_path, &random()?).and_then(|()| fs::rename(&temporary_path, file));
-    if replaced.is_err() {
+    let replace_result = write(&temporary_path, &generate_random_token()?)
+        .and_then(|()| fs::rename(&temporary_path, file));
+    if replace_result.is_err() {
         _ = fs::remove_file(&temporary_path); // The first fault is the one to report.
     }
-    replaced
+    replace_result
 }
 
 /// Returns 256 random bits of the system, as 64 hexadecimal digits.
 ///
 /// # Errors
 /// Fails if the system provides none.
-pub(crate) fn random() -> io::Result<String> {
+pub(crate) fn generate_random_token() -> io::Result<String> {
     let mut bytes = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

@@ -49,7 +49,7 @@ pub(crate) const EXECUTION_VARIABLE_NAMES: [&str; 24] = [
 /// Statements that a template may contain.
 const ALLOWED_STATEMENTS: [&str; 7] = ["if", "elif", "else", "endif", "set", "raw", "endraw"];
 
-static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(engine);
+static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(new_engine);
 
 /// Pattern of the start of a statement; the expression is constant, so it always compiles.
 static STATEMENT_PATTERN: LazyLock<Option<Regex>> =
@@ -99,11 +99,11 @@ pub(crate) struct ExecutionValues {
     /// Redacted or raw input, as the creator of the values decides.
     pub(crate) input: String,
     /// Metadata and references of the message by their names in templates: JSON each, and empty if absent.
-    pub(crate) details: BTreeMap<&'static str, String>,
+    pub(crate) message_details: BTreeMap<&'static str, String>,
     /// Files of the attempt.
     pub(crate) paths: AttemptPaths,
     /// Parameters of the request, on top of the configured ones.
-    pub(crate) param: BTreeMap<String, String>,
+    pub(crate) params: BTreeMap<String, String>,
     /// Ids of the request.
     pub(crate) ids: RequestIds,
     /// Number of the attempt, from 1.
@@ -154,10 +154,10 @@ pub(crate) trait TemplateValues {
     const VARIABLE_NAMES: &'static [&'static str];
 
     /// Returns empty values with these parameters.
-    fn empty(param: BTreeMap<String, String>) -> Self;
+    fn with_params_only(params: BTreeMap<String, String>) -> Self;
 
     /// Returns the parameters.
-    fn param(&self) -> &BTreeMap<String, String>;
+    fn params(&self) -> &BTreeMap<String, String>;
 
     /// Returns the value of a name; undefined for an unknown name.
     fn value_of(&self, name: &str) -> Value;
@@ -179,7 +179,7 @@ pub(crate) struct ScheduleValues {
     /// Planned time of day in that zone, as `23:59`.
     pub(crate) time: String,
     /// Parameters of the schedule.
-    pub(crate) param: BTreeMap<String, String>,
+    pub(crate) params: BTreeMap<String, String>,
 }
 
 /// Template whose names are all known.
@@ -245,7 +245,7 @@ impl Template {
     pub(crate) fn render<V: TemplateValues>(&self, values: &V) -> Result<String, TemplateError> {
         let template =
             ENGINE.template_from_str(&self.source).map_err(|error| syntax_error(&error))?;
-        template.render(self.context(values)).map_err(|error| match error.kind() {
+        template.render(self.used_values(values)).map_err(|error| match error.kind() {
             ErrorKind::UndefinedError => self.undefined_error(values, &error),
             _ => TemplateError::Render { cause: engine_message(&error) },
         })
@@ -253,22 +253,22 @@ impl Template {
 
     /// Renders the template once with empty values, which detects unknown filters and tests.
     fn check_filters<V: TemplateValues>(&self) -> Result<(), TemplateError> {
-        let param = self.params.iter().map(|name| (name.clone(), String::new())).collect();
-        match self.render(&V::empty(param)) {
+        let params = self.params.iter().map(|name| (name.clone(), String::new())).collect();
+        match self.render(&V::with_params_only(params)) {
             Err(TemplateError::Render { cause }) => Err(TemplateError::Syntax { cause }),
             Ok(_) | Err(_) => Ok(()),
         }
     }
 
     /// Returns only the values that the template uses: the input may be long.
-    fn context(&self, values: &impl TemplateValues) -> Value {
+    fn used_values(&self, values: &impl TemplateValues) -> Value {
         let used = self.names.iter().map(|name| (name.as_str(), values.value_of(name)));
         Value::from(used.collect::<BTreeMap<_, _>>())
     }
 
     /// Returns the error that names the parameter behind an undefined value.
     fn undefined_error(&self, values: &impl TemplateValues, error: &Error) -> TemplateError {
-        let absent = self.params.iter().find(|name| !values.param().contains_key(*name));
+        let absent = self.params.iter().find(|name| !values.params().contains_key(*name));
         match absent {
             Some(name) => TemplateError::MissingParameter { name: name.clone() },
             None => TemplateError::Render { cause: engine_message(error) },
@@ -279,12 +279,12 @@ impl Template {
 impl TemplateValues for ExecutionValues {
     const VARIABLE_NAMES: &'static [&'static str] = &EXECUTION_VARIABLE_NAMES;
 
-    fn empty(param: BTreeMap<String, String>) -> Self {
-        Self { param, ..Self::default() }
+    fn with_params_only(params: BTreeMap<String, String>) -> Self {
+        Self { params, ..Self::default() }
     }
 
-    fn param(&self) -> &BTreeMap<String, String> {
-        &self.param
+    fn params(&self) -> &BTreeMap<String, String> {
+        &self.params
     }
 
     fn value_of(&self, name: &str) -> Value {
@@ -294,7 +294,7 @@ impl TemplateValues for ExecutionValues {
             "output_file" => Value::from(self.paths.output_file.to_string_lossy()),
             "files" => Value::from(self.paths.files.as_str()),
             "own_folder" => Value::from(self.paths.own_folder.to_string_lossy()),
-            "param" => Value::from(self.param.clone()),
+            "param" => Value::from(self.params.clone()),
             "execution_id" => Value::from(self.ids.execution_id.as_str()),
             "agent_id" => Value::from(self.ids.agent_id.as_str()),
             "context_id" => Value::from(self.ids.context_id.as_str()),
@@ -307,7 +307,7 @@ impl TemplateValues for ExecutionValues {
             "session_id" => Value::from(self.session_id.as_str()),
             "uuid" => Value::from(self.uuid.as_str()),
             _ if EXECUTION_VARIABLE_NAMES.contains(&name) => {
-                Value::from(self.details.get(name).map_or("", String::as_str))
+                Value::from(self.message_details.get(name).map_or("", String::as_str))
             }
             _ => Value::UNDEFINED,
         }
@@ -318,12 +318,12 @@ impl TemplateValues for ScheduleValues {
     const VARIABLE_NAMES: &'static [&'static str] =
         &["schedule_id", "schedule_name", "agent_id", "planned", "date", "time", "param"];
 
-    fn empty(param: BTreeMap<String, String>) -> Self {
-        Self { param, ..Self::default() }
+    fn with_params_only(params: BTreeMap<String, String>) -> Self {
+        Self { params, ..Self::default() }
     }
 
-    fn param(&self) -> &BTreeMap<String, String> {
-        &self.param
+    fn params(&self) -> &BTreeMap<String, String> {
+        &self.params
     }
 
     fn value_of(&self, name: &str) -> Value {
@@ -334,14 +334,14 @@ impl TemplateValues for ScheduleValues {
             "planned" => Value::from(self.planned.as_str()),
             "date" => Value::from(self.date.as_str()),
             "time" => Value::from(self.time.as_str()),
-            "param" => Value::from(self.param.clone()),
+            "param" => Value::from(self.params.clone()),
             _ => Value::UNDEFINED,
         }
     }
 }
 
 /// Returns an engine with few filters and no functions, so that no template can loop or read other data.
-fn engine() -> Environment<'static> {
+fn new_engine() -> Environment<'static> {
     let mut environment = Environment::empty();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     if let Ok(syntax) = SyntaxConfig::builder().keep_trailing_newline(true).build() {

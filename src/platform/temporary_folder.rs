@@ -10,10 +10,10 @@ const DEFAULT_FOLDER: &str = "/tmp";
 /// Returns the folder for temporary files: `TMPDIR`, or `/tmp` if the variable is absent, empty or relative.
 #[must_use]
 pub(crate) fn temporary_folder() -> PathBuf {
-    folder_of(env::var_os("TMPDIR"))
+    folder_from_variable(env::var_os("TMPDIR"))
 }
 
-fn folder_of(variable: Option<OsString>) -> PathBuf {
+fn folder_from_variable(variable: Option<OsString>) -> PathBuf {
     // A relative folder would be created in the working folder of the command.
     let folder = variable.map(PathBuf::from).filter(|folder| folder.is_absolute());
     folder.unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER))
@@ -28,7 +28,7 @@ mod tests {
         for (variable, expected) in
             [(None, "/tmp"), (Some(""), "/tmp"), (Some("here"), "/tmp"), (Some("/var/x"), "/var/x")]
         {
-            assert_eq!(folder_of(variable.map(OsString::from)), PathBuf::from(expected));
+            assert_eq!(folder_from_variable(variable.map(OsString::from)), PathBuf::from(expected));
         }
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct TerminalScanner {
     /// True if colours pass.
     allows_colours: bool,
     /// Start of a sequence that may become a colour, or a carriage return that may end a line.
-    held: String,
+    held_chars: String,
     /// True if a colour is on.
     is_coloured: bool,
 }
@@ -46,24 +46,24 @@ impl TerminalScanner {
     }
 
     fn scan_char(&mut self, char: char, output: &mut String) {
-        if self.held.is_empty() {
+        if self.held_chars.is_empty() {
             return self.hold_or_show(char, output);
         }
-        match (self.held.as_str(), char) {
+        match (self.held_chars.as_str(), char) {
             // A lone carriage return would overwrite the line before it.
             ("\r", '\n') => {
-                self.held.clear();
+                self.held_chars.clear();
                 output.push_str("\r\n");
             }
-            ("\x1b", '[') => self.held.push(char),
+            ("\x1b", '[') => self.held_chars.push(char),
             (held, '0'..='9' | ';' | ':') if held.len() > 1 && held.len() < MAX_COLOUR_BYTES => {
-                self.held.push(char);
+                self.held_chars.push(char);
             }
             (held, 'm') if self.allows_colours && parse_colour(held).is_some() => {
                 self.is_coloured = parse_colour(held) == Some(ColourEffect::On);
                 output.push_str(held);
                 output.push('m');
-                self.held.clear();
+                self.held_chars.clear();
             }
             _ => {
                 self.show_held(output);
@@ -74,15 +74,15 @@ impl TerminalScanner {
 
     /// Shows the held characters as text.
     fn show_held(&mut self, output: &mut String) {
-        for char in std::mem::take(&mut self.held).chars() {
-            push_visible(char, output);
+        for char in std::mem::take(&mut self.held_chars).chars() {
+            push_escaped(char, output);
         }
     }
 
     fn hold_or_show(&mut self, char: char, output: &mut String) {
         match char {
-            '\x1b' | '\r' => self.held.push(char),
-            _ => push_visible(char, output),
+            '\x1b' | '\r' => self.held_chars.push(char),
+            _ => push_escaped(char, output),
         }
     }
 }
@@ -134,7 +134,7 @@ fn parse_colour(sequence: &str) -> Option<ColourEffect> {
 }
 
 /// Appends a character: unchanged, or escaped if a terminal would interpret it.
-fn push_visible(char: char, output: &mut String) {
+fn push_escaped(char: char, output: &mut String) {
     _ = match char {
         '\n' | '\t' => output.write_char(char),
         '\r' => output.write_str("\\r"),

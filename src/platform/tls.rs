@@ -124,13 +124,13 @@ impl TlsError {
 ///
 /// # Errors
 /// Fails if the file cannot be read or contains no authority.
-pub fn client_config(authorities: Option<&Path>) -> Result<ClientConfig, TlsError> {
-    let roots = match authorities {
-        Some(file) => root_store(file)?,
+pub fn client_config(authorities_file: Option<&Path>) -> Result<ClientConfig, TlsError> {
+    let roots = match authorities_file {
+        Some(file) => read_root_store(file)?,
         None => RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() },
     };
     let certificate_error = |source| TlsError::Certificate {
-        file: authorities.unwrap_or(Path::new("the program")).to_owned(),
+        file: authorities_file.unwrap_or(Path::new("the program")).to_owned(),
         source,
     };
     let builder = ClientConfig::builder_with_provider(crypto_provider())
@@ -149,7 +149,7 @@ impl CertificateAuthorities {
     /// # Errors
     /// Fails when the file cannot be read, or holds no certificate of an authority.
     pub fn read(file: &Path) -> Result<Self, TlsError> {
-        root_store(file)?; // Each of them can be an authority.
+        read_root_store(file)?; // Each of them can be an authority.
         Ok(Self(Arc::new(read_certificates(file)?)))
     }
 
@@ -166,7 +166,7 @@ impl CertificateAuthorities {
 }
 
 /// Returns each certificate of a file as an authority.
-fn root_store(file: &Path) -> Result<RootCertStore, TlsError> {
+fn read_root_store(file: &Path) -> Result<RootCertStore, TlsError> {
     let mut root_store = RootCertStore::empty();
     for certificate in read_certificates(file)? {
         let added = root_store.add(certificate);

@@ -35,7 +35,7 @@ const SPECIAL_V6: &[(Ipv6Addr, u8)] = &[
 ];
 
 /// True if the operator allows the address, public or not. An IPv4 address in IPv6 form is checked as IPv4.
-pub(super) fn is_listed(address: IpAddr, networks: &[IpNet]) -> bool {
+pub(super) fn is_in_any_network(address: IpAddr, networks: &[IpNet]) -> bool {
     let address = address.to_canonical();
     networks.iter().any(|net| net.contains(&address))
 }
@@ -92,10 +92,10 @@ mod tests {
     fn a_listed_address_matches_in_every_notation() {
         let allow = ["127.0.0.0/8".parse().unwrap(), "fd00:1::/32".parse().unwrap()];
         for text in ["127.0.0.1", "127.9.9.9", "::ffff:127.0.0.1", "fd00:1::5"] {
-            assert!(is_listed(text.parse().unwrap(), &allow), "{text}");
+            assert!(is_in_any_network(text.parse().unwrap(), &allow), "{text}");
         }
         for text in ["128.0.0.1", "::7f00:1", "::1", "64:ff9b::7f00:1", "fd00:2::5"] {
-            assert!(!is_listed(text.parse().unwrap(), &allow), "{text}");
+            assert!(!is_in_any_network(text.parse().unwrap(), &allow), "{text}");
         }
     }
 }

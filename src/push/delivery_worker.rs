@@ -19,7 +19,7 @@ use tokio::task::{Id, JoinSet};
 use uuid::Uuid;
 
 use super::webhook_client::{WebhookClient, WebhookRequest};
-use super::{RenderFn, error_chain};
+use super::{RenderFn, error_chain_text};
 
 /// Maximum number of concurrent requests.
 const MAX_CONCURRENT_DELIVERIES: usize = 8;
@@ -40,7 +40,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Dependencies of the worker.
 pub(super) struct WorkerContext {
     pub(super) ledger: Arc<dyn Ledger>,
-    pub(super) outbox: Arc<dyn PushTargetStore>,
+    pub(super) target_store: Arc<dyn PushTargetStore>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) render: RenderFn,
     pub(super) on_abandoned: Arc<dyn Fn(u32) + Send + Sync>,
@@ -93,7 +93,7 @@ async fn sleep_or_wait_forever(pause: Option<Duration>) {
 /// Running deliveries.
 #[derive(Default)]
 struct RunningDeliveries {
-    running: JoinSet<()>,
+    delivery_tasks: JoinSet<()>,
     targets_by_delivery: HashMap<Id, (ExecutionId, String, PrincipalId)>,
 }
 
@@ -106,11 +106,13 @@ impl RunningDeliveries {
         let max_pause = TimeDelta::from_std(MAX_RETRY_PAUSE).unwrap_or_default();
         // Running deliveries are among the due ones, so twice the maximum covers all free places.
         let limit_per_owner = u32::try_from(2 * MAX_DELIVERIES_PER_OWNER).unwrap_or(u32::MAX);
-        let due =
-            context.outbox.due_targets(context.clock.now(), max_pause, limit_per_owner).await?;
+        let due = context
+            .target_store
+            .due_targets(context.clock.now(), max_pause, limit_per_owner)
+            .await?;
         for pending_target in due.pending {
             // The rest stays due in the ledger, so nothing is queued in memory.
-            if self.running.len() >= MAX_CONCURRENT_DELIVERIES {
+            if self.delivery_tasks.len() >= MAX_CONCURRENT_DELIVERIES {
                 break;
             }
             // Notifications to one target must arrive in order, so only one is on its way.
@@ -119,13 +121,14 @@ impl RunningDeliveries {
             }
             let target_key =
                 (pending_target.execution, pending_target.id.clone(), pending_target.owner);
-            if let Some(delivery) = next_delivery(context, pending_target).await? {
-                let task =
-                    self.running.spawn(Box::pin(deliver_and_record(Arc::clone(context), delivery)));
+            if let Some(delivery) = prepare_next_delivery(context, pending_target).await? {
+                let task = self
+                    .delivery_tasks
+                    .spawn(Box::pin(deliver_and_record(Arc::clone(context), delivery)));
                 self.targets_by_delivery.insert(task.id(), target_key);
             }
         }
-        Ok(due.any_open)
+        Ok(due.has_open_targets)
     }
 
     /// True if no delivery to the target runs, and fewer than the maximum run for its owner.
@@ -142,7 +145,7 @@ impl RunningDeliveries {
 
     /// Waits until a delivery ends; never returns if none runs.
     async fn wait_for_next(&mut self) {
-        match self.running.join_next_with_id().await {
+        match self.delivery_tasks.join_next_with_id().await {
             Some(Ok((id, ()))) => _ = self.targets_by_delivery.remove(&id),
             Some(Err(error)) => {
                 tracing::error!(%error, "push delivery panicked; the notification will be sent again");
@@ -153,27 +156,27 @@ impl RunningDeliveries {
     }
 
     async fn wait_for_all(&mut self) {
-        while !self.running.is_empty() {
+        while !self.delivery_tasks.is_empty() {
             self.wait_for_next().await;
         }
     }
 }
 
 /// Returns the next delivery to a target; records progress for events that need no delivery.
-async fn next_delivery(
+async fn prepare_next_delivery(
     context: &WorkerContext,
     pending_target: PendingTarget,
 ) -> Result<Option<DueDelivery>, LedgerError> {
     let events = context
         .ledger
-        .events(pending_target.execution, pending_target.state.last_delivered_event)
+        .events(pending_target.execution, pending_target.progress.last_delivered_event)
         .await?;
-    match push::next_step(&pending_target, &events, context.clock.now()) {
+    match push::next_delivery_step(&pending_target, &events, context.clock.now()) {
         DeliveryStep::Send { event, is_last } => {
             Ok(Some(DueDelivery { pending_target, event, is_last }))
         }
-        DeliveryStep::Record(state) => {
-            context.outbox.record_state(pending_target.registration, state).await?;
+        DeliveryStep::Record(progress) => {
+            context.target_store.record_progress(pending_target.registration_id, progress).await?;
             Ok(None)
         }
         DeliveryStep::Wait => Ok(None),
@@ -188,21 +191,26 @@ async fn deliver_and_record(context: Arc<WorkerContext>, delivery: DueDelivery) 
         Ok(true) => DeliveryResult::Received { is_last },
         Ok(false) => return, // Nobody wants to know any more.
         Err(cause) => {
-            let (execution, target) = (pending_target.execution, pending_target.registration);
+            let (execution, target) = (pending_target.execution, pending_target.registration_id);
             tracing::info!(%execution, %target, event, %cause, "push notification failed");
             failure_cause = Some(cause);
             DeliveryResult::Failed
         }
     };
-    let state =
-        push::next_state(pending_target.state, event, result, context.clock.now(), context.max_age);
-    if state.stage == DeliveryStage::Abandoned {
-        let (execution, target) = (pending_target.execution, pending_target.registration);
-        let (failures, cause) = (state.failures, failure_cause.as_deref());
+    let progress = push::next_progress(
+        pending_target.progress,
+        event,
+        result,
+        context.clock.now(),
+        context.max_age,
+    );
+    if progress.stage == DeliveryStage::Abandoned {
+        let (execution, target) = (pending_target.execution, pending_target.registration_id);
+        let (failures, cause) = (progress.failures, failure_cause.as_deref());
         tracing::warn!(%execution, %target, failures, cause, "push target disabled after repeated failures");
         (context.on_abandoned)(failures);
     }
-    record_state(&context, pending_target.registration, state).await;
+    record_progress(&context, pending_target.registration_id, progress).await;
 }
 
 /// Delivers one event to a target. Returns true if the target still exists.
@@ -213,26 +221,30 @@ async fn deliver(
 ) -> Result<bool, String> {
     let ledger_error = |error: LedgerError| error.to_string();
     let target = context
-        .outbox
+        .target_store
         .get(pending_target.execution, &pending_target.id)
         .await
         .map_err(ledger_error)?;
     let is_same_registration =
-        |target: &PushTarget| target.registration == pending_target.registration;
+        |target: &PushTarget| target.registration_id == pending_target.registration_id;
     let Some(target) = target.filter(is_same_registration) else { return Ok(false) };
     let rendered = (context.render)(pending_target.execution, target.version, event).await;
     let Some(body) = rendered.map_err(|failure| failure.message)? else { return Ok(true) };
     let record = context.ledger.execution(pending_target.execution).await.map_err(ledger_error)?;
     let trace = record.map(|record| TraceContext::for_execution(record.trace.as_ref(), record.id));
     let webhook_request = WebhookRequest::for_notification(&target, body, trace.as_ref());
-    context.client.send(&webhook_request).await.map_err(|error| error_chain(&error))?;
+    context.client.send(&webhook_request).await.map_err(|error| error_chain_text(&error))?;
     Ok(true)
 }
 
 /// Records the state of a target. If that fails, the event is delivered again.
-async fn record_state(context: &WorkerContext, registration: Uuid, state: DeliveryProgress) {
-    if let Err(error) = context.outbox.record_state(registration, state).await {
-        tracing::error!(target = %registration, %error, "failed to record push notification");
+async fn record_progress(
+    context: &WorkerContext,
+    registration_id: Uuid,
+    progress: DeliveryProgress,
+) {
+    if let Err(error) = context.target_store.record_progress(registration_id, progress).await {
+        tracing::error!(target = %registration_id, %error, "failed to record push notification");
         tokio::time::sleep(LEDGER_RETRY_PAUSE).await; // Not again at once.
     }
 }

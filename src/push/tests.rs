@@ -113,7 +113,7 @@ impl TestReceiver {
     }
 
     /// Returns the bodies of the next notifications.
-    async fn bodies(&mut self, count: usize) -> Vec<String> {
+    async fn next_bodies(&mut self, count: usize) -> Vec<String> {
         let mut bodies = Vec::new();
         for _ in 0..count {
             bodies.push(self.next_request().await.body);
@@ -122,7 +122,7 @@ impl TestReceiver {
     }
 
     /// Waits long enough for another notification to arrive.
-    async fn is_quiet(&mut self) -> bool {
+    async fn receives_nothing_more(&mut self) -> bool {
         tokio::time::timeout(Duration::from_millis(1500), self.requests.recv()).await.is_err()
     }
 }
@@ -166,7 +166,7 @@ fn policy() -> DeliveryPolicy {
 }
 
 /// Writes the version and the number of the event; 1.0 has no update for artifacts.
-fn scripted_renderer() -> RenderFn {
+fn version_and_number_renderer() -> RenderFn {
     Arc::new(|_, version: ProtocolVersion, event| {
         let body = format!("{} {event}", version.as_str());
         let is_sent = version == ProtocolVersion::V0_3 || event != 4;
@@ -193,7 +193,7 @@ impl PushHarness {
     }
 
     /// Stops the worker and starts it again over the same directory.
-    async fn restarted(self) -> Self {
+    async fn restart(self) -> Self {
         let Self { folder, store, clock, registry, worker } = self;
         worker.stop().await;
         store.close().await;
@@ -202,16 +202,16 @@ impl PushHarness {
     }
 
     async fn accept_execution(&self) -> ExecutionId {
-        let id = ExecutionId::fresh();
+        let id = ExecutionId::generate();
         let mut key = [0; 32];
         key[..16].copy_from_slice(id.0.as_bytes());
         let accept = AcceptCommand {
             id,
-            agent: agent(),
+            agent: agent_id(),
             owner: PrincipalId(Uuid::nil()),
-            message: MessageId("message-1".to_owned()),
-            keys: DedupKeys { message: key, idempotency: None },
-            digest: [7; 32],
+            message_id: MessageId("message-1".to_owned()),
+            keys: DedupKeys { message_key: key, idempotency_key: None },
+            content_digest: [7; 32],
             coalescing_key: None,
             context: ContextId("context-1".to_owned()),
             trigger: Trigger::Api,
@@ -220,7 +220,7 @@ impl PushHarness {
                 "a=b",
             ),
             access: Access::ReadWrite,
-            input: "look at this".to_owned(),
+            input_text: "look at this".to_owned(),
             content: Default::default(),
             params: Default::default(),
             overrides: Default::default(),
@@ -234,8 +234,8 @@ impl PushHarness {
 
     /// Adds events after the caller's message, event 1: 2 is notified, 3 is not, 4 is the artifact and notified.
     async fn start_execution(&self, id: ExecutionId) {
-        let moved = state_change(ExecutionState::Idle, ExecutionState::Starting);
-        let (agent, fence) = (agent(), Fence(0));
+        let starting_change = state_change(ExecutionState::Idle, ExecutionState::Starting);
+        let (agent, fence) = (agent_id(), Fence(0));
         let (max_running, workspace) = (None, None);
         let claim = ClaimCommand {
             id,
@@ -244,7 +244,7 @@ impl PushHarness {
             workspace,
             runs_in_order: false,
             fence,
-            state_change: moved,
+            state_change: starting_change,
         };
         assert!(matches!(self.store.claim(claim).await.unwrap(), ClaimResult::Granted(Fence(1))));
         self.record(
@@ -298,16 +298,16 @@ impl PushHarness {
     }
 
     /// Waits until no target is open.
-    async fn wait_until_settled(&self) {
+    async fn wait_until_no_open_target(&self) {
         let all_closed = async {
             while self
                 .store
                 .due_targets(self.clock.now(), chrono::TimeDelta::zero(), 1)
                 .await
                 .unwrap()
-                .any_open
+                .has_open_targets
             {
-                // The outbox does not signal when it has nothing left.
+                // The worker does not signal when it has nothing left.
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
@@ -316,17 +316,17 @@ impl PushHarness {
 }
 
 fn push_context(store: &Arc<Store>, clock: &Arc<dyn Clock>) -> PushContext {
-    let (ledger, outbox) = (store.clone() as _, store.clone() as _);
+    let (ledger, target_store) = (store.clone() as _, store.clone() as _);
     PushContext {
         ledger,
-        outbox,
+        target_store,
         clock: Arc::clone(clock),
-        render: scripted_renderer(),
+        render: version_and_number_renderer(),
         on_abandoned: Arc::new(|_| {}),
     }
 }
 
-fn agent() -> AgentId {
+fn agent_id() -> AgentId {
     AgentId::new("reviewer").unwrap()
 }
 
@@ -341,7 +341,7 @@ fn target(execution: ExecutionId, version: ProtocolVersion, url: &str) -> PushTa
         execution,
         owner: PrincipalId(Uuid::nil()),
         version,
-        registration: Uuid::new_v4(),
+        registration_id: Uuid::new_v4(),
         url: Secret(url.to_owned()),
         token: Some(Secret("token-canary".to_owned())),
         authentication: Some(PushCredentials {

@@ -6,7 +6,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 
 use super::DeliveryPolicy;
-use super::address_policy::{is_listed, is_public};
+use super::address_policy::{is_in_any_network, is_public};
 
 /// Maximum length of an address, in bytes.
 const MAX_URL_BYTES: usize = 2048;
@@ -90,13 +90,13 @@ impl ReceiverUrl {
 pub fn check_url(url: &str, policy: &DeliveryPolicy) -> Result<(), Failure> {
     let receiver = ReceiverUrl::parse(url)?;
     let is_allowed = match &receiver.host {
-        ReceiverHost::Address(address) if is_listed(*address, &policy.allowed_networks) => {
+        ReceiverHost::Address(address) if is_in_any_network(*address, &policy.allowed_networks) => {
             return Ok(());
         }
         ReceiverHost::Address(address) => is_public(*address),
         ReceiverHost::Name(name) if name == "localhost" || name.ends_with(".localhost") => {
             let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-            loopback.iter().any(|address| is_listed(*address, &policy.allowed_networks))
+            loopback.iter().any(|address| is_in_any_network(*address, &policy.allowed_networks))
         }
         ReceiverHost::Name(_) => true,
     };

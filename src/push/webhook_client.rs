@@ -23,7 +23,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 use super::DeliveryPolicy;
-use super::address_policy::{is_listed, is_public};
+use super::address_policy::{is_in_any_network, is_public};
 use super::url::{ReceiverHost, ReceiverUrl};
 
 /// Maximum size of a response head, in bytes.
@@ -36,7 +36,7 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 const BODY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum number of addresses of one name that are tried.
-const MAX_ADDRESSES: usize = 4;
+const MAX_TRIED_ADDRESSES: usize = 4;
 
 /// Header with the token of a registration.
 const TOKEN_HEADER: &str = "x-a2a-notification-token";
@@ -161,7 +161,7 @@ impl WebhookClient {
         let receiver = ReceiverUrl::parse(&webhook_request.url.0)
             .map_err(|_spelling| WebhookError::MalformedAddress)?;
         let request =
-            http_request(webhook_request, &receiver).ok_or(WebhookError::MalformedAddress)?;
+            build_http_request(webhook_request, &receiver).ok_or(WebhookError::MalformedAddress)?;
         let stream = self.connect(&receiver).await?;
         if !receiver.is_secure {
             return exchange_request(stream, request).await;
@@ -185,7 +185,7 @@ impl WebhookClient {
         };
         let mut result = Err(WebhookError::BlockedAddress);
         let is_allowed = |address: &IpAddr| self.is_allowed_address(*address, receiver.is_secure);
-        for address in addresses.into_iter().filter(is_allowed).take(MAX_ADDRESSES) {
+        for address in addresses.into_iter().filter(is_allowed).take(MAX_TRIED_ADDRESSES) {
             // The connection uses the number that was checked, never the name.
             let address = SocketAddr::new(address.to_canonical(), receiver.port);
             result = TcpStream::connect(address).await.map_err(WebhookError::Connect);
@@ -198,7 +198,7 @@ impl WebhookClient {
 
     fn is_allowed_address(&self, address: IpAddr, is_secure: bool) -> bool {
         let is_permitted_public = is_public(address) && (is_secure || self.policy.allows_http);
-        is_permitted_public || is_listed(address, &self.policy.allowed_networks)
+        is_permitted_public || is_in_any_network(address, &self.policy.allowed_networks)
     }
 }
 
@@ -207,7 +207,7 @@ pub(super) fn is_header_value(text: &str) -> bool {
     HeaderValue::from_str(text).is_ok() && text.trim() == text
 }
 
-fn http_request(
+fn build_http_request(
     webhook_request: &WebhookRequest,
     receiver: &ReceiverUrl,
 ) -> Option<Request<Full<Bytes>>> {
@@ -219,12 +219,12 @@ fn http_request(
         .header(header::CONTENT_TYPE, webhook_request.media_type)
         .header(header::CONNECTION, "close");
     for (name, value) in &webhook_request.headers {
-        request = request.header(name, sensitive_header(value)?);
+        request = request.header(name, sensitive_header_value(value)?);
     }
     request.body(Full::new(webhook_request.body.clone())).ok()
 }
 
-fn sensitive_header(text: &Secret) -> Option<HeaderValue> {
+fn sensitive_header_value(text: &Secret) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(&text.0).ok()?;
     // Keeps the value out of the debug output of the HTTP library.
     value.set_sensitive(true);

@@ -34,15 +34,15 @@ pub(super) fn routes() -> Router<AppState> {
 /// Generates the OpenAPI document of the API.
 #[must_use]
 pub fn openapi_document() -> Value {
-    openapi::document(&operations(), endpoints::TAGS)
+    openapi::generate_document(&operations(), endpoints::TAGS)
 }
 
 /// Returns all operations: those of the table, and the one that returns the description of all.
 fn operations() -> Vec<ApiEndpoint> {
-    let description = ApiEndpoint::get("/api/v1/openapi.json", describe)
+    let description = ApiEndpoint::get("/api/v1/openapi.json", show_openapi)
         .with_operation("getOpenApi", "Get this description.")
         .with_tag("service")
-        .requires(Right::Read)
+        .with_required_right(Right::Read)
         .with_response::<Map<String, Value>>(200, "Description in OpenAPI 3.1.");
     endpoints::operations().into_iter().chain([description]).collect()
 }
@@ -51,7 +51,7 @@ fn operations() -> Vec<ApiEndpoint> {
 ///
 /// # Errors
 /// `forbidden`.
-async fn describe(caller: AuthenticatedCaller) -> Result<Response, ProblemBody> {
+async fn show_openapi(caller: AuthenticatedCaller) -> Result<Response, ProblemBody> {
     caller.require_right(Right::Read, None)?;
     Ok(ok_response(&openapi_document()))
 }

@@ -25,9 +25,9 @@ pub struct AccessControl {
     /// Rate limits of the agents.
     pub rate_limiter: Arc<RateLimiter>,
     /// Host names of the service.
-    pub hosts: HostPolicy,
+    pub host_policy: HostPolicy,
     /// Reverse proxies whose headers about the caller's address are trusted.
-    pub proxies: Vec<IpNet>,
+    pub trusted_proxies: Vec<IpNet>,
     /// True if the cards need no authentication.
     pub has_public_cards: bool,
 }

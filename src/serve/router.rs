@@ -28,12 +28,12 @@ use instrumentation::MatchedEndpoint;
 use instrumentation::{RequestObservation, RouteRecorder};
 
 /// Builds the routes.
-pub fn router(app: &AppState) -> Router {
+pub fn build_router(app: &AppState) -> Router {
     let routes = Router::new()
-        .route("/agents/{agent}/v1", post(jsonrpc::call))
-        .route("/agents/{agent}/v1/", post(jsonrpc::call))
-        .route("/agents/{agent}/v1/jsonrpc", post(jsonrpc::call))
-        .route("/agents/{agent}/v1/{*rest}", any(rest::call))
+        .route("/agents/{agent}/v1", post(jsonrpc::handle_call))
+        .route("/agents/{agent}/v1/", post(jsonrpc::handle_call))
+        .route("/agents/{agent}/v1/jsonrpc", post(jsonrpc::handle_call))
+        .route("/agents/{agent}/v1/{*rest}", any(rest::handle_call))
         .route("/.well-known/agent-card.json", get(card::default_agent_card))
         .route("/.well-known/agent-cards/{file}", get(card::agent_card_file))
         .route("/agents/{agent}/.well-known/agent-card.json", get(card::agent_card))
@@ -60,12 +60,12 @@ async fn unknown_path(headers: HeaderMap) -> ProblemBody {
 }
 
 /// Answers a request: assigns an id, performs the request checks, routes, drains the body and counts.
-pub async fn respond(
+pub async fn handle_request(
     app: &AppState,
     routes: Router,
     (mut request, connection): (Request, ClientConnection),
 ) -> Response {
-    let observation = RequestObservation::begin(app, request.headers_mut());
+    let observation = RequestObservation::start(app, request.headers_mut());
     let method = request.method().clone();
     // Copied before the request is moved into the router.
     let requested_extensions = extension_uris(request.headers());
@@ -76,18 +76,19 @@ pub async fn respond(
         let (request, unread_body) = body_drain::track_unread_body(request, &connection);
         // The path is a copy: the original address would keep the connection buffer in memory while the request
         // waits.
-        let (response, path) = match request_checks::admit(app, request, connection) {
-            Ok(request) => {
-                let path = request.uri().path().to_owned();
-                let Ok(response) = routes.oneshot(request).await;
-                (response, Some(path))
-            }
-            Err(refusal) => (*refusal, None),
-        };
+        let (response, path) =
+            match request_checks::check_and_rewrite_request(app, request, connection) {
+                Ok(request) => {
+                    let path = request.uri().path().to_owned();
+                    let Ok(response) = routes.oneshot(request).await;
+                    (response, Some(path))
+                }
+                Err(refusal) => (*refusal, None),
+            };
         (body_drain::drain_body(unread_body, error_format.render(response)).await, path)
     };
     let (mut response, path) = response_future.instrument(span).await;
-    let endpoint = observation.end(app, &method, path.as_deref(), &mut response);
+    let endpoint = observation.record_response(app, &method, path.as_deref(), &mut response);
     if let Some(spec) = endpoint
         .and_then(MatchedEndpoint::called_agent)
         .filter(|_| !requested_extensions.is_empty())

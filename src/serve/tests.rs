@@ -25,8 +25,8 @@ pub(super) fn agent_spec(id: &str, endpoint: EndpointConfig) -> AgentSpec {
         worker: WorkerSpec::Program(ProgramWorkerSpec::default()),
         limits: WorkLimits {
             capacity: Capacity { max_running: None, max_waiting: 0, queue_timeout: day },
-            timeouts: PhaseTimeouts { start: day, run: day, idle: None, grace: day, answer: day },
-            sizes: SizeLimits { input: 1000, output: 1000 },
+            timeouts: PhaseTimeouts { start: day, run: day, idle: None, grace: day, question: day },
+            sizes: SizeLimits { max_input_bytes: 1000, max_output_bytes: 1000 },
         },
         retry: RetrySpec::default(),
         quota: Default::default(),

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::NAME_PATTERN;
+use super::NON_BLANK_PATTERN;
 
 /// Names of the changed items of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -172,7 +172,7 @@ pub struct SwitchedAgent {
 #[serde(deny_unknown_fields)]
 pub struct TokenRequest {
     /// Name of the principal to which the token belongs.
-    #[schemars(length(min = 1, max = 64), regex(pattern = NAME_PATTERN))]
+    #[schemars(length(min = 1, max = 64), regex(pattern = NON_BLANK_PATTERN))]
     pub name: String,
     /// Scopes of the token: `read`, `run`, `admin`; by default `read` and `run`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -21,9 +21,9 @@ pub struct Envelope {
     /// Id of the request, which the answer repeats.
     pub id: String,
     /// Sender of the request, in its own words; the credentials alone identify the caller.
-    pub from: Option<String>,
+    pub sender: Option<String>,
     /// Id of the agent.
-    pub to: Option<String>,
+    pub recipient: Option<String>,
     /// Id of the conversation.
     pub conversation_id: Option<String>,
     /// Id of the message.
@@ -60,25 +60,25 @@ impl Envelope {
         let invalid_request = |text: &str| Failure::new(Code::InvalidRequest, text);
         let mut fields = ObjectFields::from_value(body)?;
         // The caller checked this before; here it keeps the function correct for every body.
-        if fields.text("protocol")?.as_deref() != Some("a2a") {
+        if fields.take_text("protocol")?.as_deref() != Some("a2a") {
             return Err(invalid_request("`protocol` must be \"a2a\""));
         }
-        if fields.non_empty_text("type")?.is_some_and(|kind| kind != "request") {
+        if fields.take_non_empty_text("type")?.is_some_and(|kind| kind != "request") {
             return Err(invalid_request("`type` must be \"request\""));
         }
         // Checked and not used: the service's own clock counts.
-        fields.time("timestamp")?;
-        let mut context = fields.object("context")?.unwrap_or_default();
-        let mut payload = fields.required_object("payload")?;
+        fields.take_time("timestamp")?;
+        let mut context = fields.take_object("context")?.unwrap_or_default();
+        let mut payload = fields.take_required_object("payload")?;
         Ok(Self {
-            id: fields.required_text("id")?,
-            from: context.non_empty_text("from")?,
-            to: context.non_empty_text("to")?,
-            conversation_id: context.non_empty_text("conversationId")?,
-            message_id: context.non_empty_text("messageId")?,
+            id: fields.take_required_text("id")?,
+            sender: context.take_non_empty_text("from")?,
+            recipient: context.take_non_empty_text("to")?,
+            conversation_id: context.take_non_empty_text("conversationId")?,
+            message_id: context.take_non_empty_text("messageId")?,
             // Envelopes are older than 1.0.
-            version: fields.non_empty_text("version")?.unwrap_or_else(|| "0.3.0".to_owned()),
-            method: payload.required_text("method")?,
+            version: fields.take_non_empty_text("version")?.unwrap_or_else(|| "0.3.0".to_owned()),
+            method: payload.take_required_text("method")?,
             params: payload.take_value("params").unwrap_or_default(),
         })
     }
@@ -93,9 +93,9 @@ impl Envelope {
     ///
     /// # Errors
     /// `method-unknown`, or `invalid-params`, naming the field.
-    pub fn call(&self) -> Result<EnvelopeCall, Failure> {
+    pub fn requested_call(&self) -> Result<EnvelopeCall, Failure> {
         match self.method.as_str() {
-            "execute-agent" => self.send_request().map(Box::new).map(EnvelopeCall::Execute),
+            "execute-agent" => self.parse_send_request().map(Box::new).map(EnvelopeCall::Execute),
             "status" => Ok(EnvelopeCall::Status),
             "list-capabilities" => Ok(EnvelopeCall::Capabilities),
             _ => Err(Failure::new(Code::MethodUnknown, "there is no such method in the envelope")),
@@ -104,27 +104,27 @@ impl Envelope {
 
     /// Reads `execute-agent`: `input` is a text or an object, `parameters` are the values for the templates, and
     /// `wait = false` requests an immediate answer.
-    fn send_request(&self) -> Result<SendRequest, Failure> {
+    fn parse_send_request(&self) -> Result<SendRequest, Failure> {
         let mut params = ObjectFields::from_value(self.params.clone())?;
         let content = match params.take_value("input").or_else(|| params.take_value("message")) {
             Some(Value::String(text)) => PartContent::Text(text),
             Some(data @ Value::Object(_)) => PartContent::Data(data),
             _ => return Err(invalid_params("`payload.params.input` must be a text or an object")),
         };
-        let parameters = params.json_map("parameters")?;
+        let parameters = params.take_json_map("parameters")?;
         let mut metadata = Metadata::new();
         if !parameters.is_empty() {
             metadata.insert(PARAMETERS_EXTENSION.to_owned(), parameters.into());
         }
-        let is_blocking = params.boolean("wait")?.unwrap_or(true);
+        let is_blocking = params.take_boolean("wait")?.unwrap_or(true);
         Ok(SendRequest {
             message: Message {
                 // A repeated envelope has the same id, so it finds the same execution.
                 message_id: self.message_id.clone().unwrap_or_else(|| self.id.clone()),
                 context_id: self.conversation_id.clone(),
-                task_id: params.non_empty_text("taskId")?,
+                task_id: params.take_non_empty_text("taskId")?,
                 role: Role::User,
-                parts: vec![A2aPart::of(content)],
+                parts: vec![A2aPart::from_content(content)],
                 metadata,
                 extensions: Vec::new(),
                 reference_task_ids: Vec::new(),
@@ -173,18 +173,18 @@ impl Envelope {
     ) -> Value {
         let context = ObjectBuilder::default()
             // The answer goes back, so sender and receiver are exchanged.
-            .with_optional("from", self.to.clone())
-            .with_optional("to", self.from.clone())
-            .with_optional("conversation_id", conversation)
-            .with_optional("message_id", self.message_id.clone());
+            .with_optional_field("from", self.recipient.clone())
+            .with_optional_field("to", self.sender.clone())
+            .with_optional_field("conversation_id", conversation)
+            .with_optional_field("message_id", self.message_id.clone());
         ObjectBuilder::from_field("protocol", "a2a")
-            .with("version", self.version.as_str())
-            .with("id", id)
-            .with("type", kind)
-            .with("timestamp", format_time(at))
-            .with("in_response_to", self.id.as_str())
-            .with("context", context)
-            .with("payload", payload.with("method", self.method.as_str()))
+            .with_field("version", self.version.as_str())
+            .with_field("id", id)
+            .with_field("type", kind)
+            .with_field("timestamp", format_time(at))
+            .with_field("in_response_to", self.id.as_str())
+            .with_field("context", context)
+            .with_field("payload", payload.with_field("method", self.method.as_str()))
             .into()
     }
 }
@@ -194,18 +194,18 @@ impl Envelope {
 pub fn unreadable_response(id: &str, at: DateTime<Utc>, failure: &Failure) -> Value {
     ObjectBuilder::from_field("protocol", "a2a")
         // The version of the request is unknown, because the envelope could not be read.
-        .with("version", "0.3.0")
-        .with("id", id)
-        .with("type", "error")
-        .with("timestamp", format_time(at))
-        .with("payload", ObjectBuilder::from_field("error", error_payload(failure)))
+        .with_field("version", "0.3.0")
+        .with_field("id", id)
+        .with_field("type", "error")
+        .with_field("timestamp", format_time(at))
+        .with_field("payload", ObjectBuilder::from_field("error", error_payload(failure)))
         .into()
 }
 
 fn error_payload(failure: &Failure) -> ObjectBuilder {
     ObjectBuilder::from_field("code", problem::wire_codes(failure.code).jsonrpc)
-        .with("message", failure.message.as_str())
-        .with("data", problem::error_details(failure))
+        .with_field("message", failure.message.as_str())
+        .with_field("data", problem::error_details(failure))
 }
 
 #[cfg(test)]
@@ -254,7 +254,7 @@ mod tests {
 
     fn read_call(payload: &Value) -> Result<EnvelopeCall, Failure> {
         assert!(is_envelope(&body(payload)));
-        Envelope::read(body(payload))?.call()
+        Envelope::read(body(payload))?.requested_call()
     }
 
     #[test]
@@ -297,7 +297,9 @@ mod tests {
     #[test]
     fn invalid_envelopes_are_refused_by_their_reason() {
         let error_code = |body| {
-            Envelope::read(body).and_then(|read| read.call()).map_err(|failure| failure.code)
+            Envelope::read(body)
+                .and_then(|read| read.requested_call())
+                .map_err(|failure| failure.code)
         };
         for (body, expected) in [
             (json!({}), Code::InvalidRequest),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::agents::UsageAccuracy;
-use crate::client::{answer_text, outcome};
+use crate::client::{answer_text, task_state_and_code};
 use crate::fixture::{
     AGENT, AgentFixture, DEFERRING_AGENT, PRESET_AGENT, SECRET_WORD, SHORT_IDLE_AGENT,
 };
@@ -65,7 +65,10 @@ fn three_commands(fixture: &AgentFixture<'_>) {
         let task = fixture.client.send(AGENT, text);
         fixture.assert_completed(&task, &format!("ECHO: {text}"));
     }
-    fixture.add_row("short answer", &format!("{:.1} s", started_at.elapsed().as_secs_f64() / 3.0));
+    fixture.add_measurement(
+        "short answer",
+        &format!("{:.1} s", started_at.elapsed().as_secs_f64() / 3.0),
+    );
 }
 
 /// Case: a tool reads a file of the working directory, and the model receives its contents.
@@ -91,7 +94,7 @@ fn permission_denied(fixture: &AgentFixture<'_>) {
     let tool = fixture.agent.write_call.expect("an agent with tools");
     let task = fixture.client.send(AGENT, &format!("write it {}", fixture.tool_directive(tool)));
     assert!(!fixture.work_folder.join("denied.txt").exists(), "it wrote what it may not: {task}");
-    fixture.assert_ended(&task, fixture.agent.when_denied);
+    fixture.assert_ended(&task, fixture.agent.outcome_when_denied);
     let reports_denial = fixture.events_of_kind(&task, "warning").iter().any(|event| {
         event["message"]
             .as_str()
@@ -103,24 +106,25 @@ fn permission_denied(fixture: &AgentFixture<'_>) {
 /// Case: a refused key is reported at once, without another attempt.
 fn refused_key(fixture: &AgentFixture<'_>) {
     let task = fixture.client.send(AGENT, "not for you [[mock status=401]]");
-    fixture.assert_ended(&task, fixture.agent.when_unauthorised);
+    fixture.assert_ended(&task, fixture.agent.outcome_when_unauthorised);
     assert_eq!(fixture.attempt_count(&task), 1, "{task}");
 }
 
 /// Case: an exhausted quota is not retried if no deferral is permitted.
 fn exhausted_quota(fixture: &AgentFixture<'_>) {
     let task = fixture.client.send(AGENT, &format!("{QUOTA_PROMPT} [[mock {QUOTA_DIRECTIVE}]]"));
-    fixture.assert_ended(&task, fixture.agent.when_limited);
+    fixture.assert_ended(&task, fixture.agent.outcome_when_limited);
     assert_eq!(fixture.attempt_count(&task), 1, "{task}");
 }
 
 /// Case: with deferral permitted, the execution continues after the quota is renewed. The quota is exhausted for as
 /// many requests as the agent sent before.
 fn quota_deferral(fixture: &AgentFixture<'_>) {
-    let times = fixture.model.requests_containing(QUOTA_PROMPT).len();
-    let task = fixture
-        .client
-        .send(DEFERRING_AGENT, &format!("go on then [[mock {QUOTA_DIRECTIVE} times={times}]]"));
+    let request_count = fixture.model.requests_containing(QUOTA_PROMPT).len();
+    let task = fixture.client.send(
+        DEFERRING_AGENT,
+        &format!("go on then [[mock {QUOTA_DIRECTIVE} times={request_count}]]"),
+    );
     fixture.assert_completed(&task, "ECHO: go on then");
     assert_eq!(
         fixture.events_of_kind(&task, "deferred").len(),
@@ -141,7 +145,7 @@ fn recovery_after_error(fixture: &AgentFixture<'_>) {
 /// Case: the connection breaks in the middle of every answer.
 fn dropped_stream(fixture: &AgentFixture<'_>) {
     let task = fixture.client.send(AGENT, "some words that will be broken off [[mock drop]]");
-    fixture.assert_ended(&task, fixture.agent.when_dropped);
+    fixture.assert_ended(&task, fixture.agent.outcome_when_dropped);
 }
 
 /// Case: the stream of every answer ends in the middle without an error. Half an answer is never a success, and the
@@ -149,21 +153,25 @@ fn dropped_stream(fixture: &AgentFixture<'_>) {
 fn truncated_stream(fixture: &AgentFixture<'_>) {
     let prompt = "words that will be cut off, so that nobody takes them for all [[mock cut]]";
     let task = fixture.client.send(AGENT, prompt);
-    let (state, code) = outcome(&task);
+    let (state, code) = task_state_and_code(&task);
     assert_eq!(state, "failed", "{task}");
-    let requests = fixture.model.requests_containing("words that will be cut off").len();
-    assert!(requests <= MAX_REQUESTS_PER_MESSAGE, "{requests} requests");
-    fixture.add_row("cut answer", &format!("`{code}` after {requests} calls of the model"));
+    let request_count = fixture.model.requests_containing("words that will be cut off").len();
+    assert!(request_count <= MAX_REQUESTS_PER_MESSAGE, "{request_count} requests");
+    fixture.add_measurement(
+        "cut answer",
+        &format!("`{code}` after {request_count} calls of the model"),
+    );
 }
 
 /// Case: a follower has the start of the answer long before the model has written its end, and the pieces together are
 /// the answer.
 fn streamed_answer(fixture: &AgentFixture<'_>) {
     let text = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
-    let events =
-        fixture.client.follow(AGENT, &format!("[[mock text=\"{text}\" piece=6 drip=0.25]]"));
-    let (end_time, last) = events.last().expect("an end");
-    assert_eq!(last.pointer("/status/state"), Some(&"completed".into()), "{last}");
+    let events = fixture
+        .client
+        .send_and_follow(AGENT, &format!("[[mock text=\"{text}\" piece=6 drip=0.25]]"));
+    let (end_time, last_event) = events.last().expect("an end");
+    assert_eq!(last_event.pointer("/status/state"), Some(&"completed".into()), "{last_event}");
     let pieces: Vec<_> =
         events.iter().filter(|(_, event)| event["kind"] == "artifact-update").collect();
     // Some programs write lines of their own before the model's first text.
@@ -177,7 +185,7 @@ fn streamed_answer(fixture: &AgentFixture<'_>) {
         first_text_time =
             first_text_time.or_else(|| streamed_text.contains("one two").then_some(*elapsed));
     }
-    let id = last["taskId"].as_str().expect("a task");
+    let id = last_event["taskId"].as_str().expect("a task");
     let task = fixture.client.task(AGENT, id);
     assert_eq!(streamed_text, answer_text(&task), "the pieces are another text: {pieces:?}");
     fixture.assert_completed(&task, text);
@@ -186,13 +194,16 @@ fn streamed_answer(fixture: &AgentFixture<'_>) {
     let lead_time = end_time.saturating_sub(first_text_time.expect("the beginning of the answer"));
     let is_streamed = pieces.len() > 3 && lead_time > Duration::from_secs(2);
     assert_eq!(is_streamed, fixture.agent.is_streamed, "{} pieces, {lead_time:?}", pieces.len());
-    fixture.add_row("stream", if is_streamed { "while the model writes" } else { "at the end" });
+    fixture.add_measurement(
+        "stream",
+        if is_streamed { "while the model writes" } else { "at the end" },
+    );
 }
 
 /// Case: a silent program is ended.
 fn hanging_model(fixture: &AgentFixture<'_>) {
     let task = fixture.client.send(SHORT_IDLE_AGENT, "are you there? [[mock hang]]");
-    assert_eq!(outcome(&task).1, "idle-timeout", "{task}");
+    assert_eq!(task_state_and_code(&task).1, "idle-timeout", "{task}");
 }
 
 /// Case: a program that is cancelled while the model thinks is gone when the caller gets the answer.
@@ -201,8 +212,8 @@ fn cancellation(fixture: &AgentFixture<'_>) {
     fixture.model.wait_for_request("call this off");
     let started_at = Instant::now();
     let task = fixture.client.cancel(AGENT, &id);
-    assert_eq!(outcome(&task).0, "canceled", "{task}");
-    fixture.add_row(
+    assert_eq!(task_state_and_code(&task).0, "canceled", "{task}");
+    fixture.add_measurement(
         "cancel",
         &format!("after {} ms, no process is left", started_at.elapsed().as_millis()),
     );
@@ -211,10 +222,14 @@ fn cancellation(fixture: &AgentFixture<'_>) {
 /// Case: an answer of two million bytes arrives whole.
 fn large_answer(fixture: &AgentFixture<'_>) {
     let task = fixture.client.send(AGENT, "at length [[mock size=2000000]]");
-    assert_eq!(outcome(&task).0, "completed", "{:?}", outcome(&task));
+    assert_eq!(task_state_and_code(&task).0, "completed", "{:?}", task_state_and_code(&task));
     let answer = answer_text(&task);
-    let lines = answer.matches("line 00").count();
-    assert!(answer.len() >= 2_000_000 && lines > 40_000, "{} bytes, {lines} lines", answer.len());
+    let line_count = answer.matches("line 00").count();
+    assert!(
+        answer.len() >= 2_000_000 && line_count > 40_000,
+        "{} bytes, {line_count} lines",
+        answer.len()
+    );
 }
 
 /// Case: ten runs are active at once, because the model answers none before an eleventh request arrives, and each has
@@ -240,7 +255,7 @@ fn ten_at_once(fixture: &AgentFixture<'_>) {
     for (task, text) in tasks.iter().zip(&texts) {
         fixture.assert_completed(task, &format!("ECHO: {text}"));
     }
-    assert!(memory_bytes < fixture.agent.ten_runs_bytes, "they take {memory_bytes} bytes");
+    assert!(memory_bytes < fixture.agent.ten_runs_max_bytes, "they take {memory_bytes} bytes");
     fixture.add_note(format!(
         "in {:.1} s and {} MB, where one takes {:.1} s; {} processors",
         concurrent_duration.as_secs_f64(),
@@ -274,7 +289,7 @@ fn reported_usage(fixture: &AgentFixture<'_>) {
             );
         }
     }
-    fixture.add_row(
+    fixture.add_measurement(
         "tokens",
         match fixture.agent.usage_accuracy {
             UsageAccuracy::Exact => "as the model counts them",
@@ -293,24 +308,24 @@ fn resumed_session(fixture: &AgentFixture<'_>) {
     let requests = fixture.model.requests_containing("the second turn");
     let turns = requests.last().and_then(|line| line["turns"].as_u64());
     assert!(turns >= Some(2), "the agent began anew: {requests:?}");
-    fixture.add_row("session", "the second turn knows the first");
+    fixture.add_measurement("session", "the second turn knows the first");
 }
 
 impl AgentFixture<'_> {
     /// Asserts that a task was completed, and that its answer contains this text.
     pub(crate) fn assert_completed(&self, task: &Value, text: &str) {
-        assert_eq!(outcome(task).0, "completed", "{task}");
+        assert_eq!(task_state_and_code(task).0, "completed", "{task}");
         let answer = answer_text(task);
-        let is_right = if self.agent.is_answer_verbatim && text.starts_with("ECHO") {
+        let is_expected = if self.agent.is_answer_verbatim && text.starts_with("ECHO") {
             answer.trim() == text
         } else {
             answer.contains(text)
         };
-        assert!(is_right, "expected {text:?}, got {answer:?}");
+        assert!(is_expected, "expected {text:?}, got {answer:?}");
     }
 
     fn assert_ended(&self, task: &Value, (state, code): (&str, &str)) {
-        let (actual_state, actual_code) = outcome(task);
+        let (actual_state, actual_code) = task_state_and_code(task);
         let is_expected_code = code.is_empty() && state == "failed" || actual_code == code;
         assert!(
             actual_state == state && is_expected_code,

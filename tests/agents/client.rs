@@ -41,7 +41,7 @@ impl AgentClient {
     }
 
     /// Sends a text and follows its task to the end: returns each event with its time after the request.
-    pub(crate) fn follow(&self, agent: &str, text: &str) -> Vec<(Duration, Value)> {
+    pub(crate) fn send_and_follow(&self, agent: &str, text: &str) -> Vec<(Duration, Value)> {
         let params = send_params(text, true);
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": params});
         let (body, token) = (body.to_string(), &self.token);
@@ -67,9 +67,9 @@ impl AgentClient {
     }
 
     /// Sends a text to a task, and returns the task once it has ended or waits.
-    pub(crate) fn reply(&self, agent: &str, task: &str, text: &str) -> Value {
+    pub(crate) fn reply(&self, agent: &str, task_id: &str, text: &str) -> Value {
         let mut params = send_params(text, true);
-        params["message"]["taskId"] = json!(task);
+        params["message"]["taskId"] = json!(task_id);
         self.call(agent, "message/send", &params)
     }
 
@@ -136,7 +136,7 @@ impl AgentClient {
     }
 
     /// Answers a question, and returns it.
-    pub(crate) fn answer(&self, id: &str, answer: &Value) -> Value {
+    pub(crate) fn answer_question(&self, id: &str, answer: &Value) -> Value {
         let path = format!("/api/v1/interactions/{id}/answer");
         let text = self.request("POST", &path, &answer.to_string());
         serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {text}"))
@@ -154,7 +154,8 @@ impl AgentClient {
     pub(crate) fn wait_for_end(&self, agent: &str, id: &str) -> Value {
         for _ in 0..WAIT_TIMEOUT.as_millis() / POLL_INTERVAL.as_millis() {
             let task = self.task(agent, id);
-            if !matches!(&*outcome(&task).0, "submitted" | "working" | "input-required") {
+            if !matches!(&*task_state_and_code(&task).0, "submitted" | "working" | "input-required")
+            {
                 return task;
             }
             std::thread::sleep(POLL_INTERVAL); // Between two readings; the loop ends at the deadline.
@@ -224,7 +225,7 @@ fn send_params(text: &str, is_blocking: bool) -> Value {
 }
 
 /// Returns the state of a task, and the code of its failure.
-pub(crate) fn outcome(task: &Value) -> (String, String) {
+pub(crate) fn task_state_and_code(task: &Value) -> (String, String) {
     let text = |pointer: &str| {
         task.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
     };

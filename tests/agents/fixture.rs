@@ -15,7 +15,7 @@ use crate::client::AgentClient;
 use crate::limits::LIMIT_CASES;
 use crate::model::{FakeModel, MODEL_ADDRESS};
 use crate::permissions::PERMISSION_CASES;
-use crate::processes::{MARK_VARIABLE, kill_marked, marked_processes};
+use crate::processes::{MARK_VARIABLE, kill_marked_processes, marked_processes};
 use crate::service::Service;
 use crate::{leftover_files, measurements, network_namespace, processes};
 
@@ -35,13 +35,13 @@ pub(crate) const DEFERRING_AGENT: &str = "patient";
 pub(crate) const PRESET_AGENT: &str = "as-preset";
 
 /// Id of the same agent with a control protocol, in which it requests permission for its commands.
-pub(crate) const SESSION_AGENT: &str = "session";
+pub(crate) const CONTROL_PROTOCOL_AGENT: &str = "session";
 
 /// Id of a team whose only member is that agent.
-pub(crate) const SESSION_TEAM: &str = "session-team";
+pub(crate) const CONTROL_PROTOCOL_TEAM: &str = "session-team";
 
 /// Id of the same agent, whose questions expire within seconds.
-pub(crate) const BRIEF_SESSION_AGENT: &str = "session-brief";
+pub(crate) const SHORT_CONSENT_AGENT: &str = "session-brief";
 
 /// Settings of all agents. Without them, one refused credential would block the others.
 const SHARED_SETTINGS: &str = "working_dir = 'HERE/work'\nquota.breaker = false\n";
@@ -66,30 +66,30 @@ pub(crate) struct AgentFixture<'a> {
     /// Additional finding of a case.
     note: RefCell<String>,
     /// Measurements for the page of the agent.
-    rows: RefCell<BTreeMap<String, String>>,
+    measurements: RefCell<BTreeMap<String, String>>,
 }
 
 /// Runs every case with an agent, and reports.
 pub(crate) fn run_cases(agent: &TestedAgent) {
     network_namespace::assert_no_route();
-    let refused_before = network_namespace::unroutable_packet_count();
+    let initial_packet_count = network_namespace::unroutable_packet_count();
     let run_folder =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("agents-run-{}", agent.name));
     _ = fs::remove_dir_all(&run_folder); // The folder may be left over from an earlier run.
     let work_folder = run_folder.join("work");
-    write_private(&work_folder.join("notes.txt"), "a note for the test\n");
+    write_private_file(&work_folder.join("notes.txt"), "a note for the test\n");
     let (key, mark) = (unique_word("key"), unique_word("mark"));
     let key_file = run_folder.join("key");
-    write_private(&key_file, &key);
+    write_private_file(&key_file, &key);
     let model = FakeModel::start(&key);
     let service =
         Service::start(&configuration(agent, &run_folder, &mark), &unique_word("stranger"));
     let address = service.url().trim_start_matches("http://").trim_end_matches('/').to_owned();
     let client = AgentClient { address, token: service.token().to_owned() };
-    let (note, rows) = (RefCell::default(), RefCell::default());
-    let fixture = AgentFixture { agent, client, model, work_folder, mark, note, rows };
+    let (note, measurements) = (RefCell::default(), RefCell::default());
+    let fixture = AgentFixture { agent, client, model, work_folder, mark, note, measurements };
     let results = fixture.run_all_cases(&service);
-    let names = fixture.model.looked_up_names();
+    let names = fixture.model.queried_host_names();
     let folders = [Path::new("/tmp"), &run_folder];
     let leftovers =
         leftover_files::files_containing(&folders, &[Path::new(HOMES_FOLDER), &key_file], &key);
@@ -98,7 +98,7 @@ pub(crate) fn run_cases(agent: &TestedAgent) {
         leftover_files::files_containing(&folders, &[Path::new(DATA_FOLDER)], SECRET_WORD);
     assert!(leftovers.is_empty(), "a prompt was left in {leftovers:?}");
     assert!(service.stop().success(), "the service did not end well");
-    let refused_connections = network_namespace::unroutable_packet_count() - refused_before;
+    let refused_connections = network_namespace::unroutable_packet_count() - initial_packet_count;
     network_namespace::write_report(&format!(
         "{} ({}):\n  {}\n  refused connections to other addresses: {refused_connections}; names looked up: {names:?}\n",
         agent.name,
@@ -107,7 +107,7 @@ pub(crate) fn run_cases(agent: &TestedAgent) {
     ));
     let failed_count = results.iter().filter(|line| line.contains(FAILED)).count();
     assert_eq!(failed_count, 0, "{}", results.join("\n"));
-    measurements::store_rows(agent, fixture.rows.take());
+    measurements::store_measurements(agent, fixture.measurements.take());
 }
 
 /// Verdict of a case that failed.
@@ -142,14 +142,14 @@ impl AgentFixture<'_> {
     fn skip_reason(&self, case: &str) -> Option<String> {
         let skipped_case = self.agent.skipped_cases.iter().find(|(name, _)| *name == case);
         let (required_bytes, free_bytes) =
-            (self.agent.ten_runs_bytes, processes::available_memory());
+            (self.agent.ten_runs_max_bytes, processes::available_memory());
         let shortage = || format!("it may take {required_bytes} bytes, and {free_bytes} are free");
         skipped_case
             .map(|(_, reason)| (*reason).to_owned())
             .or_else(|| (case == TEN_AT_ONCE && free_bytes < required_bytes).then(shortage))
             .or_else(|| {
-                let needs_session = PERMISSION_CASES.iter().any(|(name, _)| *name == case);
-                let is_left_out = needs_session && self.agent.control_protocol.is_none();
+                let needs_control_protocol = PERMISSION_CASES.iter().any(|(name, _)| *name == case);
+                let is_left_out = needs_control_protocol && self.agent.control_protocol.is_none();
                 is_left_out.then(|| "it is not driven over a control protocol".to_owned())
             })
     }
@@ -158,7 +158,7 @@ impl AgentFixture<'_> {
     pub(crate) fn memory_bytes(&self) -> u64 {
         marked_processes(&self.mark)
             .into_iter()
-            .map(|(pid, _)| processes::proportional_bytes(pid))
+            .map(|(pid, _)| processes::proportional_set_bytes(pid))
             .sum()
     }
 
@@ -168,20 +168,20 @@ impl AgentFixture<'_> {
     }
 
     /// Adds a row with this name to the page of the agent.
-    pub(crate) fn add_row(&self, name: &str, text: &str) {
-        self.rows.borrow_mut().insert(name.to_owned(), text.to_owned());
+    pub(crate) fn add_measurement(&self, name: &str, text: &str) {
+        self.measurements.borrow_mut().insert(name.to_owned(), text.to_owned());
     }
 
     /// Asserts that no process of a program runs after its execution has ended.
-    pub(crate) fn assert_no_process_left(&self, after: &str) {
+    pub(crate) fn assert_no_process_left(&self, case_name: &str) {
         let processes = marked_processes(&self.mark);
-        assert!(processes.is_empty(), "{after}: these were left running: {processes:?}");
+        assert!(processes.is_empty(), "{case_name}: these were left running: {processes:?}");
     }
 }
 
 impl Drop for AgentFixture<'_> {
     fn drop(&mut self) {
-        kill_marked(&self.mark);
+        kill_marked_processes(&self.mark);
     }
 }
 
@@ -205,9 +205,11 @@ impl Drop for FailureReport<'_> {
 
 /// Returns the configuration: the agent as it is, with a short idle limit, and with deferral for quotas.
 fn configuration(agent: &TestedAgent, run_folder: &Path, mark: &str) -> String {
-    let program =
-        Path::new(&network_namespace::agent_folder()).join(agent.program).display().to_string();
-    let common = format!(
+    let program = Path::new(&network_namespace::agent_install_folder())
+        .join(agent.program)
+        .display()
+        .to_string();
+    let common_settings = format!(
         "command = '{program}'\nenv.{MARK_VARIABLE} = \"{mark}\"\n{SHARED_SETTINGS}{}",
         agent.settings
     );
@@ -225,37 +227,40 @@ fn configuration(agent: &TestedAgent, run_folder: &Path, mark: &str) -> String {
         (DEFERRING_AGENT, deferring_settings.as_str()),
         (PRESET_AGENT, ""),
     ];
-    let agents = variants.map(|(id, settings)| format!("[agents.{id}]\n{settings}\n{common}\n"));
-    let session_agents = agent.control_protocol.iter().flat_map(|session| {
-        let variants = [(SESSION_AGENT, "5m"), (BRIEF_SESSION_AGENT, "2s")];
+    let agents =
+        variants.map(|(id, settings)| format!("[agents.{id}]\n{settings}\n{common_settings}\n"));
+    let control_protocol_agents = agent.control_protocol.iter().flat_map(|protocol| {
+        let variants = [(CONTROL_PROTOCOL_AGENT, "5m"), (SHORT_CONSENT_AGENT, "2s")];
         variants.map(|(id, timeout)| {
             format!(
                 "[agents.{id}]\ncommand = '{program}'\nenv.{MARK_VARIABLE} = \"{mark}\"\n\
                  access = 'read-write'\nhome = 'per-agent'\n{SHARED_SETTINGS}\
                  consent.timeout = '{timeout}'\n{}\n",
-                session.settings
+                protocol.settings
             )
         })
     });
-    let session_agents: String = session_agents.collect();
+    let control_protocol_agents: String = control_protocol_agents.collect();
     let team = match agent.control_protocol {
         Some(_) => {
-            format!("[agents.{SESSION_TEAM}]\nkind = 'team'\nteam.steps = ['{SESSION_AGENT}']\n")
+            format!(
+                "[agents.{CONTROL_PROTOCOL_TEAM}]\nkind = 'team'\nteam.steps = ['{CONTROL_PROTOCOL_AGENT}']\n"
+            )
         }
         None => String::new(),
     };
-    let text = format!("{SERVER_SETTINGS}{}{session_agents}{team}", agents.concat());
+    let text = format!("{SERVER_SETTINGS}{}{control_protocol_agents}{team}", agents.concat());
     text.replace("ADDRESS", MODEL_ADDRESS).replace("HERE", &run_folder.display().to_string())
 }
 
 /// Writes a file that only its owner can read, and creates its folder if necessary.
-fn write_private(file: &Path, text: &str) {
+fn write_private_file(file: &Path, text: &str) {
     fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
     fs::write(file, text).expect("a file");
     fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("a file of our own");
 }
 
 /// Returns a unique word.
-fn unique_word(word: &str) -> String {
-    format!("{word}-{}", uuid::Uuid::new_v4())
+fn unique_word(prefix: &str) -> String {
+    format!("{prefix}-{}", uuid::Uuid::new_v4())
 }

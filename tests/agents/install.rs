@@ -38,8 +38,8 @@ pub(crate) fn install_agent(agent: &TestedAgent) -> Result<InstallFolders, Strin
     match agent.package {
         Package::Npm(package) => {
             // The name of the machine in package names.
-            let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
-            let name = format!("node-linux-{machine}");
+            let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
+            let name = format!("node-linux-{architecture}");
             let programs_folder =
                 install_package("node", &format!("{name}@{NODE_VERSION}"), npm_installer(None))?;
             let programs_folder = programs_folder.join(format!("node_modules/{name}/bin"));

@@ -6,13 +6,13 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::cases::AgentCase;
-use crate::client::outcome;
+use crate::client::task_state_and_code;
 use crate::fixture::{AGENT, AgentFixture, PRESET_AGENT};
 
 /// Cases by name, in their order.
 pub(crate) const LIMIT_CASES: &[(&str, AgentCase)] = &[
     ("429 with Retry-After", retry_after),
-    ("429 without a time", back_off),
+    ("429 without a time", rate_limit_deferral),
     ("500 for ever", endless_errors),
     ("529", overload),
     ("patience", model_silence),
@@ -26,7 +26,7 @@ const REQUESTED_DELAY_SECONDS: i64 = 12;
 pub(crate) const MAX_REQUESTS_PER_MESSAGE: usize = 12;
 
 /// Seconds within which the caller learns that the model answers with errors only.
-const MAX_REPORT_SECONDS: u64 = 60;
+const MAX_FAILURE_REPORT_SECONDS: u64 = 60;
 
 /// Seconds for which a model may be silent before its first output.
 const MAX_MODEL_SILENCE_SECONDS: f64 = 125.0;
@@ -35,7 +35,7 @@ const MAX_MODEL_SILENCE_SECONDS: f64 = 125.0;
 const MIN_TIMEOUT_SECONDS: f64 = 1800.0;
 
 /// Agents that neither report the provider's delay nor observe it after their own retries.
-const AGENTS_WITHOUT_DELAY: [&str; 5] = ["codex", "copilot", "llm", "aider", "opencode"];
+const AGENTS_IGNORING_DELAY: [&str; 5] = ["codex", "copilot", "llm", "aider", "opencode"];
 
 /// Case: the first request is refused with a delay. No request arrives before its end, and one arrives soon after: from
 /// the agent itself, or from another attempt of the service.
@@ -58,7 +58,7 @@ fn retry_after(fixture: &AgentFixture<'_>) {
 
 /// Case: a limit without a delay that outlasts the agent's own retries defers the execution for five seconds at first,
 /// and never for a quarter of an hour. A limit with a delay defers it for that delay.
-fn back_off(fixture: &AgentFixture<'_>) {
+fn rate_limit_deferral(fixture: &AgentFixture<'_>) {
     for (text, requested_delay) in
         [("a limit of no time", None), ("a limit of some time", Some(REQUESTED_DELAY_SECONDS))]
     {
@@ -67,18 +67,18 @@ fn back_off(fixture: &AgentFixture<'_>) {
         let id = fixture
             .client
             .start_task(PRESET_AGENT, &format!("{text} [[mock status=429 {delay_setting}]]"));
-        let deferral = fixture.observe_deferral(&id);
+        let deferral = fixture.wait_for_deferral(&id);
         fixture.client.cancel(PRESET_AGENT, &id);
         let wait_time = deferral.wait_time();
-        let expected = match requested_delay {
-            Some(requested_delay) if !AGENTS_WITHOUT_DELAY.contains(&fixture.agent.name) => {
+        let expected_delay = match requested_delay {
+            Some(requested_delay) if !AGENTS_IGNORING_DELAY.contains(&fixture.agent.name) => {
                 requested_delay
             }
             _ => 5,
         };
         // An agent that reports its own pause adds a little to the requested delay; a busy machine records it late.
         let (shortest, longest) =
-            (TimeDelta::seconds(expected - 3), TimeDelta::seconds(expected + 3));
+            (TimeDelta::seconds(expected_delay - 3), TimeDelta::seconds(expected_delay + 3));
         assert_eq!(deferral.cause, "rate-limited", "{text}");
         assert!(shortest <= wait_time && wait_time <= longest, "{text}: it waits for {wait_time}");
     }
@@ -90,23 +90,31 @@ fn endless_errors(fixture: &AgentFixture<'_>) {
     let (text, started_at) = ("nothing but errors", Instant::now());
     let task = fixture.client.send(PRESET_AGENT, &format!("{text} [[mock status=500]]"));
     let seconds = started_at.elapsed().as_secs();
-    assert_eq!(outcome(&task), ("failed".to_owned(), "agent-transient".to_owned()), "{task}");
+    assert_eq!(
+        task_state_and_code(&task),
+        ("failed".to_owned(), "agent-transient".to_owned()),
+        "{task}"
+    );
     let requests = fixture.model.requests_containing(text).len();
     fixture.add_note(format!(
         "{requests} requests in {seconds} s, {} attempts",
         fixture.attempt_count(&task)
     ));
     assert!(requests <= MAX_REQUESTS_PER_MESSAGE, "{requests} requests");
-    assert!(seconds <= MAX_REPORT_SECONDS, "known after {seconds} s");
+    assert!(seconds <= MAX_FAILURE_REPORT_SECONDS, "known after {seconds} s");
 }
 
 /// Case: an overload is neither a limit of the account nor an ordinary error.
 fn overload(fixture: &AgentFixture<'_>) {
     let task = fixture.client.send(AGENT, "too busy for now [[mock status=529]]");
-    assert_eq!(outcome(&task), ("failed".to_owned(), "agent-overloaded".to_owned()), "{task}");
+    assert_eq!(
+        task_state_and_code(&task),
+        ("failed".to_owned(), "agent-overloaded".to_owned()),
+        "{task}"
+    );
     let (text, started_at) = ("too busy for long", Instant::now());
     let id = fixture.client.start_task(PRESET_AGENT, &format!("{text} [[mock status=529]]"));
-    let deferral = fixture.observe_deferral(&id);
+    let deferral = fixture.wait_for_deferral(&id);
     let seconds = started_at.elapsed().as_secs();
     fixture.client.cancel(PRESET_AGENT, &id);
     assert_eq!(deferral.cause, "overloaded");
@@ -119,7 +127,7 @@ fn overload(fixture: &AgentFixture<'_>) {
         requests * 2 <= MAX_REQUESTS_PER_MESSAGE,
         "{requests} requests, and as many after the pause"
     );
-    assert!(seconds <= MAX_REPORT_SECONDS, "known after {seconds} s");
+    assert!(seconds <= MAX_FAILURE_REPORT_SECONDS, "known after {seconds} s");
 }
 
 /// Case: the preset lets an agent work for long, and ends no agent whose model is silent for two minutes.
@@ -147,7 +155,7 @@ impl ObservedDeferral {
 
 impl AgentFixture<'_> {
     /// Returns the first deferral of an execution.
-    fn observe_deferral(&self, id: &str) -> ObservedDeferral {
+    fn wait_for_deferral(&self, id: &str) -> ObservedDeferral {
         let event = self.client.wait_for_event(id, "deferred");
         let time = |value: &Value| value.as_str().and_then(|text| text.parse().ok());
         let times = (time(&event["at"]), time(&event["data"]["until"]));

@@ -12,17 +12,18 @@ use crate::agents::TestedAgent;
 const DATE_VARIABLE: &str = "ALGONIUS_MEASURED";
 
 /// Stores the rows of an agent under the name of its preset.
-pub(crate) fn store_rows(agent: &TestedAgent, rows: BTreeMap<String, String>) {
+pub(crate) fn store_measurements(agent: &TestedAgent, rows: BTreeMap<String, String>) {
     let Ok(date) = std::env::var(DATE_VARIABLE) else { return };
     let preset = agent.settings.lines().find_map(|line| line.strip_prefix("preset = "));
     let preset = preset.expect("a preset").trim_matches('"').to_owned();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/agents/measured.json");
     let lock = File::create(Path::new(env!("CARGO_TARGET_TMPDIR")).join("measured.lock"));
     lock.and_then(|lock| lock.lock().map(|()| lock)).map(drop).expect("a lock");
-    let stored = fs::read_to_string(&file).unwrap_or_else(|_| "{}".to_owned());
-    let mut stored: BTreeMap<String, Value> = serde_json::from_str(&stored).expect("an object");
+    let stored_json = fs::read_to_string(&file).unwrap_or_else(|_| "{}".to_owned());
+    let mut stored_presets: BTreeMap<String, Value> =
+        serde_json::from_str(&stored_json).expect("an object");
     let version = agent.package.version();
-    stored.insert(preset, json!({"version": version, "date": date, "rows": rows}));
-    let text = serde_json::to_string_pretty(&stored).expect("an object");
+    stored_presets.insert(preset, json!({"version": version, "date": date, "rows": rows}));
+    let text = serde_json::to_string_pretty(&stored_presets).expect("an object");
     fs::write(file, text + "\n").expect("a file");
 }

@@ -25,8 +25,9 @@ impl FakeModel {
         command.args(["--listen", MODEL_ADDRESS, "--names", NAME_SERVER_ADDRESS, "--key", key]);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the model");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-        let listens = lines.any(|line| line.is_ok_and(|line| line.starts_with("listening on ")));
-        assert!(listens, "the model did not start");
+        let is_listening =
+            lines.any(|line| line.is_ok_and(|line| line.starts_with("listening on ")));
+        assert!(is_listening, "the model did not start");
         Self { child, key: key.to_owned() }
     }
 
@@ -54,7 +55,7 @@ impl FakeModel {
     }
 
     /// Returns the names that were looked up, with their counts.
-    pub(crate) fn looked_up_names(&self) -> Vec<String> {
+    pub(crate) fn queried_host_names(&self) -> Vec<String> {
         let names: Value =
             serde_json::from_str(&send_request(MODEL_ADDRESS, "GET /_mock/names", "", ""))
                 .expect("an object of names");

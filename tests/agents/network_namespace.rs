@@ -45,7 +45,7 @@ pub(crate) fn missing_requirement() -> Option<String> {
             "the target folder is below {folder}, which agents have for themselves"
         ));
     }
-    let output = unshare(&resolver_file("try"), Path::new("true")).output();
+    let output = unshare_command(&resolver_file("try"), Path::new("true")).output();
     match output {
         Err(error) => Some(format!("`unshare` cannot be run: {error}")),
         Ok(output) if output.status.success() => None,
@@ -62,7 +62,7 @@ pub(crate) fn run_test_inside(test: &str, folders: &InstallFolders) -> String {
     _ = fs::remove_file(&report); // The file may be left over from an earlier run.
     let program = std::env::current_exe().expect("this executable");
     let path = std::env::var("PATH").unwrap_or_default();
-    let status = unshare(&resolver_file(test), &program)
+    let status = unshare_command(&resolver_file(test), &program)
         .args([test, "--exact", "--nocapture"])
         .env(REPORT_VARIABLE, &report)
         .env(FOLDER_VARIABLE, &folders.agent_folder)
@@ -81,7 +81,7 @@ pub(crate) fn write_report(text: &str) {
 }
 
 /// Returns the folder in which the agent was installed.
-pub(crate) fn agent_folder() -> String {
+pub(crate) fn agent_install_folder() -> String {
     std::env::var(FOLDER_VARIABLE).expect("this is inside")
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn assert_no_route() {
     assert!(unroutable_packet_count() > before, "what is refused is not counted");
 }
 
-fn unshare(resolver_file: &Path, program: &Path) -> Command {
+fn unshare_command(resolver_file: &Path, program: &Path) -> Command {
     let mut command = Command::new("unshare");
     if !nix::unistd::geteuid().is_root() {
         command.args(["--user", "--map-root-user"]);

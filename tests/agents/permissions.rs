@@ -4,8 +4,10 @@
 use serde_json::{Value, json};
 
 use crate::cases::AgentCase;
-use crate::client::outcome;
-use crate::fixture::{AgentFixture, BRIEF_SESSION_AGENT, SESSION_AGENT, SESSION_TEAM};
+use crate::client::task_state_and_code;
+use crate::fixture::{
+    AgentFixture, CONTROL_PROTOCOL_AGENT, CONTROL_PROTOCOL_TEAM, SHORT_CONSENT_AGENT,
+};
 
 /// Cases by name, in their order.
 pub(crate) const PERMISSION_CASES: &[(&str, AgentCase)] = &[
@@ -17,30 +19,36 @@ pub(crate) const PERMISSION_CASES: &[(&str, AgentCase)] = &[
 
 /// Case: an allowed call is made once, after the answer.
 fn allowed_call(fixture: &AgentFixture<'_>) {
-    let case = PermissionCase::start(fixture, SESSION_AGENT, "allowed");
+    let case = PermissionCase::start(fixture, CONTROL_PROTOCOL_AGENT, "allowed");
     case.answer("allow");
     let task = case.wait_for_end();
-    assert_eq!(outcome(&task).0, "completed", "{task}");
-    assert_eq!(case.line_count(), 1, "{task}");
+    assert_eq!(task_state_and_code(&task).0, "completed", "{task}");
+    assert_eq!(case.run_count(), 1, "{task}");
     case.assert_decision("allow", "principal");
-    fixture.add_row("permission", "requested before a command; allowed, denied, not answered");
+    fixture
+        .add_measurement("permission", "requested before a command; allowed, denied, not answered");
 }
 
 /// Case: the task of a team shows the question of its member, and a message to this task allows the call.
 fn call_in_team(fixture: &AgentFixture<'_>) {
-    let case = PermissionCase::start(fixture, SESSION_TEAM, "in-team");
-    assert_eq!(case.question["path"], json!([SESSION_TEAM, SESSION_AGENT]), "{}", case.question);
-    let paused_task = fixture.client.task(SESSION_TEAM, &case.task_id);
-    assert_eq!(outcome(&paused_task).0, "input-required", "{paused_task}");
-    let task = fixture.client.reply(SESSION_TEAM, &case.task_id, "yes");
-    assert_eq!(outcome(&task).0, "completed", "{task}");
-    assert_eq!(case.line_count(), 1, "{task}");
+    let case = PermissionCase::start(fixture, CONTROL_PROTOCOL_TEAM, "in-team");
+    assert_eq!(
+        case.question["path"],
+        json!([CONTROL_PROTOCOL_TEAM, CONTROL_PROTOCOL_AGENT]),
+        "{}",
+        case.question
+    );
+    let paused_task = fixture.client.task(CONTROL_PROTOCOL_TEAM, &case.task_id);
+    assert_eq!(task_state_and_code(&paused_task).0, "input-required", "{paused_task}");
+    let task = fixture.client.reply(CONTROL_PROTOCOL_TEAM, &case.task_id, "yes");
+    assert_eq!(task_state_and_code(&task).0, "completed", "{task}");
+    assert_eq!(case.run_count(), 1, "{task}");
     case.assert_decision("allow", "principal");
 }
 
 /// Case: a denied call is not made.
 fn denied_call(fixture: &AgentFixture<'_>) {
-    let case = PermissionCase::start(fixture, SESSION_AGENT, "denied");
+    let case = PermissionCase::start(fixture, CONTROL_PROTOCOL_AGENT, "denied");
     case.answer("deny");
     case.assert_not_run();
     case.assert_decision("deny", "principal");
@@ -48,7 +56,7 @@ fn denied_call(fixture: &AgentFixture<'_>) {
 
 /// Case: a call about which nobody decides in time is not made.
 fn unanswered_call(fixture: &AgentFixture<'_>) {
-    let case = PermissionCase::start(fixture, BRIEF_SESSION_AGENT, "unanswered");
+    let case = PermissionCase::start(fixture, SHORT_CONSENT_AGENT, "unanswered");
     case.assert_not_run();
     case.assert_decision("deny", "timeout");
 }
@@ -65,11 +73,11 @@ struct PermissionCase<'f> {
 impl<'f> PermissionCase<'f> {
     /// Starts the task, and waits for the question.
     fn start(fixture: &'f AgentFixture<'f>, agent: &'static str, name: &str) -> Self {
-        let session = fixture.agent.control_protocol.expect("an agent with a control protocol");
+        let protocol = fixture.agent.control_protocol.expect("an agent with a control protocol");
         let file = fixture.work_folder.join(format!("{name}.txt"));
         let command = format!("echo ran >> {}", file.display());
-        let args = (session.command_arguments)(&command);
-        let text = format!("run it [[mock tool={} args={args}]]", session.command_tool);
+        let args = (protocol.command_arguments)(&command);
+        let text = format!("run it [[mock tool={} args={args}]]", protocol.command_tool);
         let task_id = fixture.client.start_task(agent, &text);
         let question = fixture.client.wait_for_question(&task_id);
         assert!(!file.exists(), "the command ran before the answer: {question}");
@@ -78,7 +86,7 @@ impl<'f> PermissionCase<'f> {
 
     fn answer(&self, verdict: &str) {
         let id = self.question["id"].as_str().expect("an id");
-        let interaction = self.fixture.client.answer(id, &json!({"verdict": verdict}));
+        let interaction = self.fixture.client.answer_question(id, &json!({"verdict": verdict}));
         assert_eq!(interaction["state"], "answered", "{interaction}");
     }
 
@@ -87,7 +95,7 @@ impl<'f> PermissionCase<'f> {
     }
 
     /// Returns the number of times that the command ran.
-    fn line_count(&self) -> usize {
+    fn run_count(&self) -> usize {
         std::fs::read_to_string(&self.file).unwrap_or_default().lines().count()
     }
 
@@ -95,17 +103,17 @@ impl<'f> PermissionCase<'f> {
     /// others end without an answer.
     fn assert_not_run(&self) {
         let task = self.wait_for_end();
-        let (state, code) = outcome(&task);
+        let (state, code) = task_state_and_code(&task);
         assert!(state == "completed" || code == "denied", "{task}");
-        assert_eq!(self.line_count(), 0, "{task}");
+        assert_eq!(self.run_count(), 0, "{task}");
     }
 
     /// Asserts that one verdict about the task is recorded.
     fn assert_decision(&self, verdict: &str, source: &str) {
         let execution = self.question["execution"].as_str().expect("an execution");
         let decisions = self.fixture.client.decisions(execution);
-        let facts: Vec<_> =
+        let verdicts_and_sources: Vec<_> =
             decisions.iter().map(|one| (&one["verdict"], &one["by"]["source"])).collect();
-        assert_eq!(facts, [(&verdict.into(), &source.into())], "{decisions:?}");
+        assert_eq!(verdicts_and_sources, [(&verdict.into(), &source.into())], "{decisions:?}");
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn marked_processes(mark: &str) -> Vec<(i32, String)> {
 }
 
 /// Kills all processes with this mark.
-pub(crate) fn kill_marked(mark: &str) {
+pub(crate) fn kill_marked_processes(mark: &str) {
     for (pid, _) in marked_processes(mark) {
         _ = kill(Pid::from_raw(pid), Signal::SIGKILL); // The process may have ended meanwhile.
     }
@@ -35,7 +35,7 @@ pub(crate) fn available_memory() -> u64 {
 }
 
 /// Returns the proportional set size of a process in bytes; zero for one that has ended.
-pub(crate) fn proportional_bytes(pid: i32) -> u64 {
+pub(crate) fn proportional_set_bytes(pid: i32) -> u64 {
     let smaps = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     field_bytes(&smaps, "Pss:").unwrap_or_default()
 }

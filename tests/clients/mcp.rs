@@ -40,7 +40,11 @@ impl Drop for MockModel {
 
 /// Returns the configuration with these servers: their names, their executables and the names of their tools. The
 /// server `memory` stores its graph in the folder `memory`.
-fn config(model: &MockModel, servers: &[(&str, &Path, &[&str])], memory_folder: &Path) -> String {
+fn service_config(
+    model: &MockModel,
+    servers: &[(&str, &Path, &[&str])],
+    memory_folder: &Path,
+) -> String {
     let mut text = format!(
         "[models.local]\nbase_url = \"http://{}/v1\"\nrequests_per_minute = 100000\n",
         model.address
@@ -73,7 +77,7 @@ fn official_mcp_servers_answer_calls_of_a_run() {
         return;
     }
     let packages = [ClientPackages::McpPython, ClientPackages::McpJavaScript];
-    let (python, javascript) = match packages.map(|packages| packages.installed_folder()) {
+    let (python, javascript) = match packages.map(|packages| packages.ensure_installed()) {
         [Ok(python), Ok(javascript)] => (python, javascript),
         [Err(reason), _] | [_, Err(reason)] => return skip(&reason),
     };
@@ -86,7 +90,8 @@ fn official_mcp_servers_answer_calls_of_a_run() {
         ("everything", &binaries.join("mcp-server-everything"), &["get-sum", "get-tiny-image"]),
     ];
     let memory_folder = tempfile::tempdir().expect("a folder");
-    let service = Service::start(&config(&model, &servers, memory_folder.path()), SECOND_TOKEN);
+    let service =
+        Service::start(&service_config(&model, &servers, memory_folder.path()), SECOND_TOKEN);
     let report = ClientPackages::McpPython.run_script("mcp.py", &[service.url(), service.token()]);
     assert_report(report, 6, service);
     let graph = fs::read_to_string(memory_folder.path().join("memory.json")).expect("the graph");

@@ -40,7 +40,7 @@ pub(crate) fn run_install_step(step: &Command) -> Result<(), String> {
     {
         return Err(fs::read_to_string(&timeout_marker).unwrap_or_default());
     }
-    attempt(step).or_else(|_| attempt(step)).map_err(|failure| {
+    run_with_timeout(step).or_else(|_| run_with_timeout(step)).map_err(|failure| {
         if failure.is_timeout {
             _ = fs::write(timeout_marker, &failure.reason); // Without it the next test only waits longer.
         }
@@ -55,7 +55,7 @@ struct InstallFailure {
     is_timeout: bool,
 }
 
-fn attempt(step: &Command) -> Result<(), InstallFailure> {
+fn run_with_timeout(step: &Command) -> Result<(), InstallFailure> {
     let program = Path::new(step.get_program()).file_name().unwrap_or_default();
     let program = program.to_string_lossy().into_owned();
     let mut command = Command::new("timeout");

@@ -42,7 +42,7 @@ impl ClientPackages {
         script: &str,
         arguments: &[&str],
     ) -> Result<BTreeMap<String, String>, String> {
-        let folder = self.installed_folder()?;
+        let folder = self.ensure_installed()?;
         let script = scripts_folder().join(script);
         let mut client = if self.is_python() {
             let mut python = Command::new(folder.join("bin/python"));
@@ -67,8 +67,8 @@ impl ClientPackages {
             | Self::Kit03
             | Self::Kit10 => &mut client,
         };
-        let printed = run_command(client.args(arguments));
-        Ok(serde_json::from_str(&printed).expect("the client prints an object"))
+        let report_json = run_command(client.args(arguments));
+        Ok(serde_json::from_str(&report_json).expect("the client prints an object"))
     }
 
     /// Returns the folder of the SDK. Installs the SDK first if it is missing or of another version.
@@ -76,8 +76,8 @@ impl ClientPackages {
     /// # Errors
     ///
     /// The reason why a registry did not deliver the SDK.
-    pub(crate) fn installed_folder(&self) -> Result<PathBuf, String> {
-        let (name, requirements) = self.requirements();
+    pub(crate) fn ensure_installed(&self) -> Result<PathBuf, String> {
+        let (name, requirements) = self.name_and_requirements();
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("clients-{name}"));
         fs::create_dir_all(env!("CARGO_TARGET_TMPDIR")).expect("a folder for what tests make");
         let lock = File::create(folder.with_extension("lock")).expect("a lock file");
@@ -110,7 +110,7 @@ impl ClientPackages {
     }
 
     /// A name for its folder, and what is installed, by exact version.
-    const fn requirements(&self) -> (&'static str, &'static str) {
+    const fn name_and_requirements(&self) -> (&'static str, &'static str) {
         match self {
             Self::Python03 => ("python03", include_str!("python03.txt")),
             Self::Python10 => ("python10", include_str!("python10.txt")),

@@ -36,14 +36,14 @@ impl Service {
         command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         let config_file = home.path().join("supervisor.toml");
         fs::write(&config_file, config_text).expect("a configuration");
-        write_private(&home.path().join("stranger.token"), second_token);
+        write_private_file(&home.path().join("stranger.token"), second_token);
         command.arg("--config").arg(config_file);
         let log = File::create(home.path().join("log")).expect("a log");
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the program");
         let lines = copy_lines(&mut child, log);
         let mut service = Self { child, url: String::new(), token: String::new(), home };
-        service.url = service.wait_for_text(&lines, " is ready on ");
-        let token_file = service.wait_for_text(&lines, "  token   ");
+        service.url = service.wait_for_banner_value(&lines, " is ready on ");
+        let token_file = service.wait_for_banner_value(&lines, "  token   ");
         service.token = fs::read_to_string(token_file).expect("the token file").trim().to_owned();
         service
     }
@@ -69,11 +69,11 @@ impl Service {
     }
 
     /// What follows a mark in a line that is still to come.
-    fn wait_for_text(&self, lines: &Receiver<String>, mark: &str) -> String {
+    fn wait_for_banner_value(&self, lines: &Receiver<String>, label: &str) -> String {
         loop {
             let line = lines.recv_timeout(BANNER_LINE_TIMEOUT);
-            let line = line.unwrap_or_else(|_| panic!("no `{mark}` in:\n{}", self.stderr_text()));
-            if let Some((_, value)) = line.split_once(mark) {
+            let line = line.unwrap_or_else(|_| panic!("no `{label}` in:\n{}", self.stderr_text()));
+            if let Some((_, value)) = line.split_once(label) {
                 return value.to_owned();
             }
         }
@@ -101,7 +101,7 @@ fn copy_lines(child: &mut Child, mut log: File) -> Receiver<String> {
 }
 
 /// Writes a file that its owner alone can read.
-fn write_private(file: &Path, text: &str) {
+fn write_private_file(file: &Path, text: &str) {
     let result = File::options().write(true).create_new(true).mode(0o600).open(file);
     result.expect("a new file").write_all(text.as_bytes()).expect("a token");
 }

@@ -9,7 +9,7 @@ mod write;
 
 use libc::{c_int, c_long};
 
-use super::plan::{CallKind, CallOutcome, count_call, die};
+use super::plan::{CallKind, CallOutcome, count_and_decide, die};
 
 /// How much of a call is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,21 +19,21 @@ enum CallExtent {
 }
 
 /// Makes a call as it was planned.
-fn perform(
+fn perform_planned_call(
     kind: CallKind,
     name: &str,
     fd: Option<c_int>,
-    real: impl FnOnce(CallExtent) -> c_long,
+    real_call: impl FnOnce(CallExtent) -> c_long,
 ) -> c_long {
-    match count_call(kind, name.as_bytes(), fd) {
-        CallOutcome::Pass => real(CallExtent::Whole),
+    match count_and_decide(kind, name.as_bytes(), fd) {
+        CallOutcome::Pass => real_call(CallExtent::Whole),
         CallOutcome::Fail(errno) => {
             // SAFETY: the place of this thread's error number.
             unsafe { *libc::__errno_location() = errno };
             -1
         }
         CallOutcome::Tear => {
-            real(CallExtent::Half);
+            real_call(CallExtent::Half);
             die()
         }
     }

@@ -61,23 +61,23 @@ static INIT_FUNCTION: unsafe extern "C" fn(c_int, *const *const c_char) = initia
 
 unsafe extern "C" fn initialize(count: c_int, args: *const *const c_char) {
     // SAFETY: the loader gives so many strings, and the environment is nobody else's yet.
-    let (first_argument, process_name) = unsafe {
+    let (first_argument, expected_argument) = unsafe {
         let first_argument = if count > 1 { c_string_bytes(*args.add(1)) } else { None };
         (first_argument, env_variable(c"ALGONIUS_FAULT_IN"))
     };
-    if first_argument.is_some() && first_argument == process_name {
+    if first_argument.is_some() && first_argument == expected_argument {
         read_settings();
     }
 }
 
 fn read_settings() {
     // SAFETY: as in `initialize`.
-    let (calls, call_number, mode_words, is_tally_open) = unsafe {
+    let (kind_names, call_number, mode_words, is_tally_open) = unsafe {
         let words = [c"ALGONIUS_FAULT_CALLS", c"ALGONIUS_FAULT_AT", c"ALGONIUS_FAULT_HOW"];
-        let [calls, call_number, mode_words] =
+        let [kind_names, call_number, mode_words] =
             words.map(|name| env_variable(name).unwrap_or_default());
         (
-            calls,
+            kind_names,
             call_number,
             mode_words,
             tally::map_file(libc::getenv(c"ALGONIUS_FAULT_TALLY".as_ptr())),
@@ -96,7 +96,7 @@ fn read_settings() {
         i32::try_from(parse_number(mode_words.next().unwrap_or_default())).unwrap_or_default();
     FAULT_ERRNO.store(errno, Ordering::Relaxed);
     FAULT_CALL_NUMBER.store(parse_number(call_number), Ordering::Relaxed);
-    let is_counted = |name: &[u8]| calls.split(|byte| *byte == b',').any(|word| word == name);
+    let is_counted = |name: &[u8]| kind_names.split(|byte| *byte == b',').any(|word| word == name);
     let kinds = CALL_KIND_NAMES.iter().filter(|(name, _)| is_counted(name));
     let kinds = kinds.fold(0, |all, (_, kind)| all | *kind as u8);
     if is_tally_open {
@@ -105,7 +105,7 @@ fn read_settings() {
 }
 
 /// Counts a call and says what becomes of it; does not return when it is the last.
-pub(crate) fn count_call(kind: CallKind, name: &[u8], fd: Option<c_int>) -> CallOutcome {
+pub(crate) fn count_and_decide(kind: CallKind, name: &[u8], fd: Option<c_int>) -> CallOutcome {
     if COUNTED_KINDS.load(Ordering::Acquire) & kind as u8 == 0 {
         return CallOutcome::Pass;
     }

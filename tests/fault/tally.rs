@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use libc::{c_char, c_int};
 
 /// How much of the page tells which call was struck.
-const TEXT_BYTES: usize = 496;
+const MAX_FAULT_TEXT_BYTES: usize = 496;
 
 /// The page: two numbers and a text, in this order.
 #[repr(C)]
 pub(crate) struct TallyPage {
     call_count: AtomicU64,
     fault_count: AtomicU64,
-    text: [AtomicU8; TEXT_BYTES],
+    fault_text: [AtomicU8; MAX_FAULT_TEXT_BYTES],
 }
 
 static PAGE: AtomicPtr<TallyPage> = AtomicPtr::new(ptr::null_mut());
@@ -52,9 +52,9 @@ pub(crate) fn record_fault(name: &[u8], fd: Option<c_int>) {
         return;
     }
     let mut target = [0_u8; 400];
-    let length = fd.map_or(0, |fd| read_link(fd, &mut target));
+    let length = fd.map_or(0, |fd| read_fd_target(fd, &mut target));
     let text = name.iter().chain(b" ").chain(target.iter().take(length));
-    page.text.iter().zip(text).for_each(|(slot, byte)| slot.store(*byte, Ordering::Relaxed));
+    page.fault_text.iter().zip(text).for_each(|(slot, byte)| slot.store(*byte, Ordering::Relaxed));
 }
 
 fn page<'a>() -> Option<&'a TallyPage> {
@@ -63,7 +63,7 @@ fn page<'a>() -> Option<&'a TallyPage> {
 }
 
 /// What a descriptor is, without allocating: this may run between `clone` and `execve`.
-fn read_link(fd: c_int, buffer: &mut [u8]) -> usize {
+fn read_fd_target(fd: c_int, buffer: &mut [u8]) -> usize {
     let mut path_bytes = [0_u8; 32];
     let digits = fd.unsigned_abs().checked_ilog10().unwrap_or(0) + 1;
     let digits = (0..digits).rev().map(|exponent| fd.unsigned_abs() / 10_u32.pow(exponent) % 10);

@@ -14,4 +14,4 @@ use algonius_a2a::v1;
 use algonius_supervisor::wire;
 
 /// A check: it panics when something does not hold for these bytes.
-pub type Check = fn(&[u8]);
+pub type FuzzCheck = fn(&[u8]);

@@ -1,9 +1,9 @@
 //! From one dialect to another: nothing gets lost but what is known to.
 
+use algonius_a2a::add_path_params;
 use algonius_a2a::v0_3::{self, rest};
 use algonius_a2a::v1::{PushConfig, StreamEvent};
 use algonius_a2a::v1_json as json;
-use algonius_a2a::with_path_params;
 use algonius_actors::model::failure::Failure;
 use chrono::{DateTime, SubsecRound, Utc};
 use serde_json::Value;
@@ -23,21 +23,21 @@ const DIALECTS: [DialectCodec; 3] = [
     DialectCodec {
         read_event: json::read::event,
         write_event: json::write::event,
-        read_push: json::read::push_set,
+        read_push: json::read::push_set_request,
         write_push: json::write::push_config,
         losses: LOSSES_1_0,
     },
     DialectCodec {
         read_event: v0_3::read::event,
         write_event: v0_3::write::event,
-        read_push: v0_3::read::push_set,
+        read_push: v0_3::read::push_set_request,
         write_push: v0_3::write::push_config,
         losses: LOSSES_0_3,
     },
     DialectCodec {
         read_event: rest::read::event,
         write_event: rest::write::event,
-        read_push: rest::read::push_set,
+        read_push: rest::read::push_set_request,
         write_push: rest::write::push_config,
         losses: LOSSES_REST,
     },
@@ -71,10 +71,14 @@ fn assert_event_round_trip(event: &StreamEvent, target: &DialectCodec) {
 fn assert_push_round_trip(push: &PushConfig, target: &DialectCodec) {
     let task = push.task_id.as_deref().unwrap_or_default();
     let written = (target.write_push)(push.clone());
-    let body = with_path_params(written.clone(), &[("taskId", task)]);
+    let body = add_path_params(written.clone(), &[("taskId", task)]);
     let reread = body.and_then(target.read_push);
-    let with_id = PushConfig { id: push.id.clone().or(push.task_id.clone()), ..push.clone() };
-    assert!(reread.as_ref() == Ok(push) || reread == Ok(with_id), "{written}: {reread:?}");
+    let push_with_default_id =
+        PushConfig { id: push.id.clone().or(push.task_id.clone()), ..push.clone() };
+    assert!(
+        reread.as_ref() == Ok(push) || reread == Ok(push_with_default_id),
+        "{written}: {reread:?}"
+    );
 }
 
 /// Whether the ids can stand in `tasks/ID/pushNotificationConfigs/ID`, and none is a word that

@@ -17,7 +17,7 @@ pub(super) enum ParsedRequest {
     Send(Box<SendRequest>),
     Get(TaskQuery),
     List(ListRequest),
-    Task(String),
+    CancelOrSubscribe(String),
     Push(PushConfig),
     PushQuery(PushQuery),
     PushList(String),
@@ -41,47 +41,51 @@ pub(super) struct DialectReaders {
 
 /// 0.3 on JSON-RPC. It has no list of its own, and takes that of 1.0.
 pub(super) const RPC_0_3: DialectReaders = DialectReaders {
-    send: v0_3::read::send,
-    get: v0_3::read::get,
-    list: json::read::list,
-    cancel: v0_3::read::cancel,
-    subscribe: v0_3::read::subscribe,
-    push_set: v0_3::read::push_set,
-    push_get: v0_3::read::push_get,
-    push_list: v0_3::read::push_list,
-    push_delete: v0_3::read::push_delete,
+    send: v0_3::read::send_request,
+    get: v0_3::read::task_query,
+    list: json::read::list_request,
+    cancel: v0_3::read::cancel_request,
+    subscribe: v0_3::read::subscribe_request,
+    push_set: v0_3::read::push_set_request,
+    push_get: v0_3::read::push_query,
+    push_list: v0_3::read::push_list_request,
+    push_delete: v0_3::read::push_delete_request,
 };
 
 /// 0.3 over HTTP.
 pub(super) const REST_0_3: DialectReaders = DialectReaders {
-    send: rest::read::send,
-    get: rest::read::get,
-    list: rest::read::list,
-    cancel: rest::read::cancel,
-    subscribe: rest::read::subscribe,
-    push_set: rest::read::push_set,
-    push_get: rest::read::push_get,
-    push_list: rest::read::push_list,
-    push_delete: rest::read::push_delete,
+    send: rest::read::send_request,
+    get: rest::read::task_query,
+    list: rest::read::list_request,
+    cancel: rest::read::cancel_request,
+    subscribe: rest::read::subscribe_request,
+    push_set: rest::read::push_set_request,
+    push_get: rest::read::push_query,
+    push_list: rest::read::push_list_request,
+    push_delete: rest::read::push_delete_request,
 };
 
 /// 1.0.
 pub(super) const V1_0: DialectReaders = DialectReaders {
-    send: json::read::send,
-    get: json::read::get,
-    list: json::read::list,
-    cancel: json::read::cancel,
-    subscribe: json::read::subscribe,
-    push_set: json::read::push_set,
-    push_get: json::read::push_get,
-    push_list: json::read::push_list,
-    push_delete: json::read::push_delete,
+    send: json::read::send_request,
+    get: json::read::task_query,
+    list: json::read::list_request,
+    cancel: json::read::cancel_request,
+    subscribe: json::read::subscribe_request,
+    push_set: json::read::push_set_request,
+    push_get: json::read::push_query,
+    push_list: json::read::push_list_request,
+    push_delete: json::read::push_delete_request,
 };
 
 impl DialectReaders {
     /// Reads the parameters of a method. What nobody knows must not change what is heard, and what
     /// is heard must be sound.
-    pub(super) fn read(&self, method: A2aMethod, params: &Value) -> Result<ParsedRequest, Failure> {
+    pub(super) fn parse_and_assert_valid(
+        &self,
+        method: A2aMethod,
+        params: &Value,
+    ) -> Result<ParsedRequest, Failure> {
         let request = self.parse(method, params.clone());
         if let Value::Object(fields) = params {
             let mut fields = fields.clone();
@@ -89,7 +93,7 @@ impl DialectReaders {
             assert_eq!(self.parse(method, fields.into()), request, "a stranger changes it");
         }
         if let Ok(request) = &request {
-            check_request(request);
+            assert_valid_request(request);
         }
         request
     }
@@ -101,8 +105,8 @@ impl DialectReaders {
             }
             A2aMethod::Get | A2aMethod::Status => (self.get)(params).map(ParsedRequest::Get),
             A2aMethod::List => (self.list)(params).map(ParsedRequest::List),
-            A2aMethod::Cancel => (self.cancel)(params).map(ParsedRequest::Task),
-            A2aMethod::Subscribe => (self.subscribe)(params).map(ParsedRequest::Task),
+            A2aMethod::Cancel => (self.cancel)(params).map(ParsedRequest::CancelOrSubscribe),
+            A2aMethod::Subscribe => (self.subscribe)(params).map(ParsedRequest::CancelOrSubscribe),
             A2aMethod::PushSet => (self.push_set)(params).map(ParsedRequest::Push),
             A2aMethod::PushGet => (self.push_get)(params).map(ParsedRequest::PushQuery),
             A2aMethod::PushList => (self.push_list)(params).map(ParsedRequest::PushList),
@@ -113,25 +117,27 @@ impl DialectReaders {
 }
 
 /// What the inside relies on in what was read.
-fn check_request(request: &ParsedRequest) {
+fn assert_valid_request(request: &ParsedRequest) {
     match request {
-        ParsedRequest::Send(send) => check_send(send),
+        ParsedRequest::Send(send) => assert_valid_send(send),
         ParsedRequest::List(ListRequest { page_size, .. }) => {
             assert!(page_size.is_none_or(|size| (1..=100).contains(&size)), "{request:?}");
         }
         ParsedRequest::Push(config) => {
             assert!(config.task_id.is_some(), "{request:?}");
-            check_push(config);
+            assert_valid_push(config);
         }
-        ParsedRequest::Get(TaskQuery { history_length, .. }) => check_history(*history_length),
-        ParsedRequest::Task(_)
+        ParsedRequest::Get(TaskQuery { history_length, .. }) => {
+            assert_valid_history(*history_length);
+        }
+        ParsedRequest::CancelOrSubscribe(_)
         | ParsedRequest::PushQuery(_)
         | ParsedRequest::PushList(_)
         | ParsedRequest::Nothing => {}
     }
 }
 
-pub(super) fn check_send(send: &SendRequest) {
+pub(super) fn assert_valid_send(send: &SendRequest) {
     assert!(!send.message.message_id.is_empty(), "{send:?}");
     assert!(!send.message.parts.is_empty(), "{send:?}");
     let is_filled = |id: &Option<String>| id.as_ref().is_none_or(|id| !id.is_empty());
@@ -148,17 +154,17 @@ pub(super) fn check_send(send: &SendRequest) {
             .get(PARAMETERS_EXTENSION)
             .is_none_or(|parameters| *parameters != Value::Null)
     );
-    check_history(send.history_length);
-    send.push_config.iter().for_each(check_push);
+    assert_valid_history(send.history_length);
+    send.push_config.iter().for_each(assert_valid_push);
 }
 
-fn check_history(history: HistoryLength) {
+fn assert_valid_history(history: HistoryLength) {
     if let HistoryLength::Last(count) = history {
         assert!(i32::try_from(count).is_ok(), "{count} is more than the protocol can ask for");
     }
 }
 
-fn check_push(config: &PushConfig) {
+fn assert_valid_push(config: &PushConfig) {
     assert!(!config.url.is_empty(), "{config:?}");
     let schemes = config.authentication.iter().map(|authentication| authentication.scheme.as_str());
     assert!(schemes.into_iter().all(|scheme| !scheme.is_empty()), "{config:?}");

@@ -6,8 +6,8 @@ use algonius_actors::model::code::Code;
 use chrono::DateTime;
 use serde_json::{Value, json};
 
-use super::dialect_readers::check_send;
-use super::error_responses::check_refusal;
+use super::dialect_readers::assert_valid_send;
+use super::error_responses::assert_valid_refusal;
 use super::wire::envelope::{Envelope, EnvelopeCall, is_envelope, unreadable_response};
 
 /// The id of each answer.
@@ -21,7 +21,7 @@ pub fn check(bytes: &[u8]) {
     let envelope = match parsed_envelope {
         Ok(envelope) => envelope,
         Err(failure) => {
-            check_refusal(&failure, &[Code::InvalidRequest, Code::InvalidParams]);
+            assert_valid_refusal(&failure, &[Code::InvalidRequest, Code::InvalidParams]);
             return assert_no_request(&unreadable_response(
                 ANSWER_ID,
                 DateTime::UNIX_EPOCH,
@@ -31,11 +31,11 @@ pub fn check(bytes: &[u8]) {
     };
     assert!(is_envelope(&body), "{body}");
     assert!(!envelope.id.is_empty(), "{body}");
-    match envelope.call() {
-        Ok(EnvelopeCall::Execute(send)) => check_execution(&envelope, &send),
+    match envelope.requested_call() {
+        Ok(EnvelopeCall::Execute(send)) => assert_valid_execution(&envelope, &send),
         Ok(EnvelopeCall::Status | EnvelopeCall::Capabilities) => {}
         Err(failure) => {
-            check_refusal(&failure, &[Code::MethodUnknown, Code::InvalidParams]);
+            assert_valid_refusal(&failure, &[Code::MethodUnknown, Code::InvalidParams]);
             let error = envelope.error_response(ANSWER_ID, DateTime::UNIX_EPOCH, &failure);
             assert_refers_to_request(&error, &envelope);
         }
@@ -43,14 +43,14 @@ pub fn check(bytes: &[u8]) {
     let result = json!({"contextId": "told"});
     let response = envelope.response(ANSWER_ID, DateTime::UNIX_EPOCH, result);
     assert_refers_to_request(&response, &envelope);
-    let conversation = envelope.conversation_id.as_deref().unwrap_or("told");
-    let reported = response.pointer("/context/conversation_id");
-    assert_eq!(reported.and_then(Value::as_str), Some(conversation));
+    let conversation_id = envelope.conversation_id.as_deref().unwrap_or("told");
+    let reported_id = response.pointer("/context/conversation_id");
+    assert_eq!(reported_id.and_then(Value::as_str), Some(conversation_id));
 }
 
 /// What is to be executed is one part, with nothing beside it but the values for templates.
-fn check_execution(envelope: &Envelope, send: &SendRequest) {
-    check_send(send);
+fn assert_valid_execution(envelope: &Envelope, send: &SendRequest) {
+    assert_valid_send(send);
     let message = &send.message;
     assert_eq!(message.parts.len(), 1);
     assert_eq!(message.context_id, envelope.conversation_id);
@@ -64,8 +64,8 @@ fn assert_refers_to_request(answer: &Value, envelope: &Envelope) {
     assert_no_request(answer);
     let text = |pointer| answer.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     assert_eq!(text("/in_response_to").as_ref(), Some(&envelope.id));
-    assert_eq!(text("/context/from"), envelope.to);
-    assert_eq!(text("/context/to"), envelope.from);
+    assert_eq!(text("/context/from"), envelope.recipient);
+    assert_eq!(text("/context/to"), envelope.sender);
     assert_eq!(text("/context/message_id"), envelope.message_id);
 }
 

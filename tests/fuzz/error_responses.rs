@@ -10,7 +10,7 @@ use algonius_a2a::v1::ProtocolVersion;
 
 /// A refusal of what was sent has one of these codes, says something, and is the caller's fault in
 /// every protocol.
-pub(super) fn check_refusal(failure: &Failure, codes: &[Code]) {
+pub(super) fn assert_valid_refusal(failure: &Failure, codes: &[Code]) {
     assert!(codes.contains(&failure.code), "{failure:?} is none of {codes:?}");
     assert!(!failure.message.is_empty(), "{failure:?} says nothing");
     for version in [ProtocolVersion::V0_3, ProtocolVersion::V1_0] {
@@ -22,7 +22,7 @@ pub(super) fn check_refusal(failure: &Failure, codes: &[Code]) {
 }
 
 /// The JSON-RPC answer to a refused call is one, and has its id.
-pub(super) fn check_answer(id: &JsonRpcId, failure: &Failure, expected_id: &Value) {
+pub(super) fn assert_error_response(id: &JsonRpcId, failure: &Failure, expected_id: &Value) {
     let answer = jsonrpc::failure_response(id.clone(), failure);
     assert_eq!(answer.get("id"), Some(expected_id));
     assert!(answer.get("result").is_none(), "{answer}");

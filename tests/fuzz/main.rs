@@ -7,10 +7,10 @@ pub mod checks;
 use std::fs;
 use std::path::Path;
 
-use checks::{Check, conversions, envelope, rest, rpc};
+use checks::{FuzzCheck, conversions, envelope, rest, rpc};
 
 /// Every file of a corpus, by name. None at all means that the folder is not where it was.
-fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
+fn corpus_files(target: &str) -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
     let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
     let read_entry = |entry: fs::DirEntry| {
@@ -21,8 +21,8 @@ fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 /// Checks every file of a corpus. The last name that is printed is that of a file that fails.
-fn replay(target: &str, check: Check) {
-    let files = corpus(target);
+fn replay(target: &str, check: FuzzCheck) {
+    let files = corpus_files(target);
     assert!(!files.is_empty(), "fuzz/corpus/{target} is missing or empty");
     for (name, bytes) in files {
         println!("fuzz/corpus/{target}/{name}");

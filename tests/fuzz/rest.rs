@@ -1,20 +1,20 @@
 //! Bodies over HTTP, of both versions.
 
 use algonius_a2a::A2aMethod;
+use algonius_a2a::add_path_params;
 use algonius_a2a::v0_3::rest::read::parse_body;
-use algonius_a2a::with_path_params;
 use algonius_actors::model::code::Code;
 use serde_json::Value;
 
 use super::dialect_readers::{ParsedRequest, REST_0_3, V1_0};
-use super::error_responses::check_refusal;
+use super::error_responses::assert_valid_refusal;
 
 /// The ids that the path has.
 const TASK_ID: &str = "T1";
 const PUSH_ID: &str = "P1";
 
 /// What a path asks for, and what it says about the parameters.
-const PATHS: [(A2aMethod, &[(&str, &str)]); 9] = [
+const PATH_PARAMS_BY_METHOD: [(A2aMethod, &[(&str, &str)]); 9] = [
     (A2aMethod::Send, &[]),
     (A2aMethod::List, &[]),
     (A2aMethod::Get, &[("id", TASK_ID)]),
@@ -31,29 +31,31 @@ const PATHS: [(A2aMethod, &[(&str, &str)]); 9] = [
 pub fn check(bytes: &[u8]) {
     let body = match parse_body(bytes) {
         Ok(body) => body,
-        Err(failure) => return check_refusal(&failure, &[Code::MalformedJson]),
+        Err(failure) => return assert_valid_refusal(&failure, &[Code::MalformedJson]),
     };
-    for (method, path_params) in PATHS {
-        let params = match with_path_params(body.clone(), path_params) {
+    for (method, path_params) in PATH_PARAMS_BY_METHOD {
+        let params = match add_path_params(body.clone(), path_params) {
             Ok(params) => params,
             Err(failure) => {
-                check_refusal(&failure, &[Code::InvalidParams]);
+                assert_valid_refusal(&failure, &[Code::InvalidParams]);
                 continue;
             }
         };
         for readers in [REST_0_3, V1_0] {
-            match readers.read(method, &params) {
-                Ok(request) => check_ids_of_path(&request, &body),
-                Err(failure) => check_refusal(&failure, &[Code::InvalidParams]),
+            match readers.parse_and_assert_valid(method, &params) {
+                Ok(request) => assert_ids_of_path(&request, &body),
+                Err(failure) => assert_valid_refusal(&failure, &[Code::InvalidParams]),
             }
         }
     }
 }
 
-fn check_ids_of_path(request: &ParsedRequest, body: &Value) {
+fn assert_ids_of_path(request: &ParsedRequest, body: &Value) {
     match request {
         ParsedRequest::Get(query) => assert_eq!(query.id, TASK_ID, "{body}"),
-        ParsedRequest::Task(id) | ParsedRequest::PushList(id) => assert_eq!(id, TASK_ID, "{body}"),
+        ParsedRequest::CancelOrSubscribe(id) | ParsedRequest::PushList(id) => {
+            assert_eq!(id, TASK_ID, "{body}");
+        }
         ParsedRequest::Push(config) => {
             assert_eq!(config.task_id.as_deref(), Some(TASK_ID), "{body}");
         }

@@ -8,7 +8,7 @@ use algonius_actors::model::code::Code;
 use serde_json::Value;
 
 use super::dialect_readers::{RPC_0_3, V1_0};
-use super::error_responses::{check_answer, check_refusal};
+use super::error_responses::{assert_error_response, assert_valid_refusal};
 
 /// A body is one call, or it is refused for a reason; the answer has its id in either case. A name
 /// belongs to one version, and parameters that it cannot take are the caller's fault.
@@ -19,25 +19,26 @@ pub fn check(bytes: &[u8]) {
         Ok(call) => call,
         Err(RejectedCall { id: actual_id, failure }) => {
             let code = if body.is_some() { Code::InvalidRequest } else { Code::MalformedJson };
-            check_refusal(&failure, &[code]);
-            return check_answer(&actual_id, &failure, &expected_id);
+            assert_valid_refusal(&failure, &[code]);
+            return assert_error_response(&actual_id, &failure, &expected_id);
         }
     };
     let answer = success_response(actual_id.clone(), Value::Null);
     assert_eq!(answer.get("id"), Some(&expected_id));
-    let (old, new) = (A2aMethod::from_name_0_3(&method), A2aMethod::from_name_1_0(&method));
-    assert!(old.is_none() || new.is_none(), "both versions know `{method}`");
-    let request = match (old, new) {
-        (Some(method), _) => RPC_0_3.read(method, &params),
-        (None, Some(method)) => V1_0.read(method, &params),
+    let (method_0_3, method_1_0) =
+        (A2aMethod::from_name_0_3(&method), A2aMethod::from_name_1_0(&method));
+    assert!(method_0_3.is_none() || method_1_0.is_none(), "both versions know `{method}`");
+    let request = match (method_0_3, method_1_0) {
+        (Some(method), _) => RPC_0_3.parse_and_assert_valid(method, &params),
+        (None, Some(method)) => V1_0.parse_and_assert_valid(method, &params),
         (None, None) => return,
     };
     if let Err(failure) = request {
-        check_refusal(&failure, &[Code::InvalidParams]);
-        check_answer(&actual_id, &failure, &expected_id);
+        assert_valid_refusal(&failure, &[Code::InvalidParams]);
+        assert_error_response(&actual_id, &failure, &expected_id);
     }
     if let Err(failure) = json::read::tenant(&params) {
-        check_refusal(&failure, &[Code::InvalidParams]);
+        assert_valid_refusal(&failure, &[Code::InvalidParams]);
     }
 }
 

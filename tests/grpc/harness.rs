@@ -106,7 +106,7 @@ impl GrpcHarness {
             name: "reader".to_owned(),
             hash: Sha256::digest(READER_TOKEN).into(),
             scope: Scope { rights: vec![Right::Read], agents: Some(vec![agent_id("echo")]) },
-            expires: None,
+            expires_at: None,
         });
         configure(&mut settings);
         let running = start_with_clock(
@@ -157,13 +157,13 @@ pub(crate) fn with_metadata<T>(
 }
 
 pub(crate) type TcpIo = TokioIo<TcpStream>;
-pub(crate) type GrpcHttp2Client = Client<Connector, tonic::body::Body>;
+pub(crate) type GrpcHttp2Client = Client<FixedAddressConnector, tonic::body::Body>;
 
 /// Connects to the service, whatever name it is called by.
 #[derive(Clone)]
-pub(crate) struct Connector(pub(crate) SocketAddr);
+pub(crate) struct FixedAddressConnector(pub(crate) SocketAddr);
 
-impl tower::Service<Uri> for Connector {
+impl tower::Service<Uri> for FixedAddressConnector {
     type Response = TcpIo;
     type Error = std::io::Error;
     type Future = std::pin::Pin<Box<dyn Future<Output = std::io::Result<TcpIo>> + Send>>;
@@ -182,7 +182,7 @@ impl tower::Service<Uri> for Connector {
 }
 
 pub(crate) fn http2_client(address: SocketAddr) -> GrpcHttp2Client {
-    Client::builder(TokioExecutor::new()).http2_only(true).build(Connector(address))
+    Client::builder(TokioExecutor::new()).http2_only(true).build(FixedAddressConnector(address))
 }
 
 /// Result of the work, which must end within the time limit of a step.

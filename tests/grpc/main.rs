@@ -22,12 +22,12 @@ use algonius_actors::model::access::endpoint_config::{
     Binding, CallerAuth, CardDetails, ProviderOrganization,
 };
 use axum::http::StatusCode;
-use harness::{Connector, GrpcHarness, agent_id, with_metadata, within_step_timeout};
+use harness::{FixedAddressConnector, GrpcHarness, agent_id, with_metadata, within_step_timeout};
 use http_body_util::{BodyExt, Empty};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use messages::{
-    answer_text_0_3, answer_text_1_0, error_reason, send_request_0_3, send_request_1_0,
+    answer_text_0_3, answer_text_1_0, error_reason, message_request_0_3, message_request_1_0,
     send_to_agent, task_0_3, task_1_0,
 };
 use tonic::{Code, Request};
@@ -36,10 +36,11 @@ use tonic::{Code, Request};
 async fn a_sent_message_is_answered_and_found_in_both_versions() {
     let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("echo"))).await;
     let mut client = grpc.client_of_0_3("service");
-    let task =
-        within_step_timeout(client.send_message(grpc.authorized_request(send_request_0_3("tea"))))
-            .await
-            .expect("an answer");
+    let task = within_step_timeout(
+        client.send_message(grpc.authorized_request(message_request_0_3("tea"))),
+    )
+    .await
+    .expect("an answer");
     let task = task_0_3(task.into_inner());
     assert_eq!(task.status.as_ref().expect("a status").state(), old::TaskState::Completed);
     assert_eq!(answer_text_0_3(&task), "tea");
@@ -54,7 +55,7 @@ async fn a_sent_message_is_answered_and_found_in_both_versions() {
     let mut client = grpc.client_of_1_0("service");
     let id = task.id;
     let task = within_step_timeout(
-        client.send_message(grpc.authorized_request(send_request_1_0("", "tea"))),
+        client.send_message(grpc.authorized_request(message_request_1_0("", "tea"))),
     )
     .await
     .expect("an answer");
@@ -83,7 +84,7 @@ async fn a_task_requires_authentication_and_continues() {
         GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("guarded"))).await;
     let mut client = grpc.client_of_0_3("service");
     let task = within_step_timeout(
-        client.send_message(grpc.authorized_request(send_request_0_3("start"))),
+        client.send_message(grpc.authorized_request(message_request_0_3("start"))),
     )
     .await
     .expect("an answer");
@@ -91,7 +92,7 @@ async fn a_task_requires_authentication_and_continues() {
     let status = task.status.expect("a status");
     assert_eq!(status.state(), old::TaskState::AuthRequired);
     assert_eq!(status.update.expect("a message").content.len(), 2);
-    let mut answer = send_request_0_3("done");
+    let mut answer = message_request_0_3("done");
     answer.request.as_mut().expect("a message").task_id = task.id;
     let response = within_step_timeout(client.send_message(grpc.authorized_request(answer)))
         .await
@@ -99,7 +100,7 @@ async fn a_task_requires_authentication_and_continues() {
     assert_eq!(answer_text_0_3(&task_0_3(response.into_inner())), "done");
 
     let mut client = grpc.client_of_1_0("service");
-    let call = grpc.authorized_request(send_request_1_0("guarded", "start"));
+    let call = grpc.authorized_request(message_request_1_0("guarded", "start"));
     let task = within_step_timeout(client.send_message(call)).await.expect("an answer");
     let task = task_1_0(task.into_inner());
     let status = task.status.clone().expect("a status");
@@ -114,7 +115,7 @@ async fn a_task_requires_authentication_and_continues() {
         .expect("a list")
         .into_inner();
     assert_eq!((found.tasks.len(), &found.tasks[0].id), (1, &task.id));
-    let mut answer = send_request_1_0("guarded", "done");
+    let mut answer = message_request_1_0("guarded", "done");
     answer.message.as_mut().expect("a message").task_id = task.id;
     let response = within_step_timeout(client.send_message(grpc.authorized_request(answer)))
         .await
@@ -127,7 +128,7 @@ async fn a_task_requires_authentication_and_continues() {
 async fn a_task_can_be_cancelled_once() {
     let grpc = GrpcHarness::start(|_| {}).await;
     let mut client = grpc.client_of_1_0("service");
-    let mut request = send_request_1_0("slow", "x");
+    let mut request = message_request_1_0("slow", "x");
     request.configuration = Some(new::SendMessageConfiguration {
         return_immediately: true,
         ..new::SendMessageConfiguration::default()
@@ -166,7 +167,7 @@ async fn a_task_can_be_cancelled_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_begins_with_the_task_and_closes_with_its_end() {
     let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("echo"))).await;
-    let call = grpc.authorized_request(send_request_0_3("tea"));
+    let call = grpc.authorized_request(message_request_0_3("tea"));
     let mut events =
         within_step_timeout(grpc.client_of_0_3("service").send_streaming_message(call))
             .await
@@ -188,7 +189,7 @@ async fn a_stream_begins_with_the_task_and_closes_with_its_end() {
     assert_eq!((end.status.expect("a status").state(), end.r#final), (COMPLETED_0_3, true));
     assert_eq!(texts[0].part, Some(old::part::Part::Text("tea".to_owned())));
 
-    let call = grpc.authorized_request(send_request_1_0("", "tea"));
+    let call = grpc.authorized_request(message_request_1_0("", "tea"));
     let mut events =
         within_step_timeout(grpc.client_of_1_0("service").send_streaming_message(call))
             .await
@@ -224,14 +225,14 @@ async fn an_agent_is_chosen_by_tenant_metadata_host_or_default() {
     assert_eq!(send_to_agent(&grpc, "greet.example.org", "", Some("nobody")).await, "NotFound");
 
     let call =
-        with_metadata(grpc.authorized_request(send_request_0_3("you")), "a2a-agent", "Greet");
+        with_metadata(grpc.authorized_request(message_request_0_3("you")), "a2a-agent", "Greet");
     let sent = within_step_timeout(grpc.client_of_0_3("service").send_message(call))
         .await
         .expect("an answer");
     assert_eq!(answer_text_0_3(&task_0_3(sent.into_inner())), "hello you");
     let sent = within_step_timeout(
         grpc.client_of_0_3("greet.localhost")
-            .send_message(grpc.authorized_request(send_request_0_3("you"))),
+            .send_message(grpc.authorized_request(message_request_0_3("you"))),
     )
     .await;
     assert_eq!(answer_text_0_3(&task_0_3(sent.expect("an answer").into_inner())), "hello you");
@@ -283,7 +284,7 @@ async fn a_grpc_card_shows_its_details_and_may_omit_grpc() {
     assert_eq!(card.skills[0].examples, ["do"]);
 
     let sent = within_step_timeout(
-        client.send_message(grpc.authorized_request(send_request_1_0("", "tea"))),
+        client.send_message(grpc.authorized_request(message_request_1_0("", "tea"))),
     )
     .await
     .expect("an answer");
@@ -303,7 +304,7 @@ async fn a_key_works_for_its_agent_however_it_is_addressed() {
     })
     .await;
     let call = |tenant| {
-        with_metadata(Request::new(send_request_1_0(tenant, "you")), "x-api-key", &grpc.token)
+        with_metadata(Request::new(message_request_1_0(tenant, "you")), "x-api-key", &grpc.token)
     };
     let mut client = grpc.client_of_1_0("service");
     assert!(within_step_timeout(client.send_message(call("Greet"))).await.is_ok());
@@ -315,7 +316,7 @@ async fn a_key_works_for_its_agent_however_it_is_addressed() {
     let status =
         within_step_timeout(client.send_message(call(""))).await.expect_err("another agent");
     assert_eq!(status.code(), Code::Unauthenticated);
-    let wrong = with_metadata(Request::new(send_request_1_0("Greet", "you")), "x-api-key", "x");
+    let wrong = with_metadata(Request::new(message_request_1_0("Greet", "you")), "x-api-key", "x");
     let status = within_step_timeout(client.send_message(wrong)).await.expect_err("a wrong key");
     assert_eq!(status.code(), Code::Unauthenticated);
     grpc.stop().await;
@@ -326,9 +327,10 @@ async fn requests_that_are_not_grpc_are_unaffected() {
     let grpc = GrpcHarness::start(|_| {}).await;
     let address = grpc.service.address();
     let http1_client: Client<_, Empty<bytes::Bytes>> =
-        Client::builder(TokioExecutor::new()).build(Connector(address));
-    let http2_client =
-        Client::builder(TokioExecutor::new()).http2_only(true).build(Connector(address));
+        Client::builder(TokioExecutor::new()).build(FixedAddressConnector(address));
+    let http2_client = Client::builder(TokioExecutor::new())
+        .http2_only(true)
+        .build(FixedAddressConnector(address));
     for client in [http1_client, http2_client] {
         for (path, expected) in [
             ("/nope", StatusCode::NOT_FOUND),

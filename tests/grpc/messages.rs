@@ -7,7 +7,7 @@ use tonic::Status;
 
 use crate::harness::{GrpcHarness, with_metadata, within_step_timeout};
 
-pub(crate) fn send_request_0_3(text: &str) -> old::SendMessageRequest {
+pub(crate) fn message_request_0_3(text: &str) -> old::SendMessageRequest {
     let part = old::Part { part: Some(old::part::Part::Text(text.to_owned())), metadata: None };
     old::SendMessageRequest {
         request: Some(old::Message {
@@ -20,7 +20,7 @@ pub(crate) fn send_request_0_3(text: &str) -> old::SendMessageRequest {
     }
 }
 
-pub(crate) fn send_request_1_0(tenant: &str, text: &str) -> new::SendMessageRequest {
+pub(crate) fn message_request_1_0(tenant: &str, text: &str) -> new::SendMessageRequest {
     let content = Some(new::part::Content::Text(text.to_owned()));
     new::SendMessageRequest {
         tenant: tenant.to_owned(),
@@ -68,7 +68,7 @@ pub(crate) async fn send_to_agent(
     tenant: &str,
     agent: Option<&str>,
 ) -> String {
-    let mut call = grpc.authorized_request(send_request_1_0(tenant, "you"));
+    let mut call = grpc.authorized_request(message_request_1_0(tenant, "you"));
     if let Some(agent) = agent {
         call = with_metadata(call, "a2a-agent", agent);
     }

@@ -5,7 +5,7 @@ use new::stream_response::Payload;
 use tonic::{Code, Streaming};
 
 use crate::harness::{GrpcHarness, agent_id, with_metadata, within_step_timeout};
-use crate::messages::{send_request_1_0, task_1_0};
+use crate::messages::{message_request_1_0, task_1_0};
 
 const CURSOR_EXTENSION: &str = "https://algonius.dev/a2a/ext/event-cursor/v1";
 
@@ -18,7 +18,7 @@ async fn collect_events(mut stream: Streaming<new::StreamResponse>) -> Vec<Paylo
 }
 
 /// The number that an event tells of itself.
-fn cursor(event: &Payload) -> String {
+fn event_cursor(event: &Payload) -> String {
     let metadata = match event {
         Payload::Task(task) => &task.metadata,
         Payload::Message(message) => &message.metadata,
@@ -37,7 +37,7 @@ async fn a_grpc_stream_resumes_after_an_event_number() {
     let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("echo"))).await;
     let mut client = grpc.client_of_1_0("service");
     let call = with_metadata(
-        grpc.authorized_request(send_request_1_0("", "tea")),
+        grpc.authorized_request(message_request_1_0("", "tea")),
         "a2a-extensions",
         CURSOR_EXTENSION,
     );
@@ -45,7 +45,7 @@ async fn a_grpc_stream_resumes_after_an_event_number() {
     let extensions = answer.metadata().get("a2a-extensions").and_then(|value| value.to_str().ok());
     assert_eq!(extensions, Some(CURSOR_EXTENSION));
     let first_events = collect_events(answer.into_inner()).await;
-    let numbers: Vec<_> = first_events.iter().map(cursor).collect();
+    let numbers: Vec<_> = first_events.iter().map(event_cursor).collect();
     let Payload::Task(task) = &first_events[0] else { panic!("no task: {first_events:?}") };
 
     let request = new::SubscribeToTaskRequest { id: task.id.clone(), ..Default::default() };
@@ -68,7 +68,7 @@ async fn an_idempotency_key_identifies_a_grpc_request() {
     let mut ids = Vec::new();
     for _ in 0..2 {
         let call = with_metadata(
-            grpc.authorized_request(send_request_1_0("", "tea")),
+            grpc.authorized_request(message_request_1_0("", "tea")),
             "idempotency-key",
             "k-1",
         );
@@ -78,7 +78,7 @@ async fn an_idempotency_key_identifies_a_grpc_request() {
     }
     assert_eq!(ids[0], ids[1]);
     let call = with_metadata(
-        grpc.authorized_request(send_request_1_0("", "coffee")),
+        grpc.authorized_request(message_request_1_0("", "coffee")),
         "idempotency-key",
         "k-1",
     );
@@ -93,7 +93,7 @@ async fn a_grpc_call_continues_its_trace_and_has_a_request_id() {
     let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("env"))).await;
     let mut client = grpc.client_of_1_0("service");
     let call = with_metadata(
-        grpc.authorized_request(send_request_1_0("", "tea")),
+        grpc.authorized_request(message_request_1_0("", "tea")),
         "traceparent",
         TRACEPARENT,
     );

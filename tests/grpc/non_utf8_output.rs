@@ -2,7 +2,7 @@
 
 use crate::harness::{GrpcHarness, agent_id, within_step_timeout};
 use crate::messages::{
-    answer_text_0_3, answer_text_1_0, send_request_0_3, send_request_1_0, task_0_3, task_1_0,
+    answer_text_0_3, answer_text_1_0, message_request_0_3, message_request_1_0, task_0_3, task_1_0,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -19,13 +19,13 @@ async fn invalid_utf_8_is_shown_as_text_in_both_versions() {
     let expected = "\u{1b}[1m\u{fffd}\u{0}é half \u{fffd}";
     let mut client = grpc.client_of_0_3("service");
     let sent =
-        within_step_timeout(client.send_message(grpc.authorized_request(send_request_0_3("x"))))
+        within_step_timeout(client.send_message(grpc.authorized_request(message_request_0_3("x"))))
             .await
             .expect("an answer");
     assert_eq!(answer_text_0_3(&task_0_3(sent.into_inner())), expected);
     let mut client = grpc.client_of_1_0("service");
     let sent = within_step_timeout(
-        client.send_message(grpc.authorized_request(send_request_1_0("", "x"))),
+        client.send_message(grpc.authorized_request(message_request_1_0("", "x"))),
     )
     .await
     .expect("an answer");

@@ -5,7 +5,7 @@ use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
 use prost_types::value::Kind;
 
 use crate::harness::{GrpcHarness, agent_id, with_metadata, within_step_timeout};
-use crate::messages::{send_request_0_3, send_request_1_0, task_0_3, task_1_0};
+use crate::messages::{message_request_0_3, message_request_1_0, task_0_3, task_1_0};
 
 /// Returns the number of bytes that are missing from an artifact, from its metadata.
 fn dropped_bytes(metadata: Option<&prost_types::Struct>) -> Option<f64> {
@@ -21,13 +21,13 @@ fn dropped_bytes(metadata: Option<&prost_types::Struct>) -> Option<f64> {
 async fn a_truncated_answer_is_marked_in_both_versions() {
     let grpc =
         GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("flood"))).await;
-    let call = grpc.authorized_request(send_request_0_3("go"));
+    let call = grpc.authorized_request(message_request_0_3("go"));
     let response = within_step_timeout(grpc.client_of_0_3("service").send_message(call))
         .await
         .expect("an answer");
     let task: old::Task = task_0_3(response.into_inner());
     assert_eq!(dropped_bytes(task.artifacts[0].metadata.as_ref()), Some(90_000.0));
-    let call = grpc.authorized_request(send_request_1_0("", "go"));
+    let call = grpc.authorized_request(message_request_1_0("", "go"));
     let response = within_step_timeout(grpc.client_of_1_0("service").send_message(call))
         .await
         .expect("an answer");
@@ -49,9 +49,9 @@ async fn output_is_streamed_over_grpc_while_the_program_waits() {
         GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("lines"))).await;
     let (_folder, gate) = gate_file();
     let call = with_metadata(
-        grpc.authorized_request(send_request_0_3(&gate)),
+        grpc.authorized_request(message_request_0_3(&gate)),
         "a2a-extensions",
-        EXTENSIONS,
+        REQUESTED_EXTENSIONS,
     );
     let mut client = grpc.client_of_0_3("service");
     let mut events = within_step_timeout(client.send_streaming_message(call))
@@ -76,7 +76,7 @@ async fn output_is_streamed_over_grpc_while_the_program_waits() {
     grpc.stop().await;
 }
 
-const EXTENSIONS: &str = "https://algonius.dev/a2a/ext/stderr/v1, \
+const REQUESTED_EXTENSIONS: &str = "https://algonius.dev/a2a/ext/stderr/v1, \
                           https://algonius.dev/a2a/ext/event-cursor/v1";
 
 /// The texts of an artifact of 1.0.
@@ -95,9 +95,9 @@ async fn standard_error_is_streamed_and_a_stream_is_resumed() {
         GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("lines"))).await;
     let (_folder, gate) = gate_file();
     let call = with_metadata(
-        grpc.authorized_request(send_request_1_0("", &gate)),
+        grpc.authorized_request(message_request_1_0("", &gate)),
         "a2a-extensions",
-        EXTENSIONS,
+        REQUESTED_EXTENSIONS,
     );
     let mut client = grpc.client_of_1_0("service");
     let mut events = within_step_timeout(client.send_streaming_message(call))

@@ -7,7 +7,7 @@ use algonius_a2a::grpc::proto::lf_a2a_v1 as new;
 
 use crate::harness::{GrpcHarness, agent_id, within_step_timeout};
 use crate::messages::{
-    answer_text_0_3, answer_text_1_0, send_request_0_3, send_request_1_0, task_0_3, task_1_0,
+    answer_text_0_3, answer_text_1_0, message_request_0_3, message_request_1_0, task_0_3, task_1_0,
 };
 
 const RAW_TEXT: &str = "write to someone@mail.example";
@@ -26,7 +26,7 @@ async fn a_waiting_caller_gets_raw_text_and_a_lookup_masked_text() {
     .await;
     let mut client = grpc.client_of_0_3("service");
     let task = within_step_timeout(
-        client.send_message(grpc.authorized_request(send_request_0_3(RAW_TEXT))),
+        client.send_message(grpc.authorized_request(message_request_0_3(RAW_TEXT))),
     )
     .await
     .expect("an answer");
@@ -42,7 +42,7 @@ async fn a_waiting_caller_gets_raw_text_and_a_lookup_masked_text() {
 
     let mut client = grpc.client_of_1_0("service");
     let task = within_step_timeout(
-        client.send_message(grpc.authorized_request(send_request_1_0("", RAW_TEXT))),
+        client.send_message(grpc.authorized_request(message_request_1_0("", RAW_TEXT))),
     )
     .await
     .expect("an answer");

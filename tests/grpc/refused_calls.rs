@@ -10,12 +10,12 @@ use tonic::{Code, Request};
 use crate::harness::{
     GrpcHarness, READER_TOKEN, agent_id, http2_client, with_metadata, within_step_timeout,
 };
-use crate::messages::{error_reason, send_request_0_3, send_request_1_0};
+use crate::messages::{error_reason, message_request_0_3, message_request_1_0};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_without_an_agent_names_the_ways_to_choose_one() {
     let grpc = GrpcHarness::start(|settings| settings.default_agent = None).await;
-    let call = grpc.authorized_request(send_request_0_3("you"));
+    let call = grpc.authorized_request(message_request_0_3("you"));
     let status = within_step_timeout(grpc.client_of_0_3("service").send_message(call))
         .await
         .expect_err("no agent");
@@ -31,7 +31,7 @@ async fn a_grpc_call_needs_one_valid_token_with_its_scope() {
     let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("echo"))).await;
     let authorization = format!("Bearer {}", grpc.token);
     for tokens in [vec![], vec!["Bearer x"], vec![&*authorization, &*authorization]] {
-        let mut call = Request::new(send_request_1_0("", "x"));
+        let mut call = Request::new(message_request_1_0("", "x"));
         for token in &tokens {
             call = with_metadata(call, "authorization", token);
         }
@@ -42,7 +42,7 @@ async fn a_grpc_call_needs_one_valid_token_with_its_scope() {
         assert_eq!(status.message(), "valid credentials are required");
     }
     let reader = format!("Bearer {READER_TOKEN}");
-    let call = with_metadata(Request::new(send_request_0_3("x")), "authorization", &reader);
+    let call = with_metadata(Request::new(message_request_0_3("x")), "authorization", &reader);
     let status = within_step_timeout(grpc.client_of_0_3("service").send_message(call))
         .await
         .expect_err("may not run");
@@ -94,12 +94,13 @@ async fn operations_not_offered_over_grpc_are_refused() {
         }
     })
     .await;
-    let call = grpc.authorized_request(send_request_1_0("echo", "x"));
+    let call = grpc.authorized_request(message_request_1_0("echo", "x"));
     let status = within_step_timeout(grpc.client_of_1_0("service").send_message(call))
         .await
         .expect_err("no way in");
     assert_eq!(error_reason(&status), "UNSUPPORTED_OPERATION");
-    let call = with_metadata(grpc.authorized_request(send_request_0_3("x")), "a2a-agent", "Greet");
+    let call =
+        with_metadata(grpc.authorized_request(message_request_0_3("x")), "a2a-agent", "Greet");
     let status = within_step_timeout(grpc.client_of_0_3("service").send_message(call))
         .await
         .expect_err("only 1.0");
@@ -134,18 +135,18 @@ async fn call_errors_have_their_grpc_codes() {
     assert_eq!(status.code(), Code::InvalidArgument);
 
     let call =
-        with_metadata(grpc.authorized_request(send_request_1_0("", "x")), "a2a-version", "2.0");
+        with_metadata(grpc.authorized_request(message_request_1_0("", "x")), "a2a-version", "2.0");
     let status =
         within_step_timeout(client_1_0.send_message(call)).await.expect_err("another version");
     let expected_reason = "VERSION_NOT_SUPPORTED".to_owned();
     assert_eq!((status.code(), error_reason(&status)), (Code::FailedPrecondition, expected_reason));
     let call =
-        with_metadata(grpc.authorized_request(send_request_1_0("", "x")), "a2a-version", "1.0");
+        with_metadata(grpc.authorized_request(message_request_1_0("", "x")), "a2a-version", "1.0");
     assert!(within_step_timeout(client_1_0.send_message(call)).await.is_ok());
 
     let large = "x".repeat(200_000);
     let status = within_step_timeout(
-        client_0_3.send_message(grpc.authorized_request(send_request_0_3(&large))),
+        client_0_3.send_message(grpc.authorized_request(message_request_0_3(&large))),
     )
     .await
     .expect_err("too much");

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::is_available;
+use super::is_available_or_skip;
 use super::routines::ROUTINES;
 
 /// What the test that is counted does, and how often.
@@ -59,7 +59,7 @@ fn count_run_instructions(name: &str, rounds: usize) -> u64 {
 
 #[test]
 fn no_routine_exceeds_its_recorded_instructions() {
-    if !is_available("valgrind") {
+    if !is_available_or_skip("valgrind") {
         return;
     }
     let counts: BTreeMap<_, _> =
@@ -68,19 +68,20 @@ fn no_routine_exceeds_its_recorded_instructions() {
     if env::var_os(REWRITE_VARIABLE).is_some() {
         return fs::write(counts_file(), text).unwrap();
     }
-    let recorded = fs::read_to_string(counts_file()).unwrap_or_default();
-    let recorded: BTreeMap<_, u64> = recorded
+    let recorded_text = fs::read_to_string(counts_file()).unwrap_or_default();
+    let recorded_counts: BTreeMap<_, u64> = recorded_text
         .lines()
         .filter_map(|line| line.trim().split_once(' '))
         .map(|(count, name)| (name.to_owned(), count.parse().unwrap()))
         .collect();
     assert_eq!(
-        recorded.keys().collect::<Vec<_>>(),
+        recorded_counts.keys().collect::<Vec<_>>(),
         counts.keys().collect::<Vec<_>>(),
         "{REWRITE_VARIABLE}=1"
     );
-    let deviations =
-        counts.iter().filter_map(|(name, count)| deviation(name, *recorded.get(*name)?, *count));
+    let deviations = counts
+        .iter()
+        .filter_map(|(name, count)| deviation_message(name, *recorded_counts.get(*name)?, *count));
     let deviations: Vec<_> = deviations.collect();
     assert!(
         deviations.is_empty(),
@@ -89,10 +90,13 @@ fn no_routine_exceeds_its_recorded_instructions() {
 }
 
 /// What there is to say of a count beside the one that is kept.
-fn deviation(name: &str, recorded: u64, current: u64) -> Option<String> {
-    if current * 1000 > recorded * (1000 + MAX_GROWTH_THOUSANDTHS) {
-        return Some(format!("{name} takes {current} instructions; it took {recorded}"));
+fn deviation_message(name: &str, recorded_count: u64, current_count: u64) -> Option<String> {
+    if current_count * 1000 > recorded_count * (1000 + MAX_GROWTH_THOUSANDTHS) {
+        return Some(format!(
+            "{name} takes {current_count} instructions; it took {recorded_count}"
+        ));
     }
-    (current * 1000 < recorded * (1000 - 2 * MAX_GROWTH_THOUSANDTHS))
-        .then(|| format!("{name} takes {current} instructions only, of {recorded}: keep that"))
+    (current_count * 1000 < recorded_count * (1000 - 2 * MAX_GROWTH_THOUSANDTHS)).then(|| {
+        format!("{name} takes {current_count} instructions only, of {recorded_count}: keep that")
+    })
 }

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use algonius_skips::skip_without;
 
 /// Returns whether a tool can watch a program here; records the skip otherwise.
-fn is_available(tool: &str) -> bool {
+fn is_available_or_skip(tool: &str) -> bool {
     let mut probe = Command::new(tool);
     let probe = probe.arg("true").stdout(Stdio::null()).stderr(Stdio::null()).status();
     let is_installed = probe.is_ok_and(|status| status.success());

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use algonius_a2a::jsonrpc::parse_call;
 use algonius_a2a::v0_3;
 use algonius_a2a::v1_json as json;
-use algonius_actors::decide::admission::{self, AdmissionQueue};
+use algonius_actors::decide::admission::{self, AdmissionState};
 use algonius_actors::decide::execution::{self, ExecutionPhase, ExecutionPolicy};
-use algonius_actors::decide::schedule::due::evaluate;
+use algonius_actors::decide::schedule::due::evaluate_schedule;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::testing::{DEFAULT_AGENT, agent_spec, cron_schedule};
 use algonius_redact::{Redactor, StreamRedactor};
@@ -23,15 +23,15 @@ type NamedRoutine = (&'static str, fn() -> Routine);
 
 /// Each routine.
 pub(crate) const ROUTINES: [NamedRoutine; 9] = [
-    ("decide admission: ten come, wait and go", admission),
-    ("decide execution: 200 times from the beginning to the slot", execution_start),
-    ("decide due: a day of a schedule", due_times),
-    ("redact: 16 KB of plain lines", || redaction(LINE_WITHOUT_SECRET)),
-    ("redact: 16 KB with tokens in them", || redaction(LINE_WITH_SECRET)),
-    ("redact: 16 KB in pieces", stream_redaction),
-    ("wire 0.3: a message is read", message_0_3),
-    ("wire 0.3: a task is read and written", task_0_3),
-    ("wire 1.0: a message is read", message_1_0),
+    ("decide admission: ten come, wait and go", admission_routine),
+    ("decide execution: 200 times from the beginning to the slot", execution_start_routine),
+    ("decide due: a day of a schedule", due_times_routine),
+    ("redact: 16 KB of plain lines", || redaction_routine(LINE_WITHOUT_SECRET)),
+    ("redact: 16 KB with tokens in them", || redaction_routine(LINE_WITH_SECRET)),
+    ("redact: 16 KB in pieces", stream_redaction_routine),
+    ("wire 0.3: a message is read", message_routine_0_3),
+    ("wire 0.3: a task is read and written", task_routine_0_3),
+    ("wire 1.0: a message is read", message_routine_1_0),
 ];
 
 const LINE_WITHOUT_SECRET: &str =
@@ -39,10 +39,10 @@ const LINE_WITHOUT_SECRET: &str =
 const LINE_WITH_SECRET: &str =
     "export API_KEY=sk-proj-0a1B2c3D4e5F6g7H8i9J and password: hunter2hunter2\n";
 
-fn admission() -> Routine {
+fn admission_routine() -> Routine {
     let ids: Vec<_> = (1..=10).map(|number| ExecutionId(Uuid::from_u128(number))).collect();
     Box::new(move || {
-        let mut queue = AdmissionQueue::new(Some(4), 100);
+        let mut queue = AdmissionState::new(Some(4), 100);
         for event in [
             admission::AdmissionEvent::Arrived,
             admission::AdmissionEvent::Recorded,
@@ -55,12 +55,12 @@ fn admission() -> Routine {
     })
 }
 
-fn execution_start() -> Routine {
+fn execution_start_routine() -> Routine {
     let policy = ExecutionPolicy::from_spec(&agent_spec(DEFAULT_AGENT));
     Box::new(move || {
         // Often enough that what the harness does beside it does not show.
         for _ in 0..200 {
-            black_box(execution::step(
+            black_box(execution::apply_event(
                 ExecutionPhase::Idle,
                 execution::ExecutionEvent::SlotAvailable,
                 &policy,
@@ -69,11 +69,11 @@ fn execution_start() -> Routine {
     })
 }
 
-fn due_times() -> Routine {
+fn due_times_routine() -> Routine {
     let spec = cron_schedule("daily", "*/15 8-18 * * 1-5");
     let cursor: DateTime<Utc> = DateTime::from_timestamp(1_795_000_000, 0).unwrap();
     Box::new(move || {
-        black_box(evaluate((&spec).into(), cursor, cursor + TimeDelta::days(1)));
+        black_box(evaluate_schedule((&spec).into(), cursor, cursor + TimeDelta::days(1)));
     })
 }
 
@@ -81,14 +81,14 @@ fn repeated_line(line: &str) -> String {
     line.repeat((16 << 10) / line.len())
 }
 
-fn redaction(line: &'static str) -> Routine {
+fn redaction_routine(line: &'static str) -> Routine {
     let (redactor, text) = (Redactor::new(["a-registered-value".to_owned()]), repeated_line(line));
     Box::new(move || {
         black_box(redactor.redact(&text));
     })
 }
 
-fn stream_redaction() -> Routine {
+fn stream_redaction_routine() -> Routine {
     let (redactor, text) = (Arc::new(Redactor::new([])), repeated_line(LINE_WITHOUT_SECRET));
     Box::new(move || {
         let mut stream = StreamRedactor::new(Arc::clone(&redactor));
@@ -99,7 +99,7 @@ fn stream_redaction() -> Routine {
     })
 }
 
-fn message_0_3() -> Routine {
+fn message_routine_0_3() -> Routine {
     let parts = json_value!([{"kind": "text", "text": LINE_WITHOUT_SECRET.repeat(10)}]);
     let message =
         json_value!({"kind": "message", "role": "user", "messageId": "m", "parts": parts});
@@ -108,22 +108,22 @@ fn message_0_3() -> Routine {
     let bytes = call.to_string().into_bytes();
     Box::new(move || {
         let call = parse_call(&bytes).unwrap_or_else(|_| panic!("a call"));
-        black_box(v0_3::read::send(call.params).unwrap());
+        black_box(v0_3::read::send_request(call.params).unwrap());
     })
 }
 
-fn message_1_0() -> Routine {
+fn message_routine_1_0() -> Routine {
     let parts = json_value!([{"text": LINE_WITHOUT_SECRET.repeat(10)}]);
     let message = json_value!({"role": "ROLE_USER", "messageId": "m", "parts": parts});
     let call = json_value!({"jsonrpc": "2.0", "id": 7, "method": "SendMessage", "params": {"message": message}});
     let bytes = call.to_string().into_bytes();
     Box::new(move || {
         let call = parse_call(&bytes).unwrap_or_else(|_| panic!("a call"));
-        black_box(json::read::send(call.params).unwrap());
+        black_box(json::read::send_request(call.params).unwrap());
     })
 }
 
-fn task_0_3() -> Routine {
+fn task_routine_0_3() -> Routine {
     let part = json_value!([{"kind": "text", "text": LINE_WITHOUT_SECRET.repeat(10)}]);
     let artifacts = json_value!([{"artifactId": "a", "parts": part}]);
     let status = json_value!({"state": "completed", "timestamp": "2026-11-22T08:15:01.204Z"});

@@ -11,7 +11,7 @@ use algonius_gauge::service::Service;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use super::is_available;
+use super::is_available_or_skip;
 
 /// Agents whose programs start none themselves; one is asked for its version before.
 const CONFIG: &str = "[server]\nlisten = \"127.0.0.1:0\"\n\
@@ -30,12 +30,12 @@ struct SyscallTrace {
     lines: Vec<String>,
     /// The service and its warden.
     service_pids: [u32; 2],
-    requests: usize,
+    request_count: usize,
 }
 
 /// Runs a service under strace, has it work, and gives what was seen; nothing without strace.
 async fn trace_service() -> Option<SyscallTrace> {
-    if !is_available("strace") {
+    if !is_available_or_skip("strace") {
         return None;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -54,7 +54,7 @@ async fn trace_service() -> Option<SyscallTrace> {
     }
     drop(service);
     let lines = read_trace(&trace, service_pids[0]).await;
-    Some(SyscallTrace { lines, service_pids, requests: 3 * agents.len() })
+    Some(SyscallTrace { lines, service_pids, request_count: 3 * agents.len() })
 }
 
 /// A program that is the service under strace: the tracer stands aside, so that the process that is
@@ -89,23 +89,23 @@ async fn read_trace(trace: &Path, pid: u32) -> Vec<String> {
 
 /// The calls by which the service and its warden made processes; a wrapper may make its own as it likes.
 fn process_creations(lines: &[String], service_pids: [u32; 2]) -> Vec<&str> {
-    let (mut service_ids, mut creations) =
+    let (mut service_thread_ids, mut creations) =
         (service_pids.map(|id| id.to_string()).to_vec(), Vec::new());
-    let mut unfinished = BTreeMap::new();
+    let mut is_thread_by_caller = BTreeMap::new();
     for line in lines {
         let (id, call) = line.split_once(' ').unwrap();
         let is_call = ["clone(", "clone3(", "fork(", "vfork("].iter().any(|it| call.contains(it));
-        let is_end = call.contains("clone3 resumed>") || call.contains("clone resumed>");
-        if !(is_call || is_end) || !service_ids.iter().any(|known| known == id) {
+        let is_resumed = call.contains("clone3 resumed>") || call.contains("clone resumed>");
+        if !(is_call || is_resumed) || !service_thread_ids.iter().any(|known| known == id) {
             continue;
         }
         let is_thread = match is_call {
             true => call.contains("CLONE_THREAD"),
-            false => unfinished.remove(id).unwrap_or(false),
+            false => is_thread_by_caller.remove(id).unwrap_or(false),
         };
-        unfinished.insert(id, is_thread);
+        is_thread_by_caller.insert(id, is_thread);
         if is_thread && let Some((_, thread)) = call.rsplit_once(" = ") {
-            service_ids.push(thread.trim().to_owned());
+            service_thread_ids.push(thread.trim().to_owned());
         }
         if is_call && !is_thread {
             creations.push(line.as_str());
@@ -114,19 +114,19 @@ fn process_creations(lines: &[String], service_pids: [u32; 2]) -> Vec<&str> {
     creations
 }
 
-fn is_shared(creation: &str) -> bool {
+fn is_vfork_like(creation: &str) -> bool {
     let shares_memory = creation.contains("CLONE_VM") && creation.contains("CLONE_VFORK");
     shares_memory || creation.contains(" vfork(")
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_process_is_created_by_fork() {
-    let Some(SyscallTrace { lines, service_pids, requests }) = trace_service().await else {
+    let Some(SyscallTrace { lines, service_pids, request_count }) = trace_service().await else {
         return;
     };
     let creations = process_creations(&lines, service_pids);
-    assert!(creations.len() > requests, "{creations:#?}");
-    let copies: Vec<_> = creations.iter().filter(|creation| !is_shared(creation)).collect();
+    assert!(creations.len() > request_count, "{creations:#?}");
+    let copies: Vec<_> = creations.iter().filter(|creation| !is_vfork_like(creation)).collect();
     assert!(copies.is_empty(), "made by fork: {copies:#?}");
 }
 

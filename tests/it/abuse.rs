@@ -9,10 +9,13 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::harness::client::{completed_with, message_params_with_id, task_id, task_outcome};
-use crate::harness::processes::{cpu_ticks, open_socket_count, peak_memory, reset_peak_memory};
+use crate::harness::client::{completed_outcome, message_params_with_id, task_id, task_outcome};
+use crate::harness::processes::{
+    cpu_ticks, open_socket_count, peak_memory_bytes, reset_peak_and_read_rss,
+};
 use crate::harness::{
-    Service, Setup, fake_agent_config, json_rpc_call, message_params, poll_until, within_deadline,
+    ServiceProcess, Setup, fake_agent_config, json_rpc_request_body, message_params, poll_until,
+    within_deadline,
 };
 
 const MIB: u64 = 1 << 20;
@@ -21,14 +24,14 @@ const MIB: u64 = 1 << 20;
 const HEAVY_WORK_TIMEOUT: Duration = Duration::from_secs(200);
 
 /// By how much the memory of the service grew at most while `work` went on.
-async fn memory_growth(service: &Service, work: impl Future<Output = ()>) -> u64 {
-    let initial_bytes = reset_peak_memory(service.pid());
+async fn measure_memory_growth(service: &ServiceProcess, work: impl Future<Output = ()>) -> u64 {
+    let initial_bytes = reset_peak_and_read_rss(service.pid());
     work.await;
-    peak_memory(service.pid()).saturating_sub(initial_bytes)
+    peak_memory_bytes(service.pid()).saturating_sub(initial_bytes)
 }
 
 /// Connections that have sent this.
-async fn open_connections(service: &Service, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
+async fn open_connections(service: &ServiceProcess, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
     let mut streams = Vec::with_capacity(count);
     for _ in 0..count {
         let mut stream = service.connect().await;
@@ -39,7 +42,7 @@ async fn open_connections(service: &Service, count: usize, bytes: &[u8]) -> Vec<
 }
 
 /// A connection that takes in little before somebody reads, and has sent this.
-async fn non_reading_client(service: &Service, bytes: &[u8]) -> TcpStream {
+async fn connect_without_reading(service: &ServiceProcess, bytes: &[u8]) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream =
@@ -77,7 +80,7 @@ async fn slow_heads_and_bodies_are_cut_and_delay_no_other_caller() {
         service.token
     );
     let mut slow_clients = JoinSet::new();
-    let growth_bytes = memory_growth(&service, async {
+    let growth_bytes = measure_memory_growth(&service, async {
         for stream in open_connections(&service, 300, head).await {
             slow_clients.spawn(send_slowly(stream));
         }
@@ -85,7 +88,10 @@ async fn slow_heads_and_bodies_are_cut_and_delay_no_other_caller() {
             slow_clients.spawn(send_slowly(stream));
         }
         for _ in 0..10 {
-            assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_with("hello"));
+            assert_eq!(
+                task_outcome(&service.send("echo", "hello").await),
+                completed_outcome("hello")
+            );
         }
     })
     .await;
@@ -94,7 +100,7 @@ async fn slow_heads_and_bodies_are_cut_and_delay_no_other_caller() {
         while slow_clients.join_next().await.is_some() {}
     })
     .await;
-    assert_eq!(task_outcome(&service.send("echo", "again").await), completed_with("again"));
+    assert_eq!(task_outcome(&service.send("echo", "again").await), completed_outcome("again"));
 }
 
 /// The first bytes of HTTP/2 begin like a request of HTTP/1, and are read without a timer there.
@@ -122,7 +128,7 @@ async fn two_thousand_idle_connections_cost_little_memory() {
             .await;
     let initial_sockets = open_socket_count(service.pid());
     let mut idle_connections = Vec::new();
-    let growth_bytes = memory_growth(&service, async {
+    let growth_bytes = measure_memory_growth(&service, async {
         idle_connections = open_connections(&service, 2000, b"GET /heal").await;
         poll_until("all of them", async || {
             (open_socket_count(service.pid()) >= initial_sockets + 2000).then_some(())
@@ -131,7 +137,7 @@ async fn two_thousand_idle_connections_cost_little_memory() {
     })
     .await;
     assert!(growth_bytes < 100 * MIB, "grew by {growth_bytes} bytes");
-    assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_with("hello"));
+    assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_outcome("hello"));
     drop(idle_connections);
     poll_until("their places", async || {
         (open_socket_count(service.pid()) <= initial_sockets + 1).then_some(())
@@ -140,7 +146,7 @@ async fn two_thousand_idle_connections_cost_little_memory() {
 }
 
 /// What says 20 MB in pieces, when the gate is open.
-const TALKER: &str = r#"
+const TALKER_AGENT: &str = r#"
 [agents.talker]
 command = "sh"
 args = ["-c", '''
@@ -154,11 +160,11 @@ max_output_bytes = 40000000
 
 #[tokio::test(flavor = "multi_thread")]
 async fn followers_that_never_read_are_disconnected() {
-    let setup = Setup::with_server_settings("write_timeout = 1", TALKER);
+    let setup = Setup::with_server_settings("write_timeout = 1", TALKER_AGENT);
     let service = setup.start().await;
     let initial_sockets = open_socket_count(service.pid());
     let task = service.start_task("talker", "talk").await;
-    let body = json_rpc_call("tasks/resubscribe", &json!({"id": task}));
+    let body = json_rpc_request_body("tasks/resubscribe", &json!({"id": task}));
     let request = format!(
         "POST /agents/talker/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
@@ -166,13 +172,13 @@ async fn followers_that_never_read_are_disconnected() {
         body.len()
     );
     let mut clients = Vec::new();
-    let growth_bytes = memory_growth(&service, async {
+    let growth_bytes = measure_memory_growth(&service, async {
         for _ in 0..20 {
-            clients.push(non_reading_client(&service, request.as_bytes()).await);
+            clients.push(connect_without_reading(&service, request.as_bytes()).await);
         }
         service.setup.open_gate("go");
         let talker_end = async {
-            while service.agent_status("talker").await["running"] != json!([]) {
+            while service.fetch_agent_status("talker").await["running"] != json!([]) {
                 // Between two readings; the deadline is around it.
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
@@ -191,7 +197,7 @@ async fn followers_that_never_read_are_disconnected() {
 }
 
 /// Prints 50 MB in lines.
-const PRINTER: &str = r#"
+const PRINTER_AGENT: &str = r#"
 [agents.printer]
 command = "sh"
 args = ["-c", "yes 'to and fro and so on' | head -c 50000000"]
@@ -203,12 +209,12 @@ queue_depth = 20
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_unread_streams_of_50_megabytes_use_little_memory() {
     const MAX_GROWTH_BYTES: u64 = 128 * MIB;
-    let agents = [PRINTER, &fake_agent_config("echo", "echo", "")].concat();
+    let agents = [PRINTER_AGENT, &fake_agent_config("echo", "echo", "")].concat();
     let service = Setup::with_server_settings("write_timeout = 3600", &agents).start().await;
-    reset_peak_memory(service.pid());
+    reset_peak_and_read_rss(service.pid());
     let mut clients = Vec::new();
     for number in 0..20 {
-        let body = json_rpc_call(
+        let body = json_rpc_request_body(
             "message/stream",
             &message_params_with_id(&format!("message-{number}"), "print"),
         );
@@ -218,13 +224,13 @@ async fn twenty_unread_streams_of_50_megabytes_use_little_memory() {
             service.token,
             body.len()
         );
-        clients.push(non_reading_client(&service, request.as_bytes()).await);
+        clients.push(connect_without_reading(&service, request.as_bytes()).await);
     }
     let printer_end = async {
         loop {
             let echo_task = service.send("echo", "hello").await;
-            assert_eq!(task_outcome(&echo_task), completed_with("hello"));
-            let printer = service.agent_status("printer").await;
+            assert_eq!(task_outcome(&echo_task), completed_outcome("hello"));
+            let printer = service.fetch_agent_status("printer").await;
             if printer["running"] == json!([]) && printer["queued"] == json!([]) {
                 return;
             }
@@ -233,7 +239,7 @@ async fn twenty_unread_streams_of_50_megabytes_use_little_memory() {
         }
     };
     timeout(HEAVY_WORK_TIMEOUT, printer_end).await.expect("the programs end");
-    let peak_bytes = peak_memory(service.pid());
+    let peak_bytes = peak_memory_bytes(service.pid());
     // R-98: Programs that print much output use little memory of the service, also if no client
     // reads their answers
     assert!(peak_bytes < MAX_GROWTH_BYTES, "had {} MiB", peak_bytes / MIB);
@@ -245,12 +251,12 @@ async fn twenty_unread_streams_of_50_megabytes_use_little_memory() {
         .unwrap();
     assert!(answer.len() > 10 << 20, "{} bytes", answer.len());
     assert!(answer.contains(" bytes were dropped ...]") && answer.contains("\"completed\""));
-    let peak_bytes = peak_memory(service.pid());
+    let peak_bytes = peak_memory_bytes(service.pid());
     assert!(peak_bytes < MAX_GROWTH_BYTES, "had {} MiB after a stream was read", peak_bytes / MIB);
 }
 
 /// Both print 4 MB; the first ends when the gate is open.
-const TWO_PRINTERS: &str = r#"
+const TWO_PRINTER_AGENTS: &str = r#"
 [agents.first]
 access = "read-write"
 command = "sh"
@@ -263,10 +269,10 @@ idle_timeout = 3
 
 #[tokio::test]
 async fn a_program_that_waits_for_output_memory_is_not_idle() {
-    let agents = [TWO_PRINTERS, &fake_agent_config("echo", "echo", "")].concat();
+    let agents = [TWO_PRINTER_AGENTS, &fake_agent_config("echo", "echo", "")].concat();
     let service = Setup::with_server_settings("output_memory = 1048576", &agents).start().await;
     let first = service.start_task("first", "").await;
-    service.setup.wait_for_text("printed", "\n").await;
+    service.setup.wait_for_file_text("printed", "\n").await;
     let second = service.start_task("second", "").await;
     poll_until("a stream that waits", async || {
         let memory = service.get("/status").await.json()["machine"]["outputMemory"].clone();
@@ -274,10 +280,10 @@ async fn a_program_that_waits_for_output_memory_is_not_idle() {
         (memory["waiting"].as_u64() > Some(0)).then_some(())
     })
     .await;
-    let until_idle = tokio::time::Instant::now() + Duration::from_secs(7);
-    while tokio::time::Instant::now() < until_idle {
-        assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_with("hello"));
-        let state = service.execution(&second).await["outcome"].clone();
+    let check_deadline = tokio::time::Instant::now() + Duration::from_secs(7);
+    while tokio::time::Instant::now() < check_deadline {
+        assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_outcome("hello"));
+        let state = service.fetch_execution(&second).await["outcome"].clone();
         // R-99: Beyond `output_memory`, a program waits until there is memory for its output, and
         // counts as busy while it waits
         assert_eq!(state, json!(null), "it has ended");
@@ -285,7 +291,7 @@ async fn a_program_that_waits_for_output_memory_is_not_idle() {
     }
     service.setup.open_gate("go");
     for (agent, task) in [("first", first), ("second", second)] {
-        let (state, text) = task_outcome(&service.wait_for_end(agent, &task).await);
+        let (state, text) = task_outcome(&service.wait_for_task_end(agent, &task).await);
         assert_eq!((state.as_str(), text.len()), ("completed", 4_000_000), "{agent}");
     }
 }
@@ -307,7 +313,7 @@ async fn too_many_connections_neither_stop_nor_load_the_service() {
     assert_eq!(closed_count, 400);
     let cpu_used = cpu_ticks(service.pid()) - initial_ticks;
     assert!(cpu_used < 200, "worked for {cpu_used} hundredths of a second");
-    assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_with("hello"));
+    assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_outcome("hello"));
     assert!(
         service.stderr_text().contains("connection limit reduced"),
         "{}",
@@ -324,7 +330,7 @@ async fn programs_start_while_all_connections_are_taken() {
             .with_max_open_files(256);
     let service = setup.start().await;
     let mut first = service.connect().await;
-    let body = json_rpc_call("message/send", &message_params("hello"));
+    let body = json_rpc_request_body("message/send", &message_params("hello"));
     let request = format!(
         "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
@@ -338,6 +344,6 @@ async fn programs_start_while_all_connections_are_taken() {
     within_deadline("the answer", first.read_to_string(&mut answer)).await.unwrap();
     let document = answer.split("\r\n\r\n").nth(1).unwrap();
     let document: serde_json::Value = serde_json::from_str(document).unwrap();
-    assert_eq!(task_outcome(&document["result"]), completed_with("hello"), "{document}");
+    assert_eq!(task_outcome(&document["result"]), completed_outcome("hello"), "{document}");
     assert!(!task_id(&document["result"]).is_empty() && connections.len() == 300);
 }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, task_id, task_outcome};
+use crate::harness::client::{completed_outcome, task_id, task_outcome};
 use crate::harness::{
-    Service, ServiceClient, Setup, TestResponse, fake_agent_config, gated_agent_config,
-    json_rpc_call, message_params,
+    ServiceClient, ServiceProcess, Setup, TestResponse, fake_agent_config, gated_agent_config,
+    json_rpc_request_body, message_params,
 };
 
 /// Every path that wants a token, with its method. The last ones name nothing that exists.
@@ -56,7 +56,7 @@ async fn expect_unauthenticated(
     path: &str,
     headers: &[String],
 ) -> TestResponse {
-    let body = json_rpc_call("message/send", &message_params("hello"));
+    let body = json_rpc_request_body("message/send", &message_params("hello"));
     let headers = [headers, &["Content-Type: application/json".to_owned()]].concat();
     let answer = client.request(path, &headers, body.as_bytes()).await;
     assert_eq!(answer.status, 401, "{path} {headers:?} {answer:?}");
@@ -128,7 +128,7 @@ async fn every_path_refuses_invalid_tokens_alike() {
 
 #[tokio::test]
 async fn a_missing_token_is_no_failed_attempt() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
     for _ in 0..10 {
         expect_unauthenticated(&service, PROTECTED_REQUESTS[0], &[]).await;
     }
@@ -142,7 +142,7 @@ async fn a_token_is_valid_for_its_agents_only() {
     let setup = Setup::new(&format!("{agents}[tokens.ann]\ntoken_env = 'ANN'\nagents = ['one']\n"));
     let service = setup.env("ANN", &ann_token).start().await;
     let ann = service.client_with_token(&ann_token);
-    assert_eq!(task_outcome(&ann.send("one", "hello").await), completed_with("hello"));
+    assert_eq!(task_outcome(&ann.send("one", "hello").await), completed_outcome("hello"));
     for method in ["message/send", "tasks/get", "tasks/cancel"] {
         let refused = ann.expect_refusal("two", method, message_params("hello")).await;
         assert_eq!(refused, (-32059, "forbidden".to_owned()), "{method}");
@@ -177,7 +177,7 @@ async fn read_and_run_scopes_allow_only_their_operations() {
     assert_eq!(runner.expect_refusal("one", "tasks/get", json!({"id": "x"})).await, forbidden);
     assert_eq!(runner.get("/status").await.status, 403);
     assert_eq!(service.get("/api/v1/executions").await.json()["executions"], json!([]));
-    assert_eq!(service.setup.read("log"), "");
+    assert_eq!(service.setup.read_file("log"), "");
 }
 
 #[tokio::test]
@@ -187,7 +187,7 @@ async fn an_administrator_sees_tasks_of_others() {
     let setup = Setup::new(&[fake_agent_config("echo", "echo", ""), tokens.to_owned()].concat());
     let service = setup.env("ANN", &ann_token).start().await;
     let task = service.client_with_token(&ann_token).send("echo", "hello").await;
-    assert_eq!(service.task("echo", &task_id(&task)).await, task);
+    assert_eq!(service.fetch_task("echo", &task_id(&task)).await, task);
     let list = service.get("/api/v1/executions").await.json();
     assert_eq!(list["executions"][0]["id"], task["id"]);
 }
@@ -207,7 +207,7 @@ async fn a_rate_limit_counts_authenticated_calls_of_its_agent() {
         );
     }
     for _ in 0..2 {
-        assert_eq!(task_outcome(&service.send("one", "hello").await), completed_with("hello"));
+        assert_eq!(task_outcome(&service.send("one", "hello").await), completed_outcome("hello"));
     }
     let refused = service.call("one", "message/send", &message_params("hello")).await;
     assert_eq!((refused.status, refused.error_code().as_str()), (429, "rate-limited"));
@@ -215,7 +215,7 @@ async fn a_rate_limit_counts_authenticated_calls_of_its_agent() {
     assert!((1..=1000).contains(&retry_after), "{retry_after}");
     assert_eq!(service.get("/agents/one/v1/tasks").await.status, 429);
     for _ in 0..3 {
-        assert_eq!(task_outcome(&service.send("two", "hello").await), completed_with("hello"));
+        assert_eq!(task_outcome(&service.send("two", "hello").await), completed_outcome("hello"));
     }
     assert_eq!(service.get("/status/agents/one").await.status, 200);
 }

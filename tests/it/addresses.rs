@@ -10,25 +10,30 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
 use crate::harness::certificate_authority::CertificateAuthority;
-use crate::harness::client::{completed_with, task_outcome};
+use crate::harness::client::{completed_outcome, task_outcome};
 use crate::harness::{
-    Service, ServiceClient, Setup, TestResponse, fake_agent_config, json_rpc_call, message_params,
-    poll_until, within_deadline,
+    ServiceClient, ServiceProcess, Setup, TestResponse, fake_agent_config, json_rpc_request_body,
+    message_params, poll_until, within_deadline,
 };
 
 const CARD_PATH: &str = "/agents/echo/.well-known/agent-card.json";
 
 /// A service on all addresses of the machine.
-async fn start_on_all_addresses(server_settings: &str) -> Service {
+async fn start_on_all_addresses(server_settings: &str) -> ServiceProcess {
     let server = format!("default_agent = 'echo'\n{server_settings}");
     Setup::with_server_settings(&server, &fake_agent_config("echo", "echo", ""))
-        .listen_on("0.0.0.0:0")
+        .with_listen_address("0.0.0.0:0")
         .start()
         .await
 }
 
 /// Returns the answer to a caller that names this host.
-async fn request_to_host(service: &Service, host: &str, line: &str, body: &str) -> TestResponse {
+async fn request_to_host(
+    service: &ServiceProcess,
+    host: &str,
+    line: &str,
+    body: &str,
+) -> TestResponse {
     let client: &ServiceClient = service;
     let head = format!(
         "{line} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\
@@ -53,7 +58,7 @@ fn find_urls(value: &Value) -> Vec<String> {
 async fn a_wildcard_listener_publishes_the_host_of_its_caller() {
     let service = start_on_all_addresses("allowed_hosts = ['box.lan']").await;
     let port = service.address.port();
-    let extended = json_rpc_call("agent/getAuthenticatedExtendedCard", &json!({}));
+    let extended = json_rpc_request_body("agent/getAuthenticatedExtendedCard", &json!({}));
     let hosts = ["127.0.0.1", "localhost", "[::1]", "10.9.8.7", "box.lan"];
     for host in hosts.map(|host| format!("{host}:{port}")) {
         for (line, body) in [
@@ -79,8 +84,9 @@ async fn a_wildcard_listener_publishes_the_host_of_its_caller() {
             .await;
     let url = card.json()["url"].as_str().unwrap().to_owned();
     let path = url.strip_prefix(&format!("http://localhost:{port}")).unwrap();
-    let answer = service.post(path, &json_rpc_call("message/send", &message_params("hello"))).await;
-    assert_eq!(task_outcome(&answer.json()["result"]), completed_with("hello"));
+    let answer =
+        service.post(path, &json_rpc_request_body("message/send", &message_params("hello"))).await;
+    assert_eq!(task_outcome(&answer.json()["result"]), completed_outcome("hello"));
     for host in ["evil.example", "localhost.evil.example", "me@localhost", "box.lan.evil"] {
         let response = request_to_host(&service, host, &format!("GET {CARD_PATH}"), "").await;
         assert_eq!(
@@ -130,7 +136,7 @@ async fn start_receiver(
 }
 
 /// Raises an alert: a hundred requests and one.
-async fn raise_alert(service: &Service) {
+async fn raise_alert(service: &ServiceProcess) {
     for _ in 0..101 {
         service.get("/agents").await;
     }
@@ -162,13 +168,13 @@ async fn an_internal_webhook_does_not_allow_its_address_to_callers() {
 #[tokio::test]
 async fn receivers_with_a_private_authority_get_their_messages() {
     let authority = CertificateAuthority::new();
-    for (section, with_ca) in [("push", true), ("alerts", true), ("push", false)] {
+    for (section, has_ca_file) in [("push", true), ("alerts", true), ("push", false)] {
         let setup = Setup::new("");
         authority.write_certificate(setup.test_folder());
         let (port, received) = start_receiver(&authority, &setup).await;
         let url = format!("https://localhost:{port}/hook");
         let hook = if section == "alerts" { format!("webhook = '{url}'") } else { String::new() };
-        let ca_setting = if with_ca { "ca_file = 'HERE/ca.pem'" } else { "" };
+        let ca_setting = if has_ca_file { "ca_file = 'HERE/ca.pem'" } else { "" };
         let allow = "allow = ['127.0.0.1', '::1']";
         let mut setup = setup;
         let agents = fake_agent_config("echo", "echo", "");
@@ -184,7 +190,7 @@ async fn receivers_with_a_private_authority_get_their_messages() {
         let received = within_deadline("the receiver", received).await.unwrap();
         assert_eq!(
             received.is_some_and(|request| request.starts_with("POST /hook")),
-            with_ca,
+            has_ca_file,
             "{section}"
         );
     }
@@ -196,7 +202,7 @@ async fn an_invalid_ca_file_is_reported_with_its_key() {
         &[fake_agent_config("echo", "echo", ""), "[push]\nca_file = 'none.pem'\n".into()].concat(),
     );
     let config = setup.write_config().display().to_string();
-    let output = setup.run(&["check", &config], "").await;
+    let output = setup.run_command(&["check", &config], "").await;
     assert!(output.exit_code == Some(4) && output.stderr.contains("push.ca_file"), "{output:?}");
 }
 
@@ -206,21 +212,23 @@ async fn the_container_command_starts_a_usable_service() {
     assert!(file.contains(
         r#"CMD ["serve", "--config", "/etc/algonius/supervisor.toml", "--listen", "0.0.0.0:8080"]"#
     ));
-    let shipped = include_str!("../../config/supervisor.toml");
-    let service = Setup::from_config_text(shipped).listen_on("0.0.0.0:0").start().await;
+    let shipped_config = include_str!("../../config/supervisor.toml");
+    let service =
+        Setup::from_config_text(shipped_config).with_listen_address("0.0.0.0:0").start().await;
     let port = service.address.port();
     // As from the host, by a port that is published elsewhere.
     let card =
         request_to_host(&service, "localhost:18080", "GET /.well-known/agent-card.json", "").await;
     assert_eq!(card.json()["url"], "http://localhost:18080/agents/echo/v1");
-    let request_body = json_rpc_call("message/send", &message_params("hi"));
+    let request_body = json_rpc_request_body("message/send", &message_params("hi"));
     let response =
         request_to_host(&service, "localhost:18080", "POST /agents/echo/v1", &request_body).await;
-    assert_eq!(task_outcome(&response.json()["result"]), completed_with("hi"));
+    assert_eq!(task_outcome(&response.json()["result"]), completed_outcome("hi"));
     // As its own check of health does.
     let url = format!("http://127.0.0.1:{port}");
     let healthy = async || {
-        let status = service.setup.run_with_env(&["status"], "", &[("ALGONIUS_URL", &url)]).await;
+        let status =
+            service.setup.run_command_with_env(&["status"], "", &[("ALGONIUS_URL", &url)]).await;
         (status.exit_code == Some(0)).then_some(())
     };
     poll_until("a healthy status", healthy).await;

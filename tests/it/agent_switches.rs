@@ -4,9 +4,9 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, task_id, task_outcome, task_state};
+use crate::harness::client::{completed_outcome, task_id, task_outcome, task_state};
 use crate::harness::{
-    Service, Setup, fake_agent_config, gated_agent_config, message_params, poll_until,
+    ServiceProcess, Setup, fake_agent_config, gated_agent_config, message_params, poll_until,
 };
 
 fn parse_json(text: &str) -> Value {
@@ -27,10 +27,10 @@ output = "events"
 
 #[tokio::test]
 async fn a_disabled_agent_refuses_work_and_finishes_its_own() {
-    let service = Service::start(&gated_agent_config("one", "max_concurrent = 1")).await;
+    let service = ServiceProcess::start(&gated_agent_config("one", "max_concurrent = 1")).await;
     let (running_task, waiting_task) =
         (service.start_task("one", "ann").await, service.start_task("one", "bob").await);
-    service.setup.wait_for_text("log", "start ann\n").await;
+    service.setup.wait_for_file_text("log", "start ann\n").await;
     let disabled = service.run_command(&["agents", "disable", "one"], "").await;
     assert_eq!(disabled.exit_code, Some(0), "{disabled:?}");
     let refused = service.run_command(&["send", "one", "cat"], "").await;
@@ -42,7 +42,10 @@ async fn a_disabled_agent_refuses_work_and_finishes_its_own() {
     assert!(list.contains("disabled (switched)") && list.contains("1/1"), "{list}");
     service.setup.open_gate("go");
     for (task, word) in [(running_task, "ann\n"), (waiting_task, "bob\n")] {
-        assert_eq!(task_outcome(&service.wait_for_end("one", &task).await), completed_with(word));
+        assert_eq!(
+            task_outcome(&service.wait_for_task_end("one", &task).await),
+            completed_outcome(word)
+        );
     }
     let enabled = service.run_command(&["agents", "enable", "one"], "").await;
     assert_eq!(enabled.stdout, "agent one is enabled, as configured\n");
@@ -51,41 +54,41 @@ async fn a_disabled_agent_refuses_work_and_finishes_its_own() {
 
 #[tokio::test]
 async fn a_disabled_agent_accepts_the_answer_to_its_question() {
-    let service = Service::start(QUESTION_AGENT).await;
+    let service = ServiceProcess::start(QUESTION_AGENT).await;
     let open_task = service.send("asks", "ask").await;
     assert_eq!(task_state(&open_task), "input-required");
     service.run_command(&["agents", "disable", "asks"], "").await;
     let mut answer = message_params("blue");
     answer["message"]["taskId"] = json!(task_id(&open_task));
     let task = service.expect_result("asks", "message/send", &answer).await;
-    assert_eq!(task_outcome(&task), completed_with("blue"));
+    assert_eq!(task_outcome(&task), completed_outcome("blue"));
     let (_, code) = service.expect_refusal("asks", "message/send", message_params("more")).await;
     assert_eq!(code, "agent-disabled");
 }
 
 #[tokio::test]
 async fn a_disabled_agent_stays_disabled_over_reloads_and_restarts() {
-    let mut service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let mut service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
     service.run_command(&["agents", "disable", "echo"], "").await;
     let reload = service.run_command(&["reload"], "").await;
     assert_eq!(reload.exit_code, Some(0), "{reload:?}");
-    assert_eq!(service.agent_status("echo").await["enabled"], json!(false));
+    assert_eq!(service.fetch_agent_status("echo").await["enabled"], json!(false));
     for is_graceful in [false, true] {
         if is_graceful {
-            service.sigterm();
+            service.send_sigterm();
             assert!(service.wait_for_exit().await.success());
         } else {
             service.kill9().await;
         }
-        service.restart().await;
+        service.start_again().await;
         let status = service.get("/status").await.json();
         assert_eq!(status["configuration"]["switched"], json!(["echo"]), "{status}");
-        assert_eq!(service.agent_status("echo").await["enabled"], json!(false));
+        assert_eq!(service.fetch_agent_status("echo").await["enabled"], json!(false));
     }
     service.run_command(&["agents", "enable", "echo"], "").await;
     service.kill9().await;
-    service.restart().await;
-    assert_eq!(service.agent_status("echo").await["enabled"], json!(true));
+    service.start_again().await;
+    assert_eq!(service.fetch_agent_status("echo").await["enabled"], json!(true));
     let status = service.get("/status").await.json();
     assert_eq!(status["configuration"]["switched"], json!([]), "{status}");
 }
@@ -94,13 +97,13 @@ async fn a_disabled_agent_stays_disabled_over_reloads_and_restarts() {
 async fn a_disabled_agent_is_enabled_once_its_program_exists() {
     let agent = "[agents.late]\nenabled = false\ncommand = 'HERE/late'\n";
     let service =
-        Service::start(&format!("{agent}{}", fake_agent_config("echo", "echo", ""))).await;
+        ServiceProcess::start(&format!("{agent}{}", fake_agent_config("echo", "echo", ""))).await;
     let refused = service.run_command(&["agents", "enable", "late"], "").await;
     assert_eq!(refused.exit_code, Some(4), "{refused:?}");
     for expected in ["configuration-rejected", "agents.late.command", "does not exist"] {
         assert!(refused.stderr.contains(expected), "{expected}: {refused:?}");
     }
-    assert_eq!(service.agent_status("late").await["enabled"], json!(false));
+    assert_eq!(service.fetch_agent_status("late").await["enabled"], json!(false));
     let path = service.setup.test_folder().join("late");
     fs::write(&path, "#!/bin/sh\nexec cat\n").unwrap();
     use std::os::unix::fs::PermissionsExt;
@@ -115,7 +118,7 @@ async fn a_disabled_agent_is_enabled_once_its_program_exists() {
 async fn only_an_administrator_enables_and_disables_an_agent() {
     let agents =
         [fake_agent_config("echo", "echo", ""), fake_agent_config("other", "echo", "")].concat();
-    let service = Service::start(&agents).await;
+    let service = ServiceProcess::start(&agents).await;
     let create_client = async |name: &str, scopes: &str| {
         let args = ["token", "create", name, "--scope", scopes, "--agent", "echo", "--json"];
         let output = service.run_command(&args, "").await;
@@ -144,18 +147,18 @@ async fn only_an_administrator_enables_and_disables_an_agent() {
 
 #[tokio::test]
 async fn unreadable_agent_states_disable_all_agents() {
-    let mut service = Service::start(&fake_agent_config("echo", "echo", "")).await;
-    service.sigterm();
+    let mut service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
+    service.send_sigterm();
     service.wait_for_exit().await;
     let file = service.setup.test_folder().join("state/algonius/switches.json");
     fs::write(&file, "{\"echo\": fal").unwrap();
     let config = service.setup.write_config().display().to_string();
     let args = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
-    let refused = service.setup.run(&args, "").await;
+    let refused = service.setup.run_command(&args, "").await;
     assert_eq!(refused.exit_code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("`switches.json` in `data_dir`"), "{refused:?}");
     fs::remove_file(&file).unwrap();
-    service.restart().await;
+    service.start_again().await;
 }
 
 #[tokio::test]
@@ -183,6 +186,7 @@ async fn agents_test_reports_exactly_the_failure() {
     assert_eq!(questioned.exit_code, Some(5), "{questioned:?}");
     assert_eq!(parse_json(&questioned.stdout)["asksAQuestion"], json!(true));
     let task = parse_json(&questioned.stdout)["task"].as_str().unwrap().to_owned();
-    let is_over = async || (service.execution(&task).await["outcome"] == "cancelled").then_some(());
+    let is_over =
+        async || (service.fetch_execution(&task).await["outcome"] == "cancelled").then_some(());
     poll_until("its end", is_over).await;
 }

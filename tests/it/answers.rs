@@ -4,9 +4,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, failed_with, task_id, task_outcome, task_state};
+use crate::harness::client::{
+    completed_outcome, failed_outcome, task_id, task_outcome, task_state,
+};
 use crate::harness::{
-    Service, Setup, fake_agent_config, gated_agent_config, message_params, poll_until,
+    ServiceProcess, Setup, fake_agent_config, gated_agent_config, message_params, poll_until,
 };
 
 const PARAMETERS_EXTENSION_URI: &str = "https://algonius.dev/a2a/ext/parameters/v1";
@@ -29,38 +31,38 @@ async fn the_shipped_agents_answer_with_the_shipped_configuration() {
     ] {
         assert_eq!(
             task_outcome(&service.send(agent, text).await),
-            completed_with(answer),
+            completed_outcome(answer),
             "{agent}"
         );
     }
     let params = message_with_parameters("Ann", &json!({"greeting": "Good day"}));
     let task = service.expect_result("greet", "message/send", &params).await;
-    assert_eq!(task_outcome(&task), completed_with("Good day, Ann!\n"));
+    assert_eq!(task_outcome(&task), completed_outcome("Good day, Ann!\n"));
 }
 
 #[tokio::test]
 async fn a_task_that_was_not_waited_for_is_polled_until_it_completes() {
-    let service = Service::start(&gated_agent_config("one", "")).await;
+    let service = ServiceProcess::start(&gated_agent_config("one", "")).await;
     let task = service.submit("one", message_params("ann")).await;
     assert!(["submitted", "working"].contains(&task_state(&task).as_str()), "{task}");
     assert_eq!((&task["kind"], &task["artifacts"]), (&json!("task"), &json!([])));
-    service.setup.wait_for_text("log", "start ann\n").await;
+    service.setup.wait_for_file_text("log", "start ann\n").await;
     poll_until("work", async || {
-        (task_state(&service.task("one", &task_id(&task)).await) == "working").then_some(())
+        (task_state(&service.fetch_task("one", &task_id(&task)).await) == "working").then_some(())
     })
     .await;
     service.setup.open_gate("go");
     assert_eq!(
-        task_outcome(&service.wait_for_end("one", &task_id(&task)).await),
-        completed_with("ann\n")
+        task_outcome(&service.wait_for_task_end("one", &task_id(&task)).await),
+        completed_outcome("ann\n")
     );
 }
 
 #[tokio::test]
 async fn a_waiting_caller_gets_the_output_and_the_request() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
     let task = service.send("echo", "grüße\tan alle\n").await;
-    assert_eq!(task_outcome(&task), completed_with("grüße\tan alle\n"));
+    assert_eq!(task_outcome(&task), completed_outcome("grüße\tan alle\n"));
     assert_eq!(task["history"][0]["parts"][0]["text"], "grüße\tan alle\n");
     assert_eq!(task["history"][0]["role"], "user");
     let without_history = json!({"id": task["id"], "historyLength": 0});
@@ -72,16 +74,23 @@ async fn a_waiting_caller_gets_the_output_and_the_request() {
 
 #[tokio::test]
 async fn only_the_named_agent_runs_and_agents_run_in_parallel() {
-    let service =
-        Service::start(&[gated_agent_config("one", ""), gated_agent_config("two", "")].concat())
-            .await;
+    let service = ServiceProcess::start(
+        &[gated_agent_config("one", ""), gated_agent_config("two", "")].concat(),
+    )
+    .await;
     let first = service.start_task("one", "ann").await;
-    service.setup.wait_for_text("log", "start ann\n").await;
+    service.setup.wait_for_file_text("log", "start ann\n").await;
     let second = service.start_task("two", "bob").await;
-    service.setup.wait_for_text("log", "start ann\nstart bob\n").await;
+    service.setup.wait_for_file_text("log", "start ann\nstart bob\n").await;
     service.setup.open_gate("go");
-    assert_eq!(task_outcome(&service.wait_for_end("one", &first).await), completed_with("ann\n"));
-    assert_eq!(task_outcome(&service.wait_for_end("two", &second).await), completed_with("bob\n"));
+    assert_eq!(
+        task_outcome(&service.wait_for_task_end("one", &first).await),
+        completed_outcome("ann\n")
+    );
+    assert_eq!(
+        task_outcome(&service.wait_for_task_end("two", &second).await),
+        completed_outcome("bob\n")
+    );
     let list = service.get("/api/v1/executions?agent=two").await.json();
     assert_eq!(list["executions"].as_array().unwrap().len(), 1);
 }
@@ -91,10 +100,10 @@ async fn half_a_megabyte_goes_in_and_three_come_out() {
     let agents =
         [fake_agent_config("echo", "echo", ""), fake_agent_config("flood", "flood 3000000", "")]
             .concat();
-    let service = Service::start(&agents).await;
+    let service = ServiceProcess::start(&agents).await;
     let text: String = (0..).map(|line| format!("line {line} of many\n")).take(30_000).collect();
     assert!(text.len() > 500_000);
-    assert_eq!(task_outcome(&service.send("echo", &text).await), completed_with(&text));
+    assert_eq!(task_outcome(&service.send("echo", &text).await), completed_outcome(&text));
     let (state, answer) = task_outcome(&service.send("flood", "").await);
     assert_eq!((state.as_str(), answer.len()), ("completed", 3_000_000));
     assert!(answer.bytes().all(|byte| byte == b'x' || byte == b'\n'));
@@ -103,13 +112,14 @@ async fn half_a_megabyte_goes_in_and_three_come_out() {
 #[tokio::test]
 async fn an_input_argument_is_one_argument_for_any_text() {
     let settings = "input = 'args'";
-    let service = Service::start(&fake_agent_config("args", "args {{input}} --", settings)).await;
+    let service =
+        ServiceProcess::start(&fake_agent_config("args", "args {{input}} --", settings)).await;
     let text = "a \"b\" $HOME; rm -rf ~ 'c'\n{{ input }}";
     let answer = format!("{}\n\"--\"\n", json!(text));
-    assert_eq!(task_outcome(&service.send("args", text).await), completed_with(&answer));
+    assert_eq!(task_outcome(&service.send("args", text).await), completed_outcome(&answer));
     assert_eq!(
         task_outcome(&service.send("args", "nul\0byte").await),
-        failed_with("input-rejected")
+        failed_outcome("input-rejected")
     );
 }
 
@@ -125,10 +135,10 @@ sandbox.writable = ['HERE']
 input_file = "{{ execution_id }}.md"
 output_file = "answer to {{ agent_id }}.md"
 "#;
-    let service = Service::start(agent).await;
+    let service = ServiceProcess::start(agent).await;
     let task = service.send("file", "some text").await;
-    assert_eq!(task_outcome(&task), completed_with("some text"));
-    let names = service.setup.read("names");
+    assert_eq!(task_outcome(&task), completed_outcome("some text"));
+    let names = service.setup.read_file("names");
     let (input, output) = names.split_once('|').unwrap();
     let output = output.trim_end_matches('|');
     assert!(input.ends_with(&format!("/{}.md", task_id(&task))), "{names}");
@@ -148,7 +158,7 @@ async fn a_program_gets_its_folder_and_its_variables_only() {
     let service = setup.start().await;
     let home = service.setup.test_folder().join("home").canonicalize().unwrap();
     let answer = format!("{}\n", home.display());
-    assert_eq!(task_outcome(&service.send("cwd", "").await), completed_with(&answer));
+    assert_eq!(task_outcome(&service.send("cwd", "").await), completed_outcome(&answer));
     let task = service.send("env", "").await;
     let (_, output) = task_outcome(&task);
     for line in ["COLOUR=blue dark", "ALGONIUS_AGENT_ID=env", "ALGONIUS_ATTEMPT=1"] {
@@ -164,18 +174,18 @@ async fn a_program_gets_its_folder_and_its_variables_only() {
 async fn events_of_the_program_form_the_answer() {
     let output = "output = 'events'";
     let service =
-        Service::start(&fake_agent_config("events", "events one unknown two", output)).await;
-    assert_eq!(task_outcome(&service.send("events", "").await), completed_with("onetwo"));
+        ServiceProcess::start(&fake_agent_config("events", "events one unknown two", output)).await;
+    assert_eq!(task_outcome(&service.send("events", "").await), completed_outcome("onetwo"));
 }
 
 #[tokio::test]
 async fn text_parts_are_joined_and_files_are_refused() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
     let mut params = message_params("first");
     let parts = json!([{"kind": "text", "text": "a"}, {"kind": "data", "data": {"b": 1}}]);
     params["message"]["parts"] = parts;
     let task = service.expect_result("echo", "message/send", &params).await;
-    assert_eq!(task_outcome(&task), completed_with("a\n{\"b\":1}"));
+    assert_eq!(task_outcome(&task), completed_outcome("a\n{\"b\":1}"));
     let mut params = message_params("second");
     params["message"]["parts"] = json!([{"kind": "file", "file": {"bytes": "aGk="}}]);
     let refused = service.expect_refusal("echo", "message/send", params).await;
@@ -186,18 +196,18 @@ async fn text_parts_are_joined_and_files_are_refused() {
 async fn the_record_of_an_execution_is_complete() {
     let agent = gated_agent_config("one", "")
         .replace("echo \"$word\"\n'''", "echo aside >&2; echo $word\n'''");
-    let service = Service::start(&agent).await;
+    let service = ServiceProcess::start(&agent).await;
     let mut params = message_params("ann");
     params["message"]["contextId"] = json!("talk-1");
     let id = task_id(&service.submit("one", params.clone()).await);
-    service.setup.wait_for_text("log", "start ann\n").await;
-    let running = service.execution(&id).await;
+    service.setup.wait_for_file_text("log", "start ann\n").await;
+    let running = service.fetch_execution(&id).await;
     for absent in ["endedAt", "outcome", "exitCode", "durationUs", "output"] {
         assert!(running.get(absent).is_none(), "{absent} in {running}");
     }
     service.setup.open_gate("go");
-    service.wait_for_end("one", &id).await;
-    let record = service.execution(&id).await;
+    service.wait_for_task_end("one", &id).await;
+    let record = service.fetch_execution(&id).await;
     for (name, value) in [
         ("id", json!(id)),
         ("agent", json!("one")),
@@ -231,7 +241,7 @@ async fn the_record_of_an_execution_is_complete() {
 #[tokio::test]
 async fn executions_are_listed_newest_first_over_http() {
     let agents = [fake_agent_config("echo", "echo", ""), gated_agent_config("one", "")].concat();
-    let service = Service::start(&agents).await;
+    let service = ServiceProcess::start(&agents).await;
     let mut ids = Vec::new();
     for text in ["a", "b", "c"] {
         ids.insert(0, task_id(&service.send("echo", text).await));

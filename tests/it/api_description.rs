@@ -6,9 +6,10 @@ mod response_validator;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Service, ServiceClient, Setup, TestResponse, fake_agent_config, gated_agent_config, poll_until,
+    ServiceClient, ServiceProcess, Setup, TestResponse, fake_agent_config, gated_agent_config,
+    poll_until,
 };
-use crate::reload::config_text;
+use crate::reload::config_without_watch;
 use response_validator::ResponseValidator;
 
 /// Tokens with one right only.
@@ -76,7 +77,7 @@ fn schedule_body(cron: &str) -> Value {
     json!({"id": "beat", "agent": "echo", "cron": cron, "input": "x", "timezone": "UTC"})
 }
 
-async fn check_executions(api: &mut ValidatingClient<'_>, service: &Service) {
+async fn check_executions(api: &mut ValidatingClient<'_>, service: &ServiceProcess) {
     let body = json!({"agent": "echo", "text": "hello", "wait": 30, "parameters": {"a": 1}});
     let done_response = api.request_operation("POST /api/v1/executions", Some(body)).await;
     let done_id = done_response.json()["id"].as_str().unwrap().to_owned();
@@ -84,13 +85,13 @@ async fn check_executions(api: &mut ValidatingClient<'_>, service: &Service) {
     let failing = json!({"agent": "exit", "text": "x", "wait": 30.0});
     api.request_operation("POST /api/v1/executions", Some(failing)).await;
     let running = api.request_operation("POST /api/v1/executions", Some(gate_body.clone())).await;
-    service.setup.wait_for_text("log", "start ann\n").await;
+    service.setup.wait_for_file_text("log", "start ann\n").await;
     let queued = api.request_operation("POST /api/v1/executions", Some(gate_body)).await;
     assert_eq!((running.status, queued.status), (202, 202));
     let [running_id, queued_id] =
         [running, queued].map(|it| it.json()["id"].as_str().unwrap().to_owned());
     poll_until("a place in the line", async || {
-        let execution = service.execution(&queued_id).await;
+        let execution = service.fetch_execution(&queued_id).await;
         (execution["queue"]["position"] == 1).then_some(())
     })
     .await;
@@ -100,7 +101,7 @@ async fn check_executions(api: &mut ValidatingClient<'_>, service: &Service) {
     api.request_operation("GET /status", None).await; // While something runs and something waits.
     api.request("GET /api/v1/agents/{id}", "/api/v1/agents/gate", None).await;
     api.request("GET /status/agents/{agent}", "/status/agents/gate", None).await;
-    let stream = async |client: &ServiceClient, id: &str| {
+    let request_event_stream = async |client: &ServiceClient, id: &str| {
         let line = format!("GET /api/v1/executions/{id}/events");
         send_request(client, &line, &["Accept: text/event-stream"], None).await
     };
@@ -109,16 +110,15 @@ async fn check_executions(api: &mut ValidatingClient<'_>, service: &Service) {
         let path = format!("/api/v1/executions/{queued_id}/cancel");
         send_request(api.client, &format!("POST {path}"), &[], None).await
     };
-    let (followed, cancelled) = tokio::join!(stream(api.client, &queued_id), cancel);
+    let (followed, cancelled) = tokio::join!(request_event_stream(api.client, &queued_id), cancel);
     api.validator.assert_documented("GET /api/v1/executions/{id}/events", &followed);
     api.validator.assert_documented("POST /api/v1/executions/{id}/cancel", &cancelled);
     service.setup.open_gate("go");
-    let followed = stream(api.client, &running_id).await;
+    let followed = request_event_stream(api.client, &running_id).await;
     assert!(followed.body.contains("event: rest"), "{followed:?}");
     api.validator.assert_documented("GET /api/v1/executions/{id}/events", &followed);
-    let (retry, path) =
-        ("POST /api/v1/executions/{id}/retry", format!("/api/v1/executions/{done_id}"));
-    api.request(retry, &format!("{path}/retry"), None).await;
+    let path = format!("/api/v1/executions/{done_id}");
+    api.request("POST /api/v1/executions/{id}/retry", &format!("{path}/retry"), None).await;
     api.request("GET /api/v1/executions", "/api/v1/executions?limit=2", None).await;
     for query in ["", "?text=true&limit=3"] {
         let path = format!("/api/v1/executions/export{query}");
@@ -153,12 +153,13 @@ async fn check_interactions(api: &mut ValidatingClient<'_>) {
         list.json()["interactions"][0]["id"].as_str().map(str::to_owned)
     })
     .await;
-    let (list, get) = ("GET /api/v1/interactions", "GET /api/v1/interactions/{id}");
+    let list_operation = "GET /api/v1/interactions";
+    let read_operation = "GET /api/v1/interactions/{id}";
     let answer_operation = "POST /api/v1/interactions/{id}/answer";
     let interaction_path = format!("/api/v1/interactions/{open_id}");
     let answer_path = format!("{interaction_path}/answer");
-    api.request_operation(list, None).await;
-    api.request(get, &interaction_path, None).await;
+    api.request_operation(list_operation, None).await;
+    api.request(read_operation, &interaction_path, None).await;
     api.request(
         "GET /api/v1/executions/{id}",
         &format!("/api/v1/executions/{}", task["id"].as_str().unwrap()),
@@ -174,15 +175,15 @@ async fn check_interactions(api: &mut ValidatingClient<'_>) {
         let response = api.request(answer_operation, &answer_path, Some(body.clone())).await;
         assert_eq!(response.status, status, "{body}: {response:?}");
     }
-    api.request(get, &interaction_path, None).await;
-    for operation in [list, "GET /api/v1/permission-decisions"] {
+    api.request(read_operation, &interaction_path, None).await;
+    for operation in [list_operation, "GET /api/v1/permission-decisions"] {
         let path = operation.split(' ').nth(1).unwrap();
         api.request_operation(operation, None).await;
         api.request(operation, &format!("{path}?limit=1"), None).await;
         api.request(operation, &format!("{path}?limit=0"), None).await;
     }
     let unknown = "/api/v1/interactions/00000000-0000-7000-8000-000000000000";
-    api.request(get, unknown, None).await;
+    api.request(read_operation, unknown, None).await;
     let body = Some(json!({"verdict": "allow"}));
     api.request(answer_operation, &format!("{unknown}/answer"), body).await;
 }
@@ -221,7 +222,7 @@ async fn check_schedules(api: &mut ValidatingClient<'_>) {
     assert_eq!(deleted.status, 404);
 }
 
-async fn check_administration(api: &mut ValidatingClient<'_>, service: &mut Service) {
+async fn check_administration(api: &mut ValidatingClient<'_>, service: &mut ServiceProcess) {
     let token_request =
         json!({"name": "bob", "scopes": ["read"], "expires": "2999-01-01T00:00:00Z"});
     api.request_operation("POST /api/v1/tokens", Some(token_request.clone())).await;
@@ -281,7 +282,7 @@ async fn check_agents(api: &mut ValidatingClient<'_>) {
 fn configuration() -> String {
     let tokens = "[tokens.reader]\ntoken_env = 'READER'\nscopes = ['read']\n\
          [tokens.runner]\ntoken_env = 'RUNNER'\nscopes = ['run']\n";
-    config_text(
+    config_without_watch(
         &[
             fake_agent_config("echo", "echo", PARAMETER_SETTINGS),
             fake_agent_config("exit", "exit 7", ""),
@@ -293,7 +294,7 @@ fn configuration() -> String {
     )
 }
 
-async fn start_service() -> Service {
+async fn start_service() -> ServiceProcess {
     let setup = Setup::from_config_text(&configuration());
     setup.env("READER", READER_TOKEN).env("RUNNER", RUNNER_TOKEN).start().await
 }
@@ -337,7 +338,7 @@ async fn every_operation_requires_its_documented_right() {
             let client = service.client_with_token(token);
             let request = format!("{method} {target}");
             let answer = send_request(&client, &request, &[], body.as_ref()).await;
-            assert_eq!(validator.faults(&line, &answer), [""; 0], "{line}: {answer:?}");
+            assert_eq!(validator.response_faults(&line, &answer), [""; 0], "{line}: {answer:?}");
             answer.status
         };
         if operation["security"].as_array().unwrap().is_empty() {
@@ -380,21 +381,20 @@ async fn the_documented_right_is_sufficient() {
 #[tokio::test]
 async fn undescribed_and_missing_members_are_detected() {
     let service = start_service().await;
-    let document = ResponseValidator::fetch(&service).await.document().clone();
+    let document = ResponseValidator::fetch(&service).await.openapi_document().clone();
     let answer = send_request(&service, "GET /status", &[], None).await;
     let faults_without = |schema_path: &str, name: &str| {
         let mut reduced = document.clone();
-        let members = reduced.pointer_mut(&format!("/components/schemas/{schema_path}")).unwrap();
-        assert!(members.as_object_mut().unwrap().remove(name).is_some(), "{schema_path}/{name}");
-        ResponseValidator::with_document(reduced).faults("GET /status", &answer)
+        let pointer = format!("/components/schemas/{schema_path}");
+        let members = reduced.pointer_mut(&pointer).unwrap().as_object_mut().unwrap();
+        assert!(members.remove(name).is_some(), "{schema_path}/{name}");
+        ResponseValidator::from_document(reduced).response_faults("GET /status", &answer)
     };
     assert_eq!(faults_without("ServiceStatus", "description"), Vec::<String>::new());
     assert_ne!(faults_without("ServiceStatus/properties", "machine"), Vec::<String>::new());
     assert_ne!(faults_without("AgentStatus/properties", "restarts"), Vec::<String>::new());
-    let incomplete = answer.body.replacen("\"restarts\":0,", "", 1);
-    let incomplete = TestResponse { body: incomplete, ..answer.clone() };
-    assert_ne!(
-        ResponseValidator::with_document(document.clone()).faults("GET /status", &incomplete),
-        Vec::<String>::new()
-    );
+    let body = answer.body.replacen("\"restarts\":0,", "", 1);
+    let incomplete = TestResponse { body, ..answer };
+    let validator = ResponseValidator::from_document(document.clone());
+    assert_ne!(validator.response_faults("GET /status", &incomplete), Vec::<String>::new());
 }

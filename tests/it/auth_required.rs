@@ -5,8 +5,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::harness::client::{TestResponse, completed_with, task_id, task_outcome, task_state};
-use crate::harness::{Service, Setup, json_rpc_call, message_params, within_deadline};
+use crate::harness::client::{TestResponse, completed_outcome, task_id, task_outcome, task_state};
+use crate::harness::{
+    ServiceProcess, Setup, json_rpc_request_body, message_params, within_deadline,
+};
 use crate::streams::{open_stream, read_until};
 
 const SIGN_IN_URL: &str = "https://login.example.org/device";
@@ -47,7 +49,12 @@ fn answer_params(task: &str, text: &str) -> Value {
 }
 
 /// Sends a request over HTTP+JSON in a version.
-async fn send_rest(service: &Service, version: &str, line: &str, body: &Value) -> TestResponse {
+async fn send_rest(
+    service: &ServiceProcess,
+    version: &str,
+    line: &str,
+    body: &Value,
+) -> TestResponse {
     let headers = [
         format!("Authorization: Bearer {}", service.token),
         format!("A2A-Version: {version}"),
@@ -58,7 +65,7 @@ async fn send_rest(service: &Service, version: &str, line: &str, body: &Value) -
 }
 
 /// Sends a JSON-RPC call of 1.0 that works.
-async fn call_1_0(service: &Service, method: &str, params: &Value) -> Value {
+async fn call_1_0(service: &ServiceProcess, method: &str, params: &Value) -> Value {
     let answer =
         service.call_with_headers("guarded", &["A2A-Version: 1.0"], (method, params)).await;
     answer.json()["result"].take()
@@ -66,7 +73,7 @@ async fn call_1_0(service: &Service, method: &str, params: &Value) -> Value {
 
 #[tokio::test]
 async fn a_task_of_0_3_requires_authentication_and_continues() {
-    let service = Service::start(AGENTS).await;
+    let service = ServiceProcess::start(AGENTS).await;
     let task = service.send("guarded", "start").await;
     assert_eq!(task_state(&task), "auth-required");
     let message = &task["status"]["message"];
@@ -84,7 +91,7 @@ async fn a_task_of_0_3_requires_authentication_and_continues() {
     let continued = service
         .expect_result("guarded", "message/send", &answer_params(&task_id(&task), "done"))
         .await;
-    assert_eq!(task_outcome(&continued), completed_with("turn 2: done"));
+    assert_eq!(task_outcome(&continued), completed_outcome("turn 2: done"));
     assert_eq!(continued["history"].as_array().unwrap().len(), 3, "{continued}");
 
     let body = json!({"message": {"messageId": "m-1", "role": "ROLE_USER",
@@ -100,7 +107,7 @@ async fn a_task_of_0_3_requires_authentication_and_continues() {
 
 #[tokio::test]
 async fn a_task_of_1_0_requires_authentication_and_continues() {
-    let service = Service::start(AGENTS).await;
+    let service = ServiceProcess::start(AGENTS).await;
     let response = call_1_0(&service, "SendMessage", &message_params_1_0("start", None)).await;
     let task = &response["task"];
     assert_eq!(task["status"]["state"], "TASK_STATE_AUTH_REQUIRED", "{response}");
@@ -128,7 +135,7 @@ async fn a_task_of_1_0_requires_authentication_and_continues() {
 
 #[tokio::test]
 async fn tasks_that_require_authentication_can_be_listed() {
-    let service = Service::start(AGENTS).await;
+    let service = ServiceProcess::start(AGENTS).await;
     let auth_required = task_id(&service.send("guarded", "start").await);
     let input_required = task_id(&service.send("guarded", "ask").await);
     let listed_ids = async |state: &str| {
@@ -143,11 +150,11 @@ async fn tasks_that_require_authentication_can_be_listed() {
     assert_eq!(listed_ids("TASK_STATE_AUTH_REQUIRED").await, [auth_required.as_str()]);
     assert_eq!(listed_ids("TASK_STATE_INPUT_REQUIRED").await, [input_required.as_str()]);
 
-    let detail = service.execution(&auth_required).await;
+    let detail = service.fetch_execution(&auth_required).await;
     assert_eq!((&detail["state"], &detail["phase"]), (&json!("waiting"), &json!("waiting")));
     assert_eq!(detail["interruption"], "auth-required");
     assert_eq!(detail["request"], format!("Sign in to the tracker.\n{SIGN_IN_URL}"));
-    let detail = service.execution(&input_required).await;
+    let detail = service.fetch_execution(&input_required).await;
     assert_eq!(detail["interruption"], "input-required");
     let executions = service.get("/api/v1/executions").await.json();
     let interruptions = executions["executions"]
@@ -158,14 +165,14 @@ async fn tasks_that_require_authentication_can_be_listed() {
     assert_eq!(interruptions.collect::<Vec<_>>(), ["input-required", "auth-required"]);
 
     service.expect_result("guarded", "message/send", &answer_params(&auth_required, "done")).await;
-    let detail = service.execution(&auth_required).await;
+    let detail = service.fetch_execution(&auth_required).await;
     assert_eq!((&detail["interruption"], &detail["request"]), (&Value::Null, &Value::Null));
     assert!(listed_ids("TASK_STATE_AUTH_REQUIRED").await.is_empty());
 }
 
 #[tokio::test]
 async fn the_last_required_authentication_is_shown() {
-    let service = Service::start(AGENTS).await;
+    let service = ServiceProcess::start(AGENTS).await;
     let task = service.send("guarded", "both").await;
     assert_eq!(task_state(&task), "auth-required", "{task}");
     assert_eq!(task["status"]["message"]["parts"][0]["file"]["uri"], SIGN_IN_URL, "{task}");
@@ -173,8 +180,8 @@ async fn the_last_required_authentication_is_shown() {
 
 #[tokio::test]
 async fn streams_show_auth_required_and_the_work_after_the_answer() {
-    let service = Service::start(AGENTS).await;
-    let body = json_rpc_call("message/stream", &message_params("start"));
+    let service = ServiceProcess::start(AGENTS).await;
+    let body = json_rpc_request_body("message/stream", &message_params("start"));
     let mut stream = open_stream(&service, "guarded", "0.3", &body).await;
     let stream_text = read_until(&mut stream, "never").await;
     let last_event =
@@ -184,30 +191,30 @@ async fn streams_show_auth_required_and_the_work_after_the_answer() {
     assert_eq!(last_event["result"]["final"], true, "{stream_text}");
 
     let task = last_event["result"]["taskId"].as_str().unwrap().to_owned();
-    let body = json_rpc_call("SubscribeToTask", &json!({"id": task}));
+    let body = json_rpc_request_body("SubscribeToTask", &json!({"id": task}));
     let mut stream = open_stream(&service, "guarded", "1.0", &body).await;
     read_until(&mut stream, "TASK_STATE_AUTH_REQUIRED").await;
     service.expect_result("guarded", "message/send", &answer_params(&task, "done")).await;
     let events = read_until(&mut stream, "never").await;
-    let working = events.find("TASK_STATE_WORKING").unwrap_or_else(|| panic!("{events}"));
-    assert!(events.find("TASK_STATE_COMPLETED").is_some_and(|at| at > working), "{events}");
+    let working_index = events.find("TASK_STATE_WORKING").unwrap_or_else(|| panic!("{events}"));
+    assert!(events.find("TASK_STATE_COMPLETED").is_some_and(|at| at > working_index), "{events}");
 }
 
 #[tokio::test]
 async fn a_task_in_auth_required_survives_every_restart() {
-    let mut service = Service::start(AGENTS).await;
+    let mut service = ServiceProcess::start(AGENTS).await;
     let task = service.send("guarded", "start").await;
-    service.sigterm();
+    service.send_sigterm();
     assert!(service.wait_for_exit().await.success());
-    service.restart().await;
-    assert_eq!(service.task("guarded", &task_id(&task)).await["status"], task["status"]);
+    service.start_again().await;
+    assert_eq!(service.fetch_task("guarded", &task_id(&task)).await["status"], task["status"]);
     service.kill9().await;
-    service.restart().await;
-    assert_eq!(service.task("guarded", &task_id(&task)).await["status"], task["status"]);
+    service.start_again().await;
+    assert_eq!(service.fetch_task("guarded", &task_id(&task)).await["status"], task["status"]);
     let continued = service
         .expect_result("guarded", "message/send", &answer_params(&task_id(&task), "done"))
         .await;
-    assert_eq!(task_outcome(&continued), completed_with("turn 2: done"));
+    assert_eq!(task_outcome(&continued), completed_outcome("turn 2: done"));
     let other_task = task_id(&service.send("guarded", "start").await);
     assert_eq!(task_state(&service.cancel("guarded", &other_task).await), "canceled");
 }

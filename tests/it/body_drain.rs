@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::harness::wait::within_deadline;
-use crate::harness::{Service, TestResponse, json_rpc_call, message_params};
+use crate::harness::{ServiceProcess, TestResponse, json_rpc_request_body, message_params};
 
 const AGENTS: &str = "[agents.echo]\ncommand = \"cat\"\n";
 
@@ -38,8 +38,8 @@ async fn read_answer(stream: &mut TcpStream) -> TestResponse {
 
 #[tokio::test]
 async fn a_refusal_drains_the_body_and_keeps_the_connection() {
-    let service = Service::start(AGENTS).await;
-    let body = json_rpc_call("message/send", &message_params("hello"));
+    let service = ServiceProcess::start(AGENTS).await;
+    let body = json_rpc_request_body("message/send", &message_params("hello"));
     let mut stream = service.connect().await;
     stream.write_all(request_head(body.len(), "").as_bytes()).await.expect("a head");
     for _ in 0..10 {
@@ -56,7 +56,7 @@ async fn a_refusal_drains_the_body_and_keeps_the_connection() {
 
 #[tokio::test]
 async fn an_unread_long_or_stalled_body_closes_the_connection() {
-    let service = Service::start(AGENTS).await;
+    let service = ServiceProcess::start(AGENTS).await;
     for length in [2 << 20, 10] {
         let mut stream = service.connect().await;
         stream.write_all(request_head(length, "").as_bytes()).await.expect("a head");
@@ -67,7 +67,7 @@ async fn an_unread_long_or_stalled_body_closes_the_connection() {
 
 #[tokio::test]
 async fn an_expect_continue_request_is_refused_without_its_body() {
-    let service = Service::start(AGENTS).await;
+    let service = ServiceProcess::start(AGENTS).await;
     let mut stream = service.connect().await;
     let head = request_head(10, "Expect: 100-continue\r\n");
     stream.write_all(head.as_bytes()).await.expect("a head");

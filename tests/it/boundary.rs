@@ -28,8 +28,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::harness::client::{task_id, task_outcome};
-use crate::harness::processes::processes_with_env;
-use crate::harness::{Service, Setup, poll_until};
+use crate::harness::processes::pids_with_env;
+use crate::harness::{ServiceProcess, Setup, poll_until};
 use crate::read_only::lacks_requirement;
 
 /// The program of the hostile agent.
@@ -64,7 +64,7 @@ const UNCONFINED_SETTING: &str = "access = 'read-write'";
 const KEY_FILE_SETTING: &str = "[inputs]\nkey_file = 'HERE/secrets/inputs.key'\n";
 
 /// A folder with a hostile agent in it.
-fn setup(settings: &str) -> Setup {
+fn hostile_setup(settings: &str) -> Setup {
     let mark = Uuid::new_v4();
     let text = format!(
         "[agents.hostile]\ncommand = 'HERE/hostile'\nworking_dir = 'HERE/home'\n\
@@ -76,17 +76,17 @@ fn setup(settings: &str) -> Setup {
         .env("ABSTRACT", &mark.to_string());
     let test_folder = setup.test_folder();
     fs::create_dir(test_folder.join("secrets")).unwrap();
-    write_private(&test_folder.join("secrets/key"), "first-secret-value\n");
-    write_private(&test_folder.join("secrets/inputs.key"), "");
+    write_private_file(&test_folder.join("secrets/key"), "first-secret-value\n");
+    write_private_file(&test_folder.join("secrets/inputs.key"), "");
     if settings.contains(CONFINED_SETTINGS) {
-        write_private(&test_folder.join("secrets/inputs.key"), &"0a".repeat(32));
+        write_private_file(&test_folder.join("secrets/inputs.key"), &"0a".repeat(32));
     }
     fs::write(test_folder.join("pids"), "").unwrap();
-    write_private(setup.write_config(), &fs::read_to_string(setup.write_config()).unwrap());
+    write_private_file(setup.write_config(), &fs::read_to_string(setup.write_config()).unwrap());
     setup
 }
 
-fn write_private(file: &Path, text: &str) {
+fn write_private_file(file: &Path, text: &str) {
     fs::write(file, text).unwrap();
     fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
 }
@@ -97,7 +97,7 @@ fn with_config_in_home(setup: Setup) -> Setup {
     let config = setup.test_folder().join("home/supervisor.toml");
     let config_folder = config.parent().unwrap().display().to_string();
     let service_folder = format!("{}/../service", setup.test_folder().display());
-    write_private(&config, &text.replace(&service_folder, &config_folder));
+    write_private_file(&config, &text.replace(&service_folder, &config_folder));
     setup.with_config_file(&config)
 }
 
@@ -111,7 +111,7 @@ fn with_unprivileged_user(setup: Setup) -> Setup {
 }
 
 /// A setup with the socket of a service manager, which belongs to the service's user.
-fn with_bus(setup: Setup) -> (Setup, UnixListener) {
+fn with_systemd_socket(setup: Setup) -> (Setup, UnixListener) {
     let folder = setup.test_folder().join("run");
     let socket = UnixListener::bind(folder.join("bus")).unwrap();
     let owner = fs::metadata(&folder).unwrap().uid();
@@ -120,52 +120,60 @@ fn with_bus(setup: Setup) -> (Setup, UnixListener) {
 }
 
 /// Result of the hostile agent's attempts, and the service that it attacked.
-struct Attack {
+struct AttackResult {
     successful_methods: Vec<String>,
-    service: Service,
+    service: ServiceProcess,
     agent_status: Value,
 }
 
 /// Starts the service and a victim, and lets the hostile agent try everything.
-async fn attack(setup: Setup) -> Attack {
-    let request = async |service: &Service| {
+async fn attack(setup: Setup) -> AttackResult {
+    let run_hostile_program = async |service: &ServiceProcess| {
         let task = service.send("hostile", "go").await;
         let (state, text) = task_outcome(&task);
-        assert_eq!(state, "completed", "{}", service.execution(&task_id(&task)).await);
+        assert_eq!(state, "completed", "{}", service.fetch_execution(&task_id(&task)).await);
         text
     };
-    attack_by(setup, request).await
+    attack_with(setup, run_hostile_program).await
 }
 
-/// Starts the service and a victim, and lets the hostile program try everything; `request` starts it and returns its
-/// output.
-async fn attack_by(setup: Setup, request: impl AsyncFnOnce(&Service) -> String) -> Attack {
+/// Starts the service and a victim, and lets the hostile program try everything; `run_hostile_program` starts it and
+/// returns its output.
+async fn attack_with(
+    setup: Setup,
+    run_hostile_program: impl AsyncFnOnce(&ServiceProcess) -> String,
+) -> AttackResult {
     let service = setup.start().await;
     let test_folder = service.setup.test_folder().to_owned();
-    let name = format!("algonius-boundary-{}", service.setup.env_variables()["ABSTRACT"]);
-    let name = SocketAddr::from_abstract_name(name).unwrap();
-    let _listener = UnixListener::bind_addr(&name).unwrap();
-    let victim = service.start_task("other", "input of another caller").await;
-    let program = poll_until("the victim", async || {
-        let pids = processes_with_env(&format!("ALGONIUS_EXECUTION_ID={victim}"));
+    let abstract_name = format!("algonius-boundary-{}", service.setup.env_variables()["ABSTRACT"]);
+    let abstract_address = SocketAddr::from_abstract_name(abstract_name).unwrap();
+    let _listener = UnixListener::bind_addr(&abstract_address).unwrap();
+    let victim_id = service.start_task("other", "input of another caller").await;
+    let victim_pid = poll_until("the victim", async || {
+        let pids = pids_with_env(&format!("ALGONIUS_EXECUTION_ID={victim_id}"));
         let is_sleep = |pid: &&i32| {
             fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "sleep")
         };
         pids.iter().find(is_sleep).copied()
     })
     .await;
-    let pids = format!("{} {} {program}", service.pid(), service.warden_pid());
+    let pids = format!("{} {} {victim_pid}", service.pid(), service.warden_pid());
     fs::write(test_folder.join("pids"), pids).unwrap();
-    let text = request(&service).await;
+    let text = run_hostile_program(&service).await;
     let successful = text.trim().split(", ").filter(|method| !method.is_empty());
     let successful_methods = successful.map(str::to_owned).collect();
-    let agent_status = service.agent_status("hostile").await;
-    Attack { successful_methods, service, agent_status }
+    let agent_status = service.fetch_agent_status("hostile").await;
+    AttackResult { successful_methods, service, agent_status }
 }
 
-impl Attack {
+impl AttackResult {
     /// These ways worked and no others; the status reports this level and these gaps.
-    async fn expect_result(self, expected: &[&str], level: &str, gaps: &[&str]) -> Service {
+    async fn expect_attack_result(
+        self,
+        expected: &[&str],
+        level: &str,
+        gaps: &[&str],
+    ) -> ServiceProcess {
         assert_eq!(self.successful_methods, expected);
         let boundary = &self.agent_status["boundary"];
         assert_eq!(boundary["level"], level, "{}", self.agent_status);
@@ -176,7 +184,7 @@ impl Attack {
 }
 
 /// Landlock has no right for modes, so the service restores them; see `the_service_restores_modes`.
-const MODE_ACTIONS: [&str; 2] =
+const MODE_CHANGE_METHODS: [&str; 2] =
     ["change the mode of a secret file", "change the mode of the token"];
 
 #[tokio::test]
@@ -184,8 +192,8 @@ async fn under_landlock_a_read_only_agent_reaches_nothing() {
     if lacks_requirement("Landlock 6") {
         return;
     }
-    let attack = attack(setup("").without_bubblewrap()).await;
-    attack.expect_result(&MODE_ACTIONS, "landlock", &[]).await;
+    let attack = attack(hostile_setup("").without_bubblewrap()).await;
+    attack.expect_attack_result(&MODE_CHANGE_METHODS, "landlock", &[]).await;
 }
 
 #[tokio::test]
@@ -193,8 +201,8 @@ async fn under_landlock_a_confined_agent_reaches_nothing() {
     if lacks_requirement("Landlock 6") {
         return;
     }
-    let attack = attack(setup(CONFINED_SETTINGS).without_bubblewrap()).await;
-    attack.expect_result(&MODE_ACTIONS, "landlock", &[]).await;
+    let attack = attack(hostile_setup(CONFINED_SETTINGS).without_bubblewrap()).await;
+    attack.expect_attack_result(&MODE_CHANGE_METHODS, "landlock", &[]).await;
 }
 
 #[tokio::test]
@@ -203,8 +211,9 @@ async fn under_landlock_agents_of_a_plain_user_reach_nothing() {
         return;
     }
     for settings in ["", CONFINED_SETTINGS] {
-        let attack = attack(with_unprivileged_user(setup(settings)).without_bubblewrap()).await;
-        attack.expect_result(&MODE_ACTIONS, "landlock", &[]).await;
+        let attack =
+            attack(with_unprivileged_user(hostile_setup(settings)).without_bubblewrap()).await;
+        attack.expect_attack_result(&MODE_CHANGE_METHODS, "landlock", &[]).await;
     }
 }
 
@@ -214,9 +223,9 @@ async fn under_landlock_a_socket_that_starts_programs_is_a_gap() {
     if lacks_requirement("Landlock 6") {
         return;
     }
-    let (setup, _bus) = with_bus(setup("").without_bubblewrap());
-    let expected = [MODE_ACTIONS[0], "connect to a service manager", MODE_ACTIONS[1]];
-    attack(setup).await.expect_result(&expected, "landlock", &["sockets"]).await;
+    let (setup, _bus) = with_systemd_socket(hostile_setup("").without_bubblewrap());
+    let expected = [MODE_CHANGE_METHODS[0], "connect to a service manager", MODE_CHANGE_METHODS[1]];
+    attack(setup).await.expect_attack_result(&expected, "landlock", &["sockets"]).await;
 }
 
 #[tokio::test]
@@ -225,8 +234,8 @@ async fn under_bubblewrap_agents_reach_nothing() {
         return;
     }
     for settings in [BUBBLEWRAP_SETTING, &format!("{BUBBLEWRAP_SETTING}\n{CONFINED_SETTINGS}")] {
-        let (setup, _bus) = with_bus(setup(settings));
-        attack(setup).await.expect_result(&[], "mount-namespace", &[]).await;
+        let (setup, _bus) = with_systemd_socket(hostile_setup(settings));
+        attack(setup).await.expect_attack_result(&[], "mount-namespace", &[]).await;
     }
 }
 
@@ -236,8 +245,8 @@ async fn under_bubblewrap_agents_of_a_plain_user_reach_nothing() {
         return;
     }
     for settings in [BUBBLEWRAP_SETTING, &format!("{BUBBLEWRAP_SETTING}\n{CONFINED_SETTINGS}")] {
-        let (setup, _bus) = with_bus(with_unprivileged_user(setup(settings)));
-        attack(setup).await.expect_result(&[], "mount-namespace", &[]).await;
+        let (setup, _bus) = with_systemd_socket(with_unprivileged_user(hostile_setup(settings)));
+        attack(setup).await.expect_attack_result(&[], "mount-namespace", &[]).await;
     }
 }
 
@@ -247,8 +256,8 @@ async fn an_unconfined_agent_is_wrapped_and_reaches_nothing() {
     if lacks_requirement("bubblewrap") {
         return;
     }
-    let (setup, _bus) = with_bus(setup(UNCONFINED_SETTING));
-    attack(setup).await.expect_result(&[], "mount-namespace", &["user-files"]).await;
+    let (setup, _bus) = with_systemd_socket(hostile_setup(UNCONFINED_SETTING));
+    attack(setup).await.expect_attack_result(&[], "mount-namespace", &["user-files"]).await;
 }
 
 #[tokio::test]
@@ -256,8 +265,9 @@ async fn an_unconfined_agent_of_a_plain_user_reaches_nothing() {
     if lacks_requirement("bubblewrap") || lacks_requirement("root") {
         return;
     }
-    let (setup, _bus) = with_bus(with_unprivileged_user(setup(UNCONFINED_SETTING)));
-    attack(setup).await.expect_result(&[], "mount-namespace", &["user-files"]).await;
+    let (setup, _bus) =
+        with_systemd_socket(with_unprivileged_user(hostile_setup(UNCONFINED_SETTING)));
+    attack(setup).await.expect_attack_result(&[], "mount-namespace", &["user-files"]).await;
 }
 
 /// No mount keeps a file from being made in the folder where an agent works.
@@ -268,9 +278,9 @@ async fn an_agent_that_works_beside_the_configuration_is_reported() {
     }
     let expected = ["add a preset", "add variables to the unit"];
     let gaps = ["configuration-folder", "user-files"];
-    attack(with_config_in_home(setup(UNCONFINED_SETTING)))
+    attack(with_config_in_home(hostile_setup(UNCONFINED_SETTING)))
         .await
-        .expect_result(&expected, "mount-namespace", &gaps)
+        .expect_attack_result(&expected, "mount-namespace", &gaps)
         .await;
 }
 
@@ -280,9 +290,9 @@ async fn a_writable_root_above_the_secrets_is_no_boundary() {
     if lacks_requirement("Landlock 6") {
         return;
     }
-    let setup = setup("sandbox.writable = ['HERE/../service']").without_bubblewrap();
+    let setup = hostile_setup("sandbox.writable = ['HERE/../service']").without_bubblewrap();
     let service = setup.start().await;
-    let boundary = &service.agent_status("hostile").await["boundary"];
+    let boundary = &service.fetch_agent_status("hostile").await["boundary"];
     let gaps = json!(["service-files", "configuration"]);
     assert_eq!((&boundary["level"], &boundary["gaps"]), (&json!("none"), &gaps), "{boundary}");
     let stderr = service.stderr_text();
@@ -297,15 +307,17 @@ async fn without_bubblewrap_an_unconfined_agent_is_reported() {
         return;
     }
     let attack =
-        attack(with_unprivileged_user(setup(UNCONFINED_SETTING)).without_bubblewrap()).await;
+        attack(with_unprivileged_user(hostile_setup(UNCONFINED_SETTING)).without_bubblewrap())
+            .await;
     let stderr = attack.service.stderr_text();
     assert!(stderr.contains("agent is not isolated from the service"), "{stderr}");
-    let processes = ["environment", "memory", "trace", "signal", "abstract", "speak", "root of"];
-    let reached_processes = attack
+    let process_method_words =
+        ["environment", "memory", "trace", "signal", "abstract", "speak", "root of"];
+    let methods_against_processes = attack
         .successful_methods
         .iter()
-        .filter(|method| processes.iter().any(|word| method.contains(word)));
-    assert_eq!(reached_processes.collect::<Vec<_>>(), Vec::<&String>::new());
+        .filter(|method| process_method_words.iter().any(|word| method.contains(word)));
+    assert_eq!(methods_against_processes.collect::<Vec<_>>(), Vec::<&String>::new());
     for method in ["read the token", "read the key of sealed inputs"] {
         assert!(
             attack.successful_methods.contains(&method.to_owned()),

@@ -6,11 +6,12 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use crate::harness::client::{completed_with, failed_with, task_outcome, task_state};
-use crate::harness::processes::{child_pids, processes_with_env};
-use crate::harness::{Service, Setup, gated_agent_config, message_params, poll_until};
+use crate::harness::client::{completed_outcome, failed_outcome, task_outcome, task_state};
+use crate::harness::processes::{child_pids, pids_with_env};
+use crate::harness::{ServiceProcess, Setup, gated_agent_config, message_params, poll_until};
 use crate::read_only::{
-    WITHOUT_LANDLOCK, expect_no_changes, lacks_requirement, reader_setup, with_unprivileged_user,
+    WITHOUT_LANDLOCK_SCRIPT, expect_no_changes, lacks_requirement, reader_setup,
+    set_unprivileged_owner,
 };
 
 /// What is wrapped, and may write its log.
@@ -18,16 +19,16 @@ const BUBBLEWRAP_SETTING: &str = "sandbox.isolation = 'bubblewrap'";
 
 /// The processes of an execution.
 fn execution_pids(id: &str) -> Vec<i32> {
-    processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}"))
+    pids_with_env(&format!("ALGONIUS_EXECUTION_ID={id}"))
 }
 
 /// An agent of one script, with further settings.
-fn script_agent(settings: &str, script: &str) -> String {
+fn script_agent_config(settings: &str, script: &str) -> String {
     format!("[agents.one]\ncommand = 'sh'\nargs = ['-c', '''{script}''']\n{settings}\n")
 }
 
-async fn expect_isolation(service: &Service, agent: &str, isolation: &str) {
-    let status = service.agent_status(agent).await;
+async fn expect_isolation(service: &ServiceProcess, agent: &str, isolation: &str) {
+    let status = service.fetch_agent_status(agent).await;
     assert_eq!(
         (&status["enforcement"], &status["isolation"]),
         (&"enforced".into(), &isolation.into())
@@ -38,7 +39,7 @@ async fn expect_isolation(service: &Service, agent: &str, isolation: &str) {
 #[tokio::test]
 async fn a_service_starts_with_its_warden_as_its_only_child() {
     if !lacks_requirement("bubblewrap") {
-        let service = Service::start(&script_agent(BUBBLEWRAP_SETTING, "cat")).await;
+        let service = ServiceProcess::start(&script_agent_config(BUBBLEWRAP_SETTING, "cat")).await;
         assert_eq!(child_pids(service.pid()), [service.warden_pid()]);
     }
 }
@@ -62,7 +63,7 @@ async fn a_wrapped_script_without_its_interpreter_is_explained() {
             ("node", "its interpreter `no-such-node` does not exist"),
         ] {
             let task = service.send(agent, "x").await;
-            assert_eq!(task_outcome(&task), failed_with("agent-not-started"));
+            assert_eq!(task_outcome(&task), failed_outcome("agent-not-started"));
             let message = &task["status"]["message"]["parts"][0]["text"];
             assert_eq!(*message, format!("the program cannot be executed: {expected}"));
         }
@@ -87,7 +88,7 @@ async fn an_unprivileged_service_wraps_read_only_agents_too() {
     if !lacks_requirement("bubblewrap") && !lacks_requirement("root") {
         // R-72: A read-only agent cannot change its workspace, as root and as a plain user
         let service =
-            expect_no_changes(with_unprivileged_user(reader_setup(BUBBLEWRAP_SETTING))).await;
+            expect_no_changes(set_unprivileged_owner(reader_setup(BUBBLEWRAP_SETTING))).await;
         expect_isolation(&service, "reader", "bubblewrap").await;
     }
 }
@@ -95,10 +96,9 @@ async fn an_unprivileged_service_wraps_read_only_agents_too() {
 #[tokio::test]
 async fn without_landlock_bubblewrap_is_used_by_default() {
     if !lacks_requirement("bubblewrap") {
+        let setup = reader_setup("").with_launcher(&["perl", "-e", WITHOUT_LANDLOCK_SCRIPT]);
         // R-73: If the kernel has no Landlock, bubblewrap confines read-only agents by default
-        let service =
-            expect_no_changes(reader_setup("").launched_by(&["perl", "-e", WITHOUT_LANDLOCK]))
-                .await;
+        let service = expect_no_changes(setup).await;
         expect_isolation(&service, "reader", "bubblewrap").await;
         let status = service.run_command(&["status"], "").await.stdout;
         assert!(status.contains("wrapped by bubblewrap"), "{status}");
@@ -140,10 +140,10 @@ fn probe_setup() -> Setup {
     setup
 }
 
-async fn expect_access_to_the_rest_only(setup: Setup) {
+async fn expect_only_unprotected_access(setup: Setup) {
     let service = setup.start().await;
-    assert_eq!(task_outcome(&service.send("one", "go").await), completed_with("fine\n"));
-    let read_file = |name| service.setup.read(name);
+    assert_eq!(task_outcome(&service.send("one", "go").await), completed_outcome("fine\n"));
+    let read_file = |name| service.setup.read_file(name);
     assert_eq!(["secrets/key", "site/.env", "site/.git/config"].map(read_file), ["as it was"; 3]);
     assert_eq!(["site/.git/HEAD", "site/moved", "beside"].map(read_file), ["ok\n"; 3]);
     assert_eq!(
@@ -158,7 +158,7 @@ async fn hidden_and_protected_paths_hold_in_a_wrapped_agent() {
     if !lacks_requirement("bubblewrap") {
         // R-74: Hidden paths are empty, protected paths can be neither changed nor moved, and the
         // ledger is invisible
-        expect_access_to_the_rest_only(probe_setup()).await;
+        expect_only_unprotected_access(probe_setup()).await;
     }
 }
 
@@ -169,7 +169,7 @@ async fn an_unprivileged_service_hides_and_protects_paths_too() {
         let chown_status =
             Command::new("chown").args(["-R", "65532:65532"]).arg(setup.test_folder()).status();
         assert!(chown_status.unwrap().success());
-        expect_access_to_the_rest_only(setup.with_unprivileged_user()).await;
+        expect_only_unprotected_access(setup.with_unprivileged_user()).await;
     }
 }
 
@@ -209,11 +209,11 @@ async fn a_missing_or_replaceable_protected_path_stops_the_start() {
     let hooks = service.setup.test_folder().join("site/.git/hooks");
     fs::remove_dir(&hooks).unwrap();
     // R-77: A protected path that is missing or replaceable stops the start of the program
-    assert_eq!(task_outcome(&service.send("one", "go").await), failed_with("agent-not-started"));
+    assert_eq!(task_outcome(&service.send("one", "go").await), failed_outcome("agent-not-started"));
     assert!(!hooks.exists() && !service.setup.test_folder().join("beside").exists());
     symlink("../../elsewhere", &hooks).unwrap();
     fs::create_dir(service.setup.test_folder().join("elsewhere")).unwrap();
-    assert_eq!(task_outcome(&service.send("one", "go").await), failed_with("agent-not-started"));
+    assert_eq!(task_outcome(&service.send("one", "go").await), failed_outcome("agent-not-started"));
     assert!(!service.setup.test_folder().join("beside").exists());
 }
 
@@ -248,7 +248,7 @@ async fn without_network_neither_tcp_nor_udp_works() {
     assert!(udp_socket.recv(&mut [0; 9]).is_err(), "it was heard");
     assert_eq!(
         task_outcome(&service.send("open", "go").await),
-        completed_with("sent\nconnected\n")
+        completed_outcome("sent\nconnected\n")
     );
     assert_eq!(udp_socket.recv(&mut [0; 9]).unwrap(), 5);
 }
@@ -260,11 +260,11 @@ async fn output_and_exit_code_pass_through_the_wrapper() {
     }
     let script = "echo $A2A_TASK_ID $ALGONIUS_ATTEMPT; cat; echo oops >&2; exit 3";
     let settings = format!("{BUBBLEWRAP_SETTING}\nsuccess.exit_codes = [3]");
-    let service = Service::start(&script_agent(&settings, script)).await;
+    let service = ServiceProcess::start(&script_agent_config(&settings, script)).await;
     let task = service.send("one", "and what was asked").await;
     let id = task["id"].as_str().unwrap();
-    assert_eq!(task_outcome(&task), completed_with(&format!("{id} 1\nand what was asked")));
-    let record = service.execution(id).await;
+    assert_eq!(task_outcome(&task), completed_outcome(&format!("{id} 1\nand what was asked")));
+    let record = service.fetch_execution(id).await;
     assert_eq!((&record["exitCode"], &record["stderr"]), (&3.into(), &"oops\n".into()));
     assert!(execution_pids(id).is_empty());
 }
@@ -277,11 +277,11 @@ async fn a_wrapped_program_handles_sigterm() {
     let script = "trap \"echo farewell >&2; exit 3\" TERM; echo start >> HERE/log\n\
                 while :; do sleep 0.05; done";
     let settings = format!("{BUBBLEWRAP_SETTING}\nsandbox.writable = ['HERE']\nstop_grace = 20");
-    let service = Service::start(&script_agent(&settings, script)).await;
+    let service = ServiceProcess::start(&script_agent_config(&settings, script)).await;
     let id = service.start_task("one", "x").await;
-    service.setup.wait_for_text("log", "start\n").await;
+    service.setup.wait_for_file_text("log", "start\n").await;
     assert_eq!(task_state(&service.cancel("one", &id).await), "canceled");
-    let record = service.execution(&id).await;
+    let record = service.fetch_execution(&id).await;
     let stderr = record["stderr"].as_str().unwrap();
     // R-79: A wrapped program that receives SIGTERM can still write within its grace period
     assert!(record["exitCode"] == 3 && stderr.ends_with("farewell\n"), "{record}");
@@ -296,9 +296,9 @@ async fn a_wrapped_program_that_ignores_its_stop_is_killed() {
     let script =
         "trap \"\" TERM; setsid sleep 600 & echo start >> HERE/log; while :; do sleep 1; done";
     let settings = format!("{BUBBLEWRAP_SETTING}\nsandbox.writable = ['HERE']\nstop_grace = 0.1");
-    let service = Service::start(&script_agent(&settings, script)).await;
+    let service = ServiceProcess::start(&script_agent_config(&settings, script)).await;
     let id = service.start_task("one", "x").await;
-    service.setup.wait_for_text("log", "start\n").await;
+    service.setup.wait_for_file_text("log", "start\n").await;
     assert!(
         execution_pids(&id).len() >= 4,
         "the wrapper, its first process, the program and its child"
@@ -314,15 +314,16 @@ async fn a_wrapped_program_survives_a_kill_of_the_service() {
     if lacks_requirement("bubblewrap") {
         return;
     }
-    let mut service = Service::start(&gated_agent_config("one", BUBBLEWRAP_SETTING)).await;
+    let mut service = ServiceProcess::start(&gated_agent_config("one", BUBBLEWRAP_SETTING)).await;
     let id = service.start_task("one", "ann").await;
-    service.setup.wait_for_text("log", "start ann\n").await;
+    service.setup.wait_for_file_text("log", "start ann\n").await;
     service.kill9().await;
-    service.restart().await;
+    service.start_again().await;
     service.setup.open_gate("go");
+    let task = service.wait_for_task_end("one", &id).await;
     // R-81: A wrapped program continues when the service is killed, and is resumed
-    assert_eq!(task_outcome(&service.wait_for_end("one", &id).await), completed_with("ann\n"));
-    assert_eq!(service.setup.read("log"), "start ann\nend ann\n");
+    assert_eq!(task_outcome(&task), completed_outcome("ann\n"));
+    assert_eq!(service.setup.read_file("log"), "start ann\nend ann\n");
 }
 
 #[tokio::test]
@@ -331,23 +332,22 @@ async fn usage_of_a_wrapped_program_is_measured_from_outside() {
         return;
     }
     let script = "i=0; until [ -e HERE/go ]; do i=$((i+1)); done; echo over";
-    let agent = script_agent(&format!("{BUBBLEWRAP_SETTING}\nheartbeat = 0.1"), script);
+    let agent = script_agent_config(&format!("{BUBBLEWRAP_SETTING}\nheartbeat = 0.1"), script);
     let service = Setup::new(&format!("heartbeat_min = 0.01\n{agent}")).start().await;
     let id = service.start_task("one", "x").await;
     // R-76: The service measures the usage of a wrapped program from outside
     poll_until("a reading of the program itself", async || {
-        let usage = service.agent_status("one").await.pointer("/running/0/usage").cloned()?;
+        let usage = service.fetch_agent_status("one").await.pointer("/running/0/usage").cloned()?;
         let is_complete = usage["processes"].as_u64()? >= 3 && usage["cpuMs"].as_u64()? >= 100;
         is_complete.then_some(())
     })
     .await;
     service.setup.open_gate("go");
-    assert_eq!(task_outcome(&service.wait_for_end("one", &id).await), completed_with("over\n"));
-    let record = service.execution(&id).await.to_string();
-    assert!(
-        !record.contains("\"spent\"") && !record.contains("resource-usage"),
-        "a wrapper does not know it: {record}"
-    );
+    let task = service.wait_for_task_end("one", &id).await;
+    assert_eq!(task_outcome(&task), completed_outcome("over\n"));
+    let record = service.fetch_execution(&id).await.to_string();
+    let has_usage = record.contains("\"spent\"") || record.contains("resource-usage");
+    assert!(!has_usage, "a wrapper does not know it: {record}");
 }
 
 #[tokio::test]
@@ -357,9 +357,9 @@ async fn a_wrapped_program_ends_with_its_warden() {
     }
     let script = "setsid sleep 600 & echo start >> HERE/log; sleep 600";
     let settings = format!("{BUBBLEWRAP_SETTING}\nsandbox.writable = ['HERE']");
-    let mut service = Service::start(&script_agent(&settings, script)).await;
+    let mut service = ServiceProcess::start(&script_agent_config(&settings, script)).await;
     let id = service.start_task("one", "x").await;
-    service.setup.wait_for_text("log", "start\n").await;
+    service.setup.wait_for_file_text("log", "start\n").await;
     service.kill9_with_warden().await;
     // R-82: A wrapped program ends with its warden, even if no service returns
     poll_until("the end of all", async || execution_pids(&id).is_empty().then_some(())).await;
@@ -373,7 +373,7 @@ async fn a_failed_start_in_the_wrapper_is_reported_as_not_started() {
     let agent = format!("[agents.one]\ncommand = 'HERE/tool'\n{BUBBLEWRAP_SETTING}\n");
     let setup = Setup::new(&agent).with_executable("tool", "#!/nowhere/interpreter\n");
     let service = setup.start().await;
-    assert_eq!(task_outcome(&service.send("one", "x").await), failed_with("agent-not-started"));
+    assert_eq!(task_outcome(&service.send("one", "x").await), failed_outcome("agent-not-started"));
     fs::remove_file(service.setup.test_folder().join("tool")).unwrap();
     // The attempt fails, or the request is refused if the service has already noticed the missing program.
     let response = service.call("one", "message/send", &message_params("x")).await.body;
@@ -388,11 +388,11 @@ async fn agents_that_need_a_missing_bubblewrap_stop_the_start() {
         let setup = reader_setup(settings).without_bubblewrap();
         let config = setup.write_config().display().to_string();
         let args = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
-        let output = setup.run(&args, "").await;
+        let output = setup.run_command(&args, "").await;
         // R-83: If bubblewrap does not work, the service does not start with agents that need it
         assert_eq!(output.exit_code, Some(1), "{output:?}");
         assert!(output.stderr.contains("bubblewrap unusable"), "{output:?}");
-        let report = setup.run(&["doctor", &config], "").await;
+        let report = setup.run_command(&["doctor", &config], "").await;
         let finding = report.stdout.lines().find(|line| line.contains("agent reader"));
         assert!(report.exit_code == Some(1) && finding.unwrap().starts_with("BAD"), "{report:?}");
     }

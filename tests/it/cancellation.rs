@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::{task_id, task_outcome, task_state};
-use crate::harness::processes::processes_with_env;
-use crate::harness::{Service, Setup, gated_agent_config, message_params, within_deadline};
+use crate::harness::processes::pids_with_env;
+use crate::harness::{ServiceProcess, Setup, gated_agent_config, message_params, within_deadline};
 
 fn canceled_outcome() -> (String, String) {
     ("canceled".to_owned(), "execution-cancelled".to_owned())
@@ -12,38 +12,38 @@ fn canceled_outcome() -> (String, String) {
 
 #[tokio::test]
 async fn a_running_task_is_cancelled_with_all_its_processes() {
-    let service = Service::start(&gated_agent_config("one", "")).await;
+    let service = ServiceProcess::start(&gated_agent_config("one", "")).await;
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("one", "ann").await });
-    service.setup.wait_for_text("log", "start ann\n").await;
+    service.setup.wait_for_file_text("log", "start ann\n").await;
     let list = service.get("/api/v1/executions").await.json();
     let id = list["executions"][0]["id"].as_str().unwrap();
-    assert!(!processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
+    assert!(!pids_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
     assert_eq!(task_outcome(&service.cancel("one", id).await), canceled_outcome());
     assert_eq!(
         task_outcome(&within_deadline("the caller's answer", caller).await.unwrap()),
         canceled_outcome()
     );
-    assert!(processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
-    assert_eq!(service.setup.read("log"), "start ann\n");
+    assert!(pids_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
+    assert_eq!(service.setup.read_file("log"), "start ann\n");
 }
 
 #[tokio::test]
 async fn a_queued_task_is_cancelled_and_never_runs() {
-    let service = Service::start(&gated_agent_config("one", "access = 'read-write'")).await;
-    let first = service.start_task("one", "ann").await;
-    let second = service.start_task("one", "bob").await;
-    let third = service.start_task("one", "cid").await;
-    assert_eq!(task_outcome(&service.cancel("one", &second).await), canceled_outcome());
+    let service = ServiceProcess::start(&gated_agent_config("one", "access = 'read-write'")).await;
+    let running_id = service.start_task("one", "ann").await;
+    let cancelled_id = service.start_task("one", "bob").await;
+    let last_id = service.start_task("one", "cid").await;
+    assert_eq!(task_outcome(&service.cancel("one", &cancelled_id).await), canceled_outcome());
     service.setup.open_gate("go");
-    service.wait_for_end("one", &first).await;
-    service.wait_for_end("one", &third).await;
-    assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart cid\nend cid\n");
+    service.wait_for_task_end("one", &running_id).await;
+    service.wait_for_task_end("one", &last_id).await;
+    assert_eq!(service.setup.read_file("log"), "start ann\nend ann\nstart cid\nend cid\n");
 }
 
 #[tokio::test]
 async fn ended_and_unknown_tasks_cannot_be_cancelled() {
-    let service = Service::start(&gated_agent_config("one", "")).await;
+    let service = ServiceProcess::start(&gated_agent_config("one", "")).await;
     let id = service.start_task("one", "ann").await;
     service.cancel("one", &id).await;
     for (id, refusal) in [
@@ -67,39 +67,42 @@ async fn tasks_of_other_callers_and_agents_are_unknown() {
     let setup = Setup::new(&(agents + tokens)).env("ANN", &ann_token).env("BOB", &bob_token);
     let service = setup.start().await;
     let (ann, bob) = (service.client_with_token(&ann_token), service.client_with_token(&bob_token));
-    let task = task_id(&ann.submit("one", message_params("ann")).await);
-    service.setup.wait_for_text("log", "start ann\n").await;
+    let id = task_id(&ann.submit("one", message_params("ann")).await);
+    service.setup.wait_for_file_text("log", "start ann\n").await;
     let unknown_id = "018f0000-0000-7000-8000-000000000000";
     for method in ["tasks/get", "tasks/cancel"] {
-        let known_response = bob.call("one", method, &json!({"id": task})).await;
-        let unknown = bob.call("one", method, &json!({"id": unknown_id})).await;
+        let known_response = bob.call("one", method, &json!({"id": id})).await;
+        let unknown_response = bob.call("one", method, &json!({"id": unknown_id})).await;
         assert_eq!(known_response.json()["error"]["code"], -32001);
         assert_eq!(
             (known_response.status, &known_response.body),
-            (unknown.status, &unknown.body),
+            (unknown_response.status, &unknown_response.body),
             "{method}"
         );
-        let other_agent = ann.call("two", method, &json!({"id": task})).await;
-        assert_eq!((other_agent.status, &other_agent.body), (unknown.status, &unknown.body));
+        let other_agent_response = ann.call("two", method, &json!({"id": id})).await;
+        assert_eq!(
+            (other_agent_response.status, &other_agent_response.body),
+            (unknown_response.status, &unknown_response.body)
+        );
     }
-    let mut continued = message_params("more");
-    continued["message"]["taskId"] = json!(task);
-    let refused = bob.expect_refusal("one", "message/send", continued).await;
+    let mut continued_params = message_params("more");
+    continued_params["message"]["taskId"] = json!(id);
+    let refused = bob.expect_refusal("one", "message/send", continued_params).await;
     assert_eq!(refused.0, -32001);
-    let path = format!("/api/v1/executions/{task}");
-    let unknown = bob.get(&format!("/api/v1/executions/{unknown_id}")).await;
+    let path = format!("/api/v1/executions/{id}");
+    let unknown_response = bob.get(&format!("/api/v1/executions/{unknown_id}")).await;
     let known_response = bob.get(&path).await;
     assert_eq!(
         (known_response.status, known_response.json()["code"].clone()),
         (404, json!("execution-unknown"))
     );
     assert_eq!(
-        known_response.body.replace(&task, ""),
-        unknown.body.replace("018f0000-0000-7000-8000-000000000000", "")
+        known_response.body.replace(&id, ""),
+        unknown_response.body.replace("018f0000-0000-7000-8000-000000000000", "")
     );
     assert_eq!(bob.post(&format!("{path}/cancel"), "{}").await.status, 404);
     assert_eq!(bob.get("/api/v1/executions").await.json()["executions"], json!([]));
-    assert_eq!(task_state(&ann.task("one", &task).await), "working");
+    assert_eq!(task_state(&ann.fetch_task("one", &id).await), "working");
     assert_eq!(service.get(&path).await.json()["owner"].as_str().map(str::is_empty), Some(false));
-    assert_eq!(service.cancel("one", &task).await["status"]["state"], Value::from("canceled"));
+    assert_eq!(service.cancel("one", &id).await["status"]["state"], Value::from("canceled"));
 }

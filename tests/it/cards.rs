@@ -2,8 +2,10 @@
 
 use serde_json::json;
 
-use crate::harness::client::{completed_with, task_outcome};
-use crate::harness::{Service, Setup, fake_agent_config, json_rpc_call, message_params};
+use crate::harness::client::{completed_outcome, task_outcome};
+use crate::harness::{
+    ServiceProcess, Setup, fake_agent_config, json_rpc_request_body, message_params,
+};
 
 const CARD_PATHS: [&str; 3] = [
     "/.well-known/agent-card.json",
@@ -11,7 +13,7 @@ const CARD_PATHS: [&str; 3] = [
     "/agents/echo/v1/.well-known/agent-card.json",
 ];
 
-fn agents() -> String {
+fn agents_config() -> String {
     let settings = "name = 'Echo'\ndescription = 'Says it again.'\nversion = '2.1'";
     [
         fake_agent_config("echo", "echo", settings),
@@ -22,7 +24,8 @@ fn agents() -> String {
 
 #[tokio::test]
 async fn the_public_card_has_three_paths_and_a_working_url() {
-    let service = Setup::with_server_settings("default_agent = 'echo'", &agents()).start().await;
+    let service =
+        Setup::with_server_settings("default_agent = 'echo'", &agents_config()).start().await;
     let mut cards = Vec::new();
     for path in CARD_PATHS {
         let answer = service.request(&format!("GET {path}"), &[], b"").await;
@@ -47,14 +50,15 @@ async fn the_public_card_has_three_paths_and_a_working_url() {
     }
     let base = format!("http://{}", service.address);
     let path = card["url"].as_str().and_then(|url| url.strip_prefix(&base)).unwrap();
-    let answer = service.post(path, &json_rpc_call("message/send", &message_params("hello"))).await;
-    assert_eq!(task_outcome(&answer.json()["result"]), completed_with("hello"));
+    let answer =
+        service.post(path, &json_rpc_request_body("message/send", &message_params("hello"))).await;
+    assert_eq!(task_outcome(&answer.json()["result"]), completed_outcome("hello"));
 }
 
 #[tokio::test]
 async fn private_cards_need_a_token() {
     let server_settings = "default_agent = 'echo'\npublic_card = false";
-    let service = Setup::with_server_settings(server_settings, &agents()).start().await;
+    let service = Setup::with_server_settings(server_settings, &agents_config()).start().await;
     for path in CARD_PATHS {
         assert_eq!(service.request(&format!("GET {path}"), &[], b"").await.status, 401);
         assert_eq!(service.request(&format!("HEAD {path}"), &[], b"").await.status, 401);
@@ -64,14 +68,14 @@ async fn private_cards_need_a_token() {
 
 #[tokio::test]
 async fn without_a_default_agent_the_host_has_no_card() {
-    let service = Service::start(&agents()).await;
+    let service = ServiceProcess::start(&agents_config()).await;
     let answer = service.request(&format!("GET {}", CARD_PATHS[0]), &[], b"").await;
     assert_eq!((answer.status, &answer.json()["code"]), (404, &json!("agent-unknown")));
 }
 
 #[tokio::test]
 async fn the_directory_lists_urls_and_cards_of_all_agents() {
-    let service = Service::start(&agents()).await;
+    let service = ServiceProcess::start(&agents_config()).await;
     let list = service.get("/api/v1/agents").await.json();
     let base = format!("http://{}/agents/other", service.address);
     let other_agent = &list["agents"][1];
@@ -103,7 +107,8 @@ fn card_interfaces(card: &serde_json::Value) -> Vec<String> {
 
 #[tokio::test]
 async fn clients_of_1_0_find_every_interface_of_both_versions() {
-    let service = Setup::with_server_settings("default_agent = 'echo'", &agents()).start().await;
+    let service =
+        Setup::with_server_settings("default_agent = 'echo'", &agents_config()).start().await;
     let all_interfaces =
         ["JSONRPC 1.0", "HTTP+JSON 1.0", "GRPC 1.0", "JSONRPC 0.3", "HTTP+JSON 0.3", "GRPC 0.3"];
     for version in [None, Some("A2A-Version: 1.0".to_owned())] {
@@ -153,12 +158,12 @@ async fn configured_card_details_are_shown_in_both_versions() {
         [fake_agent_config("echo", "echo", settings), fake_agent_config("other", "echo", "")]
             .concat();
     let service = Setup::new(&format!("{agents}{provider}")).start().await;
-    let card = async |agent: &str, headers: &[String]| {
+    let fetch_card = async |agent: &str, headers: &[String]| {
         let line = format!("GET /agents/{agent}/.well-known/agent-card.json");
         service.request(&line, headers, b"").await.json()
     };
     let headers_1_0 = ["A2A-Version: 1.0".to_owned()];
-    let cards = [card("echo", &[]).await, card("echo", &headers_1_0).await];
+    let cards = [fetch_card("echo", &[]).await, fetch_card("echo", &headers_1_0).await];
     let extended =
         service.expect_result("echo", "agent/getAuthenticatedExtendedCard", &json!({})).await;
     for card in cards.into_iter().chain([extended]) {
@@ -171,7 +176,7 @@ async fn configured_card_details_are_shown_in_both_versions() {
         assert_eq!(skill["inputModes"], json!(["image/*"]), "{card}");
         assert_eq!(skill["outputModes"], json!(["text/html"]), "{card}");
     }
-    let other_card = card("other", &headers_1_0).await;
+    let other_card = fetch_card("other", &headers_1_0).await;
     assert_eq!(other_card["provider"]["organization"], "Us", "{other_card}");
     assert!(
         other_card.get("iconUrl").is_none() && other_card["skills"][0].get("examples").is_none()

@@ -6,21 +6,21 @@ use std::path::PathBuf;
 use algonius_skips::skip;
 use serde_json::{Value, json};
 
-use crate::harness::client::{failed_with, task_outcome, task_state};
-use crate::harness::processes::processes_with_env;
-use crate::harness::{Service, Setup, fake_agent_config, poll_until};
+use crate::harness::client::{failed_outcome, task_outcome, task_state};
+use crate::harness::processes::pids_with_env;
+use crate::harness::{ServiceProcess, Setup, fake_agent_config, poll_until};
 
 /// What the service would find here.
-pub(crate) async fn host_capabilities() -> Value {
+pub(crate) async fn query_host_capabilities() -> Value {
     let setup = Setup::new(&fake_agent_config("echo", "echo", ""));
     let config = setup.write_config().display().to_string();
-    let output = setup.run(&["doctor", &config, "--json"], "").await;
+    let output = setup.run_command(&["doctor", &config, "--json"], "").await;
     serde_json::from_str::<Value>(&output.stdout).unwrap()["rungs"].clone()
 }
 
 /// Returns whether this machine has no control groups; records the skip then.
 pub(crate) async fn skip_without_control_groups() -> bool {
-    let capabilities = host_capabilities().await;
+    let capabilities = query_host_capabilities().await;
     if capabilities["cgroup"] != "usable" {
         skip(&format!("no control group of version 2 can be made here: {capabilities}"));
     }
@@ -29,7 +29,7 @@ pub(crate) async fn skip_without_control_groups() -> bool {
 
 /// The processes of an execution.
 fn execution_pids(id: &str) -> Vec<i32> {
-    processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}"))
+    pids_with_env(&format!("ALGONIUS_EXECUTION_ID={id}"))
 }
 
 /// The group of an execution, from one of its processes.
@@ -66,8 +66,8 @@ async fn an_agent_with_limits_has_one_group_per_attempt() {
         return;
     }
     let agent = fake_agent_config("tree", "stubborn", "resources.processes = 50\nstop_grace = 0.2");
-    let mut service = Service::start(&agent).await;
-    let resources = service.agent_status("tree").await["resources"].clone();
+    let mut service = ServiceProcess::start(&agent).await;
+    let resources = service.fetch_agent_status("tree").await["resources"].clone();
     assert_eq!(
         (&resources["controlGroup"], &resources["processes"]["limit"]),
         (&json!(true), &json!(50))
@@ -77,7 +77,7 @@ async fn an_agent_with_limits_has_one_group_per_attempt() {
     let id = service.start_task("tree", "x").await;
     let group = wait_for_group(&id, 2).await;
     service.kill9().await;
-    service.restart().await;
+    service.start_again().await;
     // If the system provides control groups, each attempt of an agent with limits has its own
     // group, which survives a restart and disappears with the attempt
     assert_eq!(wait_for_group(&id, 2).await, group, "it is left as it was");
@@ -98,10 +98,11 @@ async fn a_fork_bomb_dies_with_its_group() {
     let bomb = format!(
         "[agents.bomb]\ncommand = 'sh'\nargs = ['-c', '''{script}''']\nresources.processes = 6\n"
     );
-    let service = Service::start(&format!("{bomb}{}", fake_agent_config("echo", "echo", ""))).await;
+    let service =
+        ServiceProcess::start(&format!("{bomb}{}", fake_agent_config("echo", "echo", ""))).await;
     let id = service.start_task("bomb", "x").await;
-    let task = service.wait_for_end("bomb", &id).await;
-    assert_eq!(task_outcome(&task), failed_with("resources-exceeded"));
+    let task = service.wait_for_task_end("bomb", &id).await;
+    assert_eq!(task_outcome(&task), failed_outcome("resources-exceeded"));
     // A program that forks faster than the service polls dies with its group
     poll_until("the end of all", async || execution_pids(&id).is_empty().then_some(())).await;
     assert_eq!(task_state(&service.send("echo", "hi").await), "completed");
@@ -109,7 +110,7 @@ async fn a_fork_bomb_dies_with_its_group() {
 
 #[tokio::test]
 async fn a_required_but_missing_group_stops_the_start() {
-    let capabilities = host_capabilities().await;
+    let capabilities = query_host_capabilities().await;
     let has_controller = |name: &str| {
         capabilities["cgroup"] == "usable" && capabilities["controllers"][name] == true
     };
@@ -124,11 +125,11 @@ async fn a_required_but_missing_group_stops_the_start() {
         let setup = Setup::new(&fake_agent_config("tool", "echo", &settings));
         let config = setup.write_config().display().to_string();
         let args = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
-        let output = setup.run(&args, "").await;
+        let output = setup.run_command(&args, "").await;
         // A service that does not get the group that an agent requires does not start
         assert_eq!(output.exit_code, Some(1), "{output:?}");
         assert!(output.stderr.contains("the agent `tool` requires a control group"), "{output:?}");
-        let report = setup.run(&["doctor", &config], "").await.stdout;
+        let report = setup.run_command(&["doctor", &config], "").await.stdout;
         assert!(report.contains("warning  agent tool: runs "), "{report}");
         assert!(report.contains("; requires a control group, and from here "), "{report}");
     }
@@ -139,13 +140,16 @@ async fn a_required_group_may_have_no_limits() {
     if skip_without_control_groups().await {
         return;
     }
-    let service = Service::start(&fake_agent_config(
+    let service = ServiceProcess::start(&fake_agent_config(
         "tree",
         "stubborn",
         "resources.group = 'required'\nstop_grace = 0.2",
     ))
     .await;
-    assert_eq!(service.agent_status("tree").await["resources"], json!({"controlGroup": true}));
+    assert_eq!(
+        service.fetch_agent_status("tree").await["resources"],
+        json!({"controlGroup": true})
+    );
     let id = service.start_task("tree", "x").await;
     let group = wait_for_group(&id, 2).await;
     service.cancel("tree", &id).await;

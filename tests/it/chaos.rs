@@ -13,10 +13,10 @@ mod team_kills;
 use std::fs;
 
 use crate::harness::Setup;
-use crate::harness::processes::{open_descriptor_count, reset_peak_memory};
+use crate::harness::processes::{open_descriptor_count, reset_peak_and_read_rss};
 use crate::history_check::HistoryChecker;
 use chaos_run::{ChaosAction, ChaosRun};
-use seeded_rng::seeded_rounds;
+use seeded_rng::seeded_rng_and_rounds;
 
 /// Two agents that change one folder, and one that changes nothing. What each run writes down
 /// stands in `HERE/witnessed`.
@@ -57,10 +57,10 @@ const ALL_ACTIONS: &[ChaosAction] = &[
     ChaosAction::Send,
     ChaosAction::SendAgain,
     ChaosAction::Cancel,
-    ChaosAction::KillChild,
+    ChaosAction::KillAgentProcess,
     ChaosAction::KillWarden,
     ChaosAction::KillService,
-    ChaosAction::KillBoth,
+    ChaosAction::KillWardenAndService,
 ];
 
 /// What may happen in one life of a service.
@@ -69,7 +69,7 @@ const ACTIONS_WITHOUT_RESTART: &[ChaosAction] = &[
     ChaosAction::Send,
     ChaosAction::SendAgain,
     ChaosAction::Cancel,
-    ChaosAction::KillChild,
+    ChaosAction::KillAgentProcess,
     ChaosAction::KillWarden,
 ];
 
@@ -79,7 +79,7 @@ const MAX_MEMORY_GROWTH_BYTES: u64 = 64 << 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_kills_leave_every_message_run_and_ended_once() {
-    let (rng, rounds) = seeded_rounds(60);
+    let (rng, rounds) = seeded_rng_and_rounds(60);
     let setup = Setup::new(AGENTS).env("ANN", &"a".repeat(40)).env("BOB", &"b".repeat(40));
     fs::create_dir(setup.test_folder().join("work")).unwrap();
     let mut chaos = ChaosRun::new(setup.start().await, rng);
@@ -91,7 +91,7 @@ async fn random_kills_leave_every_message_run_and_ended_once() {
     chaos.wait_until_idle().await;
     let pid = chaos.service.pid();
     let (initial_descriptor_count, initial_memory_bytes) =
-        (open_descriptor_count(pid), reset_peak_memory(pid));
+        (open_descriptor_count(pid), reset_peak_and_read_rss(pid));
     chaos.run_random_actions(ACTIONS_WITHOUT_RESTART, rounds).await;
     chaos.wait_until_idle().await;
     chaos
@@ -99,10 +99,10 @@ async fn random_kills_leave_every_message_run_and_ended_once() {
             open_descriptor_count(pid) <= initial_descriptor_count + MAX_DESCRIPTOR_GROWTH
         })
         .await;
-    let growth_bytes = reset_peak_memory(pid).saturating_sub(initial_memory_bytes);
+    let growth_bytes = reset_peak_and_read_rss(pid).saturating_sub(initial_memory_bytes);
     assert!(growth_bytes <= MAX_MEMORY_GROWTH_BYTES, "{growth_bytes} bytes more");
     chaos.send_all_again().await;
-    let checker = HistoryChecker::new(chaos.history_case()).await;
+    let checker = HistoryChecker::new(chaos.history_check_input()).await;
     // Every accepted message starts once for each of its attempts, ends once and leaves no
     // process, whichever process is killed
     checker.check().await;

@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::{
-    completed_with, failed_with, json_rpc_call, task_id, task_outcome, task_state,
+    completed_outcome, failed_outcome, json_rpc_request_body, task_id, task_outcome, task_state,
 };
 use crate::harness::mock_model::{
     MockModel, final_answer_turn, prompt_with_turns, turn_with_calls,
 };
-use crate::harness::processes::{cpu_ticks, peak_memory, reset_peak_memory};
-use crate::harness::steps::steps;
-use crate::harness::{Service, Setup, message_params, poll_until};
+use crate::harness::processes::{cpu_ticks, peak_memory_bytes, reset_peak_and_read_rss};
+use crate::harness::steps::fetch_steps;
+use crate::harness::{ServiceProcess, Setup, message_params, poll_until};
 
 /// Tools, and agents with them. `MODEL` is the address of the model.
 const AGENTS: &str = r#"
@@ -46,14 +46,14 @@ fn setup(model: &MockModel) -> Setup {
     Setup::new(&AGENTS.replace("MODEL", &model.base_url()))
 }
 
-async fn start() -> (MockModel, Service) {
+async fn start_with_mock_model() -> (MockModel, ServiceProcess) {
     let model = MockModel::start(&[]);
     let service = setup(&model).start().await;
     (model, service)
 }
 
 /// Returns steps as `turn type tool`.
-fn summary(steps: &[Value]) -> Vec<String> {
+fn step_summaries(steps: &[Value]) -> Vec<String> {
     let word = |step: &Value, name: &str| step[name].as_str().unwrap_or_default().to_owned();
     let line = |step: &Value| {
         let line = format!("{} {} {}", step["turn"], word(step, "stepType"), word(step, "tool"));
@@ -64,17 +64,17 @@ fn summary(steps: &[Value]) -> Vec<String> {
 
 #[tokio::test]
 async fn a_model_calls_tools_until_it_has_an_answer() {
-    let (model, service) = start().await;
+    let (model, service) = start_with_mock_model().await;
     let turns = [
         turn_with_calls(&[("now", json!({})), ("remember", json!({"text": "the door is blue"}))]),
         turn_with_calls(&[("recall", json!({"query": "door"}))]),
         final_answer_turn("blue"),
     ];
     let task = service.send("thinker", &prompt_with_turns("Which colour?", &turns)).await;
-    assert_eq!(task_outcome(&task), completed_with("blue"));
-    let steps = steps(&service, &task_id(&task)).await;
+    assert_eq!(task_outcome(&task), completed_outcome("blue"));
+    let steps = fetch_steps(&service, &task_id(&task)).await;
     assert_eq!(
-        summary(&steps),
+        step_summaries(&steps),
         [
             "1 tool-call now",
             "1 tool-call remember",
@@ -89,7 +89,7 @@ async fn a_model_calls_tools_until_it_has_an_answer() {
     assert!(steps[2]["text"].as_str().unwrap().contains("weekday"), "{}", steps[2]);
     assert!(steps[5]["text"].as_str().unwrap().contains("the door is blue"), "{}", steps[5]);
     assert_eq!((&steps[0]["state"], &steps[2]["call"]), (&json!("done"), &json!(1)));
-    let requests = model.requests().await;
+    let requests = model.fetch_requests().await;
     assert_eq!(requests.len(), 3);
     let tools = requests[0]["tools"].to_string();
     assert!(tools.contains("remember") && tools.contains("final_answer"), "{tools}");
@@ -99,34 +99,34 @@ async fn a_model_calls_tools_until_it_has_an_answer() {
     assert_eq!((&page["steps"][0]["number"], &page["next"]), (&json!(4), &json!(5)), "{page}");
     let card = service.get("/agents/thinker/.well-known/agent-card.json").await.json();
     assert!(card.to_string().contains("Kind of the agent: cognitive."), "{card}");
-    assert_eq!(service.agent_status("thinker").await["kind"], "cognitive");
-    let run = service.execution(&task_id(&task)).await;
+    assert_eq!(service.fetch_agent_status("thinker").await["kind"], "cognitive");
+    let run = service.fetch_execution(&task_id(&task)).await;
     assert_eq!(run["usage"]["turns"], 3, "{run}");
 }
 
 #[tokio::test]
 async fn notes_last_beyond_a_run_and_belong_to_their_agent() {
-    let (_model, mut service) = start().await;
+    let (_model, mut service) = start_with_mock_model().await;
     let turns = [
         turn_with_calls(&[("remember", json!({"text": "milk is out"}))]),
         final_answer_turn("noted"),
     ];
     let task = service.send("thinker", &prompt_with_turns("note", &turns)).await;
-    assert_eq!(task_outcome(&task), completed_with("noted"));
+    assert_eq!(task_outcome(&task), completed_outcome("noted"));
     service.kill9().await;
-    service.restart().await;
+    service.start_again().await;
     let turns = [turn_with_calls(&[("recall", json!({"query": "MILK"}))]), final_answer_turn("ok")];
-    for (agent, is_found) in [("thinker", true), ("other", false)] {
+    for (agent, should_be_found) in [("thinker", true), ("other", false)] {
         let task = service.send(agent, &prompt_with_turns("find", &turns)).await;
-        let steps = steps(&service, &task_id(&task)).await;
+        let steps = fetch_steps(&service, &task_id(&task)).await;
         let found = steps[1]["text"].as_str().unwrap().contains("milk is out");
-        assert_eq!(found, is_found, "{agent}: {steps:?}");
+        assert_eq!(found, should_be_found, "{agent}: {steps:?}");
     }
 }
 
 #[tokio::test]
 async fn a_wrong_reply_is_an_error_that_the_model_reads() {
-    let (_model, service) = start().await;
+    let (_model, service) = start_with_mock_model().await;
     let turns = [
         json!({"text": "I think it is blue."}),
         turn_with_calls(&[("open", json!({}))]),
@@ -134,8 +134,8 @@ async fn a_wrong_reply_is_an_error_that_the_model_reads() {
         final_answer_turn("late"),
     ];
     let task = service.send("thinker", &prompt_with_turns("wrong", &turns)).await;
-    assert_eq!(task_outcome(&task), completed_with("late"));
-    let steps = steps(&service, &task_id(&task)).await;
+    assert_eq!(task_outcome(&task), completed_outcome("late"));
+    let steps = fetch_steps(&service, &task_id(&task)).await;
     let errors: Vec<_> = steps.iter().filter(|step| step["stepType"] == "error").collect();
     let reasons = ["calls no tool", "no tool `open`", "`text` is needed"];
     assert_eq!(errors.len(), reasons.len(), "{steps:?}");
@@ -148,10 +148,10 @@ async fn a_wrong_reply_is_an_error_that_the_model_reads() {
 
 #[tokio::test]
 async fn a_run_fails_with_the_reason_of_its_model() {
-    let (model, service) = start().await;
-    let long = [turn_with_calls(&[("now", json!({}))])];
+    let (model, service) = start_with_mock_model().await;
+    let repeated_turns = [turn_with_calls(&[("now", json!({}))])];
     let cases = [
-        (prompt_with_turns("long", &long), "steps-exhausted"),
+        (prompt_with_turns("long", &repeated_turns), "steps-exhausted"),
         ("[[mock status=400]]".to_owned(), "model-refused"),
         ("[[mock status=403]]".to_owned(), "model-refused"),
         ("[[mock status=404]]".to_owned(), "model-refused"),
@@ -162,29 +162,33 @@ async fn a_run_fails_with_the_reason_of_its_model() {
     ];
     for (text, code) in cases {
         let task = service.send("thinker", &text).await;
-        assert_eq!(task_outcome(&task), failed_with(code), "{text}: {task}");
+        assert_eq!(task_outcome(&task), failed_outcome(code), "{text}: {task}");
     }
-    let count = model.requests().await.len();
-    let task = service.start_task("thinker", "again").await;
-    assert_eq!(task_outcome(&service.send("echo", "served").await), completed_with("served"));
-    let waiting = service.execution(&task).await;
+    let request_count = model.fetch_requests().await.len();
+    let id = service.start_task("thinker", "again").await;
+    assert_eq!(task_outcome(&service.send("echo", "served").await), completed_outcome("served"));
+    let waiting = service.fetch_execution(&id).await;
     assert!(waiting["outcome"].is_null(), "it waits for another key: {waiting}");
-    assert_eq!(model.requests().await.len(), count, "a refused key is not sent again");
+    assert_eq!(
+        model.fetch_requests().await.len(),
+        request_count,
+        "a refused key is not sent again"
+    );
 }
 
 #[tokio::test]
 async fn a_provider_that_fails_for_a_moment_is_called_again() {
-    let (model, service) = start().await;
+    let (model, service) = start_with_mock_model().await;
     let text = "[[mock status=503 times=1 turns=[{\"calls\":[{\"name\":\"final_answer\",\"args\":{\"answer\":\"up\"}}]}]]]";
     let task = service.send("thinker", text).await;
-    assert_eq!(task_outcome(&task), completed_with("up"));
-    assert_eq!(model.requests().await.len(), 2);
+    assert_eq!(task_outcome(&task), completed_outcome("up"));
+    assert_eq!(model.fetch_requests().await.len(), 2);
     let task = service.send("thinker", "[[mock status=503]]").await;
-    assert_eq!(task_outcome(&task), failed_with("model-unavailable"), "{task}");
+    assert_eq!(task_outcome(&task), failed_outcome("model-unavailable"), "{task}");
 }
 
 /// Starts a provider that answers each request with this body, and returns its address.
-async fn provider_with_body(body: String) -> String {
+async fn start_provider_with_body(body: String) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let router = axum::Router::new().fallback(async move || body.clone());
@@ -197,30 +201,31 @@ async fn provider_with_body(body: String) -> String {
 async fn a_hostile_reply_needs_little_memory() {
     let objects = r#"{"":0},"#.repeat(1 << 18);
     let body = format!(r#"{{"choices":[{{"message":{{"content":[{objects}0]}}}}]}}"#);
-    let provider = provider_with_body(body).await;
+    let provider = start_provider_with_body(body).await;
     let service = Setup::new(&AGENTS.replace("MODEL", &provider)).start().await;
-    let initial_bytes = reset_peak_memory(service.pid());
+    let initial_bytes = reset_peak_and_read_rss(service.pid());
     let task = service.send("thinker", "go").await;
-    assert_eq!(task_outcome(&task), failed_with("model-unusable"), "{task}");
-    let growth = peak_memory(service.pid()).saturating_sub(initial_bytes);
+    assert_eq!(task_outcome(&task), failed_outcome("model-unusable"), "{task}");
+    let growth = peak_memory_bytes(service.pid()).saturating_sub(initial_bytes);
     assert!(growth < 40 << 20, "{} MiB more", growth >> 20);
 }
 
 #[tokio::test]
 async fn a_run_is_cancelled_while_its_model_replies() {
-    let (model, service) = start().await;
-    let task = service.start_task("thinker", "[[mock hang]] endless").await;
+    let (model, service) = start_with_mock_model().await;
+    let id = service.start_task("thinker", "[[mock hang]] endless").await;
     model.wait_for_request("endless").await;
-    let cancelled = service.cancel("thinker", &task).await;
+    let cancelled = service.cancel("thinker", &id).await;
     assert_eq!(task_state(&cancelled), "canceled", "{cancelled}");
 }
 
 #[tokio::test]
 async fn a_stream_shows_the_steps_without_their_text() {
-    let (_model, service) = start().await;
+    let (_model, service) = start_with_mock_model().await;
     let turns =
         [turn_with_calls(&[("remember", json!({"text": "hidden"}))]), final_answer_turn("done")];
-    let body = json_rpc_call("message/stream", &message_params(&prompt_with_turns("go", &turns)));
+    let body =
+        json_rpc_request_body("message/stream", &message_params(&prompt_with_turns("go", &turns)));
     let text = service.post("/agents/thinker/v1", &body).await.body;
     // The result of the tool is in the text of the observation only.
     assert!(!text.contains("stored"), "{text}");
@@ -231,7 +236,7 @@ async fn a_stream_shows_the_steps_without_their_text() {
 
 #[tokio::test]
 async fn the_command_line_shows_the_steps() {
-    let (_model, service) = start().await;
+    let (_model, service) = start_with_mock_model().await;
     let turns = [turn_with_calls(&[("now", json!({}))]), final_answer_turn("two\nlines")];
     let task = service.send("thinker", &prompt_with_turns("go", &turns)).await;
     let output = service.run_command(&["tasks", "show", &task_id(&task), "--steps"], "").await;
@@ -264,13 +269,13 @@ async fn an_interrupted_run_with_a_redacted_step_fails() {
         turn_with_calls(&[("remember", json!({"text": MODEL_KEY}))]),
         json!({"text": "late", "delay": 4}),
     ];
-    let run = service.start_task("thinker", &prompt_with_turns("go", &turns)).await;
-    let is_recorded = async || (model.requests().await.len() >= 2).then_some(());
+    let run_id = service.start_task("thinker", &prompt_with_turns("go", &turns)).await;
+    let is_recorded = async || (model.fetch_requests().await.len() >= 2).then_some(());
     poll_until("the second request", is_recorded).await;
     service.kill9().await;
-    service.restart().await;
-    let task = service.wait_for_end("thinker", &run).await;
-    assert_eq!(task_outcome(&task), failed_with("interrupted"));
+    service.start_again().await;
+    let task = service.wait_for_task_end("thinker", &run_id).await;
+    assert_eq!(task_outcome(&task), failed_outcome("interrupted"));
 }
 
 #[tokio::test]
@@ -284,7 +289,7 @@ async fn secrets_are_redacted_in_steps_and_notes() {
     ];
     let task = service.send("thinker", &prompt_with_turns("go", &turns)).await;
     assert_eq!(task_state(&task), "completed", "{task}");
-    let steps = steps(&service, &task_id(&task)).await;
+    let steps = fetch_steps(&service, &task_id(&task)).await;
     let all = format!("{steps:?}{task}");
     assert!(!all.contains("model-key-1234567890"), "{all}");
     let redacted: Vec<_> = steps.iter().filter(|step| step["redacted"] == 1).collect();
@@ -298,13 +303,13 @@ async fn secrets_are_redacted_in_steps_and_notes() {
 /// A busy loop would use about 200 ticks in two seconds.
 #[tokio::test]
 async fn a_run_that_waits_for_a_reply_runs_no_busy_loop() {
-    let (model, service) = start().await;
-    let task = service.start_task("thinker", "[[mock hang]] slow").await;
+    let (model, service) = start_with_mock_model().await;
+    let id = service.start_task("thinker", "[[mock hang]] slow").await;
     model.wait_for_request("slow").await;
     let before = cpu_ticks(service.pid());
     // The processor time during the wait is the subject of the test.
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     let used = cpu_ticks(service.pid()) - before;
     assert!(used < 50, "{used} ticks in two seconds");
-    assert_eq!(task_state(&service.cancel("thinker", &task).await), "canceled", "the run waited");
+    assert_eq!(task_state(&service.cancel("thinker", &id).await), "canceled", "the run waited");
 }

@@ -4,20 +4,24 @@ use std::process::Stdio;
 
 use tokio::io::AsyncWriteExt;
 
-use crate::harness::client::{completed_with, task_outcome};
-use crate::harness::{Service, fake_agent_config, within_deadline};
+use crate::harness::client::{completed_outcome, task_outcome};
+use crate::harness::{ServiceProcess, fake_agent_config, within_deadline};
 
 /// Exit code and standard error of a command.
-type CommandEnd = (Option<i32>, String);
+type ExitCodeAndOutput = (Option<i32>, String);
 
 /// Runs a command whose standard output cannot be written: a full disk, or a pipe that its reader has closed.
-async fn run_into(service: &Service, target: &str, args: &str) -> CommandEnd {
-    let script = match target {
+async fn run_with_unwritable_stdout(
+    service: &ServiceProcess,
+    stdout_target: &str,
+    args: &str,
+) -> ExitCodeAndOutput {
+    let script = match stdout_target {
         "full" => "exec \"$0\" \"$@\" > /dev/full",
         _ => "{ \"$0\" \"$@\"; echo $? >&3; } 3>&2 | head -c 1 > /dev/null",
     };
     let output = run_script(service, script, args, b"").await;
-    match target {
+    match stdout_target {
         "full" => output,
         // The shell reports the exit code of the command on the last line.
         _ => {
@@ -28,7 +32,12 @@ async fn run_into(service: &Service, target: &str, args: &str) -> CommandEnd {
     }
 }
 
-async fn run_script(service: &Service, script: &str, args: &str, input: &[u8]) -> CommandEnd {
+async fn run_script(
+    service: &ServiceProcess,
+    script: &str,
+    args: &str,
+    input: &[u8],
+) -> ExitCodeAndOutput {
     let program = env!("CARGO_BIN_EXE_algonius");
     let mut command = tokio::process::Command::new("bash");
     command.args(["-c", script, program]).args(args.split(' '));
@@ -48,8 +57,8 @@ async fn run_script(service: &Service, script: &str, args: &str, input: &[u8]) -
 
 #[tokio::test]
 async fn output_that_cannot_be_written_is_an_error() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
-    assert_eq!(task_outcome(&service.send("echo", "x").await), completed_with("x"));
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
+    assert_eq!(task_outcome(&service.send("echo", "x").await), completed_outcome("x"));
     for args in [
         "--help",
         "--version",
@@ -70,7 +79,7 @@ async fn output_that_cannot_be_written_is_an_error() {
         "send echo hello --no-wait",
         "send echo hello --json",
     ] {
-        let (exit_code, stderr) = run_into(&service, "full", args).await;
+        let (exit_code, stderr) = run_with_unwritable_stdout(&service, "full", args).await;
         assert_eq!(exit_code, Some(1), "{args}: {stderr}");
         assert!(stderr.contains("standard output could not be written"), "{args}: {stderr}");
     }
@@ -83,7 +92,7 @@ async fn a_reader_that_has_enough_ends_a_command_quietly() {
         "[agents.slow]\ncommand = 'sh'\nargs = ['-c', 'while :; do echo line; sleep 0.1; done']\n"
             .to_owned(),
     ];
-    let service = Service::start(&agents.concat()).await;
+    let service = ServiceProcess::start(&agents.concat()).await;
     let slow_task = service.start_task("slow", "x").await;
     for number in 0..40 {
         service.send("echo", &"long text ".repeat(300 + number)).await;
@@ -91,14 +100,14 @@ async fn a_reader_that_has_enough_ends_a_command_quietly() {
     let watch = format!("tasks watch {slow_task}");
     for args in ["tasks export --text", "explain", "--help", "logs --follow", &watch, "send slow x"]
     {
-        let (exit_code, stderr) = run_into(&service, "closed", args).await;
+        let (exit_code, stderr) = run_with_unwritable_stdout(&service, "closed", args).await;
         assert_eq!((exit_code, stderr.contains("error")), (Some(0), false), "{args}: {stderr}");
     }
 }
 
 #[tokio::test]
 async fn a_token_that_nobody_received_is_reported() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
     let script = "exec \"$0\" \"$@\" > /dev/full";
     let (exit_code, stderr) = run_script(&service, script, "token create lost", b"").await;
     assert_eq!(exit_code, Some(1), "{stderr}");
@@ -108,7 +117,7 @@ async fn a_token_that_nobody_received_is_reported() {
 
 #[tokio::test]
 async fn no_token_is_created_whose_text_is_discarded() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
     for redirection in [">&-", "> /dev/null"] {
         let script = format!("exec \"$0\" \"$@\" {redirection}");
         let (exit_code, stderr) = run_script(&service, &script, "token create lost", b"").await;
@@ -124,7 +133,7 @@ async fn no_token_is_created_whose_text_is_discarded() {
 
 #[tokio::test]
 async fn input_that_is_not_utf8_is_sent_with_a_note() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
     let run =
         async |input: &[u8]| run_script(&service, "exec \"$0\" \"$@\"", "send echo -", input).await;
     let note = "note: 1 byte of standard input is not UTF-8; it becomes U+FFFD";
@@ -137,9 +146,9 @@ async fn input_that_is_not_utf8_is_sent_with_a_note() {
 
 #[tokio::test]
 async fn arguments_that_are_not_utf8_are_sent_with_a_note() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
     let script = r#"exec "$0" "$@" "$(printf 'caf\351 au lait')""#;
     let note = "note: 1 byte of the arguments is not UTF-8; it becomes U+FFFD";
-    let sent = run_script(&service, script, "send echo", b"").await;
-    assert_eq!(sent, (Some(0), format!("{note}\ncaf\u{fffd} au lait")));
+    let code_and_output = run_script(&service, script, "send echo", b"").await;
+    assert_eq!(code_and_output, (Some(0), format!("{note}\ncaf\u{fffd} au lait")));
 }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::{TestResponse, task_id};
-use crate::harness::{Service, fake_agent_config, json_rpc_call};
+use crate::harness::{ServiceProcess, fake_agent_config, json_rpc_request_body};
 
 /// The settings that the kit needs, as in `docs/conformance.md`.
 const KIT_SETTINGS: &str = "output = 'events'\nfiles = 'list'\na2a.input_modes = ['*/*']\n\
@@ -17,7 +17,7 @@ enum ClientBinding {
 }
 
 /// The number in JSON-RPC, the status in HTTP+JSON, and the reason, where the specification names one.
-type Refusal = (i64, u16, Option<&'static str>);
+type ExpectedRefusal = (i64, u16, Option<&'static str>);
 
 const BINDINGS: [ClientBinding; 2] = [ClientBinding::JsonRpc, ClientBinding::Rest];
 
@@ -39,14 +39,14 @@ const REST_METHODS: &[(&str, &str, &[&str])] = &[
     ),
 ];
 
-async fn start_service() -> Service {
+async fn start_service() -> ServiceProcess {
     let agent = fake_agent_config("kit", "tck 1.0", KIT_SETTINGS);
-    Service::start(&format!("{agent}[push]\nallow = ['127.0.0.1']\n")).await
+    ServiceProcess::start(&format!("{agent}[push]\nallow = ['127.0.0.1']\n")).await
 }
 
 /// Sends a request in a version over a binding.
 async fn send_request(
-    service: &Service,
+    service: &ServiceProcess,
     binding: ClientBinding,
     version: &str,
     (method, params): (&str, &Value),
@@ -57,11 +57,11 @@ async fn send_request(
             .call_with_headers("kit", &[version_header.as_str()], (method, params))
             .await;
     }
-    let (_, pattern, names) = REST_METHODS.iter().find(|(name, ..)| *name == method).unwrap();
+    let (_, pattern, param_names) = REST_METHODS.iter().find(|(name, ..)| *name == method).unwrap();
     let mut pieces = pattern.split("{}");
     let mut path = pieces.next().unwrap().to_owned();
     let mut body = params.clone();
-    for (piece, name) in pieces.zip(*names) {
+    for (piece, name) in pieces.zip(*param_names) {
         let value = body.as_object_mut().unwrap().remove(*name).unwrap_or_default();
         path += &value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         path += piece;
@@ -80,8 +80,8 @@ async fn send_request(
 }
 
 /// The result of a request that works.
-async fn request_result(
-    service: &Service,
+async fn expect_request_result(
+    service: &ServiceProcess,
     binding: ClientBinding,
     method: &str,
     params: &Value,
@@ -93,8 +93,8 @@ async fn request_result(
 }
 
 /// The events of a stream.
-async fn stream_events(
-    service: &Service,
+async fn fetch_stream_events(
+    service: &ServiceProcess,
     binding: ClientBinding,
     method: &str,
     params: &Value,
@@ -111,13 +111,13 @@ async fn stream_events(
 }
 
 /// A message whose id starts with the instruction for the program.
-fn message_for(prefix: &str) -> Value {
+fn message_with_id_prefix(prefix: &str) -> Value {
     let id = format!("{prefix}-{}", uuid::Uuid::new_v4());
     json!({"message": {"messageId": id, "role": "ROLE_USER", "parts": [{"text": "hello"}]}})
 }
 
-async fn send_message(service: &Service, binding: ClientBinding, prefix: &str) -> Value {
-    request_result(service, binding, "SendMessage", &message_for(prefix)).await
+async fn send_message(service: &ServiceProcess, binding: ClientBinding, prefix: &str) -> Value {
+    expect_request_result(service, binding, "SendMessage", &message_with_id_prefix(prefix)).await
 }
 
 fn task_state(task: &Value) -> &str {
@@ -129,11 +129,11 @@ async fn artifacts_of_a_program_are_in_the_task() {
     let service = start_service().await;
     let file = json!({"filename": "output.txt", "mediaType": "text/plain", "raw": "dGNr"});
     let url = "https://example.com/output.txt";
-    let url = json!({"filename": "output.txt", "mediaType": "text/plain", "url": url});
+    let url_part = json!({"filename": "output.txt", "mediaType": "text/plain", "url": url});
     let expected_artifacts = [
         ("tck-artifact-text", json!({"text": "Generated text content"})),
         ("tck-artifact-file", file),
-        ("tck-artifact-file-url", url),
+        ("tck-artifact-file-url", url_part),
         ("tck-artifact-data", json!({"data": {"key": "value", "count": 42}})),
     ];
     for binding in BINDINGS {
@@ -153,8 +153,8 @@ async fn artifacts_of_a_program_are_in_the_task() {
     }
 }
 
-async fn get_task(service: &Service, binding: ClientBinding, task: &Value) -> Value {
-    request_result(service, binding, "GetTask", &json!({"id": task_id(task)})).await
+async fn get_task(service: &ServiceProcess, binding: ClientBinding, task: &Value) -> Value {
+    expect_request_result(service, binding, "GetTask", &json!({"id": task_id(task)})).await
 }
 
 #[tokio::test]
@@ -177,13 +177,15 @@ async fn tasks_end_in_the_state_that_the_program_reports() {
             assert!(status["timestamp"].as_str().unwrap().ends_with('Z'), "{response}");
         }
         let first = send_message(&service, binding, "tck-multi-turn").await["task"].take();
-        let mut answer = message_for("tck-multi-turn");
-        answer["message"]["taskId"] = json!(task_id(&first));
-        let second = request_result(&service, binding, "SendMessage", &answer).await["task"].take();
+        let mut answer_params = message_with_id_prefix("tck-multi-turn");
+        answer_params["message"]["taskId"] = json!(task_id(&first));
+        let second = expect_request_result(&service, binding, "SendMessage", &answer_params).await
+            ["task"]
+            .take();
         assert_eq!(task_state(&second), "TASK_STATE_COMPLETED", "{binding:?} {second}");
         assert_eq!((&second["id"], &second["contextId"]), (&first["id"], &first["contextId"]));
-        answer["message"]["contextId"] = json!("another");
-        let refused = send_request(&service, binding, "1.0", ("SendMessage", &answer)).await;
+        answer_params["message"]["contextId"] = json!("another");
+        let refused = send_request(&service, binding, "1.0", ("SendMessage", &answer_params)).await;
         assert!(refused.json()["error"].is_object(), "{binding:?} {refused:?}");
     }
 }
@@ -193,9 +195,13 @@ async fn streams_begin_with_the_task_and_end_with_its_end() {
     let service = start_service().await;
     for binding in BINDINGS {
         for prefix in ["tck-stream-001", "tck-stream-002", "tck-stream-artifact-file"] {
-            let events =
-                stream_events(&service, binding, "SendStreamingMessage", &message_for(prefix))
-                    .await;
+            let events = fetch_stream_events(
+                &service,
+                binding,
+                "SendStreamingMessage",
+                &message_with_id_prefix(prefix),
+            )
+            .await;
             let task = task_id(&events[0]["task"]);
             let context = &events[0]["task"]["contextId"];
             for event in &events {
@@ -213,8 +219,8 @@ async fn streams_begin_with_the_task_and_end_with_its_end() {
                 "{binding:?} {prefix} {events:?}"
             );
         }
-        let params = message_for("tck-stream-artifact-chunked");
-        let events = stream_events(&service, binding, "SendStreamingMessage", &params).await;
+        let params = message_with_id_prefix("tck-stream-artifact-chunked");
+        let events = fetch_stream_events(&service, binding, "SendStreamingMessage", &params).await;
         let chunks: Vec<_> = events.iter().map(|event| &event["artifactUpdate"]).collect();
         let chunks: Vec<_> = chunks.into_iter().filter(|chunk| !chunk.is_null()).collect();
         let summarize = |chunk: &Value| {
@@ -232,11 +238,11 @@ async fn tasks_are_listed_by_pages_and_canceled() {
     let service = start_service().await;
     for binding in BINDINGS {
         let first = send_message(&service, binding, "tck-input-required").await["task"].take();
-        let mut second = message_for("tck-complete-task");
+        let mut second = message_with_id_prefix("tck-complete-task");
         second["message"]["contextId"] = first["contextId"].clone();
-        request_result(&service, binding, "SendMessage", &second).await;
+        expect_request_result(&service, binding, "SendMessage", &second).await;
         let query = json!({"contextId": first["contextId"], "pageSize": 1});
-        let list = request_result(&service, binding, "ListTasks", &query).await;
+        let list = expect_request_result(&service, binding, "ListTasks", &query).await;
         assert_eq!((&list["totalSize"], &list["pageSize"]), (&json!(2), &json!(1)), "{list}");
         assert!(!list["nextPageToken"].as_str().unwrap().is_empty(), "{list}");
         assert_eq!(
@@ -247,11 +253,12 @@ async fn tasks_are_listed_by_pages_and_canceled() {
         assert_eq!(list["tasks"][0]["artifacts"], Value::Null, "{list}");
 
         let canceled =
-            request_result(&service, binding, "CancelTask", &json!({"id": task_id(&first)})).await;
+            expect_request_result(&service, binding, "CancelTask", &json!({"id": task_id(&first)}))
+                .await;
         assert_eq!(task_state(&canceled), "TASK_STATE_CANCELED", "{binding:?} {canceled}");
         let query_without_history = json!({"id": task_id(&first), "historyLength": 0});
         let task_without_history =
-            request_result(&service, binding, "GetTask", &query_without_history).await;
+            expect_request_result(&service, binding, "GetTask", &query_without_history).await;
         assert_eq!(task_without_history["history"], Value::Null, "{task_without_history}");
     }
 }
@@ -263,28 +270,48 @@ async fn push_configurations_are_stored_and_deleted() {
         let task = task_id(&send_message(&service, binding, "tck-input-required").await["task"]);
         let url = "http://127.0.0.1:9/hook";
         let config = json!({"taskId": task, "url": url, "token": "t"});
-        let created =
-            request_result(&service, binding, "CreateTaskPushNotificationConfig", &config).await;
-        let config_id = json!({"taskId": task, "id": created["id"]});
-        let stored_config =
-            request_result(&service, binding, "GetTaskPushNotificationConfig", &config_id).await;
-        assert_eq!(stored_config, created, "{binding:?}");
+        let created_config =
+            expect_request_result(&service, binding, "CreateTaskPushNotificationConfig", &config)
+                .await;
+        let config_params = json!({"taskId": task, "id": created_config["id"]});
+        let stored_config = expect_request_result(
+            &service,
+            binding,
+            "GetTaskPushNotificationConfig",
+            &config_params,
+        )
+        .await;
+        assert_eq!(stored_config, created_config, "{binding:?}");
         assert_eq!(
             (&stored_config["url"], &stored_config["taskId"]),
             (&json!(url), &json!(task)),
             "{stored_config}"
         );
         let task_filter = json!({"taskId": task});
-        let list =
-            request_result(&service, binding, "ListTaskPushNotificationConfigs", &task_filter)
-                .await;
-        assert_eq!(list["configs"], json!([created]), "{binding:?}");
+        let list = expect_request_result(
+            &service,
+            binding,
+            "ListTaskPushNotificationConfigs",
+            &task_filter,
+        )
+        .await;
+        assert_eq!(list["configs"], json!([created_config]), "{binding:?}");
         for _ in 0..2 {
-            request_result(&service, binding, "DeleteTaskPushNotificationConfig", &config_id).await;
+            expect_request_result(
+                &service,
+                binding,
+                "DeleteTaskPushNotificationConfig",
+                &config_params,
+            )
+            .await;
         }
-        let list =
-            request_result(&service, binding, "ListTaskPushNotificationConfigs", &task_filter)
-                .await;
+        let list = expect_request_result(
+            &service,
+            binding,
+            "ListTaskPushNotificationConfigs",
+            &task_filter,
+        )
+        .await;
         assert!(list["configs"].as_array().is_none_or(Vec::is_empty), "{binding:?} {list}");
     }
 }
@@ -294,50 +321,51 @@ async fn errors_match_the_specification() {
     let service = start_service().await;
     let ended_task =
         task_id(&send_message(&service, ClientBinding::JsonRpc, "tck-complete-task").await["task"]);
-    let no_id = json!({"message": {"role": "ROLE_USER", "parts": [{"text": "hello"}]}});
-    let no_parts = json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": []}});
-    let (unknown, of_ended) = (json!({"id": "no-such-task"}), json!({"id": ended_task}));
-    let mut to_ended = message_for("tck-complete-task");
-    to_ended["message"]["taskId"] = json!(ended_task);
-    let mut to_unknown = message_for("tck-complete-task");
-    to_unknown["message"]["taskId"] = json!("no-such-task");
-    let page = |size: u32| json!({"contextId": "c", "pageSize": size});
-    let (empty_page, oversized_page) = (page(0), page(101));
-    let (not_found, unknown_id) = ("TASK_NOT_FOUND", "no-such-task");
-    let no_config = json!({"taskId": ended_task, "id": unknown_id});
-    let cases: [(&str, &str, &Value, Refusal); 11] = [
-        ("1.0", "SendMessage", &no_id, (-32602, 400, None)),
-        ("1.0", "SendMessage", &no_parts, (-32602, 400, None)),
-        ("1.0", "SendMessage", &to_unknown, (-32001, 404, Some(not_found))),
-        ("1.0", "SendMessage", &to_ended, (-32004, 400, Some("UNSUPPORTED_OPERATION"))),
-        ("1.0", "GetTask", &unknown, (-32001, 404, Some(not_found))),
-        ("1.0", "CancelTask", &of_ended, (-32002, 400, Some("TASK_NOT_CANCELABLE"))),
-        ("1.0", "SubscribeToTask", &of_ended, (-32004, 400, Some("UNSUPPORTED_OPERATION"))),
-        ("1.0", "GetTaskPushNotificationConfig", &no_config, (-32001, 404, Some(not_found))),
+    let without_id = json!({"message": {"role": "ROLE_USER", "parts": [{"text": "hello"}]}});
+    let without_parts = json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": []}});
+    let (unknown_task, task) = (json!({"id": "no-such-task"}), json!({"id": ended_task}));
+    let mut to_ended_task = message_with_id_prefix("tck-complete-task");
+    to_ended_task["message"]["taskId"] = json!(ended_task);
+    let mut to_unknown_task = message_with_id_prefix("tck-complete-task");
+    to_unknown_task["message"]["taskId"] = json!("no-such-task");
+    let page_params = |size: u32| json!({"contextId": "c", "pageSize": size});
+    let (empty_page, oversized_page) = (page_params(0), page_params(101));
+    let not_found = (-32001, 404, Some("TASK_NOT_FOUND"));
+    let unsupported = (-32004, 400, Some("UNSUPPORTED_OPERATION"));
+    let unknown_config = json!({"taskId": ended_task, "id": "no-such-task"});
+    let cases: [(&str, &str, &Value, ExpectedRefusal); 11] = [
+        ("1.0", "SendMessage", &without_id, (-32602, 400, None)),
+        ("1.0", "SendMessage", &without_parts, (-32602, 400, None)),
+        ("1.0", "SendMessage", &to_unknown_task, not_found),
+        ("1.0", "SendMessage", &to_ended_task, unsupported),
+        ("1.0", "GetTask", &unknown_task, not_found),
+        ("1.0", "CancelTask", &task, (-32002, 400, Some("TASK_NOT_CANCELABLE"))),
+        ("1.0", "SubscribeToTask", &task, unsupported),
+        ("1.0", "GetTaskPushNotificationConfig", &unknown_config, not_found),
         ("1.0", "ListTasks", &empty_page, (-32602, 400, None)),
         ("1.0", "ListTasks", &oversized_page, (-32602, 400, None)),
-        ("99.0", "GetTask", &of_ended, (-32009, 400, Some("VERSION_NOT_SUPPORTED"))),
+        ("99.0", "GetTask", &task, (-32009, 400, Some("VERSION_NOT_SUPPORTED"))),
     ];
     for (version, method, params, (number, status, reason)) in cases {
         for binding in BINDINGS {
             let answer = send_request(&service, binding, version, (method, params)).await;
-            let context = format!("{binding:?} {version} {method} {params} {answer:?}");
+            let case = format!("{binding:?} {version} {method} {params} {answer:?}");
             let error = answer.json()["error"].take();
-            let info = if binding == ClientBinding::JsonRpc {
-                assert_eq!((answer.status, &error["code"]), (200, &json!(number)), "{context}");
+            let error_info = if binding == ClientBinding::JsonRpc {
+                assert_eq!((answer.status, &error["code"]), (200, &json!(number)), "{case}");
                 &error["data"][0]
             } else {
-                assert_eq!((answer.status, &error["code"]), (status, &json!(status)), "{context}");
+                assert_eq!((answer.status, &error["code"]), (status, &json!(status)), "{case}");
                 &error["details"][0]
             };
-            assert_eq!(info["@type"], "type.googleapis.com/google.rpc.ErrorInfo", "{context}");
+            assert_eq!(error_info["@type"], "type.googleapis.com/google.rpc.ErrorInfo", "{case}");
             if let Some(reason) = reason {
-                assert_eq!(info["reason"], reason, "{context}");
-                assert_eq!(info["domain"], "a2a-protocol.org", "{context}");
+                assert_eq!(error_info["reason"], reason, "{case}");
+                assert_eq!(error_info["domain"], "a2a-protocol.org", "{case}");
             }
         }
     }
     let unknown_method =
-        service.post("/agents/kit/v1", &json_rpc_call("NoSuchMethod", &json!({}))).await;
+        service.post("/agents/kit/v1", &json_rpc_request_body("NoSuchMethod", &json!({}))).await;
     assert_eq!(unknown_method.json()["error"]["code"], -32601, "{unknown_method:?}");
 }

@@ -11,19 +11,19 @@ const HOSTILE_TEXT: &str = "\u{1b}]52;c;cm0gLXJm\u{7}\u{1b}]0;title\u{1b}\\\u{1b
     \u{9b}2J \u{202e}exe.doc\u{202c}\u{2066}\u{2069}\u{200f} good\rbad\u{8}\u{8}\u{8} \u{1b}c\u{7f}";
 
 /// Agents whose answers, failures, descriptions and questions are hostile.
-fn setup() -> Setup {
-    let described =
+fn hostile_setup() -> Setup {
+    let hostile_description =
         json!(format!("Works. {HOSTILE_TEXT}")).to_string().replace('\u{7f}', "\\u007f");
     let agents = [
         "[agents.says]\ncommand = 'cat'\n".to_owned(),
         "[agents.fails]\ncommand = 'sh'\nargs = ['-c', 'cat >&2; exit 3']\n".to_owned(),
-        fake_agent_config("card", "echo", &format!("description = {described}")),
+        fake_agent_config("card", "echo", &format!("description = {hostile_description}")),
         "[agents.reports]\ncommand = 'cat'\noutput = 'events'\n".to_owned(),
     ];
     Setup::with_server_settings("", &agents.concat())
 }
 
-fn is_control(char: char) -> bool {
+fn is_unsafe_for_terminal(char: char) -> bool {
     let is_bidi_control = matches!(
         char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
     );
@@ -32,26 +32,26 @@ fn is_control(char: char) -> bool {
 
 #[tokio::test]
 async fn no_command_passes_control_characters_of_an_agent() {
-    let service = setup().start().await;
-    let completed = task_id(&service.send("says", HOSTILE_TEXT).await);
-    let failed = task_id(&service.send("fails", HOSTILE_TEXT).await);
-    let question = json!({"type": "input_required", "text": HOSTILE_TEXT}).to_string();
-    let failure =
+    let service = hostile_setup().start().await;
+    let completed_id = task_id(&service.send("says", HOSTILE_TEXT).await);
+    let failed_id = task_id(&service.send("fails", HOSTILE_TEXT).await);
+    let question_event = json!({"type": "input_required", "text": HOSTILE_TEXT}).to_string();
+    let failure_event =
         json!({"type": "failed", "message": HOSTILE_TEXT, "category": "permanent"}).to_string();
-    for words in [
+    for args in [
         &["send", "says", HOSTILE_TEXT][..],
         &["send", "says", "--no-stream", HOSTILE_TEXT],
         &["send", "fails", HOSTILE_TEXT],
-        &["send", "reports", &question],
-        &["send", "reports", &failure],
+        &["send", "reports", &question_event],
+        &["send", "reports", &failure_event],
         &["send", HOSTILE_TEXT, "x"],
         &["tasks", "list"],
         &["tasks", "list", "--agent", HOSTILE_TEXT],
-        &["tasks", "show", &completed],
-        &["tasks", "show", &failed],
+        &["tasks", "show", &completed_id],
+        &["tasks", "show", &failed_id],
         &["tasks", "show", HOSTILE_TEXT],
-        &["tasks", "watch", &completed],
-        &["tasks", "watch", &failed],
+        &["tasks", "watch", &completed_id],
+        &["tasks", "watch", &failed_id],
         &["tasks", "export", "--text"],
         &["logs"],
         &["agents", "list"],
@@ -61,10 +61,10 @@ async fn no_command_passes_control_characters_of_an_agent() {
         &["status"],
     ] {
         for options in [&[][..], &["--json"]] {
-            let output = service.run_command(&[words, options].concat(), "").await;
+            let output = service.run_command(&[args, options].concat(), "").await;
             let text = format!("{}{}", output.stdout, output.stderr);
-            let control_char = text.chars().find(|char| is_control(*char));
-            assert_eq!(control_char, None, "{words:?} {options:?}: {text:?}");
+            let control_char = text.chars().find(|char| is_unsafe_for_terminal(*char));
+            assert_eq!(control_char, None, "{args:?} {options:?}: {text:?}");
         }
     }
     let output = service.run_command(&["send", "says", HOSTILE_TEXT], "").await.stdout;
@@ -76,7 +76,7 @@ async fn no_command_passes_control_characters_of_an_agent() {
 
 #[tokio::test]
 async fn json_output_is_equivalent_and_raw_output_is_complete() {
-    let service = setup().start().await;
+    let service = hostile_setup().start().await;
     let task =
         service.run_command(&["send", "says", "--json", "--no-stream", HOSTILE_TEXT], "").await;
     let task: Value = serde_json::from_str(&task.stdout).unwrap();
@@ -92,13 +92,13 @@ async fn json_output_is_equivalent_and_raw_output_is_complete() {
 
 #[tokio::test]
 async fn a_message_of_a_caller_is_escaped_too() {
-    let service = setup().start().await;
+    let service = hostile_setup().start().await;
     let task = task_id(
         &service.expect_result("fails", "message/send", &message_params(HOSTILE_TEXT)).await,
     );
-    for words in [&["tasks", "show", &task][..], &["tasks", "list"]] {
-        let output = service.run_command(words, "").await.stdout;
-        assert!(!output.chars().any(is_control), "{words:?}: {output:?}");
-        assert!(output.contains(r"\x1b]52;c;"), "{words:?}: {output:?}");
+    for args in [&["tasks", "show", &task][..], &["tasks", "list"]] {
+        let output = service.run_command(args, "").await.stdout;
+        assert!(!output.chars().any(is_unsafe_for_terminal), "{args:?}: {output:?}");
+        assert!(output.contains(r"\x1b]52;c;"), "{args:?}: {output:?}");
     }
 }

@@ -15,9 +15,9 @@ use crate::harness::fault_injection::{FaultMode, InjectedFault};
 use scenario::{ScenarioResult, run_scenario};
 
 /// Scenarios at a time.
-const PARALLEL_SCENARIOS: usize = 4;
+const MAX_PARALLEL_SCENARIOS: usize = 4;
 /// Points of each mode in a sample.
-const SAMPLE_POINTS: u64 = 3;
+const SAMPLE_POINT_COUNT: u64 = 3;
 
 const fn fault_mode(process: &'static str, calls: &'static str, effect: &'static str) -> FaultMode {
     FaultMode { process, calls, effect }
@@ -31,7 +31,7 @@ fn env_variable(name: &str) -> Option<String> {
 async fn every_message_ends_once_whichever_write_fails() {
     // Every accepted message ends once, whichever system call of the service fails, on a full
     // disk or a broken one
-    explore(&[
+    explore_crash_points(&[
         fault_mode("serve", "write", "once:28"),
         fault_mode("serve", "write", "once:5"),
         fault_mode("serve", "write", "on:28"),
@@ -42,16 +42,20 @@ async fn every_message_ends_once_whichever_write_fails() {
 
 #[tokio::test]
 async fn every_message_ends_once_wherever_the_service_dies() {
-    let all = "write,file,spawn,send";
+    let all_calls = "write,file,spawn,send";
     // Every accepted message ends once, whichever system call is the last that the service
     // completes, or half completes
-    explore(&[fault_mode("serve", all, "die"), fault_mode("serve", all, "tear")]).await;
+    explore_crash_points(&[
+        fault_mode("serve", all_calls, "die"),
+        fault_mode("serve", all_calls, "tear"),
+    ])
+    .await;
 }
 
 #[tokio::test]
 async fn every_message_ends_once_whichever_spawn_fails() {
     // Every accepted message ends once if processes, descriptors or packet buffers are short
-    explore(&[
+    explore_crash_points(&[
         fault_mode("serve", "spawn", "once:24"),
         fault_mode("serve", "send", "once:105"),
         fault_mode("warden", "spawn", "once:11"),
@@ -63,24 +67,28 @@ async fn every_message_ends_once_whichever_spawn_fails() {
 
 #[tokio::test]
 async fn every_message_ends_once_wherever_the_warden_dies() {
-    let all = "write,file,spawn,send";
+    let all_calls = "write,file,spawn,send";
     // Every accepted message ends once, whichever system call is the last that the warden
     // completes
-    explore(&[fault_mode("warden", all, "die"), fault_mode("warden", all, "tear")]).await;
+    explore_crash_points(&[
+        fault_mode("warden", all_calls, "die"),
+        fault_mode("warden", all_calls, "tear"),
+    ])
+    .await;
 }
 
 /// Tries points of each mode, so many at a time.
-async fn explore(modes: &[FaultMode]) {
-    LocalSet::new().run_until(explore_locally(modes)).await;
+async fn explore_crash_points(modes: &[FaultMode]) {
+    LocalSet::new().run_until(explore_fault_modes(modes)).await;
 }
 
-async fn explore_locally(modes: &[FaultMode]) {
+async fn explore_fault_modes(modes: &[FaultMode]) {
     for &mode in modes {
         let baseline = run_scenario(InjectedFault { mode, call_number: u64::MAX }).await;
         let (call_count, affected_count) =
             (baseline.tally.counted_calls, baseline.tally.affected_calls);
         assert!(call_count > 0 && affected_count == 0, "{mode:?}: {:?}", baseline.tally);
-        let mut results = ModeResults::default();
+        let mut results = ModeExploration::default();
         match env_variable("ALGONIUS_CRASH_POINTS").as_deref() {
             Some("all") => results.explore_all(mode).await,
             Some(word) if word == mode.effect || word == mode.calls => {
@@ -99,7 +107,7 @@ async fn explore_locally(modes: &[FaultMode]) {
 
 /// What came of the scenarios of one mode.
 #[derive(Default)]
-struct ModeResults {
+struct ModeExploration {
     affected_scenario_count: u64,
     outcomes: BTreeMap<String, u64>,
     /// What did not hold, and where.
@@ -110,14 +118,14 @@ struct ModeResults {
     unreached_point_count: usize,
 }
 
-impl ModeResults {
+impl ModeExploration {
     async fn explore_all(&mut self, mode: FaultMode) {
         let mut call_number = 1;
-        while self.unreached_point_count < PARALLEL_SCENARIOS {
+        while self.unreached_point_count < MAX_PARALLEL_SCENARIOS {
             self.start_scenario(InjectedFault { mode, call_number }).await;
             call_number += 1;
         }
-        self.finish().await;
+        self.collect_remaining().await;
     }
 
     async fn explore_sample(&mut self, mode: FaultMode, call_count: u64) {
@@ -125,23 +133,23 @@ impl ModeResults {
         let seed =
             env_variable("ALGONIUS_CRASH_SEED").map_or(random_seed, |seed| seed.parse().unwrap());
         println!("ALGONIUS_CRASH_SEED={seed}");
-        let stride = call_count.div_ceil(SAMPLE_POINTS).max(1);
+        let stride = call_count.div_ceil(SAMPLE_POINT_COUNT).max(1);
         let first_call = seed % stride + 1;
         for call_number in (first_call..=call_count).step_by(usize::try_from(stride).unwrap()) {
             self.start_scenario(InjectedFault { mode, call_number }).await;
         }
-        self.finish().await;
+        self.collect_remaining().await;
     }
 
     async fn start_scenario(&mut self, fault: InjectedFault) {
-        if self.scenarios.len() >= PARALLEL_SCENARIOS {
+        if self.scenarios.len() >= MAX_PARALLEL_SCENARIOS {
             self.collect_next().await;
         }
         let scenario = self.scenarios.spawn_local(run_scenario(fault));
         self.faults_by_task.insert(scenario.id(), fault);
     }
 
-    async fn finish(&mut self) {
+    async fn collect_remaining(&mut self) {
         while !self.scenarios.is_empty() {
             self.collect_next().await;
         }
@@ -149,11 +157,11 @@ impl ModeResults {
 
     async fn collect_next(&mut self) {
         let Some(scenario) = self.scenarios.join_next_with_id().await else { return };
-        let point = |id| self.faults_by_task.get(&id).copied().unwrap();
+        let fault_of_task = |id| self.faults_by_task.get(&id).copied().unwrap();
         let (fault, ScenarioResult { tally, outcomes }) = match scenario {
-            Ok((id, result)) => (point(id), result),
+            Ok((id, result)) => (fault_of_task(id), result),
             Err(error) => {
-                let fault = point(error.id());
+                let fault = fault_of_task(error.id());
                 println!("did not hold: {fault:?}");
                 return self.failures.push((fault, error.to_string()));
             }

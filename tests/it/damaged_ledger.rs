@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::harness::client::{completed_with, message_params_with_id, task_id, task_outcome};
-use crate::harness::processes::processes_with_env;
-use crate::harness::{Service, Setup, fake_agent_config, gated_agent_config, poll_until};
+use crate::harness::client::{completed_outcome, message_params_with_id, task_id, task_outcome};
+use crate::harness::processes::pids_with_env;
+use crate::harness::{ServiceProcess, Setup, fake_agent_config, gated_agent_config, poll_until};
 
 /// The head of a log, and of each page in it.
 const WAL_HEADER_BYTES: u64 = 32;
@@ -34,13 +34,13 @@ fn apply_damage(setup: &Setup, name: &str, (description, apply): FileDamage) -> 
     fs::read(path).unwrap()
 }
 
-fn agents() -> String {
+fn agents_config() -> String {
     [fake_agent_config("echo", "echo", ""), gated_agent_config("one", "access = 'read-write'")]
         .concat()
 }
 
 /// What a torn log is: its last record is not whole, or something else comes after it.
-const TORN_LOGS: &[FileDamage] = &[
+const TORN_LOG_DAMAGES: &[FileDamage] = &[
     ("cut by 7 bytes", |file, length| file.set_len(length - 7).unwrap()),
     ("cut by half a page", |file, length| file.set_len(length - WAL_FRAME_BYTES / 2).unwrap()),
     ("the last page garbled", |file, length| {
@@ -58,77 +58,79 @@ const TORN_LOGS: &[FileDamage] = &[
 
 #[tokio::test]
 async fn a_torn_log_costs_at_most_its_last_record() {
-    for &torn in TORN_LOGS {
-        let mut service = Service::start(&agents()).await;
+    for &damage in TORN_LOG_DAMAGES {
+        let mut service = ServiceProcess::start(&agents_config()).await;
         let mut tasks = Vec::new();
         for word in ["a", "b", "c"] {
             tasks.push(service.send("echo", word).await);
         }
-        let running_task = service.start_task("one", "ann").await;
-        service.setup.wait_for_text("log", "start ann\n").await;
+        let running_id = service.start_task("one", "ann").await;
+        service.setup.wait_for_file_text("log", "start ann\n").await;
         poll_until("it runs", async || {
-            (service.execution(&running_task).await["state"] == "running").then_some(())
+            (service.fetch_execution(&running_id).await["state"] == "running").then_some(())
         })
         .await;
         let last_message = message_params_with_id("m-last", "bob");
-        let queued_task = task_id(&service.submit("one", last_message.clone()).await);
+        let queued_id = task_id(&service.submit("one", last_message.clone()).await);
         service.kill9().await;
-        apply_damage(&service.setup, "ledger.db-wal", torn);
-        service.restart().await;
+        apply_damage(&service.setup, "ledger.db-wal", damage);
+        service.start_again().await;
         for task in tasks {
-            assert_eq!(service.task("echo", &task_id(&task)).await, task);
+            assert_eq!(service.fetch_task("echo", &task_id(&task)).await, task);
         }
-        let resent = task_id(&service.submit("one", last_message).await);
+        let resent_id = task_id(&service.submit("one", last_message).await);
         // A torn write-ahead log of the ledger loses at most its last record, and every other
         // execution settles
-        assert!(resent == queued_task || !torn.0.starts_with("followed"), "what was whole is lost");
+        assert!(
+            resent_id == queued_id || !damage.0.starts_with("followed"),
+            "what was whole is lost"
+        );
         service.setup.open_gate("go");
         assert_eq!(
-            task_outcome(&service.wait_for_end("one", &running_task).await),
-            completed_with("ann\n")
+            task_outcome(&service.wait_for_task_end("one", &running_id).await),
+            completed_outcome("ann\n")
         );
         assert_eq!(
-            task_outcome(&service.wait_for_end("one", &resent).await),
-            completed_with("bob\n")
+            task_outcome(&service.wait_for_task_end("one", &resent_id).await),
+            completed_outcome("bob\n")
         );
-        assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart bob\nend bob\n");
+        assert_eq!(service.setup.read_file("log"), "start ann\nend ann\nstart bob\nend bob\n");
         let list = service.get("/api/v1/executions").await.json();
         assert_eq!(list["executions"].as_array().unwrap().len(), 5);
     }
 }
 
 /// A log of which nothing is left.
-const EMPTY_LOGS: &[FileDamage] = &[
+const LOST_LOG_DAMAGES: &[FileDamage] = &[
     ("cut to nothing", |file, _| file.set_len(0).unwrap()),
     ("its head garbled", |file, _| file.write_all_at(&[0xa5; 32], 0).unwrap()),
 ];
 
 #[tokio::test]
 async fn a_lost_log_costs_its_records_and_leaves_no_process() {
-    for &damaged in EMPTY_LOGS {
-        let mut service = Service::start(&agents()).await;
+    for &damage in LOST_LOG_DAMAGES {
+        let mut service = ServiceProcess::start(&agents_config()).await;
         let task_before = service.send("echo", "before").await;
-        service.sigterm();
+        service.send_sigterm();
         assert!(service.wait_for_exit().await.success());
-        service.restart().await;
+        service.start_again().await;
         let running_id = service.start_task("one", "ann").await;
-        service.setup.wait_for_text("log", "start ann\n").await;
+        service.setup.wait_for_file_text("log", "start ann\n").await;
         service.kill9().await;
-        let process_mark = format!("ALGONIUS_EXECUTION_ID={running_id}");
-        assert!(!processes_with_env(&process_mark).is_empty());
-        apply_damage(&service.setup, "ledger.db-wal", damaged);
-        service.restart().await;
-        assert_eq!(service.task("echo", &task_id(&task_before)).await, task_before);
+        let env_entry = format!("ALGONIUS_EXECUTION_ID={running_id}");
+        assert!(!pids_with_env(&env_entry).is_empty());
+        apply_damage(&service.setup, "ledger.db-wal", damage);
+        service.start_again().await;
+        assert_eq!(service.fetch_task("echo", &task_id(&task_before)).await, task_before);
         let lost = service.expect_refusal("one", "tasks/get", json!({"id": running_id})).await;
         // A missing write-ahead log loses only the records that it alone had, and leaves no
         // process running
         assert_eq!(lost.1, "execution-unknown");
-        let have_processes_ended =
-            async || processes_with_env(&process_mark).is_empty().then_some(());
+        let have_processes_ended = async || pids_with_env(&env_entry).is_empty().then_some(());
         poll_until("the end of what nobody knows", have_processes_ended).await;
         let unfinished = service.get("/api/v1/executions?unfinished=true").await.json();
         assert_eq!(unfinished["executions"], json!([]));
-        assert_eq!(task_outcome(&service.send("echo", "after").await), completed_with("after"));
+        assert_eq!(task_outcome(&service.send("echo", "after").await), completed_outcome("after"));
     }
 }
 
@@ -146,16 +148,16 @@ const DATABASE_DAMAGES: &[FileDamage] = &[
 
 #[tokio::test]
 async fn a_damaged_database_is_refused_and_left_unchanged() {
-    for &damaged in DATABASE_DAMAGES {
-        let mut service = Service::start(&agents()).await;
+    for &damage in DATABASE_DAMAGES {
+        let mut service = ServiceProcess::start(&agents_config()).await;
         service.send("echo", "before").await;
-        service.sigterm();
+        service.send_sigterm();
         assert!(service.wait_for_exit().await.success());
-        let bytes = apply_damage(&service.setup, "ledger.db", damaged);
+        let bytes = apply_damage(&service.setup, "ledger.db", damage);
         let setup = &service.setup;
         let config = setup.write_config().display().to_string();
-        let serve = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
-        let output = setup.run(&serve, "").await;
+        let serve_args = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
+        let output = setup.run_command(&serve_args, "").await;
         let path = ledger_file(setup, "ledger.db");
         let canonical = path.canonicalize().unwrap();
         let expected =
@@ -172,8 +174,8 @@ async fn a_damaged_database_is_refused_and_left_unchanged() {
                 ledger_file(setup, "before").with_extension(name),
             );
         }
-        service.restart().await;
-        assert_eq!(task_outcome(&service.send("echo", "after").await), completed_with("after"));
+        service.start_again().await;
+        assert_eq!(task_outcome(&service.send("echo", "after").await), completed_outcome("after"));
         let list = service.get("/api/v1/executions").await.json();
         assert_eq!(list["executions"].as_array().map(Vec::len), Some(1));
     }
@@ -182,15 +184,15 @@ async fn a_damaged_database_is_refused_and_left_unchanged() {
 /// The database while its log has what came last: SQLite may find there what is missing here.
 #[tokio::test]
 async fn a_damaged_database_with_a_log_is_repaired_or_refused() {
-    for &damaged in DATABASE_DAMAGES {
-        let mut service = Service::start(&agents()).await;
+    for &damage in DATABASE_DAMAGES {
+        let mut service = ServiceProcess::start(&agents_config()).await;
         let mut tasks = vec![service.send("echo", "before").await];
-        service.sigterm();
+        service.send_sigterm();
         assert!(service.wait_for_exit().await.success());
-        service.restart().await;
+        service.start_again().await;
         tasks.push(service.send("echo", "last").await);
         service.kill9().await;
-        apply_damage(&service.setup, "ledger.db", damaged);
+        apply_damage(&service.setup, "ledger.db", damage);
         let mut setup = Setup::new("");
         std::mem::swap(&mut setup, &mut service.setup);
         match setup.try_start().await {
@@ -198,7 +200,7 @@ async fn a_damaged_database_with_a_log_is_repaired_or_refused() {
                 for task in tasks {
                     // The service repairs a damaged database from the write-ahead log beside
                     // it, or refuses it
-                    assert_eq!(service.task("echo", &task_id(&task)).await, task);
+                    assert_eq!(service.fetch_task("echo", &task_id(&task)).await, task);
                 }
             }
             Err((_, output)) => {

@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::harness::mock_model::MockModel;
-use crate::harness::processes::processes_with_env;
-use crate::harness::{Service, Setup, fake_agent_config, poll_until};
+use crate::harness::processes::pids_with_env;
+use crate::harness::{ServiceProcess, Setup, fake_agent_config, poll_until};
 
 /// Returns a setup with agents and a free port: another test may use the default one.
-fn setup_with(agents: &str) -> Setup {
+fn setup_with_free_port(agents: &str) -> Setup {
     Setup::with_server_settings("listen = '127.0.0.1:0'", agents)
 }
 
 /// The doctor's findings, as JSON.
 async fn run_doctor(setup: &Setup) -> (Option<i32>, Value) {
     let config = setup.write_config().display().to_string();
-    let output = setup.run(&["doctor", &config, "--json"], "").await;
+    let output = setup.run_command(&["doctor", &config, "--json"], "").await;
     (
         output.exit_code,
         serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{output:?}")),
@@ -39,7 +39,7 @@ async fn the_doctor_warns_of_a_team_whose_member_accepts_nothing() {
     let team =
         |id: &str, steps: &str| format!("[agents.{id}]\nkind = 'team'\nteam.steps = {steps}\n");
     let teams = [team("good", "['one']"), team("weak", "['one', 'two']")];
-    let setup = setup_with(&[members, teams].concat().concat());
+    let setup = setup_with_free_port(&[members, teams].concat().concat());
     let (_, report) = run_doctor(&setup).await;
     assert_eq!(severity(&report, "agent good"), "good", "{report}");
     assert_eq!(severity(&report, "agent weak"), "warning", "{report}");
@@ -56,27 +56,27 @@ async fn the_doctor_warns_of_a_model_that_cannot_be_reached() {
     };
     // No program listens on port 1.
     let agents = agent("good", &model.base_url()) + &agent("weak", "http://127.0.0.1:1/v1");
-    let (_, report) = run_doctor(&setup_with(&agents)).await;
+    let (_, report) = run_doctor(&setup_with_free_port(&agents)).await;
     assert_eq!(severity(&report, "agent good"), "good", "{report}");
     assert_eq!(severity(&report, "agent weak"), "warning", "{report}");
 }
 
 #[tokio::test]
 async fn the_doctor_approves_a_sound_machine_without_a_service() {
-    let setup = setup_with(&fake_agent_config("echo", "echo", ""));
+    let setup = setup_with_free_port(&fake_agent_config("echo", "echo", ""));
     let (code, report) = run_doctor(&setup).await;
     assert_eq!(code, Some(0), "{report}");
     for subject in ["kernel", "labels", "server.data_dir", "server.runtime_dir", "server.watch"] {
         assert_eq!(severity(&report, subject), "good", "{report}");
     }
-    let root = if Uid::effective().is_root() { "warning" } else { "good" };
+    let user_severity = if Uid::effective().is_root() { "warning" } else { "good" };
     assert_eq!(
         (severity(&report, "user"), severity(&report, "agent echo")),
-        (&json!(root), &json!("good"))
+        (&json!(user_severity), &json!("good"))
     );
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     assert_eq!(report["rungs"]["kernel"], release.trim());
-    let output = setup.run(&["doctor", setup.write_config().to_str().unwrap()], "").await;
+    let output = setup.run_command(&["doctor", setup.write_config().to_str().unwrap()], "").await;
     assert!(output.stdout.contains("good     agent echo: runs ") && output.exit_code == Some(0));
 }
 
@@ -92,7 +92,7 @@ fn finding_about<'r>(report: &'r Value, subject: &str) -> &'r Value {
 pub(crate) async fn install_unit(setup: &Setup, path: &str) {
     let config = setup.write_config().display().to_string();
     let args = ["service", "install", "--dry-run", "--config", &config, "--path", path];
-    let unit = setup.run(&args, "").await.stdout;
+    let unit = setup.run_command(&args, "").await.stdout;
     let folder = setup.test_folder().join("home/.config/systemd/user");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("algonius.service"), unit).unwrap();
@@ -100,7 +100,7 @@ pub(crate) async fn install_unit(setup: &Setup, path: &str) {
 
 #[tokio::test]
 async fn the_doctor_uses_the_path_of_the_installed_service() {
-    let setup = setup_with("[agents.tool]\ncommand = 'tool'\n");
+    let setup = setup_with_free_port("[agents.tool]\ncommand = 'tool'\n");
     let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
     let setup = setup.with_executable("tool", "#!/bin/sh\nexec cat\n").env("PATH", &path);
     assert_eq!(run_doctor(&setup).await.0, Some(0), "the terminal finds it");
@@ -110,7 +110,7 @@ async fn the_doctor_uses_the_path_of_the_installed_service() {
     assert!(report.to_string().contains("no such program on the PATH"), "{report}");
     install_unit(&setup, &path).await;
     // Without a file it is what the service is started on.
-    let output = setup.run(&["doctor", "--json"], "").await;
+    let output = setup.run_command(&["doctor", "--json"], "").await;
     let report: Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(
         (output.exit_code, severity(&report, "agent tool")),
@@ -124,13 +124,13 @@ async fn the_doctor_uses_the_path_of_the_installed_service() {
 #[tokio::test]
 async fn a_secret_known_to_the_terminal_only_is_reported_missing() {
     let agent = "[agents.a]\ncommand = 'cat'\n[agents.a.env_from]\nKEY = 'SECRET_OF_A'\n";
-    let setup = setup_with(agent).env("SECRET_OF_A", "correct-horse-battery");
+    let setup = setup_with_free_port(agent).env("SECRET_OF_A", "correct-horse-battery");
     assert_eq!(run_doctor(&setup).await.0, Some(0));
     install_unit(&setup, "/usr/bin:/bin").await;
     let (code, report) = run_doctor(&setup).await;
     assert_eq!(code, Some(1), "{report}");
     assert!(report.to_string().contains("env_from.KEY"), "{report}");
-    let file = setup.sibling_path("environment");
+    let file = setup.config_sibling_path("environment");
     fs::write(&file, "SECRET_OF_A=correct-horse-battery\n").unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let (code, report) = run_doctor(&setup).await;
@@ -146,12 +146,12 @@ async fn the_doctor_reports_versions_of_known_programs() {
          [agents.two]\ncommand = 'HERE/codex'\nargs = ['exec']\nenv.MARK = '{mark}'\n\
          [agents.three]\ncommand = 'HERE/mine'\naccess = 'read-write'\n"
     );
-    let setup = setup_with(&agents)
+    let setup = setup_with_free_port(&agents)
         .with_executable("claude", "#!/bin/sh\necho '2.1.0 (Claude Code)'\n")
         .with_executable("codex", "#!/bin/sh\nsleep 600 &\nwait\n")
         .with_executable("mine", "#!/bin/sh\ntouch \"$0.asked\"\n");
     let doctor = tokio::spawn(async move { (run_doctor(&setup).await, setup) });
-    let processes = || processes_with_env(&format!("MARK={mark}"));
+    let processes = || pids_with_env(&format!("MARK={mark}"));
     poll_until("the one that tells nothing", async || (processes().len() == 2).then_some(())).await;
     let ((code, report), setup) = doctor.await.unwrap();
     assert_eq!(code, Some(0), "{report}");
@@ -200,7 +200,7 @@ async fn a_silent_program_at_the_address_is_reported() {
     let setup = Setup::with_server_settings(&format!("listen = '{address}'"), &agents);
     let setup = setup.env("ALGONIUS_TOKEN", &"x".repeat(64));
     let (config, url) = (setup.write_config().display().to_string(), format!("http://{address}"));
-    let output = setup.run(&["--url", &url, "doctor", &config, "--json"], "").await;
+    let output = setup.run_command(&["--url", &url, "doctor", &config, "--json"], "").await;
     let report: Value = serde_json::from_str(&output.stdout).unwrap();
     let variables = finding_about(&report, "variables")["text"].as_str().unwrap();
     assert!(
@@ -212,7 +212,7 @@ async fn a_silent_program_at_the_address_is_reported() {
 
 #[tokio::test]
 async fn an_address_with_a_running_service_is_good() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
     let text = format!(
         "[server]\nlisten = '{}'\n{}",
         service.address,
@@ -225,7 +225,7 @@ async fn an_address_with_a_running_service_is_good() {
 
 #[tokio::test]
 async fn the_doctor_exits_with_1_if_the_service_cannot_work() {
-    let setup = setup_with("[agents.a]\ncommand = 'no-such-program'\n");
+    let setup = setup_with_free_port("[agents.a]\ncommand = 'no-such-program'\n");
     let (code, report) = run_doctor(&setup).await;
     assert_eq!((code, severity(&report, "configuration")), (Some(1), &json!("bad")));
     assert!(report.to_string().contains("no such program on the PATH"), "{report}");
@@ -233,7 +233,7 @@ async fn the_doctor_exits_with_1_if_the_service_cannot_work() {
 
 #[tokio::test]
 async fn the_doctor_reports_folders_that_others_can_read() {
-    let setup = setup_with(&fake_agent_config("echo", "echo", ""));
+    let setup = setup_with_free_port(&fake_agent_config("echo", "echo", ""));
     let folder = setup.test_folder().join("state/algonius");
     fs::create_dir(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
@@ -250,7 +250,7 @@ async fn bubblewrap_counts_only_if_it_works() {
     // A program that another than root can replace does not count, whatever it does.
     for script in ["exit 0", "exit 1"] {
         let expected = "unusable";
-        let setup = setup_with(&fake_agent_config("echo", "echo", ""));
+        let setup = setup_with_free_port(&fake_agent_config("echo", "echo", ""));
         let setup = setup.with_executable("bwrap", &format!("#!/bin/sh\n{script}\n"));
         let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
         let setup = setup.env("PATH", &path);
@@ -260,7 +260,7 @@ async fn bubblewrap_counts_only_if_it_works() {
 
 #[tokio::test]
 async fn the_status_shows_host_capabilities_and_the_warden() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
     let status = service.get("/status").await.json();
     let (_, report) = run_doctor(&service.setup).await;
     let machine = &status["machine"];

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{TestResponse, completed_with, task_outcome};
-use crate::harness::{Service, Setup, fake_agent_config};
+use crate::harness::client::{TestResponse, completed_outcome, task_outcome};
+use crate::harness::{ServiceProcess, Setup, fake_agent_config};
 
 const SEND_PATH: &str = "/agents/echo/v1/message:send";
 
@@ -26,7 +26,7 @@ fn envelope(payload: &Value) -> Value {
     })
 }
 
-async fn send_envelope(service: &Service, body: &Value) -> (TestResponse, Value) {
+async fn send_envelope(service: &ServiceProcess, body: &Value) -> (TestResponse, Value) {
     let answer = service.post(SEND_PATH, &body.to_string()).await;
     let document = answer.json();
     (answer, document)
@@ -34,7 +34,7 @@ async fn send_envelope(service: &Service, body: &Value) -> (TestResponse, Value)
 
 #[tokio::test]
 async fn an_envelope_request_is_executed_and_answered() {
-    let service = Service::start(SPEAKER_AGENT).await;
+    let service = ServiceProcess::start(SPEAKER_AGENT).await;
     let params = json!({"input": "hello", "parameters": {"name": "ann"}});
     let (answer, document) =
         send_envelope(&service, &envelope(&json!({"method": "execute-agent", "params": params})))
@@ -54,11 +54,14 @@ async fn an_envelope_request_is_executed_and_answered() {
         assert_eq!(document[member], value, "{member}");
     }
     let task = &document["payload"]["result"];
-    assert_eq!(task_outcome(task), completed_with("ann says hello"));
+    assert_eq!(task_outcome(task), completed_outcome("ann says hello"));
     assert_eq!(task["contextId"], "c-1");
     // It is a task like any other, and the same envelope is the same task.
     let id = task["id"].as_str().unwrap();
-    assert_eq!(task_outcome(&service.task("echo", id).await), completed_with("ann says hello"));
+    assert_eq!(
+        task_outcome(&service.fetch_task("echo", id).await),
+        completed_outcome("ann says hello")
+    );
     let (_, repeated_document) =
         send_envelope(&service, &envelope(&json!({"method": "execute-agent", "params": params})))
             .await;
@@ -67,7 +70,7 @@ async fn an_envelope_request_is_executed_and_answered() {
 
 #[tokio::test]
 async fn an_envelope_reports_the_agent_and_its_capabilities() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "name = 'Echo'")).await;
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "name = 'Echo'")).await;
     let (_, status) = send_envelope(&service, &envelope(&json!({"method": "status"}))).await;
     assert_eq!(status["payload"]["result"]["id"], "echo");
     let (_, card) =
@@ -84,9 +87,9 @@ async fn envelope_errors_are_returned_in_an_envelope() {
     );
     let token = "t".repeat(40);
     let service = Setup::new(&text).env("ANN", &token).start().await;
-    let execute = json!({"method": "execute-agent", "params": {"input": "x"}});
+    let execute_payload = json!({"method": "execute-agent", "params": {"input": "x"}});
     let envelope_with = |member: &str, value: Value| {
-        let mut body = envelope(&execute);
+        let mut body = envelope(&execute_payload);
         body[member] = value;
         body
     };
@@ -107,13 +110,15 @@ async fn envelope_errors_are_returned_in_an_envelope() {
         );
         assert_eq!((&document["protocol"], &document["type"]), (&json!("a2a"), &json!("error")));
     }
-    let answer =
-        service.client_with_token(&token).post(SEND_PATH, &envelope(&execute).to_string()).await;
+    let answer = service
+        .client_with_token(&token)
+        .post(SEND_PATH, &envelope(&execute_payload).to_string())
+        .await;
     let code = answer.json()["payload"]["error"]["data"]["code"].clone();
     assert_eq!((answer.status, code), (403, json!("forbidden")));
     let unauthenticated = service
         .client_with_token(&"x".repeat(40))
-        .post(SEND_PATH, &envelope(&execute).to_string())
+        .post(SEND_PATH, &envelope(&execute_payload).to_string())
         .await;
     assert_eq!(unauthenticated.status, 401);
 }

@@ -60,12 +60,13 @@ const EXEMPT_CODES: &[(Code, &str)] = &[
 
 #[test]
 fn every_error_code_has_a_scenario_or_an_exemption() {
-    let covered: Vec<_> = snapshot_names().iter().filter_map(|name| snapshot_code(name)).collect();
+    let covered_codes: Vec<_> =
+        snapshot_names().iter().filter_map(|name| snapshot_code(name)).collect();
     let is_exempt = |code: &Code| EXEMPT_CODES.iter().any(|(exempt, _)| exempt == code);
     let uncovered_codes: Vec<_> =
-        Code::ALL.iter().filter(|code| !covered.contains(code) && !is_exempt(code)).collect();
+        Code::ALL.iter().filter(|code| !covered_codes.contains(code) && !is_exempt(code)).collect();
     assert!(uncovered_codes.is_empty(), "no scenario tells {uncovered_codes:?}");
-    let covered_exemptions: Vec<_> = covered.iter().filter(|code| is_exempt(code)).collect();
+    let covered_exemptions: Vec<_> = covered_codes.iter().filter(|code| is_exempt(code)).collect();
     assert!(covered_exemptions.is_empty(), "a scenario does tell {covered_exemptions:?}");
-    assert!(covered.len() >= 40, "{} scenarios", covered.len());
+    assert!(covered_codes.len() >= 40, "{} scenarios", covered_codes.len());
 }

@@ -12,7 +12,7 @@ use std::process::Output;
 use serde_json::json;
 
 use crate::harness::mock_model::{MockModel, final_answer_turn, turn_with_calls};
-use crate::harness::{Service, Setup, within_deadline};
+use crate::harness::{ServiceProcess, Setup, within_deadline};
 use crate::terminal::Terminal;
 
 const CONFIG_MARK: &str = "config";
@@ -42,7 +42,7 @@ fn repository_root() -> PathBuf {
 }
 
 /// Returns the marked blocks of a page.
-fn examples(page: &str, text: &str) -> Vec<Example> {
+fn parse_examples(page: &str, text: &str) -> Vec<Example> {
     let marked = text.split("\n<!-- ").skip(1).map(|rest| {
         let (mark, rest) = rest.split_once(" -->\n").unwrap_or_else(|| panic!("{page}: {rest}"));
         let block = rest.strip_prefix("```").and_then(|block| block.split_once('\n'));
@@ -60,7 +60,7 @@ fn expected_output(block: &str) -> Vec<&str> {
 
 /// Service of a page, with simulations of the programs and of the model that its examples use.
 struct ExampleService {
-    service: Service,
+    service: ServiceProcess,
     url: String,
     _model: MockModel,
 }
@@ -134,7 +134,7 @@ impl ExampleService {
 
 async fn run_examples(page: &str, marks: &[&str]) {
     let text = fs::read_to_string(repository_root().join(page)).unwrap();
-    let examples = examples(page, &text);
+    let examples = parse_examples(page, &text);
     for mark in marks {
         assert!(examples.iter().any(|example| example.mark.starts_with(mark)), "{page}: {mark}");
     }
@@ -160,6 +160,6 @@ fn example_blocks_and_their_expectations_are_found() {
         "text\n<!-- run -->\n```sh\na  # prints: b c\n```\n\n<!-- config -->\n```toml\n[d]\n```\n";
     let example = |mark: &str, text: &str| Example { mark: mark.to_owned(), text: text.to_owned() };
     let expected = [example("run", "a  # prints: b c\n"), example("config", "[d]\n")];
-    assert_eq!(examples("page", page), expected);
+    assert_eq!(parse_examples("page", page), expected);
     assert_eq!(expected_output("a  # prints: b c\nd # e\n"), ["b c"]);
 }

@@ -2,16 +2,18 @@
 
 use serde_json::Value;
 
-use crate::harness::client::{completed_with, failed_with, task_id, task_outcome, task_state};
+use crate::harness::client::{
+    completed_outcome, failed_outcome, task_id, task_outcome, task_state,
+};
 use crate::harness::disk::SmallDisk;
-use crate::harness::processes::processes_with_env;
-use crate::harness::{Service, Setup, fake_agent_config, message_params, poll_until};
+use crate::harness::processes::pids_with_env;
+use crate::harness::{ServiceProcess, Setup, fake_agent_config, message_params, poll_until};
 
 #[tokio::test]
 async fn a_permanent_exit_code_fails_the_task_at_once() {
-    let service = Service::start(&fake_agent_config("exit", "exit 7 sorry", "")).await;
+    let service = ServiceProcess::start(&fake_agent_config("exit", "exit 7 sorry", "")).await;
     let task = service.send("exit", "try").await;
-    assert_eq!(task_outcome(&task), failed_with("agent-exit"));
+    assert_eq!(task_outcome(&task), failed_outcome("agent-exit"));
     let message = &task["status"]["message"];
     assert_eq!(message["parts"][0]["text"], "exited with code 7");
     assert_eq!(
@@ -19,7 +21,7 @@ async fn a_permanent_exit_code_fails_the_task_at_once() {
         (&"agent".into(), &"agent".into())
     );
     assert!(message["metadata"]["hint"].as_str().is_some_and(|hint| !hint.is_empty()));
-    let record = service.execution(task["id"].as_str().unwrap()).await;
+    let record = service.fetch_execution(task["id"].as_str().unwrap()).await;
     assert_eq!((&record["exitCode"], &record["attempt"]), (&7.into(), &1.into()));
     assert_eq!((&record["stderr"], &record["state"]), (&"sorry".into(), &"failed".into()));
     assert_eq!(record["error"]["code"], "agent-exit");
@@ -33,12 +35,12 @@ async fn a_program_removed_after_the_start_fails_without_a_retry() {
         max_concurrent = 1\nqueue_timeout = 2\nretry.base = 0.01\n";
     let script = "#!/bin/sh\nread word\nsleep 0.5\nrm \"$0\"\n";
     let service = Setup::new(agent).with_executable("tool", script).start().await;
-    let (_, second) =
+    let (_, second_id) =
         (service.start_task("tool", "one").await, service.start_task("tool", "two").await);
-    let task = service.wait_for_end("tool", &second).await;
-    assert_eq!(task_outcome(&task), failed_with("agent-unavailable"));
+    let task = service.wait_for_task_end("tool", &second_id).await;
+    assert_eq!(task_outcome(&task), failed_outcome("agent-unavailable"));
     assert_eq!(task["status"]["message"]["metadata"]["category"], "system");
-    let record = service.execution(&second).await;
+    let record = service.fetch_execution(&second_id).await;
     assert_eq!((&record["attempt"], record.get("exitCode")), (&1.into(), None));
 }
 
@@ -51,18 +53,18 @@ fn failed_attempt_codes(record: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn a_transient_failure_is_retried_until_it_passes() {
-    let service = Service::start(&fake_agent_config(
+    let service = ServiceProcess::start(&fake_agent_config(
         "flaky",
         "flaky HERE/runs 2 75",
         "sandbox.writable = ['HERE']\nretry.base = 0.01",
     ))
     .await;
     let task = service.send("flaky", "").await;
-    assert_eq!(task_outcome(&task), completed_with("run 3"));
-    let record = service.execution(task["id"].as_str().unwrap()).await;
+    assert_eq!(task_outcome(&task), completed_outcome("run 3"));
+    let record = service.fetch_execution(task["id"].as_str().unwrap()).await;
     assert_eq!((&record["attempt"], &record["exitCode"]), (&3.into(), &0.into()));
     assert_eq!(failed_attempt_codes(&record), ["agent-transient", "agent-transient"]);
-    assert_eq!(service.setup.read("runs"), "run\n".repeat(3));
+    assert_eq!(service.setup.read_file("runs"), "run\n".repeat(3));
 }
 
 #[tokio::test]
@@ -72,11 +74,11 @@ async fn a_persistent_transient_failure_has_four_attempts() {
         "flaky HERE/runs 9 75",
         "sandbox.writable = ['HERE']\nretry.base = 0.01",
     );
-    let service = Service::start(&agent).await;
+    let service = ServiceProcess::start(&agent).await;
     let task = service.send("flaky", "").await;
-    assert_eq!(task_outcome(&task), failed_with("agent-transient"));
+    assert_eq!(task_outcome(&task), failed_outcome("agent-transient"));
     assert_eq!(task["status"]["message"]["metadata"]["category"], "transient");
-    assert_eq!(service.setup.read("runs"), "run\n".repeat(4));
+    assert_eq!(service.setup.read_file("runs"), "run\n".repeat(4));
 }
 
 #[tokio::test]
@@ -86,15 +88,15 @@ async fn a_task_between_attempts_is_working_and_can_be_cancelled() {
         "flaky HERE/runs 9 75",
         "sandbox.writable = ['HERE']\nretry.base = 60",
     );
-    let service = Service::start(&agent).await;
+    let service = ServiceProcess::start(&agent).await;
     let id = service.start_task("flaky", "").await;
     poll_until("the pause", async || {
-        (service.execution(&id).await["phase"] == "failed").then_some(())
+        (service.fetch_execution(&id).await["phase"] == "failed").then_some(())
     })
     .await;
-    assert_eq!(task_state(&service.task("flaky", &id).await), "working");
+    assert_eq!(task_state(&service.fetch_task("flaky", &id).await), "working");
     assert_eq!(task_outcome(&service.cancel("flaky", &id).await).0, "canceled");
-    assert_eq!(service.setup.read("runs"), "run\n");
+    assert_eq!(service.setup.read_file("runs"), "run\n");
 }
 
 #[tokio::test]
@@ -111,14 +113,14 @@ async fn success_criteria_come_from_the_configuration() {
         fake_agent_config("absent", "sleep 0 {}", "success.json_pointer = '/a/b'"),
         fake_agent_config("told", "events text failed:agent:no-luck", "output = 'events'"),
     ];
-    let service = Service::start(&agents.concat()).await;
+    let service = ServiceProcess::start(&agents.concat()).await;
     for (agent, expected) in [
-        ("empty", failed_with("empty-answer")),
-        ("words", failed_with("failure-pattern")),
-        ("seven", completed_with("")),
-        ("field", completed_with("c")),
-        ("absent", failed_with("answer-missing")),
-        ("told", failed_with("agent-reported")),
+        ("empty", failed_outcome("empty-answer")),
+        ("words", failed_outcome("failure-pattern")),
+        ("seven", completed_outcome("")),
+        ("field", completed_outcome("c")),
+        ("absent", failed_outcome("answer-missing")),
+        ("told", failed_outcome("agent-reported")),
     ] {
         assert_eq!(task_outcome(&service.send(agent, "").await), expected, "{agent}");
     }
@@ -129,7 +131,7 @@ async fn a_disabled_agent_is_listed_and_refuses_work() {
     let agents =
         [fake_agent_config("off", "echo", "enabled = false"), fake_agent_config("on", "echo", "")]
             .concat();
-    let service = Service::start(&agents).await;
+    let service = ServiceProcess::start(&agents).await;
     let refused = service.expect_refusal("off", "message/send", message_params("x")).await;
     assert_eq!(refused, (-32052, "agent-disabled".to_owned()));
     let list = service.get("/api/v1/agents").await.json();
@@ -141,10 +143,11 @@ async fn a_disabled_agent_is_listed_and_refuses_work() {
 
 #[tokio::test]
 async fn input_over_the_limit_of_an_agent_is_refused() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "max_input_bytes = 10")).await;
+    let service =
+        ServiceProcess::start(&fake_agent_config("echo", "echo", "max_input_bytes = 10")).await;
     assert_eq!(
         task_outcome(&service.send("echo", "0123456789").await),
-        completed_with("0123456789")
+        completed_outcome("0123456789")
     );
     let refused =
         service.expect_refusal("echo", "message/send", message_params("0123456789a")).await;
@@ -161,17 +164,17 @@ args = ["-c", "FAKE daemonize; exec FAKE stubborn"]
 timeout = 2
 stop_grace = 0.1
 "#;
-    let service = Service::start(agent).await;
+    let service = ServiceProcess::start(agent).await;
     let id = service.start_task("stuck", "").await;
-    let mark = format!("ALGONIUS_EXECUTION_ID={id}");
-    poll_until("three processes", async || (processes_with_env(&mark).len() == 3).then_some(()))
+    let env_entry = format!("ALGONIUS_EXECUTION_ID={id}");
+    poll_until("three processes", async || (pids_with_env(&env_entry).len() == 3).then_some(()))
         .await;
     assert_eq!(
-        task_outcome(&service.wait_for_end("stuck", &id).await),
-        failed_with("execution-timeout")
+        task_outcome(&service.wait_for_task_end("stuck", &id).await),
+        failed_outcome("execution-timeout")
     );
-    poll_until("their end", async || processes_with_env(&mark).is_empty().then_some(())).await;
-    assert_eq!(service.execution(&id).await["outcome"], "timeout");
+    poll_until("their end", async || pids_with_env(&env_entry).is_empty().then_some(())).await;
+    assert_eq!(service.fetch_execution(&id).await["outcome"], "timeout");
 }
 
 /// Three ways to want a person: to wait for one, to give up, and to look for a terminal.
@@ -199,21 +202,21 @@ args = ["-c", "printf 'Overwrite? [y/N] '; sleep 0.1; printf no"]
 
 #[tokio::test]
 async fn a_program_that_prompts_fails_without_a_retry() {
-    let service = Service::start(PROMPTING_AGENTS).await;
+    let service = ServiceProcess::start(PROMPTING_AGENTS).await;
     for agent in ["waits", "gives-up", "terminal", "own"] {
         let task = service.send(agent, "").await;
-        assert_eq!(task_outcome(&task), failed_with("interactive-input"), "{agent}");
+        assert_eq!(task_outcome(&task), failed_outcome("interactive-input"), "{agent}");
         let message = &task["status"]["message"];
         let expected = "Interactive input required - execution not supported";
         assert_eq!(message["parts"][0]["text"], expected, "{agent}");
         assert_eq!(message["metadata"]["category"], "agent", "{agent}");
         let id = task["id"].as_str().unwrap();
-        assert_eq!(service.execution(id).await["attempt"], 1, "{agent}");
-        assert!(processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty(), "{agent}");
+        assert_eq!(service.fetch_execution(id).await["attempt"], 1, "{agent}");
+        assert!(pids_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty(), "{agent}");
     }
     assert_eq!(
         task_outcome(&service.send("goes-on", "").await),
-        completed_with("Overwrite? [y/N] no")
+        completed_outcome("Overwrite? [y/N] no")
     );
 }
 
@@ -229,15 +232,15 @@ async fn an_execution_without_space_for_files_is_retried() {
     disk.fill();
     let id = service.start_task("reads", "here it is").await;
     let failed_codes = poll_until("a failed attempt", async || {
-        let failed_codes = failed_attempt_codes(&service.execution(&id).await);
+        let failed_codes = failed_attempt_codes(&service.fetch_execution(&id).await);
         (!failed_codes.is_empty()).then_some(failed_codes)
     })
     .await;
     disk.remove_filler();
     assert_eq!(failed_codes[0], "no-resources");
     assert_eq!(
-        task_outcome(&service.wait_for_end("reads", &id).await),
-        completed_with("here it is")
+        task_outcome(&service.wait_for_task_end("reads", &id).await),
+        completed_outcome("here it is")
     );
 }
 
@@ -249,7 +252,7 @@ async fn the_output_of_a_failed_check_is_in_the_task_history() {
                  check = ['sh', '-c', 'echo 2 of 7 fail; echo with $API_KEY >&2; exit 3']\n";
     let service = Setup::new(agent).env("ACCOUNT", key).start().await;
     let task = service.send("a", "work").await;
-    assert_eq!(task_outcome(&task), failed_with("check-failed"));
+    assert_eq!(task_outcome(&task), failed_outcome("check-failed"));
     let output = service.run_command(&["tasks", "show", &task_id(&task)], "").await.stdout;
     let line = output
         .lines()

@@ -4,11 +4,11 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{failed_with, task_id, task_outcome, task_state};
-use crate::harness::{Service, Setup};
+use crate::harness::client::{failed_outcome, task_id, task_outcome, task_state};
+use crate::harness::{ServiceProcess, Setup};
 
 /// Runs a script in `HERE/home` that tells in events what it made.
-const MAKER: &str = "
+const MAKER_AGENT: &str = "
 [agents.maker]
 command = 'HERE/maker'
 output = 'events'
@@ -16,8 +16,11 @@ working_dir = 'HERE/home'
 access = 'read-write'
 ";
 
-async fn start_maker(script: &str) -> Service {
-    Setup::new(MAKER).with_executable("maker", &format!("#!/bin/sh\n{script}\n")).start().await
+async fn start_maker(script: &str) -> ServiceProcess {
+    Setup::new(MAKER_AGENT)
+        .with_executable("maker", &format!("#!/bin/sh\n{script}\n"))
+        .start()
+        .await
 }
 
 /// What is noted in an execution's events about what was not delivered.
@@ -40,7 +43,7 @@ async fn a_file_named_by_an_agent_is_in_the_task() {
         (task_state(&task).as_str(), &task["artifacts"][0]["parts"][0]),
         ("completed", &expected_part)
     );
-    let record = service.execution(&task_id(&task)).await;
+    let record = service.fetch_execution(&task_id(&task)).await;
     assert_eq!(warnings(&record), [""; 0]);
 }
 
@@ -51,22 +54,23 @@ async fn a_link_to_an_outside_file_is_not_delivered() {
         echo '{"type":"artifact","name":"stolen","file":{"path":"../diary"}}'
         echo '{"type":"text","text":"done"}'"#;
     let service = start_maker(script).await;
-    let (text, encoded) = ("what nobody is to read", "d2hhdCBub2JvZHkgaXMgdG8gcmVhZA==");
-    fs::write(service.setup.test_folder().join("diary"), text).unwrap();
+    let (secret_text, encoded_secret) =
+        ("what nobody is to read", "d2hhdCBub2JvZHkgaXMgdG8gcmVhZA==");
+    fs::write(service.setup.test_folder().join("diary"), secret_text).unwrap();
     let task = service.send("maker", "go").await;
-    assert_eq!(task_outcome(&task), failed_with("output-unreadable"), "{task}");
+    assert_eq!(task_outcome(&task), failed_outcome("output-unreadable"), "{task}");
     assert!(!task["artifacts"].to_string().contains("stolen"), "{task}");
-    let record = service.execution(&task_id(&task)).await;
+    let record = service.fetch_execution(&task_id(&task)).await;
     let reason = "was not delivered: it is outside the folders of the agent and of the execution";
     let expected = [format!("the file `link.txt` {reason}"), format!("the file `diary` {reason}")];
     assert_eq!(warnings(&record), expected);
     let output = format!("{task} {record}");
     let test_folder = service.setup.test_folder().display().to_string();
-    for hidden in [text, encoded, test_folder.as_str()] {
+    for hidden in [secret_text, encoded_secret, test_folder.as_str()] {
         assert!(!output.contains(hidden), "{hidden} is in {output}");
     }
     let ledger = service.setup.ledger_bytes();
-    for hidden in [text, encoded] {
+    for hidden in [secret_text, encoded_secret] {
         assert!(
             !ledger.windows(hidden.len()).any(|window| window == hidden.as_bytes()),
             "{hidden}"

@@ -13,11 +13,11 @@ pub(crate) mod steps;
 pub(crate) mod wait;
 
 pub(crate) use client::{
-    ServiceClient, TestResponse, json_rpc_call, message_params, message_params_with_id,
+    ServiceClient, TestResponse, json_rpc_request_body, message_params, message_params_with_id,
 };
 pub(crate) use embedded_service::EmbeddedService;
-pub(crate) use service::{Service, Setup};
-pub(crate) use wait::{STEP_TIMEOUT, poll_until, within_deadline};
+pub(crate) use service::{ServiceProcess, Setup};
+pub(crate) use wait::{WAIT_TIMEOUT, poll_until, within_deadline};
 
 /// An agent that writes `start WORD` into `HERE/log`, waits for the file `HERE/go-WORD` or
 /// `HERE/go`, writes `end WORD`, and answers with its word.

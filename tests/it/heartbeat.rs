@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use crate::harness::client::{completed_with, task_id, task_outcome};
+use crate::harness::client::{completed_outcome, task_id, task_outcome};
 use crate::harness::wait::poll_until;
-use crate::harness::{Setup, json_rpc_call, message_params};
+use crate::harness::{Setup, json_rpc_request_body, message_params};
 use crate::streams::{open_stream, read_until};
 
 /// What it starts holds 16 MiB and burns a processor until it may end.
@@ -33,8 +33,9 @@ fn usage_number(usage: &Value, name: &str) -> u64 {
 
 /// Whether what the child takes is seen: the program itself takes next to nothing.
 fn includes_child(usage: &Value) -> bool {
-    let uses_cpu = usage_number(usage, "cpuMs") >= 200 && usage_number(usage, "processes") >= 2;
-    uses_cpu
+    let has_busy_child =
+        usage_number(usage, "cpuMs") >= 200 && usage_number(usage, "processes") >= 2;
+    has_busy_child
         && usage_number(usage, "memoryBytes") > MIN_MEMORY_BYTES
         && usage_number(usage, "peakMemoryBytes") > MIN_MEMORY_BYTES
 }
@@ -46,11 +47,11 @@ async fn usage_of_a_process_tree_is_reported_until_its_end() {
         &service,
         "burns",
         "0.3",
-        &json_rpc_call("message/stream", &message_params("go")),
+        &json_rpc_request_body("message/stream", &message_params("go")),
     )
     .await;
     let usage = poll_until("a reading of all of it", async || {
-        let usage = service.agent_status("burns").await.pointer("/running/0/usage").cloned();
+        let usage = service.fetch_agent_status("burns").await.pointer("/running/0/usage").cloned();
         usage.filter(includes_child)
     });
     let usage = usage.await;
@@ -77,9 +78,9 @@ async fn usage_of_a_process_tree_is_reported_until_its_end() {
         "{stream_text}"
     );
 
-    let task = service.wait_for_end("burns", &task_id(&results[0])).await;
-    assert_eq!(task_outcome(&task), completed_with("over\n"));
-    let record = service.execution(&task_id(&task)).await;
+    let task = service.wait_for_task_end("burns", &task_id(&results[0])).await;
+    assert_eq!(task_outcome(&task), completed_outcome("over\n"));
+    let record = service.fetch_execution(&task_id(&task)).await;
     let events: Vec<_> =
         record["events"].as_array().unwrap().iter().map(|event| &event["data"]).collect();
     let heartbeats: Vec<_> = events.iter().filter(|event| event["kind"] == "heartbeat").collect();
@@ -88,11 +89,15 @@ async fn usage_of_a_process_tree_is_reported_until_its_end() {
         "{heartbeats:?}"
     );
     assert!(heartbeats.iter().any(|heartbeat| includes_child(heartbeat)), "{heartbeats:?}");
-    let totals: Vec<_> = events.iter().filter(|event| event["kind"] == "resource-usage").collect();
-    assert_eq!(totals.len(), 1, "{record}");
+    let resource_usage_events: Vec<_> =
+        events.iter().filter(|event| event["kind"] == "resource-usage").collect();
+    assert_eq!(resource_usage_events.len(), 1, "{record}");
     assert!(
-        usage_number(totals[0], "cpuMs") >= usage_number(&usage, "cpuMs"),
-        "{totals:?} after {usage}"
+        usage_number(resource_usage_events[0], "cpuMs") >= usage_number(&usage, "cpuMs"),
+        "{resource_usage_events:?} after {usage}"
     );
-    assert!(usage_number(totals[0], "peakMemoryBytes") > MIN_MEMORY_BYTES, "{totals:?}");
+    assert!(
+        usage_number(resource_usage_events[0], "peakMemoryBytes") > MIN_MEMORY_BYTES,
+        "{resource_usage_events:?}"
+    );
 }

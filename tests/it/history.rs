@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::harness::client::{ServiceClient, TestResponse, task_id};
 use crate::harness::{
-    Service, Setup, fake_agent_config, gated_agent_config, message_params, poll_until,
+    ServiceProcess, Setup, fake_agent_config, gated_agent_config, message_params, poll_until,
 };
 
 /// Tokens of 32 characters at least.
@@ -19,13 +19,13 @@ fn token_like_text() -> String {
     format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap())
 }
 
-async fn start_with_ann(agents: &str) -> Service {
+async fn start_with_ann(agents: &str) -> ServiceProcess {
     let tokens = "[tokens.ann]\ntoken_env = 'ANN'\nscopes = ['read', 'run']\n";
     Setup::new(&format!("{agents}{tokens}")).env("ANN", ANN_TOKEN).start().await
 }
 
 /// The ids that a query lists.
-async fn listed_ids(client: &ServiceClient, query: &str) -> Vec<String> {
+async fn list_execution_ids(client: &ServiceClient, query: &str) -> Vec<String> {
     let list = client.get(&format!("/api/v1/executions?{query}")).await;
     assert_eq!(list.status, 200, "{query}: {list:?}");
     let list = list.json();
@@ -50,35 +50,35 @@ async fn history_is_filtered_by_query_and_by_caller() {
     let mut params = message_params("b");
     params["message"]["contextId"] = json!("talk & more");
     let ann_id = task_id(&ann.expect_result("echo", "message/send", &params).await);
-    let failed_task = task_id(&service.send("exit", "c").await);
+    let failed_id = task_id(&service.send("exit", "c").await);
     let running_id = service.start_task("one", "ann").await;
     let is_running =
-        async || (service.execution(&running_id).await["state"] == "running").then_some(());
+        async || (service.fetch_execution(&running_id).await["state"] == "running").then_some(());
     poll_until("it runs", is_running).await;
     let accepted_at =
-        service.execution(&failed_task).await["acceptedAt"].as_str().unwrap().to_owned();
+        service.fetch_execution(&failed_id).await["acceptedAt"].as_str().unwrap().to_owned();
     for (query, expected) in [
-        ("".to_owned(), vec![&running_id, &failed_task, &ann_id, &completed_id]),
+        ("".to_owned(), vec![&running_id, &failed_id, &ann_id, &completed_id]),
         ("agent=echo".to_owned(), vec![&ann_id, &completed_id]),
         ("state=completed".to_owned(), vec![&ann_id, &completed_id]),
         ("state=running".to_owned(), vec![&running_id]),
-        ("outcome=failed".to_owned(), vec![&failed_task]),
-        ("failure=agent-exit".to_owned(), vec![&failed_task]),
-        ("class=agent".to_owned(), vec![&failed_task]),
+        ("outcome=failed".to_owned(), vec![&failed_id]),
+        ("failure=agent-exit".to_owned(), vec![&failed_id]),
+        ("class=agent".to_owned(), vec![&failed_id]),
         ("class=system".to_owned(), vec![]),
         ("caller=ann".to_owned(), vec![&ann_id]),
-        ("caller=operator".to_owned(), vec![&running_id, &failed_task, &completed_id]),
+        ("caller=operator".to_owned(), vec![&running_id, &failed_id, &completed_id]),
         ("trigger=api&unfinished=true".to_owned(), vec![&running_id]),
         ("trigger=schedule".to_owned(), vec![]),
         ("context=talk%20%26%20more".to_owned(), vec![&ann_id]),
-        (format!("since={accepted_at}"), vec![&running_id, &failed_task]),
+        (format!("since={accepted_at}"), vec![&running_id, &failed_id]),
         (format!("until={accepted_at}"), vec![&ann_id, &completed_id]),
     ] {
-        let found_ids = listed_ids(&service, &query).await;
+        let found_ids = list_execution_ids(&service, &query).await;
         assert!(found_ids.iter().eq(expected.iter().copied()), "{query}: {found_ids:?}");
     }
-    assert_eq!(listed_ids(&ann, "").await, std::slice::from_ref(&ann_id));
-    assert_eq!(listed_ids(&ann, "caller=ann&outcome=completed").await, [ann_id]);
+    assert_eq!(list_execution_ids(&ann, "").await, std::slice::from_ref(&ann_id));
+    assert_eq!(list_execution_ids(&ann, "caller=ann&outcome=completed").await, [ann_id]);
     let forbidden = ann.get("/api/v1/executions?caller=operator").await;
     assert_eq!(status_and_code(&forbidden), (403, "forbidden".to_owned()));
     for wrong in ["state=asleep", "outcome=x", "failure=x", "class=x", "trigger=x", "since=now"] {
@@ -109,9 +109,9 @@ base = 0.1
 
 #[tokio::test]
 async fn an_execution_shows_each_attempt_with_times_and_texts() {
-    let service = Service::start(ONCE_FAILING_AGENT).await;
+    let service = ServiceProcess::start(ONCE_FAILING_AGENT).await;
     let id = task_id(&service.send("twice", &format!("é {}", token_like_text())).await);
-    let detail = service.execution(&id).await;
+    let detail = service.fetch_execution(&id).await;
     let attempts = detail["attempts"].as_array().unwrap();
     assert_eq!(attempts.len(), 2, "{detail}");
     assert_eq!(attempts[0]["error"]["code"], "agent-transient");
@@ -127,23 +127,23 @@ async fn an_execution_shows_each_attempt_with_times_and_texts() {
     }
     assert_eq!((&detail["caller"], &detail["trigger"]), (&json!("operator"), &json!("api")));
     assert_eq!(detail["replayable"], false);
-    let text = async |query: &str| {
+    let fetch_text = async |query: &str| {
         service.get(&format!("/api/v1/executions/{id}/text?{query}")).await.json()
     };
-    let first_text = text("attempt=1&channel=stderr").await;
+    let first_text = fetch_text("attempt=1&channel=stderr").await;
     assert_eq!(
         (&first_text["text"], &first_text["bytes"], &first_text["to"]),
         (&json!("aside\n"), &json!(6), &json!(6))
     );
     let (mut output, mut start_index) = (String::new(), 0);
     loop {
-        let part = text(&format!("attempt=2&from={start_index}&limit=6")).await;
-        let text_part = part["text"].as_str().unwrap();
-        if text_part.is_empty() {
+        let page = fetch_text(&format!("attempt=2&from={start_index}&limit=6")).await;
+        let page_text = page["text"].as_str().unwrap();
+        if page_text.is_empty() {
             break;
         }
-        output += text_part;
-        start_index = part["to"].as_u64().unwrap();
+        output += page_text;
+        start_index = page["to"].as_u64().unwrap();
     }
     assert!(output.starts_with("said é ") && !output.contains(&token_like_text()), "{output}");
     // Redacted text is redacted on every path to the history
@@ -165,7 +165,7 @@ async fn an_execution_is_created_and_waited_for() {
         ),
         gated_agent_config("one", ""),
     ];
-    let service = Service::start(&agents.concat()).await;
+    let service = ServiceProcess::start(&agents.concat()).await;
     let create = async |body: Value| service.post("/api/v1/executions", &body.to_string()).await;
     let request = json!({"agent": "args", "text": "x", "parameters": {"word": "own"}, "wait": 10,
         "idempotencyKey": "k-1", "contextId": "c-1"});
@@ -205,22 +205,23 @@ async fn a_retry_repeats_a_request_that_is_stored_unredacted() {
     let mut params = message_params("hello");
     params["message"]["parts"] =
         json!([{"kind": "text", "text": "hello"}, {"kind": "data", "data": {"a": 1}}]);
-    let first = task_id(&ann.expect_result("echo", "message/send", &params).await);
+    let first_id = task_id(&ann.expect_result("echo", "message/send", &params).await);
     let retry = async |client: &ServiceClient, id: &str| {
         client.post(&format!("/api/v1/executions/{id}/retry"), "").await
     };
-    let retry_response = retry(&ann, &first).await;
+    let retry_response = retry(&ann, &first_id).await;
     assert_eq!(retry_response.status, 202, "{retry_response:?}");
     let retry_id = task_id(&retry_response.json());
-    assert_ne!(retry_id, first);
-    ann.wait_for_end("echo", &retry_id).await;
-    let (original, copy) = (ann.execution(&first).await, ann.execution(&retry_id).await);
+    assert_ne!(retry_id, first_id);
+    ann.wait_for_task_end("echo", &retry_id).await;
+    let (original, copy) =
+        (ann.fetch_execution(&first_id).await, ann.fetch_execution(&retry_id).await);
     for member in ["input", "output", "contextId", "agent", "owner"] {
         assert_eq!(original[member], copy[member], "{member}");
     }
     // An administrator asks as itself.
-    let operator_id = task_id(&retry(&service, &first).await.json());
-    assert_eq!(service.execution(&operator_id).await["caller"], "operator");
+    let operator_id = task_id(&retry(&service, &first_id).await.json());
+    assert_eq!(service.fetch_execution(&operator_id).await["caller"], "operator");
     assert_eq!(
         status_and_code(&retry(&ann, &operator_id).await),
         (404, "execution-unknown".to_owned())
@@ -244,10 +245,10 @@ async fn an_agent_shows_its_definition_its_status_and_its_idle_time() {
         "one",
         "access = 'read-write'\nqueue_depth = 1\nenv = { SECRET_WORD = 'hidden-from-all' }",
     );
-    let service = Service::start(&agent).await;
-    let first = service.start_task("one", "ann").await;
-    service.setup.wait_for_text("log", "start ann\n").await;
-    let second = service.start_task("one", "bob").await;
+    let service = ServiceProcess::start(&agent).await;
+    let running_id = service.start_task("one", "ann").await;
+    service.setup.wait_for_file_text("log", "start ann\n").await;
+    let queued_id = service.start_task("one", "bob").await;
     let refused = service.call("one", "message/send", &message_params("cid")).await;
     assert_eq!(refused.json()["error"]["data"][0]["metadata"]["code"], "queue-full");
     let detail = service.get("/api/v1/agents/one").await.json();
@@ -257,14 +258,14 @@ async fn an_agent_shows_its_definition_its_status_and_its_idle_time() {
     let counts =
         ["limit", "running", "free", "peak", "started", "refused"].map(|name| pool[name].as_u64());
     assert_eq!(counts, [1, 1, 0, 1, 1, 1].map(Some), "{pool}");
-    let wait = async |seconds: u32| {
+    let wait_until_idle = async |seconds: u32| {
         service.post(&format!("/api/v1/agents/one/wait?seconds={seconds}"), "").await.json()
     };
-    assert_eq!(wait(0).await, json!({"idle": false, "running": 1, "queued": 1}));
+    assert_eq!(wait_until_idle(0).await, json!({"idle": false, "running": 1, "queued": 1}));
     service.setup.open_gate("go");
-    assert_eq!(wait(10).await, json!({"idle": true, "running": 0, "queued": 0}));
-    for task in [first, second] {
-        assert_eq!(service.execution(&task).await["state"], "completed");
+    assert_eq!(wait_until_idle(10).await, json!({"idle": true, "running": 0, "queued": 0}));
+    for task in [running_id, queued_id] {
+        assert_eq!(service.fetch_execution(&task).await["state"], "completed");
     }
     let later = service.get("/api/v1/agents/one").await.json();
     assert!(later["pool"]["meanWaitMs"].as_u64() > Some(0), "{later}");
@@ -275,7 +276,7 @@ async fn an_agent_shows_its_definition_its_status_and_its_idle_time() {
 
 #[tokio::test]
 async fn pages_of_history_are_exact_under_concurrent_writes() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
     let mut ids = Vec::new();
     for number in 0..25 {
         ids.insert(0, task_id(&service.send("echo", &number.to_string()).await));
@@ -298,43 +299,36 @@ async fn pages_of_history_are_exact_under_concurrent_writes() {
 async fn the_command_line_lists_shows_retries_and_deletes_tasks() {
     let agents =
         [fake_agent_config("echo", "echo", ""), fake_agent_config("exit", "exit 7", "")].concat();
-    let service = Service::start(&agents).await;
-    let (completed_task, failed_task) =
+    let service = ServiceProcess::start(&agents).await;
+    let (completed_id, failed_id) =
         (task_id(&service.send("echo", "a").await), task_id(&service.send("exit", "b").await));
     let list =
         service.run_command(&["tasks", "list", "--outcome", "failed", "--since", "1h"], "").await;
+    assert!(list.stdout.contains(&failed_id) && !list.stdout.contains(&completed_id), "{list:?}");
+    let first_page = service.run_command(&["tasks", "list", "--limit", "1"], "").await;
     assert!(
-        list.stdout.contains(&failed_task) && !list.stdout.contains(&completed_task),
-        "{list:?}"
+        first_page.stdout.contains(&failed_id) && first_page.stderr.contains("--cursor "),
+        "{first_page:?}"
     );
-    let first = service.run_command(&["tasks", "list", "--limit", "1"], "").await;
-    assert!(first.stdout.contains(&failed_task) && first.stderr.contains("--cursor "), "{first:?}");
-    let cursor = first.stderr.split("--cursor ").nth(1).unwrap().trim();
+    let cursor = first_page.stderr.split("--cursor ").nth(1).unwrap().trim();
     let second_page = service.run_command(&["tasks", "list", "--cursor", cursor], "").await;
     assert!(
-        second_page.stdout.contains(&completed_task) && !second_page.stdout.contains(&failed_task),
+        second_page.stdout.contains(&completed_id) && !second_page.stdout.contains(&failed_id),
         "{second_page:?}"
     );
-    let details = service.run_command(&["tasks", "show", &failed_task], "").await.stdout;
+    let details = service.run_command(&["tasks", "show", &failed_id], "").await.stdout;
     assert!(details.contains("by operator") && details.contains("attempt  1: failed"), "{details}");
-    let retried_task = service
-        .run_command(&["tasks", "retry", &completed_task], "")
-        .await
-        .stdout
-        .trim()
-        .to_owned();
+    let retried_id =
+        service.run_command(&["tasks", "retry", &completed_id], "").await.stdout.trim().to_owned();
     let has_ended =
-        async || (service.execution(&retried_task).await["output"] == "a").then_some(());
+        async || (service.fetch_execution(&retried_id).await["output"] == "a").then_some(());
     poll_until("the end of the second", has_ended).await;
-    let deleted = service.run_command(&["tasks", "delete", &completed_task], "").await;
+    let deleted = service.run_command(&["tasks", "delete", &completed_id], "").await;
     assert_eq!(
         (deleted.exit_code, deleted.stdout.trim()),
-        (Some(0), &*format!("task {completed_task} is removed"))
+        (Some(0), &*format!("task {completed_id} is removed"))
     );
-    assert_eq!(
-        service.run_command(&["tasks", "show", &completed_task], "").await.exit_code,
-        Some(3)
-    );
+    assert_eq!(service.run_command(&["tasks", "show", &completed_id], "").await.exit_code, Some(3));
     assert_eq!(
         service.run_command(&["tasks", "list", "--since", "soon"], "").await.exit_code,
         Some(1)

@@ -6,12 +6,12 @@ use std::fs::OpenOptions;
 use serde_json::Value;
 
 use crate::harness::processes::{is_alive, process_labels, warden_pids};
-use crate::harness::{Service, poll_until};
+use crate::harness::{ServiceProcess, poll_until};
 
 /// What is to be judged.
-pub(crate) struct HistoryCase<'a> {
+pub(crate) struct HistoryCheckInput<'a> {
     /// A service in which all is settled.
-    pub(crate) service: &'a Service,
+    pub(crate) service: &'a ServiceProcess,
     /// The executions by the ids of their messages.
     pub(crate) executions_by_message_id: &'a BTreeMap<String, String>,
     /// How many messages were sent.
@@ -48,15 +48,15 @@ impl AgentLogLine {
 }
 
 pub(crate) struct HistoryChecker<'a> {
-    case: HistoryCase<'a>,
+    expectations: HistoryCheckInput<'a>,
     lines: Vec<AgentLogLine>,
     /// What the service says, by id.
     records: BTreeMap<String, Value>,
 }
 
 impl<'a> HistoryChecker<'a> {
-    pub(crate) async fn new(case: HistoryCase<'a>) -> Self {
-        let service = case.service;
+    pub(crate) async fn new(expectations: HistoryCheckInput<'a>) -> Self {
+        let service = expectations.service;
         let (mut ids, mut cursor) = (BTreeSet::new(), String::new());
         loop {
             let list = service.get(&format!("/api/v1/executions?limit=1000{cursor}")).await;
@@ -68,21 +68,26 @@ impl<'a> HistoryChecker<'a> {
         }
         let mut records = BTreeMap::new();
         for id in ids {
-            records.insert(id.clone(), service.execution(&id).await);
+            records.insert(id.clone(), service.fetch_execution(&id).await);
         }
-        let lines = service.setup.read("witnessed").lines().map(AgentLogLine::parse).collect();
-        Self { case, lines, records }
+        let lines = service.setup.read_file("witnessed").lines().map(AgentLogLine::parse).collect();
+        Self { expectations, lines, records }
     }
 
     pub(crate) async fn check(&self) {
-        let accepted: BTreeSet<_> = self.case.executions_by_message_id.values().collect();
+        let accepted_ids: BTreeSet<_> =
+            self.expectations.executions_by_message_id.values().collect();
         assert_eq!(
-            self.case.executions_by_message_id.len(),
-            self.case.message_count,
+            self.expectations.executions_by_message_id.len(),
+            self.expectations.message_count,
             "messages that were answered"
         );
-        assert_eq!(accepted.len(), self.case.message_count, "executions that were named");
-        assert_eq!(self.records.keys().collect::<BTreeSet<_>>(), accepted, "those it knows");
+        assert_eq!(
+            accepted_ids.len(),
+            self.expectations.message_count,
+            "executions that were named"
+        );
+        assert_eq!(self.records.keys().collect::<BTreeSet<_>>(), accepted_ids, "those it knows");
         self.records.iter().for_each(|(id, record)| self.check_execution(id, record));
         let unaccepted = self.lines.iter().find(|line| !self.records.contains_key(&line.execution));
         assert_eq!(unaccepted, None, "it ran and was never accepted");
@@ -102,23 +107,23 @@ impl<'a> HistoryChecker<'a> {
             .count();
         assert_eq!(end_count, 1, "ends of {record}");
         let (started_attempts, ended_attempts) =
-            (self.attempts(id, "start"), self.attempts(id, "end"));
+            (self.attempt_numbers(id, "start"), self.attempt_numbers(id, "end"));
         let distinct_attempts: BTreeSet<_> = started_attempts.iter().collect();
         assert_eq!(
             distinct_attempts.len(),
             started_attempts.len(),
             "an attempt was started twice: {record}"
         );
-        let attempts = record["attempt"].as_u64().unwrap();
+        let last_attempt = record["attempt"].as_u64().unwrap();
         assert!(
-            started_attempts.iter().all(|attempt| *attempt <= attempts),
+            started_attempts.iter().all(|attempt| *attempt <= last_attempt),
             "{started_attempts:?}: {record}"
         );
         assert!(ended_attempts.len() <= 1, "{ended_attempts:?}: {record}");
         if outcome == "completed" {
             assert_eq!(
                 (started_attempts.last(), &ended_attempts),
-                (Some(&attempts), &vec![attempts]),
+                (Some(&last_attempt), &vec![last_attempt]),
                 "{record}"
             );
             let full_output: String = (0..2000).map(|number| format!("{number}\n")).collect();
@@ -126,14 +131,14 @@ impl<'a> HistoryChecker<'a> {
         }
     }
 
-    fn attempts(&self, id: &str, kind: &str) -> Vec<u64> {
+    fn attempt_numbers(&self, id: &str, kind: &str) -> Vec<u64> {
         let lines = self.lines.iter().filter(|line| line.execution == id && line.kind == kind);
         lines.map(|line| line.attempt).collect()
     }
 
     /// No process with a label of this data directory, no lock, no warden but the one in service.
     async fn assert_nothing_left(&self) {
-        let HistoryCase { service, wardens: known_wardens, .. } = self.case;
+        let HistoryCheckInput { service, wardens: known_wardens, .. } = self.expectations;
         let family = |label: u64| label >> 38;
         let own_families: BTreeSet<_> = self.lines.iter().map(|line| family(line.label)).collect();
         assert_eq!(own_families.len(), 1, "one data directory has one family of labels");

@@ -12,8 +12,10 @@ mod refusing;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, failed_with, task_outcome};
-use crate::harness::{Service, ServiceClient, json_rpc_call, message_params, poll_until};
+use crate::harness::client::{completed_outcome, failed_outcome, task_outcome};
+use crate::harness::{
+    ServiceClient, ServiceProcess, json_rpc_request_body, message_params, poll_until,
+};
 
 /// Control protocols, which are also the roles of the fake agent.
 const PROTOCOLS: [&str; 3] = ["acp", "claude-control", "codex-app-server"];
@@ -22,44 +24,44 @@ const PROTOCOLS: [&str; 3] = ["acp", "claude-control", "codex-app-server"];
 const TOOL_PROMPT: &str = r#"[[tool Bash kind=execute command="make test"]] [[say done]]"#;
 
 /// Variables of the fake agent, escaped because the setup replaces `FAKE` by the path of its program.
-const STATE_VARIABLE: &str = r#""F\u0041KE_ACP_STATE""#;
-const RAN_VARIABLE: &str = r#""F\u0041KE_ACP_RAN""#;
+const SESSIONS_VARIABLE: &str = r#""F\u0041KE_ACP_STATE""#;
+const TOOL_CALL_LOG_VARIABLE: &str = r#""F\u0041KE_ACP_RAN""#;
 
 const CONFIRM_VARIABLE: &str = r#""F\u0041KE_ACP_CONFIRM""#;
 
 /// Returns an agent of this protocol with further settings. It writes its tool calls into `HERE/ran`.
-fn interactive_agent(id: &str, protocol: &str, settings: &str) -> String {
+fn interactive_agent_config(id: &str, protocol: &str, settings: &str) -> String {
     format!(
         "[agents.{id}]\ncommand = 'FAKE'\nargs = ['{protocol}']\nprotocol = '{protocol}'\n\
-         sandbox.writable = ['HERE']\nenv.{STATE_VARIABLE} = 'HERE/sessions'\n\
-         env.{RAN_VARIABLE} = 'HERE/ran'\n{settings}\n"
+         sandbox.writable = ['HERE']\nenv.{SESSIONS_VARIABLE} = 'HERE/sessions'\n\
+         env.{TOOL_CALL_LOG_VARIABLE} = 'HERE/ran'\n{settings}\n"
     )
 }
 
 /// Starts a service with these agents, whose sessions outlive their processes.
-async fn start_service(agents: &str) -> Service {
-    let service = Service::start(agents).await;
+async fn start_service(agents: &str) -> ServiceProcess {
+    let service = ServiceProcess::start(agents).await;
     std::fs::create_dir(service.setup.test_folder().join("sessions")).unwrap();
     service
 }
 
 /// Returns the number of tool calls that ran.
-fn tool_call_count(service: &Service) -> usize {
-    service.setup.read("ran").lines().count()
+fn tool_call_count(service: &ServiceProcess) -> usize {
+    service.setup.read_file("ran").lines().count()
 }
 
 /// Returns the interactions of a task in this state, newest first.
-async fn list_interactions(client: &ServiceClient, task: &str, state: &str) -> Vec<Value> {
-    let path = format!("/api/v1/interactions?execution={task}&state={state}");
+async fn list_interactions(client: &ServiceClient, task_id: &str, state: &str) -> Vec<Value> {
+    let path = format!("/api/v1/interactions?execution={task_id}&state={state}");
     client.get(&path).await.json()["interactions"].as_array().unwrap().clone()
 }
 
 /// Waits for the open question of a task, and returns it.
-async fn wait_for_question(client: &ServiceClient, task: &str) -> Value {
-    poll_until(&format!("a question of {task}"), async || {
-        let open_question = list_interactions(client, task, "open").await.pop();
+async fn wait_for_question(client: &ServiceClient, task_id: &str) -> Value {
+    poll_until(&format!("a question of {task_id}"), async || {
+        let open_question = list_interactions(client, task_id, "open").await.pop();
         if open_question.is_none() {
-            let execution = client.execution(task).await;
+            let execution = client.fetch_execution(task_id).await;
             assert_eq!(execution["outcome"], Value::Null, "no question: {execution}");
         }
         open_question
@@ -91,7 +93,7 @@ fn answered_response() -> (u16, String) {
 }
 
 /// Returns the verdicts about the tool calls of an agent, each with its source.
-async fn verdicts(client: &ServiceClient, agent: &str) -> Vec<(String, String)> {
+async fn fetch_verdicts(client: &ServiceClient, agent: &str) -> Vec<(String, String)> {
     let list = client.get(&format!("/api/v1/permission-decisions?agent={agent}")).await.json();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let decisions = list["decisions"].as_array().unwrap().iter();

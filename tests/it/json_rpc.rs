@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::harness::client::{completed_with, failed_with, task_outcome, task_state};
-use crate::harness::processes::processes_with_env;
-use crate::harness::{Service, poll_until};
+use crate::harness::client::{completed_outcome, failed_outcome, task_outcome, task_state};
+use crate::harness::processes::pids_with_env;
+use crate::harness::{ServiceProcess, poll_until};
 use crate::persistent_processes::session_processes;
 
 /// The fake server with its options, and further keys of `json_rpc`.
-fn rpc_agent(options: &str, settings: &str, keys: &str) -> String {
+fn rpc_agent_config(options: &str, settings: &str, keys: &str) -> String {
     format!(
         "[agents.rpc]\ncommand = 'FAKE'\nargs = ['rpc'{options}]\nstop_grace = 0.2\n\
          input = 'json-rpc'\noutput = 'json-rpc'\n{settings}\n[agents.rpc.json_rpc]\n\
@@ -18,7 +18,7 @@ fn rpc_agent(options: &str, settings: &str, keys: &str) -> String {
 
 const TEXT_NOTIFICATION: &str = "notifications = { said = { kind = 'text', pointer = '/text' } }";
 
-async fn events(service: &Service, task: &Value) -> String {
+async fn fetch_events(service: &ServiceProcess, task: &Value) -> String {
     let id = task["id"].as_str().unwrap();
     service.get(&format!("/api/v1/executions/{id}/events")).await.body
 }
@@ -27,37 +27,44 @@ async fn events(service: &Service, task: &Value) -> String {
 async fn a_json_rpc_server_is_called_in_both_framings() {
     for (options, framing) in [("", ""), (", '--counted'", "framing = 'content-length'\n")] {
         let keys = format!("{framing}usage = '/usage'\n{TEXT_NOTIFICATION}");
-        let service = Service::start(&rpc_agent(options, "", &keys)).await;
+        let service = ServiceProcess::start(&rpc_agent_config(options, "", &keys)).await;
         let text = "a \"quoted\"\nline, {{ not.filled }} in é";
-        assert_eq!(task_outcome(&service.send("rpc", text).await), completed_with(text));
-        assert_eq!(task_outcome(&service.send("rpc", "notify a b").await), completed_with("a;b;"));
-        assert_eq!(task_outcome(&service.send("rpc", "junk").await), completed_with("after junk"));
+        assert_eq!(task_outcome(&service.send("rpc", text).await), completed_outcome(text));
+        assert_eq!(
+            task_outcome(&service.send("rpc", "notify a b").await),
+            completed_outcome("a;b;")
+        );
+        assert_eq!(
+            task_outcome(&service.send("rpc", "junk").await),
+            completed_outcome("after junk")
+        );
         let long = "word ".repeat(60_000) + "end"; // More than a pipe holds, in both directions.
-        assert!(task_outcome(&service.send("rpc", &long).await) == completed_with(&long));
+        assert!(task_outcome(&service.send("rpc", &long).await) == completed_outcome(&long));
         assert!(session_processes(&service, "rpc").is_empty());
     }
 }
 
 #[tokio::test]
 async fn a_json_rpc_server_is_initialized_and_names_its_session() {
-    let service_without_initialize = Service::start(&rpc_agent(", '--init'", "", "")).await;
+    let service_without_initialize =
+        ServiceProcess::start(&rpc_agent_config(", '--init'", "", "")).await;
     assert_eq!(
         task_outcome(&service_without_initialize.send("rpc", "hello").await),
-        failed_with("agent-reported")
+        failed_outcome("agent-reported")
     );
     let keys = "initialize = { method = 'initialize', params = { version = 1 } }\n\
                 initialized = { method = 'initialized' }\nsession = '/session'";
-    let service = Service::start(&rpc_agent(", '--init'", "", keys)).await;
+    let service = ServiceProcess::start(&rpc_agent_config(", '--init'", "", keys)).await;
     let task = service.send("rpc", "hello").await;
-    assert_eq!(task_outcome(&task), completed_with("hello"));
-    let events = events(&service, &task).await;
+    assert_eq!(task_outcome(&task), completed_outcome("hello"));
+    let events = fetch_events(&service, &task).await;
     assert!(events.contains("server-7"), "{events}");
 }
 
 #[tokio::test]
 async fn json_rpc_errors_and_early_ends_have_their_codes() {
     let keys = "transient_codes = [-32000]";
-    let service = Service::start(&rpc_agent("", "retry.max = 0", keys)).await;
+    let service = ServiceProcess::start(&rpc_agent_config("", "retry.max = 0", keys)).await;
     for (text, code) in [
         ("error 7", "agent-reported"),
         ("error -32000", "agent-transient"),
@@ -66,7 +73,7 @@ async fn json_rpc_errors_and_early_ends_have_their_codes() {
         ("exit 0", "answer-missing"),
     ] {
         let task = service.send("rpc", text).await;
-        assert_eq!(task_outcome(&task), failed_with(code), "{text}");
+        assert_eq!(task_outcome(&task), failed_outcome(code), "{text}");
         let reason = task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default();
         assert_eq!(reason.contains("it cannot be done"), text.starts_with("error"), "{reason}");
     }
@@ -74,37 +81,40 @@ async fn json_rpc_errors_and_early_ends_have_their_codes() {
 
 #[tokio::test]
 async fn requests_of_a_json_rpc_server_are_refused_and_noted() {
-    let service = Service::start(&rpc_agent("", "", "")).await;
+    let service = ServiceProcess::start(&rpc_agent_config("", "", "")).await;
     let task = service.send("rpc", "reverse").await;
-    assert_eq!(task_outcome(&task), completed_with("-32601"));
-    let events = events(&service, &task).await;
+    assert_eq!(task_outcome(&task), completed_outcome("-32601"));
+    let events = fetch_events(&service, &task).await;
     assert!(events.contains("`fs/read`, which the service does not offer"), "{events}");
 }
 
 #[tokio::test]
 async fn a_json_rpc_server_that_keeps_running_is_ended() {
-    let service = Service::start(&rpc_agent(", '--stays'", "", "")).await;
-    assert_eq!(task_outcome(&service.send("rpc", "hello").await), completed_with("hello"));
+    let service = ServiceProcess::start(&rpc_agent_config(", '--stays'", "", "")).await;
+    assert_eq!(task_outcome(&service.send("rpc", "hello").await), completed_outcome("hello"));
     assert!(session_processes(&service, "rpc").is_empty());
 }
 
 #[tokio::test]
 async fn a_hanging_call_can_be_cancelled_and_ends_with_its_service() {
-    let mut service = Service::start(&rpc_agent("", "", "")).await;
+    let mut service = ServiceProcess::start(&rpc_agent_config("", "", "")).await;
     let id = service.start_task("rpc", "hang").await;
-    let mark = format!("ALGONIUS_EXECUTION_ID={id}");
-    poll_until("its process", async || (!processes_with_env(&mark).is_empty()).then_some(())).await;
+    let env_entry = format!("ALGONIUS_EXECUTION_ID={id}");
+    poll_until("its process", async || (!pids_with_env(&env_entry).is_empty()).then_some(())).await;
     assert_eq!(task_state(&service.cancel("rpc", &id).await), "canceled");
-    poll_until("its end", async || processes_with_env(&mark).is_empty().then_some(())).await;
+    poll_until("its end", async || pids_with_env(&env_entry).is_empty().then_some(())).await;
 
     let id = service.start_task("rpc", "hang").await;
-    let mark = format!("ALGONIUS_EXECUTION_ID={id}");
-    poll_until("its process", async || (!processes_with_env(&mark).is_empty()).then_some(())).await;
+    let env_entry = format!("ALGONIUS_EXECUTION_ID={id}");
+    poll_until("its process", async || (!pids_with_env(&env_entry).is_empty()).then_some(())).await;
     service.kill9().await;
     poll_until("the end of its program", async || {
-        processes_with_env(&mark).is_empty().then_some(())
+        pids_with_env(&env_entry).is_empty().then_some(())
     })
     .await;
-    service.restart().await;
-    assert_eq!(task_outcome(&service.wait_for_end("rpc", &id).await), failed_with("interrupted"));
+    service.start_again().await;
+    assert_eq!(
+        task_outcome(&service.wait_for_task_end("rpc", &id).await),
+        failed_outcome("interrupted")
+    );
 }

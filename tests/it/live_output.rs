@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::harness::{STEP_TIMEOUT, Service, ServiceClient, within_deadline};
+use crate::harness::{ServiceClient, ServiceProcess, WAIT_TIMEOUT, within_deadline};
 
 /// Prints three lines to standard output and to standard error: each pair waits for its gate.
 const LINES_AGENT: &str = r#"
@@ -62,25 +62,25 @@ sleep 0.3
 ''']
 "#;
 
-fn agents() -> String {
+fn agents_config() -> String {
     format!(
         "[agents.lines]\n{LINES_AGENT}[agents.teller]\n{EVENTS_AGENT}[agents.writer]\n{MESSAGES_AGENT}"
     )
 }
 
 /// Bytes as they arrive, from a socket or from a process.
-struct ArrivingText {
+struct TextCollector {
     text: watch::Receiver<String>,
     /// The task that reads; dropping it closes the source.
-    reading: JoinSet<()>,
+    reader_tasks: JoinSet<()>,
     /// Held for as long as it is read.
     child: Option<Child>,
 }
 
-impl ArrivingText {
+impl TextCollector {
     fn new(child: Option<Child>) -> (Self, Arc<watch::Sender<String>>) {
         let (sender, text) = watch::channel(String::new());
-        (Self { text, reading: JoinSet::new(), child }, Arc::new(sender))
+        (Self { text, reader_tasks: JoinSet::new(), child }, Arc::new(sender))
     }
 
     fn receive_from(
@@ -88,7 +88,7 @@ impl ArrivingText {
         mut source: impl AsyncReadExt + Unpin + Send + 'static,
         sender: Arc<watch::Sender<String>>,
     ) {
-        self.reading.spawn(async move {
+        self.reader_tasks.spawn(async move {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = source.read(&mut bytes).await {
                 sender.send_modify(|text| *text += &String::from_utf8_lossy(&bytes[..count]));
@@ -97,30 +97,30 @@ impl ArrivingText {
     }
 
     fn from_socket(stream: TcpStream) -> Self {
-        let (mut arriving, sender) = Self::new(None);
-        arriving.receive_from(stream, sender);
-        arriving
+        let (mut collector, sender) = Self::new(None);
+        collector.receive_from(stream, sender);
+        collector
     }
 
     /// A command, both its outputs together.
-    fn from_command(service: &Service, args: &[&str]) -> Self {
+    fn from_command(service: &ServiceProcess, args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_algonius"));
         command.args(args).env_clear().envs(service.setup.env_variables());
         command.env("ALGONIUS_URL", format!("http://{}", service.address));
         command.current_dir(service.setup.test_folder()).kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (mut arriving, sender) = Self::new(Some(command.spawn().unwrap()));
-        let child = arriving.child.as_mut().unwrap();
+        let (mut collector, sender) = Self::new(Some(command.spawn().unwrap()));
+        let child = collector.child.as_mut().unwrap();
         let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        arriving.receive_from(stdout, Arc::clone(&sender));
-        arriving.receive_from(stderr, sender);
-        arriving
+        collector.receive_from(stdout, Arc::clone(&sender));
+        collector.receive_from(stderr, sender);
+        collector
     }
 
     /// Returns when this was received.
-    async fn wait_for(&mut self, expected: &str) {
+    async fn wait_for_text(&mut self, expected: &str) {
         let contains_expected = |text: &String| text.contains(expected);
-        let received = timeout(STEP_TIMEOUT, self.text.wait_for(contains_expected))
+        let received = timeout(WAIT_TIMEOUT, self.text.wait_for(contains_expected))
             .await
             .map(|result| result.is_ok());
         let text = self.text();
@@ -144,14 +144,14 @@ impl ArrivingText {
 
 /// Opens each gate after the line before it was received, which proves that each line arrives before the
 /// program prints the next one.
-async fn receive_all(
-    service: &Service,
-    mut follower: ArrivingText,
+async fn receive_lines_and_open_gates(
+    service: &ServiceProcess,
+    mut follower: TextCollector,
     channels: &[&str],
-) -> ArrivingText {
+) -> TextCollector {
     for line in 1..=3 {
         for channel in channels {
-            follower.wait_for(&format!("{channel} {line}")).await;
+            follower.wait_for_text(&format!("{channel} {line}")).await;
         }
         service.setup.open_gate(&format!("go-{line}"));
     }
@@ -162,11 +162,11 @@ async fn receive_all(
 async fn open_api_stream(
     client: &ServiceClient,
     path: &str,
-    last_event_header: Option<&str>,
+    last_event_id: Option<&str>,
 ) -> TcpStream {
     let mut stream = client.connect().await;
     let last_event_header =
-        last_event_header.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
+        last_event_id.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{last_event_header}\
          Authorization: Bearer {}\r\nAccept: text/event-stream\r\n\r\n",
@@ -216,21 +216,21 @@ fn parse_events(text: &str) -> Vec<(String, String, Value)> {
 /// The artifact that a client puts together of the updates of a stream of 0.3 on JSON-RPC, and whether its
 /// last piece came.
 fn assemble_artifact(text: &str) -> (String, bool) {
-    let (mut full_text, mut is_last) = (String::new(), false);
+    let (mut full_text, mut has_last_chunk) = (String::new(), false);
     for (_, _, document) in parse_events(text) {
         let update = &document["result"];
         if update["kind"] == "artifact-update" {
-            assert!(!is_last, "something follows the last piece: {update}");
+            assert!(!has_last_chunk, "something follows the last piece: {update}");
             if update["append"] != true {
                 full_text.clear();
             }
             for part in update["artifact"]["parts"].as_array().unwrap() {
                 full_text += part["text"].as_str().unwrap();
             }
-            is_last = update["lastChunk"] == true;
+            has_last_chunk = update["lastChunk"] == true;
         }
     }
-    (full_text, is_last)
+    (full_text, has_last_chunk)
 }
 
 /// Returns the text of a channel of the first attempt in an event stream of the API.

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, failed_with, task_id, task_outcome};
-use crate::harness::fault_injection::{FaultMode, InjectedFault, Tally};
+use crate::harness::client::{completed_outcome, failed_outcome, task_id, task_outcome};
+use crate::harness::fault_injection::{FaultMode, FaultTally, InjectedFault};
 use crate::harness::{
-    Service, Setup, fake_agent_config, gated_agent_config, message_params, poll_until,
+    ServiceProcess, Setup, fake_agent_config, gated_agent_config, message_params, poll_until,
 };
 
 /// Says in its own words that it failed, with a secret among them.
@@ -21,7 +21,7 @@ format = "json"
 "#;
 
 /// What the log says about the end of an execution.
-async fn end_log_line(service: &Service, id: &str) -> Value {
+async fn wait_for_end_log_line(service: &ServiceProcess, id: &str) -> Value {
     poll_until("the line of the end", async || {
         let log_text = service.stderr_text();
         let mut lines =
@@ -36,8 +36,8 @@ async fn the_log_line_of_an_end_has_its_duration_and_no_secret() {
     let secret = "q7Rk2vXw9TzLm4Bn8Hs3Jd6Fg1Pc5Ye0";
     let service = Setup::new(AGENTS).env("GIVEN", secret).start().await;
     let task = service.send("leaks", "go").await;
-    assert_eq!(task_outcome(&task), failed_with("agent-reported"));
-    let line = end_log_line(&service, &task_id(&task)).await;
+    assert_eq!(task_outcome(&task), failed_outcome("agent-reported"));
+    let line = wait_for_end_log_line(&service, &task_id(&task)).await;
     assert_eq!((&line["agent"], &line["outcome"]), (&json!("leaks"), &json!("failed")));
     assert_eq!((&line["code"], &line["level"]), (&json!("agent-reported"), &json!("INFO")));
     assert_eq!(line["reason"], "the agent reported: refused ***");
@@ -51,11 +51,11 @@ async fn the_log_line_of_an_end_has_its_duration_and_no_secret() {
 async fn an_execution_that_never_began_has_no_duration() {
     let agents =
         format!("{}[log]\nformat = 'json'\n", gated_agent_config("one", "max_concurrent = 1"));
-    let service = Service::start(&agents).await;
+    let service = ServiceProcess::start(&agents).await;
     service.start_task("one", "ann").await;
-    let waiting_task = task_id(&service.submit("one", message_params("bob")).await);
-    service.cancel("one", &waiting_task).await;
-    let line = end_log_line(&service, &waiting_task).await;
+    let waiting_id = task_id(&service.submit("one", message_params("bob")).await);
+    service.cancel("one", &waiting_id).await;
+    let line = wait_for_end_log_line(&service, &waiting_id).await;
     assert_eq!((&line["outcome"], line.get("duration_us")), (&json!("cancelled"), None));
     assert_eq!(line["reason"], "called off by operator");
     service.setup.open_gate("go");
@@ -64,17 +64,18 @@ async fn an_execution_that_never_began_has_no_duration() {
 #[tokio::test]
 async fn a_service_that_cannot_write_its_log_continues() {
     let mode = FaultMode { process: "serve", calls: "log", effect: "on:28" };
-    let start = async |call_number| {
+    let start_with_fault = async |call_number| {
         let setup = Setup::new(&fake_agent_config("echo", "echo", ""));
         InjectedFault { mode, call_number }.inject_into(setup).start().await
     };
-    let startup_calls = Tally::read(start(u64::MAX).await.setup.test_folder()).counted_calls;
-    let mut service = start(startup_calls + 1).await;
+    let startup_calls =
+        FaultTally::read(start_with_fault(u64::MAX).await.setup.test_folder()).counted_calls;
+    let mut service = start_with_fault(startup_calls + 1).await;
     for word in ["one", "two"] {
         // R-17: The service continues if it cannot write its log, as on a full disk
-        assert_eq!(task_outcome(&service.send("echo", word).await), completed_with(word));
+        assert_eq!(task_outcome(&service.send("echo", word).await), completed_outcome(word));
     }
-    service.sigterm();
+    service.send_sigterm();
     assert!(service.wait_for_exit().await.success());
-    assert!(Tally::read(service.setup.test_folder()).affected_calls > 1);
+    assert!(FaultTally::read(service.setup.test_folder()).affected_calls > 1);
 }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::harness::client::{failed_with, task_outcome};
-use crate::unreadable_output::{OutputCase, start_service};
+use crate::harness::client::{failed_outcome, task_outcome};
+use crate::unreadable_output::{OutputCase, start_with_outputs};
 
 /// A question whose words cannot be read is no question.
 #[tokio::test]
@@ -21,35 +21,35 @@ async fn a_question_without_readable_words_fails() {
         .enumerate()
         .map(|(number, event)| (format!("asks-{number}"), "events", event.as_bytes().to_vec()));
     let cases: Vec<_> = cases.collect();
-    let service = start_service(&cases).await;
+    let service = start_with_outputs(&cases).await;
     for (id, ..) in &cases {
         let task = service.send(id, "hello").await;
-        assert_eq!(task_outcome(&task), failed_with("output-unreadable"), "{id}: {task}");
+        assert_eq!(task_outcome(&task), failed_outcome("output-unreadable"), "{id}: {task}");
     }
 }
 
 /// A part of an artifact in another form is not dropped beside the part that can be read.
 #[tokio::test]
 async fn a_file_of_another_form_is_not_dropped_silently() {
-    let artifact = |members: &str| {
+    let artifact_event = |members: &str| {
         format!("{{\"type\":\"artifact\",\"name\":\"n\",\"text\":\"t\",{members}}}\n").into_bytes()
     };
-    let lost = [
+    let lost_members = [
         r#""file":[{"bytes":"aGk="}]"#,
         r#""file":{"name":"f","bytes":[1,2]}"#,
         r#""url":5"#,
         r#""parts":[{"text":"a","file":7}]"#,
     ];
     let mut cases: Vec<OutputCase> = Vec::new();
-    for (number, members) in lost.into_iter().enumerate() {
-        cases.push((format!("lost-{number}"), "events", artifact(members)));
+    for (number, members) in lost_members.into_iter().enumerate() {
+        cases.push((format!("lost-{number}"), "events", artifact_event(members)));
     }
-    cases.push(("place".to_owned(), "events", artifact(r#""file":"out/report.pdf""#)));
-    cases.push(("empty".to_owned(), "events", artifact(r#""file":{},"url":"","data":null"#)));
+    cases.push(("place".to_owned(), "events", artifact_event(r#""file":"out/report.pdf""#)));
+    cases.push(("empty".to_owned(), "events", artifact_event(r#""file":{},"url":"","data":null"#)));
     let status =
         r#"{"type":"status","text":"compiling","file":"main.rs"}{"type":"text","text":"a"}"#;
     cases.push(("progress".to_owned(), "events", status.as_bytes().to_vec()));
-    let service = start_service(&cases).await;
+    let service = start_with_outputs(&cases).await;
     for (id, ..) in &cases {
         let task = service.send(id, "hello").await;
         let (state, warnings) = (&task["status"]["state"], task["metadata"].get("warnings"));
@@ -62,7 +62,13 @@ async fn a_file_of_another_form_is_not_dropped_silently() {
             "empty" | "progress" => {
                 assert_eq!((state, warnings), (&json!("completed"), None), "{task}");
             }
-            _ => assert_eq!(task_outcome(&task), failed_with("output-unreadable"), "{id}: {task}"),
+            _ => {
+                assert_eq!(
+                    task_outcome(&task),
+                    failed_outcome("output-unreadable"),
+                    "{id}: {task}"
+                );
+            }
         }
     }
 }
@@ -80,7 +86,7 @@ async fn bytes_that_are_no_text_are_counted() {
     ]
     .map(|(id, bytes, count)| (format!("{id}-{count}"), "stdout", bytes))
     .into();
-    let service = start_service(&cases).await;
+    let service = start_with_outputs(&cases).await;
     for (id, ..) in &cases {
         let task = service.send(id, "hello").await;
         assert_eq!(task["status"]["state"], "completed", "{task}");
@@ -92,7 +98,7 @@ async fn bytes_that_are_no_text_are_counted() {
 #[tokio::test]
 async fn the_reason_of_a_failure_is_printed_once() {
     let event = br#"{"type":"artifact","text":"see","file":{"path":"gone.pdf"}}"#;
-    let service = start_service(&[("one".to_owned(), "events", event.to_vec())]).await;
+    let service = start_with_outputs(&[("one".to_owned(), "events", event.to_vec())]).await;
     let output = service.run_command(&["send", "one", "hello"], "").await;
     assert_eq!(output.exit_code, Some(5), "{output:?}");
     let sentence = "the file `gone.pdf` was not delivered";

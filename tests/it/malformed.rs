@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, task_outcome};
-use crate::harness::{Service, Setup, fake_agent_config, json_rpc_call, message_params};
+use crate::harness::client::{completed_outcome, task_outcome};
+use crate::harness::{
+    ServiceProcess, Setup, fake_agent_config, json_rpc_request_body, message_params,
+};
 
 const ECHO_PATH: &str = "/agents/echo/v1";
 const JSON_MEDIA_TYPE: &str = "application/json";
@@ -12,7 +14,7 @@ const JSON_MEDIA_TYPE: &str = "application/json";
 type InvalidBodyCase = (String, Value, i64);
 
 /// A good call with another member.
-fn call_with(member: &str, value: Value) -> String {
+fn call_with_member(member: &str, value: Value) -> String {
     let params = message_params("x");
     let mut call = json!({"jsonrpc": "2.0", "id": 7, "method": "message/send", "params": params});
     call[member] = value;
@@ -20,23 +22,23 @@ fn call_with(member: &str, value: Value) -> String {
 }
 
 /// A good call whose parameters are changed.
-fn send_call(change: impl Fn(&mut Value)) -> String {
+fn call_with_changed_params(change: impl Fn(&mut Value)) -> String {
     let mut params = message_params("x");
     change(&mut params);
-    json_rpc_call("message/send", &params)
+    json_rpc_request_body("message/send", &params)
 }
 
 /// A good call whose message has another value there.
-fn message_with(path: &str, value: &Value) -> String {
-    send_call(|params| {
+fn call_with_message_value(path: &str, value: &Value) -> String {
+    call_with_changed_params(|params| {
         let (parent, member) = path.rsplit_once('/').unwrap();
         params["message"].pointer_mut(parent).unwrap()[member] = value.clone();
     })
 }
 
 /// A good call whose message lacks this.
-fn message_without(path: &str) -> String {
-    send_call(|params| {
+fn call_without_message_member(path: &str) -> String {
+    call_with_changed_params(|params| {
         let (parent, member) = path.rsplit_once('/').unwrap();
         let parent = params["message"].pointer_mut(parent).and_then(Value::as_object_mut);
         parent.unwrap().remove(member);
@@ -49,9 +51,9 @@ fn bodies_without_call() -> Vec<InvalidBodyCase> {
     let unparsable = ["", " ", "{", "}", "nonsense", "{'a': 1}", "{\"a\": 1,}", bom, "{}{}", "NaN"];
     let unparsable = unparsable.iter().map(|body| (*body).to_owned());
     let deep = ["[".repeat(2_000_000), "{\"a\":".repeat(10_000) + &"}".repeat(10_000)];
-    let batch = format!("[{}]", json_rpc_call("message/send", &message_params("x")));
+    let batch = format!("[{}]", json_rpc_request_body("message/send", &message_params("x")));
     let invalid_requests = ["[]", &batch, "null", "7", "\"text\"", "{}"].map(str::to_owned);
-    let ids = [json!({}), json!([1]), json!(true)].map(|id| call_with("id", id));
+    let ids = [json!({}), json!([1]), json!(true)].map(|id| call_with_member("id", id));
     let unparsable = unparsable.chain(deep).map(|body| (body, Value::Null, -32700));
     let invalid_requests =
         invalid_requests.into_iter().chain(ids).map(|body| (body, Value::Null, -32600));
@@ -62,73 +64,85 @@ fn bodies_without_call() -> Vec<InvalidBodyCase> {
 fn wrong_calls() -> Vec<InvalidBodyCase> {
     let push = json!({"taskId": "x", "pushNotificationConfig": {"url": "https://x.example"}});
     let rows = [
-        (call_with("jsonrpc", json!("1.0")), -32600),
-        (call_with("jsonrpc", json!(2.0)), -32600),
-        (call_with("jsonrpc", Value::Null), -32600),
-        (call_with("method", json!(5)), -32600),
-        (call_with("method", Value::Null), -32600),
-        (call_with("params", json!("text")), -32600),
-        (call_with("params", json!(5)), -32600),
-        (call_with("method", json!("")), -32601),
-        (call_with("method", json!("message/sent")), -32601),
-        (call_with("method", json!("MESSAGE/SEND")), -32601),
-        (call_with("method", json!("tasks/resubscribe")), -32602),
-        (call_with("method", json!("tasks/pushNotificationConfig/set")), -32602),
-        (json_rpc_call("tasks/pushNotificationConfig/set", &push), -32001),
-        (call_with("params", Value::Null), -32602),
-        (call_with("params", json!([])), -32602),
-        (call_with("params", json!({})), -32602),
+        (call_with_member("jsonrpc", json!("1.0")), -32600),
+        (call_with_member("jsonrpc", json!(2.0)), -32600),
+        (call_with_member("jsonrpc", Value::Null), -32600),
+        (call_with_member("method", json!(5)), -32600),
+        (call_with_member("method", Value::Null), -32600),
+        (call_with_member("params", json!("text")), -32600),
+        (call_with_member("params", json!(5)), -32600),
+        (call_with_member("method", json!("")), -32601),
+        (call_with_member("method", json!("message/sent")), -32601),
+        (call_with_member("method", json!("MESSAGE/SEND")), -32601),
+        (call_with_member("method", json!("tasks/resubscribe")), -32602),
+        (call_with_member("method", json!("tasks/pushNotificationConfig/set")), -32602),
+        (json_rpc_request_body("tasks/pushNotificationConfig/set", &push), -32001),
+        (call_with_member("params", Value::Null), -32602),
+        (call_with_member("params", json!([])), -32602),
+        (call_with_member("params", json!({})), -32602),
     ];
     rows.into_iter().map(|(body, code)| (body, json!(7), code)).collect()
 }
 
 /// Calls with wrong parameters.
-fn wrong_parameters() -> Vec<InvalidBodyCase> {
-    let configured = |value: Value| send_call(|params| params["configuration"] = value.clone());
-    let parameters = |value: Value| {
-        message_with("/metadata", &json!({"https://algonius.dev/a2a/ext/parameters/v1": value}))
+fn calls_with_wrong_parameters() -> Vec<InvalidBodyCase> {
+    let call_with_configuration =
+        |value: Value| call_with_changed_params(|params| params["configuration"] = value.clone());
+    let call_with_parameters = |value: Value| {
+        call_with_message_value(
+            "/metadata",
+            &json!({"https://algonius.dev/a2a/ext/parameters/v1": value}),
+        )
     };
     let rows = [
-        (send_call(|params| params["message"] = json!("text")), -32602),
-        (message_with("/kind", &json!("task")), -32602),
-        (message_with("/role", &json!("system")), -32602),
-        (message_with("/role", &json!("agent")), -32602),
-        (message_with("/messageId", &json!("")), -32602),
-        (message_with("/messageId", &json!(5)), -32602),
-        (message_with("/messageId", &json!("m".repeat(257))), -32602),
-        (message_with("/messageId", &json!("m\u{0}")), -32602),
-        (message_with("/parts", &json!([])), -32602),
-        (message_with("/parts", &json!({})), -32602),
-        (message_with("/parts", &json!(["text"])), -32602),
-        (message_with("/parts", &json!(vec![json!({"kind": "text", "text": ""}); 1001])), -32602),
-        (message_with("/metadata", &json!({"x": "y".repeat(70_000)})), -32602),
-        (message_with("/extensions", &json!(vec!["urn:x"; 101])), -32602),
-        (message_with("/parts/0/kind", &json!("image")), -32602),
-        (message_with("/parts/0/text", &json!(5)), -32602),
-        (message_with("/contextId", &json!("c\n")), -32602),
-        (message_with("/contextId", &json!(5)), -32602),
-        (message_with("/taskId", &json!("no such task")), -32001),
-        (message_without("/role"), -32602),
-        (message_without("/messageId"), -32602),
-        (message_without("/parts"), -32602),
-        (message_without("/parts/0/text"), -32602),
-        (configured(json!({"historyLength": -1})), -32602),
-        (configured(json!({"blocking": "yes"})), -32602),
-        (configured(json!({"pushNotificationConfig": {"url": "http://x"}})), -32602),
-        (parameters(json!("text")), -32602),
-        (parameters(json!({"a": [1]})), -32602),
-        (json_rpc_call("tasks/get", &json!({})), -32602),
-        (json_rpc_call("tasks/get", &json!({"id": 5})), -32602),
-        (json_rpc_call("tasks/get", &json!({"id": "../../etc/passwd"})), -32001),
-        (json_rpc_call("tasks/cancel", &json!({"id": "' OR 1=1 --"})), -32001),
+        (call_with_changed_params(|params| params["message"] = json!("text")), -32602),
+        (call_with_message_value("/kind", &json!("task")), -32602),
+        (call_with_message_value("/role", &json!("system")), -32602),
+        (call_with_message_value("/role", &json!("agent")), -32602),
+        (call_with_message_value("/messageId", &json!("")), -32602),
+        (call_with_message_value("/messageId", &json!(5)), -32602),
+        (call_with_message_value("/messageId", &json!("m".repeat(257))), -32602),
+        (call_with_message_value("/messageId", &json!("m\u{0}")), -32602),
+        (call_with_message_value("/parts", &json!([])), -32602),
+        (call_with_message_value("/parts", &json!({})), -32602),
+        (call_with_message_value("/parts", &json!(["text"])), -32602),
+        (
+            call_with_message_value(
+                "/parts",
+                &json!(vec![json!({"kind": "text", "text": ""}); 1001]),
+            ),
+            -32602,
+        ),
+        (call_with_message_value("/metadata", &json!({"x": "y".repeat(70_000)})), -32602),
+        (call_with_message_value("/extensions", &json!(vec!["urn:x"; 101])), -32602),
+        (call_with_message_value("/parts/0/kind", &json!("image")), -32602),
+        (call_with_message_value("/parts/0/text", &json!(5)), -32602),
+        (call_with_message_value("/contextId", &json!("c\n")), -32602),
+        (call_with_message_value("/contextId", &json!(5)), -32602),
+        (call_with_message_value("/taskId", &json!("no such task")), -32001),
+        (call_without_message_member("/role"), -32602),
+        (call_without_message_member("/messageId"), -32602),
+        (call_without_message_member("/parts"), -32602),
+        (call_without_message_member("/parts/0/text"), -32602),
+        (call_with_configuration(json!({"historyLength": -1})), -32602),
+        (call_with_configuration(json!({"blocking": "yes"})), -32602),
+        (call_with_configuration(json!({"pushNotificationConfig": {"url": "http://x"}})), -32602),
+        (call_with_parameters(json!("text")), -32602),
+        (call_with_parameters(json!({"a": [1]})), -32602),
+        (json_rpc_request_body("tasks/get", &json!({})), -32602),
+        (json_rpc_request_body("tasks/get", &json!({"id": 5})), -32602),
+        (json_rpc_request_body("tasks/get", &json!({"id": "../../etc/passwd"})), -32001),
+        (json_rpc_request_body("tasks/cancel", &json!({"id": "' OR 1=1 --"})), -32001),
     ];
     rows.into_iter().map(|(body, code)| (body, json!(7), code)).collect()
 }
 
 #[tokio::test]
 async fn every_invalid_body_has_its_code_and_its_id() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
-    for (body, id, code) in [bodies_without_call(), wrong_calls(), wrong_parameters()].concat() {
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
+    for (body, id, code) in
+        [bodies_without_call(), wrong_calls(), calls_with_wrong_parameters()].concat()
+    {
         let answer = service.post(ECHO_PATH, &body).await;
         let excerpt = body.chars().take(300).collect::<String>();
         assert_eq!(answer.status, 200, "{excerpt} {answer:?}");
@@ -150,7 +164,7 @@ async fn every_invalid_body_has_its_code_and_its_id() {
 
 #[tokio::test]
 async fn an_unknown_member_of_an_execution_request_is_refused() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
     let part = json!({"text": "a", "filename": "f", "mediaType": "text/plain", "metadata": {}});
     let body = json!({"agent": "echo", "parts": [part], "wait": 10});
     let response = service.post("/api/v1/executions", &body.to_string()).await;
@@ -173,7 +187,7 @@ async fn an_unknown_member_of_an_execution_request_is_refused() {
 
 #[tokio::test]
 async fn an_id_is_returned_unchanged() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
     for id in
         [json!(0), json!(-1), json!(1.5), json!(u64::MAX), json!(""), json!("ü\""), Value::Null]
     {
@@ -186,8 +200,8 @@ async fn an_id_is_returned_unchanged() {
 
 #[tokio::test]
 async fn invalid_utf_8_is_malformed() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
-    let valid_body = json_rpc_call("message/send", &message_params("MARK"));
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
+    let valid_body = json_rpc_request_body("message/send", &message_params("MARK"));
     let (before, after) = valid_body.split_once("MARK").unwrap();
     for bytes in [&b"\xff\xfe"[..], b"\xc3\x28", b"\xed\xa0\x80", b"\x00"] {
         let body = [before.as_bytes(), bytes, after.as_bytes()].concat();
@@ -200,8 +214,8 @@ async fn invalid_utf_8_is_malformed() {
 
 #[tokio::test]
 async fn wrong_paths_methods_and_media_types_have_their_status() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
-    let valid_body = json_rpc_call("message/send", &message_params("x"));
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
+    let valid_body = json_rpc_request_body("message/send", &message_params("x"));
     for (line, media_type, status, code) in [
         ("GET /", JSON_MEDIA_TYPE, 404, "path-unknown"),
         ("GET /nowhere", JSON_MEDIA_TYPE, 404, "path-unknown"),
@@ -267,7 +281,7 @@ async fn a_too_large_body_is_refused_with_and_without_a_length() {
     );
     let service = setup.start().await;
     let answer = service
-        .post(ECHO_PATH, &json_rpc_call("message/send", &message_params(&"x".repeat(2048))))
+        .post(ECHO_PATH, &json_rpc_request_body("message/send", &message_params(&"x".repeat(2048))))
         .await;
     assert_eq!(answer.status, 413);
     assert_eq!(answer.json()["error"]["data"][0]["metadata"]["code"], "body-too-large");
@@ -285,11 +299,11 @@ async fn a_too_large_body_is_refused_with_and_without_a_length() {
 /// JavaScript writes an unpaired surrogate for a text that was cut within a character.
 #[tokio::test]
 async fn a_cut_character_of_a_caller_is_replaced() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
-    let body =
-        json_rpc_call("message/send", &message_params("cut: HERE")).replace("HERE", r"\ud83d");
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
+    let body = json_rpc_request_body("message/send", &message_params("cut: HERE"))
+        .replace("HERE", r"\ud83d");
     let task = service.post(ECHO_PATH, &body).await.json()["result"].take();
-    assert_eq!(task_outcome(&task), completed_with("cut: \u{fffd}"), "{task}");
+    assert_eq!(task_outcome(&task), completed_outcome("cut: \u{fffd}"), "{task}");
     let cut = service.post(ECHO_PATH, body.strip_suffix('}').unwrap()).await.json();
     let message = cut["error"]["message"].as_str().unwrap();
     assert!(message.contains("EOF while parsing an object at line 1 column"), "{cut}");

@@ -8,8 +8,8 @@ use algonius_skips::skip_without;
 use crate::harness::Setup;
 
 /// The commands below these words, as the help lists them.
-async fn subcommands(setup: &Setup, words: &[&str]) -> Vec<String> {
-    let help = setup.run(&[words, &["--help"]].concat(), "").await.stdout;
+async fn subcommands(setup: &Setup, args: &[&str]) -> Vec<String> {
+    let help = setup.run_command(&[args, &["--help"]].concat(), "").await.stdout;
     let Some(list) = help.split("Commands:\n").nth(1) else { return Vec::new() };
     let list = list.lines().take_while(|line| !line.is_empty());
     let names = list.filter_map(|line| line.split_whitespace().next().map(str::to_owned));
@@ -24,19 +24,19 @@ async fn completions_exist_for_each_shell_and_command() {
     let marks =
         [("bash", "complete -F"), ("zsh", "#compdef algonius"), ("fish", "complete -c algonius")];
     for (shell, mark) in marks {
-        let script = setup.run(&["completions", shell], "").await;
+        let script = setup.run_command(&["completions", shell], "").await;
         assert_eq!((script.exit_code, script.stderr.as_str()), (Some(0), ""));
         for name in names.iter().map(String::as_str).chain(["uninstall", "no-wait", mark]) {
             assert!(script.stdout.contains(name), "{shell} does not complete {name}");
         }
     }
-    assert_eq!(setup.run(&["completions", "dos"], "").await.exit_code, Some(4));
+    assert_eq!(setup.run_command(&["completions", "dos"], "").await.exit_code, Some(4));
 }
 
 #[tokio::test]
 async fn bash_completes_a_command() {
     let setup = Setup::from_config_text("");
-    let script = setup.run(&["completions", "bash"], "").await.stdout;
+    let script = setup.run_command(&["completions", "bash"], "").await.stdout;
     let file = setup.test_folder().join("completions");
     let invocation = "COMP_WORDS=(algonius serv); COMP_CWORD=1; _algonius algonius serv algonius; \
                 echo \"${COMPREPLY[*]}\"";
@@ -49,10 +49,10 @@ async fn bash_completes_a_command() {
 #[tokio::test]
 async fn each_command_has_a_manual_page() {
     let setup = Setup::from_config_text("");
-    let first = setup.run(&["man"], "").await.stdout;
+    let first = setup.run_command(&["man"], "").await.stdout;
     assert!(first.contains(".TH algonius 1") && first.contains("Exit codes"), "{first}");
     let folder = setup.test_folder().join("man/man1");
-    let output = setup.run(&["man", folder.to_str().unwrap()], "").await;
+    let output = setup.run_command(&["man", folder.to_str().unwrap()], "").await;
     assert_eq!(output.exit_code, Some(0), "{output:?}");
     let mut expected = BTreeSet::from(["algonius.1".to_owned()]);
     for name in subcommands(&setup, &[]).await {

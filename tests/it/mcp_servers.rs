@@ -11,7 +11,7 @@ use self::processes::store_pid_and_call_count;
 use crate::harness::mock_model::MockModel;
 use crate::harness::processes::kill9;
 use crate::harness::steps::{error_step, observation_step, run_tool_calls};
-use crate::harness::{Service, Setup, poll_until};
+use crate::harness::{ServiceProcess, Setup, poll_until};
 use crate::read_only::lacks_requirement;
 
 /// Servers, and an agent with their tools. `MODEL` is the address of the model.
@@ -68,7 +68,7 @@ fn setup(agents: &str) -> Setup {
     setup
 }
 
-async fn start() -> (MockModel, Service) {
+async fn start_with_mock_model() -> (MockModel, ServiceProcess) {
     let model = MockModel::start(&[]);
     let service = setup(&AGENTS.replace("MODEL", &model.base_url())).start().await;
     (model, service)
@@ -76,7 +76,7 @@ async fn start() -> (MockModel, Service) {
 
 #[tokio::test]
 async fn a_server_answers_calls_of_its_tools() {
-    let (model, service) = start().await;
+    let (model, service) = start_with_mock_model().await;
     let tool_calls = [
         ("store__env", json!({ "name": "TOOL_KEY" })),
         ("store__echo", json!({ "text": "it's {{ word }}" })),
@@ -105,29 +105,28 @@ async fn a_server_answers_calls_of_its_tools() {
         error_step(format!("the MCP server `store` has no tool `none`; it has {names}")),
     ];
     assert_eq!(results, expected);
-    let requests = json!(model.requests().await).to_string();
+    let requests = json!(model.fetch_requests().await).to_string();
     assert!(!requests.contains(TOOL_KEY), "{requests}");
 }
 
 #[tokio::test]
 async fn the_model_receives_the_definitions_of_the_server() {
-    let (model, service) = start().await;
+    let (model, service) = start_with_mock_model().await;
     run_tool_calls(&service, "worker", &[]).await;
     run_tool_calls(&service, "other", &[]).await;
-    let requests = model.requests().await;
-    let tool = |request: usize, name: &str| {
+    let requests = model.fetch_requests().await;
+    let tool_definition = |request: usize, name: &str| {
         let tools = requests[request]["toolDefinitions"].as_array().unwrap();
         tools.iter().map(|tool| &tool["function"]).find(|it| it["name"] == name).unwrap().clone()
     };
-    let text =
+    let parameters_schema =
         json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
-    let expected =
-        json!({"name": "store__echo", "description": "Tool echo.***", "parameters": text});
-    assert_eq!(tool(0, "store__echo"), expected);
-    assert_eq!(tool(0, "slow")["description"], "Takes long.");
+    let expected = json!({"name": "store__echo", "description": "Tool echo.***", "parameters": parameters_schema});
+    assert_eq!(tool_definition(0, "store__echo"), expected);
+    assert_eq!(tool_definition(0, "slow")["description"], "Takes long.");
     // The library would log texts of the servers.
     assert!(!service.stderr_text().contains("rmcp"), "{}", service.stderr_text());
-    let unavailable = |reason: &str| {
+    let unavailable_definition = |reason: &str| {
         let description = format!("The definition of this tool is not available: {reason}.");
         (description, json!({"type": "object"}))
     };
@@ -137,23 +136,26 @@ async fn the_model_receives_the_definitions_of_the_server() {
         (1, "silent__echo", START_TIMEOUT_ERROR),
         (1, "absent__echo", "the program `no-such-program` of the MCP server is not installed"),
     ] {
-        let tool = tool(request, name);
-        let (description, parameters) = unavailable(reason);
+        let tool = tool_definition(request, name);
+        let (description, parameters) = unavailable_definition(reason);
         assert_eq!((&tool["description"], &tool["parameters"]), (&json!(description), &parameters));
     }
 }
 
 #[tokio::test]
 async fn a_server_that_does_not_start_is_an_error_of_the_call() {
-    let (model, service) = start().await;
+    let (model, service) = start_with_mock_model().await;
     let tool_names = ["broken__echo", "silent__echo", "absent__echo", "store__count"];
     let tool_calls = tool_names.map(|name| (name, json!({ "text": "x" })));
     let results = run_tool_calls(&service, "other", &tool_calls).await;
     let (kind, text) = &results[0];
-    let start = "the MCP server ended with exit code 3: ";
-    assert!(kind == "error" && text.starts_with(start) && text.contains("cannot start"), "{text}");
+    let expected_prefix = "the MCP server ended with exit code 3: ";
+    assert!(
+        kind == "error" && text.starts_with(expected_prefix) && text.contains("cannot start"),
+        "{text}"
+    );
     assert!(text.contains("TOOL_KEY="), "{text}");
-    let requests = json!(model.requests().await).to_string();
+    let requests = json!(model.fetch_requests().await).to_string();
     assert!(requests.contains("TOOL_KEY=") && !requests.contains(TOOL_KEY), "{requests}");
     assert_eq!(results[1], error_step(START_TIMEOUT_ERROR));
     let missing = "the program `no-such-program` of the MCP server is not installed";
@@ -172,7 +174,7 @@ async fn a_server_is_confined() {
     let model = MockModel::start(&[]);
     let setup = setup(&AGENTS.replace("MODEL", &model.base_url())).without_bubblewrap();
     let service = setup.start().await;
-    let temporary_folder = expect_confined(&service).await;
+    let temporary_folder = expect_confined_server(&service).await;
     assert!(temporary_folder.is_dir(), "{temporary_folder:?}");
     // The folder is removed with the process.
     let (pid, _) = store_pid_and_call_count(&service, "worker").await;
@@ -189,14 +191,14 @@ async fn a_server_in_bubblewrap_is_confined() {
     let agents = AGENTS.replace("MODEL", &model.base_url());
     let sandbox = "sandbox = { isolation = \"bubblewrap\", writable";
     let mut service = setup(&agents.replace("sandbox = { writable", sandbox)).start().await;
-    expect_confined(&service).await;
-    service.sigterm();
+    expect_confined_server(&service).await;
+    service.send_sigterm();
     service.wait_for_exit().await;
-    assert_eq!(service.setup.read("writable/end"), "ended\n");
+    assert_eq!(service.setup.read_file("writable/end"), "ended\n");
 }
 
 /// Checks that the server changes only what its sandbox names, and returns its folder for temporary files.
-async fn expect_confined(service: &Service) -> PathBuf {
+async fn expect_confined_server(service: &ServiceProcess) -> PathBuf {
     let folder = service.setup.test_folder();
     let write = |path: &Path| ("store__write", json!({ "path": path, "text": "x" }));
     let inside = folder.join("writable/file");
@@ -220,14 +222,14 @@ async fn the_doctor_reports_servers() {
     let model = MockModel::start(&[]);
     let setup = setup(&AGENTS.replace("MODEL", &model.base_url())).without_bubblewrap();
     let config = setup.write_config().display().to_string();
-    let report = setup.run(&["doctor", &config], "").await.stdout;
+    let report = setup.run_command(&["doctor", &config], "").await.stdout;
     let line = |server: &str| {
         let line = report.lines().find(|line| line.contains(&format!("MCP server {server}: ")));
         line.unwrap_or_else(|| panic!("{report}")).to_owned()
     };
     assert!(line("store").contains("sandbox enforced by landlock; boundary landlock"), "{report}");
     assert!(line("absent").contains("the program no-such-program is not installed"), "{report}");
-    let report = setup.run(&["check", &config], "").await;
+    let report = setup.run_command(&["check", &config], "").await;
     assert!(report.stderr.contains("calls of its tools fail until then"), "{report:?}");
 }
 
@@ -237,19 +239,23 @@ async fn a_server_that_can_change_the_configuration_is_reported() {
         return;
     }
     let model = MockModel::start(&[]);
-    let open = |settings: &str| {
+    let setup_with_writable_config = |settings: &str| {
         let writable = format!("writable = [\"HERE/../service\"]{settings}");
         let agents = AGENTS.replace("MODEL", &model.base_url());
         setup(&agents.replace("writable = [\"HERE/writable\"]", &writable)).without_bubblewrap()
     };
-    let Err((_, output)) = open("").try_start().await else { panic!("it started") };
+    let Err((_, output)) = setup_with_writable_config("").try_start().await else {
+        panic!("it started")
+    };
     let refusal = "cannot enforce the sandbox of the MCP server `store` of the agent";
     assert!(output.stderr.contains(refusal), "{output:?}");
     assert!(
         output.stderr.contains("`mcp.servers.store.sandbox.required = false` starts the service"),
         "{output:?}"
     );
-    let Ok(service) = open(", required = false").try_start().await else { panic!("no start") };
+    let Ok(service) = setup_with_writable_config(", required = false").try_start().await else {
+        panic!("no start")
+    };
     let stderr = service.stderr_text();
     assert!(stderr.contains("backend program is not isolated from the service"), "{stderr}");
     assert!(stderr.contains("the MCP server `store` can change the configuration"), "{stderr}");

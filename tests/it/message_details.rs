@@ -2,19 +2,19 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::Service;
-use crate::harness::client::{completed_with, task_id, task_outcome};
+use crate::harness::ServiceProcess;
+use crate::harness::client::{completed_outcome, task_id, task_outcome};
 use crate::harness::{ServiceClient, Setup, message_params};
-use crate::sealed_inputs::expect_nowhere_stored;
+use crate::sealed_inputs::expect_texts_not_stored;
 
 /// Prints the variables of the message, one in each line.
-const SHOW_VARIABLES: &str = r#"cat > /dev/null; printf '%s\n' "$A2A_METADATA" "$A2A_REQUEST_METADATA" "$A2A_EXTENSIONS" "$A2A_REFERENCE_TASK_IDS" "$A2A_ACCEPTED_OUTPUT_MODES" "$A2A_PARTS" "$ALGONIUS_PARAMS" "$A2A_REQUESTED_EXTENSIONS""#;
+const SHOW_VARIABLES_SCRIPT: &str = r#"cat > /dev/null; printf '%s\n' "$A2A_METADATA" "$A2A_REQUEST_METADATA" "$A2A_EXTENSIONS" "$A2A_REFERENCE_TASK_IDS" "$A2A_ACCEPTED_OUTPUT_MODES" "$A2A_PARTS" "$ALGONIUS_PARAMS" "$A2A_REQUESTED_EXTENSIONS""#;
 
-const PARAMETERS: &str = "https://algonius.dev/a2a/ext/parameters/v1";
+const PARAMETERS_EXTENSION_URI: &str = "https://algonius.dev/a2a/ext/parameters/v1";
 
-fn agents() -> String {
+fn agents_config() -> String {
     format!(
-        "[agents.shown]\ncommand = 'sh'\nargs = ['-c', '''{SHOW_VARIABLES}''']\n\
+        "[agents.shown]\ncommand = 'sh'\nargs = ['-c', '''{SHOW_VARIABLES_SCRIPT}''']\n\
          params.style = 'plain'\noverrides.params = ['style']\n\
          a2a.output_modes = ['text/plain', 'text/html']\n\
          [agents.templates]\ncommand = 'printf'\nargs = ['%s\\n', '{{{{ metadata }}}}', \
@@ -31,7 +31,7 @@ fn detailed_params(version: &str) -> (Value, [Value; 6]) {
     let mut part = json!({"text": "look", "metadata": part_metadata});
     kind.into_iter().for_each(|kind| part["kind"] = json!(kind));
     let mut message_metadata = metadata.clone();
-    message_metadata[PARAMETERS] = json!({"style": "fine"});
+    message_metadata[PARAMETERS_EXTENSION_URI] = json!({"style": "fine"});
     let message = json!({
         "messageId": uuid::Uuid::new_v4(), "role": role, "parts": [part],
         "metadata": message_metadata, "extensions": ["urn:one", "urn:two"],
@@ -49,12 +49,17 @@ fn detailed_params(version: &str) -> (Value, [Value; 6]) {
 }
 
 /// Returns the JSON values of an answer, one in each line; null for an empty line.
-fn read_lines(text: &str) -> Vec<Value> {
+fn parse_json_lines(text: &str) -> Vec<Value> {
     let read = |line: &str| serde_json::from_str(line).unwrap_or(Value::Null);
     text.lines().map(read).collect()
 }
 
-async fn answer(client: &ServiceClient, agent: &str, method: &str, params: &Value) -> String {
+async fn send_and_read_answer(
+    client: &ServiceClient,
+    agent: &str,
+    method: &str,
+    params: &Value,
+) -> String {
     let result = client.expect_result(agent, method, params).await;
     let task = if method == "SendMessage" { &result["task"] } else { &result };
     let text = task.pointer("/artifacts/0/parts/0/text");
@@ -63,27 +68,31 @@ async fn answer(client: &ServiceClient, agent: &str, method: &str, params: &Valu
 
 #[tokio::test]
 async fn a_program_gets_metadata_and_references() {
-    let service = Service::start(&agents()).await;
+    let service = ServiceProcess::start(&agents_config()).await;
     for (version, method) in [("0.3", "message/send"), ("1.0", "SendMessage")] {
         let (mut params, expected) = detailed_params(version);
-        let lines = read_lines(&answer(&service, "shown", method, &params).await);
+        let lines =
+            parse_json_lines(&send_and_read_answer(&service, "shown", method, &params).await);
         assert_eq!(lines[..6], expected, "{version}");
         assert_eq!(lines[6], json!({"style": "fine"}), "{version}");
         params["message"]["messageId"] = json!(uuid::Uuid::new_v4());
-        params["message"]["metadata"].as_object_mut().unwrap().remove(PARAMETERS);
-        let lines = read_lines(&answer(&service, "templates", method, &params).await);
+        params["message"]["metadata"].as_object_mut().unwrap().remove(PARAMETERS_EXTENSION_URI);
+        let lines =
+            parse_json_lines(&send_and_read_answer(&service, "templates", method, &params).await);
         assert_eq!(lines, expected, "{version}");
     }
     // Without them there is no variable, and a template is empty.
-    let plain = answer(&service, "shown", "message/send", &message_params("look")).await;
+    let plain =
+        send_and_read_answer(&service, "shown", "message/send", &message_params("look")).await;
     assert_eq!(plain, "\n\n\n\n\n\n{\"style\":\"plain\"}\n\n");
-    let plain = answer(&service, "templates", "message/send", &message_params("look")).await;
+    let plain =
+        send_and_read_answer(&service, "templates", "message/send", &message_params("look")).await;
     assert_eq!(plain, "\n\n\n\n\n\n");
 }
 
 #[tokio::test]
 async fn metadata_arrives_over_http_of_both_versions() {
-    let service = Service::start(&agents()).await;
+    let service = ServiceProcess::start(&agents_config()).await;
     for (version, path) in
         [("0.3", "/agents/shown/v1/message:send"), ("1.0", "/agents/shown/v1/message:send")]
     {
@@ -103,7 +112,7 @@ async fn metadata_arrives_over_http_of_both_versions() {
         let response = service.request(&format!("POST {path}"), &headers, body.as_bytes()).await;
         let document = response.json();
         let text = document.pointer("/task/artifacts/0/parts/0/text").and_then(Value::as_str);
-        let lines = read_lines(text.unwrap_or_else(|| panic!("{version}: {document}")));
+        let lines = parse_json_lines(text.unwrap_or_else(|| panic!("{version}: {document}")));
         assert_eq!(lines[..6], expected, "{version}");
     }
 }
@@ -113,27 +122,27 @@ async fn metadata_of_a_waiting_message_survives_a_crash() {
     let agents = "[redaction]\npatterns = [{ name = 'account', regex = '^ACCT-[0-9]{8}$' }]\n\
                   [agents.one]\ncommand = 'sh'\nmax_concurrent = 1\nqueue_depth = 5\n\
                   args = ['-c', 'cat; until [ -e HERE/go ]; do sleep 0.05; done; printf %s \"$A2A_METADATA\" | wc -c']\n";
-    let mut service = Service::start(agents).await;
+    let mut service = ServiceProcess::start(agents).await;
     service.start_task("one", "first ").await;
     // A text that looks like a secret is stored nowhere in clear.
     let token = format!("gh{}_{}", 'p', "Zk3vQ8nR1tLx7WdYb5HcJ2mPf9Us4GaE6oTi");
     // A pattern sees each text without the quotes and escapes of JSON.
     let account = "one\nACCT-12345678";
-    let mut waiting = Vec::new();
+    let mut waiting_tasks = Vec::new();
     for value in ["plain", &token, account] {
         let mut params = message_params("look ");
         params["message"]["metadata"] = json!({ "mine": value });
-        waiting.push((value, task_id(&service.submit("one", params).await)));
+        waiting_tasks.push((value, task_id(&service.submit("one", params).await)));
     }
-    expect_nowhere_stored(&service, &[&token, "ACCT-12345678"]);
+    expect_texts_not_stored(&service, &[&token, "ACCT-12345678"]);
     service.kill9().await;
-    service.restart().await;
+    service.start_again().await;
     service.setup.open_gate("go");
-    for (value, id) in waiting {
-        let ended = service.wait_for_end("one", &id).await;
+    for (value, id) in waiting_tasks {
+        let ended = service.wait_for_task_end("one", &id).await;
         // The length shows that the program got the original text.
         let length = json!({ "mine": value }).to_string().len();
-        assert_eq!(task_outcome(&ended), completed_with(&format!("look {length}\n")), "{ended}");
+        assert_eq!(task_outcome(&ended), completed_outcome(&format!("look {length}\n")), "{ended}");
         let metadata = &ended["history"][0]["metadata"];
         let expected = if value == "plain" { json!({ "mine": value }) } else { Value::Null };
         assert_eq!(*metadata, expected, "{ended}");
@@ -142,15 +151,15 @@ async fn metadata_of_a_waiting_message_survives_a_crash() {
 
 #[tokio::test]
 async fn the_same_message_with_other_metadata_is_a_conflict() {
-    let service = Service::start(&agents()).await;
+    let service = ServiceProcess::start(&agents_config()).await;
     let mut params = message_params("look");
     params["message"]["metadata"] = json!({"a": 1});
-    let first = service.expect_result("shown", "message/send", &params).await;
-    let second = service.expect_result("shown", "message/send", &params).await;
-    assert_eq!(first["id"], second["id"]);
+    let first_task = service.expect_result("shown", "message/send", &params).await;
+    let second_task = service.expect_result("shown", "message/send", &params).await;
+    assert_eq!(first_task["id"], second_task["id"]);
     params["metadata"] = json!({"attempt": 2});
-    let third = service.expect_result("shown", "message/send", &params).await;
-    assert_eq!(first["id"], third["id"], "the request may have other metadata");
+    let third_task = service.expect_result("shown", "message/send", &params).await;
+    assert_eq!(first_task["id"], third_task["id"], "the request may have other metadata");
     params["message"]["metadata"] = json!({"a": 2});
     let (_, code) = service.expect_refusal("shown", "message/send", params).await;
     assert_eq!(code, "message-reused");
@@ -158,8 +167,8 @@ async fn the_same_message_with_other_metadata_is_a_conflict() {
 
 #[tokio::test]
 async fn a_field_without_effect_is_refused() {
-    let service = Service::start(&agents()).await;
-    let refuse = async |version: &str, change: &dyn Fn(&mut Value)| {
+    let service = ServiceProcess::start(&agents_config()).await;
+    let expect_refusal_code = async |version: &str, change: &dyn Fn(&mut Value)| {
         let mut params = detailed_params(version).0;
         change(&mut params);
         let method = if version == "1.0" { "SendMessage" } else { "message/send" };
@@ -170,29 +179,34 @@ async fn a_field_without_effect_is_refused() {
             params["configuration"]["acceptedOutputModes"] =
                 json!(["image/png", "application/pdf"]);
         };
-        assert_eq!(refuse(version, &modes).await, "content-type-unsupported", "{version}");
-        let misplaced =
-            |params: &mut Value| params["metadata"] = json!({ PARAMETERS: {"style": "x"} });
-        assert_eq!(refuse(version, &misplaced).await, "invalid-params", "{version}");
+        assert_eq!(
+            expect_refusal_code(version, &modes).await,
+            "content-type-unsupported",
+            "{version}"
+        );
+        let misplaced = |params: &mut Value| {
+            params["metadata"] = json!({ PARAMETERS_EXTENSION_URI: {"style": "x"} });
+        };
+        assert_eq!(expect_refusal_code(version, &misplaced).await, "invalid-params", "{version}");
         let key = "https://algonius.dev/a2a/ext/interactions/v1";
         let unrequested =
             |params: &mut Value| params["message"]["metadata"] = json!({ key: {"answers": []} });
-        assert_eq!(refuse(version, &unrequested).await, "invalid-params", "{version}");
+        assert_eq!(expect_refusal_code(version, &unrequested).await, "invalid-params", "{version}");
         let long = |params: &mut Value| params["metadata"] = json!({"a": "x".repeat(70_000)});
-        assert_eq!(refuse(version, &long).await, "invalid-params", "{version}");
+        assert_eq!(expect_refusal_code(version, &long).await, "invalid-params", "{version}");
     }
     let tenant = |params: &mut Value| params["tenant"] = json!("templates");
-    assert_eq!(refuse("1.0", &tenant).await, "invalid-params");
+    assert_eq!(expect_refusal_code("1.0", &tenant).await, "invalid-params");
     let mut own_tenant = detailed_params("1.0").0;
     own_tenant["tenant"] = json!("shown");
-    answer(&service, "shown", "SendMessage", &own_tenant).await;
+    send_and_read_answer(&service, "shown", "SendMessage", &own_tenant).await;
 }
 
 #[tokio::test]
 async fn the_other_versions_word_for_waiting_counts_too() {
     let agents = "[agents.one]\ncommand = 'sh'\n\
                   args = ['-c', 'until [ -e HERE/go ]; do sleep 0.05; done']\n";
-    let service = Service::start(agents).await;
+    let service = ServiceProcess::start(agents).await;
     let mut params = message_params("first");
     params["configuration"] = json!({"returnImmediately": true});
     let task = service.expect_result("one", "message/send", &params).await;
@@ -210,36 +224,37 @@ async fn the_other_versions_word_for_waiting_counts_too() {
 async fn a_team_hands_metadata_to_its_first_member() {
     let crew = "[agents.crew]\nkind = 'team'\nteam.steps = ['shown', 'echo']\n\
                 [agents.echo]\ncommand = 'cat'\n";
-    let service = Service::start(&format!("{}{crew}", agents())).await;
+    let service = ServiceProcess::start(&format!("{}{crew}", agents_config())).await;
     let (mut params, mut expected) = detailed_params("0.3");
-    params["message"]["metadata"].as_object_mut().unwrap().remove(PARAMETERS);
-    let lines = read_lines(&answer(&service, "crew", "message/send", &params).await);
+    params["message"]["metadata"].as_object_mut().unwrap().remove(PARAMETERS_EXTENSION_URI);
+    let lines =
+        parse_json_lines(&send_and_read_answer(&service, "crew", "message/send", &params).await);
     expected[4] = Value::Null; // The answer of the first member is not the answer to the caller.
     assert_eq!(lines[..6], expected);
 }
 
 #[tokio::test]
 async fn a_remote_agent_gets_metadata_and_references() {
-    let other = Service::start(&agents()).await;
+    let other_service = ServiceProcess::start(&agents_config()).await;
     for (version, binding, path) in [
         ("1.0", "jsonrpc", "/v1"),
         ("1.0", "http+json", "/v1"),
         ("0.3", "jsonrpc", "/v1"),
         ("0.3", "http+json", ""),
     ] {
-        let url = format!("http://{}/agents/shown{path}", other.address);
+        let url = format!("http://{}/agents/shown{path}", other_service.address);
         let agents = format!(
             "[agents.far]\nkind = 'remote'\nretry.max = 0\n[agents.far.remote]\nurl = '{url}'\n\
              version = '{version}'\nbinding = '{binding}'\ntoken_env = 'OTHER_TOKEN'\n"
         );
-        let service = Setup::new(&agents).env("OTHER_TOKEN", &other.token).start().await;
+        let service = Setup::new(&agents).env("OTHER_TOKEN", &other_service.token).start().await;
         let (mut params, mut expected) = detailed_params("0.3");
         params["message"]["contextId"] = json!("c");
-        params["message"]["metadata"].as_object_mut().unwrap().remove(PARAMETERS);
+        params["message"]["metadata"].as_object_mut().unwrap().remove(PARAMETERS_EXTENSION_URI);
         let header = ["X-A2A-Extensions: urn:asked"];
         let call = ("message/send", &params);
         let first = service.call_with_headers("far", &header, call).await.json()["result"].take();
-        let lines = read_lines(first["artifacts"][0]["parts"][0]["text"].as_str().unwrap());
+        let lines = parse_json_lines(first["artifacts"][0]["parts"][0]["text"].as_str().unwrap());
         expected[3] = Value::Null; // The other service knows none of these tasks.
         assert_eq!(lines[..6], expected, "{version} {binding}");
         assert_eq!(lines[7], json!(["urn:asked"]), "{version} {binding}");
@@ -248,7 +263,7 @@ async fn a_remote_agent_gets_metadata_and_references() {
         params["message"]["messageId"] = json!(uuid::Uuid::new_v4());
         params["message"]["referenceTaskIds"] = json!([first["id"]]);
         let task = service.expect_result("far", "message/send", &params).await;
-        let lines = read_lines(task["artifacts"][0]["parts"][0]["text"].as_str().unwrap());
+        let lines = parse_json_lines(task["artifacts"][0]["parts"][0]["text"].as_str().unwrap());
         if (version, binding) == ("0.3", "http+json") {
             assert_eq!(lines[3], Value::Null);
             assert!(task["metadata"].to_string().contains("have no references"), "{task}");
@@ -256,6 +271,10 @@ async fn a_remote_agent_gets_metadata_and_references() {
         }
         let remote_id = lines[3][0].as_str().unwrap();
         assert_ne!(remote_id, first["id"].as_str().unwrap());
-        assert_eq!(other.execution(remote_id).await["agent"], "shown", "{version} {binding}");
+        assert_eq!(
+            other_service.fetch_execution(remote_id).await["agent"],
+            "shown",
+            "{version} {binding}"
+        );
     }
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::Service;
+use crate::harness::ServiceProcess;
 use crate::harness::client::{
-    completed_with, failed_with, message_params, task_id, task_outcome, task_state,
+    completed_outcome, failed_outcome, message_params, task_id, task_outcome, task_state,
 };
 use crate::harness::mock_model::MockModel;
 
@@ -50,16 +50,16 @@ team.steps = ["silent"]
 /// Returns the parameters of `message/send` with a text and a file, whose text is `hello`.
 fn params_with_file(text: &str) -> Value {
     let file = json!({"name": "build.log", "mimeType": "text/plain", "bytes": "aGVsbG8="});
-    with_part(text, json!({"kind": "file", "file": file}))
+    params_with_part(text, json!({"kind": "file", "file": file}))
 }
 
-fn with_part(text: &str, part: Value) -> Value {
+fn params_with_part(text: &str, part: Value) -> Value {
     let mut params = message_params(text);
     params["message"]["parts"].as_array_mut().unwrap().push(part);
     params
 }
 
-async fn answer(service: &Service, agent: &str, params: &Value) -> String {
+async fn send_and_read_answer(service: &ServiceProcess, agent: &str, params: &Value) -> String {
     let task = service.expect_result(agent, "message/send", params).await;
     let (state, text) = task_outcome(&task);
     assert_eq!(state, "completed", "{agent}: {task}");
@@ -68,13 +68,15 @@ async fn answer(service: &Service, agent: &str, params: &Value) -> String {
 
 #[tokio::test]
 async fn an_agent_without_delivery_refuses_every_file() {
-    let service = Service::start(AGENTS).await;
+    let service = ServiceProcess::start(AGENTS).await;
     let by_address = json!({"uri": "https://example.com/a.txt", "mimeType": "text/plain"});
-    let by_address = with_part("look", json!({"kind": "file", "file": by_address}));
+    let params_with_address = params_with_part("look", json!({"kind": "file", "file": by_address}));
     let image = json!({"name": "a.png", "mimeType": "image/png", "bytes": "aGVsbG8="});
-    let image = with_part("look", json!({"kind": "file", "file": image}));
+    let params_with_image = params_with_part("look", json!({"kind": "file", "file": image}));
     for agent in ["silent", "closed"] {
-        for params in [params_with_file("look"), by_address.clone(), image.clone()] {
+        for params in
+            [params_with_file("look"), params_with_address.clone(), params_with_image.clone()]
+        {
             let refused = service.expect_refusal(agent, "message/send", params).await;
             assert_eq!(refused, (-32005, "content-type-unsupported".to_owned()), "{agent}");
         }
@@ -99,10 +101,10 @@ async fn an_agent_without_delivery_refuses_every_file() {
 
 #[tokio::test]
 async fn a_program_gets_its_files_as_configured() {
-    let service = Service::start(AGENTS).await;
+    let service = ServiceProcess::start(AGENTS).await;
     let params = params_with_file("look ");
-    assert_eq!(answer(&service, "listed", &params).await, "look hello");
-    let listed = answer(&service, "variable", &params_with_file("")).await;
+    assert_eq!(send_and_read_answer(&service, "listed", &params).await, "look hello");
+    let listed = send_and_read_answer(&service, "variable", &params_with_file("")).await;
     let listed: Value = serde_json::from_str(&listed).unwrap();
     assert_eq!(
         (&listed[0]["name"], &listed[0]["mediaType"]),
@@ -110,7 +112,7 @@ async fn a_program_gets_its_files_as_configured() {
     );
     assert!(listed[0]["path"].as_str().unwrap().ends_with("/files/1-build.log"), "{listed}");
     for agent in ["prompted", "prompted-file", "prompted-argument"] {
-        let text = answer(&service, agent, &params_with_file("look")).await;
+        let text = send_and_read_answer(&service, agent, &params_with_file("look")).await;
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines[..3], ["look", "", "The message has these files:"], "{agent}: {text}");
         let path = lines[3].strip_prefix("- /").unwrap();
@@ -118,18 +120,22 @@ async fn a_program_gets_its_files_as_configured() {
         let expected_end = if is_read { " (text/plain)hello" } else { " (text/plain)" };
         assert!(path.ends_with(&format!("/files/1-build.log{expected_end}")), "{agent}: {text}");
         // Without files the text stays as it is.
-        assert_eq!(answer(&service, agent, &message_params("look")).await, "look", "{agent}");
+        assert_eq!(
+            send_and_read_answer(&service, agent, &message_params("look")).await,
+            "look",
+            "{agent}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_team_hands_files_to_members_that_take_them() {
-    let service = Service::start(AGENTS).await;
-    let text = answer(&service, "open-crew", &params_with_file("look")).await;
+    let service = ServiceProcess::start(AGENTS).await;
+    let text = send_and_read_answer(&service, "open-crew", &params_with_file("look")).await;
     assert!(text.ends_with("/files/1-build.log (text/plain)hello"), "{text}");
     let task = service.submit("closed-crew", params_with_file("look")).await;
-    let ended = service.wait_for_end("closed-crew", &task_id(&task)).await;
-    assert_eq!(task_outcome(&ended), failed_with("member-failed"), "{ended}");
+    let ended = service.wait_for_task_end("closed-crew", &task_id(&task)).await;
+    assert_eq!(task_outcome(&ended), failed_outcome("member-failed"), "{ended}");
     assert!(ended.to_string().contains("was refused with `content-type-unsupported`"), "{ended}");
 }
 
@@ -137,17 +143,17 @@ async fn a_team_hands_files_to_members_that_take_them() {
 async fn files_that_wait_are_refused_after_the_delivery_is_removed() {
     let agent = "[agents.one]\ncommand = 'sh'\nmax_concurrent = 1\nqueue_depth = 5\nfiles = 'list'\n\
                  args = ['-c', 'cat; until [ -e HERE/go ]; do sleep 0.05; done']\n";
-    let mut service = Service::start(agent).await;
-    let running = service.submit("one", message_params("first")).await;
-    let waiting = service.submit("one", params_with_file("second")).await;
-    assert_eq!(task_state(&waiting), "submitted", "{running} {waiting}");
+    let mut service = ServiceProcess::start(agent).await;
+    let running_task = service.submit("one", message_params("first")).await;
+    let waiting_task = service.submit("one", params_with_file("second")).await;
+    assert_eq!(task_state(&waiting_task), "submitted", "{running_task} {waiting_task}");
     service.kill9().await;
     let config = std::fs::read_to_string(service.setup.write_config()).unwrap();
     service.setup.set_config_text(&config.replace("files = 'list'", "files = 'none'"));
-    service.restart().await;
+    service.start_again().await;
     service.setup.open_gate("go");
-    let ended = service.wait_for_end("one", &task_id(&waiting)).await;
-    assert_eq!(task_outcome(&ended), failed_with("input-rejected"), "{ended}");
+    let ended = service.wait_for_task_end("one", &task_id(&waiting_task)).await;
+    assert_eq!(task_outcome(&ended), failed_outcome("input-rejected"), "{ended}");
 }
 
 #[tokio::test]
@@ -158,7 +164,7 @@ async fn a_cognitive_agent_refuses_files() {
          layer = 'perceptual'\nmodel_id = 'local/mock-1'\n",
         model.base_url()
     );
-    let service = Service::start(&agents).await;
+    let service = ServiceProcess::start(&agents).await;
     let refused = service.expect_refusal("thinker", "message/send", params_with_file("look")).await;
     assert_eq!(refused, (-32005, "content-type-unsupported".to_owned()));
 }
@@ -173,25 +179,26 @@ async fn an_acp_agent_gets_only_files_that_it_accepts() {
         )
     };
     let service =
-        Service::start(&(agent("plain", "") + &agent("rich", "embeddedContext,image"))).await;
+        ServiceProcess::start(&(agent("plain", "") + &agent("rich", "embeddedContext,image")))
+            .await;
     let image = json!({"name": "a b.png", "mimeType": "image/png", "bytes": "aGVsbG8="});
-    let image = with_part("look", json!({"kind": "file", "file": image}));
+    let params_with_image = params_with_part("look", json!({"kind": "file", "file": image}));
     let bytes = json!({"name": "a.zip", "mimeType": "application/zip", "bytes": "/wA="});
-    let bytes = with_part("look", json!({"kind": "file", "file": bytes}));
-    let text = params_with_file("look");
+    let params_with_bytes = params_with_part("look", json!({"kind": "file", "file": bytes}));
+    let params_with_text_file = params_with_file("look");
     // A file of text is a text for every agent.
-    let task = service.expect_result("plain", "message/send", &text).await;
+    let task = service.expect_result("plain", "message/send", &params_with_text_file).await;
     let expected = "ECHO: look\nattachment:///build.log:\nhello";
-    assert_eq!(task_outcome(&task), completed_with(expected));
-    for params in [&image, &bytes] {
+    assert_eq!(task_outcome(&task), completed_outcome(expected));
+    for params in [&params_with_image, &params_with_bytes] {
         let task = service.expect_result("plain", "message/send", params).await;
-        assert_eq!(task_outcome(&task), failed_with("input-rejected"), "{task}");
+        assert_eq!(task_outcome(&task), failed_outcome("input-rejected"), "{task}");
     }
-    for params in [&text, &image, &bytes] {
+    for params in [&params_with_text_file, &params_with_image, &params_with_bytes] {
         let task = service.expect_result("rich", "message/send", params).await;
-        assert_eq!(task_outcome(&task), completed_with("ECHO: look"), "{task}");
+        assert_eq!(task_outcome(&task), completed_outcome("ECHO: look"), "{task}");
     }
-    let log = service.setup.read("rich");
+    let log = service.setup.read_file("rich");
     for block in ["\"type\":\"image\"", "\"text\":\"hello\"", "\"blob\":\"/wA=\""] {
         assert!(log.contains(block), "{block}: {log}");
     }

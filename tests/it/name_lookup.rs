@@ -4,9 +4,9 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::task_id;
-use crate::harness::{Service, Setup, fake_agent_config};
+use crate::harness::{ServiceProcess, Setup, fake_agent_config};
 
-fn agents() -> String {
+fn agents_config() -> String {
     let fails = "[agents.fails]\ncommand = 'sh'\n\
         args = ['-c', 'for n in 1 2 3 4 5 6 7; do echo \"line $n\" >&2; done; exit 3']\n";
     [fake_agent_config("echo", "echo", ""), fails.to_owned()].concat()
@@ -14,19 +14,19 @@ fn agents() -> String {
 
 #[tokio::test]
 async fn a_failed_command_shows_exit_code_and_last_lines() {
-    let service = Service::start(&agents()).await;
-    for words in [
+    let service = ServiceProcess::start(&agents_config()).await;
+    for args in [
         &["send", "fails", "hello"][..],
         &["send", "--no-stream", "fails", "hello"],
         &["agents", "test", "fails"],
     ] {
-        let output = service.run_command(words, "").await;
+        let output = service.run_command(args, "").await;
         let stderr = &output.stderr;
         assert_eq!(output.exit_code, Some(5), "{output:?}");
         for line in ["agent-exit", "\n  exit code: 3", "\n  standard error: line 7", "line 3"] {
-            assert!(stderr.contains(line), "{words:?} lacks {line}: {stderr}");
+            assert!(stderr.contains(line), "{args:?} lacks {line}: {stderr}");
         }
-        assert!(!stderr.contains("line 2"), "{words:?} shows more than the end: {stderr}");
+        assert!(!stderr.contains("line 2"), "{args:?} shows more than the end: {stderr}");
         let id = stderr.split("more: algonius tasks show ").nth(1).unwrap().trim();
         let task_output = service.run_command(&["tasks", "show", id], "").await;
         assert!(
@@ -47,27 +47,29 @@ fn id_prefix(id: &str, to: usize) -> &str {
 
 #[tokio::test]
 async fn a_task_is_found_by_the_start_or_end_of_its_id() {
-    let service = Service::start(&agents()).await;
-    let (one, two) =
+    let service = ServiceProcess::start(&agents_config()).await;
+    let (first_id, second_id) =
         (task_id(&service.send("echo", "one").await), task_id(&service.send("echo", "two").await));
-    let (simple, upper) = (one.replace('-', ""), one.to_uppercase());
+    let (simple, upper) = (first_id.replace('-', ""), first_id.to_uppercase());
     for part in [
-        &one,
-        id_suffix(&one, 28),
-        id_suffix(&one, 24),
-        id_prefix(&one, 35),
+        &first_id,
+        id_suffix(&first_id, 28),
+        id_suffix(&first_id, 24),
+        id_prefix(&first_id, 35),
         id_suffix(&simple, 22),
         id_suffix(&upper, 28),
     ] {
         let output = service.run_command(&["tasks", "show", part], "").await;
-        assert!(output.stdout.starts_with(&format!("task     {one}\n")), "{part}: {output:?}");
+        assert!(output.stdout.starts_with(&format!("task     {first_id}\n")), "{part}: {output:?}");
     }
-    let watch_output = service.run_command(&["tasks", "watch", id_suffix(&two, 28)], "").await;
+    let watch_output =
+        service.run_command(&["tasks", "watch", id_suffix(&second_id, 28)], "").await;
     assert_eq!((watch_output.exit_code, watch_output.stdout.as_str()), (Some(0), "two"));
     // Ids of the same moment have the same start.
-    let ambiguous_output = service.run_command(&["tasks", "show", id_prefix(&one, 6)], "").await;
+    let ambiguous_output =
+        service.run_command(&["tasks", "show", id_prefix(&first_id, 6)], "").await;
     assert_eq!(ambiguous_output.exit_code, Some(4), "{ambiguous_output:?}");
-    for line in [&one, &two, "one", "two"] {
+    for line in [&first_id, &second_id, "one", "two"] {
         assert!(ambiguous_output.stderr.contains(line), "{line}: {ambiguous_output:?}");
     }
     for unknown_id in ["abc", "ffffffff", "nonsense", "../status", "%"] {
@@ -77,7 +79,8 @@ async fn a_task_is_found_by_the_start_or_end_of_its_id() {
             "{output:?}"
         );
     }
-    let delete_output = service.run_command(&["tasks", "delete", id_suffix(&one, 28)], "").await;
+    let delete_output =
+        service.run_command(&["tasks", "delete", id_suffix(&first_id, 28)], "").await;
     assert_ne!(delete_output.exit_code, Some(0), "a part of an id removed a task");
     let refused = service.get("/api/v1/executions?id=xyz1").await;
     assert_eq!((refused.status, refused.error_code().as_str()), (400, "invalid-params"));
@@ -87,7 +90,7 @@ async fn a_task_is_found_by_the_start_or_end_of_its_id() {
 async fn a_partial_id_finds_no_task_of_others() {
     let tokens = "[tokens.ann]\ntoken_env = 'ANN'\n[tokens.bob]\ntoken_env = 'BOB'\n";
     let token = |name: &str| format!("{name}-{}", "x".repeat(40));
-    let setup = Setup::new(&[agents(), tokens.to_owned()].concat());
+    let setup = Setup::new(&[agents_config(), tokens.to_owned()].concat());
     let service = setup.env("ANN", &token("ann")).env("BOB", &token("bob")).start().await;
     let task = task_id(&service.client_with_token(&token("ann")).send("echo", "hers").await);
     let path = format!("/api/v1/executions?summary=true&id={}", id_suffix(&task, 24));
@@ -99,7 +102,7 @@ async fn a_partial_id_finds_no_task_of_others() {
 
 #[tokio::test]
 async fn a_task_list_shows_owner_and_input() {
-    let service = Service::start(&agents()).await;
+    let service = ServiceProcess::start(&agents_config()).await;
     let long = format!("\n\n  please do {}\nmore", "x".repeat(200));
     service.send("echo", &long).await;
     let list = service.run_command(&["tasks", "list"], "").await.stdout;
@@ -120,8 +123,8 @@ async fn a_task_list_shows_owner_and_input() {
 
 #[tokio::test]
 async fn an_unknown_name_suggests_the_nearest() {
-    let service = Service::start(&agents()).await;
-    for (words, suggestion, code) in [
+    let service = ServiceProcess::start(&agents_config()).await;
+    for (args, suggestion, code) in [
         (&["send", "ehco", "x"][..], "did you mean `echo`?", 3),
         (&["send", "--no-stream", "fail", "x"], "did you mean `fails`?", 3),
         (&["agents", "show", "ecko"], "did you mean `echo`?", 3),
@@ -135,9 +138,9 @@ async fn an_unknown_name_suggests_the_nearest() {
         (&["tasks", "list", "--class", "agnet"], "did you mean `agent`?", 4),
         (&["tasks", "export", "--trigger", "schedul"], "did you mean `schedule`?", 4),
     ] {
-        let output = service.run_command(words, "").await;
-        assert!(output.stderr.contains(suggestion), "{words:?}: {output:?}");
-        assert_eq!(output.exit_code, Some(code), "{words:?}: {output:?}");
+        let output = service.run_command(args, "").await;
+        assert!(output.stderr.contains(suggestion), "{args:?}: {output:?}");
+        assert_eq!(output.exit_code, Some(code), "{args:?}: {output:?}");
     }
     let far = service.run_command(&["send", "zzzzzzzz", "x"], "").await;
     assert!(!far.stderr.contains("did you mean"), "{far:?}");
@@ -148,7 +151,7 @@ async fn check_with_json_prints_a_list_of_diagnostics() {
     let text = "[server]\nlistn = 'x'\n[agents.one]\ncommand = 'no-such-program'\n[agents.two]\nname = 'x'\n";
     let setup = Setup::from_config_text(text);
     let file = setup.write_config().display().to_string();
-    let output = setup.run(&["check", "--json", &file], "").await;
+    let output = setup.run_command(&["check", "--json", &file], "").await;
     let report: Value = serde_json::from_str(&output.stdout).unwrap();
     let list = report["diagnostics"].as_array().unwrap();
     let diagnostics: Vec<_> = list
@@ -173,16 +176,16 @@ async fn check_with_json_prints_a_list_of_diagnostics() {
     );
     let broken_setup = Setup::from_config_text("[agents.one\n");
     let file = broken_setup.write_config().display().to_string();
-    let report = broken_setup.run(&["check", "--json", &file], "").await.stdout;
+    let report = broken_setup.run_command(&["check", "--json", &file], "").await.stdout;
     assert_eq!(serde_json::from_str::<Value>(&report).unwrap()["diagnostics"][0]["code"], "syntax");
-    let absent = broken_setup.run(&["check", "--json", "/nowhere/x.toml"], "").await.stdout;
+    let absent = broken_setup.run_command(&["check", "--json", "/nowhere/x.toml"], "").await.stdout;
     assert_eq!(
         serde_json::from_str::<Value>(&absent).unwrap()["diagnostics"][0]["code"],
         "file-unreadable"
     );
     let setup = Setup::new("[agents.one]\ncommand = 'no-such-program'\n");
     let file = setup.write_config().display().to_string();
-    let strict = setup.run(&["check", "--json", "--strict", &file], "").await;
+    let strict = setup.run_command(&["check", "--json", "--strict", &file], "").await;
     let report: Value = serde_json::from_str(&strict.stdout).unwrap();
     let first = &report["diagnostics"][0];
     assert_eq!(

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, task_id, task_outcome};
-use crate::harness::{Service, ServiceClient, fake_agent_config, message_params};
+use crate::harness::client::{completed_outcome, task_id, task_outcome};
+use crate::harness::{ServiceClient, ServiceProcess, fake_agent_config, message_params};
 
 /// One byte at a time, so that each border lies within a character once; and events that are no
 /// text in ways of their own: half of a pair, a byte that is no UTF-8, a control character.
@@ -29,12 +29,12 @@ const NOISE: &str = "\u{1b}[31mred\u{1b}[0m \u{fffd}\u{fffd} bell\u{7} zero\u{0}
 /// Answer of the agent with events.
 const EVENT_TEXT: &str = "half \u{fffd} of a pair, no \u{fffd} text, a 😀, \u{0} and \u{1b}[1m";
 
-async fn start_service() -> Service {
-    Service::start(&[AGENTS, &fake_agent_config("noisy", "noisy", "")].concat()).await
+async fn start_service() -> ServiceProcess {
+    ServiceProcess::start(&[AGENTS, &fake_agent_config("noisy", "noisy", "")].concat()).await
 }
 
 /// The texts that a stream over JSON-RPC shows, put together.
-async fn streamed_text(client: &ServiceClient, agent: &str) -> String {
+async fn fetch_streamed_text(client: &ServiceClient, agent: &str) -> String {
     let body = client.call(agent, "message/stream", &message_params("go")).await.body;
     let events = body.lines().filter_map(|line| line.strip_prefix("data: "));
     let events: Vec<Value> = events.map(|event| serde_json::from_str(event).unwrap()).collect();
@@ -45,7 +45,7 @@ async fn streamed_text(client: &ServiceClient, agent: &str) -> String {
 }
 
 /// The answer over HTTP+JSON.
-async fn rest_answer(client: &ServiceClient, agent: &str) -> String {
+async fn fetch_rest_answer(client: &ServiceClient, agent: &str) -> String {
     let parts = json!([{"text": "go"}]);
     let id = uuid::Uuid::new_v4().to_string();
     let body = json!({"message": {"messageId": id, "role": "ROLE_USER", "parts": parts}});
@@ -69,11 +69,11 @@ async fn invalid_utf_8_is_shown_as_text_over_http() {
     let service = start_service().await;
     for (agent, expected) in [("noisy", NOISE), ("slow", "é€😀"), ("teller", EVENT_TEXT)] {
         let task = service.send(agent, "go").await;
-        assert_eq!(task_outcome(&task), completed_with(expected), "{agent}");
-        let stored_task = service.task(agent, &task_id(&task)).await;
-        assert_eq!(task_outcome(&stored_task), completed_with(expected), "{agent}");
-        assert_eq!(streamed_text(&service, agent).await, expected, "{agent}");
-        assert_eq!(rest_answer(&service, agent).await, expected, "{agent}");
+        assert_eq!(task_outcome(&task), completed_outcome(expected), "{agent}");
+        let stored_task = service.fetch_task(agent, &task_id(&task)).await;
+        assert_eq!(task_outcome(&stored_task), completed_outcome(expected), "{agent}");
+        assert_eq!(fetch_streamed_text(&service, agent).await, expected, "{agent}");
+        assert_eq!(fetch_rest_answer(&service, agent).await, expected, "{agent}");
     }
 }
 
@@ -81,11 +81,11 @@ async fn invalid_utf_8_is_shown_as_text_over_http() {
 async fn the_record_shows_replaced_bytes_without_a_warning() {
     let service = start_service().await;
     let noisy = service.send("noisy", "go").await;
-    let record = service.execution(&task_id(&noisy)).await;
+    let record = service.fetch_execution(&task_id(&noisy)).await;
     let expected_stderr = "\u{1b}]0;title\u{7} warning \u{fffd}(\n";
     assert_eq!((&record["output"], &record["stderr"]), (&json!(NOISE), &json!(expected_stderr)));
     let task = service.send("teller", "go").await;
-    let events = service.execution(&task_id(&task)).await["events"].clone();
+    let events = service.fetch_execution(&task_id(&task)).await["events"].clone();
     let warnings =
         events.as_array().unwrap().iter().filter(|event| event["data"]["kind"] == "warning");
     assert_eq!(warnings.count(), 0, "{events}");

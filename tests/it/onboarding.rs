@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, task_outcome};
+use crate::harness::client::{completed_outcome, task_outcome};
 use crate::harness::{ServiceClient, Setup, within_deadline};
 use crate::presets::preset_programs::{self, API_KEY};
 
@@ -28,7 +28,7 @@ fn finding_about<'r>(report: &'r Value, subject: &str) -> &'r Value {
 }
 
 async fn doctor_report(setup: &Setup, env: &[(&str, &str)]) -> Value {
-    let output = setup.run_with_env(&["doctor", "--json"], "", env).await;
+    let output = setup.run_command_with_env(&["doctor", "--json"], "", env).await;
     serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
 }
 
@@ -38,7 +38,7 @@ async fn every_command_finds_the_user_configuration() {
     let file = user_config_file(&setup);
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(&file, "[agents.mine]\ncommand = 'cat'\n").unwrap();
-    let check_output = setup.run(&["check"], "").await;
+    let check_output = setup.run_command(&["check"], "").await;
     assert!(check_output.stdout.starts_with("good: 1 agents (mine)"), "{check_output:?}");
     let report = doctor_report(&setup, &[]).await;
     let text = finding_about(&report, "configuration file")["text"].as_str().unwrap();
@@ -47,9 +47,9 @@ async fn every_command_finds_the_user_configuration() {
     // What is named wins.
     let config_file = setup.write_config().display().to_string();
     let check_output =
-        setup.run_with_env(&["check"], "", &[("ALGONIUS_CONFIG", &config_file)]).await;
+        setup.run_command_with_env(&["check"], "", &[("ALGONIUS_CONFIG", &config_file)]).await;
     assert!(check_output.stdout.starts_with("good: 1 agents (echo)"), "{check_output:?}");
-    let help = setup.run(&["--help"], "").await;
+    let help = setup.run_command(&["--help"], "").await;
     for part in
         ["ALGONIUS_CONFIG names", "/etc/algonius/supervisor.toml", "the shipped configuration"]
     {
@@ -59,13 +59,13 @@ async fn every_command_finds_the_user_configuration() {
 
 #[tokio::test]
 async fn adding_the_first_agent_creates_the_default_file() {
-    let setup = preset_programs::install_all(Setup::new(ECHO_AGENT));
+    let setup = preset_programs::install_all_programs(Setup::new(ECHO_AGENT));
     let file = user_config_file(&setup);
-    let refused = setup.run(&["agents", "add", "codex"], "").await;
-    assert_eq!((refused.exit_code, file.exists()), (Some(1), false), "{refused:?}");
-    let added = setup.run(&["agents", "add", "codex", "--yes"], "").await;
-    assert_eq!(added.exit_code, Some(0), "{added:?}");
-    assert!(added.stdout.contains("supervisor.toml, which is new"), "{added:?}");
+    let refused_output = setup.run_command(&["agents", "add", "codex"], "").await;
+    assert_eq!((refused_output.exit_code, file.exists()), (Some(1), false), "{refused_output:?}");
+    let add_output = setup.run_command(&["agents", "add", "codex", "--yes"], "").await;
+    assert_eq!(add_output.exit_code, Some(0), "{add_output:?}");
+    assert!(add_output.stdout.contains("supervisor.toml, which is new"), "{add_output:?}");
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.contains("[agents.echo]") && text.ends_with("preset = \"codex\"\n"), "{text}");
     let service = setup.with_config_file(&file).start().await;
@@ -75,29 +75,29 @@ async fn adding_the_first_agent_creates_the_default_file() {
 #[tokio::test]
 async fn init_without_a_folder_writes_the_default_file() {
     let setup = Setup::new(ECHO_AGENT);
-    let output = setup.run(&["init"], "").await;
+    let output = setup.run_command(&["init"], "").await;
     assert_eq!(output.exit_code, Some(0), "{output:?}");
     assert!(
         user_config_file(&setup).exists()
             && output.stdout.contains("next           algonius serve\n"),
         "{output:?}"
     );
-    let second = setup.run(&["init"], "").await;
-    assert_eq!(second.exit_code, Some(1), "{second:?}");
+    let second_output = setup.run_command(&["init"], "").await;
+    assert_eq!(second_output.exit_code, Some(1), "{second_output:?}");
 }
 
 /// Another program may listen at the address of the service.
 #[tokio::test]
 async fn a_silent_program_at_the_address_holds_up_no_new_agent() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let setup = preset_programs::install(Setup::new(ECHO_AGENT), &["codex"]);
+    let setup = preset_programs::install_programs(Setup::new(ECHO_AGENT), &["codex"]);
     let token_file = setup.test_folder().join("token");
     fs::write(&token_file, "a".repeat(40)).unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let config = setup.write_config().display().to_string();
     let args = ["agents", "add", "codex", "--yes", "--config", &config, "--url", &url];
     let args = [&args[..], &["--token-file", token_file.to_str().unwrap()]].concat();
-    let output = setup.run(&args, "").await;
+    let output = setup.run_command(&args, "").await;
     assert_eq!(output.exit_code, Some(1), "{output:?}");
     assert!(output.stderr.contains(&format!("nothing at {url} answered within 5 s")), "{output:?}");
     assert!(fs::read_to_string(&config).unwrap().contains("preset = \"codex\""), "{output:?}");
@@ -106,12 +106,13 @@ async fn a_silent_program_at_the_address_holds_up_no_new_agent() {
 /// The terminal has a key and the service has none, and the other way round.
 #[tokio::test]
 async fn keys_are_checked_in_the_running_service() {
-    let service = preset_programs::install(Setup::new(ECHO_AGENT), &["codex"]).start().await;
+    let service =
+        preset_programs::install_programs(Setup::new(ECHO_AGENT), &["codex"]).start().await;
     let config = service.setup.write_config().display().to_string();
     let url = format!("http://{}", service.address);
     let env = [("CODEX_API_KEY", API_KEY), ("ALGONIUS_URL", &url)];
     let args = ["agents", "add", "codex", "--yes", "--config", &config];
-    let output = service.setup.run_with_env(&args, "", &env).await;
+    let output = service.setup.run_command_with_env(&args, "", &env).await;
     assert!(
         output.stdout.contains(&format!("read from the service that runs at {url}")),
         "{output:?}"
@@ -121,14 +122,14 @@ async fn keys_are_checked_in_the_running_service() {
         "{output:?}"
     );
 
-    let mut service = preset_programs::install_all(Setup::new(ECHO_AGENT)).start().await;
+    let mut service = preset_programs::install_all_programs(Setup::new(ECHO_AGENT)).start().await;
     for name in ["CODEX_API_KEY", "OPENAI_API_KEY"] {
         service.setup.remove_env(name);
     }
     let config = service.setup.write_config().display().to_string();
     let url = format!("http://{}", service.address);
     let args = ["agents", "add", "codex", "--yes", "--config", &config];
-    let output = service.setup.run_with_env(&args, "", &[("ALGONIUS_URL", &url)]).await;
+    let output = service.setup.run_command_with_env(&args, "", &[("ALGONIUS_URL", &url)]).await;
     assert!(
         output.stdout.contains("good     agent codex, key: CODEX_API_KEY is set"),
         "{output:?}"
@@ -179,19 +180,20 @@ async fn administrators_see_environment_names_without_values() {
 #[tokio::test]
 async fn proxies_and_ca_files_reach_agents_with_a_network() {
     let proxy = "http://ann:pa55-of-the-proxy@127.0.0.1:3128";
-    let without_network =
+    let agent_without_network =
         ENV_AGENT.replace("agents.env", "agents.cut") + "sandbox.network = false\n";
-    let with_own_proxy = ENV_AGENT.replace("agents.env", "agents.own")
+    let agent_with_own_proxy = ENV_AGENT.replace("agents.env", "agents.own")
         + "env = { HTTPS_PROXY = 'http://other:1' }\n";
-    let without_variables =
+    let agent_without_variables =
         ENV_AGENT.replace("agents.env", "agents.none") + "network_env = false\n";
-    let reads_file = "[agents.reads]\ncommand = 'sh'\nargs = ['-c', 'cat \"$SSL_CERT_FILE\"']\n";
-    let splits = "[agents.splits]\ncommand = 'sh'\n\
+    let file_reading_agent =
+        "[agents.reads]\ncommand = 'sh'\nargs = ['-c', 'cat \"$SSL_CERT_FILE\"']\n";
+    let password_splitting_agent = "[agents.splits]\ncommand = 'sh'\n\
                   args = ['-c', 'p=${HTTPS_PROXY#*ann:}; echo password ${p%@*}']\n";
     let setup = Setup::new(&format!(
-        "{ENV_AGENT}{without_network}{with_own_proxy}{without_variables}{reads_file}{splits}"
+        "{ENV_AGENT}{agent_without_network}{agent_with_own_proxy}{agent_without_variables}{file_reading_agent}{password_splitting_agent}"
     ));
-    let ca_file = setup.sibling_path("ca.pem");
+    let ca_file = setup.config_sibling_path("ca.pem");
     fs::write(&ca_file, "an authority").unwrap();
     let ca_file = ca_file.display().to_string();
     let variables =
@@ -207,9 +209,9 @@ async fn proxies_and_ca_files_reach_agents_with_a_network() {
         format!("HTTPS_PROXY=http://other:1\n{expected}")
     );
     for agent in ["cut", "none"] {
-        assert_eq!(task_outcome(&service.send(agent, "x").await), completed_with(""), "{agent}");
+        assert_eq!(task_outcome(&service.send(agent, "x").await), completed_outcome(""), "{agent}");
     }
-    assert_eq!(task_outcome(&service.send("reads", "x").await), completed_with("an authority"));
+    assert_eq!(task_outcome(&service.send("reads", "x").await), completed_outcome("an authority"));
     let (_, split_text) = task_outcome(&service.send("splits", "x").await);
     assert!(split_text.starts_with("password ") && !split_text.contains("pa55"), "{split_text}");
     assert!(!service.stderr_text().contains("pa55"), "{}", service.stderr_text());
@@ -222,7 +224,7 @@ async fn proxies_and_ca_files_reach_agents_with_a_network() {
 async fn certificates_that_an_agent_cannot_read_are_warned_of() {
     let setup = Setup::new(ECHO_AGENT).env("NODE_EXTRA_CA_CERTS", "/no/such/ca.pem");
     let config = setup.write_config().display().to_string();
-    let output = setup.run(&["check", &config], "").await;
+    let output = setup.run_command(&["check", &config], "").await;
     assert_eq!(output.exit_code, Some(0), "{output:?}");
     assert!(
         output.stderr.contains("NODE_EXTRA_CA_CERTS names /no/such/ca.pem, which does not exist"),
@@ -233,8 +235,8 @@ async fn certificates_that_an_agent_cannot_read_are_warned_of() {
 /// In a namespace without any route, as on a machine whose cable is out.
 #[tokio::test]
 async fn a_machine_without_a_network_is_reported_in_seconds() {
-    let can_unshare = std::process::Command::new("unshare").args(["--net", "true"]).status();
-    if !can_unshare.is_ok_and(|status| status.success()) {
+    let unshare_status = std::process::Command::new("unshare").args(["--net", "true"]).status();
+    if !unshare_status.is_ok_and(|status| status.success()) {
         return algonius_skips::skip("no namespace without a network can be made here");
     }
     let program_text = "#!/bin/sh\n[ \"$1\" = --version ] && exec echo codex-cli 0.169.0\ncat >/dev/null\nsleep 600\n";
@@ -243,7 +245,7 @@ async fn a_machine_without_a_network_is_reported_in_seconds() {
     let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", setup.test_folder().display());
     let setup_script = "ip link set lo up; exec \"$0\" \"$@\"";
     let setup =
-        setup.env("PATH", &path).launched_by(&["unshare", "--net", "sh", "-c", setup_script]);
+        setup.env("PATH", &path).with_launcher(&["unshare", "--net", "sh", "-c", setup_script]);
     let config = setup.write_config().display().to_string();
     let report = doctor_report(&setup, &[("ALGONIUS_CONFIG", &config)]).await;
     assert_eq!(finding_about(&report, "route")["weight"], "warning", "{report}");

@@ -5,8 +5,10 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, failed_with, task_id, task_outcome, task_state};
-use crate::harness::{Service, Setup, fake_agent_config, message_params};
+use crate::harness::client::{
+    completed_outcome, failed_outcome, task_id, task_outcome, task_state,
+};
+use crate::harness::{ServiceProcess, Setup, fake_agent_config, message_params};
 
 const OVERRIDES_EXTENSION_URI: &str = "https://algonius.dev/a2a/ext/overrides/v1";
 
@@ -26,7 +28,7 @@ working_dirs = ["HERE/repos"]
 env = ["BRANCH"]
 "#;
 
-async fn start_service() -> Service {
+async fn start_service() -> ServiceProcess {
     let setup = Setup::new(&format!("{AGENT}{}", fake_agent_config("echo", "echo", "")));
     for folder in ["repos/a", "elsewhere"] {
         fs::create_dir_all(setup.test_folder().join(folder)).unwrap();
@@ -43,26 +45,26 @@ fn message_params_with_overrides(text: &str, overrides: Value) -> Value {
     params
 }
 
-fn canonical_path(service: &Service, name: &str) -> String {
+fn canonical_path(service: &ServiceProcess, name: &str) -> String {
     service.setup.test_folder().canonicalize().unwrap().join(name).display().to_string()
 }
 
 /// A place as a caller writes it.
-fn path_as_written(service: &Service, name: &str) -> String {
+fn path_as_written(service: &ServiceProcess, name: &str) -> String {
     service.setup.test_folder().join(name).display().to_string()
 }
 
 #[tokio::test]
 async fn a_caller_may_choose_allowed_folders_and_variables() {
     let service = start_service().await;
-    let (folder, real) =
+    let (folder, canonical_folder) =
         (path_as_written(&service, "repos/in"), canonical_path(&service, "repos/a"));
-    let choice = json!({"workingDirectory": folder, "environment": {"BRANCH": "next"}});
+    let overrides = json!({"workingDirectory": folder, "environment": {"BRANCH": "next"}});
     let task = service
-        .expect_result("placed", "message/send", &message_params_with_overrides("go", choice))
+        .expect_result("placed", "message/send", &message_params_with_overrides("go", overrides))
         .await;
-    assert_eq!(task_outcome(&task), completed_with(&format!("{real} next")));
-    let detail = service.execution(&task_id(&task)).await;
+    assert_eq!(task_outcome(&task), completed_outcome(&format!("{canonical_folder} next")));
+    let detail = service.fetch_execution(&task_id(&task)).await;
     assert_eq!(detail["workingDirectory"], folder);
     assert_eq!(detail["environment"], json!({"BRANCH": "next"}));
 
@@ -79,11 +81,11 @@ async fn a_caller_may_choose_allowed_folders_and_variables() {
 #[tokio::test]
 async fn forbidden_overrides_are_refused_and_outside_links_fail() {
     let service = start_service().await;
-    let directory_choice =
+    let directory_overrides =
         |name: &str| json!({"workingDirectory": path_as_written(&service, name)});
-    for (choice, code) in [
-        (directory_choice("elsewhere"), "override-refused"),
-        (directory_choice("repos/../elsewhere"), "override-refused"),
+    for (overrides, code) in [
+        (directory_overrides("elsewhere"), "override-refused"),
+        (directory_overrides("repos/../elsewhere"), "override-refused"),
         (json!({"workingDirectory": "repos/a"}), "override-refused"),
         (json!({"environment": {"LD_PRELOAD": "/tmp/x.so"}}), "override-refused"),
         (json!({"environment": {"BRANCH": "a\0b"}}), "override-refused"),
@@ -93,27 +95,27 @@ async fn forbidden_overrides_are_refused_and_outside_links_fail() {
         (json!({"workDir": "/"}), "invalid-params"),
         (json!([]), "invalid-params"),
     ] {
-        let refused = service.expect_refusal(
+        let refusal = service.expect_refusal(
             "placed",
             "message/send",
-            message_params_with_overrides("go", choice.clone()),
+            message_params_with_overrides("go", overrides.clone()),
         );
-        assert_eq!(refused.await, (-32602, code.to_owned()), "{choice}");
+        assert_eq!(refusal.await, (-32602, code.to_owned()), "{overrides}");
     }
-    let refused = service
+    let refusal = service
         .expect_refusal(
             "echo",
             "message/send",
-            message_params_with_overrides("go", directory_choice("repos/a")),
+            message_params_with_overrides("go", directory_overrides("repos/a")),
         )
         .await;
-    assert_eq!(refused.1, "override-refused");
+    assert_eq!(refusal.1, "override-refused");
     assert_eq!(service.get("/api/v1/executions").await.json()["executions"], json!([]));
 
     for name in ["repos/out", "repos/none"] {
-        let choice = message_params_with_overrides("go", directory_choice(name));
-        let task = service.expect_result("placed", "message/send", &choice).await;
-        assert_eq!(task_outcome(&task), failed_with("override-refused"), "{name}");
+        let params = message_params_with_overrides("go", directory_overrides(name));
+        let task = service.expect_result("placed", "message/send", &params).await;
+        assert_eq!(task_outcome(&task), failed_outcome("override-refused"), "{name}");
         let status_message = task["status"]["message"].to_string();
         assert!(!status_message.contains(&canonical_path(&service, "")), "{status_message}");
     }
@@ -123,25 +125,25 @@ async fn forbidden_overrides_are_refused_and_outside_links_fail() {
 async fn an_answer_keeps_the_overrides_of_its_task() {
     let mut service = start_service().await;
     let folder = path_as_written(&service, "repos/a");
-    let choice = json!({"workingDirectory": folder, "environment": {"BRANCH": "next"}});
+    let overrides = json!({"workingDirectory": folder, "environment": {"BRANCH": "next"}});
     let task = service
         .expect_result(
             "placed",
             "message/send",
-            &message_params_with_overrides("ask", choice.clone()),
+            &message_params_with_overrides("ask", overrides.clone()),
         )
         .await;
     assert_eq!(task_state(&task), "input-required");
-    service.sigterm();
+    service.send_sigterm();
     assert!(service.wait_for_exit().await.success());
-    service.restart().await;
-    let answer = |text: &str, params: Value| {
+    service.start_again().await;
+    let as_answer = |message_id: &str, params: Value| {
         let mut params = params;
         params["message"]["taskId"] = json!(task_id(&task));
-        params["message"]["messageId"] = json!(text);
+        params["message"]["messageId"] = json!(message_id);
         params
     };
-    let next_answer = answer("again", message_params("ask"));
+    let next_answer = as_answer("again", message_params("ask"));
     let updated_task = service.expect_result("placed", "message/send", &next_answer).await;
     assert_eq!(
         (task_id(&updated_task), task_state(&updated_task)),
@@ -150,27 +152,27 @@ async fn an_answer_keeps_the_overrides_of_its_task() {
     let override_params =
         message_params_with_overrides("ask", json!({"environment": {"BRANCH": "third"}}));
     let updated_task =
-        service.expect_result("placed", "message/send", &answer("anew", override_params)).await;
+        service.expect_result("placed", "message/send", &as_answer("anew", override_params)).await;
     assert_eq!(task_state(&updated_task), "input-required");
-    let finished = service
-        .expect_result("placed", "message/send", &answer("last", message_params("go")))
+    let finished_task = service
+        .expect_result("placed", "message/send", &as_answer("last", message_params("go")))
         .await;
     assert_eq!(
-        task_outcome(&finished),
-        completed_with(&format!("{} third", canonical_path(&service, "repos/a")))
+        task_outcome(&finished_task),
+        completed_outcome(&format!("{} third", canonical_path(&service, "repos/a")))
     );
 
     // The same answer again is the same one; with another choice it is another message.
     let duplicate = service
-        .expect_result("placed", "message/send", &answer("last", message_params("go")))
+        .expect_result("placed", "message/send", &as_answer("last", message_params("go")))
         .await;
     assert_eq!(task_id(&duplicate), task_id(&task));
-    let other = answer(
+    let changed_answer = as_answer(
         "last",
         message_params_with_overrides("go", json!({"environment": {"BRANCH": "x"}})),
     );
-    let refused = service.expect_refusal("placed", "message/send", other).await;
-    assert_eq!(refused.1, "message-reused");
+    let refusal = service.expect_refusal("placed", "message/send", changed_answer).await;
+    assert_eq!(refusal.1, "message-reused");
 }
 
 #[tokio::test]

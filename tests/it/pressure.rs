@@ -10,10 +10,10 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::harness::client::{completed_with, failed_with, task_id, task_outcome};
+use crate::harness::client::{completed_outcome, failed_outcome, task_id, task_outcome};
 use crate::harness::disk::SmallDisk;
 use crate::harness::{
-    EmbeddedService, Service, ServiceClient, Setup, TestResponse, fake_agent_config,
+    EmbeddedService, ServiceClient, ServiceProcess, Setup, TestResponse, fake_agent_config,
     gated_agent_config, message_params, poll_until,
 };
 
@@ -97,7 +97,7 @@ async fn pressure_refuses_new_work_and_keeps_running_work() {
         PressureFixture::start(Setup::new(&format!("{agent}\n[pressure]\ninterval = 0.02\n")))
             .await;
     let running_id = fixture.client.start_task("one", "ann").await;
-    fixture.setup.wait_for_text("log", "start ann\n").await;
+    fixture.setup.wait_for_file_text("log", "start ann\n").await;
     let waiting_id = fixture.client.start_task("one", "bob").await;
     fixture
         .set_stalls(
@@ -105,38 +105,41 @@ async fn pressure_refuses_new_work_and_keeps_running_work() {
             json!(["memory"]),
         )
         .await;
-    let refused = request_work(&fixture.client, "one").await;
-    let words = "the machine is short of memory".to_owned();
-    assert_eq!(refusal_content(&refused), (503, "pressure".to_owned(), words));
-    assert_eq!(refused.json()["error"]["code"], -32061);
+    let refusal_response = request_work(&fixture.client, "one").await;
+    let expected_message = "the machine is short of memory".to_owned();
+    assert_eq!(refusal_content(&refusal_response), (503, "pressure".to_owned(), expected_message));
+    assert_eq!(refusal_response.json()["error"]["code"], -32061);
     fixture.setup.open_gate("go");
     assert_eq!(
-        task_outcome(&fixture.client.wait_for_end("one", &running_id).await),
-        completed_with("ann\n")
+        task_outcome(&fixture.client.wait_for_task_end("one", &running_id).await),
+        completed_outcome("ann\n")
     );
-    let queued = poll_until("a free slot", async || {
-        let agent = fixture.client.agent_status("one").await;
+    let queued_id = poll_until("a free slot", async || {
+        let agent = fixture.client.fetch_agent_status("one").await;
         (agent["running"] == json!([])).then(|| agent["queued"][0]["id"].clone())
     })
     .await;
-    assert_eq!(queued, json!(waiting_id));
-    assert_eq!(fixture.setup.read("log"), "start ann\nend ann\n");
+    assert_eq!(queued_id, json!(waiting_id));
+    assert_eq!(fixture.setup.read_file("log"), "start ann\nend ann\n");
     fixture.set_stalls(StallReading::default(), json!([])).await;
     assert_eq!(
-        task_outcome(&fixture.client.wait_for_end("one", &waiting_id).await),
-        completed_with("bob\n")
+        task_outcome(&fixture.client.wait_for_task_end("one", &waiting_id).await),
+        completed_outcome("bob\n")
     );
-    assert_eq!(task_outcome(&fixture.client.send("one", "cid").await), completed_with("cid\n"));
+    assert_eq!(task_outcome(&fixture.client.send("one", "cid").await), completed_outcome("cid\n"));
     fixture.stop().await;
 }
 
 #[tokio::test]
 async fn a_disk_below_its_floor_refuses_the_first_request() {
-    let floor = "[pressure]\nmin_disk_free_bytes = 1_000_000_000_000_000_000\n";
-    let service =
-        Service::start(&format!("{}{floor}", fake_agent_config("echo", "echo", ""))).await;
-    let words = "the machine is short of disk space".to_owned();
-    let refusal = (503, "pressure".to_owned(), words);
+    let pressure_config = "[pressure]\nmin_disk_free_bytes = 1_000_000_000_000_000_000\n";
+    let service = ServiceProcess::start(&format!(
+        "{}{pressure_config}",
+        fake_agent_config("echo", "echo", "")
+    ))
+    .await;
+    let expected_message = "the machine is short of disk space".to_owned();
+    let refusal = (503, "pressure".to_owned(), expected_message);
     assert_eq!(refusal_content(&request_work(&service, "echo").await), refusal);
     let status = service.get("/status").await.json();
     assert_eq!(status["pressure"]["short"], json!(["disk"]));
@@ -153,18 +156,18 @@ async fn a_disk_below_its_floor_refuses_the_first_request() {
 
 #[tokio::test]
 async fn a_full_disk_refuses_new_work_until_it_has_space() {
-    let floor = "[pressure]\nmin_disk_free_bytes = 2_000_000\ninterval = 0.02\n";
-    let setup = Setup::new(&format!("{}{floor}", fake_agent_config("echo", "echo", "")));
+    let pressure_config = "[pressure]\nmin_disk_free_bytes = 2_000_000\ninterval = 0.02\n";
+    let setup = Setup::new(&format!("{}{pressure_config}", fake_agent_config("echo", "echo", "")));
     let Some(disk) = SmallDisk::mount_for_ledger(setup.test_folder(), 16) else { return };
     let (service, disk) = (setup.start().await, disk);
     let task_before = service.send("echo", "hello").await;
     disk.fill();
     wait_for_shortage(&service, &json!(["disk"])).await;
     assert_eq!(refusal_content(&request_work(&service, "echo").await).1, "pressure");
-    assert_eq!(service.task("echo", &task_id(&task_before)).await, task_before);
+    assert_eq!(service.fetch_task("echo", &task_id(&task_before)).await, task_before);
     disk.remove_filler();
     wait_for_shortage(&service, &json!([])).await;
-    assert_eq!(task_outcome(&service.send("echo", "again").await), completed_with("again"));
+    assert_eq!(task_outcome(&service.send("echo", "again").await), completed_outcome("again"));
 }
 
 /// Nobody looks at the disk here: the ledger itself has no room.
@@ -176,34 +179,37 @@ async fn a_full_ledger_is_readable_and_recovers() {
     let (service, disk) = (setup.start().await, disk);
     let task_before = service.send("echo", "hello").await;
     let running_id = service.start_task("gate", "ann").await;
-    service.setup.wait_for_text("log", "start ann\n").await;
+    service.setup.wait_for_file_text("log", "start ann\n").await;
     disk.fill();
-    let refused = poll_until("a refusal", async || {
+    let refusal_response = poll_until("a refusal", async || {
         // What the write-ahead log has room for is taken still.
         let answer = request_work(&service, "echo").await;
         (answer.status != 200).then_some(answer)
     })
     .await;
-    let words =
+    let expected_message =
         "the request was not recorded, because the disk of the ledger is full or cannot be written";
-    assert_eq!(refusal_content(&refused), (503, "ledger-unavailable".to_owned(), words.to_owned()));
+    assert_eq!(
+        refusal_content(&refusal_response),
+        (503, "ledger-unavailable".to_owned(), expected_message.to_owned())
+    );
     // Reads work while the disk is full, and the ledger accepts writes again when there is
     // space
-    assert_eq!(service.task("echo", &task_id(&task_before)).await, task_before);
+    assert_eq!(service.fetch_task("echo", &task_id(&task_before)).await, task_before);
     assert_eq!(service.get("/api/v1/executions").await.status, 200);
     service.setup.open_gate("go");
-    service.setup.wait_for_text("log", "start ann\nend ann\n").await;
+    service.setup.wait_for_file_text("log", "start ann\nend ann\n").await;
     disk.remove_filler();
-    let accepted = poll_until("room in the ledger", async || {
+    let accepted_task = poll_until("room in the ledger", async || {
         let answer = request_work(&service, "echo").await;
         (answer.status == 200).then(|| answer.json()["result"].clone())
     })
     .await;
-    assert_eq!(task_outcome(&accepted), completed_with("new"));
+    assert_eq!(task_outcome(&accepted_task), completed_outcome("new"));
     // What it said is kept, or it is told that it could not be: it is settled either way.
-    let gate_outcome = task_outcome(&service.wait_for_end("gate", &running_id).await);
+    let gate_outcome = task_outcome(&service.wait_for_task_end("gate", &running_id).await);
     assert!(
-        [completed_with("ann\n"), failed_with("ledger-unavailable")].contains(&gate_outcome),
+        [completed_outcome("ann\n"), failed_outcome("ledger-unavailable")].contains(&gate_outcome),
         "{gate_outcome:?}"
     );
 }

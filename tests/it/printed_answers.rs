@@ -3,10 +3,10 @@
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::harness::{Service, Setup};
+use crate::harness::{ServiceProcess, Setup};
 
 /// Agent that answers with these events.
-fn event_agent(id: &str, events: &str) -> String {
+fn event_agent_config(id: &str, events: &str) -> String {
     format!("[agents.{id}]\ncommand = 'printf'\nargs = ['%s', '''{events}''']\noutput = 'events'\n")
 }
 
@@ -29,13 +29,16 @@ async fn every_kind_of_answer_is_printed_or_noted() {
         ),
         ("text", r#"{"type":"text","text":"plain"}"#, "plain", ""),
     ];
-    let agents = cases.map(|(id, events, ..)| event_agent(id, events));
-    let service = Service::start(&agents.concat()).await;
-    for (id, _, printed, note) in cases {
-        for options in [&["send", id, "x"][..], &["send", "--no-stream", id, "x"]] {
-            let output = service.run_command(options, "").await;
-            assert_eq!((output.exit_code, output.stdout.trim_end()), (Some(0), printed.trim_end()));
-            assert!(output.stderr.ends_with(note), "{options:?}: {output:?}");
+    let agents = cases.map(|(id, events, ..)| event_agent_config(id, events));
+    let service = ServiceProcess::start(&agents.concat()).await;
+    for (id, _, expected_stdout, note) in cases {
+        for arguments in [&["send", id, "x"][..], &["send", "--no-stream", id, "x"]] {
+            let output = service.run_command(arguments, "").await;
+            assert_eq!(
+                (output.exit_code, output.stdout.trim_end()),
+                (Some(0), expected_stdout.trim_end())
+            );
+            assert!(output.stderr.ends_with(note), "{arguments:?}: {output:?}");
             assert!(!note.is_empty() || !output.stderr.contains("note:"), "{output:?}");
         }
     }
@@ -55,8 +58,8 @@ async fn an_answer_of_another_program_names_its_status() {
         ("200 OK", "application/json", "{\"agents\":3}", "another form"),
         ("200 OK", "application/json", "[]", "another form"),
     ];
-    for (status, media_type, body, named) in answers {
-        let answer = async {
+    for (status, media_type, body, expected_text) in answers {
+        let serve_answer = async {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut request = [0; 65536];
             _ = stream.read(&mut request).await;
@@ -72,9 +75,10 @@ async fn an_answer_of_another_program_names_its_status() {
             ("ALGONIUS_TOKEN", "a-token-of-32-characters-or-more-1"),
         ];
         // The body of a successful deletion is not read, so only its media type shows that nothing was deleted.
-        let deletes = media_type == "text/html";
-        let command = if deletes { &["schedule", "delete", "x"][..] } else { &["status"] };
-        let (output, ()) = tokio::join!(setup.run_with_env(command, "", &env), answer);
-        assert!(output.exit_code == Some(1) && output.stderr.contains(named), "{output:?}");
+        let is_deletion = media_type == "text/html";
+        let command = if is_deletion { &["schedule", "delete", "x"][..] } else { &["status"] };
+        let (output, ()) =
+            tokio::join!(setup.run_command_with_env(command, "", &env), serve_answer);
+        assert!(output.exit_code == Some(1) && output.stderr.contains(expected_text), "{output:?}");
     }
 }

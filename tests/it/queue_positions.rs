@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::{task_id, task_state};
-use crate::harness::{Service, gated_agent_config, json_rpc_call, message_params, poll_until};
+use crate::harness::{
+    ServiceProcess, gated_agent_config, json_rpc_request_body, message_params, poll_until,
+};
 use crate::streams::{open_stream, read_until};
 
 const WORKSPACE_SETTINGS: &str = "access = 'read-write'\nworking_dir = 'HERE/home'";
@@ -15,27 +17,27 @@ fn status_content(status: &Value) -> (Option<String>, Value) {
     (text.map(str::to_owned), message["metadata"].clone())
 }
 
-fn waiting_status(words: &str, position: usize, reason: &str) -> (Option<String>, Value) {
-    (Some(words.to_owned()), json!({"position": position, "reason": reason}))
+fn waiting_status(message_text: &str, position: usize, reason: &str) -> (Option<String>, Value) {
+    (Some(message_text.to_owned()), json!({"position": position, "reason": reason}))
 }
 
-async fn wait_for_status(service: &Service, agent: &str, id: &str, words: &str) {
-    poll_until(words, async || {
-        let task = service.task(agent, id).await;
-        (status_content(&task["status"]).0.as_deref() == Some(words)).then_some(())
+async fn wait_for_status(service: &ServiceProcess, agent: &str, id: &str, message_text: &str) {
+    poll_until(message_text, async || {
+        let task = service.fetch_task(agent, id).await;
+        (status_content(&task["status"]).0.as_deref() == Some(message_text)).then_some(())
     })
     .await;
 }
 
 #[tokio::test]
 async fn a_queued_task_shows_its_current_position_and_reason() {
-    let service = Service::start(&gated_agent_config("one", WORKSPACE_SETTINGS)).await;
+    let service = ServiceProcess::start(&gated_agent_config("one", WORKSPACE_SETTINGS)).await;
     let mut ids = Vec::new();
     for word in ["ann", "bob", "cid"] {
         ids.push(service.start_task("one", word).await);
     }
     let second_status = waiting_status("waiting: 2nd in line, the agent is busy", 2, "agent-busy");
-    let task = service.task("one", &ids[2]).await;
+    let task = service.fetch_task("one", &ids[2]).await;
     assert_eq!(
         (task_state(&task), status_content(&task["status"])),
         ("submitted".to_owned(), second_status.clone())
@@ -44,7 +46,7 @@ async fn a_queued_task_shows_its_current_position_and_reason() {
     let answer =
         service.call_with_headers("one", &["A2A-Version: 1.0"], ("GetTask", &query)).await.json();
     assert_eq!(status_content(&answer["result"]["status"]), second_status, "{answer}");
-    let detail = service.execution(&ids[2]).await;
+    let detail = service.fetch_execution(&ids[2]).await;
     let expected_queue =
         json!({"position": 2, "reason": "agent-busy", "message": second_status.0.clone().unwrap()});
     assert_eq!(detail["queue"], expected_queue);
@@ -53,33 +55,33 @@ async fn a_queued_task_shows_its_current_position_and_reason() {
         (&list["executions"][0]["queue"], list["executions"][2].get("queue")),
         (&expected_queue, None)
     );
-    assert_eq!(service.agent_status("one").await["queued"][1]["reason"], "agent-busy");
+    assert_eq!(service.fetch_agent_status("one").await["queued"][1]["reason"], "agent-busy");
     let event_count = detail["events"].as_array().unwrap().len();
 
     service.cancel("one", &ids[1]).await;
-    let task = service.task("one", &ids[2]).await;
+    let task = service.fetch_task("one", &ids[2]).await;
     let first_status = waiting_status("waiting: 1st in line, the agent is busy", 1, "agent-busy");
     assert_eq!(status_content(&task["status"]), first_status);
     assert!(
         service.run_command(&["tasks", "show", &ids[2]], "").await.stdout.contains("1st in line")
     );
     // A place is true now only: nothing of it is recorded.
-    let detail = service.execution(&ids[2]).await;
+    let detail = service.fetch_execution(&ids[2]).await;
     assert_eq!(detail["events"].as_array().unwrap().len(), event_count);
     service.setup.open_gate("go");
-    let task = service.wait_for_end("one", &ids[2]).await;
+    let task = service.wait_for_task_end("one", &ids[2]).await;
     assert_eq!(status_content(&task["status"]), (None, Value::Null));
 }
 
 #[tokio::test]
 async fn a_follower_of_a_queued_task_sees_every_position() {
-    let service = Service::start(&gated_agent_config("one", WORKSPACE_SETTINGS)).await;
+    let service = ServiceProcess::start(&gated_agent_config("one", WORKSPACE_SETTINGS)).await;
     service.start_task("one", "ann").await;
-    let ahead = service.start_task("one", "bob").await;
-    let body = json_rpc_call("message/stream", &message_params("cid"));
+    let ahead_id = service.start_task("one", "bob").await;
+    let body = json_rpc_request_body("message/stream", &message_params("cid"));
     let mut stream = open_stream(&service, "one", "0.3", &body).await;
     let mut body = read_until(&mut stream, "2nd in line").await;
-    service.cancel("one", &ahead).await;
+    service.cancel("one", &ahead_id).await;
     body += &read_until(&mut stream, "1st in line").await;
     service.setup.open_gate("go");
     body += &read_until(&mut stream, "the end").await;
@@ -89,13 +91,13 @@ async fn a_follower_of_a_queued_task_sees_every_position() {
         .filter(Value::is_object)
         .map(|status| (status["state"].as_str().unwrap().to_owned(), status_content(&status).0))
         .collect();
-    let waiting = |words: &str| ("submitted".to_owned(), Some(words.to_owned()));
+    let waiting_state = |words: &str| ("submitted".to_owned(), Some(words.to_owned()));
     let state_only = |state: &str| (state.to_owned(), None);
     assert_eq!(
         statuses,
         [
-            waiting("waiting: 2nd in line, the agent is busy"),
-            waiting("waiting: 1st in line, the agent is busy"),
+            waiting_state("waiting: 2nd in line, the agent is busy"),
+            waiting_state("waiting: 1st in line, the agent is busy"),
             state_only("working"),
             state_only("completed"),
         ]
@@ -106,22 +108,22 @@ async fn a_follower_of_a_queued_task_sees_every_position() {
 async fn a_wait_for_a_workspace_is_shown_without_its_path() {
     let agents =
         ["ann", "bob", "cid"].map(|id| gated_agent_config(id, WORKSPACE_SETTINGS)).concat();
-    let service = Service::start(&agents).await;
+    let service = ServiceProcess::start(&agents).await;
     service.start_task("ann", "ann").await;
-    service.setup.wait_for_text("log", "start ann\n").await;
+    service.setup.wait_for_file_text("log", "start ann\n").await;
     service.start_task("bob", "bob").await;
     service.wait_for_workspace_queue("bob").await;
     let last_id = task_id(&service.submit("cid", message_params("cid")).await);
-    let words = "waiting: 2nd in line, the workspace is in use by another agent";
-    wait_for_status(&service, "cid", &last_id, words).await;
-    let task = service.task("cid", &last_id).await;
-    assert_eq!(status_content(&task["status"]), waiting_status(words, 2, "workspace-busy"));
+    let message_text = "waiting: 2nd in line, the workspace is in use by another agent";
+    wait_for_status(&service, "cid", &last_id, message_text).await;
+    let task = service.fetch_task("cid", &last_id).await;
+    assert_eq!(status_content(&task["status"]), waiting_status(message_text, 2, "workspace-busy"));
     let folder = service.setup.test_folder().display().to_string();
-    let status = service.agent_status("cid").await;
+    let status = service.fetch_agent_status("cid").await;
     assert_eq!(status["running"][0]["queued"]["reason"], "workspace-busy");
-    for document in [task, status, service.execution(&last_id).await] {
+    for document in [task, status, service.fetch_execution(&last_id).await] {
         assert!(!document.to_string().contains(&folder), "{document}");
     }
     service.setup.open_gate("go");
-    service.wait_for_end("cid", &last_id).await;
+    service.wait_for_task_end("cid", &last_id).await;
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, task_id, task_outcome};
+use crate::harness::client::{completed_outcome, task_id, task_outcome};
 use crate::harness::{
-    Service, ServiceClient, Setup, message_params, message_params_with_id, poll_until,
+    ServiceClient, ServiceProcess, Setup, message_params, message_params_with_id, poll_until,
 };
 
 const EMAIL_ADDRESS: &str = "someone@mail.example";
@@ -41,12 +41,12 @@ scopes = ["read", "run", "admin"]
 
 const ANN_TOKEN: &str = "ann-ann-ann-ann-ann-ann-ann-ann-ann-ann";
 
-async fn start_service() -> Service {
+async fn start_service() -> ServiceProcess {
     Setup::new(AGENTS).env("ANN", ANN_TOKEN).env("RUST_LOG", "trace").start().await
 }
 
 /// The answer of one call over HTTP+JSON that waits.
-async fn answer_over_rest(client: &ServiceClient, agent: &str, text: &str) -> Value {
+async fn send_over_rest(client: &ServiceClient, agent: &str, text: &str) -> Value {
     let parts = json!([{"text": text}]);
     let id = uuid::Uuid::new_v4().to_string();
     let body = json!({"message": {"messageId": id, "role": "ROLE_USER", "parts": parts}});
@@ -55,11 +55,11 @@ async fn answer_over_rest(client: &ServiceClient, agent: &str, text: &str) -> Va
         "Content-Type: application/json".to_owned(),
         "A2A-Version: 1.0".to_owned(),
     ];
-    let line = format!("POST /agents/{agent}/v1/message:send");
-    client.request(&line, &headers, body.to_string().as_bytes()).await.json()
+    let request_line = format!("POST /agents/{agent}/v1/message:send");
+    client.request(&request_line, &headers, body.to_string().as_bytes()).await.json()
 }
 
-async fn expect_not_stored(service: &Service, secret: &str) {
+async fn expect_not_stored(service: &ServiceProcess, secret: &str) {
     let ledger = service.setup.ledger_bytes();
     let is_stored = ledger.windows(secret.len()).any(|window| window == secret.as_bytes());
     assert!(!is_stored, "{secret} is in the ledger");
@@ -70,17 +70,23 @@ async fn expect_not_stored(service: &Service, secret: &str) {
 async fn only_the_waiting_caller_gets_the_raw_answer() {
     let service = start_service().await;
     let task = service.send("open", EMAIL_ADDRESS).await;
-    assert_eq!(task_outcome(&task), completed_with(EMAIL_ADDRESS));
+    assert_eq!(task_outcome(&task), completed_outcome(EMAIL_ADDRESS));
     let artifact = &task["artifacts"][0];
     assert_eq!(artifact["metadata"]["redacted"], Value::Null, "{artifact}");
-    let stored_task = service.task("open", &task_id(&task)).await;
-    assert_eq!(task_outcome(&stored_task), completed_with("s***@mail.example"));
+    let stored_task = service.fetch_task("open", &task_id(&task)).await;
+    assert_eq!(task_outcome(&stored_task), completed_outcome("s***@mail.example"));
     assert_eq!(stored_task["artifacts"][0]["metadata"], json!({"redacted": 1}));
-    let task = &answer_over_rest(&service, "open", EMAIL_ADDRESS).await["task"];
+    let task = &send_over_rest(&service, "open", EMAIL_ADDRESS).await["task"];
     assert_eq!(task["artifacts"][0]["parts"][0]["text"], EMAIL_ADDRESS);
-    let streamed = service.call("open", "message/stream", &message_params(EMAIL_ADDRESS)).await;
-    assert!(streamed.body.contains("\"completed\"") && !streamed.body.contains(EMAIL_ADDRESS));
-    assert!(!service.execution(&task_id(&stored_task)).await.to_string().contains(EMAIL_ADDRESS));
+    let stream_response =
+        service.call("open", "message/stream", &message_params(EMAIL_ADDRESS)).await;
+    assert!(
+        stream_response.body.contains("\"completed\"")
+            && !stream_response.body.contains(EMAIL_ADDRESS)
+    );
+    assert!(
+        !service.fetch_execution(&task_id(&stored_task)).await.to_string().contains(EMAIL_ADDRESS)
+    );
     expect_not_stored(&service, EMAIL_ADDRESS).await;
 }
 
@@ -89,7 +95,7 @@ async fn an_answer_is_masked_unless_configured_otherwise() {
     let service = start_service().await;
     assert_eq!(
         task_outcome(&service.send("shut", EMAIL_ADDRESS).await),
-        completed_with("s***@mail.example")
+        completed_outcome("s***@mail.example")
     );
 }
 
@@ -99,17 +105,17 @@ async fn other_callers_and_late_lookups_get_masked_text() {
     let service = start_service().await;
     let params = message_params_with_id("m-1", EMAIL_ADDRESS);
     let task = service.expect_result("open", "message/send", &params).await;
-    assert_eq!(task_outcome(&task), completed_with(EMAIL_ADDRESS));
+    assert_eq!(task_outcome(&task), completed_outcome(EMAIL_ADDRESS));
     poll_until("the text to be gone", async || {
         let duplicate = service.expect_result("open", "message/send", &params).await;
         assert_eq!(task_id(&duplicate), task_id(&task));
-        (task_outcome(&duplicate) == completed_with("s***@mail.example")).then_some(())
+        (task_outcome(&duplicate) == completed_outcome("s***@mail.example")).then_some(())
     })
     .await;
     let ann = service.client_with_token(ANN_TOKEN);
     assert_eq!(
-        task_outcome(&ann.task("open", &task_id(&task)).await),
-        completed_with("s***@mail.example")
+        task_outcome(&ann.fetch_task("open", &task_id(&task)).await),
+        completed_outcome("s***@mail.example")
     );
 }
 
@@ -126,7 +132,7 @@ async fn an_answer_by_another_caller_gets_masked_text() {
         answer["message"]["taskId"] = waiting_task["id"].clone();
         answer["message"]["contextId"] = waiting_task["contextId"].clone();
         let task = client.expect_result("asker", "message/send", &answer).await;
-        assert_eq!(task_outcome(&task), completed_with(expected));
+        assert_eq!(task_outcome(&task), completed_outcome(expected));
     }
 }
 
@@ -134,23 +140,23 @@ async fn an_answer_by_another_caller_gets_masked_text() {
 async fn the_raw_answer_is_complete_and_other_artifacts_are_masked() {
     let service = start_service().await;
     let task = service.send("teller", EMAIL_ADDRESS).await;
-    let stored_task = service.task("teller", &task_id(&task)).await;
+    let stored_task = service.fetch_task("teller", &task_id(&task)).await;
     let artifact_content = |task: &Value, id: &str| {
         let artifacts = task["artifacts"].as_array().unwrap();
         let artifact =
             artifacts.iter().find(|artifact| artifact["artifactId"] == id).unwrap().clone();
         (artifact["parts"][0]["text"].clone(), artifact["metadata"]["redacted"].clone())
     };
-    let redacted = (json!("of s***@mail.example"), json!(1));
+    let redacted_content = (json!("of s***@mail.example"), json!(1));
     assert_eq!(
         (artifact_content(&task, "a"), artifact_content(&stored_task, "a")),
-        (redacted.clone(), redacted)
+        (redacted_content.clone(), redacted_content)
     );
-    let raw = (json!("to someone@mail.example, then home"), Value::Null);
-    let redacted = (json!("to s***@mail.example, then home"), json!(1));
+    let raw_content = (json!("to someone@mail.example, then home"), Value::Null);
+    let redacted_content = (json!("to s***@mail.example, then home"), json!(1));
     assert_eq!(
         (artifact_content(&task, "answer"), artifact_content(&stored_task, "answer")),
-        (raw, redacted)
+        (raw_content, redacted_content)
     );
     expect_not_stored(&service, EMAIL_ADDRESS).await;
 }

@@ -4,10 +4,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::harness::{
-    Service, Setup, fake_agent_config, json_rpc_call, message_params, poll_until, within_deadline,
+    ServiceProcess, Setup, fake_agent_config, json_rpc_request_body, message_params, poll_until,
+    within_deadline,
 };
 
-async fn start_with_short_timeouts() -> Service {
+async fn start_with_short_timeouts() -> ServiceProcess {
     let server_settings = "header_timeout = 0.5\nbody_timeout = 0.5";
     Setup::with_server_settings(server_settings, &fake_agent_config("echo", "echo", ""))
         .start()
@@ -15,7 +16,7 @@ async fn start_with_short_timeouts() -> Service {
 }
 
 /// What comes until the service closes the connection, which it must do by itself.
-async fn read_to_end(mut stream: TcpStream) -> String {
+async fn read_until_close(mut stream: TcpStream) -> String {
     let mut bytes = Vec::new();
     _ = within_deadline("the close", stream.read_to_end(&mut bytes)).await; // A reset is a close.
     String::from_utf8_lossy(&bytes).into_owned()
@@ -24,7 +25,7 @@ async fn read_to_end(mut stream: TcpStream) -> String {
 #[tokio::test]
 async fn a_silent_connection_is_closed() {
     let service = start_with_short_timeouts().await;
-    assert_eq!(read_to_end(service.connect().await).await, "");
+    assert_eq!(read_until_close(service.connect().await).await, "");
 }
 
 #[tokio::test]
@@ -32,7 +33,7 @@ async fn an_endless_head_is_cut() {
     let service = start_with_short_timeouts().await;
     let mut stream = service.connect().await;
     stream.write_all(b"GET /status HTTP/1.1\r\nHost: te").await.unwrap();
-    let answer = read_to_end(stream).await;
+    let answer = read_until_close(stream).await;
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{answer}");
 }
 
@@ -46,7 +47,7 @@ async fn an_endless_body_is_answered_with_408() {
         service.token
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    let answer = read_to_end(stream).await;
+    let answer = read_until_close(stream).await;
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
     assert!(answer.contains("\"body-timeout\""), "{answer}");
 }
@@ -81,10 +82,10 @@ async fn malformed_http_is_never_a_server_error() {
 
 #[tokio::test]
 async fn a_connection_serves_several_requests() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
     let mut stream = service.connect().await;
     for text in ["one", "two", "three"] {
-        let body = json_rpc_call("message/send", &message_params(text));
+        let body = json_rpc_request_body("message/send", &message_params(text));
         let request = format!(
             "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",

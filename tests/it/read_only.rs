@@ -11,7 +11,7 @@ use nix::unistd::Uid;
 use serde_json::{Value, json};
 
 use crate::harness::client::{task_id, task_outcome, task_state};
-use crate::harness::{Service, Setup};
+use crate::harness::{ServiceProcess, Setup};
 
 /// Tries every way to change the folder in which it works, and prints how many worked, by name. Then
 /// it uses what is its own.
@@ -71,12 +71,12 @@ pub(crate) fn reader_setup(settings: &str) -> Setup {
 
 /// Everything in the folder in which the agent works, with its text.
 fn workspace_files(setup: &Setup) -> Vec<(String, String)> {
-    let names = fs::read_dir(setup.test_folder().join("site")).unwrap().flatten();
+    let entries = fs::read_dir(setup.test_folder().join("site")).unwrap().flatten();
     // A pipe would be waited for.
     let read_if_file = |path: PathBuf| {
         if path.is_file() { fs::read_to_string(path).unwrap_or_default() } else { String::new() }
     };
-    let mut files: Vec<_> = names
+    let mut files: Vec<_> = entries
         .map(|entry| (entry.file_name().to_string_lossy().into_owned(), read_if_file(entry.path())))
         .collect();
     files.sort();
@@ -95,8 +95,8 @@ pub(crate) fn lacks_requirement(requirement: &str) -> bool {
             algonius_supervisor::host_capabilities().unwrap().bubblewrap != CapabilityState::Usable
         }
         requirement => {
-            let needed: u32 = requirement.trim_start_matches("Landlock ").parse().unwrap();
-            landlock::abi_version().is_none_or(|version| version < needed)
+            let needed_version: u32 = requirement.trim_start_matches("Landlock ").parse().unwrap();
+            landlock::abi_version().is_none_or(|version| version < needed_version)
         }
     };
     match requirement {
@@ -107,18 +107,18 @@ pub(crate) fn lacks_requirement(requirement: &str) -> bool {
     is_skipped
 }
 
-pub(crate) async fn expect_no_changes(setup: Setup) -> Service {
+pub(crate) async fn expect_no_changes(setup: Setup) -> ServiceProcess {
     let service = setup.start().await;
     let task = service.send("reader", "go").await;
     let answer = "changed: \nread: as it was\nx";
     assert_eq!(task_outcome(&task), ("completed".to_owned(), answer.to_owned()), "{task}");
     assert_eq!(workspace_files(&service.setup), initial_files());
-    assert_eq!(service.agent_status("reader").await["enforcement"], "enforced");
+    assert_eq!(service.fetch_agent_status("reader").await["enforcement"], "enforced");
     service
 }
 
 /// The same of a user without rights, who owns what is in the folder.
-pub(crate) fn with_unprivileged_user(setup: Setup) -> Setup {
+pub(crate) fn set_unprivileged_owner(setup: Setup) -> Setup {
     let setup = setup.with_unprivileged_user();
     let owner = Some(Uid::from_raw(65_532).as_raw());
     for entry in ["site/kept", "site/empty", "intruder"] {
@@ -137,7 +137,7 @@ async fn a_read_only_agent_cannot_change_its_workspace_in_any_way() {
 #[tokio::test]
 async fn an_unprivileged_service_confines_read_only_agents_too() {
     if !lacks_requirement("Landlock 3") && !lacks_requirement("root") {
-        expect_no_changes(with_unprivileged_user(reader_setup(""))).await;
+        expect_no_changes(set_unprivileged_owner(reader_setup(""))).await;
     }
 }
 
@@ -158,8 +158,8 @@ async fn without_enforcement_a_read_only_agent_can_write() {
 }
 
 /// What is said where nothing holds a read-only agent.
-async fn expect_not_enforced(service: &Service, enforcement: &str) {
-    assert_eq!(service.agent_status("reader").await["enforcement"], enforcement);
+async fn expect_not_enforced(service: &ServiceProcess, enforcement: &str) {
+    assert_eq!(service.fetch_agent_status("reader").await["enforcement"], enforcement);
     let card = service.get("/agents/reader/.well-known/agent-card.json").await.json();
     let description = card["description"].as_str().unwrap();
     assert!(description.ends_with("but nothing enforces this here."), "{description}");
@@ -185,7 +185,7 @@ async fn writable_paths_are_writable_and_the_rest_of_home_is_not() {
     fs::write(setup.test_folder().join("home/.file"), "").unwrap();
     let service = setup.start().await;
     assert_eq!(task_state(&service.send("reader", "go").await), "completed");
-    assert_eq!(service.setup.read("home/.file"), "x\n");
+    assert_eq!(service.setup.read_file("home/.file"), "x\n");
     assert!(!service.setup.test_folder().join("home/other").exists());
 }
 
@@ -194,10 +194,10 @@ async fn a_failure_after_a_denied_access_is_explained() {
     if lacks_requirement("Landlock 3") {
         return;
     }
-    let service = Service::start("[agents.reader]\ncommand = 'mkdir'\nargs = ['x']\n").await;
+    let service = ServiceProcess::start("[agents.reader]\ncommand = 'mkdir'\nargs = ['x']\n").await;
     let task = service.send("reader", "go").await;
     assert_eq!(task_outcome(&task), ("failed".to_owned(), "agent-exit".to_owned()));
-    let record = service.execution(&task_id(&task)).await;
+    let record = service.fetch_execution(&task_id(&task)).await;
     let event_data = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
     let warnings: Vec<_> = event_data.filter(|data| data["kind"] == "warning").collect();
     assert!(warnings[0]["message"].as_str().unwrap().contains("sandbox.writable"), "{warnings:?}");
@@ -225,11 +225,11 @@ print "$!\n";
     let task = service.send("writer", "go").await;
     assert_eq!(task_outcome(&task).1, "Permission denied\n");
     assert!(service.setup.test_folder().join("home/inside").exists());
-    assert_eq!(service.agent_status("writer").await["enforcement"], "enforced");
+    assert_eq!(service.fetch_agent_status("writer").await["enforcement"], "enforced");
 }
 
 /// Runs what follows on a kernel that knows no Landlock.
-pub(crate) const WITHOUT_LANDLOCK: &str = r#"
+pub(crate) const WITHOUT_LANDLOCK_SCRIPT: &str = r#"
 my ($prctl, $code) = `uname -m` =~ /x86_64/ ? (157, 444) : (167, 444);
 my @steps = ([0x20, 0, 0, 0], [0x15, 0, 1, $code], [6, 0, 0, 0x00050026], [6, 0, 0, 0x7fff0000]);
 my $filter = join '', map { pack 'SCCL', @$_ } @steps;
@@ -240,8 +240,11 @@ exec @ARGV;
 
 #[tokio::test]
 async fn a_kernel_without_enforcement_is_reported() {
-    let setup =
-        reader_setup("env.TMPDIR = 'HERE/run'").launched_by(&["perl", "-e", WITHOUT_LANDLOCK]);
+    let setup = reader_setup("env.TMPDIR = 'HERE/run'").with_launcher(&[
+        "perl",
+        "-e",
+        WITHOUT_LANDLOCK_SCRIPT,
+    ]);
     let service = setup.without_bubblewrap().start().await;
     assert_eq!(task_state(&service.send("reader", "go").await), "completed");
     expect_not_enforced(&service, "unavailable").await;
@@ -251,11 +254,11 @@ async fn a_kernel_without_enforcement_is_reported() {
 async fn a_sandbox_that_cannot_be_enforced_stops_the_start() {
     for settings in ["sandbox.required = true", "sandbox.network = false"] {
         let setup = reader_setup(settings)
-            .launched_by(&["perl", "-e", WITHOUT_LANDLOCK])
+            .with_launcher(&["perl", "-e", WITHOUT_LANDLOCK_SCRIPT])
             .without_bubblewrap();
         let config = setup.write_config().display().to_string();
         let output =
-            setup.run(&["serve", "--config", &config, "--listen", "127.0.0.1:0"], "").await;
+            setup.run_command(&["serve", "--config", &config, "--listen", "127.0.0.1:0"], "").await;
         assert_eq!(output.exit_code, Some(1), "{output:?}");
         let expected_error = "this system cannot hold the agent `reader` to its sandbox \
                     (no Landlock, bubblewrap unusable)";
@@ -268,7 +271,7 @@ async fn sandbox_errors_are_reported() {
     let setup =
         reader_setup("sandbox = { enforce = false, network = false, writable = ['HERE/nowhere'] }");
     let config = setup.write_config().display().to_string();
-    let output = setup.run(&["check", &config, "--json"], "").await;
+    let output = setup.run_command(&["check", &config, "--json"], "").await;
     assert_eq!(output.exit_code, Some(4), "{output:?}");
     let report: Value = serde_json::from_str(&output.stdout).unwrap_or(json!(output.stderr));
     for expected_message in

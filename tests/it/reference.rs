@@ -29,9 +29,9 @@ fn repository_root() -> PathBuf {
 }
 
 fn shipped_tables() -> Vec<ReferenceTable> {
-    let text =
+    let read_config_file =
         |file: &str| fs::read_to_string(repository_root().join("config").join(file)).unwrap();
-    merge_tables(&text("supervisor.toml"), &text("examples/your-own.toml"))
+    merge_tables(&read_config_file("supervisor.toml"), &read_config_file("examples/your-own.toml"))
 }
 
 #[test]
@@ -50,43 +50,43 @@ fn the_reference_matches_the_shipped_files() {
 
 #[tokio::test]
 async fn the_reference_lists_exactly_the_known_keys() {
-    let documented = documented_keys(&shipped_tables());
-    let known_keys_by_table = known_keys(&parent_tables(&documented)).await;
+    let documented_paths = documented_key_paths(&shipped_tables());
+    let known_keys_by_table = read_known_keys(&parent_tables(&documented_paths)).await;
     assert!(
         known_keys_by_table.contains_key("") && known_keys_by_table.contains_key("agents.<id>"),
         "{:?}",
         known_keys_by_table.keys()
     );
-    let covers = |path: &String| {
+    let is_documented = |path: &String| {
         // The page refers to the sandbox of agents for the other keys.
         let path = &path.replace("mcp.servers.<name>.sandbox.", "agents.<id>.sandbox.");
         let prefix = format!("{path}.");
-        documented
+        documented_paths
             .iter()
             .any(|documented_path| documented_path == path || documented_path.starts_with(&prefix))
     };
     let known_paths: BTreeSet<String> =
-        known_keys_by_table.iter().flat_map(|(table, keys)| qualified_keys(table, keys)).collect();
-    let missing: Vec<_> = known_paths.iter().filter(|path| !covers(path)).collect();
-    let missing: Vec<_> =
-        missing.iter().filter(|path| !REFUSED_KEYS.contains(&path.as_str())).collect();
-    assert!(missing.is_empty(), "config/*.toml says nothing of {missing:#?}");
+        known_keys_by_table.iter().flat_map(|(table, keys)| table_key_paths(table, keys)).collect();
+    let missing_paths: Vec<_> = known_paths.iter().filter(|path| !is_documented(path)).collect();
+    let missing_paths: Vec<_> =
+        missing_paths.iter().filter(|path| !REFUSED_KEYS.contains(&path.as_str())).collect();
+    assert!(missing_paths.is_empty(), "config/*.toml says nothing of {missing_paths:#?}");
     let is_known = |path: &&String| {
         let (table, _) = path.rsplit_once('.').unwrap_or(("", path));
         !known_keys_by_table.contains_key(table) || known_paths.contains(*path)
     };
-    let unknown: Vec<_> = documented.iter().filter(|path| !is_known(path)).collect();
-    assert!(unknown.is_empty(), "the reader knows nothing of {unknown:#?}");
+    let unknown_paths: Vec<_> = documented_paths.iter().filter(|path| !is_known(path)).collect();
+    assert!(unknown_paths.is_empty(), "the reader knows nothing of {unknown_paths:#?}");
 }
 
 /// The paths of all keys, those inside a value that is a table among them.
-fn documented_keys(tables: &[ReferenceTable]) -> BTreeSet<String> {
+fn documented_key_paths(tables: &[ReferenceTable]) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for (table, row) in tables.iter().flat_map(|table| table.rows().map(move |row| (table, row))) {
         let path = format!("{}.{}", table.name, row.key);
-        let inner = row.value.split(['{', ',']).filter_map(|part| part.split_once(" = "));
-        let inner = inner.map(|(key, _)| key.trim()).filter(|key| is_key(key));
-        paths.extend(inner.map(|key| format!("{path}.{key}")));
+        let inner_parts = row.value.split(['{', ',']).filter_map(|part| part.split_once(" = "));
+        let inner_keys = inner_parts.map(|(key, _)| key.trim()).filter(|key| is_key(key));
+        paths.extend(inner_keys.map(|key| format!("{path}.{key}")));
         paths.insert(path);
     }
     paths
@@ -99,30 +99,30 @@ fn is_key(text: &str) -> bool {
 /// Every table that holds one of these.
 fn parent_tables(paths: &BTreeSet<String>) -> BTreeSet<String> {
     let ancestors = |path: &String| {
-        let ends = path.match_indices('.').map(|(at, _)| path.get(..at).unwrap().to_owned());
-        ends.collect::<Vec<_>>()
+        let parents = path.match_indices('.').map(|(at, _)| path.get(..at).unwrap().to_owned());
+        parents.collect::<Vec<_>>()
     };
     paths.iter().flat_map(ancestors).collect()
 }
 
-fn qualified_keys(table: &str, keys: &BTreeSet<String>) -> Vec<String> {
+fn table_key_paths(table: &str, keys: &BTreeSet<String>) -> Vec<String> {
     let path = |key: &String| if table.is_empty() { key.clone() } else { format!("{table}.{key}") };
     keys.iter().map(path).collect()
 }
 
 /// Asks the reader itself: in each table stands a key that it cannot know, and its answer names
 /// those that it does. A table that may have any keys has no such answer.
-async fn known_keys(tables: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<String>> {
+async fn read_known_keys(tables: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<String>> {
     let setup = Setup::from_config_text("");
     let mut keys_by_table = BTreeMap::new();
     for table in tables.iter().map(String::as_str).chain([""]) {
         let file = setup.test_folder().join("asked.toml");
         fs::write(&file, config_with_unknown_key(table)).unwrap();
-        let stderr = setup.run(&["check", file.to_str().unwrap()], "").await.stderr;
-        let answer = stderr.lines().find_map(|line| {
+        let stderr = setup.run_command(&["check", file.to_str().unwrap()], "").await.stderr;
+        let known_keys_line = stderr.lines().find_map(|line| {
             line.contains(UNKNOWN_KEY).then(|| line.split_once("unknown key; known: "))?
         });
-        if let Some((_, keys)) = answer {
+        if let Some((_, keys)) = known_keys_line {
             keys_by_table.insert(table.to_owned(), keys.split(", ").map(str::to_owned).collect());
         }
     }
@@ -131,18 +131,18 @@ async fn known_keys(tables: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<Stri
 
 /// A file whose key of this table nobody knows.
 fn config_with_unknown_key(table: &str) -> String {
-    let lists = ["agents.<id>.consent.rules", "agents.<id>.skills", "redaction.patterns"]
+    let array_tables = ["agents.<id>.consent.rules", "agents.<id>.skills", "redaction.patterns"]
         .map(|name| (name, "[", "]"));
-    let list = lists.into_iter().find(|(name, ..)| *name == table);
+    let array_table = array_tables.into_iter().find(|(name, ..)| *name == table);
     let placeholders = ["<id>", "<input>", "<name>", "<prefix>"];
     let concrete_table =
         placeholders.iter().fold(table.to_owned(), |name, word| name.replace(word, "a"));
-    let kind = if table == "agents.<id>.auth" { "type = 'api_key'\n" } else { "" };
-    match (table, list) {
+    let required_settings = if table == "agents.<id>.auth" { "type = 'api_key'\n" } else { "" };
+    match (table, array_table) {
         ("", _) => format!("{UNKNOWN_KEY} = 1\n"),
         (_, Some((_, open, close))) => {
             format!("{concrete_table} = {open}{{ {UNKNOWN_KEY} = 1 }}{close}\n")
         }
-        (_, None) => format!("[{concrete_table}]\n{kind}{UNKNOWN_KEY} = 1\n"),
+        (_, None) => format!("[{concrete_table}]\n{required_settings}{UNKNOWN_KEY} = 1\n"),
     }
 }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use crate::harness::client::{failed_with, task_outcome};
-use crate::harness::{Service, Setup};
+use crate::harness::client::{failed_outcome, task_outcome};
+use crate::harness::{ServiceProcess, Setup};
 use crate::read_only::lacks_requirement;
 
 /// Scripts, each with its interpreter in a hidden folder.
@@ -12,9 +12,9 @@ const SCRIPTS_WITH_HIDDEN_FILES: [(&str, &str); 3] =
     [("script", "shell"), ("env-script", "shell"), ("nested-script", "direct")];
 
 /// The message of a task whose program was not started.
-async fn start_failure(service: &Service, agent: &str) -> String {
+async fn expect_start_failure(service: &ServiceProcess, agent: &str) -> String {
     let task = service.send(agent, "x").await;
-    assert_eq!(task_outcome(&task), failed_with("agent-not-started"), "{agent}: {task}");
+    assert_eq!(task_outcome(&task), failed_outcome("agent-not-started"), "{agent}: {task}");
     task["status"]["message"]["parts"][0]["text"].as_str().unwrap().to_owned()
 }
 
@@ -23,13 +23,13 @@ async fn a_file_that_the_sandbox_hides_is_named() {
     if lacks_requirement("bubblewrap") {
         return;
     }
-    let agent = |(program, _): (&str, &str)| {
+    let agent_config = |(program, _): (&str, &str)| {
         format!(
             "[agents.{program}]\ncommand = 'HERE/{program}'\nsandbox.hidden = ['HERE/tools']\n\
              env.PATH = 'HERE/tools:/usr/bin:/bin'\n"
         )
     };
-    let setup = Setup::new(&SCRIPTS_WITH_HIDDEN_FILES.map(agent).concat());
+    let setup = Setup::new(&SCRIPTS_WITH_HIDDEN_FILES.map(agent_config).concat());
     let folder = setup.test_folder().join("tools");
     fs::create_dir(&folder).unwrap();
     symlink("/bin/sh", folder.join("shell")).unwrap();
@@ -40,16 +40,16 @@ async fn a_file_that_the_sandbox_hides_is_named() {
         .with_executable("tools/direct", "#!/bin/sh\n")
         .with_executable("nested-script", &format!("#!{folder}/direct\n"));
     let config = setup.write_config().display().to_string();
-    let report = setup.run(&["check", &config], "").await;
+    let check_output = setup.run_command(&["check", &config], "").await;
     let warning = |name: &str| format!("warning: agents.{name}.sandbox.hidden[0]");
-    assert!(report.stderr.contains(&warning("script")), "{report:?}");
+    assert!(check_output.stderr.contains(&warning("script")), "{check_output:?}");
     let service = setup.start().await;
     for (program, interpreter) in SCRIPTS_WITH_HIDDEN_FILES {
         let expected = format!(
             "the program cannot be executed: its sandbox hides its interpreter, `{interpreter}`, because of \
              `sandbox.hidden`, or as a file of the service"
         );
-        assert_eq!(start_failure(&service, program).await, expected);
+        assert_eq!(expect_start_failure(&service, program).await, expected);
     }
 }
 
@@ -63,5 +63,5 @@ async fn a_user_that_may_not_execute_its_program_is_named() {
     let service = Setup::new(agent).with_executable("own", "#!/bin/sh\n").start().await;
     let expected = "the user of the program (`user`) may not execute it or its interpreter, or may not enter its \
                     working folder or a folder of theirs";
-    assert_eq!(start_failure(&service, "own").await, expected);
+    assert_eq!(expect_start_failure(&service, "own").await, expected);
 }

@@ -6,8 +6,8 @@ mod faults;
 
 use serde_json::Value;
 
-use crate::harness::client::{completed_with, failed_with, task_outcome, task_state};
-use crate::harness::{Service, Setup, message_params, poll_until};
+use crate::harness::client::{completed_outcome, failed_outcome, task_outcome, task_state};
+use crate::harness::{ServiceProcess, Setup, message_params, poll_until};
 use crate::streams::{open_stream, read_until};
 
 /// Agent ids of the caller, with the version and the binding of each, and the path of the interface at the other
@@ -47,27 +47,27 @@ retry.base = 0.01
 "#;
 
 /// Returns the configuration of one remote agent.
-fn remote_agent(id: &str, url: &str, settings: &str) -> String {
+fn remote_agent_config(id: &str, url: &str, settings: &str) -> String {
     format!(
         "[agents.{id}]\nkind = 'remote'\nretry.max = 0\n[agents.{id}.remote]\nurl = '{url}'\n{settings}\n"
     )
 }
 
 /// Returns the configuration of all ways to an agent of another service, with the token in a variable.
-fn remote_agents(other: &Service, agent: &str, token: &str) -> String {
+fn remote_agents_config(other: &ServiceProcess, agent: &str, token: &str) -> String {
     let agent_config = |(id, version, binding, path): &(&str, &str, &str, &str)| {
         let url = format!("http://{}/agents/{agent}{path}", other.address);
         let settings =
             format!("version = '{version}'\nbinding = '{binding}'\ntoken_env = '{token}'");
-        remote_agent(id, &url, &settings)
+        remote_agent_config(id, &url, &settings)
     };
     REMOTE_AGENTS.iter().map(agent_config).collect()
 }
 
 /// Starts both services: the caller, and the one that has the worker.
-async fn start_caller_and_remote() -> (Service, Service) {
-    let remote_service = Service::start(WORKER_AGENT).await;
-    let setup = Setup::new(&remote_agents(&remote_service, "worker", "OTHER_TOKEN"));
+async fn start_caller_and_remote() -> (ServiceProcess, ServiceProcess) {
+    let remote_service = ServiceProcess::start(WORKER_AGENT).await;
+    let setup = Setup::new(&remote_agents_config(&remote_service, "worker", "OTHER_TOKEN"));
     let caller = setup.env("OTHER_TOKEN", &remote_service.token).start().await;
     (caller, remote_service)
 }
@@ -80,7 +80,7 @@ async fn a_remote_agent_answers_in_each_version_and_binding() {
         let task = caller.send(id, id).await;
         assert_eq!(
             task_outcome(&task),
-            completed_with(&format!("first {id}, then the rest")),
+            completed_outcome(&format!("first {id}, then the rest")),
             "{id}"
         );
     }
@@ -90,11 +90,11 @@ async fn a_remote_agent_answers_in_each_version_and_binding() {
 async fn remote_text_is_streamed_before_the_remote_end() {
     let (caller, remote_service) = start_caller_and_remote().await;
     for (id, ..) in REMOTE_AGENTS {
-        let body = crate::harness::json_rpc_call("message/stream", &message_params(id));
+        let body = crate::harness::json_rpc_request_body("message/stream", &message_params(id));
         let mut stream = open_stream(&caller, id, "0.3", &body).await;
         let first_text = read_until(&mut stream, "first").await;
         assert!(first_text.contains(&format!("first {id}")), "{id}: {first_text}");
-        assert!(!remote_service.setup.read("log").contains(&format!("end {id}")), "{id}");
+        assert!(!remote_service.setup.read_file("log").contains(&format!("end {id}")), "{id}");
         remote_service.setup.open_gate(&format!("go-{id}"));
         let remaining_events = read_until(&mut stream, "\"final\":true").await;
         assert!(
@@ -111,7 +111,7 @@ async fn cancelling_a_task_cancels_the_remote_task() {
     for (id, ..) in REMOTE_AGENTS {
         let task = caller.start_task(id, id).await;
         log.push_str(&format!("start {id}\n"));
-        remote_service.setup.wait_for_text("log", &log).await;
+        remote_service.setup.wait_for_file_text("log", &log).await;
         assert_eq!(task_state(&caller.cancel(id, &task).await), "canceled", "{id}");
         let executions = remote_service.get("/api/v1/executions").await.json();
         assert_eq!(executions["executions"][0]["state"], "cancelled", "{id}: {executions}");
@@ -123,7 +123,7 @@ async fn the_remote_outcome_is_the_outcome() {
     let (caller, _remote_service) = start_caller_and_remote().await;
     for (id, ..) in REMOTE_AGENTS {
         let task = caller.send(id, "fail").await;
-        assert_eq!(task_outcome(&task), failed_with("agent-reported"), "{id}");
+        assert_eq!(task_outcome(&task), failed_outcome("agent-reported"), "{id}");
         let text = task.pointer("/status/message/parts/0/text").and_then(Value::as_str).unwrap();
         assert!(text.contains("no such order"), "{id}: {text}");
         let task = caller.send(id, "reject").await;
@@ -145,17 +145,17 @@ async fn an_answer_restarted_remotely_replaces_the_old_one() {
     for (id, ..) in REMOTE_AGENTS {
         _ = std::fs::remove_file(remote_service.setup.test_folder().join("tried"));
         let task = caller.send(id, "again").await;
-        assert_eq!(task_outcome(&task), completed_with("second try"), "{id}: {task}");
+        assert_eq!(task_outcome(&task), completed_outcome("second try"), "{id}: {task}");
     }
 }
 
 #[tokio::test]
 async fn the_kind_of_an_agent_is_shown() {
     let (caller, remote_service) = start_caller_and_remote().await;
-    assert_eq!(caller.agent_status("new-rpc").await["kind"], "remote");
-    assert_eq!(remote_service.agent_status("worker").await["kind"], "program");
-    let entry = caller.get("/api/v1/agents/old-http").await.json();
-    assert_eq!(entry["kind"], "remote");
+    assert_eq!(caller.fetch_agent_status("new-rpc").await["kind"], "remote");
+    assert_eq!(remote_service.fetch_agent_status("worker").await["kind"], "program");
+    let agent_detail = caller.get("/api/v1/agents/old-http").await.json();
+    assert_eq!(agent_detail["kind"], "remote");
     let card = caller.get("/agents/new-rpc/.well-known/agent-card.json").await.json();
     let extensions = card["capabilities"]["extensions"].as_array().unwrap();
     let is_kind_extension =
@@ -169,11 +169,11 @@ async fn the_kind_of_an_agent_is_shown() {
     for label in ["sandbox", "boundary", "resources"] {
         assert!(!output.stdout.contains(label), "{output:?}");
     }
-    let status = caller.run_command(&["status"], "").await;
-    assert!(status.stdout.contains("kind remote"), "{status:?}");
-    assert!(!status.stdout.contains("boundary"), "{status:?}");
-    let checked = caller.run_command(&["check"], "").await;
-    assert_eq!(checked.exit_code, Some(0), "{checked:?}");
+    let status_output = caller.run_command(&["status"], "").await;
+    assert!(status_output.stdout.contains("kind remote"), "{status_output:?}");
+    assert!(!status_output.stdout.contains("boundary"), "{status_output:?}");
+    let check_output = caller.run_command(&["check"], "").await;
+    assert_eq!(check_output.exit_code, Some(0), "{check_output:?}");
 }
 
 /// Facts about processes: a program has all of them, and a remote agent has none.
@@ -184,9 +184,9 @@ async fn a_remote_agent_shows_no_facts_about_processes() {
         let keys = ["enforcement", "isolation", "boundary", "resources", "program"];
         keys.into_iter().filter(|key| document.get(key).is_some()).collect::<Vec<_>>()
     };
-    let program_keys = process_keys(&remote_service.agent_status("worker").await);
+    let program_keys = process_keys(&remote_service.fetch_agent_status("worker").await);
     assert!(program_keys.starts_with(&["enforcement"]) && program_keys.contains(&"boundary"));
-    assert!(process_keys(&caller.agent_status("new-rpc").await).is_empty());
+    assert!(process_keys(&caller.fetch_agent_status("new-rpc").await).is_empty());
     for path in ["/api/v1/agents/new-rpc", "/api/v1/agents/old-http"] {
         let detail = caller.get(path).await.json();
         assert!(
@@ -194,14 +194,19 @@ async fn a_remote_agent_shows_no_facts_about_processes() {
             "{detail}"
         );
     }
-    let extensions = async |service: &Service, agent: &str| {
+    let extensions_text = async |service: &ServiceProcess, agent: &str| {
         let card = service.get(&format!("/agents/{agent}/.well-known/agent-card.json")).await;
         card.json().pointer("/capabilities/extensions").unwrap().to_string()
     };
-    let (program, remote) =
-        (extensions(&remote_service, "worker").await, extensions(&caller, "new-rpc").await);
+    let (program_extensions, remote_extensions) = (
+        extensions_text(&remote_service, "worker").await,
+        extensions_text(&caller, "new-rpc").await,
+    );
     for extension in ["ext/stderr/v1", "ext/isolation/v1"] {
-        assert!(program.contains(extension) && !remote.contains(extension), "{program} {remote}");
+        assert!(
+            program_extensions.contains(extension) && !remote_extensions.contains(extension),
+            "{program_extensions} {remote_extensions}"
+        );
     }
 }
 

@@ -3,28 +3,28 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, failed_with, task_outcome};
-use crate::harness::processes::{process_labels, processes_with_env};
-use crate::harness::{Service, Setup, fake_agent_config, gated_agent_config, poll_until};
+use crate::harness::client::{completed_outcome, failed_outcome, task_outcome};
+use crate::harness::processes::{pids_with_env, process_labels};
+use crate::harness::{ServiceProcess, Setup, fake_agent_config, gated_agent_config, poll_until};
 
 const MAX_MEMORY_BYTES: u64 = 100 << 20;
 
 /// The processes of an execution.
 fn execution_processes(id: &str) -> Vec<i32> {
-    processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}"))
+    pids_with_env(&format!("ALGONIUS_EXECUTION_ID={id}"))
 }
 
 /// What is said of a failed task, after all of it is gone and another agent has answered.
-async fn failure_content(service: &Service, agent: &str, id: &str) -> Value {
+async fn expect_resource_failure(service: &ServiceProcess, agent: &str, id: &str) -> Value {
     assert_eq!(
         task_outcome(&service.send("echo", "hi").await),
-        completed_with("hi"),
+        completed_outcome("hi"),
         "others are served"
     );
-    let task = service.wait_for_end(agent, id).await;
-    assert_eq!(task_outcome(&task), failed_with("resources-exceeded"));
+    let task = service.wait_for_task_end(agent, id).await;
+    assert_eq!(task_outcome(&task), failed_outcome("resources-exceeded"));
     poll_until("the end of all", async || execution_processes(id).is_empty().then_some(())).await;
-    let record = service.execution(id).await;
+    let record = service.fetch_execution(id).await;
     assert_eq!((&record["attempt"], &record["error"]["category"]), (&json!(1), &json!("agent")));
     record["error"]["message"].clone()
 }
@@ -35,9 +35,9 @@ async fn a_program_with_too_many_processes_is_killed() {
     let agents =
         [fake_agent_config("crowd", "crowd 50", limits), fake_agent_config("echo", "echo", "")]
             .concat();
-    let service = Service::start(&agents).await;
+    let service = ServiceProcess::start(&agents).await;
     let id = service.start_task("crowd", "go").await;
-    let message = failure_content(&service, "crowd", &id).await;
+    let message = expect_resource_failure(&service, "crowd", &id).await;
     let message = message.as_str().unwrap();
     let (usage, limit) = message.split_once(" processes and threads at once; ").unwrap();
     assert!(usage.strip_prefix("had ").unwrap().parse::<u64>().unwrap() > 10, "{message}");
@@ -49,10 +49,11 @@ async fn a_program_with_too_many_processes_is_killed() {
 #[tokio::test]
 async fn a_program_with_too_much_memory_is_killed() {
     let limits = format!("resources.memory_bytes = {MAX_MEMORY_BYTES}\nresources.group = 'off'");
-    let hog = fake_agent_config("hog", &format!("hog {}", 300 << 20), &limits);
-    let service = Service::start(&[hog, fake_agent_config("echo", "echo", "")].concat()).await;
+    let hog_agent = fake_agent_config("hog", &format!("hog {}", 300 << 20), &limits);
+    let service =
+        ServiceProcess::start(&[hog_agent, fake_agent_config("echo", "echo", "")].concat()).await;
     let id = service.start_task("hog", "go").await;
-    let message = failure_content(&service, "hog", &id).await;
+    let message = expect_resource_failure(&service, "hog", &id).await;
     let message = message.as_str().unwrap();
     let (usage, limit) = message.split_once(" bytes of memory; ").unwrap();
     assert!(
@@ -71,14 +72,16 @@ async fn limits_hold_over_a_restart_and_count_detached_processes() {
         for i in 1 2 3 4; do setsid env -i sleep 600 & done; wait";
     let agent = format!("[agents.late]\ncommand = 'sh'\nargs = ['-c', '''{script}''']\n{limits}\n");
     let mut service =
-        Service::start(&[agent, fake_agent_config("echo", "echo", "")].concat()).await;
+        ServiceProcess::start(&[agent, fake_agent_config("echo", "echo", "")].concat()).await;
     let id = service.start_task("late", "go").await;
     let pid = poll_until("its start", async || execution_processes(&id).first().copied()).await;
     let label = process_labels().into_iter().find(|(found, _)| *found == pid).unwrap().1;
     service.kill9().await;
-    service.restart().await;
+    service.start_again().await;
     service.setup.open_gate("go");
-    assert!(failure_content(&service, "late", &id).await.as_str().unwrap().contains("allows 3"));
+    assert!(
+        expect_resource_failure(&service, "late", &id).await.as_str().unwrap().contains("allows 3")
+    );
     // R-29: A restarted service enforces the limits of the programs that it resumes, also for
     // processes in another session
     assert!(process_labels().iter().all(|(_, found)| *found != label), "what hides is left");
@@ -88,30 +91,37 @@ async fn limits_hold_over_a_restart_and_count_detached_processes() {
 async fn a_program_within_its_limits_is_not_stopped() {
     let limits = "resources.processes = 64\nresources.memory_bytes = 104857600\n\
                   resources.group = 'off'";
-    let service = Service::start(&fake_agent_config("calm", "sleep 1.5 done", limits)).await;
-    let watched = |limit: u64| json!({"limit": limit, "enforcer": "watch"});
-    let expected = json!({"memoryBytes": watched(MAX_MEMORY_BYTES), "processes": watched(64), "controlGroup": false});
-    assert_eq!(service.agent_status("calm").await["resources"], expected);
-    assert_eq!(task_outcome(&service.send("calm", "go").await), completed_with("done"));
+    let service = ServiceProcess::start(&fake_agent_config("calm", "sleep 1.5 done", limits)).await;
+    let watched_limit = |limit: u64| json!({"limit": limit, "enforcer": "watch"});
+    let expected = json!({"memoryBytes": watched_limit(MAX_MEMORY_BYTES), "processes": watched_limit(64), "controlGroup": false});
+    assert_eq!(service.fetch_agent_status("calm").await["resources"], expected);
+    assert_eq!(task_outcome(&service.send("calm", "go").await), completed_outcome("done"));
 }
 
 #[tokio::test]
 async fn expected_memory_delays_agents_until_it_is_free() {
-    let bounds = "[pressure]\nmode = 'usage'\ncpu_percent = 100\nmemory_percent = 100\n\
+    let pressure_config = "[pressure]\nmode = 'usage'\ncpu_percent = 100\nmemory_percent = 100\n\
                   load = 1_000_000\nmin_disk_free_bytes = 0\nmax_reserved_memory_bytes = 1_000_000_000\n";
     let agents =
         ["one", "two"].map(|id| gated_agent_config(id, "resources.expected_bytes = 600_000_000"));
-    let service = Setup::from_config_text(&[bounds, &agents.concat()].concat()).start().await;
-    let first = service.start_task("one", "a").await;
-    service.setup.wait_for_text("log", "start a\n").await;
-    let second = service.start_task("two", "b").await;
+    let service =
+        Setup::from_config_text(&[pressure_config, &agents.concat()].concat()).start().await;
+    let first_id = service.start_task("one", "a").await;
+    service.setup.wait_for_file_text("log", "start a\n").await;
+    let second_id = service.start_task("two", "b").await;
     poll_until("its reason", async || {
         let status = service.get("/status/agents/two").await.body;
         status.contains("insufficient-memory").then_some(())
     })
     .await;
     service.setup.open_gate("go");
-    assert_eq!(task_outcome(&service.wait_for_end("one", &first).await), completed_with("a\n"));
-    assert_eq!(task_outcome(&service.wait_for_end("two", &second).await), completed_with("b\n"));
-    assert_eq!(service.setup.read("log"), "start a\nend a\nstart b\nend b\n");
+    assert_eq!(
+        task_outcome(&service.wait_for_task_end("one", &first_id).await),
+        completed_outcome("a\n")
+    );
+    assert_eq!(
+        task_outcome(&service.wait_for_task_end("two", &second_id).await),
+        completed_outcome("b\n")
+    );
+    assert_eq!(service.setup.read_file("log"), "start a\nend a\nstart b\nend b\n");
 }

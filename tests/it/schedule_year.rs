@@ -31,7 +31,7 @@ use algonius_redact::Redactor;
 use algonius_store::{Durability, Store};
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::paused_time_store::{PausedTimeStore, with_paused_time};
+use crate::paused_time_store::{PausedTimeStore, run_with_paused_time};
 
 /// Made by `tests/clients/year.py`.
 const EXPECTED_OCCURRENCES: &str = include_str!("year.txt");
@@ -52,9 +52,10 @@ impl ScheduleTemplateRenderer for PlainTemplate {
     }
 }
 
-fn schedules() -> Vec<ConfiguredSchedule> {
-    let all = ZONES.iter().flat_map(|zone| SCHEDULE_KINDS.iter().map(move |kind| (*zone, *kind)));
-    let configured = all.map(|(zone, (name, cron))| {
+fn year_schedules() -> Vec<ConfiguredSchedule> {
+    let zones_and_kinds =
+        ZONES.iter().flat_map(|zone| SCHEDULE_KINDS.iter().map(move |kind| (*zone, *kind)));
+    let schedules = zones_and_kinds.map(|(zone, (name, cron))| {
         let id = format!("{name}-{}", zone.replace('/', "-"));
         let recurrence = RecurrenceRule::new(cron, zone, false).unwrap();
         let spec =
@@ -64,46 +65,46 @@ fn schedules() -> Vec<ConfiguredSchedule> {
             owner: "ann".to_owned(),
         }
     });
-    configured.collect()
+    schedules.collect()
 }
 
 /// One life of the service after the other on one ledger.
-struct ServiceInstances {
+struct YearFixture {
     store: PausedTimeStore,
     clock: Arc<VirtualClock>,
     driver: Arc<ScriptedDriver>,
 }
 
-impl ServiceInstances {
+impl YearFixture {
     async fn start_tree(&self) -> SupervisionTree {
         let services = Services {
-            input_sealer: InputSealer::in_memory(),
+            input_sealer: InputSealer::without_key(),
             ledger: Arc::new(self.store.clone()),
             stores: RecordStores {
                 history: Arc::clone(&self.store.0) as _,
                 interactions: Arc::clone(&self.store.0) as _,
             },
             clock: Arc::<VirtualClock>::clone(&self.clock),
-            redactor: RedactorHandle::fixed(Arc::new(Redactor::new([]))),
+            redactor: RedactorHandle::from_redactor(Arc::new(Redactor::new([]))),
             keyed_hasher: KeyedHasher::new([7; 32]),
             observer: Arc::new(NoopObserver),
             monitor: MonitorHandle::default(),
-            resources: AttemptResources::default(),
+            attempt_resources: AttemptResources::default(),
             active_writers: ActiveWriters::default(),
             breakers: CredentialBreakers::default(),
             budget_usages: BudgetUsageCache::default(),
         };
         let driver = Arc::<ScriptedDriver>::clone(&self.driver);
-        let mut worker = agent_spec(DEFAULT_AGENT);
-        worker.limits.capacity.max_waiting = 1000;
+        let mut worker_spec = agent_spec(DEFAULT_AGENT);
+        worker_spec.limits.capacity.max_waiting = 1000;
         let scheduler_config = SchedulerConfig {
             schedule_store: Arc::new(self.store.clone()),
             renderer: Arc::new(PlainTemplate),
-            configured: Some(schedules()),
+            configured_schedules: Some(year_schedules()),
             occurrence_retention: Duration::from_secs(3650 * 86_400),
             max_sleep: Duration::from_secs(6 * 3600),
         };
-        let definitions = vec![AgentDefinition { spec: Arc::new(worker), driver }];
+        let definitions = vec![AgentDefinition { spec: Arc::new(worker_spec), driver }];
         SupervisionTree::start(
             services,
             definitions,
@@ -125,8 +126,9 @@ impl ServiceInstances {
 /// The days that are played: 82 have an hour that is left out in two zones, and one that comes twice
 /// in the third.
 fn day_count() -> i64 {
-    let configured = std::env::var("ALGONIUS_YEAR_DAYS").ok().and_then(|text| text.parse().ok());
-    configured.unwrap_or(82)
+    let configured_days =
+        std::env::var("ALGONIUS_YEAR_DAYS").ok().and_then(|text| text.parse().ok());
+    configured_days.unwrap_or(82)
 }
 
 /// A number that looks like chance, from 0 to below `limit`.
@@ -139,70 +141,82 @@ fn pseudo_random(seed: &mut u64, limit: u64) -> u64 {
 async fn a_year_in_three_zones_has_each_occurrence_once() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let store = with_paused_time(Store::open(&data, Durability::ProcessCrash)).await.unwrap();
-    let instances = ServiceInstances {
+    let store = run_with_paused_time(Store::open(&data, Durability::ProcessCrash)).await.unwrap();
+    let fixture = YearFixture {
         store: PausedTimeStore(Arc::new(store)),
         clock: Arc::default(),
         driver: Arc::default(),
     };
-    instances.driver.script("work", [ScriptedAttempt::ok(60)]);
-    let begin = instances.clock.now();
+    fixture.driver.script("work", [ScriptedAttempt::ok(60)]);
+    let start_time = fixture.clock.now();
     let scope = Scope { rights: vec![Right::Read, Right::Run], agents: None };
-    let token_seed = NewToken { name: "ann".to_owned(), hash: [1; 32], scope, expires: None };
-    instances.store.replace_configured_tokens(vec![token_seed], begin).await.unwrap();
-    let (mut tree, mut seed, mut now) = (instances.start_tree().await, 5, begin);
-    let end = begin + TimeDelta::days(day_count());
-    while now < end {
+    let new_token = NewToken { name: "ann".to_owned(), hash: [1; 32], scope, expires_at: None };
+    fixture.store.replace_configured_tokens(vec![new_token], start_time).await.unwrap();
+    let (mut tree, mut seed, mut now) = (fixture.start_tree().await, 5, start_time);
+    let end_time = start_time + TimeDelta::days(day_count());
+    while now < end_time {
         now += TimeDelta::minutes(i64::try_from(pseudo_random(&mut seed, 9 * 24 * 60)).unwrap());
-        instances.sleep_until(now.min(end)).await;
+        fixture.sleep_until(now.min(end_time)).await;
         match pseudo_random(&mut seed, 4) {
-            0 => tree.api().schedules.configure_schedules(schedules()).await.unwrap(),
-            1 => instances.clock.jump(-i64::try_from(pseudo_random(&mut seed, 7200)).unwrap()),
-            2 => instances.clock.jump(i64::try_from(pseudo_random(&mut seed, 1700)).unwrap()),
+            0 => tree.api().schedules.configure_schedules(year_schedules()).await.unwrap(),
+            1 => fixture
+                .clock
+                .shift_wall_clock(-i64::try_from(pseudo_random(&mut seed, 7200)).unwrap()),
+            2 => fixture
+                .clock
+                .shift_wall_clock(i64::try_from(pseudo_random(&mut seed, 1700)).unwrap()),
             _ => {
                 tree.stop(Duration::ZERO).await;
                 let downtime =
                     TimeDelta::seconds(i64::try_from(pseudo_random(&mut seed, 3000)).unwrap());
-                instances.sleep_until(instances.clock.now() + downtime).await;
-                tree = instances.start_tree().await;
+                fixture.sleep_until(fixture.clock.now() + downtime).await;
+                tree = fixture.start_tree().await;
             }
         }
-        now = now.max(instances.clock.now());
+        now = now.max(fixture.clock.now());
     }
-    instances.sleep_until(end + TimeDelta::hours(2)).await;
+    fixture.sleep_until(end_time + TimeDelta::hours(2)).await;
     tree.stop(Duration::from_secs(9999)).await;
     // In a year in three time zones each occurrence fires once, despite restarts, reloads and
     // clock changes
-    check_occurrences(&instances, begin, end).await;
+    assert_occurrences(&fixture, start_time, end_time).await;
 }
 
-async fn check_occurrences(instances: &ServiceInstances, begin: DateTime<Utc>, end: DateTime<Utc>) {
+async fn assert_occurrences(
+    fixture: &YearFixture,
+    start_time: DateTime<Utc>,
+    end_time: DateTime<Utc>,
+) {
     let mut occurrences = Vec::new();
-    for scheduled in schedules() {
+    for schedule in year_schedules() {
         occurrences
-            .extend(instances.store.occurrences_since(&scheduled.spec.id, begin).await.unwrap());
+            .extend(fixture.store.occurrences_since(&schedule.spec.id, start_time).await.unwrap());
     }
-    occurrences.retain(|it| it.planned <= end);
+    occurrences.retain(|it| it.planned_at <= end_time);
     let not_fired: Vec<_> =
         occurrences.iter().filter(|it| it.status != OccurrenceStatus::Fired).collect();
     assert!(not_fired.is_empty(), "{not_fired:?}");
     let executions: BTreeSet<_> = occurrences.iter().filter_map(|it| it.execution).collect();
     assert_eq!(executions.len(), occurrences.len(), "two times are one execution");
-    let line =
-        |it: &Occurrence| format!("{} {}", it.schedule, it.planned.format("%Y-%m-%dT%H:%M:%SZ"));
+    let occurrence_line =
+        |it: &Occurrence| format!("{} {}", it.schedule, it.planned_at.format("%Y-%m-%dT%H:%M:%SZ"));
     let mut differences: BTreeMap<String, i32> =
-        occurrences.iter().map(|it| (line(it), 1)).collect();
-    let expected = EXPECTED_OCCURRENCES.lines().map(|line| {
+        occurrences.iter().map(|it| (occurrence_line(it), 1)).collect();
+    let expected_lines = EXPECTED_OCCURRENCES.lines().map(|line| {
         let [kind, zone, at] = line.split(' ').collect::<Vec<_>>().try_into().unwrap();
         format!("{kind}-{} {at}", zone.replace('/', "-"))
     });
-    let is_over = |line: &String| {
+    let is_before_end = |line: &String| {
         let at = line.split(' ').nth(1).map(|at| at.parse::<DateTime<Utc>>().unwrap());
-        at.is_some_and(|at| at <= end)
+        at.is_some_and(|at| at <= end_time)
     };
-    let expected: BTreeSet<_> = expected.filter(is_over).collect();
-    assert!(expected.len() > 11 * usize::try_from(day_count()).unwrap(), "{}", expected.len());
-    expected.iter().for_each(|line| *differences.entry(line.clone()).or_default() -= 1);
+    let expected_lines: BTreeSet<_> = expected_lines.filter(is_before_end).collect();
+    assert!(
+        expected_lines.len() > 11 * usize::try_from(day_count()).unwrap(),
+        "{}",
+        expected_lines.len()
+    );
+    expected_lines.iter().for_each(|line| *differences.entry(line.clone()).or_default() -= 1);
     let wrong_lines: Vec<_> = differences.iter().filter(|(_, count)| **count != 0).collect();
     assert!(
         wrong_lines.is_empty(),

@@ -3,8 +3,8 @@
 use algonius_actors::model::code::Code;
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, task_outcome};
-use crate::harness::{Service, Setup, fake_agent_config, gated_agent_config, poll_until};
+use crate::harness::client::{completed_outcome, task_outcome};
+use crate::harness::{ServiceProcess, Setup, fake_agent_config, gated_agent_config, poll_until};
 
 const SCHEDULES_PATH: &str = "/api/v1/schedules";
 
@@ -13,7 +13,11 @@ fn setup_with_schedules(agents: &str) -> Setup {
 }
 
 /// The occurrences of a schedule, once there are so many that are over.
-async fn finished_occurrences(service: &Service, id: &str, count: usize) -> Vec<Value> {
+async fn wait_for_finished_occurrences(
+    service: &ServiceProcess,
+    id: &str,
+    count: usize,
+) -> Vec<Value> {
     poll_until("its work is over", async || {
         let list =
             service.get(&format!("{SCHEDULES_PATH}/{id}/occurrences?limit=1000")).await.json();
@@ -33,20 +37,21 @@ async fn a_configured_schedule_creates_a_task_at_each_time() {
             .to_owned(),
     ];
     let service = setup_with_schedules(&agents.concat()).start().await;
-    let list = finished_occurrences(&service, "beat", 2).await;
+    let list = wait_for_finished_occurrences(&service, "beat", 2).await;
     let completed_occurrences: Vec<_> =
         list.iter().filter(|it| it["outcome"] == "completed").collect();
-    let task = service.task("echo", completed_occurrences[0]["execution"].as_str().unwrap()).await;
+    let task =
+        service.fetch_task("echo", completed_occurrences[0]["execution"].as_str().unwrap()).await;
     let planned = completed_occurrences[0]["planned"].as_str().unwrap();
     let (date, _) = planned.split_once('T').unwrap();
-    let expected = format!("it is {date} for Ann");
-    assert_eq!(task_outcome(&task), completed_with(&expected));
+    let expected_text = format!("it is {date} for Ann");
+    assert_eq!(task_outcome(&task), completed_outcome(&expected_text));
     assert!(
         completed_occurrences[0]["delayMs"].as_i64().unwrap().abs() < 30_000,
         "{completed_occurrences:?}"
     );
     let execution =
-        service.execution(completed_occurrences[0]["execution"].as_str().unwrap()).await;
+        service.fetch_execution(completed_occurrences[0]["execution"].as_str().unwrap()).await;
     assert_eq!(execution["messageId"].as_str().unwrap().split(':').next(), Some("schedule"));
     let mut times: Vec<_> = list.iter().map(|it| it["planned"].as_str().unwrap()).collect();
     let count = times.len();
@@ -68,7 +73,7 @@ async fn a_configured_schedule_creates_a_task_at_each_time() {
 async fn the_command_line_manages_a_schedule() {
     let service = setup_with_schedules(&fake_agent_config("echo", "echo", "")).start().await;
     let run = async |words: &[&str]| service.run_command(words, "").await;
-    let created = run(&[
+    let creation = run(&[
         "schedule",
         "create",
         "nightly",
@@ -83,10 +88,14 @@ async fn the_command_line_manages_a_schedule() {
         "--deadline",
         "600",
     ]);
-    let created = created.await;
-    assert_eq!(created.exit_code, Some(0), "{created:?}");
-    assert!(created.stdout.contains("0 3 * * * in Europe/Zurich"), "{}", created.stdout);
-    assert!(!created.stdout.contains("next      -"), "{}", created.stdout);
+    let create_output = creation.await;
+    assert_eq!(create_output.exit_code, Some(0), "{create_output:?}");
+    assert!(
+        create_output.stdout.contains("0 3 * * * in Europe/Zurich"),
+        "{}",
+        create_output.stdout
+    );
+    assert!(!create_output.stdout.contains("next      -"), "{}", create_output.stdout);
     let schedule_list = run(&["schedule", "list"]).await.stdout;
     assert!(
         schedule_list.contains("nightly") && schedule_list.contains("active"),
@@ -95,11 +104,11 @@ async fn the_command_line_manages_a_schedule() {
     let next_times = run(&["schedule", "next", "nightly", "-n", "2"]).await.stdout;
     assert_eq!(next_times.matches("T03:00:00+0").count(), 2, "{next_times}");
     assert_eq!(run(&["schedule", "run", "nightly"]).await.exit_code, Some(0));
-    finished_occurrences(&service, "nightly", 1).await;
+    wait_for_finished_occurrences(&service, "nightly", 1).await;
     let history = run(&["schedule", "history", "nightly"]).await.stdout;
     assert!(history.contains("fired") && history.contains("completed"), "{history}");
-    let paused = run(&["schedule", "pause", "nightly"]).await.stdout;
-    assert!(paused.contains("(paused)"), "{paused}");
+    let pause_text = run(&["schedule", "pause", "nightly"]).await.stdout;
+    assert!(pause_text.contains("(paused)"), "{pause_text}");
     assert!(run(&["schedule", "resume", "nightly"]).await.stdout.contains("(active)"));
     let updated_schedule =
         run(&["schedule", "update", "nightly", "--cron", "30 4 * * *", "--json"]).await;
@@ -128,9 +137,9 @@ async fn repeated_kills_neither_lose_nor_repeat_an_occurrence() {
     ];
     let mut service = setup_with_schedules(&agents.concat()).start().await;
     for round in 1..=6 {
-        finished_occurrences(&service, "beat", round).await;
+        wait_for_finished_occurrences(&service, "beat", round).await;
         service.kill9().await;
-        service.restart().await;
+        service.start_again().await;
     }
     let pause_output = service.run_command(&["schedule", "pause", "beat"], "").await;
     assert_eq!(pause_output.exit_code, Some(0), "{pause_output:?}");
@@ -151,11 +160,11 @@ async fn repeated_kills_neither_lose_nor_repeat_an_occurrence() {
     // Each occurrence of a schedule is requested once, even if the service is killed
     // repeatedly
     assert_eq!(seconds.len(), expected_count, "times are lost or doubled: {seconds:?}");
-    let mut tasks: Vec<_> = list.iter().filter_map(|it| it["execution"].as_str()).collect();
-    let fired_count = tasks.len();
-    tasks.sort_unstable();
-    tasks.dedup();
-    assert_eq!(tasks.len(), fired_count);
+    let mut execution_ids: Vec<_> = list.iter().filter_map(|it| it["execution"].as_str()).collect();
+    let fired_count = execution_ids.len();
+    execution_ids.sort_unstable();
+    execution_ids.dedup();
+    assert_eq!(execution_ids.len(), fired_count);
     let executions = service.get("/api/v1/executions?limit=1000").await.json();
     assert_eq!(
         executions["executions"].as_array().unwrap().len(),
@@ -172,18 +181,19 @@ async fn a_queued_occurrence_runs_after_a_restart() {
             .into(),
     ];
     let mut service = setup_with_schedules(&agents.concat()).start().await;
-    service.setup.wait_for_text("log", "start ann\n").await;
-    let pending = async || {
+    service.setup.wait_for_file_text("log", "start ann\n").await;
+    let find_pending_occurrence = async || {
         let list = service.get(&format!("{SCHEDULES_PATH}/line/occurrences")).await.json();
         let list = list["occurrences"].as_array().unwrap().clone();
         list.into_iter().find(|it| it["status"] == "pending")
     };
-    let waiting_time = poll_until("a time that waits", pending).await["planned"].clone();
+    let waiting_time =
+        poll_until("a time that waits", find_pending_occurrence).await["planned"].clone();
     service.kill9().await;
-    service.restart().await;
+    service.start_again().await;
     let schedule = service.get(&format!("{SCHEDULES_PATH}/line")).await.json();
     assert_eq!(schedule["state"], "executing", "{schedule}");
-    assert_eq!(service.setup.read("log"), "start ann\n", "it did not wait");
+    assert_eq!(service.setup.read_file("log"), "start ann\n", "it did not wait");
     service.setup.open_gate("go");
     let find_ended_occurrence = async || {
         let list =
@@ -209,7 +219,7 @@ async fn invalid_schedules_are_refused_and_not_created() {
     .concat();
     let service = Setup::new(&agents).start().await;
     let valid_body = json!({"id": "a", "agent": "echo", "cron": "0 3 * * *", "input": "hello"});
-    let valid_with = |key: &str, value: Value| {
+    let valid_body_with = |key: &str, value: Value| {
         let mut body = valid_body.clone();
         body[key] = value;
         body
@@ -219,20 +229,20 @@ async fn invalid_schedules_are_refused_and_not_created() {
         body
     };
     for (body, code) in [
-        (valid_with("cron", json!("0 0 31 2 *")), Code::InvalidParams),
-        (valid_with("cron", json!("* * * * * *")), Code::InvalidParams),
-        (valid_with("timezone", json!("Mars/Base")), Code::InvalidParams),
-        (valid_with("agent", json!("nobody")), Code::AgentUnknown),
-        (valid_with("agent", json!("off")), Code::AgentDisabled),
-        (valid_with("id", json!("no id")), Code::InvalidParams),
-        (valid_with("input", json!("{{ nothing }}")), Code::InvalidParams),
+        (valid_body_with("cron", json!("0 0 31 2 *")), Code::InvalidParams),
+        (valid_body_with("cron", json!("* * * * * *")), Code::InvalidParams),
+        (valid_body_with("timezone", json!("Mars/Base")), Code::InvalidParams),
+        (valid_body_with("agent", json!("nobody")), Code::AgentUnknown),
+        (valid_body_with("agent", json!("off")), Code::AgentDisabled),
+        (valid_body_with("id", json!("no id")), Code::InvalidParams),
+        (valid_body_with("input", json!("{{ nothing }}")), Code::InvalidParams),
         (
-            with_member(valid_with("missed", json!("all")), "overlap", json!("skip")),
+            with_member(valid_body_with("missed", json!("all")), "overlap", json!("skip")),
             Code::InvalidParams,
         ),
-        (valid_with("jitter", json!(-1)), Code::InvalidParams),
-        (valid_with("deadline", json!(9_999_999)), Code::InvalidParams),
-        (valid_with("nonsense", json!(1)), Code::InvalidParams),
+        (valid_body_with("jitter", json!(-1)), Code::InvalidParams),
+        (valid_body_with("deadline", json!(9_999_999)), Code::InvalidParams),
+        (valid_body_with("nonsense", json!(1)), Code::InvalidParams),
         (json!([1]), Code::InvalidParams),
     ] {
         let answer = service.post(SCHEDULES_PATH, &body.to_string()).await;
@@ -252,11 +262,14 @@ async fn schedules_belong_to_their_creators() {
     let service = Setup::new(&config).env("ANN", ann_token).start().await;
     let ann = service.client_with_token(ann_token);
     let body = json!({"id": "mine", "agent": "echo", "cron": "0 3 * * *", "input": "x"});
-    let created = service.post(SCHEDULES_PATH, &body.to_string()).await;
-    assert_eq!((created.status, created.json()["origin"].clone()), (201, json!("api")));
-    let duplicate = ann.post(SCHEDULES_PATH, &body.to_string()).await;
+    let create_response = service.post(SCHEDULES_PATH, &body.to_string()).await;
     assert_eq!(
-        (duplicate.status, duplicate.json()["code"].clone()),
+        (create_response.status, create_response.json()["origin"].clone()),
+        (201, json!("api"))
+    );
+    let duplicate_response = ann.post(SCHEDULES_PATH, &body.to_string()).await;
+    assert_eq!(
+        (duplicate_response.status, duplicate_response.json()["code"].clone()),
         (409, json!("schedule-exists"))
     );
     for path in ["mine", "mine/next", "nobodys"] {
@@ -274,15 +287,19 @@ async fn schedules_belong_to_their_creators() {
     let mut ann_schedule = body.clone();
     ann_schedule["id"] = json!("hers");
     assert_eq!(ann.post(SCHEDULES_PATH, &ann_schedule.to_string()).await.status, 201);
-    let all = service.get(SCHEDULES_PATH).await.json();
-    assert_eq!(all["schedules"].as_array().unwrap().len(), 2, "an administrator sees all");
+    let all_schedules = service.get(SCHEDULES_PATH).await.json();
+    assert_eq!(
+        all_schedules["schedules"].as_array().unwrap().len(),
+        2,
+        "an administrator sees all"
+    );
 }
 
 /// How long the run takes, in seconds: two minutes where the machine has them.
 fn run_seconds() -> usize {
-    let configured =
+    let configured_seconds =
         std::env::var("ALGONIUS_SCHEDULE_SECONDS").ok().and_then(|text| text.parse().ok());
-    configured.unwrap_or(8)
+    configured_seconds.unwrap_or(8)
 }
 
 #[tokio::test]
@@ -296,7 +313,8 @@ async fn two_minutes_of_seconds_fire_on_time() {
     let mut completed_count = 0;
     while completed_count < run_seconds() {
         // Each second is waited for alone.
-        completed_count = finished_occurrences(&service, "beat", completed_count + 1).await.len();
+        completed_count =
+            wait_for_finished_occurrences(&service, "beat", completed_count + 1).await.len();
     }
     let statistics =
         service.get(&format!("{SCHEDULES_PATH}/beat")).await.json()["statistics"].clone();

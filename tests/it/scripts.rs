@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::harness::{Service, Setup, within_deadline};
+use crate::harness::{ServiceProcess, Setup, within_deadline};
 
 struct ScriptStep {
     command: String,
@@ -15,7 +15,7 @@ struct ScriptStep {
     expected_lines: Vec<String>,
 }
 
-fn scripts() -> Vec<(PathBuf, String)> {
+fn read_scripts() -> Vec<(PathBuf, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cmd");
     let mut files: Vec<_> =
         fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
@@ -25,8 +25,8 @@ fn scripts() -> Vec<(PathBuf, String)> {
 
 /// The blocks of this language.
 fn code_blocks<'t>(text: &'t str, language: &str) -> Vec<&'t str> {
-    let mark = format!("```{language}\n");
-    text.split(&mark).skip(1).filter_map(|rest| rest.split("```").next()).collect()
+    let opening_fence = format!("```{language}\n");
+    text.split(&opening_fence).skip(1).filter_map(|rest| rest.split("```").next()).collect()
 }
 
 fn parse_steps(text: &str) -> Vec<ScriptStep> {
@@ -54,14 +54,14 @@ fn matches_line(expected: &str, line: &str) -> bool {
         return false;
     };
     let pieces: Vec<_> = pieces.collect();
-    let Some((last, between)) = pieces.split_last() else { return rest.is_empty() };
-    for piece in between {
+    let Some((last_piece, middle_pieces)) = pieces.split_last() else { return rest.is_empty() };
+    for piece in middle_pieces {
         match rest.split_once(piece) {
             Some((_, after)) => rest = after,
             None => return false,
         }
     }
-    rest.ends_with(last)
+    rest.ends_with(last_piece)
 }
 
 /// Whether lines are as expected, among which `...` is any lines.
@@ -78,7 +78,7 @@ fn matches_lines(expected: &[String], lines: &[String]) -> bool {
     }
 }
 
-async fn run_step(service: &Service, step: &ScriptStep) -> (Option<i32>, Vec<String>) {
+async fn run_step(service: &ServiceProcess, step: &ScriptStep) -> (Option<i32>, Vec<String>) {
     let program = Path::new(env!("CARGO_BIN_EXE_algonius"));
     let test_folder = service.setup.test_folder();
     let folders =
@@ -101,9 +101,9 @@ async fn run_step(service: &Service, step: &ScriptStep) -> (Option<i32>, Vec<Str
 #[tokio::test]
 async fn each_script_prints_its_expected_output() {
     let mut failures = Vec::new();
-    for (file, text) in scripts() {
-        let settings = code_blocks(&text, "toml").concat();
-        let service = Setup::new(&settings).start().await;
+    for (file, text) in read_scripts() {
+        let config = code_blocks(&text, "toml").concat();
+        let service = Setup::new(&config).start().await;
         for step in parse_steps(&text) {
             let (code, lines) = run_step(&service, &step).await;
             if code != Some(step.expected_code) || !matches_lines(&step.expected_lines, &lines) {
@@ -117,10 +117,10 @@ async fn each_script_prints_its_expected_output() {
 
 /// The commands that have none below them.
 async fn leaf_commands(setup: &Setup) -> Vec<Vec<String>> {
-    let (mut leaf_commands, mut pending) = (Vec::new(), vec![Vec::new()]);
-    while let Some(words) = pending.pop() {
+    let (mut leaf_commands, mut pending_commands) = (Vec::new(), vec![Vec::new()]);
+    while let Some(words) = pending_commands.pop() {
         let arguments: Vec<_> = words.iter().map(String::as_str).chain(["--help"]).collect();
-        let help = setup.run(&arguments, "").await.stdout;
+        let help = setup.run_command(&arguments, "").await.stdout;
         let list = help.split("Commands:\n").nth(1).unwrap_or_default();
         let names = list.lines().take_while(|line| !line.is_empty());
         let names = names.filter_map(|line| line.split_whitespace().next());
@@ -129,28 +129,33 @@ async fn leaf_commands(setup: &Setup) -> Vec<Vec<String>> {
             leaf_commands.push(words);
             continue;
         }
-        pending.extend(subcommands.iter().map(|name| [&words[..], &[(*name).to_owned()]].concat()));
+        pending_commands
+            .extend(subcommands.iter().map(|name| [&words[..], &[(*name).to_owned()]].concat()));
     }
     leaf_commands
 }
 
 #[tokio::test]
 async fn every_command_has_a_script() {
-    let typed_steps: Vec<_> = scripts().iter().flat_map(|(_, text)| parse_steps(text)).collect();
+    let all_steps: Vec<_> = read_scripts().iter().flat_map(|(_, text)| parse_steps(text)).collect();
     let setup = Setup::from_config_text("");
     let commands = leaf_commands(&setup).await;
     assert!(commands.len() > 30, "{commands:?}");
-    let is_typed = |words: &Vec<String>| {
+    let has_script = |words: &Vec<String>| {
         let words = format!("algonius {}", words.join(" "));
-        typed_steps.iter().any(|step| format!("{} ", step.command).contains(&format!("{words} ")))
+        all_steps.iter().any(|step| format!("{} ", step.command).contains(&format!("{words} ")))
     };
-    let missing: Vec<_> = commands.iter().filter(|words| !is_typed(words)).collect();
-    assert!(missing.is_empty(), "tests/cmd has no script of {missing:?}");
+    let commands_without_script: Vec<_> =
+        commands.iter().filter(|words| !has_script(words)).collect();
+    assert!(
+        commands_without_script.is_empty(),
+        "tests/cmd has no script of {commands_without_script:?}"
+    );
 }
 
 #[test]
 fn wildcards_match_omitted_text_only() {
-    let text = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let to_lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     for (expected, lines, is_match) in [
         ("a\nb", "a\nb", true),
         ("a\nb", "a", false),
@@ -164,7 +169,7 @@ fn wildcards_match_omitted_text_only() {
         ("a\n...", "a", true),
     ] {
         assert_eq!(
-            matches_lines(&text(expected), &text(lines)),
+            matches_lines(&to_lines(expected), &to_lines(lines)),
             is_match,
             "{expected:?} {lines:?}"
         );

@@ -3,23 +3,23 @@
 use serde_json::Value;
 
 use crate::harness::client::{task_id, task_outcome};
-use crate::harness::{Service, Setup, fake_agent_config, message_params};
+use crate::harness::{ServiceProcess, Setup, fake_agent_config, message_params};
 
 /// Letters and digits that look random and are the same in every run.
 fn pseudo_random_text(mut seed: u64, length: usize) -> String {
     let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    let mut next_random = || {
+    let mut next_letter = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         char::from(letters[usize::try_from(seed >> 33).unwrap() % letters.len()])
     };
-    (0..length).map(|_| next_random()).collect()
+    (0..length).map(|_| next_letter()).collect()
 }
 
 fn contains(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-fn agents() -> String {
+fn secret_agents_config() -> String {
     let tee_agent =
         "[agents.keeper]\ncommand = 'tee'\nargs = ['HERE/got']\nsandbox.writable = ['HERE']\n";
     let env_settings = "[agents.env.env_from]\nSERVICE_API_KEY = 'GIVEN'\n";
@@ -31,20 +31,21 @@ fn agents() -> String {
     .concat()
 }
 
-async fn expect_not_stored(service: &Service, secret: &str) {
+async fn expect_not_stored(service: &ServiceProcess, secret: &str) {
     assert!(!contains(&service.setup.ledger_bytes(), secret), "{secret} is in the ledger");
     assert!(!service.stderr_text().contains(secret), "{secret} is in the log");
     let list = service.get("/api/v1/executions").await.json();
     for entry in list["executions"].as_array().unwrap() {
-        let record = service.execution(entry["id"].as_str().unwrap()).await;
+        let record = service.fetch_execution(entry["id"].as_str().unwrap()).await;
         assert!(!record.to_string().contains(secret), "{secret} is in {record}");
     }
 }
 
 #[tokio::test]
 async fn a_secret_in_a_message_reaches_the_agent_but_no_storage() {
-    let setup =
-        Setup::new(&agents()).env("GIVEN", &pseudo_random_text(1, 40)).env("RUST_LOG", "trace");
+    let setup = Setup::new(&secret_agents_config())
+        .env("GIVEN", &pseudo_random_text(1, 40))
+        .env("RUST_LOG", "trace");
     let service = setup.start().await;
     let secrets = [
         format!("{}{}", "gh", format_args!("p_{}", pseudo_random_text(2, 36))),
@@ -56,8 +57,8 @@ async fn a_secret_in_a_message_reaches_the_agent_but_no_storage() {
         let text = format!("use {secret} for this");
         let task = service.send("keeper", &text).await;
         assert_eq!(task_outcome(&task).0, "completed");
-        assert_eq!(service.setup.read("got"), text);
-        let task_text = service.task("keeper", &task_id(&task)).await.to_string();
+        assert_eq!(service.setup.read_file("got"), text);
+        let task_text = service.fetch_task("keeper", &task_id(&task)).await.to_string();
         assert!(!task_text.contains(secret.as_str()), "{task_text}");
         expect_not_stored(&service, secret).await;
     }
@@ -66,7 +67,7 @@ async fn a_secret_in_a_message_reaches_the_agent_but_no_storage() {
 #[tokio::test]
 async fn a_configured_secret_in_the_output_is_masked() {
     let secret = pseudo_random_text(6, 30);
-    let setup = Setup::new(&agents()).env("GIVEN", &secret).env("RUST_LOG", "trace");
+    let setup = Setup::new(&secret_agents_config()).env("GIVEN", &secret).env("RUST_LOG", "trace");
     let service = setup.start().await;
     let (_, answer) = task_outcome(&service.send("env", "").await);
     assert!(answer.contains("SERVICE_API_KEY=") && !answer.contains(&secret), "{answer}");
@@ -93,27 +94,27 @@ async fn a_secret_split_across_artifact_chunks_is_masked() {
     let secret = pseudo_random_text(9, 30);
     let setup = Setup::new(SPLIT_SECRET_AGENT).env("GIVEN", &secret).env("RUST_LOG", "trace");
     let service = setup.start().await;
-    let streamed = service.call("cutter", "message/stream", &message_params("go")).await;
-    let events: Vec<Value> = streamed
+    let stream_response = service.call("cutter", "message/stream", &message_params("go")).await;
+    let events: Vec<Value> = stream_response
         .body
         .lines()
         .filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
         .collect();
     let artifact_updates = events.iter().map(|event| &event["result"]);
     let artifact_updates = artifact_updates.filter(|event| event["kind"] == "artifact-update");
-    let pieces: Vec<_> = artifact_updates
+    let chunks: Vec<_> = artifact_updates
         .map(|event| {
             let text = event.pointer("/artifact/parts/0/text").and_then(Value::as_str);
             (text.unwrap_or_default(), event["lastChunk"].as_bool().unwrap_or_default())
         })
         .collect();
-    let artifact_text: String = pieces.iter().map(|(text, _)| *text).collect();
-    assert_eq!(pieces.iter().map(|(_, last)| *last).collect::<Vec<_>>(), [false, true]);
+    let artifact_text: String = chunks.iter().map(|(text, _)| *text).collect();
+    assert_eq!(chunks.iter().map(|(_, last)| *last).collect::<Vec<_>>(), [false, true]);
     assert!(
         artifact_text.starts_with("begun\nthe key is ") && artifact_text.ends_with(", yes"),
         "{artifact_text}"
     );
-    let task = service.task("cutter", events[0]["result"]["id"].as_str().unwrap()).await;
+    let task = service.fetch_task("cutter", events[0]["result"]["id"].as_str().unwrap()).await;
     assert_eq!(task_outcome(&task), ("completed".to_owned(), artifact_text.clone()));
     let (head, tail) = secret.split_at(13);
     assert!(!artifact_text.contains(head) && !artifact_text.contains(tail), "{artifact_text}");
@@ -123,12 +124,12 @@ async fn a_secret_split_across_artifact_chunks_is_masked() {
 #[tokio::test]
 async fn a_bearer_token_is_stored_as_its_hash_only() {
     let token = pseudo_random_text(7, 40);
-    let config = [agents(), "[tokens.ann]\ntoken_env = 'ANN'\n".to_owned()].concat();
+    let config = [secret_agents_config(), "[tokens.ann]\ntoken_env = 'ANN'\n".to_owned()].concat();
     let setup = Setup::new(&config).env("GIVEN", &pseudo_random_text(1, 40)).env("ANN", &token);
     let service = setup.env("RUST_LOG", "trace").start().await;
     let ann = service.client_with_token(&token);
     ann.send("keeper", &format!("my token is {token}")).await;
-    assert!(service.setup.read("got").contains(&token));
+    assert!(service.setup.read_file("got").contains(&token));
     expect_not_stored(&service, &token).await;
     expect_not_stored(&service, &service.token).await;
 }
@@ -138,19 +139,19 @@ async fn a_bearer_token_is_stored_as_its_hash_only() {
 async fn a_queued_message_with_a_secret_runs_whole_after_a_kill() {
     let secret = format!("{}{}", "gh", format_args!("p_{}", pseudo_random_text(8, 36)));
     let agent = crate::harness::gated_agent_config("one", "access = 'read-write'");
-    let mut service = Service::start(&agent).await;
+    let mut service = ServiceProcess::start(&agent).await;
     let running_id = service.start_task("one", "ann").await;
-    service.setup.wait_for_text("log", "start ann\n").await;
+    service.setup.wait_for_file_text("log", "start ann\n").await;
     let waiting_id = service.start_task("one", &secret).await;
     service.kill9().await;
-    service.restart().await;
+    service.start_again().await;
     service.setup.open_gate("go");
-    service.wait_for_end("one", &running_id).await;
-    let task = service.wait_for_end("one", &waiting_id).await;
+    service.wait_for_task_end("one", &running_id).await;
+    let task = service.wait_for_task_end("one", &waiting_id).await;
     let (state, answer) = task_outcome(&task);
     assert!(state == "completed" && !answer.contains(&secret), "{task}");
-    let log = format!("start ann\nend ann\nstart {secret}\nend {secret}\n");
-    assert_eq!(service.setup.read("log"), log);
+    let expected_log = format!("start ann\nend ann\nstart {secret}\nend {secret}\n");
+    assert_eq!(service.setup.read_file("log"), expected_log);
     expect_not_stored(&service, &secret).await;
 }
 
@@ -191,8 +192,9 @@ async fn configured_patterns_are_masked_everywhere() {
         (state.as_str(), answer.as_str()),
         ("completed", "our EMP-*** met ***\nEMP-*** called ***\n")
     );
-    let streamed = service.call("staff", "message/stream", &message_params("say EMP-333444")).await;
-    assert!(streamed.body.contains("say EMP-***"), "{}", streamed.body);
+    let stream_response =
+        service.call("staff", "message/stream", &message_params("say EMP-333444")).await;
+    assert!(stream_response.body.contains("say EMP-***"), "{}", stream_response.body);
     let failed_task = service.send("staff", "fail").await;
     assert_eq!(task_outcome(&failed_task).0, "failed");
     let event_task = service.send("teller", "a sentence that nobody may read").await;
@@ -209,7 +211,10 @@ async fn configured_patterns_are_masked_everywhere() {
         "30 1234567",
         "nobody may",
     ] {
-        assert!(![&streamed.body, &list].iter().any(|text| text.contains(secret)), "{secret}");
+        assert!(
+            ![&stream_response.body, &list].iter().any(|text| text.contains(secret)),
+            "{secret}"
+        );
         expect_not_stored(&service, secret).await;
     }
 }
@@ -219,10 +224,13 @@ async fn redact_masks_with_the_patterns_of_a_configuration() {
     let setup = staff_setup();
     let file = setup.write_config().display().to_string();
     let text = "EMP-123456 is a sentence that nobody may read\nof 078-05-1120";
-    let redacted = setup.run(&["redact", "--config", &file], text).await;
-    assert_eq!((redacted.exit_code, redacted.stdout.as_str()), (Some(0), "EMP-*** is ***\nof ***"));
-    let unchanged = setup.run(&["redact"], text).await;
-    assert_eq!((unchanged.exit_code, unchanged.stdout.as_str()), (Some(0), text));
-    let broken_output = setup.run(&["redact", "--config", "no-such-file"], text).await;
+    let redact_output = setup.run_command(&["redact", "--config", &file], text).await;
+    assert_eq!(
+        (redact_output.exit_code, redact_output.stdout.as_str()),
+        (Some(0), "EMP-*** is ***\nof ***")
+    );
+    let plain_output = setup.run_command(&["redact"], text).await;
+    assert_eq!((plain_output.exit_code, plain_output.stdout.as_str()), (Some(0), text));
+    let broken_output = setup.run_command(&["redact", "--config", "no-such-file"], text).await;
     assert_eq!((broken_output.exit_code, broken_output.stdout.as_str()), (Some(4), ""));
 }

@@ -6,8 +6,8 @@ use std::{env, fs};
 use algonius_skips::skip;
 use serde_json::Value;
 
-use crate::harness::client::{completed_with, task_outcome};
-use crate::harness::{Service, Setup};
+use crate::harness::client::{completed_outcome, task_outcome};
+use crate::harness::{ServiceProcess, Setup};
 use crate::read_only::lacks_requirement;
 
 /// Uses shared memory as the system libraries do, then tries what they never do. Prints what worked.
@@ -25,13 +25,13 @@ ln -s /etc/passwd "$name.symlink" 2>/dev/null && { worked symlink; rm "$name.sym
 exit 0
 "#;
 
-fn agent(settings: &str) -> String {
+fn agent_config(settings: &str) -> String {
     format!(
         "[agents.one]\ncommand = 'sh'\nargs = ['-c', '''{SHARED_MEMORY_SCRIPT}''']\n{settings}\n"
     )
 }
 
-async fn answer_of(setup: Setup) -> Value {
+async fn run_agent_with_setup(setup: Setup) -> Value {
     let service = setup.start().await;
     let task = service.send("one", "x").await;
     assert_eq!(task_outcome(&task).0, "completed", "{task}");
@@ -39,20 +39,20 @@ async fn answer_of(setup: Setup) -> Value {
 }
 
 /// Returns the answer of an agent with these settings.
-async fn answer(settings: &str) -> Value {
-    answer_of(Setup::new(&agent(settings))).await
+async fn run_agent_with_settings(settings: &str) -> Value {
+    run_agent_with_setup(Setup::new(&agent_config(settings))).await
 }
 
 /// Returns whether agents get no shared memory here; records the skip then.
 fn lacks_shared_memory() -> bool {
     let folder = Path::new("/dev/shm");
-    let is_usual = folder.canonicalize().is_ok_and(|path| path == folder)
+    let is_usable = folder.canonicalize().is_ok_and(|path| path == folder)
         && !env::temp_dir().starts_with(folder)
         && tempfile::tempfile_in(folder).is_ok();
-    if !is_usual {
+    if !is_usable {
         skip("needs /dev/shm, and temporary folders elsewhere");
     }
-    !is_usual || lacks_requirement("Landlock 3")
+    !is_usable || lacks_requirement("Landlock 3")
 }
 
 #[tokio::test]
@@ -60,10 +60,13 @@ async fn a_read_only_agent_uses_shared_memory() {
     if lacks_shared_memory() {
         return;
     }
-    let landlock = "sandbox.isolation = 'landlock'";
-    assert_eq!(answer(landlock).await, "create change link rename remove ");
-    let refused = format!("{landlock}\nsandbox.shared_memory = false");
-    assert_eq!(answer(&refused).await, "");
+    let landlock_settings = "sandbox.isolation = 'landlock'";
+    assert_eq!(
+        run_agent_with_settings(landlock_settings).await,
+        "create change link rename remove "
+    );
+    let disabled_settings = format!("{landlock_settings}\nsandbox.shared_memory = false");
+    assert_eq!(run_agent_with_settings(&disabled_settings).await, "");
 }
 
 #[tokio::test]
@@ -73,9 +76,12 @@ async fn a_runtime_folder_in_shared_memory_prevents_its_use() {
     }
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let settings = format!("runtime_dir = '{}'", folder.path().join("run").display());
-    let landlock = agent("sandbox.isolation = 'landlock'");
+    let landlock_agent = agent_config("sandbox.isolation = 'landlock'");
     // A rule for the folder would open the service's own files in it.
-    assert_eq!(answer_of(Setup::with_server_settings(&settings, &landlock)).await, "");
+    assert_eq!(
+        run_agent_with_setup(Setup::with_server_settings(&settings, &landlock_agent)).await,
+        ""
+    );
 }
 
 #[tokio::test]
@@ -90,7 +96,7 @@ async fn a_workspace_in_shared_memory_stays_read_only() {
         "[agents.one]\ncommand = 'sh'\nargs = ['-c', '{script}']\nworking_dir = '{workspace}'\n\
          sandbox.isolation = 'landlock'\n"
     );
-    assert_eq!(answer_of(Setup::new(&agents)).await, "");
+    assert_eq!(run_agent_with_setup(Setup::new(&agents)).await, "");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
@@ -100,14 +106,15 @@ async fn a_wrapped_agent_has_a_shared_memory_of_its_own() {
         return;
     }
     let folder = Path::new("/dev/shm");
-    let foreign = tempfile::NamedTempFile::new_in(folder).unwrap();
-    let name = foreign.path().display();
-    let own = folder.join(format!("own-{}", std::process::id()));
-    let script = format!("echo x > {} && test ! -e {name} && echo alone", own.display());
+    let foreign_file = tempfile::NamedTempFile::new_in(folder).unwrap();
+    let foreign_path = foreign_file.path().display();
+    let own_path = folder.join(format!("own-{}", std::process::id()));
+    let script =
+        format!("echo x > {} && test ! -e {foreign_path} && echo alone", own_path.display());
     let agents = format!(
         "[agents.one]\ncommand = 'sh'\nargs = ['-c', '{script}']\nsandbox.isolation = 'bubblewrap'\n"
     );
-    let service = Service::start(&agents).await;
-    assert_eq!(task_outcome(&service.send("one", "x").await), completed_with("alone\n"));
-    assert!(fs::metadata(own).is_err(), "it is not that of the machine");
+    let service = ServiceProcess::start(&agents).await;
+    assert_eq!(task_outcome(&service.send("one", "x").await), completed_outcome("alone\n"));
+    assert!(fs::metadata(own_path).is_err(), "it is not that of the machine");
 }

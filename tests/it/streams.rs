@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::client::{TestResponse, completed_with, task_id, task_outcome, task_state};
+use crate::harness::client::{TestResponse, completed_outcome, task_id, task_outcome, task_state};
 use crate::harness::{
-    Service, ServiceClient, gated_agent_config, json_rpc_call, message_params, within_deadline,
+    ServiceClient, ServiceProcess, gated_agent_config, json_rpc_request_body, message_params,
+    within_deadline,
 };
 
 const CURSOR_EXTENSION_URI: &str = "https://algonius.dev/a2a/ext/event-cursor/v1";
@@ -25,9 +26,14 @@ output = "events"
 "#;
 
 /// A subscription of 1.0 that was just begun, to be read as far as wanted.
-async fn subscribe(service: &Service, task: &str) -> TcpStream {
-    open_stream(service, "asking", "1.0", &json_rpc_call("SubscribeToTask", &json!({"id": task})))
-        .await
+async fn subscribe(service: &ServiceProcess, id: &str) -> TcpStream {
+    open_stream(
+        service,
+        "asking",
+        "1.0",
+        &json_rpc_request_body("SubscribeToTask", &json!({"id": id})),
+    )
+    .await
 }
 
 /// The stream that answers a call.
@@ -98,76 +104,82 @@ fn answer_text(events: &[Value]) -> String {
 
 #[tokio::test]
 async fn a_stream_resumes_after_any_event_also_after_a_restart() {
-    let mut service = Service::start(&gated_agent_config("one", "")).await;
+    let mut service = ServiceProcess::start(&gated_agent_config("one", "")).await;
     service.setup.open_gate("go");
-    let received =
+    let received_events =
         parse_events(&service.call("one", "message/stream", &message_params("ann")).await);
-    let (_, task) = &received[0];
-    let (task, last_event) = (json!({"id": task["id"]}), received.last().unwrap().1.clone());
+    let (_, task) = &received_events[0];
+    let (task_params, last_event) =
+        (json!({"id": task["id"]}), received_events.last().unwrap().1.clone());
     assert_eq!(
         (&last_event["kind"], &last_event["final"]),
         (&json!("status-update"), &json!(true))
     );
-    service.sigterm();
+    service.send_sigterm();
     assert!(service.wait_for_exit().await.success());
-    service.restart().await;
-    for (number, (position, _)) in received.iter().enumerate() {
-        let line = format!("Last-Event-ID: {position}");
-        let resubscribe = ("tasks/resubscribe", &task);
-        let resumed_events = service.call_with_headers("one", &[line.as_str()], resubscribe).await;
+    service.start_again().await;
+    for (number, (position, _)) in received_events.iter().enumerate() {
+        let header_line = format!("Last-Event-ID: {position}");
+        let resubscribe_call = ("tasks/resubscribe", &task_params);
+        let resume_response =
+            service.call_with_headers("one", &[header_line.as_str()], resubscribe_call).await;
         let resumed_events: Vec<_> =
-            parse_events(&resumed_events).into_iter().map(|(_, event)| event).collect();
+            parse_events(&resume_response).into_iter().map(|(_, event)| event).collect();
         // Who knows the end is told it once more, and nothing else.
-        let next = (number + 1).min(received.len() - 1);
-        let expected: Vec<_> = received[next..].iter().map(|(_, event)| event.clone()).collect();
+        let next_index = (number + 1).min(received_events.len() - 1);
+        let expected_events: Vec<_> =
+            received_events[next_index..].iter().map(|(_, event)| event.clone()).collect();
         assert_eq!(
             events_without_artifacts(&resumed_events),
-            events_without_artifacts(&expected),
+            events_without_artifacts(&expected_events),
             "after {position}"
         );
         // The answer may come in other pieces, and is the same.
         let events_before: Vec<_> =
-            received[..=number].iter().map(|(_, event)| event.clone()).collect();
+            received_events[..=number].iter().map(|(_, event)| event.clone()).collect();
         assert_eq!(
             answer_text(&[events_before, resumed_events].concat()),
             "ann\n",
             "after {position}"
         );
     }
-    let resubscribed = parse_events(&service.call("one", "tasks/resubscribe", &task).await);
-    assert_eq!(task_outcome(&resubscribed[0].1), completed_with("ann\n"));
-    assert_eq!(task_id(&resubscribed[0].1), task["id"]);
+    let resubscribed_events =
+        parse_events(&service.call("one", "tasks/resubscribe", &task_params).await);
+    assert_eq!(task_outcome(&resubscribed_events[0].1), completed_outcome("ann\n"));
+    assert_eq!(task_id(&resubscribed_events[0].1), task_params["id"]);
 }
 
 #[tokio::test]
 async fn events_have_ids_for_users_of_the_extension() {
-    let service = Service::start(&gated_agent_config("one", "")).await;
+    let service = ServiceProcess::start(&gated_agent_config("one", "")).await;
     service.setup.open_gate("go");
     let card = service.get("/agents/one/.well-known/agent-card.json").await.json();
-    let offered = card["capabilities"]["extensions"].as_array().unwrap();
+    let offered_extensions = card["capabilities"]["extensions"].as_array().unwrap();
     assert!(
-        offered.iter().any(|one| one["uri"] == CURSOR_EXTENSION_URI && one["required"] != true),
+        offered_extensions
+            .iter()
+            .any(|one| one["uri"] == CURSOR_EXTENSION_URI && one["required"] != true),
         "{card}"
     );
 
     for header in ["A2A-Extensions", "X-A2A-Extensions"] {
-        let line = format!("{header}: urn:of-others, {CURSOR_EXTENSION_URI}");
+        let header_line = format!("{header}: urn:of-others, {CURSOR_EXTENSION_URI}");
         let params = message_params("ann");
-        let stream = ("message/stream", &params);
-        let answer = service.call_with_headers("one", &[line.as_str()], stream).await;
+        let stream_call = ("message/stream", &params);
+        let answer = service.call_with_headers("one", &[header_line.as_str()], stream_call).await;
         assert_eq!(answer.header(&header.to_lowercase()), Some(CURSOR_EXTENSION_URI));
         for (position, event) in parse_events(&answer) {
             assert_eq!(event["metadata"][CURSOR_EXTENSION_URI], position, "{event}");
         }
     }
-    let without_extension = service.call("one", "message/stream", &message_params("ann")).await;
-    assert_eq!(without_extension.header("a2a-extensions"), None);
-    assert!(!without_extension.body.contains(CURSOR_EXTENSION_URI));
+    let plain_response = service.call("one", "message/stream", &message_params("ann")).await;
+    assert_eq!(plain_response.header("a2a-extensions"), None);
+    assert!(!plain_response.body.contains(CURSOR_EXTENSION_URI));
 }
 
 #[tokio::test]
 async fn a_1_0_subscription_continues_past_a_question() {
-    let service = Service::start(QUESTION_AGENT).await;
+    let service = ServiceProcess::start(QUESTION_AGENT).await;
     let task = service.send("asking", "ask").await;
     assert_eq!(task_state(&task), "input-required");
     let mut stream = subscribe(&service, &task_id(&task)).await;
@@ -180,8 +192,9 @@ async fn a_1_0_subscription_continues_past_a_question() {
         answer["message"]["taskId"] = json!(task_id(&task));
         service.expect_result("asking", "message/send", &answer).await;
         let next_text = read_until(&mut stream, task_state).await;
-        let working = next_text.find("TASK_STATE_WORKING").unwrap_or_else(|| panic!("{next_text}"));
-        assert!(next_text.find(task_state).is_some_and(|at| at > working), "{next_text}");
+        let working_index =
+            next_text.find("TASK_STATE_WORKING").unwrap_or_else(|| panic!("{next_text}"));
+        assert!(next_text.find(task_state).is_some_and(|at| at > working_index), "{next_text}");
         assert_eq!(next_text.contains("tea"), word == "tea", "{next_text}");
     }
     let remaining_events = read_until(&mut stream, "never").await;
@@ -190,16 +203,16 @@ async fn a_1_0_subscription_continues_past_a_question() {
 
 #[tokio::test]
 async fn an_open_subscription_does_not_delay_the_stop() {
-    let mut service = Service::start(QUESTION_AGENT).await;
+    let mut service = ServiceProcess::start(QUESTION_AGENT).await;
     let task = service.send("asking", "ask").await;
     let mut stream = subscribe(&service, &task_id(&task)).await;
     read_until(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
-    service.sigterm();
+    service.send_sigterm();
     assert!(service.wait_for_exit().await.success());
     read_until(&mut stream, "never").await;
-    service.restart().await;
+    service.start_again().await;
     let mut answer = message_params("tea");
     answer["message"]["taskId"] = json!(task_id(&task));
-    let finished = service.expect_result("asking", "message/send", &answer).await;
-    assert_eq!(task_outcome(&finished), completed_with("tea"));
+    let finished_task = service.expect_result("asking", "message/send", &answer).await;
+    assert_eq!(task_outcome(&finished_task), completed_outcome("tea"));
 }

@@ -45,12 +45,12 @@ async fn systemd_is_notified_of_readiness_and_of_the_drain() {
         (socket, ready_message, health.status)
     });
     let mut service = setup.start().await;
-    let (socket, ready_message, health) = within_deadline("READY", listener).await.unwrap();
+    let (socket, ready_message, health_status) = within_deadline("READY", listener).await.unwrap();
     assert!(ready_message.starts_with("READY=1\n"), "{ready_message}");
-    assert_eq!(health, 200);
+    assert_eq!(health_status, 200);
     service.start_task("one", "ann").await;
-    service.setup.wait_for_text("log", "start ann\n").await;
-    service.sigterm();
+    service.setup.wait_for_file_text("log", "start ann\n").await;
+    service.send_sigterm();
     // R-59: The service notifies systemd when it is ready and when it drains
     assert!(receive_notification(&socket).await.starts_with("STOPPING=1\n"));
     assert!(!service.has_exited(), "what runs may finish first");
@@ -111,28 +111,28 @@ fn unit_file(setup: &Setup) -> PathBuf {
 async fn a_user_service_is_installed_reported_and_removed() {
     let setup = setup_with_systemd();
     let config = setup.write_config().display().to_string();
-    let missing_output = setup.run(&["service", "status"], "").await;
+    let missing_output = setup.run_command(&["service", "status"], "").await;
     assert_eq!(missing_output.exit_code, Some(1), "{missing_output:?}");
     assert!(missing_output.stderr.contains("unit-missing"), "{missing_output:?}");
     let install_args = ["service", "install", "--config", &config];
-    let install_output = setup.run(&install_args, "").await;
+    let install_output = setup.run_command(&install_args, "").await;
     assert_eq!(install_output.exit_code, Some(0), "{install_output:?}");
     assert!(install_output.stderr.contains("enable-linger"), "{install_output:?}");
     let unit = fs::read_to_string(unit_file(&setup)).unwrap();
     let folder = setup.test_folder().display();
     assert!(unit.contains(&format!(" serve --config {config}\n")), "{unit}");
     assert!(unit.contains(&format!("Environment=PATH={folder}:/usr/bin:/bin\n")), "{unit}");
-    let dry_run = setup.run(&[&install_args[..], &["--dry-run"]].concat(), "").await;
-    assert_eq!(dry_run.stdout, unit);
-    let status = setup.run(&["service", "status"], "").await.stdout;
+    let dry_run_output = setup.run_command(&[&install_args[..], &["--dry-run"]].concat(), "").await;
+    assert_eq!(dry_run_output.stdout, unit);
+    let status_text = setup.run_command(&["service", "status"], "").await.stdout;
     for expected in ["active (running), pid 42", "enabled", "serves"] {
-        assert!(status.contains(expected), "{status}");
+        assert!(status_text.contains(expected), "{status_text}");
     }
-    let json = setup.run(&["service", "status", "--json"], "").await.stdout;
-    assert!(json.contains("\"pid\": 42"), "{json}");
+    let status_json = setup.run_command(&["service", "status", "--json"], "").await.stdout;
+    assert!(status_json.contains("\"pid\": 42"), "{status_json}");
     // It writes over its own.
-    assert_eq!(setup.run(&install_args, "").await.exit_code, Some(0));
-    let uninstall_output = setup.run(&["service", "uninstall"], "").await;
+    assert_eq!(setup.run_command(&install_args, "").await.exit_code, Some(0));
+    let uninstall_output = setup.run_command(&["service", "uninstall"], "").await;
     assert_eq!(uninstall_output.exit_code, Some(0), "{uninstall_output:?}");
     assert!(!unit_file(&setup).exists());
     let enable_calls = "--user daemon-reload\n--user enable --now algonius.service\n";
@@ -140,34 +140,39 @@ async fn a_user_service_is_installed_reported_and_removed() {
                  algonius.service\n";
     let disable_calls = "--user disable --now algonius.service\n--user daemon-reload\n";
     let expected_calls = [enable_calls, show_call, show_call, enable_calls, disable_calls].concat();
-    assert_eq!(setup.read("asked"), expected_calls);
+    assert_eq!(setup.read_file("asked"), expected_calls);
 }
 
 #[tokio::test]
 async fn a_faulty_or_foreign_unit_is_not_installed() {
     let setup = setup_with_systemd();
-    let without_config = setup.run(&["service", "install"], "").await;
-    assert_eq!(without_config.exit_code, Some(4), "{without_config:?}");
-    assert!(without_config.stderr.contains("configuration-missing"), "{without_config:?}");
+    let no_config_output = setup.run_command(&["service", "install"], "").await;
+    assert_eq!(no_config_output.exit_code, Some(4), "{no_config_output:?}");
+    assert!(no_config_output.stderr.contains("configuration-missing"), "{no_config_output:?}");
     fs::write(setup.test_folder().join("bad.toml"), "[agents.a]\ncommand = 'no-such-program'\n")
         .unwrap();
-    let faulty = setup.run(&["service", "install", "--config", "bad.toml"], "").await;
-    assert_eq!(faulty.exit_code, Some(4), "{faulty:?}");
-    assert!(faulty.stderr.contains("no-such-program"), "{faulty:?}");
+    let faulty_output =
+        setup.run_command(&["service", "install", "--config", "bad.toml"], "").await;
+    assert_eq!(faulty_output.exit_code, Some(4), "{faulty_output:?}");
+    assert!(faulty_output.stderr.contains("no-such-program"), "{faulty_output:?}");
     let (config, file) = (setup.write_config().display().to_string(), unit_file(&setup));
     // As the service will see them, and not as the present terminal does.
     let install_args = ["service", "install", "--config", &config];
-    let wrong_path = setup.run(&[&install_args[..], &["--path", "/nowhere"]].concat(), "").await;
-    assert_eq!(wrong_path.exit_code, Some(4), "{wrong_path:?}");
+    let wrong_path_output =
+        setup.run_command(&[&install_args[..], &["--path", "/nowhere"]].concat(), "").await;
+    assert_eq!(wrong_path_output.exit_code, Some(4), "{wrong_path_output:?}");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(&file, "[Service]\nExecStart=/bin/true\n").unwrap();
-    for words in [&install_args[..], &["service", "uninstall"]] {
-        let foreign = setup.run(words, "").await;
-        assert_eq!(foreign.exit_code, Some(1), "{foreign:?}");
-        assert!(foreign.stderr.contains("unit-foreign"), "{foreign:?}");
+    for args in [&install_args[..], &["service", "uninstall"]] {
+        let foreign_output = setup.run_command(args, "").await;
+        assert_eq!(foreign_output.exit_code, Some(1), "{foreign_output:?}");
+        assert!(foreign_output.stderr.contains("unit-foreign"), "{foreign_output:?}");
     }
-    assert_eq!(setup.read("asked"), "");
-    assert_eq!(setup.run(&[&install_args[..], &["--force"]].concat(), "").await.exit_code, Some(0));
+    assert_eq!(setup.read_file("asked"), "");
+    assert_eq!(
+        setup.run_command(&[&install_args[..], &["--force"]].concat(), "").await.exit_code,
+        Some(0)
+    );
     assert!(fs::read_to_string(file).unwrap().contains("Type=notify"));
 }
 
@@ -176,10 +181,10 @@ async fn errors_of_systemctl_are_shown_verbatim() {
     let script = "#!/bin/sh\necho 'Failed to connect to bus' >&2\nexit 1\n";
     let setup = setup_with_systemd().with_executable("systemctl", script);
     let config = setup.write_config().display().to_string();
-    let refused = setup.run(&["service", "install", "--config", &config], "").await;
-    assert_eq!(refused.exit_code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("Failed to connect to bus"), "{refused:?}");
-    assert!(refused.stderr.contains("systemctl --user daemon-reload"), "{refused:?}");
+    let refused_output = setup.run_command(&["service", "install", "--config", &config], "").await;
+    assert_eq!(refused_output.exit_code, Some(1), "{refused_output:?}");
+    assert!(refused_output.stderr.contains("Failed to connect to bus"), "{refused_output:?}");
+    assert!(refused_output.stderr.contains("systemctl --user daemon-reload"), "{refused_output:?}");
 }
 
 #[tokio::test]
@@ -187,12 +192,15 @@ async fn a_systemd_that_does_not_answer_ends_no_query() {
     let script = "#!/bin/sh\ncase \"$*\" in *show*) echo $$ > pid; exec sleep 600 ;; esac\n";
     let setup = setup_with_systemd().with_executable("systemctl", script);
     let config = setup.write_config().display().to_string();
-    let installed = setup.run(&["service", "install", "--config", &config], "").await;
-    assert_eq!(installed.exit_code, Some(0), "{installed:?}");
-    let status = setup.run(&["service", "status"], "").await;
-    assert_eq!(status.exit_code, Some(1), "{status:?}");
-    assert!(status.stderr.contains("it did not answer within 5 s (systemd-refused)"), "{status:?}");
-    let pid = setup.read("pid").trim().parse().unwrap();
+    let install_output = setup.run_command(&["service", "install", "--config", &config], "").await;
+    assert_eq!(install_output.exit_code, Some(0), "{install_output:?}");
+    let status_output = setup.run_command(&["service", "status"], "").await;
+    assert_eq!(status_output.exit_code, Some(1), "{status_output:?}");
+    assert!(
+        status_output.stderr.contains("it did not answer within 5 s (systemd-refused)"),
+        "{status_output:?}"
+    );
+    let pid = setup.read_file("pid").trim().parse().unwrap();
     poll_until("the end of the command", async || (!is_alive(pid)).then_some(())).await;
 }
 
@@ -203,8 +211,8 @@ async fn a_unit_that_cannot_be_replaced_leaves_no_other_file() {
     let file = unit_file(&setup);
     fs::create_dir_all(file.join("occupied")).unwrap();
     let args = ["service", "install", "--force", "--config", &config];
-    let refused = setup.run(&args, "").await;
-    assert_eq!(refused.exit_code, Some(1), "{refused:?}");
+    let refused_output = setup.run_command(&args, "").await;
+    assert_eq!(refused_output.exit_code, Some(1), "{refused_output:?}");
     let entries = fs::read_dir(file.parent().unwrap()).unwrap().flatten();
     assert_eq!(entries.map(|entry| entry.path()).collect::<Vec<_>>(), [file]);
 }
@@ -215,10 +223,10 @@ async fn a_machine_without_systemd_gets_instructions() {
     let config = setup.write_config().display().to_string();
     let arg_lists: [&[&str]; 3] = [&["install", "--config", &config], &["uninstall"], &["status"]];
     for arguments in arg_lists {
-        let refused = setup.run(&[&["service"], arguments].concat(), "").await;
-        assert_eq!(refused.exit_code, Some(1), "{refused:?}");
+        let refused_output = setup.run_command(&[&["service"], arguments].concat(), "").await;
+        assert_eq!(refused_output.exit_code, Some(1), "{refused_output:?}");
         for expected in ["no-systemd", "algonius serve", "--dry-run"] {
-            assert!(refused.stderr.contains(expected), "{refused:?}");
+            assert!(refused_output.stderr.contains(expected), "{refused_output:?}");
         }
     }
     assert!(!unit_file(&setup).exists());
@@ -229,14 +237,14 @@ async fn a_machine_without_systemd_gets_instructions() {
 async fn systemd_accepts_the_printed_unit() {
     let setup = Setup::from_config_text("");
     for scope in [&[][..], &["--system"]] {
-        let dry_run = ["service", "install", "--dry-run"];
-        let unit_text = setup.run(&[&dry_run[..], scope].concat(), "").await.stdout;
+        let dry_run_args = ["service", "install", "--dry-run"];
+        let unit_text = setup.run_command(&[&dry_run_args[..], scope].concat(), "").await.stdout;
         let unit_path = setup.test_folder().join("algonius.service");
         fs::write(&unit_path, unit_text).unwrap();
-        let mut verify = tokio::process::Command::new("systemd-analyze");
-        verify.args(["verify", "--man=no"]).arg(&unit_path).kill_on_drop(true);
+        let mut verify_command = tokio::process::Command::new("systemd-analyze");
+        verify_command.args(["verify", "--man=no"]).arg(&unit_path).kill_on_drop(true);
         let Ok(output) =
-            tokio::time::timeout(Duration::from_secs(60), verify.output()).await.unwrap()
+            tokio::time::timeout(Duration::from_secs(60), verify_command.output()).await.unwrap()
         else {
             skip_without("systemd-analyze");
             return;

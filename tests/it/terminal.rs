@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::watch;
 
-use crate::harness::{Service, gated_agent_config, poll_until, within_deadline};
+use crate::harness::{ServiceProcess, gated_agent_config, poll_until, within_deadline};
 
 /// Says a piece, waits for the gate, says the rest; asks when it is told to.
 const TALKS_AGENT: &str = r#"
@@ -28,29 +28,32 @@ output = "events"
 /// A command at a terminal of 100 columns and 30 rows.
 pub(crate) struct Terminal {
     child: Child,
-    keys: ChildStdin,
-    received: watch::Receiver<String>,
+    stdin: ChildStdin,
+    received_text: watch::Receiver<String>,
 }
 
 impl Terminal {
-    pub(crate) fn start(service: &Service, args: &str) -> Self {
+    pub(crate) fn start(service: &ServiceProcess, args: &str) -> Self {
         let program = env!("CARGO_BIN_EXE_algonius");
-        let line = format!("stty cols 100 rows 30; exec {program} {args}");
+        let shell_command = format!("stty cols 100 rows 30; exec {program} {args}");
         let mut command = Command::new("script");
-        command.args(["-qefc", &line, "/dev/null"]).env_clear().envs(service.setup.env_variables());
+        command
+            .args(["-qefc", &shell_command, "/dev/null"])
+            .env_clear()
+            .envs(service.setup.env_variables());
         command.env("ALGONIUS_URL", format!("http://{}", service.address)).env("TERM", "xterm");
         command.current_dir(service.setup.test_folder()).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
-        let (keys, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let (sender, received) = watch::channel(String::new());
+        let (stdin, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let (sender, received_text) = watch::channel(String::new());
         tokio::spawn(async move {
             let mut bytes = Vec::new();
             while output.read_buf(&mut bytes).await.is_ok_and(|count| count > 0) {
                 sender.send_modify(|text| *text = String::from_utf8_lossy(&bytes).into_owned());
             }
         });
-        Self { child, keys, received }
+        Self { child, stdin, received_text }
     }
 
     /// What stands there once this does.
@@ -61,7 +64,7 @@ impl Terminal {
     /// Waits until so many lines contain the text.
     pub(crate) async fn wait_for_lines(&self, text: &str, count: usize) -> Vec<String> {
         poll_until(&format!("{count} times {text:?} at the terminal"), async || {
-            let lines = screen_lines(&self.received.borrow());
+            let lines = screen_lines(&self.received_text.borrow());
             let has_text = |line: &&String| line.contains(text);
             (lines.iter().filter(has_text).count() >= count).then_some(lines)
         })
@@ -69,16 +72,16 @@ impl Terminal {
     }
 
     pub(crate) async fn send_keys(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).await.unwrap();
-        self.keys.flush().await.unwrap();
+        self.stdin.write_all(keys.as_bytes()).await.unwrap();
+        self.stdin.flush().await.unwrap();
     }
 
     /// The exit code, and what stands there at the end.
     pub(crate) async fn wait_for_exit(mut self) -> (Option<i32>, Vec<String>) {
         let status = within_deadline("the end of the command", self.child.wait()).await.unwrap();
-        let is_complete = async || self.received.has_changed().is_err().then_some(());
+        let is_complete = async || self.received_text.has_changed().is_err().then_some(());
         poll_until("the end of its output", is_complete).await; // Who reads has read all of it.
-        (status.code(), screen_lines(&self.received.borrow()))
+        (status.code(), screen_lines(&self.received_text.borrow()))
     }
 }
 
@@ -93,9 +96,9 @@ fn screen_lines(text: &str) -> Vec<String> {
             '\x1b' => {
                 let mut rest = chars.as_str().strip_prefix('[').unwrap().chars();
                 let is_end = |char: &char| char.is_ascii_alphabetic();
-                let count: String = rest.clone().take_while(|char| !is_end(char)).collect();
-                match rest.nth(count.chars().count()).unwrap() {
-                    'A' => row -= count.parse::<usize>().unwrap(),
+                let parameter: String = rest.clone().take_while(|char| !is_end(char)).collect();
+                match rest.nth(parameter.chars().count()).unwrap() {
+                    'A' => row -= parameter.parse::<usize>().unwrap(),
                     'K' => lines[row].truncate(column),
                     'J' => {
                         lines[row].truncate(column);
@@ -120,7 +123,7 @@ fn screen_lines(text: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn a_watched_status_is_redrawn_in_place_until_ctrl_c() {
-    let service = Service::start(&gated_agent_config("one", "access = 'read-write'")).await;
+    let service = ServiceProcess::start(&gated_agent_config("one", "access = 'read-write'")).await;
     let mut terminal = Terminal::start(&service, "status --watch --every 0.1");
     terminal.wait_for_text("one up ").await;
     service.start_task("one", "ann").await;
@@ -138,15 +141,15 @@ async fn a_watched_status_is_redrawn_in_place_until_ctrl_c() {
     service.setup.open_gate("go");
     terminal.wait_for_text("last completed").await;
     terminal.send_keys("\x03").await;
-    let received = terminal.received.clone();
+    let received_text = terminal.received_text.clone();
     let (code, screen) = terminal.wait_for_exit().await;
     assert_eq!(code, Some(0), "{screen:#?}");
-    assert!(received.borrow().trim_end().ends_with("\x1b[?25h"), "the cursor stays hidden");
+    assert!(received_text.borrow().trim_end().ends_with("\x1b[?25h"), "the cursor stays hidden");
 }
 
 #[tokio::test]
 async fn an_answer_is_streamed_and_its_progress_removed() {
-    let service = Service::start(TALKS_AGENT).await;
+    let service = ServiceProcess::start(TALKS_AGENT).await;
     let terminal = Terminal::start(&service, "send talks word");
     terminal.wait_for_text("first word,").await;
     service.setup.open_gate("go");
@@ -159,9 +162,9 @@ async fn an_answer_is_streamed_and_its_progress_removed() {
 
 #[tokio::test]
 async fn progress_is_one_line_until_the_answer_arrives() {
-    let service = Service::start(&gated_agent_config("one", "max_concurrent = 1")).await;
+    let service = ServiceProcess::start(&gated_agent_config("one", "max_concurrent = 1")).await;
     service.start_task("one", "ann").await;
-    service.setup.wait_for_text("log", "start ann\n").await;
+    service.setup.wait_for_file_text("log", "start ann\n").await;
     let terminal = Terminal::start(&service, "send one bob");
     terminal.wait_for_text("waiting: 1st in line, the agent is busy (").await;
     service.setup.open_gate("go-ann");
@@ -173,7 +176,7 @@ async fn progress_is_one_line_until_the_answer_arrives() {
 
 #[tokio::test]
 async fn a_question_is_shown_at_the_terminal_and_answered() {
-    let service = Service::start(TALKS_AGENT).await;
+    let service = ServiceProcess::start(TALKS_AGENT).await;
     service.setup.open_gate("go");
     let mut terminal = Terminal::start(&service, "send talks ask");
     terminal.wait_for_text("which colour?").await;
@@ -188,7 +191,7 @@ async fn a_question_is_shown_at_the_terminal_and_answered() {
 
 #[tokio::test]
 async fn a_terminal_user_is_shown_the_authentication_page() {
-    let service = Service::start(TALKS_AGENT).await;
+    let service = ServiceProcess::start(TALKS_AGENT).await;
     service.setup.open_gate("go");
     let mut terminal = Terminal::start(&service, "send talks guard");
     let lines = terminal.wait_for_text("(authenticate, then answer to continue)").await;
@@ -203,9 +206,9 @@ async fn a_terminal_user_is_shown_the_authentication_page() {
 
 #[tokio::test]
 async fn ctrl_c_cancels_the_task() {
-    let service = Service::start(&gated_agent_config("one", "access = 'read-write'")).await;
+    let service = ServiceProcess::start(&gated_agent_config("one", "access = 'read-write'")).await;
     let mut terminal = Terminal::start(&service, "send one ann");
-    service.setup.wait_for_text("log", "start ann\n").await;
+    service.setup.wait_for_file_text("log", "start ann\n").await;
     terminal.wait_for_text("working (").await;
     terminal.send_keys("\x03").await;
     let (code, screen) = terminal.wait_for_exit().await;
@@ -236,12 +239,16 @@ output = "events"
 
 #[tokio::test]
 async fn only_colours_reach_the_terminal() {
-    let service = Service::start(PAINTS_AGENT).await;
-    for words in ["send paints x", "send --no-stream paints x"] {
-        let terminal = Terminal::start(&service, words);
-        let (received, (code, lines)) = (terminal.received.clone(), terminal.wait_for_exit().await);
-        let received = received.borrow().clone();
+    let service = ServiceProcess::start(PAINTS_AGENT).await;
+    for args in ["send paints x", "send --no-stream paints x"] {
+        let terminal = Terminal::start(&service, args);
+        let (received_text, (code, lines)) =
+            (terminal.received_text.clone(), terminal.wait_for_exit().await);
+        let received_text = received_text.borrow().clone();
         let expected = "\x1b[31mred\\x1b[2J\\x1b]52;c;eA==\\x07\\u{202e} over\\rwritten\x1b[0m";
-        assert!(code == Some(0) && received.contains(expected), "{words}: {received:?} {lines:#?}");
+        assert!(
+            code == Some(0) && received_text.contains(expected),
+            "{args}: {received_text:?} {lines:#?}"
+        );
     }
 }

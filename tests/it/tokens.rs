@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, task_id, task_outcome};
+use crate::harness::client::{completed_outcome, task_id, task_outcome};
 use crate::harness::{
-    Service, ServiceClient, Setup, TestResponse, fake_agent_config, gated_agent_config,
-    json_rpc_call, message_params, poll_until,
+    ServiceClient, ServiceProcess, Setup, TestResponse, fake_agent_config, gated_agent_config,
+    json_rpc_request_body, message_params, poll_until,
 };
-use crate::reload::{config_text, write_and_reload};
+use crate::reload::{config_without_watch, write_and_reload};
 use crate::streams::{open_stream, read_until};
 
-fn agents() -> String {
+fn echo_agents_config() -> String {
     [fake_agent_config("one", "echo", ""), fake_agent_config("two", "echo", "")].concat()
 }
 
@@ -25,7 +25,7 @@ async fn create_token(client: &ServiceClient, request: Value) -> String {
     answer.json()["token"].as_str().unwrap().to_owned()
 }
 
-async fn revoke(client: &ServiceClient, name: &str) -> TestResponse {
+async fn revoke_token(client: &ServiceClient, name: &str) -> TestResponse {
     let headers = [format!("Authorization: Bearer {}", client.token)];
     client.request(&format!("DELETE /api/v1/tokens/{name}"), &headers, b"").await
 }
@@ -34,53 +34,61 @@ fn status_and_error_code(answer: &TestResponse) -> (u16, String) {
     (answer.status, answer.json()["code"].as_str().unwrap_or_default().to_owned())
 }
 
-async fn status_code(service: &Service, token: &str) -> u16 {
+async fn status_code_with_token(service: &ServiceProcess, token: &str) -> u16 {
     service.client_with_token(token).get("/status").await.status
 }
 
 #[tokio::test]
 async fn a_token_is_valid_at_once_until_it_is_revoked() {
-    let mut service = Setup::from_config_text(&config_text(&agents())).start().await;
+    let mut service =
+        Setup::from_config_text(&config_without_watch(&echo_agents_config())).start().await;
     let request = json!({"name": "ann", "agents": ["one"], "expires": "2999-01-01T00:00:00Z"});
     let ann_token = create_token(&service, request).await;
     let task = service.client_with_token(&ann_token).send("one", "hello").await;
-    assert_eq!(task_outcome(&task), completed_with("hello"));
+    assert_eq!(task_outcome(&task), completed_outcome("hello"));
     assert_eq!(service.client_with_token(&ann_token).get("/status/agents/two").await.status, 403);
     write_and_reload(
         &mut service,
-        &config_text(&[agents(), fake_agent_config("three", "echo", "")].concat()),
+        &config_without_watch(
+            &[echo_agents_config(), fake_agent_config("three", "echo", "")].concat(),
+        ),
     )
     .await;
-    assert_eq!(status_code(&service, &ann_token).await, 200);
+    assert_eq!(status_code_with_token(&service, &ann_token).await, 200);
     service.kill9().await;
-    service.restart().await;
-    assert_eq!(status_code(&service, &ann_token).await, 200);
+    service.start_again().await;
+    assert_eq!(status_code_with_token(&service, &ann_token).await, 200);
     assert_eq!(
         status_and_error_code(&request_token(&service, json!({"name": "ann"})).await),
         (409, "token-exists".to_owned())
     );
     let next_token = create_token(&service, json!({"name": "ann", "replace": true})).await;
     assert_eq!(
-        (status_code(&service, &ann_token).await, status_code(&service, &next_token).await),
+        (
+            status_code_with_token(&service, &ann_token).await,
+            status_code_with_token(&service, &next_token).await
+        ),
         (401, 200)
     );
     // A created token is valid at once and over restarts and reloads until it is revoked, and
     // its owner keeps all tasks
     assert_eq!(
-        task_outcome(&service.client_with_token(&next_token).task("one", &task_id(&task)).await),
-        completed_with("hello")
+        task_outcome(
+            &service.client_with_token(&next_token).fetch_task("one", &task_id(&task)).await
+        ),
+        completed_outcome("hello")
     );
-    assert_eq!(revoke(&service, "ann").await.status, 200);
-    assert_eq!(status_code(&service, &next_token).await, 401);
+    assert_eq!(revoke_token(&service, "ann").await.status, 200);
+    assert_eq!(status_code_with_token(&service, &next_token).await, 401);
     assert_eq!(
-        status_and_error_code(&revoke(&service, "ann").await),
+        status_and_error_code(&revoke_token(&service, "ann").await),
         (404, "token-unknown".to_owned())
     );
 }
 
 #[tokio::test]
 async fn a_stream_ends_with_its_revoked_token_and_work_continues() {
-    let service = Service::start(&gated_agent_config("one", "")).await;
+    let service = ServiceProcess::start(&gated_agent_config("one", "")).await;
     let (ann_request, bob_request) = (json!({"name": "ann"}), json!({"name": "bob"}));
     let (ann_token, bob_token) =
         (create_token(&service, ann_request).await, create_token(&service, bob_request).await);
@@ -92,14 +100,14 @@ async fn a_stream_ends_with_its_revoked_token_and_work_continues() {
             client,
             "one",
             "0.3",
-            &json_rpc_call("message/stream", &message_params("hi")),
+            &json_rpc_request_body("message/stream", &message_params("hi")),
         )
         .await;
         let initial_text = read_until(&mut stream, "\"working\"").await;
         assert!(initial_text.contains("working"), "{initial_text}");
         streams.push(stream);
     }
-    assert_eq!(revoke(&service, "ann").await.status, 200);
+    assert_eq!(revoke_token(&service, "ann").await.status, 200);
     service.setup.open_gate("go");
     let mut remaining_texts = Vec::new();
     for stream in &mut streams {
@@ -119,7 +127,8 @@ async fn a_stream_ends_with_its_revoked_token_and_work_continues() {
 #[tokio::test]
 async fn token_lists_and_logs_show_no_token_text() {
     let tokens = "[tokens.bob]\ntoken_env = 'BOB'\n";
-    let setup = Setup::from_config_text(&config_text(&[&agents(), tokens].concat()));
+    let setup =
+        Setup::from_config_text(&config_without_watch(&[&echo_agents_config(), tokens].concat()));
     let service = setup.env("BOB", &"b".repeat(40)).env("RUST_LOG", "trace").start().await;
     let ann_token = create_token(&service, json!({"name": "ann", "scopes": ["read"]})).await;
     let list = service.get("/api/v1/tokens").await;
@@ -132,15 +141,15 @@ async fn token_lists_and_logs_show_no_token_text() {
             (field_text("name"), field_text("origin"), it["scopes"].clone())
         })
         .collect();
-    let entry = |name: &str, origin: &str, scopes: &[&str]| {
+    let expected_entry = |name: &str, origin: &str, scopes: &[&str]| {
         (name.to_owned(), origin.to_owned(), json!(scopes))
     };
     assert_eq!(
         entries,
         [
-            entry("ann", "api", &["read"]),
-            entry("bob", "config", &["read", "run"]),
-            entry("operator", "config", &["read", "run", "approve", "admin"]),
+            expected_entry("ann", "api", &["read"]),
+            expected_entry("bob", "config", &["read", "run"]),
+            expected_entry("operator", "config", &["read", "run", "approve", "admin"]),
         ]
     );
     let keys = ["agents", "created", "expires", "name", "origin", "scopes"];
@@ -154,13 +163,13 @@ async fn token_lists_and_logs_show_no_token_text() {
         "the ledger has it"
     );
     let answer = task_outcome(&service.send("one", &format!("say {ann_token}")).await).1;
-    let record = service.get("/api/v1/executions").await.body;
-    assert!(!answer.contains(&ann_token) && !record.contains(&ann_token), "{answer}");
+    let list_text = service.get("/api/v1/executions").await.body;
+    assert!(!answer.contains(&ann_token) && !list_text.contains(&ann_token), "{answer}");
 }
 
 #[tokio::test]
 async fn a_token_cannot_create_or_revoke_a_wider_token() {
-    let setup = Setup::from_config_text(&config_text(&agents()));
+    let setup = Setup::from_config_text(&config_without_watch(&echo_agents_config()));
     let service = setup.start().await;
     let scopes = ["read", "run", "admin"];
     let bob_token =
@@ -180,7 +189,7 @@ async fn a_token_cannot_create_or_revoke_a_wider_token() {
             "{request}"
         );
     }
-    assert_eq!(status_and_error_code(&revoke(&bob_client, "ann").await), forbidden);
+    assert_eq!(status_and_error_code(&revoke_token(&bob_client, "ann").await), forbidden);
     assert_eq!(
         status_and_error_code(&bob_client.post("/api/v1/operator/rotate", "").await),
         forbidden
@@ -196,14 +205,15 @@ async fn a_token_cannot_create_or_revoke_a_wider_token() {
         token_list["tokens"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, ["bob"]);
     let eve_token = create_token(&bob_client, json!({"name": "eve", "agents": ["one"]})).await;
-    assert_eq!(status_code(&service, &eve_token).await, 200);
-    assert_eq!(revoke(&bob_client, "eve").await.status, 200);
+    assert_eq!(status_code_with_token(&service, &eve_token).await, 200);
+    assert_eq!(revoke_token(&bob_client, "eve").await.status, 200);
 }
 
 #[tokio::test]
 async fn an_invalid_token_request_is_refused_with_its_error() {
     let tokens = "[tokens.bob]\ntoken_env = 'BOB'\n";
-    let setup = Setup::from_config_text(&config_text(&[&agents(), tokens].concat()));
+    let setup =
+        Setup::from_config_text(&config_without_watch(&[&echo_agents_config(), tokens].concat()));
     let service = setup.env("BOB", &"b".repeat(40)).start().await;
     for request in [
         json!({}),
@@ -224,13 +234,13 @@ async fn an_invalid_token_request_is_refused_with_its_error() {
             "{request}"
         );
     }
-    let broken_request = service.post("/api/v1/tokens", "{").await;
-    assert_eq!(status_and_error_code(&broken_request), (400, "malformed-json".to_owned()));
+    let broken_response = service.post("/api/v1/tokens", "{").await;
+    assert_eq!(status_and_error_code(&broken_response), (400, "malformed-json".to_owned()));
     for name in ["bob", "operator", "anonymous"] {
         let answer = request_token(&service, json!({"name": name, "replace": true})).await;
         assert_eq!(status_and_error_code(&answer), (409, "token-exists".to_owned()), "{name}");
         assert_eq!(
-            status_and_error_code(&revoke(&service, name).await),
+            status_and_error_code(&revoke_token(&service, name).await),
             (404, "token-unknown".to_owned()),
             "{name}"
         );
@@ -239,21 +249,25 @@ async fn an_invalid_token_request_is_refused_with_its_error() {
 
 #[tokio::test]
 async fn the_command_line_creates_lists_revokes_and_rotates_tokens() {
-    let service = Setup::from_config_text(&config_text(&agents())).start().await;
+    let service =
+        Setup::from_config_text(&config_without_watch(&echo_agents_config())).start().await;
     let args = ["token", "create", "ann b", "--scope", "read,run", "--agent", "one"];
     let create_output = service.run_command(&args, "").await;
     assert_eq!(create_output.exit_code, Some(0), "{create_output:?}");
     let ann_token = create_output.stdout.trim();
-    assert_eq!(status_code(&service, ann_token).await, 200);
+    assert_eq!(status_code_with_token(&service, ann_token).await, 200);
     let list = service.run_command(&["token", "list"], "").await.stdout;
     assert!(list.contains("ann b") && list.contains("api"), "{list}");
     assert_eq!(service.run_command(&["token", "revoke", "ann b"], "").await.exit_code, Some(0));
-    assert_eq!(status_code(&service, ann_token).await, 401);
+    assert_eq!(status_code_with_token(&service, ann_token).await, 401);
     assert_eq!(service.run_command(&["token", "revoke", "ann b"], "").await.exit_code, Some(1));
     let rotate_output = service.run_command(&["token", "rotate"], "").await;
     assert_eq!(rotate_output.exit_code, Some(0), "{rotate_output:?}");
-    let rotated_token = service.setup.read("state/algonius/token").trim().to_owned();
-    let old_token_status = status_code(&service, &service.token).await;
-    assert_eq!((old_token_status, status_code(&service, &rotated_token).await), (401, 200));
+    let rotated_token = service.setup.read_file("state/algonius/token").trim().to_owned();
+    let old_token_status = status_code_with_token(&service, &service.token).await;
+    assert_eq!(
+        (old_token_status, status_code_with_token(&service, &rotated_token).await),
+        (401, 200)
+    );
     assert_eq!(service.run_command(&["status"], "").await.exit_code, Some(0));
 }

@@ -12,11 +12,11 @@ use crate::harness::client::task_id;
 use crate::harness::mock_model::{
     MockModel, final_answer_turn, prompt_with_turns, turn_with_calls,
 };
-use crate::harness::steps::{error_step, observation_step, run_tool_calls, steps};
-use crate::harness::{Service, Setup};
+use crate::harness::steps::{error_step, fetch_steps, observation_step, run_tool_calls};
+use crate::harness::{ServiceProcess, Setup};
 
 /// Tools, and an agent with them. `MODEL` is the address of the model.
-const AGENTS: &str = r#"
+const TOOL_AGENT_CONFIG: &str = r#"
 [models.local]
 base_url = "MODEL"
 requests_per_minute = 100000
@@ -71,35 +71,37 @@ tools = ["shell", "sorted", "echo", "options", "absent"]
 const TOOL_KEY: &str = "tool-key-1234567890-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJKLMNOPQRSTUVWXYZ-\
                    98765432101234567890-zyxwvutsrqponmlkjihgfedcba-end-of-tool-key";
 
-fn setup(model: &MockModel) -> Setup {
-    let setup = Setup::new(&AGENTS.replace("MODEL", &model.base_url())).env("TOOL_KEY", TOOL_KEY);
+fn setup_with_model(model: &MockModel) -> Setup {
+    let setup = Setup::new(&TOOL_AGENT_CONFIG.replace("MODEL", &model.base_url()))
+        .env("TOOL_KEY", TOOL_KEY);
     fs::create_dir(setup.test_folder().join("writable")).unwrap();
     setup
 }
 
-async fn start() -> (MockModel, Service) {
+async fn start_with_model() -> (MockModel, ServiceProcess) {
     let model = MockModel::start(&[]);
-    let service = setup(&model).start().await;
+    let service = setup_with_model(&model).start().await;
     (model, service)
 }
 
-fn shell_call(text: &str) -> (&'static str, Value) {
-    ("shell", json!({ "script": text }))
+fn shell_call(script: &str) -> (&'static str, Value) {
+    ("shell", json!({ "script": script }))
 }
 
 #[tokio::test]
 async fn a_tool_passes_arguments_to_its_program() {
-    let (_model, service) = start().await;
-    let with_word = json!({ "script": "echo $# $*; cat", "word": "a b", "data": { "n": [1, 2] } });
+    let (_model, service) = start_with_model().await;
+    let arguments_with_word =
+        json!({ "script": "echo $# $*; cat", "word": "a b", "data": { "n": [1, 2] } });
     let tool_calls = [
         shell_call("echo $# $*; cat"),
-        ("shell", with_word),
+        ("shell", arguments_with_word),
         ("sorted", json!({ "lines": ["x"] })),
         ("echo", json!({ "text": "it's {{ word }} $HOME" })),
         shell_call("printf 'a\\nb'"),
         shell_call("true"),
     ];
-    let expected = [
+    let expected_results = [
         observation_step("1 last\n"),
         observation_step("2 --word=a b last\n{\"n\":[1,2]}"),
         observation_step("{\"lines\":[\"x\"]}\n"),
@@ -107,12 +109,12 @@ async fn a_tool_passes_arguments_to_its_program() {
         observation_step("a\nb"),
         observation_step(""),
     ];
-    assert_eq!(run_tool_calls(&service, "worker", &tool_calls).await, expected);
+    assert_eq!(run_tool_calls(&service, "worker", &tool_calls).await, expected_results);
 }
 
 #[tokio::test]
 async fn a_call_has_an_empty_folder_and_the_ids_of_its_run() {
-    let (_model, service) = start().await;
+    let (_model, service) = start_with_model().await;
     let inspect_script = "ls -A; pwd > here; cat here; touch $TMPDIR/x && ls -A $TMPDIR; \
                 echo $ALGONIUS_AGENT_ID $A2A_TASK_ID $ALGONIUS_CALL_ID";
     let turns = [
@@ -120,7 +122,7 @@ async fn a_call_has_an_empty_folder_and_the_ids_of_its_run() {
         final_answer_turn("done"),
     ];
     let task = service.send("worker", &prompt_with_turns("go", &turns)).await;
-    let steps = steps(&service, &task_id(&task)).await;
+    let steps = fetch_steps(&service, &task_id(&task)).await;
     for step in &steps[2..4] {
         let text = step["text"].as_str().unwrap();
         let lines: Vec<_> = text.lines().collect();
@@ -135,7 +137,7 @@ async fn a_call_has_an_empty_folder_and_the_ids_of_its_run() {
 
 #[tokio::test]
 async fn a_value_of_the_model_is_no_option() {
-    let (_model, service) = start().await;
+    let (_model, service) = start_with_model().await;
     let tool_calls = [
         ("options", json!({ "text": "-x", "max": 1 })),
         ("options", json!({ "text": "x-", "is_loud": true })),
@@ -150,7 +152,7 @@ async fn a_value_of_the_model_is_no_option() {
             "`{value}` starts with `-`, so that the program would read it as an option"
         ))
     };
-    let expected = [
+    let expected_results = [
         observation_step("--max 1 -- -x\n"),
         observation_step("--loud --max -- x-\n"),
         observation_step("--max -- x\n"),
@@ -158,12 +160,12 @@ async fn a_value_of_the_model_is_no_option() {
         refusal("-1"),
         refusal("-n"),
     ];
-    assert_eq!(run_tool_calls(&service, "worker", &tool_calls).await, expected);
+    assert_eq!(run_tool_calls(&service, "worker", &tool_calls).await, expected_results);
 }
 
 #[tokio::test]
 async fn a_failed_program_is_an_error_that_the_model_reads() {
-    let (model, service) = start().await;
+    let (model, service) = start_with_model().await;
     let tool_calls = [
         shell_call("echo out; echo why >&2; exit 3"),
         shell_call("echo why; exit 4"),
@@ -182,7 +184,7 @@ async fn a_failed_program_is_an_error_that_the_model_reads() {
         "{long_error}"
     );
     assert!((2000..2100).contains(&long_error.len()), "{} bytes", long_error.len());
-    let expected = [
+    let expected_results = [
         error_step("the program ended with exit code 3: why"),
         error_step("the program ended with exit code 4: why"),
         error_step("signal 9 ended the program"),
@@ -194,14 +196,14 @@ async fn a_failed_program_is_an_error_that_the_model_reads() {
         error_step("the standard output exceeded 1 MiB, and the service killed the program"),
         observation_step("after\n"),
     ];
-    assert_eq!(results, expected);
-    let requests = Value::from(model.requests().await).to_string();
+    assert_eq!(results, expected_results);
+    let requests = Value::from(model.fetch_requests().await).to_string();
     assert!(requests.contains("the program ended with exit code 3: why"), "{requests}");
 }
 
 #[tokio::test]
 async fn the_model_receives_no_secret_of_a_tool() {
-    let (model, service) = start().await;
+    let (model, service) = start_with_model().await;
     let tool_calls = [
         shell_call("echo key $TOOL_KEY"),
         shell_call("echo key $TOOL_KEY >&2; exit 1"),
@@ -213,7 +215,7 @@ async fn the_model_receives_no_secret_of_a_tool() {
     assert_eq!((16 << 10) % TOOL_KEY.len(), 81, "the part of the key at the cut");
     assert_eq!(results[3], error_step("the program ended with exit code 1"));
     let (requests, results_text) =
-        (Value::from(model.requests().await).to_string(), format!("{results:?}"));
+        (Value::from(model.fetch_requests().await).to_string(), format!("{results:?}"));
     assert!(results_text.contains("key ") && results_text.contains("set"), "{results_text}");
     let (_, end_of_key) = TOOL_KEY.split_at(TOOL_KEY.len() - 16);
     assert!(
@@ -226,16 +228,16 @@ async fn the_model_receives_no_secret_of_a_tool() {
 
 #[tokio::test]
 async fn a_reload_replaces_the_program_of_a_tool() {
-    let (model, service) = start().await;
-    let unchanged = service.run_command(&["reload"], "").await;
-    assert_eq!(unchanged.exit_code, Some(0), "{unchanged:?}");
-    assert!(unchanged.stdout.contains("nothing has changed"), "{unchanged:?}");
+    let (model, service) = start_with_model().await;
+    let unchanged_output = service.run_command(&["reload"], "").await;
+    assert_eq!(unchanged_output.exit_code, Some(0), "{unchanged_output:?}");
+    assert!(unchanged_output.stdout.contains("nothing has changed"), "{unchanged_output:?}");
     let config_path = service.setup.write_config();
     let changed_config =
         fs::read_to_string(config_path).unwrap().replace("\"last\"", "\"changed\"");
     fs::write(config_path, changed_config).unwrap();
-    let reloaded = service.run_command(&["reload"], "").await;
-    assert!(reloaded.stdout.contains("worker"), "{reloaded:?}");
+    let reload_output = service.run_command(&["reload"], "").await;
+    assert!(reload_output.stdout.contains("worker"), "{reload_output:?}");
     let results = run_tool_calls(&service, "worker", &[shell_call("echo $1")]).await;
     assert_eq!(results, [observation_step("changed\n")]);
     drop(model);

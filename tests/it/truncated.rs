@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{failed_with, task_id, task_outcome};
-use crate::harness::{Service, ServiceClient, message_params};
+use crate::harness::client::{failed_outcome, task_id, task_outcome};
+use crate::harness::{ServiceClient, ServiceProcess, message_params};
 
 /// Three ways to give an answer of 50,000 bytes of which 10,000 are kept, and an artifact that does not
 /// fit whole.
@@ -39,13 +39,13 @@ command = "cat"
 async fn artifact_over_rest(client: &ServiceClient, agent: &str, id: &str, version: &str) -> Value {
     let headers =
         [format!("Authorization: Bearer {}", client.token), format!("A2A-Version: {version}")];
-    let line = format!("GET /agents/{agent}/v1/tasks/{id}");
-    let mut task = client.request(&line, &headers, b"").await.json();
+    let request_line = format!("GET /agents/{agent}/v1/tasks/{id}");
+    let mut task = client.request(&request_line, &headers, b"").await.json();
     task["artifacts"][0].take()
 }
 
 /// The last artifact update of a stream.
-async fn last_streamed_artifact(client: &ServiceClient, agent: &str) -> Value {
+async fn last_artifact_event(client: &ServiceClient, agent: &str) -> Value {
     let answer = client.call(agent, "message/stream", &message_params("hello")).await;
     let lines = answer.body.lines().filter_map(|line| line.strip_prefix("data: "));
     let mut events =
@@ -60,49 +60,56 @@ fn dropped_bytes(artifact: &Value) -> u64 {
 
 #[tokio::test]
 async fn a_truncated_answer_is_marked_on_every_interface() {
-    let service = Service::start(AGENTS).await;
+    let service = ServiceProcess::start(AGENTS).await;
     for agent in ["plain", "file", "teller"] {
         let task = service.send(agent, "hello").await;
-        let (execution, artifact) = (task_id(&task), &task["artifacts"][0]);
+        let (id, artifact) = (task_id(&task), &task["artifacts"][0]);
         let text = artifact["parts"][0]["text"].as_str().unwrap();
         let (head, tail) = text.split_once("\n[... ").unwrap();
-        let (missing_bytes, tail) = tail.split_once(" bytes were dropped ...]\n").unwrap();
-        let missing_bytes: u64 = missing_bytes.parse().unwrap();
-        assert_eq!(dropped_bytes(artifact), missing_bytes, "{agent}");
-        assert_eq!((head.len() + tail.len()) as u64 + missing_bytes, 50_000, "{agent}");
-        let looked_up = service.task(agent, &execution).await;
-        assert_eq!(dropped_bytes(&looked_up["artifacts"][0]), missing_bytes, "{agent}");
+        let (dropped_byte_count, tail) = tail.split_once(" bytes were dropped ...]\n").unwrap();
+        let dropped_byte_count: u64 = dropped_byte_count.parse().unwrap();
+        assert_eq!(dropped_bytes(artifact), dropped_byte_count, "{agent}");
+        assert_eq!((head.len() + tail.len()) as u64 + dropped_byte_count, 50_000, "{agent}");
+        let stored_task = service.fetch_task(agent, &id).await;
+        assert_eq!(dropped_bytes(&stored_task["artifacts"][0]), dropped_byte_count, "{agent}");
         for version in ["0.3", "1.0"] {
-            let artifact = artifact_over_rest(&service, agent, &execution, version).await;
-            assert_eq!(dropped_bytes(&artifact), missing_bytes, "{agent} {version}: {artifact}");
+            let artifact = artifact_over_rest(&service, agent, &id, version).await;
+            assert_eq!(
+                dropped_bytes(&artifact),
+                dropped_byte_count,
+                "{agent} {version}: {artifact}"
+            );
         }
-        let last_artifact = last_streamed_artifact(&service, agent).await;
+        let last_event = last_artifact_event(&service, agent).await;
         assert_eq!(
-            (dropped_bytes(&last_artifact["artifact"]), &last_artifact["lastChunk"]),
-            (missing_bytes, &json!(true))
+            (dropped_bytes(&last_event["artifact"]), &last_event["lastChunk"]),
+            (dropped_byte_count, &json!(true))
         );
-        let detail = service.execution(&execution).await;
-        assert_eq!(detail["outputDropped"], missing_bytes, "{agent}");
+        let detail = service.fetch_execution(&id).await;
+        assert_eq!(detail["outputDropped"], dropped_byte_count, "{agent}");
         let channel = if agent == "plain" { "stdout" } else { "answer" };
-        assert_eq!(detail["attempts"][0]["dropped"][channel], missing_bytes, "{agent}");
+        assert_eq!(detail["attempts"][0]["dropped"][channel], dropped_byte_count, "{agent}");
     }
-    let complete = service.send("short", "hello").await;
-    assert_eq!(complete["artifacts"][0]["metadata"], Value::Null, "{complete}");
-    assert_eq!(service.execution(&task_id(&complete)).await["outputDropped"], Value::Null);
+    let complete_task = service.send("short", "hello").await;
+    assert_eq!(complete_task["artifacts"][0]["metadata"], Value::Null, "{complete_task}");
+    assert_eq!(
+        service.fetch_execution(&task_id(&complete_task)).await["outputDropped"],
+        Value::Null
+    );
 }
 
 #[tokio::test]
 async fn a_truncated_artifact_is_marked_and_fails_the_task() {
-    let service = Service::start(AGENTS).await;
+    let service = ServiceProcess::start(AGENTS).await;
     let task = service.send("maker", "hello").await;
-    assert_eq!(task_outcome(&task), failed_with("output-too-large"), "{task}");
+    assert_eq!(task_outcome(&task), failed_outcome("output-too-large"), "{task}");
     let message = task["status"]["message"]["parts"][0]["text"].as_str().unwrap();
     assert!(message.contains("10000 bytes of `max_output_bytes`"), "{message}");
     let artifact = &task["artifacts"][0];
     assert!(dropped_bytes(artifact) > 0, "{artifact}");
-    let last_artifact = last_streamed_artifact(&service, "maker").await;
-    assert_eq!(last_artifact["lastChunk"], true);
-    assert_eq!(dropped_bytes(&last_artifact["artifact"]), dropped_bytes(artifact));
+    let last_event = last_artifact_event(&service, "maker").await;
+    assert_eq!(last_event["lastChunk"], true);
+    assert_eq!(dropped_bytes(&last_event["artifact"]), dropped_bytes(artifact));
     let warnings = task["metadata"]["warnings"].as_array().unwrap();
     assert!(warnings[0].as_str().unwrap().ends_with(" were not stored"), "{warnings:?}");
 }

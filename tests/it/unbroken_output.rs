@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use crate::harness::client::task_outcome;
-use crate::harness::{Service, Setup};
+use crate::harness::{ServiceProcess, Setup};
 
 const SECRET: &str = "a-registered-value-of-the-agent";
 
@@ -12,7 +12,7 @@ const SECRET: &str = "a-registered-value-of-the-agent";
 const LONG_TEXT_BYTES: usize = 50_000_000;
 
 /// Agents that print a file of the test's folder as it is.
-fn agents() -> String {
+fn printing_agents_config() -> String {
     let settings =
         "max_output_bytes = 64_000_000\n[agents.print.env_from]\nSERVICE_API_KEY = 'GIVEN'\n";
     let print_agent = |id: &str, script: &str| {
@@ -23,21 +23,21 @@ fn agents() -> String {
     [print_agent("whole", "cat HERE/output"), print_agent("pieces", pieces_script)].concat()
 }
 
-async fn start_service() -> Service {
-    Setup::new(&agents()).env("GIVEN", SECRET).start().await
+async fn start_service() -> ServiceProcess {
+    Setup::new(&printing_agents_config()).env("GIVEN", SECRET).start().await
 }
 
 /// Characters of an alphabet that look random and are equal in every run.
 fn pseudo_random_text(alphabet: &str, length: usize) -> String {
     let alphabet: Vec<char> = alphabet.chars().collect();
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next_random = || {
+    let mut next_character = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         alphabet[usize::try_from(seed >> 33).unwrap() % alphabet.len()]
     };
     let mut text = String::with_capacity(length + 4);
     while text.len() < length {
-        text.push(next_random());
+        text.push(next_character());
     }
     text
 }
@@ -60,7 +60,7 @@ fn json_text(length: usize) -> String {
 }
 
 /// Returns the answer of an agent that prints `output`.
-async fn printed_answer(service: &Service, agent: &str, output: &str) -> String {
+async fn run_printing_agent(service: &ServiceProcess, agent: &str, output: &str) -> String {
     fs::write(service.setup.test_folder().join("output"), output).unwrap();
     let (state, answer) = task_outcome(&service.send(agent, "").await);
     assert_eq!(state, "completed");
@@ -93,9 +93,9 @@ async fn long_words_of_all_kinds_are_returned_unchanged() {
     ];
     for (kind, text) in texts {
         for agent in ["whole", "pieces"] {
-            expect_equal(&printed_answer(&service, agent, &text).await, &text, kind);
+            expect_equal(&run_printing_agent(&service, agent, &text).await, &text, kind);
             let surround = |middle: &str| format!("{text}{middle}{text}");
-            let answer = printed_answer(&service, agent, &surround(SECRET)).await;
+            let answer = run_printing_agent(&service, agent, &surround(SECRET)).await;
             expect_equal(&answer, &surround("***"), kind);
         }
     }
@@ -105,6 +105,6 @@ async fn long_words_of_all_kinds_are_returned_unchanged() {
 async fn a_word_of_fifty_megabytes_is_returned_unchanged() {
     let service = start_service().await;
     let text = pseudo_random_text(BASE64_ALPHABET, LONG_TEXT_BYTES / 2);
-    let answer = printed_answer(&service, "whole", &format!("{text}{SECRET}{text}")).await;
+    let answer = run_printing_agent(&service, "whole", &format!("{text}{SECRET}{text}")).await;
     expect_equal(&answer, &format!("{text}***{text}"), "base64");
 }

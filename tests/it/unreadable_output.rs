@@ -2,14 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, failed_with, message_params, task_id, task_outcome};
-use crate::harness::{Service, Setup, fake_agent_config};
+use crate::harness::client::{
+    completed_outcome, failed_outcome, message_params, task_id, task_outcome,
+};
+use crate::harness::{ServiceProcess, Setup, fake_agent_config};
 
 /// Agent whose program writes these bytes: id, `output`, bytes.
 pub(crate) type OutputCase = (String, &'static str, Vec<u8>);
 
 /// Starts a service with these agents.
-pub(crate) async fn start_service(cases: &[OutputCase]) -> Service {
+pub(crate) async fn start_with_outputs(cases: &[OutputCase]) -> ServiceProcess {
     let agents = cases.iter().map(|(id, output, _)| {
         format!(
             "[agents.{id}]\ncommand = 'cat'\nargs = ['HERE/{id}.out']\noutput = '{output}'\n\
@@ -72,7 +74,7 @@ const NATIVE_LINES: [(&str, [&str; 3]); 5] = [
 ];
 
 /// Returns lines of this project's events, whose answer is `answer`.
-fn own_lines() -> [Vec<u8>; 10] {
+fn project_event_lines() -> [Vec<u8>; 10] {
     let text = &br#"{"type":"text","text":"answer"}"#[..];
     let pieces = [&br#"{"type":"text","text":"ans"}"#[..], br#"{"type":"text","text":"wer"}"#];
     [
@@ -96,7 +98,7 @@ fn own_lines() -> [Vec<u8>; 10] {
 
 #[tokio::test]
 async fn events_are_read_in_spite_of_their_surroundings() {
-    let own_cases = own_lines().into_iter().enumerate();
+    let own_cases = project_event_lines().into_iter().enumerate();
     let mut cases: Vec<OutputCase> =
         own_cases.map(|(number, bytes)| (format!("own-{number}"), "events", bytes)).collect();
     for (output, lines) in NATIVE_LINES {
@@ -106,10 +108,10 @@ async fn events_are_read_in_spite_of_their_surroundings() {
             cases.push((format!("{output}-{number}"), output, bytes.into_bytes()));
         }
     }
-    let service = start_service(&cases).await;
+    let service = start_with_outputs(&cases).await;
     for (id, ..) in &cases {
         let task = service.send(id, "hello").await;
-        assert_eq!(task_outcome(&task), completed_with("answer"), "{id}: {task}");
+        assert_eq!(task_outcome(&task), completed_outcome("answer"), "{id}: {task}");
         assert_eq!(task["metadata"].get("warnings"), None, "{id}: {task}");
     }
 }
@@ -118,19 +120,19 @@ async fn events_are_read_in_spite_of_their_surroundings() {
 async fn native_lines_that_are_lost_fail_the_task() {
     let mut cases: Vec<OutputCase> = Vec::new();
     for (output, [start, answer, end]) in NATIVE_LINES {
-        let cut = |line: &str| line.strip_suffix('}').unwrap().to_owned();
-        let own = str::to_owned;
+        let cut_line = |line: &str| line.strip_suffix('}').unwrap().to_owned();
+        let whole_line = str::to_owned;
         for (number, lines) in [
-            vec![own(start), cut(answer), own(end)],
+            vec![whole_line(start), cut_line(answer), whole_line(end)],
             // Words without a line feed stand before the answer.
-            vec![own(start), format!("warning: {answer}"), own(end)],
-            vec![own(start), own(answer), cut(answer), own(end)],
+            vec![whole_line(start), format!("warning: {answer}"), whole_line(end)],
+            vec![whole_line(start), whole_line(answer), cut_line(answer), whole_line(end)],
             // The program writes another format.
-            vec![own("answer")],
-            vec![own("[]"), own("answer")],
-            vec![own(start), own(answer), cut(end)],
+            vec![whole_line("answer")],
+            vec![whole_line("[]"), whole_line("answer")],
+            vec![whole_line(start), whole_line(answer), cut_line(end)],
             // The program gives up in words, without its last event.
-            vec![own(start), own(answer), own("fatal: connection lost")],
+            vec![whole_line(start), whole_line(answer), whole_line("fatal: connection lost")],
         ]
         .into_iter()
         .enumerate()
@@ -138,10 +140,10 @@ async fn native_lines_that_are_lost_fail_the_task() {
             cases.push((format!("{output}-{number}"), output, lines.join("\n").into_bytes()));
         }
     }
-    let service = start_service(&cases).await;
+    let service = start_with_outputs(&cases).await;
     for (id, ..) in &cases {
         let task = service.send(id, "hello").await;
-        assert_eq!(task_outcome(&task), failed_with("output-unreadable"), "{id}: {task}");
+        assert_eq!(task_outcome(&task), failed_outcome("output-unreadable"), "{id}: {task}");
         let text = message_text(&task);
         assert!(text.contains("could not be read, because it is not"), "{id}: {text}");
     }
@@ -165,10 +167,10 @@ async fn words_beside_a_complete_answer_are_warnings() {
         ];
         (output.to_owned(), output, lines.join("\n").into_bytes())
     });
-    let service = start_service(&cases).await;
+    let service = start_with_outputs(&cases).await;
     for (id, ..) in &cases {
         let task = service.send(id, "hello").await;
-        assert_eq!(task_outcome(&task), completed_with("answer"), "{id}: {task}");
+        assert_eq!(task_outcome(&task), completed_outcome("answer"), "{id}: {task}");
         let warning = &task["metadata"]["warnings"][0];
         assert!(warning.as_str().unwrap().starts_with("6 lines "), "{id}: {warning}");
     }
@@ -181,9 +183,9 @@ async fn a_repeated_answer_is_complete() {
 {"type":"result","subtype":"success","is_error":false,"result":"answer"}
 "#;
     let cases = [("claude".to_owned(), "claude-stream-json", lines.as_bytes().to_vec())];
-    let service = start_service(&cases).await;
+    let service = start_with_outputs(&cases).await;
     let task = service.send("claude", "hello").await;
-    assert_eq!(task_outcome(&task), completed_with("answer"), "{task}");
+    assert_eq!(task_outcome(&task), completed_outcome("answer"), "{task}");
     assert_eq!(task["metadata"]["warnings"].as_array().unwrap().len(), 1, "{task}");
 }
 
@@ -195,28 +197,32 @@ async fn a_caller_receives_the_line_that_was_lost() {
         case("words", b"just words\n"),
         case("mixed", b"starting up\n{\"type\":\"text\",\"text\":\"answer\"}\n"),
     ];
-    let service = start_service(&cases).await;
-    let lost = service.run_command(&["send", "cut", "hello"], "").await;
-    assert_eq!((lost.exit_code, &*lost.stdout), (Some(5), ""), "{lost:?}");
+    let service = start_with_outputs(&cases).await;
+    let cut_output = service.run_command(&["send", "cut", "hello"], "").await;
+    assert_eq!((cut_output.exit_code, &*cut_output.stdout), (Some(5), ""), "{cut_output:?}");
     let reason =
         "line 1 of its output could not be read, because it is not JSON: {\"type\":\"text\"";
-    assert!(lost.stderr.contains(reason), "{lost:?}");
-    assert!(lost.stderr.contains("output-unreadable"), "{lost:?}");
-    assert!(!lost.stderr.contains("someone"), "{lost:?}");
-    let words = service.run_command(&["send", "words", "hello"], "").await;
-    assert_eq!(words.exit_code, Some(5), "{words:?}");
-    assert!(words.stderr.contains("because it is not JSON: just words"), "{words:?}");
-    let mixed = service.run_command(&["send", "mixed", "hello"], "").await;
-    assert_eq!((mixed.exit_code, &*mixed.stdout), (Some(0), "answer"), "{mixed:?}");
+    assert!(cut_output.stderr.contains(reason), "{cut_output:?}");
+    assert!(cut_output.stderr.contains("output-unreadable"), "{cut_output:?}");
+    assert!(!cut_output.stderr.contains("someone"), "{cut_output:?}");
+    let words_output = service.run_command(&["send", "words", "hello"], "").await;
+    assert_eq!(words_output.exit_code, Some(5), "{words_output:?}");
+    assert!(words_output.stderr.contains("because it is not JSON: just words"), "{words_output:?}");
+    let mixed_output = service.run_command(&["send", "mixed", "hello"], "").await;
+    assert_eq!(
+        (mixed_output.exit_code, &*mixed_output.stdout),
+        (Some(0), "answer"),
+        "{mixed_output:?}"
+    );
     let warning = "warning: line 1 of the agent's output is not an event";
-    assert!(mixed.stderr.contains(warning), "{mixed:?}");
+    assert!(mixed_output.stderr.contains(warning), "{mixed_output:?}");
     let list = service.get("/api/v1/executions?agent=cut").await.json();
-    let detail = service.execution(&task_id(&list["executions"][0])).await;
+    let detail = service.fetch_execution(&task_id(&list["executions"][0])).await;
     assert_eq!(detail["attempts"][0]["error"]["code"], "output-unreadable", "{detail}");
 }
 
 /// Returns an agent that answers calls with this script.
-fn rpc_agent(id: &str, script: &str) -> String {
+fn rpc_agent_config(id: &str, script: &str) -> String {
     format!(
         "[agents.{id}]\ncommand = 'sh'\nargs = ['-c', '''{script}''']\n\
          input = 'json-rpc'\noutput = 'json-rpc'\nstop_grace = 0.1\nretry.max = 0\n\
@@ -229,19 +235,19 @@ fn rpc_agent(id: &str, script: &str) -> String {
 #[tokio::test]
 async fn a_lost_response_fails_its_call_at_once() {
     let response = r#"{"id":2,"result":{"answer":"a"}}"#;
-    let latin = response.replace("\"a\"", r#""a \351""#);
-    let cut = response.strip_suffix("}}").unwrap();
+    let latin_response = response.replace("\"a\"", r#""a \351""#);
+    let cut_response = response.strip_suffix("}}").unwrap();
     let cases = [
-        ("noisy", format!(r"\033[?2004h\357\273\277{response}\r\n"), completed_with("a")),
-        ("latin", format!(r"{latin}\n"), completed_with("a \u{fffd}")),
-        ("wordy", format!(r"ready\n{response}\n"), completed_with("a")),
-        ("two", format!(r#"{{"method":"hello"}}{response}\n"#), completed_with("a")),
-        ("cut", format!(r"{cut}\n"), failed_with("output-unreadable")),
-        ("late", format!(r"ready {response}\n"), failed_with("output-unreadable")),
+        ("noisy", format!(r"\033[?2004h\357\273\277{response}\r\n"), completed_outcome("a")),
+        ("latin", format!(r"{latin_response}\n"), completed_outcome("a \u{fffd}")),
+        ("wordy", format!(r"ready\n{response}\n"), completed_outcome("a")),
+        ("two", format!(r#"{{"method":"hello"}}{response}\n"#), completed_outcome("a")),
+        ("cut", format!(r"{cut_response}\n"), failed_outcome("output-unreadable")),
+        ("late", format!(r"ready {response}\n"), failed_outcome("output-unreadable")),
     ];
     let script = |response| format!("read -r call; printf '{response}'; exec sleep 600");
-    let agents = cases.iter().map(|(id, response, _)| rpc_agent(id, &script(response)));
-    let service = Service::start(&agents.collect::<String>()).await;
+    let agents = cases.iter().map(|(id, response, _)| rpc_agent_config(id, &script(response)));
+    let service = ServiceProcess::start(&agents.collect::<String>()).await;
     for (id, _, outcome) in cases {
         let task = service.send(id, "hello").await;
         assert_eq!(task_outcome(&task), outcome, "{id}: {task}");
@@ -253,14 +259,14 @@ async fn a_lost_response_fails_its_call_at_once() {
 async fn a_response_at_the_end_of_the_output_is_read() {
     let response = r#"{"id":2,"result":{"answer":"a"}}"#;
     let cases = [
-        ("whole", response.to_owned(), completed_with("a")),
-        ("noisy", format!(r"\033[0m{response}\r"), completed_with("a")),
-        ("cut", response.replace("}}", ""), failed_with("output-unreadable")),
-        ("words", "bye".to_owned(), failed_with("answer-missing")),
+        ("whole", response.to_owned(), completed_outcome("a")),
+        ("noisy", format!(r"\033[0m{response}\r"), completed_outcome("a")),
+        ("cut", response.replace("}}", ""), failed_outcome("output-unreadable")),
+        ("words", "bye".to_owned(), failed_outcome("answer-missing")),
     ];
     let script = |response| format!("read -r call; printf '{response}'");
-    let agents = cases.iter().map(|(id, response, _)| rpc_agent(id, &script(response)));
-    let service = Service::start(&agents.collect::<String>()).await;
+    let agents = cases.iter().map(|(id, response, _)| rpc_agent_config(id, &script(response)));
+    let service = ServiceProcess::start(&agents.collect::<String>()).await;
     for (id, _, outcome) in cases {
         let task = service.send(id, "hello").await;
         assert_eq!(task_outcome(&task), outcome, "{id}: {task}");
@@ -279,27 +285,27 @@ else
     read -r call; printf '{"method":"said","params":{"text":"old"}}\n{"id":3,"result":{}}\n'
 fi
 exec sleep 600"#;
-    let agent = rpc_agent("kept", script).replace(
+    let agent = rpc_agent_config("kept", script).replace(
         "retry.max = 0\n",
         "retry.max = 0\nmode = 'interactive'\naccess = 'read-write'\nworking_dir = 'HERE/home'\n",
     ) + "notifications = { said = { kind = 'text', pointer = '/text' } }\n";
-    let service = Service::start(&agent).await;
+    let service = ServiceProcess::start(&agent).await;
     let send = async || {
         let mut params = message_params("hello");
         params["message"]["contextId"] = json!("talk");
         service.expect_result("kept", "message/send", &params).await
     };
     let task = send().await;
-    assert_eq!(task_outcome(&task), failed_with("output-unreadable"), "{task}");
+    assert_eq!(task_outcome(&task), failed_outcome("output-unreadable"), "{task}");
     let task = send().await;
-    assert_eq!(task_outcome(&task), completed_with("new"), "{task}");
+    assert_eq!(task_outcome(&task), completed_outcome("new"), "{task}");
 }
 
 /// Answers of agents over ACP that are no text.
 #[tokio::test]
 async fn an_image_of_an_interactive_agent_is_in_the_task() {
     let settings = "protocol = 'acp'\nretry.max = 0";
-    let service = Service::start(&fake_agent_config("painter", "acp", settings)).await;
+    let service = ServiceProcess::start(&fake_agent_config("painter", "acp", settings)).await;
     let task = service.send("painter", "[[image aGkh]]").await;
     let file = json!({"bytes": "aGkh", "mimeType": "image/png"});
     let part = json!({"kind": "file", "file": file});
@@ -315,21 +321,21 @@ async fn an_image_of_an_interactive_agent_is_in_the_task() {
         "{task}"
     );
     let task = service.send("painter", "[[say look]] [[image not-base64]]").await;
-    assert_eq!(task_outcome(&task), failed_with("output-unreadable"), "{task}");
+    assert_eq!(task_outcome(&task), failed_outcome("output-unreadable"), "{task}");
     assert!(message_text(&task).contains("not base64: not-base64"), "{task}");
 }
 
 /// A status in a final state is more than progress.
 #[tokio::test]
 async fn a_final_status_has_the_effect_of_its_state() {
-    let status = |state: &str| {
+    let status_line = |state: &str| {
         format!("{{\"type\":\"status\",\"state\":\"{state}\",\"text\":\"so it is\"}}\n")
             .into_bytes()
     };
     let cases: Vec<OutputCase> = ["failed", "rejected", "input-required", "working"]
-        .map(|state| (state.to_owned(), "events", status(state)))
+        .map(|state| (state.to_owned(), "events", status_line(state)))
         .into();
-    let service = start_service(&cases).await;
+    let service = start_with_outputs(&cases).await;
     for (id, state) in [
         ("failed", "failed"),
         ("rejected", "rejected"),

@@ -6,9 +6,9 @@ use std::process::Command;
 use algonius_skips::skip_without;
 use nix::sys::signal::Signal;
 
-use crate::harness::client::{completed_with, failed_with, task_outcome};
-use crate::harness::processes::{is_alive, processes_with_env};
-use crate::harness::{Service, gated_agent_config, poll_until};
+use crate::harness::client::{completed_outcome, failed_outcome, task_outcome};
+use crate::harness::processes::{is_alive, pids_with_env};
+use crate::harness::{ServiceProcess, gated_agent_config, poll_until};
 
 /// Half of the answer comes before the gate, half behind it; into a file, or to standard output.
 const HALVES_AGENTS: &str = r#"
@@ -26,17 +26,17 @@ args = ["-c", 'seq 1000; echo lines >> HERE/parts; until [ -e HERE/go ]; do slee
 #[tokio::test]
 async fn an_upgrade_of_the_binary_loses_no_work_and_no_byte() {
     let agents = [HALVES_AGENTS, &gated_agent_config("one", "access = 'read-write'")].concat();
-    let mut service = Service::start(&agents).await;
+    let mut service = ServiceProcess::start(&agents).await;
     let mut halves_tasks = Vec::new();
     for (agent, parts) in [("file", "file\n"), ("lines", "file\nlines\n")] {
         halves_tasks.push((agent, service.start_task(agent, "go").await));
-        service.setup.wait_for_text("parts", parts).await;
+        service.setup.wait_for_file_text("parts", parts).await;
     }
     let running_id = service.start_task("one", "ann").await;
     let waiting_id = service.start_task("one", "bob").await;
-    service.setup.wait_for_text("log", "start ann\n").await;
-    let program_pids = processes_with_env(&format!("ALGONIUS_EXECUTION_ID={running_id}"));
-    service.signal(Signal::SIGUSR2);
+    service.setup.wait_for_file_text("log", "start ann\n").await;
+    let program_pids = pids_with_env(&format!("ALGONIUS_EXECUTION_ID={running_id}"));
+    service.send_signal(Signal::SIGUSR2);
     assert_eq!(service.wait_for_exit().await.code(), Some(0));
     poll_until("what it did", async || {
         service.stderr_text().contains("3 running go on").then_some(())
@@ -48,45 +48,49 @@ async fn an_upgrade_of_the_binary_loses_no_work_and_no_byte() {
     assert!(!wal_file.exists(), "the ledger was not closed");
     let next_release = service.setup.install_next_release().to_owned();
     service.setup.open_gate("go");
-    service.restart().await;
+    service.start_again().await;
     assert_eq!(fs::read_link(format!("/proc/{}/exe", service.pid())).unwrap(), next_release);
     let expected: String = (1..=2000).map(|number| format!("{number}\n")).collect();
     for (agent, id) in halves_tasks {
         // R-56: On SIGUSR2, the service exits at once, closes its ledger and leaves running work,
         // which the next binary resumes to the last byte
         assert!(
-            task_outcome(&service.wait_for_end(agent, &id).await) == completed_with(&expected),
+            task_outcome(&service.wait_for_task_end(agent, &id).await)
+                == completed_outcome(&expected),
             "{agent}"
         );
     }
     assert_eq!(
-        task_outcome(&service.wait_for_end("one", &running_id).await),
-        completed_with("ann\n")
+        task_outcome(&service.wait_for_task_end("one", &running_id).await),
+        completed_outcome("ann\n")
     );
     assert_eq!(
-        task_outcome(&service.wait_for_end("one", &waiting_id).await),
-        completed_with("bob\n")
+        task_outcome(&service.wait_for_task_end("one", &waiting_id).await),
+        completed_outcome("bob\n")
     );
-    assert_eq!(service.setup.read("log"), "start ann\nend ann\nstart bob\nend bob\n");
+    assert_eq!(service.setup.read_file("log"), "start ann\nend ann\nstart bob\nend bob\n");
 }
 
 #[tokio::test]
 async fn an_agent_bound_to_its_service_ends_with_the_upgrade() {
     let mut service =
-        Service::start(&gated_agent_config("one", "on_supervisor_loss = 'kill'")).await;
+        ServiceProcess::start(&gated_agent_config("one", "on_supervisor_loss = 'kill'")).await;
     let id = service.start_task("one", "ann").await;
-    service.setup.wait_for_text("log", "start ann\n").await;
-    service.signal(Signal::SIGUSR2);
+    service.setup.wait_for_file_text("log", "start ann\n").await;
+    service.send_signal(Signal::SIGUSR2);
     assert_eq!(service.wait_for_exit().await.code(), Some(0));
     poll_until("what it did", async || service.stderr_text().contains("1 end").then_some(())).await;
     let env_entry = format!("ALGONIUS_EXECUTION_ID={id}");
     // R-57: On SIGUSR2, an agent that must not outlive its service ends with it
     poll_until("the end of its program", async || {
-        processes_with_env(&env_entry).is_empty().then_some(())
+        pids_with_env(&env_entry).is_empty().then_some(())
     })
     .await;
-    service.restart().await;
-    assert_eq!(task_outcome(&service.wait_for_end("one", &id).await), failed_with("interrupted"));
+    service.start_again().await;
+    assert_eq!(
+        task_outcome(&service.wait_for_task_end("one", &id).await),
+        failed_outcome("interrupted")
+    );
 }
 
 /// What systemd itself finds wrong with the unit that is shipped, for this binary.
@@ -106,9 +110,9 @@ fn the_systemd_unit_is_valid_and_spares_the_wardens() {
         concat!(env!("CARGO_BIN_EXE_algonius"), " serve"),
     );
     fs::write(&unit_file, local_unit).unwrap();
-    let verified =
+    let verify_result =
         Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&unit_file).output();
-    let Ok(output) = verified else {
+    let Ok(output) = verify_result else {
         skip_without("systemd-analyze");
         return;
     };

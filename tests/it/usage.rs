@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::{task_id, task_outcome};
-use crate::harness::{Service, message_params, poll_until};
+use crate::harness::{ServiceProcess, message_params, poll_until};
 
 /// Counts tokens and cost by events.
 const COUNTING_AGENT: &str = r#"
@@ -29,7 +29,7 @@ const SESSION_AGENT: &str = "session_timeout_min = 0.05\n[agents.kept]\ncommand 
 #[tokio::test]
 async fn tokens_and_cost_are_counted_without_a_budget() {
     let service =
-        Service::start(&format!("{COUNTING_AGENT}[agents.echo]\ncommand = 'cat'\n")).await;
+        ServiceProcess::start(&format!("{COUNTING_AGENT}[agents.echo]\ncommand = 'cat'\n")).await;
     for _ in 0..2 {
         assert_eq!(task_outcome(&service.send("counts", "x").await).0, "completed");
     }
@@ -54,7 +54,7 @@ async fn tokens_and_cost_are_counted_without_a_budget() {
 #[tokio::test]
 async fn usage_is_printed_by_day_and_by_task() {
     let service =
-        Service::start(&format!("{COUNTING_AGENT}[agents.echo]\ncommand = 'cat'\n")).await;
+        ServiceProcess::start(&format!("{COUNTING_AGENT}[agents.echo]\ncommand = 'cat'\n")).await;
     service.send("counts", "x").await;
     service.send("counts", "x").await;
     let usage_table = service.run_command(&["usage"], "").await.stdout;
@@ -70,7 +70,7 @@ async fn usage_is_printed_by_day_and_by_task() {
 
 #[tokio::test]
 async fn a_task_is_described_in_sentences_with_times() {
-    let service = Service::start(COUNTING_AGENT).await;
+    let service = ServiceProcess::start(COUNTING_AGENT).await;
     let task_id = task_id(&service.send("counts", "look at this").await);
     let output = service.run_command(&["tasks", "show", &task_id], "").await.stdout;
     for sentence in [
@@ -97,7 +97,7 @@ async fn a_task_is_described_in_sentences_with_times() {
 
 #[tokio::test]
 async fn protocol_events_are_shown_as_the_answer() {
-    let service = Service::start(COUNTING_AGENT).await;
+    let service = ServiceProcess::start(COUNTING_AGENT).await;
     let task_id = task_id(&service.send("counts", "look at this").await);
     let watch_output = service.run_command(&["tasks", "watch", &task_id], "").await;
     assert_eq!(watch_output.stdout, "the answer", "{watch_output:?}");
@@ -115,7 +115,7 @@ async fn protocol_events_are_shown_as_the_answer() {
 
 #[tokio::test]
 async fn a_failure_shows_the_last_lines_of_standard_error() {
-    let service = Service::start(FAILING_AGENT).await;
+    let service = ServiceProcess::start(FAILING_AGENT).await;
     let task_id = task_id(&service.send("fails", "x").await);
     let watch_output = service.run_command(&["tasks", "watch", &task_id], "").await;
     assert_eq!(watch_output.exit_code, Some(5), "{watch_output:?}");
@@ -134,19 +134,19 @@ async fn a_failure_shows_the_last_lines_of_standard_error() {
 
 #[tokio::test]
 async fn a_lost_context_stays_visible() {
-    let service = Service::start(SESSION_AGENT).await;
+    let service = ServiceProcess::start(SESSION_AGENT).await;
     let send_in_context = async |text: &str| {
         let mut params = message_params(text);
         params["message"]["contextId"] = json!("c");
         service.expect_result("kept", "message/send", &params).await
     };
-    let first: Value = send_in_context("one").await;
-    assert!(first["metadata"]["continuity"].is_null(), "{first}");
+    let first_task: Value = send_in_context("one").await;
+    assert!(first_task["metadata"]["continuity"].is_null(), "{first_task}");
     send_in_context("exit 3").await;
     let task = send_in_context("two").await;
     assert_eq!(task["metadata"]["continuity"], "lost", "{task}");
-    let looked_up = service.task("kept", &task_id(&task)).await;
-    assert_eq!(looked_up["metadata"]["continuity"], "lost", "{looked_up}");
+    let stored_task = service.fetch_task("kept", &task_id(&task)).await;
+    assert_eq!(stored_task["metadata"]["continuity"], "lost", "{stored_task}");
     let output = service.run_command(&["tasks", "show", &task_id(&task)], "").await.stdout;
     assert!(output.contains("\ncontext  lost: "), "{output}");
     assert!(output.contains("Z  context was lost: "), "{output}");
@@ -154,7 +154,7 @@ async fn a_lost_context_stays_visible() {
 
 #[tokio::test]
 async fn a_schedule_is_described_in_sentences() {
-    let service = Service::start("[agents.echo]\ncommand = 'cat'\n").await;
+    let service = ServiceProcess::start("[agents.echo]\ncommand = 'cat'\n").await;
     let create_args = ["schedule", "create", "nightly", "--agent", "echo", "--cron", "0 3 * * *"];
     let args = [&create_args[..], &["--input", "good night", "--timezone", "UTC"]].concat();
     assert_eq!(service.run_command(&args, "").await.exit_code, Some(0));

@@ -20,28 +20,28 @@ use prost_types::{
 };
 
 /// The protocol's versions: their source, the facts about it, the package, our code.
-const VERSIONS: [(&str, &str, &str, &str); 2] = [
+const PROTOCOL_VERSIONS: [(&str, &str, &str, &str); 2] = [
     ("a2a/v1/a2a.proto", "facts_v03.txt", "a2a.v1", "a2a_v1.rs"),
     ("lf/a2a/v1/a2a.proto", "facts_v10.txt", "lf.a2a.v1", "lf_a2a_v1.rs"),
 ];
 
-fn root() -> PathBuf {
+fn repository_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn compile(source: &str) -> FileDescriptorSet {
-    let folder = root().join("proto");
+fn compile_proto(source: &str) -> FileDescriptorSet {
+    let folder = repository_root().join("proto");
     protox::compile([folder.join(source)], [folder]).expect("proto/ compiles")
 }
 
 #[test]
 fn our_proto_files_match_the_official_sdks() {
-    for (source, expected_file, package, _) in VERSIONS {
-        let set = compile(source);
-        let file = set.file.iter().find(|file| file.package() == package).expect("our file");
+    for (source, expected_file, package, _) in PROTOCOL_VERSIONS {
+        let file_set = compile_proto(source);
+        let file = file_set.file.iter().find(|file| file.package() == package).expect("our file");
         let actual: BTreeSet<String> = describe_file(file).into_iter().collect();
-        let text =
-            fs::read_to_string(root().join("tests/proto").join(expected_file)).expect("the facts");
+        let text = fs::read_to_string(repository_root().join("tests/proto").join(expected_file))
+            .expect("the facts");
         let expected: BTreeSet<String> = text.lines().map(str::to_owned).collect();
         let mut differences = String::new();
         for line in actual.symmetric_difference(&expected) {
@@ -54,28 +54,31 @@ fn our_proto_files_match_the_official_sdks() {
 
 #[test]
 fn the_generated_code_matches_the_proto_files() {
-    for (source, _, package, code_file) in VERSIONS {
+    for (source, _, package, code_file) in PROTOCOL_VERSIONS {
         let folder = tempfile::tempdir().expect("a folder");
         tonic_prost_build::configure()
             .out_dir(folder.path())
             .emit_rerun_if_changed(false)
-            .compile_fds(compile(source))
+            .compile_fds(compile_proto(source))
             .expect("the generator runs");
-        let generated =
+        let generated_code =
             fs::read_to_string(folder.path().join(format!("{package}.rs"))).expect("code");
-        let generated = format!(
+        let generated_code = format!(
             "//! The messages and the service of `{package}`. Generated from `proto/{source}` by \
-             tests/proto; not to be edited.\n\n{generated}"
+             tests/proto; not to be edited.\n\n{generated_code}"
         );
-        let path = root().join("crates/a2a/src/grpc/proto").join(code_file);
+        let path = repository_root().join("crates/a2a/src/grpc/proto").join(code_file);
         if std::env::var_os("REGENERATE").is_some() {
-            fs::write(&path, &generated).expect("the code is written");
+            fs::write(&path, &generated_code).expect("the code is written");
         }
-        let present = fs::read_to_string(&path).unwrap_or_default();
-        let line = present.lines().zip(generated.lines()).position(|(left, right)| left != right);
+        let present_code = fs::read_to_string(&path).unwrap_or_default();
+        let first_difference = present_code
+            .lines()
+            .zip(generated_code.lines())
+            .position(|(left, right)| left != right);
         assert!(
-            present == generated,
-            "{code_file} is not what the generator makes (first difference in line {line:?}); run \
+            present_code == generated_code,
+            "{code_file} is not what the generator makes (first difference in line {first_difference:?}); run \
              REGENERATE=1 cargo test -p algonius-proto"
         );
     }
@@ -98,8 +101,12 @@ fn describe_file(file: &FileDescriptorProto) -> Vec<String> {
 
 fn describe_message(lines: &mut Vec<String>, name: &str, message: &DescriptorProto) {
     for field in &message.field {
-        let (number, kind) = (field.number(), kind(field));
-        lines.push(format!("{name}.{} = {number} {kind} {}", field.name(), label(message, field)));
+        let (number, kind) = (field.number(), field_type(field));
+        lines.push(format!(
+            "{name}.{} = {number} {kind} {}",
+            field.name(),
+            field_label(message, field)
+        ));
     }
     for inner in &message.nested_type {
         let inner_name = format!("{name}.{}", inner.name());
@@ -133,14 +140,14 @@ fn describe_service(lines: &mut Vec<String>, name: &str, service: &ServiceDescri
     }
 }
 
-fn kind(field: &FieldDescriptorProto) -> String {
+fn field_type(field: &FieldDescriptorProto) -> String {
     if !field.type_name().is_empty() {
         return field.type_name().trim_start_matches('.').to_owned();
     }
     Type::as_str_name(&field.r#type()).trim_start_matches("TYPE_").to_lowercase()
 }
 
-fn label(message: &DescriptorProto, field: &FieldDescriptorProto) -> String {
+fn field_label(message: &DescriptorProto, field: &FieldDescriptorProto) -> String {
     if field.label() == Label::Repeated {
         return "repeated".to_owned();
     }

@@ -7,8 +7,8 @@ fn main() {
         ["skip", reason] => algonius_skips::skip(reason),
         ["without", program] => algonius_skips::skip_without(program),
         _ => {
-            algonius_skips::recorded().iter().for_each(|line| println!("{line}"));
-            algonius_skips::forget();
+            algonius_skips::recorded_skips().iter().for_each(|line| println!("{line}"));
+            algonius_skips::remove_lists();
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::rust::{CodePath, paths};
+use crate::rust::{CodePath, code_paths};
 use crate::tree::{Faults, rust_files};
 
 /// Cycles that are left, as the folder and the modules of each. An entry is removed with its cycle.
@@ -20,7 +20,7 @@ fn modules_of_a_folder_have_no_cyclic_dependencies() {
         "crates/store/src/",
         "crates/warden/src/",
     ] {
-        for (parent, cycle) in cycles(folder) {
+        for (parent, cycle) in find_cycles(folder) {
             let is_known = |known: &(&str, &[&str])| {
                 known.0 == parent && known.1.iter().copied().eq(cycle.iter().map(String::as_str))
             };
@@ -40,7 +40,7 @@ type ModuleGraph = BTreeMap<String, BTreeSet<String>>;
 
 /// Returns each cycle between the modules of one folder, with the path of the folder. A module includes all modules
 /// inside it.
-fn cycles(folder: &str) -> Vec<(String, Vec<String>)> {
+fn find_cycles(folder: &str) -> Vec<(String, Vec<String>)> {
     let files: Vec<_> = rust_files(&[folder])
         .into_iter()
         .filter(|file| !file.is_test() && !file.path.contains("/tests/"))
@@ -48,13 +48,14 @@ fn cycles(folder: &str) -> Vec<(String, Vec<String>)> {
         .collect();
     let known_modules: BTreeSet<ModulePath> = files
         .iter()
-        .flat_map(|(route, _)| (1..=route.len()).map(|end| prefix(route, end)))
+        .flat_map(|(module, _)| (1..=module.len()).map(|end| prefix(module, end)))
         .collect();
     let mut graphs: BTreeMap<ModulePath, ModuleGraph> = BTreeMap::new();
     for (source_module, file) in &files {
         let code = file.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-        for target_module in
-            paths(code).iter().filter_map(|path| named_module(source_module, path, &known_modules))
+        for target_module in code_paths(code)
+            .iter()
+            .filter_map(|path| resolve_module(source_module, path, &known_modules))
         {
             let common_depth = source_module
                 .iter()
@@ -88,7 +89,7 @@ fn module_path(path: &str, folder: &str) -> Option<ModulePath> {
 }
 
 /// Returns the innermost module that a path names.
-fn named_module(
+fn resolve_module(
     source_module: &ModulePath,
     path: &CodePath,
     known_modules: &BTreeSet<ModulePath>,
@@ -120,9 +121,9 @@ fn cyclic_components(graph: &ModuleGraph) -> Vec<Vec<String>> {
     let reaches = |from: &String, to: &String| {
         reachable_modules.get(from).is_some_and(|reachable_modules| reachable_modules.contains(to))
     };
-    let in_cycle = graph.keys().filter(|module| reaches(module, module));
+    let modules_in_cycle = graph.keys().filter(|module| reaches(module, module));
     let mut components: BTreeSet<Vec<String>> = BTreeSet::new();
-    for module in in_cycle {
+    for module in modules_in_cycle {
         let members = graph.keys().filter(|other| reaches(module, other) && reaches(other, module));
         components.insert(members.cloned().collect());
     }
@@ -131,28 +132,29 @@ fn cyclic_components(graph: &ModuleGraph) -> Vec<Vec<String>> {
 
 /// Returns the modules that a module names, directly or through others.
 fn reachable_from(graph: &ModuleGraph, from: &String) -> BTreeSet<String> {
-    let mut reachable = BTreeSet::new();
-    let mut pending = vec![from];
-    while let Some(module) = pending.pop() {
+    let mut reachable_modules = BTreeSet::new();
+    let mut pending_modules = vec![from];
+    while let Some(module) = pending_modules.pop() {
         for next in graph.get(module).into_iter().flatten() {
-            if reachable.insert(next.clone()) {
-                pending.push(next);
+            if reachable_modules.insert(next.clone()) {
+                pending_modules.push(next);
             }
         }
     }
-    reachable
+    reachable_modules
 }
 
 #[test]
 fn a_cycle_is_found() {
-    let graph = |edges: &[(&str, &str)]| {
+    let build_graph = |edges: &[(&str, &str)]| {
         let mut graph = ModuleGraph::new();
         for (from, to) in edges {
             graph.entry((*from).to_owned()).or_default().insert((*to).to_owned());
         }
         graph
     };
-    assert!(cyclic_components(&graph(&[("a", "b"), ("b", "c"), ("a", "c")])).is_empty());
-    let found = cyclic_components(&graph(&[("a", "b"), ("b", "c"), ("c", "b"), ("d", "a")]));
-    assert_eq!(found, [["b", "c"]]);
+    assert!(cyclic_components(&build_graph(&[("a", "b"), ("b", "c"), ("a", "c")])).is_empty());
+    let components =
+        cyclic_components(&build_graph(&[("a", "b"), ("b", "c"), ("c", "b"), ("d", "a")]));
+    assert_eq!(components, [["b", "c"]]);
 }

@@ -1,6 +1,6 @@
 //! Dependencies between modules: which modules and which crates a module may name.
 
-use crate::rust::{CodePath, paths};
+use crate::rust::{CodePath, code_paths};
 use crate::tree::{Faults, RepoFile, rust_files};
 
 /// Module of a crate, the modules of its own crate that it may name, and the modules of the actors crate that it may
@@ -12,7 +12,7 @@ struct ModuleRule {
     allowed_actor_modules: &'static [&'static str],
 }
 
-const fn module(
+const fn module_rule(
     name: &'static str,
     allowed_names: &'static [&'static str],
     allowed_actor_modules: &'static [&'static str],
@@ -22,23 +22,23 @@ const fn module(
 
 /// Modules of the edge, from the bottom to the top.
 const EDGE_MODULES: &[ModuleRule] = &[
-    module("platform", &[], &["model", "ports"]),
-    module("wire", &["algonius_a2a"], &["model"]),
-    module("push", &[], &["decide", "model", "ports"]),
-    module("observe", &["platform", "push"], &["model", "ports"]),
-    module("config", &["algonius_redact", "platform"], &["model"]),
-    module("alert", &["algonius_warden", "push"], &["decide", "model"]),
-    module(
+    module_rule("platform", &[], &["model", "ports"]),
+    module_rule("wire", &["algonius_a2a"], &["model"]),
+    module_rule("push", &[], &["decide", "model", "ports"]),
+    module_rule("observe", &["platform", "push"], &["model", "ports"]),
+    module_rule("config", &["algonius_redact", "platform"], &["model"]),
+    module_rule("alert", &["algonius_warden", "push"], &["decide", "model"]),
+    module_rule(
         "drivers",
         &["algonius_a2a", "algonius_mcp", "algonius_protocols", "algonius_warden", "platform"],
         &["decide", "driver", "model", "ports"],
     ),
-    module(
+    module_rule(
         "serve",
         &["algonius_a2a", "observe", "platform", "push", "wire"],
         &["api", "decide", "model"],
     ),
-    module(
+    module_rule(
         "app",
         &[
             "ListenerAddress",
@@ -71,7 +71,7 @@ const EDGE_MODULES: &[ModuleRule] = &[
             "testing",
         ],
     ),
-    module(
+    module_rule(
         "cli",
         &[
             "InheritedState",
@@ -97,10 +97,10 @@ const EDGE_MODULES: &[ModuleRule] = &[
 /// Modules at the bottom of the actors crate. Every other module of it is an actor or a part of one: it may name all of
 /// these, and is named by none of these.
 const ACTOR_MODULES: &[ModuleRule] = &[
-    module("model", &[], &[]),
-    module("decide", &["algonius_redact", "model"], &[]),
-    module("ports", &["model"], &[]),
-    module("driver", &["algonius_redact", "decide", "model", "ports"], &[]),
+    module_rule("model", &[], &[]),
+    module_rule("decide", &["algonius_redact", "model"], &[]),
+    module_rule("ports", &["model"], &[]),
+    module_rule("driver", &["algonius_redact", "decide", "model", "ports"], &[]),
 ];
 
 /// Whether a module without an entry is refused.
@@ -195,12 +195,12 @@ fn dependencies_between_modules_of_the_actors_point_downwards() {
 fn the_actors_crate_performs_no_input_or_output() {
     let mut faults = Faults::default();
     for file in rust_files(&["actors/src/"]) {
-        for path in paths(&file.text) {
+        for path in code_paths(&file.text) {
             if IO_PATHS.iter().any(|io_path| path.starts_with(io_path)) {
                 faults.add(
                     &file.path,
                     path.line,
-                    format!("`{}` is input or output", path.joined()),
+                    format!("`{}` is input or output", path.join_names()),
                 );
             }
         }
@@ -216,7 +216,7 @@ fn a_reserved_crate_is_named_in_its_modules_only() {
             continue;
         }
         let is_in = |owner: &&str| file.is_in(&[*owner]);
-        for path in paths(&file.text) {
+        for path in code_paths(&file.text) {
             let is_violated = |(name, owners): &&(&str, &[&str])| {
                 path.starts_with(name) && !owners.iter().any(is_in)
             };
@@ -237,10 +237,10 @@ fn a_library_names_its_crates_only() {
             if is_part_of_a_test(&file) {
                 continue;
             }
-            for path in paths(&file.text) {
-                let name = |index: usize| path.names.get(index).map(String::as_str);
-                let is_allowed = match name(0) {
-                    Some("algonius_actors") => name(1)
+            for path in code_paths(&file.text) {
+                let name_at = |index: usize| path.names.get(index).map(String::as_str);
+                let is_allowed = match name_at(0) {
+                    Some("algonius_actors") => name_at(1)
                         .is_some_and(|module| library.allowed_actor_modules.contains(&module)),
                     Some(target) if TEST_CRATES.contains(&target) => true,
                     Some(target) if target.starts_with("algonius_") => {
@@ -249,7 +249,11 @@ fn a_library_names_its_crates_only() {
                     _ => true,
                 };
                 if !is_allowed {
-                    faults.add(&file.path, path.line, format!("may not name `{}`", path.joined()));
+                    faults.add(
+                        &file.path,
+                        path.line,
+                        format!("may not name `{}`", path.join_names()),
+                    );
                 }
             }
         }
@@ -263,21 +267,25 @@ fn is_part_of_a_test(file: &RepoFile) -> bool {
         .any(|name| file.path.split('/').any(|part| part == *name))
 }
 
-fn assert_allowed_dependencies(folder: &str, modules: &[ModuleRule], unlisted: UnlistedModules) {
+fn assert_allowed_dependencies(
+    folder: &str,
+    modules: &[ModuleRule],
+    unlisted_modules: UnlistedModules,
+) {
     let mut faults = Faults::default();
     for file in rust_files(&[folder]) {
         let Some(name) = top_module(&file, folder).filter(|_| !is_part_of_a_test(&file)) else {
             continue;
         };
-        let Some(module) = modules.iter().find(|module| module.name == name) else {
-            if unlisted == UnlistedModules::Refused {
+        let Some(rule) = modules.iter().find(|module| module.name == name) else {
+            if unlisted_modules == UnlistedModules::Refused {
                 faults.add(&file.path, 1, format!("the module `{name}` is not in the table"));
             }
             continue;
         };
         let depth = file.path.matches('/').count() - folder.matches('/').count() + 1;
-        for path in paths(&file.text) {
-            if let Some(target) = forbidden_path(module, depth, modules, &path) {
+        for path in code_paths(&file.text) {
+            if let Some(target) = forbidden_path(rule, depth, modules, &path) {
                 faults.add(&file.path, path.line, format!("`{name}` may not name `{target}`"));
             }
         }
@@ -287,40 +295,40 @@ fn assert_allowed_dependencies(folder: &str, modules: &[ModuleRule], unlisted: U
 
 /// Returns the top module of a file; `None` for `lib.rs` and `main.rs`.
 fn top_module<'f>(file: &'f RepoFile, folder: &str) -> Option<&'f str> {
-    let inner = file.path.strip_prefix(folder)?;
-    let name = inner.split('/').next()?.trim_end_matches(".rs");
+    let relative_path = file.path.strip_prefix(folder)?;
+    let name = relative_path.split('/').next()?.trim_end_matches(".rs");
     (name != "lib" && name != "main").then_some(name)
 }
 
 /// Returns the path if the module, whose file is `depth` modules below the crate, may not name it.
 fn forbidden_path(
-    module: &ModuleRule,
+    rule: &ModuleRule,
     depth: usize,
     modules: &[ModuleRule],
     path: &CodePath,
 ) -> Option<String> {
-    let name = |index: usize| path.names.get(index).map(String::as_str);
+    let name_at = |index: usize| path.names.get(index).map(String::as_str);
     let super_count = path.names.iter().take_while(|name| *name == "super").count();
     let may_name = |target: &str, inner: Option<&str>| {
-        target == module.name
-            || module.allowed_names.contains(&target)
+        target == rule.name
+            || rule.allowed_names.contains(&target)
             || inner
-                .is_some_and(|inner| module.allowed_names.contains(&&*format!("{target}::{inner}")))
+                .is_some_and(|inner| rule.allowed_names.contains(&&*format!("{target}::{inner}")))
     };
-    match name(0)? {
-        "crate" => (!may_name(name(1)?, name(2))).then(|| path.joined()),
+    match name_at(0)? {
+        "crate" => (!may_name(name_at(1)?, name_at(2))).then(|| path.join_names()),
         "algonius_actors" => {
             let is_allowed =
-                name(1).is_some_and(|target| module.allowed_actor_modules.contains(&target));
-            (!is_allowed).then(|| path.joined())
+                name_at(1).is_some_and(|target| rule.allowed_actor_modules.contains(&target));
+            (!is_allowed).then(|| path.join_names())
         }
-        target if target.starts_with("algonius_") => (!module.allowed_names.contains(&target)
+        target if target.starts_with("algonius_") => (!rule.allowed_names.contains(&target)
             && !TEST_CRATES.contains(&target))
-        .then(|| path.joined()),
+        .then(|| path.join_names()),
         "super" if super_count >= depth => {
-            let target = name(super_count)?;
+            let target = name_at(super_count)?;
             let is_known = modules.iter().any(|module| module.name == target);
-            (is_known && !may_name(target, name(super_count + 1))).then(|| path.joined())
+            (is_known && !may_name(target, name_at(super_count + 1))).then(|| path.join_names())
         }
         _ => None,
     }

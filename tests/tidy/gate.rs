@@ -10,7 +10,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::tree::root;
+use crate::tree::repository_root;
 
 /// Script with two lanes of tests and one that never runs here.
 const GATE_SCRIPT: &str = r#"#!/usr/bin/env bash
@@ -107,18 +107,18 @@ impl GateRun {
 /// Runs lanes of three tests each, with these additional files of the simulation.
 #[expect(clippy::expect_used, reason = "a helper that cannot help fails the test")]
 fn run_simulated_gate(lanes: &[&str], files: &[(&str, &str)]) -> GateRun {
-    try_run(lanes, files).expect("files and a process of the simulation")
+    try_run_simulated_gate(lanes, files).expect("files and a process of the simulation")
 }
 
-fn try_run(lanes: &[&str], files: &[(&str, &str)]) -> io::Result<GateRun> {
+fn try_run_simulated_gate(lanes: &[&str], files: &[(&str, &str)]) -> io::Result<GateRun> {
     let folder = TempDir::new()?;
-    prepare(folder.path(), files)?;
+    prepare_simulation(folder.path(), files)?;
     run_gate(folder.path(), lanes)
 }
 
 /// Creates the simulation.
-fn prepare(simulation: &Path, files: &[(&str, &str)]) -> io::Result<()> {
-    fs::copy(root().join(".ci/lanes"), simulation.join("lanes"))?;
+fn prepare_simulation(simulation: &Path, files: &[(&str, &str)]) -> io::Result<()> {
+    fs::copy(repository_root().join(".ci/lanes"), simulation.join("lanes"))?;
     fs::create_dir(simulation.join("bin"))?;
     write_executable(&simulation.join("gate"), GATE_SCRIPT)?;
     write_executable(&simulation.join("bin/cargo"), SIMULATED_CARGO)?;
@@ -165,9 +165,9 @@ fn a_gate_without_failures_is_green() {
 fn one_failed_test_makes_the_gate_red() {
     let result = run_simulated_gate(&["first", "second"], &[("a::two", "1\n2\n3\n")]);
     assert_eq!((result.exit_code, result.last_line()), (Some(1), "5 passed, 1 failed, 0 skipped"));
-    let end = result.text_after("== FAILED (1)");
+    let failed_section = result.text_after("== FAILED (1)");
     assert!(
-        end.contains("unit a::two") && end.contains("\"a::two\" <is wrong>"),
+        failed_section.contains("unit a::two") && failed_section.contains("\"a::two\" <is wrong>"),
         "{}",
         result.text
     );
@@ -177,9 +177,9 @@ fn one_failed_test_makes_the_gate_red() {
 fn a_test_that_passes_when_it_runs_again_is_flaky() {
     let result = run_simulated_gate(&["first", "second"], &[("a::two", "1\n2\n")]);
     assert_eq!((result.exit_code, result.last_line()), (Some(0), "6 passed, 0 failed, 0 skipped"));
-    let end = result.text_after("== FLAKY (1)");
+    let flaky_section = result.text_after("== FLAKY (1)");
     assert!(
-        end.contains("unit a::two") && end.contains("\"a::two\" <is wrong>"),
+        flaky_section.contains("unit a::two") && flaky_section.contains("\"a::two\" <is wrong>"),
         "{}",
         result.text
     );
@@ -218,8 +218,12 @@ fn a_failure_with_much_output_is_named() {
 #[test]
 fn a_test_that_was_ended_is_named_with_the_reason() {
     let result = run_simulated_gate(&["first"], &[("a::two", "1\n2\n3\n"), ("slow", "")]);
-    let end = result.text_after("== FAILED (1)");
-    assert!(end.contains("ended at its limit of .config/nextest.toml"), "{}", result.text);
+    let failed_section = result.text_after("== FAILED (1)");
+    assert!(
+        failed_section.contains("ended at its limit of .config/nextest.toml"),
+        "{}",
+        result.text
+    );
 }
 
 #[test]
@@ -239,17 +243,18 @@ fn a_lane_that_hangs_is_ended_and_names_its_test() {
 
 #[test]
 fn cargo_test_replaces_a_missing_nextest() {
-    let failed = "test a::one ... ok\ntest a::two ... FAILED\ntest result: FAILED. 1 passed\n\
+    let failed_report = "test a::one ... ok\ntest a::two ... FAILED\ntest result: FAILED. 1 passed\n\
         error: test failed, to rerun pass `--test first`\n";
     let result =
-        run_simulated_gate(&["first"], &[("libtest.first", failed), ("known", "a::two\n")]);
+        run_simulated_gate(&["first"], &[("libtest.first", failed_report), ("known", "a::two\n")]);
     assert_eq!((result.exit_code, result.last_line()), (Some(0), "2 passed, 0 failed, 0 skipped"));
     assert!(result.text.contains("== FLAKY (1)"), "{}", result.text);
-    let result = run_simulated_gate(&["first"], &[("libtest.first", failed), ("known", "")]);
+    let result = run_simulated_gate(&["first"], &[("libtest.first", failed_report), ("known", "")]);
     assert_eq!((result.exit_code, result.last_line()), (Some(1), "1 passed, 1 failed, 0 skipped"));
-    let crashed = format!("{failed}error: test failed, to rerun pass `--test second`\n");
+    let crash_report =
+        format!("{failed_report}error: test failed, to rerun pass `--test second`\n");
     let result =
-        run_simulated_gate(&["first"], &[("libtest.first", &crashed), ("known", "a::two\n")]);
+        run_simulated_gate(&["first"], &[("libtest.first", &crash_report), ("known", "a::two\n")]);
     assert_eq!((result.exit_code, result.last_line()), (Some(1), "1 passed, 1 failed, 0 skipped"));
 }
 
@@ -265,7 +270,7 @@ fn skips_are_counted_with_their_reasons() {
 #[test]
 fn a_page_shows_lanes_skips_failures_and_details() -> io::Result<()> {
     let folder = TempDir::new()?;
-    prepare(folder.path(), &[("b::one", "1\n2\n3\n")])?;
+    prepare_simulation(folder.path(), &[("b::one", "1\n2\n3\n")])?;
     run_gate(folder.path(), &["second", "elsewhere"])?;
     let page = fs::read_to_string(folder.path().join("page"))?;
     let expected_parts = [
@@ -285,9 +290,9 @@ fn a_page_shows_lanes_skips_failures_and_details() -> io::Result<()> {
 #[test]
 fn a_clone_does_not_use_crates_of_another_clone() -> io::Result<()> {
     let (cache, first_clone, second_clone) = (TempDir::new()?, TempDir::new()?, TempDir::new()?);
-    let folder = cache.path().display().to_string();
+    let cache_folder = cache.path().display().to_string();
     for simulation in [&first_clone, &second_clone] {
-        prepare(simulation.path(), &[("cache", &folder)])?;
+        prepare_simulation(simulation.path(), &[("cache", &cache_folder)])?;
     }
     let clean_count = |simulation: &TempDir| {
         let list = fs::read_to_string(simulation.path().join("cleaned"));

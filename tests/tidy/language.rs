@@ -2,19 +2,21 @@
 
 use crate::tree::{RepoFile, rust_files};
 
-const EVERYWHERE: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
+const RUST_FOLDERS: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
 
 /// Words that begin a subordinate clause without a main clause.
-const HEADLESS: [&str; 8] = ["What", "Who", "Whose", "How", "Whether", "Where", "When", "Why"];
+const HEADLESS_FIRST_WORDS: [&str; 8] =
+    ["What", "Who", "Whose", "How", "Whether", "Where", "When", "Why"];
 
 /// Colloquial words in place of report, receive, request and return.
-const COLLOQUIAL: [&str; 8] = ["tell", "tells", "told", "ask", "asks", "asked", "heard", "said"];
+const COLLOQUIAL_WORDS: [&str; 8] =
+    ["tell", "tells", "told", "ask", "asks", "asked", "heard", "said"];
 
 /// Greatest share of doc comments that begin with a headless clause, in thousandths.
-const HEADLESS_LIMIT: usize = 20;
+const MAX_HEADLESS_PERMILLE: usize = 20;
 
 /// Greatest share of doc comments with a colloquial word in the first line, in thousandths. The goal is 2.
-const COLLOQUIAL_LIMIT: usize = 12;
+const MAX_COLLOQUIAL_PERMILLE: usize = 12;
 
 /// Returns the first line of each doc comment, without its marker.
 fn first_lines(text: &str) -> impl Iterator<Item = &str> {
@@ -27,17 +29,18 @@ fn first_lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn is_headless(first: &str) -> bool {
-    first.split(' ').next().is_some_and(|word| HEADLESS.contains(&word))
+fn is_headless(first_line: &str) -> bool {
+    first_line.split(' ').next().is_some_and(|word| HEADLESS_FIRST_WORDS.contains(&word))
 }
 
-fn is_colloquial(first: &str) -> bool {
-    let words = first.split(|char: char| !char.is_ascii_alphabetic());
-    words.into_iter().any(|word| COLLOQUIAL.contains(&word))
+fn is_colloquial(first_line: &str) -> bool {
+    let words = first_line.split(|char: char| !char.is_ascii_alphabetic());
+    words.into_iter().any(|word| COLLOQUIAL_WORDS.contains(&word))
 }
 
-/// Checks that at most `limit` thousandths of the first lines are bad. The failure message lists the first 20 of them.
-fn assert_share_below(files: &[RepoFile], limit: usize, is_bad: impl Fn(&str) -> bool) {
+/// Checks that at most `max_permille` thousandths of the first lines are bad. The failure message lists the first 20
+/// of them.
+fn assert_share_below(files: &[RepoFile], max_permille: usize, is_bad: impl Fn(&str) -> bool) {
     let doc_lines: Vec<_> = files
         .iter()
         .filter(|file| !file.is_in(&["crates/a2a/src/grpc/proto/"]))
@@ -46,7 +49,7 @@ fn assert_share_below(files: &[RepoFile], limit: usize, is_bad: impl Fn(&str) ->
     assert!(doc_lines.len() > 5_000, "only {} doc comments were found", doc_lines.len());
     let violations: Vec<_> = doc_lines.iter().filter(|(_, first)| is_bad(first)).collect();
     assert!(
-        violations.len() * 1000 <= doc_lines.len() * limit,
+        violations.len() * 1000 <= doc_lines.len() * max_permille,
         "{} of {} doc comments break the rule; begin each with a noun phrase or a verb in third person, and use the \
          terms of docs/glossary.md:\n{:#?}",
         violations.len(),
@@ -57,12 +60,12 @@ fn assert_share_below(files: &[RepoFile], limit: usize, is_bad: impl Fn(&str) ->
 
 #[test]
 fn doc_comments_begin_with_a_noun_phrase_or_a_verb() {
-    assert_share_below(&rust_files(EVERYWHERE), HEADLESS_LIMIT, is_headless);
+    assert_share_below(&rust_files(RUST_FOLDERS), MAX_HEADLESS_PERMILLE, is_headless);
 }
 
 #[test]
 fn doc_comments_use_standard_terms() {
-    assert_share_below(&rust_files(EVERYWHERE), COLLOQUIAL_LIMIT, is_colloquial);
+    assert_share_below(&rust_files(RUST_FOLDERS), MAX_COLLOQUIAL_PERMILLE, is_colloquial);
 }
 
 #[test]

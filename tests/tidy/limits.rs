@@ -5,13 +5,13 @@ use std::fs;
 
 use serde::Deserialize;
 
-use crate::tree::{Faults, RepoFile, root, rust_files};
+use crate::tree::{Faults, RepoFile, repository_root, rust_files};
 
 /// Limits and their descriptions.
 const LIMITS_FILE: &str = "tests/tidy/limits.toml";
 
 /// Page that is generated from the file and the constants.
-const PAGE: &str = "docs/limits.md";
+const LIMITS_PAGE: &str = "docs/limits.md";
 
 /// Environment variable that makes the test write the page instead of comparing it.
 const REWRITE_VARIABLE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
@@ -88,24 +88,24 @@ fn integer_constants() -> BTreeMap<String, (usize, String)> {
 }
 
 /// Returns the value of an expression of numbers, products and shifts.
-fn value(expression: &str) -> Option<u64> {
+fn evaluate(expression: &str) -> Option<u64> {
     if let Some((number, shift)) = expression.split_once("<<") {
-        return value(number)?.checked_shl(u32::try_from(value(shift)?).ok()?);
+        return evaluate(number)?.checked_shl(u32::try_from(evaluate(shift)?).ok()?);
     }
     let factors = expression.split('*').map(|factor| factor.trim().replace('_', "").parse::<u64>());
     factors.map(Result::ok).try_fold(1_u64, |product, factor| product.checked_mul(factor?))
 }
 
 fn value_text(value: u64, unit: &str) -> String {
-    let grouped = |number: u64| {
+    let group_digits = |number: u64| {
         let digits = number.to_string();
-        let first = digits.len() % 3;
+        let first_group_length = digits.len() % 3;
         let groups = digits.as_bytes().chunks(3);
-        match first {
+        match first_group_length {
             _ if digits.len() <= 4 => digits.clone(),
             0 => groups.map(String::from_utf8_lossy).collect::<Vec<_>>().join(","),
             _ => {
-                let (head, tail) = digits.split_at(first);
+                let (head, tail) = digits.split_at(first_group_length);
                 let tail = tail.as_bytes().chunks(3).map(String::from_utf8_lossy);
                 std::iter::once(head.into()).chain(tail).collect::<Vec<_>>().join(",")
             }
@@ -118,14 +118,14 @@ fn value_text(value: u64, unit: &str) -> String {
         (_, "bytes") if value >= 1 << 10 && value.is_multiple_of(1 << 10) => {
             format!("{} KiB", value >> 10)
         }
-        (_, "") => grouped(value),
-        _ => format!("{} {unit}", grouped(value)),
+        (_, "") => group_digits(value),
+        _ => format!("{} {unit}", group_digits(value)),
     }
 }
 
 #[test]
 fn the_page_of_limits_has_the_values_of_the_source() {
-    let text = fs::read_to_string(root().join(LIMITS_FILE)).unwrap();
+    let text = fs::read_to_string(repository_root().join(LIMITS_FILE)).unwrap();
     let (list, constants): (LimitList, _) = (toml::from_str(&text).unwrap(), integer_constants());
     let (mut page, mut faults) = (INTRODUCTION.to_owned(), Faults::default());
     for section in &list.section {
@@ -135,7 +135,7 @@ fn the_page_of_limits_has_the_values_of_the_source() {
         }
         page.push_str("| Of | Limit | Beyond it |\n|---|---|---|\n");
         for FixedLimit { constant, unit, subject, beyond } in &section.limits {
-            match constants.get(constant).and_then(|(_, expression)| value(expression)) {
+            match constants.get(constant).and_then(|(_, expression)| evaluate(expression)) {
                 Some(value) => {
                     let value = value_text(value, unit);
                     page.push_str(&format!("| {subject} | {value} | {beyond} |\n"));
@@ -146,25 +146,25 @@ fn the_page_of_limits_has_the_values_of_the_source() {
     }
     faults.fail_if_any("name the file and the constant");
     if std::env::var_os(REWRITE_VARIABLE).is_some() {
-        fs::write(root().join(PAGE), &page).unwrap();
+        fs::write(repository_root().join(LIMITS_PAGE), &page).unwrap();
     }
-    let stored_page = fs::read_to_string(root().join(PAGE)).unwrap_or_default();
-    assert!(stored_page == page, "{PAGE} is not current; {REWRITE_VARIABLE}=1 writes it");
+    let stored_page = fs::read_to_string(repository_root().join(LIMITS_PAGE)).unwrap_or_default();
+    assert!(stored_page == page, "{LIMITS_PAGE} is not current; {REWRITE_VARIABLE}=1 writes it");
 }
 
 #[test]
 fn each_bound_is_documented_or_internal() {
-    let text = fs::read_to_string(root().join(LIMITS_FILE)).unwrap();
+    let text = fs::read_to_string(repository_root().join(LIMITS_FILE)).unwrap();
     let (list, constants): (LimitList, _) = (toml::from_str(&text).unwrap(), integer_constants());
     let mut faults = Faults::default();
     assert!(constants.len() > 250, "{}", constants.len());
-    let documented: BTreeSet<_> =
+    let documented_constants: BTreeSet<_> =
         list.section.iter().flat_map(|section| &section.limits).map(|row| &row.constant).collect();
     let mut used_reasons = BTreeSet::new();
     for (constant, (line, _)) in &constants {
         let (file, name) = constant.split_once(':').unwrap();
         let is_bound = name.split('_').any(|word| BOUND_WORDS.contains(&word));
-        if !is_bound || documented.contains(constant) {
+        if !is_bound || documented_constants.contains(constant) {
             continue;
         }
         let covers = |path: &&String| {

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::tree::{Faults, root};
+use crate::tree::{Faults, repository_root};
 
 /// Measurements by preset. `ALGONIUS_MEASURED=DATE just agents` writes this file.
 const MEASUREMENTS_FILE: &str = "docs/agents/measured.json";
@@ -20,14 +20,14 @@ const COMMON_ROWS: [&str; 6] =
 const HEADING: &str = "\n## Measured\n";
 
 /// Returns the section of a page with the measurements of its agent.
-fn measured_section(measured: &Value) -> String {
+fn measured_section(measurements: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or("not measured").to_owned();
-    let (version, date) = (text(&measured["version"]), text(&measured["date"]));
+    let (version, date) = (text(&measurements["version"]), text(&measurements["date"]));
     let mut section = format!(
         "{HEADING}\nThe tests of real agents wrote this table. They drive the program over A2A, without a network, \
          against a\nmodel that runs beside it.\n\n| | version {version}, {date} |\n|---|---|\n"
     );
-    let rows = measured["rows"].as_object().cloned().unwrap_or_default();
+    let rows = measurements["rows"].as_object().cloned().unwrap_or_default();
     let other_rows = rows.keys().map(String::as_str).filter(|row| !COMMON_ROWS.contains(row));
     for row in COMMON_ROWS.into_iter().chain(other_rows) {
         section.push_str(&format!(
@@ -40,10 +40,11 @@ fn measured_section(measured: &Value) -> String {
 
 /// Returns the presets of the agents that the agents job tests.
 fn tested_presets() -> Vec<String> {
-    let folder = fs::read_dir(root().join("tests/agents")).into_iter().flatten().flatten();
+    let folder =
+        fs::read_dir(repository_root().join("tests/agents")).into_iter().flatten().flatten();
     let files = folder.map(|entry| entry.path());
-    let settings = files.filter(|path| path.extension().is_some_and(|end| end == "toml"));
-    let presets = settings.filter_map(|path| {
+    let settings_files = files.filter(|path| path.extension().is_some_and(|end| end == "toml"));
+    let presets = settings_files.filter_map(|path| {
         let text = fs::read_to_string(path).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("preset = "))?;
         Some(line.trim_matches('"').to_owned())
@@ -53,30 +54,32 @@ fn tested_presets() -> Vec<String> {
 
 #[test]
 fn agent_pages_show_the_measurements() {
-    let text = fs::read_to_string(root().join(MEASUREMENTS_FILE)).unwrap();
-    let measured: BTreeMap<String, Value> = serde_json::from_str(&text).unwrap();
-    let agents = fs::read_to_string(root().join("tests/agents/agents.rs")).unwrap();
+    let text = fs::read_to_string(repository_root().join(MEASUREMENTS_FILE)).unwrap();
+    let measurements_by_preset: BTreeMap<String, Value> = serde_json::from_str(&text).unwrap();
+    let agents_source =
+        fs::read_to_string(repository_root().join("tests/agents/agents.rs")).unwrap();
     let (mut faults, presets) = (Faults::default(), tested_presets());
     assert!(presets.len() > 8, "{presets:?}");
     for preset in presets {
         let name = format!("docs/agents/{preset}.md");
-        let path = root().join(&name);
+        let path = repository_root().join(&name);
         let page = fs::read_to_string(&path).expect("each tested preset has a page");
-        let Some(measured) = measured.get(&preset) else {
+        let Some(agent_measurements) = measurements_by_preset.get(&preset) else {
             if page.contains(HEADING) {
                 faults.add(&name, 1, format!("{MEASUREMENTS_FILE} has no entry for `{preset}`"));
             }
             continue;
         };
-        let version = measured["version"].as_str().unwrap_or_default();
-        if !agents.contains(&format!("@{version}\"")) && !agents.contains(&format!("=={version}\""))
+        let version = agent_measurements["version"].as_str().unwrap_or_default();
+        if !agents_source.contains(&format!("@{version}\""))
+            && !agents_source.contains(&format!("=={version}\""))
         {
             faults.add(&name, 1, format!("tests/agents/agents.rs does not pin version {version}"));
         }
-        let path = root().join(&name);
+        let path = repository_root().join(&name);
         let page = fs::read_to_string(&path).unwrap();
         let handwritten = page.split(HEADING).next().unwrap_or_default();
-        let expected = format!("{handwritten}{}", measured_section(measured));
+        let expected = format!("{handwritten}{}", measured_section(agent_measurements));
         if std::env::var_os(REWRITE_VARIABLE).is_some() {
             fs::write(&path, &expected).unwrap();
         } else if page != expected {

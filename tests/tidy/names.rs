@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use crate::requirements::test_names;
-use crate::rust::{RustToken, tokens, words};
-use crate::tree::{Faults, files, rust_files};
+use crate::rust::{RustToken, split_into_words, tokenize};
+use crate::tree::{Faults, repository_files, rust_files};
 
 /// Words without meaning in every position of a name.
-const MEANINGLESS: &[&str] = &["util", "utils", "helper", "helpers", "manager", "handler2"];
+const MEANINGLESS_WORDS: &[&str] = &["util", "utils", "helper", "helpers", "manager", "handler2"];
 
 /// Words without meaning when they are the complete name.
-const MEANINGLESS_ALONE: &[&str] = &["misc", "common"];
+const MEANINGLESS_NAMES: &[&str] = &["misc", "common"];
 
 /// Prefixes that add no meaning to the name of a function.
 const REDUNDANT_PREFIXES: &[&str] = &["get_", "do_"];
@@ -32,13 +32,13 @@ const SUBJECTLESS_WORDS: &[&str] = &[
     "wherever", "why", "which", "whose",
 ];
 
-const EVERYWHERE: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
+const RUST_FOLDERS: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
 
 #[test]
 fn every_name_has_a_meaning() {
     let mut faults = Faults::default();
-    for file in rust_files(EVERYWHERE) {
-        let tokens = tokens(&file.text);
+    for file in rust_files(RUST_FOLDERS) {
+        let tokens = tokenize(&file.text);
         for pair in tokens.windows(2) {
             let [keyword, name] = pair else { continue };
             if DEFINITION_KEYWORDS.contains(&keyword.text.as_str())
@@ -60,17 +60,17 @@ fn is_meaningless(keyword: &RustToken, name: &RustToken) -> bool {
 }
 
 fn has_meaningless_word(name: &str) -> bool {
-    let words = words(name.trim_end_matches(".rs"));
+    let words = split_into_words(name.trim_end_matches(".rs"));
     let only_word = words.first().filter(|_| words.len() == 1);
     let is_in = |list: &[&str], word: &String| list.contains(&word.as_str());
-    only_word.is_some_and(|word| is_in(MEANINGLESS_ALONE, word))
-        || words.iter().any(|word| is_in(MEANINGLESS, word))
+    only_word.is_some_and(|word| is_in(MEANINGLESS_NAMES, word))
+        || words.iter().any(|word| is_in(MEANINGLESS_WORDS, word))
 }
 
 #[test]
 fn every_test_name_is_short_and_has_a_subject() {
     let (mut faults, mut count) = (Faults::default(), 0);
-    for file in rust_files(EVERYWHERE) {
+    for file in rust_files(RUST_FOLDERS) {
         for (line, name) in test_names(&file) {
             count += 1;
             if let Some(fault) = test_name_fault(&name) {
@@ -85,20 +85,20 @@ fn every_test_name_is_short_and_has_a_subject() {
 }
 
 fn test_name_fault(name: &str) -> Option<String> {
-    let first = name.split('_').next().unwrap_or_default();
+    let first_word = name.split('_').next().unwrap_or_default();
     if name.len() > MAX_TEST_NAME_CHARS {
         return Some(format!("has {} characters, more than {MAX_TEST_NAME_CHARS}", name.len()));
     }
-    SUBJECTLESS_WORDS.contains(&first).then(|| format!("begins with `{first}`"))
+    SUBJECTLESS_WORDS.contains(&first_word).then(|| format!("begins with `{first_word}`"))
 }
 
 #[test]
 fn long_and_headless_test_names_are_reported() {
-    let long = "a".repeat(MAX_TEST_NAME_CHARS);
-    assert_eq!(test_name_fault(&long), None);
+    let longest_name = "a".repeat(MAX_TEST_NAME_CHARS);
+    assert_eq!(test_name_fault(&longest_name), None);
     assert_eq!(test_name_fault("items_are_found"), None);
     for faulty in
-        ["what_is_missing_is_found", "who_waits_is_told", "nobody_is_first", &(long + "a")]
+        ["what_is_missing_is_found", "who_waits_is_told", "nobody_is_first", &(longest_name + "a")]
     {
         assert!(test_name_fault(faulty).is_some(), "{faulty}");
     }
@@ -107,7 +107,7 @@ fn long_and_headless_test_names_are_reported() {
 #[test]
 fn every_file_name_has_a_meaning() {
     let mut faults = Faults::default();
-    for file in files() {
+    for file in repository_files() {
         let mut parts = Path::new(&file.path).components();
         if parts.any(|part| part.as_os_str().to_str().is_some_and(has_meaningless_word)) {
             faults.add(&file.path, 1, "a part of the path has no meaning");
@@ -125,11 +125,11 @@ fn only_wire_and_serve_use_the_term_task() {
         if file.is_in(&["crates/a2a", "src/wire", "src/serve", "src/drivers/remote"]) {
             continue;
         }
-        for token in tokens(&file.text).iter().filter(|token| token.is_word()) {
+        for token in tokenize(&file.text).iter().filter(|token| token.is_word()) {
             let is_type = token.text.starts_with(char::is_uppercase);
             // Users of the command line know executions as tasks, and `task` alone is a module of tokio.
             let is_allowed = !is_type && (file.is_in(&["src/cli"]) || token.text == "task");
-            if !is_allowed && words(&token.text).iter().any(|word| word == "task") {
+            if !is_allowed && split_into_words(&token.text).iter().any(|word| word == "task") {
                 faults.add(&file.path, token.line, format!("`{}`", token.text));
             }
         }

@@ -3,18 +3,21 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use crate::tree::{Faults, files, root};
+use crate::tree::{Faults, repository_files, repository_root};
 
 fn read_file(path: &str) -> String {
-    std::fs::read_to_string(root().join(path)).unwrap_or_default()
+    std::fs::read_to_string(repository_root().join(path)).unwrap_or_default()
 }
 
 /// Returns the pinned versions of agents, from `NAME@VERSION` and `NAME==VERSION` in the agent tests.
 fn pinned_versions() -> Vec<String> {
     let agents = read_file("tests/agents/agents.rs");
     let packages = agents.lines().filter_map(|line| line.trim().strip_prefix("package: Package::"));
-    let quoted = packages.filter_map(|rest| rest.split('"').nth(1));
-    quoted.filter_map(|package| package.rsplit(['@', '=']).next()).map(str::to_owned).collect()
+    let quoted_packages = packages.filter_map(|rest| rest.split('"').nth(1));
+    quoted_packages
+        .filter_map(|package| package.rsplit(['@', '=']).next())
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -87,13 +90,13 @@ fn the_contributor_page_states_the_number_of_crates() {
         "--locked",
         "--offline",
     ]);
-    let output = command.current_dir(root()).output().unwrap();
+    let output = command.current_dir(repository_root()).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let output_text = String::from_utf8_lossy(&output.stdout).into_owned();
     let crate_name = |line: &str| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
     let crates: BTreeSet<_> =
         output_text.lines().map(crate_name).filter(|crate_name| !crate_name.is_empty()).collect();
-    let page = files().into_iter().find(|file| file.path == "CONTRIBUTING.md");
+    let page = repository_files().into_iter().find(|file| file.path == "CONTRIBUTING.md");
     let claim = format!("from {} crates", crates.len());
     assert!(
         page.is_some_and(|page| page.text.contains(&claim)),

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::rust::{RustToken, tokens};
-use crate::tree::{Faults, RepoFile, files, rust_files};
+use crate::rust::{RustToken, tokenize};
+use crate::tree::{Faults, RepoFile, repository_files, rust_files};
 
 const CRATES: &[&str] = &["src/", "actors/src/", "crates/"];
 
@@ -77,11 +77,11 @@ fn a_type_name_has_one_meaning() {
 fn a_structure_has_few_fields() {
     let mut counts = BTreeMap::new();
     for file in product_files() {
-        for (name, fields) in struct_field_counts(&file) {
-            counts.insert(name, (fields, file.path.clone()));
+        for (name, field_count) in struct_field_counts(&file) {
+            counts.insert(name, (field_count, file.path.clone()));
         }
     }
-    check_counts(
+    assert_counts(
         &counts,
         (MAX_FIELDS, FIELD_EXCEPTIONS),
         "fields: group those that change together",
@@ -92,12 +92,12 @@ fn a_structure_has_few_fields() {
 fn an_object_has_little_code() {
     let mut counts: BTreeMap<String, (usize, String)> = BTreeMap::new();
     for file in product_files() {
-        for (name, lines) in impl_line_counts(&file) {
+        for (name, line_count) in impl_line_counts(&file) {
             let count = counts.entry(name).or_insert((0, file.path.clone()));
-            count.0 += lines;
+            count.0 += line_count;
         }
     }
-    check_counts(
+    assert_counts(
         &counts,
         (MAX_IMPL_LINES, IMPL_LINE_EXCEPTIONS),
         "lines of `impl`: split the object into parts",
@@ -107,7 +107,7 @@ fn an_object_has_little_code() {
 #[test]
 fn a_folder_has_few_entries() {
     let mut entries: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for file in files().iter().filter(|file| file.is_in(CRATES)) {
+    for file in repository_files().iter().filter(|file| file.is_in(CRATES)) {
         let mut folder = String::new();
         for part in file.path.split('/') {
             let name = part.trim_end_matches(".rs");
@@ -121,7 +121,7 @@ fn a_folder_has_few_entries() {
         |(folder, names): (String, BTreeSet<String>)| (folder.clone(), (names.len(), folder));
     let counts =
         entries.into_iter().filter(|(folder, _)| !folder.is_empty()).map(entry_count).collect();
-    check_counts(
+    assert_counts(
         &counts,
         (MAX_FOLDER_ENTRIES, FOLDER_ENTRY_EXCEPTIONS),
         "entries: group modules of one subject in a folder",
@@ -130,24 +130,24 @@ fn a_folder_has_few_entries() {
 
 /// Compares counts with the limit, or with the recorded number of a known exception. A number that became smaller must
 /// be recorded, so that it cannot grow again.
-fn check_counts(
+fn assert_counts(
     counts: &BTreeMap<String, (usize, String)>,
     (limit, exceptions): (usize, &[(&str, usize)]),
     remedy: &str,
 ) {
     let mut faults = Faults::default();
     for (name, (count, path)) in counts {
-        let allowed = exceptions
+        let allowed_count = exceptions
             .iter()
             .find(|(exception, _)| exception == name)
             .map_or(limit, |exception| exception.1);
-        if *count > allowed {
-            faults.add(path, 1, format!("`{name}` has {count}, more than {allowed}"));
+        if *count > allowed_count {
+            faults.add(path, 1, format!("`{name}` has {count}, more than {allowed_count}"));
         }
     }
-    for (name, recorded) in exceptions {
+    for (name, recorded_count) in exceptions {
         let count = counts.get(*name).map_or(0, |(count, _)| *count);
-        if count <= limit || count < *recorded {
+        if count <= limit || count < *recorded_count {
             let advice = format!("`{name}` has {count} only: record the smaller number");
             faults.add("tests/tidy/objects.rs", 1, advice);
         }
@@ -169,7 +169,7 @@ fn product_files() -> Vec<RepoFile> {
 
 /// Returns the types that a file defines outside of functions and `impl` blocks, with their lines.
 fn type_definitions(file: &RepoFile) -> Vec<(String, usize)> {
-    let tokens = tokens(&file.text);
+    let tokens = tokenize(&file.text);
     let mut depth = 0_usize;
     let mut definitions = Vec::new();
     for (index, token) in tokens.iter().enumerate() {
@@ -192,7 +192,7 @@ fn is_type_name(token: &RustToken) -> bool {
 
 /// Returns the structures with named fields in a file, with the number of fields.
 fn struct_field_counts(file: &RepoFile) -> Vec<(String, usize)> {
-    let tokens = tokens(&file.text);
+    let tokens = tokenize(&file.text);
     let mut structures = Vec::new();
     for (index, token) in tokens.iter().enumerate() {
         let name =
@@ -246,7 +246,7 @@ fn impl_line_counts(file: &RepoFile) -> Vec<(String, usize)> {
 
 /// Returns the type of an `impl` line without a trait.
 fn impl_type(line: &str) -> Option<String> {
-    let tokens = tokens(line);
+    let tokens = tokenize(line);
     let mut depth = 0_i32;
     for token in tokens.iter().skip(1) {
         match token.text.as_str() {

@@ -4,16 +4,16 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use crate::tree::{Faults, root};
+use crate::tree::{Faults, repository_root};
 
 const DOCKERFILE: &str = "Dockerfile";
 
 fn read_file(path: &str) -> String {
-    std::fs::read_to_string(root().join(path)).unwrap_or_default()
+    std::fs::read_to_string(repository_root().join(path)).unwrap_or_default()
 }
 
 /// Returns the instructions of a Dockerfile, each on one line, with the number of its first line.
-fn instructions(dockerfile: &str) -> Vec<(usize, String)> {
+fn parse_instructions(dockerfile: &str) -> Vec<(usize, String)> {
     let mut instructions = Vec::new();
     let mut open_instruction: Option<(usize, String)> = None;
     for (index, line) in dockerfile.lines().enumerate() {
@@ -34,8 +34,8 @@ fn instructions(dockerfile: &str) -> Vec<(usize, String)> {
 }
 
 /// Returns the faults of a Dockerfile, with their lines.
-fn lint(dockerfile: &str) -> Vec<(usize, &'static str)> {
-    let instructions = instructions(dockerfile);
+fn lint_dockerfile(dockerfile: &str) -> Vec<(usize, &'static str)> {
+    let instructions = parse_instructions(dockerfile);
     let lines_of = |word: &str| -> Vec<(usize, String)> {
         let start = format!("{word} ");
         instructions.iter().filter(|(_, line)| line.starts_with(&start)).cloned().collect()
@@ -43,30 +43,30 @@ fn lint(dockerfile: &str) -> Vec<(usize, &'static str)> {
     let (stages, users) = (lines_of("FROM"), lines_of("USER"));
     let last_stage_line = stages.last().map_or(0, |(line_number, _)| *line_number);
     let mut faults = Vec::new();
-    let mut check_rule = |line_number: usize, holds: bool, message| {
+    let mut add_fault_unless = |line_number: usize, holds: bool, message| {
         if !holds {
             faults.push((line_number, message));
         }
     };
-    check_rule(1, stages.len() == 2, "the number of stages is not 2");
+    add_fault_unless(1, stages.len() == 2, "the number of stages is not 2");
     for (line_number, from) in &stages {
         let has_version = from.split_whitespace().nth(1).is_some_and(|image| {
             image.rsplit('/').next().is_some_and(|name| name.contains(':'))
                 && !image.ends_with(":latest")
         });
-        check_rule(*line_number, has_version, "the base image has no version");
+        add_fault_unless(*line_number, has_version, "the base image has no version");
     }
     let last_user = users.iter().rfind(|(line_number, _)| *line_number > last_stage_line);
     let is_number = |user: &String| user.starts_with("USER 1");
-    check_rule(
+    add_fault_unless(
         last_stage_line,
         last_user.is_some_and(|(_, user)| is_number(user)),
         "the user is root or a name",
     );
     for (line_number, line) in &instructions {
-        check_rule(*line_number, !line.starts_with("ADD "), "`ADD` can download files");
+        add_fault_unless(*line_number, !line.starts_with("ADD "), "`ADD` can download files");
         let fetch_words = ["curl ", "wget ", "git clone", "http://", "https://"];
-        check_rule(
+        add_fault_unless(
             *line_number,
             !fetch_words.iter().any(|word| line.contains(word)),
             "it downloads a file",
@@ -74,10 +74,14 @@ fn lint(dockerfile: &str) -> Vec<(usize, &'static str)> {
         let sets_variable = line.starts_with("ENV ") || line.starts_with("ARG ");
         let names_secret =
             ["TOKEN", "KEY", "SECRET", "PASSWORD"].iter().any(|word| line.contains(word));
-        check_rule(*line_number, !(sets_variable && names_secret), "the layer contains a secret");
+        add_fault_unless(
+            *line_number,
+            !(sets_variable && names_secret),
+            "the layer contains a secret",
+        );
     }
     for word in ["HEALTHCHECK", "VOLUME", "ENTRYPOINT", "EXPOSE"] {
-        check_rule(
+        add_fault_unless(
             last_stage_line,
             !lines_of(word).is_empty(),
             "HEALTHCHECK, VOLUME, ENTRYPOINT or EXPOSE is missing",
@@ -89,11 +93,11 @@ fn lint(dockerfile: &str) -> Vec<(usize, &'static str)> {
 #[test]
 fn the_dockerfile_follows_every_rule() {
     let mut faults = Faults::default();
-    for (line, message) in lint(&read_file(DOCKERFILE)) {
+    for (line, message) in lint_dockerfile(&read_file(DOCKERFILE)) {
         faults.add(DOCKERFILE, line, message);
     }
-    let ignored = read_file(".dockerignore");
-    if ignored.lines().find(|line| !line.starts_with('#')) != Some("*") {
+    let dockerignore = read_file(".dockerignore");
+    if dockerignore.lines().find(|line| !line.starts_with('#')) != Some("*") {
         faults.add(".dockerignore", 1, "the first pattern is not `*`");
     }
     faults.fail_if_any("correct the Dockerfile; docs/install.md describes the image");
@@ -102,7 +106,7 @@ fn the_dockerfile_follows_every_rule() {
 #[test]
 fn a_dockerfile_that_breaks_a_rule_is_reported() {
     let dockerfile = read_file(DOCKERFILE);
-    assert_eq!(lint(&dockerfile), []);
+    assert_eq!(lint_dockerfile(&dockerfile), []);
     for (original, replacement, expected) in [
         ("USER 10001:10001", "USER root", "the user is root or a name"),
         ("COPY . .", "ADD https://example.org/x .", "`ADD` can download files"),
@@ -110,7 +114,7 @@ fn a_dockerfile_that_breaks_a_rule_is_reported() {
         ("debian:trixie-slim", "debian", "the base image has no version"),
         (" AS build", " AS build\nFROM a:1", "the number of stages is not 2"),
     ] {
-        let faults = lint(&dockerfile.replace(original, replacement));
+        let faults = lint_dockerfile(&dockerfile.replace(original, replacement));
         assert!(
             faults.iter().any(|(_, message)| *message == expected),
             "{replacement}: {faults:?}"
@@ -121,7 +125,7 @@ fn a_dockerfile_that_breaks_a_rule_is_reported() {
 /// Docker copies only files that `.dockerignore` does not exclude.
 #[test]
 fn files_of_the_container_build_are_not_ignored() {
-    let ignored = read_file(".dockerignore");
+    let dockerignore = read_file(".dockerignore");
     let manifest = read_file("Cargo.toml");
     let members = manifest.split("members = [").nth(1).and_then(|rest| rest.split(']').next());
     let members = members.unwrap_or_default().split('"').skip(1).step_by(2);
@@ -129,7 +133,7 @@ fn files_of_the_container_build_are_not_ignored() {
     assert!(folders.contains(&"crates"), "{folders:?}");
     let names = folders.into_iter().filter(|folder| *folder != ".");
     for name in names.chain(["Cargo.toml", "Cargo.lock", "src", "config"]) {
-        assert!(ignored.lines().any(|line| line == format!("!{name}")), "{name} is ignored");
+        assert!(dockerignore.lines().any(|line| line == format!("!{name}")), "{name} is ignored");
     }
 }
 
@@ -143,10 +147,10 @@ fn the_package_is_complete_and_starts_no_service() {
     assert!(sources.len() > 5, "{metadata}");
     for source in sources.iter().filter(|source| !source.starts_with("target/")) {
         let folder = source.trim_end_matches("*.toml");
-        assert!(root().join(folder).exists(), "{source} does not exist");
+        assert!(repository_root().join(folder).exists(), "{source} does not exist");
     }
     for script in ["postinst", "prerm", "postrm"] {
-        let path = root().join("packaging/debian").join(script);
+        let path = repository_root().join("packaging/debian").join(script);
         let is_executable =
             path.metadata().is_ok_and(|attributes| attributes.permissions().mode() & 0o111 != 0);
         assert!(is_executable, "{script} is not executable");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use algonius_actors::model::code::Code;
 
-use crate::tree::{Faults, RepoFile, files, root};
+use crate::tree::{Faults, RepoFile, repository_files, repository_root};
 
 const ERROR_PAGES_FOLDER: &str = "docs/errors/";
 const INDEX_PAGE: &str = "docs/errors/README.md";
@@ -17,7 +17,7 @@ const PAGE_PARTS: &[&str] =
 #[test]
 fn every_error_code_has_exactly_one_page() {
     let expected_paths: BTreeSet<_> = Code::ALL.iter().map(|code| page_path(*code)).collect();
-    let actual_paths: BTreeSet<_> = files()
+    let actual_paths: BTreeSet<_> = repository_files()
         .into_iter()
         .map(|file| file.path)
         .filter(|path| path.starts_with(ERROR_PAGES_FOLDER) && path != INDEX_PAGE)
@@ -34,7 +34,7 @@ fn every_error_code_has_exactly_one_page() {
 
 #[test]
 fn error_pages_have_all_parts_and_are_in_the_index() {
-    let files = files();
+    let files = repository_files();
     let index = files.iter().find(|file| file.path == INDEX_PAGE).map_or("", |file| &file.text);
     let mut faults = Faults::default();
     for &code in Code::ALL {
@@ -69,9 +69,9 @@ fn page_path(code: Code) -> String {
 #[test]
 fn every_relative_link_points_to_a_file() {
     let mut faults = Faults::default();
-    for file in files().iter().filter(|file| file.path.ends_with(".md")) {
-        for (line, target) in links(file) {
-            let page_file = root().join(&file.path);
+    for file in repository_files().iter().filter(|file| file.path.ends_with(".md")) {
+        for (line, target) in relative_links(file) {
+            let page_file = repository_root().join(&file.path);
             let path = page_file.parent().unwrap_or(Path::new("")).join(&target);
             if !path.exists() {
                 faults.add(&file.path, line, format!("`{target}` does not exist"));
@@ -82,15 +82,15 @@ fn every_relative_link_points_to_a_file() {
 }
 
 /// Returns the relative links of a page outside of code, with their lines and without the part after `#`.
-fn links(file: &RepoFile) -> Vec<(usize, String)> {
+fn relative_links(file: &RepoFile) -> Vec<(usize, String)> {
     let mut links = Vec::new();
-    let mut in_fence = false;
+    let mut is_in_fence = false;
     for (number, line) in file.lines() {
-        in_fence ^= line.trim_start().starts_with("```");
+        is_in_fence ^= line.trim_start().starts_with("```");
         let prose: String = line.split('`').step_by(2).collect();
         let targets = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         let is_relative = |target: &&str| !target.contains("://") && !target.starts_with("mailto:");
-        for target in targets.filter(is_relative).filter(|_| !in_fence) {
+        for target in targets.filter(is_relative).filter(|_| !is_in_fence) {
             let path = target.split('#').next().unwrap_or_default();
             if !path.is_empty() {
                 links.push((number, path.to_owned()));
@@ -104,5 +104,5 @@ fn links(file: &RepoFile) -> Vec<(usize, String)> {
 fn links_inside_code_are_ignored() {
     let text = "[a](b.md#c) `[d](e)` [f](#g) [`h`](i.md)\n```\n[j](k)\n```\n[l](https://m.n)";
     let page = RepoFile { path: "page.md".to_owned(), text: text.to_owned() };
-    assert_eq!(links(&page), [(1, "b.md".to_owned()), (1, "i.md".to_owned())]);
+    assert_eq!(relative_links(&page), [(1, "b.md".to_owned()), (1, "i.md".to_owned())]);
 }

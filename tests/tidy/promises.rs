@@ -3,16 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::requirements::{all_test_names, quoted};
-use crate::rust::tokens;
-use crate::tree::{Faults, RepoFile, files, rust_files};
+use crate::requirements::{all_test_names, quoted_texts};
+use crate::rust::tokenize;
+use crate::tree::{Faults, RepoFile, repository_files, rust_files};
 
-const PAGE: &str = "docs/runtime.md";
+const PROMISES_PAGE: &str = "docs/runtime.md";
 /// Heading of the part that follows the promises.
 const END_HEADING: &str = "## What is not promised";
 /// Macros and methods that make a test fail. A call of a function that contains one of them does so too.
 const ASSERT_NAMES: [&str; 5] = ["assert", "assert_eq", "assert_ne", "panic", "expect"];
-const FOLDERS: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
+const RUST_FOLDERS: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
 
 /// Promise of the page.
 struct RuntimePromise {
@@ -25,26 +25,30 @@ struct RuntimePromise {
 #[test]
 fn every_promise_is_asserted_by_the_tests_that_it_names() {
     let (known_tests, mut faults) = (all_test_names(), Faults::default());
-    let promises = promises(&mut faults);
-    let comments = promise_comments(&rust_files(FOLDERS));
+    let promises = read_promises(&mut faults);
+    let comments = promise_comments(&rust_files(RUST_FOLDERS));
     let mut named_pairs = BTreeSet::new();
     for promise in &promises {
         for test in &promise.tests {
             if !known_tests.contains(test) {
-                faults.add(PAGE, promise.line, format!("the test `{test}` does not exist"));
+                faults.add(
+                    PROMISES_PAGE,
+                    promise.line,
+                    format!("the test `{test}` does not exist"),
+                );
                 continue;
             }
             named_pairs.insert((promise.id.clone(), test.clone()));
             match comments.get(&(promise.id.clone(), test.clone())) {
                 None => {
                     let message = format!("`{test}` has no comment `// {}: …`", promise.id);
-                    faults.add(PAGE, promise.line, message);
+                    faults.add(PROMISES_PAGE, promise.line, message);
                 }
                 Some(comment) if comment.sentence != promise.sentence => {
                     faults.add(
                         &comment.path,
                         comment.line,
-                        format!("differs from {PAGE}: {}", promise.sentence),
+                        format!("differs from {PROMISES_PAGE}: {}", promise.sentence),
                     );
                 }
                 Some(comment) if !comment.is_asserted => {
@@ -55,26 +59,30 @@ fn every_promise_is_asserted_by_the_tests_that_it_names() {
         }
     }
     for ((id, test), comment) in comments.iter().filter(|(key, _)| !named_pairs.contains(key)) {
-        let message = format!("{PAGE} has no promise {id} that names `{test}`");
+        let message = format!("{PROMISES_PAGE} has no promise {id} that names `{test}`");
         faults.add(&comment.path, comment.line, message);
     }
-    assert!(!promises.is_empty(), "{PAGE} has no promises");
+    assert!(!promises.is_empty(), "{PROMISES_PAGE} has no promises");
     faults.fail_if_any(
         "write `- **R-N** The promise: `test`.` on one line, and `// R-N: The promise` in the test above the \
          assertion that fails when the promise is broken",
     );
 }
 
-fn promises(faults: &mut Faults) -> Vec<RuntimePromise> {
-    let page = files().into_iter().find(|file| file.path == PAGE);
+fn read_promises(faults: &mut Faults) -> Vec<RuntimePromise> {
+    let page = repository_files().into_iter().find(|file| file.path == PROMISES_PAGE);
     let lines =
         page.iter().flat_map(|page| page.lines()).take_while(|(_, line)| *line != END_HEADING);
     let (mut promises, mut ids) = (Vec::new(), BTreeSet::new());
     for (number, line) in lines.filter(|(_, line)| line.starts_with("- ")) {
         match parse_promise(number, line) {
             Some(promise) if ids.insert(promise.id.clone()) => promises.push(promise),
-            Some(promise) => faults.add(PAGE, number, format!("{} occurs twice", promise.id)),
-            None => faults.add(PAGE, number, "the id, the sentence or the tests are missing"),
+            Some(promise) => {
+                faults.add(PROMISES_PAGE, number, format!("{} occurs twice", promise.id));
+            }
+            None => {
+                faults.add(PROMISES_PAGE, number, "the id, the sentence or the tests are missing");
+            }
         }
     }
     promises
@@ -82,9 +90,9 @@ fn promises(faults: &mut Faults) -> Vec<RuntimePromise> {
 
 fn parse_promise(line: usize, text: &str) -> Option<RuntimePromise> {
     let (id, rest) = text.strip_prefix("- **")?.split_once("** ")?;
-    let (words, test_list) = rest.strip_suffix('.')?.rsplit_once(": ")?;
-    let tests: Vec<_> = quoted(test_list).into_iter().map(str::to_owned).collect();
-    let (id, sentence) = (id.to_owned(), words.to_owned());
+    let (sentence_text, test_list) = rest.strip_suffix('.')?.rsplit_once(": ")?;
+    let tests: Vec<_> = quoted_texts(test_list).into_iter().map(str::to_owned).collect();
+    let (id, sentence) = (id.to_owned(), sentence_text.to_owned());
     (id.starts_with("R-") && !tests.is_empty()).then_some(RuntimePromise {
         line,
         id,
@@ -103,13 +111,13 @@ struct PromiseComment {
 
 /// Returns the comments, by the id of the promise and the name of the test.
 fn promise_comments(files: &[RepoFile]) -> BTreeMap<(String, String), PromiseComment> {
-    let failing_functions = asserting_functions(files);
+    let asserting_names = asserting_functions(files);
     let mut comments = BTreeMap::new();
     for file in files.iter().filter(|file| file.path != "tests/tidy/promises.rs") {
         let lines: Vec<_> = file.text.lines().map(str::trim).collect();
         let mut function = String::new();
         for (index, line) in lines.iter().enumerate() {
-            if let Some(name) = defined_function(line) {
+            if let Some(name) = parse_function_name(line) {
                 name.clone_into(&mut function);
             }
             let Some((id, first_line)) =
@@ -122,7 +130,7 @@ fn promise_comments(files: &[RepoFile]) -> BTreeMap<(String, String), PromiseCom
                 following_lines.clone().map_while(|line| line.strip_prefix("// ")).collect();
             let sentence = [&[first_line], continuation_lines.as_slice()].concat().join(" ");
             let is_asserted =
-                is_asserted(following_lines.skip(continuation_lines.len()), &failing_functions);
+                is_asserted(following_lines.skip(continuation_lines.len()), &asserting_names);
             let (path, line) = (file.path.clone(), index + 1);
             let comment = PromiseComment { path, line, sentence, is_asserted };
             comments.insert((format!("R-{id}"), function.clone()), comment);
@@ -131,18 +139,18 @@ fn promise_comments(files: &[RepoFile]) -> BTreeMap<(String, String), PromiseCom
     comments
 }
 
-fn defined_function(line: &str) -> Option<&str> {
-    let (before, rest) = line.split_once("fn ")?;
-    let is_head = before
+fn parse_function_name(line: &str) -> Option<&str> {
+    let (qualifiers, rest) = line.split_once("fn ")?;
+    let is_definition = qualifiers
         .split_whitespace()
         .all(|word| matches!(word, "async" | "const" | "pub" | "pub(crate)" | "pub(super)"));
-    rest.split(['(', '<']).next().filter(|_| is_head)
+    rest.split(['(', '<']).next().filter(|_| is_definition)
 }
 
 /// Returns whether the first statement of these lines can fail the test.
 fn is_asserted<'l>(
     lines: impl Iterator<Item = &'l &'l str>,
-    failing_functions: &BTreeSet<String>,
+    asserting_names: &BTreeSet<String>,
 ) -> bool {
     let mut statement = String::new();
     for line in lines {
@@ -152,8 +160,8 @@ fn is_asserted<'l>(
             break;
         }
     }
-    tokens(&statement).iter().any(|token| {
-        ASSERT_NAMES.contains(&token.text.as_str()) || failing_functions.contains(&token.text)
+    tokenize(&statement).iter().any(|token| {
+        ASSERT_NAMES.contains(&token.text.as_str()) || asserting_names.contains(&token.text)
     })
 }
 
@@ -166,22 +174,22 @@ fn asserting_functions(files: &[RepoFile]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let is_test = |file: &&RepoFile| file.path.contains("tests") || file.path.contains("testing");
     for file in files.iter().filter(is_test) {
-        let waits = WAIT_FUNCTIONS.iter().map(|word| format!("{word}("));
+        let wait_calls = WAIT_FUNCTIONS.iter().map(|word| format!("{word}("));
         let assert_calls: Vec<_> =
-            ASSERT_NAMES.iter().map(|word| format!("{word}!(")).chain(waits).collect();
-        let functions = functions_with(file, &assert_calls);
+            ASSERT_NAMES.iter().map(|word| format!("{word}!(")).chain(wait_calls).collect();
+        let functions = functions_containing(file, &assert_calls);
         let calls: Vec<_> = functions.iter().map(|name| format!("{name}(")).collect();
-        names.extend(functions_with(file, &calls));
+        names.extend(functions_containing(file, &calls));
         names.extend(functions);
     }
     names
 }
 
 /// Returns the functions of a file whose body contains one of these texts.
-fn functions_with(file: &RepoFile, texts: &[String]) -> BTreeSet<String> {
+fn functions_containing(file: &RepoFile, texts: &[String]) -> BTreeSet<String> {
     let (mut function, mut functions) = (None, BTreeSet::new());
     for line in file.text.lines() {
-        if let Some(name) = defined_function(line.trim()) {
+        if let Some(name) = parse_function_name(line.trim()) {
             function = Some(name.to_owned());
         } else if texts.iter().any(|text| line.contains(text.as_str())) {
             functions.extend(function.clone());

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::rust::tokens;
-use crate::tree::{Faults, RepoFile, files, root, rust_files};
+use crate::rust::tokenize;
+use crate::tree::{Faults, RepoFile, repository_files, repository_root, rust_files};
 
-const PAGE: &str = "docs/requirements.md";
+const REQUIREMENTS_PAGE: &str = "docs/requirements.md";
 
 /// Row of the table. The cells are the id, the requirement, the files that implement it, and the tests that verify it.
 struct RequirementRow {
@@ -82,17 +82,17 @@ const IDS_WITHOUT_TEST: &[&str] = &["S1-SC-002", "S1-SC-007", "S1-O-21"];
 fn every_requirement_has_all_columns_and_one_row() {
     let mut faults = Faults::default();
     let mut seen_ids = BTreeSet::new();
-    for row in rows() {
+    for row in read_rows() {
         if row.cells.len() != 4 || row.cells.iter().any(String::is_empty) {
-            faults.add(PAGE, row.line, "the row does not have four cells with text");
+            faults.add(REQUIREMENTS_PAGE, row.line, "the row does not have four cells with text");
         }
         for id in row.ids() {
             if !seen_ids.insert(id.to_owned()) {
-                faults.add(PAGE, row.line, format!("`{id}` occurs twice"));
+                faults.add(REQUIREMENTS_PAGE, row.line, format!("`{id}` occurs twice"));
             }
         }
     }
-    assert!(!seen_ids.is_empty(), "{PAGE} has no rows");
+    assert!(!seen_ids.is_empty(), "{REQUIREMENTS_PAGE} has no rows");
     faults.fail_if_any(
         "write | id | requirement | `file` | `test` |, with - in place of a missing test",
     );
@@ -100,7 +100,7 @@ fn every_requirement_has_all_columns_and_one_row() {
 
 #[test]
 fn every_id_of_the_source_documents_has_a_row() {
-    let rows = rows();
+    let rows = read_rows();
     let present_ids: BTreeSet<_> = rows.iter().flat_map(RequirementRow::ids).collect();
     let unpadded_ids = ID_SERIES
         .iter()
@@ -115,7 +115,7 @@ fn every_id_of_the_source_documents_has_a_row() {
         .chain(irregular_ids)
         .filter(|id| !present_ids.contains(id.as_str()))
     {
-        faults.add(PAGE, 1, format!("`{id}` has no row"));
+        faults.add(REQUIREMENTS_PAGE, 1, format!("`{id}` has no row"));
     }
     faults.fail_if_any(
         "add a row with the test that verifies it, or a link to the ADR that decides against it",
@@ -126,30 +126,37 @@ fn every_id_of_the_source_documents_has_a_row() {
 fn every_test_named_in_the_table_exists() {
     let tests = all_test_names();
     let mut faults = Faults::default();
-    let rows = rows();
+    let rows = read_rows();
     for row in rows.iter().filter(|row| !row.is_without_test()) {
         if row.is_open() {
             for id in
                 row.ids().filter(|id| !OPEN_SERIES.iter().any(|prefix| id.starts_with(prefix)))
             {
-                faults.add(PAGE, row.line, format!("`{id}` must not be open"));
+                faults.add(REQUIREMENTS_PAGE, row.line, format!("`{id}` must not be open"));
             }
             continue;
         }
         if row.is_decided_against() {
             continue; // `tests/tidy/pages.rs` checks the link, as those of all pages.
         }
-        let test_names = quoted(row.cell(3));
+        let test_names = quoted_texts(row.cell(3));
         if test_names.is_empty() {
-            faults.add(PAGE, row.line, "the test is not named in backticks");
+            faults.add(REQUIREMENTS_PAGE, row.line, "the test is not named in backticks");
         }
         for test in test_names {
             if !tests.contains(test.rsplit("::").next().unwrap_or_default()) {
-                faults.add(PAGE, row.line, format!("the test `{test}` does not exist"));
+                faults.add(
+                    REQUIREMENTS_PAGE,
+                    row.line,
+                    format!("the test `{test}` does not exist"),
+                );
             }
         }
-        for file in quoted(row.cell(2)).into_iter().filter(|file| !root().join(file).exists()) {
-            faults.add(PAGE, row.line, format!("`{file}` does not exist"));
+        for file in quoted_texts(row.cell(2))
+            .into_iter()
+            .filter(|file| !repository_root().join(file).exists())
+        {
+            faults.add(REQUIREMENTS_PAGE, row.line, format!("`{file}` does not exist"));
         }
     }
     faults.fail_if_any("name tests and files that exist");
@@ -181,12 +188,12 @@ fn every_prescribed_crate_is_in_use() {
         "sysinfo",
         "thiserror",
     ];
-    let manifest = files().into_iter().find(|file| file.path == "Cargo.toml");
+    let manifest = repository_files().into_iter().find(|file| file.path == "Cargo.toml");
     let manifest = manifest.map(|file| file.text).unwrap_or_default();
-    let code: BTreeSet<_> = rust_files(&["src/", "actors/src/", "crates/"])
+    let code_words: BTreeSet<_> = rust_files(&["src/", "actors/src/", "crates/"])
         .iter()
         .filter(|file| !file.is_test())
-        .flat_map(|file| tokens(&file.text))
+        .flat_map(|file| tokenize(&file.text))
         .map(|token| token.text)
         .collect();
     let mut faults = Faults::default();
@@ -194,7 +201,7 @@ fn every_prescribed_crate_is_in_use() {
         if !manifest.lines().any(|line| line.starts_with(&format!("{name} = "))) {
             faults.add("Cargo.toml", 1, format!("`{name}` is not a dependency"));
         }
-        if !code.contains(name) {
+        if !code_words.contains(name) {
             faults.add("src", 1, format!("no code uses `{name}`"));
         }
     }
@@ -204,29 +211,29 @@ fn every_prescribed_crate_is_in_use() {
 #[test]
 fn the_top_level_has_the_prescribed_entries() {
     for name in ["Cargo.toml", "src", "actors", "config", "tests", "benches", "README.md"] {
-        assert!(root().join(name).exists(), "{name} is missing at the top level");
+        assert!(repository_root().join(name).exists(), "{name} is missing at the top level");
     }
 }
 
 /// Returns the texts between backticks.
-pub(crate) fn quoted(cell: &str) -> Vec<&str> {
+pub(crate) fn quoted_texts(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
 
-fn rows() -> Vec<RequirementRow> {
-    let page = files().into_iter().find(|file| file.path == PAGE);
-    page.as_ref().map_or_else(Vec::new, rows_of)
+fn read_rows() -> Vec<RequirementRow> {
+    let page = repository_files().into_iter().find(|file| file.path == REQUIREMENTS_PAGE);
+    page.as_ref().map_or_else(Vec::new, parse_rows)
 }
 
 /// Returns the rows of all tables, without headers and separators.
-fn rows_of(page: &RepoFile) -> Vec<RequirementRow> {
-    let row = |(line, text): (usize, &str)| {
+fn parse_rows(page: &RepoFile) -> Vec<RequirementRow> {
+    let parse_row = |(line, text): (usize, &str)| {
         let inner = text.trim().strip_prefix('|')?.strip_suffix('|')?;
         let cells: Vec<_> = inner.split('|').map(|cell| cell.trim().to_owned()).collect();
         let is_row = cells.first().is_some_and(|id| id != "Id" && !id.starts_with("--"));
         is_row.then_some(RequirementRow { line, cells })
     };
-    page.lines().filter_map(row).collect()
+    page.lines().filter_map(parse_row).collect()
 }
 
 /// Returns the names of all tests.

@@ -7,26 +7,27 @@ pub(crate) fn strip_comments_and_literals(source: &str) -> String {
     let mut index = 0;
     while let Some(&char) = source.get(index) {
         let previous_char = index.checked_sub(1).and_then(|index| source.get(index)).copied();
-        let blank_length = blank_length(source.get(index..).unwrap_or_default(), previous_char);
-        let blank_chars = source.iter().skip(index).take(blank_length);
+        let non_code_length =
+            non_code_length(source.get(index..).unwrap_or_default(), previous_char);
+        let blank_chars = source.iter().skip(index).take(non_code_length);
         code.extend(blank_chars.map(|&char| if char == '\n' { '\n' } else { ' ' }));
-        if blank_length == 0 {
+        if non_code_length == 0 {
             code.push(char);
         }
-        index += blank_length.max(1);
+        index += non_code_length.max(1);
     }
     code
 }
 
 /// Returns the length of the comment or literal at the start of `rest`, in characters; 0 if `rest` starts with code.
-fn blank_length(rest: &[char], previous_char: Option<char>) -> usize {
-    let in_word = previous_char.is_some_and(|char| char.is_alphanumeric() || char == '_');
+fn non_code_length(rest: &[char], previous_char: Option<char>) -> usize {
+    let is_in_word = previous_char.is_some_and(|char| char.is_alphanumeric() || char == '_');
     match rest {
         ['/', '/', ..] => rest.iter().take_while(|&&char| char != '\n').count(),
         ['/', '*', ..] => block_comment_length(rest),
         ['"', ..] => string_length(rest),
-        ['r', '"' | '#', ..] if !in_word => raw_string_length(rest, 1),
-        ['b' | 'c', 'r', '"' | '#', ..] if !in_word => raw_string_length(rest, 2),
+        ['r', '"' | '#', ..] if !is_in_word => raw_string_length(rest, 1),
+        ['b' | 'c', 'r', '"' | '#', ..] if !is_in_word => raw_string_length(rest, 2),
         ['\'', '\\', _, after @ ..] => {
             3 + after.iter().take_while(|&&char| char != '\'').count() + 1
         }
@@ -60,12 +61,12 @@ fn string_length(rest: &[char]) -> usize {
     }
 }
 
-fn raw_string_length(rest: &[char], prefix: usize) -> usize {
-    let hashes = rest.iter().skip(prefix).take_while(|&&char| char == '#').count();
-    if rest.get(prefix + hashes) != Some(&'"') {
+fn raw_string_length(rest: &[char], prefix_length: usize) -> usize {
+    let hashes = rest.iter().skip(prefix_length).take_while(|&&char| char == '#').count();
+    if rest.get(prefix_length + hashes) != Some(&'"') {
         return 0; // A raw identifier.
     }
-    let start = prefix + hashes + 1;
+    let start = prefix_length + hashes + 1;
     let is_end = |window: &[char]| {
         window.first() == Some(&'"') && window.iter().skip(1).all(|&char| char == '#')
     };
@@ -91,7 +92,7 @@ impl RustToken {
 }
 
 /// Returns the tokens of a source, without comments and literals.
-pub(crate) fn tokens(source: &str) -> Vec<RustToken> {
+pub(crate) fn tokenize(source: &str) -> Vec<RustToken> {
     let mut tokens: Vec<RustToken> = Vec::new();
     for (index, line) in strip_comments_and_literals(source).lines().enumerate() {
         let mut can_extend = false; // The next character can extend the last token.
@@ -127,14 +128,14 @@ impl CodePath {
     }
 
     /// Returns the names, separated by `::`.
-    pub(crate) fn joined(&self) -> String {
+    pub(crate) fn join_names(&self) -> String {
         self.names.join("::")
     }
 }
 
 /// Returns every path of a source. A single name is a path with one name.
-pub(crate) fn paths(source: &str) -> Vec<CodePath> {
-    let tokens = tokens(source);
+pub(crate) fn code_paths(source: &str) -> Vec<CodePath> {
+    let tokens = tokenize(source);
     let mut paths = Vec::new();
     let mut index = 0;
     while let Some(token) = tokens.get(index) {
@@ -151,18 +152,18 @@ fn parse_branch(
     prefix: &[String],
     paths: &mut Vec<CodePath>,
 ) -> usize {
-    let word = |index: usize| tokens.get(index).map_or("", |token| token.text.as_str());
+    let token_text = |index: usize| tokens.get(index).map_or("", |token| token.text.as_str());
     let line = tokens.get(index).map_or(0, |token| token.line);
     let mut names = prefix.to_vec();
     loop {
-        if word(index) == "{" {
+        if token_text(index) == "{" {
             return parse_group(tokens, index + 1, &names, paths);
         }
-        let is_name = tokens.get(index).is_some_and(RustToken::is_word) || word(index) == "*";
-        if is_name && (word(index) != "self" || names.is_empty()) {
-            names.push(word(index).to_owned());
+        let is_name = tokens.get(index).is_some_and(RustToken::is_word) || token_text(index) == "*";
+        if is_name && (token_text(index) != "self" || names.is_empty()) {
+            names.push(token_text(index).to_owned());
         }
-        if !is_name || word(index + 1) != "::" {
+        if !is_name || token_text(index + 1) != "::" {
             paths.push(CodePath { line, names });
             return if is_name { index + 1 } else { index };
         }
@@ -189,14 +190,14 @@ fn parse_group(
 }
 
 /// Returns the words of a name in lower case: `XActorMsg` and `x_actor_msg` have the same three.
-pub(crate) fn words(name: &str) -> Vec<String> {
+pub(crate) fn split_into_words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    let mut after_lower = false;
+    let mut is_after_lower = false;
     for char in name.chars() {
-        if char == '_' || char == '-' || char == '.' || char.is_uppercase() && after_lower {
+        if char == '_' || char == '-' || char == '.' || char.is_uppercase() && is_after_lower {
             words.push(String::new());
         }
-        after_lower = char.is_lowercase() || char.is_numeric();
+        is_after_lower = char.is_lowercase() || char.is_numeric();
         if char.is_alphanumeric() {
             match words.last_mut() {
                 Some(word) => word.extend(char.to_lowercase()),
@@ -211,14 +212,14 @@ pub(crate) fn words(name: &str) -> Vec<String> {
 fn comments_and_literals_are_not_code() {
     let source = "a /* b /* c */ d */ 'e' \"f\\\"g\" r#\"h\"i\"# b\"j\" '\\'' k // l\n&'m n";
     let words: Vec<_> =
-        tokens(source).into_iter().filter(RustToken::is_word).map(|token| token.text).collect();
+        tokenize(source).into_iter().filter(RustToken::is_word).map(|token| token.text).collect();
     assert_eq!(words, ["a", "b", "k", "m", "n"]);
 }
 
 #[test]
 fn use_groups_are_expanded() {
     let source = "use a::{self, b::{c as x, d::*}, e};\nlet f = g::h::<i>(j);";
-    let paths: Vec<_> = paths(source).iter().map(CodePath::joined).collect();
+    let paths: Vec<_> = code_paths(source).iter().map(CodePath::join_names).collect();
     for expected in ["a", "a::b::c", "a::b::d::*", "a::e", "g::h", "i", "j"] {
         assert!(paths.iter().any(|path| path == expected), "{expected} is not among {paths:?}");
     }
@@ -226,7 +227,7 @@ fn use_groups_are_expanded() {
 
 #[test]
 fn names_are_split_into_words() {
-    assert_eq!(words("HttpHandler2"), ["http", "handler2"]);
-    assert_eq!(words("get_task_id"), ["get", "task", "id"]);
-    assert_eq!(words("A2aTaskState"), ["a2a", "task", "state"]);
+    assert_eq!(split_into_words("HttpHandler2"), ["http", "handler2"]);
+    assert_eq!(split_into_words("get_task_id"), ["get", "task", "id"]);
+    assert_eq!(split_into_words("A2aTaskState"), ["a2a", "task", "state"]);
 }

@@ -1,6 +1,6 @@
 //! Form of Rust files: length, first line, lint attributes, sleeps in tests, and `unsafe`.
 
-use crate::rust::{strip_comments_and_literals, tokens};
+use crate::rust::{strip_comments_and_literals, tokenize};
 use crate::tree::{Faults, rust_files};
 
 /// Greatest number of lines of a file, without its tests.
@@ -9,12 +9,12 @@ const MAX_FILE_LINES: usize = 400;
 /// Greatest length of a line of a comment, in characters.
 const MAX_COMMENT_CHARS: usize = 120;
 
-const EVERYWHERE: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
+const RUST_FOLDERS: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
 
 #[test]
 fn no_file_exceeds_the_length_limit() {
     let mut faults = Faults::default();
-    for file in rust_files(EVERYWHERE) {
+    for file in rust_files(RUST_FOLDERS) {
         let lines: Vec<_> = file.text.lines().collect();
         let starts_tests = |pair: &[&str]| {
             pair.first().is_some_and(|line| line.trim() == "#[cfg(test)]")
@@ -35,7 +35,7 @@ fn no_file_exceeds_the_length_limit() {
 #[test]
 fn no_comment_exceeds_the_line_length() {
     let mut faults = Faults::default();
-    for file in rust_files(EVERYWHERE) {
+    for file in rust_files(RUST_FOLDERS) {
         for (number, line) in file.lines().filter(|(_, line)| line.trim_start().starts_with("//")) {
             let text = line.trim_start().trim_start_matches(['/', '!', ' ']);
             let length = line.chars().count();
@@ -62,12 +62,12 @@ fn the_first_line_states_the_purpose_of_the_file() {
 #[test]
 fn no_lint_is_allowed_and_no_test_is_ignored() {
     let mut faults = Faults::default();
-    for file in rust_files(EVERYWHERE) {
-        let tokens = tokens(&file.text);
+    for file in rust_files(RUST_FOLDERS) {
+        let tokens = tokenize(&file.text);
         for window in tokens.windows(3) {
             let [hash, bracket, word] = window else { continue };
-            let opens = bracket.text == "[" && (hash.text == "#" || hash.text == "!");
-            if opens && (word.text == "allow" || word.text == "ignore") {
+            let is_attribute_start = bracket.text == "[" && (hash.text == "#" || hash.text == "!");
+            if is_attribute_start && (word.text == "allow" || word.text == "ignore") {
                 faults.add(&file.path, word.line, format!("`{}` attribute", word.text));
             }
         }
@@ -88,8 +88,8 @@ fn a_test_that_sleeps_gives_the_reason() {
         let code = strip_comments_and_literals(&file.text);
         let mut previous_line = "";
         for ((number, line), code) in file.lines().zip(code.lines()) {
-            let explained = previous_line.trim_start().starts_with("//") || line.contains("//");
-            if code.contains("sleep(") && !explained {
+            let is_explained = previous_line.trim_start().starts_with("//") || line.contains("//");
+            if code.contains("sleep(") && !is_explained {
                 faults.add(&file.path, number, "sleeps without a comment");
             }
             previous_line = line;
@@ -105,8 +105,8 @@ const UNSAFE_FOLDERS: &[&str] = &["crates/warden/src/", "tests/fault/"];
 #[test]
 fn unsafe_code_is_in_two_folders_only() {
     let mut faults = Faults::default();
-    for file in rust_files(EVERYWHERE).iter().filter(|file| !file.is_in(UNSAFE_FOLDERS)) {
-        let tokens = tokens(&file.text);
+    for file in rust_files(RUST_FOLDERS).iter().filter(|file| !file.is_in(UNSAFE_FOLDERS)) {
+        let tokens = tokenize(&file.text);
         for token in tokens.iter().filter(|token| token.text == "unsafe") {
             faults.add(&file.path, token.line, "`unsafe`");
         }

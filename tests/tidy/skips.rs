@@ -1,6 +1,6 @@
 //! Skipped tests: each test that cannot run records its skip, and `cargo test` prints the list of skips at its end.
 
-use crate::tree::{Faults, RepoFile, files, rust_files};
+use crate::tree::{Faults, RepoFile, repository_files, rust_files};
 
 /// Package whose test prints the list.
 const LAST_TEST_PACKAGE: &str = "untested";
@@ -26,7 +26,7 @@ fn no_test_prints_a_skip_without_recording_it() {
 #[test]
 fn cargo_test_prints_the_list_of_skips_last() {
     let mut faults = Faults::default();
-    for file in files().iter().filter(|file| file.path.ends_with("Cargo.toml")) {
+    for file in repository_files().iter().filter(|file| file.path.ends_with("Cargo.toml")) {
         let mut is_package = false;
         for (number, line) in file.lines() {
             if line.starts_with('[') {
@@ -38,15 +38,16 @@ fn cargo_test_prints_the_list_of_skips_last() {
             }
         }
         let has_library = file.text.contains("[lib]");
-        let is_default =
+        let is_default_member =
             ["Cargo.toml", "actors/", "benches/gauge/", "crates/", "tests/fakes/", "tests/skips/"]
                 .iter()
                 .any(|start| file.path.starts_with(start));
-        if is_default && has_library && !file.text.contains("doctest = false") {
+        if is_default_member && has_library && !file.text.contains("doctest = false") {
             faults.add(&file.path, 1, "the documentation tests of this package run after the list");
         }
     }
-    let manifest = files().into_iter().find(|file| file.path == "tests/untested/Cargo.toml");
+    let manifest =
+        repository_files().into_iter().find(|file| file.path == "tests/untested/Cargo.toml");
     let target =
         format!("[[test]]\nname = \"{LAST_TEST_PACKAGE}\"\npath = \"main.rs\"\nharness = false\n");
     assert!(
@@ -81,9 +82,10 @@ fn doc_comments_contain_no_documentation_tests() {
 #[test]
 fn ci_installs_the_programs_that_tests_require() {
     let is_script = |file: &RepoFile| [".ci/run", ".ci/external"].contains(&file.path.as_str());
-    let scripts: String = files().into_iter().filter(is_script).map(|file| file.text).collect();
+    let scripts: String =
+        repository_files().into_iter().filter(is_script).map(|file| file.text).collect();
     let mut faults = Faults::default();
-    for program in algonius_skips::INSTALLED {
+    for program in algonius_skips::INSTALLED_PROGRAMS {
         let is_installed = scripts
             .lines()
             .filter_map(|line| line.trim().strip_prefix("install_"))

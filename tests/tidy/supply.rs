@@ -1,6 +1,6 @@
 //! Supply chain: no banned crates, and no sources other than the registry.
 
-use crate::tree::{Faults, files};
+use crate::tree::{Faults, repository_files};
 
 /// Crates that need more than Rust and a C compiler, or duplicate a crate in use.
 const BANNED_CRATES: &[&str] = &[
@@ -17,10 +17,10 @@ const BANNED_CRATES: &[&str] = &[
 #[test]
 fn no_banned_crate_is_in_the_lock_file() {
     let mut faults = Faults::default();
-    let files = files();
-    let lock = files.iter().find(|file| file.path == "Cargo.lock");
-    assert!(lock.is_some(), "Cargo.lock is not tracked");
-    for (number, line) in lock.into_iter().flat_map(|file| file.lines()) {
+    let files = repository_files();
+    let lock_file = files.iter().find(|file| file.path == "Cargo.lock");
+    assert!(lock_file.is_some(), "Cargo.lock is not tracked");
+    for (number, line) in lock_file.into_iter().flat_map(|file| file.lines()) {
         let name = line.strip_prefix("name = \"").and_then(|rest| rest.strip_suffix('"'));
         if let Some(name) = name.filter(|name| BANNED_CRATES.contains(name)) {
             faults.add("Cargo.lock", number, format!("`{name}`"));
@@ -35,7 +35,7 @@ fn no_banned_crate_is_in_the_lock_file() {
 #[test]
 fn every_crate_comes_from_the_registry() {
     let mut faults = Faults::default();
-    for file in files().iter().filter(|file| file.path == "Cargo.lock") {
+    for file in repository_files().iter().filter(|file| file.path == "Cargo.lock") {
         for (number, line) in file.lines() {
             let registry = "source = \"registry+https://github.com/rust-lang/crates.io-index\"";
             if line.starts_with("source = ") && line != registry {

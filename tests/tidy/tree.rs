@@ -37,16 +37,16 @@ impl RepoFile {
 }
 
 /// Returns the root folder of the repository.
-pub(crate) fn root() -> PathBuf {
+pub(crate) fn repository_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// Returns every text file that git tracks or does not ignore, sorted by path.
-pub(crate) fn files() -> Vec<RepoFile> {
-    let mut paths = git_files().unwrap_or_else(|| walk_files(&root()));
+pub(crate) fn repository_files() -> Vec<RepoFile> {
+    let mut paths = git_files().unwrap_or_else(|| walk_files(&repository_root()));
     paths.sort();
     let read = |path: String| {
-        let text = fs::read_to_string(root().join(&path)).ok()?;
+        let text = fs::read_to_string(repository_root().join(&path)).ok()?;
         Some(RepoFile { path, text })
     };
     paths.into_iter().filter_map(read).collect()
@@ -57,12 +57,13 @@ pub(crate) fn rust_files(folders: &[&str]) -> Vec<RepoFile> {
     let is_selected = |file: &RepoFile| {
         file.path.ends_with(".rs") && file.is_in(folders) && !file.is_in(&[GENERATED_FOLDER])
     };
-    files().into_iter().filter(is_selected).collect()
+    repository_files().into_iter().filter(is_selected).collect()
 }
 
 fn git_files() -> Option<Vec<String>> {
     let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
-    let output = Command::new("git").args(arguments).current_dir(root()).output().ok()?;
+    let output =
+        Command::new("git").args(arguments).current_dir(repository_root()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     let paths: Vec<_> = text.split_terminator('\0').map(str::to_owned).collect();
     (output.status.success() && !paths.is_empty()).then_some(paths)
@@ -74,7 +75,9 @@ fn walk_files(folder: &Path) -> Vec<String> {
         let path = entry.path();
         let name = entry.file_name();
         if path.is_file() {
-            paths.extend(path.strip_prefix(root()).ok().and_then(Path::to_str).map(str::to_owned));
+            paths.extend(
+                path.strip_prefix(repository_root()).ok().and_then(Path::to_str).map(str::to_owned),
+            );
         } else if !EXCLUDED_FOLDERS.iter().any(|excluded| name == *excluded) {
             paths.extend(walk_files(&path));
         }
@@ -105,10 +108,10 @@ impl Faults {
 /// An empty list of files would satisfy every rule.
 #[test]
 fn the_files_of_the_repository_are_found() {
-    let paths: Vec<_> = files().into_iter().map(|file| file.path).collect();
+    let paths: Vec<_> = repository_files().into_iter().map(|file| file.path).collect();
     for known in ["Cargo.toml", "src/lib.rs", "actors/src/model/code.rs", "tests/tidy/tree.rs"] {
         assert!(paths.iter().any(|path| path == known), "{known} is not among {paths:?}");
     }
-    let paths = walk_files(&root());
+    let paths = walk_files(&repository_root());
     assert!(paths.iter().any(|path| path == "src/lib.rs"), "the walk misses src/lib.rs");
 }

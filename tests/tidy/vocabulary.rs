@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::requirements::test_names;
-use crate::rust::{RustToken, tokens, words};
-use crate::tree::{Faults, RepoFile, files, rust_files};
+use crate::rust::{RustToken, split_into_words, tokenize};
+use crate::tree::{Faults, RepoFile, repository_files, rust_files};
 
-const EVERYWHERE: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
+const RUST_FOLDERS: &[&str] = &["src/", "actors/", "crates/", "tests/", "benches/"];
 
 /// Refused words and their replacements, separated by spaces. No name contains one of them.
-const BANNED: &[(&str, &str)] = &[
+const BANNED_WORDS: &[(&str, &str)] = &[
     ("told tell tells telling teller", "report, response, notice, output"),
     ("asked asking asks unasked", "request, question, is_requested"),
     ("said say says saying spoke spoken speaks", "message, text, output"),
@@ -42,7 +42,7 @@ const BANNED: &[(&str, &str)] = &[
 
 /// Refused as the complete name of a variable, field or function, with replacements: a participle or a pronoun does not
 /// name its value.
-const BANNED_ALONE: &[(&str, &str)] = &[
+const BANNED_NAMES: &[(&str, &str)] = &[
     ("shown", "output, displayed"),
     ("kept", "retained, stored"),
     ("given", "input, configured"),
@@ -66,19 +66,19 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 /// Refused word of a name, with its replacements.
 fn banned_word(name: &str) -> Option<(String, &'static str)> {
     let is_in = |list: &str, word: &str| list.split(' ').any(|banned| banned == word);
-    let banned_name = BANNED_ALONE.iter().find(|(list, _)| is_in(list, name));
+    let banned_name = BANNED_NAMES.iter().find(|(list, _)| is_in(list, name));
     let find_banned = |word: String| {
-        let entry = BANNED.iter().find(|(list, _)| is_in(list, &word))?;
+        let entry = BANNED_WORDS.iter().find(|(list, _)| is_in(list, &word))?;
         Some((word, entry.1))
     };
     banned_name
         .map(|(_, replacements)| (name.to_owned(), *replacements))
-        .or_else(|| words(name).into_iter().find_map(find_banned))
+        .or_else(|| split_into_words(name).into_iter().find_map(find_banned))
 }
 
 /// Returns the names of a source with their lines. A name after `.` or `::` is defined elsewhere.
 fn defined_names(source: &str) -> Vec<(usize, String)> {
-    let tokens = tokens(source);
+    let tokens = tokenize(source);
     let previous_token =
         |index: usize| index.checked_sub(1).and_then(|previous_index| tokens.get(previous_index));
     let is_reference =
@@ -97,7 +97,7 @@ fn is_exception(file: &RepoFile, name: &str) -> bool {
 #[test]
 fn every_name_has_the_words_of_its_field() {
     let mut faults = Faults::default();
-    for file in rust_files(EVERYWHERE) {
+    for file in rust_files(RUST_FOLDERS) {
         // Names of tests are sentences.
         let tests: BTreeSet<_> = test_names(&file).into_iter().map(|(_, name)| name).collect();
         for (line, name) in defined_names(&file.text) {
@@ -117,7 +117,7 @@ fn every_name_has_the_words_of_its_field() {
 #[test]
 fn every_file_name_has_the_words_of_its_field() {
     let mut faults = Faults::default();
-    for file in files().iter().filter(|file| file.is_in(EVERYWHERE)) {
+    for file in repository_files().iter().filter(|file| file.is_in(RUST_FOLDERS)) {
         let find_banned_word = |part: &std::ffi::OsStr| {
             let name = Path::new(part).file_stem()?.to_str()?.to_owned();
             banned_word(&name)
@@ -131,11 +131,11 @@ fn every_file_name_has_the_words_of_its_field() {
 
 #[test]
 fn every_exception_is_in_use() {
-    let files = rust_files(EVERYWHERE);
+    let files = rust_files(RUST_FOLDERS);
     for (name, path_prefix) in EXCEPTIONS {
-        let mut inside = files.iter().filter(|file| file.is_in(&[path_prefix]));
-        let is_used =
-            inside.any(|file| defined_names(&file.text).iter().any(|(_, found)| found == name));
+        let mut files_with_prefix = files.iter().filter(|file| file.is_in(&[path_prefix]));
+        let is_used = files_with_prefix
+            .any(|file| defined_names(&file.text).iter().any(|(_, found)| found == name));
         assert!(is_used, "`{name}` does not occur in {path_prefix} any more: remove the exception");
         assert!(banned_word(name).is_some(), "`{name}` needs no exception");
     }
@@ -145,11 +145,11 @@ fn every_exception_is_in_use() {
 fn refused_words_are_found_in_names_only() {
     let source =
         "fn told_after(why: u8) { let shown = x.told(); } // heard\nstruct AskedFor; \"said\"";
-    let found: Vec<_> = defined_names(source)
+    let found_words: Vec<_> = defined_names(source)
         .into_iter()
         .filter_map(|(line, name)| Some((line, banned_word(&name)?.0)))
         .collect();
     let expected = [(1, "told"), (1, "why"), (1, "shown"), (2, "asked")];
-    assert_eq!(found, expected.map(|(line, word)| (line, word.to_owned())));
+    assert_eq!(found_words, expected.map(|(line, word)| (line, word.to_owned())));
     assert_eq!(banned_word("shown_channels"), None, "a participle with its noun is a name");
 }

@@ -1,6 +1,6 @@
 //! Text that no file may contain: machine paths, registry hosts, unfinished work, ids of source documents.
 
-use crate::tree::{Faults, files};
+use crate::tree::{Faults, repository_files};
 
 /// Page with the ids of the source documents.
 const REQUIREMENTS_PAGE: &str = "docs/requirements.md";
@@ -30,14 +30,14 @@ const ID_PREFIXES: &[&str] = &[
 #[test]
 fn no_file_names_a_machine_path_or_a_registry() {
     let mut faults = Faults::default();
-    for file in files() {
+    for file in repository_files() {
         for (number, line) in file.lines() {
             for (text, description) in FORBIDDEN_TEXTS {
                 if has_text(line, text) {
                     faults.add(&file.path, number, format!("`{text}`: {description}"));
                 }
             }
-            if names_a_home_folder(line) {
+            if contains_home_folder(line) {
                 faults.add(&file.path, number, "a home folder is a path of one machine");
             }
         }
@@ -57,7 +57,7 @@ fn has_text(line: &str, text: &str) -> bool {
     })
 }
 
-fn names_a_home_folder(line: &str) -> bool {
+fn contains_home_folder(line: &str) -> bool {
     let mut user_names = line.split(concat!("/ho", "me/")).skip(1);
     user_names.any(|rest| rest.starts_with(|first: char| first.is_ascii_alphanumeric()))
 }
@@ -65,7 +65,7 @@ fn names_a_home_folder(line: &str) -> bool {
 #[test]
 fn no_file_is_marked_as_unfinished() {
     let mut faults = Faults::default();
-    for file in files() {
+    for file in repository_files() {
         for (number, line) in file.lines() {
             let mut words = line.split(|char: char| !char.is_alphanumeric() && char != '_');
             if let Some(word) = words.find(|word| UNFINISHED_MARKS.contains(word)) {
@@ -79,14 +79,14 @@ fn no_file_is_marked_as_unfinished() {
 #[test]
 fn ids_of_the_source_documents_are_on_one_page_only() {
     let mut faults = Faults::default();
-    for file in files() {
+    for file in repository_files() {
         // The test of the requirements table lists all ids.
         if file.path == REQUIREMENTS_PAGE || file.path == "tests/tidy/requirements.rs" {
             continue;
         }
         for (number, line) in file.lines() {
-            if let Some(found) = ID_PREFIXES.iter().find(|start| has_id(line, start)) {
-                faults.add(&file.path, number, format!("`{found}` and a digit"));
+            if let Some(found_prefix) = ID_PREFIXES.iter().find(|start| has_id(line, start)) {
+                faults.add(&file.path, number, format!("`{found_prefix}` and a digit"));
             }
         }
     }

@@ -10,11 +10,11 @@ fn main() {
     if std::env::args().any(|word| word == "--list") {
         return;
     }
-    let skipped = algonius_skips::recorded();
-    println!("\nskipped: {} tests of this run could not run here, or not in full", skipped.len());
-    for line in &skipped {
+    let skips = algonius_skips::recorded_skips();
+    println!("\nskipped: {} tests of this run could not run here, or not in full", skips.len());
+    for line in &skips {
         println!("  {line}");
     }
     println!();
-    algonius_skips::forget();
+    algonius_skips::remove_lists();
 }

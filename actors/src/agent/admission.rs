@@ -12,13 +12,13 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use self::duplicate_cache::DuplicateCache;
-use self::recording::Recording;
+use self::recording::RequestRecorder;
 use self::slot_metrics::SlotCounters;
 use super::credential_gate::{CredentialGate, GateChange};
-use super::lifecycle::Lifecycle;
+use super::lifecycle::AgentLifecycle;
 use super::queue::{QueuedRequest, RequestQueue, TimeoutExtension};
 use super::running::ExecutionStart;
-use super::tasks::AgentTasks;
+use super::tasks::AgentBackgroundTasks;
 use super::{AgentArgs, Submission};
 use crate::decide::access::{file_policy, override_policy};
 use crate::decide::admission::{AdmissionEffect, AdmissionEvent};
@@ -69,11 +69,11 @@ impl RequestAdmission {
     }
 
     /// Checks whether the agent admits a request, which continues this execution.
-    pub(super) fn check(
+    pub(super) fn check_admission(
         &self,
         request: &Request,
         continued_record: Option<&ExecutionRecord>,
-        lifecycle: &Lifecycle,
+        lifecycle: &AgentLifecycle,
         args: &AgentArgs,
     ) -> Result<(), Failure> {
         let spec = &args.spec;
@@ -82,14 +82,14 @@ impl RequestAdmission {
             let message = format!("agent `{}` is disabled", spec.id);
             return Err(Failure::new(Code::AgentDisabled, message));
         }
-        lifecycle.check(&spec.id)?;
-        args.check_request(request)?;
+        lifecycle.check_not_stopping(&spec.id)?;
+        args.check_request_limits(request)?;
         match continued_record {
             Some(record) if self.queue.contains(record.id) => Err(no_open_question_failure()),
             // An answer and a hop are not refused for the condition of the machine, because their execution or run was
             // accepted before.
             Some(_) => Ok(()),
-            None if request.origin.trigger.hop().is_some() => Ok(()),
+            None if request.origin.trigger.hop_position().is_some() => Ok(()),
             None => args.host_failure().map_or(Ok(()), Err),
         }
     }
@@ -99,14 +99,14 @@ impl RequestAdmission {
     pub(super) fn find_duplicate(
         &self,
         submission: &Submission,
-        lifecycle: &Lifecycle,
+        lifecycle: &AgentLifecycle,
         args: &AgentArgs,
     ) -> Option<AcceptResult> {
-        let Submission { request, keys, continued_record, .. } = submission;
+        let Submission { request, request_identity, continued_record, .. } = submission;
         if continued_record.is_some() || lifecycle.is_stopping() {
             return None;
         }
-        self.duplicates.find(request, keys, &args.spec)
+        self.duplicates.find(request, request_identity, &args.spec)
     }
 
     /// Forgets the request of an execution that has ended or waits for input: from now on the ledger finds it.
@@ -115,24 +115,24 @@ impl RequestAdmission {
     }
 
     /// Rejects a request that the check has refused.
-    pub(super) fn refuse(&mut self, submission: Submission, failure: Failure) {
+    pub(super) fn reject(&mut self, submission: Submission, failure: Failure) {
         self.counters.record_rejection();
         _ = submission.reply.send(Err(failure));
     }
 
     /// Adds a checked request. The event that orders it follows.
     pub(super) fn insert(&mut self, submission: Submission, args: &AgentArgs) -> AdmissionEvent {
-        let Submission { request, keys, continued_record, span, reply } = submission;
-        let id = continued_record.as_ref().map_or_else(ExecutionId::fresh, |record| record.id);
+        let Submission { request, request_identity, continued_record, span, reply } = submission;
+        let id = continued_record.as_ref().map_or_else(ExecutionId::generate, |record| record.id);
         let starting_point = continued_record
             .map_or_else(StartingPoint::for_new_execution, |record| {
                 StartingPoint::waiting_for_input(&record)
             });
         let (since, deadline) = (args.services.clock.now(), args.queue_deadline(Duration::ZERO));
-        let is_hop = request.origin.trigger.hop().is_some();
+        let is_hop = request.origin.trigger.hop_position().is_some();
         let entry = QueuedRequest::new(Arc::new(request), starting_point, since, deadline);
-        let (keys, reply) = (Some(keys), Some(reply));
-        self.queue.insert(id, QueuedRequest { keys, reply, span, ..entry });
+        let (request_identity, reply) = (Some(request_identity), Some(reply));
+        self.queue.insert(id, QueuedRequest { request_identity, reply, span, ..entry });
         if is_hop { AdmissionEvent::HopArrived(id) } else { AdmissionEvent::Arrived(id) }
     }
 
@@ -164,7 +164,7 @@ impl RequestAdmission {
         &mut self,
         effect: AdmissionEffect,
         args: &AgentArgs,
-        tasks: &mut AgentTasks,
+        tasks: &mut AgentBackgroundTasks,
     ) {
         match effect {
             AdmissionEffect::Record(id) => self.start_recording(id, args, tasks),
@@ -173,7 +173,7 @@ impl RequestAdmission {
                 self.queue.reply_to_submitter(id, Ok(()));
                 self.schedule_timeout(args, tasks);
             }
-            AdmissionEffect::Refuse(id) => {
+            AdmissionEffect::Reject(id) => {
                 self.counters.record_rejection();
                 self.queue.reject(id, args.queue_full_failure());
             }
@@ -181,25 +181,25 @@ impl RequestAdmission {
         }
     }
 
-    fn start_recording(&self, id: ExecutionId, args: &AgentArgs, tasks: &AgentTasks) {
+    fn start_recording(&self, id: ExecutionId, args: &AgentArgs, tasks: &AgentBackgroundTasks) {
         let Some(entry) = self.queue.get(id) else { return };
-        let Some(keys) = entry.keys else { return };
-        let recording = Recording {
+        let Some(request_identity) = entry.request_identity else { return };
+        let recorder = RequestRecorder {
             agent: tasks.agent().clone(),
             services: Arc::clone(&args.services),
             spec: Arc::clone(&args.spec),
             id,
             request: Arc::clone(&entry.request),
-            keys,
+            request_identity,
             starting_point: entry.starting_point.clone(),
             received_at: entry.queued_since,
         };
         // A write that has started is completed even if this actor stops.
-        tasks.spawn_detached(recording.run());
+        tasks.spawn_detached(recorder.run());
     }
 
     /// Applies the decision about a recorded request. Returns the event that orders it.
-    pub(super) fn handle_recorded(
+    pub(super) fn apply_admission_decision(
         &mut self,
         id: ExecutionId,
         decision: &AdmissionDecision,
@@ -224,7 +224,7 @@ impl RequestAdmission {
     }
 
     /// Answers the submitter of a duplicate with the earlier execution.
-    pub(super) fn join(
+    pub(super) fn reply_with_original(
         &mut self,
         id: ExecutionId,
         original: ExecutionId,
@@ -235,7 +235,7 @@ impl RequestAdmission {
 
     /// Answers the submitter of an execution whose turn has come, and removes it from the queue. While the service
     /// stops nothing starts: the execution stays in the ledger for the next start.
-    pub(super) fn start(
+    pub(super) fn prepare_start(
         &mut self,
         id: ExecutionId,
         is_draining: bool,
@@ -251,7 +251,7 @@ impl RequestAdmission {
         // Checked again at the start: the budget may have been used up while the request waited.
         let first_event = match (args.check_budget(), entry.starting_point.state) {
             (Err(failure), _) => ExecutionEvent::StartRefused { failure },
-            (Ok(()), ExecutionState::Waiting) => ExecutionEvent::Answered,
+            (Ok(()), ExecutionState::Waiting) => ExecutionEvent::InputReceived,
             (Ok(()), ExecutionState::Failed) => {
                 ExecutionEvent::RetryDue { attempt_id: entry.starting_point.attempt_id }
             }
@@ -262,19 +262,19 @@ impl RequestAdmission {
 
     /// Returns the event that lets the next execution probe the credential, if a probe is permitted.
     pub(super) fn request_probe(&mut self, args: &AgentArgs) -> Option<AdmissionEvent> {
-        let id = self.queue.next_to_start()?;
+        let id = self.queue.next_startable()?;
         let probe = self.gate.request_probe(args, id)?;
         self.queue.assign_probe(id, probe).then_some(AdmissionEvent::ProbeRequested(id))
     }
 
     /// Notifies the entries after a change of the queue.
-    pub(super) fn notify_change(&mut self, args: &AgentArgs, tasks: &mut AgentTasks) {
+    pub(super) fn notify_change(&mut self, args: &AgentArgs, tasks: &mut AgentBackgroundTasks) {
         self.queue.notify_change(self.gate.wait_condition(args), tasks);
     }
 
     /// Notifies the entries of a long queue, after its pause.
-    pub(super) fn send_due_notices(&mut self, args: &AgentArgs) {
-        self.queue.send_due_notices(self.gate.wait_condition(args));
+    pub(super) fn send_position_notices(&mut self, args: &AgentArgs) {
+        self.queue.send_position_notices(self.gate.wait_condition(args));
     }
 
     /// Ends a deferral: the execution waits as if it had just arrived.
@@ -292,9 +292,9 @@ impl RequestAdmission {
     pub(super) fn refresh_credential(&mut self, args: &AgentArgs) -> GateChange {
         let now = Instant::now();
         let change = self.gate.refresh(args, now);
-        if let GateChange::Unblocked { suspended_since: Some(exhausted_since) } = change {
+        if let GateChange::Unblocked { timeouts_paused_since: Some(exhausted_since) } = change {
             let queue_timeout = args.spec.limits.capacity.queue_timeout;
-            let max_extension = args.spec.quota.deferral.max_wait;
+            let max_extension = args.spec.quota.deferral_policy.max_wait;
             self.queue.extend_timeouts(TimeoutExtension {
                 exhausted_since,
                 now,
@@ -320,20 +320,20 @@ impl RequestAdmission {
     }
 
     /// Starts the timer of the queue timeout, unless it runs.
-    pub(super) fn schedule_timeout(&mut self, args: &AgentArgs, tasks: &mut AgentTasks) {
+    pub(super) fn schedule_timeout(&mut self, args: &AgentArgs, tasks: &mut AgentBackgroundTasks) {
         self.queue.schedule_timeout(self.gate.extra_time(args), tasks);
     }
 
     /// Restarts the timer after the timeouts changed, because the running timer may be too late.
-    pub(super) fn reschedule_timeout(&mut self, args: &AgentArgs, tasks: &mut AgentTasks) {
-        self.queue.forget_timer();
+    pub(super) fn restart_timeout(&mut self, args: &AgentArgs, tasks: &mut AgentBackgroundTasks) {
+        self.queue.clear_timer();
         self.schedule_timeout(args, tasks);
     }
 
     /// Returns the entries whose timeout has expired. The timer has ended.
-    pub(super) fn collect_expired(&mut self, args: &AgentArgs) -> Vec<ExecutionId> {
-        self.queue.forget_timer();
-        self.queue.expired(self.gate.extra_time(args))
+    pub(super) fn collect_expired_entries(&mut self, args: &AgentArgs) -> Vec<ExecutionId> {
+        self.queue.clear_timer();
+        self.queue.expired_entries(self.gate.extra_time(args))
     }
 
     /// Returns the statistics of the slots.
@@ -350,8 +350,8 @@ impl RequestAdmission {
 
 impl AgentArgs {
     /// Checks a request against the limits of the agent's definition.
-    fn check_request(&self, request: &Request) -> Result<(), Failure> {
-        let (size, limit) = (request.input.size(), self.spec.limits.sizes.input);
+    fn check_request_limits(&self, request: &Request) -> Result<(), Failure> {
+        let (size, limit) = (request.input.size(), self.spec.limits.sizes.max_input_bytes);
         if let Some(failure) = self.spec.unavailable_failure() {
             return Err(failure);
         }
@@ -364,7 +364,7 @@ impl AgentArgs {
         let redactor = self.services.redactor.current();
         override_policy::check_overrides(
             &self.spec.override_policy,
-            &request.overrides(),
+            &request.effective_overrides(),
             &redactor,
         )?;
         self.check_budget()

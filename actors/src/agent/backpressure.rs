@@ -2,7 +2,7 @@
 //! installed, the agent accepts no new request and starts no queued one. Running executions continue.
 
 use super::AgentArgs;
-use crate::decide::host::refusal::refuse_work;
+use crate::decide::host::refusal::host_condition_failure;
 use crate::model::agent::AgentKind;
 use crate::model::failure::Failure;
 
@@ -15,7 +15,7 @@ impl AgentArgs {
 
     /// Returns the reason why the machine permits no new work for now.
     pub(super) fn host_failure(&self) -> Option<Failure> {
-        refuse_work(&self.host_condition.borrow(), self.starts_program())
+        host_condition_failure(&self.host_condition.borrow(), self.starts_program())
     }
 
     /// Returns true if the agent's work starts a program. The tools of a cognitive agent report faults themselves.

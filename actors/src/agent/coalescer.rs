@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::tasks::AgentTasks;
+use super::tasks::AgentBackgroundTasks;
 use super::{AgentArgs, AgentMsg};
 use crate::model::execution::{AttemptId, Outcome};
 use crate::model::id::ExecutionId;
@@ -14,7 +14,7 @@ use crate::ports::ledger::Ledger;
 #[derive(Debug, Default)]
 pub(super) struct Coalescer {
     /// Waiting executions in the order of arrival, by the execution whose result they may take.
-    coalesced: BTreeMap<ExecutionId, Vec<ExecutionId>>,
+    waiting_by_source: BTreeMap<ExecutionId, Vec<ExecutionId>>,
 }
 
 /// Decision about an execution whose equal request was found.
@@ -37,14 +37,14 @@ impl Coalescer {
         mut outcome_reader: OutcomeReader<'_>,
     ) {
         if self.register_if_active(id, source, is_active) == CoalesceDecision::ReadOutcome {
-            outcome_reader.report(id, source);
+            outcome_reader.spawn_outcome_report(id, source);
         }
     }
 
     /// Releases the executions that wait for an execution which has ended or stopped for a question.
     pub(super) fn release(&mut self, source: ExecutionId, mut outcome_reader: OutcomeReader<'_>) {
         for id in self.take_coalesced(source) {
-            outcome_reader.report(id, source);
+            outcome_reader.spawn_outcome_report(id, source);
         }
     }
 
@@ -59,25 +59,25 @@ impl Coalescer {
         if !is_active {
             return CoalesceDecision::ReadOutcome; // No later event would release the execution.
         }
-        self.coalesced.entry(source).or_default().push(id);
+        self.waiting_by_source.entry(source).or_default().push(id);
         CoalesceDecision::Wait
     }
 
     /// Removes and returns the executions that wait for an execution which has ended or stopped for a question.
     fn take_coalesced(&mut self, source: ExecutionId) -> Vec<ExecutionId> {
-        self.coalesced.remove(&source).unwrap_or_default()
+        self.waiting_by_source.remove(&source).unwrap_or_default()
     }
 }
 
 /// Reader of an outcome for an execution that may take it: only a success is taken.
 pub(super) struct OutcomeReader<'a> {
     pub(super) args: &'a AgentArgs,
-    pub(super) tasks: &'a mut AgentTasks,
+    pub(super) tasks: &'a mut AgentBackgroundTasks,
 }
 
 impl OutcomeReader<'_> {
     /// Reads the outcome of the execution `source`, and reports it for the execution `id`.
-    fn report(&mut self, id: ExecutionId, source: ExecutionId) {
+    fn spawn_outcome_report(&mut self, id: ExecutionId, source: ExecutionId) {
         // The ledger decides, and not the progress of the other execution: it may have ended before this actor
         // started.
         let ledger = Arc::clone(&self.args.services.ledger);
@@ -110,8 +110,8 @@ mod tests {
 
     #[test]
     fn followers_are_released_once_in_the_order_of_arrival() {
-        let (source, other) = (ExecutionId::fresh(), ExecutionId::fresh());
-        let ids = [ExecutionId::fresh(), ExecutionId::fresh(), ExecutionId::fresh()];
+        let (source, other) = (ExecutionId::generate(), ExecutionId::generate());
+        let ids = [ExecutionId::generate(), ExecutionId::generate(), ExecutionId::generate()];
         let mut coalescer = Coalescer::default();
         for id in ids {
             assert_eq!(coalescer.register_if_active(id, source, true), CoalesceDecision::Wait);
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_follower_of_an_ended_execution_reads_its_outcome_at_once() {
-        let (id, source) = (ExecutionId::fresh(), ExecutionId::fresh());
+        let (id, source) = (ExecutionId::generate(), ExecutionId::generate());
         let mut coalescer = Coalescer::default();
         assert_eq!(coalescer.register_if_active(id, source, false), CoalesceDecision::ReadOutcome);
         assert_eq!(coalescer.take_coalesced(source), []);

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use super::AgentArgs;
-use crate::decide::retry::breaker::OpenCircuit;
+use crate::decide::retry::breaker::OpenBreaker;
 use crate::model::agent::queue::QueueReason;
 use crate::model::agent::quota::CredentialName;
 use crate::model::id::ExecutionId;
@@ -23,7 +23,7 @@ pub(super) struct CredentialGate {
 /// State of an unusable credential.
 #[derive(Debug, Clone, Copy)]
 struct CredentialBlock {
-    circuit: OpenCircuit,
+    breaker: OpenBreaker,
     /// Time since when the credential is unusable for this actor.
     since: Instant,
 }
@@ -38,7 +38,7 @@ pub(super) enum GateChange {
     /// The credential is usable again.
     Unblocked {
         /// Time since when queue timeouts were suspended, if the cause passes without an operator.
-        suspended_since: Option<Instant>,
+        timeouts_paused_since: Option<Instant>,
     },
 }
 
@@ -64,8 +64,8 @@ impl CredentialGate {
 
     /// Applies the present state of the credential.
     pub(super) fn refresh(&mut self, args: &AgentArgs, now: Instant) -> GateChange {
-        let circuit = args.services.breakers.get(&self.credential);
-        self.update(circuit.filter(|_| args.spec.quota.has_breaker), now)
+        let breaker = args.services.breakers.get(&self.credential);
+        self.update(breaker.filter(|_| args.spec.quota.has_breaker), now)
     }
 
     /// Requests that an execution may probe the unusable credential.
@@ -85,26 +85,28 @@ impl CredentialGate {
 
     /// Returns the extra queue time because of a limited account.
     pub(super) fn extra_time(&self, args: &AgentArgs) -> Duration {
-        self.extension(args.spec.quota.deferral.max_wait)
+        self.extension(args.spec.quota.deferral_policy.max_wait)
     }
 
     /// Returns the queue deadline of an entry that waits since `since`.
     pub(super) fn queue_deadline(&self, args: &AgentArgs, since: DateTime<Utc>) -> Instant {
-        let circuit = args.services.breakers.get(&self.credential);
-        args.queue_deadline(counted_wait(circuit, since, args.services.clock.now()))
+        let breaker = args.services.breakers.get(&self.credential);
+        args.queue_deadline(counted_wait(breaker, since, args.services.clock.now()))
     }
 
     /// Applies the present state of the credential, which is `None` if it is usable.
-    fn update(&mut self, circuit: Option<OpenCircuit>, now: Instant) -> GateChange {
-        match (self.block.take(), circuit) {
+    fn update(&mut self, breaker: Option<OpenBreaker>, now: Instant) -> GateChange {
+        match (self.block.take(), breaker) {
             (None, None) => GateChange::Unchanged,
             (Some(previous), None) => {
-                let is_temporary = previous.circuit.cause.is_temporary();
-                GateChange::Unblocked { suspended_since: is_temporary.then_some(previous.since) }
+                let is_temporary = previous.breaker.cause.is_temporary();
+                GateChange::Unblocked {
+                    timeouts_paused_since: is_temporary.then_some(previous.since),
+                }
             }
-            (previous, Some(circuit)) => {
+            (previous, Some(breaker)) => {
                 let since = previous.map_or(now, |previous| previous.since);
-                self.block = Some(CredentialBlock { circuit, since });
+                self.block = Some(CredentialBlock { breaker, since });
                 GateChange::Blocked
             }
         }
@@ -112,28 +114,28 @@ impl CredentialGate {
 
     /// Returns the extra queue time because of a limited account, which is at most `max_extension`.
     fn extension(&self, max_extension: Duration) -> Duration {
-        let is_temporary = self.block.is_some_and(|block| block.circuit.cause.is_temporary());
+        let is_temporary = self.block.is_some_and(|block| block.breaker.cause.is_temporary());
         if is_temporary { max_extension } else { Duration::ZERO }
     }
 
     /// Returns the condition that the unusable credential imposes.
     fn block_condition(&self, now: DateTime<Utc>) -> Option<WaitCondition> {
-        let circuit = self.block?.circuit;
-        let until = Some(circuit.until).filter(|until| *until > now);
-        Some(WaitCondition { reason: circuit.cause.reason(), until })
+        let breaker = self.block?.breaker;
+        let until = Some(breaker.until).filter(|until| *until > now);
+        Some(WaitCondition { reason: breaker.cause.queue_reason(), until })
     }
 }
 
 /// Returns the time of a wait from `since` until `now`, without the time of an exhausted quota.
 fn counted_wait(
-    circuit: Option<OpenCircuit>,
+    breaker: Option<OpenBreaker>,
     since: DateTime<Utc>,
     now: DateTime<Utc>,
 ) -> Duration {
     let elapsed_until = |end: DateTime<Utc>| (end - since).to_std().unwrap_or_default();
-    match circuit {
-        Some(circuit) if circuit.cause.is_temporary() => {
-            elapsed_until(circuit.since).min(elapsed_until(now))
+    match breaker {
+        Some(breaker) if breaker.cause.is_temporary() => {
+            elapsed_until(breaker.since).min(elapsed_until(now))
         }
         _ => elapsed_until(now),
     }
@@ -148,9 +150,9 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
-    fn circuit(cause: DeferralCause) -> OpenCircuit {
+    fn breaker(cause: DeferralCause) -> OpenBreaker {
         let since = DateTime::UNIX_EPOCH;
-        OpenCircuit {
+        OpenBreaker {
             cause,
             since,
             until: since + TimeDelta::hours(1),
@@ -167,12 +169,12 @@ mod tests {
     async fn a_quota_suspends_timeouts_since_its_first_report() {
         let (mut gate, first) = (gate(), Instant::now());
         assert_eq!(gate.update(None, first), GateChange::Unchanged);
-        let open_circuit = Some(circuit(DeferralCause::QuotaExhausted));
-        assert_eq!(gate.update(open_circuit, first), GateChange::Blocked);
-        assert_eq!(gate.update(open_circuit, first + HOUR), GateChange::Blocked);
+        let open_breaker = Some(breaker(DeferralCause::QuotaExhausted));
+        assert_eq!(gate.update(open_breaker, first), GateChange::Blocked);
+        assert_eq!(gate.update(open_breaker, first + HOUR), GateChange::Blocked);
         assert!(gate.block.is_some());
         assert_eq!(gate.extension(HOUR), HOUR);
-        let unblocked = GateChange::Unblocked { suspended_since: Some(first) };
+        let unblocked = GateChange::Unblocked { timeouts_paused_since: Some(first) };
         assert_eq!(gate.update(None, first + HOUR), unblocked);
         assert!(gate.block.is_none());
         assert_eq!(gate.extension(HOUR), Duration::ZERO);
@@ -181,22 +183,22 @@ mod tests {
     #[tokio::test]
     async fn a_rejected_credential_suspends_no_timeout() {
         let (mut gate, now) = (gate(), Instant::now());
-        gate.update(Some(circuit(DeferralCause::CredentialRefused)), now);
+        gate.update(Some(breaker(DeferralCause::CredentialRefused)), now);
         assert_eq!(gate.extension(HOUR), Duration::ZERO);
-        assert_eq!(gate.update(None, now), GateChange::Unblocked { suspended_since: None });
+        assert_eq!(gate.update(None, now), GateChange::Unblocked { timeouts_paused_since: None });
     }
 
     #[tokio::test]
     async fn a_past_end_of_the_block_is_not_shown() {
         let mut gate = gate();
         assert_eq!(gate.block_condition(DateTime::UNIX_EPOCH), None);
-        let open_circuit = circuit(DeferralCause::RateLimited);
-        gate.update(Some(open_circuit), Instant::now());
+        let open_breaker = breaker(DeferralCause::RateLimited);
+        gate.update(Some(open_breaker), Instant::now());
         let reason = QueueReason::RateLimited;
-        let expected = WaitCondition { reason, until: Some(open_circuit.until) };
+        let expected = WaitCondition { reason, until: Some(open_breaker.until) };
         assert_eq!(gate.block_condition(DateTime::UNIX_EPOCH), Some(expected));
         assert_eq!(
-            gate.block_condition(open_circuit.until),
+            gate.block_condition(open_breaker.until),
             Some(WaitCondition { reason, until: None })
         );
     }
@@ -204,13 +206,13 @@ mod tests {
     #[test]
     fn the_time_of_an_exhausted_quota_does_not_count() {
         let (since, now) = (DateTime::UNIX_EPOCH, DateTime::UNIX_EPOCH + TimeDelta::hours(2));
-        let later_circuit =
-            |cause| OpenCircuit { since: since + TimeDelta::hours(1), ..circuit(cause) };
+        let later_breaker =
+            |cause| OpenBreaker { since: since + TimeDelta::hours(1), ..breaker(cause) };
         assert_eq!(counted_wait(None, since, now), 2 * HOUR);
-        let refused = later_circuit(DeferralCause::CredentialRefused);
+        let refused = later_breaker(DeferralCause::CredentialRefused);
         assert_eq!(counted_wait(Some(refused), since, now), 2 * HOUR);
         assert_eq!(
-            counted_wait(Some(later_circuit(DeferralCause::QuotaExhausted)), since, now),
+            counted_wait(Some(later_breaker(DeferralCause::QuotaExhausted)), since, now),
             HOUR
         );
         assert_eq!(counted_wait(None, now, since), Duration::ZERO, "a clock that was set back");

@@ -40,6 +40,6 @@ impl AgentArgs {
 
     /// Returns the remaining time of an open question.
     pub(super) fn remaining_answer_time(&self, record: &ExecutionRecord) -> Duration {
-        self.spec.limits.timeouts.answer.saturating_sub(self.age(record.changed_at))
+        self.spec.limits.timeouts.question.saturating_sub(self.age(record.changed_at))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ractor::RpcReplyPort;
 use tokio::sync::watch::Receiver;
 
-use super::AgentData;
+use super::AgentActorState;
 use super::lifecycle::RemainingWork;
 use super::running::{ExecutionControl, ExecutionStart};
 use crate::decide::admission::AdmissionEvent;
@@ -16,9 +16,9 @@ use crate::model::execution::record::ExecutionRecord;
 use crate::model::id::ExecutionId;
 use crate::model::observation::status::LastOutcome;
 
-impl AgentData {
+impl AgentActorState {
     /// Starts the actor of an execution.
-    pub(super) fn start(&mut self, start: ExecutionStart) {
+    pub(super) fn start_execution(&mut self, start: ExecutionStart) {
         self.running.start(start, &self.args.services, &mut self.tasks);
     }
 
@@ -31,7 +31,7 @@ impl AgentData {
     pub(super) fn end_before_start(&mut self, id: ExecutionId, first_event: ExecutionEvent) {
         let Some(entry) = self.admission.queue_mut().remove(id) else { return };
         let definition = self.args.definition();
-        self.start(ExecutionStart { id, entry, definition, first_event });
+        self.start_execution(ExecutionStart { id, entry, definition, first_event });
         self.apply_event(AdmissionEvent::LeftQueue(id));
     }
 
@@ -45,7 +45,7 @@ impl AgentData {
         if let Some(progress) = self.running.progress(id) {
             // The actor may stop before it reads the request, and then ignores it. The agent keeps the request until
             // the actor has stopped, and cancels the execution then if it has not ended.
-            self.pending_commands.keep_cancellation(id, reason.clone());
+            self.pending_commands.store_cancellation(id, reason.clone());
             if progress.state == ExecutionState::Waiting || progress.deferral.is_some() {
                 return None;
             }
@@ -64,9 +64,9 @@ impl AgentData {
         let (id, attempt_id) = (record.id, record.attempt_id);
         let is_active = self.running.contains(id) || self.admission.queue().contains(id);
         if record.awaits_answer() && !is_active {
-            let deadline = ExecutionDeadline::Answer;
+            let (definition, deadline) = (self.args.definition(), ExecutionDeadline::Answer);
             let event = ExecutionEvent::DeadlinePassed { attempt_id, deadline };
-            self.start(ExecutionStart::for_open_question(record, self.args.definition(), event));
+            self.start_execution(ExecutionStart::for_open_question(record, definition, event));
         }
     }
 
@@ -78,22 +78,21 @@ impl AgentData {
     /// Handles the stop of an execution's actor: the execution has ended, is suspended, was deferred, waits for input,
     /// or pauses before its next attempt. Otherwise the ledger refused the claim: an actor of an earlier process had
     /// claimed the execution, and will not return.
-    pub(super) fn handle_termination(&mut self, id: ExecutionId) {
+    pub(super) fn handle_actor_termination(&mut self, id: ExecutionId) {
         match self.running.progress(id) {
-            Some(progress) if progress.needs_no_actor() => self.handle_stopped(id),
+            Some(progress) if progress.needs_no_actor() => self.release_execution(id),
             Some(Progress { deferral: Some(deferred), .. }) => self.handle_deferral(id, deferred),
             Some(Progress { state: ExecutionState::Waiting, .. }) => {
-                self.handle_stopped(id);
-                let ledger = Arc::clone(&self.args.services.ledger);
-                let answer_time = self.args.spec.limits.timeouts.answer;
-                self.tasks.report_unanswered_after(ledger, id, answer_time);
+                self.release_execution(id);
+                let (ledger, spec) = (Arc::clone(&self.args.services.ledger), &self.args.spec);
+                self.tasks.schedule_answer_timeout(ledger, id, spec.limits.timeouts.question);
             }
-            Some(_) | None => self.control().handle_failure(id),
+            Some(_) | None => self.control().begin_pause_or_settle(id),
         }
     }
 
     /// Handles an execution whose actor has stopped, and whose outcome or open question is in the ledger.
-    pub(super) fn handle_stopped(&mut self, id: ExecutionId) {
+    pub(super) fn release_execution(&mut self, id: ExecutionId) {
         let removed = self.running.remove(id);
         self.admission.forget_request(id);
         if let Some(outcome) = removed.and_then(|execution| execution.progress.borrow().outcome) {
@@ -103,25 +102,25 @@ impl AgentData {
         }
         self.apply_event(AdmissionEvent::Ended(id));
         self.release_coalesced(id);
-        self.pending_commands.cancel_late(id, &self.args, &mut self.tasks);
+        self.pending_commands.apply_cancellation(id, &self.args, &mut self.tasks);
         self.pending_commands.take_answer(id).into_iter().for_each(|answer| self.submit(answer));
-        self.check_remaining_work();
+        self.update_lifecycle();
     }
 
     /// Stops admitting and starting. The reply follows once nothing runs.
     pub(super) fn drain(&mut self, reply: RpcReplyPort<()>) {
         self.lifecycle.drain(reply);
-        self.check_remaining_work();
+        self.update_lifecycle();
     }
 
     /// Stops admitting requests. Running and queued executions continue to their end.
     pub(super) fn remove(&mut self, reply: RpcReplyPort<()>) {
         self.lifecycle.remove(reply);
-        self.check_remaining_work();
+        self.update_lifecycle();
     }
 
     /// Handles a change of the remaining work, for which a drain or a removal may wait.
-    pub(super) fn check_remaining_work(&mut self) {
+    pub(super) fn update_lifecycle(&mut self) {
         let queue = self.admission.queue();
         let remaining = RemainingWork::new(&self.running, queue, &self.pending_commands);
         self.lifecycle.handle_work_change(remaining, &self.args, &mut self.tasks);

@@ -9,15 +9,15 @@ use tokio::task::AbortHandle;
 use super::pending_commands::PendingCommands;
 use super::queue::RequestQueue;
 use super::running::RunningExecutions;
-use super::tasks::AgentTasks;
+use super::tasks::AgentBackgroundTasks;
 use super::{AgentArgs, AgentMsg};
-use crate::execution::recovery::settle_questions;
+use crate::execution::recovery::fail_waiting_executions;
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::AgentId;
 
 /// Lifecycle of an agent.
-pub(super) struct Lifecycle {
+pub(super) struct AgentLifecycle {
     /// Reply ports of the callers that wait until nothing runs, if the service is stopping.
     drain_replies: Option<Vec<RpcReplyPort<()>>>,
     /// State of the removal, if the agent was removed from the configuration.
@@ -70,7 +70,7 @@ impl RemainingWork {
     }
 }
 
-impl Lifecycle {
+impl AgentLifecycle {
     /// Creates the lifecycle of a new actor; `is_draining` is true if the service is stopping.
     pub(super) fn new(is_draining: bool) -> Self {
         Self { drain_replies: is_draining.then(Vec::new), removal: None }
@@ -87,11 +87,11 @@ impl Lifecycle {
     }
 
     /// Checks whether the agent admits requests.
-    pub(super) fn check(&self, agent: &AgentId) -> Result<(), Failure> {
+    pub(super) fn check_not_stopping(&self, agent: &AgentId) -> Result<(), Failure> {
         if self.drain_replies.is_some() {
             Err(Failure::new(Code::Draining, "the service is stopping"))
         } else if self.removal.is_some() {
-            Err(agent_removed(agent))
+            Err(agent_removed_failure(agent))
         } else {
             Ok(())
         }
@@ -108,7 +108,7 @@ impl Lifecycle {
     }
 
     /// Handles a new configuration of the agent: a removal is void, and its callers receive no reply.
-    pub(super) fn restore(&mut self) {
+    pub(super) fn cancel_removal(&mut self) {
         self.removal = None;
     }
 
@@ -128,7 +128,7 @@ impl Lifecycle {
         &mut self,
         remaining: RemainingWork,
         args: &AgentArgs,
-        tasks: &mut AgentTasks,
+        tasks: &mut AgentBackgroundTasks,
     ) {
         self.report_drained(remaining);
         self.settle_questions_when_idle(remaining, args, tasks);
@@ -139,12 +139,12 @@ impl Lifecycle {
         &mut self,
         remaining: RemainingWork,
         args: &AgentArgs,
-        tasks: &mut AgentTasks,
+        tasks: &mut AgentBackgroundTasks,
     ) {
         if let Some(removal) = self.removal_to_settle(remaining) {
             let (services, agent) = (args.services.clone(), args.spec.id.clone());
             removal.settlement = Some(tasks.spawn_reporting(async move {
-                settle_questions(&services, &agent, &agent_removed(&agent)).await;
+                fail_waiting_executions(&services, &agent, &agent_removed_failure(&agent)).await;
                 AgentMsg::QuestionsSettled
             }));
         }
@@ -166,7 +166,7 @@ impl Lifecycle {
 }
 
 /// Returns the rejection by an agent that was removed from the configuration.
-pub(crate) fn agent_removed(agent: &AgentId) -> Failure {
+pub(crate) fn agent_removed_failure(agent: &AgentId) -> Failure {
     let message = format!("agent `{agent}` was removed from the configuration");
     Failure::new(Code::AgentRemoved, message)
 }
@@ -179,7 +179,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_drain_is_reported_once_nothing_is_active() {
-        let mut lifecycle = Lifecycle::new(false);
+        let mut lifecycle = AgentLifecycle::new(false);
         let (reply, mut drained) = oneshot();
         lifecycle.drain(reply.into());
         assert!(lifecycle.is_draining() && lifecycle.is_stopping());
@@ -192,7 +192,7 @@ mod tests {
 
     #[tokio::test]
     async fn questions_are_settled_once_after_all_work() {
-        let mut lifecycle = Lifecycle::new(false);
+        let mut lifecycle = AgentLifecycle::new(false);
         assert!(lifecycle.removal_to_settle(RemainingWork::Nothing).is_none());
         let (reply, mut ended) = oneshot();
         lifecycle.remove(reply.into());
@@ -207,13 +207,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_restored_agent_stops_its_settlement() {
-        let mut lifecycle = Lifecycle::new(false);
+        let mut lifecycle = AgentLifecycle::new(false);
         let (reply, ended) = oneshot();
         lifecycle.remove(reply.into());
         let task = tokio::spawn(std::future::pending::<()>());
         let removal = lifecycle.removal_to_settle(RemainingWork::Nothing).unwrap();
         removal.settlement = Some(task.abort_handle());
-        lifecycle.restore();
+        lifecycle.cancel_removal();
         assert!(task.await.is_err_and(|error| error.is_cancelled()));
         assert!(ended.await.is_err(), "the removal is void");
         assert!(!lifecycle.is_stopping());

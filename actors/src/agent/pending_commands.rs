@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::tasks::AgentTasks;
+use super::tasks::AgentBackgroundTasks;
 use super::{AgentArgs, Submission};
 use crate::model::id::ExecutionId;
 
@@ -18,7 +18,7 @@ pub(super) struct PendingCommands {
 
 impl PendingCommands {
     /// Keeps the answer to the question of an execution.
-    pub(super) fn keep_answer(&mut self, id: ExecutionId, answer: Submission) {
+    pub(super) fn store_answer(&mut self, id: ExecutionId, answer: Submission) {
         self.answers.insert(id, Box::new(answer));
     }
 
@@ -33,19 +33,19 @@ impl PendingCommands {
     }
 
     /// Keeps the cancellation of an execution, with its reason.
-    pub(super) fn keep_cancellation(&mut self, id: ExecutionId, reason: String) {
+    pub(super) fn store_cancellation(&mut self, id: ExecutionId, reason: String) {
         self.cancellations.insert(id, reason);
     }
 
     /// Cancels an execution whose cancellation arrived while its actor stopped.
-    pub(super) fn cancel_late(
+    pub(super) fn apply_cancellation(
         &mut self,
         id: ExecutionId,
         args: &AgentArgs,
-        tasks: &mut AgentTasks,
+        tasks: &mut AgentBackgroundTasks,
     ) {
         if let Some(reason) = self.take_cancellation(id) {
-            tasks.report_late_cancellation(Arc::clone(&args.services.ledger), id, reason);
+            tasks.spawn_cancellation_report(Arc::clone(&args.services.ledger), id, reason);
         }
     }
 

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::SubmitReply;
-use crate::decide::admission::{AdmissionEffect, AdmissionEvent, AdmissionQueue, apply_event};
+use crate::decide::admission::{AdmissionEffect, AdmissionEvent, AdmissionState, apply_event};
 use crate::model::agent::Capacity;
 use crate::model::agent::quota::Deferral;
 use crate::model::execution::ExecutionState;
@@ -28,7 +28,7 @@ pub(super) use self::timeouts::TimeoutExtension;
 /// Requests of an agent that wait, with their order.
 pub(super) struct RequestQueue {
     /// Order of the requests, and the slots.
-    admission_queue: AdmissionQueue,
+    admission_queue: AdmissionState,
     entries: HashMap<ExecutionId, QueuedRequest>,
     /// True if the entries of a long queue will be notified of their positions.
     is_position_notice_scheduled: bool,
@@ -40,7 +40,7 @@ impl RequestQueue {
     /// Creates an empty queue.
     pub(super) fn new(capacity: Capacity) -> Self {
         Self {
-            admission_queue: AdmissionQueue::new(
+            admission_queue: AdmissionState::new(
                 capacity.max_running.map(Into::into),
                 capacity.max_waiting,
             ),
@@ -98,7 +98,7 @@ impl RequestQueue {
     }
 
     /// Returns the execution that starts when one more may start.
-    pub(super) fn next_to_start(&self) -> Option<ExecutionId> {
+    pub(super) fn next_startable(&self) -> Option<ExecutionId> {
         self.admission_queue.next_startable()
     }
 
@@ -175,7 +175,7 @@ impl RequestQueue {
     }
 
     /// Returns the deferred executions that wait for the account.
-    pub(super) fn deferred_for_account(&self) -> Vec<(ExecutionId, Deferral)> {
+    pub(super) fn account_deferrals(&self) -> Vec<(ExecutionId, Deferral)> {
         let account_deferral = |(id, entry): (&ExecutionId, &QueuedRequest)| {
             let deferral = entry.deferral.filter(|deferral| deferral.cause.blocks_account())?;
             Some((*id, deferral))

@@ -9,10 +9,10 @@ use tokio::time::{Instant, sleep};
 
 use super::credential_gate::GateChange;
 use super::queue::QueuedRequest;
-use super::{AgentArgs, AgentData, AgentDefinition, AgentMsg};
+use super::{AgentActorState, AgentArgs, AgentDefinition, AgentMsg};
 use crate::decide::admission::AdmissionEvent;
 use crate::decide::execution::ExecutionEvent;
-use crate::decide::retry::deferral::resume_delay;
+use crate::decide::retry::deferral::resume_jitter;
 use crate::model::agent::quota::Deferral;
 use crate::model::id::ExecutionId;
 use crate::ports::clock::Clock;
@@ -20,19 +20,19 @@ use crate::ports::clock::Clock;
 /// Interval between two checks of the wall clock, which may have been set.
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-impl AgentData {
+impl AgentActorState {
     /// Handles the deferral of an execution whose actor has stopped. Without a next attempt the execution is lost.
     pub(super) fn handle_deferral(&mut self, id: ExecutionId, deferral: Deferral) {
         let Some(execution) = self.running.remove(id) else { return };
         // The probe of the execution is given back at the end of this function: no other execution may probe before
         // the queue knows the deferral.
         let now = self.args.services.clock.now();
-        let Some((entry, _probe)) = execution.into_deferred(deferral, now) else {
+        let Some((entry, _probe)) = execution.into_deferred_entry(deferral, now) else {
             return self.running.settle_lost(id, &self.args, &mut self.tasks);
         };
         self.defer(id, entry, deferral);
-        self.pending_commands.cancel_late(id, &self.args, &mut self.tasks);
-        self.check_remaining_work();
+        self.pending_commands.apply_cancellation(id, &self.args, &mut self.tasks);
+        self.update_lifecycle();
     }
 
     /// Adds a deferred execution to the queue. Its slot is free until the end of the deferral.
@@ -64,17 +64,17 @@ impl AgentData {
             GateChange::Blocked => self.apply_event(AdmissionEvent::AccountBlocked),
             GateChange::Unblocked { .. } => {
                 self.apply_event(AdmissionEvent::AccountUnblocked);
-                for (id, deferral) in self.admission.queue().deferred_for_account() {
+                for (id, deferral) in self.admission.queue().account_deferrals() {
                     self.requeue_deferred(id, deferral);
                 }
             }
         }
-        self.admission.reschedule_timeout(&self.args, &mut self.tasks);
+        self.admission.restart_timeout(&self.args, &mut self.tasks);
     }
 
     /// Ends the entries whose timeout has expired, and starts the timer for the next one.
-    pub(super) fn end_expired(&mut self) {
-        for id in self.admission.collect_expired(&self.args) {
+    pub(super) fn end_expired_entries(&mut self) {
+        for id in self.admission.collect_expired_entries(&self.args) {
             self.end_before_start(id, self.args.expiry_event());
         }
         self.admission.schedule_timeout(&self.args, &mut self.tasks);
@@ -83,7 +83,7 @@ impl AgentData {
     /// Applies a new definition. Running executions keep the old one; queued ones keep their position and start with
     /// the new one.
     pub(super) fn reconfigure(&mut self, definition: AgentDefinition) {
-        self.lifecycle.restore();
+        self.lifecycle.cancel_removal();
         let previous_timeout = self.args.spec.limits.capacity.queue_timeout;
         (self.args.spec, self.args.driver) = (definition.spec, definition.driver);
         let resized = self.admission.reconfigure(previous_timeout, &self.args);
@@ -91,7 +91,7 @@ impl AgentData {
         self.apply_event(resized);
         self.apply_breaker_state();
         self.args.services.report_budget_usage(&self.args.spec);
-        self.admission.reschedule_timeout(&self.args, &mut self.tasks);
+        self.admission.restart_timeout(&self.args, &mut self.tasks);
     }
 }
 
@@ -121,7 +121,7 @@ fn wait_for_deferral_end(
     deferral: Deferral,
 ) -> impl Future<Output = AgentMsg> + Send + 'static {
     let wait = (deferral.until - clock.now()).to_std().unwrap_or_default();
-    let delay = resume_delay(id, wait);
+    let delay = resume_jitter(id, wait);
     let deadline = Instant::now().checked_add(wait + delay).unwrap_or_else(Instant::now);
     let until = deferral.until + TimeDelta::from_std(delay).unwrap_or_default();
     async move {

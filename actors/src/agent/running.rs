@@ -13,7 +13,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::AgentDefinition;
-use crate::decide::recovery::restart::{RestartDecision, RestartHistory, RestartIntensity, step};
+use crate::decide::recovery::restart::{
+    RestartDecision, RestartHistory, RestartIntensity, decide_restart,
+};
 use crate::execution::{ExecutionMsg, InteractionMsg};
 use crate::model::execution::progress::Progress;
 use crate::model::execution::request::Request;
@@ -32,7 +34,7 @@ pub(super) struct RunningExecutions {
     executions: HashMap<ExecutionId, RunningExecution>,
     by_actor: BTreeMap<ActorId, ExecutionId>,
     /// Executions whose actor has crashed and was replaced.
-    replaced: BTreeSet<ExecutionId>,
+    replaced_executions: BTreeSet<ExecutionId>,
     /// Crashes of executions; too many within a period are a fault of the agent.
     crashes: RestartHistory,
     /// Start of the agent's actor, from which the times of crashes count.
@@ -66,7 +68,7 @@ impl RunningExecutions {
         Self {
             executions: HashMap::new(),
             by_actor: BTreeMap::new(),
-            replaced: BTreeSet::new(),
+            replaced_executions: BTreeSet::new(),
             crashes: RestartHistory::default(),
             started_at: Instant::now(),
         }
@@ -101,7 +103,7 @@ impl RunningExecutions {
     }
 
     /// Returns the number of executions with an outcome, whose attempts are being cleaned up.
-    pub(super) fn ended_count(&self) -> usize {
+    pub(super) fn ending_count(&self) -> usize {
         let has_outcome =
             |execution: &&RunningExecution| execution.progress.borrow().outcome.is_some();
         self.executions.values().filter(has_outcome).count()
@@ -132,12 +134,12 @@ impl RunningExecutions {
 
     /// Removes an execution that has ended or holds no slot any more.
     pub(super) fn remove(&mut self, id: ExecutionId) -> Option<RunningExecution> {
-        self.replaced.remove(&id);
-        self.remove_entry(id)
+        self.replaced_executions.remove(&id);
+        self.remove_for_replacement(id)
     }
 
     /// Removes an execution whose actor is about to be replaced.
-    fn remove_entry(&mut self, id: ExecutionId) -> Option<RunningExecution> {
+    fn remove_for_replacement(&mut self, id: ExecutionId) -> Option<RunningExecution> {
         let execution = self.executions.remove(&id)?;
         self.by_actor.remove(&execution.actor.get_id());
         Some(execution)
@@ -145,7 +147,7 @@ impl RunningExecutions {
 
     /// Returns true if another actor may replace the crashed one of an execution, which is permitted once.
     fn permit_replacement(&mut self, id: ExecutionId) -> bool {
-        self.replaced.insert(id)
+        self.replaced_executions.insert(id)
     }
 
     /// Counts a crash, and decides about the agent.
@@ -153,7 +155,7 @@ impl RunningExecutions {
         // `step` takes the state by value and returns the next one.
         let crashes = std::mem::take(&mut self.crashes);
         let (crashes, decision) =
-            step(crashes, self.started_at.elapsed(), RestartIntensity::default());
+            decide_restart(crashes, self.started_at.elapsed(), RestartIntensity::default());
         self.crashes = crashes;
         decision
     }
@@ -165,9 +167,9 @@ mod tests {
 
     #[tokio::test]
     async fn an_execution_is_replaced_once_until_it_is_removed() {
-        let (mut running, id) = (RunningExecutions::new(), ExecutionId::fresh());
+        let (mut running, id) = (RunningExecutions::new(), ExecutionId::generate());
         assert!(running.permit_replacement(id));
-        assert!(running.remove_entry(id).is_none());
+        assert!(running.remove_for_replacement(id).is_none());
         assert!(!running.permit_replacement(id), "the second actor crashed too");
         assert!(running.remove(id).is_none());
         assert!(running.permit_replacement(id));
@@ -177,7 +179,7 @@ mod tests {
     async fn too_many_crashes_in_a_minute_are_a_fault_of_the_agent() {
         let mut running = RunningExecutions::new();
         let intensity = RestartIntensity::default();
-        for _ in 0..intensity.max {
+        for _ in 0..intensity.max_restarts {
             assert_eq!(running.record_crash(), RestartDecision::Restart);
         }
         assert_eq!(running.record_crash(), RestartDecision::Quarantine);

@@ -2,22 +2,22 @@
 
 use ractor::ActorRef;
 
-use super::{AgentArgs, AgentData};
+use super::{AgentActorState, AgentArgs};
 use crate::execution::ExecutionMsg;
 use crate::model::id::ExecutionId;
 use crate::model::observation::status::{AgentStatus, Health};
 
 /// Snapshot of an agent, with the actors of its executions for further requests.
-pub struct AgentView {
+pub struct AgentSnapshot {
     /// Status of the agent; `work.running` has the executions without an actor, and must be filled from `executions`.
     pub status: AgentStatus,
     /// Executions that have an actor.
     pub executions: Vec<(ExecutionId, ActorRef<ExecutionMsg>)>,
 }
 
-impl AgentView {
+impl AgentSnapshot {
     /// Returns the present snapshot of an agent.
-    pub(super) fn new(agent: &AgentData) -> Self {
+    pub(super) fn new(agent: &AgentActorState) -> Self {
         let mut status = agent.args.status(agent.lifecycle.is_stopping());
         status.actor_starts.since = Some(agent.started_at);
         status.work.pool = agent.admission.statistics();

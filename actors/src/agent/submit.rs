@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::admission::{AdmissionDecision, decide_after_recording, message_reused_failure};
 use super::coalescer::OutcomeReader;
-use super::{AgentData, RecordingResult, Submission, SubmitReply};
+use super::{AgentActorState, RecordingResult, Submission, SubmitReply};
 use crate::decide::admission::{AdmissionEffect, AdmissionEvent};
 use crate::model::execution::record::ExecutionRecord;
 use crate::model::execution::request::Request;
@@ -12,25 +12,26 @@ use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::{AcceptResult, LedgerError};
 
-impl AgentData {
+impl AgentActorState {
     /// Admits a request or rejects it at once. An answer to a question waits while the actor of the question is still
     /// stopping.
     pub(super) fn submit(&mut self, submission: Submission) {
         let (request, continued) = (&submission.request, submission.continued_record.as_ref());
         if let Some(record) = continued.filter(|record| self.running.contains(record.id)) {
-            self.pending_commands.keep_answer(record.id, submission);
+            self.pending_commands.store_answer(record.id, submission);
             return;
         }
         if let Some(reply) = self.answer_to_duplicate(&submission) {
             _ = submission.reply.send(reply);
             return;
         }
-        let result = self.admission.check(request, continued, &self.lifecycle, &self.args);
+        let result =
+            self.admission.check_admission(request, continued, &self.lifecycle, &self.args);
         if let Err(failure) = result {
-            self.admission.refuse(submission, failure);
+            self.admission.reject(submission, failure);
             return;
         }
-        self.admission.queue_mut().set_ending_slots(self.running.ended_count());
+        self.admission.queue_mut().set_ending_slots(self.running.ending_count());
         let arrived = self.admission.insert(submission, &self.args);
         self.apply_event(arrived);
     }
@@ -58,12 +59,12 @@ impl AgentData {
         for effect in self.admission.apply(event) {
             match effect {
                 AdmissionEffect::Run(id) => {
-                    if let Some(start) = self.admission.start(id, is_draining, &self.args) {
-                        self.start(start);
+                    if let Some(start) = self.admission.prepare_start(id, is_draining, &self.args) {
+                        self.start_execution(start);
                     }
                 }
                 AdmissionEffect::ReturnOriginal(id, original) => {
-                    self.admission.join(id, original, self.watch(original));
+                    self.admission.reply_with_original(id, original, self.watch(original));
                 }
                 effect => self.admission.perform(effect, &self.args, &mut self.tasks),
             }
@@ -77,15 +78,15 @@ impl AgentData {
     }
 
     /// Handles the result of recording a request, which may be a duplicate of another one.
-    pub(super) fn handle_recorded(
+    pub(super) fn handle_recording_result(
         &mut self,
         id: ExecutionId,
         result: Result<RecordingResult, LedgerError>,
     ) {
         let decision = decide_after_recording(&self.args.spec.id, result);
-        let event = self.admission.handle_recorded(id, &decision, &self.args);
+        let event = self.admission.apply_admission_decision(id, &decision, &self.args);
         self.apply_event(event);
-        self.check_remaining_work(); // A drain may have waited for the answer to this submitter.
+        self.update_lifecycle(); // A drain may have waited for the answer to this submitter.
         match decision {
             AdmissionDecision::Coalesce(source) => {
                 // The other execution may have ended while this one was recorded: no later event would release it.
@@ -106,7 +107,7 @@ impl AgentData {
     }
 
     /// Releases a request: it takes the result of `source`, or does the work itself.
-    pub(super) fn handle_release(&mut self, id: ExecutionId, source: Option<ExecutionId>) {
+    pub(super) fn end_coalescing(&mut self, id: ExecutionId, source: Option<ExecutionId>) {
         if self.admission.queue_mut().end_coalescing(id, source) {
             self.apply_event(AdmissionEvent::CoalescingEnded(id));
         }

@@ -12,15 +12,15 @@ use crate::ports::ledger::Ledger;
 use crate::services::panic_guard::with_panic_guard;
 
 /// Running tasks of an agent's actor. A panic of a task stops the actor, because the result of the task never arrives.
-pub(super) struct AgentTasks {
+pub(super) struct AgentBackgroundTasks {
     agent: ActorRef<AgentMsg>,
-    running: JoinSet<()>,
+    running_tasks: JoinSet<()>,
 }
 
-impl AgentTasks {
+impl AgentBackgroundTasks {
     /// Creates an empty set of tasks, which report to this actor.
     pub(super) fn new(agent: ActorRef<AgentMsg>) -> Self {
-        Self { agent, running: JoinSet::new() }
+        Self { agent, running_tasks: JoinSet::new() }
     }
 
     /// Returns the actor to which the tasks report.
@@ -30,9 +30,10 @@ impl AgentTasks {
 
     /// Starts a task that ends with the actor.
     pub(super) fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
-        while self.running.try_join_next().is_some() {} // Drops finished tasks.
+        while self.running_tasks.try_join_next().is_some() {} // Drops finished tasks.
         let agent = self.agent.clone();
-        self.running.spawn(with_panic_guard(task, move || _ = agent.cast(AgentMsg::WorkerPanicked)))
+        self.running_tasks
+            .spawn(with_panic_guard(task, move || _ = agent.cast(AgentMsg::WorkerPanicked)))
     }
 
     /// Starts a task that completes even if the actor stops.
@@ -59,7 +60,7 @@ impl AgentTasks {
     }
 
     /// Reads an execution with an open question after this time, and reports it as unanswered.
-    pub(super) fn report_unanswered_after(
+    pub(super) fn schedule_answer_timeout(
         &mut self,
         ledger: Arc<dyn Ledger>,
         id: ExecutionId,
@@ -77,7 +78,7 @@ impl AgentTasks {
     }
 
     /// Reads an execution whose actor has stopped before it was cancelled, and reports the cancellation.
-    pub(super) fn report_late_cancellation(
+    pub(super) fn spawn_cancellation_report(
         &mut self,
         ledger: Arc<dyn Ledger>,
         id: ExecutionId,

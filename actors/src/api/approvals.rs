@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tokio::sync::watch;
 
 use crate::decide::output::redact_question;
-use crate::decide::permission::{answer, check_may_answer};
+use crate::decide::permission::{answer, check_approver};
 use crate::gateway::GatewayMsg;
 use crate::gateway::reader::{ExecutionReader, read_failure};
 use crate::model::access::principal::{Caller, Right};
@@ -59,7 +59,10 @@ impl InteractionHandle {
         id: InteractionId,
     ) -> Result<Interaction, Failure> {
         let filter = InteractionFilter { id: Some(id), limit: 1, ..InteractionFilter::default() };
-        self.interactions(caller, filter).await?.pop().ok_or_else(|| interaction_unknown(id))
+        self.interactions(caller, filter)
+            .await?
+            .pop()
+            .ok_or_else(|| interaction_unknown_failure(id))
     }
 
     /// Returns true if an execution has all these parameters, so that an answer that repeats them changes nothing. The
@@ -96,7 +99,7 @@ impl InteractionHandle {
         let in_scope = |team: &AgentId| {
             caller.scope.agents.as_ref().is_none_or(|agents| agents.contains(team))
         };
-        for Interaction { owner, .. } in &mut interactions {
+        for Interaction { origin: owner, .. } in &mut interactions {
             owner.teams = owner.teams_from(in_scope);
         }
         Ok(interactions)
@@ -115,7 +118,7 @@ impl InteractionHandle {
         let store = &self.reader.services.stores.interactions;
         let mut open = store.interactions(filter).await.map_err(|error| read_failure(&error))?;
         open.reverse();
-        for Interaction { owner, .. } in &mut open {
+        for Interaction { origin: owner, .. } in &mut open {
             owner.teams = owner.teams_from(|team| *team == record.agent);
         }
         Ok(open)
@@ -125,7 +128,7 @@ impl InteractionHandle {
     ///
     /// # Errors
     /// Returns `forbidden` for other callers, and if the token is for some agents only and the filter names none.
-    pub async fn decisions(
+    pub async fn permission_decisions(
         &self,
         caller: &Caller,
         filter: DecisionFilter,
@@ -154,8 +157,8 @@ impl InteractionHandle {
         caller_answer: CallerAnswer,
     ) -> Result<AnswerReply, Failure> {
         let interaction = self.interaction(caller, id).await?;
-        authorize(caller, &interaction)?;
-        let visible_owner = interaction.owner.clone();
+        authorize_answer(caller, &interaction)?;
+        let visible_owner = interaction.origin.clone();
         if caller_answer.digest.as_ref().is_some_and(|digest| *digest != interaction.digest) {
             let message = "the digest is not the one of the question";
             return Err(Failure::new(Code::InteractionChanged, message));
@@ -171,34 +174,40 @@ impl InteractionHandle {
         let answer = InteractionAnswer { value: Some(value), by };
         let end =
             InteractionEnd { state: InteractionState::Answered, answer, at: services.clock.now() };
-        let redacted_end = redact_question::redact_end(&end, &services.redactor.current());
+        let redacted_end =
+            redact_question::redact_interaction_end(&end, &services.redactor.current());
         let close_result =
             services.stores.interactions.close(id, end.clone(), redacted_end.clone()).await;
         match close_result.map_err(|error| read_failure(&error))? {
             CloseOutcome::Closed(interaction) => {
-                let progress = self.forward(interaction.clone()).await;
+                let progress = self.forward_answer(interaction.clone()).await;
                 let interaction =
-                    Interaction { end: Some(redacted_end), owner: visible_owner, ..*interaction };
+                    Interaction { end: Some(redacted_end), origin: visible_owner, ..*interaction };
                 Ok(AnswerReply { interaction, progress })
             }
             CloseOutcome::AlreadyClosed(interaction)
-                if has_same_end(&interaction, [&end, &redacted_end]) =>
+                if has_same_answer(&interaction, [&end, &redacted_end]) =>
             {
                 let at = interaction.end.as_ref().map_or(redacted_end.at, |closed| closed.at);
                 let end = Some(InteractionEnd { at, ..redacted_end });
-                let interaction = Interaction { end, owner: visible_owner, ..*interaction };
+                let interaction = Interaction { end, origin: visible_owner, ..*interaction };
                 Ok(AnswerReply { interaction, progress: None })
             }
-            CloseOutcome::AlreadyClosed(interaction) => Err(interaction_closed(&interaction)),
-            CloseOutcome::Unknown => Err(interaction_unknown(id)),
+            CloseOutcome::AlreadyClosed(interaction) => {
+                Err(interaction_closed_failure(&interaction))
+            }
+            CloseOutcome::Unknown => Err(interaction_unknown_failure(id)),
         }
     }
 
     /// Sends a recorded answer to the actor of the execution. Without an actor the answer waits in the ledger.
-    async fn forward(&self, interaction: Box<Interaction>) -> Option<watch::Receiver<Progress>> {
+    async fn forward_answer(
+        &self,
+        interaction: Box<Interaction>,
+    ) -> Option<watch::Receiver<Progress>> {
         self.reader
             .gateway_handle
-            .call_or_none(|reply| GatewayMsg::Answered(interaction, reply))
+            .call_or_none(|reply| GatewayMsg::InteractionAnswered(interaction, reply))
             .await
             .flatten()
     }
@@ -206,23 +215,24 @@ impl InteractionHandle {
 
 /// Checks that the caller may answer. A right for a team covers the questions of its members in its runs, but only an
 /// administrator of the member is exempt from the member's list of approvers.
-fn authorize(caller: &Caller, interaction: &Interaction) -> Result<(), Failure> {
-    let allows_on_path =
-        |right| interaction.owner.path().any(|agent| caller.scope.allows(right, Some(agent)));
-    let is_admin = caller.scope.allows(Right::Admin, Some(&interaction.owner.agent));
+fn authorize_answer(caller: &Caller, interaction: &Interaction) -> Result<(), Failure> {
+    let allows_on_path = |right| {
+        interaction.origin.agent_path().any(|agent| caller.scope.allows(right, Some(agent)))
+    };
+    let is_admin = caller.scope.allows(Right::Admin, Some(&interaction.origin.agent));
     let may_approve = allows_on_path(Right::Approve) || allows_on_path(Right::Admin);
-    let is_owner = interaction.owner.principal == caller.principal;
+    let is_owner = interaction.origin.principal == caller.principal;
     let forbidden = |message: &str| Failure::new(Code::Forbidden, message);
     if !may_approve {
         return Err(forbidden("the token does not have the right `approve`"));
     }
-    check_may_answer(&interaction.terms, &caller.name, is_owner, is_admin)
+    check_approver(&interaction.terms, &caller.name, is_owner, is_admin)
         .map_err(|refusal| forbidden(&refusal.to_string()))
 }
 
 /// Returns true if the interaction was closed by the same answer of the same principal. The answer of the
 /// interaction is raw until it was delivered, and redacted later.
-fn has_same_end(interaction: &Interaction, ends: [&InteractionEnd; 2]) -> bool {
+fn has_same_answer(interaction: &Interaction, ends: [&InteractionEnd; 2]) -> bool {
     let closed = interaction.end.as_ref();
     let source = |answer: &InteractionAnswer| match &answer.by {
         // The same answer may come in another message.
@@ -236,11 +246,11 @@ fn has_same_end(interaction: &Interaction, ends: [&InteractionEnd; 2]) -> bool {
     })
 }
 
-fn interaction_unknown(id: InteractionId) -> Failure {
+fn interaction_unknown_failure(id: InteractionId) -> Failure {
     Failure::new(Code::InteractionUnknown, format!("there is no interaction `{id}`"))
 }
 
-fn interaction_closed(interaction: &Interaction) -> Failure {
+fn interaction_closed_failure(interaction: &Interaction) -> Failure {
     let state = interaction.state.as_str();
     let end = interaction.end.as_ref().map(|closed| {
         let answered_by = match &closed.answer.by {

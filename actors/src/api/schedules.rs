@@ -55,14 +55,15 @@ impl ScheduleAdmin {
         id: &ScheduleId,
     ) -> Result<ScheduleView, Failure> {
         let view = self.call_scheduler(|reply| SchedulerMsg::Get(id.clone(), reply)).await?;
-        view.filter(|view| may_see(caller, view)).ok_or_else(|| schedule_unknown(id))
+        view.filter(|view| can_see_schedule(caller, view))
+            .ok_or_else(|| schedule_unknown_failure(id))
     }
 
     /// Returns the view with redacted texts.
     fn redact_view(&self, mut view: ScheduleView) -> ScheduleView {
         let (spec, redacted) =
             redact_schedule(&self.services.redactor.current(), &view.schedule.spec);
-        view.redacted = redacted || view.schedule.is_locked();
+        view.is_redacted = redacted || view.schedule.is_locked();
         view.schedule.spec = spec;
         view
     }
@@ -83,7 +84,7 @@ impl ScheduleAdmin {
             let page = self.call_scheduler(|reply| SchedulerMsg::List(from, limit, reply)).await?;
             let is_last = page.len() < limit;
             after = page.last().map(|view| view.schedule.spec.id.clone());
-            visible.extend(page.into_iter().filter(|view| may_see(caller, view)));
+            visible.extend(page.into_iter().filter(|view| can_see_schedule(caller, view)));
             if is_last || visible.len() >= limit {
                 visible.truncate(limit);
                 return Ok(visible.into_iter().map(|view| self.redact_view(view)).collect());
@@ -113,7 +114,7 @@ impl ScheduleAdmin {
             self.restore_raw_texts(&mut spec, &known_view.schedule.spec);
         }
         let change = ScheduleChange::Put { spec: Box::new(spec), owner: caller.principal, is_new };
-        let view = self.change(change).await?.ok_or_else(|| schedule_unknown(&id))?;
+        let view = self.apply_change(change).await?.ok_or_else(|| schedule_unknown_failure(&id))?;
         Ok(self.redact_view(view))
     }
 
@@ -123,29 +124,29 @@ impl ScheduleAdmin {
     /// Returns `schedule-unknown`, or `schedule-fixed` for a schedule of the configuration.
     pub async fn remove_schedule(&self, caller: &Caller, id: &ScheduleId) -> Result<(), Failure> {
         self.schedule(caller, id).await?;
-        self.change(ScheduleChange::Remove(id.clone())).await.map(drop)
+        self.apply_change(ScheduleChange::Remove(id.clone())).await.map(drop)
     }
 
     /// Pauses a schedule, or resumes it from now on. Its executions continue.
     ///
     /// # Errors
     /// Returns `schedule-unknown`.
-    pub async fn pause_schedule(
+    pub async fn set_schedule_paused(
         &self,
         caller: &Caller,
         id: &ScheduleId,
         paused: bool,
     ) -> Result<ScheduleView, Failure> {
         self.schedule(caller, id).await?;
-        let view = self.change(ScheduleChange::SetPaused(id.clone(), paused)).await?;
-        view.map(|view| self.redact_view(view)).ok_or_else(|| schedule_unknown(id))
+        let view = self.apply_change(ScheduleChange::SetPaused(id.clone(), paused)).await?;
+        view.map(|view| self.redact_view(view)).ok_or_else(|| schedule_unknown_failure(id))
     }
 
     /// Triggers a schedule now, in parallel with other runs.
     ///
     /// # Errors
     /// Returns `schedule-unknown`, or `forbidden` if the caller may not use the agent.
-    pub async fn run_schedule(
+    pub async fn trigger_schedule(
         &self,
         caller: &Caller,
         id: &ScheduleId,
@@ -157,8 +158,8 @@ impl ScheduleAdmin {
                 "the token does not permit requests to this agent",
             ));
         }
-        let view = self.change(ScheduleChange::RunNow(id.clone())).await?;
-        view.map(|view| self.redact_view(view)).ok_or_else(|| schedule_unknown(id))
+        let view = self.apply_change(ScheduleChange::RunNow(id.clone())).await?;
+        view.map(|view| self.redact_view(view)).ok_or_else(|| schedule_unknown_failure(id))
     }
 
     /// Applies the schedules of the configuration.
@@ -171,7 +172,7 @@ impl ScheduleAdmin {
     ) -> Result<(), Failure> {
         let owned_schedules = resolve_owners(&*self.services.ledger, configured).await;
         let owned_schedules = owned_schedules.map_err(|error| read_failure(&error))?;
-        self.change(ScheduleChange::Configure(owned_schedules)).await.map(drop)
+        self.apply_change(ScheduleChange::Configure(owned_schedules)).await.map(drop)
     }
 
     /// Returns the occurrences of schedules that the caller may see.
@@ -187,7 +188,7 @@ impl ScheduleAdmin {
             query.owner = Some(caller.principal);
         }
         query.agents = caller.scope.agents.clone();
-        let occurrences = self.store()?.occurrences(query).await;
+        let occurrences = self.require_store()?.occurrences(query).await;
         occurrences.map_err(|error| read_failure(&error))
     }
 
@@ -202,7 +203,7 @@ impl ScheduleAdmin {
     ) -> Result<ScheduleStatistics, Failure> {
         self.schedule(caller, id).await?;
         let since: DateTime<Utc> = self.services.clock.now() - TimeDelta::days(STATISTICS_DAYS);
-        let occurrences = self.store()?.occurrences_since(id, since).await;
+        let occurrences = self.require_store()?.occurrences_since(id, since).await;
         Ok(compute_statistics(&occurrences.map_err(|error| read_failure(&error))?))
     }
 
@@ -221,11 +222,11 @@ impl ScheduleAdmin {
         }
     }
 
-    fn store(&self) -> Result<&dyn ScheduleStore, Failure> {
-        self.schedule_store.as_deref().ok_or_else(scheduler_unavailable)
+    fn require_store(&self) -> Result<&dyn ScheduleStore, Failure> {
+        self.schedule_store.as_deref().ok_or_else(scheduler_unavailable_failure)
     }
 
-    async fn change(&self, change: ScheduleChange) -> Result<Option<ScheduleView>, Failure> {
+    async fn apply_change(&self, change: ScheduleChange) -> Result<Option<ScheduleView>, Failure> {
         self.call_scheduler(|reply| SchedulerMsg::Change(change, reply)).await?
     }
 
@@ -233,26 +234,27 @@ impl ScheduleAdmin {
         &self,
         msg: impl FnOnce(RpcReplyPort<T>) -> SchedulerMsg + Send,
     ) -> Result<T, Failure> {
-        let scheduler = self.scheduler.borrow().clone().ok_or_else(scheduler_unavailable)?;
+        let scheduler =
+            self.scheduler.borrow().clone().ok_or_else(scheduler_unavailable_failure)?;
         match scheduler.call(msg, Some(REPLY_TIMEOUT)).await {
             Ok(CallResult::Success(answer)) => Ok(answer),
             Ok(CallResult::Timeout | CallResult::SenderError) | Err(_) => {
-                Err(scheduler_unavailable())
+                Err(scheduler_unavailable_failure())
             }
         }
     }
 }
 
-fn may_see(caller: &Caller, view: &ScheduleView) -> bool {
+fn can_see_schedule(caller: &Caller, view: &ScheduleView) -> bool {
     let agent = Some(&view.schedule.spec.agent);
     let is_own = view.schedule.owner == caller.principal && caller.scope.allows(Right::Read, agent);
     is_own || caller.scope.allows(Right::Admin, agent)
 }
 
-fn schedule_unknown(id: &ScheduleId) -> Failure {
+fn schedule_unknown_failure(id: &ScheduleId) -> Failure {
     Failure::new(Code::ScheduleUnknown, format!("there is no schedule `{id}`"))
 }
 
-fn scheduler_unavailable() -> Failure {
+fn scheduler_unavailable_failure() -> Failure {
     Failure::new(Code::Draining, "the scheduler does not answer; it is being started or stopped")
 }

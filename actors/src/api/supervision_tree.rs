@@ -8,13 +8,15 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::agent::AgentMsg;
-use crate::api::{Api, InteractionHandle, STATUS_TIMEOUT, ScheduleAdmin, TreeInspector, call};
+use crate::api::{
+    Api, InteractionHandle, STATUS_TIMEOUT, ScheduleAdmin, TreeInspector, call_with_timeout,
+};
 use crate::gateway::GatewayMsg;
 use crate::gateway::handle::GatewayHandle;
 use crate::gateway::reader::ExecutionReader;
 use crate::gateway::request_handle_cell::RequestHandleCell;
 use crate::gateway::requests::RequestHandle;
-use crate::maintenance::monitor::{MonitorSettings, ReadingSettings};
+use crate::maintenance::monitor::{HostReadingSettings, MonitorSettings};
 use crate::maintenance::retention::RetentionSpec;
 use crate::model::host::host_fault::HostCondition;
 use crate::model::observation::alert::AlertSpec;
@@ -32,19 +34,19 @@ const KILL_INTERVAL: Duration = Duration::from_millis(250);
 /// Supervision tree, held by the component that started it.
 pub struct SupervisionTree {
     api: Api,
-    draining: watch::Sender<bool>,
-    root_handle: JoinHandle<()>,
+    drain_sender: watch::Sender<bool>,
+    root_join_handle: JoinHandle<()>,
 }
 
 /// Options of the tree's tasks besides serving its agents.
 #[derive(Default)]
 pub struct TreeOptions {
     /// Settings of the resource readings. Without them all work is admitted.
-    pub readings: Option<ReadingSettings>,
+    pub reading_settings: Option<HostReadingSettings>,
     /// Check of the preconditions of all executions. Without one, they count as fulfilled.
     pub host_check: Option<Arc<dyn HostCheck>>,
     /// Limits above which alerts are raised.
-    pub alerts: AlertSpec,
+    pub alert_spec: AlertSpec,
     /// Configuration of the scheduler. Without it there is no scheduler.
     pub scheduler_config: Option<SchedulerConfig>,
     /// Settings of the retention. Without them the whole history is kept.
@@ -61,20 +63,18 @@ impl SupervisionTree {
     pub async fn start(
         services: Services,
         definitions: Vec<AgentDefinition>,
-        plan: TreeOptions,
+        options: TreeOptions,
     ) -> Result<Self, SpawnErr> {
         let (gateway_sender, gateway) = watch::channel(None);
         let (drain_sender, draining) = watch::channel(false);
         let (condition_sender, host_condition) = watch::channel(HostCondition::default());
-        let TreeOptions { readings, host_check, alerts, .. } = plan;
-        let TreeOptions { scheduler_config, retention, request_handle_cell, .. } = plan;
+        let TreeOptions { reading_settings: readings, host_check, alert_spec: alerts, .. } =
+            options;
+        let TreeOptions { scheduler_config, retention, request_handle_cell, .. } = options;
         let (scheduler_sender, scheduler) = watch::channel(None);
         let schedule_store = scheduler_config.as_ref().map(|config| config.schedule_store.clone());
-        let scheduler_inputs = SchedulerSetup {
-            scheduler_config,
-            actor: scheduler_sender,
-            draining: draining.clone(),
-        };
+        let scheduler_setup =
+            SchedulerSetup { scheduler_config, scheduler_sender, draining: draining.clone() };
         let args = RootArgs {
             services: services.clone(),
             definitions,
@@ -86,9 +86,9 @@ impl SupervisionTree {
             retention,
             host_condition: condition_sender,
             gateway: gateway_sender,
-            scheduling: scheduler_inputs,
+            scheduler_setup,
         };
-        let (root, root_handle) = ractor::ActorRuntime::spawn(None, RootActor, args).await?;
+        let (root, root_join_handle) = ractor::ActorRuntime::spawn(None, RootActor, args).await?;
         let gateway_handle = GatewayHandle { gateway, draining };
         let reader =
             ExecutionReader { gateway_handle: gateway_handle.clone(), services: services.clone() };
@@ -100,7 +100,7 @@ impl SupervisionTree {
             tree: TreeInspector { root, gateway_handle, host_condition, host_check, services },
         };
         request_handle_cell.fill(api.requests.clone());
-        Ok(Self { api, draining: drain_sender, root_handle })
+        Ok(Self { api, drain_sender, root_join_handle })
     }
 
     /// Returns the handles of the tree.
@@ -148,14 +148,14 @@ impl SupervisionTree {
         for agent in self.reject_requests().await {
             // The drain reply follows once nothing runs, which is not awaited here; the reply to the next message
             // proves that the agent has received the drain.
-            _ = call(&agent, AgentMsg::Drain, Duration::ZERO).await;
-            _ = call(&agent, AgentMsg::Inspect, STATUS_TIMEOUT).await;
+            _ = call_with_timeout(&agent, AgentMsg::Drain, Duration::ZERO).await;
+            _ = call_with_timeout(&agent, AgentMsg::Inspect, STATUS_TIMEOUT).await;
         }
     }
 
     /// Makes the gateway and the root reject requests; returns the agents, which must still be notified.
     async fn reject_requests(&self) -> Vec<ActorRef<AgentMsg>> {
-        self.draining.send_replace(true);
+        self.drain_sender.send_replace(true);
         if let Some(gateway) = self.api.tree.gateway_handle.gateway.borrow().clone() {
             _ = gateway.cast(GatewayMsg::Drain);
         }
@@ -181,7 +181,7 @@ impl SupervisionTree {
             _ = agent.stop_and_wait(None, Some(STATUS_TIMEOUT)).await;
         }
         self.api.tree.root.stop(None);
-        _ = self.root_handle.await;
+        _ = self.root_join_handle.await;
     }
 }
 
@@ -224,7 +224,7 @@ async fn call_all<T: Send + 'static>(
     let mut calls = JoinSet::new();
     for agent in agents {
         let agent = agent.clone();
-        calls.spawn(async move { call(&agent, msg, reply_timeout).await.is_some() });
+        calls.spawn(async move { call_with_timeout(&agent, msg, reply_timeout).await.is_some() });
     }
     calls.join_all().await.into_iter().all(|answered| answered)
 }

@@ -51,18 +51,19 @@ impl TreeInspector {
     /// Returns the status of the whole tree. Each actor reports its own values; one that does not reply within half a
     /// second is shown as silent.
     pub async fn status(&self) -> TreeStatus {
-        let view = self.root_snapshot().await;
+        let root_snapshot = self.root_snapshot().await;
         let since = self.gateway_started_at().await;
-        let (root, gateway) = (actor_status("root", view.as_ref().map(|view| view.since), 0), {
-            let restarts = view.as_ref().map_or(0, |view| view.gateway_restarts);
-            actor_status("gateway", since, restarts)
-        });
+        let (root, gateway) =
+            (actor_status("root", root_snapshot.as_ref().map(|view| view.started_at), 0), {
+                let restarts = root_snapshot.as_ref().map_or(0, |view| view.gateway_restarts);
+                actor_status("gateway", since, restarts)
+            });
         let HostCondition { pressure, faults } = self.host_condition.borrow().clone();
-        let (monitor, alerts) = monitor_status(view.as_ref()).await.unzip();
-        let scheduler = scheduler_status(view.as_ref()).await;
-        let retention = retention_status(view.as_ref()).await;
+        let (monitor, alerts) = monitor_status(root_snapshot.as_ref()).await.unzip();
+        let scheduler = scheduler_status(root_snapshot.as_ref()).await;
+        let retention = retention_status(root_snapshot.as_ref()).await;
         let mut replies = JoinSet::new();
-        for registered in view.map(|view| view.agents).unwrap_or_default() {
+        for registered in root_snapshot.map(|view| view.agents).unwrap_or_default() {
             replies.spawn(agent_status(registered));
         }
         let mut agents = replies.join_all().await;
@@ -79,7 +80,7 @@ impl TreeInspector {
             scheduler,
             retention,
             alerts,
-            credentials: self.services.breakers.status(at),
+            credentials: self.services.breakers.credential_statuses(at),
             gateway,
             agents,
         }
@@ -93,12 +94,12 @@ impl TreeInspector {
     }
 
     pub(crate) async fn root_snapshot(&self) -> Option<RootSnapshot> {
-        call(&self.root, RootMsg::Inspect, STATUS_TIMEOUT).await
+        call_with_timeout(&self.root, RootMsg::Inspect, STATUS_TIMEOUT).await
     }
 
     pub(crate) async fn gateway_started_at(&self) -> Option<chrono::DateTime<chrono::Utc>> {
         let gateway = self.gateway_handle.gateway.borrow().clone()?;
-        call(&gateway, GatewayMsg::Inspect, STATUS_TIMEOUT).await
+        call_with_timeout(&gateway, GatewayMsg::Inspect, STATUS_TIMEOUT).await
     }
 
     /// Returns the reasons why the service cannot accept work now; empty if it can. Pressure is not a reason: it
@@ -142,7 +143,7 @@ impl TreeInspector {
 
     /// Sends an input to the monitor.
     pub fn send_to_monitor(&self, alert_input: AlertInput) {
-        self.services.monitor.observe(alert_input);
+        self.services.monitor.send_alert_input(alert_input);
     }
 
     /// Counts a request to an endpoint for the monitor.
@@ -184,19 +185,20 @@ fn actor_status(
     ActorStatus { name: name.to_owned(), health, since, restarts }
 }
 
-async fn monitor_status(view: Option<&RootSnapshot>) -> Option<(ActorStatus, Vec<Alert>)> {
-    let (monitor, restarts) = view?.monitor.as_ref()?;
-    let (since, alerts) = call(monitor, MonitorMsg::Inspect, STATUS_TIMEOUT).await.unzip();
+async fn monitor_status(root_snapshot: Option<&RootSnapshot>) -> Option<(ActorStatus, Vec<Alert>)> {
+    let (monitor, restarts) = root_snapshot?.monitor.as_ref()?;
+    let (since, alerts) =
+        call_with_timeout(monitor, MonitorMsg::Inspect, STATUS_TIMEOUT).await.unzip();
     Some((actor_status("monitor", since, *restarts), alerts.unwrap_or_default()))
 }
 
-async fn scheduler_status(view: Option<&RootSnapshot>) -> Option<SchedulerStatus> {
-    let (scheduler, restarts) = view?.scheduler.as_ref()?;
-    let snapshot = call(scheduler, SchedulerMsg::Inspect, STATUS_TIMEOUT).await;
-    let actor = actor_status("scheduler", snapshot.as_ref().map(|it| it.since), *restarts);
+async fn scheduler_status(root_snapshot: Option<&RootSnapshot>) -> Option<SchedulerStatus> {
+    let (scheduler, restarts) = root_snapshot?.scheduler.as_ref()?;
+    let snapshot = call_with_timeout(scheduler, SchedulerMsg::Inspect, STATUS_TIMEOUT).await;
+    let actor = actor_status("scheduler", snapshot.as_ref().map(|it| it.started_at), *restarts);
     let count = |field: fn(&SchedulerSnapshot) -> usize| snapshot.as_ref().map_or(0, field);
-    let (schedules, active) = (count(|it| it.schedules), count(|it| it.active));
-    let locked = count(|it| it.sealed_count);
+    let (schedules, active) = (count(|it| it.schedule_count), count(|it| it.active_count));
+    let locked = count(|it| it.locked_count);
     Some(SchedulerStatus {
         actor,
         schedules,
@@ -206,9 +208,9 @@ async fn scheduler_status(view: Option<&RootSnapshot>) -> Option<SchedulerStatus
     })
 }
 
-async fn retention_status(view: Option<&RootSnapshot>) -> Option<RetentionStatus> {
-    let (actor_ref, restarts) = view?.retention.as_ref()?;
-    let reply = call(actor_ref, RetentionMsg::Inspect, STATUS_TIMEOUT).await;
+async fn retention_status(root_snapshot: Option<&RootSnapshot>) -> Option<RetentionStatus> {
+    let (actor_ref, restarts) = root_snapshot?.retention.as_ref()?;
+    let reply = call_with_timeout(actor_ref, RetentionMsg::Inspect, STATUS_TIMEOUT).await;
     let since = reply.map(|(since, _)| since);
     let last_pass = reply.and_then(|(_, last)| last);
     Some(RetentionStatus { actor: actor_status("retention", since, *restarts), last_pass })
@@ -220,7 +222,7 @@ async fn agent_status(registered: RegisteredAgent) -> AgentStatus {
             AgentStatus::from_spec(&registered.spec, Health::Restarting)
         }
         None => AgentStatus::from_spec(&registered.spec, Health::Quarantined),
-        Some(actor) => match call(actor, AgentMsg::Inspect, STATUS_TIMEOUT).await {
+        Some(actor) => match call_with_timeout(actor, AgentMsg::Inspect, STATUS_TIMEOUT).await {
             None => AgentStatus::from_spec(&registered.spec, Health::Silent),
             Some(view) => {
                 let mut status = view.status;
@@ -241,25 +243,27 @@ async fn execution_statuses(
     let mut replies = JoinSet::new();
     for (id, actor) in actors {
         replies.spawn(async move {
-            call(&actor, ExecutionMsg::Inspect, STATUS_TIMEOUT).await.unwrap_or(ExecutionStatus {
-                id,
-                health: Health::Silent,
-                state: None,
-                since: None,
-                queued: None,
-                attempt_id: None,
-                pid: None,
-                usage: None,
-                deadline: None,
-                followers: 0,
-            })
+            call_with_timeout(&actor, ExecutionMsg::Inspect, STATUS_TIMEOUT).await.unwrap_or(
+                ExecutionStatus {
+                    id,
+                    health: Health::Silent,
+                    state: None,
+                    since: None,
+                    queued: None,
+                    attempt_id: None,
+                    pid: None,
+                    usage: None,
+                    deadline: None,
+                    followers: 0,
+                },
+            )
         });
     }
     replies.join_all().await
 }
 
 /// Sends a message to an actor; returns `None` if no reply arrived in time.
-pub(crate) async fn call<M: ractor::Message, T: Send + 'static>(
+pub(crate) async fn call_with_timeout<M: ractor::Message, T: Send + 'static>(
     actor: &ActorRef<M>,
     msg: impl FnOnce(RpcReplyPort<T>) -> M,
     reply_timeout: Duration,

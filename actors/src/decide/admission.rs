@@ -12,7 +12,7 @@ use crate::model::id::ExecutionId;
 
 /// Admission queue of one agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AdmissionQueue {
+pub struct AdmissionState {
     max_running: Option<u32>,
     max_waiting: u32,
     waiting: VecDeque<QueueEntry>,
@@ -78,7 +78,7 @@ pub enum AdmissionEvent {
     AccountBlocked,
     /// The account is usable again.
     AccountUnblocked,
-    /// This execution, which is [next](AdmissionQueue::next_startable), probes the account.
+    /// This execution, which is [next](AdmissionState::next_startable), probes the account.
     ProbeRequested(ExecutionId),
     /// The execution released its slot, and waits for its account.
     Deferred(ExecutionId),
@@ -105,10 +105,10 @@ pub enum AdmissionEffect {
     /// Return the other execution to the caller instead.
     ReturnOriginal(ExecutionId, ExecutionId),
     /// Reject the request, because the queue is full.
-    Refuse(ExecutionId),
+    Reject(ExecutionId),
 }
 
-impl AdmissionQueue {
+impl AdmissionState {
     /// Creates an empty queue.
     #[must_use]
     pub fn new(max_running: Option<u32>, max_waiting: u32) -> Self {
@@ -281,11 +281,11 @@ impl AdmissionQueue {
 /// Decides the effects of an event on the queue.
 #[must_use]
 pub fn apply_event(
-    mut queue: AdmissionQueue,
+    mut queue: AdmissionState,
     event: AdmissionEvent,
-) -> (AdmissionQueue, Vec<AdmissionEffect>) {
+) -> (AdmissionState, Vec<AdmissionEffect>) {
     let effects = match event {
-        AdmissionEvent::Arrived(id) if queue.is_full() => vec![AdmissionEffect::Refuse(id)],
+        AdmissionEvent::Arrived(id) if queue.is_full() => vec![AdmissionEffect::Reject(id)],
         AdmissionEvent::Arrived(id) | AdmissionEvent::HopArrived(id) => {
             let is_hop = matches!(event, AdmissionEvent::HopArrived(_));
             queue.waiting.push_back(QueueEntry { id, stage: AdmissionStage::Recording, is_hop });
@@ -347,7 +347,7 @@ pub fn apply_event(
 }
 
 fn mark_recorded(
-    queue: &mut AdmissionQueue,
+    queue: &mut AdmissionState,
     id: ExecutionId,
     stage: AdmissionStage,
 ) -> Vec<AdmissionEffect> {

@@ -62,12 +62,12 @@ pub fn check_day_limits(
     now: DateTime<Utc>,
 ) -> Result<(), Failure> {
     let is_spent = |(measure, limit): &(&BudgetMeasure, &u64)| measure.amount_in(spent) >= **limit;
-    let Some((measure, limit)) = spec.day.iter().find(is_spent) else { return Ok(()) };
+    let Some((measure, limit)) = spec.daily_limits.iter().find(is_spent) else { return Ok(()) };
     let (limit, used) =
         (measure.format_amount(*limit), measure.format_amount(measure.amount_in(spent)));
     let message = format!("agent `{agent}` has used {used} of its {limit} for today");
     Err(Failure::new(Code::BudgetExceeded, message)
-        .until(next_day_start(today(spec.zone, now), spec.zone)))
+        .with_until(next_day_start(today(spec.zone, now), spec.zone)))
 }
 
 /// Returns the used share of a day's budget in percent: the highest share of all limits; `None` without limits.
@@ -81,7 +81,7 @@ pub fn used_percent(limits: &BudgetLimits, spent: Charge) -> Option<u64> {
 
 /// Returns the alert input for the used amounts of an agent's day; `None` if the day has no limits.
 #[must_use]
-pub fn alert_input(
+pub fn budget_alert_input(
     spec: &BudgetSpec,
     agent: &AgentId,
     spent: Charge,
@@ -89,7 +89,7 @@ pub fn alert_input(
 ) -> Option<AlertInput> {
     let until_renewal = next_day_start(today(spec.zone, now), spec.zone) - now;
     let until_renewal = until_renewal.to_std().unwrap_or_default();
-    used_percent(&spec.day, spent)
+    used_percent(&spec.daily_limits, spent)
         .map(|percent| AlertInput::BudgetUsed(agent.clone(), percent, until_renewal))
 }
 
@@ -119,7 +119,7 @@ pub fn day_budget_status(spec: &BudgetSpec, spent: Charge, now: DateTime<Utc>) -
         let remaining = limit.saturating_sub(measure.amount_in(spent));
         BoundStatus { measure: *measure, limit: *limit, remaining }
     };
-    let bounds = spec.day.iter().map(bound).collect();
+    let bounds = spec.daily_limits.iter().map(bound).collect();
     BudgetStatus { day, renews: next_day_start(day, spec.zone), spent, bounds }
 }
 
@@ -179,7 +179,10 @@ mod tests {
 
     #[test]
     fn a_spent_daily_budget_blocks_until_the_next_day() {
-        let spec = BudgetSpec { day: limits(BudgetMeasure::Tokens, 100), ..BudgetSpec::default() };
+        let spec = BudgetSpec {
+            daily_limits: limits(BudgetMeasure::Tokens, 100),
+            ..BudgetSpec::default()
+        };
         let (agent, now) = (AgentId::new("helper").unwrap(), at("2027-01-15T08:00:00Z"));
         assert_eq!(check_day_limits(&spec, &agent, tokens(50, 49), now), Ok(()));
         let failure = check_day_limits(&spec, &agent, tokens(50, 50), now).unwrap_err();

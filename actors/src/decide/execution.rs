@@ -21,9 +21,9 @@ pub use self::settlement::transitions_to_end;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExecutionPolicy {
     /// Time limits of the phases.
-    pub deadlines: PhaseTimeouts,
+    pub timeouts: PhaseTimeouts,
     /// Interval of the resource usage readings.
-    pub heartbeat: Option<Duration>,
+    pub heartbeat_interval: Option<Duration>,
     /// Longest wait before an attempt.
     pub queue_timeout: Duration,
 }
@@ -33,8 +33,8 @@ impl ExecutionPolicy {
     #[must_use]
     pub fn from_spec(spec: &AgentSpec) -> Self {
         Self {
-            deadlines: spec.limits.timeouts,
-            heartbeat: spec.heartbeat(),
+            timeouts: spec.limits.timeouts,
+            heartbeat_interval: spec.heartbeat_interval(),
             queue_timeout: spec.limits.capacity.queue_timeout,
         }
     }
@@ -190,15 +190,15 @@ pub enum ExecutionEvent {
     /// The work exceeded a limit.
     LimitExceeded { attempt_id: AttemptId, failure: Failure },
     /// The work needs input of the caller and has ended.
-    NeedsInput { attempt_id: AttemptId, interruption: Interruption },
+    NeedsInput { attempt_id: AttemptId, required_input: Interruption },
     /// The work has suspended itself, because the service stops.
     Suspended { attempt_id: AttemptId },
     /// The requested input is available.
-    Answered,
+    InputReceived,
     /// The run deadline is near.
     RunDeadlineNear { attempt_id: AttemptId },
     /// The work has been silent for `silence`.
-    Silent { attempt_id: AttemptId, silence: Duration },
+    SilenceMeasured { attempt_id: AttemptId, silence: Duration },
     /// A resource usage reading is due.
     HeartbeatDue { attempt_id: AttemptId },
     /// A deadline passed.
@@ -214,7 +214,7 @@ pub enum ExecutionEvent {
     /// The ledger has recorded the outcome.
     Settled,
     /// The clean-up of the attempt is complete.
-    Cleaned { attempt_id: AttemptId },
+    CleanUpCompleted { attempt_id: AttemptId },
 }
 
 /// Effect that the actor must carry out.
@@ -226,19 +226,19 @@ pub enum ExecutionEffect {
     /// Send `ClaimDue` when a resource may be free, and at the latest after `within`.
     RetryClaim { attempt_id: AttemptId, within: Duration },
     /// Start the attempt with the driver.
-    Start { attempt_id: AttemptId },
+    StartAttempt { attempt_id: AttemptId },
     /// Resume with the driver an attempt of an earlier process.
-    Resume { attempt_id: AttemptId },
+    ResumeAttempt { attempt_id: AttemptId },
     /// Request the work to stop.
-    Stop,
+    StopWork,
     /// Send `event` after a delay.
     SendLater { after: Duration, event: ExecutionEvent },
-    /// Send `Silent` after a delay, with the duration of the silence at that time.
+    /// Send `SilenceMeasured` after a delay, with the duration of the silence at that time.
     CheckSilence { attempt_id: AttemptId, after: Duration },
     /// Read the resource usage, and record it.
     ReadUsage { attempt_id: AttemptId },
     /// Record that a deadline is near.
-    Warn { deadline_kind: DeadlineKind, remaining: Duration, message: String },
+    RecordDeadlineWarning { deadline_kind: DeadlineKind, remaining: Duration, message: String },
     /// Record a transition; the claim records its own.
     RecordTransition {
         from: ExecutionState,
@@ -247,7 +247,7 @@ pub enum ExecutionEffect {
         reason: String,
     },
     /// Record the transition from running to waiting, with its reason.
-    RecordInterruption { attempt_id: AttemptId, interruption: Interruption },
+    RecordInputRequest { attempt_id: AttemptId, required_input: Interruption },
     /// Report the failure to the agent's actor, which replies with `NextAttemptDecided`.
     ReportFailure {
         attempt_id: AttemptId,
@@ -257,9 +257,9 @@ pub enum ExecutionEffect {
     },
     /// Record the failure of an attempt that is not the last.
     RecordFailedAttempt { failure: Failure },
-    /// Remove the leftovers of the attempt, then send `Cleaned`. With `after_record`, the attempt reported its end, and
-    /// the clean-up waits until the ledger has recorded it: a crash before that must not lose it.
-    Clean { attempt_id: AttemptId, after_record: bool },
+    /// Remove the leftovers of the attempt, then send `CleanUpCompleted`. With `after_record`, the attempt reported
+    /// its end, and the clean-up waits until the ledger has recorded it: a crash before that must not lose it.
+    CleanUp { attempt_id: AttemptId, after_record: bool },
     /// Record the end, then send `Settled`.
     Settle { attempt_id: AttemptId, ending: ExecutionEnd },
     /// Stop the actor: the execution waits without an actor, for input, for its next attempt, or for the next start of
@@ -275,34 +275,34 @@ pub enum ExecutionEffect {
 
 /// Decides the next phase and the effects for an event.
 #[must_use]
-pub fn step(
+pub fn apply_event(
     phase: ExecutionPhase,
     event: ExecutionEvent,
     policy: &ExecutionPolicy,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     use ExecutionPhase as Phase;
     match phase {
-        Phase::Idle => pending::step_idle(event),
+        Phase::Idle => pending::apply_while_idle(event),
         Phase::Claiming { attempt_id, from, requested_end } => {
-            pending::step_claiming(attempt_id, from, requested_end, event, policy)
+            pending::apply_while_claiming(attempt_id, from, requested_end, event, policy)
         }
         Phase::Starting { attempt_id } => {
-            running::step_active(attempt_id, ExecutionState::Starting, event, policy)
+            running::apply_while_active(attempt_id, ExecutionState::Starting, event, policy)
         }
         Phase::Running { attempt_id } => {
-            running::step_active(attempt_id, ExecutionState::Running, event, policy)
+            running::apply_while_active(attempt_id, ExecutionState::Running, event, policy)
         }
         Phase::Stopping { attempt_id, from, ending } => {
-            running::step_stopping(attempt_id, from, ending, event)
+            running::apply_while_stopping(attempt_id, from, ending, event)
         }
         Phase::AwaitingRetryDecision { attempt_id, from, failure } => {
-            running::step_undecided(attempt_id, from, failure, event)
+            running::apply_while_undecided(attempt_id, from, failure, event)
         }
-        Phase::Waiting { attempt_id } => waiting::step_waiting(attempt_id, event),
-        Phase::Paused { attempt_id } => waiting::step_paused(attempt_id, event),
-        Phase::Suspended { attempt_id } => waiting::step_suspended(attempt_id, event),
+        Phase::Waiting { attempt_id } => waiting::apply_while_waiting(attempt_id, event),
+        Phase::Paused { attempt_id } => waiting::apply_while_paused(attempt_id, event),
+        Phase::Suspended { attempt_id } => waiting::apply_while_suspended(attempt_id, event),
         Phase::Ended { attempt_id, outcome, settled, cleaned } => {
-            settlement::step_ended(attempt_id, outcome, settled, cleaned, event)
+            settlement::apply_after_end(attempt_id, outcome, settled, cleaned, event)
         }
         Phase::Done { outcome } => {
             (Phase::Done { outcome }, vec![ExecutionEffect::Ignore { event }])

@@ -25,7 +25,7 @@ const READ_ONLY_KINDS: [&str; 3] = ["read", "search", "think"];
 
 /// Returns true if the turn must end because of this call. `calls` is the number of calls of the turn, with this one.
 #[must_use]
-pub fn exceeds_limit(policy: &PermissionPolicy, calls: u32) -> bool {
+pub fn exceeds_call_limit(policy: &PermissionPolicy, calls: u32) -> bool {
     policy.max_tool_calls.is_some_and(|max| calls > max)
 }
 
@@ -36,7 +36,7 @@ pub fn exceeds_limit(policy: &PermissionPolicy, calls: u32) -> bool {
 /// denied as `failed`, so only a `completed` call violates a denial. For a call without a request, both statuses
 /// show that it ran.
 #[must_use]
-pub fn is_unauthorized(sent_verdict: Option<PermissionVerdict>, status: &str) -> bool {
+pub fn is_unauthorized_call(sent_verdict: Option<PermissionVerdict>, status: &str) -> bool {
     match sent_verdict {
         Some(PermissionVerdict::Allow) => false,
         Some(PermissionVerdict::Deny) => status == COMPLETED_STATUS,
@@ -51,7 +51,7 @@ pub fn is_unauthorized(sent_verdict: Option<PermissionVerdict>, status: &str) ->
 /// Agents request no permission to read or search, in any of their modes. Only a rule or an entry for tools requires
 /// that; the default of a policy does not.
 #[must_use]
-pub fn requires_request(rule: &str, kind: Option<&str>) -> bool {
+pub fn requires_permission_request(rule: &str, kind: Option<&str>) -> bool {
     rule != verdict::DEFAULT_RULE || !kind.is_some_and(|kind| READ_ONLY_KINDS.contains(&kind))
 }
 
@@ -72,7 +72,7 @@ pub enum AnswerRefusal {
 ///
 /// # Errors
 /// Returns the reason for the refusal. `four_eyes` also excludes an administrator who owns the execution.
-pub fn check_may_answer(
+pub fn check_approver(
     terms: &ApprovalTerms,
     principal_name: &str,
     is_owner: bool,
@@ -108,7 +108,7 @@ mod tests {
             (Some(0), 0, false),
         ] {
             assert_eq!(
-                exceeds_limit(&policy_with_limit(max), calls),
+                exceeds_call_limit(&policy_with_limit(max), calls),
                 expected,
                 "{calls} of {max:?}"
             );
@@ -131,7 +131,7 @@ mod tests {
             (None, "", false),
         ] {
             assert_eq!(
-                is_unauthorized(sent_verdict, status),
+                is_unauthorized_call(sent_verdict, status),
                 expected,
                 "{sent_verdict:?} {status}"
             );
@@ -161,18 +161,21 @@ mod tests {
             (&["owner", "max"], true, ("max", false, false), Ok(())),
             (&["owner"], true, ("max", false, true), Ok(())),
         ] {
-            let result = check_may_answer(&terms(approvers, four_eyes), name, is_owner, is_admin);
+            let result = check_approver(&terms(approvers, four_eyes), name, is_owner, is_admin);
             assert_eq!(result, expected, "{name} {is_owner} {is_admin} of {approvers:?}");
         }
     }
 
     #[test]
     fn reading_requires_a_request_only_by_a_rule() {
-        assert!(!requires_request("default", Some("read")));
-        assert!(!requires_request("default", Some("search")));
+        assert!(!requires_permission_request("default", Some("read")));
+        assert!(!requires_permission_request("default", Some("search")));
         for (rule, kind) in [("rules[0]", Some("read")), ("tools.read", Some("read"))] {
-            assert!(requires_request(rule, kind), "{rule}");
+            assert!(requires_permission_request(rule, kind), "{rule}");
         }
-        assert!(requires_request("default", Some("edit")) && requires_request("default", None));
+        assert!(
+            requires_permission_request("default", Some("edit"))
+                && requires_permission_request("default", None)
+        );
     }
 }

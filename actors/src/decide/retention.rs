@@ -58,7 +58,7 @@ pub enum RemovalRange {
 pub struct RetentionProgress {
     now: DateTime<Utc>,
     /// Number of executions that may still be removed by age.
-    remaining_by_age: u64,
+    remaining_age_removals: u64,
     /// Sources without further executions.
     exhausted_ranges: Vec<RemovalRange>,
 }
@@ -70,7 +70,7 @@ impl RetentionProgress {
         let max_by_age = (stats.ended / AGE_REMOVAL_DIVISOR).max(MAX_BATCH_EXECUTIONS.into());
         Self {
             now,
-            remaining_by_age: if applies_age_limit { max_by_age } else { 0 },
+            remaining_age_removals: if applies_age_limit { max_by_age } else { 0 },
             exhausted_ranges: Vec::new(),
         }
     }
@@ -83,10 +83,11 @@ impl RetentionProgress {
         stats: &StorageStats,
     ) -> Option<(RemovalRange, RetentionBatch)> {
         let is_open = |range: &RemovalRange| !self.exhausted_ranges.contains(range);
-        if let Some(max) =
-            limits.max_age.filter(|_| self.remaining_by_age > 0 && is_open(&RemovalRange::Age))
+        if let Some(max) = limits
+            .max_age
+            .filter(|_| self.remaining_age_removals > 0 && is_open(&RemovalRange::Age))
         {
-            let limit = u32::try_from(self.remaining_by_age)
+            let limit = u32::try_from(self.remaining_age_removals)
                 .unwrap_or(MAX_BATCH_EXECUTIONS)
                 .min(MAX_BATCH_EXECUTIONS);
             let before = self.time_before(max.max(limits.min_age))?;
@@ -115,7 +116,7 @@ impl RetentionProgress {
             self.exhausted_ranges.push(range);
         }
         if range == RemovalRange::Age {
-            self.remaining_by_age = self.remaining_by_age.saturating_sub(removed);
+            self.remaining_age_removals = self.remaining_age_removals.saturating_sub(removed);
         }
         self
     }
@@ -128,7 +129,7 @@ impl RetentionProgress {
 /// Returns the number of excess executions; for an excess of size, a small number.
 fn excess_executions(limits: &RetentionLimits, stats: &StorageStats) -> Option<u32> {
     let excess = limits.max_executions.map_or(0, |max| stats.executions.saturating_sub(max));
-    let is_large = limits.max_bytes.is_some_and(|max| stats.used() > max);
+    let is_large = limits.max_bytes.is_some_and(|max| stats.used_bytes() > max);
     match u32::try_from(excess).unwrap_or(MAX_BATCH_EXECUTIONS).min(MAX_BATCH_EXECUTIONS) {
         0 if is_large => Some(MAX_BATCH_EXECUTIONS / 10), // Sizes differ, so the size is measured again soon.
         0 => None,

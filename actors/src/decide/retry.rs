@@ -32,7 +32,7 @@ pub struct RetryPolicy {
     /// Number of retries, and the pauses between them.
     pub retry: RetrySpec,
     /// Limits of the deferral.
-    pub deferral: DeferralPolicy,
+    pub deferral_policy: DeferralPolicy,
     /// Access type of the agent.
     pub access: Access,
 }
@@ -41,14 +41,14 @@ impl RetryPolicy {
     /// Returns the policy of an agent.
     #[must_use]
     pub const fn from_spec(spec: &AgentSpec) -> Self {
-        Self { retry: spec.retry, deferral: spec.quota.deferral, access: spec.access }
+        Self { retry: spec.retry, deferral_policy: spec.quota.deferral_policy, access: spec.access }
     }
 
     /// Returns the policy of an execution whose input is lost: it can neither run again nor continue after a deferral.
     #[must_use]
     pub const fn without_input(mut self) -> Self {
         self.retry.max_retries = 0;
-        self.deferral.max_wait = Duration::ZERO;
+        self.deferral_policy.max_wait = Duration::ZERO;
         self
     }
 }
@@ -118,19 +118,23 @@ pub fn decide_retry(
     attempt: FailedAttempt,
     failure: &Failure,
 ) -> RetryDecision {
-    let RetryPolicy { retry, deferral, access } = policy;
+    let RetryPolicy { retry, deferral_policy, access } = policy;
     let RetryHistory { deferrals, own_retries, overloads } = history;
     let FailedAttempt { number, had_input, retry_after } = attempt;
-    let is_safe = *access == Access::ReadOnly || !had_input || retry.after_start;
-    let decision = match deferral::account_cause(failure.code) {
+    let is_safe = *access == Access::ReadOnly || !had_input || retry.retries_after_start;
+    let decision = match deferral::deferral_cause(failure.code) {
         _ if !is_safe => None,
         Some(DeferralCause::CredentialRefused) => None,
         Some(cause @ DeferralCause::Overloaded) => {
-            let wait =
-                deferral::overload_wait(deferral, (deferrals, overloads), failure, retry_after);
+            let wait = deferral::overload_wait(
+                deferral_policy,
+                (deferrals, overloads),
+                failure,
+                retry_after,
+            );
             wait.map(|wait| RetryDecision::Defer(wait, cause))
         }
-        Some(cause) => deferral::deferral_wait(cause, deferral, deferrals, retry_after)
+        Some(cause) => deferral::deferral_wait(cause, deferral_policy, deferrals, retry_after)
             .map(|wait| RetryDecision::Defer(wait, cause)),
         None if failure.category() == Category::Transient => {
             let retry_number = number.saturating_sub(deferrals);
@@ -148,7 +152,7 @@ pub fn decide_retry(
 fn retry_pause(spec: &RetrySpec, attempt: u32) -> Option<Duration> {
     (attempt <= spec.max_retries).then(|| {
         let multiplier =
-            spec.factor.powi(i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX));
+            spec.backoff_factor.powi(i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX));
         let seconds = spec.base_delay.as_secs_f64() * multiplier;
         Duration::try_from_secs_f64(seconds).unwrap_or(MAX_BACKOFF).min(MAX_BACKOFF)
     })
@@ -164,7 +168,11 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
 
     fn policy(access: Access) -> RetryPolicy {
-        RetryPolicy { retry: RetrySpec::default(), deferral: DeferralPolicy::default(), access }
+        RetryPolicy {
+            retry: RetrySpec::default(),
+            deferral_policy: DeferralPolicy::default(),
+            access,
+        }
     }
 
     fn attempt(number: u32) -> FailedAttempt {
@@ -273,7 +281,7 @@ mod tests {
         };
         assert_eq!(decision_for(&policy, true), RetryDecision::GiveUp);
         assert!(matches!(decision_for(&policy, false), RetryDecision::Defer(..)));
-        let retry = RetrySpec { after_start: true, ..policy.retry };
+        let retry = RetrySpec { retries_after_start: true, ..policy.retry };
         let safe_policy = RetryPolicy { retry, ..policy };
         assert!(matches!(decision_for(&safe_policy, true), RetryDecision::Defer(..)));
     }
@@ -306,8 +314,8 @@ mod tests {
     proptest! {
         /// No configuration makes a pause overflow, and no failure is retried more than `max_retries` times.
         #[test]
-        fn retry_pauses_are_bounded(max_retries in 0u32..20, base in 0u64..100_000, factor in 0.0f64..1e9, number in 1u32..100) {
-            let retry = RetrySpec { max_retries, base_delay: Duration::from_millis(base), factor, after_start: false };
+        fn retry_pauses_are_bounded(max_retries in 0u32..20, base in 0u64..100_000, backoff_factor in 0.0f64..1e9, number in 1u32..100) {
+            let retry = RetrySpec { max_retries, base_delay: Duration::from_millis(base), backoff_factor, retries_after_start: false };
             let policy = RetryPolicy { retry, ..policy(Access::ReadOnly) };
             let failure = Failure::new(Code::NoResources, "it failed");
             match decide_retry(&policy, RetryHistory::default(), attempt(number), &failure) {

@@ -33,7 +33,7 @@ pub fn decide_session(
 
 /// Returns true if a run failed because the program does not know the session.
 #[must_use]
-pub fn is_lost(session_spec: &SessionSpec, exit: ProcessExit, texts: [&str; 2]) -> bool {
+pub fn has_lost_session(session_spec: &SessionSpec, exit: ProcessExit, texts: [&str; 2]) -> bool {
     let lost_rules = &session_spec.lost_rules;
     exit.code().is_some_and(|code| lost_rules.exit_codes.contains(&code))
         || lost_rules
@@ -43,7 +43,7 @@ pub fn is_lost(session_spec: &SessionSpec, exit: ProcessExit, texts: [&str; 2]) 
 }
 
 /// Warning about a session id with which no later message can continue the conversation.
-pub const UNUSABLE_SESSION_ID: &str = "the agent reported a session id that is longer than 4096 bytes or has control characters; \
+pub const UNUSABLE_SESSION_ID_WARNING: &str = "the agent reported a session id that is longer than 4096 bytes or has control characters; \
      the next message of the conversation cannot continue this session";
 
 /// Session id in the output of a program.
@@ -110,7 +110,7 @@ mod tests {
         let now = DateTime::from_timestamp(1_000_000, 0).unwrap();
         let last_used_at = now - chrono::TimeDelta::seconds(age);
         let id = SessionId::new("a").unwrap();
-        let (execution, reported_counters) = (ExecutionId::fresh(), Default::default());
+        let (execution, reported_counters) = (ExecutionId::generate(), Default::default());
         decide_session(
             &session_spec(),
             Some(Session { id, execution, last_used_at, reported_counters }),
@@ -135,14 +135,14 @@ mod tests {
     #[test]
     fn a_lost_session_is_detected_by_exit_code_or_output() {
         let is_session_lost =
-            |code, out, err| is_lost(&session_spec(), ProcessExit::Code(code), [out, err]);
+            |code, out, err| has_lost_session(&session_spec(), ProcessExit::Code(code), [out, err]);
         assert!(is_session_lost(42, "", ""));
         assert!(
             is_session_lost(1, "no such session", "")
                 && is_session_lost(1, "", "sorry, no such session")
         );
         assert!(!is_session_lost(1, "", "another error"));
-        assert!(!is_lost(&session_spec(), ProcessExit::Signal(42), ["", ""]));
+        assert!(!has_lost_session(&session_spec(), ProcessExit::Signal(42), ["", ""]));
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub enum Report {
         /// Id of the attempt.
         attempt_id: AttemptId,
         /// Kind of the required input.
-        interruption: Interruption,
+        required_input: Interruption,
         /// Exit code of the process, if there was one.
         exit_code: Option<i32>,
         /// Last output.
@@ -125,7 +125,7 @@ pub enum QuestionReport {
         wire_id: WireId,
     },
     /// Questions of the members of a team were opened or closed. They are recorded with the members.
-    OfMembers {
+    MemberQuestions {
         /// Number of the open questions.
         count: u32,
     },
@@ -139,7 +139,7 @@ pub struct Reporter {
     /// Usage that the agent has reported in the attempt.
     reported_usage: watch::Sender<Charge>,
     has_reported_end: bool,
-    session: watch::Sender<Option<SessionId>>,
+    session_id: watch::Sender<Option<SessionId>>,
     /// Number of requests to its model that the program reported as failed.
     failed_requests: watch::Sender<u32>,
     /// Counters since the start of the program's session, if it counts per session.
@@ -159,7 +159,7 @@ impl Reporter {
             send: Box::new(send),
             reported_usage,
             has_reported_end: false,
-            session,
+            session_id: session,
             session_counters,
             failed_requests,
         }
@@ -198,7 +198,7 @@ impl Reporter {
     }
 
     /// Reports a question of the agent. The answer arrives at
-    /// [`AttemptLease::answer`](crate::driver::AttemptLease::answer).
+    /// [`AttemptLease::send_answer`](crate::driver::AttemptLease::send_answer).
     pub fn report_question(&self, wire_id: WireId, question: Question) {
         self.context.liveness.record_activity();
         self.report_on_questions(QuestionReport::Opened { wire_id, question: Box::new(question) });
@@ -210,14 +210,14 @@ impl Reporter {
     }
 
     /// Reports that the answer to a question was written to the agent.
-    pub fn report_delivery(&self, wire_id: WireId) {
+    pub fn report_answer_delivery(&self, wire_id: WireId) {
         self.context.liveness.record_activity();
         self.report_on_questions(QuestionReport::AnswerDelivered { wire_id });
     }
 
     /// Reports the number of open questions of the members of a team.
     pub(crate) fn report_member_questions(&self, count: u32) {
-        self.report_on_questions(QuestionReport::OfMembers { count });
+        self.report_on_questions(QuestionReport::MemberQuestions { count });
     }
 
     fn report_on_questions(&self, report: QuestionReport) {
@@ -254,7 +254,7 @@ impl Reporter {
             EventKind::UsageReported { counters, cumulative } => {
                 self.record_usage(counters, cumulative).await
             }
-            event => self.context.record(event).await,
+            event => self.context.record_event(event).await,
         }
     }
 
@@ -292,8 +292,8 @@ impl Reporter {
     /// Stores the program's raw session id until the attempt has ended. The visible part of the id is recorded as an
     /// event. Returns false if it is no id that can be stored.
     #[must_use]
-    pub fn set_session(&self, id: &str) -> bool {
-        SessionId::new(id).map(|id| self.session.send_replace(Some(id))).is_some()
+    pub fn set_session_id(&self, id: &str) -> bool {
+        SessionId::new(id).map(|id| self.session_id.send_replace(Some(id))).is_some()
     }
 
     /// Returns the counter of requests to its model that the program reports as failed.
@@ -309,14 +309,14 @@ impl Reporter {
 
     /// Returns the latest stored session id.
     #[must_use]
-    pub fn session(&self) -> Option<SessionId> {
-        self.session.borrow().clone()
+    pub fn session_id(&self) -> Option<SessionId> {
+        self.session_id.borrow().clone()
     }
 
     /// Publishes the raw text of the answer to waiting callers, if the agent is configured so. The redacted text is
     /// already recorded.
     pub fn publish_answer(&self, text: &str) {
-        if self.context.output.publishes_raw_answer {
+        if self.context.output_settings.publishes_raw_answer {
             let raw = RawAnswer { attempt_id: self.context.attempt_id, text: text.into() };
             self.context.progress.send_modify(|progress| progress.raw_answer = Some(raw));
         }
@@ -334,14 +334,14 @@ impl Reporter {
     }
 
     /// Reports that the work has ended because it needs input of the caller.
-    pub fn report_input_required(mut self, interruption: Interruption, exit_code: Option<i32>) {
+    pub fn report_input_required(mut self, required_input: Interruption, exit_code: Option<i32>) {
         self.has_reported_end = true;
         let (attempt_id, batch) = (self.context.attempt_id, self.context.write_buffer.take());
-        (self.send)(Report::InputRequired { attempt_id, interruption, exit_code, batch });
+        (self.send)(Report::InputRequired { attempt_id, required_input, exit_code, batch });
     }
 
     /// Reports that the work has suspended itself, because the service stops. The driver must be able to
-    /// [claim](crate::driver::Driver::claim) and resume it from what is recorded.
+    /// [claim](crate::driver::Driver::claim_held_work) and resume it from what is recorded.
     pub fn report_suspension(mut self) {
         self.has_reported_end = true;
         let (attempt_id, batch) = (self.context.attempt_id, self.context.write_buffer.take());

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::ExecutionMsg;
 use super::context::ExecutionContext;
-use super::tasks::ExecutionTasks;
+use super::tasks::ExecutionBackgroundTasks;
 use crate::decide::execution::ExecutionEvent;
 use crate::driver::report::{
     AttemptContext, BudgetMeter, Liveness, OutputSettings, ReplayFilter, Reporter, WriteBuffer,
@@ -31,7 +31,7 @@ pub(super) struct CurrentAttempt {
     /// Id of the latest claimed attempt.
     attempt_id: AttemptId,
     /// Attempt whose end is not reported yet.
-    unreported: Option<StartedAttempt>,
+    unreported_attempt: Option<StartedAttempt>,
     /// Lease of the work, until the clean-up.
     lease: Option<Lease>,
     pid: Option<u32>,
@@ -65,7 +65,7 @@ impl CurrentAttempt {
     ) -> Self {
         Self {
             attempt_id,
-            unreported: None,
+            unreported_attempt: None,
             lease: None,
             pid: None,
             exit_code,
@@ -110,7 +110,7 @@ impl CurrentAttempt {
         workspace: Option<Workspace>,
     ) {
         let reporter = self.start_reporter(attempt_id, context, fence, Vec::new());
-        let work = work(attempt_id, context, workspace);
+        let work = attempt_work(attempt_id, context, workspace);
         self.lease = Some(context.driver.start(work, reporter));
     }
 
@@ -125,7 +125,7 @@ impl CurrentAttempt {
         // Only the first attempt after a restart is replayed; later ones report nothing that is recorded already.
         let recorded_events = mem::take(&mut self.recorded_events);
         let reporter = self.start_reporter(attempt_id, context, fence, recorded_events);
-        let work = work(attempt_id, context, workspace);
+        let work = attempt_work(attempt_id, context, workspace);
         self.lease = Some(context.driver.resume(work, reporter));
     }
 
@@ -138,7 +138,7 @@ impl CurrentAttempt {
         recorded_events: Vec<EventKind>,
     ) -> Reporter {
         let services = &context.services;
-        self.unreported = Some(StartedAttempt { attempt_id, started_at: context.now() });
+        self.unreported_attempt = Some(StartedAttempt { attempt_id, started_at: context.now() });
         (self.liveness, self.usage) = (Liveness::default(), None);
         let attempt_context = AttemptContext {
             id: context.id,
@@ -149,8 +149,8 @@ impl CurrentAttempt {
             // The redactor of this moment: after a reload a new attempt uses the new rules, and a running text is not
             // redacted by two.
             redactor: services.redactor.current(),
-            output: OutputSettings {
-                limit: context.spec.limits.sizes.output,
+            output_settings: OutputSettings {
+                max_channel_bytes: context.spec.limits.sizes.max_output_bytes,
                 publishes_raw_answer: context.spec.endpoint_config.returns_raw_answers,
             },
             progress: context.progress.clone(),
@@ -161,7 +161,7 @@ impl CurrentAttempt {
         };
         let actor = context.actor.clone();
         Reporter::new(attempt_context, move |report| {
-            _ = actor.cast(ExecutionMsg::Reported(report)); // A late report is dropped.
+            _ = actor.cast(ExecutionMsg::DriverReported(report)); // A late report is dropped.
         })
     }
 
@@ -176,7 +176,7 @@ impl CurrentAttempt {
 
     /// Records the end of the process. Returns its last records that count: of an attempt that is not the present one,
     /// text is kept and events are dropped.
-    pub(super) fn record_end(
+    pub(super) fn apply_end_report(
         &mut self,
         attempt_id: AttemptId,
         exit_code: Option<i32>,
@@ -192,13 +192,16 @@ impl CurrentAttempt {
     }
 
     /// Returns the attempt whose end is not reported yet.
-    pub(super) const fn unreported(&self) -> Option<StartedAttempt> {
-        self.unreported
+    pub(super) const fn unreported_attempt(&self) -> Option<StartedAttempt> {
+        self.unreported_attempt
     }
 
     /// Returns the start of an attempt whose end is to be reported; `None` if it was reported before.
-    pub(super) fn take_unreported(&mut self, attempt_id: AttemptId) -> Option<StartedAttempt> {
-        self.unreported.take_if(|started| started.attempt_id == attempt_id)
+    pub(super) fn take_unreported_attempt(
+        &mut self,
+        attempt_id: AttemptId,
+    ) -> Option<StartedAttempt> {
+        self.unreported_attempt.take_if(|started| started.attempt_id == attempt_id)
     }
 
     /// Requests the work to stop.
@@ -207,9 +210,9 @@ impl CurrentAttempt {
     }
 
     /// Sends the answer to a question to the work.
-    pub(super) fn answer(&self, wire_id: WireId, answer: Option<AnswerValue>) {
+    pub(super) fn send_answer(&self, wire_id: WireId, answer: Option<AnswerValue>) {
         if let Some(lease) = &self.lease {
-            lease.answer(wire_id, answer);
+            lease.send_answer(wire_id, answer);
         }
     }
 
@@ -219,9 +222,13 @@ impl CurrentAttempt {
     }
 
     /// Starts a reading by the lease. A failed reading is not reported.
-    pub(super) fn measure(&self, tasks: &mut ExecutionTasks, attempt_id: AttemptId) {
-        let Some(reading) = self.lease.as_ref().map(|lease| lease.usage()) else { return };
-        tasks.spawn(async move { Some(ExecutionMsg::Measured(attempt_id, reading.await?)) });
+    pub(super) fn start_usage_reading(
+        &self,
+        tasks: &mut ExecutionBackgroundTasks,
+        attempt_id: AttemptId,
+    ) {
+        let Some(reading) = self.lease.as_ref().map(|lease| lease.measure_usage()) else { return };
+        tasks.spawn(async move { Some(ExecutionMsg::UsageMeasured(attempt_id, reading.await?)) });
     }
 
     /// Records a reading of the present attempt. Returns true if it belongs to it. A reading does not count as output:
@@ -235,9 +242,9 @@ impl CurrentAttempt {
     }
 
     /// Reports the duration of the attempt's silence after a delay.
-    pub(super) fn check_silence(
+    pub(super) fn schedule_silence_check(
         &self,
-        tasks: &mut ExecutionTasks,
+        tasks: &mut ExecutionBackgroundTasks,
         attempt_id: AttemptId,
         delay: Duration,
     ) {
@@ -245,17 +252,17 @@ impl CurrentAttempt {
         tasks.spawn(async move {
             tokio::time::sleep(delay).await;
             let silence = liveness.idle_time();
-            Some(ExecutionMsg::Event(ExecutionEvent::Silent { attempt_id, silence }))
+            Some(ExecutionMsg::Event(ExecutionEvent::SilenceMeasured { attempt_id, silence }))
         });
     }
 
     /// Starts the clean-up, unless one runs, which reports its end too. It waits until the records of the end are
     /// `written`: after a crash before that, the next process instance needs what the clean-up removes.
-    pub(super) fn clean(
+    pub(super) fn start_clean_up(
         &mut self,
-        tasks: &mut ExecutionTasks,
+        tasks: &mut ExecutionBackgroundTasks,
         attempt_id: AttemptId,
-        written: Option<oneshot::Receiver<()>>,
+        records_written: Option<oneshot::Receiver<()>>,
     ) {
         // A cancellation and the end of the attempt may both request it.
         if mem::replace(&mut self.is_cleaning, true) {
@@ -265,12 +272,12 @@ impl CurrentAttempt {
         let lease = self.lease.take();
         tasks.spawn(async move {
             if let Some(lease) = lease {
-                if !wait_for_records(written).await {
+                if !wait_for_records(records_written).await {
                     return None; // The next actor of this execution claims the work.
                 }
-                lease.clean().await;
+                lease.clean_up().await;
             }
-            Some(ExecutionMsg::Event(ExecutionEvent::Cleaned { attempt_id }))
+            Some(ExecutionMsg::Event(ExecutionEvent::CleanUpCompleted { attempt_id }))
         });
     }
 
@@ -287,15 +294,15 @@ impl CurrentAttempt {
 
 /// Waits until records are written. Returns false if their writer failed. Without a ledger the wait ends too: the
 /// processes and the slot of an attempt are more important than its end.
-async fn wait_for_records(written: Option<oneshot::Receiver<()>>) -> bool {
-    match written {
+async fn wait_for_records(records_written: Option<oneshot::Receiver<()>>) -> bool {
+    match records_written {
         Some(written) => !matches!(timeout(MAX_RECORD_WAIT, written).await, Ok(Err(_))),
         None => true,
     }
 }
 
 /// Returns the work of an attempt.
-fn work(
+fn attempt_work(
     attempt_id: AttemptId,
     context: &ExecutionContext,
     workspace: Option<Workspace>,
@@ -310,7 +317,7 @@ mod tests {
 
     const SECOND_ATTEMPT: AttemptId = AttemptId { attempt: 2, ..AttemptId::FIRST };
 
-    fn started(attempt_id: AttemptId) -> StartedAttempt {
+    fn started_attempt(attempt_id: AttemptId) -> StartedAttempt {
         StartedAttempt { attempt_id, started_at: DateTime::UNIX_EPOCH }
     }
 
@@ -326,21 +333,31 @@ mod tests {
         attempt.apply_claim(SECOND_ATTEMPT);
         assert!(attempt.record_start(SECOND_ATTEMPT, Some(8)));
         assert!(!attempt.record_start(AttemptId::FIRST, Some(9)));
-        assert!(attempt.record_end(AttemptId::FIRST, Some(1), last_records()).is_empty());
+        assert!(attempt.apply_end_report(AttemptId::FIRST, Some(1), last_records()).is_empty());
         assert!(!attempt.record_reading(AttemptId::FIRST, UsageReading::default()));
         assert_eq!((attempt.pid(), attempt.exit_code(), attempt.usage()), (Some(8), None, None));
-        assert_eq!(attempt.record_end(SECOND_ATTEMPT, Some(3), last_records()), last_records());
+        assert_eq!(
+            attempt.apply_end_report(SECOND_ATTEMPT, Some(3), last_records()),
+            last_records()
+        );
         assert_eq!((attempt.pid(), attempt.exit_code()), (None, Some(3)));
     }
 
     #[test]
     fn the_end_of_an_attempt_is_reported_once() {
         let mut attempt = CurrentAttempt::new(AttemptId::FIRST, None, Vec::new());
-        assert_eq!(attempt.take_unreported(AttemptId::FIRST), None, "it has not started");
-        attempt.unreported = Some(started(SECOND_ATTEMPT));
-        assert_eq!(attempt.take_unreported(AttemptId::FIRST), None, "a later attempt runs");
-        assert_eq!(attempt.unreported(), Some(started(SECOND_ATTEMPT)));
-        assert_eq!(attempt.take_unreported(SECOND_ATTEMPT), Some(started(SECOND_ATTEMPT)));
-        assert_eq!(attempt.take_unreported(SECOND_ATTEMPT), None, "its end was reported before");
+        assert_eq!(attempt.take_unreported_attempt(AttemptId::FIRST), None, "it has not started");
+        attempt.unreported_attempt = Some(started_attempt(SECOND_ATTEMPT));
+        assert_eq!(attempt.take_unreported_attempt(AttemptId::FIRST), None, "a later attempt runs");
+        assert_eq!(attempt.unreported_attempt(), Some(started_attempt(SECOND_ATTEMPT)));
+        assert_eq!(
+            attempt.take_unreported_attempt(SECOND_ATTEMPT),
+            Some(started_attempt(SECOND_ATTEMPT))
+        );
+        assert_eq!(
+            attempt.take_unreported_attempt(SECOND_ATTEMPT),
+            None,
+            "its end was reported before"
+        );
     }
 }

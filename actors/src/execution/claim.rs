@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::ExecutionMsg;
-use super::tasks::ExecutionTasks;
+use super::tasks::ExecutionBackgroundTasks;
 use crate::decide::admission::workspace_waiters::WorkspaceWaiters;
 use crate::decide::execution::ExecutionEvent;
 use crate::model::agent::queue::{QueueReason, Queued};
@@ -118,7 +118,7 @@ impl ResourceClaim {
 
     /// Begins or repeats the claim of the attempt, and reserves its memory. Returns false if there is not enough
     /// memory.
-    pub(super) fn begin(&mut self) -> bool {
+    pub(super) fn try_start_claim(&mut self) -> bool {
         let has_memory = self.reserve_memory();
         self.release_notices.mark_unchanged(); // Later releases must wake this execution.
         has_memory
@@ -132,7 +132,7 @@ impl ResourceClaim {
     }
 
     /// Reserves the memory of a resumed attempt, regardless of the limit, because its work already uses it.
-    pub(super) fn hold_memory(&mut self) {
+    pub(super) fn reserve_memory_unchecked(&mut self) {
         let reserve =
             |bytes| self.memory_budget.reserve_unchecked(self.id, bytes, &self.workspace_queue);
         self.reservation = self.declared_memory.map(reserve);
@@ -143,22 +143,22 @@ impl ResourceClaim {
         let workspace_queue = self.workspace_queue.clone();
         self.held_workspace =
             workspace.map(|workspace| HeldWorkspace { workspace, workspace_queue });
-        self.leave_queue();
+        self.leave_workspace_queue();
         // The claim of the first attempt stays the start of the duration.
         self.first_granted_at.get_or_insert_with(Instant::now);
     }
 
     /// Handles a claim that failed because a resource is in use. Returns the position of the wait.
-    pub(super) fn handle_blocked(&mut self, blocked: ClaimBlocked) -> Queued {
+    pub(super) fn handle_blocked_claim(&mut self, blocked: ClaimBlocked) -> Queued {
         let ClaimBlocked { reason, workspace, .. } = blocked;
         let plan = WaitPlan::new(reason, workspace);
         if !plan.keeps_memory {
             self.reservation = None;
         }
         let position = match plan.queued_workspace {
-            Some(workspace) => self.wait_for(workspace),
+            Some(workspace) => self.join_workspace_queue(workspace),
             None => {
-                self.leave_queue();
+                self.leave_workspace_queue();
                 1
             }
         };
@@ -166,7 +166,7 @@ impl ResourceClaim {
     }
 
     /// Joins the queue for a workspace, or keeps the ticket for it. Returns the position.
-    fn wait_for(&mut self, workspace: Workspace) -> usize {
+    fn join_workspace_queue(&mut self, workspace: Workspace) -> usize {
         let position = self.workspace_queue.position(self.id, &workspace);
         match &self.ticket {
             Some(ticket) => ticket.set_workspace(workspace),
@@ -178,7 +178,7 @@ impl ResourceClaim {
     /// Repeats the claim when a resource may be free, and at the latest after `max_delay`.
     pub(super) fn schedule_retry(
         &self,
-        tasks: &mut ExecutionTasks,
+        tasks: &mut ExecutionBackgroundTasks,
         attempt_id: AttemptId,
         max_delay: Duration,
     ) {
@@ -190,7 +190,7 @@ impl ResourceClaim {
     }
 
     /// Returns the wait for the attempt so far.
-    pub(super) fn waited(&self) -> Duration {
+    pub(super) fn total_wait(&self) -> Duration {
         self.earlier_wait + self.waits_since.elapsed()
     }
 
@@ -205,7 +205,7 @@ impl ResourceClaim {
     }
 
     /// Returns the time since the first granted claim.
-    pub(super) fn elapsed(&self) -> Option<Duration> {
+    pub(super) fn elapsed_since_grant(&self) -> Option<Duration> {
         self.first_granted_at.map(|first_granted_at| first_granted_at.elapsed())
     }
 
@@ -217,7 +217,7 @@ impl ResourceClaim {
     }
 
     /// Leaves the queue for a workspace.
-    pub(super) fn leave_queue(&mut self) {
+    pub(super) fn leave_workspace_queue(&mut self) {
         self.ticket = None;
     }
 

@@ -96,7 +96,7 @@ impl ExecutionContext {
             driver: Arc::clone(&self.driver),
             spec: Arc::clone(&self.spec),
             request: Arc::clone(&self.request),
-            workspace_queue: self.services.resources.workspace_queue.clone(),
+            workspace_queue: self.services.attempt_resources.workspace_queue.clone(),
         }
     }
 
@@ -126,7 +126,7 @@ impl ExecutionContext {
     pub(super) fn charge_day(&self, now: DateTime<Utc>, charge: Charge) -> Option<EventKind> {
         let meter = BudgetMeter::new(&self.spec, &self.services.budget_usages);
         let event = meter.charge_event(now, charge)?;
-        meter.add_charge(Some(&event));
+        meter.apply_charge_event(Some(&event));
         self.services.report_budget_usage(&self.spec);
         Some(event)
     }
@@ -157,9 +157,9 @@ impl ExecutionContext {
     /// Reports a failed attempt to the breaker of the credential. Only failures because of the credential have an
     /// effect.
     fn report_credential_failure(&self, failure: &Failure) {
-        let keyring_and_spec = (&self.services.keyed_hasher, &*self.spec);
+        let hasher_and_spec = (&self.services.keyed_hasher, &*self.spec);
         self.services.breakers.record_failure(
-            keyring_and_spec,
+            hasher_and_spec,
             self.id,
             failure,
             &*self.services.clock,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::{AttemptFailure, ClaimBlocked, ExecutionData};
+use super::{ClaimBlocked, ExecutionActorState, FailedAttemptReport};
 use crate::decide::execution::ExecutionEvent::{self, DeadlinePassed};
 use crate::decide::execution::{ExecutionEffect as Effect, ExecutionEnd};
 use crate::decide::retry::FailedAttempt;
@@ -14,35 +14,37 @@ use crate::model::execution::event::EventKind;
 use crate::model::execution::{AttemptId, ExecutionState, StateChange};
 use crate::model::failure::Failure;
 
-impl ExecutionData {
+impl ExecutionActorState {
     pub(super) fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Claim { attempt_id, from } => self.begin_claim(attempt_id, from),
             Effect::RetryClaim { attempt_id, within } => {
                 self.claim.schedule_retry(&mut self.tasks, attempt_id, within);
             }
-            Effect::Start { attempt_id } => self.start(attempt_id),
-            Effect::Resume { attempt_id } => self.resume(attempt_id),
-            Effect::Stop => self.attempt.stop(),
+            Effect::StartAttempt { attempt_id } => self.start(attempt_id),
+            Effect::ResumeAttempt { attempt_id } => self.resume(attempt_id),
+            Effect::StopWork => self.attempt.stop(),
             Effect::SendLater { after, event } => self.schedule_event(after, event),
             Effect::CheckSilence { attempt_id, after } => {
-                self.attempt.check_silence(&mut self.tasks, attempt_id, after);
+                self.attempt.schedule_silence_check(&mut self.tasks, attempt_id, after);
             }
-            Effect::ReadUsage { attempt_id } => self.attempt.measure(&mut self.tasks, attempt_id),
-            Effect::Warn { deadline_kind, remaining, message } => {
+            Effect::ReadUsage { attempt_id } => {
+                self.attempt.start_usage_reading(&mut self.tasks, attempt_id);
+            }
+            Effect::RecordDeadlineWarning { deadline_kind, remaining, message } => {
                 let at = self.context.now();
                 self.persistence.add_event(
                     at,
-                    self.context.deadline_warning(at, deadline_kind, remaining, message),
+                    self.context.log_deadline_warning(at, deadline_kind, remaining, message),
                 );
             }
             Effect::RecordTransition { from, to, attempt_id, reason } => {
                 let at = self.context.now();
                 self.record_transition(StateChange::new((from, to), attempt_id, at, reason));
             }
-            Effect::RecordInterruption { attempt_id, interruption } => {
+            Effect::RecordInputRequest { attempt_id, required_input } => {
                 let at = self.context.now();
-                self.record_transition(StateChange::interrupted(attempt_id, at, interruption));
+                self.record_transition(StateChange::waiting_for(attempt_id, at, required_input));
             }
             Effect::ReportFailure { attempt_id, failure, retry_after, had_input } => {
                 let number = attempt_id.attempt;
@@ -50,12 +52,12 @@ impl ExecutionData {
                 self.report_failure(attempt_id, attempt, failure);
             }
             Effect::RecordFailedAttempt { failure } => {
-                self.interactions().close_lost();
+                self.interactions().close_lost_questions();
                 self.persistence.add_event(self.context.now(), EventKind::AttemptFailed(failure));
             }
-            Effect::Clean { attempt_id, after_record } => {
-                let written = after_record.then(|| self.persistence.written());
-                self.attempt.clean(&mut self.tasks, attempt_id, written);
+            Effect::CleanUp { attempt_id, after_record } => {
+                let written = after_record.then(|| self.persistence.notify_when_written());
+                self.attempt.start_clean_up(&mut self.tasks, attempt_id, written);
             }
             Effect::Settle { attempt_id, ending } => self.settle(attempt_id, ending),
             Effect::UnloadActor => self.stop.plan_stop(),
@@ -66,9 +68,9 @@ impl ExecutionData {
     }
 
     fn begin_claim(&mut self, attempt_id: AttemptId, from: ExecutionState) {
-        if !self.claim.begin() {
+        if !self.claim.try_start_claim() {
             let reason = QueueReason::InsufficientMemory;
-            return self.handle_blocked(ClaimBlocked { attempt_id, reason, workspace: None });
+            return self.handle_blocked_claim(ClaimBlocked { attempt_id, reason, workspace: None });
         }
         let request = self.context.claim_request(self.persistence.fence(), attempt_id, from);
         self.persistence.request_claim(request);
@@ -82,7 +84,7 @@ impl ExecutionData {
     fn resume(&mut self, attempt_id: AttemptId) {
         let channel = self.context.driver.partial_answer_channel();
         self.published.publish_partial_answer(self.attempt.attempt_id(), channel);
-        self.claim.hold_memory();
+        self.claim.reserve_memory_unchecked();
         let (fence, workspace) = (self.persistence.fence(), self.claim.workspace());
         self.attempt.resume(attempt_id, &self.context, fence, workspace);
     }
@@ -111,7 +113,7 @@ impl ExecutionData {
     fn report_failure(&mut self, attempt_id: AttemptId, attempt: FailedAttempt, failure: Failure) {
         let (first_granted_at, fence) = (self.claim.first_granted_at(), self.persistence.fence());
         let totals = self.usage_recorder().totals(first_granted_at);
-        let report = AttemptFailure { attempt_id, fence, attempt, failure, totals };
+        let report = FailedAttemptReport { attempt_id, fence, attempt, failure, totals };
         (self.context.on_attempt_failed)(report);
     }
 
@@ -119,14 +121,14 @@ impl ExecutionData {
     fn defer(&mut self, deferral: Deferral) {
         self.context.log_deferral(deferral);
         self.persistence.add_event(self.context.now(), EventKind::Deferred(deferral));
-        self.stop.defer(deferral);
+        self.stop.plan_deferral(deferral);
     }
 
     /// Reports the end, and settles the execution. The claim of the workspace stays until the ledger has recorded it.
     fn settle(&mut self, attempt_id: AttemptId, ending: ExecutionEnd) {
         // An execution that ends while it waits for a folder must not hold up the ones behind it.
-        self.claim.leave_queue();
-        self.context.log_end(&ending, self.claim.elapsed());
+        self.claim.leave_workspace_queue();
+        self.context.log_end(&ending, self.claim.elapsed_since_grant());
         let at = self.context.now();
         self.report_execution_end(&ending, at);
         let (claim, exit_code) = ((attempt_id, self.persistence.fence()), self.attempt.exit_code());
@@ -137,7 +139,7 @@ impl ExecutionData {
     fn report_execution_end(&mut self, ending: &ExecutionEnd, at: DateTime<Utc>) {
         // After a stop the report of the driver may come late or never, so the end of the attempt is reported here.
         let code = ending.failure.as_ref().map(|failure| failure.code);
-        if let Some(attempt) = self.attempt.unreported() {
+        if let Some(attempt) = self.attempt.unreported_attempt() {
             self.usage_recorder().report_end(attempt.attempt_id, code);
         }
         let (attempt_id, tokens) = (self.attempt.attempt_id(), self.usage.tokens());

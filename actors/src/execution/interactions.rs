@@ -10,7 +10,7 @@ use super::claim::ResourceClaim;
 use super::context::ExecutionContext;
 use super::persistence::Persistence;
 use super::published_state::PublishedState;
-use super::tasks::ExecutionTasks;
+use super::tasks::ExecutionBackgroundTasks;
 use super::{ExecutionMsg, InteractionMsg};
 use crate::decide::execution::ExecutionEvent;
 use crate::decide::output::redact_question;
@@ -20,7 +20,7 @@ use crate::model::execution::AttemptId;
 use crate::model::execution::event::EventKind;
 use crate::model::interaction::{
     AnswerSource, AnswerValue, Interaction, InteractionAnswer, InteractionEnd, InteractionId,
-    InteractionOwner, InteractionRequestKey, InteractionState, Question, WireId,
+    InteractionOrigin, InteractionRequestKey, InteractionState, Question, WireId,
 };
 use crate::model::permission::{PermissionDecision, PermissionVerdict, TimeoutAction};
 use crate::ports::interaction_store::reports::end_by_process_exit;
@@ -54,7 +54,7 @@ pub(super) struct AttemptInteractions<'e> {
     pub(super) attempt: &'e mut CurrentAttempt,
     pub(super) persistence: &'e mut Persistence,
     pub(super) published: &'e PublishedState,
-    pub(super) tasks: &'e mut ExecutionTasks,
+    pub(super) tasks: &'e mut ExecutionBackgroundTasks,
 }
 
 impl AttemptInteractions<'_> {
@@ -66,9 +66,11 @@ impl AttemptInteractions<'_> {
             }
             QuestionReport::Withdrawn { wire_id } => self.handle_withdrawal(attempt_id, &wire_id),
             QuestionReport::AnswerDelivered { wire_id } => {
-                self.handle_delivery(attempt_id, &wire_id);
+                self.handle_answer_delivery(attempt_id, &wire_id);
             }
-            QuestionReport::OfMembers { count } => self.handle_member_questions(attempt_id, count),
+            QuestionReport::MemberQuestions { count } => {
+                self.handle_member_questions(attempt_id, count);
+            }
         }
     }
 
@@ -78,11 +80,11 @@ impl AttemptInteractions<'_> {
             return; // The end of the attempt cancels all its requests.
         }
         let digest = self.context.services.keyed_hasher.question_digest(&question);
-        if let Some((verdict, rule)) = self.policy_verdict(&question) {
+        if let Some((verdict, rule)) = policy_verdict(self.context, self.claim, &question) {
             return self.apply_rule_verdict(wire_id, &question, (verdict, rule, digest));
         }
-        let (now, id) = (self.context.now(), InteractionId::fresh());
-        let timeout = self.context.spec.permissions().timeout;
+        let (now, id) = (self.context.now(), InteractionId::generate());
+        let timeout = self.context.spec.permission_policy().timeout;
         let due_at = now + TimeDelta::from_std(timeout).unwrap_or(TimeDelta::MAX);
         let redactor = self.context.services.redactor.current();
         let request = &self.context.request;
@@ -90,19 +92,19 @@ impl AttemptInteractions<'_> {
             id,
             request_key: InteractionRequestKey {
                 execution: self.context.id,
-                attempt: attempt_id,
+                attempt_id,
                 wire_id: wire_id.clone(),
             },
-            owner: InteractionOwner {
+            origin: InteractionOrigin {
                 principal: request.origin.owner,
                 agent: self.context.spec.id.clone(),
                 context: request.context.clone(),
                 teams: Vec::new(),
             },
             question: redact_question::redact_question(question, &redactor),
-            terms: self.context.spec.permissions().terms.clone(),
+            terms: self.context.spec.permission_policy().terms.clone(),
             digest,
-            asked_at: now,
+            opened_at: now,
             due_at,
             state: InteractionState::Open,
             end: None,
@@ -111,29 +113,18 @@ impl AttemptInteractions<'_> {
         if self.open_interactions.count() >= MAX_OPEN_QUESTIONS
             || interaction.question.size() > MAX_QUESTION_BYTES
         {
-            return self.refuse(wire_id);
+            return self.cancel_excess_request(wire_id);
         }
         self.open_interactions.add(wire_id, id);
         self.persistence.record_interaction(interaction);
     }
 
     /// Cancels a request of the agent that exceeds a limit of questions, and reports it.
-    fn refuse(&mut self, wire_id: WireId) {
+    fn cancel_excess_request(&mut self, wire_id: WireId) {
         let message = QUESTION_LIMIT_WARNING.to_owned();
         self.persistence.add_event(self.context.now(), EventKind::Warning { message });
         self.persistence.flush();
-        self.answer(wire_id, None, None);
-    }
-
-    /// Returns the verdict of the policy, unless a person decides.
-    fn policy_verdict(&self, question: &Question) -> Option<(PermissionVerdict, String)> {
-        let subject = question.subject.as_ref().filter(|_| question.kind.is_permission())?;
-        let workspace = self.claim.workspace();
-        let workspace_root = workspace.as_ref().map(|workspace| workspace.path().to_string_lossy());
-        let policy = self.context.spec.permissions();
-        let (verdict, rule) =
-            permission::evaluate_policy(policy, subject, workspace_root.as_deref());
-        (verdict != PermissionVerdict::Ask).then_some((verdict, rule))
+        self.send_answer(wire_id, None, None);
     }
 
     /// Records the verdict of a rule, and sends it to the agent.
@@ -146,12 +137,12 @@ impl AttemptInteractions<'_> {
         let (now, attempt_id) = (self.context.now(), self.attempt.attempt_id());
         let tool = question.subject.as_ref().map(|call| call.tool.clone()).unwrap_or_default();
         let tool = self.context.services.redactor.current().redact(&tool).into_owned();
-        self.persistence.record_verdict(PermissionDecision {
+        self.persistence.record_decision(PermissionDecision {
             at: now,
             agent: self.context.spec.id.clone(),
             owner: self.context.request.origin.owner,
             execution: self.context.id,
-            attempt: attempt_id,
+            attempt_id,
             interaction: None,
             tool: tool.clone(),
             digest,
@@ -167,7 +158,7 @@ impl AttemptInteractions<'_> {
         };
         self.persistence.add_event(now, EventKind::PermissionDecided { tool, verdict, rule });
         self.persistence.flush();
-        self.answer(wire_id, None, Some(answer));
+        self.send_answer(wire_id, None, Some(answer));
     }
 
     /// Handles a withdrawal by the agent.
@@ -191,7 +182,7 @@ impl AttemptInteractions<'_> {
     }
 
     /// Handles the delivery of an answer.
-    fn handle_delivery(&mut self, attempt_id: AttemptId, wire_id: &WireId) {
+    fn handle_answer_delivery(&mut self, attempt_id: AttemptId, wire_id: &WireId) {
         if attempt_id != self.attempt.attempt_id() {
             return;
         }
@@ -202,7 +193,7 @@ impl AttemptInteractions<'_> {
             // The input contains an answer that an earlier process of the service wrote and did not record as written.
             None => {
                 let (execution, wire_id) = (self.context.id, wire_id.clone());
-                let key = InteractionRequestKey { execution, attempt: attempt_id, wire_id };
+                let key = InteractionRequestKey { execution, attempt_id, wire_id };
                 self.persistence.record_earlier_delivery(key, now);
             }
         }
@@ -212,10 +203,10 @@ impl AttemptInteractions<'_> {
     pub(super) fn handle(&mut self, msg: InteractionMsg) -> Option<ExecutionEvent> {
         match msg {
             InteractionMsg::Recorded(interaction, OpenOutcome::New) => {
-                self.handle_opened(&interaction);
+                self.handle_opened_question(&interaction);
             }
             InteractionMsg::Recorded(_, OpenOutcome::Existing(existing)) => {
-                return self.handle_existing(&existing);
+                return self.handle_existing_question(&existing);
             }
             InteractionMsg::Recorded(interaction, OpenOutcome::Superseded) => {
                 _ = self.remove_question(interaction.id);
@@ -228,11 +219,11 @@ impl AttemptInteractions<'_> {
             InteractionMsg::Closed(
                 CloseOutcome::Closed(interaction) | CloseOutcome::AlreadyClosed(interaction),
             ) => {
-                return self.deliver(&interaction);
+                return self.deliver_answer(&interaction);
             }
             InteractionMsg::Answered(interaction, reply) => {
                 self.adopt_id(&interaction);
-                let event = self.deliver(&interaction);
+                let event = self.deliver_answer(&interaction);
                 _ = reply.send(Some(self.context.progress.subscribe()));
                 return event;
             }
@@ -241,7 +232,7 @@ impl AttemptInteractions<'_> {
         None
     }
 
-    fn handle_opened(&mut self, interaction: &Interaction) {
+    fn handle_opened_question(&mut self, interaction: &Interaction) {
         let remaining = (interaction.due_at - self.context.now()).to_std().unwrap_or_default();
         let id = interaction.id;
         self.tasks.spawn(async move {
@@ -254,21 +245,21 @@ impl AttemptInteractions<'_> {
     /// Handles a question that the ledger knew: the attempt is replayed after the loss of a process or an actor. The
     /// interaction keeps its id and its remaining time; an answer that was never written to the agent is sent now. An
     /// agent whose input contains the answer does not ask again.
-    fn handle_existing(&mut self, existing: &Interaction) -> Option<ExecutionEvent> {
+    fn handle_existing_question(&mut self, existing: &Interaction) -> Option<ExecutionEvent> {
         self.adopt_id(existing);
         if !existing.is_open() {
-            return self.deliver(existing);
+            return self.deliver_answer(existing);
         }
         // Its answer may have arrived before this reading of the ledger.
         if self.open_interactions.contains(existing.id) {
-            self.handle_opened(existing);
+            self.handle_opened_question(existing);
         }
         None
     }
 
     /// Gives the agent's request the id of the interaction that the ledger knew for it.
     fn adopt_id(&mut self, existing: &Interaction) {
-        if existing.request_key.attempt == self.attempt.attempt_id()
+        if existing.request_key.attempt_id == self.attempt.attempt_id()
             && let Some(id) =
                 self.open_interactions.by_wire_id.get_mut(&existing.request_key.wire_id)
         {
@@ -277,9 +268,9 @@ impl AttemptInteractions<'_> {
     }
 
     /// Closes the questions of a failed attempt, because its process has ended.
-    pub(super) fn close_lost(&mut self) {
+    pub(super) fn close_lost_questions(&mut self) {
         for id in self.open_interactions.ids() {
-            self.persistence.record_close(id, end_by_process_exit(self.context.now()));
+            self.persistence.record_unanswered_close(id, end_by_process_exit(self.context.now()));
         }
     }
 
@@ -290,12 +281,13 @@ impl AttemptInteractions<'_> {
         source: AnswerSource,
     ) {
         let answer = InteractionAnswer { value: None, by: source };
-        self.persistence.record_close(id, InteractionEnd { state, answer, at: self.context.now() });
+        self.persistence
+            .record_unanswered_close(id, InteractionEnd { state, answer, at: self.context.now() });
     }
 
     /// Sends the answer of a closed interaction to the agent, once. Returns the event that ends the execution instead,
     /// if the policy cancels it.
-    fn deliver(&mut self, interaction: &Interaction) -> Option<ExecutionEvent> {
+    fn deliver_answer(&mut self, interaction: &Interaction) -> Option<ExecutionEvent> {
         let wire_id = self.remove_question(interaction.id)?;
         let closed = interaction.end.as_ref()?;
         // The ledger erases the clear text with the delivery, and the redacted text is no answer. The agent asks
@@ -311,7 +303,7 @@ impl AttemptInteractions<'_> {
             InteractionState::Open | InteractionState::Withdrawn => return None,
             InteractionState::Answered => closed.answer.value.clone(),
             InteractionState::Expired => {
-                if self.context.spec.permissions().on_timeout == TimeoutAction::Cancel {
+                if self.context.spec.permission_policy().on_timeout == TimeoutAction::Cancel {
                     let reason = TIMEOUT_REASON.to_owned();
                     return self.is_at_work.then_some(ExecutionEvent::CancelRequested { reason });
                 }
@@ -319,14 +311,19 @@ impl AttemptInteractions<'_> {
             }
             InteractionState::Lost => None,
         };
-        self.answer(wire_id, Some(interaction.id), answer);
+        self.send_answer(wire_id, Some(interaction.id), answer);
         None
     }
 
     /// Sends an answer to the agent; `None` cancels its request.
-    fn answer(&mut self, wire_id: WireId, id: Option<InteractionId>, answer: Option<AnswerValue>) {
+    fn send_answer(
+        &mut self,
+        wire_id: WireId,
+        id: Option<InteractionId>,
+        answer: Option<AnswerValue>,
+    ) {
         self.open_interactions.undelivered_answers.insert(wire_id.clone(), id);
-        self.attempt.answer(wire_id, answer);
+        self.attempt.send_answer(wire_id, answer);
     }
 
     /// Cancels a request of the agent whose answer cannot be sent, and reports it.
@@ -335,7 +332,7 @@ impl AttemptInteractions<'_> {
         let message = LOST_ANSWER_WARNING.to_owned();
         self.persistence.add_event(self.context.now(), EventKind::Warning { message });
         self.persistence.flush();
-        self.answer(wire_id, None, None);
+        self.send_answer(wire_id, None, None);
     }
 
     /// Removes a question, and continues the deadlines that it paused. Returns the request of the agent.
@@ -356,4 +353,18 @@ impl AttemptInteractions<'_> {
             tasks: self.tasks,
         }
     }
+}
+
+/// Returns the verdict of the policy, unless a person decides.
+fn policy_verdict(
+    context: &ExecutionContext,
+    claim: &ResourceClaim,
+    question: &Question,
+) -> Option<(PermissionVerdict, String)> {
+    let subject = question.subject.as_ref().filter(|_| question.kind.is_permission())?;
+    let workspace = claim.workspace();
+    let workspace_root = workspace.as_ref().map(|workspace| workspace.path().to_string_lossy());
+    let policy = context.spec.permission_policy();
+    let (verdict, rule) = permission::evaluate_policy(policy, subject, workspace_root.as_deref());
+    (verdict != PermissionVerdict::Ask).then_some((verdict, rule))
 }

@@ -53,7 +53,7 @@ impl Persistence {
     }
 
     /// Adds a batch to the pending records.
-    pub(super) fn append(&mut self, batch: WriteBatch) {
+    pub(super) fn add(&mut self, batch: WriteBatch) {
         self.pending.extend(batch);
     }
 
@@ -78,7 +78,7 @@ impl Persistence {
     }
 
     /// Closes an interaction that got no answer.
-    pub(super) fn record_close(&self, id: InteractionId, end: InteractionEnd) {
+    pub(super) fn record_unanswered_close(&self, id: InteractionId, end: InteractionEnd) {
         self.send(WriteOp::Interaction(InteractionOp::Close(id, Box::new(end))));
     }
 
@@ -93,7 +93,7 @@ impl Persistence {
     }
 
     /// Records the verdict of a rule.
-    pub(super) fn record_verdict(&self, decision: PermissionDecision) {
+    pub(super) fn record_decision(&self, decision: PermissionDecision) {
         self.send(WriteOp::Interaction(InteractionOp::RecordDecision(Box::new(decision))));
     }
 
@@ -111,11 +111,11 @@ impl Persistence {
     }
 
     /// Sends the pending records. The receiver is notified when all records until now are written.
-    pub(super) fn written(&mut self) -> oneshot::Receiver<()> {
+    pub(super) fn notify_when_written(&mut self) -> oneshot::Receiver<()> {
         self.flush();
-        let (sender, written) = oneshot::channel();
+        let (sender, written_receiver) = oneshot::channel();
         self.send(WriteOp::NotifyWritten(sender));
-        written
+        written_receiver
     }
 
     /// Sends the pending records, and requests a message once all records are written.
@@ -141,13 +141,13 @@ mod tests {
         (Persistence::new(Fence(1), sender), operations)
     }
 
-    fn state_changed(to: ExecutionState) -> EventKind {
+    fn state_change_event(to: ExecutionState) -> EventKind {
         let now = DateTime::UNIX_EPOCH;
         let states = (ExecutionState::Starting, to);
         EventKind::StateChanged(StateChange::new(states, AttemptId::FIRST, now, String::new()))
     }
 
-    fn warning() -> EventKind {
+    fn deadline_warning_event() -> EventKind {
         let (limit, ends_at) = (DeadlineKind::Run, DateTime::UNIX_EPOCH);
         EventKind::DeadlineApproaching { limit, ends_at, message: String::new() }
     }
@@ -157,8 +157,8 @@ mod tests {
         let (mut persistence, mut operations) = persistence();
         persistence.flush();
         assert!(operations.try_recv().is_err(), "without records nothing is written");
-        persistence.add_event(DateTime::UNIX_EPOCH, state_changed(ExecutionState::Running));
-        persistence.add_event(DateTime::UNIX_EPOCH, warning());
+        persistence.add_event(DateTime::UNIX_EPOCH, state_change_event(ExecutionState::Running));
+        persistence.add_event(DateTime::UNIX_EPOCH, deadline_warning_event());
         persistence.set_fence(Fence(2));
         persistence.flush();
         persistence.flush();
@@ -173,8 +173,8 @@ mod tests {
     fn only_a_start_may_wait_for_the_next_write() {
         let (mut persistence, mut operations) = persistence();
         for (event, waits) in [
-            (state_changed(ExecutionState::Running), true),
-            (state_changed(ExecutionState::Failed), false),
+            (state_change_event(ExecutionState::Running), true),
+            (state_change_event(ExecutionState::Failed), false),
         ] {
             persistence.add_event(DateTime::UNIX_EPOCH, event.clone());
             persistence.flush();
@@ -186,10 +186,10 @@ mod tests {
     #[test]
     fn the_settlement_includes_the_pending_records() {
         let (mut persistence, mut operations) = persistence();
-        persistence.add_event(DateTime::UNIX_EPOCH, state_changed(ExecutionState::Failed));
-        persistence.record_before_pending(DateTime::UNIX_EPOCH, warning());
+        persistence.add_event(DateTime::UNIX_EPOCH, state_change_event(ExecutionState::Failed));
+        persistence.record_before_pending(DateTime::UNIX_EPOCH, deadline_warning_event());
         persistence.settle(Settlement {
-            id: ExecutionId::fresh(),
+            id: ExecutionId::generate(),
             fence: persistence.fence(),
             attempt_id: AttemptId::FIRST,
             outcome: Outcome::Failed,
@@ -201,11 +201,11 @@ mod tests {
         });
         persistence.finish();
         let Ok(WriteOp::Record(_, first)) = operations.try_recv() else { panic!("no record") };
-        assert_eq!(first.events, [(DateTime::UNIX_EPOCH, warning())]);
+        assert_eq!(first.events, [(DateTime::UNIX_EPOCH, deadline_warning_event())]);
         let Ok(WriteOp::Settle(end)) = operations.try_recv() else { panic!("no end") };
         assert_eq!(
             end.batch.events,
-            [(DateTime::UNIX_EPOCH, state_changed(ExecutionState::Failed))]
+            [(DateTime::UNIX_EPOCH, state_change_event(ExecutionState::Failed))]
         );
         assert!(matches!(operations.try_recv(), Ok(WriteOp::Finish)), "the end is the last record");
     }

@@ -5,7 +5,7 @@ use std::mem;
 use chrono::{DateTime, Utc};
 
 use crate::decide::execution::{
-    ExecutionEffect, ExecutionEvent, ExecutionPhase, ExecutionPolicy, step,
+    ExecutionEffect, ExecutionEvent, ExecutionPhase, ExecutionPolicy, apply_event,
 };
 use crate::model::execution::{AttemptId, Outcome};
 use crate::model::failure::Failure;
@@ -26,18 +26,18 @@ impl PhaseMachine {
     pub(super) fn apply(&mut self, event: ExecutionEvent) -> Vec<ExecutionEffect> {
         // `step` takes the phase by value, so that it cannot leave a phase half changed.
         let phase = mem::replace(&mut self.phase, ExecutionPhase::Idle);
-        let (phase, effects) = step(phase, event, &self.policy);
+        let (phase, effects) = apply_event(phase, event, &self.policy);
         self.phase = phase;
         effects
     }
 
     /// Returns true if the attempt has failed and the decision about it is pending.
-    pub(super) const fn is_undecided(&self) -> bool {
+    pub(super) const fn awaits_retry_decision(&self) -> bool {
         matches!(self.phase, ExecutionPhase::AwaitingRetryDecision { .. })
     }
 
     /// Returns true if this actor has nothing left to do: the execution waits without an actor, or has ended.
-    pub(super) const fn is_at_rest(&self) -> bool {
+    pub(super) const fn can_actor_stop(&self) -> bool {
         matches!(
             self.phase,
             ExecutionPhase::Waiting { .. }
@@ -100,7 +100,7 @@ mod tests {
         let failed = |until: Option<TimeDelta>| {
             let failure = Failure::new(Code::AgentUnavailable, "no answer");
             let failure = match until {
-                Some(after) => failure.until(now + after),
+                Some(after) => failure.with_until(now + after),
                 None => failure,
             };
             end_event(AttemptId::FIRST, Err(failure), now)

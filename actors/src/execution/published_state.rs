@@ -167,8 +167,8 @@ mod tests {
 
     const CHANNEL: Option<TextChannel> = Some(TextChannel::Stdout);
 
-    fn published() -> (PublishedState, watch::Receiver<Progress>) {
-        let (progress, progress_receiver) = watch::channel(Progress::accepted());
+    fn new_published_state() -> (PublishedState, watch::Receiver<Progress>) {
+        let (progress, progress_receiver) = watch::channel(Progress::for_new_execution());
         (
             PublishedState::new(ExecutionState::Idle, DateTime::UNIX_EPOCH, progress),
             progress_receiver,
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_question_is_visible_once_it_is_recorded() {
-        let (mut published, progress_receiver) = published();
+        let (mut published, progress_receiver) = new_published_state();
         let now = DateTime::UNIX_EPOCH;
         published.publish(ExecutionState::Running, now, AttemptId::FIRST, None);
         published.publish(ExecutionState::Waiting, now, AttemptId::FIRST, None);
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_deadline_belongs_to_one_state() {
-        let (mut published, _seen) = published();
+        let (mut published, _seen) = new_published_state();
         let now = DateTime::UNIX_EPOCH;
         published.set_deadline(now, Duration::from_secs(3));
         assert_eq!(published.deadline, Some(now + TimeDelta::seconds(3)));

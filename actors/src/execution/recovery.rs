@@ -52,7 +52,7 @@ pub struct ContinuedWork {
     /// The events that are already recorded about the attempt.
     pub(crate) recorded_events: Vec<EventKind>,
     /// True if the request is the original one.
-    pub(crate) is_unredacted: bool,
+    pub(crate) has_original_input: bool,
 }
 
 /// Claims the work of a crashed actor, if it is held and the ledger has it in progress; otherwise settles the execution
@@ -81,11 +81,12 @@ async fn claim_work(
 ) -> Result<Option<ContinuedWork>, LedgerError> {
     let Some(record) = read_unfinished(services, id).await? else { return Ok(None) };
     let is_at_work = record.state.is_at_work();
-    let claimed_work = if is_at_work { driver.claim(id, record.attempt_id) } else { None };
+    let claimed_work =
+        if is_at_work { driver.claim_held_work(id, record.attempt_id) } else { None };
     match claimed_work {
         Some(claimed_work) => {
-            let raw = read_raw_input(services, &record).await?;
-            load_continued_work(services, record, (raw, claimed_work)).await.map(Some)
+            let raw_input = read_raw_input(services, &record).await?;
+            load_continued_work(services, record, (raw_input, claimed_work)).await.map(Some)
         }
         None => Ok(None),
     }
@@ -104,16 +105,19 @@ pub(crate) async fn recover_unfinished(
         + services.breakers.queue_extension(&services.keyed_hasher, spec);
     let mut recovered = Vec::new();
     for record in services.ledger.executions(filter).await?.into_iter().rev() {
-        let has_started = record.state.is_at_work();
+        let is_at_work = record.state.is_at_work();
         let claimed_work =
-            if has_started { driver.claim(record.id, record.attempt_id) } else { None };
-        let raw = read_raw_input(services, &record).await?;
-        let (now, input_loss) = (services.clock.now(), raw.as_ref().err().copied());
+            if is_at_work { driver.claim_held_work(record.id, record.attempt_id) } else { None };
+        let raw_input = read_raw_input(services, &record).await?;
+        let (now, input_loss) = (services.clock.now(), raw_input.as_ref().err().copied());
         match decide_recovery(&record, now, queue_timeout, claimed_work.is_some(), input_loss) {
             RecoveryDecision::Resume => {
-                let continued =
-                    load_continued_work(services, record, (raw, claimed_work.unwrap_or_default()))
-                        .await?;
+                let continued = load_continued_work(
+                    services,
+                    record,
+                    (raw_input, claimed_work.unwrap_or_default()),
+                )
+                .await?;
                 recovered.push(RecoveredExecution::Resumed(Box::new(continued)));
             }
             RecoveryDecision::KeepWaiting => {
@@ -121,11 +125,11 @@ pub(crate) async fn recover_unfinished(
             }
             RecoveryDecision::Fail(failure) => fail_execution(services, &record, failure).await?,
             RecoveryDecision::Defer(deferral) => {
-                let request = build_request(services, &record, raw.ok().flatten()).await?;
+                let request = build_request(services, &record, raw_input.ok().flatten()).await?;
                 recovered.push(RecoveredExecution::Deferred(Box::new(record), deferral, request));
             }
             RecoveryDecision::Requeue => {
-                let request = build_request(services, &record, raw.ok().flatten()).await?;
+                let request = build_request(services, &record, raw_input.ok().flatten()).await?;
                 recovered.push(RecoveredExecution::Requeued(Box::new(record), request));
             }
         }
@@ -137,11 +141,11 @@ pub(crate) async fn recover_unfinished(
 async fn load_continued_work(
     services: &Services,
     record: ExecutionRecord,
-    (raw, claimed_work): (Result<Option<Input>, InputLoss>, ClaimedWork),
+    (raw_input, claimed_work): (Result<Option<Input>, InputLoss>, ClaimedWork),
 ) -> Result<ContinuedWork, LedgerError> {
     tracing::info!(execution = %record.id, agent = %record.agent, "goes on");
-    let is_unredacted = raw.is_ok();
-    let request = build_request(services, &record, raw.ok().flatten()).await?;
+    let has_original_input = raw_input.is_ok();
+    let request = build_request(services, &record, raw_input.ok().flatten()).await?;
     let events = services.ledger.events(record.id, 0).await?;
     let start_index = events.iter().rposition(|event| {
         matches!(&event.data, EventKind::StateChanged(state_change)
@@ -149,7 +153,7 @@ async fn load_continued_work(
     });
     let events = events.into_iter().skip(start_index.map_or(0, |start_index| start_index + 1));
     let recorded_events = events.map(|event| event.data).collect();
-    Ok(ContinuedWork { record, request, claimed_work, recorded_events, is_unredacted })
+    Ok(ContinuedWork { record, request, claimed_work, recorded_events, has_original_input })
 }
 
 /// Settles an execution whose actor has stopped, under the generation that the ledger knows. If that changes meanwhile,
@@ -196,19 +200,19 @@ async fn try_settle_unacknowledged(
 
 /// Settles all executions of an agent that will not be restarted: started ones as interrupted, others as
 /// `idle_failure`. Returns once the ledger has recorded the ends.
-pub(crate) async fn settle_all(
+pub(crate) async fn settle_all_of_agent(
     services: &Services,
     driver: &dyn Driver,
     agent: &AgentId,
     idle_failure: &Failure,
 ) {
     services.active_writers.wait_until_all_idle(agent).await;
-    while let Err(error) = try_settle_all(services, driver, agent, idle_failure).await {
+    while let Err(error) = try_settle_all_of_agent(services, driver, agent, idle_failure).await {
         wait_before_retry(&error).await;
     }
 }
 
-async fn try_settle_all(
+async fn try_settle_all_of_agent(
     services: &Services,
     driver: &dyn Driver,
     agent: &AgentId,
@@ -232,13 +236,17 @@ async fn try_settle_all(
 
 /// Settles the open questions of an agent that can no longer be answered. Returns once the ledger has recorded the
 /// ends.
-pub(crate) async fn settle_questions(services: &Services, agent: &AgentId, failure: &Failure) {
-    while let Err(error) = try_settle_questions(services, agent, failure).await {
+pub(crate) async fn fail_waiting_executions(
+    services: &Services,
+    agent: &AgentId,
+    failure: &Failure,
+) {
+    while let Err(error) = try_fail_waiting_executions(services, agent, failure).await {
         wait_before_retry(&error).await;
     }
 }
 
-async fn try_settle_questions(
+async fn try_fail_waiting_executions(
     services: &Services,
     agent: &AgentId,
     failure: &Failure,

@@ -39,7 +39,7 @@ impl ExecutionTotals {
 
 /// Report of a failed attempt to the agent's actor, which decides what follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AttemptFailure {
+pub struct FailedAttemptReport {
     /// Id of the attempt.
     pub attempt_id: AttemptId,
     /// Generation of its claim.
@@ -70,7 +70,7 @@ pub struct StartingPoint {
     /// Events that an earlier process recorded about the resumed attempt.
     pub recorded_events: Vec<EventKind>,
     /// True if its request is the original one; an execution whose input is lost is never retried.
-    pub is_unredacted: bool,
+    pub has_original_input: bool,
 }
 
 impl StartingPoint {
@@ -85,7 +85,7 @@ impl StartingPoint {
             totals: ExecutionTotals::default(),
             retry_history: RetryHistory::default(),
             recorded_events: Vec::new(),
-            is_unredacted: true,
+            has_original_input: true,
         }
     }
 
@@ -100,8 +100,8 @@ impl StartingPoint {
 
     /// Creates the starting point of the attempt that follows a failed one.
     #[must_use]
-    pub fn after_failure(failed: &AttemptFailure, retry_history: RetryHistory) -> Self {
-        let AttemptFailure { attempt_id, fence, totals, .. } = *failed;
+    pub fn after_failure(report: &FailedAttemptReport, retry_history: RetryHistory) -> Self {
+        let FailedAttemptReport { attempt_id, fence, totals, .. } = *report;
         let (phase, state) = (ExecutionPhase::Paused { attempt_id }, ExecutionState::Failed);
         Self { phase, state, attempt_id, fence, totals, retry_history, ..Self::for_new_execution() }
     }
@@ -121,7 +121,7 @@ impl StartingPoint {
     pub fn for_held_work(
         record: &ExecutionRecord,
         recorded_events: Vec<EventKind>,
-        is_unredacted: bool,
+        has_original_input: bool,
     ) -> Self {
         let (state, attempt_id, fence) = (record.state, record.attempt_id, record.fence);
         let phase = match state {
@@ -136,7 +136,7 @@ impl StartingPoint {
             totals: ExecutionTotals { exit_code: None, ..ExecutionTotals::from_record(record) },
             retry_history: RetryHistory::after_deferral(record.latest_deferral),
             recorded_events,
-            is_unredacted,
+            has_original_input,
         }
     }
 }

@@ -26,7 +26,7 @@ impl StopPlan {
     }
 
     /// Plans the stop after the clean-up, because of a deferral.
-    pub(super) const fn defer(&mut self, deferral: Deferral) {
+    pub(super) const fn plan_deferral(&mut self, deferral: Deferral) {
         (self.deferral, self.is_planned) = (Some(deferral), true);
     }
 

@@ -11,16 +11,16 @@ use crate::decide::execution::ExecutionEvent;
 use crate::services::panic_guard::with_panic_guard;
 
 /// Background tasks of one actor. Dropping them ends them, so that no timer outlives its actor.
-pub(super) struct ExecutionTasks {
+pub(super) struct ExecutionBackgroundTasks {
     actor: ActorRef<ExecutionMsg>,
     span: Span,
-    running: JoinSet<()>,
+    running_tasks: JoinSet<()>,
 }
 
-impl ExecutionTasks {
+impl ExecutionBackgroundTasks {
     /// Creates an empty set; each task runs in the span of the execution.
     pub(super) fn new(actor: ActorRef<ExecutionMsg>, span: Span) -> Self {
-        Self { actor, span, running: JoinSet::new() }
+        Self { actor, span, running_tasks: JoinSet::new() }
     }
 
     /// Returns the span of the execution.
@@ -34,15 +34,15 @@ impl ExecutionTasks {
         &mut self,
         task: impl Future<Output = Option<ExecutionMsg>> + Send + 'static,
     ) {
-        while self.running.try_join_next().is_some() {} // Drops finished tasks.
+        while self.running_tasks.try_join_next().is_some() {} // Drops finished tasks.
         let (actor, actor_on_panic) = (self.actor.clone(), self.actor.clone());
-        let reported = async move {
+        let reporting_future = async move {
             if let Some(msg) = task.await {
                 _ = actor.cast(msg); // Fails if the actor has stopped.
             }
         };
-        let task = reported.instrument(self.span.clone());
-        self.running.spawn(with_panic_guard(task, move || {
+        let task = reporting_future.instrument(self.span.clone());
+        self.running_tasks.spawn(with_panic_guard(task, move || {
             _ = actor_on_panic.cast(ExecutionMsg::WorkerPanicked);
         }));
     }

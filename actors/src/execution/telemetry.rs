@@ -18,7 +18,7 @@ use crate::model::observation::telemetry_events::{
 
 impl ExecutionContext {
     /// Returns the subject of the telemetry events.
-    fn subject(&self) -> TelemetrySubject {
+    fn telemetry_subject(&self) -> TelemetrySubject {
         TelemetrySubject {
             execution: self.id,
             agent: self.spec.id.clone(),
@@ -35,7 +35,7 @@ impl ExecutionContext {
         exit_code: Option<i32>,
     ) {
         let StartedAttempt { attempt_id, started_at } = attempt;
-        let (subject, at) = (self.subject(), self.now());
+        let (subject, at) = (self.telemetry_subject(), self.now());
         let ended = EndedAttempt { subject, attempt_id, started_at, at, code, exit_code };
         self.services.observer.record(TelemetryEvent::AttemptEnded(ended));
     }
@@ -50,32 +50,24 @@ impl ExecutionContext {
     ) {
         let outcome = ending.outcome;
         let code = ending.failure.as_ref().map(|failure| failure.code);
-        let subject = self.subject();
-        let accepted = subject.execution.accepted_at().unwrap_or(at);
-        let ended = EndedExecution {
-            subject,
-            attempt_id,
-            accepted_at: accepted,
-            at,
-            outcome,
-            code,
-            tokens,
-        };
+        let subject = self.telemetry_subject();
+        let accepted_at = subject.execution.accepted_at().unwrap_or(at);
+        let ended = EndedExecution { subject, attempt_id, accepted_at, at, outcome, code, tokens };
         self.services.observer.record(TelemetryEvent::ExecutionEnded(ended));
         let agent = self.spec.id.clone();
         match outcome {
             Outcome::Completed => {
-                self.services.monitor.observe(AlertInput::ExecutionEnded(agent, true));
+                self.services.monitor.send_alert_input(AlertInput::ExecutionEnded(agent, true));
             }
             Outcome::Failed | Outcome::Timeout => {
-                self.services.monitor.observe(AlertInput::ExecutionEnded(agent, false));
+                self.services.monitor.send_alert_input(AlertInput::ExecutionEnded(agent, false));
             }
             Outcome::Cancelled => {} // A cancellation is no failure of the agent.
         }
     }
 
     /// Logs that a deadline is near. Returns the event for followers.
-    pub(super) fn deadline_warning(
+    pub(super) fn log_deadline_warning(
         &self,
         at: DateTime<Utc>,
         limit: DeadlineKind,

@@ -8,7 +8,7 @@ use super::ExecutionTotals;
 use super::attempt::CurrentAttempt;
 use super::context::ExecutionContext;
 use super::persistence::Persistence;
-use super::tasks::ExecutionTasks;
+use super::tasks::ExecutionBackgroundTasks;
 use crate::decide::budget;
 use crate::decide::execution::ExecutionEvent;
 use crate::model::agent::budget::{BudgetMeasure, BudgetSpec, Charge};
@@ -23,7 +23,7 @@ pub(super) struct ExecutionUsage {
     /// Tokens that the agent reported to this process.
     tokens: TokenCounts,
     /// Start time of the present attempt, while its run time is measured.
-    runs_since: Option<Instant>,
+    measured_since: Option<Instant>,
 }
 
 /// End of the run time that the budget permits.
@@ -38,7 +38,7 @@ pub(super) struct WallTimeLimit {
 impl ExecutionUsage {
     /// Creates the usage of an execution that has used these amounts before.
     pub(super) const fn new(spent: Charge, tokens: TokenCounts) -> Self {
-        Self { spent, tokens, runs_since: None }
+        Self { spent, tokens, measured_since: None }
     }
 
     /// Returns the used amounts.
@@ -59,7 +59,7 @@ impl ExecutionUsage {
 
     /// Returns the failure if a limit of one execution is exceeded.
     pub(super) fn limit_failure(&self, budget: &BudgetSpec) -> Option<Failure> {
-        budget::check_execution_limits(&budget.run, self.spent).err()
+        budget::check_execution_limits(&budget.execution_limits, self.spent).err()
     }
 
     /// Starts to measure the run time of an attempt that has run for `run_time`. Returns the limit, if the
@@ -70,14 +70,14 @@ impl ExecutionUsage {
         now: Instant,
         run_time: Duration,
     ) -> Option<WallTimeLimit> {
-        if ![&budget.run, &budget.day]
+        if ![&budget.execution_limits, &budget.daily_limits]
             .iter()
             .any(|limits| limits.contains_key(&BudgetMeasure::WallTime))
         {
             return None; // Without a limit this saves one record per attempt.
         }
-        self.runs_since = Some(now.checked_sub(run_time).unwrap_or(now));
-        let limit = budget.run.get(&BudgetMeasure::WallTime).copied()?;
+        self.measured_since = Some(now.checked_sub(run_time).unwrap_or(now));
+        let limit = budget.execution_limits.get(&BudgetMeasure::WallTime).copied()?;
         let remaining = Duration::from_millis(limit.saturating_sub(self.spent.wall_ms));
         let failure = budget::limit_exceeded_failure(BudgetMeasure::WallTime, limit, 0);
         Some(WallTimeLimit { remaining: remaining.saturating_sub(run_time), failure })
@@ -85,7 +85,7 @@ impl ExecutionUsage {
 
     /// Ends the measurement, and adds the run time. Returns the amount to charge; `None` if nothing was measured.
     pub(super) fn end_wall_time(&mut self, now: Instant) -> Option<Charge> {
-        let since = self.runs_since.take()?;
+        let since = self.measured_since.take()?;
         let run_time = now.saturating_duration_since(since).as_millis();
         let wall_ms = u64::try_from(run_time).unwrap_or(u64::MAX);
         let charge = Charge { wall_ms, ..Charge::default() };
@@ -102,7 +102,7 @@ pub(super) struct UsageRecorder<'a> {
     pub(super) is_running: bool,
     pub(super) context: &'a ExecutionContext,
     pub(super) persistence: &'a Persistence,
-    pub(super) tasks: &'a mut ExecutionTasks,
+    pub(super) tasks: &'a mut ExecutionBackgroundTasks,
 }
 
 impl UsageRecorder<'_> {
@@ -135,7 +135,7 @@ impl UsageRecorder<'_> {
 
     /// Reports the end of an attempt, and charges its run time. A second end of the same attempt is ignored.
     pub(super) fn report_end(self, attempt_id: AttemptId, code: Option<Code>) {
-        let Some(attempt) = self.attempt.take_unreported(attempt_id) else { return };
+        let Some(attempt) = self.attempt.take_unreported_attempt(attempt_id) else { return };
         let (charge, now) = (self.usage.end_wall_time(Instant::now()), self.context.now());
         if let Some(event) = charge.and_then(|charge| self.context.charge_day(now, charge)) {
             self.persistence.record_before_pending(now, event);
@@ -160,15 +160,18 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn wall_time(limit: u64) -> BudgetSpec {
-        BudgetSpec { run: [(BudgetMeasure::WallTime, limit)].into(), ..BudgetSpec::default() }
+    fn wall_time_budget(limit: u64) -> BudgetSpec {
+        BudgetSpec {
+            execution_limits: [(BudgetMeasure::WallTime, limit)].into(),
+            ..BudgetSpec::default()
+        }
     }
 
     #[test]
     fn run_time_of_all_attempts_counts_towards_the_limit() {
         let (mut usage, start) =
             (ExecutionUsage::new(Charge::default(), TokenCounts::default()), Instant::now());
-        let budget = wall_time(10_000);
+        let budget = wall_time_budget(10_000);
         let limit = usage.begin_wall_time(&budget, start, Duration::ZERO).unwrap();
         assert_eq!(limit.remaining, 10 * SECOND);
         let charge = usage.end_wall_time(start + 4 * SECOND).unwrap();
@@ -189,15 +192,17 @@ mod tests {
             (ExecutionUsage::new(Charge::default(), TokenCounts::default()), Instant::now());
         assert_eq!(usage.begin_wall_time(&BudgetSpec::default(), start, SECOND), None);
         assert_eq!(usage.end_wall_time(start), None, "nothing was measured");
-        assert!(usage.begin_wall_time(&wall_time(1), start, Duration::ZERO).is_some());
+        assert!(usage.begin_wall_time(&wall_time_budget(1), start, Duration::ZERO).is_some());
         assert!(usage.end_wall_time(start).is_some());
         assert_eq!(usage.end_wall_time(start), None, "it was charged before");
     }
 
     #[test]
     fn usage_of_an_earlier_process_counts_towards_the_limit() {
-        let budget =
-            BudgetSpec { run: [(BudgetMeasure::Turns, 3)].into(), ..BudgetSpec::default() };
+        let budget = BudgetSpec {
+            execution_limits: [(BudgetMeasure::Turns, 3)].into(),
+            ..BudgetSpec::default()
+        };
         let turn = Charge { turns: 1, ..Charge::default() };
         let tokens = TokenCounts { input: 1, output: 2 };
         let mut usage = ExecutionUsage::new(Charge { turns: 2, ..Charge::default() }, tokens);

@@ -102,7 +102,7 @@ pub(super) struct ExecutionWriter {
     progress: watch::Sender<Progress>,
     operations: mpsc::UnboundedReceiver<WriteOp>,
     /// Operation that arrived while a start record waited, and could not be merged with it.
-    unmerged: Option<WriteOp>,
+    unmerged_op: Option<WriteOp>,
     /// Registration as an active writer, held only for its destructor: successors of the actor wait for it.
     _registration: WriterRegistration,
 }
@@ -128,7 +128,7 @@ impl ExecutionWriter {
             actor,
             progress,
             operations,
-            unmerged: None,
+            unmerged_op: None,
             _registration: registration,
         };
         let writing = writer.run().instrument(Span::current());
@@ -141,29 +141,29 @@ impl ExecutionWriter {
 
     async fn run(mut self) {
         while let Some(write_op) = self.next_operation().await {
-            let writes = !matches!(write_op, WriteOp::NotifyWritten(_));
+            let is_write = !matches!(write_op, WriteOp::NotifyWritten(_));
             if self.write(write_op).await.is_break() {
                 return;
             }
-            if !writes {
+            if !is_write {
                 continue;
             }
             // After the commit, so that a follower that wakes finds the records in the ledger.
-            self.progress.send_modify(Progress::count_record);
+            self.progress.send_modify(Progress::advance_revision);
         }
     }
 
     /// Returns the next operation. A start record waits a moment for an operation to merge with.
     async fn next_operation(&mut self) -> Option<WriteOp> {
-        let write_op = match self.unmerged.take() {
+        let write_op = match self.unmerged_op.take() {
             Some(write_op) => write_op,
             None => self.operations.recv().await?,
         };
         let WriteOp::RecordLater(fence, batch) = write_op else { return Some(write_op) };
         // The records of a short run are mostly less than two milliseconds apart (ADR 35); one commit stores both.
         let next_op = timeout(MAX_START_RECORD_DELAY, self.operations.recv()).await.ok().flatten();
-        let (write_op, unmerged) = merge_start(fence, batch, next_op);
-        self.unmerged = unmerged;
+        let (write_op, unmerged_op) = merge_start_record(fence, batch, next_op);
+        self.unmerged_op = unmerged_op;
         Some(write_op)
     }
 
@@ -172,7 +172,8 @@ impl ExecutionWriter {
             WriteOp::Claim(_) if self.operations.is_closed() => {} // The actor has stopped, so nobody does the work.
             WriteOp::Claim(claim_request) => self.claim(*claim_request).await,
             WriteOp::Record(fence, batch) | WriteOp::RecordLater(fence, batch) => {
-                while let Err(error) = self.ledger.write(self.id, fence, batch.clone()).await {
+                while let Err(error) = self.ledger.append_batch(self.id, fence, batch.clone()).await
+                {
                     self.pause_before_retry(&error).await?;
                 }
             }
@@ -192,7 +193,7 @@ impl ExecutionWriter {
                 }
             },
             WriteOp::NotifyWritten(sender) => _ = sender.send(()), // The receiver may not wait any longer.
-            WriteOp::Finish => self.send(ExecutionMsg::Written),
+            WriteOp::Finish => self.send(ExecutionMsg::RecordsWritten),
         }
         ControlFlow::Continue(())
     }
@@ -214,10 +215,10 @@ impl ExecutionWriter {
         };
         self.send(match claim {
             Ok(ClaimResult::Granted(fence)) => {
-                ExecutionMsg::Claimed(ClaimGranted { attempt_id, fence, workspace })
+                ExecutionMsg::ClaimGranted(ClaimGranted { attempt_id, fence, workspace })
             }
             Ok(ClaimResult::Busy(reason)) => {
-                ExecutionMsg::Blocked(ClaimBlocked { attempt_id, reason, workspace })
+                ExecutionMsg::ClaimBlocked(ClaimBlocked { attempt_id, reason, workspace })
             }
             Ok(ClaimResult::Superseded) => ExecutionMsg::Event(ExecutionEvent::Superseded),
             Err(error) => {
@@ -244,7 +245,7 @@ impl ExecutionWriter {
 }
 
 /// Merges a start record with the next operation, if both belong to one claim; otherwise returns both.
-fn merge_start(
+fn merge_start_record(
     fence: Fence,
     mut batch: WriteBatch,
     next_op: Option<WriteOp>,
@@ -256,9 +257,9 @@ fn merge_start(
             batch.extend(next_batch);
             (WriteOp::Record(fence, batch), None)
         }
-        Some(WriteOp::Settle(end)) if end.fence == fence => {
-            batch.extend(end.batch);
-            (WriteOp::Settle(Settlement { batch, ..end }), None)
+        Some(WriteOp::Settle(settlement)) if settlement.fence == fence => {
+            batch.extend(settlement.batch);
+            (WriteOp::Settle(Settlement { batch, ..settlement }), None)
         }
         next_op => (WriteOp::Record(fence, batch), next_op),
     }

@@ -52,7 +52,7 @@ impl ExecutionReader {
             self.services.ledger.execution(id).await.map_err(|error| read_failure(&error))?;
         record
             .filter(|record| caller.may_see(record.owner, &record.agent))
-            .ok_or_else(|| execution_unknown(id))
+            .ok_or_else(|| execution_unknown_failure(id))
     }
 
     /// Returns the executions of the caller, or of all callers for an administrator; newest first.
@@ -79,7 +79,7 @@ impl ExecutionReader {
     ///
     /// # Errors
     /// Returns an error if the executions could not be read.
-    pub async fn page(
+    pub async fn execution_page(
         &self,
         caller: &Caller,
         mut query: ExecutionPageQuery,
@@ -90,7 +90,7 @@ impl ExecutionReader {
             (false, true) => query.owner = Some(caller.principal),
             (false, false) => return Ok(ExecutionPage::default()),
         }
-        self.services.ledger.page(query).await.map_err(|error| read_failure(&error))
+        self.services.ledger.execution_page(query).await.map_err(|error| read_failure(&error))
     }
 
     /// Returns the events of an execution after the given number, in order.
@@ -118,14 +118,14 @@ impl ExecutionReader {
     }
 
     /// Returns the progress of an execution, while an actor holds it.
-    pub(crate) async fn watch(
+    pub(crate) async fn watch_progress(
         &self,
         agent: &AgentId,
         id: ExecutionId,
     ) -> Option<watch::Receiver<Progress>> {
         let agent = agent.clone();
         self.gateway_handle
-            .call_or_none(|reply| GatewayMsg::Watch(agent, id, reply))
+            .call_or_none(|reply| GatewayMsg::WatchProgress(agent, id, reply))
             .await
             .flatten()
     }
@@ -141,18 +141,18 @@ impl ExecutionReader {
         if !(is_open && may_wait) {
             return None;
         }
-        self.watch(&record.agent, record.id)
+        self.watch_progress(&record.agent, record.id)
             .await
             .and_then(|progress| progress.borrow().queue_position)
     }
 
     /// Returns the accounts of these agents, with their states.
     #[must_use]
-    pub fn accounts<'s>(
+    pub fn account_statuses<'s>(
         &self,
         specs: impl IntoIterator<Item = &'s AgentSpec>,
     ) -> Vec<AccountStatus> {
-        self.services.breakers.accounts(&self.services.keyed_hasher, specs, self.now())
+        self.services.breakers.account_statuses(&self.services.keyed_hasher, specs, self.now())
     }
 
     /// Returns the present record.
@@ -162,7 +162,7 @@ impl ExecutionReader {
     pub async fn reread(&self, record: &ExecutionRecord) -> Result<ExecutionRecord, Failure> {
         let present = self.services.ledger.execution(record.id).await;
         let present = present.map_err(|error| read_failure(&error))?;
-        present.ok_or_else(|| execution_unknown(record.id))
+        present.ok_or_else(|| execution_unknown_failure(record.id))
     }
 
     /// Returns the wall time of the supervision tree.
@@ -208,11 +208,11 @@ impl ExecutionReader {
     ///
     /// # Errors
     /// Returns an error if the amounts could not be read.
-    pub async fn usage(
+    pub async fn daily_usage(
         &self,
         days: &[NaiveDate],
     ) -> Result<BTreeMap<(AgentId, NaiveDate), Charge>, Failure> {
-        map_error(self.services.ledger.spent_by_all(days).await)
+        map_error(self.services.ledger.spent_by_all_agents(days).await)
     }
 
     /// Returns the names of all principals.
@@ -247,7 +247,7 @@ fn map_error<T>(result: Result<T, LedgerError>) -> Result<T, Failure> {
     result.map_err(|error| read_failure(&error))
 }
 
-fn execution_unknown(id: ExecutionId) -> Failure {
+fn execution_unknown_failure(id: ExecutionId) -> Failure {
     Failure::new(Code::ExecutionUnknown, format!("there is no execution `{id}`"))
 }
 

@@ -12,16 +12,16 @@ pub struct RequestHandleCell(Arc<watch::Sender<Option<RequestHandle>>>);
 
 impl RequestHandleCell {
     /// Fills the cell.
-    pub(crate) fn fill(&self, requests: RequestHandle) {
-        self.0.send_replace(Some(requests));
+    pub(crate) fn fill(&self, handle: RequestHandle) {
+        self.0.send_replace(Some(handle));
     }
 
     /// Returns the handle once the cell is filled.
-    pub(crate) async fn requests(&self) -> RequestHandle {
+    pub(crate) async fn wait_for_handle(&self) -> RequestHandle {
         let mut changes = self.0.subscribe();
         loop {
-            let requests = changes.borrow_and_update().clone();
-            match requests {
+            let handle = changes.borrow_and_update().clone();
+            match handle {
                 Some(requests) => return requests,
                 None => _ = changes.changed().await, // This cell holds the sender.
             }

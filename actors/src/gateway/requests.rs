@@ -6,9 +6,9 @@ mod wait;
 
 use tokio::sync::watch;
 
-pub(crate) use self::hops::{HopHandle, HopState};
+pub(crate) use self::hops::{HopState, RunRequestHandle};
 use self::inherited_settings::inherit_settings;
-pub(crate) use self::wait::{RECORD_TIMEOUT, end_not_recorded};
+pub(crate) use self::wait::{RECORD_TIMEOUT, end_not_recorded_failure};
 pub use crate::agent::SubmitReply;
 use crate::agent::{Submission, message_reused_failure, no_open_question_failure};
 use crate::execution::recovery::read_request;
@@ -19,7 +19,7 @@ use crate::model::access::principal::{Caller, Right};
 use crate::model::code::Code;
 use crate::model::execution::progress::Progress;
 use crate::model::execution::record::ExecutionRecord;
-use crate::model::execution::request::{Request, RequestKeys, Trigger};
+use crate::model::execution::request::{Request, RequestIdentity, Trigger};
 use crate::model::failure::Failure;
 use crate::model::host::storage_stats::DeletionOutcome;
 use crate::model::id::{ExecutionId, MessageId};
@@ -44,13 +44,13 @@ impl RequestHandle {
         caller: &Caller,
         mut request: Request,
     ) -> Result<SubmitReply, Failure> {
-        let keys = self.reader.services.keyed_hasher.request_keys(&request);
+        let request_identity = self.reader.services.keyed_hasher.request_identity(&request);
         let continued_record = match request.continued_execution {
-            None => match self.find_repeated(&request, &keys).await {
+            None => match self.find_duplicate_in_memory(&request, &request_identity).await {
                 Some(reply) => return Ok(reply),
                 None => None,
             },
-            Some(id) => match self.find_by_key(&request, &keys).await? {
+            Some(id) => match self.find_duplicate(&request, &request_identity).await? {
                 Some(reply) => return Ok(reply),
                 None => Some(self.find_continued_record(caller, id, &request).await?),
             },
@@ -58,25 +58,20 @@ impl RequestHandle {
         if let Some(record) = &continued_record {
             inherit_settings(&self.reader.services, record, &mut request).await?;
         }
-        self.send(request, keys, continued_record).await
+        self.send(request, request_identity, continued_record).await
     }
 
     /// Sends a request to its agent.
     async fn send(
         &self,
         request: Request,
-        keys: RequestKeys,
+        request_identity: RequestIdentity,
         continued_record: Option<ExecutionRecord>,
     ) -> Result<SubmitReply, Failure> {
         let span = tracing::Span::current();
         let submit = |reply| {
-            GatewayMsg::Submit(Box::new(Submission {
-                request,
-                keys,
-                continued_record,
-                span,
-                reply,
-            }))
+            let message = Submission { request, request_identity, continued_record, span, reply };
+            GatewayMsg::Submit(Box::new(message))
         };
         self.reader.gateway_handle.call(submit).await.unwrap_or_else(|error| {
             Err(match error {
@@ -88,31 +83,36 @@ impl RequestHandle {
 
     /// Returns the reason why a request would be refused now; `None` if it may be
     /// accepted, or if no actor answers.
-    pub(crate) async fn refusal(&self, request: Request) -> Option<Failure> {
+    pub(crate) async fn find_refusal(&self, request: Request) -> Option<Failure> {
         let request = Box::new(request);
         self.reader
             .gateway_handle
-            .call_or_none(|reply| GatewayMsg::Check(request, reply))
+            .call_or_none(|reply| GatewayMsg::CheckAdmission(request, reply))
             .await
             .and_then(Result::err)
     }
 
     /// Returns the execution of a message that was repeated more than once: a read, like that of a task. The agent's
     /// actor decides about every other request. While the service stops, all submissions are rejected alike.
-    async fn find_repeated(&self, request: &Request, keys: &RequestKeys) -> Option<SubmitReply> {
-        if keys.dedup.idempotency.is_some() || *self.reader.gateway_handle.draining.borrow() {
+    async fn find_duplicate_in_memory(
+        &self,
+        request: &Request,
+        request_identity: &RequestIdentity,
+    ) -> Option<SubmitReply> {
+        let dedup = &request_identity.dedup;
+        if dedup.idempotency_key.is_some() || *self.reader.gateway_handle.draining.borrow() {
             return None;
         }
-        let (owner, agent, key) = (request.origin.owner, &request.agent, keys.dedup.message);
-        let ledger = &self.reader.services.ledger;
-        let (execution, digest) = ledger.find_repeated(owner, agent, key).await?;
-        if digest != keys.digest {
+        let (owner, agent, key) = (request.origin.owner, &request.agent, dedup.message_key);
+        let (execution, digest) =
+            self.reader.services.ledger.find_repeated_message(owner, agent, key).await?;
+        if digest != request_identity.content_digest {
             return None; // The agent rejects the conflict.
         }
         let ended_record = self.ended_record(execution).await;
         let progress = match ended_record {
             Some(_) => None,
-            None => self.reader.watch(agent, execution).await,
+            None => self.reader.watch_progress(agent, execution).await,
         };
         Some(SubmitReply { ended_record, ..SubmitReply::duplicate(execution, progress) })
     }
@@ -130,18 +130,18 @@ impl RequestHandle {
     }
 
     /// Returns the execution that accepted the same message before.
-    async fn find_by_key(
+    async fn find_duplicate(
         &self,
         request: &Request,
-        keys: &RequestKeys,
+        request_identity: &RequestIdentity,
     ) -> Result<Option<SubmitReply>, Failure> {
         let ledger = &self.reader.services.ledger;
         let mut earlier_requests = Vec::new();
-        for key in keys.dedup.iter() {
+        for key in request_identity.dedup.iter() {
             let result = ledger.find_by_key(request.origin.owner, &request.agent, key).await;
             earlier_requests.extend(result.map_err(|error| read_failure(&error))?);
         }
-        match AcceptResult::from_known(&earlier_requests, keys.digest) {
+        match AcceptResult::for_known_keys(&earlier_requests, request_identity.content_digest) {
             None | Some(AcceptResult::Created | AcceptResult::Equivalent(_)) => Ok(None),
             Some(AcceptResult::Conflict) => Err(message_reused_failure()),
             Some(AcceptResult::Duplicate(execution)) => {
@@ -210,14 +210,14 @@ impl RequestHandle {
         if record.outcome.is_none() {
             return Err(not_ended_failure(&record));
         }
-        if let Some(hop) = record.trigger.hop()
+        if let Some(hop) = record.trigger.hop_position()
             && let Some(run) = map_error(self.reader.services.ledger.execution(hop.parent).await)?
             && run.outcome.is_none()
         {
             return Err(needed_by_run_failure());
         }
         // The hops first, so that an interrupted removal can be repeated.
-        for hop in self.reader.all_hops(id).await?.into_iter().rev().chain([id]) {
+        for hop in self.reader.all_hop_ids(id).await?.into_iter().rev().chain([id]) {
             match map_error(self.reader.services.stores.history.remove(hop).await)? {
                 DeletionOutcome::Removed | DeletionOutcome::Unknown => {}
                 DeletionOutcome::Unfinished => return Err(needed_by_run_failure()),
@@ -248,9 +248,9 @@ impl RequestHandle {
             Ok(stored_request) => stored_request,
             Err(input_loss) => return Err(Failure::new(Code::NotReplayable, input_loss.reason())),
         };
-        let message = MessageId(ExecutionId::fresh().to_string());
+        let message = MessageId(ExecutionId::generate().to_string());
         let mut request = (*stored_request).clone();
-        (request.message, request.origin.trigger) = (message, Trigger::Api);
+        (request.message_id, request.origin.trigger) = (message, Trigger::Api);
         request.origin.owner = caller.principal;
         self.submit(caller, request).await
     }

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::gateway::reader::ExecutionReader;
-use crate::gateway::requests::{RECORD_TIMEOUT, end_not_recorded};
+use crate::gateway::requests::{RECORD_TIMEOUT, end_not_recorded_failure};
 use crate::model::agent::queue::Queued;
 use crate::model::execution::event::Event;
 use crate::model::execution::followers::FollowerGuard;
@@ -54,7 +54,7 @@ pub struct Subscription {
     /// Latest reported queue position.
     reported_position: Option<Queued>,
     /// State of a follower of text; `None` for a follower that does not follow text.
-    text: Option<TextFollowState>,
+    text_follow_state: Option<TextFollowState>,
 }
 
 /// Progress of a follower of text.
@@ -88,7 +88,7 @@ impl Subscription {
             goes_past_questions: false,
             reported_question_turn: None,
             reported_position: None,
-            text: None,
+            text_follow_state: None,
         }
     }
 
@@ -96,7 +96,7 @@ impl Subscription {
     /// notified of it ([`SubscriptionItem::TextAvailable`]).
     #[must_use]
     pub fn with_text(mut self) -> Self {
-        self.text = Some(TextFollowState::default());
+        self.text_follow_state = Some(TextFollowState::default());
         self
     }
 
@@ -155,11 +155,11 @@ impl Subscription {
             let (requests_input, turn) =
                 (record.awaits_answer() || is_paused, record.attempt_id.turn);
             if record.outcome.is_none() && !requests_input {
-                if self.mark_new_text() {
+                if self.take_text_notice() {
                     return Ok(Some(SubscriptionItem::TextAvailable(Box::new(record))));
                 }
                 if !self.has_new_position() {
-                    self.wait().await?;
+                    self.wait_for_progress().await?;
                 }
                 if self.has_new_position()
                     && let Some(queued) = self.take_position()
@@ -188,10 +188,13 @@ impl Subscription {
     }
 
     /// Returns true if there may be text about which the follower was not notified, and marks it as notified.
-    fn mark_new_text(&mut self) -> bool {
-        let (Some(text), Some(progress)) = (&mut self.text, &self.progress) else { return false };
+    fn take_text_notice(&mut self) -> bool {
+        let (Some(follow_state), Some(progress)) = (&mut self.text_follow_state, &self.progress)
+        else {
+            return false;
+        };
         let revision = progress.borrow().revision;
-        text.notified_revision.replace(revision) != Some(revision)
+        follow_state.notified_revision.replace(revision) != Some(revision)
     }
 
     /// Returns the queue position and marks it as reported.
@@ -205,10 +208,10 @@ impl Subscription {
     ///
     /// # Errors
     /// Returns `ledger-unavailable` if the end cannot be recorded.
-    async fn wait(&mut self) -> Result<(), Failure> {
+    async fn wait_for_progress(&mut self) -> Result<(), Failure> {
         if let Some(progress) = &mut self.progress {
-            let is_ending = progress.borrow().is_ending();
-            let changed = match is_ending {
+            let has_unrecorded_end = progress.borrow().has_unrecorded_end();
+            let changed = match has_unrecorded_end {
                 true => timeout(RECORD_TIMEOUT, progress.changed()).await,
                 false => Ok(progress.changed().await),
             };
@@ -217,7 +220,7 @@ impl Subscription {
                 Ok(Err(_lost)) => {}
                 Err(_elapsed) => {
                     self.is_over = true;
-                    return Err(end_not_recorded(self.record.id));
+                    return Err(end_not_recorded_failure(self.record.id));
                 }
             }
         }
@@ -225,9 +228,10 @@ impl Subscription {
         if mem::replace(&mut self.has_searched, true) {
             tokio::time::sleep(ACTOR_LOOKUP_PAUSE).await;
         }
-        self.progress = self.reader.watch(&self.record.agent, self.record.id).await;
-        if let (Some(text), Some(progress)) = (&mut self.text, &self.progress) {
-            text.follower_guard = Some(progress.borrow().followers.join());
+        self.progress = self.reader.watch_progress(&self.record.agent, self.record.id).await;
+        if let (Some(follow_state), Some(progress)) = (&mut self.text_follow_state, &self.progress)
+        {
+            follow_state.follower_guard = Some(progress.borrow().followers.join());
         }
         Ok(())
     }

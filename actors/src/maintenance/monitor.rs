@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use crate::decide::host::pressure::{PressureGauges, basis, step};
+use crate::decide::host::pressure::{PressureGauges, pressure_basis, update_gauges};
 use crate::decide::notification::alert::{AlertInput, AlertTracker};
 use crate::model::host::host_fault::{HostCondition, HostFault};
 use crate::model::host::pressure::{HostReading, Pressure, PressureBasis, PressureSpec, Shortage};
@@ -37,7 +37,7 @@ pub struct MonitorActor;
 
 /// Settings of the resource readings: source, interval and limits.
 #[derive(Clone)]
-pub struct ReadingSettings {
+pub struct HostReadingSettings {
     /// Source of the readings.
     pub host_metrics: Arc<dyn HostMetrics>,
     /// Limits of the resource pressure.
@@ -50,7 +50,7 @@ pub struct ReadingSettings {
 #[derive(Clone, Default)]
 pub struct MonitorSettings {
     /// Settings of the resource readings, if enabled.
-    pub reading_settings: Option<ReadingSettings>,
+    pub reading_settings: Option<HostReadingSettings>,
     /// Check of the preconditions, if there is one.
     pub host_check: Option<Arc<dyn HostCheck>>,
     /// Limits above which alerts are raised.
@@ -68,7 +68,7 @@ pub struct MonitorArgs {
 }
 
 /// State of the actor.
-pub struct MonitorData {
+pub struct MonitorActorState {
     args: MonitorArgs,
     gauges: PressureGauges,
     tracker: AlertTracker,
@@ -83,7 +83,7 @@ pub struct MonitorData {
 
 impl Actor for MonitorActor {
     type Msg = MonitorMsg;
-    type State = MonitorData;
+    type State = MonitorActorState;
     type Arguments = MonitorArgs;
 
     /// Checks and reads once before the start completes, so that no work starts without an evaluation.
@@ -91,49 +91,49 @@ impl Actor for MonitorActor {
         &self,
         myself: ActorRef<MonitorMsg>,
         args: MonitorArgs,
-    ) -> Result<MonitorData, ActorProcessingErr> {
+    ) -> Result<MonitorActorState, ActorProcessingErr> {
         let started_at = args.services.clock.now();
-        let mut data = MonitorData::new(args, started_at);
-        let MonitorSettings { reading_settings, host_check, .. } = data.args.settings.clone();
+        let mut state = MonitorActorState::new(args, started_at);
+        let MonitorSettings { reading_settings, host_check, .. } = state.args.settings.clone();
         if let Some(host_check) = host_check {
             if let Ok(faults) = timeout(FIRST_READING_TIMEOUT, host_check.find_faults()).await {
-                data.apply_faults(faults);
+                state.apply_faults(faults);
             }
-            data.spawn_guarded(&myself, run_host_checks(myself.clone(), host_check));
+            state.spawn_guarded(&myself, run_host_checks(myself.clone(), host_check));
         }
         if let Some(settings) = reading_settings {
             if let Ok(reading) = timeout(FIRST_READING_TIMEOUT, settings.host_metrics.read()).await
             {
-                data.apply_reading(reading);
+                state.apply_reading(reading);
             }
-            data.spawn_guarded(&myself, run_readings(myself.clone(), settings));
+            state.spawn_guarded(&myself, run_readings(myself.clone(), settings));
         }
-        Ok(data)
+        Ok(state)
     }
 
     async fn handle(
         &self,
         myself: ActorRef<MonitorMsg>,
         msg: MonitorMsg,
-        data: &mut MonitorData,
+        state: &mut MonitorActorState,
     ) -> Result<(), ActorProcessingErr> {
         match msg {
-            MonitorMsg::Measured(reading) => data.apply_reading(reading),
-            MonitorMsg::HostChecked(faults) => data.apply_faults(faults),
-            MonitorMsg::ReadingPanicked => return Err("the reading of the machine panicked".into()),
-            MonitorMsg::Observed(AlertInput::Tick) => {
-                data.is_tick_pending = false;
-                data.observe_requests();
-                data.observe(AlertInput::Tick);
+            MonitorMsg::HostMeasured(reading) => state.apply_reading(reading),
+            MonitorMsg::HostChecked(faults) => state.apply_faults(faults),
+            MonitorMsg::WorkerPanicked => return Err("the reading of the machine panicked".into()),
+            MonitorMsg::AlertInputReceived(AlertInput::Tick) => {
+                state.is_tick_pending = false;
+                state.apply_request_counts();
+                state.apply_alert_input(AlertInput::Tick);
             }
-            MonitorMsg::Observed(alert_input) => data.observe(alert_input),
-            MonitorMsg::RequestsCounted => data.start_ticks(&myself),
+            MonitorMsg::AlertInputReceived(alert_input) => state.apply_alert_input(alert_input),
+            MonitorMsg::RequestsCounted => state.start_ticks(&myself),
             MonitorMsg::Inspect(reply) => {
-                data.observe_requests(); // The reply includes all earlier requests.
-                _ = reply.send((data.started_at, data.open_alerts.values().cloned().collect()));
+                state.apply_request_counts(); // The reply includes all earlier requests.
+                _ = reply.send((state.started_at, state.open_alerts.values().cloned().collect()));
             }
         }
-        data.start_ticks_if_needed(&myself);
+        state.start_ticks_if_needed(&myself);
         Ok(())
     }
 
@@ -142,7 +142,7 @@ impl Actor for MonitorActor {
         &self,
         _: ActorRef<MonitorMsg>,
         _: SupervisionEvent,
-        _: &mut MonitorData,
+        _: &mut MonitorActorState,
     ) -> Result<(), ActorProcessingErr> {
         Ok(()) // This actor has no children.
     }
@@ -150,11 +150,11 @@ impl Actor for MonitorActor {
 
 /// Reads the machine until the actor stops. Only one reading runs at a time: a hanging disk delays one reading, and not
 /// one more each second.
-async fn run_readings(myself: ActorRef<MonitorMsg>, settings: ReadingSettings) {
+async fn run_readings(myself: ActorRef<MonitorMsg>, settings: HostReadingSettings) {
     loop {
         tokio::time::sleep(settings.interval).await; // Interval of the readings; no task waits for it.
         let reading = settings.host_metrics.read().await;
-        if myself.cast(MonitorMsg::Measured(reading)).is_err() {
+        if myself.cast(MonitorMsg::HostMeasured(reading)).is_err() {
             return;
         }
     }
@@ -174,10 +174,10 @@ async fn run_host_checks(myself: ActorRef<MonitorMsg>, host_check: Arc<dyn HostC
 /// Sends a tick to the monitor after a pause.
 async fn send_tick(myself: ActorRef<MonitorMsg>) {
     tokio::time::sleep(ALERT_CHECK_INTERVAL).await; // Interval of the ticks; no task waits for it.
-    _ = myself.cast(MonitorMsg::Observed(AlertInput::Tick));
+    _ = myself.cast(MonitorMsg::AlertInputReceived(AlertInput::Tick));
 }
 
-impl MonitorData {
+impl MonitorActorState {
     fn new(args: MonitorArgs, started_at: DateTime<Utc>) -> Self {
         Self {
             args,
@@ -199,7 +199,7 @@ impl MonitorData {
     ) {
         let myself = myself.clone();
         self.tasks.spawn(with_panic_guard(task, move || {
-            _ = myself.cast(MonitorMsg::ReadingPanicked);
+            _ = myself.cast(MonitorMsg::WorkerPanicked);
         }));
     }
 
@@ -219,9 +219,9 @@ impl MonitorData {
     }
 
     /// Handles the requests since the last tick.
-    fn observe_requests(&mut self) {
-        for (endpoint, count) in self.args.services.monitor.take_requests() {
-            self.observe(AlertInput::RequestsReceived(endpoint, count));
+    fn apply_request_counts(&mut self) {
+        for (endpoint, count) in self.args.services.monitor.take_request_counts() {
+            self.apply_alert_input(AlertInput::RequestsReceived(endpoint, count));
         }
     }
 
@@ -230,25 +230,28 @@ impl MonitorData {
             return;
         }
         log_faults(&faults);
-        self.observe(AlertInput::HostFaults(faults.clone()));
+        self.apply_alert_input(AlertInput::HostFaults(faults.clone()));
         self.args.host_condition.send_modify(|condition| condition.faults = faults);
     }
 
     fn apply_reading(&mut self, reading: HostReading) {
-        let Some(ReadingSettings { spec, .. }) = &self.args.settings.reading_settings else {
+        let Some(HostReadingSettings { spec, .. }) = &self.args.settings.reading_settings else {
             return;
         };
-        self.gauges = step(std::mem::take(&mut self.gauges), &reading, spec);
-        let (shortages, basis, at) =
-            (self.gauges.shortages(), basis(&reading, spec), self.args.services.clock.now());
+        self.gauges = update_gauges(std::mem::take(&mut self.gauges), &reading, spec);
+        let (shortages, basis, at) = (
+            self.gauges.shortages(),
+            pressure_basis(&reading, spec),
+            self.args.services.clock.now(),
+        );
         let previous = self.args.host_condition.borrow().pressure.clone();
-        log_change(previous.as_ref(), &shortages, basis);
+        log_pressure_change(previous.as_ref(), &shortages, basis);
         let unchanged_pressure = previous.filter(|previous| previous.short == shortages);
         let since = unchanged_pressure.map_or(at, |previous| previous.since);
         let pressure = Pressure { short: shortages, since, at, basis, reading };
-        self.observe(AlertInput::Shortages(pressure.short.clone()));
+        self.apply_alert_input(AlertInput::Shortages(pressure.short.clone()));
         if let Some(bytes) = reading.disk_free_bytes {
-            self.observe(AlertInput::LedgerFreeBytes(bytes));
+            self.apply_alert_input(AlertInput::LedgerFreeBytes(bytes));
         }
         // Every agent subscribes; a reading with the same result as the previous one wakes none of them.
         self.args.host_condition.send_if_modified(|condition| {
@@ -260,7 +263,7 @@ impl MonitorData {
 }
 
 /// Logs changes of the evaluation.
-fn log_change(previous: Option<&Pressure>, shortages: &[Shortage], basis: PressureBasis) {
+fn log_pressure_change(previous: Option<&Pressure>, shortages: &[Shortage], basis: PressureBasis) {
     if basis == PressureBasis::Fallback && previous.is_none_or(|previous| previous.basis != basis) {
         tracing::warn!("kernel reports no stalls: using memory and load");
     }

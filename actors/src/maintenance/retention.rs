@@ -54,7 +54,7 @@ pub struct RetentionArgs {
 }
 
 /// State of the actor.
-pub struct RetentionData {
+pub struct RetentionActorState {
     started_at: DateTime<Utc>,
     last_pass: Option<RetentionPass>,
     /// Task of the passes, which ends with this actor.
@@ -63,7 +63,7 @@ pub struct RetentionData {
 
 impl Actor for RetentionActor {
     type Msg = RetentionMsg;
-    type State = RetentionData;
+    type State = RetentionActorState;
     type Arguments = RetentionArgs;
 
     /// Starts the first pass at once, in a separate task: the start does not wait for it.
@@ -71,25 +71,25 @@ impl Actor for RetentionActor {
         &self,
         myself: ActorRef<RetentionMsg>,
         args: RetentionArgs,
-    ) -> Result<RetentionData, ActorProcessingErr> {
+    ) -> Result<RetentionActorState, ActorProcessingErr> {
         let (started_at, myself_on_panic) = (args.clock.now(), myself.clone());
         let mut passes = JoinSet::new();
         passes.spawn(with_panic_guard(run_passes(myself, args), move || {
             _ = myself_on_panic.cast(RetentionMsg::WorkerPanicked);
         }));
-        Ok(RetentionData { started_at, last_pass: None, _passes: passes })
+        Ok(RetentionActorState { started_at, last_pass: None, _passes: passes })
     }
 
     async fn handle(
         &self,
         _: ActorRef<RetentionMsg>,
         msg: RetentionMsg,
-        data: &mut RetentionData,
+        state: &mut RetentionActorState,
     ) -> Result<(), ActorProcessingErr> {
         match msg {
-            RetentionMsg::PassCompleted(pass) => data.last_pass = Some(pass),
+            RetentionMsg::PassCompleted(pass) => state.last_pass = Some(pass),
             RetentionMsg::WorkerPanicked => return Err("a pass over the history panicked".into()),
-            RetentionMsg::Inspect(reply) => _ = reply.send((data.started_at, data.last_pass)),
+            RetentionMsg::Inspect(reply) => _ = reply.send((state.started_at, state.last_pass)),
         }
         Ok(())
     }
@@ -99,7 +99,7 @@ impl Actor for RetentionActor {
         &self,
         _: ActorRef<RetentionMsg>,
         _: SupervisionEvent,
-        _: &mut RetentionData,
+        _: &mut RetentionActorState,
     ) -> Result<(), ActorProcessingErr> {
         Ok(()) // This actor has no children.
     }
@@ -129,19 +129,24 @@ async fn run_passes(myself: ActorRef<RetentionMsg>, args: RetentionArgs) {
 async fn run_pass(
     args: &RetentionArgs,
     now: DateTime<Utc>,
-    by_age: bool,
+    is_age_reliable: bool,
 ) -> Result<RetentionPass, LedgerError> {
     let RetentionArgs { history, clock, retention, retry_window } = args;
     erase_inputs(&**history, now, *retry_window).await?;
     let Some(limits) = &retention.limits else {
-        return Ok(RetentionPass { at: clock.now(), removed: 0, freed_bytes: 0, by_age });
+        return Ok(RetentionPass {
+            at: clock.now(),
+            removed: 0,
+            freed_bytes: 0,
+            by_age: is_age_reliable,
+        });
     };
     let (mut stats, mut removed, mut freed_bytes) = (history.storage_stats().await?, 0, 0);
-    let mut progress = RetentionProgress::new_pass(now, by_age, &stats);
-    while let Some((source, batch)) = progress.next_batch(limits, &stats) {
+    let mut progress = RetentionProgress::new_pass(now, is_age_reliable, &stats);
+    while let Some((range, batch)) = progress.next_batch(limits, &stats) {
         let removed_in_batch = history.remove_batch(batch).await?;
         removed += removed_in_batch;
-        progress = progress.record_removed(source, removed_in_batch);
+        progress = progress.record_removed(range, removed_in_batch);
         tokio::time::sleep(BATCH_PAUSE).await; // Lets other writers proceed.
         stats = history.storage_stats().await?;
     }
@@ -152,7 +157,7 @@ async fn run_pass(
         }
         tokio::time::sleep(BATCH_PAUSE).await; // Lets other writers proceed.
     }
-    Ok(RetentionPass { at: clock.now(), removed, freed_bytes, by_age })
+    Ok(RetentionPass { at: clock.now(), removed, freed_bytes, by_age: is_age_reliable })
 }
 
 /// Erases the sealed inputs that can no longer be retried. A wrong clock costs no more than a retry.

@@ -84,7 +84,7 @@ pub struct PhaseTimeouts {
     /// Time between the polite termination request and the kill.
     pub grace: Duration,
     /// Longest time from a question of the agent to its answer.
-    pub answer: Duration,
+    pub question: Duration,
 }
 
 /// Retry policy: number of retries and the pauses between them.
@@ -95,15 +95,20 @@ pub struct RetrySpec {
     /// Pause before the first retry.
     pub base_delay: Duration,
     /// Factor by which the pause grows from one retry to the next.
-    pub factor: f64,
+    pub backoff_factor: f64,
     /// True if a read-write agent is retried even after it received its input.
-    pub after_start: bool,
+    pub retries_after_start: bool,
 }
 
 impl Default for RetrySpec {
     /// Three retries, after 1, 2 and 4 seconds.
     fn default() -> Self {
-        Self { max_retries: 3, base_delay: Duration::from_secs(1), factor: 2.0, after_start: false }
+        Self {
+            max_retries: 3,
+            base_delay: Duration::from_secs(1),
+            backoff_factor: 2.0,
+            retries_after_start: false,
+        }
     }
 }
 
@@ -111,10 +116,10 @@ impl Default for RetrySpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeLimits {
     /// Longest input in bytes; a longer input is rejected.
-    pub input: usize,
+    pub max_input_bytes: usize,
     /// Longest output kept for each stream, in bytes. Of a longer output the service keeps the start and the end, with
     /// a line between them that states how many bytes are missing.
-    pub output: usize,
+    pub max_output_bytes: usize,
 }
 
 /// Overrides that a caller may choose for one request beside the input. The default allows none.
@@ -131,7 +136,7 @@ pub struct OverridePolicy {
 impl OverridePolicy {
     /// Returns true if a caller can choose neither a folder nor a variable.
     #[must_use]
-    pub const fn has_no_overrides(&self) -> bool {
+    pub const fn forbids_folders_and_variables(&self) -> bool {
         self.folders.is_empty() && self.variables.is_empty()
     }
 }
@@ -191,13 +196,13 @@ pub struct ProgramWorkerSpec {
     /// Confinement of the processes.
     pub confinement: Confinement,
     /// Resource limits of the processes, and the enforcer of each limit.
-    pub resources: LimitEnforcement,
+    pub limit_enforcement: LimitEnforcement,
     /// Expected memory of an attempt in bytes, if known.
     pub expected_memory: Option<u64>,
     /// Interval between two measurements of the resource usage of the processes; `None` disables them.
-    pub heartbeat: Option<Duration>,
+    pub heartbeat_interval: Option<Duration>,
     /// Permission policy, for a program that asks before it acts.
-    pub permissions: Option<Arc<PermissionPolicy>>,
+    pub permission_policy: Option<Arc<PermissionPolicy>>,
     /// Delivery of the files of a message.
     pub file_delivery: FileDelivery,
 }
@@ -323,8 +328,8 @@ impl AgentSpec {
 
     /// Returns the enforced resource limits; there are none for an agent that runs nothing on this machine.
     #[must_use]
-    pub fn resources(&self) -> LimitEnforcement {
-        self.program().map(|program| program.resources).unwrap_or_default()
+    pub fn limit_enforcement(&self) -> LimitEnforcement {
+        self.program().map(|program| program.limit_enforcement).unwrap_or_default()
     }
 
     /// Returns the expected memory of an attempt in bytes, if known; it starts once that much of the memory budget is
@@ -336,16 +341,18 @@ impl AgentSpec {
 
     /// Returns the permission policy; an agent without one asks for everything that it asks at all.
     #[must_use]
-    pub fn permissions(&self) -> &PermissionPolicy {
+    pub fn permission_policy(&self) -> &PermissionPolicy {
         static DEFAULT_POLICY: LazyLock<PermissionPolicy> =
             LazyLock::new(PermissionPolicy::default);
-        self.program().and_then(|program| program.permissions.as_deref()).unwrap_or(&DEFAULT_POLICY)
+        self.program()
+            .and_then(|program| program.permission_policy.as_deref())
+            .unwrap_or(&DEFAULT_POLICY)
     }
 
     /// Returns the interval between two measurements of the resource usage of running work, if it is measured.
     #[must_use]
-    pub fn heartbeat(&self) -> Option<Duration> {
-        self.program()?.heartbeat
+    pub fn heartbeat_interval(&self) -> Option<Duration> {
+        self.program()?.heartbeat_interval
     }
 }
 

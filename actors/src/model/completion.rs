@@ -25,7 +25,7 @@ pub enum ModelMessage {
     /// Result of a call.
     ToolResult {
         /// Id of the call.
-        call: String,
+        call_id: String,
         /// Result as text.
         text: String,
     },

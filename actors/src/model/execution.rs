@@ -241,7 +241,7 @@ impl StateChange {
 
     /// Creates the transition from running to waiting for the caller.
     #[must_use]
-    pub fn interrupted(
+    pub fn waiting_for(
         attempt_id: AttemptId,
         at: DateTime<Utc>,
         interruption: Interruption,

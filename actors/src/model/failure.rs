@@ -39,13 +39,13 @@ impl Failure {
     /// Creates a failure with its sentence.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        let (message, last_words) = (message.into(), String::new());
-        Self { code, message, until: None, own_retries: 0, last_output: last_words }
+        let (message, last_output) = (message.into(), String::new());
+        Self { code, message, until: None, own_retries: 0, last_output }
     }
 
     /// Returns the failure with the time before which a retry would fail again.
     #[must_use]
-    pub fn until(self, time: DateTime<Utc>) -> Self {
+    pub fn with_until(self, time: DateTime<Utc>) -> Self {
         Self { until: Some(time), ..self }
     }
 

@@ -89,7 +89,7 @@ impl ScheduleId {
     }
 
     /// Returns the reserved id that no schedule has.
-    pub(crate) fn blank() -> Self {
+    pub(crate) fn reserved_id() -> Self {
         Self(Arc::default())
     }
 
@@ -140,7 +140,7 @@ pub struct ExecutionId(pub Uuid);
 impl ExecutionId {
     /// Creates a new id. Later ids sort after earlier ids of the same process.
     #[must_use]
-    pub fn fresh() -> Self {
+    pub fn generate() -> Self {
         Self(Uuid::now_v7())
     }
 
@@ -181,7 +181,7 @@ pub struct ContextId(pub String);
 impl ContextId {
     /// Creates a new id.
     #[must_use]
-    pub fn fresh() -> Self {
+    pub fn generate() -> Self {
         Self(Uuid::now_v7().to_string())
     }
 }

@@ -23,7 +23,7 @@ pub struct InteractionId(pub Uuid);
 impl InteractionId {
     /// Creates a new id.
     #[must_use]
-    pub fn fresh() -> Self {
+    pub fn generate() -> Self {
         Self(Uuid::now_v7())
     }
 
@@ -88,14 +88,14 @@ pub struct InteractionRequestKey {
     /// Execution whose agent asked.
     pub execution: ExecutionId,
     /// Attempt that asked.
-    pub attempt: AttemptId,
+    pub attempt_id: AttemptId,
     /// Id of the request in the agent's protocol. A replay of the protocol finds the same interaction by it.
     pub wire_id: WireId,
 }
 
 /// Owner of an interaction and the objects to which it belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InteractionOwner {
+pub struct InteractionOrigin {
     /// Owner of the execution.
     pub principal: PrincipalId,
     /// Agent that asked.
@@ -106,14 +106,14 @@ pub struct InteractionOwner {
     pub teams: Vec<AgentId>,
 }
 
-impl InteractionOwner {
+impl InteractionOrigin {
     /// Returns the teams from the first one that fits: a caller does not learn of the teams outside.
     pub fn teams_from(&self, fits: impl Fn(&AgentId) -> bool) -> Vec<AgentId> {
         self.teams.iter().skip_while(|team| !fits(team)).cloned().collect()
     }
 
     /// Returns the agents through which the question reaches a caller: the teams, then the agent that opened it.
-    pub fn path(&self) -> impl Iterator<Item = &AgentId> {
+    pub fn agent_path(&self) -> impl Iterator<Item = &AgentId> {
         self.teams.iter().chain([&self.agent])
     }
 }
@@ -136,7 +136,7 @@ pub struct Interaction {
     /// Request of the agent.
     pub request_key: InteractionRequestKey,
     /// Owner of the interaction.
-    pub owner: InteractionOwner,
+    pub origin: InteractionOrigin,
     /// Question of the agent.
     pub question: Question,
     /// Conditions of an answer by a person.
@@ -144,7 +144,7 @@ pub struct Interaction {
     /// Keyed digest of the tool and its arguments as the agent wrote them. An approval binds to it.
     pub digest: String,
     /// Time of the question.
-    pub asked_at: DateTime<Utc>,
+    pub opened_at: DateTime<Utc>,
     /// Time at which the interaction expires.
     pub due_at: DateTime<Utc>,
     /// State of the interaction.

@@ -131,7 +131,7 @@ pub struct PermissionDecision {
     /// Execution of the call.
     pub execution: ExecutionId,
     /// Attempt of the call.
-    pub attempt: AttemptId,
+    pub attempt_id: AttemptId,
     /// Interaction, if a person was asked.
     pub interaction: Option<InteractionId>,
     /// Name of the tool.

@@ -17,7 +17,9 @@ use regex::Regex;
 
 use self::runtime_settings::ProgramRuntimeSettings;
 use self::stdio_protocol::{ControlSpec, PoolSettings, StdioProtocol};
-use super::agent::success_criteria::{FailureRules, SuccessCriteria, UsageRules, pattern_sources};
+use super::agent::success_criteria::{
+    FailureRules, SuccessCriteria, UsagePattern, pattern_sources,
+};
 use super::host::resources::ResourceLimits;
 use super::host::sandbox::Sandbox;
 use super::session::SessionSpec;
@@ -141,29 +143,29 @@ pub struct ProgramSpec {
     /// Absolute path of the working folder.
     pub working_dir: PathBuf,
     /// Method by which the program receives its input.
-    pub input: InputMethod,
+    pub input_method: InputMethod,
     /// Method by which the program returns its answer.
-    pub output: OutputMethod,
+    pub output_method: OutputMethod,
     /// File name template of the input within the execution's own folder.
     pub input_file: String,
     /// File name template of the output within the execution's own folder.
     pub output_file: String,
     /// Success criteria of an attempt.
-    pub success: SuccessCriteria,
+    pub success_criteria: SuccessCriteria,
     /// Classification of failures.
-    pub failures: FailureRules,
+    pub failure_rules: FailureRules,
     /// Format of the usage report.
-    pub usage: UsageRules,
+    pub usage_pattern: UsagePattern,
     /// Handling of the running program when the service is killed.
-    pub on_loss: ServiceLossAction,
+    pub on_service_loss: ServiceLossAction,
     /// Detection of questions to a person.
-    pub prompts: PromptPatterns,
+    pub prompt_patterns: PromptPatterns,
     /// Sandbox of the program: the files and networks that it may use.
     pub sandbox: Sandbox,
     /// Resource limits.
-    pub resources: ResourceLimits,
+    pub resource_limits: ResourceLimits,
     /// Runtime settings beside the arguments.
-    pub program_runtime: ProgramRuntimeSettings,
+    pub runtime_settings: ProgramRuntimeSettings,
     /// Session resume, if the program supports it.
     pub session: Option<Box<SessionSpec>>,
     /// Protocol of a program that reads several messages; `None` if the program reads its input to the end.
@@ -175,8 +177,8 @@ pub struct ProgramSpec {
 impl ProgramSpec {
     /// Returns the control protocol of an interactive agent; `None` for every other program.
     #[must_use]
-    pub fn control(&self) -> Option<&ControlSpec> {
-        self.stdio_protocol.as_ref().and_then(StdioProtocol::control)
+    pub fn control_spec(&self) -> Option<&ControlSpec> {
+        self.stdio_protocol.as_ref().and_then(StdioProtocol::control_spec)
     }
 
     /// Returns true if earlier messages of the conversation influence the program.

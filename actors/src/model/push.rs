@@ -42,7 +42,7 @@ pub struct PushTarget {
     /// Protocol version of the notifications.
     pub version: ProtocolVersion,
     /// Id of this registration. Setting the same target id again creates another registration.
-    pub registration: Uuid,
+    pub registration_id: Uuid,
     /// Address of the receiver.
     pub url: Secret,
     /// Token in each notification, by which the receiver recognizes its own notifications.
@@ -92,7 +92,7 @@ pub struct DeliveryProgress {
     /// Time of the first failed delivery of the next event.
     pub failing_since: Option<DateTime<Utc>>,
     /// Time of the next delivery.
-    pub due: DateTime<Utc>,
+    pub due_at: DateTime<Utc>,
     /// Stage of the delivery.
     pub stage: DeliveryStage,
 }
@@ -105,11 +105,11 @@ pub struct PendingTarget {
     /// Id of the target within the execution.
     pub id: String,
     /// Id of the registration.
-    pub registration: Uuid,
+    pub registration_id: Uuid,
     /// Owner of the target.
     pub owner: PrincipalId,
     /// Delivery state of the target.
-    pub state: DeliveryProgress,
+    pub progress: DeliveryProgress,
     /// True if the execution has ended, so that no further events follow.
-    pub ended: bool,
+    pub has_execution_ended: bool,
 }

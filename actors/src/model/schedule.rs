@@ -83,7 +83,7 @@ impl OverlapPolicy {
 
     /// Returns true if the policy loses occurrences that `missed` catches up.
     #[must_use]
-    pub const fn loses(self, missed: MissedPolicy) -> bool {
+    pub const fn loses_occurrences(self, missed: MissedPolicy) -> bool {
         matches!(missed, MissedPolicy::All { .. })
             && matches!(self, Self::Skip | Self::CancelPrevious)
     }
@@ -182,7 +182,7 @@ pub struct Schedule {
     /// Specification. The ledger stores the texts redacted; the scheduler holds them raw.
     pub spec: ScheduleSpec,
     /// Sealed texts, in the ledger; in the scheduler only if no key opens them.
-    pub sealed: SealedTexts,
+    pub sealed_texts: SealedTexts,
     /// Owner of the executions.
     pub owner: PrincipalId,
     /// Origin of the schedule.
@@ -201,7 +201,7 @@ impl Schedule {
     /// Returns true if the texts are redacted because no key opens the raw ones.
     #[must_use]
     pub const fn is_locked(&self) -> bool {
-        matches!(self.sealed, SealedTexts::Sealed(_))
+        matches!(self.sealed_texts, SealedTexts::Sealed(_))
     }
 
     /// Returns true if the schedule is enabled and not paused.
@@ -238,9 +238,9 @@ pub struct ScheduleView {
     /// Executions of the schedule that have not ended.
     pub running_executions: Vec<ExecutionId>,
     /// Number of waiting occurrences.
-    pub waiting: usize,
+    pub waiting_count: usize,
     /// Number of consecutive failures, as far as known since the start of the service.
     pub failure_streak: u32,
     /// True if a part of the texts is shown redacted.
-    pub redacted: bool,
+    pub is_redacted: bool,
 }

@@ -17,7 +17,7 @@ pub const MAX_SESSION_ID_BYTES: usize = 4096;
 
 /// Conversation of one caller with one agent under one context.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Conversation {
+pub struct ConversationKey {
     /// Owner of the conversation. No other principal can continue it.
     pub owner: PrincipalId,
     /// Agent of the conversation.
@@ -26,7 +26,7 @@ pub struct Conversation {
     pub context: ContextId,
 }
 
-impl Conversation {
+impl ConversationKey {
     /// Returns the conversation of a request.
     #[must_use]
     pub fn from_request(request: &Request) -> Self {
@@ -101,22 +101,15 @@ pub struct SessionSpec {
 
 impl PartialEq for SessionSpec {
     fn eq(&self, other: &Self) -> bool {
-        let Self {
-            start_args: begin,
-            resume_args: resume,
-            generates_id,
-            ttl,
-            regex,
-            json_pointer,
-            lost_rules: lost,
-        } = self;
-        *begin == other.start_args
-            && *resume == other.resume_args
+        let Self { start_args, resume_args, generates_id, ttl, regex, json_pointer, lost_rules } =
+            self;
+        *start_args == other.start_args
+            && *resume_args == other.resume_args
             && *generates_id == other.generates_id
             && *ttl == other.ttl
             && pattern_sources(regex) == pattern_sources(&other.regex)
             && *json_pointer == other.json_pointer
-            && *lost == other.lost_rules
+            && *lost_rules == other.lost_rules
     }
 }
 

@@ -16,7 +16,7 @@ use crate::model::id::{ExecutionId, PrincipalId};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TextSlice {
     /// Offset of the first byte.
-    pub from: u64,
+    pub start_offset: u64,
     /// Text of the slice.
     pub text: String,
 }
@@ -24,8 +24,8 @@ pub struct TextSlice {
 impl TextSlice {
     /// Returns the offset of the byte after the last one.
     #[must_use]
-    pub fn to(&self) -> u64 {
-        self.from + self.text.len() as u64
+    pub fn end_offset(&self) -> u64 {
+        self.start_offset + self.text.len() as u64
     }
 }
 

@@ -40,11 +40,11 @@ pub struct AcceptCommand {
     /// Owner: the principal that sends the request.
     pub owner: PrincipalId,
     /// Message id of the caller.
-    pub message: MessageId,
+    pub message_id: MessageId,
     /// Deduplication keys: the same key identifies the same execution.
     pub keys: DedupKeys,
     /// Digest of the content: a request with the same key and another digest is rejected.
-    pub digest: [u8; 32],
+    pub content_digest: [u8; 32],
     /// Key of the content, and the time since when an equal request may share its result; `None` disables coalescing.
     pub coalescing_key: Option<([u8; 32], DateTime<Utc>)>,
     /// Id of the conversation.
@@ -56,7 +56,7 @@ pub struct AcceptCommand {
     /// Access type of the agent.
     pub access: Access,
     /// Redacted text of all parts of the input.
-    pub input: String,
+    pub input_text: String,
     /// Content of the message.
     pub content: StoredContent,
     /// Redacted parameters.
@@ -95,13 +95,13 @@ pub struct AnswerCommand {
     /// Turn that the answer starts.
     pub attempt_id: AttemptId,
     /// Message id of the caller.
-    pub message: MessageId,
+    pub message_id: MessageId,
     /// Deduplication keys.
     pub keys: DedupKeys,
     /// Digest of the content.
-    pub digest: [u8; 32],
+    pub content_digest: [u8; 32],
     /// Redacted text of all parts.
-    pub input: String,
+    pub input_text: String,
     /// Content of the message.
     pub content: StoredContent,
     /// Redacted parameters.
@@ -134,9 +134,14 @@ impl AcceptResult {
     /// Returns the result for a request whose keys identify these executions, each with the digest of its content;
     /// `None` if no key is known. Keys that identify two executions are a conflict.
     #[must_use]
-    pub fn from_known(known: &[(ExecutionId, [u8; 32])], digest: [u8; 32]) -> Option<Self> {
-        let (first, _) = known.first()?;
-        let is_same = known.iter().all(|(id, known_digest)| id == first && *known_digest == digest);
+    pub fn for_known_keys(
+        known_executions: &[(ExecutionId, [u8; 32])],
+        digest: [u8; 32],
+    ) -> Option<Self> {
+        let (first, _) = known_executions.first()?;
+        let is_same = known_executions
+            .iter()
+            .all(|(id, known_digest)| id == first && *known_digest == digest);
         Some(if is_same { Self::Duplicate(*first) } else { Self::Conflict })
     }
 }
@@ -239,7 +244,7 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// Returns the same as [`Ledger::find_by_key`] from memory, for a message that was repeated more than once. `None`
     /// means that the memory has no entry.
-    async fn find_repeated(
+    async fn find_repeated_message(
         &self,
         _owner: PrincipalId,
         _agent: &AgentId,
@@ -276,14 +281,14 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn write(
+    async fn append_batch(
         &self,
         id: ExecutionId,
         fence: Fence,
         batch: WriteBatch,
     ) -> Result<bool, LedgerError>;
 
-    /// Appends events alone, as [`Ledger::write`] does.
+    /// Appends events alone, as [`Ledger::append_batch`] does.
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
@@ -293,7 +298,7 @@ pub trait Ledger: Send + Sync + 'static {
         fence: Fence,
         events: Vec<(DateTime<Utc>, EventKind)>,
     ) -> Result<bool, LedgerError> {
-        self.write(id, fence, WriteBatch { chunks: Vec::new(), events }).await
+        self.append_batch(id, fence, WriteBatch { chunks: Vec::new(), events }).await
     }
 
     /// Appends redacted text. A chunk that does not follow a stored chunk changes nothing: the end of a text may be
@@ -345,7 +350,8 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if the executions could not be read.
-    async fn page(&self, query: ExecutionPageQuery) -> Result<ExecutionPage, LedgerError>;
+    async fn execution_page(&self, query: ExecutionPageQuery)
+    -> Result<ExecutionPage, LedgerError>;
 
     /// Returns the events of an execution after the given number, in order.
     ///
@@ -363,13 +369,13 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if the amounts could not be read.
-    async fn spent(&self, agent: &AgentId, day: NaiveDate) -> Result<Charge, LedgerError>;
+    async fn spent_on_day(&self, agent: &AgentId, day: NaiveDate) -> Result<Charge, LedgerError>;
 
     /// Returns the amounts that all agents have used on the given days; an agent that has used nothing is omitted.
     ///
     /// # Errors
     /// Returns an error if the amounts could not be read.
-    async fn spent_by_all(
+    async fn spent_by_all_agents(
         &self,
         days: &[NaiveDate],
     ) -> Result<BTreeMap<(AgentId, NaiveDate), Charge>, LedgerError>;

@@ -27,10 +27,10 @@ pub struct DueTargets {
     /// Targets, the one that waits for longest first.
     pub pending: Vec<PendingTarget>,
     /// True if any target is open, whether it is due or not.
-    pub any_open: bool,
+    pub has_open_targets: bool,
 }
 
-/// Outbox of push notifications.
+/// Store of the push targets and of the progress of their deliveries.
 #[async_trait]
 pub trait PushTargetStore: Send + Sync + 'static {
     /// Registers a target that has received the events up to `last_received`. It replaces a target with the same id and
@@ -80,9 +80,9 @@ pub trait PushTargetStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn record_state(
+    async fn record_progress(
         &self,
         registration: Uuid,
-        state: DeliveryProgress,
+        progress: DeliveryProgress,
     ) -> Result<bool, LedgerError>;
 }

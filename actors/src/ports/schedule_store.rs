@@ -9,7 +9,7 @@ use super::ledger::LedgerError;
 use crate::model::id::{ExecutionId, ScheduleId};
 use crate::model::schedule::Schedule;
 use crate::model::schedule::occurrence::{
-    Occurrence, OccurrenceEnding, OccurrenceQuery, OccurrenceStatus,
+    Occurrence, OccurrenceEnd, OccurrenceQuery, OccurrenceStatus,
 };
 
 /// Decisions of one evaluation of a schedule.
@@ -25,11 +25,11 @@ pub struct ScheduleAdvance {
 
 /// Decision about an occurrence that was recorded as pending.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SettledOccurrence {
+pub struct OccurrenceDecision {
     /// Id of the schedule.
     pub schedule: ScheduleId,
     /// Planned time.
-    pub planned: DateTime<Utc>,
+    pub planned_at: DateTime<Utc>,
     /// New status: never pending.
     pub status: OccurrenceStatus,
     /// Explanation, if it is not obvious.
@@ -53,13 +53,13 @@ pub trait ScheduleStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn put(&self, schedules: Vec<Schedule>) -> Result<(), LedgerError>;
+    async fn put_schedules(&self, schedules: Vec<Schedule>) -> Result<(), LedgerError>;
 
     /// Removes schedules. Their occurrences are kept.
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn remove(&self, ids: Vec<ScheduleId>) -> Result<(), LedgerError>;
+    async fn remove_schedules(&self, ids: Vec<ScheduleId>) -> Result<(), LedgerError>;
 
     /// Records decisions and moves the cursors, all or nothing. Returns for each schedule, in order, which of its
     /// occurrences are new: an occurrence with a known planned time stays unchanged. A schedule that no longer exists
@@ -76,7 +76,8 @@ pub trait ScheduleStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn settle(&self, settled: Vec<SettledOccurrence>) -> Result<(), LedgerError>;
+    async fn record_decisions(&self, decisions: Vec<OccurrenceDecision>)
+    -> Result<(), LedgerError>;
 
     /// Records the end of an occurrence's execution.
     ///
@@ -85,8 +86,8 @@ pub trait ScheduleStore: Send + Sync + 'static {
     async fn record_end(
         &self,
         schedule: &ScheduleId,
-        planned: DateTime<Utc>,
-        ending: OccurrenceEnding,
+        planned_at: DateTime<Utc>,
+        end: OccurrenceEnd,
     ) -> Result<(), LedgerError>;
 
     /// Returns every unfinished occurrence, by schedule and time.

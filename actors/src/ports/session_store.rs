@@ -5,7 +5,7 @@
 use async_trait::async_trait;
 
 use super::ledger::LedgerError;
-use crate::model::session::{Conversation, Session};
+use crate::model::session::{ConversationKey, Session};
 
 /// Store of the known sessions.
 #[async_trait]
@@ -14,20 +14,25 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if the session could not be read.
-    async fn session(&self, conversation: &Conversation) -> Result<Option<Session>, LedgerError>;
+    async fn session(&self, conversation: &ConversationKey)
+    -> Result<Option<Session>, LedgerError>;
 
     /// Stores the session of a conversation in place of an older one, for as long as the execution that used it last is
     /// in the ledger.
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn store(&self, conversation: Conversation, session: Session) -> Result<(), LedgerError>;
+    async fn save_session(
+        &self,
+        conversation: ConversationKey,
+        session: Session,
+    ) -> Result<(), LedgerError>;
 
     /// Deletes the session of a conversation.
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn forget(&self, conversation: Conversation) -> Result<(), LedgerError>;
+    async fn delete_session(&self, conversation: ConversationKey) -> Result<(), LedgerError>;
 }
 
 /// Store that keeps no session, for programs without conversations.
@@ -36,15 +41,15 @@ pub struct NoopSessionStore;
 
 #[async_trait]
 impl SessionStore for NoopSessionStore {
-    async fn session(&self, _: &Conversation) -> Result<Option<Session>, LedgerError> {
+    async fn session(&self, _: &ConversationKey) -> Result<Option<Session>, LedgerError> {
         Ok(None)
     }
 
-    async fn store(&self, _: Conversation, _: Session) -> Result<(), LedgerError> {
+    async fn save_session(&self, _: ConversationKey, _: Session) -> Result<(), LedgerError> {
         Ok(())
     }
 
-    async fn forget(&self, _: Conversation) -> Result<(), LedgerError> {
+    async fn delete_session(&self, _: ConversationKey) -> Result<(), LedgerError> {
         Ok(())
     }
 }

@@ -6,9 +6,9 @@ use ractor::{ActorRef, RpcReplyPort};
 use super::agents::{AgentChildren, AgentRemoval, is_ledger_error};
 use super::context::RootContext;
 use super::{AgentDefinition, RootMsg};
-use crate::agent::{AgentMsg, agent_removed};
+use crate::agent::{AgentMsg, agent_removed_failure};
 use crate::decide::recovery::restart::RestartHistory;
-use crate::execution::recovery::settle_questions;
+use crate::execution::recovery::fail_waiting_executions;
 use crate::gateway::GatewayMsg;
 use crate::model::id::AgentId;
 
@@ -26,9 +26,9 @@ impl AgentRegistry {
     /// Removes an agent, which finishes its work and accepts nothing new. The returned future completes when the work
     /// has ended; it is false if the agent was added again before.
     pub fn unregister(&self, agent: AgentId) -> impl Future<Output = bool> + Send + use<> {
-        let (reply, ended) = oneshot();
+        let (reply, end_receiver) = oneshot();
         _ = self.0.cast(RootMsg::RemoveAgent(agent, reply.into())); // A stopped root drops the reply port.
-        async move { ended.await.is_ok() }
+        async move { end_receiver.await.is_ok() }
     }
 }
 
@@ -42,7 +42,7 @@ impl AgentChildren {
             _ = actor.cast(AgentMsg::Reconfigure(definition)); // A failed actor restarts with the new definition.
             return;
         }
-        child.restarts = RestartHistory::default(); // Earlier failures belong to the old definition.
+        child.restart_history = RestartHistory::default(); // Earlier failures belong to the old definition.
         match self.start(&id, false, context).await {
             Ok(()) => {}
             Err(error) if is_ledger_error(&error) => self.restart_later(&id, context),
@@ -79,17 +79,17 @@ impl AgentChildren {
         if child.restart_pause.is_some() {
             return; // The request follows the next start of the agent, which may have work left.
         }
-        let ended = child.actor.as_ref().map(|actor| {
-            let (reply, ended) = oneshot();
+        let end_receiver = child.actor.as_ref().map(|actor| {
+            let (reply, end_receiver) = oneshot();
             _ = actor.cast(AgentMsg::Remove(reply.into())); // A failed actor is replaced.
-            ended
+            end_receiver
         });
         let (root, services, id) = (context.root.clone(), context.services.clone(), id.clone());
         context.spawn(async move {
-            let has_ended = match ended {
-                Some(ended) => ended.await.is_ok(),
+            let has_ended = match end_receiver {
+                Some(end_receiver) => end_receiver.await.is_ok(),
                 None => {
-                    settle_questions(&services, &id, &agent_removed(&id)).await;
+                    fail_waiting_executions(&services, &id, &agent_removed_failure(&id)).await;
                     true
                 }
             };

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use ractor::{ActorCell, ActorRef, RpcReplyPort, SpawnErr};
 
-use super::context::{RootContext, count_failure};
+use super::context::{RootContext, decide_restart_at};
 use super::{AgentDefinition, RegisteredAgent, RootMsg};
 use crate::agent::{AgentActor, AgentArgs, AgentMsg};
 use crate::decide::notification::alert::AlertInput;
 use crate::decide::recovery::restart::{
     RestartDecision, RestartHistory, RestartIntensity, start_retry_pause,
 };
-use crate::execution::recovery::settle_all;
+use crate::execution::recovery::settle_all_of_agent;
 use crate::gateway::{AgentRoute, GatewayMsg};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
@@ -37,7 +37,7 @@ pub(super) struct AgentChildren {
 pub(super) struct AgentChild {
     pub(super) definition: AgentDefinition,
     pub(super) actor: Option<ActorRef<AgentMsg>>,
-    pub(super) restarts: RestartHistory,
+    pub(super) restart_history: RestartHistory,
     /// Present pause before the restart of the agent.
     pub(super) restart_pause: Option<Duration>,
     last_fault: Option<String>,
@@ -58,7 +58,7 @@ impl AgentChild {
         Self {
             definition,
             actor: None,
-            restarts,
+            restart_history: restarts,
             restart_pause: None,
             last_fault: None,
             removal: None,
@@ -76,12 +76,12 @@ impl AgentChild {
         }
     }
 
-    fn view(&self) -> RegisteredAgent {
+    fn snapshot(&self) -> RegisteredAgent {
         RegisteredAgent {
             spec: Arc::clone(&self.definition.spec),
             actor: self.actor.clone(),
             is_restarting: self.restart_pause.is_some(),
-            restarts: self.restarts.total(),
+            restarts: self.restart_history.total(),
             last_fault: self.last_fault.clone(),
         }
     }
@@ -133,8 +133,8 @@ impl AgentChildren {
     }
 
     /// Returns the displayed agents, in the order of their ids.
-    pub(super) fn views(&self) -> Vec<RegisteredAgent> {
-        self.iter().map(AgentChild::view).collect()
+    pub(super) fn snapshots(&self) -> Vec<RegisteredAgent> {
+        self.iter().map(AgentChild::snapshot).collect()
     }
 
     /// Returns the routes to all agents, for a new gateway.
@@ -148,14 +148,14 @@ impl AgentChildren {
         }
     }
 
-    /// Starts every agent; `unfinished` are those with unfinished executions in the ledger.
+    /// Starts every agent; `agents_to_recover` are those with unfinished executions in the ledger.
     pub(super) async fn start_all(
         &mut self,
-        unfinished: &BTreeSet<AgentId>,
+        agents_to_recover: &BTreeSet<AgentId>,
         context: &mut RootContext,
     ) -> Result<(), SpawnErr> {
         for id in self.children.keys().cloned().collect::<Vec<_>>() {
-            self.start(&id, !unfinished.contains(&id), context).await?;
+            self.start(&id, !agents_to_recover.contains(&id), context).await?;
         }
         Ok(())
     }
@@ -200,7 +200,8 @@ impl AgentChildren {
             tracing::error!(agent = %id, fault, "agent failed");
             let redactor = context.services.redactor.current();
             child.last_fault = Some(first_line(&redactor.redact(&fault)));
-            let decision = count_failure(&mut child.restarts, now, RestartIntensity::default());
+            let decision =
+                decide_restart_at(&mut child.restart_history, now, RestartIntensity::default());
             if decision == RestartDecision::Quarantine {
                 return self.quarantine(id, context);
             }
@@ -242,7 +243,7 @@ impl AgentChildren {
     /// Quarantines an agent, and settles its executions, because no actor will recover them.
     fn quarantine(&mut self, id: &AgentId, context: &mut RootContext) {
         tracing::error!(agent = %id, "agent quarantined");
-        context.services.monitor.observe(AlertInput::Quarantined(id.clone()));
+        context.services.monitor.send_alert_input(AlertInput::AgentQuarantined(id.clone()));
         self.settle_executions(id.clone(), context);
         if let Some(child) = self.children.get_mut(id) {
             (child.actor, child.restart_pause) = (None, None);
@@ -257,10 +258,11 @@ impl AgentChildren {
             return;
         };
         let (services, agent, root) = (context.services.clone(), id.clone(), context.root.clone());
-        let settling = async move {
-            settle_all(&services, &*driver, &agent, &agent_quarantined_failure(&agent)).await;
+        let settlement = async move {
+            settle_all_of_agent(&services, &*driver, &agent, &agent_quarantined_failure(&agent))
+                .await;
         };
-        context.spawn(with_panic_guard(settling, move || {
+        context.spawn(with_panic_guard(settlement, move || {
             _ = root.cast(RootMsg::SettlementPanicked(id));
         }));
     }

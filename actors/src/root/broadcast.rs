@@ -12,13 +12,13 @@ use super::RootMsg;
 use super::agents::AgentChildren;
 use super::context::RootContext;
 use crate::agent::AgentMsg;
-use crate::decide::retry::breaker::OpenCircuit;
+use crate::decide::retry::breaker::OpenBreaker;
 use crate::model::host::host_fault::HostCondition;
 use crate::ports::clock::Clock;
 use crate::services::credential_breakers::OpenBreakers;
 use crate::services::panic_guard::with_panic_guard;
 
-/// Longest sleep until a circuit may be probed, because the wall clock may be set meanwhile.
+/// Longest sleep until a breaker may be probed, because the wall clock may be set meanwhile.
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// State change that concerns all agents.
@@ -71,41 +71,41 @@ async fn watch_host_condition(
     mut condition: watch::Receiver<HostCondition>,
 ) {
     let refusals = |condition: &HostCondition| [true, false].map(|it| condition.refuses_work(it));
-    let mut refused = refusals(&condition.borrow_and_update());
-    while let Ok(latest) = condition.wait_for(|latest| refusals(latest) != refused).await {
-        refused = refusals(&latest);
-        _ = root.cast(RootMsg::Changed(ServiceChange::HostCondition)); // Fails if the root has stopped.
+    let mut last_refusals = refusals(&condition.borrow_and_update());
+    while let Ok(latest) = condition.wait_for(|latest| refusals(latest) != last_refusals).await {
+        last_refusals = refusals(&latest);
+        _ = root.cast(RootMsg::ServiceChanged(ServiceChange::HostCondition)); // Fails if the root has stopped.
     }
 }
 
-/// Reports each change of a circuit, and the time at which the next one may be probed.
+/// Reports each change of a breaker, and the time at which the next one may be probed.
 async fn watch_credentials(
     root: ActorRef<RootMsg>,
-    mut changes: watch::Receiver<OpenBreakers>,
+    mut open_breakers: watch::Receiver<OpenBreakers>,
     clock: Arc<dyn Clock>,
 ) {
     loop {
-        let wait = next_probe_wait(&changes.borrow(), &*clock);
+        let wait = next_probe_wait(&open_breakers.borrow(), &*clock);
         let changed = match wait {
-            Some(wait) => {
-                timeout(wait.min(CLOCK_CHECK_INTERVAL), changes.changed()).await.unwrap_or(Ok(()))
-            }
-            None => changes.changed().await,
+            Some(wait) => timeout(wait.min(CLOCK_CHECK_INTERVAL), open_breakers.changed())
+                .await
+                .unwrap_or(Ok(())),
+            None => open_breakers.changed().await,
         };
         if changed.is_err() {
             return; // The service has stopped.
         }
-        _ = root.cast(RootMsg::Changed(ServiceChange::Credentials)); // Fails if the root has stopped.
+        _ = root.cast(RootMsg::ServiceChanged(ServiceChange::Credentials)); // Fails if the root has stopped.
     }
 }
 
-/// Returns the time until the next circuit may be probed. Without a blocked circuit the clock is not read.
+/// Returns the time until the next breaker may be probed. Without a blocked breaker the clock is not read.
 fn next_probe_wait(open_breakers: &OpenBreakers, clock: &dyn Clock) -> Option<Duration> {
     if open_breakers.is_empty() {
         return None;
     }
     let now = clock.now();
     let time_until_probe =
-        |circuit: &OpenCircuit| (circuit.until - now).to_std().ok().filter(|wait| !wait.is_zero());
+        |breaker: &OpenBreaker| (breaker.until - now).to_std().ok().filter(|wait| !wait.is_zero());
     open_breakers.values().filter_map(time_until_probe).min()
 }

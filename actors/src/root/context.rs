@@ -11,7 +11,9 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::RootMsg;
-use crate::decide::recovery::restart::{RestartDecision, RestartHistory, RestartIntensity, step};
+use crate::decide::recovery::restart::{
+    RestartDecision, RestartHistory, RestartIntensity, decide_restart,
+};
 use crate::gateway::GatewayMsg;
 use crate::model::host::host_fault::HostCondition;
 use crate::services::Services;
@@ -86,17 +88,17 @@ impl RootContext {
 
     /// Counts the failure of an actor now, and decides about it.
     pub(super) fn decide_restart(&self, restarts: &mut RestartHistory) -> RestartDecision {
-        count_failure(restarts, self.elapsed(), RestartIntensity::default())
+        decide_restart_at(restarts, self.elapsed(), RestartIntensity::default())
     }
 }
 
 /// Counts the failure of an actor at `now`, and decides about it.
-pub(super) fn count_failure(
+pub(super) fn decide_restart_at(
     restarts: &mut RestartHistory,
     now: Duration,
     intensity: RestartIntensity,
 ) -> RestartDecision {
-    let (next, decision) = step(mem::take(restarts), now, intensity);
+    let (next, decision) = decide_restart(mem::take(restarts), now, intensity);
     *restarts = next;
     decision
 }

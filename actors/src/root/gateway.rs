@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ractor::{ActorCell, SpawnErr};
 
-use super::context::{RootContext, count_failure};
+use super::context::{RootContext, decide_restart_at};
 use crate::decide::recovery::restart::{RestartHistory, RestartIntensity};
 use crate::gateway::{AgentRoute, GatewayActor};
 use crate::model::id::AgentId;
@@ -13,13 +13,13 @@ use crate::services::Services;
 /// Gateway with its restarts. Its present actor is in the context, because agents publish their routes to it.
 #[derive(Default)]
 pub(super) struct GatewayChild {
-    restarts: RestartHistory,
+    restart_history: RestartHistory,
 }
 
 impl GatewayChild {
     /// Returns the number of restarts.
     pub(super) const fn restarts(&self) -> u32 {
-        self.restarts.total()
+        self.restart_history.total()
     }
 
     /// Returns true if the gateway is this actor.
@@ -47,8 +47,9 @@ impl GatewayChild {
         context: &RootContext,
     ) {
         tracing::error!(fault, "gateway failed");
-        let unlimited = RestartIntensity { max: usize::MAX, ..RestartIntensity::default() };
-        count_failure(&mut self.restarts, context.elapsed(), unlimited);
+        let unlimited =
+            RestartIntensity { max_restarts: usize::MAX, ..RestartIntensity::default() };
+        decide_restart_at(&mut self.restart_history, context.elapsed(), unlimited);
         if let Err(error) = Self::start(routes, context).await {
             tracing::error!(%error, "gateway did not start");
             context.root.stop(None);

@@ -12,12 +12,12 @@ use crate::services::Services;
 pub(super) struct MonitorChild {
     settings: MonitorSettings,
     actor: Option<ActorRef<MonitorMsg>>,
-    restarts: RestartHistory,
+    restart_history: RestartHistory,
 }
 
 impl MonitorChild {
     pub(super) fn new(settings: MonitorSettings) -> Self {
-        Self { settings, actor: None, restarts: RestartHistory::default() }
+        Self { settings, actor: None, restart_history: RestartHistory::default() }
     }
 
     /// Returns true if the monitor is this actor.
@@ -26,8 +26,8 @@ impl MonitorChild {
     }
 
     /// Returns the monitor with the number of its restarts.
-    pub(super) fn view(&self) -> Option<(ActorRef<MonitorMsg>, u32)> {
-        self.actor.clone().map(|monitor| (monitor, self.restarts.total()))
+    pub(super) fn actor_and_restarts(&self) -> Option<(ActorRef<MonitorMsg>, u32)> {
+        self.actor.clone().map(|monitor| (monitor, self.restart_history.total()))
     }
 
     /// Starts the monitor, and directs the observations of all actors to it.
@@ -38,7 +38,7 @@ impl MonitorChild {
             host_condition: context.host_condition.clone(),
         };
         let monitor = context.spawn_child(MonitorActor, args).await?;
-        context.services.monitor.set_target(monitor.clone());
+        context.services.monitor.set_monitor(monitor.clone());
         self.actor = Some(monitor);
         Ok(())
     }
@@ -48,7 +48,7 @@ impl MonitorChild {
     pub(super) async fn handle_failure(&mut self, fault: &str, context: &RootContext) {
         tracing::error!(fault, "monitor failed");
         context.host_condition.send_replace(HostCondition::default());
-        let result = match context.decide_restart(&mut self.restarts) {
+        let result = match context.decide_restart(&mut self.restart_history) {
             RestartDecision::Restart => {
                 self.start(context).await.map_err(|error| error.to_string())
             }

@@ -17,7 +17,7 @@ use crate::ports::ledger::LedgerError;
 
 /// Settles the executions of agents that are no longer configured, and the hops whose runs have ended. Returns the
 /// agents with other unfinished ones, which is true until the agents start.
-pub(super) async fn settle_orphans(
+pub(super) async fn settle_orphaned_executions(
     agents: &AgentChildren,
     context: &RootContext,
 ) -> Result<BTreeSet<AgentId>, LedgerError> {
@@ -25,7 +25,7 @@ pub(super) async fn settle_orphans(
     let filter = ExecutionFilter { unfinished: true, ..ExecutionFilter::default() };
     let records = services.ledger.executions(filter).await?;
     let runs = UnfinishedRuns::from_records(agents, &records);
-    let mut unfinished = BTreeSet::new();
+    let mut agents_to_recover = BTreeSet::new();
     for record in &records {
         match agents.get(&record.agent) {
             child if !runs.may_continue(record) => {
@@ -37,12 +37,12 @@ pub(super) async fn settle_orphans(
             Some(child) => {
                 let spec = &child.definition.spec;
                 services.breakers.restore((&services.keyed_hasher, spec), record);
-                unfinished.insert(record.agent.clone());
+                agents_to_recover.insert(record.agent.clone());
             }
             None => fail_execution(services, record, interruption_failure()).await?,
         }
     }
-    Ok(unfinished)
+    Ok(agents_to_recover)
 }
 
 /// Runs of teams that have not ended and continue, each with the run whose hop it is.
@@ -55,12 +55,12 @@ impl UnfinishedRuns {
             agents.get(agent).is_some_and(|child| child.definition.spec.team().is_some())
         };
         let runs = records.iter().filter(|record| is_team(&record.agent));
-        Self(runs.map(|run| (run.id, run.trigger.hop().map(|hop| hop.parent))).collect())
+        Self(runs.map(|run| (run.id, run.trigger.hop_position().map(|hop| hop.parent))).collect())
     }
 
     /// Returns true if the execution is no hop, or if its run and the runs above it continue.
     fn may_continue(&self, record: &ExecutionRecord) -> bool {
-        let mut run = record.trigger.hop().map(|hop| hop.parent);
+        let mut run = record.trigger.hop_position().map(|hop| hop.parent);
         // Teams are nested a few levels deep; a longer chain is none that this service has recorded.
         for _ in 0..=TeamPlan::MAX_DEPTH {
             let Some(id) = run else { return true };
@@ -82,13 +82,13 @@ pub(super) async fn load_budget_usage(
     let now = services.clock.now();
     // The time zones of the earth are on three days at most.
     let days = [-1, 0, 1].map(|days| (now + TimeDelta::days(days)).date_naive());
-    let spent_by_agent = services.ledger.spent_by_all(&days).await?;
+    let spent_by_agent = services.ledger.spent_by_all_agents(&days).await?;
     let usages = agents.iter().map(|child| {
         let spec = &child.definition.spec;
         let day = today(spec.budget.zone, now);
         let spent = spent_by_agent.get(&(spec.id.clone(), day)).copied().unwrap_or_default();
         (spec.id.clone(), day, spent)
     });
-    services.budget_usages.load_all(usages);
+    services.budget_usages.set_day_charges(usages);
     Ok(())
 }

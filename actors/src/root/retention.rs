@@ -13,7 +13,7 @@ use crate::maintenance::retention::{RetentionActor, RetentionArgs, RetentionMsg,
 pub(super) struct RetentionChild {
     spec: Option<RetentionSpec>,
     actor: Option<ActorRef<RetentionMsg>>,
-    restarts: RestartHistory,
+    restart_history: RestartHistory,
 }
 
 impl RetentionChild {
@@ -26,10 +26,10 @@ impl RetentionChild {
         self.actor.as_ref().is_some_and(|actor| actor.get_id() == child.get_id())
     }
 
-    pub(super) fn view(&self) -> Option<(ActorRef<RetentionMsg>, u32)> {
+    pub(super) fn actor_and_restarts(&self) -> Option<(ActorRef<RetentionMsg>, u32)> {
         let actor =
             self.actor.clone().filter(|_| self.spec.is_some_and(|spec| spec.limits.is_some()));
-        actor.map(|actor| (actor, self.restarts.total()))
+        actor.map(|actor| (actor, self.restart_history.total()))
     }
 
     /// Starts the actor, if it has settings.
@@ -46,7 +46,7 @@ impl RetentionChild {
     /// Restarts the actor. Work continues without it.
     pub(super) async fn handle_failure(&mut self, fault: &str, context: &RootContext) {
         tracing::error!(fault, "retention failed");
-        let result = match context.decide_restart(&mut self.restarts) {
+        let result = match context.decide_restart(&mut self.restart_history) {
             RestartDecision::Restart => {
                 self.start(context).await.map_err(|error| error.to_string())
             }

@@ -22,41 +22,41 @@ pub struct SchedulerSetup {
     /// Configuration of the scheduler; `None` if there is nothing to schedule.
     pub scheduler_config: Option<SchedulerConfig>,
     /// Sender of the present scheduler.
-    pub actor: watch::Sender<Option<ActorRef<SchedulerMsg>>>,
+    pub scheduler_sender: watch::Sender<Option<ActorRef<SchedulerMsg>>>,
     /// Receiver of the shutdown state.
     pub draining: watch::Receiver<bool>,
 }
 
 /// Scheduler with its restarts.
 pub(super) struct SchedulerChild {
-    inputs: SchedulerSetup,
-    restarts: RestartHistory,
+    setup: SchedulerSetup,
+    restart_history: RestartHistory,
 }
 
 impl SchedulerChild {
-    pub(super) fn new(inputs: SchedulerSetup) -> Self {
-        Self { inputs, restarts: RestartHistory::default() }
+    pub(super) fn new(setup: SchedulerSetup) -> Self {
+        Self { setup, restart_history: RestartHistory::default() }
     }
 
     /// Returns the scheduler with the number of its restarts.
-    pub(super) fn view(&self) -> Option<(ActorRef<SchedulerMsg>, u32)> {
-        let actor = self.inputs.actor.borrow().clone()?;
-        Some((actor, self.restarts.total()))
+    pub(super) fn actor_and_restarts(&self) -> Option<(ActorRef<SchedulerMsg>, u32)> {
+        let actor = self.setup.scheduler_sender.borrow().clone()?;
+        Some((actor, self.restart_history.total()))
     }
 
     /// Returns true if the scheduler is this actor.
     pub(super) fn matches_actor(&self, child: &ActorCell) -> bool {
-        let scheduler = self.inputs.actor.borrow();
+        let scheduler = self.setup.scheduler_sender.borrow();
         scheduler.as_ref().is_some_and(|scheduler| scheduler.get_id() == child.get_id())
     }
 
     /// Starts the scheduler, if there is something to schedule.
     pub(super) async fn start(&mut self, context: &RootContext) -> Result<(), SpawnErr> {
-        let Some(config) = &mut self.inputs.scheduler_config else { return Ok(()) };
+        let Some(config) = &mut self.setup.scheduler_config else { return Ok(()) };
         // The configured schedules are applied once: callers may have changed them before a later start.
-        let configured = config.configured.take();
-        let config = SchedulerConfig { configured, ..config.clone() };
-        let draining = self.inputs.draining.clone();
+        let configured = config.configured_schedules.take();
+        let config = SchedulerConfig { configured_schedules: configured, ..config.clone() };
+        let draining = self.setup.draining.clone();
         let gateway_handle = GatewayHandle { gateway: context.gateway.subscribe(), draining };
         let services = Services::clone(&context.services);
         let requests = RequestHandle {
@@ -68,15 +68,15 @@ impl SchedulerChild {
         if context.is_draining {
             _ = actor.cast(SchedulerMsg::Drain);
         }
-        self.inputs.actor.send_replace(Some(actor));
+        self.setup.scheduler_sender.send_replace(Some(actor));
         Ok(())
     }
 
     /// Restarts the scheduler: at once, or after a pause if it failed too often.
     pub(super) async fn handle_failure(&mut self, fault: &str, context: &mut RootContext) {
         tracing::error!(fault, "scheduler failed");
-        let decision = context.decide_restart(&mut self.restarts);
-        self.inputs.actor.send_replace(None);
+        let decision = context.decide_restart(&mut self.restart_history);
+        self.setup.scheduler_sender.send_replace(None);
         match decision {
             RestartDecision::Restart => self.restart(context).await,
             RestartDecision::Quarantine => {

@@ -54,28 +54,28 @@ impl RunExit {
 
 /// Handle of one attempt at a run. A dropped handle aborts the attempt: another actor resumes the run.
 pub(super) struct RunHandle {
-    stop: watch::Sender<bool>,
+    stop_sender: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
 impl RunHandle {
     /// Starts the attempt.
     pub(super) fn spawn<F: Future<Output = ()> + Send + 'static>(
-        attempt: impl FnOnce(StopSignal) -> F,
+        attempt: impl FnOnce(RunStopReceiver) -> F,
     ) -> Self {
-        let (stop, order) = watch::channel(false);
-        let attempt = attempt(StopSignal(order));
-        Self { stop, task: tokio::spawn(attempt.instrument(tracing::Span::current())) }
+        let (stop_sender, stop_receiver) = watch::channel(false);
+        let attempt = attempt(RunStopReceiver(stop_receiver));
+        Self { stop_sender, task: tokio::spawn(attempt.instrument(tracing::Span::current())) }
     }
 
     /// Orders the run to stop.
     pub(super) fn stop(&self) {
-        self.stop.send_replace(true);
+        self.stop_sender.send_replace(true);
     }
 
     /// Returns true if the run was ordered to stop.
-    pub(super) fn has_to_stop(&self) -> bool {
-        *self.stop.borrow()
+    pub(super) fn is_stop_requested(&self) -> bool {
+        *self.stop_sender.borrow()
     }
 
     /// Waits for the end of the attempt.
@@ -94,11 +94,11 @@ impl Drop for RunHandle {
 }
 
 /// Receiver of the order to stop.
-pub(super) struct StopSignal(watch::Receiver<bool>);
+pub(super) struct RunStopReceiver(watch::Receiver<bool>);
 
-impl StopSignal {
+impl RunStopReceiver {
     /// Returns true if the run has to stop.
-    pub(super) fn is_requested(&self) -> bool {
+    pub(super) fn is_stop_requested(&self) -> bool {
         *self.0.borrow()
     }
 

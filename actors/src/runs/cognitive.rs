@@ -18,7 +18,7 @@ use self::run::CognitiveAttempt;
 use crate::driver::report::Reporter;
 use crate::driver::{AttemptLease, AttemptWork, ClaimedWork, Driver, Lease};
 use crate::gateway::request_handle_cell::RequestHandleCell;
-use crate::gateway::requests::HopHandle;
+use crate::gateway::requests::RunRequestHandle;
 use crate::model::agent::AgentSpec;
 use crate::model::agent::workspace::Workspace;
 use crate::model::execution::AttemptId;
@@ -50,11 +50,11 @@ impl CognitiveDriver {
         let (run, cell) = (work.execution, self.request_handle_cell.clone());
         let (completions, tools) = (Arc::clone(&self.completions), Arc::clone(&self.tools));
         let run_handle = RunHandle::spawn(async move |stop| {
-            let requests = HopHandle::new(cell.requests().await);
-            let attempt = CognitiveAttempt { requests, completions, tools, work, start };
+            let request_handle = RunRequestHandle::new(cell.wait_for_handle().await);
+            let attempt = CognitiveAttempt { request_handle, completions, tools, work, start };
             attempt.run(reporter, stop).await;
         });
-        Box::new(CognitiveLease { run, run_handle })
+        Box::new(CognitiveLease { execution: run, run_handle })
     }
 }
 
@@ -69,7 +69,7 @@ impl Driver for CognitiveDriver {
         self.spawn_run(work, reporter, RunStart::New)
     }
 
-    fn claim(&self, _: ExecutionId, _: AttemptId) -> Option<ClaimedWork> {
+    fn claim_held_work(&self, _: ExecutionId, _: AttemptId) -> Option<ClaimedWork> {
         // A run makes no progress without the service, so its time starts anew.
         Some(ClaimedWork { run_time: Some(Duration::ZERO) })
     }
@@ -81,7 +81,7 @@ impl Driver for CognitiveDriver {
 
 /// Lease of a run.
 struct CognitiveLease {
-    run: ExecutionId,
+    execution: ExecutionId,
     run_handle: RunHandle,
 }
 
@@ -91,9 +91,9 @@ impl AttemptLease for CognitiveLease {
         self.run_handle.stop();
     }
 
-    async fn clean(mut self: Box<Self>) {
+    async fn clean_up(mut self: Box<Self>) {
         if let Err(error) = self.run_handle.join().await {
-            tracing::error!(execution = %self.run, %error, "attempt at a run of a cognitive agent panicked");
+            tracing::error!(execution = %self.execution, %error, "attempt at a run of a cognitive agent panicked");
         }
     }
 }

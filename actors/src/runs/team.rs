@@ -16,7 +16,7 @@ use self::run::TeamAttempt;
 use crate::driver::report::Reporter;
 use crate::driver::{AttemptLease, AttemptWork, ClaimedWork, Driver, Lease};
 use crate::gateway::request_handle_cell::RequestHandleCell;
-use crate::gateway::requests::HopHandle;
+use crate::gateway::requests::RunRequestHandle;
 use crate::model::agent::AgentSpec;
 use crate::model::agent::workspace::Workspace;
 use crate::model::execution::AttemptId;
@@ -42,11 +42,11 @@ impl TeamDriver {
     fn spawn_run(&self, work: AttemptWork, reporter: Reporter, start: RunStart) -> Lease {
         let (run, cell) = (work.execution, self.request_handle_cell.clone());
         let run_handle = RunHandle::spawn(async move |stop| {
-            let requests = HopHandle::new(cell.requests().await);
-            TeamAttempt::new(requests, work, start).run(reporter, stop).await;
+            let request_handle = RunRequestHandle::new(cell.wait_for_handle().await);
+            TeamAttempt::new(request_handle, work, start).run(reporter, stop).await;
         });
         Box::new(TeamLease {
-            run,
+            execution: run,
             request_handle_cell: self.request_handle_cell.clone(),
             run_handle,
         })
@@ -64,7 +64,7 @@ impl Driver for TeamDriver {
         self.spawn_run(work, reporter, RunStart::New)
     }
 
-    fn claim(&self, _: ExecutionId, _: AttemptId) -> Option<ClaimedWork> {
+    fn claim_held_work(&self, _: ExecutionId, _: AttemptId) -> Option<ClaimedWork> {
         // A run makes no progress without the service, so its time starts anew.
         Some(ClaimedWork { run_time: Some(Duration::ZERO) })
     }
@@ -74,15 +74,16 @@ impl Driver for TeamDriver {
     }
 
     async fn terminate(&self, execution: ExecutionId, _: AttemptId) {
-        let requests = HopHandle::new(self.request_handle_cell.requests().await);
-        requests.end_hops(execution, RUN_END_REASON).await;
+        let request_handle =
+            RunRequestHandle::new(self.request_handle_cell.wait_for_handle().await);
+        request_handle.cancel_hops(execution, RUN_END_REASON).await;
     }
 }
 
 /// Lease of a run. If it is dropped without a clean-up, the run stops at once, and its hops continue: another actor
 /// resumes the run.
 struct TeamLease {
-    run: ExecutionId,
+    execution: ExecutionId,
     request_handle_cell: RequestHandleCell,
     run_handle: RunHandle,
 }
@@ -93,15 +94,16 @@ impl AttemptLease for TeamLease {
         self.run_handle.stop();
     }
 
-    async fn clean(mut self: Box<Self>) {
+    async fn clean_up(mut self: Box<Self>) {
         let result = self.run_handle.join().await;
         if let Err(error) = &result {
-            tracing::error!(execution = %self.run, %error, "attempt at a run of a team panicked");
+            tracing::error!(execution = %self.execution, %error, "attempt at a run of a team panicked");
         }
         // A run ends its hops before its own end. One that was suspending itself when it had to stop has left them.
-        if result.is_err() || self.run_handle.has_to_stop() {
-            let requests = HopHandle::new(self.request_handle_cell.requests().await);
-            requests.end_hops(self.run, RUN_END_REASON).await;
+        if result.is_err() || self.run_handle.is_stop_requested() {
+            let request_handle =
+                RunRequestHandle::new(self.request_handle_cell.wait_for_handle().await);
+            request_handle.cancel_hops(self.execution, RUN_END_REASON).await;
         }
     }
 }

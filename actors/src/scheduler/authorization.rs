@@ -27,7 +27,7 @@ impl TokenSnapshot {
         let tokens = self.0.get_or_try_init(|| requests.reader.services.ledger.tokens()).await?;
         let mut owner_tokens = tokens.iter().filter(|token| token.principal == owner);
         Ok(owner_tokens.any(|token| {
-            let is_valid = token.expires.is_none_or(|expires| expires > now);
+            let is_valid = token.expires_at.is_none_or(|expires| expires > now);
             is_valid && token.scope.allows(Right::Run, Some(agent))
         }))
     }

@@ -67,7 +67,7 @@ pub(super) enum StoredChange {
     /// Schedules to put and to remove.
     Schedules { upserts: Vec<Schedule>, removals: Vec<ScheduleId> },
     /// Occurrence outside of the recurrence.
-    Triggered(Box<ScheduleAdvance>),
+    TriggeredOccurrence(Box<ScheduleAdvance>),
 }
 
 /// Decision about changes, on the present schedules.
@@ -89,10 +89,10 @@ impl ChangePlanner<'_> {
                 self.renderer.render(&spec, now).map_err(|cause| {
                     Failure::new(Code::InvalidParams, format!("`input` cannot be used: {cause}"))
                 })?;
-                planned_put(self.updated_schedule(*spec, owner, is_new)?, id)
+                plan_put(self.build_schedule(*spec, owner, is_new)?, id)
             }
             ScheduleChange::Remove(id) => {
-                self.changeable_schedule(&id)?;
+                self.find_changeable_schedule(&id)?;
                 let stored_form =
                     StoredChange::Schedules { upserts: Vec::new(), removals: vec![id] };
                 PlannedChange { stored_form, changed_schedule: None }
@@ -101,7 +101,7 @@ impl ChangePlanner<'_> {
                 let schedule = self.find_schedule(&id)?.to_schedule();
                 // Planned times of the pause are not caught up.
                 let cursor = if schedule.paused && !paused { now } else { schedule.cursor };
-                planned_put(Schedule { paused, cursor, changed_at: now, ..schedule }, id)
+                plan_put(Schedule { paused, cursor, changed_at: now, ..schedule }, id)
             }
             ScheduleChange::RunNow(id) => self.plan_trigger(id)?,
             ScheduleChange::Configure(configured) => {
@@ -130,13 +130,13 @@ impl ChangePlanner<'_> {
         let (schedule, cursor) = (id.clone(), existing.cursor());
         let advance = ScheduleAdvance { schedule, cursor, occurrences: vec![occurrence] };
         Ok(PlannedChange {
-            stored_form: StoredChange::Triggered(Box::new(advance)),
+            stored_form: StoredChange::TriggeredOccurrence(Box::new(advance)),
             changed_schedule: Some(id),
         })
     }
 
     /// Returns the row of a schedule that a caller creates or changes.
-    fn updated_schedule(
+    fn build_schedule(
         &self,
         spec: ScheduleSpec,
         owner: PrincipalId,
@@ -154,9 +154,9 @@ impl ChangePlanner<'_> {
                 Err(Failure::new(Code::ScheduleExists, message))
             }
             (_, false) => {
-                let existing = self.changeable_schedule(&spec.id)?.to_schedule();
+                let existing = self.find_changeable_schedule(&spec.id)?.to_schedule();
                 let owner = existing.owner;
-                Ok(with_spec(existing, spec, owner, self.now))
+                Ok(replace_spec(existing, spec, owner, self.now))
             }
         }
     }
@@ -168,7 +168,7 @@ impl ChangePlanner<'_> {
     }
 
     /// Returns a schedule that callers may change.
-    fn changeable_schedule(&self, id: &ScheduleId) -> Result<&InternedSchedule, Failure> {
+    fn find_changeable_schedule(&self, id: &ScheduleId) -> Result<&InternedSchedule, Failure> {
         let schedule = self.find_schedule(id)?;
         match schedule.shared().origin {
             ScheduleOrigin::Api => Ok(schedule),
@@ -200,16 +200,18 @@ impl StoredChange {
         match self {
             Self::Schedules { upserts, removals } => {
                 // Put before removed: a crash in between leaves a schedule too many, not one too few.
-                store.put(services.seal_schedules(upserts)).await?;
-                store.remove(removals.clone()).await
+                store.put_schedules(services.seal_schedules(upserts)).await?;
+                store.remove_schedules(removals.clone()).await
             }
-            Self::Triggered(advance) => store.advance(vec![(**advance).clone()]).await.map(drop),
+            Self::TriggeredOccurrence(advance) => {
+                store.advance(vec![(**advance).clone()]).await.map(drop)
+            }
         }
     }
 }
 
 /// Returns the change that stores one schedule.
-fn planned_put(schedule: Schedule, id: ScheduleId) -> PlannedChange {
+fn plan_put(schedule: Schedule, id: ScheduleId) -> PlannedChange {
     let stored_form = StoredChange::Schedules { upserts: vec![schedule], removals: Vec::new() };
     PlannedChange { stored_form, changed_schedule: Some(id) }
 }
@@ -241,15 +243,19 @@ pub(super) fn schedules_to_put<'s>(
         None => Some(new_schedule(spec, owner, ScheduleOrigin::Configuration, now)),
         Some(existing) => {
             let (existing, origin) = (existing.to_schedule(), ScheduleOrigin::Configuration);
-            let is_same = is_same(&existing, &spec, owner);
+            let is_same = is_same_schedule(&existing, &spec, owner);
             let sealed = SealedTexts::Plain; // The configuration has the raw texts.
-            (!is_same).then(|| Schedule { origin, sealed, ..with_spec(existing, spec, owner, now) })
+            (!is_same).then(|| Schedule {
+                origin,
+                sealed_texts: sealed,
+                ..replace_spec(existing, spec, owner, now)
+            })
         }
     };
     configured.into_iter().filter_map(upsert).collect()
 }
 
-fn is_same(existing: &Schedule, spec: &ScheduleSpec, owner: PrincipalId) -> bool {
+fn is_same_schedule(existing: &Schedule, spec: &ScheduleSpec, owner: PrincipalId) -> bool {
     existing.origin == ScheduleOrigin::Configuration
         && existing.spec == *spec
         && existing.owner == owner
@@ -264,7 +270,7 @@ const fn new_schedule(
 ) -> Schedule {
     Schedule {
         spec,
-        sealed: SealedTexts::Plain,
+        sealed_texts: SealedTexts::Plain,
         owner,
         origin,
         paused: false,
@@ -276,7 +282,7 @@ const fn new_schedule(
 
 /// Returns a schedule with a new specification. Its new recurrence starts now; undecided times of the old one are
 /// dropped.
-fn with_spec(
+fn replace_spec(
     existing: Schedule,
     spec: ScheduleSpec,
     owner: PrincipalId,
@@ -289,6 +295,6 @@ fn with_spec(
     let texts = |spec: &ScheduleSpec| (spec.name.clone(), spec.input.clone(), spec.params.clone());
     // Sealed texts that no key opens stay until a caller sends others.
     let is_unchanged = texts(&existing.spec) == texts(&spec);
-    let sealed = if is_unchanged { existing.sealed.clone() } else { SealedTexts::Plain };
-    Schedule { spec, sealed, owner, cursor, changed_at: now, ..existing }
+    let sealed = if is_unchanged { existing.sealed_texts.clone() } else { SealedTexts::Plain };
+    Schedule { spec, sealed_texts: sealed, owner, cursor, changed_at: now, ..existing }
 }

@@ -12,15 +12,15 @@ use super::authorization::TokenSnapshot;
 use super::loaded_schedule::{OpenOccurrence, SubmissionMode};
 use super::occurrences::{ExecutionCancellation, OccurrenceMachine};
 use super::table::ScheduleTable;
-use super::tasks::SchedulerTasks;
+use super::tasks::SchedulerBackgroundTasks;
 use super::{OccurrenceKey, SchedulerArgs, SchedulerMsg};
 use crate::gateway::requests::RequestHandle;
 use crate::model::execution::progress::Progress;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 
-pub(super) use self::observation::observe;
-use self::submission::{OccurrenceSubmission, caller};
+pub(super) use self::observation::observe_execution;
+use self::submission::{OccurrenceSubmission, scheduler_caller};
 
 /// Maximum number of pending requests of schedules.
 const MAX_PENDING_REQUESTS: usize = 64;
@@ -41,17 +41,17 @@ pub enum DispatchResult {
 #[derive(Default)]
 pub(super) struct Dispatcher {
     /// Occurrences to submit, as soon as the number of pending requests permits.
-    ready: VecDeque<OccurrenceKey>,
+    ready_keys: VecDeque<OccurrenceKey>,
     /// Tokens, as read for the latest stored decisions.
     tokens: Option<Arc<TokenSnapshot>>,
     /// Number of pending requests.
-    pending_count: usize,
+    pending_request_count: usize,
 }
 
 impl Dispatcher {
     /// Adds an occurrence that is ready.
     pub(super) fn push(&mut self, key: OccurrenceKey) {
-        self.ready.push_back(key);
+        self.ready_keys.push_back(key);
     }
 
     /// Sets the tokens with which the next occurrences are submitted.
@@ -61,7 +61,7 @@ impl Dispatcher {
 
     /// Records that a request has its result.
     pub(super) const fn finish_dispatch(&mut self) {
-        self.pending_count = self.pending_count.saturating_sub(1);
+        self.pending_request_count = self.pending_request_count.saturating_sub(1);
     }
 
     /// Submits ready occurrences, up to the limit of pending requests.
@@ -70,28 +70,28 @@ impl Dispatcher {
         occurrences: &mut OccurrenceMachine,
         table: &ScheduleTable,
         args: &SchedulerArgs,
-        tasks: &mut SchedulerTasks,
+        tasks: &mut SchedulerBackgroundTasks,
     ) {
         // Tokens may be revoked at any time: a snapshot serves only the occurrences that are submitted right after it.
         let tokens = self.tokens.take();
-        if self.ready.is_empty() {
+        if self.ready_keys.is_empty() {
             return;
         }
         let tokens = tokens.unwrap_or_default();
         // Bounded, because many schedules may be due at the same minute.
-        while self.pending_count < MAX_PENDING_REQUESTS {
-            let Some(key) = self.ready.pop_front() else { return };
+        while self.pending_request_count < MAX_PENDING_REQUESTS {
+            let Some(key) = self.ready_keys.pop_front() else { return };
             // The schedule may have been removed, or the occurrence closed, since it was ready.
             let Some(open_occurrence) = occurrences.begin_submission(&key) else { continue };
-            let mode = open_occurrence.mode;
+            let mode = open_occurrence.submission_mode;
             let Some(submission) = build_submission(open_occurrence, mode, &tokens, table) else {
                 continue;
             };
-            self.pending_count += 1;
+            self.pending_request_count += 1;
             let (renderer, requests) = (args.config.renderer.clone(), args.requests.clone());
             tasks.spawn_reporting(async move {
                 let input = submission.render_input(&*renderer);
-                SchedulerMsg::Dispatched(key, submission.submit(&requests, input).await)
+                SchedulerMsg::DispatchFinished(key, submission.submit(&requests, input).await)
             });
         }
     }
@@ -103,7 +103,7 @@ pub(super) fn check_acceptance(
     occurrences: &OccurrenceMachine,
     table: &ScheduleTable,
     args: &SchedulerArgs,
-    tasks: &mut SchedulerTasks,
+    tasks: &mut SchedulerBackgroundTasks,
 ) {
     let Some(open_occurrence) = occurrences.open_occurrences().get(&key) else { return };
     let Some(submission) =
@@ -114,20 +114,20 @@ pub(super) fn check_acceptance(
     let (renderer, requests) = (args.config.renderer.clone(), args.requests.clone());
     tasks.spawn_reporting(async move {
         let input = submission.render_input(&*renderer);
-        SchedulerMsg::ReplacementChecked(key, submission.refusal(&requests, input).await)
+        SchedulerMsg::ReplacementChecked(key, submission.find_refusal(&requests, input).await)
     });
 }
 
 /// Cancels the execution of an occurrence. Its end is observed separately.
-pub(super) fn cancel(
+pub(super) fn cancel_execution(
     cancellation: ExecutionCancellation,
     requests: RequestHandle,
-    tasks: &mut SchedulerTasks,
+    tasks: &mut SchedulerBackgroundTasks,
 ) {
     let ExecutionCancellation { key, execution, owner, reason } = cancellation;
     tracing::warn!(schedule = %key.schedule, %execution, reason, "cancelling scheduled run");
     tasks.spawn(async move {
-        _ = requests.cancel(&caller(owner, "the schedule"), execution).await;
+        _ = requests.cancel(&scheduler_caller(owner, "the schedule"), execution).await;
     });
 }
 
@@ -141,7 +141,7 @@ fn build_submission(
     let schedule = &table.get(&open_occurrence.occurrence.schedule)?.schedule;
     Some(OccurrenceSubmission {
         occurrence: open_occurrence.occurrence.clone(),
-        spec: schedule.spec(),
+        spec: schedule.to_spec(),
         is_locked: schedule.shared().is_locked(),
         mode,
         tokens: Arc::clone(tokens),

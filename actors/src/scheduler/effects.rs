@@ -2,93 +2,98 @@
 
 use std::sync::Arc;
 
-use super::dispatch::{self, DispatchResult};
+use super::dispatch::{DispatchResult, cancel_execution, check_acceptance, observe_execution};
 use super::occurrences::{OccurrenceEffect, OccurrenceExecution, unsubmitted_result};
-use super::{OccurrenceKey, SchedulerData};
+use super::{OccurrenceKey, SchedulerActorState};
 use crate::decide::notification::alert::AlertInput;
 use crate::model::code::Code;
 use crate::model::failure::Failure;
-use crate::model::schedule::occurrence::{OccurrenceEnding, OccurrenceStatus};
+use crate::model::schedule::occurrence::{OccurrenceEnd, OccurrenceStatus};
 use crate::ports::ledger::LedgerError;
 
-impl SchedulerData {
+impl SchedulerActorState {
     /// Carries out the effects of a step, in their order.
-    pub(super) fn perform(&mut self, effects: Vec<OccurrenceEffect>) {
+    pub(super) fn perform_effects(&mut self, effects: Vec<OccurrenceEffect>) {
         for effect in effects {
             match effect {
                 OccurrenceEffect::Submit(key) => self.dispatcher.push(key),
                 OccurrenceEffect::CheckAcceptance(key) => {
                     let Self { occurrences, table, args, tasks, .. } = self;
-                    dispatch::check_acceptance(key, occurrences, table, args, tasks);
+                    check_acceptance(key, occurrences, table, args, tasks);
                 }
                 OccurrenceEffect::Record(result) => self.result_writer.add(result, self.args.now()),
                 OccurrenceEffect::SetTimer(at, entry) => self.timers.add(at, entry),
                 OccurrenceEffect::Observe(run) => {
-                    let (requests, store) = (self.args.requests.clone(), self.writer.store());
-                    self.tasks.spawn_reporting(dispatch::observe(run, requests, Arc::clone(store)));
+                    let requests = self.args.requests.clone();
+                    let store = Arc::clone(self.schedule_writer.store());
+                    self.tasks.spawn_reporting(observe_execution(run, requests, store));
                 }
                 OccurrenceEffect::Cancel(cancellation) => {
-                    dispatch::cancel(cancellation, self.args.requests.clone(), &mut self.tasks);
+                    let requests = self.args.requests.clone();
+                    cancel_execution(cancellation, requests, &mut self.tasks);
                 }
             }
         }
     }
 
     /// Resumes the occurrences that an earlier process had decided and not finished.
-    pub(super) async fn resume(&mut self) -> Result<(), LedgerError> {
+    pub(super) async fn resume_open_occurrences(&mut self) -> Result<(), LedgerError> {
         let now = self.args.now();
-        for occurrence in self.writer.store().open_occurrences().await? {
+        for occurrence in self.schedule_writer.store().open_occurrences().await? {
             let effects = self.occurrences.resume(occurrence, &self.table, now);
-            self.perform(effects);
+            self.perform_effects(effects);
         }
-        let effects = self.occurrences.proceed_all(&self.table);
-        self.perform(effects);
+        let effects = self.occurrences.start_all_ready_occurrences(&self.table);
+        self.perform_effects(effects);
         Ok(())
     }
 
     /// Handles the result of a request.
     pub(super) fn finish_dispatch(&mut self, key: OccurrenceKey, result: DispatchResult) {
         self.dispatcher.finish_dispatch();
-        let (now, table) = (self.args.now(), &self.table);
+        let Self { occurrences, table, args, .. } = self;
+        let now = args.now();
         let effects = match result {
             DispatchResult::Accepted(execution, progress) => {
-                self.occurrences.record_start(OccurrenceExecution { key, execution, progress }, now)
+                occurrences.record_start(OccurrenceExecution { key, execution, progress }, now)
             }
-            DispatchResult::Retryable(failure) => {
-                self.occurrences.retry(&key, &failure, now, table)
-            }
-            DispatchResult::Refused(failure) => self.occurrences.refuse(&key, &failure, table),
+            DispatchResult::Retryable(failure) => occurrences.retry(&key, &failure, now, table),
+            DispatchResult::Refused(failure) => occurrences.refuse(&key, &failure, table),
             DispatchResult::Expired => {
                 let reason = "its time passed while the service was down";
-                self.occurrences
-                    .close(unsubmitted_result(&key, OccurrenceStatus::Missed, reason), table)
+                occurrences.close(unsubmitted_result(&key, OccurrenceStatus::Missed, reason), table)
             }
         };
-        self.perform(effects);
+        self.perform_effects(effects);
     }
 
     /// Handles the result of the check before an occurrence replaces others.
-    pub(super) fn handle_check(&mut self, key: &OccurrenceKey, refusal: Option<Failure>) {
-        let effects = self.occurrences.handle_check(key, refusal, self.args.now(), &self.table);
-        self.perform(effects);
+    pub(super) fn handle_acceptance_check(
+        &mut self,
+        key: &OccurrenceKey,
+        refusal: Option<Failure>,
+    ) {
+        let effects =
+            self.occurrences.handle_acceptance_check(key, refusal, self.args.now(), &self.table);
+        self.perform_effects(effects);
     }
 
     /// Handles the end of an execution; reports the number of consecutive failures to the monitor.
-    pub(super) fn handle_end(
+    pub(super) fn handle_execution_end(
         &mut self,
         key: &OccurrenceKey,
-        ending: OccurrenceEnding,
+        end: OccurrenceEnd,
         streak: u32,
     ) {
-        let OccurrenceKey { schedule, planned } = key;
-        let (outcome, code) = (ending.outcome, ending.code.map(Code::as_str));
+        let OccurrenceKey { schedule, planned_at: planned } = key;
+        let (outcome, code) = (end.outcome, end.code.map(Code::as_str));
         tracing::info!(%schedule, %planned, %outcome, code, "scheduled run ended");
         let Some(entry) = self.table.schedule_mut(schedule) else { return };
         entry.failure_streak = streak;
         let limit = entry.schedule.shared().spec.alert_after;
         let alert = AlertInput::ScheduledExecutionEnded(schedule.clone(), streak, limit);
-        self.args.services.monitor.observe(alert);
-        let effects = self.occurrences.handle_end(key, &self.table);
-        self.perform(effects);
+        self.args.services.monitor.send_alert_input(alert);
+        let effects = self.occurrences.handle_execution_end(key, &self.table);
+        self.perform_effects(effects);
     }
 }

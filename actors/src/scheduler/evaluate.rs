@@ -5,7 +5,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::interned_schedule::InternedSchedule;
 use super::loaded_schedule::{LoadedSchedule, OpenCounts};
 use crate::decide::schedule::due::{
-    DueEvaluation, DueRule, OverlapDecision, UnsubmittedRange, decide_overlap, due_at, evaluate,
+    DueEvaluation, DueRule, OverlapDecision, UnsubmittedRange, decide_overlap, due_time,
+    evaluate_schedule,
 };
 use crate::model::schedule::occurrence::{Occurrence, OccurrenceCause, OccurrenceStatus};
 use crate::model::schedule::{Schedule, ScheduleSpec};
@@ -19,21 +20,21 @@ impl LoadedSchedule {
         now: DateTime<Utc>,
     ) -> Option<ScheduleAdvance> {
         let schedule = &mut self.schedule;
-        let evaluation = evaluate(schedule.due_rule(), schedule.cursor(), now);
-        self.next_evaluation = evaluation.next;
+        let evaluation = evaluate_schedule(schedule.due_rule(), schedule.cursor(), now);
+        self.next_evaluation = evaluation.next_evaluation_at;
         if evaluation.to_submit.is_empty() && evaluation.unsubmitted.is_empty() {
             schedule.set_cursor(evaluation.cursor); // A cursor that passed no planned time is not worth a write.
             return None;
         }
         // The cursor in memory moves once the decisions are stored: after a failed write they are made again.
         let (cursor, occurrences) =
-            (evaluation.cursor, decided_occurrences(schedule, evaluation, open_counts, now));
+            (evaluation.cursor, build_occurrences(schedule, evaluation, open_counts, now));
         Some(ScheduleAdvance { schedule: schedule.id.clone(), cursor, occurrences })
     }
 }
 
 /// Returns the decisions of an evaluation in their stored form.
-fn decided_occurrences(
+fn build_occurrences(
     schedule: &InternedSchedule,
     evaluation: DueEvaluation,
     open_counts: OpenCounts,
@@ -42,10 +43,16 @@ fn decided_occurrences(
     let spec = &schedule.shared().spec;
     let DueRule { id, jitter, .. } = schedule.due_rule();
     let passed = evaluation.unsubmitted.into_iter().map(|passed| {
-        let UnsubmittedRange { first, time_count, status, .. } = passed;
+        let UnsubmittedRange { first, planned_time_count: time_count, status, .. } = passed;
         let reason = Some(unsubmitted_reason(&passed));
-        let base = new_occurrence(schedule, first, due_at(id, jitter, first), now);
-        Occurrence { status, time_count, reason, cause: OccurrenceCause::CatchUp, ..base }
+        let base = new_occurrence(schedule, first, due_time(id, jitter, first), now);
+        Occurrence {
+            status,
+            planned_time_count: time_count,
+            reason,
+            cause: OccurrenceCause::CatchUp,
+            ..base
+        }
     });
     let mut occurrences: Vec<_> = passed.collect();
     // Each decision counts for the next one: several planned times may be due together.
@@ -78,28 +85,28 @@ pub(super) fn new_occurrence(
     let Schedule { spec, owner, .. } = schedule.shared();
     Occurrence {
         schedule: schedule.id.clone(),
-        planned,
-        due,
+        planned_at: planned,
+        due_at: due,
         cause: OccurrenceCause::Due,
         status: OccurrenceStatus::Pending,
         reason: None,
-        time_count: 1,
+        planned_time_count: 1,
         decided_at: now,
         agent: spec.agent.clone(),
         owner: *owner,
         fired_at: None,
         execution: None,
-        deadline: deadline(spec, due),
-        ending: None,
+        deadline: occurrence_deadline(spec, due),
+        end: None,
     }
 }
 
-fn deadline(spec: &ScheduleSpec, due: DateTime<Utc>) -> Option<DateTime<Utc>> {
+fn occurrence_deadline(spec: &ScheduleSpec, due: DateTime<Utc>) -> Option<DateTime<Utc>> {
     due.checked_add_signed(TimeDelta::from_std(spec.deadline?).ok()?)
 }
 
-fn unsubmitted_reason(passed: &UnsubmittedRange) -> String {
-    let UnsubmittedRange { last, time_count, reason, .. } = passed;
+fn unsubmitted_reason(unsubmitted_range: &UnsubmittedRange) -> String {
+    let UnsubmittedRange { last, planned_time_count: time_count, reason, .. } = unsubmitted_range;
     match time_count {
         1 => (*reason).to_owned(),
         _ => format!("{reason}; {time_count} of them, up to {}", last.format("%Y-%m-%dT%H:%M:%SZ")),
@@ -107,8 +114,15 @@ fn unsubmitted_reason(passed: &UnsubmittedRange) -> String {
 }
 
 /// Logs an occurrence that will not be submitted.
-pub(super) fn log_occurrence(occurrence: &Occurrence) {
-    let Occurrence { schedule, planned, status, time_count, reason, .. } = occurrence;
+pub(super) fn log_unsubmitted_occurrence(occurrence: &Occurrence) {
+    let Occurrence {
+        schedule,
+        planned_at: planned,
+        status,
+        planned_time_count: time_count,
+        reason,
+        ..
+    } = occurrence;
     if *status != OccurrenceStatus::Pending {
         let (status, reason) = (status.as_str(), reason.as_deref().unwrap_or_default());
         tracing::warn!(%schedule, %planned, status, times = time_count, reason, "not asked for");

@@ -18,7 +18,7 @@ pub(super) struct InternedSchedule {
     shared: Arc<Schedule>,
     recurrence: Arc<RecurrenceRule>,
     /// Name, followed by the input.
-    texts: Box<str>,
+    concatenated_texts: Box<str>,
     name_len: u32,
     pub(super) paused: bool,
     cursor: UnixMicros,
@@ -61,7 +61,7 @@ impl InternedSchedule {
         Self {
             id,
             recurrence,
-            texts,
+            concatenated_texts: texts,
             name_len,
             paused,
             cursor: cursor.into(),
@@ -81,7 +81,7 @@ impl InternedSchedule {
     }
 
     fn name_and_input(&self) -> (&str, &str) {
-        self.texts.split_at_checked(self.name_len as usize).unwrap_or_default()
+        self.concatenated_texts.split_at_checked(self.name_len as usize).unwrap_or_default()
     }
 
     /// Returns the time up to which every occurrence is decided.
@@ -102,16 +102,16 @@ impl InternedSchedule {
     /// Returns the parts that determine the due times.
     pub(super) fn due_rule(&self) -> DueRule<'_> {
         let ScheduleSpec { jitter, missed, .. } = self.shared.spec;
-        DueRule { id: &self.id, recurrence: &self.recurrence, jitter, missed }
+        DueRule { id: &self.id, recurrence: &self.recurrence, jitter, missed_policy: missed }
     }
 
     /// Returns the longest delay after which an occurrence is still submitted.
-    pub(super) fn late_window(&self) -> Duration {
+    pub(super) fn max_submission_delay(&self) -> Duration {
         self.shared.spec.missed.window().max(ON_TIME_TOLERANCE)
     }
 
     /// Returns the specification in its full form.
-    pub(super) fn spec(&self) -> ScheduleSpec {
+    pub(super) fn to_spec(&self) -> ScheduleSpec {
         let (id, (name, input)) = (self.id.clone(), self.name_and_input());
         let (name, input) = (name.to_owned(), input.to_owned());
         let recurrence = (*self.recurrence).clone();
@@ -122,8 +122,8 @@ impl InternedSchedule {
     pub(super) fn to_schedule(&self) -> Schedule {
         let Schedule { owner, origin, .. } = *self.shared;
         Schedule {
-            spec: self.spec(),
-            sealed: self.shared.sealed.clone(),
+            spec: self.to_spec(),
+            sealed_texts: self.shared.sealed_texts.clone(),
             owner,
             origin,
             paused: self.paused,
@@ -139,7 +139,7 @@ impl ScheduleInterner {
         let epoch = DateTime::UNIX_EPOCH;
         // Only what differs between alike schedules is cleared, so that their patterns are equal.
         (schedule.cursor, schedule.created_at, schedule.changed_at) = (epoch, epoch, epoch);
-        (schedule.paused, schedule.spec.id) = (false, ScheduleId::blank());
+        (schedule.paused, schedule.spec.id) = (false, ScheduleId::reserved_id());
         (schedule.spec.name, schedule.spec.input) = (String::new(), String::new());
         schedule.spec.recurrence = RecurrenceRule::hourly();
         intern(&mut self.schedules, schedule)

@@ -30,7 +30,7 @@ pub(super) struct OpenOccurrence {
     pub(super) phase: OccurrencePhase,
     /// Number of submissions.
     pub(super) submission_count: u32,
-    pub(super) mode: SubmissionMode,
+    pub(super) submission_mode: SubmissionMode,
     /// True once the scheduler has started to check whether the agent would accept
     /// it, before it replaces others.
     pub(super) has_check_started: bool,
@@ -99,9 +99,9 @@ impl LoadedSchedule {
             state: self.state(open_counts),
             next_due_at: self.next_evaluation.filter(|_| self.schedule.is_active()),
             running_executions: executions,
-            waiting: open_counts.waiting,
+            waiting_count: open_counts.waiting,
             failure_streak: self.failure_streak,
-            redacted: false,
+            is_redacted: false,
         }
     }
 }
@@ -113,7 +113,13 @@ impl OpenOccurrence {
             _ => OccurrencePhase::Waiting,
         };
         let mode = SubmissionMode::First;
-        Self { occurrence, phase, submission_count: 0, mode, has_check_started: false }
+        Self {
+            occurrence,
+            phase,
+            submission_count: 0,
+            submission_mode: mode,
+            has_check_started: false,
+        }
     }
 
     pub(super) fn key(&self) -> OccurrenceKey {
@@ -130,8 +136,8 @@ impl OpenOccurrence {
 
     /// Returns the pause in seconds before the request is repeated; `None` when its time is over.
     pub(super) fn plan_retry(&mut self, window: Duration, now: DateTime<Utc>) -> Option<u32> {
-        if self.mode == SubmissionMode::First {
-            self.mode = SubmissionMode::Repeated; // The agent may have recorded the request before the failure.
+        if self.submission_mode == SubmissionMode::First {
+            self.submission_mode = SubmissionMode::Repeated; // The agent may have recorded the request before the failure.
         }
         let pause =
             (1 << self.submission_count.saturating_sub(1).min(6)).min(MAX_RETRY_PAUSE_SECONDS);
@@ -141,7 +147,7 @@ impl OpenOccurrence {
 
     /// Returns true if the occurrence may still be submitted.
     pub(super) fn is_in_time(&self, window: Duration, now: DateTime<Utc>) -> bool {
-        let Occurrence { cause, due, .. } = &self.occurrence;
+        let Occurrence { cause, due_at: due, .. } = &self.occurrence;
         let window = if *cause == OccurrenceCause::Manual { ON_TIME_TOLERANCE } else { window };
         let last_allowed = due.checked_add_signed(TimeDelta::from_std(window).unwrap_or_default());
         last_allowed.is_none_or(|last_allowed| now <= last_allowed)

@@ -22,6 +22,7 @@ mod replacement;
 mod resume;
 
 pub(super) use self::open_occurrences::OpenOccurrences;
+use self::replacement::request_acceptance_check;
 
 /// Pause before the cancellation of an occurrence is repeated whose execution is not known yet.
 const CANCEL_RETRY_PAUSE: TimeDelta = TimeDelta::seconds(1);
@@ -82,8 +83,8 @@ impl OccurrenceMachine {
     }
 
     /// Drops the occurrences of a removed schedule. Their executions are still observed.
-    pub(super) fn drop_all(&mut self, id: &ScheduleId) {
-        self.open_occurrences.drop_all(id);
+    pub(super) fn drop_occurrences_of(&mut self, id: &ScheduleId) {
+        self.open_occurrences.drop_occurrences_of(id);
     }
 
     /// Inserts an occurrence, unless its schedule was removed meanwhile.
@@ -94,7 +95,7 @@ impl OccurrenceMachine {
     }
 
     /// Adds stored occurrences of a schedule, and starts those that may proceed.
-    pub(super) fn start(
+    pub(super) fn add_occurrences(
         &mut self,
         id: &ScheduleId,
         occurrences: Vec<Occurrence>,
@@ -107,7 +108,7 @@ impl OccurrenceMachine {
                 self.insert(OpenOccurrence::new(occurrence), table);
             }
         }
-        self.proceed(id, table, &mut effects);
+        self.start_ready_occurrences(id, table, &mut effects);
         effects
     }
 
@@ -121,7 +122,12 @@ impl OccurrenceMachine {
     }
 
     /// Starts the waiting occurrences of a schedule that may proceed.
-    fn proceed(&mut self, id: &ScheduleId, table: &ScheduleTable, effects: &mut Effects) {
+    fn start_ready_occurrences(
+        &mut self,
+        id: &ScheduleId,
+        table: &ScheduleTable,
+        effects: &mut Effects,
+    ) {
         let Some(entry) = table.get(id) else { return };
         let overlap = entry.schedule.shared().spec.overlap;
         let (waiting, busy) =
@@ -137,7 +143,9 @@ impl OccurrenceMachine {
                         unsubmitted_result(key, OccurrenceStatus::Coalesced, COALESCED_REASON);
                     self.end_without_execution(coalesced, table, effects);
                 }
-                OverlapDecision::Replace => effects.extend(self.request_check(key)),
+                OverlapDecision::Replace => {
+                    effects.extend(request_acceptance_check(&mut self.open_occurrences, key));
+                }
                 OverlapDecision::Fire if index == 0 => self.submit(key, effects),
                 OverlapDecision::Fire | OverlapDecision::Wait | OverlapDecision::Skip(_) => {}
             }
@@ -152,14 +160,18 @@ impl OccurrenceMachine {
     }
 
     /// Records that an occurrence became an execution, also if its schedule was removed meanwhile.
-    pub(super) fn record_start(&mut self, run: OccurrenceExecution, now: DateTime<Utc>) -> Effects {
-        let (key, execution) = (run.key.clone(), Some(run.execution));
+    pub(super) fn record_start(
+        &mut self,
+        execution: OccurrenceExecution,
+        now: DateTime<Utc>,
+    ) -> Effects {
+        let (key, id) = (execution.key.clone(), execution.execution);
         if let Some(open_occurrence) = self.open_occurrences.occurrence_mut(&key) {
-            open_occurrence.record_execution(run.execution, now);
+            open_occurrence.record_execution(id, now);
         }
         let status = OccurrenceStatus::Fired;
-        let result = OccurrenceResult { key, status, reason: None, execution };
-        vec![OccurrenceEffect::Record(result), OccurrenceEffect::Observe(run)]
+        let result = OccurrenceResult { key, status, reason: None, execution: Some(id) };
+        vec![OccurrenceEffect::Record(result), OccurrenceEffect::Observe(execution)]
     }
 
     /// Repeats a submission that was rejected temporarily, or rejects the occurrence when its time is over.
@@ -170,7 +182,7 @@ impl OccurrenceMachine {
         now: DateTime<Utc>,
         table: &ScheduleTable,
     ) -> Effects {
-        let window = table.get(&key.schedule).map(|entry| entry.schedule.late_window());
+        let window = table.get(&key.schedule).map(|entry| entry.schedule.max_submission_delay());
         let window = window.unwrap_or_default(); // A removed schedule has no open occurrence either.
         let open_occurrence = self.open_occurrences.occurrence_mut(key);
         let Some(pause) = open_occurrence.and_then(|it| it.plan_retry(window, now)) else {
@@ -188,7 +200,7 @@ impl OccurrenceMachine {
         failure: &Failure,
         table: &ScheduleTable,
     ) -> Effects {
-        let OccurrenceKey { schedule, planned } = key;
+        let OccurrenceKey { schedule, planned_at: planned } = key;
         let reason = stored_reason(failure);
         tracing::warn!(%schedule, %planned, reason, "the request was refused");
         self.close(unsubmitted_result(key, OccurrenceStatus::Refused, &reason), table)
@@ -210,11 +222,11 @@ impl OccurrenceMachine {
         let id = result.key.schedule.clone();
         self.open_occurrences.remove(&result.key);
         effects.push(OccurrenceEffect::Record(result));
-        self.proceed(&id, table, effects);
+        self.start_ready_occurrences(&id, table, effects);
     }
 
     /// Closes the waiting occurrences of a schedule that is removed or paused.
-    pub(super) fn close_waiting(
+    pub(super) fn close_waiting_occurrences(
         &mut self,
         id: &ScheduleId,
         status: OccurrenceStatus,
@@ -230,10 +242,14 @@ impl OccurrenceMachine {
     }
 
     /// Handles the end of an execution: the next occurrence may start.
-    pub(super) fn handle_end(&mut self, key: &OccurrenceKey, table: &ScheduleTable) -> Effects {
+    pub(super) fn handle_execution_end(
+        &mut self,
+        key: &OccurrenceKey,
+        table: &ScheduleTable,
+    ) -> Effects {
         let mut effects = Vec::new();
         self.open_occurrences.remove(key);
-        self.proceed(&key.schedule, table, &mut effects);
+        self.start_ready_occurrences(&key.schedule, table, &mut effects);
         effects
     }
 

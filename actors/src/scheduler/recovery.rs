@@ -13,7 +13,7 @@ use crate::ports::ledger::{Ledger, LedgerError};
 const CONFIGURATION_BATCH_SIZE: usize = 1024;
 
 /// Reads the schedules, and applies the configuration, if there is one.
-pub(super) async fn load(
+pub(super) async fn load_schedules(
     args: &SchedulerArgs,
     configured: Option<Vec<ConfiguredSchedule>>,
 ) -> Result<ScheduleTable, LedgerError> {
@@ -21,10 +21,10 @@ pub(super) async fn load(
     let schedules = args.config.schedule_store.schedules().await?;
     // Before the schedules are opened in memory, where the texts are raw.
     seal_unchecked(args, &schedules).await?;
-    let interned =
+    let interned_schedules =
         schedules.into_iter().map(|schedule| table.intern(args.services.unseal_schedule(schedule)));
-    let interned = interned.collect();
-    table.insert_all(interned);
+    let interned_schedules = interned_schedules.collect();
+    table.insert_all(interned_schedules);
     if let Some(configured) = configured {
         reconcile(&mut table, args, configured).await?;
     }
@@ -33,13 +33,13 @@ pub(super) async fn load(
 
 /// Rewrites schedules of an earlier release, which stored all texts in plain form.
 async fn seal_unchecked(args: &SchedulerArgs, schedules: &[Schedule]) -> Result<(), LedgerError> {
-    let unchecked: Vec<_> = schedules
+    let unchecked_schedules: Vec<_> = schedules
         .iter()
-        .filter(|schedule| schedule.sealed == SealedTexts::Unchecked)
+        .filter(|schedule| schedule.sealed_texts == SealedTexts::Unchecked)
         .cloned()
         .collect();
-    for batch in unchecked.chunks(CONFIGURATION_BATCH_SIZE) {
-        args.config.schedule_store.put(args.services.seal_schedules(batch)).await?;
+    for batch in unchecked_schedules.chunks(CONFIGURATION_BATCH_SIZE) {
+        args.config.schedule_store.put_schedules(args.services.seal_schedules(batch)).await?;
     }
     Ok(())
 }
@@ -55,24 +55,24 @@ async fn reconcile(
     let configured_ids = configured.iter().map(|schedule| schedule.spec.id.clone()).collect();
     let removals = schedules_to_remove(table.iter().map(|entry| &entry.schedule), &configured_ids);
     drop(configured_ids); // Not needed while the memory use is highest.
-    let (mut configured, mut interned) = (configured.into_iter(), Vec::new());
+    let (mut configured, mut interned_schedules) = (configured.into_iter(), Vec::new());
     while configured.len() > 0 {
         let batch = configured.by_ref().take(CONFIGURATION_BATCH_SIZE).collect();
         let batch = resolve_owners(&*args.services.ledger, batch).await?;
         let find_existing = |id: &ScheduleId| table.get(id).map(|entry| &entry.schedule);
         let upserts = schedules_to_put(find_existing, batch, args.now());
-        let stored = args.services.seal_schedules(&upserts);
-        interned.extend(upserts.into_iter().map(|schedule| table.intern(schedule)));
-        if !stored.is_empty() {
-            store.put(stored).await?;
+        let sealed_schedules = args.services.seal_schedules(&upserts);
+        interned_schedules.extend(upserts.into_iter().map(|schedule| table.intern(schedule)));
+        if !sealed_schedules.is_empty() {
+            store.put_schedules(sealed_schedules).await?;
         }
     }
     drop(configured);
     removals.iter().for_each(|id| _ = table.remove(id)); // No timer is set yet.
-    table.insert_all(interned);
+    table.insert_all(interned_schedules);
     table.drop_unused();
     if !removals.is_empty() {
-        store.remove(removals).await?;
+        store.remove_schedules(removals).await?;
     }
     Ok(())
 }

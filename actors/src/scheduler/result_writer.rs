@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::tasks::SchedulerTasks;
+use super::tasks::SchedulerBackgroundTasks;
 use super::{OccurrenceKey, SchedulerMsg};
 use crate::model::id::ExecutionId;
 use crate::model::schedule::occurrence::OccurrenceStatus;
-use crate::ports::schedule_store::{ScheduleStore, SettledOccurrence};
+use crate::ports::schedule_store::{OccurrenceDecision, ScheduleStore};
 
 /// Pause before a failed write is retried: the disk may have space then.
 pub(super) const WRITE_RETRY_PAUSE: Duration = Duration::from_secs(5);
@@ -31,7 +31,7 @@ pub(super) struct OccurrenceResult {
 /// an earlier one.
 #[derive(Default)]
 pub(super) struct ResultWriter {
-    unwritten: Vec<SettledOccurrence>,
+    unwritten_results: Vec<OccurrenceDecision>,
     is_writing: bool,
 }
 
@@ -39,20 +39,31 @@ impl ResultWriter {
     /// Adds a result, which the next write stores.
     pub(super) fn add(&mut self, result: OccurrenceResult, at: DateTime<Utc>) {
         let OccurrenceResult { key, status, reason, execution } = result;
-        let OccurrenceKey { schedule, planned } = key;
-        self.unwritten.push(SettledOccurrence { schedule, planned, status, reason, execution, at });
+        let OccurrenceKey { schedule, planned_at: planned } = key;
+        self.unwritten_results.push(OccurrenceDecision {
+            schedule,
+            planned_at: planned,
+            status,
+            reason,
+            execution,
+            at,
+        });
     }
 
     /// Writes all pending results, and retries until they are stored. Later results follow in the next batch.
-    pub(super) fn flush(&mut self, store: &Arc<dyn ScheduleStore>, tasks: &mut SchedulerTasks) {
-        if self.is_writing || self.unwritten.is_empty() {
+    pub(super) fn flush(
+        &mut self,
+        store: &Arc<dyn ScheduleStore>,
+        tasks: &mut SchedulerBackgroundTasks,
+    ) {
+        if self.is_writing || self.unwritten_results.is_empty() {
             return;
         }
         self.is_writing = true;
-        let (batch, store) = (mem::take(&mut self.unwritten), Arc::clone(store));
+        let (batch, store) = (mem::take(&mut self.unwritten_results), Arc::clone(store));
         tasks.spawn_reporting(async move {
             // Without end: a lost result would leave the occurrence pending in the store.
-            while let Err(error) = store.settle(batch.clone()).await {
+            while let Err(error) = store.record_decisions(batch.clone()).await {
                 tracing::error!(%error, "failed to record occurrence of schedule");
                 tokio::time::sleep(WRITE_RETRY_PAUSE).await;
             }

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::authorization::TokenSnapshot;
 use super::changes::{ChangeResult, PlannedChange};
-use super::tasks::SchedulerTasks;
+use super::tasks::SchedulerBackgroundTasks;
 use super::{ChangeReply, SchedulerMsg};
 use crate::gateway::requests::RequestHandle;
 use crate::model::id::ScheduleId;
@@ -20,7 +20,7 @@ use crate::services::Services;
 const DELETION_BATCH_ROWS: u32 = 5000;
 
 /// Decisions that were stored, or whose write failed.
-pub struct AdvanceResult {
+pub struct DecisionWriteResult {
     /// Decided schedules, in the order of the results.
     pub(super) cursors: Vec<ScheduleCursor>,
     /// Tokens at the time of the decisions.
@@ -67,7 +67,7 @@ impl ScheduleWriter {
         change: PlannedChange,
         reply: ChangeReply,
         services: &Services,
-        tasks: &mut SchedulerTasks,
+        tasks: &mut SchedulerBackgroundTasks,
     ) {
         self.is_writing = true;
         let (store, services) = (Arc::clone(&self.store), services.clone());
@@ -82,7 +82,7 @@ impl ScheduleWriter {
         &mut self,
         mut batch: Vec<ScheduleAdvance>,
         requests: &RequestHandle,
-        tasks: &mut SchedulerTasks,
+        tasks: &mut SchedulerBackgroundTasks,
     ) {
         self.is_writing = true;
         let cursor = |advance: &ScheduleAdvance| ScheduleCursor {
@@ -95,12 +95,16 @@ impl ScheduleWriter {
             let tokens = Arc::<TokenSnapshot>::default();
             tokens.reject_unauthorized(&requests, &mut batch).await;
             let result = store.advance(batch).await;
-            SchedulerMsg::DecisionsStored(Box::new(AdvanceResult { cursors, tokens, result }))
+            SchedulerMsg::DecisionsStored(Box::new(DecisionWriteResult { cursors, tokens, result }))
         });
     }
 
     /// Deletes finished occurrences before this time. A failure is repeated with the next deletion.
-    pub(super) fn delete_before(&self, before: DateTime<Utc>, tasks: &mut SchedulerTasks) {
+    pub(super) fn delete_before(
+        &self,
+        before: DateTime<Utc>,
+        tasks: &mut SchedulerBackgroundTasks,
+    ) {
         let store = Arc::clone(&self.store);
         tasks.spawn(async move {
             while store

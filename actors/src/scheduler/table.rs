@@ -10,7 +10,7 @@ use super::SchedulerSnapshot;
 use super::interned_schedule::{InternedSchedule, ScheduleInterner};
 use super::loaded_schedule::LoadedSchedule;
 use super::timer_queue::{TimerEntry, TimerQueue};
-use crate::decide::schedule::due::due_at;
+use crate::decide::schedule::due::due_time;
 use crate::model::id::ScheduleId;
 use crate::model::schedule::Schedule;
 
@@ -81,7 +81,7 @@ impl ScheduleTable {
             .recurrence
             .planned_times_after(cursor)
             .next()
-            .map(|next| due_at(&id, spec.jitter, next));
+            .map(|next| due_time(&id, spec.jitter, next));
         let interned = self.intern(schedule);
         match self.schedules.get_mut(&id) {
             None => {
@@ -113,8 +113,8 @@ impl ScheduleTable {
     }
 
     /// Returns the snapshot of all schedules.
-    pub(super) fn snapshot(&self, since: DateTime<Utc>) -> SchedulerSnapshot {
-        let active = self.iter().filter(|entry| entry.schedule.is_active()).count();
+    pub(super) fn snapshot(&self, started_at: DateTime<Utc>) -> SchedulerSnapshot {
+        let active_count = self.iter().filter(|entry| entry.schedule.is_active()).count();
         let mut first_by_agent = BTreeMap::new();
         for due in self.iter().filter_map(LoadedSchedule::next_due) {
             // One due time for each agent: the status would grow with the number of schedules otherwise.
@@ -124,12 +124,12 @@ impl ScheduleTable {
             }
         }
         let due = first_by_agent.into_values().collect();
-        let locked = self.iter().filter(|entry| entry.schedule.shared().is_locked()).count();
+        let locked_count = self.iter().filter(|entry| entry.schedule.shared().is_locked()).count();
         SchedulerSnapshot {
-            since,
-            active,
-            schedules: self.schedules.len(),
-            sealed_count: locked,
+            started_at,
+            active_count,
+            schedule_count: self.schedules.len(),
+            locked_count,
             next_due: due,
         }
     }

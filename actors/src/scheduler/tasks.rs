@@ -8,15 +8,15 @@ use crate::services::panic_guard::with_panic_guard;
 
 /// Running tasks of the scheduler. A panic of a task stops the actor, because the result of the task never arrives; the
 /// successor repeats the work from the store.
-pub(super) struct SchedulerTasks {
+pub(super) struct SchedulerBackgroundTasks {
     scheduler: ActorRef<SchedulerMsg>,
-    running: JoinSet<()>,
+    running_tasks: JoinSet<()>,
 }
 
-impl SchedulerTasks {
+impl SchedulerBackgroundTasks {
     /// Creates an empty set of tasks, which report to this actor.
     pub(super) fn new(scheduler: ActorRef<SchedulerMsg>) -> Self {
-        Self { scheduler, running: JoinSet::new() }
+        Self { scheduler, running_tasks: JoinSet::new() }
     }
 
     /// Returns the actor to which the tasks report.
@@ -27,7 +27,7 @@ impl SchedulerTasks {
     /// Starts a task that ends with the actor.
     pub(super) fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         let scheduler = self.scheduler.clone();
-        self.running.spawn(with_panic_guard(task, move || {
+        self.running_tasks.spawn(with_panic_guard(task, move || {
             _ = scheduler.cast(SchedulerMsg::WorkerPanicked);
         }));
     }
@@ -43,6 +43,6 @@ impl SchedulerTasks {
 
     /// Drops finished tasks, which a set keeps until they are joined.
     pub(super) fn drop_finished(&mut self) {
-        while self.running.try_join_next().is_some() {}
+        while self.running_tasks.try_join_next().is_some() {}
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::SchedulerMsg;
-use super::tasks::SchedulerTasks;
+use super::tasks::SchedulerBackgroundTasks;
 use crate::ports::clock::Clock;
 
 /// Longest sleep, after which a clock that was set meanwhile is noticed.
@@ -62,7 +62,7 @@ impl WakeTimer {
     }
 
     /// Starts the timer's task.
-    pub(super) fn start(&self, clock: &Arc<dyn Clock>, tasks: &mut SchedulerTasks) {
+    pub(super) fn start(&self, clock: &Arc<dyn Clock>, tasks: &mut SchedulerBackgroundTasks) {
         let (clock, target) = (Arc::clone(clock), self.target.subscribe());
         let reading = ClockReading::now(clock.now());
         tasks.spawn(run_timer(tasks.scheduler().clone(), clock, reading, target));

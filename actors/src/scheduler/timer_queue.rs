@@ -56,7 +56,7 @@ impl TimerQueue {
 
     /// Advances evaluations and repeated requests to the present time, because the clock was set. Deadlines stay: a
     /// clock that was set back must not cancel a run.
-    pub(super) fn advance(&mut self, now: DateTime<Utc>) {
+    pub(super) fn reschedule_after_clock_change(&mut self, now: DateTime<Utc>) {
         let (all, now) = (std::mem::take(&mut self.entries).into_iter(), UnixMicros::from(now));
         let advanced = all.map(|(at, entry)| match entry {
             TimerEntry::Evaluate(_) | TimerEntry::Resubmit(_) => (at.min(now), entry),

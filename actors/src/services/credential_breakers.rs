@@ -10,8 +10,10 @@ use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 
 use crate::decide::admission::keyed_hasher::KeyedHasher;
-use crate::decide::retry::breaker::{BreakerEvent, BreakerState, OpenCircuit, state, step};
-use crate::decide::retry::deferral::{account_cause, first_wait};
+use crate::decide::retry::breaker::{
+    BreakerEvent, BreakerState, OpenBreaker, apply_breaker_event, breaker_state,
+};
+use crate::decide::retry::deferral::{deferral_cause, first_wait};
 use crate::model::agent::AgentSpec;
 use crate::model::agent::quota::{CredentialName, DeferralCause, QuotaCredential};
 use crate::model::execution::record::ExecutionRecord;
@@ -21,7 +23,7 @@ use crate::model::observation::status::{AccountState, AccountStatus, CredentialS
 use crate::ports::clock::Clock;
 
 /// Unusable credentials.
-pub(crate) type OpenBreakers = BTreeMap<CredentialName, OpenCircuit>;
+pub(crate) type OpenBreakers = BTreeMap<CredentialName, OpenBreaker>;
 
 /// Circuit breakers of a service. Clones are cheap.
 #[derive(Clone, Default)]
@@ -29,7 +31,7 @@ pub struct CredentialBreakers(Arc<watch::Sender<OpenBreakers>>);
 
 impl CredentialBreakers {
     /// Returns the state of one credential, if it is unusable.
-    pub(crate) fn get(&self, name: &CredentialName) -> Option<OpenCircuit> {
+    pub(crate) fn get(&self, name: &CredentialName) -> Option<OpenBreaker> {
         self.0.borrow().get(name).copied()
     }
 
@@ -46,7 +48,7 @@ impl CredentialBreakers {
         failure: &Failure,
         clock: &dyn Clock,
     ) {
-        let cause = account_cause(failure.code).filter(|cause| cause.blocks_account());
+        let cause = deferral_cause(failure.code).filter(|cause| cause.blocks_account());
         let Some(cause) = cause.filter(|_| spec.quota.has_breaker) else { return };
         self.apply_failure((keyed_hasher, spec), id, (cause, failure.until), clock.now());
     }
@@ -59,20 +61,20 @@ impl CredentialBreakers {
         now: DateTime<Utc>,
     ) {
         let default_wait = match cause {
-            DeferralCause::CredentialRefused => spec.quota.refused_pause,
-            cause => first_wait(cause, &spec.quota.deferral),
+            DeferralCause::CredentialRefused => spec.quota.credential_refusal_pause,
+            cause => first_wait(cause, &spec.quota.deferral_policy),
         };
         let name = credential_name(keyed_hasher, spec);
         tracing::warn!(agent = %spec.id, credential = %name, cause = cause.as_str(), "credential is unusable");
-        self.apply(&name, BreakerEvent::Failed { id, cause, until, default_wait, now });
+        self.apply(&name, BreakerEvent::ExecutionFailed { id, cause, until, default_wait, now });
     }
 
     /// Returns the extra queue time for an agent, because its account is limited.
     pub(crate) fn queue_extension(&self, keyed_hasher: &KeyedHasher, spec: &AgentSpec) -> Duration {
-        let circuit =
+        let breaker =
             self.get(&credential_name(keyed_hasher, spec)).filter(|_| spec.quota.has_breaker);
-        let is_temporary = circuit.is_some_and(|circuit| circuit.cause.is_temporary());
-        if is_temporary { spec.quota.deferral.max_wait } else { Duration::ZERO }
+        let is_temporary = breaker.is_some_and(|breaker| breaker.cause.is_temporary());
+        if is_temporary { spec.quota.deferral_policy.max_wait } else { Duration::ZERO }
     }
 
     /// Restores the state from an execution that was deferred in an earlier process.
@@ -90,7 +92,7 @@ impl CredentialBreakers {
 
     /// Reports a run that was served with the credential.
     pub(crate) fn record_success(&self, name: &CredentialName, id: ExecutionId) {
-        self.apply(name, BreakerEvent::Succeeded(id));
+        self.apply(name, BreakerEvent::ExecutionSucceeded(id));
     }
 
     /// Requests to probe a credential; `None` if no probe is permitted, or another one runs.
@@ -119,7 +121,7 @@ impl CredentialBreakers {
     }
 
     /// Returns the accounts of these agents, with their states.
-    pub(crate) fn accounts<'s>(
+    pub(crate) fn account_statuses<'s>(
         &self,
         keyed_hasher: &KeyedHasher,
         specs: impl IntoIterator<Item = &'s AgentSpec>,
@@ -131,15 +133,15 @@ impl CredentialBreakers {
         }
         let open_breakers = self.0.borrow();
         let status = |(account, agents)| {
-            let circuit = open_breakers.get(&account);
-            let state = match state(circuit, now) {
+            let breaker = open_breakers.get(&account);
+            let state = match breaker_state(breaker, now) {
                 BreakerState::Closed => AccountState::Available,
                 BreakerState::Open => AccountState::Blocked,
                 BreakerState::HalfOpen | BreakerState::Probing => AccountState::Probing,
             };
             let (cause, since) =
-                (circuit.map(|circuit| circuit.cause), circuit.map(|circuit| circuit.since));
-            let until = circuit.map(|circuit| circuit.until);
+                (breaker.map(|breaker| breaker.cause), breaker.map(|breaker| breaker.since));
+            let until = breaker.map(|breaker| breaker.until);
             AccountStatus { account, agents, state, cause, since, until }
         };
         agents.into_iter().map(status).collect()
@@ -147,25 +149,25 @@ impl CredentialBreakers {
 
     /// Returns the status of every unusable credential.
     #[must_use]
-    pub fn status(&self, now: DateTime<Utc>) -> Vec<CredentialStatus> {
+    pub fn credential_statuses(&self, now: DateTime<Utc>) -> Vec<CredentialStatus> {
         let open_breakers = self.0.borrow();
-        let status = |(name, circuit): (&CredentialName, &OpenCircuit)| CredentialStatus {
+        let status = |(name, breaker): (&CredentialName, &OpenBreaker)| CredentialStatus {
             name: name.clone(),
-            cause: circuit.cause,
-            state: state(Some(circuit), now).as_str().to_owned(),
-            since: circuit.since,
-            until: circuit.until,
+            cause: breaker.cause,
+            state: breaker_state(Some(breaker), now).as_str().to_owned(),
+            since: breaker.since,
+            until: breaker.until,
         };
         open_breakers.iter().map(status).collect()
     }
 
-    /// Applies an event to a circuit. No other function changes a circuit. Returns true if it changed.
+    /// Applies an event to a breaker. No other function changes a breaker. Returns true if it changed.
     fn apply(&self, name: &CredentialName, event: BreakerEvent) -> bool {
         self.0.send_if_modified(|open_breakers| {
             let before = open_breakers.get(name).copied();
-            let after = step(before, event);
+            let after = apply_breaker_event(before, event);
             match after {
-                Some(circuit) => _ = open_breakers.insert(name.clone(), circuit),
+                Some(breaker) => _ = open_breakers.insert(name.clone(), breaker),
                 None => _ = open_breakers.remove(name),
             }
             before != after
@@ -182,7 +184,7 @@ pub(crate) struct BreakerProbe {
 
 impl Drop for BreakerProbe {
     fn drop(&mut self) {
-        self.breakers.apply(&self.name, BreakerEvent::ExecutionLeft(self.id));
+        self.breakers.apply(&self.name, BreakerEvent::ProbeReleased(self.id));
     }
 }
 

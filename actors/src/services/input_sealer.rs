@@ -32,7 +32,7 @@ impl InputSealer {
 
     /// Creates the service without a key: an input that redaction changes is lost with the process.
     #[must_use]
-    pub fn in_memory() -> Self {
+    pub fn without_key() -> Self {
         Self::new(Arc::new(KeylessSealer), Duration::ZERO)
     }
 
@@ -62,11 +62,11 @@ impl InputSealer {
 
     pub(crate) fn unseal_schedule(
         &self,
-        redacted: &ScheduleSpec,
+        redacted_spec: &ScheduleSpec,
         sealed: &[u8],
     ) -> Result<ScheduleSpec, SealError> {
-        let opened = self.sealer.unseal(SealedRow::Schedule(&redacted.id), sealed)?;
-        decode_schedule(&opened, redacted.clone()).ok_or(SealError::Damaged)
+        let unsealed_bytes = self.sealer.unseal(SealedRow::Schedule(&redacted_spec.id), sealed)?;
+        decode_schedule(&unsealed_bytes, redacted_spec.clone()).ok_or(SealError::Damaged)
     }
 
     pub(crate) fn unseal(
@@ -74,8 +74,8 @@ impl InputSealer {
         record: &ExecutionRecord,
         sealed: &[u8],
     ) -> Result<Input, SealError> {
-        let opened = self.sealer.unseal(SealedRow::Execution(record.id), sealed)?;
-        decode_input(&opened, record.overrides.clone()).ok_or(SealError::Damaged)
+        let unsealed_bytes = self.sealer.unseal(SealedRow::Execution(record.id), sealed)?;
+        decode_input(&unsealed_bytes, record.overrides.clone()).ok_or(SealError::Damaged)
     }
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn redact_schedule(redactor: &Redactor, spec: &ScheduleSpec) -> (Sche
     let redact = |text: &str| redactor.redact(text).into_owned();
     let params = spec.params.iter().map(|(name, value)| (name.clone(), redact(value))).collect();
     let (name, input) = (redact(&spec.name), redact(&spec.input));
-    let redacted = ScheduleSpec { name, input, params, ..spec.clone() };
-    let is_changed = redacted != *spec;
-    (redacted, is_changed)
+    let redacted_spec = ScheduleSpec { name, input, params, ..spec.clone() };
+    let is_changed = redacted_spec != *spec;
+    (redacted_spec, is_changed)
 }

@@ -16,14 +16,14 @@ use crate::services::workspace_queue::WorkspaceQueue;
 #[derive(Clone, Default)]
 pub struct MemoryBudget {
     limit: Option<u64>,
-    reserved: Arc<watch::Sender<BTreeMap<ExecutionId, u64>>>,
+    reservations: Arc<watch::Sender<BTreeMap<ExecutionId, u64>>>,
 }
 
 impl MemoryBudget {
     /// Creates a budget of `limit` bytes.
     #[must_use]
     pub fn new(limit: Option<u64>) -> Self {
-        Self { limit, reserved: Arc::default() }
+        Self { limit, reservations: Arc::default() }
     }
 
     /// Reserves memory; `None` if other executions use too much. A single execution may exceed the budget, because it
@@ -34,7 +34,7 @@ impl MemoryBudget {
         bytes: u64,
         queue: &WorkspaceQueue,
     ) -> Option<MemoryReservation> {
-        let is_reserved = self.reserved.send_if_modified(|reserved| {
+        let is_reserved = self.reservations.send_if_modified(|reserved| {
             let other_reservations = reserved.iter().filter(|(other, _)| **other != id);
             let sum = other_reservations.fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes));
             let fits =
@@ -44,7 +44,7 @@ impl MemoryBudget {
             }
             fits
         });
-        is_reserved.then(|| self.reservation(id, queue))
+        is_reserved.then(|| self.new_reservation(id, queue))
     }
 
     /// Reserves memory for a running execution, regardless of the limit.
@@ -54,13 +54,13 @@ impl MemoryBudget {
         bytes: u64,
         queue: &WorkspaceQueue,
     ) -> MemoryReservation {
-        self.reserved.send_modify(|reserved| {
+        self.reservations.send_modify(|reserved| {
             reserved.insert(id, bytes);
         });
-        self.reservation(id, queue)
+        self.new_reservation(id, queue)
     }
 
-    fn reservation(&self, id: ExecutionId, queue: &WorkspaceQueue) -> MemoryReservation {
+    fn new_reservation(&self, id: ExecutionId, queue: &WorkspaceQueue) -> MemoryReservation {
         MemoryReservation { id, memory_budget: self.clone(), workspace_queue: queue.clone() }
     }
 }
@@ -84,7 +84,7 @@ impl MemoryReservation {
 
 impl Drop for MemoryReservation {
     fn drop(&mut self) {
-        self.memory_budget.reserved.send_modify(|reserved| {
+        self.memory_budget.reservations.send_modify(|reserved| {
             reserved.remove(&self.id);
         });
     }
@@ -99,16 +99,16 @@ mod tests {
         let (budget, queue) = (MemoryBudget::new(Some(10)), WorkspaceQueue::default());
         let mut changes = queue.subscribe();
         changes.mark_unchanged();
-        drop(budget.try_reserve(ExecutionId::fresh(), 6, &queue));
+        drop(budget.try_reserve(ExecutionId::generate(), 6, &queue));
         assert!(!changes.has_changed().unwrap());
-        budget.try_reserve(ExecutionId::fresh(), 6, &queue).unwrap().release();
+        budget.try_reserve(ExecutionId::generate(), 6, &queue).unwrap().release();
         assert!(changes.has_changed().unwrap());
     }
 
     #[test]
     fn a_memory_budget_admits_one_larger_claim_alone() {
         let (budget, queue) = (MemoryBudget::new(Some(10)), WorkspaceQueue::default());
-        let reserve = |bytes| budget.try_reserve(ExecutionId::fresh(), bytes, &queue);
+        let reserve = |bytes| budget.try_reserve(ExecutionId::generate(), bytes, &queue);
         let first = reserve(6);
         assert!(first.is_some() && reserve(5).is_none());
         let second = reserve(4);
@@ -118,9 +118,10 @@ mod tests {
         drop(second);
         let huge = reserve(99);
         assert!(huge.is_some() && reserve(1).is_none());
-        let (unlimited, id) = (MemoryBudget::default(), ExecutionId::fresh());
-        let all: Vec<_> =
-            (0..9).map(|_| unlimited.try_reserve(ExecutionId::fresh(), u64::MAX, &queue)).collect();
+        let (unlimited, id) = (MemoryBudget::default(), ExecutionId::generate());
+        let all: Vec<_> = (0..9)
+            .map(|_| unlimited.try_reserve(ExecutionId::generate(), u64::MAX, &queue))
+            .collect();
         assert!(all.iter().all(Option::is_some));
         let results = (budget.try_reserve(id, 0, &queue), budget.reserve_unchecked(id, 50, &queue));
         assert!(results.0.is_none(), "the huge one is there still");

@@ -16,13 +16,13 @@ use crate::model::observation::alert::Alert;
 /// Message to the monitor.
 pub enum MonitorMsg {
     /// A reading of the machine.
-    Measured(HostReading),
+    HostMeasured(HostReading),
     /// Preconditions of all executions that are not fulfilled; empty if all are.
     HostChecked(Vec<HostFault>),
     /// A reading of the machine, or the check of its preconditions, panicked.
-    ReadingPanicked,
+    WorkerPanicked,
     /// An input of the alert logic.
-    Observed(AlertInput),
+    AlertInputReceived(AlertInput),
     /// Requests were counted, and more may follow until the next tick.
     RequestsCounted,
     /// Requests the start time and the open alerts.
@@ -37,13 +37,13 @@ pub struct MonitorHandle(Arc<MonitorState>);
 struct MonitorState {
     monitor: watch::Sender<Option<ActorRef<MonitorMsg>>>,
     /// Requests of each endpoint that the monitor has not received yet.
-    requests: watch::Sender<BTreeMap<String, u64>>,
+    request_counts: watch::Sender<BTreeMap<String, u64>>,
 }
 
 impl MonitorHandle {
     /// Sends an input to the monitor. Without a monitor the input is dropped.
-    pub fn observe(&self, alert_input: AlertInput) {
-        self.send(MonitorMsg::Observed(alert_input));
+    pub fn send_alert_input(&self, alert_input: AlertInput) {
+        self.send(MonitorMsg::AlertInputReceived(alert_input));
     }
 
     /// Reports the preconditions that a check between the regular ones found unfulfilled.
@@ -55,7 +55,7 @@ impl MonitorHandle {
     /// for each would cost more than many a response.
     pub fn count_request(&self, endpoint: &str) {
         let mut is_first = false;
-        self.0.requests.send_if_modified(|requests| {
+        self.0.request_counts.send_if_modified(|requests| {
             is_first = requests.is_empty();
             match requests.get_mut(endpoint) {
                 Some(count) => *count += 1,
@@ -69,9 +69,9 @@ impl MonitorHandle {
     }
 
     /// Returns and removes the requests since the last call.
-    pub(crate) fn take_requests(&self) -> BTreeMap<String, u64> {
+    pub(crate) fn take_request_counts(&self) -> BTreeMap<String, u64> {
         let mut counts = BTreeMap::new();
-        self.0.requests.send_if_modified(|requests| {
+        self.0.request_counts.send_if_modified(|requests| {
             counts = mem::take(requests);
             false
         });
@@ -79,9 +79,9 @@ impl MonitorHandle {
     }
 
     /// Replaces the monitor, which starts without state.
-    pub(crate) fn set_target(&self, monitor: ActorRef<MonitorMsg>) {
+    pub(crate) fn set_monitor(&self, monitor: ActorRef<MonitorMsg>) {
         self.0.monitor.send_replace(Some(monitor));
-        self.take_requests();
+        self.take_request_counts();
     }
 
     fn send(&self, msg: MonitorMsg) {

@@ -22,18 +22,18 @@ impl Services {
                 || self.input_sealer.seal_schedule(&schedule.spec).unwrap_or_else(|| vec![0]);
             let sealed =
                 if is_changed { SealedTexts::Sealed(seal().into()) } else { SealedTexts::Plain };
-            Schedule { spec, sealed, ..schedule.clone() }
+            Schedule { spec, sealed_texts: sealed, ..schedule.clone() }
         };
         schedules.iter().map(to_stored_form).collect()
     }
 
     /// Returns a stored schedule with its raw texts; it stays locked if no key opens them.
     pub(crate) fn unseal_schedule(&self, schedule: Schedule) -> Schedule {
-        let SealedTexts::Sealed(sealed) = &schedule.sealed else {
-            return Schedule { sealed: SealedTexts::Plain, ..schedule };
+        let SealedTexts::Sealed(sealed) = &schedule.sealed_texts else {
+            return Schedule { sealed_texts: SealedTexts::Plain, ..schedule };
         };
         match self.input_sealer.unseal_schedule(&schedule.spec, sealed) {
-            Ok(spec) => Schedule { spec, sealed: SealedTexts::Plain, ..schedule },
+            Ok(spec) => Schedule { spec, sealed_texts: SealedTexts::Plain, ..schedule },
             Err(error) => {
                 // The configuration has the raw texts of its own schedules.
                 if schedule.origin == ScheduleOrigin::Api {

@@ -29,11 +29,11 @@ impl TestTree {
     pub fn submit_and_wait(
         &self,
         agent: &str,
-        message: &str,
+        message_id: &str,
         text: &str,
     ) -> impl Future<Output = CallerResult> + Send + use<> {
         let (requests, ledger) = (self.api.requests.clone(), self.ledger.clone());
-        let (caller, request) = (caller(), text_request(agent, message, text));
+        let (caller, request) = (caller(), text_request(agent, message_id, text));
         async move {
             let SubmitReply { execution, progress, .. } =
                 match requests.submit(&caller, request).await {
@@ -64,15 +64,15 @@ impl TestTree {
     pub fn submit_and_wait_once(
         &self,
         agent: &str,
-        message: &str,
+        message_id: &str,
         text: &str,
     ) -> impl Future<Output = Result<(), Failure>> + Send + use<> {
         let requests = self.api.requests.clone();
-        let (caller, request) = (caller(), text_request(agent, message, text));
+        let (caller, request) = (caller(), text_request(agent, message_id, text));
         async move {
             let agent = request.agent.clone();
-            let reply = requests.submit(&caller, request).await?;
-            requests.wait_until_settled(&agent, reply.execution, reply.progress).await.map(drop)
+            let SubmitReply { execution, progress, .. } = requests.submit(&caller, request).await?;
+            requests.wait_for_end_or_question(&agent, execution, progress).await.map(drop)
         }
     }
 }
@@ -83,5 +83,9 @@ pub(super) async fn wait_until_settled(
     record: &ExecutionRecord,
     progress: Option<watch::Receiver<Progress>>,
 ) {
-    while requests.wait_until_settled(&record.agent, record.id, progress.clone()).await.is_err() {}
+    while requests
+        .wait_for_end_or_question(&record.agent, record.id, progress.clone())
+        .await
+        .is_err()
+    {}
 }

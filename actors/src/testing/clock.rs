@@ -33,7 +33,7 @@ impl VirtualClock {
     }
 
     /// Sets the clock forward, or back, by this many seconds.
-    pub fn jump(&self, seconds: i64) {
+    pub fn shift_wall_clock(&self, seconds: i64) {
         self.offset_seconds.fetch_add(seconds, Ordering::SeqCst);
     }
 

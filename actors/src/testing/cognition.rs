@@ -22,9 +22,9 @@ use crate::ports::completion::{CompletionClient, CompletionError};
 use crate::ports::tools::{StopReceiver, TextRedactor, ToolExecutor, ToolInvocation};
 
 /// Time of a reply.
-const REPLY_TIME: Duration = Duration::from_secs(10);
+const REPLY_DELAY: Duration = Duration::from_secs(10);
 /// Time of a call.
-const CALL_TIME: Duration = Duration::from_secs(10);
+const CALL_DURATION: Duration = Duration::from_secs(10);
 
 /// Scripted result of a turn.
 pub type ScriptedReply = Result<ModelReply, CompletionError>;
@@ -36,10 +36,10 @@ pub struct ScriptedModelAndTools(watch::Sender<CognitionState>);
 #[derive(Default)]
 struct CognitionState {
     replies: HashMap<String, Vec<ScriptedReply>>,
-    results: HashMap<String, Result<String, String>>,
+    tool_results: HashMap<String, Result<String, String>>,
     requests: Vec<CompletionRequest>,
-    effects: Vec<String>,
-    open_calls: usize,
+    started_calls: Vec<String>,
+    unfinished_call_count: usize,
 }
 
 impl CognitionState {
@@ -57,7 +57,7 @@ impl CognitionState {
 
 impl ScriptedModelAndTools {
     /// Scripts the replies to this input, one for each turn.
-    pub fn script(&self, input: &str, replies: impl IntoIterator<Item = ScriptedReply>) {
+    pub fn script_replies(&self, input: &str, replies: impl IntoIterator<Item = ScriptedReply>) {
         let replies = replies.into_iter().collect();
         self.0.send_modify(|state| _ = state.replies.insert(input.to_owned(), replies));
     }
@@ -65,7 +65,7 @@ impl ScriptedModelAndTools {
     /// Scripts the result of a tool; without a script, a tool returns its arguments.
     pub fn script_tool(&self, name: &str, result: Result<&str, &str>) {
         let result = result.map(str::to_owned).map_err(str::to_owned);
-        self.0.send_modify(|state| _ = state.results.insert(name.to_owned(), result));
+        self.0.send_modify(|state| _ = state.tool_results.insert(name.to_owned(), result));
     }
 
     /// Returns the requests to the model so far.
@@ -74,13 +74,13 @@ impl ScriptedModelAndTools {
     }
 
     /// Returns the effects of calls so far: the name of the tool and its arguments.
-    pub fn effects(&self) -> Vec<String> {
-        self.0.borrow().effects.clone()
+    pub fn started_calls(&self) -> Vec<String> {
+        self.0.borrow().started_calls.clone()
     }
 
     /// Returns the number of calls that have not returned. A call whose future was dropped never returns.
-    pub fn open_calls(&self) -> usize {
-        self.0.borrow().open_calls
+    pub fn unfinished_call_count(&self) -> usize {
+        self.0.borrow().unfinished_call_count
     }
 }
 
@@ -93,7 +93,7 @@ impl CompletionClient for ScriptedModelAndTools {
             _ => String::new(),
         };
         self.0.send_modify(|state| state.requests.push(request));
-        sleep(REPLY_TIME).await;
+        sleep(REPLY_DELAY).await;
         let mut reply = None;
         self.0.send_modify(|state| reply = state.take_reply(&input, turn));
         reply.unwrap_or_else(|| Ok(ModelReply::default()))
@@ -111,17 +111,17 @@ impl ToolExecutor for ScriptedModelAndTools {
         let text = serde_json::Value::Object(arguments).to_string();
         let effect = format!("{} {text}", tool.name);
         self.0.send_modify(|state| {
-            state.effects.push(effect);
-            state.open_calls += 1;
+            state.started_calls.push(effect);
+            state.unfinished_call_count += 1;
         });
         let work = async {
-            sleep(CALL_TIME).await;
-            self.0.borrow().results.get(&tool.name).cloned().unwrap_or(Ok(text))
+            sleep(CALL_DURATION).await;
+            self.0.borrow().tool_results.get(&tool.name).cloned().unwrap_or(Ok(text))
         };
         let result = stop.run_until_stopped(work).await;
         // The end of a process takes time too.
         tokio::task::yield_now().await;
-        self.0.send_modify(|state| state.open_calls -= 1);
+        self.0.send_modify(|state| state.unfinished_call_count -= 1);
         result
     }
 }

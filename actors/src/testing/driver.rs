@@ -34,7 +34,7 @@ pub struct ScriptedDriver {
     created_at: Instant,
     scripts: watch::Sender<HashMap<String, Vec<ScriptedAttempt>>>,
     workspaces: watch::Sender<HashMap<String, Workspace>>,
-    held_work: watch::Sender<HashMap<ExecutionId, ClaimedWork>>,
+    preserved_work: watch::Sender<HashMap<ExecutionId, ClaimedWork>>,
     probe: Arc<watch::Sender<WorkProbe>>,
     /// Model and tools of the cognitive agents, whose runs have a driver of their own.
     pub cognition: Arc<ScriptedModelAndTools>,
@@ -46,7 +46,7 @@ impl Default for ScriptedDriver {
             created_at: Instant::now(),
             scripts: watch::Sender::default(),
             workspaces: watch::Sender::default(),
-            held_work: watch::Sender::default(),
+            preserved_work: watch::Sender::default(),
             probe: Arc::new(watch::Sender::default()),
             cognition: Arc::default(),
         }
@@ -67,15 +67,15 @@ impl ScriptedDriver {
     }
 
     /// Holds the work of this execution from the next process of the service on.
-    pub fn hold(&self, execution: ExecutionId) {
-        self.held_work
+    pub fn preserve_over_restart(&self, execution: ExecutionId) {
+        self.preserved_work
             .send_modify(|held_work| _ = held_work.insert(execution, ClaimedWork::default()));
     }
 
-    /// Holds the work like [`hold`](Self::hold), with a known run time.
-    pub fn hold_with_run_time(&self, execution: ExecutionId, run_time: Duration) {
+    /// Holds the work like [`preserve_over_restart`](Self::preserve_over_restart), with a known run time.
+    pub fn preserve_with_run_time(&self, execution: ExecutionId, run_time: Duration) {
         let work = ClaimedWork { run_time: Some(run_time) };
-        self.held_work.send_modify(|held_work| _ = held_work.insert(execution, work));
+        self.preserved_work.send_modify(|held_work| _ = held_work.insert(execution, work));
     }
 
     /// Returns the visible state.
@@ -103,7 +103,7 @@ impl Driver for ScriptedDriver {
         if spec.access == Access::ReadOnly {
             return None;
         }
-        let requested_workspace = request.overrides().working_dir.map(Workspace::new);
+        let requested_workspace = request.effective_overrides().working_dir.map(Workspace::new);
         requested_workspace.or_else(|| self.workspaces.borrow().get(spec.id.as_str()).cloned())
     }
 
@@ -111,8 +111,8 @@ impl Driver for ScriptedDriver {
         self.perform("", &work, reporter)
     }
 
-    fn claim(&self, execution: ExecutionId, _: AttemptId) -> Option<ClaimedWork> {
-        self.held_work.borrow().get(&execution).copied()
+    fn claim_held_work(&self, execution: ExecutionId, _: AttemptId) -> Option<ClaimedWork> {
+        self.preserved_work.borrow().get(&execution).copied()
     }
 
     fn resume(&self, work: AttemptWork, reporter: Reporter) -> Lease {
@@ -134,26 +134,33 @@ impl ScriptedDriver {
             ScriptedBehavior::PanicsOnStart,
             "the driver panics as scripted"
         );
-        let (stop, stopped) = watch::channel(false);
+        let (stop_sender, stop_receiver) = watch::channel(false);
         let (answer_sender, answer_receiver) = mpsc::unbounded_channel();
-        let asker = QuestionSender {
+        let question_sender = QuestionSender {
             execution: work.execution,
             answer_receiver,
             probe: Arc::clone(&self.probe),
         };
-        let live_work_guard = LiveWorkGuard::enter(&self.probe, work, !prefix.is_empty());
-        let lease_counter = LeaseCounter::enter(&self.probe);
+        let live_work_guard = LiveWorkGuard::record_start(&self.probe, work, !prefix.is_empty());
+        let lease_counter = LeaseCounter::increment(&self.probe);
         let cleanup_time = script.cleanup_time;
         let is_resumed = !prefix.is_empty();
         let task = tokio::spawn(async move {
             if is_resumed {
                 _ = reporter.delete_output().await; // A lost event fails the test.
             }
-            run_attempt(script, pid, reporter, (stopped, asker), live_work_guard).await;
+            run_scripted_attempt(
+                script,
+                pid,
+                reporter,
+                (stop_receiver, question_sender),
+                live_work_guard,
+            )
+            .await;
         });
         let started_at = Instant::now();
         Box::new(ScriptedLease {
-            stop,
+            stop_sender,
             answer_sender,
             task,
             cleanup_time,
@@ -163,16 +170,16 @@ impl ScriptedDriver {
     }
 }
 
-async fn run_attempt(
+async fn run_scripted_attempt(
     script: ScriptedAttempt,
     pid: u32,
     reporter: Reporter,
-    (mut stopped, mut question_sender): (watch::Receiver<bool>, QuestionSender),
+    (mut stop_receiver, mut question_sender): (watch::Receiver<bool>, QuestionSender),
     live_work_guard: LiveWorkGuard,
 ) {
     let ignores_stop = script.behavior == ScriptedBehavior::IgnoresStop;
     let stop = async {
-        let is_requested = stopped.wait_for(|stopped| *stopped).await.is_ok();
+        let is_requested = stop_receiver.wait_for(|stopped| *stopped).await.is_ok();
         if !is_requested || ignores_stop {
             std::future::pending::<()>().await;
         }
@@ -215,7 +222,7 @@ async fn run_until_end(
         let mut output_writer = reporter.open_output(TextChannel::Stdout);
         let write_result = output_writer.write(script.answer_text.as_bytes()).await;
         if let (Ok(()), Ok(text)) = (write_result, output_writer.close().await) {
-            _ = reporter.record_event(EventKind::answer(text)).await; // A lost event fails the test.
+            _ = reporter.record_event(EventKind::answer_artifact(text)).await; // A lost event fails the test.
         }
     }
     let mut output_writer = reporter.open_output(TextChannel::Parts);
@@ -253,7 +260,7 @@ async fn write_stderr(script: &ScriptedAttempt, reporter: &Reporter) {
 }
 
 struct ScriptedLease {
-    stop: watch::Sender<bool>,
+    stop_sender: watch::Sender<bool>,
     answer_sender: mpsc::UnboundedSender<(WireId, Option<AnswerValue>)>,
     task: JoinHandle<()>,
     cleanup_time: Duration,
@@ -270,21 +277,21 @@ impl Drop for ScriptedLease {
 #[async_trait]
 impl AttemptLease for ScriptedLease {
     fn stop(&self) {
-        self.stop.send_replace(true);
+        self.stop_sender.send_replace(true);
     }
 
-    fn answer(&self, wire_id: WireId, answer: Option<AnswerValue>) {
+    fn send_answer(&self, wire_id: WireId, answer: Option<AnswerValue>) {
         _ = self.answer_sender.send((wire_id, answer)); // Ended work needs no answer.
     }
 
     /// Reports all elapsed time as processor time.
-    fn usage(&self) -> UsageFuture {
+    fn measure_usage(&self) -> UsageFuture {
         let cpu_ms = u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX);
         let usage = UsageReading { cpu_ms, processes: 1, ..UsageReading::default() };
         Box::pin(std::future::ready(Some(usage)))
     }
 
-    async fn clean(self: Box<Self>) {
+    async fn clean_up(self: Box<Self>) {
         self.task.abort();
         sleep(self.cleanup_time).await;
     }

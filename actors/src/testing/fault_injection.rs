@@ -26,7 +26,7 @@ pub enum LedgerCallKind {
     /// `executions`, `page`, `interactions`, `decisions`.
     List,
     /// `replace_configured_tokens`.
-    Seed,
+    ReplaceTokens,
     /// Writes to the schedule store.
     Schedule,
     /// Writes about interactions.
@@ -34,7 +34,7 @@ pub enum LedgerCallKind {
 }
 
 #[derive(Default)]
-struct GateFault {
+struct LedgerCallFault {
     remaining_failures: u32,
     delays: VecDeque<Duration>,
     delay: Duration,
@@ -43,11 +43,11 @@ struct GateFault {
 
 /// Faults of a ledger, shared by all processes of a service.
 #[derive(Default)]
-pub struct LedgerFaults(watch::Sender<HashMap<LedgerCallKind, GateFault>>);
+pub struct LedgerFaults(watch::Sender<HashMap<LedgerCallKind, LedgerCallFault>>);
 
 impl LedgerFaults {
     /// Makes the next calls of a kind fail; `u32::MAX` is all of them.
-    pub fn fail(&self, call: LedgerCallKind, times: u32) {
+    pub fn fail_next(&self, call: LedgerCallKind, times: u32) {
         self.0.send_modify(|faults| faults.entry(call).or_default().remaining_failures = times);
     }
 
@@ -76,42 +76,42 @@ impl LedgerFaults {
 
     /// Returns the fault of the next call of a kind: a delay, and true if it fails.
     fn take_fault(&self, call: LedgerCallKind) -> (Duration, bool) {
-        let mut effect = (Duration::ZERO, false);
+        let mut fault_effect = (Duration::ZERO, false);
         self.0.send_modify(|faults| {
             let fault = faults.entry(call).or_default();
             fault.call_count += 1;
-            effect =
+            fault_effect =
                 (fault.delays.pop_front().unwrap_or(fault.delay), fault.remaining_failures > 0);
             if fault.remaining_failures < u32::MAX {
                 fault.remaining_failures = fault.remaining_failures.saturating_sub(1);
             }
         });
-        effect
+        fault_effect
     }
 }
 
 /// Access of one process of the service to the ledger.
-pub(super) struct FaultGate {
+pub(super) struct FaultInjector {
     faults: Arc<LedgerFaults>,
-    dead: watch::Sender<bool>,
+    kill_sender: watch::Sender<bool>,
 }
 
-impl FaultGate {
+impl FaultInjector {
     pub(super) fn new(faults: Arc<LedgerFaults>) -> Self {
-        Self { faults, dead: watch::Sender::new(false) }
+        Self { faults, kill_sender: watch::Sender::new(false) }
     }
 
     /// Ends this process: a task that calls from it, or is in a call, ends without having changed a row.
     pub(super) fn kill(&self) {
-        self.dead.send_replace(true);
+        self.kill_sender.send_replace(true);
     }
 
-    pub(super) async fn enter(&self, call: LedgerCallKind) -> Result<(), LedgerError> {
+    pub(super) async fn inject_fault(&self, call: LedgerCallKind) -> Result<(), LedgerError> {
         let (delay, should_fail) = self.faults.take_fault(call);
-        let mut dead = self.dead.subscribe();
+        let mut kill_receiver = self.kill_sender.subscribe();
         tokio::select! {
             biased;
-            _ = dead.wait_for(|dead| *dead) => unwind_killed_call(),
+            _ = kill_receiver.wait_for(|dead| *dead) => unwind_killed_call(),
             () = tokio::time::sleep(delay), if !delay.is_zero() => {}
             () = std::future::ready(()), if delay.is_zero() => {}
         }

@@ -42,9 +42,9 @@ pub fn agent_spec(id: &str) -> AgentSpec {
                 run: Duration::from_secs(300),
                 idle: None,
                 grace: Duration::from_secs(5),
-                answer: Duration::from_secs(600),
+                question: Duration::from_secs(600),
             },
-            sizes: SizeLimits { input: 1000, output: 100_000 },
+            sizes: SizeLimits { max_input_bytes: 1000, max_output_bytes: 100_000 },
         },
         retry: RetrySpec::default(),
         quota: QuotaSpec::default(),
@@ -66,11 +66,11 @@ pub(super) fn caller() -> Caller {
 }
 
 /// Returns a text request to an agent under this message id.
-pub(super) fn text_request(agent: &str, message: &str, text: &str) -> Request {
+pub(super) fn text_request(agent: &str, message_id: &str, text: &str) -> Request {
     Request {
         agent: agent_spec(agent).id,
-        origin: RequestOrigin::direct(caller().principal, Trigger::Api),
-        message: MessageId(message.to_owned()),
+        origin: RequestOrigin::for_direct_request(caller().principal, Trigger::Api),
+        message_id: MessageId(message_id.to_owned()),
         context: ContextId("context".to_owned()),
         starts_context: true,
         idempotency_key: None,

@@ -14,7 +14,7 @@ pub struct ScriptedHostMetrics(watch::Sender<HostReading>);
 
 impl ScriptedHostMetrics {
     /// Sets the reading from now on.
-    pub fn set(&self, reading: HostReading) {
+    pub fn set_reading(&self, reading: HostReading) {
         self.0.send_replace(reading);
     }
 }
@@ -31,12 +31,12 @@ pub const READING_INTERVAL: Duration = Duration::from_millis(700);
 
 /// Limits of the machine: the usage limits are the well-known ones.
 pub const PRESSURE_LIMITS: PressureSpec = PressureSpec {
-    by_stalls: true,
-    cpu_percent: 90.0,
-    memory_percent: 85.0,
-    load: 4.0,
-    stalls: StallReading { cpu_percent: 90.0, memory_percent: 20.0, io_percent: 95.0 },
-    load_per_core: 16.0,
+    uses_stall_information: true,
+    max_cpu_percent: 90.0,
+    max_memory_percent: 85.0,
+    max_load: 4.0,
+    max_stalls: StallReading { cpu_percent: 90.0, memory_percent: 20.0, io_percent: 95.0 },
+    max_load_per_core: 16.0,
     min_disk_free_bytes: 1_000_000_000,
 };
 

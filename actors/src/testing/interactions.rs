@@ -36,7 +36,7 @@ pub async fn answer_question(
 ///
 /// # Panics
 /// Panics if the ledger does not record the answer.
-pub async fn answer_while_stopped(tree: &TestTree, id: InteractionId, value: AnswerValue) {
+pub async fn record_answer_without_service(tree: &TestTree, id: InteractionId, value: AnswerValue) {
     let source =
         AnswerSource::Principal { name: caller().name, channel: "test".to_owned(), message: None };
     let answer = InteractionAnswer { value: Some(value), by: source };
@@ -78,7 +78,7 @@ impl QuestionSender {
         let mut unanswered = Vec::new();
         for (wire_id, question) in questions {
             if self.is_delivered(wire_id) {
-                reporter.report_delivery(wire_id.clone());
+                reporter.report_answer_delivery(wire_id.clone());
                 continue;
             }
             reporter.report_question(wire_id.clone(), question.clone());
@@ -86,20 +86,20 @@ impl QuestionSender {
         }
         while !unanswered.is_empty() {
             let Some((wire_id, answer)) = self.answer_receiver.recv().await else { return };
-            let word = answer.as_ref().map_or("cancelled", |answer| answer.word());
-            let delivered = format!("{}{word}", self.prefix(&wire_id));
+            let word = answer.as_ref().map_or("cancelled", |answer| answer.kind_name());
+            let delivered = format!("{}{word}", self.delivered_answer_prefix(&wire_id));
             self.probe.send_modify(|probe| probe.answers.push(delivered));
-            reporter.report_delivery(wire_id.clone());
+            reporter.report_answer_delivery(wire_id.clone());
             unanswered.retain(|unanswered_id| *unanswered_id != wire_id);
         }
     }
 
     fn is_delivered(&self, wire_id: &WireId) -> bool {
-        let prefix = self.prefix(wire_id);
+        let prefix = self.delivered_answer_prefix(wire_id);
         self.probe.borrow().answers.iter().any(|answer| answer.starts_with(&prefix))
     }
 
-    fn prefix(&self, wire_id: &WireId) -> String {
+    fn delivered_answer_prefix(&self, wire_id: &WireId) -> String {
         format!("{} {}:", self.execution, wire_id.0)
     }
 }

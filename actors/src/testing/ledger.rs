@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use self::rows::{LedgerRows, MemoryExecutionRow};
-use super::fault_injection::{FaultGate, LedgerCallKind};
+use super::fault_injection::{FaultInjector, LedgerCallKind};
 use crate::model::access::principal::{NewToken, Token};
 use crate::model::agent::budget::Charge;
 use crate::model::agent::queue::QueueReason;
@@ -34,19 +34,19 @@ use crate::ports::ledger::{
 #[derive(Clone, Default)]
 pub struct MemoryLedger {
     rows: Arc<Mutex<LedgerRows>>,
-    gate: Option<Arc<FaultGate>>,
+    fault_injector: Option<Arc<FaultInjector>>,
 }
 
 impl MemoryLedger {
     /// Returns another access to the same rows, through a gate.
-    pub(super) fn with_gate(&self, gate: Arc<FaultGate>) -> Self {
-        Self { rows: Arc::clone(&self.rows), gate: Some(gate) }
+    pub(super) fn with_fault_injector(&self, fault_injector: Arc<FaultInjector>) -> Self {
+        Self { rows: Arc::clone(&self.rows), fault_injector: Some(fault_injector) }
     }
 
     /// Adds a token for a principal with a known id.
-    pub(super) async fn add_token(&self, principal: PrincipalId, seed: NewToken) {
-        let NewToken { name, hash, scope, expires } = seed;
-        let token = Token { principal, name, hash, scope, expires };
+    pub(super) async fn add_token(&self, principal: PrincipalId, new_token: NewToken) {
+        let NewToken { name, hash, scope, expires_at: expires } = new_token;
+        let token = Token { principal, name, hash, scope, expires_at: expires };
         self.rows.lock().await.tokens.push(token);
     }
 
@@ -56,21 +56,21 @@ impl MemoryLedger {
     }
 
     /// Returns how many times the end of an execution was written or tried to be written.
-    pub async fn settle_calls(&self, id: ExecutionId) -> usize {
+    pub async fn settle_call_count(&self, id: ExecutionId) -> usize {
         let rows = self.rows.lock().await;
-        rows.executions.get(&id).map_or(0, |row| row.settle_calls)
+        rows.executions.get(&id).map_or(0, |row| row.settle_call_count)
     }
 
     /// Makes the row of an execution look as if redaction had changed its input.
     pub async fn mark_redacted(&self, id: ExecutionId) {
         if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
-            (row.record.replayable, row.sealed) = (false, None);
+            (row.record.replayable, row.sealed_input) = (false, None);
         }
     }
 
-    async fn enter(&self, call: LedgerCallKind) -> Result<(), LedgerError> {
-        match &self.gate {
-            Some(gate) => gate.enter(call).await,
+    async fn inject_fault(&self, call: LedgerCallKind) -> Result<(), LedgerError> {
+        match &self.fault_injector {
+            Some(gate) => gate.inject_fault(call).await,
             None => Ok(()),
         }
     }
@@ -79,17 +79,18 @@ impl MemoryLedger {
 #[async_trait]
 impl Ledger for MemoryLedger {
     async fn accept(&self, command: AcceptCommand) -> Result<AcceptResult, LedgerError> {
-        self.enter(LedgerCallKind::Accept).await?;
+        self.inject_fault(LedgerCallKind::Accept).await?;
         let mut rows = self.rows.lock().await;
         let known_requests: Vec<_> = command
             .keys
             .iter()
             .filter_map(|key| rows.find_by_key(command.owner, &command.agent, key))
             .collect();
-        if let Some(earlier) = AcceptResult::from_known(&known_requests, command.digest) {
+        if let Some(earlier) = AcceptResult::for_known_keys(&known_requests, command.content_digest)
+        {
             return Ok(earlier);
         }
-        let equal_execution = rows.find_equal(&command);
+        let equal_execution = rows.find_equal_execution(&command);
         let mut row = MemoryExecutionRow::new(command);
         row.content_key = row.content_key.filter(|_| equal_execution.is_none());
         rows.executions.insert(row.record.id, row);
@@ -97,7 +98,7 @@ impl Ledger for MemoryLedger {
     }
 
     async fn record_answer(&self, command: AnswerCommand) -> Result<bool, LedgerError> {
-        self.enter(LedgerCallKind::Accept).await?;
+        self.inject_fault(LedgerCallKind::Accept).await?;
         let mut rows = self.rows.lock().await;
         let mut keys = command.keys.iter();
         let is_duplicate =
@@ -111,15 +112,15 @@ impl Ledger for MemoryLedger {
         if fence != command.fence || !is_open || is_duplicate {
             return Ok(false);
         }
-        row.keys.extend(command.keys.iter().map(|key| (key, command.digest)));
-        row.store_input(command.attempt_id, &command.input);
+        row.keys.extend(command.keys.iter().map(|key| (key, command.content_digest)));
+        row.store_input(command.attempt_id, &command.input_text);
         row.record.requested_input.answered = true;
         row.record.latest_deferral = None;
         row.record.params = command.params;
         row.record.overrides = command.overrides;
-        (row.record.replayable, row.sealed) = (command.replayable, command.sealed_input);
+        (row.record.replayable, row.sealed_input) = (command.replayable, command.sealed_input);
         row.record.changed_at = command.at;
-        let message_event = EventKind::caller_message(command.message.0, command.content);
+        let message_event = EventKind::caller_message(command.message_id.0, command.content);
         row.append(command.at, message_event, violations);
         Ok(true)
     }
@@ -130,21 +131,21 @@ impl Ledger for MemoryLedger {
         agent: &AgentId,
         key: [u8; 32],
     ) -> Result<Option<(ExecutionId, [u8; 32])>, LedgerError> {
-        self.enter(LedgerCallKind::Read).await?;
+        self.inject_fault(LedgerCallKind::Read).await?;
         Ok(self.rows.lock().await.find_by_key(owner, agent, key))
     }
 
     async fn claim(&self, command: ClaimCommand) -> Result<ClaimResult, LedgerError> {
-        self.enter(LedgerCallKind::Claim).await?;
+        self.inject_fault(LedgerCallKind::Claim).await?;
         let mut rows = self.rows.lock().await;
-        let other_rows = || rows.executions.values().filter(|row| row.is_other_at_work(command.id));
+        let other_rows =
+            || rows.executions.values().filter(|row| row.is_other_claim_holder(command.id));
         let running_count = other_rows().filter(|row| row.record.agent == command.agent).count();
         let is_workspace_taken = command.workspace.as_ref().is_some_and(|workspace| {
-            other_rows()
-                .filter_map(|row| row.workspace.as_ref())
-                .any(|held| held.overlaps(workspace))
+            let mut other_workspaces = other_rows().filter_map(|row| row.workspace.as_ref());
+            other_workspaces.any(|other| other.overlaps(workspace))
         });
-        let is_later = command.runs_in_order && rows.has_earlier_message(command.id);
+        let is_conversation_busy = command.runs_in_order && rows.has_earlier_message(command.id);
         let Some(row) = rows.executions.get(&command.id) else {
             return Ok(ClaimResult::Superseded);
         };
@@ -157,11 +158,11 @@ impl Ledger for MemoryLedger {
         if is_workspace_taken {
             return Ok(ClaimResult::Busy(QueueReason::WorkspaceBusy));
         }
-        if is_later {
+        if is_conversation_busy {
             return Ok(ClaimResult::Busy(QueueReason::ConversationBusy));
         }
         let ClaimCommand { id, workspace, state_change: change, .. } = command;
-        rows.close_earlier(id, change.attempt_id, change.at);
+        rows.close_interactions_before(id, change.attempt_id, change.at);
         let LedgerRows { executions, violations, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&id) else {
             return Ok(ClaimResult::Superseded);
@@ -174,13 +175,13 @@ impl Ledger for MemoryLedger {
         Ok(ClaimResult::Granted(row.record.fence))
     }
 
-    async fn write(
+    async fn append_batch(
         &self,
         id: ExecutionId,
         fence: Fence,
         batch: WriteBatch,
     ) -> Result<bool, LedgerError> {
-        self.enter(LedgerCallKind::Record).await?;
+        self.inject_fault(LedgerCallKind::Record).await?;
         let mut rows = self.rows.lock().await;
         let LedgerRows { executions, violations, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&id) else {
@@ -188,9 +189,9 @@ impl Ledger for MemoryLedger {
         };
         let WriteBatch { chunks, events } = batch;
         row.chunks.extend(chunks);
-        let is_over =
+        let is_after_end =
             row.record.outcome.is_some() && !events.iter().all(|(_, event)| may_follow_end(event));
-        if row.record.fence != fence || is_over {
+        if row.record.fence != fence || is_after_end {
             return Ok(false);
         }
         for (at, event) in events {
@@ -200,7 +201,7 @@ impl Ledger for MemoryLedger {
     }
 
     async fn append_chunk(&self, id: ExecutionId, chunk: TextChunk) -> Result<(), LedgerError> {
-        self.enter(LedgerCallKind::Append).await?;
+        self.inject_fault(LedgerCallKind::Append).await?;
         if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
             let follows = |stored: &TextChunk| {
                 (stored.attempt_id, stored.channel, stored.number + 1)
@@ -218,7 +219,7 @@ impl Ledger for MemoryLedger {
         id: ExecutionId,
         attempt_id: AttemptId,
     ) -> Result<(), LedgerError> {
-        self.enter(LedgerCallKind::Append).await?;
+        self.inject_fault(LedgerCallKind::Append).await?;
         if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
             row.chunks.retain(|chunk| {
                 chunk.attempt_id != attempt_id || chunk.channel == TextChannel::Input
@@ -228,14 +229,14 @@ impl Ledger for MemoryLedger {
     }
 
     async fn settle(&self, settlement: Settlement) -> Result<bool, LedgerError> {
-        self.enter(LedgerCallKind::Settle).await?;
+        self.inject_fault(LedgerCallKind::Settle).await?;
         let mut rows = self.rows.lock().await;
         let LedgerRows { executions, violations, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&settlement.id) else {
             violations.push(format!("{} was settled and never accepted", settlement.id));
             return Ok(false);
         };
-        row.settle_calls += 1;
+        row.settle_call_count += 1;
         let WriteBatch { chunks, mut events } = settlement.batch;
         row.chunks.extend(chunks);
         if row.record.outcome.is_some() || row.record.fence != settlement.fence {
@@ -246,7 +247,7 @@ impl Ledger for MemoryLedger {
             row.append(at, event, violations);
         }
         let end = end_by_settlement(settlement.outcome, settlement.at);
-        rows.close_all(settlement.id, &end, |_| true);
+        rows.close_matching_interactions(settlement.id, &end, |_| true);
         let LedgerRows { executions, violations, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&settlement.id) else {
             return Ok(false);
@@ -260,17 +261,17 @@ impl Ledger for MemoryLedger {
         row.record.exit_code = settlement.exit_code;
         row.record.ended_at = Some(settlement.at);
         row.record.pid = None;
-        row.sealed = row.sealed.take().filter(|_| settlement.keeps_input);
+        row.sealed_input = row.sealed_input.take().filter(|_| settlement.keeps_input);
         Ok(true)
     }
 
     async fn sealed_input(&self, id: ExecutionId) -> Result<Option<Vec<u8>>, LedgerError> {
-        self.enter(LedgerCallKind::Read).await?;
-        Ok(self.rows.lock().await.executions.get(&id).and_then(|row| row.sealed.clone()))
+        self.inject_fault(LedgerCallKind::Read).await?;
+        Ok(self.rows.lock().await.executions.get(&id).and_then(|row| row.sealed_input.clone()))
     }
 
     async fn execution(&self, id: ExecutionId) -> Result<Option<ExecutionRecord>, LedgerError> {
-        self.enter(LedgerCallKind::Read).await?;
+        self.inject_fault(LedgerCallKind::Read).await?;
         Ok(self.rows.lock().await.executions.get(&id).map(|row| row.record.clone()))
     }
 
@@ -278,7 +279,7 @@ impl Ledger for MemoryLedger {
         &self,
         filter: ExecutionFilter,
     ) -> Result<Vec<ExecutionRecord>, LedgerError> {
-        self.enter(LedgerCallKind::List).await?;
+        self.inject_fault(LedgerCallKind::List).await?;
         let limit = if filter.limit == 0 { usize::MAX } else { filter.limit as usize };
         let rows = self.rows.lock().await;
         let owner_name = |record: &ExecutionRecord| {
@@ -293,8 +294,11 @@ impl Ledger for MemoryLedger {
         Ok(newest_first.filter(fits).take(limit).cloned().collect())
     }
 
-    async fn page(&self, query: ExecutionPageQuery) -> Result<ExecutionPage, LedgerError> {
-        self.enter(LedgerCallKind::List).await?;
+    async fn execution_page(
+        &self,
+        query: ExecutionPageQuery,
+    ) -> Result<ExecutionPage, LedgerError> {
+        self.inject_fault(LedgerCallKind::List).await?;
         let rows = self.rows.lock().await;
         let records = rows.executions.values().map(|row| &row.record);
         let mut records: Vec<_> = records.filter(|record| matches_query(&query, record)).collect();
@@ -307,31 +311,30 @@ impl Ledger for MemoryLedger {
     }
 
     async fn events(&self, id: ExecutionId, after: u64) -> Result<Vec<Event>, LedgerError> {
-        self.enter(LedgerCallKind::Read).await?;
+        self.inject_fault(LedgerCallKind::Read).await?;
         let rows = self.rows.lock().await;
         let events = rows.executions.get(&id).map(|row| row.events.clone()).unwrap_or_default();
         Ok(events.into_iter().filter(|event| event.number > after).collect())
     }
 
     async fn text(&self, id: ExecutionId, range: TextRange) -> Result<String, LedgerError> {
-        self.enter(LedgerCallKind::Read).await?;
+        self.inject_fault(LedgerCallKind::Read).await?;
         let rows = self.rows.lock().await;
         Ok(rows.executions.get(&id).map(|row| row.text(range)).unwrap_or_default())
     }
 
-    async fn spent_by_all(
+    async fn spent_by_all_agents(
         &self,
         days: &[NaiveDate],
     ) -> Result<BTreeMap<(AgentId, NaiveDate), Charge>, LedgerError> {
-        self.enter(LedgerCallKind::Read).await?;
+        self.inject_fault(LedgerCallKind::Read).await?;
         let rows = self.rows.lock().await;
-        let mut spent = BTreeMap::new();
+        let mut spent = BTreeMap::<_, Charge>::new();
         for row in rows.executions.values() {
             for event in &row.events {
                 let EventKind::BudgetCharged { day, charge } = &event.data else { continue };
                 if days.contains(day) {
-                    let sum: &mut Charge =
-                        spent.entry((row.record.agent.clone(), *day)).or_default();
+                    let sum = spent.entry((row.record.agent.clone(), *day)).or_default();
                     *sum = sum.plus(*charge);
                 }
             }
@@ -339,8 +342,8 @@ impl Ledger for MemoryLedger {
         Ok(spent)
     }
 
-    async fn spent(&self, agent: &AgentId, day: NaiveDate) -> Result<Charge, LedgerError> {
-        self.enter(LedgerCallKind::Read).await?;
+    async fn spent_on_day(&self, agent: &AgentId, day: NaiveDate) -> Result<Charge, LedgerError> {
+        self.inject_fault(LedgerCallKind::Read).await?;
         let rows = self.rows.lock().await;
         let agent_rows = rows.executions.values().filter(|row| row.record.agent == *agent);
         let charges =
@@ -355,23 +358,23 @@ impl Ledger for MemoryLedger {
 
     async fn replace_configured_tokens(
         &self,
-        seeds: Vec<NewToken>,
+        new_tokens: Vec<NewToken>,
         _: DateTime<Utc>,
     ) -> Result<(), LedgerError> {
-        self.enter(LedgerCallKind::Seed).await?;
+        self.inject_fault(LedgerCallKind::ReplaceTokens).await?;
         let mut rows = self.rows.lock().await;
         let earlier_tokens = std::mem::take(&mut rows.tokens);
         let mut principals: BTreeMap<_, _> =
             earlier_tokens.into_iter().map(|token| (token.name, token.principal)).collect();
-        for NewToken { name, hash, scope, expires } in seeds {
+        for NewToken { name, hash, scope, expires_at } in new_tokens {
             let principal = *principals.entry(name.clone()).or_insert(PrincipalId(Uuid::now_v7()));
-            rows.tokens.push(Token { principal, name, hash, scope, expires });
+            rows.tokens.push(Token { principal, name, hash, scope, expires_at });
         }
         Ok(())
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
-        self.enter(LedgerCallKind::Read).await?;
+        self.inject_fault(LedgerCallKind::Read).await?;
         Ok(self.rows.lock().await.tokens.clone())
     }
 }

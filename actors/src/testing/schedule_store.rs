@@ -7,21 +7,21 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use tokio::sync::Mutex;
 
-use super::fault_injection::{FaultGate, LedgerCallKind};
+use super::fault_injection::{FaultInjector, LedgerCallKind};
 use crate::model::id::ScheduleId;
 use crate::model::schedule::occurrence::{
-    Occurrence, OccurrenceEnding, OccurrenceQuery, OccurrenceStatus,
+    Occurrence, OccurrenceEnd, OccurrenceQuery, OccurrenceStatus,
 };
 use crate::model::schedule::{Schedule, ScheduleSpec};
 use crate::ports::ledger::LedgerError;
-use crate::ports::schedule_store::{ScheduleAdvance, ScheduleStore, SettledOccurrence};
+use crate::ports::schedule_store::{OccurrenceDecision, ScheduleAdvance, ScheduleStore};
 use crate::ports::schedule_template::ScheduleTemplateRenderer;
 
 /// Access to the schedules. All accesses of one environment share them.
 #[derive(Clone, Default)]
 pub struct MemoryScheduleStore {
     rows: Arc<Mutex<ScheduleRows>>,
-    gate: Option<Arc<FaultGate>>,
+    fault_injector: Option<Arc<FaultInjector>>,
 }
 
 #[derive(Default)]
@@ -32,8 +32,8 @@ struct ScheduleRows {
 
 impl MemoryScheduleStore {
     /// Returns another access to the same schedules, through a gate.
-    pub(super) fn with_gate(&self, gate: Arc<FaultGate>) -> Self {
-        Self { rows: Arc::clone(&self.rows), gate: Some(gate) }
+    pub(super) fn with_fault_injector(&self, fault_injector: Arc<FaultInjector>) -> Self {
+        Self { rows: Arc::clone(&self.rows), fault_injector: Some(fault_injector) }
     }
 
     /// Returns all occurrences, by schedule and time.
@@ -41,9 +41,9 @@ impl MemoryScheduleStore {
         self.rows.lock().await.occurrences.values().cloned().collect()
     }
 
-    async fn enter(&self, call: LedgerCallKind) -> Result<(), LedgerError> {
-        match &self.gate {
-            Some(gate) => gate.enter(call).await,
+    async fn inject_fault(&self, call: LedgerCallKind) -> Result<(), LedgerError> {
+        match &self.fault_injector {
+            Some(gate) => gate.inject_fault(call).await,
             None => Ok(()),
         }
     }
@@ -52,12 +52,12 @@ impl MemoryScheduleStore {
 #[async_trait]
 impl ScheduleStore for MemoryScheduleStore {
     async fn schedules(&self) -> Result<Vec<Schedule>, LedgerError> {
-        self.enter(LedgerCallKind::Read).await?;
+        self.inject_fault(LedgerCallKind::Read).await?;
         Ok(self.rows.lock().await.schedules.values().cloned().collect())
     }
 
-    async fn put(&self, schedules: Vec<Schedule>) -> Result<(), LedgerError> {
-        self.enter(LedgerCallKind::Schedule).await?;
+    async fn put_schedules(&self, schedules: Vec<Schedule>) -> Result<(), LedgerError> {
+        self.inject_fault(LedgerCallKind::Schedule).await?;
         let mut rows = self.rows.lock().await;
         for schedule in schedules {
             rows.schedules.insert(schedule.spec.id.clone(), schedule);
@@ -65,8 +65,8 @@ impl ScheduleStore for MemoryScheduleStore {
         Ok(())
     }
 
-    async fn remove(&self, ids: Vec<ScheduleId>) -> Result<(), LedgerError> {
-        self.enter(LedgerCallKind::Schedule).await?;
+    async fn remove_schedules(&self, ids: Vec<ScheduleId>) -> Result<(), LedgerError> {
+        self.inject_fault(LedgerCallKind::Schedule).await?;
         let mut rows = self.rows.lock().await;
         ids.iter().for_each(|id| _ = rows.schedules.remove(id));
         Ok(())
@@ -76,15 +76,15 @@ impl ScheduleStore for MemoryScheduleStore {
         &self,
         advances: Vec<ScheduleAdvance>,
     ) -> Result<Vec<Vec<Occurrence>>, LedgerError> {
-        self.enter(LedgerCallKind::Schedule).await?;
+        self.inject_fault(LedgerCallKind::Schedule).await?;
         let mut rows = self.rows.lock().await;
-        let mut stored = Vec::new();
+        let mut stored_occurrences = Vec::new();
         for ScheduleAdvance { schedule, cursor, occurrences } in advances {
             let mut new_occurrences = Vec::new();
             if let Some(row) = rows.schedules.get_mut(&schedule) {
                 row.cursor = cursor;
                 for occurrence in occurrences {
-                    let key = (schedule.clone(), occurrence.planned);
+                    let key = (schedule.clone(), occurrence.planned_at);
                     if let std::collections::btree_map::Entry::Vacant(vacant) =
                         rows.occurrences.entry(key)
                     {
@@ -92,21 +92,24 @@ impl ScheduleStore for MemoryScheduleStore {
                     }
                 }
             }
-            stored.push(new_occurrences);
+            stored_occurrences.push(new_occurrences);
         }
-        Ok(stored)
+        Ok(stored_occurrences)
     }
 
-    async fn settle(&self, settled: Vec<SettledOccurrence>) -> Result<(), LedgerError> {
-        self.enter(LedgerCallKind::Schedule).await?;
+    async fn record_decisions(
+        &self,
+        decisions: Vec<OccurrenceDecision>,
+    ) -> Result<(), LedgerError> {
+        self.inject_fault(LedgerCallKind::Schedule).await?;
         let mut rows = self.rows.lock().await;
-        for result in settled {
-            let row = rows.occurrences.get_mut(&(result.schedule, result.planned));
+        for decision in decisions {
+            let row = rows.occurrences.get_mut(&(decision.schedule, decision.planned_at));
             if let Some(row) = row.filter(|row| row.status == OccurrenceStatus::Pending) {
-                row.status = result.status;
-                row.reason = result.reason;
-                row.execution = result.execution;
-                row.fired_at = result.execution.map(|_| result.at);
+                row.status = decision.status;
+                row.reason = decision.reason;
+                row.execution = decision.execution;
+                row.fired_at = decision.execution.map(|_| decision.at);
             }
         }
         Ok(())
@@ -116,31 +119,31 @@ impl ScheduleStore for MemoryScheduleStore {
         &self,
         schedule: &ScheduleId,
         planned: DateTime<Utc>,
-        ending: OccurrenceEnding,
+        ending: OccurrenceEnd,
     ) -> Result<(), LedgerError> {
-        self.enter(LedgerCallKind::Schedule).await?;
+        self.inject_fault(LedgerCallKind::Schedule).await?;
         let mut rows = self.rows.lock().await;
         if let Some(row) = rows.occurrences.get_mut(&(schedule.clone(), planned)) {
-            row.ending = Some(ending);
+            row.end = Some(ending);
         }
         Ok(())
     }
 
     async fn open_occurrences(&self) -> Result<Vec<Occurrence>, LedgerError> {
-        self.enter(LedgerCallKind::Read).await?;
+        self.inject_fault(LedgerCallKind::Read).await?;
         let rows = self.rows.lock().await;
         Ok(rows.occurrences.values().filter(|row| row.is_open()).cloned().collect())
     }
 
     async fn occurrences(&self, query: OccurrenceQuery) -> Result<Vec<Occurrence>, LedgerError> {
-        self.enter(LedgerCallKind::Read).await?;
+        self.inject_fault(LedgerCallKind::Read).await?;
         let rows = self.rows.lock().await;
         let fits = |row: &&Occurrence| {
             query.schedule.as_ref().is_none_or(|id| row.schedule == *id)
                 && query.owner.is_none_or(|owner| row.owner == owner)
                 && query.agents.as_ref().is_none_or(|agents| agents.contains(&row.agent))
                 && query.status.is_none_or(|status| row.status == status)
-                && query.since.is_none_or(|since| row.planned >= since)
+                && query.since.is_none_or(|since| row.planned_at >= since)
                 && query.before.as_ref().is_none_or(|before| sort_key(row) < *before)
         };
         let mut matching: Vec<_> = rows.occurrences.values().filter(fits).cloned().collect();
@@ -154,14 +157,14 @@ impl ScheduleStore for MemoryScheduleStore {
         schedule: &ScheduleId,
         since: DateTime<Utc>,
     ) -> Result<Vec<Occurrence>, LedgerError> {
-        self.enter(LedgerCallKind::Read).await?;
+        self.inject_fault(LedgerCallKind::Read).await?;
         let rows = self.rows.lock().await;
-        let fits = |row: &&Occurrence| row.schedule == *schedule && row.planned >= since;
+        let fits = |row: &&Occurrence| row.schedule == *schedule && row.planned_at >= since;
         Ok(rows.occurrences.values().filter(fits).cloned().collect())
     }
 
     async fn remove_occurrences(&self, before: DateTime<Utc>, _: u32) -> Result<u64, LedgerError> {
-        self.enter(LedgerCallKind::Schedule).await?;
+        self.inject_fault(LedgerCallKind::Schedule).await?;
         let mut rows = self.rows.lock().await;
         rows.occurrences.retain(|(_, planned), row| *planned >= before || row.is_open());
         Ok(0)
@@ -169,7 +172,7 @@ impl ScheduleStore for MemoryScheduleStore {
 }
 
 fn sort_key(row: &Occurrence) -> (DateTime<Utc>, ScheduleId) {
-    (row.planned, row.schedule.clone())
+    (row.planned_at, row.schedule.clone())
 }
 
 /// Renderer that returns the input of a schedule unchanged.

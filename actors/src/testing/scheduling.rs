@@ -39,15 +39,15 @@ impl TestTree {
         self.add_caller_token().await;
         let owner = caller().name;
         let to_configured = |spec| ConfiguredSchedule { spec, owner: owner.clone() };
-        self.configured = specs.into_iter().map(to_configured).collect();
+        self.configured_schedules = specs.into_iter().map(to_configured).collect();
     }
 
     /// Gives the caller of the environment a token.
     #[expect(clippy::missing_panics_doc, clippy::expect_used, reason = "a test fails by panicking")]
     pub async fn add_caller_token(&self) {
         let (name, scope) = (caller().name, caller().scope);
-        let seed = NewToken { name, hash: [9; 32], scope, expires: None };
-        self.ledger.add_token(caller().principal, seed).await;
+        let new_token = NewToken { name, hash: [9; 32], scope, expires_at: None };
+        self.ledger.add_token(caller().principal, new_token).await;
         self.ledger.tokens().await.expect("tokens are read");
     }
 
@@ -81,7 +81,9 @@ impl TestTree {
 }
 
 fn describe_occurrence(occurrence: &Occurrence) -> String {
-    let Occurrence { planned, status, time_count, ending, .. } = occurrence;
+    let Occurrence {
+        planned_at: planned, status, planned_time_count: time_count, end: ending, ..
+    } = occurrence;
     let mut line = format!("{} {}", planned.format("%H:%M"), status.as_str());
     if *time_count > 1 {
         line += &format!(" x{time_count}");

@@ -21,7 +21,7 @@ impl ScriptedSealer {
         self.key.fetch_sub(1, Ordering::SeqCst);
     }
 
-    fn head(&self, row: SealedRow<'_>) -> (u8, Vec<u8>) {
+    fn key_and_row_bytes(&self, row: SealedRow<'_>) -> (u8, Vec<u8>) {
         let row = match row {
             SealedRow::Execution(id) => id.to_string(),
             SealedRow::Schedule(id) => id.to_string(),
@@ -32,15 +32,15 @@ impl ScriptedSealer {
 
 impl Sealer for ScriptedSealer {
     fn seal(&self, row: SealedRow<'_>, text: &[u8]) -> Result<Vec<u8>, SealError> {
-        let (key, row) = self.head(row);
+        let (key, row) = self.key_and_row_bytes(row);
         let reversed: Vec<u8> = text.iter().rev().copied().collect();
         Ok([&[key][..], &row, &[0], &reversed].concat())
     }
 
     fn unseal(&self, row: SealedRow<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
-        let (key, row) = self.head(row);
-        let (sealed_under, rest) = sealed.split_first().ok_or(SealError::Damaged)?;
-        if *sealed_under != key {
+        let (key, row) = self.key_and_row_bytes(row);
+        let (sealing_key, rest) = sealed.split_first().ok_or(SealError::Damaged)?;
+        if *sealing_key != key {
             return Err(SealError::KeyMissing);
         }
         let reversed = rest.strip_prefix(row.as_slice()).and_then(|rest| rest.strip_prefix(&[0]));

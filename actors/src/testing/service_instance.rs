@@ -8,7 +8,7 @@ use algonius_redact::Redactor;
 use super::clock::VirtualClock;
 use super::cognition::ScriptedModelAndTools;
 use super::driver::ScriptedDriver;
-use super::fault_injection::FaultGate;
+use super::fault_injection::FaultInjector;
 use super::host_metrics::{PRESSURE_LIMITS, READING_INTERVAL, ScriptedHostMetrics};
 use super::ledger::MemoryLedger;
 use super::schedule_store::{LiteralRenderer, MemoryScheduleStore};
@@ -18,7 +18,7 @@ use crate::api::supervision_tree::{SupervisionTree, TreeOptions};
 use crate::decide::admission::keyed_hasher::KeyedHasher;
 use crate::driver::Driver;
 use crate::driver::report::BudgetUsageCache;
-use crate::maintenance::monitor::ReadingSettings;
+use crate::maintenance::monitor::HostReadingSettings;
 use crate::model::agent::{AgentKind, AgentSpec};
 use crate::model::schedule::ConfiguredSchedule;
 use crate::ports::observer::NoopObserver;
@@ -35,25 +35,25 @@ use crate::services::{ActiveWriters, InputSealer, RecordStores, RedactorHandle, 
 const RETRY_WINDOW: Duration = Duration::from_secs(3600);
 
 /// Creates the services of a process.
-pub(super) fn services(
+pub(super) fn create_services(
     (ledger, redactor): (&MemoryLedger, &Arc<Redactor>),
     sealer: &Arc<ScriptedSealer>,
-    gate: &Arc<FaultGate>,
+    fault_injector: &Arc<FaultInjector>,
     clock: &Arc<VirtualClock>,
 ) -> Services {
     Services {
-        ledger: Arc::new(ledger.with_gate(Arc::clone(gate))),
+        ledger: Arc::new(ledger.with_fault_injector(Arc::clone(fault_injector))),
         stores: RecordStores {
-            history: Arc::new(ledger.with_gate(Arc::clone(gate))),
-            interactions: Arc::new(ledger.with_gate(Arc::clone(gate))),
+            history: Arc::new(ledger.with_fault_injector(Arc::clone(fault_injector))),
+            interactions: Arc::new(ledger.with_fault_injector(Arc::clone(fault_injector))),
         },
         clock: Arc::<VirtualClock>::clone(clock),
-        redactor: RedactorHandle::fixed(Arc::clone(redactor)),
+        redactor: RedactorHandle::from_redactor(Arc::clone(redactor)),
         input_sealer: InputSealer::new(Arc::<ScriptedSealer>::clone(sealer), RETRY_WINDOW),
         keyed_hasher: KeyedHasher::new([7; 32]),
         observer: Arc::new(NoopObserver),
         monitor: MonitorHandle::default(),
-        resources: AttemptResources::default(),
+        attempt_resources: AttemptResources::default(),
         active_writers: ActiveWriters::default(),
         breakers: CredentialBreakers::default(),
         budget_usages: BudgetUsageCache::default(),
@@ -83,25 +83,29 @@ pub(super) async fn start_tree(
     };
     let readings = host_metrics.map(|host_metrics| {
         let host_metrics = Arc::<ScriptedHostMetrics>::clone(host_metrics);
-        ReadingSettings { host_metrics, spec: PRESSURE_LIMITS, interval: READING_INTERVAL }
+        HostReadingSettings { host_metrics, spec: PRESSURE_LIMITS, interval: READING_INTERVAL }
     });
     let definitions = specs.iter().map(definition).collect();
     let scheduler_config = Some(scheduler_config);
-    let plan =
-        TreeOptions { readings, scheduler_config, request_handle_cell, ..TreeOptions::default() };
-    SupervisionTree::start(services, definitions, plan).await.expect("the tree starts")
+    let tree_options = TreeOptions {
+        reading_settings: readings,
+        scheduler_config,
+        request_handle_cell,
+        ..TreeOptions::default()
+    };
+    SupervisionTree::start(services, definitions, tree_options).await.expect("the tree starts")
 }
 
 /// Creates the scheduler configuration of a process.
-pub(super) fn scheduler_config(
+pub(super) fn create_scheduler_config(
     schedule_store: &MemoryScheduleStore,
-    gate: &Arc<FaultGate>,
+    fault_injector: &Arc<FaultInjector>,
     configured: &[ConfiguredSchedule],
 ) -> SchedulerConfig {
     SchedulerConfig {
-        schedule_store: Arc::new(schedule_store.with_gate(Arc::clone(gate))),
+        schedule_store: Arc::new(schedule_store.with_fault_injector(Arc::clone(fault_injector))),
         renderer: Arc::new(LiteralRenderer),
-        configured: Some(configured.to_vec()),
+        configured_schedules: Some(configured.to_vec()),
         occurrence_retention: Duration::from_secs(3650 * 86_400),
         max_sleep: DEFAULT_MAX_SLEEP,
     }

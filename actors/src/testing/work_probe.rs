@@ -25,7 +25,7 @@ pub struct WorkProbe {
     /// Answers in the order of their delivery, as `wire:answer`. Work that is resumed asks nothing again that is here.
     pub answers: Vec<String>,
     /// Number of starts and ends.
-    changes: u64,
+    change_count: u64,
 }
 
 /// Attempt that ran. Events at one moment of paused time are nevertheless ordered.
@@ -62,7 +62,7 @@ impl WorkLifetime {
 pub(super) struct LiveWorkGuard(Arc<watch::Sender<WorkProbe>>, usize);
 
 impl LiveWorkGuard {
-    pub(super) fn enter(
+    pub(super) fn record_start(
         probe: &Arc<watch::Sender<WorkProbe>>,
         AttemptWork { execution, attempt_id, spec, workspace, .. }: &AttemptWork,
         is_resumed: bool,
@@ -71,7 +71,7 @@ impl LiveWorkGuard {
         probe.send_modify(|probe| {
             probe.alive_count += 1;
             probe.max_alive_count = probe.max_alive_count.max(probe.alive_count);
-            probe.changes += 1;
+            probe.change_count += 1;
             index = probe.lifetimes.len();
             probe.lifetimes.push(WorkLifetime {
                 agent: spec.id.clone(),
@@ -79,7 +79,7 @@ impl LiveWorkGuard {
                 attempt_id: *attempt_id,
                 is_resumed,
                 workspace: workspace.clone(),
-                start_position: probe.changes,
+                start_position: probe.change_count,
                 end_position: None,
             });
         });
@@ -91,8 +91,8 @@ impl Drop for LiveWorkGuard {
     fn drop(&mut self) {
         self.0.send_modify(|probe| {
             probe.alive_count -= 1;
-            probe.changes += 1;
-            let end_position = probe.changes;
+            probe.change_count += 1;
+            let end_position = probe.change_count;
             if let Some(lifetime) = probe.lifetimes.get_mut(self.1) {
                 lifetime.end_position = Some(end_position);
             }
@@ -104,7 +104,7 @@ impl Drop for LiveWorkGuard {
 pub(super) struct LeaseCounter(Arc<watch::Sender<WorkProbe>>);
 
 impl LeaseCounter {
-    pub(super) fn enter(probe: &Arc<watch::Sender<WorkProbe>>) -> Self {
+    pub(super) fn increment(probe: &Arc<watch::Sender<WorkProbe>>) -> Self {
         probe.send_modify(|probe| probe.lease_count += 1);
         Self(Arc::clone(probe))
     }

@@ -14,17 +14,17 @@ mod join_futures {
 
     pub(crate) async fn join_all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
         let mut futures: Vec<Pin<Box<_>>> = futures.into_iter().map(Box::pin).collect();
-        let mut answers: Vec<Option<T>> = futures.iter().map(|_| None).collect();
+        let mut outputs: Vec<Option<T>> = futures.iter().map(|_| None).collect();
         std::future::poll_fn(move |context| {
-            for (future, answer) in futures.iter_mut().zip(&mut answers) {
+            for (future, answer) in futures.iter_mut().zip(&mut outputs) {
                 if answer.is_none()
                     && let Poll::Ready(value) = future.as_mut().poll(context)
                 {
                     *answer = Some(value);
                 }
             }
-            if answers.iter().all(Option::is_some) {
-                Poll::Ready(answers.iter_mut().filter_map(Option::take).collect())
+            if outputs.iter().all(Option::is_some) {
+                Poll::Ready(outputs.iter_mut().filter_map(Option::take).collect())
             } else {
                 Poll::Pending
             }
@@ -73,10 +73,10 @@ async fn a_request_after_an_answer_waits_for_the_clean_up() {
     tree.script("a", [ScriptedAttempt::ok(5).with_cleanup_time(5)]);
     let first = tree.submit("a").await.unwrap();
     assert_eq!(tree.submit("early").await, Err(Code::QueueFull));
-    assert_eq!(tree.wait(first).await, "completed");
+    assert_eq!(tree.wait_for_end(first).await, "completed");
     let second = tree.submit("b").await.unwrap();
     assert_eq!(tree.submit("late").await, Err(Code::QueueFull));
-    assert_eq!(tree.wait(second).await, "completed");
+    assert_eq!(tree.wait_for_end(second).await, "completed");
     assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@10"]);
     tree.end().await;
 }
@@ -176,7 +176,7 @@ async fn a_queue_timeout_fails_the_request_and_frees_its_place() {
     }
     let mut ends = Vec::new();
     for id in ids {
-        ends.push(format!("{} at {}", tree.wait(id).await, tree.elapsed_seconds()));
+        ends.push(format!("{} at {}", tree.wait_for_end(id).await, tree.elapsed_seconds()));
     }
     // Those who wait are told while `a` still runs: their ends are older than its end.
     assert_eq!(ends[0], "completed at 100");
@@ -197,8 +197,8 @@ async fn each_queued_request_times_out_to_the_second() {
     let first = tree.submit("b").await.unwrap();
     tree.advance_to(30).await;
     let second = tree.submit("c").await.unwrap();
-    let first = format!("{} at {}", tree.wait(first).await, tree.elapsed_seconds());
-    let second = format!("{} at {}", tree.wait(second).await, tree.elapsed_seconds());
+    let first = format!("{} at {}", tree.wait_for_end(first).await, tree.elapsed_seconds());
+    let second = format!("{} at {}", tree.wait_for_end(second).await, tree.elapsed_seconds());
     assert_eq!([first, second], ["failed: queue-timeout at 70", "failed: queue-timeout at 90"]);
     tree.end().await;
 }
@@ -212,8 +212,8 @@ async fn the_queue_timeout_applies_to_recorded_requests_only() {
     })
     .await;
     tree.faults.delay_next(LedgerCallKind::Accept, [9, 0]);
-    let slow = async { tree.run("slow").await };
-    let quick = async { tree.run("quick").await };
+    let slow = async { tree.submit_and_describe_end("slow").await };
+    let quick = async { tree.submit_and_describe_end("quick").await };
     let (slow, quick) = tokio::join!(slow, quick);
     assert_eq!([slow, quick], ["completed at 9", "failed: queue-timeout at 5"]);
     tree.end().await;
@@ -223,10 +223,10 @@ async fn the_queue_timeout_applies_to_recorded_requests_only() {
 async fn the_same_message_is_the_same_execution() {
     let tree = TestTree::new().await;
     tree.script("text", [ScriptedAttempt::ok(10)]);
-    let (id, first) = tree.submit_as(DEFAULT_AGENT, "message", "text").await.unwrap();
-    let in_flight = tree.submit_as(DEFAULT_AGENT, "message", "text").await;
-    let end = tree.wait(id).await;
-    let after_the_end = tree.submit_as(DEFAULT_AGENT, "message", "text").await;
+    let (id, first) = tree.submit_with_message_id(DEFAULT_AGENT, "message", "text").await.unwrap();
+    let in_flight = tree.submit_with_message_id(DEFAULT_AGENT, "message", "text").await;
+    let end = tree.wait_for_end(id).await;
+    let after_the_end = tree.submit_with_message_id(DEFAULT_AGENT, "message", "text").await;
     assert_eq!((first, in_flight, after_the_end), (false, Ok((id, true)), Ok((id, true))));
     assert_eq!((end.as_str(), tree.driver.probe().starts), ("completed", vec!["text#1@0".into()]));
     tree.end().await;
@@ -237,11 +237,11 @@ async fn a_duplicate_takes_no_queue_place_and_gets_the_answer() {
     let tree = TestTree::with_tuned_agent(|spec| spec.limits.capacity.max_waiting = 2).await;
     tree.script("a", [ScriptedAttempt::ok(10)]);
     tree.submit("a").await.unwrap();
-    let (id, _) = tree.submit_as(DEFAULT_AGENT, "message", "b").await.unwrap();
-    let duplicate = tree.submit_as(DEFAULT_AGENT, "message", "b").await;
+    let (id, _) = tree.submit_with_message_id(DEFAULT_AGENT, "message", "b").await.unwrap();
+    let duplicate = tree.submit_with_message_id(DEFAULT_AGENT, "message", "b").await;
     let next = tree.submit("c").await.map(drop);
     assert_eq!((duplicate, next), (Ok((id, true)), Ok(())));
-    assert_eq!((tree.wait(id).await.as_str(), tree.elapsed_seconds()), ("completed", 10));
+    assert_eq!((tree.wait_for_end(id).await.as_str(), tree.elapsed_seconds()), ("completed", 10));
     tree.end().await;
 }
 
@@ -250,18 +250,18 @@ async fn a_duplicate_takes_no_queue_place_and_gets_the_answer() {
 async fn a_duplicate_of_an_unfinished_execution_needs_no_write() {
     let tree = TestTree::new().await;
     tree.script("a", [ScriptedAttempt::ok(10)]);
-    let (running, _) = tree.submit_as(DEFAULT_AGENT, "first", "a").await.unwrap();
-    let (queued, _) = tree.submit_as(DEFAULT_AGENT, "second", "b").await.unwrap();
+    let (running, _) = tree.submit_with_message_id(DEFAULT_AGENT, "first", "a").await.unwrap();
+    let (queued, _) = tree.submit_with_message_id(DEFAULT_AGENT, "second", "b").await.unwrap();
     assert_eq!(tree.faults.call_count(LedgerCallKind::Accept), 2);
     let duplicates = [
-        tree.submit_as(DEFAULT_AGENT, "first", "a").await,
-        tree.submit_as(DEFAULT_AGENT, "second", "b").await,
-        tree.submit_as(DEFAULT_AGENT, "second", "c").await,
+        tree.submit_with_message_id(DEFAULT_AGENT, "first", "a").await,
+        tree.submit_with_message_id(DEFAULT_AGENT, "second", "b").await,
+        tree.submit_with_message_id(DEFAULT_AGENT, "second", "c").await,
     ];
     let expected = [Ok((running, true)), Ok((queued, true)), Err(Code::MessageReused)];
     assert_eq!((duplicates, tree.faults.call_count(LedgerCallKind::Accept)), (expected, 2));
-    tree.wait(running).await;
-    let after_the_end = tree.submit_as(DEFAULT_AGENT, "first", "a").await;
+    tree.wait_for_end(running).await;
+    let after_the_end = tree.submit_with_message_id(DEFAULT_AGENT, "first", "a").await;
     assert_eq!(after_the_end, Ok((running, true)));
     assert_eq!(tree.faults.call_count(LedgerCallKind::Accept), 3);
     tree.end().await;
@@ -271,11 +271,12 @@ async fn a_duplicate_of_an_unfinished_execution_needs_no_write() {
 async fn simultaneous_duplicates_are_one_execution() {
     let tree = TestTree::new().await;
     tree.faults.delay_next(LedgerCallKind::Accept, [2, 1]);
-    let duplicates = (0..2).map(|_| tree.submit_as(DEFAULT_AGENT, "message", "text")).collect();
+    let duplicates =
+        (0..2).map(|_| tree.submit_with_message_id(DEFAULT_AGENT, "message", "text")).collect();
     let answers = join_all(duplicates).await;
     let id = answers[1].unwrap().0;
     assert_eq!(answers, [Ok((id, true)), Ok((id, false))]);
-    assert_eq!(tree.wait(id).await, "completed");
+    assert_eq!(tree.wait_for_end(id).await, "completed");
     assert_eq!(tree.driver.probe().starts, ["text#1@2"]);
     tree.end().await;
 }
@@ -284,19 +285,22 @@ async fn simultaneous_duplicates_are_one_execution() {
 async fn the_same_message_with_another_body_is_refused() {
     let tree = TestTree::new().await;
     tree.script("a", [ScriptedAttempt::ok(10)]);
-    tree.submit_as(DEFAULT_AGENT, "message", "a").await.unwrap();
-    let conflict = tree.submit_as(DEFAULT_AGENT, "message", "b").await;
+    tree.submit_with_message_id(DEFAULT_AGENT, "message", "a").await.unwrap();
+    let conflict = tree.submit_with_message_id(DEFAULT_AGENT, "message", "b").await;
     let next = tree.submit("c").await.unwrap();
-    assert_eq!((conflict, tree.wait(next).await.as_str()), (Err(Code::MessageReused), "completed"));
+    assert_eq!(
+        (conflict, tree.wait_for_end(next).await.as_str()),
+        (Err(Code::MessageReused), "completed")
+    );
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_cannot_be_recorded_frees_its_place() {
     let tree = TestTree::with_tuned_agent(|spec| spec.limits.capacity.max_waiting = 0).await;
-    tree.faults.fail(LedgerCallKind::Accept, 1);
-    let refused = tree.run("a").await;
-    let next = tree.run("b").await;
+    tree.faults.fail_next(LedgerCallKind::Accept, 1);
+    let refused = tree.submit_and_describe_end("a").await;
+    let next = tree.submit_and_describe_end("b").await;
     assert_eq!([refused, next], ["refused: ledger-unavailable at 0", "completed at 0"]);
     assert_eq!(tree.driver.probe().starts, ["b#1@0"]);
     tree.end().await;
@@ -307,8 +311,9 @@ async fn a_request_that_cannot_be_recorded_frees_its_place() {
 async fn a_failed_record_unblocks_the_next_request() {
     let tree = TestTree::new().await;
     tree.faults.delay_next(LedgerCallKind::Accept, [5, 0]);
-    tree.faults.fail(LedgerCallKind::Accept, 1);
-    let (refused, next) = tokio::join!(tree.run("a"), tree.run("b"));
+    tree.faults.fail_next(LedgerCallKind::Accept, 1);
+    let (refused, next) =
+        tokio::join!(tree.submit_and_describe_end("a"), tree.submit_and_describe_end("b"));
     assert_eq!([refused, next], ["refused: ledger-unavailable at 5", "completed at 5"]);
     tree.end().await;
 }
@@ -316,14 +321,15 @@ async fn a_failed_record_unblocks_the_next_request() {
 #[tokio::test(start_paused = true)]
 async fn a_disabled_agent_refuses_requests() {
     let tree = TestTree::with_tuned_agent(|spec| spec.enabled = false).await;
-    assert_eq!(tree.run("a").await, "refused: agent-disabled at 0");
+    assert_eq!(tree.submit_and_describe_end("a").await, "refused: agent-disabled at 0");
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn input_is_accepted_up_to_its_limit() {
-    let tree = TestTree::with_tuned_agent(|spec| spec.limits.sizes.input = 5).await;
-    let results = [tree.run("12345").await, tree.run("123456").await];
+    let tree = TestTree::with_tuned_agent(|spec| spec.limits.sizes.max_input_bytes = 5).await;
+    let results =
+        [tree.submit_and_describe_end("12345").await, tree.submit_and_describe_end("123456").await];
     assert_eq!(results, ["completed at 0", "refused: input-too-large at 0"]);
     tree.end().await;
 }
@@ -341,10 +347,10 @@ async fn each_agent_has_a_queue_of_its_own() {
     let tree =
         TestTree::with_agents(["one", "two"].map(algonius_actors::testing::agent_spec)).await;
     tree.script("text", [ScriptedAttempt::ok(10)]);
-    let (one, _) = tree.submit_as("one", "message", "text").await.unwrap();
-    let (two, _) = tree.submit_as("two", "message", "text").await.unwrap();
+    let (one, _) = tree.submit_with_message_id("one", "message", "text").await.unwrap();
+    let (two, _) = tree.submit_with_message_id("two", "message", "text").await.unwrap();
     assert_eq!(
-        (tree.wait(one).await, tree.wait(two).await),
+        (tree.wait_for_end(one).await, tree.wait_for_end(two).await),
         ("completed".into(), "completed".into())
     );
     assert_eq!((tree.elapsed_seconds(), one == two), (10, false));

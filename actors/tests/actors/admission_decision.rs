@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use algonius_actors::decide::admission::{
-    AdmissionEffect, AdmissionEvent, AdmissionQueue, apply_event,
+    AdmissionEffect, AdmissionEvent, AdmissionState, apply_event,
 };
 use algonius_actors::model::id::ExecutionId;
 use proptest::prelude::*;
 use uuid::Uuid;
 
-fn id(number: usize) -> ExecutionId {
+fn execution_id(number: usize) -> ExecutionId {
     ExecutionId(Uuid::from_u128(number as u128))
 }
 
@@ -18,8 +18,8 @@ fn id(number: usize) -> ExecutionId {
 enum RequestState {
     Waiting,
     Refused,
-    Joined,
-    Left,
+    Duplicate,
+    LeftQueue,
     Running,
     Deferred,
     Ended,
@@ -27,15 +27,15 @@ enum RequestState {
 
 /// Model that knows the rules and panics when one is broken.
 struct QueueModel {
-    queue: AdmissionQueue,
+    queue: AdmissionState,
     max_running: usize,
     max_waiting: usize,
     states: BTreeMap<ExecutionId, RequestState>,
-    recorded: BTreeSet<ExecutionId>,
+    recorded_ids: BTreeSet<ExecutionId>,
     /// Those who wait for the result of an equal request, and those who ever did: they may be
     /// overtaken.
-    coalesced: BTreeSet<ExecutionId>,
-    may_be_overtaken: BTreeSet<ExecutionId>,
+    coalesced_ids: BTreeSet<ExecutionId>,
+    overtakable_ids: BTreeSet<ExecutionId>,
     /// Hops, which do not count towards the depth.
     hops: BTreeSet<ExecutionId>,
     /// Number of the requests that are queued whatever the depth: recovered ones, hops, and ended deferrals.
@@ -46,35 +46,39 @@ struct QueueModel {
     is_account_blocked: bool,
     probe: Option<ExecutionId>,
     /// How many waited and ran before the present event.
-    counts_before: (usize, usize),
+    queue_counts_before: (usize, usize),
     /// The order in which they came, and in which they began.
-    arrived: Vec<ExecutionId>,
-    started: Vec<ExecutionId>,
+    arrival_order: Vec<ExecutionId>,
+    start_order: Vec<ExecutionId>,
 }
 
 impl QueueModel {
     fn new(max_running: u32, max_waiting: u32) -> Self {
         Self {
-            queue: AdmissionQueue::new(Some(max_running), max_waiting),
+            queue: AdmissionState::new(Some(max_running), max_waiting),
             max_running: max_running as usize,
             max_waiting: max_waiting as usize,
             states: BTreeMap::new(),
-            recorded: BTreeSet::new(),
-            coalesced: BTreeSet::new(),
-            may_be_overtaken: BTreeSet::new(),
+            recorded_ids: BTreeSet::new(),
+            coalesced_ids: BTreeSet::new(),
+            overtakable_ids: BTreeSet::new(),
             hops: BTreeSet::new(),
             depth_exempt_count: 0,
             is_suspended: false,
             is_account_blocked: false,
             probe: None,
-            counts_before: (0, 0),
-            arrived: Vec::new(),
-            started: Vec::new(),
+            queue_counts_before: (0, 0),
+            arrival_order: Vec::new(),
+            start_order: Vec::new(),
         }
     }
 
-    fn in_state(&self, state: RequestState) -> Vec<ExecutionId> {
-        self.arrived.iter().copied().filter(|id| self.states.get(id) == Some(&state)).collect()
+    fn requests_in_state(&self, state: RequestState) -> Vec<ExecutionId> {
+        self.arrival_order
+            .iter()
+            .copied()
+            .filter(|id| self.states.get(id) == Some(&state))
+            .collect()
     }
 
     fn apply(&mut self, event: AdmissionEvent) {
@@ -82,13 +86,13 @@ impl QueueModel {
             AdmissionEvent::Arrived(id)
             | AdmissionEvent::HopArrived(id)
             | AdmissionEvent::RecoveredWaiting(id) => {
-                self.arrived.push(id);
+                self.arrival_order.push(id);
                 self.states.insert(id, RequestState::Waiting);
             }
             AdmissionEvent::RecoveredRunning(id) => {
                 _ = self.states.insert(id, RequestState::Running);
             }
-            AdmissionEvent::LeftQueue(id) => _ = self.states.insert(id, RequestState::Left),
+            AdmissionEvent::LeftQueue(id) => _ = self.states.insert(id, RequestState::LeftQueue),
             AdmissionEvent::Ended(id) => _ = self.states.insert(id, RequestState::Ended),
             AdmissionEvent::Suspended | AdmissionEvent::Unsuspended => {
                 self.is_suspended = event == AdmissionEvent::Suspended;
@@ -100,7 +104,7 @@ impl QueueModel {
             AdmissionEvent::Deferred(id) => _ = self.states.insert(id, RequestState::Deferred),
             AdmissionEvent::DeferralEnded(id) => {
                 self.states.insert(id, RequestState::Waiting);
-                self.may_be_overtaken.insert(id); // It has begun before, and may be overtaken by nobody's fault.
+                self.overtakable_ids.insert(id); // It has begun before, and may be overtaken by nobody's fault.
                 self.depth_exempt_count += 1;
             }
             AdmissionEvent::Resized { max_running, max_waiting } => {
@@ -112,10 +116,10 @@ impl QueueModel {
             | AdmissionEvent::CoalescingEnded(_)
             | AdmissionEvent::Duplicate(..) => {}
         }
-        self.track_recorded(event);
-        self.counts_before = (
-            self.in_state(RequestState::Waiting).len(),
-            self.in_state(RequestState::Running).len(),
+        self.update_request_sets(event);
+        self.queue_counts_before = (
+            self.requests_in_state(RequestState::Waiting).len(),
+            self.requests_in_state(RequestState::Running).len(),
         );
         let was_full = self.is_full_before(event);
         let (queue, effects) = apply_event(std::mem::take(&mut self.queue), event);
@@ -124,25 +128,25 @@ impl QueueModel {
             self.apply_effect(effect, was_full);
         }
         self.probe = None;
-        self.check();
+        self.assert_invariants();
     }
 
     /// Updates the recorded, coalesced and recovered requests.
-    fn track_recorded(&mut self, event: AdmissionEvent) {
+    fn update_request_sets(&mut self, event: AdmissionEvent) {
         match event {
-            AdmissionEvent::Recorded(id) => _ = self.recorded.insert(id),
+            AdmissionEvent::Recorded(id) => _ = self.recorded_ids.insert(id),
             AdmissionEvent::CoalescingStarted(id) => {
-                self.recorded.insert(id);
-                if self.coalesced.len() < self.max_waiting {
-                    self.coalesced.insert(id);
-                    self.may_be_overtaken.insert(id);
+                self.recorded_ids.insert(id);
+                if self.coalesced_ids.len() < self.max_waiting {
+                    self.coalesced_ids.insert(id);
+                    self.overtakable_ids.insert(id);
                 }
             }
             AdmissionEvent::CoalescingEnded(id) | AdmissionEvent::LeftQueue(id) => {
-                _ = self.coalesced.remove(&id);
+                _ = self.coalesced_ids.remove(&id);
             }
             AdmissionEvent::RecoveredWaiting(id) => {
-                self.recorded.insert(id);
+                self.recorded_ids.insert(id);
                 self.depth_exempt_count += 1;
             }
             AdmissionEvent::HopArrived(id) => {
@@ -170,23 +174,26 @@ impl QueueModel {
         if matches!(event, AdmissionEvent::HopArrived(_)) {
             return false;
         }
-        let running = self.in_state(RequestState::Running).len();
-        let waiting = self.in_state(RequestState::Waiting);
-        let waiting = waiting.iter().filter(|id| !self.hops.contains(id)).count();
-        let waiting_before = waiting - usize::from(matches!(event, AdmissionEvent::Arrived(_)));
-        let free = if self.is_suspended || self.is_account_blocked {
+        let running_count = self.requests_in_state(RequestState::Running).len();
+        let waiting = self.requests_in_state(RequestState::Waiting);
+        let waiting_count = waiting.iter().filter(|id| !self.hops.contains(id)).count();
+        let waiting_before =
+            waiting_count - usize::from(matches!(event, AdmissionEvent::Arrived(_)));
+        let free_slots = if self.is_suspended || self.is_account_blocked {
             0
         } else {
-            self.max_running.saturating_sub(running)
+            self.max_running.saturating_sub(running_count)
         };
-        let coalesced = self.coalesced.iter().filter(|id| !self.hops.contains(id)).count();
-        waiting_before - coalesced >= free && waiting_before - free >= self.max_waiting
+        let coalesced_count =
+            self.coalesced_ids.iter().filter(|id| !self.hops.contains(id)).count();
+        waiting_before - coalesced_count >= free_slots
+            && waiting_before - free_slots >= self.max_waiting
     }
 
     fn apply_effect(&mut self, effect: AdmissionEffect, was_full: bool) {
         match effect {
             AdmissionEffect::Record(_) => assert!(!was_full, "let in although full"),
-            AdmissionEffect::Refuse(id) => {
+            AdmissionEffect::Reject(id) => {
                 assert!(was_full, "refused although there is a place");
                 self.states.insert(id, RequestState::Refused);
             }
@@ -196,48 +203,53 @@ impl QueueModel {
                     Some(RequestState::Waiting),
                     "runs twice"
                 );
-                assert!(self.recorded.contains(&id), "runs before it is recorded");
+                assert!(self.recorded_ids.contains(&id), "runs before it is recorded");
                 assert!(!self.is_suspended, "begins while suspended");
                 assert!(
                     !self.is_account_blocked || self.probe == Some(id),
                     "begins while the account is blocked"
                 );
-                assert!(!self.coalesced.contains(&id), "runs although an equal one does");
-                if !self.may_be_overtaken.contains(&id) {
-                    self.started.push(id);
+                assert!(!self.coalesced_ids.contains(&id), "runs although an equal one does");
+                if !self.overtakable_ids.contains(&id) {
+                    self.start_order.push(id);
                 }
             }
             AdmissionEffect::ReturnOriginal(id, _) => {
-                _ = self.states.insert(id, RequestState::Joined);
+                _ = self.states.insert(id, RequestState::Duplicate);
             }
             AdmissionEffect::Queue(id, position) => {
-                let expected_index =
-                    self.in_state(RequestState::Waiting).iter().position(|one| *one == id).unwrap();
+                let expected_index = self
+                    .requests_in_state(RequestState::Waiting)
+                    .iter()
+                    .position(|one| *one == id)
+                    .unwrap();
                 assert_eq!(position, expected_index + 1, "the wrong place");
             }
         }
     }
 
-    fn check(&self) {
-        let (waiting, running) =
-            (self.in_state(RequestState::Waiting), self.in_state(RequestState::Running));
+    fn assert_invariants(&self) {
+        let (waiting, running) = (
+            self.requests_in_state(RequestState::Waiting),
+            self.requests_in_state(RequestState::Running),
+        );
         // Where there is less room than there was, those who are in stay.
-        let (waiting_before, running_before) = self.counts_before;
+        let (waiting_before, running_before) = self.queue_counts_before;
         assert!(running.len() <= self.max_running.max(running_before), "more run than may");
-        let free = self.max_running.saturating_sub(running.len());
-        let allowed = free + self.max_waiting + self.depth_exempt_count;
+        let free_slots = self.max_running.saturating_sub(running.len());
+        let allowed = free_slots + self.max_waiting + self.depth_exempt_count;
         assert!(waiting.len() <= allowed.max(waiting_before), "more wait than may");
         assert_eq!(self.queue.waiting().collect::<Vec<_>>(), waiting, "somebody is lost");
         assert_eq!(
             self.queue.running().iter().copied().collect::<BTreeSet<_>>(),
             running.into_iter().collect()
         );
-        let order = |id: &ExecutionId| self.arrived.iter().position(|one| one == id);
-        assert!(self.started.is_sorted_by_key(order), "somebody was overtaken");
-        let first = waiting.iter().find(|id| !self.coalesced.contains(id));
-        let first = first.filter(|id| self.recorded.contains(*id));
-        let may_begin = free > 0 && !self.is_suspended && !self.is_account_blocked;
-        assert!(!may_begin || first.is_none(), "a slot is free while somebody may run");
+        let arrival_index = |id: &ExecutionId| self.arrival_order.iter().position(|one| one == id);
+        assert!(self.start_order.is_sorted_by_key(arrival_index), "somebody was overtaken");
+        let first_startable = waiting.iter().find(|id| !self.coalesced_ids.contains(id));
+        let first_startable = first_startable.filter(|id| self.recorded_ids.contains(*id));
+        let may_begin = free_slots > 0 && !self.is_suspended && !self.is_account_blocked;
+        assert!(!may_begin || first_startable.is_none(), "a slot is free while somebody may run");
     }
 }
 
@@ -257,20 +269,20 @@ proptest! {
         let mut next = 0;
         for _ in 0..recovered {
             next += 1;
-            model.apply(AdmissionEvent::RecoveredWaiting(id(next)));
+            model.apply(AdmissionEvent::RecoveredWaiting(execution_id(next)));
         }
         for (kind, index) in events {
-            let waiting = model.in_state(RequestState::Waiting);
-            let is_unrecorded = |id: &ExecutionId| !model.recorded.contains(id);
+            let waiting = model.requests_in_state(RequestState::Waiting);
+            let is_unrecorded = |id: &ExecutionId| !model.recorded_ids.contains(id);
             let unrecorded: Vec<_> = waiting.iter().copied().filter(is_unrecorded).collect();
-            let running = model.in_state(RequestState::Running);
-            let deferred = model.in_state(RequestState::Deferred);
-            let coalesced: Vec<_> = model.coalesced.iter().copied().collect();
+            let running = model.requests_in_state(RequestState::Running);
+            let deferred = model.requests_in_state(RequestState::Deferred);
+            let coalesced: Vec<_> = model.coalesced_ids.iter().copied().collect();
             let pick = |ids: &[ExecutionId]| (!ids.is_empty()).then(|| *index.get(ids));
             let event = match kind {
-                0 | 1 => { next += 1; Some(AdmissionEvent::Arrived(id(next))) }
+                0 | 1 => { next += 1; Some(AdmissionEvent::Arrived(execution_id(next))) }
                 2 => pick(&unrecorded).map(AdmissionEvent::Recorded),
-                3 => pick(&unrecorded).map(|one| AdmissionEvent::Duplicate(one, id(0))),
+                3 => pick(&unrecorded).map(|one| AdmissionEvent::Duplicate(one, execution_id(0))),
                 4 => pick(&waiting).map(AdmissionEvent::LeftQueue),
                 5 => pick(&unrecorded).map(AdmissionEvent::CoalescingStarted),
                 6 => pick(&coalesced).map(AdmissionEvent::CoalescingEnded),
@@ -286,40 +298,40 @@ proptest! {
                 12 => model.queue.next_startable().map(AdmissionEvent::ProbeRequested),
                 13 => pick(&running).map(AdmissionEvent::Deferred),
                 14 => pick(&deferred).map(AdmissionEvent::DeferralEnded),
-                15 => { next += 1; Some(AdmissionEvent::HopArrived(id(next))) }
+                15 => { next += 1; Some(AdmissionEvent::HopArrived(execution_id(next))) }
                 _ => pick(&running).map(AdmissionEvent::Ended),
             };
             if let Some(event) = event {
                 model.apply(event);
             }
         }
-        for id in model.arrived.clone() {
-            if model.states.get(&id) == Some(&RequestState::Waiting) && !model.recorded.contains(&id) {
+        for id in model.arrival_order.clone() {
+            if model.states.get(&id) == Some(&RequestState::Waiting) && !model.recorded_ids.contains(&id) {
                 model.apply(AdmissionEvent::Recorded(id));
             }
         }
         model.apply(AdmissionEvent::Unsuspended);
         model.apply(AdmissionEvent::AccountUnblocked);
-        for id in model.in_state(RequestState::Deferred) {
+        for id in model.requests_in_state(RequestState::Deferred) {
             model.apply(AdmissionEvent::DeferralEnded(id));
         }
-        for id in model.coalesced.clone() {
+        for id in model.coalesced_ids.clone() {
             model.apply(AdmissionEvent::CoalescingEnded(id));
         }
-        while let Some(id) = model.in_state(RequestState::Running).first() {
+        while let Some(id) = model.requests_in_state(RequestState::Running).first() {
             model.apply(AdmissionEvent::Ended(*id));
         }
-        prop_assert_eq!(model.in_state(RequestState::Waiting), []);
+        prop_assert_eq!(model.requests_in_state(RequestState::Waiting), []);
     }
 
     /// Events that mean nothing, about strangers, change nothing.
     #[test]
     fn events_of_unknown_requests_change_nothing(arrivals in 0usize..6) {
-        let mut queue = AdmissionQueue::new(Some(1), 3);
+        let mut queue = AdmissionState::new(Some(1), 3);
         for number in 0..arrivals {
-            queue = apply_event(queue, AdmissionEvent::Arrived(id(number + 1))).0;
+            queue = apply_event(queue, AdmissionEvent::Arrived(execution_id(number + 1))).0;
         }
-        let unknown_id = id(1000);
+        let unknown_id = execution_id(1000);
         for event in [
             AdmissionEvent::Recorded(unknown_id),
             AdmissionEvent::CoalescingStarted(unknown_id),
@@ -336,13 +348,16 @@ proptest! {
 
 #[test]
 fn a_queue_without_a_limit_delays_and_refuses_no_request() {
-    let mut queue = AdmissionQueue::new(None, 0);
+    let mut queue = AdmissionState::new(None, 0);
     for number in 1..=100 {
-        let (next, arrived) = apply_event(queue, AdmissionEvent::Arrived(id(number)));
-        let (next, recorded) = apply_event(next, AdmissionEvent::Recorded(id(number)));
+        let (next, arrived) = apply_event(queue, AdmissionEvent::Arrived(execution_id(number)));
+        let (next, recorded) = apply_event(next, AdmissionEvent::Recorded(execution_id(number)));
         assert_eq!(
             (arrived, recorded),
-            (vec![AdmissionEffect::Record(id(number))], vec![AdmissionEffect::Run(id(number))])
+            (
+                vec![AdmissionEffect::Record(execution_id(number))],
+                vec![AdmissionEffect::Run(execution_id(number))]
+            )
         );
         queue = next;
     }
@@ -350,33 +365,34 @@ fn a_queue_without_a_limit_delays_and_refuses_no_request() {
 
 #[test]
 fn a_request_that_is_not_coalesced_waits_for_its_record() {
-    let (queue, _) = apply_event(AdmissionQueue::new(Some(1), 3), AdmissionEvent::Arrived(id(1)));
+    let (queue, _) =
+        apply_event(AdmissionState::new(Some(1), 3), AdmissionEvent::Arrived(execution_id(1)));
     assert_eq!(
-        apply_event(queue.clone(), AdmissionEvent::CoalescingEnded(id(1))),
+        apply_event(queue.clone(), AdmissionEvent::CoalescingEnded(execution_id(1))),
         (queue, Vec::new())
     );
 }
 
 #[test]
 fn a_deferred_request_holds_no_slot_and_resumes_first() {
-    let mut queue = AdmissionQueue::new(Some(1), 1);
+    let mut queue = AdmissionState::new(Some(1), 1);
     let mut run_effects = Vec::new();
     for event in [
-        AdmissionEvent::Arrived(id(1)),
-        AdmissionEvent::Recorded(id(1)),
-        AdmissionEvent::Deferred(id(1)),
-        AdmissionEvent::Arrived(id(2)),
-        AdmissionEvent::Recorded(id(2)),
-        AdmissionEvent::Arrived(id(3)),
-        AdmissionEvent::Recorded(id(3)),
-        AdmissionEvent::DeferralEnded(id(1)),
-        AdmissionEvent::Ended(id(2)),
+        AdmissionEvent::Arrived(execution_id(1)),
+        AdmissionEvent::Recorded(execution_id(1)),
+        AdmissionEvent::Deferred(execution_id(1)),
+        AdmissionEvent::Arrived(execution_id(2)),
+        AdmissionEvent::Recorded(execution_id(2)),
+        AdmissionEvent::Arrived(execution_id(3)),
+        AdmissionEvent::Recorded(execution_id(3)),
+        AdmissionEvent::DeferralEnded(execution_id(1)),
+        AdmissionEvent::Ended(execution_id(2)),
     ] {
         let effects;
         (queue, effects) = apply_event(queue, event);
         run_effects
             .extend(effects.into_iter().filter(|effect| matches!(effect, AdmissionEffect::Run(_))));
     }
-    assert_eq!(run_effects, [1, 2, 1].map(|number| AdmissionEffect::Run(id(number))));
-    assert_eq!(queue.waiting().collect::<Vec<_>>(), [id(3)]);
+    assert_eq!(run_effects, [1, 2, 1].map(|number| AdmissionEffect::Run(execution_id(number))));
+    assert_eq!(queue.waiting().collect::<Vec<_>>(), [execution_id(3)]);
 }

@@ -47,7 +47,7 @@ async fn a_secret_split_across_chunks_is_absent_from_the_ledger() {
     ]);
     tree.script("work", [attempt]);
     let id = tree.submit("work").await.unwrap();
-    assert_eq!(tree.wait(id).await, "completed");
+    assert_eq!(tree.wait_for_end(id).await, "completed");
     let artifacts = artifact_events(&tree, id).await;
     let redacted = artifacts.get(2).map(|artifact| artifact.1.clone()).unwrap_or_default();
     let expected = [
@@ -72,7 +72,7 @@ async fn held_back_output_is_recorded_when_the_work_ends() {
     let id = tree.submit("work").await.unwrap();
     tree.advance_to(4).await;
     assert_eq!(artifact_events(&tree, id).await, [artifact_event("log", "one\n", false)]);
-    assert_eq!(tree.wait(id).await, "completed");
+    assert_eq!(tree.wait_for_end(id).await, "completed");
     assert_eq!(
         artifact_events(&tree, id).await,
         [artifact_event("log", "one\n", false), artifact_event("log", "two", true)]

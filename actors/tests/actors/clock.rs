@@ -16,12 +16,12 @@ async fn deadlines_and_queue_order_survive_clock_jumps() {
         tree.script("b", [ScriptedAttempt::ok(9_999)]);
         let (a, b) = (tree.submit("a").await.unwrap(), tree.submit("b").await.unwrap());
         tree.advance_to(5).await;
-        tree.clock.jump(seconds);
+        tree.clock.shift_wall_clock(seconds);
         let c = tree.submit("c").await.unwrap();
-        let ends = [tree.wait(a).await, tree.wait(b).await];
+        let ends = [tree.wait_for_end(a).await, tree.wait_for_end(b).await];
         // Deadlines, retries and queue positions follow a clock that does not jump
         assert_eq!(ends, ["completed", "timeout: execution-timeout"], "{seconds}");
-        assert_eq!((tree.elapsed_seconds(), tree.wait(c).await), (500, "completed".into()));
+        assert_eq!((tree.elapsed_seconds(), tree.wait_for_end(c).await), (500, "completed".into()));
         tree.end().await;
     }
 }
@@ -35,8 +35,8 @@ async fn the_queue_timeout_holds_when_the_clock_is_set_back() {
     tree.script("a", [ScriptedAttempt::ok(100)]);
     tree.submit("a").await.unwrap();
     let b = tree.submit("b").await.unwrap();
-    tree.clock.jump(-7_200);
-    let end = tree.wait(b).await;
+    tree.clock.shift_wall_clock(-7_200);
+    let end = tree.wait_for_end(b).await;
     assert_eq!((end.as_str(), tree.elapsed_seconds()), ("failed: queue-timeout", 20));
     tree.end().await;
 }
@@ -54,8 +54,8 @@ async fn retry_pauses_are_kept_when_the_clock_jumps() {
             ],
         );
         let id = tree.submit("a").await.unwrap();
-        tree.clock.jump(seconds);
-        assert_eq!(tree.wait(id).await, "completed", "{seconds}");
+        tree.clock.shift_wall_clock(seconds);
+        assert_eq!(tree.wait_for_end(id).await, "completed", "{seconds}");
         // Deadlines, retries and queue positions follow a clock that does not jump
         assert_eq!(tree.driver.probe().starts, ["a#1@0", "a#2@1", "a#3@3"]);
         tree.end().await;
@@ -69,11 +69,11 @@ async fn a_resumed_run_time_follows_the_process_not_the_clock() {
         tree.script("a", [ScriptedAttempt::ok(9_999)]);
         let id = tree.submit("a").await.unwrap();
         tree.advance_to(5).await;
-        tree.driver.hold_with_run_time(id, Duration::from_secs(5));
+        tree.driver.preserve_with_run_time(id, Duration::from_secs(5));
         tree.kill().await;
-        tree.clock.jump(seconds);
+        tree.clock.shift_wall_clock(seconds);
         tree.start().await;
-        assert_eq!(tree.wait(id).await, "timeout: execution-timeout");
+        assert_eq!(tree.wait_for_end(id).await, "timeout: execution-timeout");
         // The run time of resumed work is the lifetime of its process, whatever the wall
         // clock shows
         assert_eq!(

@@ -9,7 +9,7 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::testing::{DEFAULT_AGENT, ScriptedAttempt, TestTree};
 
 /// A tree whose agent takes equal requests of a minute for one, and runs two at once.
-async fn test_tree() -> TestTree {
+async fn tree_with_coalescing() -> TestTree {
     TestTree::with_tuned_agent(|spec| {
         spec.dedup_window = Some(Duration::from_secs(60));
         spec.limits.capacity.max_running = NonZeroU32::new(2);
@@ -19,10 +19,10 @@ async fn test_tree() -> TestTree {
 }
 
 /// How some executions ended, each with its answer.
-async fn outcomes(tree: &TestTree, ids: &[ExecutionId]) -> Vec<String> {
+async fn outcomes_with_answers(tree: &TestTree, ids: &[ExecutionId]) -> Vec<String> {
     let mut ends = Vec::new();
     for id in ids {
-        ends.push(format!("{} {}", tree.wait(*id).await, tree.answer(*id).await));
+        ends.push(format!("{} {}", tree.wait_for_end(*id).await, tree.answer(*id).await));
     }
     ends
 }
@@ -31,7 +31,7 @@ const COMPLETED_STATES: &str = "idle starting running completed cleanup idle";
 
 #[tokio::test(start_paused = true)]
 async fn equal_requests_in_progress_run_once() {
-    let tree = test_tree().await;
+    let tree = tree_with_coalescing().await;
     tree.script("tea", [ScriptedAttempt::ok(10).with_answer("green")]);
     let first = tree.submit("tea").await.unwrap();
     let second = tree.submit("tea").await.unwrap();
@@ -40,8 +40,11 @@ async fn equal_requests_in_progress_run_once() {
     let queued = tree.agent_status(DEFAULT_AGENT).await.work.queued;
     let positions: Vec<_> = queued.iter().map(|one| (one.id, one.position, one.reason)).collect();
     assert_eq!(positions, [(second, 1, QueueReason::DuplicateInProgress)]);
-    assert_eq!(outcomes(&tree, &[first, second]).await, ["completed green", "completed green"]);
-    assert_eq!(outcomes(&tree, &[other]).await, ["completed "]);
+    assert_eq!(
+        outcomes_with_answers(&tree, &[first, second]).await,
+        ["completed green", "completed green"]
+    );
+    assert_eq!(outcomes_with_answers(&tree, &[other]).await, ["completed "]);
     assert_eq!(tree.driver.probe().starts, ["tea#1@0", "coffee#1@0"]);
     assert_eq!(
         (tree.states(second).await.as_str(), tree.elapsed_seconds()),
@@ -52,32 +55,32 @@ async fn equal_requests_in_progress_run_once() {
 
 #[tokio::test(start_paused = true)]
 async fn the_coalescing_window_starts_with_the_first_request() {
-    let tree = test_tree().await;
+    let tree = tree_with_coalescing().await;
     tree.script("tea", [ScriptedAttempt::ok(5).with_answer("green")]);
     let mut ids = vec![tree.submit("tea").await.unwrap()];
     for second in [40, 59, 70] {
         tree.advance_to(second).await;
         ids.push(tree.submit("tea").await.unwrap());
     }
-    assert_eq!(outcomes(&tree, &ids).await, ["completed green"; 4]);
+    assert_eq!(outcomes_with_answers(&tree, &ids).await, ["completed green"; 4]);
     assert_eq!(tree.driver.probe().starts, ["tea#1@0", "tea#1@70"]);
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn failed_and_cancelled_results_are_not_shared() {
-    let tree = test_tree().await;
+    let tree = tree_with_coalescing().await;
     tree.script("tea", [ScriptedAttempt::fail(5, Code::Exit)]);
     let [first, second] = [tree.submit("tea").await.unwrap(), tree.submit("tea").await.unwrap()];
     let failed = ["failed: agent-exit ", "failed: agent-exit "];
-    assert_eq!(outcomes(&tree, &[first, second]).await, failed);
+    assert_eq!(outcomes_with_answers(&tree, &[first, second]).await, failed);
     assert_eq!(tree.driver.probe().starts, ["tea#1@0", "tea#1@5"]);
 
     tree.script("coffee", [ScriptedAttempt::ok(10).with_answer("black")]);
     let first = tree.submit("coffee").await.unwrap();
     let second = tree.submit("coffee").await.unwrap();
     tree.cancel(first).await.unwrap();
-    let ended = outcomes(&tree, &[first, second]).await;
+    let ended = outcomes_with_answers(&tree, &[first, second]).await;
     assert_eq!(ended, ["cancelled: execution-cancelled black", "completed black"]);
     assert_eq!(tree.driver.probe().starts[2..], ["coffee#1@10", "coffee#1@10"]);
     tree.end().await;
@@ -85,13 +88,13 @@ async fn failed_and_cancelled_results_are_not_shared() {
 
 #[tokio::test(start_paused = true)]
 async fn a_coalesced_request_is_cancelled_alone() {
-    let tree = test_tree().await;
+    let tree = tree_with_coalescing().await;
     tree.script("tea", [ScriptedAttempt::ok(10).with_answer("green")]);
     let first = tree.submit("tea").await.unwrap();
     let second = tree.submit("tea").await.unwrap();
     tree.cancel(second).await.unwrap();
     assert_eq!(
-        outcomes(&tree, &[first, second]).await,
+        outcomes_with_answers(&tree, &[first, second]).await,
         ["completed green", "cancelled: execution-cancelled "]
     );
     tree.end().await;
@@ -99,7 +102,7 @@ async fn a_coalesced_request_is_cancelled_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn coalesced_requests_hold_no_slot_and_are_bounded() {
-    let tree = test_tree().await;
+    let tree = tree_with_coalescing().await;
     tree.script("tea", [ScriptedAttempt::ok(10).with_answer("green")]);
     tree.script("coffee", [ScriptedAttempt::ok(1)]);
     let mut ids = Vec::new();
@@ -113,20 +116,20 @@ async fn coalesced_requests_hold_no_slot_and_are_bounded() {
     // A fifth finds the queue full of them, and does its own work in the free slot.
     let fifth = tree.submit("tea").await.unwrap();
     ids.push(fifth);
-    assert_eq!(outcomes(&tree, &ids).await, ["completed green"; 5]);
+    assert_eq!(outcomes_with_answers(&tree, &ids).await, ["completed green"; 5]);
     assert_eq!(tree.driver.probe().starts, ["tea#1@0", "coffee#1@0", "tea#1@2"]);
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_coalesced_request_runs_itself_when_its_source_is_lost() {
-    let mut tree = test_tree().await;
+    let mut tree = tree_with_coalescing().await;
     tree.script("tea", [ScriptedAttempt::ok(10).with_answer("green")]);
     let first = tree.submit("tea").await.unwrap();
     let second = tree.submit("tea").await.unwrap();
     tree.advance_to(3).await;
     tree.restart().await;
-    let ended = outcomes(&tree, &[first, second]).await;
+    let ended = outcomes_with_answers(&tree, &[first, second]).await;
     assert_eq!(ended, ["failed: interrupted green", "completed green"]);
     assert_eq!(tree.driver.probe().starts, ["tea#1@0", "tea#1@3"]);
     tree.end().await;
@@ -139,7 +142,7 @@ async fn equal_requests_run_separately_by_default() {
             .await;
     tree.script("tea", [ScriptedAttempt::ok(10).with_answer("green")]);
     let [first, second] = [tree.submit("tea").await.unwrap(), tree.submit("tea").await.unwrap()];
-    assert_eq!(outcomes(&tree, &[first, second]).await, ["completed green"; 2]);
+    assert_eq!(outcomes_with_answers(&tree, &[first, second]).await, ["completed green"; 2]);
     assert_eq!(tree.driver.probe().starts, ["tea#1@0", "tea#1@0"]);
     tree.end().await;
 }
@@ -156,7 +159,7 @@ async fn an_available_result_is_shared_though_the_queue_is_full() {
     assert_eq!(tree.submit("tea").await, Err(Code::QueueFull));
     tree.advance_to(6).await;
     let second = tree.submit("tea").await.unwrap();
-    assert_eq!(outcomes(&tree, &[first, second]).await, ["completed green"; 2]);
+    assert_eq!(outcomes_with_answers(&tree, &[first, second]).await, ["completed green"; 2]);
     assert_eq!(tree.driver.probe().starts, ["tea#1@0"]);
     tree.end().await;
 }

@@ -17,7 +17,7 @@ async fn run_with_idle_timeout(
     })
     .await;
     tree.script("work", [attempt]);
-    let end = tree.run("work").await;
+    let end = tree.submit_and_describe_end("work").await;
     let id = tree.agent_status("worker").await.work.last_execution.unwrap().id;
     let accepted_at = tree.record(id).await.unwrap().accepted_at;
     let events = tree.ledger.events(id, 0).await.unwrap();
@@ -34,7 +34,7 @@ async fn run_with_idle_timeout(
     result
 }
 
-fn expected(end: &str, warnings: &[&str]) -> (String, Vec<String>) {
+fn expected_result(end: &str, warnings: &[&str]) -> (String, Vec<String>) {
     (end.to_owned(), warnings.iter().map(|warning| (*warning).to_owned()).collect())
 }
 
@@ -43,15 +43,15 @@ async fn a_run_is_warned_before_its_deadline_and_ended_at_it() {
     let end = "timeout: execution-timeout at 300";
     assert_eq!(
         run_with_idle_timeout(None, ScriptedAttempt::ok(400)).await,
-        expected(end, &["run at 270, 30 left"])
+        expected_result(end, &["run at 270, 30 left"])
     );
     assert_eq!(
         run_with_idle_timeout(None, ScriptedAttempt::ok(299)).await,
-        expected("completed at 299", &["run at 270, 30 left"])
+        expected_result("completed at 299", &["run at 270, 30 left"])
     );
     assert_eq!(
         run_with_idle_timeout(None, ScriptedAttempt::ok(269)).await,
-        expected("completed at 269", &[])
+        expected_result("completed at 269", &[])
     );
 }
 
@@ -60,11 +60,11 @@ async fn a_silent_run_is_warned_before_its_idle_timeout() {
     let end = "timeout: idle-timeout at 60";
     assert_eq!(
         run_with_idle_timeout(Some(60), ScriptedAttempt::ok(100)).await,
-        expected(end, &["idle at 54, 6 left"])
+        expected_result(end, &["idle at 54, 6 left"])
     );
     assert_eq!(
         run_with_idle_timeout(Some(60), ScriptedAttempt::ok(50)).await,
-        expected("completed at 50", &[])
+        expected_result("completed at 50", &[])
     );
 }
 
@@ -75,29 +75,32 @@ async fn the_idle_time_starts_with_the_process() {
     let end = "timeout: idle-timeout at 80";
     assert_eq!(
         run_with_idle_timeout(Some(60), attempt).await,
-        expected(end, &["idle at 74, 6 left"])
+        expected_result(end, &["idle at 74, 6 left"])
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_output_restarts_the_idle_time() {
-    let attempt = ScriptedAttempt::ok(30).writing_stderr([50, 50, 50, 50]);
-    assert_eq!(run_with_idle_timeout(Some(60), attempt).await, expected("completed at 230", &[]));
-    let attempt = ScriptedAttempt::ok(100).writing_stderr([10, 57, 1, 40]);
+    let attempt = ScriptedAttempt::ok(30).with_stderr_pauses([50, 50, 50, 50]);
+    assert_eq!(
+        run_with_idle_timeout(Some(60), attempt).await,
+        expected_result("completed at 230", &[])
+    );
+    let attempt = ScriptedAttempt::ok(100).with_stderr_pauses([10, 57, 1, 40]);
     let warnings = ["idle at 64, 6 left", "idle at 162, 6 left"];
     assert_eq!(
         run_with_idle_timeout(Some(60), attempt).await,
-        expected("timeout: idle-timeout at 168", &warnings)
+        expected_result("timeout: idle-timeout at 168", &warnings)
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn output_does_not_extend_the_run_deadline() {
-    let attempt = ScriptedAttempt::ok(0).writing_stderr([20; 20]);
+    let attempt = ScriptedAttempt::ok(0).with_stderr_pauses([20; 20]);
     let end = "timeout: execution-timeout at 300";
     assert_eq!(
         run_with_idle_timeout(Some(60), attempt).await,
-        expected(end, &["run at 270, 30 left"])
+        expected_result(end, &["run at 270, 30 left"])
     );
 }
 
@@ -111,7 +114,7 @@ async fn a_warning_of_an_earlier_attempt_does_not_reach_the_next() {
     let failing_attempt =
         ScriptedAttempt::fail(40, algonius_actors::model::code::Code::TransientFailure);
     tree.script("work", [failing_attempt, ScriptedAttempt::ok(45)]);
-    assert_eq!(tree.run("work").await, "completed at 86");
+    assert_eq!(tree.submit_and_describe_end("work").await, "completed at 86");
     let id = tree.agent_status("worker").await.work.last_execution.unwrap().id;
     let events = tree.ledger.events(id, 0).await.unwrap();
     assert!(

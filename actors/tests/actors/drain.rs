@@ -50,13 +50,13 @@ async fn queued_work_survives_a_stop_and_runs_after_the_restart() {
     }
     tree.advance_to(5).await;
     tree.stop(30).await;
-    let mut stopped = Vec::new();
+    let mut ends_after_stop = Vec::new();
     for id in &ids {
-        stopped.push(tree.describe_end(*id).await);
+        ends_after_stop.push(tree.describe_end(*id).await);
     }
     tree.start().await;
     tree.advance_to(100).await;
-    assert_eq!(stopped, ["completed", "unfinished", "unfinished"]);
+    assert_eq!(ends_after_stop, ["completed", "unfinished", "unfinished"]);
     assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@10", "c#1@20"]);
     tree.end().await;
 }
@@ -98,7 +98,7 @@ async fn waiters_for_queued_work_are_released_at_the_stop() {
     let queued = tree.submit("b").await.unwrap();
     tree.advance_to(5).await;
     let stopping = tree.stop_future(30);
-    let wait = async |id| format!("{} at {}", tree.wait(id).await, tree.elapsed_seconds());
+    let wait = async |id| format!("{} at {}", tree.wait_for_end(id).await, tree.elapsed_seconds());
     let (running, queued, ()) = tokio::join!(wait(running), wait(queued), stopping);
     assert_eq!([running, queued], ["completed at 20", "unfinished at 5"]);
     tree.end().await;
@@ -130,15 +130,18 @@ async fn a_request_being_recorded_is_answered_during_the_stop() {
     let mut tree = TestTree::new().await;
     tree.faults.delay_next(LedgerCallKind::Accept, [5]);
     let stopping = tree.stop_future(30);
-    let submitted = async { tree.submit("a").await };
-    let (submitted, ()) = tokio::join!(submitted, async {
+    let submission = async { tree.submit("a").await };
+    let (submitted, ()) = tokio::join!(submission, async {
         tree.advance_to(1).await;
         stopping.await;
     });
     let id = submitted.unwrap();
-    let stopped = (tree.describe_end(id).await, tree.elapsed_seconds());
+    let end_after_stop = (tree.describe_end(id).await, tree.elapsed_seconds());
     tree.start().await;
-    assert_eq!((stopped, tree.wait(id).await), (("unfinished".into(), 5), "completed".into()));
+    assert_eq!(
+        (end_after_stop, tree.wait_for_end(id).await),
+        (("unfinished".into(), 5), "completed".into())
+    );
     tree.end().await;
 }
 

@@ -48,14 +48,14 @@ fn words() -> impl Strategy<Value = Vec<&'static str>> {
 }
 
 /// Returns all text that a stream releases, with early releases after some of the pieces.
-fn redact_with_releases(text: &str, size: usize, releases: &[bool]) -> String {
+fn redact_with_releases(text: &str, chunk_size: usize, release_pattern: &[bool]) -> String {
     let mut stream = EarlyRedactionStream::new(Arc::clone(&REDACTOR));
     let mut released = String::new();
-    let mut release_flags = releases.iter().cycle();
-    for piece in text.as_bytes().chunks(size) {
+    let mut release_flags = release_pattern.iter().cycle();
+    for piece in text.as_bytes().chunks(chunk_size) {
         stream.push_to(piece, &mut released);
         if *release_flags.next().unwrap() {
-            released.push_str(&stream.release());
+            released.push_str(&stream.release_line_start());
         }
     }
     released + &stream.finish()
@@ -83,12 +83,12 @@ fn a_released_prefix_still_marks_its_secret() {
 fn harmless_words_are_released_before_the_line_ends() {
     let mut stream = EarlyRedactionStream::new(Arc::clone(&REDACTOR));
     assert_eq!(stream.push(b"Continue? [y/N] "), "");
-    assert_eq!(stream.release(), "Continue? [y/N] ");
-    assert_eq!(stream.release(), "");
+    assert_eq!(stream.release_line_start(), "Continue? [y/N] ");
+    assert_eq!(stream.release_line_start(), "");
     assert_eq!(stream.push(b"yes or no pass"), "");
-    assert_eq!(stream.release(), "yes or no ");
+    assert_eq!(stream.release_line_start(), "yes or no ");
     assert_eq!(stream.push(b"word: hunter22\nnext "), "password: ***\n");
-    assert_eq!(stream.release(), "next ");
+    assert_eq!(stream.release_line_start(), "next ");
     assert_eq!(stream.finish(), "");
 }
 

@@ -9,20 +9,20 @@ use algonius_actors::testing::{LedgerCallKind, ScriptedAttempt, TestTree};
 const TRANSIENT_FAILURE: Code = Code::TransientFailure;
 
 /// Runs a script with nothing around it; returns how it ended, when, and the states on the way.
-async fn run(attempts: impl IntoIterator<Item = ScriptedAttempt>) -> [String; 2] {
-    run_tuned(|_| (), attempts).await
+async fn run_attempts(attempts: impl IntoIterator<Item = ScriptedAttempt>) -> [String; 2] {
+    run_with_tuned_agent(|_| (), attempts).await
 }
 
-async fn run_tuned(
+async fn run_with_tuned_agent(
     tune: impl FnOnce(&mut AgentSpec),
     attempts: impl IntoIterator<Item = ScriptedAttempt>,
 ) -> [String; 2] {
     let tree = TestTree::with_tuned_agent(tune).await;
     tree.script("work", attempts);
     let id = tree.submit("work").await.unwrap();
-    let end = format!("{} at {}", tree.wait(id).await, tree.elapsed_seconds());
+    let end = format!("{} at {}", tree.wait_for_end(id).await, tree.elapsed_seconds());
     tree.advance_to(10_000).await;
-    assert_eq!(tree.ledger.settle_calls(id).await, 1, "it is settled once");
+    assert_eq!(tree.ledger.settle_call_count(id).await, 1, "it is settled once");
     let states = tree.states(id).await;
     tree.end().await;
     [end, states]
@@ -38,7 +38,7 @@ async fn run_cancelled_at(
     let id = tree.submit("work").await.unwrap();
     tree.advance_to(second).await;
     tree.cancel(id).await.unwrap();
-    let end = format!("{} at {}", tree.wait(id).await, tree.elapsed_seconds());
+    let end = format!("{} at {}", tree.wait_for_end(id).await, tree.elapsed_seconds());
     tree.advance_to(10_000).await;
     let states = tree.states(id).await;
     tree.end().await;
@@ -48,7 +48,7 @@ async fn run_cancelled_at(
 #[tokio::test(start_paused = true)]
 async fn successful_work_completes() {
     assert_eq!(
-        run([ScriptedAttempt::ok(9).with_start_delay(3)]).await,
+        run_attempts([ScriptedAttempt::ok(9).with_start_delay(3)]).await,
         ["completed at 12", "idle starting running completed cleanup idle"]
     );
 }
@@ -58,7 +58,7 @@ async fn an_answer_is_stored_and_its_events_are_numbered() {
     let tree = TestTree::new().await;
     tree.script("work", [ScriptedAttempt::ok(1).with_answer("forty-two")]);
     let id = tree.submit("work").await.unwrap();
-    tree.wait(id).await;
+    tree.wait_for_end(id).await;
     tree.advance_to(60).await;
     let events = tree.ledger.events(id, 0).await.unwrap();
     let numbers: Vec<_> = events.iter().map(|event| event.number).collect();
@@ -73,17 +73,17 @@ async fn the_start_of_short_work_is_written_with_its_end() {
         let tree = TestTree::new().await;
         tree.script("work", [ScriptedAttempt::ok(run_time)]);
         tree.faults.delay_next(LedgerCallKind::Record, [5]);
-        assert_eq!(tree.run("work").await, end);
+        assert_eq!(tree.submit_and_describe_end("work").await, end);
         tree.end().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn output_beyond_the_limit_is_cut_between_its_ends_and_counted() {
-    let tree = TestTree::with_tuned_agent(|spec| spec.limits.sizes.output = 6).await;
+    let tree = TestTree::with_tuned_agent(|spec| spec.limits.sizes.max_output_bytes = 6).await;
     tree.script("work", [ScriptedAttempt::ok(1).with_answer("forty-two")]);
     let id = tree.submit("work").await.unwrap();
-    tree.wait(id).await;
+    tree.wait_for_end(id).await;
     let events = tree.ledger.events(id, 0).await.unwrap();
     let dropped = EventKind::OutputTruncated { channel: TextChannel::Stdout, dropped: 3 };
     assert!(events.iter().any(|event| event.data == dropped), "{events:?}");
@@ -94,7 +94,7 @@ async fn output_beyond_the_limit_is_cut_between_its_ends_and_counted() {
 #[tokio::test(start_paused = true)]
 async fn a_permanent_failure_is_not_retried() {
     assert_eq!(
-        run([ScriptedAttempt::fail(2, Code::Exit), ScriptedAttempt::ok(0)]).await,
+        run_attempts([ScriptedAttempt::fail(2, Code::Exit), ScriptedAttempt::ok(0)]).await,
         ["failed: agent-exit at 2", "idle starting running failed cleanup idle"]
     );
 }
@@ -102,16 +102,23 @@ async fn a_permanent_failure_is_not_retried() {
 #[tokio::test(start_paused = true)]
 async fn work_that_cannot_start_is_not_retried() {
     assert_eq!(
-        run([ScriptedAttempt::failing_to_start(Code::NotStarted), ScriptedAttempt::ok(0)]).await,
+        run_attempts([ScriptedAttempt::failing_to_start(Code::NotStarted), ScriptedAttempt::ok(0)])
+            .await,
         ["failed: agent-not-started at 0", "idle starting failed cleanup idle"]
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn transient_failures_are_retried_after_1_2_and_4_seconds() {
-    let fail = || ScriptedAttempt::fail(10, TRANSIENT_FAILURE);
+    let failing_attempt = || ScriptedAttempt::fail(10, TRANSIENT_FAILURE);
     assert_eq!(
-        run([fail(), fail(), fail(), ScriptedAttempt::ok(0)]).await,
+        run_attempts([
+            failing_attempt(),
+            failing_attempt(),
+            failing_attempt(),
+            ScriptedAttempt::ok(0)
+        ])
+        .await,
         [
             "completed at 37", // 3 x 10 + 1 + 2 + 4
             "idle starting running failed starting running failed starting running failed \
@@ -123,7 +130,7 @@ async fn transient_failures_are_retried_after_1_2_and_4_seconds() {
 #[tokio::test(start_paused = true)]
 async fn exhausted_retries_end_the_execution() {
     assert_eq!(
-        run([ScriptedAttempt::fail(0, TRANSIENT_FAILURE)]).await[0],
+        run_attempts([ScriptedAttempt::fail(0, TRANSIENT_FAILURE)]).await[0],
         "failed: agent-transient at 7"
     );
 }
@@ -132,15 +139,15 @@ async fn exhausted_retries_end_the_execution() {
 async fn the_next_attempt_waits_until_the_last_one_is_cleaned() {
     let attempts =
         [ScriptedAttempt::fail(0, TRANSIENT_FAILURE).with_cleanup_time(20), ScriptedAttempt::ok(0)];
-    assert_eq!(run(attempts).await[0], "completed at 21");
+    assert_eq!(run_attempts(attempts).await[0], "completed at 21");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_writing_agent_is_not_retried_after_it_got_its_input() {
     let make_read_write = |spec: &mut AgentSpec| spec.access = Access::ReadWrite;
     let with_input =
-        run_tuned(make_read_write, [ScriptedAttempt::fail(1, TRANSIENT_FAILURE)]).await;
-    let without_input = run_tuned(
+        run_with_tuned_agent(make_read_write, [ScriptedAttempt::fail(1, TRANSIENT_FAILURE)]).await;
+    let without_input = run_with_tuned_agent(
         make_read_write,
         [ScriptedAttempt::failing_to_start(Code::NoResources), ScriptedAttempt::ok(0)],
     )
@@ -154,7 +161,7 @@ async fn a_writing_agent_is_not_retried_after_it_got_its_input() {
 #[tokio::test(start_paused = true)]
 async fn a_timeout_stands_although_the_work_reports_success_later() {
     assert_eq!(
-        run([ScriptedAttempt::ok(1000).with_stop_delay(4)]).await,
+        run_attempts([ScriptedAttempt::ok(1000).with_stop_delay(4)]).await,
         ["timeout: execution-timeout at 304", "idle starting running timeout cleanup idle"]
     );
 }
@@ -162,7 +169,7 @@ async fn a_timeout_stands_although_the_work_reports_success_later() {
 #[tokio::test(start_paused = true)]
 async fn work_that_does_not_start_in_time_times_out() {
     assert_eq!(
-        run([ScriptedAttempt::never_reporting_start()]).await,
+        run_attempts([ScriptedAttempt::never_reporting_start()]).await,
         ["timeout: start-timeout at 30", "idle starting timeout cleanup idle"]
     );
 }
@@ -170,7 +177,7 @@ async fn work_that_does_not_start_in_time_times_out() {
 #[tokio::test(start_paused = true)]
 async fn a_timeout_is_not_retried() {
     assert_eq!(
-        run([ScriptedAttempt::ok(1000), ScriptedAttempt::ok(0)]).await[0],
+        run_attempts([ScriptedAttempt::ok(1000), ScriptedAttempt::ok(0)]).await[0],
         "timeout: execution-timeout at 300"
     );
 }
@@ -179,7 +186,8 @@ async fn a_timeout_is_not_retried() {
 #[tokio::test(start_paused = true)]
 async fn a_late_timer_of_an_older_attempt_changes_nothing() {
     assert_eq!(
-        run([ScriptedAttempt::fail(290, TRANSIENT_FAILURE), ScriptedAttempt::ok(250)]).await[0],
+        run_attempts([ScriptedAttempt::fail(290, TRANSIENT_FAILURE), ScriptedAttempt::ok(250)])
+            .await[0],
         "completed at 541"
     );
 }
@@ -187,7 +195,8 @@ async fn a_late_timer_of_an_older_attempt_changes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn each_attempt_has_the_whole_timeout() {
     assert_eq!(
-        run([ScriptedAttempt::fail(290, TRANSIENT_FAILURE), ScriptedAttempt::ok(500)]).await[0],
+        run_attempts([ScriptedAttempt::fail(290, TRANSIENT_FAILURE), ScriptedAttempt::ok(500)])
+            .await[0],
         "timeout: execution-timeout at 591"
     );
 }
@@ -195,7 +204,7 @@ async fn each_attempt_has_the_whole_timeout() {
 #[tokio::test(start_paused = true)]
 async fn work_that_ignores_its_stop_is_given_up_after_ten_seconds() {
     assert_eq!(
-        run([ScriptedAttempt::ignoring_stop()]).await[0],
+        run_attempts([ScriptedAttempt::ignoring_stop()]).await[0],
         "timeout: execution-timeout at 315"
     );
 }
@@ -203,7 +212,7 @@ async fn work_that_ignores_its_stop_is_given_up_after_ten_seconds() {
 #[tokio::test(start_paused = true)]
 async fn a_driver_that_drops_its_reporter_fails_as_internal() {
     assert_eq!(
-        run([ScriptedAttempt::dropping_reporter(5)]).await,
+        run_attempts([ScriptedAttempt::dropping_reporter(5)]).await,
         ["failed: internal at 5", "idle starting running failed cleanup idle"]
     );
 }
@@ -226,9 +235,13 @@ async fn an_execution_is_cancelled_while_it_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn an_execution_is_cancelled_between_attempts() {
-    let fail = || ScriptedAttempt::fail(0, TRANSIENT_FAILURE);
+    let failing_attempt = || ScriptedAttempt::fail(0, TRANSIENT_FAILURE);
     assert_eq!(
-        run_cancelled_at(5, [fail(), fail(), fail(), ScriptedAttempt::ok(0)]).await,
+        run_cancelled_at(
+            5,
+            [failing_attempt(), failing_attempt(), failing_attempt(), ScriptedAttempt::ok(0)]
+        )
+        .await,
         [
             "cancelled: execution-cancelled at 5",
             "idle starting running failed starting running failed starting running failed \
@@ -265,7 +278,7 @@ async fn a_second_cancellation_changes_nothing() {
     tree.advance_to(4).await;
     tree.cancel(id).await.unwrap();
     assert_eq!(
-        (tree.wait(id).await.as_str(), tree.elapsed_seconds()),
+        (tree.wait_for_end(id).await.as_str(), tree.elapsed_seconds()),
         ("cancelled: execution-cancelled", 5)
     );
     tree.end().await;
@@ -279,7 +292,7 @@ async fn a_queued_execution_is_cancelled_and_never_begins() {
     let id = tree.submit("second").await.unwrap();
     tree.advance_to(7).await;
     tree.cancel(id).await.unwrap();
-    let end = format!("{} at {}", tree.wait(id).await, tree.elapsed_seconds());
+    let end = format!("{} at {}", tree.wait_for_end(id).await, tree.elapsed_seconds());
     tree.advance_to(200).await;
     let states = tree.states(id).await;
     let observed = [end, states, tree.driver.probe().starts.join(" ")];
@@ -297,7 +310,7 @@ async fn a_claiming_execution_is_cancelled_and_never_begins() {
     let id = tree.submit("work").await.unwrap();
     tree.advance_to(7).await;
     tree.cancel(id).await.unwrap();
-    let end = format!("{} at {}", tree.wait(id).await, tree.elapsed_seconds());
+    let end = format!("{} at {}", tree.wait_for_end(id).await, tree.elapsed_seconds());
     tree.advance_to(200).await;
     let observed = [end, tree.states(id).await, tree.driver.probe().starts.join(" ")];
     assert_eq!(
@@ -311,7 +324,7 @@ async fn a_claiming_execution_is_cancelled_and_never_begins() {
 async fn an_ended_execution_cannot_be_cancelled() {
     let tree = TestTree::new().await;
     let id = tree.submit("work").await.unwrap();
-    tree.wait(id).await;
+    tree.wait_for_end(id).await;
     assert_eq!(tree.cancel(id).await, Err(Code::ExecutionEnded));
     tree.end().await;
 }
@@ -319,9 +332,9 @@ async fn an_ended_execution_cannot_be_cancelled() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_claim_ends_the_execution() {
     let tree = TestTree::new().await;
-    tree.faults.fail(LedgerCallKind::Claim, 1);
+    tree.faults.fail_next(LedgerCallKind::Claim, 1);
     let id = tree.submit("work").await.unwrap();
-    let end = tree.wait(id).await;
+    let end = tree.wait_for_end(id).await;
     tree.advance_to(60).await;
     assert_eq!(
         [end, tree.states(id).await],
@@ -334,8 +347,8 @@ async fn a_failed_claim_ends_the_execution() {
 #[tokio::test(start_paused = true)]
 async fn an_end_is_written_once_the_store_has_recovered() {
     let tree = TestTree::new().await;
-    tree.faults.fail(LedgerCallKind::Settle, 4);
-    assert_eq!(tree.run("work").await, "completed at 4");
+    tree.faults.fail_next(LedgerCallKind::Settle, 4);
+    assert_eq!(tree.submit_and_describe_end("work").await, "completed at 4");
     tree.end().await;
 }
 

@@ -37,15 +37,15 @@ proptest! {
         choices in proptest::collection::vec((0usize..8, events(), results()), 0..50),
     ) {
         let mut model = ExecutionModel::new(access);
-        let mut pending = vec![ExecutionEvent::SlotAvailable];
+        let mut pending_events = vec![ExecutionEvent::SlotAvailable];
         for (choice, random_event, result) in choices {
-            let event = if choice == 0 || pending.is_empty() {
+            let event = if choice == 0 || pending_events.is_empty() {
                 random_event
             } else {
-                pending.remove(choice % pending.len())
+                pending_events.remove(choice % pending_events.len())
             };
             for effect in model.apply(event) {
-                pending.extend(model.answer(effect, &result, choice == 1));
+                pending_events.extend(model.respond_to_effect(effect, &result, choice == 1));
             }
         }
     }
@@ -59,19 +59,19 @@ proptest! {
         cancel_after in proptest::option::of(0usize..30),
     ) {
         let mut model = ExecutionModel::new(access);
-        let mut pending = std::collections::VecDeque::from([ExecutionEvent::SlotAvailable]);
-        let mut attempt = 0;
+        let mut pending_events = std::collections::VecDeque::from([ExecutionEvent::SlotAvailable]);
+        let mut start_count = 0;
         for round in 0..1000 {
             if Some(round) == cancel_after {
-                pending.push_front(ExecutionEvent::CancelRequested { reason: "called off".to_owned() });
+                pending_events.push_front(ExecutionEvent::CancelRequested { reason: "called off".to_owned() });
             }
-            let Some(event) = pending.pop_front() else {
+            let Some(event) = pending_events.pop_front() else {
                 break;
             };
             for effect in model.apply(event) {
-                let (result, never_ends) = script[attempt % script.len()].clone();
-                attempt += usize::from(matches!(effect, ExecutionEffect::Start { .. }));
-                pending.extend(model.answer(effect, &result, never_ends));
+                let (result, never_ends) = script[start_count % script.len()].clone();
+                start_count += usize::from(matches!(effect, ExecutionEffect::StartAttempt { .. }));
+                pending_events.extend(model.respond_to_effect(effect, &result, never_ends));
             }
         }
         prop_assert!(matches!(model.phase, ExecutionPhase::Done { outcome: Some(_) }), "{model:?}");
@@ -80,26 +80,28 @@ proptest! {
 }
 
 /// The events up to an attempt that runs.
-fn running_model(attempts: u32) -> ExecutionModel {
+fn running_model(attempt_number: u32) -> ExecutionModel {
     let mut model = ExecutionModel::new(Access::ReadOnly);
-    let mut pending = vec![ExecutionEvent::SlotAvailable];
+    let mut pending_events = vec![ExecutionEvent::SlotAvailable];
     let failure = Failure::new(Code::TransientFailure, "it failed");
-    while let Some(event) = pending.pop() {
+    while let Some(event) = pending_events.pop() {
         for effect in model.apply(event) {
             match effect {
-                ExecutionEffect::Start { attempt_id } if attempt_id.attempt == attempts => {
+                ExecutionEffect::StartAttempt { attempt_id }
+                    if attempt_id.attempt == attempt_number =>
+                {
                     model.apply(ExecutionEvent::Started { attempt_id });
                     return model;
                 }
                 ExecutionEffect::SendLater { .. } | ExecutionEffect::CheckSilence { .. } => {}
                 effect => {
-                    let events = model.answer(effect, &Err(failure.clone()), false);
-                    pending.extend(events.into_iter().rev());
+                    let events = model.respond_to_effect(effect, &Err(failure.clone()), false);
+                    pending_events.extend(events.into_iter().rev());
                 }
             }
         }
     }
-    unreachable!("attempt {attempts} does not come")
+    unreachable!("attempt {attempt_number} does not come")
 }
 
 #[test]
@@ -119,16 +121,17 @@ fn a_stop_keeps_the_reason_for_which_it_was_requested() {
 
 #[test]
 fn an_answered_turn_begins_with_its_first_attempt() {
-    for interruption in Interruption::ALL.iter().copied() {
+    for required_input in Interruption::ALL.iter().copied() {
         let mut model = running_model(2);
-        let second = AttemptId::FIRST.next_attempt();
-        let effects = model.apply(ExecutionEvent::NeedsInput { attempt_id: second, interruption });
+        let second_attempt_id = AttemptId::FIRST.next_attempt();
+        let effects = model
+            .apply(ExecutionEvent::NeedsInput { attempt_id: second_attempt_id, required_input });
         assert_eq!(
             effects[0],
-            ExecutionEffect::RecordInterruption { attempt_id: second, interruption }
+            ExecutionEffect::RecordInputRequest { attempt_id: second_attempt_id, required_input }
         );
         assert_eq!(model.state, ExecutionState::Waiting);
-        let effects = model.apply(ExecutionEvent::Answered);
+        let effects = model.apply(ExecutionEvent::InputReceived);
         let attempt_id = AttemptId { turn: 2, attempt: 1 };
         assert_eq!(effects, [ExecutionEffect::Claim { attempt_id, from: ExecutionState::Waiting }]);
     }
@@ -142,7 +145,7 @@ fn failed_model() -> (ExecutionModel, Vec<ExecutionEffect>) {
     (model, effects)
 }
 
-fn outcome(effects: &[ExecutionEffect]) -> Option<(Outcome, Option<Code>)> {
+fn settled_outcome(effects: &[ExecutionEffect]) -> Option<(Outcome, Option<Code>)> {
     effects.iter().find_map(|effect| match effect {
         ExecutionEffect::Settle { ending, .. } => {
             Some((ending.outcome, ending.failure.as_ref().map(|failure| failure.code)))
@@ -164,7 +167,7 @@ fn a_failed_attempt_awaits_the_decision_of_its_agent() {
     assert_eq!(effects, [ExecutionEffect::Ignore { event: late }]);
     let next_attempt = NextAttempt::None;
     let effects = model.apply(ExecutionEvent::NextAttemptDecided { attempt_id, next_attempt });
-    assert_eq!(outcome(&effects), Some((Outcome::Failed, Some(Code::TransientFailure))));
+    assert_eq!(settled_outcome(&effects), Some((Outcome::Failed, Some(Code::TransientFailure))));
 }
 
 #[test]
@@ -172,9 +175,9 @@ fn a_retry_is_another_attempt_of_another_actor() {
     let (mut model, _) = failed_model();
     let (attempt_id, next_attempt) = (AttemptId::FIRST, NextAttempt::AfterPause);
     let effects = model.apply(ExecutionEvent::NextAttemptDecided { attempt_id, next_attempt });
-    let clean_up = ExecutionEffect::Clean { attempt_id, after_record: true };
+    let clean_up = ExecutionEffect::CleanUp { attempt_id, after_record: true };
     assert!(effects.ends_with(&[ExecutionEffect::UnloadActor, clean_up]), "{effects:?}");
-    assert_eq!((model.state, outcome(&effects)), (ExecutionState::Failed, None));
+    assert_eq!((model.state, settled_outcome(&effects)), (ExecutionState::Failed, None));
     let effects = model.apply(ExecutionEvent::RetryDue { attempt_id });
     let attempt_id = attempt_id.next_attempt();
     assert_eq!(effects, [ExecutionEffect::Claim { attempt_id, from: ExecutionState::Failed }]);
@@ -184,5 +187,5 @@ fn a_retry_is_another_attempt_of_another_actor() {
 fn a_cancellation_before_the_decision_ends_the_execution() {
     let (mut model, _) = failed_model();
     let effects = model.apply(ExecutionEvent::CancelRequested { reason: "called off".to_owned() });
-    assert_eq!(outcome(&effects), Some((Outcome::Cancelled, Some(Code::Cancelled))));
+    assert_eq!(settled_outcome(&effects), Some((Outcome::Cancelled, Some(Code::Cancelled))));
 }

@@ -17,12 +17,14 @@ use algonius_actors::model::permission::{
 };
 use algonius_actors::ports::interaction_store::InteractionStore;
 use algonius_actors::ports::ledger::Ledger;
-use algonius_actors::testing::{ScriptedAttempt, TestTree, answer_question, answer_while_stopped};
+use algonius_actors::testing::{
+    ScriptedAttempt, TestTree, answer_question, record_answer_without_service,
+};
 
-async fn test_tree(policy: PermissionPolicy) -> TestTree {
+async fn tree_with_policy(policy: PermissionPolicy) -> TestTree {
     TestTree::with_tuned_agent(|spec| {
         if let WorkerSpec::Program(program) = &mut spec.worker {
-            program.permissions = Some(Arc::new(policy));
+            program.permission_policy = Some(Arc::new(policy));
         }
     })
     .await
@@ -68,7 +70,7 @@ async fn interaction_states(tree: &TestTree, id: ExecutionId) -> Vec<Interaction
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_reaches_the_agent_once() {
-    let tree = test_tree(PermissionPolicy::default()).await;
+    let tree = tree_with_policy(PermissionPolicy::default()).await;
     tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "touch a")]);
     let id = tree.submit("work").await.unwrap();
     let question = wait_for_questions(&tree, id, 1).await.remove(0);
@@ -96,14 +98,14 @@ async fn an_answer_reaches_the_agent_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_rule_answers_without_a_person() {
-    let rule = |command: &str, then| PermissionRule {
+    let rule = |command: &str, verdict| PermissionRule {
         command_patterns: vec![command.to_owned()],
-        verdict: Some(then),
+        verdict: Some(verdict),
         ..PermissionRule::default()
     };
     let rules =
         vec![rule("cargo test*", PermissionVerdict::Allow), rule("rm *", PermissionVerdict::Deny)];
-    let tree = test_tree(PermissionPolicy { rules, ..PermissionPolicy::default() }).await;
+    let tree = tree_with_policy(PermissionPolicy { rules, ..PermissionPolicy::default() }).await;
     tree.script(
         "work",
         [ScriptedAttempt::ok(1).with_question("0", "cargo test").with_question("1", "rm -r x")],
@@ -124,7 +126,8 @@ async fn an_unanswered_question_is_denied_or_ends_the_turn() {
         (TimeoutAction::Deny, &["0:deny"][..], "completed"),
         (TimeoutAction::Cancel, &[], "cancelled"),
     ] {
-        let tree = test_tree(PermissionPolicy { on_timeout, ..PermissionPolicy::default() }).await;
+        let tree =
+            tree_with_policy(PermissionPolicy { on_timeout, ..PermissionPolicy::default() }).await;
         tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "touch a")]);
         let id = tree.submit("work").await.unwrap();
         wait_until_ended(&tree, id).await;
@@ -140,7 +143,7 @@ async fn an_unanswered_question_is_denied_or_ends_the_turn() {
 /// The run deadline of the agent is 300 s, and so is the timeout of the question.
 #[tokio::test(start_paused = true)]
 async fn the_run_deadline_pauses_while_a_person_is_asked() {
-    let tree = test_tree(PermissionPolicy::default()).await;
+    let tree = tree_with_policy(PermissionPolicy::default()).await;
     tree.script("work", [ScriptedAttempt::ok(200).with_question("0", "touch a")]);
     let id = tree.submit("work").await.unwrap();
     let question = wait_for_questions(&tree, id, 1).await.remove(0);
@@ -155,7 +158,7 @@ async fn the_run_deadline_pauses_while_a_person_is_asked() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_turn_withdraws_its_questions() {
-    let tree = test_tree(PermissionPolicy::default()).await;
+    let tree = tree_with_policy(PermissionPolicy::default()).await;
     tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "a").with_question("1", "b")]);
     let id = tree.submit("work").await.unwrap();
     let questions = wait_for_questions(&tree, id, 2).await;
@@ -168,12 +171,12 @@ async fn a_cancelled_turn_withdraws_its_questions() {
 }
 
 /// Returns a tree whose process was killed while a question was open. The driver holds the work.
-async fn killed_with_open_question() -> (TestTree, ExecutionId, Interaction) {
-    let mut tree = test_tree(PermissionPolicy::default()).await;
+async fn tree_killed_at_question() -> (TestTree, ExecutionId, Interaction) {
+    let mut tree = tree_with_policy(PermissionPolicy::default()).await;
     tree.script("work", [ScriptedAttempt::ok(1).with_question("0", "touch a")]);
     let id = tree.submit("work").await.unwrap();
     let question = wait_for_questions(&tree, id, 1).await.remove(0);
-    tree.driver.hold(id);
+    tree.driver.preserve_over_restart(id);
     tree.kill().await;
     (tree, id, question)
 }
@@ -182,9 +185,9 @@ async fn killed_with_open_question() -> (TestTree, ExecutionId, Interaction) {
 #[tokio::test(start_paused = true)]
 async fn an_open_question_survives_the_loss_of_the_process() {
     for is_answered_meanwhile in [false, true] {
-        let (mut tree, id, question) = killed_with_open_question().await;
+        let (mut tree, id, question) = tree_killed_at_question().await;
         if is_answered_meanwhile {
-            answer_while_stopped(&tree, question.id, AnswerValue::Allow).await;
+            record_answer_without_service(&tree, question.id, AnswerValue::Allow).await;
         }
         tree.start().await;
         if !is_answered_meanwhile {
@@ -206,8 +209,8 @@ async fn an_open_question_survives_the_loss_of_the_process() {
 /// The process of the service ends after an answer is written to the agent, and before that is recorded.
 #[tokio::test(start_paused = true)]
 async fn a_delivery_before_a_crash_is_recorded_after_it() {
-    let (mut tree, id, question) = killed_with_open_question().await;
-    answer_while_stopped(&tree, question.id, AnswerValue::Allow).await;
+    let (mut tree, id, question) = tree_killed_at_question().await;
+    record_answer_without_service(&tree, question.id, AnswerValue::Allow).await;
     tree.driver.add_delivered_answer(id, "0:allow");
     tree.start().await;
     wait_until_ended(&tree, id).await;
@@ -221,10 +224,10 @@ async fn a_delivery_before_a_crash_is_recorded_after_it() {
 /// The ledger has only the redacted text of a delivered answer, which the agent must not receive.
 #[tokio::test(start_paused = true)]
 async fn a_delivered_answer_is_never_sent_again() {
-    let (mut tree, id, question) = killed_with_open_question().await;
+    let (mut tree, id, question) = tree_killed_at_question().await;
     let denied = AnswerValue::Deny { reason: Some("[redacted]".to_owned()) };
-    answer_while_stopped(&tree, question.id, denied).await;
-    tree.ledger.record_delivery(question.id, question.asked_at).await.unwrap();
+    record_answer_without_service(&tree, question.id, denied).await;
+    tree.ledger.record_delivery(question.id, question.opened_at).await.unwrap();
     tree.start().await;
     wait_until_ended(&tree, id).await;
     assert_eq!(delivered_answers(&tree), ["0:cancelled"]);
@@ -238,10 +241,12 @@ async fn a_delivered_answer_is_never_sent_again() {
 /// The question is closed before the pause, so that nobody answers a process that has ended.
 #[tokio::test(start_paused = true)]
 async fn a_failed_attempt_loses_its_open_question() {
-    let tree = test_tree(PermissionPolicy::default()).await;
-    let failing = ScriptedAttempt::fail(5, Code::TransientFailure);
-    let attempts =
-        [failing.with_question("0", "touch a").without_waiting(), ScriptedAttempt::ok(1)];
+    let tree = tree_with_policy(PermissionPolicy::default()).await;
+    let failing_attempt = ScriptedAttempt::fail(5, Code::TransientFailure);
+    let attempts = [
+        failing_attempt.with_question("0", "touch a").with_open_question_at_end(),
+        ScriptedAttempt::ok(1),
+    ];
     tree.script("work", attempts);
     let id = tree.submit("work").await.unwrap();
     wait_for_questions(&tree, id, 1).await;

@@ -43,7 +43,7 @@ async fn a_busy_agent_follows_the_overlap_policy() {
         tree.script("tick", [ScriptedAttempt::ok(90)]);
         tree.advance_to(190).await;
         let id = cron_schedule("tick", "* * * * *").id;
-        tree.api().schedules.pause_schedule(&tree.caller(), &id, true).await.unwrap();
+        tree.api().schedules.set_schedule_paused(&tree.caller(), &id, true).await.unwrap();
         tree.advance_to(600).await;
         let mut lines = tree.occurrence_lines("tick").await;
         if overlap == OverlapPolicy::Queue {

@@ -33,6 +33,6 @@ fn policy_allowing(patterns: &[&str]) -> PermissionPolicy {
     PermissionPolicy { rules: vec![rule], ..Default::default() }
 }
 
-fn decide(policy: &PermissionPolicy, subject: &ToolCallSubject) -> PermissionVerdict {
+fn decide_permission(policy: &PermissionPolicy, subject: &ToolCallSubject) -> PermissionVerdict {
     evaluate_policy(policy, subject, Some("/srv/ws")).0
 }

@@ -1,6 +1,6 @@
 //! The decision that a machine is short of a resource.
 
-use algonius_actors::decide::host::pressure::{PressureGauges, basis, step};
+use algonius_actors::decide::host::pressure::{PressureGauges, pressure_basis, update_gauges};
 use algonius_actors::model::host::pressure::Shortage::*;
 use algonius_actors::model::host::pressure::{
     HostReading, PressureBasis, PressureSpec, Shortage, StallReading,
@@ -8,7 +8,8 @@ use algonius_actors::model::host::pressure::{
 use algonius_actors::testing::PRESSURE_LIMITS;
 use proptest::prelude::*;
 
-const USAGE_LIMITS: PressureSpec = PressureSpec { by_stalls: false, ..PRESSURE_LIMITS };
+const USAGE_LIMITS: PressureSpec =
+    PressureSpec { uses_stall_information: false, ..PRESSURE_LIMITS };
 const GIB: u64 = 1 << 30;
 
 /// A machine at ease.
@@ -26,7 +27,7 @@ fn idle_machine(cores: u32) -> HostReading {
 /// What is short after the readings, one after the other.
 fn shortages_after(spec: &PressureSpec, readings: &[HostReading]) -> Vec<Vec<Shortage>> {
     let next = |gauges: &mut PressureGauges, reading: &HostReading| {
-        *gauges = step(std::mem::take(gauges), reading, spec);
+        *gauges = update_gauges(std::mem::take(gauges), reading, spec);
         Some(gauges.shortages())
     };
     readings.iter().scan(PressureGauges::default(), next).collect()
@@ -103,7 +104,7 @@ fn without_stall_data_memory_and_load_decide() {
         ..idle_machine(2)
     });
     assert_eq!(
-        (basis(&busy, &PRESSURE_LIMITS), lasting_shortages(&PRESSURE_LIMITS, busy)),
+        (pressure_basis(&busy, &PRESSURE_LIMITS), lasting_shortages(&PRESSURE_LIMITS, busy)),
         (PressureBasis::Fallback, vec![])
     );
     assert_eq!(

@@ -83,6 +83,6 @@ proptest! {
 
 #[test]
 fn new_ids_sort_by_creation() {
-    let ids: Vec<_> = (0..10_000).map(|_| ExecutionId::fresh()).collect();
+    let ids: Vec<_> = (0..10_000).map(|_| ExecutionId::generate()).collect();
     assert!(ids.is_sorted_by(|one, next| one < next));
 }

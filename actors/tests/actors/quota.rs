@@ -32,7 +32,7 @@ fn start_seconds(tree: &TestTree, text: &str) -> Vec<u64> {
     starts_of_text.map(|one| one.split('@').nth(1).unwrap().parse().unwrap()).collect()
 }
 
-async fn deferred_execution(
+async fn submit_until_deferred(
     tree: &TestTree,
     text: &str,
     next_attempt: ScriptedAttempt,
@@ -46,7 +46,7 @@ async fn deferred_execution(
 #[tokio::test(start_paused = true)]
 async fn a_deferred_execution_holds_no_slot_and_resumes_on_time() {
     let tree = TestTree::new().await;
-    let id = deferred_execution(&tree, "a", ScriptedAttempt::ok(5)).await;
+    let id = submit_until_deferred(&tree, "a", ScriptedAttempt::ok(5)).await;
     assert_eq!(
         queued_reasons(&tree, DEFAULT_AGENT).await,
         [(QueueReason::QuotaExhausted, Some(3601))]
@@ -56,9 +56,9 @@ async fn a_deferred_execution_holds_no_slot_and_resumes_on_time() {
     assert_eq!(tree.record(id).await.unwrap().deferral().unwrap().times, 1);
     tree.advance_to(3600).await;
     assert_eq!(start_seconds(&tree, "a"), [0]);
-    assert_eq!(tree.wait(id).await, "completed");
-    let second = start_seconds(&tree, "a")[1];
-    assert!((3601..=3632).contains(&second), "woke at {second}");
+    assert_eq!(tree.wait_for_end(id).await, "completed");
+    let second_start = start_seconds(&tree, "a")[1];
+    assert!((3601..=3632).contains(&second_start), "woke at {second_start}");
     assert_eq!(
         tree.states(id).await,
         "idle starting running failed starting running completed cleanup idle"
@@ -69,7 +69,7 @@ async fn a_deferred_execution_holds_no_slot_and_resumes_on_time() {
 #[tokio::test(start_paused = true)]
 async fn a_deferral_survives_a_restart_with_its_time() {
     let mut tree = TestTree::new().await;
-    let id = deferred_execution(&tree, "a", ScriptedAttempt::ok(5)).await;
+    let id = submit_until_deferred(&tree, "a", ScriptedAttempt::ok(5)).await;
     tree.kill().await;
     tree.advance_to(1000).await;
     tree.start().await;
@@ -83,7 +83,7 @@ async fn a_deferral_survives_a_restart_with_its_time() {
     tree.advance_to(3600).await;
     assert_eq!((start_seconds(&tree, "a"), start_seconds(&tree, "b")), (vec![0], vec![]));
     assert_eq!(
-        (tree.wait(id).await, tree.wait(other).await),
+        (tree.wait_for_end(id).await, tree.wait_for_end(other).await),
         ("completed".into(), "completed".into())
     );
     tree.end().await;
@@ -92,19 +92,19 @@ async fn a_deferral_survives_a_restart_with_its_time() {
 #[tokio::test(start_paused = true)]
 async fn a_deferred_redacted_execution_fails_after_a_restart() {
     let mut tree = TestTree::new().await;
-    let id = deferred_execution(&tree, "a", ScriptedAttempt::ok(5)).await;
+    let id = submit_until_deferred(&tree, "a", ScriptedAttempt::ok(5)).await;
     tree.ledger.mark_redacted(id).await;
     tree.restart().await;
-    assert_eq!(tree.wait(id).await, "failed: not-replayable");
+    assert_eq!(tree.wait_for_end(id).await, "failed: not-replayable");
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deferred_execution_is_cancelled_at_once() {
     let tree = TestTree::new().await;
-    let id = deferred_execution(&tree, "a", ScriptedAttempt::ok(5)).await;
+    let id = submit_until_deferred(&tree, "a", ScriptedAttempt::ok(5)).await;
     tree.cancel(id).await.unwrap();
-    assert_eq!(tree.wait(id).await, "cancelled: execution-cancelled");
+    assert_eq!(tree.wait_for_end(id).await, "cancelled: execution-cancelled");
     assert_eq!((tree.elapsed_seconds(), start_seconds(&tree, "a").len()), (10, 1));
     tree.advance_to(4000).await;
     assert_eq!(start_seconds(&tree, "a").len(), 1);
@@ -139,7 +139,7 @@ async fn an_execution_cancelled_while_deferring_does_not_resume() {
         cancel_task.await.unwrap();
         tree.advance_to(4000).await;
         assert_eq!(start_seconds(&tree, "a").len(), 1, "called off after {steps} steps");
-        assert_eq!(tree.wait(id).await, "cancelled: execution-cancelled");
+        assert_eq!(tree.wait_for_end(id).await, "cancelled: execution-cancelled");
         Arc::into_inner(tree).unwrap().end().await;
     }
 }
@@ -162,10 +162,10 @@ async fn yield_to_tasks(turns: u32) {
 async fn clock_jumps_do_not_prolong_a_deferral() {
     for (jump, latest) in [(7200, 200), (-7200, 3700)] {
         let tree = TestTree::new().await;
-        let id = deferred_execution(&tree, "a", ScriptedAttempt::ok(5)).await;
-        tree.clock.jump(jump);
+        let id = submit_until_deferred(&tree, "a", ScriptedAttempt::ok(5)).await;
+        tree.clock.shift_wall_clock(jump);
         tree.advance_to(latest).await;
-        assert_eq!(tree.wait(id).await, "completed");
+        assert_eq!(tree.wait_for_end(id).await, "completed");
         assert!(tree.elapsed_seconds() <= latest + 5, "{jump}: at {}", tree.elapsed_seconds());
         tree.end().await;
     }
@@ -174,14 +174,14 @@ async fn clock_jumps_do_not_prolong_a_deferral() {
 #[tokio::test(start_paused = true)]
 async fn deferrals_are_bounded_and_spend_no_retry() {
     let tree = TestTree::with_tuned_agent(|spec| {
-        spec.quota.deferral.max_deferrals = 2;
+        spec.quota.deferral_policy.max_deferrals = 2;
         spec.retry.max_retries = 0;
     })
     .await;
     tree.script("a", [quota_failure()]);
     let id = tree.submit("a").await.unwrap();
     tree.advance_to(20_000).await;
-    assert_eq!(tree.wait(id).await, "failed: quota-exceeded");
+    assert_eq!(tree.wait_for_end(id).await, "failed: quota-exceeded");
     assert_eq!(start_seconds(&tree, "a").len(), 3);
     tree.end().await;
 }
@@ -189,14 +189,14 @@ async fn deferrals_are_bounded_and_spend_no_retry() {
 #[tokio::test(start_paused = true)]
 async fn long_quotas_and_writing_agents_fail_at_once() {
     let make_read_write = |spec: &mut AgentSpec| spec.access = Access::ReadWrite;
-    let short_deferral =
-        |spec: &mut AgentSpec| spec.quota.deferral.max_wait = Duration::from_secs(60);
-    for tune in [make_read_write as fn(&mut AgentSpec), short_deferral] {
+    let shorten_deferral =
+        |spec: &mut AgentSpec| spec.quota.deferral_policy.max_wait = Duration::from_secs(60);
+    for tune in [make_read_write as fn(&mut AgentSpec), shorten_deferral] {
         let tree = TestTree::with_tuned_agent(tune).await;
         tree.driver.set_workspace(DEFAULT_AGENT, "/srv/x");
         tree.script("a", [quota_failure()]);
         let id = tree.submit("a").await.unwrap();
-        assert_eq!(tree.wait(id).await, "failed: quota-exceeded");
+        assert_eq!(tree.wait_for_end(id).await, "failed: quota-exceeded");
         assert_eq!(tree.elapsed_seconds(), 1);
         tree.end().await;
     }
@@ -226,13 +226,13 @@ async fn agents_of_one_account_wait_together() {
     tree.advance_to(10).await;
     let second = tree.submit_to("two", "b").await.unwrap();
     let other = tree.submit_to("other", "c").await.unwrap();
-    assert_eq!(tree.wait(other).await, "completed");
+    assert_eq!(tree.wait_for_end(other).await, "completed");
     assert_eq!(queued_reasons(&tree, "two").await, [(QueueReason::QuotaExhausted, Some(3601))]);
     let credentials = tree.status().await.credentials;
     assert_eq!((credentials[0].name.0.as_str(), credentials[0].state.as_str()), ("team", "open"));
     // Longer than its patience of half an hour: the time without quota is none of it.
     assert_eq!(
-        (tree.wait(second).await, tree.wait(first).await),
+        (tree.wait_for_end(second).await, tree.wait_for_end(first).await),
         ("completed".into(), "completed".into())
     );
     assert_eq!(start_seconds(&tree, "b"), [3601]);
@@ -255,7 +255,7 @@ async fn a_successful_probe_resumes_all_waiting_executions() {
     }
     tree.advance_to(3640).await;
     for id in ids {
-        assert_eq!(tree.wait(id).await, "completed");
+        assert_eq!(tree.wait_for_end(id).await, "completed");
     }
     let mut starts: Vec<_> =
         ["b", "c", "d"].iter().flat_map(|text| start_seconds(&tree, text)).collect();
@@ -275,9 +275,9 @@ async fn the_first_reported_usage_of_a_probe_opens_the_account() {
     let long = tree.submit_to("two", "b").await.unwrap();
     let short = tree.submit_to("two", "c").await.unwrap();
     tree.advance_to(3610).await;
-    assert_eq!(tree.wait(short).await, "completed");
+    assert_eq!(tree.wait_for_end(short).await, "completed");
     assert!(tree.elapsed_seconds() < 3700, "at {}", tree.elapsed_seconds());
-    assert_eq!(tree.wait(long).await, "completed");
+    assert_eq!(tree.wait_for_end(long).await, "completed");
     tree.end().await;
 }
 
@@ -306,9 +306,9 @@ async fn failed_and_cancelled_probes_keep_the_account_closed() {
     // Another tries, and the account is blocked again for ten minutes.
     assert_eq!((start_seconds(&tree, "c"), start_seconds(&tree, "d")), (vec![3650], vec![]));
     tree.advance_to(4300).await;
-    assert_eq!(tree.wait(last).await, "completed");
+    assert_eq!(tree.wait_for_end(last).await, "completed");
     assert!(start_seconds(&tree, "d")[0] >= 4251, "{:?}", start_seconds(&tree, "d"));
-    assert_eq!(tree.wait(next).await, "completed");
+    assert_eq!(tree.wait_for_end(next).await, "completed");
     tree.end().await;
 }
 
@@ -326,7 +326,7 @@ async fn deferred_executions_resume_at_spread_times() {
     }
     tree.advance_to(3640).await;
     for id in ids {
-        assert_eq!(tree.wait(id).await, "completed");
+        assert_eq!(tree.wait_for_end(id).await, "completed");
     }
     let mut resume_seconds = start_seconds(&tree, "a").split_off(20);
     resume_seconds.sort_unstable();
@@ -342,7 +342,7 @@ async fn deferred_executions_resume_at_spread_times() {
 #[tokio::test(start_paused = true)]
 async fn an_agent_crash_keeps_its_deferred_executions() {
     let tree = TestTree::new().await;
-    let id = deferred_execution(&tree, "a", ScriptedAttempt::ok(5)).await;
+    let id = submit_until_deferred(&tree, "a", ScriptedAttempt::ok(5)).await;
     tree.crash_agent(DEFAULT_AGENT).await;
     tree.advance_to(100).await;
     assert_eq!(

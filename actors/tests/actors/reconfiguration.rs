@@ -31,7 +31,7 @@ async fn a_new_definition_applies_to_queued_work_only() {
     let (a, b) = (tree.submit("a").await.unwrap(), tree.submit("b").await.unwrap());
     tree.advance_to(5).await;
     tree.register(worker_with_deadline(100)).await;
-    let ends = [tree.wait(a).await, tree.wait(b).await];
+    let ends = [tree.wait_for_end(a).await, tree.wait_for_end(b).await];
     assert_eq!(ends, ["completed", "timeout: execution-timeout"]);
     assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@200"]);
     tree.end().await;
@@ -44,9 +44,9 @@ async fn a_crashed_execution_resumes_with_its_old_definition() {
     let id = tree.submit("a").await.unwrap();
     tree.advance_to(5).await;
     tree.register(worker_with_deadline(10)).await;
-    tree.driver.hold(id);
+    tree.driver.preserve_over_restart(id);
     tree.clock.panic_at_reading(1); // The next look at the clock panics: that of the execution, which ends.
-    assert_eq!(tree.wait(id).await, "completed");
+    assert_eq!(tree.wait_for_end(id).await, "completed");
     assert_eq!(tree.driver.probe().starts, ["a#1@0", "again a#1@50"]);
     tree.end().await;
 }
@@ -64,7 +64,7 @@ async fn a_new_limit_applies_at_once_and_ends_no_run() {
     tree.advance_to(6).await;
     tree.register(worker_with_slots(1)).await;
     for id in ids {
-        assert_eq!(tree.wait(id).await, "completed");
+        assert_eq!(tree.wait_for_end(id).await, "completed");
     }
     // A higher limit applies at once, and a lower limit ends no run
     assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@5", "c#1@5", "d#1@15", "e#1@25"]);
@@ -78,11 +78,11 @@ async fn queued_requests_use_the_new_queue_timeout() {
     tree.submit("a").await.unwrap();
     tree.advance_to(5).await;
     let b = tree.submit("b").await.unwrap();
-    let mut short_timeout = agent_spec(DEFAULT_AGENT);
-    short_timeout.limits.capacity.queue_timeout = Duration::from_secs(60);
+    let mut worker_with_short_timeout = agent_spec(DEFAULT_AGENT);
+    worker_with_short_timeout.limits.capacity.queue_timeout = Duration::from_secs(60);
     tree.advance_to(10).await;
-    tree.register(short_timeout).await;
-    let end = format!("{} at {}", tree.wait(b).await, tree.elapsed_seconds());
+    tree.register(worker_with_short_timeout).await;
+    let end = format!("{} at {}", tree.wait_for_end(b).await, tree.elapsed_seconds());
     assert_eq!(end, "failed: queue-timeout at 65");
     tree.end().await;
 }
@@ -152,7 +152,7 @@ async fn an_agent_added_again_before_its_removal_keeps_its_queue() {
     for id in ids {
         // A removed agent finishes its work even if its actor fails meanwhile, and an agent
         // that is added again before that keeps its queue
-        assert_eq!(tree.wait(id).await, "completed");
+        assert_eq!(tree.wait_for_end(id).await, "completed");
     }
     let worker = tree.agent_status(DEFAULT_AGENT).await;
     assert_eq!(
@@ -170,7 +170,7 @@ async fn a_new_definition_lifts_the_quarantine() {
     }
     assert_eq!(tree.submit("a").await, Err(Code::AgentQuarantined));
     tree.register(worker_with_deadline(50)).await;
-    assert_eq!(tree.run("a").await, "completed at 0");
+    assert_eq!(tree.submit_and_describe_end("a").await, "completed at 0");
     for _ in 0..4 {
         tree.crash_agent(DEFAULT_AGENT).await;
     }
@@ -183,7 +183,7 @@ async fn a_new_definition_lifts_the_quarantine() {
 #[tokio::test(start_paused = true)]
 async fn requests_during_reconfiguration_end_once_or_are_refused() {
     let tree = TestTree::with_agents([worker_with_slots(4), agent_spec("guest")]).await;
-    let (mut ends, mut refused) = (Vec::new(), Vec::new());
+    let (mut accepted_ids, mut refusal_codes) = (Vec::new(), Vec::new());
     for round in 0..50_u64 {
         let text = format!("text {round}");
         tree.script(&text, [ScriptedAttempt::ok(round % 3)]);
@@ -197,15 +197,15 @@ async fn requests_during_reconfiguration_end_once_or_are_refused() {
             }
         };
         match tokio::join!(submission, reconfiguration).0 {
-            Ok(id) => ends.push(id),
-            Err(code) => refused.push(code),
+            Ok(id) => accepted_ids.push(id),
+            Err(code) => refusal_codes.push(code),
         }
     }
-    for id in ends {
-        assert_eq!(tree.wait(id).await, "completed");
+    for id in accepted_ids {
+        assert_eq!(tree.wait_for_end(id).await, "completed");
     }
     let is_justified =
         |code: &Code| matches!(code, Code::AgentRemoved | Code::AgentUnknown | Code::QueueFull);
-    assert!(refused.iter().all(is_justified), "{refused:?}");
+    assert!(refusal_codes.iter().all(is_justified), "{refusal_codes:?}");
     tree.end().await;
 }

@@ -12,7 +12,7 @@ use algonius_actors::testing::{
 };
 
 /// One runs and two wait; then, at second 5, the service is killed.
-async fn killed_with_one_running_and_two_queued() -> (TestTree, Vec<ExecutionId>) {
+async fn killed_tree_with_two_queued() -> (TestTree, Vec<ExecutionId>) {
     let mut tree = TestTree::new().await;
     let mut ids = Vec::new();
     for text in ["a", "b", "c"] {
@@ -24,20 +24,20 @@ async fn killed_with_one_running_and_two_queued() -> (TestTree, Vec<ExecutionId>
     (tree, ids)
 }
 
-async fn outcomes(tree: &TestTree, ids: &[ExecutionId]) -> Vec<String> {
+async fn outcomes_with_times(tree: &TestTree, ids: &[ExecutionId]) -> Vec<String> {
     let mut ends = Vec::new();
     for id in ids {
-        ends.push(format!("{} at {}", tree.wait(*id).await, tree.elapsed_seconds()));
+        ends.push(format!("{} at {}", tree.wait_for_end(*id).await, tree.elapsed_seconds()));
     }
     ends
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_a_kill_running_work_fails_and_queued_work_runs() {
-    let (mut tree, ids) = killed_with_one_running_and_two_queued().await;
+    let (mut tree, ids) = killed_tree_with_two_queued().await;
     tree.start().await;
     assert_eq!(
-        outcomes(&tree, &ids).await,
+        outcomes_with_times(&tree, &ids).await,
         ["failed: interrupted at 5", "completed at 15", "completed at 25"]
     );
     assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@5", "c#1@15"]);
@@ -47,12 +47,12 @@ async fn after_a_kill_running_work_fails_and_queued_work_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn reattached_work_keeps_its_slot_and_its_deadline() {
-    let (mut tree, ids) = killed_with_one_running_and_two_queued().await;
+    let (mut tree, ids) = killed_tree_with_two_queued().await;
     tree.script("a", [ScriptedAttempt::ok(7).with_answer("done")]);
-    tree.driver.hold(ids[0]);
+    tree.driver.preserve_over_restart(ids[0]);
     tree.start().await;
     assert_eq!(
-        outcomes(&tree, &ids).await,
+        outcomes_with_times(&tree, &ids).await,
         ["completed at 12", "completed at 22", "completed at 32"]
     );
     assert_eq!(tree.driver.probe().starts, ["a#1@0", "again a#1@5", "b#1@12", "c#1@22"]);
@@ -62,31 +62,31 @@ async fn reattached_work_keeps_its_slot_and_its_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn work_that_ended_while_the_service_was_down_is_not_overdue() {
-    let (mut tree, ids) = killed_with_one_running_and_two_queued().await;
+    let (mut tree, ids) = killed_tree_with_two_queued().await;
     tree.script("a", [ScriptedAttempt::ok(1)]);
-    tree.driver.hold(ids[0]);
+    tree.driver.preserve_over_restart(ids[0]);
     tree.advance_to(100_000).await; // Longer than any deadline.
     tree.start().await;
     // Work that ended while the service was down keeps its outcome, also if its deadline has
     // passed since
-    assert_eq!(outcomes(&tree, &ids[..1]).await, ["completed at 100001"]);
+    assert_eq!(outcomes_with_times(&tree, &ids[..1]).await, ["completed at 100001"]);
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn reattached_work_with_a_redacted_input_is_not_retried() {
-    let (mut tree, ids) = killed_with_one_running_and_two_queued().await;
+    let (mut tree, ids) = killed_tree_with_two_queued().await;
     tree.script("a", [ScriptedAttempt::fail(1, Code::TransientFailure)]);
     tree.ledger.mark_redacted(ids[0]).await;
-    tree.driver.hold(ids[0]);
+    tree.driver.preserve_over_restart(ids[0]);
     tree.start().await;
-    assert_eq!(outcomes(&tree, &ids[..1]).await, ["failed: agent-transient at 6"]);
+    assert_eq!(outcomes_with_times(&tree, &ids[..1]).await, ["failed: agent-transient at 6"]);
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn requeued_work_precedes_later_requests() {
-    let (mut tree, _) = killed_with_one_running_and_two_queued().await;
+    let (mut tree, _) = killed_tree_with_two_queued().await;
     tree.start().await;
     tree.submit("d").await.unwrap();
     tree.advance_to(100).await;
@@ -96,11 +96,11 @@ async fn requeued_work_precedes_later_requests() {
 
 #[tokio::test(start_paused = true)]
 async fn a_redacted_input_is_not_run_again() {
-    let (mut tree, ids) = killed_with_one_running_and_two_queued().await;
+    let (mut tree, ids) = killed_tree_with_two_queued().await;
     tree.ledger.mark_redacted(ids[1]).await;
     tree.start().await;
     assert_eq!(
-        outcomes(&tree, &ids).await,
+        outcomes_with_times(&tree, &ids).await,
         ["failed: interrupted at 5", "failed: interrupted-not-run at 5", "completed at 15"]
     );
     assert_eq!(tree.driver.probe().starts, ["a#1@0", "c#1@5"]);
@@ -109,9 +109,9 @@ async fn a_redacted_input_is_not_run_again() {
 
 #[tokio::test(start_paused = true)]
 async fn executions_of_a_removed_agent_are_settled() {
-    let (mut tree, ids) = killed_with_one_running_and_two_queued().await;
+    let (mut tree, ids) = killed_tree_with_two_queued().await;
     tree.restart_with(|specs| *specs = vec![agent_spec("another")]).await;
-    assert_eq!(outcomes(&tree, &ids).await, ["failed: interrupted at 5"; 3]);
+    assert_eq!(outcomes_with_times(&tree, &ids).await, ["failed: interrupted at 5"; 3]);
     tree.end().await;
 }
 
@@ -132,7 +132,7 @@ async fn the_queue_timeout_counts_over_restarts() {
     tree.restart().await; // `b` runs now.
     tree.advance_to(50).await;
     tree.restart().await; // `b` is interrupted and `c` runs: it has waited 30 s.
-    let ends = outcomes(&tree, &[first, second]).await;
+    let ends = outcomes_with_times(&tree, &[first, second]).await;
     assert_eq!(ends, ["failed: interrupted at 50", "completed at 50"]);
     tree.end().await;
 }
@@ -152,7 +152,7 @@ async fn a_queue_timeout_counts_the_time_the_service_was_down() {
     tree.advance_to(70).await;
     tree.start().await;
     assert_eq!(
-        outcomes(&tree, &[early, late]).await,
+        outcomes_with_times(&tree, &[early, late]).await,
         ["failed: queue-timeout at 70", "completed at 70"]
     );
     tree.end().await;
@@ -173,7 +173,7 @@ async fn a_requeued_request_keeps_its_remaining_queue_timeout() {
     let id = tree.submit("c").await.unwrap();
     tree.advance_to(20).await;
     tree.restart().await;
-    assert_eq!(outcomes(&tree, &[id]).await, ["failed: queue-timeout at 60"]);
+    assert_eq!(outcomes_with_times(&tree, &[id]).await, ["failed: queue-timeout at 60"]);
     tree.end().await;
 }
 
@@ -184,7 +184,7 @@ async fn work_between_two_attempts_is_interrupted_by_a_restart() {
     let id = tree.submit("a").await.unwrap();
     tree.advance_to(5).await; // The pause of 4 s.
     tree.restart().await;
-    assert_eq!(outcomes(&tree, &[id]).await, ["failed: interrupted at 5"]);
+    assert_eq!(outcomes_with_times(&tree, &[id]).await, ["failed: interrupted at 5"]);
     tree.end().await;
 }
 
@@ -193,10 +193,10 @@ async fn a_message_sent_again_after_a_restart_joins() {
     let mut tree = TestTree::new().await;
     tree.script("a", [ScriptedAttempt::ok(10)]);
     tree.submit("a").await.unwrap();
-    let (id, _) = tree.submit_as(DEFAULT_AGENT, "message", "b").await.unwrap();
+    let (id, _) = tree.submit_with_message_id(DEFAULT_AGENT, "message", "b").await.unwrap();
     tree.restart().await;
-    let joined = tree.submit_as(DEFAULT_AGENT, "message", "b").await;
-    assert_eq!((joined, tree.wait(id).await.as_str()), (Ok((id, true)), "completed"));
+    let duplicate = tree.submit_with_message_id(DEFAULT_AGENT, "message", "b").await;
+    assert_eq!((duplicate, tree.wait_for_end(id).await.as_str()), (Ok((id, true)), "completed"));
     tree.end().await;
 }
 
@@ -208,7 +208,7 @@ async fn work_that_was_being_claimed_runs_after_a_restart() {
     let id = tree.submit("a").await.unwrap();
     tree.advance_to(5).await;
     tree.restart().await;
-    assert_eq!(outcomes(&tree, &[id]).await, ["completed at 5"]);
+    assert_eq!(outcomes_with_times(&tree, &[id]).await, ["completed at 5"]);
     tree.end().await;
 }
 
@@ -271,7 +271,7 @@ async fn an_occupied_slot_is_claimed_again_until_it_is_free() {
     };
     assert!(tree.ledger.settle(settlement).await.unwrap());
     assert_eq!(
-        outcomes(&tree, &ids).await,
+        outcomes_with_times(&tree, &ids).await,
         ["completed at 15", "completed at 15", "cancelled at 15"]
     );
     tree.end().await;

@@ -20,13 +20,13 @@ fn accepted_at() -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap()
 }
 
-fn record(state: ExecutionState) -> ExecutionRecord {
+fn record_in_state(state: ExecutionState) -> ExecutionRecord {
     let (attempt_id, at) = (AttemptId::FIRST, accepted_at());
     ExecutionRecord {
         id: ExecutionId(Uuid::from_u128(1)),
         agent: AgentId::new("worker").unwrap(),
         owner: PrincipalId(Uuid::from_u128(2)),
-        message: MessageId("message".to_owned()),
+        message_id: MessageId("message".to_owned()),
         context: ContextId("context".to_owned()),
         trigger: Trigger::Api,
         trace: None,
@@ -61,7 +61,7 @@ const fn input_loss(has_input: bool) -> Option<InputLoss> {
 fn decision_word(state: ExecutionState, has_input: bool, waited: i64) -> String {
     let now = accepted_at() + TimeDelta::seconds(waited);
     match decide_recovery(
-        &record(state),
+        &record_in_state(state),
         now,
         Duration::from_secs(60),
         false,
@@ -87,7 +87,7 @@ fn recovery_requeues_whole_inputs_within_the_queue_timeout() {
 #[test]
 fn the_failure_of_a_lost_input_states_its_cause() {
     let message_of = |lost| match decide_recovery(
-        &record(ExecutionState::Idle),
+        &record_in_state(ExecutionState::Idle),
         accepted_at(),
         Duration::from_secs(60),
         false,
@@ -124,7 +124,7 @@ proptest! {
 
 #[test]
 fn recovery_keeps_deferrals_of_any_age_with_a_whole_input() {
-    let word = |has_input, state, attempt| {
+    let deferral_decision_word = |has_input, state, attempt| {
         let latest_deferral = Some(Deferral {
             until: accepted_at(),
             times: 1,
@@ -133,7 +133,7 @@ fn recovery_keeps_deferrals_of_any_age_with_a_whole_input() {
             overloads: 0,
         });
         let attempt_id = AttemptId { turn: 1, attempt };
-        let record = ExecutionRecord { latest_deferral, attempt_id, ..record(state) };
+        let record = ExecutionRecord { latest_deferral, attempt_id, ..record_in_state(state) };
         let now = accepted_at() + TimeDelta::days(1);
         match decide_recovery(&record, now, Duration::from_secs(60), false, input_loss(has_input)) {
             RecoveryDecision::Defer(_) => "defer".to_owned(),
@@ -141,11 +141,11 @@ fn recovery_keeps_deferrals_of_any_age_with_a_whole_input() {
             _ => "else".to_owned(),
         }
     };
-    assert_eq!(word(true, ExecutionState::Failed, 1), "defer");
-    assert_eq!(word(false, ExecutionState::Failed, 1), "not-replayable");
+    assert_eq!(deferral_decision_word(true, ExecutionState::Failed, 1), "defer");
+    assert_eq!(deferral_decision_word(false, ExecutionState::Failed, 1), "not-replayable");
     // It went on since, and was interrupted.
-    assert_eq!(word(true, ExecutionState::Failed, 2), "interrupted");
-    assert_eq!(word(true, ExecutionState::Running, 2), "interrupted");
+    assert_eq!(deferral_decision_word(true, ExecutionState::Failed, 2), "interrupted");
+    assert_eq!(deferral_decision_word(true, ExecutionState::Running, 2), "interrupted");
 }
 
 /// From each state in which an execution can be unfinished there is a way to each end that the

@@ -46,7 +46,7 @@ async fn retention_removes_old_executions_and_keeps_running_ones() {
     tree.script("long", [ScriptedAttempt::ok(100_000)]);
     for text in ["a", "b"] {
         let id = tree.submit(text).await.unwrap();
-        tree.wait(id).await;
+        tree.wait_for_end(id).await;
     }
     let running_id = tree.submit("long").await.unwrap();
     let max_age = Some(60 * MINUTE);
@@ -71,7 +71,7 @@ async fn retention_removes_the_oldest_executions_first() {
     let mut ids = Vec::new();
     for number in 0..10 {
         let id = tree.submit(&format!("{number}")).await.unwrap();
-        tree.wait(id).await;
+        tree.wait_for_end(id).await;
         ids.push(id);
     }
     tree.advance_to(10_000).await;

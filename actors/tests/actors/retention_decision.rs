@@ -34,9 +34,9 @@ fn requested_batches(
 ) -> Vec<(RemovalRange, RetentionBatch)> {
     let mut progress = RetentionProgress::new_pass(now(), is_age_reliable, &stats);
     let mut requested = Vec::new();
-    while let Some((source, batch)) = progress.next_batch(&limits, &stats) {
-        requested.push((source, batch));
-        progress = progress.record_removed(source, 0);
+    while let Some((range, batch)) = progress.next_batch(&limits, &stats) {
+        requested.push((range, batch));
+        progress = progress.record_removed(range, 0);
     }
     requested
 }
@@ -75,9 +75,9 @@ fn a_pass_removes_a_bounded_share_by_age() {
     let stats = storage_stats(10_000, 1);
     let limits = RetentionLimits { max_executions: None, max_bytes: None, ..limits() };
     let (mut progress, mut removed) = (RetentionProgress::new_pass(now(), true, &stats), 0);
-    while let Some((source, batch)) = progress.next_batch(&limits, &stats) {
+    while let Some((range, batch)) = progress.next_batch(&limits, &stats) {
         removed += u64::from(batch.limit);
-        progress = progress.record_removed(source, batch.limit.into());
+        progress = progress.record_removed(range, batch.limit.into());
     }
     // A clock change removes nothing at once
     assert_eq!(removed, 500);
@@ -98,12 +98,13 @@ fn age_is_ignored_for_a_day_after_a_clock_change() {
     for jump in [TimeDelta::days(365), -TimeDelta::days(365), TimeDelta::hours(2)] {
         let (confidence, first) = ClockConfidence::default().evaluate(now(), Duration::ZERO);
         let (confidence, second) = confidence.evaluate(now() + TimeDelta::minutes(10), HOUR / 6);
-        let set = now() + jump;
-        let (confidence, set_now) = confidence.evaluate(set, HOUR / 3);
+        let now_after_jump = now() + jump;
+        let (confidence, at_jump) = confidence.evaluate(now_after_jump, HOUR / 3);
         let (confidence, later) =
-            confidence.evaluate(set + TimeDelta::hours(23), HOUR / 3 + 23 * HOUR);
-        let (_, after) = confidence.evaluate(set + TimeDelta::hours(24), HOUR / 3 + 24 * HOUR);
-        let results = [first, second, set_now, later, after];
+            confidence.evaluate(now_after_jump + TimeDelta::hours(23), HOUR / 3 + 23 * HOUR);
+        let (_, after) =
+            confidence.evaluate(now_after_jump + TimeDelta::hours(24), HOUR / 3 + 24 * HOUR);
+        let results = [first, second, at_jump, later, after];
         // A clock change removes nothing at once
         assert_eq!(results, [true, true, false, false, true], "{jump}");
     }

@@ -28,8 +28,8 @@ async fn a_pausing_execution_keeps_its_slot() {
     assert_eq!(states, [(id, Some(ExecutionState::Failed))]);
     assert_eq!((statuses[0].health, statuses[0].pid), (Health::Alive, None));
     assert_eq!(tree.agent_status(DEFAULT_AGENT).await.work.queued[0].id, next);
-    assert_eq!((tree.wait(id).await.as_str(), tree.elapsed_seconds()), ("completed", 6));
-    assert_eq!((tree.wait(next).await.as_str(), tree.elapsed_seconds()), ("completed", 6));
+    assert_eq!((tree.wait_for_end(id).await.as_str(), tree.elapsed_seconds()), ("completed", 6));
+    assert_eq!((tree.wait_for_end(next).await.as_str(), tree.elapsed_seconds()), ("completed", 6));
     tree.end().await;
 }
 
@@ -39,12 +39,12 @@ async fn a_failure_without_a_retry_needs_as_many_writes_as_a_success() {
     let mut writes = Vec::new();
     for attempt in [ScriptedAttempt::ok(5), ScriptedAttempt::fail(5, Code::Exit)] {
         let tree = TestTree::new().await;
-        tree.script("work", [attempt.with_answer("half").with_last_warning()]);
+        tree.script("work", [attempt.with_answer("half").with_warning_at_end()]);
         let id = tree.submit("work").await.unwrap();
-        tree.wait(id).await;
+        tree.wait_for_end(id).await;
         writes.push((
             tree.faults.call_count(LedgerCallKind::Record),
-            tree.ledger.settle_calls(id).await,
+            tree.ledger.settle_call_count(id).await,
         ));
         assert_eq!(tree.answer(id).await, "half");
         tree.end().await;
@@ -62,11 +62,11 @@ async fn a_cancellation_while_a_failure_is_recorded_counts() {
     tree.advance_to(1).await;
     tree.cancel(id).await.unwrap();
     assert_eq!(
-        (tree.wait(id).await.as_str(), tree.elapsed_seconds()),
+        (tree.wait_for_end(id).await.as_str(), tree.elapsed_seconds()),
         ("cancelled: execution-cancelled", 3)
     );
     tree.advance_to(20).await;
-    assert_eq!(tree.ledger.settle_calls(id).await, 1);
+    assert_eq!(tree.ledger.settle_call_count(id).await, 1);
     let last = tree.agent_status(DEFAULT_AGENT).await.work.last_execution.unwrap();
     assert_eq!((last.id, last.outcome), (id, Outcome::Cancelled));
     tree.end().await;
@@ -94,7 +94,7 @@ async fn a_stop_of_the_service_waits_for_a_pause() {
 async fn a_crash_during_a_pause_interrupts_the_execution() {
     let (tree, id) = tree_with_pausing_execution().await;
     tree.crash_agent(DEFAULT_AGENT).await;
-    assert_eq!(tree.wait(id).await, "failed: interrupted");
+    assert_eq!(tree.wait_for_end(id).await, "failed: interrupted");
     tree.advance_to(20).await;
     assert_eq!(tree.driver.probe().starts, ["work#1@0"]);
     tree.end().await;

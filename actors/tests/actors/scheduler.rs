@@ -38,7 +38,7 @@ async fn each_occurrence_is_requested_once_with_its_outcome() {
         .schedule(&tree.caller(), &cron_schedule("tick", "* * * * *").id)
         .await
         .unwrap();
-    assert_eq!((view.state, view.waiting), (ScheduleState::Active, 0));
+    assert_eq!((view.state, view.waiting_count), (ScheduleState::Active, 0));
     tree.end().await;
 }
 
@@ -82,15 +82,15 @@ async fn a_crash_during_a_request_repeats_no_occurrence() {
             tree.start().await;
             tree.advance_to(80).await;
             let lines = tree.occurrence_lines("tick").await;
-            let [time] = lines.as_slice() else { panic!("{call:?} at {kill_second}: {lines:?}") };
+            let [line] = lines.as_slice() else { panic!("{call:?} at {kill_second}: {lines:?}") };
             // An attempt that the kill interrupted is known as such; it is not asked for again.
-            assert!(time.starts_with("08:01 fired"), "{call:?} at {kill_second}: {time}");
-            let started = tree.driver.probe().starts.len();
+            assert!(line.starts_with("08:01 fired"), "{call:?} at {kill_second}: {line}");
+            let start_count = tree.driver.probe().starts.len();
             // Each occurrence of a schedule is requested once, wherever the service dies
             // during the request
-            assert!(started <= 1, "{call:?} at {kill_second}: begun {started} times");
+            assert!(start_count <= 1, "{call:?} at {kill_second}: begun {start_count} times");
             if kill_second <= 60 {
-                assert_eq!((time.as_str(), started), ("08:01 fired completed", 1), "{call:?}");
+                assert_eq!((line.as_str(), start_count), ("08:01 fired completed", 1), "{call:?}");
             }
             tree.end().await;
         }
@@ -103,7 +103,7 @@ async fn a_temporary_ledger_failure_loses_no_occurrence() {
     tree.script("tick", [ScriptedAttempt::ok(1)]);
     tree.advance_to(110).await;
     for call in [LedgerCallKind::Schedule, LedgerCallKind::Accept, LedgerCallKind::Read] {
-        tree.faults.fail(call, 3);
+        tree.faults.fail_next(call, 3);
     }
     tree.advance_to(200).await;
     // A temporary failure of the ledger loses no occurrence
@@ -144,14 +144,14 @@ async fn a_schedule_can_be_paused_changed_triggered_and_removed() {
     let tree = tree_with_schedule(cron_schedule("tick", "* * * * *")).await;
     tree.script("tick", [ScriptedAttempt::ok(1)]);
     let (api, caller, id) = (tree.api(), tree.caller(), cron_schedule("tick", "* * * * *").id);
-    api.schedules.pause_schedule(&caller, &id, true).await.unwrap();
+    api.schedules.set_schedule_paused(&caller, &id, true).await.unwrap();
     tree.advance_to(200).await;
     assert_eq!(tree.occurrence_lines("tick").await, [""; 0]);
     assert_eq!(api.schedules.schedule(&caller, &id).await.unwrap().state, ScheduleState::Paused);
-    api.schedules.run_schedule(&caller, &id).await.unwrap();
+    api.schedules.trigger_schedule(&caller, &id).await.unwrap();
     tree.advance_to(210).await;
     assert_eq!(tree.occurrence_lines("tick").await, ["08:03 fired completed"]);
-    api.schedules.pause_schedule(&caller, &id, false).await.unwrap();
+    api.schedules.set_schedule_paused(&caller, &id, false).await.unwrap();
     tree.advance_to(250).await;
     assert_eq!(
         tree.occurrence_lines("tick").await,
@@ -175,15 +175,16 @@ async fn schedule_names_are_unique_and_the_configuration_wins() {
     let (api, caller) = (tree.api().clone(), tree.caller());
     let fixed = cron_schedule("fixed", "0 0 * * *");
     assert_eq!(tree.create_schedule(fixed.clone()).await, Err(Code::ScheduleExists));
-    let named = ScheduleSpec { name: "fixed".to_owned(), ..cron_schedule("other", "0 0 * * *") };
-    assert_eq!(tree.create_schedule(named).await, Err(Code::ScheduleExists));
+    let spec_with_same_name =
+        ScheduleSpec { name: "fixed".to_owned(), ..cron_schedule("other", "0 0 * * *") };
+    assert_eq!(tree.create_schedule(spec_with_same_name).await, Err(Code::ScheduleExists));
     let changed = api.schedules.put_schedule(&caller, fixed.clone(), false).await;
     assert_eq!(changed.unwrap_err().code, Code::ScheduleFixed);
     assert_eq!(
         api.schedules.remove_schedule(&caller, &fixed.id).await.unwrap_err().code,
         Code::ScheduleFixed
     );
-    api.schedules.pause_schedule(&caller, &fixed.id, true).await.unwrap();
+    api.schedules.set_schedule_paused(&caller, &fixed.id, true).await.unwrap();
     tree.restart().await;
     let api = tree.api().clone();
     assert_eq!(
@@ -204,7 +205,7 @@ async fn a_clock_change_neither_loses_nor_repeats_an_occurrence() {
         let tree = tree_with_schedule(cron_schedule("tick", "* * * * *")).await;
         tree.script("tick", [ScriptedAttempt::ok(1)]);
         tree.advance_to(90).await;
-        tree.clock.jump(seconds);
+        tree.clock.shift_wall_clock(seconds);
         tree.advance_to(90 + 200).await;
         let started = tree.driver.probe().starts;
         let start_seconds: Vec<_> =
@@ -214,9 +215,9 @@ async fn a_clock_change_neither_loses_nor_repeats_an_occurrence() {
         // schedule
         assert!((4..=5).contains(&start_seconds.len()), "{seconds}: {started:?}");
         let all = tree.schedule_store.all_occurrences().await;
-        let fired = all.iter().filter(|it| it.execution.is_some()).count();
+        let fired_count = all.iter().filter(|it| it.execution.is_some()).count();
         assert_eq!(
-            fired,
+            fired_count,
             start_seconds.len(),
             "{seconds} {started:?} {:?}",
             tree.occurrence_lines("tick").await
@@ -242,10 +243,10 @@ async fn a_restarted_scheduler_continues() {
     let status = tree.status().await.scheduler.unwrap();
     assert!(status.actor.restarts > 0, "{status:?}");
     assert_eq!((status.schedules, status.active), (1, 1));
-    let started = tree.driver.probe().starts.len();
-    let fired = lines.iter().filter(|time| time.contains("fired")).count();
+    let start_count = tree.driver.probe().starts.len();
+    let fired_count = lines.iter().filter(|time| time.contains("fired")).count();
     // A failed scheduler restarts and continues where it stopped
-    assert_eq!(started, fired, "{lines:?}");
+    assert_eq!(start_count, fired_count, "{lines:?}");
     tree.end().await;
 }
 
@@ -317,9 +318,9 @@ async fn unauthorized_occurrences_are_refused_in_one_write() {
 async fn occurrences_due_together_are_written_in_batches() {
     let tree = TestTree::with_tuned_agent(|spec| spec.limits.capacity.max_waiting = 100).await;
     tree.add_caller_token().await;
-    let (written, _, statuses) = run_due_together(&tree, &tree.caller().name).await;
+    let (write_count, _, statuses) = run_due_together(&tree, &tree.caller().name).await;
     assert_eq!(statuses, vec![OccurrenceStatus::Fired; 60]);
-    assert!(written <= 3, "written {written} times");
+    assert!(write_count <= 3, "written {write_count} times");
     tree.end().await;
 }
 
@@ -340,11 +341,15 @@ async fn occurrences_due_within_20_ms_are_decided_together() {
     tree.faults.clear_faults();
     tree.advance_to(70).await;
     let all = tree.schedule_store.all_occurrences().await;
-    let delays_ms = all.iter().map(|it| (it.decided_at - it.due).num_milliseconds());
+    let delays_ms = all.iter().map(|it| (it.decided_at - it.due_at).num_milliseconds());
     let (first, last) = (delays_ms.clone().min(), delays_ms.max());
     assert!(first >= Some(0) && last <= Some(20), "{first:?} to {last:?} ms late");
-    let written = tree.faults.call_count(LedgerCallKind::Schedule);
-    assert!((5..=11).contains(&written), "written {written} times for {} of them", all.len());
+    let write_count = tree.faults.call_count(LedgerCallKind::Schedule);
+    assert!(
+        (5..=11).contains(&write_count),
+        "written {write_count} times for {} of them",
+        all.len()
+    );
     tree.end().await;
 }
 

@@ -36,7 +36,7 @@ async fn a_queued_input_with_a_secret_runs_after_a_kill() {
     let bytes = sealed_input(&tree, id).await.unwrap();
     assert!(!String::from_utf8_lossy(&bytes).contains("jane"));
     tree.start().await;
-    assert_eq!(tree.wait(id).await, "completed");
+    assert_eq!(tree.wait_for_end(id).await, "completed");
     assert_eq!(tree.driver.probe().starts, ["a#1@0".to_owned(), format!("{SECRET_INPUT}#1@5")]);
     assert_eq!(sealed_input(&tree, id).await, None, "erased with the end");
     tree.end().await;
@@ -48,7 +48,7 @@ async fn an_input_without_its_key_is_not_run() {
     let id = kill_with_secret_input(&mut tree).await;
     tree.sealer.lose_key();
     tree.start().await;
-    assert_eq!(tree.wait(id).await, "failed: interrupted-not-run");
+    assert_eq!(tree.wait_for_end(id).await, "failed: interrupted-not-run");
     let failure = tree.record(id).await.unwrap().failure.unwrap();
     assert!(failure.message.contains("inputs.key_file"), "{}", failure.message);
     // The right key brings the input back.
@@ -57,7 +57,7 @@ async fn an_input_without_its_key_is_not_run() {
     assert_eq!(refused.code, Code::NotReplayable);
     tree.sealer.restore_key();
     let retried = api.requests.retry(&caller, id).await.unwrap().execution;
-    assert_eq!(tree.wait(retried).await, "completed");
+    assert_eq!(tree.wait_for_end(retried).await, "completed");
     assert_eq!(tree.driver.probe().starts.last().unwrap().split('#').next(), Some(SECRET_INPUT));
     tree.end().await;
 }
@@ -74,9 +74,9 @@ async fn reattached_work_is_retried_with_its_raw_input() {
         SECRET_INPUT,
         [ScriptedAttempt::fail(1, Code::TransientFailure), ScriptedAttempt::ok(3)],
     );
-    tree.driver.hold(id);
+    tree.driver.preserve_over_restart(id);
     tree.start().await;
-    assert_eq!(tree.wait(id).await, "completed");
+    assert_eq!(tree.wait_for_end(id).await, "completed");
     let started = tree.driver.probe().starts;
     assert_eq!(
         started,
@@ -97,7 +97,7 @@ async fn a_failed_actor_loses_no_queued_input() {
     tree.submit("a").await.unwrap();
     let id = tree.submit(SECRET_INPUT).await.unwrap();
     tree.crash_agent(DEFAULT_AGENT).await;
-    assert_eq!(tree.wait(id).await, "completed");
+    assert_eq!(tree.wait_for_end(id).await, "completed");
     assert_eq!(tree.driver.probe().starts, ["a#1@0".to_owned(), format!("{SECRET_INPUT}#1@0")]);
     tree.end().await;
 }
@@ -110,21 +110,21 @@ async fn a_failed_execution_can_be_retried_within_the_window() {
         [ScriptedAttempt::fail(1, Code::Exit), ScriptedAttempt::ok(1), ScriptedAttempt::ok(1)],
     );
     let id = tree.submit(SECRET_INPUT).await.unwrap();
-    assert_eq!(tree.wait(id).await, "failed: agent-exit");
+    assert_eq!(tree.wait_for_end(id).await, "failed: agent-exit");
     tree.restart().await;
     tree.script(SECRET_INPUT, [ScriptedAttempt::ok(1)]);
     let (api, caller) = (tree.api().clone(), tree.caller());
     assert!(api.reader.can_retry(&tree.record(id).await.unwrap()).await.unwrap());
     let retried = api.requests.retry(&caller, id).await.unwrap().execution;
-    assert_eq!(tree.wait(retried).await, "completed");
+    assert_eq!(tree.wait_for_end(retried).await, "completed");
     // What completed is not kept for another retry.
     assert_eq!(sealed_input(&tree, retried).await, None);
     let refused = api.requests.retry(&caller, retried).await.unwrap_err();
     assert_eq!(refused.code, Code::NotReplayable);
     // After the window neither is what failed.
-    let ended = tree.record(id).await.unwrap().ended_at.unwrap();
-    assert_eq!(tree.ledger.erase_inputs(ended).await.unwrap(), 0);
-    assert_eq!(tree.ledger.erase_inputs(ended + Duration::from_millis(1)).await.unwrap(), 1);
+    let ended_at = tree.record(id).await.unwrap().ended_at.unwrap();
+    assert_eq!(tree.ledger.erase_inputs(ended_at).await.unwrap(), 0);
+    assert_eq!(tree.ledger.erase_inputs(ended_at + Duration::from_millis(1)).await.unwrap(), 1);
     assert_eq!(api.requests.retry(&caller, id).await.unwrap_err().code, Code::NotReplayable);
     tree.end().await;
 }
@@ -136,7 +136,7 @@ async fn cancelling_an_execution_erases_its_sealed_input() {
     let id = tree.submit(SECRET_INPUT).await.unwrap();
     assert!(sealed_input(&tree, id).await.is_some());
     tree.cancel(id).await.unwrap();
-    tree.wait(id).await;
+    tree.wait_for_end(id).await;
     assert_eq!(tree.record(id).await.unwrap().outcome, Some(Outcome::Cancelled));
     assert_eq!(sealed_input(&tree, id).await, None);
     tree.end().await;
@@ -159,7 +159,7 @@ async fn create_secret_schedule(tree: &TestTree) {
         ],
     );
     let view = tree.create_schedule(hourly_schedule()).await.unwrap();
-    assert!(view.redacted && !view.schedule.spec.input.contains("Hunter"), "{view:?}");
+    assert!(view.is_redacted && !view.schedule.spec.input.contains("Hunter"), "{view:?}");
     let stored = tree.schedule_store.schedules().await.unwrap().remove(0);
     assert!(stored.is_locked() && !stored.spec.input.contains("Hunter"), "{stored:?}");
 }
@@ -210,11 +210,12 @@ async fn a_schedule_without_its_key_refuses_its_occurrences() {
     assert!(tree.driver.probe().starts.is_empty());
     // Paused and resumed, the schedule keeps its sealed texts; with a new input it runs.
     let (api, caller) = (tree.api().clone(), tree.caller());
-    let before = tree.schedule_store.schedules().await.unwrap().remove(0).sealed;
-    api.schedules.pause_schedule(&caller, &hourly_schedule().id, true).await.unwrap();
-    let paused = api.schedules.pause_schedule(&caller, &hourly_schedule().id, false).await.unwrap();
-    assert!(paused.redacted && paused.schedule.is_locked());
-    assert_eq!(tree.schedule_store.schedules().await.unwrap().remove(0).sealed, before);
+    let before = tree.schedule_store.schedules().await.unwrap().remove(0).sealed_texts;
+    api.schedules.set_schedule_paused(&caller, &hourly_schedule().id, true).await.unwrap();
+    let paused =
+        api.schedules.set_schedule_paused(&caller, &hourly_schedule().id, false).await.unwrap();
+    assert!(paused.is_redacted && paused.schedule.is_locked());
+    assert_eq!(tree.schedule_store.schedules().await.unwrap().remove(0).sealed_texts, before);
     api.schedules.put_schedule(&caller, hourly_schedule(), false).await.unwrap();
     tree.advance_to(7300).await;
     assert_eq!(tree.driver.probe().starts.len(), 1);
@@ -248,8 +249,8 @@ async fn plain_text_schedules_of_earlier_releases_are_sealed() {
     create_secret_schedule(&tree).await;
     tree.kill().await;
     let mut unsealed = tree.schedule_store.schedules().await.unwrap().remove(0);
-    (unsealed.spec, unsealed.sealed) = (hourly_schedule(), SealedTexts::Unchecked);
-    tree.schedule_store.put(vec![unsealed]).await.unwrap();
+    (unsealed.spec, unsealed.sealed_texts) = (hourly_schedule(), SealedTexts::Unchecked);
+    tree.schedule_store.put_schedules(vec![unsealed]).await.unwrap();
     tree.start().await;
     let stored = tree.schedule_store.schedules().await.unwrap().remove(0);
     assert!(stored.is_locked() && !stored.spec.input.contains("Hunter"), "{stored:?}");

@@ -4,7 +4,7 @@
 //! `ALGONIUS_SEEDS=20000` runs more simulations, `ALGONIUS_SEED=17` the one of this seed.
 #![expect(clippy::indexing_slicing, reason = "a test fails by panicking")]
 
-mod check;
+mod invariants;
 mod plan;
 mod run;
 mod seeded_random;
@@ -35,7 +35,7 @@ fn simulate(seed: u64, redactor: &Arc<Redactor>) {
     let runtime = runtime.enable_time().start_paused(true).build().unwrap();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let result = runtime.block_on(run::run_simulation(&plan, &mut random, redactor));
-        check::check(&plan, &result);
+        invariants::assert_invariants(&plan, &result);
     }));
     assert!(outcome.is_ok(), "ALGONIUS_SEED={seed} fails as told above, by {plan:?}");
 }

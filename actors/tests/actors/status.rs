@@ -98,7 +98,7 @@ async fn the_last_outcome_is_shown() {
     let tree = TestTree::new().await;
     tree.script("a", [ScriptedAttempt::fail(7, Code::Exit)]);
     let id = tree.submit("a").await.unwrap();
-    tree.wait(id).await;
+    tree.wait_for_end(id).await;
     tree.advance_to(20).await;
     let last = tree.agent_status(DEFAULT_AGENT).await.work.last_execution.unwrap();
     assert_eq!((last.id, last.outcome, second_of(last.at)), (id, Outcome::Failed, 7));

@@ -12,7 +12,7 @@ async fn a_follower_of_the_ledger_sees_the_end_without_delay() {
     let tree = TestTree::new().await;
     tree.script("a", [ScriptedAttempt::ok(10)]);
     let id = tree.submit("a").await.unwrap();
-    let started = Instant::now();
+    let started_at = Instant::now();
     let mut subscription =
         Subscription::new(tree.api().reader.clone(), tree.record(id).await.unwrap(), 0, None);
     let record = loop {
@@ -20,7 +20,7 @@ async fn a_follower_of_the_ledger_sees_the_end_without_delay() {
             break record;
         }
     };
-    assert_eq!(started.elapsed(), Duration::from_secs(10));
+    assert_eq!(started_at.elapsed(), Duration::from_secs(10));
     assert_eq!(tree.describe_end(record.id).await, "completed");
     tree.end().await;
 }
@@ -35,14 +35,18 @@ async fn new_requests_in_a_long_queue_know_their_position() {
         let text = format!("text {number}");
         tree.script(&text, [ScriptedAttempt::ok(10)]);
         ids.push(tree.submit(&text).await.unwrap());
-        assert_eq!(position(&tree, ids[number]).await, (number > 0).then_some(number), "{text}");
+        assert_eq!(
+            queue_position(&tree, ids[number]).await,
+            (number > 0).then_some(number),
+            "{text}"
+        );
     }
     tree.advance_to(11).await;
-    assert_eq!(position(&tree, ids[199]).await, Some(198));
+    assert_eq!(queue_position(&tree, ids[199]).await, Some(198));
     tree.end().await;
 }
 
-async fn position(tree: &TestTree, id: ExecutionId) -> Option<usize> {
+async fn queue_position(tree: &TestTree, id: ExecutionId) -> Option<usize> {
     let record = tree.record(id).await?;
     tree.api().reader.queue_position(&record).await.map(|queued| queued.position)
 }

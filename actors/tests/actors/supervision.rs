@@ -39,7 +39,7 @@ async fn an_agent_crash_interrupts_running_work_only() {
     tree.crash_agent(DEFAULT_AGENT).await;
     let mut ends = Vec::new();
     for id in ids {
-        ends.push(format!("{} at {}", tree.wait(id).await, tree.elapsed_seconds()));
+        ends.push(format!("{} at {}", tree.wait_for_end(id).await, tree.elapsed_seconds()));
     }
     assert_eq!(ends, ["failed: interrupted at 5", "completed at 15", "completed at 25"]);
     assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@5", "c#1@15"]);
@@ -54,7 +54,7 @@ async fn a_crash_of_one_agent_does_not_affect_another() {
     let id = tree.submit_to("two", "a").await.unwrap();
     tree.advance_to(5).await;
     tree.crash_agent("one").await;
-    assert_eq!((tree.wait(id).await.as_str(), tree.elapsed_seconds()), ("completed", 10));
+    assert_eq!((tree.wait_for_end(id).await.as_str(), tree.elapsed_seconds()), ("completed", 10));
     tree.end().await;
 }
 
@@ -82,7 +82,7 @@ async fn an_agent_is_quarantined_after_four_failures_in_a_minute() {
     let refused = tree.submit_to("one", "c").await;
     let accepted = tree.submit_to("two", "c").await.map(drop);
     assert_eq!((refused, accepted), (Err(Code::AgentQuarantined), Ok(())));
-    let ends = [tree.wait(running).await, tree.wait(queued).await];
+    let ends = [tree.wait_for_end(running).await, tree.wait_for_end(queued).await];
     assert_eq!(ends, ["failed: interrupted", "failed: agent-quarantined"]);
     tree.end().await;
 }
@@ -104,7 +104,8 @@ async fn crashes_far_apart_are_tolerated() {
 async fn a_panicking_execution_is_interrupted_and_frees_its_slot() {
     let tree = TestTree::new().await;
     tree.script("bomb", [ScriptedAttempt::panicking()]);
-    let (bomb, next) = tokio::join!(tree.run("bomb"), tree.run("next"));
+    let (bomb, next) =
+        tokio::join!(tree.submit_and_describe_end("bomb"), tree.submit_and_describe_end("next"));
     let agent = tree.agent_status(DEFAULT_AGENT).await;
     assert_eq!([bomb, next], ["failed: interrupted at 0", "completed at 0"]);
     assert_eq!((agent.health, agent.actor_starts.restarts), (Health::Alive, 0));
@@ -116,8 +117,9 @@ async fn a_panicking_execution_is_interrupted_and_frees_its_slot() {
 async fn the_end_of_a_panicked_execution_waits_for_the_store() {
     let tree = TestTree::new().await;
     tree.script("bomb", [ScriptedAttempt::panicking()]);
-    tree.faults.fail(LedgerCallKind::Settle, 3);
-    let (bomb, next) = tokio::join!(tree.run("bomb"), tree.run("next"));
+    tree.faults.fail_next(LedgerCallKind::Settle, 3);
+    let (bomb, next) =
+        tokio::join!(tree.submit_and_describe_end("bomb"), tree.submit_and_describe_end("next"));
     assert_eq!([bomb, next], ["failed: interrupted at 3", "completed at 3"]);
     tree.end().await;
 }
@@ -127,14 +129,17 @@ async fn the_end_of_a_panicked_execution_waits_for_the_store() {
 async fn a_panicking_task_ends_its_actor_and_settles_its_work() {
     let tree = TestTree::new().await;
     tree.script("bomb", [ScriptedAttempt::panicking()]);
-    tree.faults.fail(LedgerCallKind::Settle, 1);
+    tree.faults.fail_next(LedgerCallKind::Settle, 1);
     let bomb = tree.submit("bomb").await.unwrap();
     // Paused time, between its first try and its next.
     tokio::time::sleep(Duration::from_millis(500)).await;
     tree.clock.panic_at_reading(1);
     // A panic in a task of an actor also ends the actor, so that no caller waits forever
-    assert_eq!(tree.wait(bomb).await, "failed: interrupted");
-    assert_eq!(tree.run("next").await, format!("completed at {}", tree.elapsed_seconds()));
+    assert_eq!(tree.wait_for_end(bomb).await, "failed: interrupted");
+    assert_eq!(
+        tree.submit_and_describe_end("next").await,
+        format!("completed at {}", tree.elapsed_seconds())
+    );
     assert_eq!(tree.agent_status(DEFAULT_AGENT).await.actor_starts.restarts, 1);
     tree.end().await;
 }
@@ -144,8 +149,8 @@ async fn a_panicking_task_ends_its_actor_and_settles_its_work() {
 async fn an_execution_whose_actor_fails_to_start_is_interrupted() {
     let tree = TestTree::new().await;
     tree.clock.panic_at_reading(2);
-    let failed_start = tree.run("a").await;
-    let next = tree.run("b").await;
+    let failed_start = tree.submit_and_describe_end("a").await;
+    let next = tree.submit_and_describe_end("b").await;
     assert_eq!([failed_start, next], ["failed: interrupted at 0", "completed at 0"]);
     tree.end().await;
 }
@@ -153,13 +158,13 @@ async fn an_execution_whose_actor_fails_to_start_is_interrupted() {
 /// One whose work is held, and whose beginning the store does not take for some seconds.
 async fn tree_with_unwritten_start() -> (TestTree, ExecutionId) {
     let tree = TestTree::with_tuned_agent(|spec| {
-        spec.program_mut().unwrap().heartbeat = Some(Duration::from_millis(2500));
+        spec.program_mut().unwrap().heartbeat_interval = Some(Duration::from_millis(2500));
     })
     .await;
     tree.script("a", [ScriptedAttempt::ok(10)]);
-    tree.faults.fail(LedgerCallKind::Record, 5);
+    tree.faults.fail_next(LedgerCallKind::Record, 5);
     let id = tree.submit("a").await.unwrap();
-    tree.driver.hold(id);
+    tree.driver.preserve_over_restart(id);
     (tree, id)
 }
 
@@ -170,7 +175,7 @@ async fn an_execution_resumes_from_the_records_of_its_crashed_actor() {
     // Paused time: what beats at second 2.5 reads the clock.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     tree.clock.panic_at_reading(1);
-    assert_eq!(tree.wait(id).await, "completed");
+    assert_eq!(tree.wait_for_end(id).await, "completed");
     assert_eq!(tree.driver.probe().starts, ["a#1@0", "again a#1@3"]);
     assert_eq!(tree.states(id).await, "idle starting running completed cleanup idle");
     tree.end().await;
@@ -182,11 +187,11 @@ async fn a_cancel_order_survives_the_crash_of_its_actor() {
     let tree = TestTree::new().await;
     tree.script("a", [ScriptedAttempt::ok(10)]);
     let id = tree.submit("a").await.unwrap();
-    tree.driver.hold(id);
+    tree.driver.preserve_over_restart(id);
     tree.advance_to(2).await;
     tree.clock.panic_at_reading(1);
     tree.cancel(id).await.unwrap();
-    assert_eq!(tree.wait(id).await, "cancelled: execution-cancelled");
+    assert_eq!(tree.wait_for_end(id).await, "cancelled: execution-cancelled");
     assert_eq!(tree.driver.probe().starts, ["a#1@0"]);
     assert_eq!(tree.agent_status(DEFAULT_AGENT).await.actor_starts.restarts, 0);
     tree.end().await;
@@ -198,7 +203,7 @@ async fn an_unwritten_execution_resumes_when_its_agent_crashes() {
     // Paused time, between its first try and its next.
     tokio::time::sleep(Duration::from_millis(500)).await;
     tree.crash_agent(DEFAULT_AGENT).await;
-    assert_eq!(tree.wait(id).await, "completed");
+    assert_eq!(tree.wait_for_end(id).await, "completed");
     assert_eq!(tree.driver.probe().starts, ["a#1@0", "again a#1@1"]);
     assert_eq!(tree.states(id).await, "idle starting running completed cleanup idle");
     tree.end().await;
@@ -212,7 +217,7 @@ async fn a_late_written_end_stands_though_the_actor_crashed() {
     let id = tree.submit("a").await.unwrap();
     tree.advance_to(2).await;
     tree.crash_agent(DEFAULT_AGENT).await;
-    assert_eq!((tree.wait(id).await.as_str(), tree.elapsed_seconds()), ("completed", 5));
+    assert_eq!((tree.wait_for_end(id).await.as_str(), tree.elapsed_seconds()), ("completed", 5));
     tree.end().await;
 }
 
@@ -221,13 +226,13 @@ async fn four_executions_that_panic_in_a_minute_restart_their_agent() {
     let tree = TestTree::new().await;
     tree.script("bomb", [ScriptedAttempt::panicking()]);
     for _ in 0..4 {
-        assert_eq!(tree.run("bomb").await, "failed: interrupted at 0");
+        assert_eq!(tree.submit_and_describe_end("bomb").await, "failed: interrupted at 0");
     }
     tree.advance_to(5).await;
     assert_eq!(
         (
             tree.agent_status(DEFAULT_AGENT).await.actor_starts.restarts,
-            tree.run("next").await.as_str()
+            tree.submit_and_describe_end("next").await.as_str()
         ),
         (1, "completed at 5")
     );
@@ -242,9 +247,12 @@ async fn a_claim_that_outlives_its_agent_is_settled() {
     let id = tree.submit("a").await.unwrap();
     tree.advance_to(5).await;
     tree.crash_agent(DEFAULT_AGENT).await;
-    let end = format!("{} at {}", tree.wait(id).await, tree.elapsed_seconds());
+    let end = format!("{} at {}", tree.wait_for_end(id).await, tree.elapsed_seconds());
     tree.advance_to(60).await;
-    assert_eq!([end, tree.run("b").await], ["failed: interrupted at 10", "completed at 60"]);
+    assert_eq!(
+        [end, tree.submit_and_describe_end("b").await],
+        ["failed: interrupted at 10", "completed at 60"]
+    );
     tree.end().await;
 }
 
@@ -253,17 +261,18 @@ async fn a_claim_that_outlives_its_agent_is_settled() {
 async fn a_record_that_outlives_its_agent_is_settled() {
     let tree = TestTree::new().await;
     tree.faults.delay_next(LedgerCallKind::Accept, [6]);
-    let submitted = async { tree.submit_as(DEFAULT_AGENT, "message", "a").await };
-    let crashed = async {
+    let submission = async { tree.submit_with_message_id(DEFAULT_AGENT, "message", "a").await };
+    let crash = async {
         tree.advance_to(3).await;
         tree.crash_agent(DEFAULT_AGENT).await;
     };
-    let (submitted, ()) = tokio::join!(submitted, crashed);
+    let (submitted, ()) = tokio::join!(submission, crash);
     tree.advance_to(30).await;
-    let (id, joined) = tree.submit_as(DEFAULT_AGENT, "message", "a").await.unwrap();
-    assert_eq!((submitted, joined), (Err(Code::Internal), true));
-    assert_eq!(tree.wait(id).await, "failed: interrupted-not-run");
-    assert_eq!(tree.run("b").await, "completed at 30");
+    let (id, is_duplicate) =
+        tree.submit_with_message_id(DEFAULT_AGENT, "message", "a").await.unwrap();
+    assert_eq!((submitted, is_duplicate), (Err(Code::Internal), true));
+    assert_eq!(tree.wait_for_end(id).await, "failed: interrupted-not-run");
+    assert_eq!(tree.submit_and_describe_end("b").await, "completed at 30");
     tree.end().await;
 }
 
@@ -271,12 +280,12 @@ async fn a_record_that_outlives_its_agent_is_settled() {
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_cannot_read_the_ledger_is_restarted() {
     let tree = TestTree::new().await;
-    tree.faults.fail(LedgerCallKind::List, 1);
+    tree.faults.fail_next(LedgerCallKind::List, 1);
     tree.crash_agent(DEFAULT_AGENT).await;
     tree.advance_to(5).await;
     let agent = tree.agent_status(DEFAULT_AGENT).await;
     assert_eq!((agent.health, agent.actor_starts.restarts), (Health::Alive, 1));
-    assert_eq!(tree.run("a").await, "completed at 5");
+    assert_eq!(tree.submit_and_describe_end("a").await, "completed at 5");
     tree.end().await;
 }
 
@@ -285,7 +294,7 @@ async fn an_agent_that_cannot_read_the_ledger_is_restarted() {
 async fn a_long_ledger_outage_does_not_quarantine_a_failed_agent() {
     let tree = tree_with_two_agents().await;
     let running = tree.submit_to("one", "a").await.unwrap();
-    tree.faults.fail(LedgerCallKind::List, u32::MAX);
+    tree.faults.fail_next(LedgerCallKind::List, u32::MAX);
     tree.crash_agent("one").await;
     tree.advance_to(600).await;
     let agent = tree.agent_status("one").await;
@@ -297,18 +306,18 @@ async fn a_long_ledger_outage_does_not_quarantine_a_failed_agent() {
     assert_eq!(tree.submit_to("one", "b").await, Err(Code::LedgerUnavailable));
     tree.faults.clear_faults();
     tree.advance_to(640).await;
-    assert_eq!(tree.wait(running).await, "completed");
+    assert_eq!(tree.wait_for_end(running).await, "completed");
     let agent = tree.agent_status("one").await;
     assert_eq!((agent.health, agent.actor_starts.restarts), (Health::Alive, 1));
     let next = tree.submit_to("one", "c").await.unwrap();
-    assert_eq!(tree.wait(next).await, "completed");
+    assert_eq!(tree.wait_for_end(next).await, "completed");
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_service_stops_while_an_agent_waits_for_the_ledger() {
     let mut tree = tree_with_two_agents().await;
-    tree.faults.fail(LedgerCallKind::List, u32::MAX);
+    tree.faults.fail_next(LedgerCallKind::List, u32::MAX);
     tree.crash_agent("one").await;
     tree.advance_to(50).await;
     tree.stop(5).await;
@@ -323,8 +332,8 @@ async fn a_caller_gets_an_answer_while_the_agent_awaits_the_ledger() {
     tree.script("a", [ScriptedAttempt::ok(100)]);
     let caller = tokio::spawn(tree.submit_and_wait_once("one", "message", "a"));
     tree.advance_to(1).await;
-    tree.faults.fail(LedgerCallKind::List, u32::MAX);
-    tree.faults.fail(LedgerCallKind::Settle, u32::MAX);
+    tree.faults.fail_next(LedgerCallKind::List, u32::MAX);
+    tree.faults.fail_next(LedgerCallKind::Settle, u32::MAX);
     tree.crash_agent("one").await;
     assert_eq!(caller.await.unwrap().unwrap_err().code, Code::LedgerUnavailable);
     assert!(tree.elapsed_seconds() <= 31, "at {}", tree.elapsed_seconds());

@@ -53,7 +53,7 @@ async fn hop_ends(tree: &TestTree, run: ExecutionId) -> Vec<String> {
 }
 
 /// Returns the artifacts of an execution, as `id: text`.
-async fn artifacts(tree: &TestTree, id: ExecutionId) -> Vec<String> {
+async fn artifact_lines(tree: &TestTree, id: ExecutionId) -> Vec<String> {
     let mut artifacts = Vec::new();
     for event in tree.ledger.events(id, 0).await.unwrap_or_default() {
         let EventKind::Artifact { id: name, pieces, .. } = event.data else { continue };
@@ -67,9 +67,9 @@ async fn artifacts(tree: &TestTree, id: ExecutionId) -> Vec<String> {
 }
 
 /// Holds the work of the open hops, as the process holder does when the service is killed.
-async fn hold_hops(tree: &TestTree, run: ExecutionId) {
+async fn preserve_hops(tree: &TestTree, run: ExecutionId) {
     for hop in hops(tree, run).await.iter().filter(|hop| hop.outcome.is_none()) {
-        tree.driver.hold(hop.id);
+        tree.driver.preserve_over_restart(hop.id);
     }
 }
 
@@ -77,18 +77,18 @@ async fn hold_hops(tree: &TestTree, run: ExecutionId) {
 async fn each_step_gets_the_answer_of_the_step_before() {
     let tree = tree_with_team().await;
     let run = tree.submit_to(TEAM, "a").await.unwrap();
-    assert_eq!((tree.wait(run).await.as_str(), tree.elapsed_seconds()), ("completed", 30));
+    assert_eq!((tree.wait_for_end(run).await.as_str(), tree.elapsed_seconds()), ("completed", 30));
     assert_eq!(tree.driver.probe().starts, ["a#1@0", "ab#1@10", "abc#1@20"]);
-    assert_eq!(artifacts(&tree, run).await, ["answer: abcd"]);
-    let hops = hops(&tree, run).await;
-    for (hop, (member, number)) in hops.iter().zip(MEMBERS.iter().zip(1..)) {
-        let position = hop.trigger.hop().unwrap();
+    assert_eq!(artifact_lines(&tree, run).await, ["answer: abcd"]);
+    let hop_records = hops(&tree, run).await;
+    for (hop, (member, number)) in hop_records.iter().zip(MEMBERS.iter().zip(1..)) {
+        let position = hop.trigger.hop_position().unwrap();
         assert_eq!((hop.agent.as_str(), position.number), (*member, number));
         assert_eq!((position.parent, position.root), (run, run));
         let record = tree.record(run).await.unwrap();
         assert_eq!((hop.owner, &hop.context), (record.owner, &record.context));
     }
-    assert_eq!(hops.len(), 3);
+    assert_eq!(hop_records.len(), 3);
     tree.end().await;
 }
 
@@ -97,10 +97,10 @@ async fn a_failed_step_ends_the_run_and_keeps_the_answers() {
     let tree = tree_with_team().await;
     tree.script("abc", [ScriptedAttempt::fail(5, Code::Exit).with_answer("half")]);
     let run = tree.submit_to(TEAM, "a").await.unwrap();
-    assert_eq!(tree.wait(run).await, "failed: member-failed");
+    assert_eq!(tree.wait_for_end(run).await, "failed: member-failed");
     let failure = tree.record(run).await.unwrap().failure.unwrap();
     assert_eq!(failure.message, "step `three` by agent `three` ended with `agent-exit`");
-    assert_eq!(artifacts(&tree, run).await, ["hop-1-one: ab", "hop-2-two: abc"]);
+    assert_eq!(artifact_lines(&tree, run).await, ["hop-1-one: ab", "hop-2-two: abc"]);
     tree.end().await;
 }
 
@@ -115,8 +115,8 @@ async fn a_member_that_accepts_nothing_ends_the_run() {
     .await;
     tree.script("a", [ScriptedAttempt::ok(1).with_answer("b")]);
     let run = tree.submit_to(TEAM, "a").await.unwrap();
-    assert_eq!(tree.wait(run).await, "failed: member-unavailable");
-    assert_eq!(artifacts(&tree, run).await, ["hop-1-one: b"]);
+    assert_eq!(tree.wait_for_end(run).await, "failed: member-unavailable");
+    assert_eq!(artifact_lines(&tree, run).await, ["hop-1-one: b"]);
     tree.end().await;
 }
 
@@ -127,7 +127,7 @@ async fn a_cancelled_run_ends_its_hop_before_itself() {
     let run = tree.submit_to(TEAM, "a").await.unwrap();
     tree.advance_to(15).await;
     tree.cancel(run).await.unwrap();
-    assert_eq!(tree.wait(run).await, "cancelled: execution-cancelled");
+    assert_eq!(tree.wait_for_end(run).await, "cancelled: execution-cancelled");
     assert_eq!(tree.elapsed_seconds(), 18);
     let ends = hop_ends(&tree, run).await;
     assert_eq!(ends, ["one completed", "two cancelled: execution-cancelled"]);
@@ -147,7 +147,7 @@ async fn the_deadline_of_a_run_reaches_its_hop() {
     tree.script("b", [ScriptedAttempt::ok(100)]);
     let run = tree.submit_to(TEAM, "a").await.unwrap();
     assert_eq!(
-        (tree.wait(run).await.as_str(), tree.elapsed_seconds()),
+        (tree.wait_for_end(run).await.as_str(), tree.elapsed_seconds()),
         ("timeout: execution-timeout", 25)
     );
     let ends = hop_ends(&tree, run).await;
@@ -162,10 +162,10 @@ async fn a_kill_at_any_second_loses_and_repeats_no_hop() {
         let mut tree = tree_with_team().await;
         let run = tree.submit_to(TEAM, "a").await.unwrap();
         tree.advance_to(second).await;
-        hold_hops(&tree, run).await;
+        preserve_hops(&tree, run).await;
         tree.restart().await;
-        assert_eq!(tree.wait(run).await, "completed", "killed at {second}");
-        assert_eq!(artifacts(&tree, run).await, ["answer: abcd"], "killed at {second}");
+        assert_eq!(tree.wait_for_end(run).await, "completed", "killed at {second}");
+        assert_eq!(artifact_lines(&tree, run).await, ["answer: abcd"], "killed at {second}");
         let starts = tree.driver.probe().starts;
         let starts: Vec<_> = starts.iter().filter(|start| !start.starts_with("again")).collect();
         // A run of a team has one outcome, and no step of it runs twice or is lost, if the service, the process holder or both are killed
@@ -182,9 +182,9 @@ async fn a_hop_that_a_kill_interrupts_ends_the_run() {
     let run = tree.submit_to(TEAM, "a").await.unwrap();
     tree.advance_to(15).await;
     tree.restart().await;
-    assert_eq!(tree.wait(run).await, "failed: member-failed");
+    assert_eq!(tree.wait_for_end(run).await, "failed: member-failed");
     assert_eq!(hop_ends(&tree, run).await, ["one completed", "two failed: interrupted"]);
-    assert_eq!(artifacts(&tree, run).await, ["hop-1-one: ab"]);
+    assert_eq!(artifact_lines(&tree, run).await, ["hop-1-one: ab"]);
     tree.end().await;
 }
 
@@ -194,10 +194,10 @@ async fn a_crash_of_the_team_or_of_a_member_repeats_no_hop() {
         let tree = tree_with_team().await;
         let run = tree.submit_to(TEAM, "a").await.unwrap();
         tree.advance_to(15).await;
-        hold_hops(&tree, run).await;
+        preserve_hops(&tree, run).await;
         tree.crash_agent(crashed).await;
-        assert_eq!(tree.wait(run).await, "completed", "{crashed}");
-        assert_eq!(artifacts(&tree, run).await, ["answer: abcd"], "{crashed}");
+        assert_eq!(tree.wait_for_end(run).await, "completed", "{crashed}");
+        assert_eq!(artifact_lines(&tree, run).await, ["answer: abcd"], "{crashed}");
         assert_eq!(hops(&tree, run).await.len(), 3, "{crashed}");
         tree.end().await;
     }
@@ -213,7 +213,7 @@ async fn a_stop_between_two_hops_suspends_the_run() {
     assert_eq!(hop_ends(&tree, run).await, ["one completed"]);
     assert_eq!(tree.record(run).await.unwrap().state, ExecutionState::Running);
     tree.start().await;
-    assert_eq!((tree.wait(run).await.as_str(), tree.elapsed_seconds()), ("completed", 30));
+    assert_eq!((tree.wait_for_end(run).await.as_str(), tree.elapsed_seconds()), ("completed", 30));
     assert_eq!(tree.driver.probe().starts, ["a#1@0", "ab#1@10", "abc#1@20"]);
     assert_eq!(tree.states(run).await, "idle starting running completed cleanup idle");
     tree.end().await;
@@ -230,7 +230,7 @@ async fn a_run_whose_hop_is_queued_is_suspended() {
     assert_eq!((tree.describe_end(run).await.as_str(), tree.elapsed_seconds()), ("unfinished", 20));
     assert_eq!(hop_ends(&tree, run).await, ["one unfinished"]);
     tree.start().await;
-    assert_eq!(tree.wait(run).await, "completed");
+    assert_eq!(tree.wait_for_end(run).await, "completed");
     assert_eq!(hops(&tree, run).await.len(), 3);
     tree.end().await;
 }
@@ -248,16 +248,16 @@ async fn a_team_can_be_a_member_through_stops_and_kills() {
         tree.advance_to(5).await;
         let inner = hops(&tree, run).await.remove(0).id;
         if is_killed {
-            hold_hops(&tree, inner).await;
+            preserve_hops(&tree, inner).await;
             tree.restart().await;
         } else {
             tree.stop(60).await;
             assert_eq!(tree.elapsed_seconds(), 10, "the stop waits for the hop that runs");
             tree.start().await;
         }
-        assert_eq!(tree.wait(run).await, "completed");
-        assert_eq!(artifacts(&tree, run).await, ["answer: abcd"]);
-        let innermost = hops(&tree, inner).await.remove(0).trigger.hop().unwrap();
+        assert_eq!(tree.wait_for_end(run).await, "completed");
+        assert_eq!(artifact_lines(&tree, run).await, ["answer: abcd"]);
+        let innermost = hops(&tree, inner).await.remove(0).trigger.hop_position().unwrap();
         assert_eq!((innermost.parent, innermost.root), (inner, run));
         tree.end().await;
     }
@@ -271,7 +271,7 @@ async fn a_cancellation_reaches_the_members_of_a_member() {
     let run = tree.submit_to("outer", "a").await.unwrap();
     tree.advance_to(5).await;
     tree.cancel(run).await.unwrap();
-    assert_eq!(tree.wait(run).await, "cancelled: execution-cancelled");
+    assert_eq!(tree.wait_for_end(run).await, "cancelled: execution-cancelled");
     let inner = hops(&tree, run).await.remove(0).id;
     assert_eq!(tree.describe_end(inner).await, "cancelled: execution-cancelled");
     assert_eq!(hop_ends(&tree, inner).await, ["one cancelled: execution-cancelled"]);
@@ -283,7 +283,7 @@ async fn a_question_of_a_member_ends_the_run() {
     let tree = tree_with_team().await;
     tree.script("ab", [ScriptedAttempt::requesting_input(1)]);
     let run = tree.submit_to(TEAM, "a").await.unwrap();
-    assert_eq!(tree.wait(run).await, "failed: member-failed");
+    assert_eq!(tree.wait_for_end(run).await, "failed: member-failed");
     let failure = tree.record(run).await.unwrap().failure.unwrap();
     assert!(failure.message.contains("requested input"), "{}", failure.message);
     let ends = hop_ends(&tree, run).await;
@@ -293,16 +293,16 @@ async fn a_question_of_a_member_ends_the_run() {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_of_a_member_refuses_no_hop() {
-    let mut narrow = agent_spec("one");
-    narrow.limits.capacity.max_waiting = 1;
-    let tree = TestTree::with_agents([narrow, team_spec(TEAM, &["one"])]).await;
+    let mut spec_with_short_queue = agent_spec("one");
+    spec_with_short_queue.limits.capacity.max_waiting = 1;
+    let tree = TestTree::with_agents([spec_with_short_queue, team_spec(TEAM, &["one"])]).await;
     tree.script("busy", [ScriptedAttempt::ok(10)]);
     for _ in 0..2 {
         tree.submit_to("one", "busy").await.unwrap();
     }
     assert_eq!(tree.submit_to("one", "a").await, Err(Code::QueueFull));
     let run = tree.submit_to(TEAM, "a").await.unwrap();
-    assert_eq!((tree.wait(run).await.as_str(), tree.elapsed_seconds()), ("completed", 20));
+    assert_eq!((tree.wait_for_end(run).await.as_str(), tree.elapsed_seconds()), ("completed", 20));
     tree.end().await;
 }
 
@@ -311,7 +311,7 @@ async fn hops_without_their_run_end_at_the_next_start() {
     let mut tree = tree_with_team().await;
     let run = tree.submit_to(TEAM, "a").await.unwrap();
     tree.advance_to(5).await;
-    hold_hops(&tree, run).await;
+    preserve_hops(&tree, run).await;
     tree.restart_with(|specs| specs.retain(|spec| spec.id.as_str() != TEAM)).await;
     assert_eq!(tree.describe_end(run).await, "failed: interrupted");
     // No step of a team outlives its run, which a cancellation or a deadline ends with its open step
@@ -328,9 +328,9 @@ async fn a_ledger_that_fails_for_a_while_delays_the_run_only() {
             let tree = tree_with_team().await;
             let run = tree.submit_to(TEAM, "a").await.unwrap();
             tree.advance_to(second).await;
-            tree.faults.fail(call, 3);
-            assert_eq!(tree.wait(run).await, "completed", "{call:?} at {second}");
-            assert_eq!(artifacts(&tree, run).await, ["answer: abcd"], "{call:?} at {second}");
+            tree.faults.fail_next(call, 3);
+            assert_eq!(tree.wait_for_end(run).await, "completed", "{call:?} at {second}");
+            assert_eq!(artifact_lines(&tree, run).await, ["answer: abcd"], "{call:?} at {second}");
             assert_eq!(tree.driver.probe().starts.len(), 3, "{call:?} at {second}");
             tree.end().await;
         }
@@ -368,6 +368,6 @@ async fn the_time_of_a_suspension_does_not_count_towards_the_deadline() {
     tree.stop(60).await;
     tree.advance_to(10_000).await;
     tree.start().await;
-    assert_eq!(tree.wait(run).await, "completed");
+    assert_eq!(tree.wait_for_end(run).await, "completed");
     tree.end().await;
 }

@@ -16,7 +16,7 @@ const TEAM: &str = "crew";
 const RUN_SECONDS: u64 = 25;
 
 /// Returns a team of two members. The first one opens a question when it starts, and works for two seconds.
-async fn questioning_team() -> TestTree {
+async fn tree_with_questioning_team() -> TestTree {
     let step = |member: &str| TeamStep { id: member.to_owned(), agent: agent_spec(member).id };
     let plan = TeamPlan { steps: ["one", "two"].map(step).into() };
     let mut team = AgentSpec { worker: WorkerSpec::Team(Arc::new(plan)), ..agent_spec(TEAM) };
@@ -39,27 +39,27 @@ async fn wait_for_question(tree: &TestTree, run: ExecutionId) -> InteractionId {
     wait_for_state(tree, run, PublicState::InputRequired).await;
     let filter = InteractionFilter { execution: Some(run), ..InteractionFilter::default() };
     let [question] = tree.ledger.interactions(filter).await.unwrap().try_into().unwrap();
-    let path: Vec<_> = question.owner.path().map(ToString::to_string).collect();
+    let path: Vec<_> = question.origin.agent_path().map(ToString::to_string).collect();
     assert_eq!(path, [TEAM, "one"]);
     question.id
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_continues_with_the_answer_to_its_member() {
-    let tree = questioning_team().await;
+    let tree = tree_with_questioning_team().await;
     tree.script("b", [ScriptedAttempt::ok(2).with_answer("c")]);
     let run = tree.submit_to(TEAM, "a").await.unwrap();
     let question = wait_for_question(&tree, run).await;
     answer_question(&tree, question, AnswerValue::Allow).await.unwrap();
     assert_eq!(tree.record(run).await.unwrap().public_state(), PublicState::Working);
-    assert_eq!(tree.wait(run).await, "completed");
+    assert_eq!(tree.wait_for_end(run).await, "completed");
     assert_eq!(tree.record(run).await.unwrap().requested_input.open_interactions, 0);
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_deadline_of_a_run_pauses_while_a_member_asks() {
-    let tree = questioning_team().await;
+    let tree = tree_with_questioning_team().await;
     tree.script("b", [ScriptedAttempt::ok(100)]);
     let run = tree.submit_to(TEAM, "a").await.unwrap();
     let question = wait_for_question(&tree, run).await;
@@ -67,30 +67,30 @@ async fn the_deadline_of_a_run_pauses_while_a_member_asks() {
     tokio::time::sleep(Duration::from_secs(200)).await;
     assert_eq!(tree.record(run).await.unwrap().outcome, None);
     answer_question(&tree, question, AnswerValue::Allow).await.unwrap();
-    assert_eq!(tree.wait(run).await, "timeout: execution-timeout");
+    assert_eq!(tree.wait_for_end(run).await, "timeout: execution-timeout");
     assert_eq!(tree.elapsed_seconds(), 200 + RUN_SECONDS);
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_shows_the_question_again_after_a_crash_of_its_actor() {
-    let tree = questioning_team().await;
+    let tree = tree_with_questioning_team().await;
     tree.script("b", [ScriptedAttempt::ok(2).with_answer("c")]);
     let run = tree.submit_to(TEAM, "a").await.unwrap();
     let question = wait_for_question(&tree, run).await;
     tree.crash_agent(TEAM).await;
     wait_for_state(&tree, run, PublicState::InputRequired).await;
     // A caller that waits for the run receives the question.
-    tree.wait(run).await;
+    tree.wait_for_end(run).await;
     assert_eq!(tree.record(run).await.unwrap().outcome, None);
     answer_question(&tree, question, AnswerValue::Allow).await.unwrap();
-    assert_eq!(tree.wait(run).await, "completed");
+    assert_eq!(tree.wait_for_end(run).await, "completed");
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_cancels_a_run_whose_member_gets_no_answer() {
-    let mut tree = questioning_team().await;
+    let mut tree = tree_with_questioning_team().await;
     let run = tree.submit_to(TEAM, "a").await.unwrap();
     wait_for_question(&tree, run).await;
     // Longer than the time of the run, which pauses.

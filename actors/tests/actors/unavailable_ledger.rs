@@ -15,10 +15,10 @@ const MAX_ANSWER_DELAY: Duration = Duration::from_secs(30);
 
 /// Waits as a caller that connects later, and returns the duration of the wait.
 async fn wait_for_end(tree: &TestTree, id: ExecutionId) -> (Result<(), Failure>, Duration) {
-    let (started, record) = (Instant::now(), tree.record(id).await.unwrap());
-    let waiting = tree.api().requests.wait_until_settled(&record.agent, id, None);
+    let (started_at, record) = (Instant::now(), tree.record(id).await.unwrap());
+    let waiting = tree.api().requests.wait_for_end_or_question(&record.agent, id, None);
     let result = tokio::time::timeout(Duration::from_secs(600), waiting).await.unwrap();
-    (result.map(drop), started.elapsed())
+    (result.map(drop), started_at.elapsed())
 }
 
 fn expect_disk_failure(failure: &Failure) {
@@ -30,16 +30,16 @@ fn expect_disk_failure(failure: &Failure) {
 async fn a_waiting_caller_learns_of_an_unrecorded_end() {
     let tree = TestTree::new().await;
     tree.script("a", [ScriptedAttempt::ok(40)]);
-    tree.faults.fail(LedgerCallKind::Settle, u32::MAX);
-    let started = Instant::now();
+    tree.faults.fail_next(LedgerCallKind::Settle, u32::MAX);
+    let started_at = Instant::now();
     expect_disk_failure(
         &tree.submit_and_wait_once(DEFAULT_AGENT, "message", "a").await.unwrap_err(),
     );
-    let (work, elapsed) = (Duration::from_secs(40), started.elapsed());
+    let (work, elapsed) = (Duration::from_secs(40), started_at.elapsed());
     assert!(elapsed > work && elapsed < work + MAX_ANSWER_DELAY, "{elapsed:?}");
     tree.faults.clear_faults();
-    let (id, _) = tree.submit_as(DEFAULT_AGENT, "message", "a").await.unwrap();
-    assert_eq!(tree.wait(id).await, "completed");
+    let (id, _) = tree.submit_with_message_id(DEFAULT_AGENT, "message", "a").await.unwrap();
+    assert_eq!(tree.wait_for_end(id).await, "completed");
     assert_eq!(tree.driver.probe().starts, ["a#1@0"]);
     tree.end().await;
 }
@@ -47,26 +47,26 @@ async fn a_waiting_caller_learns_of_an_unrecorded_end() {
 /// A process instance that follows a crash needs the output that the clean-up removes.
 #[tokio::test(start_paused = true)]
 async fn the_clean_up_waits_for_the_record_of_the_end() {
-    for (call, result) in [
+    for (call, first_attempt) in [
         (LedgerCallKind::Settle, ScriptedAttempt::ok(5)),
         (LedgerCallKind::Record, ScriptedAttempt::fail(5, Code::TransientFailure)),
     ] {
         let tree = TestTree::new().await;
-        tree.script("a", [result, ScriptedAttempt::ok(5)]);
+        tree.script("a", [first_attempt, ScriptedAttempt::ok(5)]);
         let id = tree.submit("a").await.unwrap();
         tree.advance_to(4).await;
         tree.faults.delay_next(call, [3]);
         tree.advance_to(6).await;
         // The end that an attempt reports is recorded before the service removes what a process instance after a
         // crash would continue with, unless the ledger accepts no record for ten seconds
-        assert_eq!(work_and_leases(&tree), (0, 1), "{call:?} has not returned");
-        assert_eq!(tree.wait(id).await, "completed");
+        assert_eq!(work_and_lease_counts(&tree), (0, 1), "{call:?} has not returned");
+        assert_eq!(tree.wait_for_end(id).await, "completed");
         tree.end().await;
     }
 }
 
 /// Returns the number of running attempts, and of those that are not cleaned up.
-fn work_and_leases(tree: &TestTree) -> (usize, usize) {
+fn work_and_lease_counts(tree: &TestTree) -> (usize, usize) {
     let probe = tree.driver.probe();
     (probe.alive_count, probe.lease_count)
 }
@@ -78,13 +78,13 @@ async fn the_clean_up_does_not_wait_for_ever() {
     tree.script("a", [ScriptedAttempt::ok(5)]);
     let id = tree.submit("a").await.unwrap();
     tree.advance_to(1).await;
-    tree.faults.fail(LedgerCallKind::Settle, u32::MAX);
+    tree.faults.fail_next(LedgerCallKind::Settle, u32::MAX);
     tree.advance_to(14).await;
-    assert_eq!(work_and_leases(&tree), (0, 1));
+    assert_eq!(work_and_lease_counts(&tree), (0, 1));
     tree.advance_to(16).await;
-    assert_eq!(work_and_leases(&tree), (0, 0));
+    assert_eq!(work_and_lease_counts(&tree), (0, 0));
     tree.faults.clear_faults();
-    assert_eq!(tree.wait(id).await, "completed");
+    assert_eq!(tree.wait_for_end(id).await, "completed");
     tree.end().await;
 }
 
@@ -92,7 +92,7 @@ async fn the_clean_up_does_not_wait_for_ever() {
 #[tokio::test(start_paused = true)]
 async fn a_waiting_caller_receives_a_late_recorded_end() {
     let tree = TestTree::new().await;
-    tree.faults.fail(LedgerCallKind::Settle, 5);
+    tree.faults.fail_next(LedgerCallKind::Settle, 5);
     let id = tree.submit("a").await.unwrap();
     let (answer, elapsed) = wait_for_end(&tree, id).await;
     assert_eq!((answer, elapsed.as_secs()), (Ok(()), 5));
@@ -105,7 +105,7 @@ async fn a_waiting_caller_is_answered_during_a_drain() {
     tree.script("a", [ScriptedAttempt::ok(5)]);
     let id = tree.submit("a").await.unwrap();
     tree.advance_to(1).await;
-    tree.faults.fail(LedgerCallKind::Settle, u32::MAX);
+    tree.faults.fail_next(LedgerCallKind::Settle, u32::MAX);
     let stopping = tokio::spawn(tree.stop_future(300));
     let (answer, elapsed) = wait_for_end(&tree, id).await;
     expect_disk_failure(&answer.unwrap_err());
@@ -122,29 +122,33 @@ async fn a_waiting_caller_learns_of_an_unrecorded_question() {
     tree.script("a", [ScriptedAttempt::requesting_input(5)]);
     let caller = tokio::spawn(tree.submit_and_wait_once(DEFAULT_AGENT, "message", "a"));
     tree.advance_to(1).await;
-    let started = Instant::now();
+    let started_at = Instant::now();
     for call in [LedgerCallKind::Record, LedgerCallKind::Append] {
-        tree.faults.fail(call, u32::MAX);
+        tree.faults.fail_next(call, u32::MAX);
     }
     let answer = tokio::time::timeout(Duration::from_secs(600), caller).await;
     expect_disk_failure(&answer.expect("an answer").unwrap().unwrap_err());
     // A caller who waits for a question, and a follower, learn within 30 seconds that the
     // disk cannot be written
-    assert!(started.elapsed() < MAX_ANSWER_DELAY, "{:?}", started.elapsed());
+    assert!(started_at.elapsed() < MAX_ANSWER_DELAY, "{:?}", started_at.elapsed());
     tree.faults.clear_faults();
     tree.advance_to(60).await;
-    let (id, joined) = tree.submit_as(DEFAULT_AGENT, "message", "a").await.unwrap();
-    assert_eq!((joined, tree.record(id).await.unwrap().state), (true, ExecutionState::Waiting));
+    let (id, is_duplicate) =
+        tree.submit_with_message_id(DEFAULT_AGENT, "message", "a").await.unwrap();
+    assert_eq!(
+        (is_duplicate, tree.record(id).await.unwrap().state),
+        (true, ExecutionState::Waiting)
+    );
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_follower_learns_of_an_unrecorded_end() {
     let tree = TestTree::new().await;
-    tree.faults.fail(LedgerCallKind::Settle, u32::MAX);
+    tree.faults.fail_next(LedgerCallKind::Settle, u32::MAX);
     let id = tree.submit("a").await.unwrap();
     let record = tree.record(id).await.unwrap();
-    let (started, mut subscription) =
+    let (started_at, mut subscription) =
         (Instant::now(), Subscription::new(tree.api().reader.clone(), record, 0, None));
     let failure = loop {
         match subscription.next().await {
@@ -158,10 +162,10 @@ async fn a_follower_learns_of_an_unrecorded_end() {
     // A caller who waits for a question, and a follower, learn within 30 seconds that the
     // disk cannot be written
     expect_disk_failure(&failure);
-    assert!(started.elapsed() < MAX_ANSWER_DELAY, "{:?}", started.elapsed());
+    assert!(started_at.elapsed() < MAX_ANSWER_DELAY, "{:?}", started_at.elapsed());
     assert!(matches!(subscription.next().await, Ok(None)), "the stream ends with the error");
     tree.faults.clear_faults();
-    assert_eq!(tree.wait(id).await, "completed");
+    assert_eq!(tree.wait_for_end(id).await, "completed");
     tree.end().await;
 }
 
@@ -170,13 +174,14 @@ async fn a_follower_learns_of_an_unrecorded_end() {
 async fn a_request_recorded_too_late_is_refused_and_found_later() {
     let tree = TestTree::new().await;
     tree.faults.delay_next(LedgerCallKind::Accept, [15]);
-    let late = tree.submit_as(DEFAULT_AGENT, "message", "a").await;
+    let late = tree.submit_with_message_id(DEFAULT_AGENT, "message", "a").await;
     // A request that is not recorded within ten seconds is refused as late, and the same
     // message finds it later
     assert_eq!((late, tree.elapsed_seconds()), (Err(Code::AcceptTimeout), 10));
     tree.advance_to(20).await;
-    let (id, joined) = tree.submit_as(DEFAULT_AGENT, "message", "a").await.unwrap();
-    assert_eq!((joined, tree.wait(id).await.as_str()), (true, "completed"));
+    let (id, is_duplicate) =
+        tree.submit_with_message_id(DEFAULT_AGENT, "message", "a").await.unwrap();
+    assert_eq!((is_duplicate, tree.wait_for_end(id).await.as_str()), (true, "completed"));
     assert_eq!(tree.driver.probe().starts, ["a#1@15"]);
     tree.end().await;
 }
@@ -188,11 +193,11 @@ async fn the_clean_up_of_a_cancelled_attempt_starts_at_once() {
     tree.script("a", [ScriptedAttempt::ok(100)]);
     let id = tree.submit("a").await.unwrap();
     tree.advance_to(1).await;
-    tree.faults.fail(LedgerCallKind::Settle, u32::MAX);
+    tree.faults.fail_next(LedgerCallKind::Settle, u32::MAX);
     tree.cancel(id).await.unwrap();
     tree.advance_to(2).await;
-    assert_eq!(work_and_leases(&tree), (0, 0));
+    assert_eq!(work_and_lease_counts(&tree), (0, 0));
     tree.faults.clear_faults();
-    assert_eq!(tree.wait(id).await, "cancelled: execution-cancelled");
+    assert_eq!(tree.wait_for_end(id).await, "cancelled: execution-cancelled");
     tree.end().await;
 }

@@ -11,7 +11,7 @@ fn read_write_agent(id: &str) -> AgentSpec {
 }
 
 /// Agents that change things, each in its folder.
-async fn test_tree(agents: &[(&str, &str)]) -> TestTree {
+async fn tree_with_writers(agents: &[(&str, &str)]) -> TestTree {
     let tree = TestTree::with_agents(agents.iter().map(|(agent, _)| read_write_agent(agent))).await;
     for (agent, folder) in agents {
         tree.driver.set_workspace(agent, folder);
@@ -21,9 +21,13 @@ async fn test_tree(agents: &[(&str, &str)]) -> TestTree {
 
 #[tokio::test(start_paused = true)]
 async fn agents_of_one_workspace_run_in_order_of_arrival() {
-    let tree =
-        test_tree(&[("a", "/srv/x"), ("b", "/srv/x/deep"), ("c", "/srv"), ("d", "/srv-aside")])
-            .await;
+    let tree = tree_with_writers(&[
+        ("a", "/srv/x"),
+        ("b", "/srv/x/deep"),
+        ("c", "/srv"),
+        ("d", "/srv-aside"),
+    ])
+    .await;
     for (agent, text) in [("b", "one"), ("c", "two"), ("a", "three"), ("d", "aside")] {
         tree.script(text, [ScriptedAttempt::ok(10)]);
         tree.submit_to(agent, text).await.unwrap();
@@ -39,7 +43,7 @@ async fn agents_of_one_workspace_run_in_order_of_arrival() {
 /// It is the request that has a place, not the moment in which its agent had a slot for it.
 #[tokio::test(start_paused = true)]
 async fn workspace_order_follows_the_arrival_of_requests() {
-    let tree = test_tree(&[("a", "/srv/x"), ("b", "/srv/y"), ("c", "/srv/x")]).await;
+    let tree = tree_with_writers(&[("a", "/srv/x"), ("b", "/srv/y"), ("c", "/srv/x")]).await;
     for (text, seconds) in [("long", 20), ("short", 5), ("early", 10), ("late", 10)] {
         tree.script(text, [ScriptedAttempt::ok(seconds)]);
     }
@@ -69,7 +73,7 @@ async fn read_only_agents_do_not_wait_for_a_workspace() {
 
 #[tokio::test(start_paused = true)]
 async fn the_workspace_is_resolved_when_the_turn_comes() {
-    let tree = test_tree(&[("a", "/srv/x"), ("b", "/srv/x"), ("c", "/srv/y")]).await;
+    let tree = tree_with_writers(&[("a", "/srv/x"), ("b", "/srv/x"), ("c", "/srv/y")]).await;
     for (agent, text) in [("a", "one"), ("b", "two"), ("c", "three")] {
         tree.script(text, [ScriptedAttempt::ok(100)]);
         tree.submit_to(agent, text).await.unwrap();
@@ -120,14 +124,14 @@ async fn one_queue_timeout_covers_the_queue_and_the_workspace() {
     let late = tree.submit_to("b", "late").await.unwrap();
     tree.advance_to(19).await;
     tree.driver.set_workspace("b", "/srv/x");
-    assert_eq!(tree.wait(late).await, "failed: queue-timeout");
+    assert_eq!(tree.wait_for_end(late).await, "failed: queue-timeout");
     assert_eq!(tree.elapsed_seconds(), 26);
     tree.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_workspace_is_free_between_attempts_and_after_a_crash() {
-    let tree = test_tree(&[("a", "/srv/x"), ("b", "/srv/x"), ("c", "/srv/x")]).await;
+    let tree = tree_with_writers(&[("a", "/srv/x"), ("b", "/srv/x"), ("c", "/srv/x")]).await;
     let failing_attempt = ScriptedAttempt::failing_to_start(Code::NoResources);
     tree.script("one", [failing_attempt, ScriptedAttempt::ok(10)]);
     tree.script("two", [ScriptedAttempt::panicking()]);
@@ -144,7 +148,7 @@ async fn a_workspace_is_free_between_attempts_and_after_a_crash() {
 
 #[tokio::test(start_paused = true)]
 async fn workspaces_are_exclusive_after_a_restart() {
-    let mut tree = test_tree(&[("a", "/srv/x"), ("b", "/srv/x"), ("c", "/srv/x")]).await;
+    let mut tree = tree_with_writers(&[("a", "/srv/x"), ("b", "/srv/x"), ("c", "/srv/x")]).await;
     let mut ids = Vec::new();
     for (agent, text) in [("c", "one"), ("b", "two"), ("a", "three")] {
         tree.script(text, [ScriptedAttempt::ok(10)]);

@@ -46,7 +46,7 @@ impl Service {
     #[must_use]
     pub fn json_rpc_request(&self, agent: &str, method: &str, params: &Value) -> String {
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        self.request(&format!("POST /agents/{agent}/v1"), "", &call.to_string())
+        self.build_request(&format!("POST /agents/{agent}/v1"), "", &call.to_string())
     }
 
     /// Returns requests that send a message over JSON-RPC, and wait for the answer.
@@ -65,7 +65,7 @@ impl Service {
     pub fn rest_load(&self, agent: &str, bytes: usize) -> Rc<LoadRequest> {
         let body = message_params_1_0(bytes).to_string();
         let request_line = format!("POST /agents/{agent}/v1/message:send");
-        let build = request_builder(&self.request(&request_line, VERSION_1_0_HEADER, &body));
+        let build = request_builder(&self.build_request(&request_line, VERSION_1_0_HEADER, &body));
         let is_good = |answer: &BenchResponse<'_>| answer.is_ok_with("\"TASK_STATE_COMPLETED\"");
         Rc::new(LoadRequest { build, is_good: Box::new(is_good) })
     }
@@ -73,9 +73,10 @@ impl Service {
 
 /// Returns equal requests, for answers of at least this many bytes.
 #[must_use]
-pub fn repeated_request(request: &str, bytes: usize) -> Rc<LoadRequest> {
-    let is_good =
-        move |answer: &BenchResponse<'_>| answer.status == 200 && answer.body.len() >= bytes;
+pub fn repeated_request(request: &str, min_response_bytes: usize) -> Rc<LoadRequest> {
+    let is_good = move |answer: &BenchResponse<'_>| {
+        answer.status == 200 && answer.body.len() >= min_response_bytes
+    };
     Rc::new(LoadRequest { build: request_builder(request), is_good: Box::new(is_good) })
 }
 

@@ -55,12 +55,12 @@ impl KeepAliveClient {
     }
 
     /// Sends a request and reads its whole answer, whose status is [`NO_RESPONSE`] if the connection has ended.
-    pub async fn request(&mut self, request: &[u8]) -> BenchResponse<'_> {
-        self.request_streaming(request, |_| {}).await
+    pub async fn send_request(&mut self, request: &[u8]) -> BenchResponse<'_> {
+        self.send_streaming_request(request, |_| {}).await
     }
 
-    /// Sends a request like [`Self::request`]; `on_piece` is called with each piece of the body as it arrives.
-    pub async fn request_streaming(
+    /// Sends a request like [`Self::send_request`]; `on_piece` is called with each piece of the body as it arrives.
+    pub async fn send_streaming_request(
         &mut self,
         request: &[u8],
         mut on_piece: impl FnMut(&[u8]),
@@ -182,14 +182,14 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         };
-        let mut pieces = 0;
+        let mut piece_count = 0;
         let exchange = async {
-            let answer = client.request_streaming(b"?", |_| pieces += 1).await;
+            let answer = client.send_streaming_request(b"?", |_| piece_count += 1).await;
             (answer.status, answer.body.to_vec())
         };
         let ((status, body), ()) = tokio::join!(exchange, reply);
         assert!(client.read_buffer.is_empty());
-        (status, body, pieces)
+        (status, body, piece_count)
     }
 
     #[tokio::test]

@@ -55,7 +55,7 @@ impl LoadState {
         })
     }
 
-    fn may_continue(&self) -> bool {
+    fn try_start_request(&self) -> bool {
         let started_count = self.started_count.replace(self.started_count.get() + 1);
         match self.stop_condition {
             StopCondition::Elapsed(duration) => self.started_at.elapsed() < duration,
@@ -64,11 +64,11 @@ impl LoadState {
     }
 
     async fn send_requests(&self, client: &mut KeepAliveClient) {
-        while self.may_continue() {
+        while self.try_start_request() {
             let request = (self.load_request.build)(unique_number());
-            let started = Instant::now();
-            let answer = client.request(&request).await;
-            let elapsed = nanoseconds(started.elapsed());
+            let request_started_at = Instant::now();
+            let answer = client.send_request(&request).await;
+            let elapsed = nanoseconds(request_started_at.elapsed());
             if (self.load_request.is_good)(&answer) {
                 self.times.borrow_mut().push(elapsed);
             } else {
@@ -143,9 +143,9 @@ pub async fn run_window(
             wait_until_settled(connection_count).await?;
         }
         state.times.take();
-        let begin = Instant::now();
+        let window_started_at = Instant::now();
         tokio::time::sleep(duration).await; // The window of the measurement.
-        Ok(RunTimes::new(state.times.take(), begin.elapsed()))
+        Ok(RunTimes::new(state.times.take(), window_started_at.elapsed()))
     };
     tasks
         .run_until(async {

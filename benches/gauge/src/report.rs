@@ -81,9 +81,9 @@ impl BenchReport {
 
     /// Adds a row, and prints it at once.
     pub fn add_row(&mut self, row: ResultRow) {
-        let ResultRow { number, description, value, unit, goal, details: behind } = &row;
+        let ResultRow { number, description, value, unit, goal, details } = &row;
         println!(
-            "{number:>2}  {description:<58} {value:>9.3} {unit:<6} {:<8} {behind}",
+            "{number:>2}  {description:<58} {value:>9.3} {unit:<6} {:<8} {details}",
             goal.rating(*value)
         );
         self.rows.push(row);

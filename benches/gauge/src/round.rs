@@ -38,7 +38,7 @@ impl Rounds {
 
     /// Returns the median of the ratios of two kinds, each ratio within one round.
     #[must_use]
-    pub fn ratio(
+    pub fn median_ratio(
         &self,
         numerator_kind: &str,
         denominator_kind: &str,
@@ -50,9 +50,9 @@ impl Rounds {
 
     /// Returns all runs of one kind as one.
     #[must_use]
-    pub fn merged(&self, kind: &str) -> RunTimes {
+    pub fn merged_run(&self, kind: &str) -> RunTimes {
         let runs = self.runs_of(kind);
-        RunTimes::joined(runs, runs.iter().map(|run| run.lasted).sum())
+        RunTimes::merge(runs, runs.iter().map(|run| run.lasted).sum())
     }
 
     fn runs_of(&self, kind: &str) -> &[RunTimes] {
@@ -73,8 +73,8 @@ mod tests {
             rounds.add("own", run(own));
             rounds.add("L", run(limit));
         }
-        assert_eq!(rounds.ratio("own", "L", RunTimes::rate), 0.8);
+        assert_eq!(rounds.median_ratio("own", "L", RunTimes::rate), 0.8);
         assert_eq!(rounds.median_of("own", RunTimes::rate), 90.0);
-        assert_eq!(rounds.merged("own").times.len(), 706);
+        assert_eq!(rounds.merged_run("own").times.len(), 706);
     }
 }

@@ -46,9 +46,9 @@ impl RunTimes {
 
     /// Returns several parallel or consecutive runs as one.
     #[must_use]
-    pub fn joined(runs: &[Self], lasted: u64) -> Self {
+    pub fn merge(runs: &[Self], duration_ns: u64) -> Self {
         let times = runs.iter().flat_map(|run| run.times.iter().copied()).collect();
-        Self::new(times, Duration::from_nanos(lasted))
+        Self::new(times, Duration::from_nanos(duration_ns))
     }
 
     /// Returns the usual percentiles as text.
@@ -93,7 +93,7 @@ mod tests {
             (run.rate(), run.quantile_ms(0), run.quantile_ms(500), run.quantile_ms(990)),
             (25.0, 1.0, 51.0, 100.0)
         );
-        let joined = RunTimes::joined(&[run.clone(), run], 4_000_000_000);
+        let joined = RunTimes::merge(&[run.clone(), run], 4_000_000_000);
         assert_eq!((joined.rate(), joined.quantile_ms(500)), (50.0, 51.0));
     }
 

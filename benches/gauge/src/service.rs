@@ -52,10 +52,10 @@ impl Service {
     ///
     /// # Panics
     /// Panics with the output of the service if it does not start.
-    pub async fn start_with_config(program: &str, text: &str) -> Self {
+    pub async fn start_with_config(program: &str, config_text: &str) -> Self {
         let home = tempfile::tempdir().expect("a home");
         let config = home.path().join("bench.toml");
-        let text = text.replace("HERE", &home.path().display().to_string());
+        let text = config_text.replace("HERE", &home.path().display().to_string());
         fs::write(&config, text).expect("a configuration");
         let runtime_folder = create_runtime_folder();
         let mut child = serve_command(program, (home.path(), runtime_folder.path()), &config)
@@ -96,17 +96,18 @@ impl Service {
     ///
     /// # Panics
     /// Panics if the service does not answer.
-    pub async fn queue_length(&self, agent: &str, seconds: u32) -> u64 {
-        let request_line = format!("POST /api/v1/agents/{agent}/wait?seconds={seconds}");
+    pub async fn queue_length_after_wait(&self, agent: &str, timeout_seconds: u32) -> u64 {
+        let request_line = format!("POST /api/v1/agents/{agent}/wait?seconds={timeout_seconds}");
         let mut client = KeepAliveClient::connect(self.address).await;
-        let answer = client.request(self.request(&request_line, "", "").as_bytes()).await;
+        let answer =
+            client.send_request(self.build_request(&request_line, "", "").as_bytes()).await;
         let idle_status: Value = serde_json::from_slice(answer.body).expect("JSON");
         idle_status.get("queued").and_then(Value::as_u64).expect("how many wait")
     }
 
     /// Returns a request with the operator's token, such as `POST /status`, with further headers.
     #[must_use]
-    pub fn request(&self, request_line: &str, headers: &str, body: &str) -> String {
+    pub fn build_request(&self, request_line: &str, headers: &str, body: &str) -> String {
         let (address, length, token) = (self.address, body.len(), &self.token);
         format!(
             "{request_line} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n{headers}\
@@ -145,7 +146,7 @@ fn serve_command(program: &str, (home, runtime_folder): (&Path, &Path), config: 
 
 /// Waits for the listen address. The log is a file, so that no reader is needed meanwhile.
 async fn wait_for_address(home: &Path, child: &mut Child) -> SocketAddr {
-    let begin = Instant::now();
+    let started_at = Instant::now();
     loop {
         let log = fs::read_to_string(home.join("log")).expect("a log");
         let address = log.split_once(READY_TEXT).and_then(|(_, rest)| rest.split_once('\n'));
@@ -153,7 +154,10 @@ async fn wait_for_address(home: &Path, child: &mut Child) -> SocketAddr {
             return address.trim().parse().expect("an address");
         }
         let has_ended = child.try_wait().expect("a child").is_some();
-        assert!(!has_ended && begin.elapsed() < START_TIMEOUT, "the service did not start:\n{log}");
+        assert!(
+            !has_ended && started_at.elapsed() < START_TIMEOUT,
+            "the service did not start:\n{log}"
+        );
         sleep(Duration::from_millis(5)).await;
     }
 }

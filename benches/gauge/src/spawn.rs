@@ -62,13 +62,13 @@ impl SpawnTarget {
     /// Runs the program repeatedly for this time.
     #[must_use]
     pub fn run_repeatedly(&self, duration: Duration) -> RunTimes {
-        let (begin, mut times) = (Instant::now(), Vec::new());
-        while begin.elapsed() < duration {
-            let started = Instant::now();
+        let (run_started_at, mut times) = (Instant::now(), Vec::new());
+        while run_started_at.elapsed() < duration {
+            let program_started_at = Instant::now();
             self.run_once();
-            times.push(nanoseconds(started.elapsed()));
+            times.push(nanoseconds(program_started_at.elapsed()));
         }
-        RunTimes::new(times, begin.elapsed())
+        RunTimes::new(times, run_started_at.elapsed())
     }
 }
 

@@ -33,8 +33,8 @@ impl SpawnLimit {
 
     /// Measures this many spawners for this time, with `posix_spawn` from Rust.
     #[must_use]
-    pub fn run(&self, spawners: usize, duration: Duration) -> RunTimes {
-        run_parallel(spawners, || {
+    pub fn run(&self, spawner_count: usize, duration: Duration) -> RunTimes {
+        run_parallel(spawner_count, || {
             let mut command = role::role_command("spawner");
             self.add_arguments(&mut command, duration);
             command
@@ -43,9 +43,9 @@ impl SpawnLimit {
 
     /// Measures the same from C; `None` if there is no compiler.
     #[must_use]
-    pub fn run_in_c(&self, spawners: usize, duration: Duration) -> Option<RunTimes> {
+    pub fn run_in_c(&self, spawner_count: usize, duration: Duration) -> Option<RunTimes> {
         let program = compile_spawner()?;
-        Some(run_parallel(spawners, || {
+        Some(run_parallel(spawner_count, || {
             let mut command = Command::new(&program);
             self.add_arguments(&mut command, duration);
             command
@@ -66,12 +66,12 @@ pub fn core_count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn run_parallel(spawners: usize, build_command: impl Fn() -> Command) -> RunTimes {
+fn run_parallel(spawner_count: usize, build_command: impl Fn() -> Command) -> RunTimes {
     let start_spawner = |_| build_command().stdout(Stdio::piped()).spawn().expect("a spawner");
-    let children: Vec<_> = (0..spawners).map(start_spawner).collect();
+    let children: Vec<_> = (0..spawner_count).map(start_spawner).collect();
     let runs: Vec<_> = children.into_iter().map(read_run).collect();
     let longest = runs.iter().map(|run| run.lasted).max().unwrap_or_default();
-    RunTimes::joined(&runs, longest)
+    RunTimes::merge(&runs, longest)
 }
 
 fn read_run(spawner: Child) -> RunTimes {

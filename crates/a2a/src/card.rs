@@ -32,16 +32,16 @@ pub fn card_json(card: &Card, format: CardFormat) -> Value {
         CardFormat::Only0_3 => (true, false),
     };
     let mut object = ObjectBuilder::from_field("name", card.name.as_str())
-        .with("description", card.description.as_str())
-        .with("version", card.version.as_str())
-        .with("defaultInputModes", card.input_modes.clone())
-        .with("defaultOutputModes", card.output_modes.clone())
-        .with("skills", card.skills.iter().map(skill_json).collect::<Vec<_>>())
-        .with("capabilities", capabilities_json(card, format))
-        .with_optional("provider", card.details.provider.as_ref().map(provider_json))
-        .with_optional("documentationUrl", card.details.documentation_url.as_deref())
-        .with_optional("iconUrl", card.details.icon_url.as_deref())
-        .with_optional(
+        .with_field("description", card.description.as_str())
+        .with_field("version", card.version.as_str())
+        .with_field("defaultInputModes", card.input_modes.clone())
+        .with_field("defaultOutputModes", card.output_modes.clone())
+        .with_field("skills", card.skills.iter().map(skill_json).collect::<Vec<_>>())
+        .with_field("capabilities", capabilities_json(card, format))
+        .with_optional_field("provider", card.details.provider.as_ref().map(provider_json))
+        .with_optional_field("documentationUrl", card.details.documentation_url.as_deref())
+        .with_optional_field("iconUrl", card.details.icon_url.as_deref())
+        .with_optional_field(
             "securitySchemes",
             security_schemes(&card.security, includes_0_3, includes_1_0),
         );
@@ -62,27 +62,28 @@ fn provider_json(provider: &ProviderOrganization) -> Value {
 fn skill_json(skill: &Skill) -> Value {
     let Skill { id, name, description, tags, examples, input_modes, output_modes } = skill.clone();
     ObjectBuilder::from_field("id", id)
-        .with("name", name)
-        .with("description", description)
-        .with("tags", tags)
+        .with_field("name", name)
+        .with_field("description", description)
+        .with_field("tags", tags)
         .with_list("examples", examples)
         .with_list("inputModes", input_modes)
         .with_list("outputModes", output_modes)
         .into()
 }
 
-fn capabilities_json(card: &Card, form: CardFormat) -> ObjectBuilder {
+fn capabilities_json(card: &Card, format: CardFormat) -> ObjectBuilder {
     let extensions = card.capabilities.extensions.iter().map(|(uri, description, is_required)| {
         json!({"uri": uri, "description": description, "required": is_required})
     });
     let object = ObjectBuilder::from_field("streaming", card.capabilities.streaming)
-        .with("pushNotifications", card.capabilities.push_notifications)
+        .with_field("pushNotifications", card.capabilities.push_notifications)
         .with_list("extensions", extensions.collect());
     let with_extended_card = |object: ObjectBuilder| {
-        object.with("extendedAgentCard", card.capabilities.has_extended_card)
+        object.with_field("extendedAgentCard", card.capabilities.has_extended_card)
     };
-    let with_history_flag = |object: ObjectBuilder| object.with("stateTransitionHistory", false);
-    match form {
+    let with_history_flag =
+        |object: ObjectBuilder| object.with_field("stateTransitionHistory", false);
+    match format {
         CardFormat::Hybrid => with_history_flag(with_extended_card(object)),
         CardFormat::Only1_0 => with_extended_card(object),
         CardFormat::Only0_3 => with_history_flag(object),
@@ -132,35 +133,35 @@ fn add_fields_of_1_0(object: ObjectBuilder, card: &Card) -> ObjectBuilder {
         .chain(interfaces_of_version(card, ProtocolVersion::V0_3));
     let interfaces = ordered_interfaces.map(|interface| {
         ObjectBuilder::from_field("url", interface.listed_url())
-            .with("protocolBinding", binding_name(interface.binding))
-            .with("protocolVersion", interface.version.as_str())
-            .with_optional("tenant", interface.tenant.as_deref())
+            .with_field("protocolBinding", binding_name(interface.binding))
+            .with_field("protocolVersion", interface.version.as_str())
+            .with_optional_field("tenant", interface.tenant.as_deref())
     });
     let requirements =
         scheme_name(&card.security).map(|name| json!([{"schemes": {name: {"list": []}}}]));
     object
-        .with("supportedInterfaces", interfaces.collect::<Vec<_>>())
-        .with_optional("securityRequirements", requirements)
+        .with_field("supportedInterfaces", interfaces.collect::<Vec<_>>())
+        .with_optional_field("securityRequirements", requirements)
 }
 
 fn add_fields_of_0_3(object: ObjectBuilder, card: &Card) -> ObjectBuilder {
     let interfaces = interfaces_of_version(card, ProtocolVersion::V0_3).map(|interface| {
         ObjectBuilder::from_field("url", interface.url.as_str())
-            .with("transport", binding_name(interface.binding))
+            .with_field("transport", binding_name(interface.binding))
     });
     // 0.3 has the preferred interface at the top, and recommends to repeat it in the list.
     let preferred = interfaces_of_version(card, ProtocolVersion::V0_3).next();
     let requirements = scheme_name(&card.security).map(|name| json!([{name: []}]));
     object
-        .with("protocolVersion", "0.3.0")
-        .with_optional("url", preferred.map(|interface| interface.url.as_str()))
-        .with_optional(
+        .with_field("protocolVersion", "0.3.0")
+        .with_optional_field("url", preferred.map(|interface| interface.url.as_str()))
+        .with_optional_field(
             "preferredTransport",
             preferred.map(|interface| binding_name(interface.binding)),
         )
-        .with("additionalInterfaces", interfaces.collect::<Vec<_>>())
-        .with_optional("security", requirements)
-        .with("supportsAuthenticatedExtendedCard", card.capabilities.has_extended_card)
+        .with_field("additionalInterfaces", interfaces.collect::<Vec<_>>())
+        .with_optional_field("security", requirements)
+        .with_field("supportsAuthenticatedExtendedCard", card.capabilities.has_extended_card)
 }
 
 fn interfaces_of_version(
@@ -233,16 +234,16 @@ mod tests {
         card_json(&echo, format)
     }
 
-    fn names(card: &Value) -> Vec<&str> {
+    fn field_names(card: &Value) -> Vec<&str> {
         card.as_object().expect("an object").keys().map(String::as_str).collect()
     }
 
     #[test]
     fn a_card_for_one_version_has_no_field_of_the_other() {
-        let new = echo_card(CardSecurity::Bearer, CardFormat::Only1_0);
-        let old = echo_card(CardSecurity::Bearer, CardFormat::Only0_3);
-        let both = echo_card(CardSecurity::Bearer, CardFormat::Hybrid);
-        let only_old = [
+        let card_1_0 = echo_card(CardSecurity::Bearer, CardFormat::Only1_0);
+        let card_0_3 = echo_card(CardSecurity::Bearer, CardFormat::Only0_3);
+        let hybrid_card = echo_card(CardSecurity::Bearer, CardFormat::Hybrid);
+        let fields_only_in_0_3 = [
             "url",
             "preferredTransport",
             "additionalInterfaces",
@@ -250,24 +251,30 @@ mod tests {
             "security",
             "supportsAuthenticatedExtendedCard",
         ];
-        let only_new = ["supportedInterfaces", "securityRequirements"];
-        for name in only_old {
-            assert!(new.get(name).is_none() && names(&both).contains(&name), "{name}");
+        let fields_only_in_1_0 = ["supportedInterfaces", "securityRequirements"];
+        for name in fields_only_in_0_3 {
+            assert!(
+                card_1_0.get(name).is_none() && field_names(&hybrid_card).contains(&name),
+                "{name}"
+            );
         }
-        for name in only_new {
-            assert!(old.get(name).is_none() && names(&both).contains(&name), "{name}");
+        for name in fields_only_in_1_0 {
+            assert!(
+                card_0_3.get(name).is_none() && field_names(&hybrid_card).contains(&name),
+                "{name}"
+            );
         }
         assert_eq!(
-            new["capabilities"],
+            card_1_0["capabilities"],
             json!({"streaming": true, "pushNotifications": false, "extendedAgentCard": true,
                 "extensions": [{"uri": "https://x", "description": "x", "required": false}]})
         );
-        assert_eq!(old["capabilities"].get("extendedAgentCard"), None);
+        assert_eq!(card_0_3["capabilities"].get("extendedAgentCard"), None);
     }
 
     #[test]
     fn a_hybrid_card_lists_interfaces_of_both_versions() {
-        let both = echo_card(CardSecurity::NoAuthentication, CardFormat::Hybrid);
+        let hybrid_card = echo_card(CardSecurity::NoAuthentication, CardFormat::Hybrid);
         let interface_1_0 = |url: &str, binding: &str| {
             json!({"url": url, "protocolBinding": binding, "protocolVersion": "1.0",
                 "tenant": "echo"})
@@ -280,20 +287,20 @@ mod tests {
             interface_0_3("http://a", "HTTP+JSON"),
             interface_0_3("a:1", "GRPC"),
         ]);
-        assert_eq!(both["supportedInterfaces"], all);
-        let pure = echo_card(CardSecurity::NoAuthentication, CardFormat::Only1_0);
-        assert_eq!(pure["supportedInterfaces"], all);
-        assert_eq!(both["url"], "http://a/v1");
-        assert_eq!(both["preferredTransport"], "JSONRPC");
+        assert_eq!(hybrid_card["supportedInterfaces"], all);
+        let card_1_0 = echo_card(CardSecurity::NoAuthentication, CardFormat::Only1_0);
+        assert_eq!(card_1_0["supportedInterfaces"], all);
+        assert_eq!(hybrid_card["url"], "http://a/v1");
+        assert_eq!(hybrid_card["preferredTransport"], "JSONRPC");
         assert_eq!(
-            both["additionalInterfaces"],
+            hybrid_card["additionalInterfaces"],
             json!([
                 {"url": "http://a/v1", "transport": "JSONRPC"},
                 {"url": "http://a", "transport": "HTTP+JSON"},
                 {"url": "http://a:1", "transport": "GRPC"},
             ])
         );
-        assert_eq!(both.get("securitySchemes"), None);
+        assert_eq!(hybrid_card.get("securitySchemes"), None);
     }
 
     #[test]
@@ -323,11 +330,11 @@ mod tests {
             json!({"bearer": {"type": "http", "scheme": "bearer",
                 "httpAuthSecurityScheme": {"scheme": "Bearer"}}})
         );
-        let old = echo_card(key(), CardFormat::Only0_3);
+        let card_0_3 = echo_card(key(), CardFormat::Only0_3);
         assert_eq!(
-            old["securitySchemes"],
+            card_0_3["securitySchemes"],
             json!({"apiKey": {"type": "apiKey", "in": "header", "name": "X-Key"}})
         );
-        assert_eq!(old["security"], json!([{"apiKey": []}]));
+        assert_eq!(card_0_3["security"], json!([{"apiKey": []}]));
     }
 }

@@ -44,7 +44,7 @@ pub struct ClientRequest {
     /// Body of a POST request; `None` is a GET request.
     pub body: Option<Value>,
     /// Header that names the requested extensions, and its value; `None` if there are none.
-    pub extensions: Option<(&'static str, String)>,
+    pub extensions_header: Option<(&'static str, String)>,
 }
 
 /// Error that an agent returned instead of a result.
@@ -53,7 +53,7 @@ pub struct RemoteError {
     /// Message of the agent, raw; empty if it gave none.
     pub message: String,
     /// True if the answer is not one of A2A; the message is the reason then.
-    pub is_foreign: bool,
+    pub is_malformed_answer: bool,
     /// Number of the error in JSON-RPC.
     pub json_rpc_code: Option<i64>,
     /// Code of this project, if the agent belongs to a service of this project.
@@ -62,9 +62,9 @@ pub struct RemoteError {
 
 impl RemoteError {
     /// Returns the error of an answer of something that does not speak JSON-RPC.
-    fn for_foreign_answer() -> Self {
+    fn for_malformed_answer() -> Self {
         let message = "it has neither `result` nor `error`".to_owned();
-        Self { message, is_foreign: true, ..Self::default() }
+        Self { message, is_malformed_answer: true, ..Self::default() }
     }
 }
 
@@ -95,22 +95,22 @@ impl ClientDialect {
     /// Returns the request for a call. Two calls with the same message have equal requests.
     #[must_use]
     pub fn request(self, call: ClientCall) -> ClientRequest {
-        let extensions = self.extension_header(&call);
+        let extensions_header = self.extensions_header(&call);
         let (path, body) = match self.binding {
             RemoteBinding::JsonRpc => (String::new(), Some(self.json_rpc_body(call))),
             RemoteBinding::HttpJson => self.http_json_request(call),
         };
-        ClientRequest { path, body, extensions }
+        ClientRequest { path, body, extensions_header }
     }
 
     /// Returns true if a message can refer to tasks.
     #[must_use]
-    pub fn has_references(self) -> bool {
+    pub fn supports_references(self) -> bool {
         (self.version, self.binding) != (ProtocolVersion::V0_3, RemoteBinding::HttpJson)
     }
 
     /// Returns the header that names the extensions of a message.
-    fn extension_header(self, call: &ClientCall) -> Option<(&'static str, String)> {
+    fn extensions_header(self, call: &ClientCall) -> Option<(&'static str, String)> {
         let (ClientCall::Send(message) | ClientCall::Stream(message)) = call else { return None };
         let name = match self.version {
             ProtocolVersion::V0_3 => "X-A2A-Extensions",
@@ -211,9 +211,9 @@ impl ClientDialect {
             (_, _, Some(error)) => Err(error),
             (RemoteBinding::HttpJson, answer, None) => Ok(answer),
             (RemoteBinding::JsonRpc, Value::Object(mut answer), None) => {
-                answer.remove("result").ok_or_else(RemoteError::for_foreign_answer)
+                answer.remove("result").ok_or_else(RemoteError::for_malformed_answer)
             }
-            (RemoteBinding::JsonRpc, _, None) => Err(RemoteError::for_foreign_answer()),
+            (RemoteBinding::JsonRpc, _, None) => Err(RemoteError::for_malformed_answer()),
         }
     }
 
@@ -274,7 +274,7 @@ pub fn find_error(answer: &Value) -> Option<RemoteError> {
     Some(RemoteError {
         // Many gateways have a text in place of the object.
         message: error.get("message").unwrap_or(error).as_str().unwrap_or_default().to_owned(),
-        is_foreign: false,
+        is_malformed_answer: false,
         json_rpc_code: error.get("code").and_then(Value::as_i64),
         code: code_name.and_then(Code::parse),
     })
@@ -309,7 +309,7 @@ mod tests {
         ProtocolVersion::ALL.iter().flat_map(all)
     }
 
-    fn hello() -> Message {
+    fn hello_message() -> Message {
         Message {
             message_id: "m".to_owned(),
             context_id: Some("c".to_owned()),
@@ -322,9 +322,9 @@ mod tests {
         }
     }
 
-    fn outgoing() -> OutgoingMessage {
+    fn outgoing_message() -> OutgoingMessage {
         OutgoingMessage {
-            message: hello(),
+            message: hello_message(),
             accepted_output_modes: vec!["text/plain".to_owned()],
             metadata: Metadata::from_iter([("a".to_owned(), json!(1))]),
             requested_extensions: vec!["urn:a".to_owned(), "urn:b".to_owned()],
@@ -334,29 +334,32 @@ mod tests {
     #[test]
     fn the_service_reads_each_request_of_the_client() {
         for dialect in dialects() {
-            let ClientRequest { path, body, extensions } =
-                dialect.request(ClientCall::Send(outgoing()));
+            let ClientRequest { path, body, extensions_header } =
+                dialect.request(ClientCall::Send(outgoing_message()));
             let body = body.expect("a body");
-            let read = match (dialect.version, dialect.binding) {
+            let parsed_request = match (dialect.version, dialect.binding) {
                 (ProtocolVersion::V1_0, RemoteBinding::JsonRpc) => {
-                    v1_json::read::send(body["params"].clone())
+                    v1_json::read::send_request(body["params"].clone())
                 }
-                (ProtocolVersion::V1_0, RemoteBinding::HttpJson) => v1_json::read::send(body),
+                (ProtocolVersion::V1_0, RemoteBinding::HttpJson) => {
+                    v1_json::read::send_request(body)
+                }
                 (ProtocolVersion::V0_3, RemoteBinding::JsonRpc) => {
-                    v0_3::read::send(body["params"].clone())
+                    v0_3::read::send_request(body["params"].clone())
                 }
-                (ProtocolVersion::V0_3, RemoteBinding::HttpJson) => rest::read::send(body),
+                (ProtocolVersion::V0_3, RemoteBinding::HttpJson) => rest::read::send_request(body),
             };
-            let read = read.expect("a request");
-            assert_eq!(read.send_mode, SendMode::NonBlocking, "{dialect:?}");
-            let (message, accepted_output_modes) = (read.message, read.accepted_output_modes);
-            let metadata = read.metadata;
-            let (header, requested) = extensions.expect("a header");
+            let parsed_request = parsed_request.expect("a request");
+            assert_eq!(parsed_request.send_mode, SendMode::NonBlocking, "{dialect:?}");
+            let (message, accepted_output_modes) =
+                (parsed_request.message, parsed_request.accepted_output_modes);
+            let metadata = parsed_request.metadata;
+            let (header, requested) = extensions_header.expect("a header");
             assert!(header.ends_with("A2A-Extensions"), "{header}");
             let requested_extensions = requested.split(", ").map(str::to_owned).collect();
-            let read =
+            let parsed_message =
                 OutgoingMessage { message, accepted_output_modes, metadata, requested_extensions };
-            assert_eq!(read, outgoing(), "{dialect:?}");
+            assert_eq!(parsed_message, outgoing_message(), "{dialect:?}");
             assert_eq!(path.is_empty(), dialect.binding == RemoteBinding::JsonRpc);
         }
     }

@@ -27,7 +27,7 @@ pub(super) struct JsonDialect {
     /// Name of the member that holds the parts of a message.
     pub(super) parts_member: &'static str,
     /// True if messages are written with their references to other tasks.
-    pub(super) has_references: bool,
+    pub(super) writes_references: bool,
     /// True if a status update has the field `final`.
     pub(super) has_final_field: bool,
     /// Returns the dialect's word for a task state.
@@ -46,14 +46,17 @@ impl JsonDialect {
         let known = TaskState::ALL.iter().copied().find(|state| (self.state_name)(*state) == name);
         known.ok_or_else(|| invalid_params(format!("`{field_path}` is not a state")))
     }
+}
 
-    fn read_role(&self, fields: &mut ObjectFields) -> Result<Role, Failure> {
-        let name = fields.required_text("role")?;
-        let known = [Role::User, Role::Agent].into_iter().find(|it| (self.role_name)(*it) == name);
-        known.ok_or_else(|| {
-            let (user, agent) = ((self.role_name)(Role::User), (self.role_name)(Role::Agent));
-            let role = fields.field_path("role");
-            invalid_params(format!("`{role}` must be \"{user}\" or \"{agent}\""))
-        })
-    }
+fn read_role(
+    role_name: fn(Role) -> &'static str,
+    fields: &mut ObjectFields,
+) -> Result<Role, Failure> {
+    let name = fields.take_required_text("role")?;
+    let known = [Role::User, Role::Agent].into_iter().find(|it| role_name(*it) == name);
+    known.ok_or_else(|| {
+        let (user, agent) = (role_name(Role::User), role_name(Role::Agent));
+        let role = fields.field_path("role");
+        invalid_params(format!("`{role}` must be \"{user}\" or \"{agent}\""))
+    })
 }

@@ -69,7 +69,7 @@ impl ObjectFields {
     }
 
     /// Reads a text, which may be empty.
-    pub fn text(&mut self, name: &str) -> Result<Option<String>, Failure> {
+    pub fn take_text(&mut self, name: &str) -> Result<Option<String>, Failure> {
         match self.take_value(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -78,22 +78,23 @@ impl ObjectFields {
     }
 
     /// Reads a text; an empty text counts as absent.
-    pub fn non_empty_text(&mut self, name: &str) -> Result<Option<String>, Failure> {
-        Ok(self.text(name)?.filter(|text| !text.is_empty()))
+    pub fn take_non_empty_text(&mut self, name: &str) -> Result<Option<String>, Failure> {
+        Ok(self.take_text(name)?.filter(|text| !text.is_empty()))
     }
 
     /// Reads a required text that is not empty.
-    pub fn required_text(&mut self, name: &str) -> Result<String, Failure> {
-        self.non_empty_text(name)?.ok_or_else(|| self.invalid_field(name, "present and not empty"))
+    pub fn take_required_text(&mut self, name: &str) -> Result<String, Failure> {
+        self.take_non_empty_text(name)?
+            .ok_or_else(|| self.invalid_field(name, "present and not empty"))
     }
 
     /// Reads a required id. An empty id is valid here; no item has it.
-    pub fn required_id(&mut self, name: &str) -> Result<String, Failure> {
-        self.text(name)?.ok_or_else(|| self.invalid_field(name, "present"))
+    pub fn take_required_id(&mut self, name: &str) -> Result<String, Failure> {
+        self.take_text(name)?.ok_or_else(|| self.invalid_field(name, "present"))
     }
 
     /// Reads a list of texts.
-    pub fn texts(&mut self, name: &str) -> Result<Vec<String>, Failure> {
+    pub fn take_text_list(&mut self, name: &str) -> Result<Vec<String>, Failure> {
         let texts = match self.take_value(name) {
             None => Some(Vec::new()),
             Some(Value::Array(list)) => list.into_iter().map(into_text).collect(),
@@ -103,7 +104,7 @@ impl ObjectFields {
     }
 
     /// Reads a Boolean, also as the text of a query.
-    pub fn boolean(&mut self, name: &str) -> Result<Option<bool>, Failure> {
+    pub fn take_boolean(&mut self, name: &str) -> Result<Option<bool>, Failure> {
         match self.take_value(name) {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(flag)),
@@ -114,7 +115,7 @@ impl ObjectFields {
     }
 
     /// Reads a whole number that is not negative, also as the text of a query.
-    pub fn non_negative_integer(&mut self, name: &str) -> Result<Option<u32>, Failure> {
+    pub fn take_non_negative_integer(&mut self, name: &str) -> Result<Option<u32>, Failure> {
         let count = match self.take_value(name) {
             None => return Ok(None),
             Some(Value::Number(number)) => number.as_i64(),
@@ -128,8 +129,8 @@ impl ObjectFields {
     }
 
     /// Reads a time of RFC 3339. In UTC its year must be from 1 to 9999, so that the time can be written again.
-    pub fn time(&mut self, name: &str) -> Result<Option<DateTime<Utc>>, Failure> {
-        let Some(text) = self.non_empty_text(name)? else { return Ok(None) };
+    pub fn take_time(&mut self, name: &str) -> Result<Option<DateTime<Utc>>, Failure> {
+        let Some(text) = self.take_non_empty_text(name)? else { return Ok(None) };
         let time = DateTime::parse_from_rfc3339(&text).map(|time| time.to_utc());
         match time {
             // A zone can move a valid year over the limit, so the year is checked in UTC.
@@ -139,30 +140,30 @@ impl ObjectFields {
     }
 
     /// Reads bytes in base64 and returns them as base64 in the standard spelling.
-    pub fn base64_text(&mut self, name: &str) -> Result<Option<String>, Failure> {
-        let Some(text) = self.text(name)? else { return Ok(None) };
+    pub fn take_base64_text(&mut self, name: &str) -> Result<Option<String>, Failure> {
+        let Some(text) = self.take_text(name)? else { return Ok(None) };
         let bytes = base64::decode(&text).ok_or_else(|| self.invalid_field(name, "base64"))?;
         // Encoded again: followers and the ledger get one spelling, whichever alphabet the sender used.
         Ok(Some(base64::encode(&bytes)))
     }
 
     /// Reads free-form data.
-    pub fn json_map(&mut self, name: &str) -> Result<Map<String, Value>, Failure> {
-        Ok(self.object(name)?.map(|fields| fields.values).unwrap_or_default())
+    pub fn take_json_map(&mut self, name: &str) -> Result<Map<String, Value>, Failure> {
+        Ok(self.take_object(name)?.map(|fields| fields.values).unwrap_or_default())
     }
 
     /// Reads an object.
-    pub fn object(&mut self, name: &str) -> Result<Option<Self>, Failure> {
+    pub fn take_object(&mut self, name: &str) -> Result<Option<Self>, Failure> {
         self.take_value(name).map(|value| Self::at_path(self.field_path(name), value)).transpose()
     }
 
     /// Reads a required object.
-    pub fn required_object(&mut self, name: &str) -> Result<Self, Failure> {
-        self.object(name)?.ok_or_else(|| self.invalid_field(name, "an object"))
+    pub fn take_required_object(&mut self, name: &str) -> Result<Self, Failure> {
+        self.take_object(name)?.ok_or_else(|| self.invalid_field(name, "an object"))
     }
 
     /// Reads a list of objects.
-    pub fn objects(&mut self, name: &str) -> Result<Vec<Self>, Failure> {
+    pub fn take_object_list(&mut self, name: &str) -> Result<Vec<Self>, Failure> {
         let list = match self.take_value(name) {
             None => Vec::new(),
             Some(Value::Array(list)) => list,
@@ -203,11 +204,11 @@ fn to_snake_case(camel: &str) -> String {
 ///
 /// # Errors
 /// `invalid-params` for parameters that are not an object, or that contradict the path.
-pub fn with_path_params(params: Value, path: &[(&str, &str)]) -> Result<Value, Failure> {
+pub fn add_path_params(params: Value, path_params: &[(&str, &str)]) -> Result<Value, Failure> {
     let mut fields = ObjectFields::from_value(params)?;
-    for (name, value) in path {
+    for (name, value) in path_params {
         // A body that names another object than its path is refused: rights were checked for the path.
-        if fields.non_empty_text(name)?.is_some_and(|body_value| body_value != *value) {
+        if fields.take_non_empty_text(name)?.is_some_and(|body_value| body_value != *value) {
             return Err(invalid_params(format!("`{name}` must equal the value in the path")));
         }
         fields.values.insert((*name).to_owned(), Value::from(*value));
@@ -232,31 +233,31 @@ pub struct ObjectBuilder(Map<String, Value>);
 impl ObjectBuilder {
     /// Creates an object with one field.
     pub fn from_field(name: &str, value: impl Into<Value>) -> Self {
-        Self::default().with(name, value)
+        Self::default().with_field(name, value)
     }
 
     /// Adds a field.
-    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+    pub fn with_field(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.insert(name.to_owned(), value.into());
         self
     }
 
     /// Adds a field if there is a value.
-    pub fn with_optional(self, name: &str, value: Option<impl Into<Value>>) -> Self {
+    pub fn with_optional_field(self, name: &str, value: Option<impl Into<Value>>) -> Self {
         match value {
-            Some(value) => self.with(name, value),
+            Some(value) => self.with_field(name, value),
             None => self,
         }
     }
 
     /// Adds a list unless it is empty.
     pub fn with_list<T: Into<Value>>(self, name: &str, list: Vec<T>) -> Self {
-        self.with_optional(name, Some(list).filter(|list| !list.is_empty()))
+        self.with_optional_field(name, Some(list).filter(|list| !list.is_empty()))
     }
 
     /// Adds free-form data unless it is empty.
     pub fn with_json_map(self, name: &str, data: Map<String, Value>) -> Self {
-        self.with_optional(name, Some(data).filter(|data| !data.is_empty()))
+        self.with_optional_field(name, Some(data).filter(|data| !data.is_empty()))
     }
 }
 

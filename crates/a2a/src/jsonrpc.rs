@@ -91,7 +91,7 @@ fn take_id(call: &mut Map<String, Value>) -> Result<JsonRpcId, RejectedCall> {
 /// Writes the answer of a successful call.
 #[must_use]
 pub fn success_response(id: JsonRpcId, result: Value) -> Value {
-    response_envelope(id).with("result", result).into()
+    response_envelope(id).with_field("result", result).into()
 }
 
 /// Writes the answer of a failed call, which is the same in both versions.
@@ -102,13 +102,13 @@ pub fn failure_response(id: JsonRpcId, failure: &Failure) -> Value {
         "message": failure.message,
         "data": problem::json_rpc_error_data(failure),
     });
-    response_envelope(id).with("error", error).into()
+    response_envelope(id).with_field("error", error).into()
 }
 
 /// Creates an answer without its result. The caller moves the result into the answer, because the result may be
 /// large.
 fn response_envelope(JsonRpcId(id): JsonRpcId) -> ObjectBuilder {
-    ObjectBuilder::from_field("jsonrpc", "2.0").with("id", id)
+    ObjectBuilder::from_field("jsonrpc", "2.0").with_field("id", id)
 }
 
 #[cfg(test)]

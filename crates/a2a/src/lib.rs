@@ -21,7 +21,7 @@ pub mod v1;
 pub mod v1_json;
 
 pub use card::{CardFormat, card_json};
-pub use json_object::with_path_params;
+pub use json_object::add_path_params;
 pub use method::A2aMethod;
 
 /// Key in the metadata of a message that holds the values of `{{ param.x }}`.

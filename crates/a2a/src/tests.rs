@@ -14,7 +14,7 @@ use super::{v1, v1_json as json};
 use losses::{LOSSES_0_3, LOSSES_1_0, LOSSES_REST};
 
 /// Returns the value with its object keys in the spelling of `.proto` files.
-fn with_snake_case_keys(value: Value) -> Value {
+fn convert_keys_to_snake_case(value: Value) -> Value {
     match value {
         Value::Object(map) => map
             .into_iter()
@@ -23,7 +23,7 @@ fn with_snake_case_keys(value: Value) -> Value {
                 let converted = if key == "metadata" || key == "data" {
                     value
                 } else {
-                    with_snake_case_keys(value)
+                    convert_keys_to_snake_case(value)
                 };
                 let mut name = String::new();
                 for letter in key.chars() {
@@ -35,24 +35,24 @@ fn with_snake_case_keys(value: Value) -> Value {
                 (name, converted)
             })
             .collect(),
-        Value::Array(list) => list.into_iter().map(with_snake_case_keys).collect(),
+        Value::Array(list) => list.into_iter().map(convert_keys_to_snake_case).collect(),
         other => other,
     }
 }
 
 /// Adds an unknown field to every object that is not free data.
-fn with_unknown_fields(value: Value) -> Value {
+fn add_unknown_fields(value: Value) -> Value {
     match value {
         Value::Object(map) => {
             let unknown_field = ("xStranger".to_owned(), serde_json::json!({"y": [1]}));
             let known_fields = map.into_iter().map(|(key, value)| {
                 let is_free = key == "metadata" || key == "data";
-                let converted = if is_free { value } else { with_unknown_fields(value) };
+                let converted = if is_free { value } else { add_unknown_fields(value) };
                 (key, converted)
             });
             known_fields.chain([unknown_field]).collect()
         }
-        Value::Array(list) => list.into_iter().map(with_unknown_fields).collect(),
+        Value::Array(list) => list.into_iter().map(add_unknown_fields).collect(),
         other => other,
     }
 }
@@ -68,38 +68,38 @@ fn readers() -> Readers {
     use v0_3::read as jsonrpc_0_3;
     use {json::read as json_1_0, rest::read as http_0_3};
     readers![
-        jsonrpc_0_3::send,
-        jsonrpc_0_3::get,
-        jsonrpc_0_3::cancel,
-        jsonrpc_0_3::subscribe,
-        jsonrpc_0_3::push_set,
-        jsonrpc_0_3::push_get,
-        jsonrpc_0_3::push_list,
-        jsonrpc_0_3::push_delete,
+        jsonrpc_0_3::send_request,
+        jsonrpc_0_3::task_query,
+        jsonrpc_0_3::cancel_request,
+        jsonrpc_0_3::subscribe_request,
+        jsonrpc_0_3::push_set_request,
+        jsonrpc_0_3::push_query,
+        jsonrpc_0_3::push_list_request,
+        jsonrpc_0_3::push_delete_request,
         jsonrpc_0_3::send_response,
         jsonrpc_0_3::task,
         jsonrpc_0_3::event,
-        http_0_3::send,
-        http_0_3::get,
-        http_0_3::list,
-        http_0_3::cancel,
-        http_0_3::subscribe,
-        http_0_3::push_set,
-        http_0_3::push_get,
-        http_0_3::push_list,
-        http_0_3::push_delete,
+        http_0_3::send_request,
+        http_0_3::task_query,
+        http_0_3::list_request,
+        http_0_3::cancel_request,
+        http_0_3::subscribe_request,
+        http_0_3::push_set_request,
+        http_0_3::push_query,
+        http_0_3::push_list_request,
+        http_0_3::push_delete_request,
         http_0_3::send_response,
         http_0_3::task,
         http_0_3::event,
-        json_1_0::send,
-        json_1_0::get,
-        json_1_0::list,
-        json_1_0::cancel,
-        json_1_0::subscribe,
-        json_1_0::push_set,
-        json_1_0::push_get,
-        json_1_0::push_list,
-        json_1_0::push_delete,
+        json_1_0::send_request,
+        json_1_0::task_query,
+        json_1_0::list_request,
+        json_1_0::cancel_request,
+        json_1_0::subscribe_request,
+        json_1_0::push_set_request,
+        json_1_0::push_query,
+        json_1_0::push_list_request,
+        json_1_0::push_delete_request,
         json_1_0::send_response,
         json_1_0::task,
         json_1_0::event,
@@ -114,8 +114,8 @@ proptest! {
         let expected = LOSSES_1_0.apply_to_event(event.clone());
         let written = json::write::event(event);
         prop_assert_eq!(json::read::event(written.clone()), Ok(expected.clone()));
-        prop_assert_eq!(json::read::event(with_snake_case_keys(written.clone())), Ok(expected.clone()));
-        prop_assert_eq!(json::read::event(with_unknown_fields(written)), Ok(expected));
+        prop_assert_eq!(json::read::event(convert_keys_to_snake_case(written.clone())), Ok(expected.clone()));
+        prop_assert_eq!(json::read::event(add_unknown_fields(written)), Ok(expected));
     }
 
     #[test]
@@ -123,7 +123,7 @@ proptest! {
         let expected = LOSSES_0_3.apply_to_event(event.clone());
         let written = v0_3::write::event(event);
         prop_assert_eq!(v0_3::read::event(written.clone()), Ok(expected.clone()));
-        prop_assert_eq!(v0_3::read::event(with_unknown_fields(written)), Ok(expected));
+        prop_assert_eq!(v0_3::read::event(add_unknown_fields(written)), Ok(expected));
     }
 
     #[test]
@@ -131,7 +131,7 @@ proptest! {
         let expected = LOSSES_REST.apply_to_event(event.clone());
         let written = rest::write::event(event);
         prop_assert_eq!(rest::read::event(written.clone()), Ok(expected.clone()));
-        prop_assert_eq!(rest::read::event(with_snake_case_keys(written)), Ok(expected));
+        prop_assert_eq!(rest::read::event(convert_keys_to_snake_case(written)), Ok(expected));
     }
 
     #[test]
@@ -143,12 +143,12 @@ proptest! {
 
     #[test]
     fn a_push_configuration_survives_every_dialect(config in strategies::any_push_config()) {
-        prop_assert_eq!(json::read::push_set(json::write::push_config(config.clone())), Ok(config.clone()));
-        prop_assert_eq!(v0_3::read::push_set(v0_3::write::push_config(config.clone())), Ok(config.clone()));
+        prop_assert_eq!(json::read::push_set_request(json::write::push_config(config.clone())), Ok(config.clone()));
+        prop_assert_eq!(v0_3::read::push_set_request(v0_3::write::push_config(config.clone())), Ok(config.clone()));
         let task_id = config.task_id.clone().unwrap_or_default();
         let body = rest::write::push_config(config.clone());
-        let body = crate::with_path_params(body, &[("taskId", &task_id)]).expect("a body");
-        let parsed = rest::read::push_set(body).expect("a configuration");
+        let body = crate::add_path_params(body, &[("taskId", &task_id)]).expect("a body");
+        let parsed = rest::read::push_set_request(body).expect("a configuration");
         let id = config.id.clone().unwrap_or(task_id);
         prop_assert_eq!(&parsed.id, &Some(id));
         prop_assert_eq!(v1::PushConfig { id: config.id.clone(), ..parsed }, config);

@@ -19,7 +19,7 @@ use crate::json_object::{ObjectBuilder, ObjectFields, invalid_params};
 const DIALECT: JsonDialect = JsonDialect {
     tag_style: TagStyle::Internal,
     parts_member: "parts",
-    has_references: true,
+    writes_references: true,
     has_final_field: true,
     state_name,
     role_name,
@@ -56,13 +56,13 @@ fn write_part(part: A2aPart) -> Value {
     let kind = |kind: &str| ObjectBuilder::from_field("kind", kind);
     let file = |name: &str, content: String| {
         let file = ObjectBuilder::from_field(name, content)
-            .with_optional("name", filename)
-            .with_optional("mimeType", media_type);
-        kind("file").with("file", file)
+            .with_optional_field("name", filename)
+            .with_optional_field("mimeType", media_type);
+        kind("file").with_field("file", file)
     };
     let part = match content {
-        PartContent::Text(text) => kind("text").with("text", text),
-        PartContent::Data(data) => kind("data").with("data", wrap_in_object(data)),
+        PartContent::Text(text) => kind("text").with_field("text", text),
+        PartContent::Data(data) => kind("data").with_field("data", wrap_in_object(data)),
         PartContent::Raw(bytes) => file("bytes", bytes),
         PartContent::Url(url) => file("uri", url),
     };
@@ -80,17 +80,18 @@ fn read_part(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
         invalid_params(format!("`{}` must be of kind {kinds}", fields.path_for_error()))
     };
     // Drafts before 0.3 named the field `type`.
-    let kind = fields.non_empty_text("kind")?.or(fields.non_empty_text("type")?);
-    let metadata = fields.json_map("metadata")?;
+    let kind = fields.take_non_empty_text("kind")?.or(fields.take_non_empty_text("type")?);
+    let metadata = fields.take_json_map("metadata")?;
     // All three are read, so that a part with two contents is refused instead of losing one.
-    let contents = (fields.text("text")?, fields.take_value("data"), fields.object("file")?);
+    let contents =
+        (fields.take_text("text")?, fields.take_value("data"), fields.take_object("file")?);
     let (content, filename, media_type) = match (kind.as_deref(), contents) {
         (Some("text") | None, (Some(text), None, None)) => (PartContent::Text(text), None, None),
         (Some("data") | None, (None, Some(data @ Value::Object(_)), None)) => {
             (PartContent::Data(data), None, None)
         }
         (Some("file") | None, (None, None, Some(mut file))) => {
-            let content = match (file.base64_text("bytes")?, file.text("uri")?) {
+            let content = match (file.take_base64_text("bytes")?, file.take_text("uri")?) {
                 (Some(bytes), None) => PartContent::Raw(bytes),
                 (None, Some(uri)) => PartContent::Url(uri),
                 _ => {
@@ -100,7 +101,7 @@ fn read_part(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
                     )));
                 }
             };
-            (content, file.non_empty_text("name")?, file.non_empty_text("mimeType")?)
+            (content, file.take_non_empty_text("name")?, file.take_non_empty_text("mimeType")?)
         }
         _ => return Err(wrong_kind_failure(&fields)),
     };
@@ -135,7 +136,7 @@ mod tests {
         let file = |content| A2aPart {
             filename: Some("f".to_owned()),
             media_type: Some("text/plain".to_owned()),
-            ..A2aPart::of(content)
+            ..A2aPart::from_content(content)
         };
         let question = Message { role: Role::Agent, ..message(vec![A2aPart::text("what?")]) };
         let written = write::task(Task {
@@ -153,7 +154,7 @@ mod tests {
                 metadata: Metadata::new(),
                 extensions: Vec::new(),
                 parts: vec![
-                    A2aPart::of(PartContent::Data(json!(5))),
+                    A2aPart::from_content(PartContent::Data(json!(5))),
                     file(PartContent::Raw("eA==".to_owned())),
                 ],
             }],
@@ -213,11 +214,12 @@ mod tests {
             "kind": "message", "messageId": "m", "contextId": "c", "taskId": "t", "role": "user",
             "parts": parts, "metadata": {"k": 1}, "not known": true,
         });
-        let read_with = |configuration: Value| {
+        let read_request_with = |configuration: Value| {
             let params = json!({"message": message_json, "configuration": configuration});
-            read::send(params).expect("a request")
+            read::send_request(params).expect("a request")
         };
-        let SendRequest { message, send_mode: wait, history_length, .. } = read_with(Value::Null);
+        let SendRequest { message, send_mode: default_send_mode, history_length, .. } =
+            read_request_with(Value::Null);
         let contents: Vec<_> = message.parts.into_iter().map(|part| part.content).collect();
         let raw = PartContent::Raw("eA==".to_owned());
         let expected = [PartContent::Text("x".to_owned()), PartContent::Data(json!({"a": 1})), raw];
@@ -226,9 +228,9 @@ mod tests {
             (message.context_id.as_deref(), message.task_id.as_deref()),
             (Some("c"), Some("t"))
         );
-        assert_eq!((wait, history_length), (SendMode::Blocking, HistoryLength::All));
-        assert_eq!(read_with(json!({})).send_mode, SendMode::Blocking);
-        let non_blocking = read_with(json!({"blocking": false, "historyLength": 0}));
+        assert_eq!((default_send_mode, history_length), (SendMode::Blocking, HistoryLength::All));
+        assert_eq!(read_request_with(json!({})).send_mode, SendMode::Blocking);
+        let non_blocking = read_request_with(json!({"blocking": false, "historyLength": 0}));
         assert_eq!(
             (non_blocking.send_mode, non_blocking.history_length),
             (SendMode::NonBlocking, HistoryLength::Last(0))
@@ -241,38 +243,38 @@ mod tests {
         let message = json!({
             "messageId": "m", "contextId": "", "taskId": "", "role": "user", "parts": parts,
         });
-        let read = read::send(json!({"message": message})).expect("a request").message;
+        let read = read::send_request(json!({"message": message})).expect("a request").message;
         assert_eq!((read.context_id, read.task_id), (None, None));
     }
 
     #[test]
     fn parameters_of_the_wrong_shape_are_refused() {
         let part = json!({"kind": "text", "text": "x"});
-        let with_parts =
+        let params_with_parts =
             |parts: Value| json!({"message": {"messageId": "m", "role": "user", "parts": parts}});
-        assert!(read::send(with_parts(json!([part]))).is_ok());
+        assert!(read::send_request(params_with_parts(json!([part]))).is_ok());
         for params in [
             Value::Null,
             json!({}),
             json!([{"messageId": "m", "role": "user", "parts": [part]}, null, null]),
             json!({"message": ["message", "m", null, null, "user", [part], null]}),
-            with_parts(json!([["text", "x", null, null, null]])),
-            with_parts(json!([{"kind": "file", "file": ["eA==", null, null, null]}])),
-            with_parts(json!([{"kind": "file", "file": {"bytes": "", "uri": ""}}])),
-            with_parts(json!([{"kind": "text", "data": {}}])),
-            with_parts(json!([{"kind": "other", "text": "x"}])),
-            with_parts(json!([])),
-            with_parts(json!("x")),
+            params_with_parts(json!([["text", "x", null, null, null]])),
+            params_with_parts(json!([{"kind": "file", "file": ["eA==", null, null, null]}])),
+            params_with_parts(json!([{"kind": "file", "file": {"bytes": "", "uri": ""}}])),
+            params_with_parts(json!([{"kind": "text", "data": {}}])),
+            params_with_parts(json!([{"kind": "other", "text": "x"}])),
+            params_with_parts(json!([])),
+            params_with_parts(json!("x")),
             json!({"message": {"messageId": "", "role": "user", "parts": [part]}}),
             json!({"message": {"messageId": "m", "role": "root", "parts": [part]}}),
         ] {
-            let refusal = read::send(params.clone()).err().map(|failure| failure.code);
+            let refusal = read::send_request(params.clone()).err().map(|failure| failure.code);
             assert_eq!(refusal, Some(Code::InvalidParams), "{params}");
         }
         for params in
             [json!(["t", null]), json!({"id": 5}), json!({"id": "t", "historyLength": -1})]
         {
-            let code = read::get(params.clone()).err().map(|failure| failure.code);
+            let code = read::task_query(params.clone()).err().map(|failure| failure.code);
             assert_eq!(code, Some(Code::InvalidParams), "{params}");
         }
     }

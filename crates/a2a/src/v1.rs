@@ -102,14 +102,14 @@ pub struct A2aPart {
 impl A2aPart {
     /// Creates a part with this content and without further fields.
     #[must_use]
-    pub fn of(content: PartContent) -> Self {
+    pub fn from_content(content: PartContent) -> Self {
         Self { content, filename: None, media_type: None, metadata: Metadata::new() }
     }
 
     /// Creates a part of text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
-        Self::of(PartContent::Text(text.into()))
+        Self::from_content(PartContent::Text(text.into()))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::json_object::{ObjectBuilder, ObjectFields, invalid_params};
 const DIALECT: JsonDialect = JsonDialect {
     tag_style: TagStyle::External,
     parts_member: "parts",
-    has_references: true,
+    writes_references: true,
     has_final_field: false,
     state_name,
     role_name,
@@ -54,8 +54,8 @@ fn write_part(part: A2aPart) -> Value {
         PartContent::Url(url) => ObjectBuilder::from_field("url", url),
         PartContent::Data(data) => ObjectBuilder::from_field("data", data),
     };
-    part.with_optional("filename", filename)
-        .with_optional("mediaType", media_type)
+    part.with_optional_field("filename", filename)
+        .with_optional_field("mediaType", media_type)
         .with_json_map("metadata", metadata)
         .into()
 }
@@ -64,9 +64,9 @@ fn read_part(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
     // Checked before the fields are read, because reading removes them.
     let has_data_field = fields.contains("data");
     let content = (
-        fields.text("text")?,
-        fields.base64_text("raw")?,
-        fields.text("url")?,
+        fields.take_text("text")?,
+        fields.take_base64_text("raw")?,
+        fields.take_text("url")?,
         fields.take_value("data"),
     );
     let content = match content {
@@ -84,8 +84,8 @@ fn read_part(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
     };
     Ok(A2aPart {
         content,
-        filename: fields.non_empty_text("filename")?,
-        media_type: fields.non_empty_text("mediaType")?,
-        metadata: fields.json_map("metadata")?,
+        filename: fields.take_non_empty_text("filename")?,
+        media_type: fields.take_non_empty_text("mediaType")?,
+        metadata: fields.take_json_map("metadata")?,
     })
 }

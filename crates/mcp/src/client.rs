@@ -42,10 +42,10 @@ const MAX_ERROR_BYTES: usize = 16 << 10;
 pub enum McpError {
     /// The connection has ended. The server may have performed the request.
     #[error(transparent)]
-    Ended(#[from] ConnectionEndReason),
+    ConnectionEnded(#[from] ConnectionEndReason),
     /// The server answered with an error.
     #[error("the MCP server refused the request with the code {code}")]
-    Refused {
+    RequestRefused {
         /// Code of JSON-RPC or of MCP.
         code: i32,
         /// Text of the server, or its first 16 KiB.
@@ -60,10 +60,10 @@ pub enum McpError {
     NoCommonVersion,
     /// The answer does not follow the protocol.
     #[error("the answer of the MCP server does not follow the protocol")]
-    Malformed,
+    MalformedAnswer,
     /// The tool requests something that this client does not support.
     #[error("the tool {0}, which is not supported")]
-    Unsupported(&'static str),
+    UnsupportedToolRequest(&'static str),
     /// The list of the tools is too long.
     #[error("the list of the MCP server's tools is too long")]
     ToolListTooLong,
@@ -84,7 +84,7 @@ pub struct ListedTool {
 #[derive(Debug)]
 pub struct McpClient {
     service: RunningService<RoleClient, ClientConfig>,
-    end: watch::Receiver<Option<ConnectionEndReason>>,
+    end_receiver: watch::Receiver<Option<ConnectionEndReason>>,
 }
 
 impl McpClient {
@@ -96,10 +96,10 @@ impl McpClient {
     pub async fn connect(
         input: impl AsyncWrite + Send + Unpin + 'static,
         output: impl AsyncRead + Send + Unpin + 'static,
-        version: &str,
+        client_version: &str,
     ) -> Result<Self, McpError> {
-        let (transport, mut end) = LineTransport::new(input, output);
-        let implementation = Implementation::new("algonius-supervisor", version);
+        let (transport, mut end_receiver) = LineTransport::new(input, output);
+        let implementation = Implementation::new("algonius-supervisor", client_version);
         let config = ClientConfig::new(ClientCapabilities::default(), implementation);
         let lifecycle = ClientLifecycleMode::Auto {
             preferred_versions: PREFERRED_VERSIONS.to_vec(),
@@ -111,16 +111,17 @@ impl McpClient {
                 // A server chooses how long its answers stay in the cache, and how many.
                 let peer = service.peer();
                 peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
-                Ok(Self { service, end })
+                Ok(Self { service, end_receiver })
             }
-            Err(error) => Err(connect_error(error, &mut end).await),
+            Err(error) => Err(convert_connect_error(error, &mut end_receiver).await),
         }
     }
 
     /// Returns once the connection has ended, with the reason.
-    pub async fn ended(&self) -> ConnectionEndReason {
-        let mut end = self.end.clone();
-        end.wait_for(Option::is_some)
+    pub async fn wait_for_end(&self) -> ConnectionEndReason {
+        let mut end_receiver = self.end_receiver.clone();
+        end_receiver
+            .wait_for(Option::is_some)
             .await
             .ok()
             .and_then(|end| *end)
@@ -135,7 +136,7 @@ impl McpClient {
     /// Returns true if the connection has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.end.borrow().is_some()
+        self.end_receiver.borrow().is_some()
     }
 
     /// Lists the tools of the server.
@@ -150,7 +151,7 @@ impl McpClient {
             let page = self.service.peer().list_tools(Some(params)).await;
             let page = match page {
                 Ok(page) => page,
-                Err(error) => return Err(self.request_error(error).await),
+                Err(error) => return Err(self.convert_request_error(error).await),
             };
             for tool in page.tools.into_iter().map(ListedTool::from) {
                 byte_count += tool.name.len() + tool.description.len();
@@ -184,20 +185,22 @@ impl McpClient {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         match self.service.peer().call_tool_once(params).await {
             Ok(CallToolResponse::Complete(result)) => Ok(ToolCallResult::from(result)),
-            Ok(CallToolResponse::InputRequired(_)) => Err(McpError::Unsupported("requests input")),
+            Ok(CallToolResponse::InputRequired(_)) => {
+                Err(McpError::UnsupportedToolRequest("requests input"))
+            }
             // The client does not announce that it can wait for a result.
-            Ok(_) => Err(McpError::Unsupported("defers its result")),
-            Err(error) => Err(self.request_error(error).await),
+            Ok(_) => Err(McpError::UnsupportedToolRequest("defers its result")),
+            Err(error) => Err(self.convert_request_error(error).await),
         }
     }
 
-    async fn request_error(&self, error: ServiceError) -> McpError {
+    async fn convert_request_error(&self, error: ServiceError) -> McpError {
         match error {
             ServiceError::McpError(refusal) => error_from_data(refusal),
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-                McpError::Ended(self.ended().await)
+                McpError::ConnectionEnded(self.wait_for_end().await)
             }
-            _ => McpError::Malformed,
+            _ => McpError::MalformedAnswer,
         }
     }
 }
@@ -230,31 +233,31 @@ fn add_size(value: &Value, value_count: &mut usize, byte_count: &mut usize) {
 }
 
 /// Returns the failure of a start.
-async fn connect_error(
+async fn convert_connect_error(
     error: ClientInitializeError,
-    end: &mut watch::Receiver<Option<ConnectionEndReason>>,
+    end_receiver: &mut watch::Receiver<Option<ConnectionEndReason>>,
 ) -> McpError {
     match error {
         ClientInitializeError::JsonRpcError(refusal) => error_from_data(refusal),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
-            Box::pin(connect_error(*fallback, end)).await
+            Box::pin(convert_connect_error(*fallback, end_receiver)).await
         }
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => McpError::NoCommonVersion,
         ClientInitializeError::ConnectionClosed(_)
         | ClientInitializeError::TransportError { .. } => {
-            let end = end.wait_for(Option::is_some).await.ok().and_then(|end| *end);
-            McpError::Ended(end.unwrap_or(ConnectionEndReason::Dropped))
+            let end = end_receiver.wait_for(Option::is_some).await.ok().and_then(|end| *end);
+            McpError::ConnectionEnded(end.unwrap_or(ConnectionEndReason::Dropped))
         }
-        _ => McpError::Malformed,
+        _ => McpError::MalformedAnswer,
     }
 }
 
 fn error_from_data(refusal: ErrorData) -> McpError {
     if refusal.code == MALFORMED_RESPONSE_CODE {
-        return McpError::Malformed;
+        return McpError::MalformedAnswer;
     }
     let mut message = refusal.message.into_owned();
     let is_truncated = message.len() > MAX_ERROR_BYTES;
     message.truncate(message.floor_char_boundary(MAX_ERROR_BYTES));
-    McpError::Refused { code: refusal.code.0, message, is_truncated }
+    McpError::RequestRefused { code: refusal.code.0, message, is_truncated }
 }

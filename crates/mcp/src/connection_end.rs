@@ -20,7 +20,7 @@ pub enum ConnectionEndReason {
     MessageTooComplex,
     /// The server has sent too much that answers no request.
     #[error("the MCP server sent more than 16 MiB that answer no request")]
-    TooMuchUnrequested,
+    TooMuchUnrequestedOutput,
     /// This side has dropped the connection.
     #[error("the connection to the MCP server was closed")]
     Dropped,

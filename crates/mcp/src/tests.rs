@@ -18,14 +18,14 @@ struct ScriptedServer {
 }
 
 /// Returns a server, and the pipes to it.
-fn server() -> (ScriptedServer, (WriteHalf<DuplexStream>, ReadHalf<DuplexStream>)) {
-    let (near, far) = duplex(64 << 10);
-    let ((output, input), (lines, answers)) = (split(near), split(far));
+fn scripted_server() -> (ScriptedServer, (WriteHalf<DuplexStream>, ReadHalf<DuplexStream>)) {
+    let (client_end, server_end) = duplex(64 << 10);
+    let ((output, input), (lines, answers)) = (split(client_end), split(server_end));
     (ScriptedServer { lines: BufReader::new(lines).lines(), output: answers }, (input, output))
 }
 
 impl ScriptedServer {
-    async fn next(&mut self) -> Value {
+    async fn next_message(&mut self) -> Value {
         let line = timeout(Duration::from_secs(45), self.lines.next_line()).await.unwrap();
         serde_json::from_str(&line.unwrap().expect("the client closed the input")).unwrap()
     }
@@ -52,7 +52,7 @@ impl ScriptedServer {
 
     /// Starts as a server of the present generation.
     async fn start(mut self) -> Self {
-        let discover = self.next().await;
+        let discover = self.next_message().await;
         assert_eq!(discover["method"], "server/discover");
         let result = json!({
             "resultType": "complete", "supportedVersions": ["2026-07-28"],
@@ -70,8 +70,8 @@ async fn connect(
 }
 
 /// Returns a connection to a server of the present generation.
-async fn connected() -> (ScriptedServer, McpClient) {
-    let (server, pipes) = server();
+async fn connect_to_scripted_server() -> (ScriptedServer, McpClient) {
+    let (server, pipes) = scripted_server();
     let (server, client) = tokio::join!(server.start(), connect(pipes));
     (server, client.unwrap())
 }
@@ -86,9 +86,9 @@ async fn call(client: &McpClient) -> Result<ToolCallResult, McpError> {
 
 #[tokio::test]
 async fn without_a_handshake_each_request_has_the_version() {
-    let (mut server, client) = connected().await;
+    let (mut server, client) = connect_to_scripted_server().await;
     let (answer, request) = tokio::join!(call(&client), async {
-        let request = server.next().await;
+        let request = server.next_message().await;
         server.answer(&request, text_result("found")).await;
         request
     });
@@ -104,11 +104,11 @@ async fn without_a_handshake_each_request_has_the_version() {
 
 #[tokio::test]
 async fn an_older_server_gets_a_handshake() {
-    let (mut server, pipes) = server();
+    let (mut server, pipes) = scripted_server();
     let script = async {
-        let discover = server.next().await;
+        let discover = server.next_message().await;
         server.refuse(&discover, -32601, "Method not found").await;
-        let initialize = server.next().await;
+        let initialize = server.next_message().await;
         assert_eq!(initialize["method"], "initialize");
         assert_eq!(initialize["params"]["protocolVersion"], "2025-11-25");
         let info = json!({"name": "old", "version": "1"});
@@ -116,11 +116,11 @@ async fn an_older_server_gets_a_handshake() {
             "protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info,
         });
         server.answer(&initialize, result).await;
-        assert_eq!(server.next().await["method"], "notifications/initialized");
+        assert_eq!(server.next_message().await["method"], "notifications/initialized");
         for (cursor, next, name) in
             [(json!(null), json!("more"), "a"), (json!("more"), json!(null), "b")]
         {
-            let list = server.next().await;
+            let list = server.next_message().await;
             assert_eq!(
                 (&list["method"], &list["params"]["cursor"]),
                 (&json!("tools/list"), &cursor)
@@ -146,9 +146,9 @@ async fn an_older_server_gets_a_handshake() {
 
 #[tokio::test]
 async fn only_the_answer_to_the_request_counts() {
-    let (mut server, client) = connected().await;
+    let (mut server, client) = connect_to_scripted_server().await;
     let (answer, ()) = tokio::join!(call(&client), async {
-        let request = server.next().await;
+        let request = server.next_message().await;
         server.write("Listening for requests").await;
         server.write("{\"jsonrpc\": \"2.0\"").await;
         server.write("[1, 2]").await;
@@ -158,39 +158,42 @@ async fn only_the_answer_to_the_request_counts() {
             .send(json!({"jsonrpc": "2.0", "method": "notifications/message", "params": log}))
             .await;
         server.send(json!({"jsonrpc": "2.0", "id": "p", "method": "ping"})).await;
-        assert_eq!(server.next().await, json!({"jsonrpc": "2.0", "id": "p", "result": {}}));
+        assert_eq!(server.next_message().await, json!({"jsonrpc": "2.0", "id": "p", "result": {}}));
         server.send(json!({"jsonrpc": "2.0", "id": 9, "method": "roots/list"})).await;
-        let refusal = server.next().await;
+        let refusal = server.next_message().await;
         assert_eq!((&refusal["id"], &refusal["error"]["code"]), (&json!(9), &json!(-32601)));
         server.answer(&request, text_result("right")).await;
         server.answer(&request, text_result("second")).await;
     });
     assert_eq!(answer.unwrap().text, "right");
     let (second, ()) = tokio::join!(call(&client), async {
-        let request = server.next().await;
+        let request = server.next_message().await;
         server.refuse(&request, -32602, "no such place").await;
     });
     let message = "no such place".to_owned();
-    assert_eq!(second, Err(McpError::Refused { code: -32602, message, is_truncated: false }));
+    assert_eq!(
+        second,
+        Err(McpError::RequestRefused { code: -32602, message, is_truncated: false })
+    );
 }
 
 #[tokio::test]
 async fn a_dropped_call_is_cancelled_at_the_server() {
-    let (mut server, client) = connected().await;
+    let (mut server, client) = connect_to_scripted_server().await;
     let id = {
         let mut call = Box::pin(call(&client));
         let request = tokio::select! {
-            request = server.next() => request,
+            request = server.next_message() => request,
             answer = &mut call => panic!("{answer:?}"),
         };
         request["id"].clone()
     };
-    let cancelled = server.next().await;
+    let cancelled = server.next_message().await;
     assert_eq!(cancelled["method"], "notifications/cancelled");
     assert_eq!(cancelled["params"]["requestId"], id);
     // The connection stays open, and the late answer is not taken for another.
     let (answer, ()) = tokio::join!(call(&client), async {
-        let request = server.next().await;
+        let request = server.next_message().await;
         server.send(json!({"jsonrpc": "2.0", "id": id, "result": text_result("late")})).await;
         server.answer(&request, text_result("next")).await;
     });
@@ -199,19 +202,19 @@ async fn a_dropped_call_is_cancelled_at_the_server() {
 
 /// Returns the end of a call during which the server writes this text without an end.
 async fn end_of_call_with(text: &str) -> Result<ToolCallResult, McpError> {
-    let (mut server, client) = connected().await;
+    let (mut server, client) = connect_to_scripted_server().await;
     let answer = tokio::select! {
         answer = call(&client) => answer,
         () = async {
-            server.next().await;
+            server.next_message().await;
             loop {
                 server.write(text).await;
                 tokio::task::yield_now().await;
             }
         } => unreachable!(),
     };
-    if let Err(McpError::Ended(end)) = &answer {
-        assert_eq!(client.ended().await, *end);
+    if let Err(McpError::ConnectionEnded(end)) = &answer {
+        assert_eq!(client.wait_for_end().await, *end);
     }
     answer
 }
@@ -226,56 +229,60 @@ async fn a_server_that_writes_too_much_loses_its_connection() {
     let rows = [
         (long_line.as_str(), ConnectionEndReason::MessageTooLong),
         (values.as_str(), ConnectionEndReason::MessageTooComplex),
-        (noise.as_str(), ConnectionEndReason::TooMuchUnrequested),
-        (unknown.as_str(), ConnectionEndReason::TooMuchUnrequested),
-        (no_id.as_str(), ConnectionEndReason::TooMuchUnrequested),
+        (noise.as_str(), ConnectionEndReason::TooMuchUnrequestedOutput),
+        (unknown.as_str(), ConnectionEndReason::TooMuchUnrequestedOutput),
+        (no_id.as_str(), ConnectionEndReason::TooMuchUnrequestedOutput),
     ];
     for (text, expected) in rows {
         let start: String = text.chars().take(40).collect();
-        assert_eq!(end_of_call_with(text).await, Err(McpError::Ended(expected)), "{start}");
+        assert_eq!(
+            end_of_call_with(text).await,
+            Err(McpError::ConnectionEnded(expected)),
+            "{start}"
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_reads_nothing_loses_its_connection() {
-    let (server, client) = connected().await;
+    let (server, client) = connect_to_scripted_server().await;
     // The pipe takes the first messages.
     let text = "x".repeat(60 << 10);
     for _ in 0..2 {
         let arguments = Map::from_iter([("text".to_owned(), json!(text))]);
         let answer = timeout(Duration::from_secs(30), client.call_tool("look", arguments)).await;
         if let Ok(answer) = answer {
-            assert_eq!(answer, Err(McpError::Ended(ConnectionEndReason::InputUnread)));
+            assert_eq!(answer, Err(McpError::ConnectionEnded(ConnectionEndReason::InputUnread)));
         }
     }
-    assert_eq!(client.ended().await, ConnectionEndReason::InputUnread);
+    assert_eq!(client.wait_for_end().await, ConnectionEndReason::InputUnread);
     drop(server);
 }
 
 #[tokio::test]
 async fn a_server_that_exits_ends_the_calls() {
-    let (mut server, client) = connected().await;
+    let (mut server, client) = connect_to_scripted_server().await;
     let (answer, ()) = tokio::join!(call(&client), async {
-        server.next().await;
+        server.next_message().await;
         drop(server);
     });
-    assert_eq!(answer, Err(McpError::Ended(ConnectionEndReason::OutputClosed)));
+    assert_eq!(answer, Err(McpError::ConnectionEnded(ConnectionEndReason::OutputClosed)));
     // So does one that exits before it has answered the first request.
-    let (silent, pipes) = self::server();
+    let (silent, pipes) = self::scripted_server();
     drop(silent);
     let error = connect(pipes).await.unwrap_err();
-    assert!(matches!(error, McpError::Ended(_)), "{error:?}");
+    assert!(matches!(error, McpError::ConnectionEnded(_)), "{error:?}");
 }
 
 #[tokio::test]
 async fn a_closed_or_dropped_client_closes_the_input() {
-    let (mut server, client) = connected().await;
+    let (mut server, client) = connect_to_scripted_server().await;
     client.close();
-    assert_eq!(client.ended().await, ConnectionEndReason::Dropped);
-    assert_eq!(call(&client).await, Err(McpError::Ended(ConnectionEndReason::Dropped)));
+    assert_eq!(client.wait_for_end().await, ConnectionEndReason::Dropped);
+    assert_eq!(call(&client).await, Err(McpError::ConnectionEnded(ConnectionEndReason::Dropped)));
     let end = timeout(Duration::from_secs(45), server.lines.next_line()).await.unwrap();
     assert_eq!(end.unwrap(), None);
-    let (mut server, client) = connected().await;
+    let (mut server, client) = connect_to_scripted_server().await;
     drop(client);
     let end = timeout(Duration::from_secs(45), server.lines.next_line()).await.unwrap();
     assert_eq!(end.unwrap(), None);
@@ -283,13 +290,13 @@ async fn a_closed_or_dropped_client_closes_the_input() {
 
 /// Returns the end of a list whose pages all have these tools, and the number of pages.
 async fn end_of_list_with(tools: Value) -> (Result<Vec<ListedTool>, McpError>, usize) {
-    let (mut server, client) = connected().await;
+    let (mut server, client) = connect_to_scripted_server().await;
     let mut pages = 0;
     let list = tokio::select! {
         list = client.list_tools() => list,
         () = async {
             loop {
-                let request = server.next().await;
+                let request = server.next_message().await;
                 let result = json!({"resultType": "complete", "tools": tools, "nextCursor": "again",
                     "ttlMs": 3_600_000, "cacheScope": "private"});
                 server.answer(&request, result).await;
@@ -335,11 +342,11 @@ async fn an_answer_becomes_text() {
             false,
         ),
     ];
-    let (mut server, client) = connected().await;
+    let (mut server, client) = connect_to_scripted_server().await;
     for (mut result, text, is_error) in rows {
         result["resultType"] = json!("complete");
         let (answer, ()) = tokio::join!(call(&client), async {
-            let request = server.next().await;
+            let request = server.next_message().await;
             server.answer(&request, result).await;
         });
         assert_eq!(answer, Ok(ToolCallResult { text: text.to_owned(), is_error }));
@@ -347,27 +354,27 @@ async fn an_answer_becomes_text() {
     for (result, expected) in [
         (
             json!({"resultType": "input_required", "inputRequests": {}}),
-            McpError::Unsupported("requests input"),
+            McpError::UnsupportedToolRequest("requests input"),
         ),
         (
             json!({"resultType": "task", "taskId": "t", "status": "working", "createdAt": "2027-01-15T08:00:00Z",
                 "lastUpdatedAt": "2027-01-15T08:00:00Z", "ttlMs": 1000}),
-            McpError::Unsupported("defers its result"),
+            McpError::UnsupportedToolRequest("defers its result"),
         ),
-        (json!("text"), McpError::Malformed),
-        (json!({"unknown": 1}), McpError::Malformed),
+        (json!("text"), McpError::MalformedAnswer),
+        (json!({"unknown": 1}), McpError::MalformedAnswer),
     ] {
         let (answer, ()) = tokio::join!(call(&client), async {
-            let request = server.next().await;
+            let request = server.next_message().await;
             server.answer(&request, result).await;
         });
         assert_eq!(answer, Err(expected));
     }
     for error in [json!("boom"), json!({"message": "no code"})] {
         let (answer, ()) = tokio::join!(call(&client), async {
-            let request = server.next().await;
+            let request = server.next_message().await;
             server.send(json!({"jsonrpc": "2.0", "id": request["id"], "error": error})).await;
         });
-        assert_eq!(answer, Err(McpError::Malformed));
+        assert_eq!(answer, Err(McpError::MalformedAnswer));
     }
 }

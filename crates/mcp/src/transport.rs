@@ -32,7 +32,7 @@ pub(crate) struct LineTransport {
     filter: Arc<MessageFilter>,
     writer: LineWriter,
     end_sender: watch::Sender<Option<ConnectionEndReason>>,
-    pipes_handle: JoinHandle<()>,
+    pipe_join_handle: JoinHandle<()>,
 }
 
 impl LineTransport {
@@ -44,19 +44,19 @@ impl LineTransport {
         let (end_sender, end) = watch::channel(None);
         let (sender, answers) = mpsc::channel(MAX_WAITING_ANSWERS);
         let filter = Arc::new(MessageFilter::default());
-        let (writer, writing) = LineWriter::new(input, end_sender.clone());
+        let (writer, write_lines_future) = LineWriter::new(input, end_sender.clone());
         // The library must not notice the end before its reason is set.
         let answers_sender = sender.clone();
         let reader = MessageReader::new(Arc::clone(&filter), writer.clone(), sender);
-        let pipes_end = end_sender.clone();
-        let pipes_handle = tokio::spawn(async move {
+        let pipe_end_sender = end_sender.clone();
+        let pipe_join_handle = tokio::spawn(async move {
             tokio::select! {
-                reason = reader.read(output) => set_end(&pipes_end, reason),
-                () = writing => {}
+                reason = reader.read_until_end(output) => set_end(&pipe_end_sender, reason),
+                () = write_lines_future => {}
             }
             drop(answers_sender);
         });
-        (Self { answers, filter, writer, end_sender, pipes_handle }, end)
+        (Self { answers, filter, writer, end_sender, pipe_join_handle }, end)
     }
 }
 
@@ -72,7 +72,7 @@ fn set_end(sender: &watch::Sender<Option<ConnectionEndReason>>, reason: Connecti
 impl Drop for LineTransport {
     fn drop(&mut self) {
         // The task owns both pipes.
-        self.pipes_handle.abort();
+        self.pipe_join_handle.abort();
         set_end(&self.end_sender, ConnectionEndReason::Dropped);
     }
 }
@@ -86,7 +86,7 @@ impl Transport<RoleClient> for LineTransport {
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         self.filter.track_sent(&message);
         // The place in the queue is taken here: the library may poll the futures of two messages in any order.
-        self.writer.write(&message)
+        self.writer.enqueue_message(&message)
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {

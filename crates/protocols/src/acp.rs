@@ -96,15 +96,15 @@ impl AcpConnection {
                 let agent_info = result.to_agent_info();
                 let mut steps = vec![ProtocolStep::Initialized(agent_info.clone())];
                 self.initialize_state = InitializeState::Ready(agent_info);
-                steps.extend(waiting_openings.into_iter().flat_map(|opening| self.open(opening)));
+                steps.extend(waiting_openings.into_iter().flat_map(|it| self.open_session(it)));
                 steps
             }
             Err(error) => {
-                let fault = error.open_fault(false);
+                let fault = error.to_open_fault(false);
                 let initialize_failed =
                     ProtocolStep::InitializeFailed { fault: fault.clone(), message: error.message };
                 let to_failed_step = |opening: SessionOpening| {
-                    opening.failed_step(fault.clone(), "initialize failed")
+                    opening.open_failed_step(fault.clone(), "initialize failed")
                 };
                 std::iter::once(initialize_failed)
                     .chain(waiting_openings.into_iter().map(to_failed_step))
@@ -113,7 +113,7 @@ impl AcpConnection {
         }
     }
 
-    fn open(&mut self, mut opening: SessionOpening) -> Vec<ProtocolStep> {
+    fn open_session(&mut self, mut opening: SessionOpening) -> Vec<ProtocolStep> {
         let pending_openings =
             self.client_state.pending_requests.values_mut().filter_map(|pending| match pending {
                 AcpPendingRequest::Open(other) => Some(other),
@@ -128,10 +128,12 @@ impl AcpConnection {
         if self.client_state.sessions.contains(opening.session) {
             return vec![opening.key_in_use_step()];
         }
+        let failed_steps =
+            |message: &str| vec![opening.open_failed_step(OpenFault::Other, message)];
         if opening.resume_id.is_some()
             && other_openings.iter().any(|other| other.resume_id == opening.resume_id)
         {
-            return vec![opening.failed_step(OpenFault::Other, "the conversation is being opened")];
+            return failed_steps("the conversation is being opened");
         }
         let agent_info = match &mut self.initialize_state {
             InitializeState::Ready(agent_info) => agent_info.clone(),
@@ -140,9 +142,7 @@ impl AcpConnection {
                 return Vec::new();
             }
             InitializeState::New | InitializeState::Failed => {
-                return vec![
-                    opening.failed_step(OpenFault::Other, "the connection is not initialized"),
-                ];
+                return failed_steps("the connection is not initialized");
             }
         };
         if opening
@@ -150,12 +150,10 @@ impl AcpConnection {
             .as_ref()
             .is_some_and(|native_id| self.client_state.sessions.key(native_id).is_some())
         {
-            return vec![opening.failed_step(OpenFault::Other, "the conversation is open already")];
+            return failed_steps("the conversation is open already");
         }
         let Some(method) = opening.method(&agent_info) else {
-            return vec![
-                opening.failed_step(OpenFault::Other, "the agent cannot resume a conversation"),
-            ];
+            return failed_steps("the agent cannot resume a conversation");
         };
         let (id, step) = self.client_state.rpc.request(method, &opening.params());
         self.client_state.pending_requests.insert(id, AcpPendingRequest::Open(opening));
@@ -171,19 +169,22 @@ impl AcpConnection {
         let result = match outcome {
             Ok(result) => OpenResult::from_json(result).unwrap_or_default(),
             Err(error) => {
-                return vec![
-                    opening
-                        .failed_step(error.open_fault(opening.resume_id.is_some()), &error.message),
-                ];
+                return vec![opening.open_failed_step(
+                    error.to_open_fault(opening.resume_id.is_some()),
+                    &error.message,
+                )];
             }
         };
         let Some(native_id) = opening.resume_id.clone().or_else(|| result.session_id.clone())
         else {
-            return vec![opening.failed_step(OpenFault::Other, "the response has no session id")];
+            return vec![
+                opening.open_failed_step(OpenFault::Other, "the response has no session id"),
+            ];
         };
         if self.client_state.sessions.key(&native_id).is_some() {
             return vec![
-                opening.failed_step(OpenFault::Other, "the id belongs to another open session"),
+                opening
+                    .open_failed_step(OpenFault::Other, "the id belongs to another open session"),
             ];
         }
         let recorded_settings = self
@@ -210,12 +211,12 @@ impl AcpConnection {
     /// Sends the next setting of an opening, or reports the session as open.
     fn advance_opening(&mut self, key: SessionKey) -> Vec<ProtocolStep> {
         let Some(session) = self.client_state.sessions.find_mut(key) else { return Vec::new() };
-        let Some((recorded_id, setting)) = session.next_setting() else {
+        let Some((recorded_id, setting)) = session.take_next_setting() else {
             return session.finish_opening(key);
         };
-        let setting = setting.resolve(session.options_and_has_modes().0);
+        let setting = setting.resolve_option_category(session.options_and_has_modes().0);
         let native_id = session.native_id.clone();
-        let request = setting.request(&native_id, session.options_and_has_modes());
+        let request = setting.to_request(&native_id, session.options_and_has_modes());
         let (id, steps) = match recorded_id {
             Some(id) => (id, Vec::new()),
             None => {
@@ -245,7 +246,7 @@ impl AcpConnection {
                     (AcpSetting::Mode(mode), false) => {
                         OpenFault::ModeNotConfirmed { requested: mode.clone() }
                     }
-                    _ => error.open_fault(false),
+                    _ => error.to_open_fault(false),
                 };
                 vec![ProtocolStep::OpenFailed { session: key, fault, message: error.message }]
             }
@@ -308,9 +309,10 @@ impl AcpConnection {
                     )],
                 }
             }
-            "$/cancel_request" | "$/cancelRequest" => {
-                self.client_state.agent_requests.withdraw(params, &mut self.client_state.rpc)
-            }
+            "$/cancel_request" | "$/cancelRequest" => self
+                .client_state
+                .agent_requests
+                .handle_withdrawal(params, &mut self.client_state.rpc),
             _ => Vec::new(),
         }
     }
@@ -337,7 +339,7 @@ impl Protocol for AcpConnection {
             Command::Initialize => self.initialize(),
             Command::Open { session, start, cwd, mode, model, options } => {
                 let settings = opening::initial_settings(mode, model, options);
-                self.open(SessionOpening::new(session, start, cwd, settings))
+                self.open_session(SessionOpening::new(session, start, cwd, settings))
             }
             Command::Prompt { session, parts } => self.client_state.prompt(session, &parts),
             Command::Answer { session, request_id, answer } => self
@@ -358,11 +360,11 @@ impl Protocol for AcpConnection {
         }
     }
 
-    fn record_sent(&mut self, line: &[u8]) {
-        replay::record_sent_line(self, line);
+    fn replay_sent_line(&mut self, line: &[u8]) {
+        replay::replay_sent_line(self, line);
     }
 
-    fn finish(&mut self) -> Vec<ProtocolStep> {
+    fn handle_end_of_output(&mut self) -> Vec<ProtocolStep> {
         let mut steps = Vec::new();
         let message = "the process has ended";
         if let InitializeState::Initializing(waiting_openings) = &mut self.initialize_state {
@@ -372,18 +374,18 @@ impl Protocol for AcpConnection {
             steps.extend(
                 waiting_openings
                     .iter()
-                    .map(|opening| opening.failed_step(OpenFault::Other, message)),
+                    .map(|opening| opening.open_failed_step(OpenFault::Other, message)),
             );
         }
         let mut pending_requests: Vec<_> = self.client_state.pending_requests.drain().collect();
         pending_requests.sort_by_key(|(id, _)| *id);
         steps.extend(pending_requests.iter().filter_map(|(_, pending)| match pending {
             AcpPendingRequest::Open(opening) => {
-                Some(opening.failed_step(OpenFault::Other, message))
+                Some(opening.open_failed_step(OpenFault::Other, message))
             }
             _ => None,
         }));
-        for (session, native_id, is_ready) in self.client_state.sessions.all() {
+        for (session, native_id, is_ready) in self.client_state.sessions.session_summaries() {
             if is_ready {
                 steps.extend(self.client_state.end_lost_turn(session, &native_id, None));
             } else {

@@ -64,13 +64,14 @@ impl AgentError {
     /// Returns whether the credentials of the agent are missing or invalid.
     pub(crate) fn is_authentication_error(&self) -> bool {
         let has_known_code = [AUTHENTICATION_REQUIRED, 401].contains(&self.code);
-        has_known_code || self.has_text(AUTHENTICATION_TEXTS)
+        has_known_code || self.contains_any_text(AUTHENTICATION_TEXTS)
     }
 
     /// Returns the kind of fault of an opening.
-    pub(crate) fn open_fault(&self, is_resume: bool) -> OpenFault {
+    pub(crate) fn to_open_fault(&self, is_resume: bool) -> OpenFault {
         let is_unknown_session = self.code == RESOURCE_NOT_FOUND
-            || GENERIC_ERROR_CODES.contains(&self.code) && self.has_text(UNKNOWN_SESSION_TEXTS);
+            || GENERIC_ERROR_CODES.contains(&self.code)
+                && self.contains_any_text(UNKNOWN_SESSION_TEXTS);
         if is_resume && is_unknown_session {
             OpenFault::UnknownSession
         } else if self.is_authentication_error() {
@@ -80,7 +81,7 @@ impl AgentError {
         }
     }
 
-    fn has_text(&self, texts: &[&str]) -> bool {
+    fn contains_any_text(&self, texts: &[&str]) -> bool {
         let message = self.message.to_lowercase();
         texts.iter().any(|text| message.contains(text))
     }

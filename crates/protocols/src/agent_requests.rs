@@ -76,7 +76,7 @@ impl<T> AgentRequestTable<T> {
     }
 
     /// Returns whether a recorded answer shows that the request was open when its id was used again.
-    pub(crate) fn is_recorded_as_open(&self, id: &RequestId) -> bool {
+    pub(crate) fn has_recorded_id_rejection(&self, id: &RequestId) -> bool {
         let next_answer = self.recorded_answers.get(id).and_then(VecDeque::front);
         next_answer.is_some_and(|answer| answer.rejects_reused_id)
     }

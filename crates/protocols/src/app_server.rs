@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use self::requests::AppServerRequests;
+use self::requests::AppServerAgentRequests;
 use self::thread::{AppServerThread, AppServerThreads, ThreadOpening};
 use crate::agent_error::AgentError;
 use crate::model::command::{ClientInfo, Command, PromptPart};
@@ -28,7 +28,7 @@ pub(crate) struct AppServerConnection {
     client_info: ClientInfo,
     rpc: RpcWriter,
     pending_requests: HashMap<i64, AppServerPendingRequest>,
-    agent_requests: AppServerRequests,
+    agent_requests: AppServerAgentRequests,
     threads: AppServerThreads,
     initialize_state: AppServerInitializeState,
     /// True if the replayed lines contain `initialized`.
@@ -61,7 +61,7 @@ impl AppServerConnection {
             client_info,
             rpc: RpcWriter::new(false),
             pending_requests: HashMap::new(),
-            agent_requests: AppServerRequests::default(),
+            agent_requests: AppServerAgentRequests::default(),
             threads: AppServerThreads::default(),
             initialize_state: AppServerInitializeState::New,
             has_sent_initialized: false,
@@ -93,9 +93,9 @@ impl AppServerConnection {
             Ok(result) => result,
             Err(error) => {
                 self.initialize_state = AppServerInitializeState::Failed;
-                let fault = error.open_fault(false);
+                let fault = error.to_open_fault(false);
                 let to_failed_step =
-                    |it: ThreadOpening| it.failed_step(fault.clone(), "initialize failed");
+                    |it: ThreadOpening| it.open_failed_step(fault.clone(), "initialize failed");
                 let failed_steps: Vec<_> =
                     waiting_openings.into_iter().map(to_failed_step).collect();
                 let initialize_failed =
@@ -115,11 +115,11 @@ impl AppServerConnection {
         if !self.has_sent_initialized {
             steps.push(self.rpc.send(&json!({"method": "initialized"})));
         }
-        steps.extend(waiting_openings.into_iter().flat_map(|opening| self.open(opening)));
+        steps.extend(waiting_openings.into_iter().flat_map(|opening| self.open_thread(opening)));
         steps
     }
 
-    fn open(&mut self, opening: ThreadOpening) -> Vec<ProtocolStep> {
+    fn open_thread(&mut self, opening: ThreadOpening) -> Vec<ProtocolStep> {
         let mut pending_requests = self.pending_requests.values_mut();
         let pending_opening = pending_requests.find_map(|pending| match pending {
             AppServerPendingRequest::Open(other) if other.session == opening.session => Some(other),
@@ -129,14 +129,18 @@ impl AppServerConnection {
             // A command that repeats a replayed request; the request has all settings.
             let is_replayed = std::mem::take(&mut pending_opening.is_replayed);
             let key_in_use_step =
-                || opening.failed_step(OpenFault::Other, "the key of the session is in use");
+                || opening.open_failed_step(OpenFault::Other, "the key of the session is in use");
             return if is_replayed { Vec::new() } else { vec![key_in_use_step()] };
         }
         if self.threads.contains(opening.session) {
-            return vec![opening.failed_step(OpenFault::Other, "the key of the session is in use")];
+            return vec![
+                opening.open_failed_step(OpenFault::Other, "the key of the session is in use"),
+            ];
         }
         if opening.resume_id.as_ref().is_some_and(|id| self.threads.key(id).is_some()) {
-            return vec![opening.failed_step(OpenFault::Other, "the conversation is open already")];
+            return vec![
+                opening.open_failed_step(OpenFault::Other, "the conversation is open already"),
+            ];
         }
         match &mut self.initialize_state {
             AppServerInitializeState::Initializing(waiting_openings) => {
@@ -144,10 +148,12 @@ impl AppServerConnection {
                 Vec::new()
             }
             AppServerInitializeState::New | AppServerInitializeState::Failed => {
-                vec![opening.failed_step(OpenFault::Other, "the connection is not initialized")]
+                vec![
+                    opening.open_failed_step(OpenFault::Other, "the connection is not initialized"),
+                ]
             }
             AppServerInitializeState::Ready => {
-                let (method, params) = opening.request();
+                let (method, params) = opening.to_request();
                 let (id, step) = self.rpc.request(method, &params);
                 self.pending_requests.insert(id, AppServerPendingRequest::Open(opening));
                 vec![step]
@@ -162,8 +168,8 @@ impl AppServerConnection {
     ) -> Vec<ProtocolStep> {
         match outcome {
             Err(error) => {
-                let fault = error.open_fault(opening.resume_id.is_some());
-                vec![opening.failed_step(fault, &error.message)]
+                let fault = error.to_open_fault(opening.resume_id.is_some());
+                vec![opening.open_failed_step(fault, &error.message)]
             }
             Ok(result) => vec![self.threads.handle_open_response(opening, &result)],
         }
@@ -226,7 +232,7 @@ impl AppServerConnection {
 
     fn end_turn(&mut self, native_id: &str, turn_outcome: TurnOutcome) -> Vec<ProtocolStep> {
         let Some(session) = self.threads.key(native_id) else { return Vec::new() };
-        if !self.threads.turns_mut(native_id).record_end() {
+        if !self.threads.turns_mut(native_id).try_end_turn() {
             return Vec::new();
         }
         let mut steps = self.agent_requests.cancel_all(session, &mut self.rpc);
@@ -258,7 +264,7 @@ impl AppServerConnection {
             steps.extend(self.end_turn(&native_id, TurnOutcome::Lost));
         }
         self.threads.remove(session);
-        steps.push(ProtocolStep::Closed { session });
+        steps.push(ProtocolStep::SessionClosed { session });
         steps
     }
 
@@ -301,7 +307,7 @@ impl AppServerConnection {
                 self.agent_requests.handle_resolved(params, &mut self.rpc)
             }
             _ => match self.threads.find_mut(session) {
-                Some(thread) => items::notification_steps(thread, session, method, params),
+                Some(thread) => items::apply_notification(thread, session, method, params),
                 None => Vec::new(),
             },
         }
@@ -329,7 +335,7 @@ impl Protocol for AppServerConnection {
             Command::Open { session, start, cwd, mode, model, options } => {
                 let mut opening = ThreadOpening::new(session, start, &cwd);
                 opening.apply_settings(mode, model, options);
-                self.open(opening)
+                self.open_thread(opening)
             }
             Command::Prompt { session, parts } => self.prompt(session, &parts),
             Command::Answer { session, request_id, answer } => {
@@ -343,11 +349,11 @@ impl Protocol for AppServerConnection {
         }
     }
 
-    fn record_sent(&mut self, line: &[u8]) {
-        replay::record_sent_line(self, line);
+    fn replay_sent_line(&mut self, line: &[u8]) {
+        replay::replay_sent_line(self, line);
     }
 
-    fn finish(&mut self) -> Vec<ProtocolStep> {
+    fn handle_end_of_output(&mut self) -> Vec<ProtocolStep> {
         let message = "the process has ended";
         let mut steps = Vec::new();
         let mut openings = Vec::new();
@@ -362,7 +368,9 @@ impl Protocol for AppServerConnection {
             _ => None,
         }));
         openings.sort_by_key(|opening| opening.session);
-        steps.extend(openings.iter().map(|opening| opening.failed_step(OpenFault::Other, message)));
+        steps.extend(
+            openings.iter().map(|opening| opening.open_failed_step(OpenFault::Other, message)),
+        );
         for native_id in self.threads.native_ids() {
             steps.extend(self.end_turn(&native_id, TurnOutcome::Lost));
         }

@@ -2,10 +2,11 @@
 //!
 //! The process has one session. Its working folder, and the conversation that it continues, are arguments of the
 //! process, so [`Command::Open`] sends the mode and the model only. The id of a new conversation is known with its
-//! first turn ([`ProtocolStep::Identified`]); until then it is empty. [`Command::Close`] only forgets the session.
+//! first turn ([`ProtocolStep::SessionIdentified`]); until then it is empty. [`Command::Close`] only forgets the
+//! session.
 //!
-//! No line opens the session either. After `replay_sent`, the caller must repeat [`Command::Open`], and the replay
-//! returns [`ProtocolStep::Opened`] with the response to `initialize` or to the last setting.
+//! No line opens the session either. After `replay_sent_lines`, the caller must repeat [`Command::Open`], and the
+//! replay returns [`ProtocolStep::SessionOpened`] with the response to `initialize` or to the last setting.
 
 mod messages;
 mod replay;
@@ -18,7 +19,7 @@ use std::collections::{HashMap, VecDeque};
 use serde_json::{Value, json};
 
 use self::messages::MessageTranslator;
-use self::requests::ControlRequests;
+use self::requests::ControlAgentRequests;
 use self::session::{ControlSession, ControlSetting};
 use self::writer::ControlWriter;
 use crate::agent_error::AgentError;
@@ -33,7 +34,7 @@ use crate::turns::TurnCounts;
 pub(crate) struct ControlConnection {
     writer: ControlWriter,
     pending_requests: HashMap<String, ControlPendingRequest>,
-    agent_requests: ControlRequests,
+    agent_requests: ControlAgentRequests,
     turns: TurnCounts,
     translator: MessageTranslator,
     initialize_state: ControlInitializeState,
@@ -62,7 +63,7 @@ enum ControlPendingRequest {
 }
 
 impl ControlConnection {
-    fn send(&mut self, request: &Value, pending: ControlPendingRequest) -> ProtocolStep {
+    fn send_request(&mut self, request: &Value, pending: ControlPendingRequest) -> ProtocolStep {
         let (id, step) = self.writer.request(request);
         self.pending_requests.insert(id, pending);
         step
@@ -74,7 +75,7 @@ impl ControlConnection {
         }
         self.initialize_state = ControlInitializeState::Initializing;
         let request = json!({"subtype": "initialize", "hooks": null});
-        vec![self.send(&request, ControlPendingRequest::Initialize)]
+        vec![self.send_request(&request, ControlPendingRequest::Initialize)]
     }
 
     fn handle_init_response(&mut self, outcome: Result<Value, AgentError>) -> Vec<ProtocolStep> {
@@ -98,7 +99,7 @@ impl ControlConnection {
             }
             Err(error) => {
                 self.initialize_state = ControlInitializeState::Failed;
-                let fault = error.open_fault(false);
+                let fault = error.to_open_fault(false);
                 let initialize_failed =
                     ProtocolStep::InitializeFailed { fault: fault.clone(), message: error.message };
                 let open_failed = self.session.take().map(|session| ProtocolStep::OpenFailed {
@@ -111,7 +112,7 @@ impl ControlConnection {
         }
     }
 
-    fn open(
+    fn open_session(
         &mut self,
         key: SessionKey,
         start: SessionStart,
@@ -128,19 +129,16 @@ impl ControlConnection {
         if matches!(state, ControlInitializeState::New | ControlInitializeState::Failed) {
             return failed_steps("the connection is not initialized");
         }
-        let id = match start {
-            SessionStart::New => String::new(),
-            SessionStart::Resume { id } => id,
-        };
+        let id = if let SessionStart::Resume { id } = start { id } else { String::new() };
         let mut recorded_settings = std::mem::take(&mut self.recorded_settings).into_iter();
-        let settings =
+        let pending_settings =
             settings.map(|setting| (recorded_settings.next().map(|(id, _)| id), setting)).collect();
         for (id, setting) in recorded_settings {
             self.pending_requests.insert(id, ControlPendingRequest::SessionSetting(setting));
         }
-        let mode = self.translator.mode.clone();
-        let model = None;
-        self.session = Some(ControlSession { key, id, settings, is_ready: false, mode, model });
+        let (mode, model) = (self.translator.mode.clone(), None);
+        let session = ControlSession { key, id, pending_settings, is_ready: false, mode, model };
+        self.session = Some(session);
         let is_initialized = self.initialize_state == ControlInitializeState::Ready;
         if is_initialized { self.advance_opening() } else { Vec::new() }
     }
@@ -148,17 +146,18 @@ impl ControlConnection {
     /// Sends the next setting of the opening, or reports the session as open.
     fn advance_opening(&mut self) -> Vec<ProtocolStep> {
         let Some(session) = &mut self.session else { return Vec::new() };
-        match session.settings.pop_front() {
+        match session.pending_settings.pop_front() {
             Some((Some(id), setting)) => {
                 self.pending_requests.insert(id, ControlPendingRequest::OpeningSetting(setting));
                 Vec::new()
             }
             Some((None, setting)) => {
-                vec![self.send(&setting.request(), ControlPendingRequest::OpeningSetting(setting))]
+                let request = setting.to_request();
+                vec![self.send_request(&request, ControlPendingRequest::OpeningSetting(setting))]
             }
             None => {
                 session.is_ready = true;
-                vec![ProtocolStep::Opened {
+                vec![ProtocolStep::SessionOpened {
                     session: session.key,
                     id: session.id.clone(),
                     modes: Vec::new(),
@@ -212,7 +211,8 @@ impl ControlConnection {
         if !self.is_ready(key) {
             return vec![ProtocolStep::protocol_error("the session is not open")];
         }
-        vec![self.send(&setting.request(), ControlPendingRequest::SessionSetting(setting))]
+        let request = setting.to_request();
+        vec![self.send_request(&request, ControlPendingRequest::SessionSetting(setting))]
     }
 
     fn handle_setting_response(
@@ -220,9 +220,7 @@ impl ControlConnection {
         setting: ControlSetting,
         outcome: &Result<Value, AgentError>,
     ) -> Vec<ProtocolStep> {
-        let Some(session) = self.session.as_ref().map(|session| session.key) else {
-            return Vec::new();
-        };
+        let Some(session) = self.session.as_ref().map(|it| it.key) else { return Vec::new() };
         if let Err(error) = outcome {
             let text = format!("not set: {}", error.message);
             return vec![ProtocolStep::Warning { session, text }];
@@ -256,8 +254,8 @@ impl ControlConnection {
             return Vec::new();
         }
         self.turns.record_cancel();
-        let mut steps =
-            vec![self.send(&json!({"subtype": "interrupt"}), ControlPendingRequest::Interrupt)];
+        let request = json!({"subtype": "interrupt"});
+        let mut steps = vec![self.send_request(&request, ControlPendingRequest::Interrupt)];
         let cancel_steps = self.agent_requests.cancel_all(session, &mut self.writer).into_iter();
         steps.extend(cancel_steps.filter(|step| matches!(step, ProtocolStep::Send(_))));
         steps
@@ -265,10 +263,8 @@ impl ControlConnection {
 
     fn end_turn(&mut self, end_step: impl FnOnce(bool) -> ProtocolStep) -> Vec<ProtocolStep> {
         let is_cancelling = self.turns.is_cancelling();
-        let Some(session) = self.session.as_ref().map(|session| session.key) else {
-            return Vec::new();
-        };
-        if !self.turns.record_end() {
+        let Some(session) = self.session.as_ref().map(|it| it.key) else { return Vec::new() };
+        if !self.turns.try_end_turn() {
             return Vec::new();
         }
         self.translator.end_turn();
@@ -289,7 +285,7 @@ impl ControlConnection {
             steps.extend(self.end_lost_turn());
             self.session = None;
         }
-        steps.push(ProtocolStep::Closed { session });
+        steps.push(ProtocolStep::SessionClosed { session });
         steps
     }
 
@@ -324,7 +320,7 @@ impl ControlConnection {
         let id = message.get("session_id").and_then(Value::as_str).unwrap_or_default();
         if !id.is_empty() && id != session.id {
             id.clone_into(&mut session.id);
-            steps.push(ProtocolStep::Identified { session: key, id: id.to_owned() });
+            steps.push(ProtocolStep::SessionIdentified { session: key, id: id.to_owned() });
         }
         if kind == "result" {
             let answer = self.translator.result_step(key, message);
@@ -333,7 +329,7 @@ impl ControlConnection {
             steps.extend(answer.filter(|_| !end_steps.is_empty()));
             steps.extend(end_steps);
         } else {
-            steps.extend(self.translator.steps(key, kind, message));
+            steps.extend(self.translator.translate_message(key, kind, message));
         }
         steps
     }
@@ -351,7 +347,9 @@ impl Protocol for ControlConnection {
                 let state = (key, &self.turns, &mut self.translator);
                 self.agent_requests.receive(&message, state, &mut self.writer)
             }
-            "control_cancel_request" => self.agent_requests.withdraw(&message, &mut self.writer),
+            "control_cancel_request" => {
+                self.agent_requests.handle_withdrawal(&message, &mut self.writer)
+            }
             kind => self.handle_message(kind, &message),
         }
     }
@@ -362,7 +360,7 @@ impl Protocol for ControlConnection {
             Command::Open { session, start, mode, model, .. } => {
                 let mode = mode.map(ControlSetting::Mode);
                 let model = model.map(ControlSetting::Model);
-                self.open(session, start, mode.into_iter().chain(model))
+                self.open_session(session, start, mode.into_iter().chain(model))
             }
             Command::Prompt { session, parts } => self.prompt(session, &parts),
             Command::Answer { session, request_id, answer } => {
@@ -379,11 +377,11 @@ impl Protocol for ControlConnection {
         }
     }
 
-    fn record_sent(&mut self, line: &[u8]) {
-        replay::record_sent_line(self, line);
+    fn replay_sent_line(&mut self, line: &[u8]) {
+        replay::replay_sent_line(self, line);
     }
 
-    fn finish(&mut self) -> Vec<ProtocolStep> {
+    fn handle_end_of_output(&mut self) -> Vec<ProtocolStep> {
         let (fault, message) = (OpenFault::Other, "the process has ended".to_owned());
         let mut steps = Vec::new();
         if self.initialize_state == ControlInitializeState::Initializing {

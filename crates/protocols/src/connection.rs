@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::acp::AcpConnection;
 use crate::app_server::AppServerConnection;
 use crate::claude_control::ControlConnection;
-use crate::json_line::{LineItem, UnreadText, has_type, may_have_type, read_json_line};
+use crate::json_line::{LineItem, UnreadableText, has_type, may_have_type, read_json_line};
 use crate::lines::{LineBuffer, ReceivedLine};
 use crate::model::command::{ClientInfo, Command, ProtocolKind};
 use crate::model::step::{OpenFault, ProtocolStep, TurnOutcome};
@@ -25,15 +25,15 @@ pub struct Connection {
     received_lines: LineBuffer,
     /// Sent lines of a replay have no limit: the connection wrote them itself.
     replayed_lines: LineBuffer,
-    machine: ProtocolMachine,
+    state_machine: ProtocolStateMachine,
     has_sent_prompt: bool,
     has_sent_cancel: bool,
-    is_ended: bool,
+    has_ended: bool,
 }
 
 /// State machine of a protocol.
 #[derive(Debug)]
-enum ProtocolMachine {
+enum ProtocolStateMachine {
     Acp(Box<AcpConnection>),
     ClaudeControl(Box<ControlConnection>),
     CodexAppServer(Box<AppServerConnection>),
@@ -43,20 +43,22 @@ impl Connection {
     /// Creates a connection with a process that has received nothing.
     #[must_use]
     pub fn new(kind: ProtocolKind, client_info: ClientInfo) -> Self {
-        let machine = match kind {
-            ProtocolKind::Acp => ProtocolMachine::Acp(Box::new(AcpConnection::new(client_info))),
-            ProtocolKind::ClaudeControl => ProtocolMachine::ClaudeControl(Box::default()),
-            ProtocolKind::CodexAppServer => {
-                ProtocolMachine::CodexAppServer(Box::new(AppServerConnection::new(client_info)))
+        let state_machine = match kind {
+            ProtocolKind::Acp => {
+                ProtocolStateMachine::Acp(Box::new(AcpConnection::new(client_info)))
             }
+            ProtocolKind::ClaudeControl => ProtocolStateMachine::ClaudeControl(Box::default()),
+            ProtocolKind::CodexAppServer => ProtocolStateMachine::CodexAppServer(Box::new(
+                AppServerConnection::new(client_info),
+            )),
         };
         Self {
             received_lines: LineBuffer::new(DEFAULT_MAX_LINE_BYTES),
             replayed_lines: LineBuffer::new(usize::MAX),
-            machine,
+            state_machine,
             has_sent_prompt: false,
             has_sent_cancel: false,
-            is_ended: false,
+            has_ended: false,
         }
     }
 
@@ -70,7 +72,7 @@ impl Connection {
 
     /// Handles output of the process, cut into pieces of any size.
     pub fn handle_output(&mut self, bytes: &[u8]) -> Vec<ProtocolStep> {
-        if self.is_ended {
+        if self.has_ended {
             return Vec::new();
         }
         let mut steps = Vec::new();
@@ -88,18 +90,18 @@ impl Connection {
 
     /// Performs a command.
     pub fn perform(&mut self, command: Command) -> Vec<ProtocolStep> {
-        if self.is_ended { refusal_steps(command) } else { self.protocol().perform(command) }
+        if self.has_ended { refusal_steps(command) } else { self.protocol().perform(command) }
     }
 
     /// Records lines that were written to the process before a crash of the caller, in pieces of any size. An
     /// incomplete last line is ignored. Must precede [`Self::handle_output`] and [`Self::perform`]; see the
     /// documentation of the crate.
-    pub fn replay_sent(&mut self, bytes: &[u8]) {
+    pub fn replay_sent_lines(&mut self, bytes: &[u8]) {
         for line in self.replayed_lines.push(bytes) {
             if let ReceivedLine::Complete(line) = line {
                 self.has_sent_prompt |= is_prompt(&line);
                 self.has_sent_cancel |= is_cancel(&line);
-                self.protocol().record_sent(&line);
+                self.protocol().replay_sent_line(&line);
             }
         }
     }
@@ -119,37 +121,38 @@ impl Connection {
     /// Handles the end of the output. A last line without a line feed is handled; then open turns end with
     /// [`crate::TurnOutcome::Lost`], and openings fail. Later output is ignored and later commands fail.
     pub fn handle_end_of_output(&mut self) -> Vec<ProtocolStep> {
-        if self.is_ended {
+        if self.has_ended {
             return Vec::new();
         }
-        let last_line = self.received_lines.finish();
+        let last_line = self.received_lines.take_last_line();
         let mut steps = last_line.map_or_else(Vec::new, |line| self.handle_line(&line));
         steps.retain(|step| !matches!(step, ProtocolStep::Send(_)));
-        steps.extend(self.protocol().finish());
-        self.is_ended = true;
+        steps.extend(self.protocol().handle_end_of_output());
+        self.has_ended = true;
         steps
     }
 
     fn handle_line(&mut self, line: &[u8]) -> Vec<ProtocolStep> {
         let handle_item = |item| match item {
             LineItem::Object(message) => self.protocol().receive(message),
-            LineItem::Unread(unread) => vec![self.unread_step(unread)],
+            LineItem::UnreadableText(unread) => vec![self.unreadable_text_step(unread)],
         };
         read_json_line(line).into_iter().flat_map(handle_item).collect()
     }
 
     /// Returns the step for text of the agent that is no message.
-    fn unread_step(&self, unread: UnreadText) -> ProtocolStep {
-        let may_be_message = match self.machine {
-            ProtocolMachine::ClaudeControl(_) => {
+    fn unreadable_text_step(&self, unreadable_text: UnreadableText) -> ProtocolStep {
+        let may_be_message = match self.state_machine {
+            ProtocolStateMachine::ClaudeControl(_) => {
                 let is_message = |object: &Value| has_type(object, &TURN_MESSAGE_TYPES);
-                unread.may_be_message(is_message, |text| may_have_type(text, &TURN_MESSAGE_TYPES))
+                unreadable_text
+                    .may_be_message(is_message, |text| may_have_type(text, &TURN_MESSAGE_TYPES))
             }
-            ProtocolMachine::Acp(_) | ProtocolMachine::CodexAppServer(_) => {
-                unread.may_be_message(is_rpc_message, may_be_rpc_message)
+            ProtocolStateMachine::Acp(_) | ProtocolStateMachine::CodexAppServer(_) => {
+                unreadable_text.may_be_message(is_rpc_message, may_be_rpc_message)
             }
         };
-        let UnreadText { reason, text } = unread;
+        let UnreadableText { reason, text } = unreadable_text;
         if may_be_message {
             return ProtocolStep::MessageLost { reason: reason.to_owned(), text };
         }
@@ -157,10 +160,10 @@ impl Connection {
     }
 
     fn protocol(&mut self) -> &mut dyn Protocol {
-        match &mut self.machine {
-            ProtocolMachine::Acp(machine) => machine.as_mut(),
-            ProtocolMachine::ClaudeControl(machine) => machine.as_mut(),
-            ProtocolMachine::CodexAppServer(machine) => machine.as_mut(),
+        match &mut self.state_machine {
+            ProtocolStateMachine::Acp(machine) => machine.as_mut(),
+            ProtocolStateMachine::ClaudeControl(machine) => machine.as_mut(),
+            ProtocolStateMachine::CodexAppServer(machine) => machine.as_mut(),
         }
     }
 }
@@ -191,7 +194,7 @@ fn refusal_steps(command: Command) -> Vec<ProtocolStep> {
         Command::Prompt { session, .. } => {
             vec![ProtocolStep::TurnEnded { session, outcome: TurnOutcome::Lost, usage: None }]
         }
-        Command::Close { session } => vec![ProtocolStep::Closed { session }],
+        Command::Close { session } => vec![ProtocolStep::SessionClosed { session }],
         Command::Initialize => {
             vec![ProtocolStep::InitializeFailed { fault: OpenFault::Other, message }]
         }

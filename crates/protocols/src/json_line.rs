@@ -3,7 +3,7 @@
 //! Many programs write for a terminal too. Escape sequences, a byte order mark, or progress that a carriage return
 //! overwrites may therefore precede an object; some programs write bytes that are not UTF-8, unpaired surrogates, raw
 //! control characters in strings, or `NaN`. The objects of such lines are read nevertheless. Text that is no object is
-//! returned as [`UnreadText`], so that a caller never takes a lost message for silence.
+//! returned as [`UnreadableText`], so that a caller never takes a lost message for silence.
 //!
 //! An object that follows other text on its line is not read: the text may be a log message that quotes the caller.
 
@@ -22,7 +22,7 @@ use self::repair::repair_object;
 const MAX_ITEMS: usize = 1000;
 
 /// Greatest number of places of an unread text at which an object is read.
-const MAX_SEARCHED_PLACES: usize = 64;
+const MAX_SEARCH_POSITIONS: usize = 64;
 
 /// Greatest number of bytes of a line that may be read in vain, besides twice the line. The next text takes the rest of
 /// the line: an object without an end is read up to the end of the line, so that a hostile line would otherwise be read
@@ -45,12 +45,12 @@ pub enum LineItem {
     /// JSON object.
     Object(Value),
     /// Text that is no JSON object.
-    Unread(UnreadText),
+    UnreadableText(UnreadableText),
 }
 
 /// Text of a line that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnreadText {
+pub struct UnreadableText {
     /// Clause that follows "the line".
     pub reason: &'static str,
     /// Text, with U+FFFD for bytes that are not UTF-8.
@@ -58,7 +58,7 @@ pub struct UnreadText {
 }
 
 /// Result of reading an object at the start of a text.
-enum ObjectRead<'t> {
+enum ObjectParseResult<'t> {
     /// The object, and the text after it.
     Object(Value, &'t str),
     /// Text of an object with too many values, and the text after it.
@@ -67,7 +67,7 @@ enum ObjectRead<'t> {
     Invalid(usize),
 }
 
-impl UnreadText {
+impl UnreadableText {
     /// Returns true if the text has more items or values than are read.
     #[must_use]
     pub fn exceeds_limit(&self) -> bool {
@@ -86,18 +86,18 @@ impl UnreadText {
             return true; // It holds objects that were not read.
         }
         let (mut rest, mut wasted_bytes) = (self.text.as_str(), 0);
-        for place in 0..MAX_SEARCHED_PLACES {
-            let Some(object_text) = find_object(rest) else { return false };
+        for place in 0..MAX_SEARCH_POSITIONS {
+            let Some(object_text) = find_object_start(rest) else { return false };
             let is_first = place == 0 && object_text.len() == self.text.len();
             rest = match read_object(object_text, &mut { MAX_VALUES }) {
-                ObjectRead::Object(object, _) if is_message(&object) => return true,
-                ObjectRead::Object(_, more) => more,
-                ObjectRead::TooLarge(text, _) if is_damaged_message(text) => return true,
-                ObjectRead::TooLarge(_, more) => more,
-                ObjectRead::Invalid(_) if is_first || is_damaged_message(object_text) => {
+                ObjectParseResult::Object(object, _) if is_message(&object) => return true,
+                ObjectParseResult::Object(_, more) => more,
+                ObjectParseResult::TooLarge(text, _) if is_damaged_message(text) => return true,
+                ObjectParseResult::TooLarge(_, more) => more,
+                ObjectParseResult::Invalid(_) if is_first || is_damaged_message(object_text) => {
                     return true;
                 }
-                ObjectRead::Invalid(bytes) => {
+                ObjectParseResult::Invalid(bytes) => {
                     wasted_bytes += bytes;
                     object_text.strip_prefix('{').unwrap_or_default()
                 }
@@ -143,24 +143,24 @@ pub fn read_json_line(line: &[u8]) -> Vec<LineItem> {
     let mut rest = skip_noise(&text);
     while !rest.is_empty() {
         if items.len() == MAX_ITEMS || wasted_bytes > max_wasted_bytes {
-            items.push(unread_item(TOO_MANY_ITEMS, rest));
+            items.push(unreadable_text_item(TOO_MANY_ITEMS, rest));
             break;
         }
         let more = match read_object(rest, &mut values_left) {
-            ObjectRead::Object(object, more) => {
+            ObjectParseResult::Object(object, more) => {
                 items.push(LineItem::Object(object));
                 more
             }
-            ObjectRead::TooLarge(text, more) => {
-                items.push(unread_item(TOO_MANY_VALUES, text));
+            ObjectParseResult::TooLarge(text, more) => {
+                items.push(unreadable_text_item(TOO_MANY_VALUES, text));
                 more
             }
-            ObjectRead::Invalid(bytes) => {
+            ObjectParseResult::Invalid(bytes) => {
                 wasted_bytes += bytes;
-                let (text, more) = split_at_return(rest);
+                let (text, more) = split_at_carriage_return(rest);
                 // A carriage return overwrites progress. An object is no progress.
-                if more.is_empty() || find_object(text).is_some() {
-                    items.push(unread_item(syntax_reason(text), text.trim_end()));
+                if more.is_empty() || find_object_start(text).is_some() {
+                    items.push(unreadable_text_item(syntax_reason(text), text.trim_end()));
                 }
                 more
             }
@@ -171,9 +171,9 @@ pub fn read_json_line(line: &[u8]) -> Vec<LineItem> {
 }
 
 /// Reads the object at the start of the text, and subtracts its values from those that are left.
-fn read_object<'t>(text: &'t str, values_left: &mut usize) -> ObjectRead<'t> {
+fn read_object<'t>(text: &'t str, values_left: &mut usize) -> ObjectParseResult<'t> {
     if !text.starts_with('{') {
-        return ObjectRead::Invalid(0);
+        return ObjectParseResult::Invalid(0);
     }
     // Its end is searched first, because the values of an object may take many times the memory of its text.
     let mut values = Deserializer::from_str(text).into_iter::<IgnoredAny>();
@@ -185,11 +185,11 @@ fn read_object<'t>(text: &'t str, values_left: &mut usize) -> ObjectRead<'t> {
         return read;
     }
     let Some((repaired, more)) = repair_object(text) else {
-        return ObjectRead::Invalid(text.len());
+        return ObjectParseResult::Invalid(text.len());
     };
     let object_text = text.get(..text.len() - more.len()).unwrap_or(text);
     let parsed = parse_object(&repaired, (object_text, more), values_left);
-    parsed.unwrap_or(ObjectRead::Invalid(object_text.len()))
+    parsed.unwrap_or(ObjectParseResult::Invalid(object_text.len()))
 }
 
 /// Parses an object in valid form, whose original text and the text after it are given.
@@ -197,16 +197,16 @@ fn parse_object<'t>(
     valid_form: &str,
     (text, more): (&'t str, &'t str),
     values_left: &mut usize,
-) -> Option<ObjectRead<'t>> {
+) -> Option<ObjectParseResult<'t>> {
     let Some(left) = values_left.checked_sub(count_separators(valid_form.as_bytes())) else {
-        return Some(ObjectRead::TooLarge(text, more));
+        return Some(ObjectParseResult::TooLarge(text, more));
     };
     *values_left = left;
-    Some(ObjectRead::Object(serde_json::from_str(valid_form).ok()?, more))
+    Some(ObjectParseResult::Object(serde_json::from_str(valid_form).ok()?, more))
 }
 
-fn unread_item(reason: &'static str, text: &str) -> LineItem {
-    LineItem::Unread(UnreadText { reason, text: text.to_owned() })
+fn unreadable_text_item(reason: &'static str, text: &str) -> LineItem {
+    LineItem::UnreadableText(UnreadableText { reason, text: text.to_owned() })
 }
 
 /// Returns the reason why a text is not read as an object.
@@ -218,7 +218,7 @@ fn syntax_reason(text: &str) -> &'static str {
 }
 
 /// Returns the text before the next carriage return that other text follows, and what follows; else the whole text.
-fn split_at_return(text: &str) -> (&str, &str) {
+fn split_at_carriage_return(text: &str) -> (&str, &str) {
     match text.split_once('\r') {
         Some((before, after)) if !skip_noise(after).is_empty() => (before, after),
         _ => (text, ""),
@@ -226,7 +226,7 @@ fn split_at_return(text: &str) -> (&str, &str) {
 }
 
 /// Returns the text from the next place that may be the start of an object with members.
-fn find_object(text: &str) -> Option<&str> {
+fn find_object_start(text: &str) -> Option<&str> {
     let mut places = text.match_indices('{').filter_map(|(place, _)| text.get(place..));
     places.find(|from| from.strip_prefix('{').is_some_and(|it| skip_noise(it).starts_with('"')))
 }

@@ -7,13 +7,14 @@
 //! # Replay
 //!
 //! After a crash of the caller, a new connection restores the state. The caller passes all lines that were ever written
-//! to the process to [`Connection::replay_sent`], and then all output of the process to [`Connection::handle_output`].
-//! The second part returns the steps of the first run in their order, with these exceptions:
+//! to the process to [`Connection::replay_sent_lines`], and then all output of the process to
+//! [`Connection::handle_output`]. The second part returns the steps of the first run in their order, with these
+//! exceptions:
 //!
 //! - Lines that were already sent are not sent again. A line that the connection owes and that is not among the sent
 //!   lines (the process crashed before it was written) is returned as [`ProtocolStep::Send`] and must be written.
-//! - A request that was already answered is returned as [`ProtocolStep::Answered`] instead of
-//!   [`ProtocolStep::Request`], and a [`ProtocolStep::Withdrawn`] of such a request is not repeated.
+//! - A request that was already answered is returned as [`ProtocolStep::RequestAnswered`] instead of
+//!   [`ProtocolStep::Request`], and a [`ProtocolStep::RequestWithdrawn`] of such a request is not repeated.
 //! - Steps that a command returned directly (such as [`ProtocolStep::OpenFailed`] for a key in use) are not repeated:
 //!   the commands are not replayed.
 //!
@@ -21,10 +22,11 @@
 //! no step depends on the time of a command. Keys of sessions are assigned in the order of the open requests: 0, 1, 2.
 //!
 //! The settings of an opening (mode, model, options) are sent after the response that opens the session, so a crash can
-//! precede them. Between `replay_sent` and `handle_output`, the caller therefore repeats [`Command::Open`] for each
-//! session that it regards as open or opening: the connection takes the settings from it, sends those that are missing,
-//! and sends no line again. Without that command, the settings that were sent before the first prompt count as all
-//! settings of the opening, and the caller must compare the `mode` of [`ProtocolStep::Opened`] with the wanted one.
+//! precede them. Between `replay_sent_lines` and `handle_output`, the caller therefore repeats [`Command::Open`] for
+//! each session that it regards as open or opening: the connection takes the settings from it, sends those that are
+//! missing, and sends no line again. Without that command, the settings that were sent before the first prompt count as
+//! all settings of the opening, and the caller must compare the `mode` of [`ProtocolStep::SessionOpened`] with the
+//! wanted one.
 
 mod acp;
 mod agent_error;
@@ -42,7 +44,7 @@ mod turns;
 
 pub use connection::{Connection, DEFAULT_MAX_LINE_BYTES};
 pub use json_line::{
-    LineItem, UnreadText, has_too_many_values, has_type, may_have_type, read_json_line,
+    LineItem, UnreadableText, has_too_many_values, has_type, may_have_type, read_json_line,
 };
 pub use model::answer_content::{AnswerContent, ContentValue};
 pub use model::command::{

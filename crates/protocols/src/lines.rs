@@ -15,14 +15,14 @@ pub(crate) enum ReceivedLine {
 /// Buffer for the beginning of a line.
 #[derive(Debug)]
 pub(crate) struct LineBuffer {
-    partial: Vec<u8>,
+    partial_line: Vec<u8>,
     max_line_bytes: usize,
-    is_skipping: bool,
+    is_skipping_line: bool,
 }
 
 impl LineBuffer {
     pub(crate) fn new(max_line_bytes: usize) -> Self {
-        Self { partial: Vec::new(), max_line_bytes, is_skipping: false }
+        Self { partial_line: Vec::new(), max_line_bytes, is_skipping_line: false }
     }
 
     /// Returns the lines that the bytes complete. The result does not depend on how the output is cut into pieces.
@@ -31,24 +31,26 @@ impl LineBuffer {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (content, is_complete) =
                 piece.strip_suffix(b"\n").map_or((piece, false), |content| (content, true));
-            if !self.is_skipping && self.partial.len() + content.len() > self.max_line_bytes {
+            if !self.is_skipping_line
+                && self.partial_line.len() + content.len() > self.max_line_bytes
+            {
                 lines.push(ReceivedLine::TooLong { max_bytes: self.max_line_bytes });
-                self.is_skipping = true;
-                self.partial = Vec::new();
+                self.is_skipping_line = true;
+                self.partial_line = Vec::new();
             }
-            if !self.is_skipping {
-                self.partial.extend_from_slice(content);
+            if !self.is_skipping_line {
+                self.partial_line.extend_from_slice(content);
             }
-            if is_complete && !std::mem::take(&mut self.is_skipping) {
-                lines.push(ReceivedLine::Complete(std::mem::take(&mut self.partial)));
+            if is_complete && !std::mem::take(&mut self.is_skipping_line) {
+                lines.push(ReceivedLine::Complete(std::mem::take(&mut self.partial_line)));
             }
         }
         lines
     }
 
     /// Returns the last line of an output that does not end with a line feed.
-    pub(crate) fn finish(&mut self) -> Option<Vec<u8>> {
-        self.is_skipping = false;
-        Some(std::mem::take(&mut self.partial)).filter(|last_line| !last_line.is_empty())
+    pub(crate) fn take_last_line(&mut self) -> Option<Vec<u8>> {
+        self.is_skipping_line = false;
+        Some(std::mem::take(&mut self.partial_line)).filter(|last_line| !last_line.is_empty())
     }
 }

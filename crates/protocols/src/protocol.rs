@@ -12,7 +12,7 @@ pub(crate) trait Protocol {
     /// Performs a command while the process runs.
     fn perform(&mut self, command: Command) -> Vec<ProtocolStep>;
     /// Records a line that was sent before a crash.
-    fn record_sent(&mut self, line: &[u8]);
+    fn replay_sent_line(&mut self, line: &[u8]);
     /// Ends all that is open, since the process can send nothing any more.
-    fn finish(&mut self) -> Vec<ProtocolStep>;
+    fn handle_end_of_output(&mut self) -> Vec<ProtocolStep>;
 }

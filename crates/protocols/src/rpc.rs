@@ -28,12 +28,12 @@ pub(crate) enum RpcMessage {
 }
 
 /// Members by which a JSON-RPC message is recognized that cannot be read.
-const MEMBER_NAMES: [&str; 3] = ["jsonrpc", "method", "result"];
+const RPC_MEMBER_NAMES: [&str; 3] = ["jsonrpc", "method", "result"];
 
 /// Returns true if the text of an object that cannot be read may be a JSON-RPC message.
 #[must_use]
 pub fn may_be_rpc_message(text: &str) -> bool {
-    contains_string(text, &MEMBER_NAMES)
+    contains_string(text, &RPC_MEMBER_NAMES)
 }
 
 /// Returns true if a JSON object is a JSON-RPC message, with or without the member `jsonrpc`.

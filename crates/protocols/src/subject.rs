@@ -18,7 +18,7 @@ pub(crate) fn apply_args(call: &mut ToolCall, args: &Value) {
     }
     call.args = args.clone();
     // Other arguments are another action: a rule must not match the command of an earlier report.
-    call.command = COMMAND_ARGUMENTS.iter().find_map(|name| command_line(args.get(name)?));
+    call.command = COMMAND_ARGUMENTS.iter().find_map(|name| parse_command_line(args.get(name)?));
     call.url = args.get("url").and_then(Value::as_str).map(str::to_owned);
     for path in PATH_ARGUMENTS.iter().filter_map(|name| args.get(name)?.as_str()) {
         add_path(call, path);
@@ -33,11 +33,12 @@ pub(crate) fn add_path(call: &mut ToolCall, path: &str) {
 }
 
 /// Returns a command line from text or from a list of arguments.
-pub(crate) fn command_line(value: &Value) -> Option<String> {
+pub(crate) fn parse_command_line(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Array(words) => {
-            let words: Option<Vec<_>> = words.iter().map(|it| it.as_str().map(quote)).collect();
+            let words: Option<Vec<_>> =
+                words.iter().map(|it| it.as_str().map(shell_quote)).collect();
             words.filter(|words| !words.is_empty()).map(|words| words.join(" "))
         }
         _ => None,
@@ -45,7 +46,7 @@ pub(crate) fn command_line(value: &Value) -> Option<String> {
 }
 
 /// Quotes an argument, so that a rule for one simple command cannot match several joined arguments.
-fn quote(word: &str) -> String {
+fn shell_quote(word: &str) -> String {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || "_-./=:,@%+".contains(char);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();

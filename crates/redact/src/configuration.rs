@@ -58,7 +58,7 @@ pub enum PatternError {
     MatchTooLong,
     /// The visible part of a match is so long that the rest can be guessed.
     #[error("`keep` is more than half of the shortest match, which has {shortest} bytes")]
-    KeepTooLong {
+    VisiblePrefixTooLong {
         /// Bytes of the shortest possible match.
         shortest: usize,
     },
@@ -76,9 +76,9 @@ impl Pattern {
     ///
     /// # Errors
     /// Returns an error if the pattern is unusable.
-    pub fn new(name: &str, regex: &str, keep: usize) -> Result<Self, PatternError> {
+    pub fn new(name: &str, regex: &str, visible_prefix_bytes: usize) -> Result<Self, PatternError> {
         let syntax_error =
-            |error: regex_syntax::Error| PatternError::Syntax { cause: cause(&error) };
+            |error: regex_syntax::Error| PatternError::Syntax { cause: error_cause(&error) };
         let parsed = ParserBuilder::new().unicode(false).utf8(false).build().parse(regex);
         let parsed = parsed.map_err(syntax_error)?;
         let properties = parsed.properties();
@@ -89,14 +89,14 @@ impl Pattern {
         if properties.maximum_len().is_none_or(|longest| longest > Self::MAX_MATCH_BYTES) {
             return Err(PatternError::MatchTooLong);
         }
-        if 2 * keep > shortest {
-            return Err(PatternError::KeepTooLong { shortest });
+        if 2 * visible_prefix_bytes > shortest {
+            return Err(PatternError::VisiblePrefixTooLong { shortest });
         }
         let built =
             RegexBuilder::new(regex).unicode(false).size_limit(Self::MAX_COMPILED_BYTES).build();
         // A parsed expression can be built, unless it is too large.
         let regex = built.map_err(|_too_large| PatternError::TooLarge)?;
-        Ok(Self { name: name.to_owned(), regex, visible_prefix_bytes: keep })
+        Ok(Self { name: name.to_owned(), regex, visible_prefix_bytes })
     }
 
     /// Returns the display name.
@@ -118,7 +118,7 @@ impl Pattern {
     }
 }
 
-fn cause(error: &regex_syntax::Error) -> String {
+fn error_cause(error: &regex_syntax::Error) -> String {
     match error {
         regex_syntax::Error::Parse(error) => error.kind().to_string(),
         regex_syntax::Error::Translate(error) => error.kind().to_string(),
@@ -142,7 +142,7 @@ mod tests {
             ("x?|", 0, Some(E::MatchesEmpty)),
             ("\\b", 0, Some(E::MatchesEmpty)),
             ("[a&&b]", 0, Some(E::MatchesNothing)),
-            ("EMP-[0-9]{6}", 6, Some(E::KeepTooLong { shortest: 10 })),
+            ("EMP-[0-9]{6}", 6, Some(E::VisiblePrefixTooLong { shortest: 10 })),
             ("(?u)\\w{60}\\w{60}\\w{60}", 0, Some(E::TooLarge)),
         ] {
             assert_eq!(Pattern::new("a", regex, keep).err(), expected, "{regex}");

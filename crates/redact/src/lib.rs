@@ -54,8 +54,8 @@ impl Redactor {
     /// Adds the configured redaction. Patterns apply to one line at a time, as a reader sees it. Personal numbers are
     /// searched in every line, which costs speed.
     #[must_use]
-    pub fn with_configuration(mut self, configured: RedactionConfig) -> Self {
-        let RedactionConfig { patterns, redacts_personal_numbers: personal } = configured;
+    pub fn with_configuration(mut self, config: RedactionConfig) -> Self {
+        let RedactionConfig { patterns, redacts_personal_numbers: personal } = config;
         (self.scanner.patterns, self.scanner.redacts_personal_numbers) =
             (RedactionPatterns::new(patterns), personal);
         self
@@ -73,7 +73,7 @@ impl Redactor {
         // A stream cuts such a line into windows, and a window may judge a secret by less text than the whole line
         // has.
         if self.has_long_line(text) {
-            return self.redact_long(text);
+            return self.redact_long_lines(text);
         }
         let edits = self.scanner.redact_lines(text, true);
         if edits.replacements.is_empty() {
@@ -81,7 +81,7 @@ impl Redactor {
         }
         let mut out = String::with_capacity(text.len());
         edits.write(text, &mut out);
-        (Cow::Owned(out), edits.count)
+        (Cow::Owned(out), edits.redaction_count)
     }
 
     /// Returns true if a line is so long that a stream would not hold it back as a whole.
@@ -100,7 +100,7 @@ impl Redactor {
     }
 
     /// Redacts a text with long lines exactly as a stream does, so that both results are equal.
-    fn redact_long<'t>(&self, text: &'t str) -> (Cow<'t, str>, u64) {
+    fn redact_long_lines<'t>(&self, text: &'t str) -> (Cow<'t, str>, u64) {
         let mut stream = StreamRedactor::new(self);
         let mut out = String::with_capacity(text.len());
         stream.push_to(text.as_bytes(), &mut out);

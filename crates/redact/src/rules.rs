@@ -19,11 +19,11 @@ use self::context_rules::{
     find_userinfo_passwords,
 };
 use self::email::find_emails;
-use self::key_value::find_key_values;
+use self::key_value::find_key_value_secrets;
 use self::plausibility::MAX_JUDGED_BYTES;
 use self::token_formats::{MatchCondition, TOKEN_FORMATS, TokenFormat};
 use super::spans::{SecretSpan, VisiblePart};
-use super::text::boundary::begins_word;
+use super::text::boundary::is_word_start;
 use super::text::pattern::compile_constant;
 
 /// Family of rules that share their key words.
@@ -31,20 +31,26 @@ type RuleFamily = fn(&[u8], &mut Vec<SecretSpan>);
 
 /// Key words, case-insensitive, and the families that they select.
 pub(super) const RULE_FAMILIES: &[(&[&str], &[RuleFamily])] = &[
-    (&["passw", "passp", "passc"], &[find_key_values, find_option_secrets, find_sentence_secrets]),
+    (
+        &["passw", "passp", "passc"],
+        &[find_key_value_secrets, find_option_secrets, find_sentence_secrets],
+    ),
     (
         &["pass=", "pass:", "pass\"", "pass'", "pass ", "pass\\", "pass%", "pwd"],
-        &[find_key_values, find_option_secrets],
+        &[find_key_value_secrets, find_option_secrets],
     ),
     (
         &["secret", "token", "credential"],
-        &[find_key_values, find_option_secrets, find_sentence_secrets],
+        &[find_key_value_secrets, find_option_secrets, find_sentence_secrets],
     ),
     (
         &["apikey", "api-key", "api_key", "api.key", "api key"],
-        &[find_key_values, find_option_secrets, find_sentence_secrets],
+        &[find_key_value_secrets, find_option_secrets, find_sentence_secrets],
     ),
-    (&["_key", "-key", ".key", "auth", "signature"], &[find_key_values, find_option_secrets]),
+    (
+        &["_key", "-key", ".key", "auth", "signature"],
+        &[find_key_value_secrets, find_option_secrets],
+    ),
     (
         &[
             "privatekey",
@@ -54,17 +60,17 @@ pub(super) const RULE_FAMILIES: &[(&[&str], &[RuleFamily])] = &[
             "signingkey",
             "subscriptionkey",
         ],
-        &[find_key_values],
+        &[find_key_value_secrets],
     ),
     (
         &["functionkey", "functionskey", "masterkey", "deploykey", "licensekey", "sessionkey"],
-        &[find_key_values],
+        &[find_key_value_secrets],
     ),
     (
         &["clientkey", "servicekey", "webhookkey", "jwtkey", "hmackey", "adminkey", "appkey"],
-        &[find_key_values],
+        &[find_key_value_secrets],
     ),
-    (&["storagekey", "hostkey", "encryptkey"], &[find_key_values]),
+    (&["storagekey", "hostkey", "encryptkey"], &[find_key_value_secrets]),
     (&["authorization", "bearer"], &[find_header_secrets]),
     (&["cookie"], &[find_cookies]),
     (&["@"], &[find_userinfo_passwords, find_emails]),
@@ -72,7 +78,8 @@ pub(super) const RULE_FAMILIES: &[(&[&str], &[RuleFamily])] = &[
 ];
 
 /// Text that requires an inspection besides known literals: escape sequences and keys in PEM.
-const ALWAYS_INSPECTED: &[&str] = &["\u{1b}", "private key", "private+key", "private%20key"];
+const ALWAYS_INSPECTED_LITERALS: &[&str] =
+    &["\u{1b}", "private key", "private+key", "private%20key"];
 
 /// Compiled token formats, in the order of their table.
 pub(super) static COMPILED_FORMATS: LazyLock<Vec<(&'static TokenFormat, Option<Regex>)>> =
@@ -89,7 +96,7 @@ static KEYWORD_AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     AhoCorasick::builder()
         .ascii_case_insensitive(true)
         .kind(Some(AhoCorasickKind::DFA))
-        .build(keywords.chain(ALWAYS_INSPECTED))
+        .build(keywords.chain(ALWAYS_INSPECTED_LITERALS))
         .ok()
 });
 
@@ -102,7 +109,7 @@ static KEYWORD_ROWS: LazyLock<Vec<usize>> = LazyLock::new(|| {
 /// Iterates over all key words; `None` if their automaton is missing.
 pub(super) fn keywords() -> Option<impl Iterator<Item = &'static str>> {
     let keywords = RULE_FAMILIES.iter().flat_map(|(words, _)| words.iter());
-    KEYWORD_AUTOMATON.is_some().then(|| keywords.chain(ALWAYS_INSPECTED).copied())
+    KEYWORD_AUTOMATON.is_some().then(|| keywords.chain(ALWAYS_INSPECTED_LITERALS).copied())
 }
 
 /// Returns the range of the first key word from `at` on.
@@ -157,7 +164,7 @@ pub(super) fn apply_token_formats(line: &[u8], selected_bits: u128, spans: &mut 
             );
             let body = line.get(full_match.start() + prefix_bytes..end).unwrap_or_default();
             let judged_body = body.get(..MAX_JUDGED_BYTES).unwrap_or(body);
-            let starts_word = begins_word(line, full_match.start())
+            let starts_word = is_word_start(line, full_match.start())
                 || TokenFormat::is_in_run(line, &full_match.range(), prefix_bytes);
             if starts_word
                 && meets_condition(token_format.condition, judged_body)
@@ -165,9 +172,9 @@ pub(super) fn apply_token_formats(line: &[u8], selected_bits: u128, spans: &mut 
             {
                 let shows_tail = token_format.shows_tail && end == full_match.end();
                 let visible_part = if shows_tail {
-                    VisiblePart::Tail(prefix_bytes)
+                    VisiblePart::PrefixAndTail(prefix_bytes)
                 } else {
-                    VisiblePart::Stars(prefix_bytes)
+                    VisiblePart::PrefixOnly(prefix_bytes)
                 };
                 spans.push(SecretSpan::without_context(full_match.start()..end, visible_part));
             }

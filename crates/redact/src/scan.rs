@@ -7,7 +7,7 @@ use super::literals::matcher::LiteralMatcher;
 use super::rules::apply_keyword_rules;
 use super::rules::discord_token::find_discord_tokens;
 use super::rules::personal_numbers::find_personal_numbers;
-use super::spans::{SecretSpan, VisiblePart, merge, render};
+use super::spans::{SecretSpan, VisiblePart, merge_spans, render_replacement};
 use super::text::ansi::VisibleText;
 
 /// Maximum number of rounds: a redaction may uncover another match beside it.
@@ -23,7 +23,7 @@ pub(super) struct Scanner {
 /// Redacted stretch.
 pub(super) struct RedactedText {
     pub(super) text: String,
-    pub(super) count: u64,
+    pub(super) redaction_count: u64,
 }
 
 impl Scanner {
@@ -34,7 +34,7 @@ impl Scanner {
 
     /// Returns all spans to redact in visible text, merged.
     pub(super) fn find_spans(&self, line: &[u8]) -> Vec<SecretSpan> {
-        merge(self.find_unmerged_spans(line))
+        merge_spans(self.find_unmerged_spans(line))
     }
 
     /// Returns all spans to redact in visible text, in no order. They may overlap.
@@ -71,7 +71,7 @@ impl Scanner {
                     let range = from + found.start()..from + found.end();
                     SecretSpan::without_context(
                         range,
-                        VisiblePart::Stars(pattern.visible_prefix_bytes()),
+                        VisiblePart::PrefixOnly(pattern.visible_prefix_bytes()),
                     )
                 }));
             }
@@ -89,10 +89,12 @@ impl Scanner {
             if replacements.is_empty() {
                 break;
             }
-            let count =
-                redacted.as_ref().map_or(0, |redacted| redacted.count) + replacements.len() as u64;
-            redacted =
-                Some(RedactedText { text: apply_replacements(current, &replacements), count });
+            let count = redacted.as_ref().map_or(0, |redacted| redacted.redaction_count)
+                + replacements.len() as u64;
+            redacted = Some(RedactedText {
+                text: apply_replacements(current, &replacements),
+                redaction_count: count,
+            });
         }
         redacted
     }
@@ -146,7 +148,7 @@ pub(super) fn visible_replacements(
 
 fn replacement_text(text: &[u8], span: &SecretSpan) -> String {
     let secret = text.get(span.secret.clone()).unwrap_or_default();
-    render(&String::from_utf8_lossy(secret), span.visible_part)
+    render_replacement(&String::from_utf8_lossy(secret), span.visible_part)
 }
 
 /// Returns true if only stars follow the visible prefix.

@@ -15,9 +15,9 @@ pub(super) const DOTS: &str = "...";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum VisiblePart {
     /// Prefix, dots and the last four characters if the secret is long, otherwise stars.
-    Tail(usize),
+    PrefixAndTail(usize),
     /// Prefix and stars.
-    Stars(usize),
+    PrefixOnly(usize),
 }
 
 /// Span to redact.
@@ -46,7 +46,7 @@ impl SecretSpan {
 ///
 /// A span that covers its neighbours determines the form; earlier spans in `spans` win a tie. If any span shows
 /// nothing, the merged span shows nothing.
-pub(super) fn merge(mut spans: Vec<SecretSpan>) -> Vec<SecretSpan> {
+pub(super) fn merge_spans(mut spans: Vec<SecretSpan>) -> Vec<SecretSpan> {
     spans.retain(|span| !span.secret.is_empty());
     // The sort is stable, so that the order of the rules decides a tie.
     spans.sort_by_key(|span| span.secret.start);
@@ -72,23 +72,24 @@ fn merge_group(group: &[SecretSpan]) -> Option<SecretSpan> {
     let context_start = group.iter().map(|span| span.context_start).min()?;
     let range = start..end;
     // One rule that shows nothing is enough: the others may have judged a part of the secret only.
-    let hides_all = group.iter().any(|span| span.visible_part == VisiblePart::Stars(0));
+    let hides_all = group.iter().any(|span| span.visible_part == VisiblePart::PrefixOnly(0));
     let covering_span = group.iter().find(|span| span.covers(&range)).filter(|_| !hides_all);
-    let visible_part = covering_span.map_or(VisiblePart::Stars(0), |span| span.visible_part);
+    let visible_part = covering_span.map_or(VisiblePart::PrefixOnly(0), |span| span.visible_part);
     Some(SecretSpan { secret: range, context_start, visible_part })
 }
 
 /// Returns the replacement of `secret`. It has the same number of lines, so that the line structure stays.
-pub(super) fn render(secret: &str, visible_part: VisiblePart) -> String {
+pub(super) fn render_replacement(secret: &str, visible_part: VisiblePart) -> String {
     if secret.contains('\n') {
         let lines = secret.split('\n').map(|line| if line.is_empty() { "" } else { STARS });
         return lines.collect::<Vec<_>>().join("\n");
     }
-    let (VisiblePart::Tail(prefix_bytes) | VisiblePart::Stars(prefix_bytes)) = visible_part;
+    let (VisiblePart::PrefixAndTail(prefix_bytes) | VisiblePart::PrefixOnly(prefix_bytes)) =
+        visible_part;
     let prefix = secret.get(..prefix_bytes).unwrap_or("");
     match visible_part {
-        VisiblePart::Stars(_) => format!("{prefix}{STARS}"),
-        VisiblePart::Tail(_) => last_four(secret)
+        VisiblePart::PrefixOnly(_) => format!("{prefix}{STARS}"),
+        VisiblePart::PrefixAndTail(_) => last_four(secret)
             // The last four characters of a short secret would make the rest guessable.
             .filter(|_| secret.len() >= MIN_BYTES_FOR_TAIL)
             .map_or_else(|| STARS.to_owned(), |last| format!("{prefix}{DOTS}{last}")),

@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use self::segment::TextEdits;
 use self::window::{
-    CONTEXT_BYTES, InspectedWindow, MAX_ENLARGEMENTS, OversizedSecret, Window, WindowEnd,
+    CONTEXT_BYTES, MAX_ENLARGEMENTS, OversizedSecret, Window, WindowAction, WindowEnd,
 };
 use super::Redactor;
-use super::rules::pem::{DROPPED_BODY, PemBlock, find_block, has_body, possible_footer};
+use super::rules::pem::{
+    DROPPED_BODY_PLACEHOLDER, PemBlock, find_pem_block, has_body, possible_footer,
+};
 
 /// Size of the parts in which a longer piece is processed, so that little of it waits after a long line, in bytes.
 const MAX_PIECE_BYTES: usize = 8 * 1024;
@@ -25,24 +27,31 @@ const MAX_PIECE_BYTES: usize = 8 * 1024;
 pub struct StreamRedactor<R = Arc<Redactor>> {
     redactor: R,
     undecoded_bytes: Vec<u8>,
-    pending: String,
+    pending_text: String,
     /// Start of the unfinished line. Whole lines before it wait for the text that decides about them, such as the
     /// header of a key.
     line_start: usize,
-    /// Length of the start of `pending` that was already searched for line ends.
+    /// Length of the start of `pending_text` that was already searched for line ends.
     searched_bytes: usize,
     long_line: Option<LongLine>,
-    count: u64,
+    redaction_count: u64,
 }
 
 /// State of an unfinished line that is too long to be held back.
 struct LongLine {
-    /// Length of the text at the start of `pending` that is released already and serves as context.
+    /// Length of the text at the start of `pending_text` that is released already and serves as context.
     context_bytes: usize,
     /// A secret that is longer than a window.
-    oversized: Option<OversizedSecret>,
+    oversized_secret: Option<OversizedSecret>,
     /// Number of times that the window was enlarged.
     enlargements: u32,
+}
+
+impl LongLine {
+    /// Creates the state of a line of which this much text is context and the rest is not inspected yet.
+    const fn with_context(context_bytes: usize) -> Self {
+        Self { context_bytes, oversized_secret: None, enlargements: 0 }
+    }
 }
 
 impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
@@ -52,11 +61,11 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
         Self {
             redactor,
             undecoded_bytes: Vec::new(),
-            pending: String::new(),
+            pending_text: String::new(),
             line_start: 0,
             searched_bytes: 0,
             long_line: None,
-            count: 0,
+            redaction_count: 0,
         }
     }
 
@@ -71,7 +80,7 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
 
     /// Receives bytes and appends the text that is safe to show now to `out`.
     pub fn push_to(&mut self, bytes: &[u8], out: &mut String) {
-        // A large piece would otherwise make `pending` as large, and the memory of a stream is bounded.
+        // A large piece would otherwise make `pending_text` as large, and the memory of a stream is bounded.
         for piece in bytes.chunks(MAX_PIECE_BYTES) {
             self.decode(piece);
             while self.advance(out) {}
@@ -83,17 +92,18 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
     pub fn release_safe_text(&mut self) -> String {
         // Whole words only: a secret continues in the next piece only within a word, or after a word that announces
         // it.
-        let safe_bytes = self.redactor.safe_prefix_bytes(&self.pending);
+        let safe_bytes = self.redactor.safe_prefix_bytes(&self.pending_text);
         let mut out = String::new();
         match &self.long_line {
-            Some(line) if safe_bytes > line.context_bytes && line.oversized.is_none() => {
+            Some(line) if safe_bytes > line.context_bytes && line.oversized_secret.is_none() => {
                 // The released end stays as context, because the rules inspect text before a secret.
-                self.release(safe_bytes.saturating_sub(CONTEXT_BYTES)..safe_bytes, None, &mut out);
+                let retained = safe_bytes.saturating_sub(CONTEXT_BYTES)..safe_bytes;
+                self.release_text(retained, None, &mut out);
             }
             // Nothing new is safe, or a secret that is longer than a window has not ended.
             Some(_) => {}
             None => {
-                out.extend(self.pending.drain(..safe_bytes));
+                out.extend(self.pending_text.drain(..safe_bytes));
                 self.line_start = self.line_start.saturating_sub(safe_bytes);
                 self.searched_bytes = self.searched_bytes.saturating_sub(safe_bytes);
             }
@@ -105,17 +115,17 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
     pub fn finish(&mut self) -> String {
         // The text has ended in the middle of a character.
         if !std::mem::take(&mut self.undecoded_bytes).is_empty() {
-            self.pending.push(char::REPLACEMENT_CHARACTER);
+            self.pending_text.push(char::REPLACEMENT_CHARACTER);
         }
         let mut out = String::new();
         while self.advance(&mut out) {}
         if self.long_line.is_some() {
-            self.inspect(self.pending.len(), WindowEnd::Text, &mut out);
+            self.process_window(self.pending_text.len(), WindowEnd::Text, &mut out);
         } else {
-            let edits = self.redactor.scanner.redact_lines(&self.pending, true);
+            let edits = self.redactor.scanner.redact_lines(&self.pending_text, true);
             self.write_edits(&edits, &mut out);
         }
-        self.pending = String::new();
+        self.pending_text = String::new();
         (self.line_start, self.searched_bytes, self.long_line) = (0, 0, None);
         out
     }
@@ -123,20 +133,20 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
     /// Returns the number of bytes that are held back.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        self.pending.len() + self.undecoded_bytes.len()
+        self.pending_text.len() + self.undecoded_bytes.len()
             - self.long_line.as_ref().map_or(0, |long_line| long_line.context_bytes)
     }
 
     /// Returns the number of bytes of text in memory: the text that is held back, and its context.
     #[must_use]
     pub const fn buffered_bytes(&self) -> usize {
-        self.pending.capacity() + self.undecoded_bytes.capacity()
+        self.pending_text.capacity() + self.undecoded_bytes.capacity()
     }
 
     /// Returns the number of redactions so far.
     #[must_use]
     pub const fn redaction_count(&self) -> u64 {
-        self.count
+        self.redaction_count
     }
 
     fn decode(&mut self, bytes: &[u8]) {
@@ -148,15 +158,15 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
             input = &joined;
         }
         if let Ok(text) = std::str::from_utf8(input) {
-            return self.pending.push_str(text); // Most texts are valid UTF-8, and the check is fast.
+            return self.pending_text.push_str(text); // Most texts are valid UTF-8, and the check is fast.
         }
         let mut chunks = input.utf8_chunks().peekable();
         while let Some(chunk) = chunks.next() {
-            self.pending.push_str(chunk.valid());
+            self.pending_text.push_str(chunk.valid());
             if chunks.peek().is_none() && is_incomplete_char(chunk.invalid()) {
                 self.undecoded_bytes = chunk.invalid().to_vec();
             } else if !chunk.invalid().is_empty() {
-                self.pending.push(char::REPLACEMENT_CHARACTER);
+                self.pending_text.push(char::REPLACEMENT_CHARACTER);
             }
         }
     }
@@ -169,12 +179,13 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
     /// Redacts the whole lines that have arrived, unless one of them is long.
     fn advance_lines(&mut self, out: &mut String) -> bool {
         let window_bytes = self.redactor.window_bytes();
-        let unsearched = self.pending.as_bytes().get(self.searched_bytes..).unwrap_or_default();
-        if self.pending.len() - self.line_start < window_bytes {
+        let unsearched =
+            self.pending_text.as_bytes().get(self.searched_bytes..).unwrap_or_default();
+        if self.pending_text.len() - self.line_start < window_bytes {
             // Only text that was not searched before, or a line that grows byte by byte costs quadratic time.
             let newline = unsearched.iter().rposition(|byte| *byte == b'\n');
             let end = newline.map(|newline| self.searched_bytes + newline + 1);
-            self.searched_bytes = self.pending.len();
+            self.searched_bytes = self.pending_text.len();
             if let Some(end) = end {
                 self.process_lines(end, out);
             }
@@ -188,17 +199,14 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
                 self.searched_bytes = newline + 1;
                 self.process_lines(newline + 1, out);
             }
-            _ => {
-                self.long_line =
-                    Some(LongLine { context_bytes: 0, oversized: None, enlargements: 0 });
-            }
+            _ => self.long_line = Some(LongLine::with_context(0)),
         }
         true
     }
 
     /// Redacts all whole lines except those that continue.
     fn process_lines(&mut self, end: usize, out: &mut String) {
-        let lines = self.pending.get(..end).unwrap_or_default();
+        let lines = self.pending_text.get(..end).unwrap_or_default();
         let edits = self.redactor.scanner.redact_lines(lines, false);
         self.write_edits(&edits, out);
         self.line_start = end;
@@ -208,24 +216,24 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
     }
 
     fn write_edits(&mut self, edits: &TextEdits, out: &mut String) {
-        edits.write(&self.pending, out);
-        self.count += edits.count;
+        edits.write(&self.pending_text, out);
+        self.redaction_count += edits.redaction_count;
     }
 
     fn drop_front(&mut self, length: usize) {
-        self.pending.drain(..length);
+        self.pending_text.drain(..length);
         self.line_start = self.line_start.saturating_sub(length);
         self.searched_bytes = self.searched_bytes.saturating_sub(length);
     }
 
     /// Drops the whole lines of an open block's body.
     fn drop_body_lines(&mut self) {
-        let Some((_, body_start)) = self.open_key_block() else { return };
+        let Some((_, body_start)) = self.unclosed_key_block() else { return };
         // The last line end stays: a footer contains none, and a long line starts after one.
         let body_end = self.line_start.saturating_sub(1);
-        if body_end > body_start + DROPPED_BODY.len() {
-            self.pending.replace_range(body_start..body_end, DROPPED_BODY);
-            let dropped_bytes = body_end - body_start - DROPPED_BODY.len();
+        if body_end > body_start + DROPPED_BODY_PLACEHOLDER.len() {
+            self.pending_text.replace_range(body_start..body_end, DROPPED_BODY_PLACEHOLDER);
+            let dropped_bytes = body_end - body_start - DROPPED_BODY_PLACEHOLDER.len();
             self.line_start -= dropped_bytes;
             self.searched_bytes -= dropped_bytes;
         }
@@ -236,20 +244,20 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
         if self.line_start < self.redactor.window_bytes() {
             return;
         }
-        if let Some((header_start, _)) = self.open_key_block() {
+        if let Some((header_start, _)) = self.unclosed_key_block() {
             let edits = self
                 .redactor
                 .scanner
-                .redact_lines(self.pending.get(..header_start).unwrap_or_default(), true);
+                .redact_lines(self.pending_text.get(..header_start).unwrap_or_default(), true);
             self.write_edits(&edits, out);
             self.drop_front(header_start);
         }
     }
 
     /// Returns the start of the header and of the body of the key that is still open after the whole lines.
-    fn open_key_block(&self) -> Option<(usize, usize)> {
-        let lines = self.pending.get(..self.line_start)?;
-        open_block(lines).filter(|(_, body)| has_body(lines, *body, false))
+    fn unclosed_key_block(&self) -> Option<(usize, usize)> {
+        let lines = self.pending_text.get(..self.line_start)?;
+        last_unclosed_block(lines).filter(|(_, body)| has_body(lines, *body, false))
     }
 
     /// Inspects the next window of a long line, or its end.
@@ -257,59 +265,58 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
         let Some(long_line) = self.long_line.as_ref() else { return false };
         let (context, enlargements) = (long_line.context_bytes, long_line.enlargements);
         let from = self.searched_bytes.max(self.line_start);
-        let unsearched = self.pending.as_bytes().get(from..).unwrap_or_default();
+        let unsearched = self.pending_text.as_bytes().get(from..).unwrap_or_default();
         let newline = unsearched.iter().position(|byte| *byte == b'\n').map(|at| from + at);
-        self.searched_bytes = newline.unwrap_or(self.pending.len());
-        let end = newline.map_or(self.pending.len(), |newline| newline + 1);
+        self.searched_bytes = newline.unwrap_or(self.pending_text.len());
+        let end = newline.map_or(self.pending_text.len(), |newline| newline + 1);
         let window_bytes = self.redactor.window_bytes() << enlargements;
         if end - context >= window_bytes {
-            let end = self.pending.floor_char_boundary(context + window_bytes);
-            self.inspect(
-                end,
-                WindowEnd::Open { is_last_attempt: enlargements == MAX_ENLARGEMENTS },
-                out,
-            );
+            let end = self.pending_text.floor_char_boundary(context + window_bytes);
+            let has_max_size = enlargements == MAX_ENLARGEMENTS;
+            self.process_window(end, WindowEnd::Open { has_max_size }, out);
         } else if newline.is_some() {
-            self.inspect(end, WindowEnd::Line, out);
+            self.process_window(end, WindowEnd::Line, out);
         } else {
             return false;
         }
         true
     }
 
-    /// Inspects a window that ends at `to`, and performs the result.
-    fn inspect(&mut self, to: usize, end: WindowEnd, out: &mut String) {
+    /// Inspects a window that ends at `end_offset`, and performs the result.
+    fn process_window(&mut self, end_offset: usize, window_end: WindowEnd, out: &mut String) {
         let Some(line) = self.long_line.as_mut() else { return };
-        let text = self.pending.get(..to).unwrap_or_default();
-        let window =
-            Window { text, context_bytes: line.context_bytes, oversized: line.oversized, end };
-        match self.redactor.inspect(&window) {
+        let text = self.pending_text.get(..end_offset).unwrap_or_default();
+        let LongLine { context_bytes, oversized_secret, .. } = *line;
+        let window = Window { text, context_bytes, oversized_secret, end: window_end };
+        match self.redactor.inspect_window(&window) {
             // Escape sequences take most of the window; a larger one shows more of the visible text.
-            InspectedWindow::NeedsMoreText => line.enlargements += 1,
-            InspectedWindow::Release { cut, context_start, replacement } => {
-                self.release(context_start..cut, replacement, out);
-                if end == WindowEnd::Line {
-                    self.end_line();
+            WindowAction::NeedsMoreText => line.enlargements += 1,
+            WindowAction::Release { cut, context_start, replacement } => {
+                self.release_text(context_start..cut, replacement, out);
+                if window_end == WindowEnd::Line {
+                    self.finish_long_line();
                 }
             }
-            InspectedWindow::DropMiddle(middle, oversized) => {
+            WindowAction::DropMiddle(middle, oversized) => {
                 self.drop_middle(&middle);
-                self.long_line =
-                    self.long_line.take().map(|it| LongLine { oversized: Some(oversized), ..it });
+                self.long_line = self
+                    .long_line
+                    .take()
+                    .map(|it| LongLine { oversized_secret: Some(oversized), ..it });
             }
-            InspectedWindow::DropKeyBody(body) => {
+            WindowAction::DropKeyBody(body) => {
                 let footer = possible_footer(text, body).len();
-                self.drop_middle(&(body..to - footer));
-                self.pending.insert_str(body, DROPPED_BODY);
+                self.drop_middle(&(body..end_offset - footer));
+                self.pending_text.insert_str(body, DROPPED_BODY_PLACEHOLDER);
                 // The inserted text contains no line end, so it need not be searched.
-                self.searched_bytes += DROPPED_BODY.len();
+                self.searched_bytes += DROPPED_BODY_PLACEHOLDER.len();
             }
         }
     }
 
     /// Releases the text of a long line up to the end of `retained`, or `replacement` in its place. The range
     /// `retained` becomes the context of the next window.
-    fn release(
+    fn release_text(
         &mut self,
         retained: Range<usize>,
         replacement: Option<(String, u64)>,
@@ -319,18 +326,17 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
         match replacement {
             Some((replacement, count)) => {
                 out.push_str(&replacement);
-                self.count += count;
+                self.redaction_count += count;
             }
-            None => out.push_str(self.pending.get(context..retained.end).unwrap_or_default()),
+            None => out.push_str(self.pending_text.get(context..retained.end).unwrap_or_default()),
         }
-        let from = self.pending.floor_char_boundary(retained.start);
+        let from = self.pending_text.floor_char_boundary(retained.start);
         self.drop_front(from);
-        self.long_line =
-            Some(LongLine { context_bytes: retained.end - from, oversized: None, enlargements: 0 });
+        self.long_line = Some(LongLine::with_context(retained.end - from));
     }
 
     /// Returns to line mode after the end of a long line. The part of it that was not released waits for a decision.
-    fn end_line(&mut self) {
+    fn finish_long_line(&mut self) {
         let context = self.long_line.take().map_or(0, |long_line| long_line.context_bytes);
         self.line_start = self.searched_bytes + 1;
         self.searched_bytes = self.line_start;
@@ -339,7 +345,7 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
 
     fn drop_middle(&mut self, middle: &Range<usize>) {
         let dropped = middle.len();
-        self.pending.drain(middle.clone());
+        self.pending_text.drain(middle.clone());
         self.line_start =
             self.line_start.min(middle.start).max(self.line_start.saturating_sub(dropped));
         self.searched_bytes = self.searched_bytes.saturating_sub(dropped);
@@ -347,10 +353,10 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
 }
 
 /// Returns the last block, if it is open.
-fn open_block(text: &str) -> Option<(usize, usize)> {
+fn last_unclosed_block(text: &str) -> Option<(usize, usize)> {
     let mut from = 0;
     loop {
-        match find_block(text, from..text.len(), false) {
+        match find_pem_block(text, from..text.len(), false) {
             PemBlock::NotFound => return None,
             PemBlock::Open(header, body) => return Some((header, body)),
             PemBlock::Closed(_, body) => from = body.end,

@@ -12,8 +12,8 @@ mod patterns;
 mod streaming;
 mod tail;
 
-use corpus::{PASSWORD_PLACES, PLACES, SECRET_TEMPLATES, SeededRng, TOKEN_PLACES};
-use harmless::HARMLESS;
+use corpus::{PASSWORD_PLACES, SECRET_PLACES, SECRET_TEMPLATES, SeededRng, TOKEN_PLACES};
+use harmless::HARMLESS_TEXTS;
 
 fn default_redactor() -> Redactor {
     Redactor::new([])
@@ -32,7 +32,7 @@ fn corpus(seed: u64) -> Vec<(String, String)> {
     };
     for template in SECRET_TEMPLATES {
         let secret = rng.expand(template);
-        add_cases(PLACES, &secret);
+        add_cases(SECRET_PLACES, &secret);
     }
     for length in [6, 8, 12, 19, 20, 40] {
         add_cases(PASSWORD_PLACES, &rng.expand(&format!("{{p{length}}}")));
@@ -53,7 +53,7 @@ fn insert_secret(place: &str, secret: &str) -> String {
 }
 
 /// Returns true if more than the last four characters of a secret are visible.
-fn shows(text: &str, secret: &str) -> bool {
+fn shows_secret(text: &str, secret: &str) -> bool {
     let visible = super::text::ansi::VisibleText::from_raw(text.as_bytes());
     let text = String::from_utf8_lossy(&visible.text).into_owned();
     let third = secret.len() / 3;
@@ -102,7 +102,7 @@ fn no_secret_of_the_corpus_is_shown() {
     let all = [7, 11, 1234].map(corpus).concat();
     for (secret, text) in &all {
         let redacted = redactor.redact(text);
-        if shows(&redacted, secret) {
+        if shows_secret(&redacted, secret) {
             shown_secrets.push(format!("{text:?} -> {redacted:?}"));
         }
     }
@@ -119,8 +119,11 @@ fn no_secret_of_the_corpus_is_shown() {
 fn harmless_text_is_unchanged() {
     let redactor = default_redactor();
     let is_changed = |text: &&&str| redactor.redact(text) != **text;
-    let changed: Vec<_> =
-        HARMLESS.iter().filter(is_changed).map(|text| (text, redactor.redact(text))).collect();
+    let changed: Vec<_> = HARMLESS_TEXTS
+        .iter()
+        .filter(is_changed)
+        .map(|text| (text, redactor.redact(text)))
+        .collect();
     assert!(changed.is_empty(), "{changed:#?}");
 }
 

@@ -28,8 +28,8 @@ pub(super) mod answering;
 pub(super) mod claiming;
 pub(super) mod interactions;
 pub(super) mod notes;
-pub(super) mod outbox;
 pub(super) mod paging;
+pub(super) mod push_targets;
 pub(super) mod reading;
 pub(super) mod recording;
 pub(super) mod retention;
@@ -121,28 +121,28 @@ pub(super) fn at_second(second: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
 }
 
-pub(super) fn agent() -> AgentId {
+pub(super) fn default_agent_id() -> AgentId {
     AgentId::new("reviewer").unwrap()
 }
 
 /// Returns a request with a key of its own.
-pub(crate) fn accept_command(input: &str) -> AcceptCommand {
-    let id = ExecutionId::fresh();
+pub(crate) fn new_accept_command(input: &str) -> AcceptCommand {
+    let id = ExecutionId::generate();
     let mut key = [0; 32];
     key[..16].copy_from_slice(id.0.as_bytes());
     AcceptCommand {
         id,
-        agent: agent(),
+        agent: default_agent_id(),
         owner: PrincipalId(Uuid::nil()),
-        message: MessageId("message-1".to_owned()),
+        message_id: MessageId("message-1".to_owned()),
         keys: message_keys(key),
-        digest: [7; 32],
+        content_digest: [7; 32],
         coalescing_key: None,
         context: ContextId("context-1".to_owned()),
         trigger: Trigger::Api,
         trace: None,
         access: Access::ReadWrite,
-        input: input.to_owned(),
+        input_text: input.to_owned(),
         content: message_content(input_range(input), "main"),
         params: BTreeMap::from([("branch".to_owned(), "main".to_owned())]),
         overrides: caller_overrides("main"),
@@ -157,7 +157,7 @@ pub(super) fn message_content(text: TextRange, branch: &str) -> StoredContent {
     let metadata = Map::from_iter([("branch".to_owned(), branch.into())]);
     let part_metadata = vec![PartMetadata { part: 0, metadata: metadata.clone() }];
     let details = MessageDetails { metadata, part_metadata, ..MessageDetails::default() };
-    StoredContent { pieces: vec![StoredPart::text(text)], details: Some(Box::new(details)) }
+    StoredContent { parts: vec![StoredPart::text(text)], details: Some(Box::new(details)) }
 }
 
 /// Returns a directory and a variable as overrides of a caller.
@@ -168,7 +168,7 @@ pub(super) fn caller_overrides(branch: &str) -> Overrides {
 
 /// Returns only the key of a message.
 pub(super) const fn message_keys(message: [u8; 32]) -> DedupKeys {
-    DedupKeys { message, idempotency: None }
+    DedupKeys { message_key: message, idempotency_key: None }
 }
 
 /// Returns the range of the input of a request.
@@ -182,7 +182,7 @@ pub(crate) fn input_range(input: &str) -> TextRange {
 }
 
 pub(crate) async fn accept_execution(ledger: &AnyLedger) -> ExecutionId {
-    let request = accept_command("look at this");
+    let request = new_accept_command("look at this");
     let id = request.id;
     assert_eq!(ledger.accept(request).await.unwrap(), AcceptResult::Created);
     id
@@ -192,11 +192,11 @@ pub(super) fn state_change(from: ExecutionState, to: ExecutionState, at: i64) ->
     StateChange::new((from, to), AttemptId::FIRST, at_second(at), "because".to_owned())
 }
 
-pub(super) fn claim_command(id: ExecutionId, max_running: Option<u32>) -> ClaimCommand {
+pub(super) fn new_claim_command(id: ExecutionId, max_running: Option<u32>) -> ClaimCommand {
     let (fence, state_change) = (Fence(0), state_change(Idle, Starting, 1));
     ClaimCommand {
         id,
-        agent: agent(),
+        agent: default_agent_id(),
         max_running,
         workspace: None,
         runs_in_order: false,
@@ -207,14 +207,15 @@ pub(super) fn claim_command(id: ExecutionId, max_running: Option<u32>) -> ClaimC
 
 pub(super) async fn claim_execution(ledger: &AnyLedger) -> (ExecutionId, Fence) {
     let id = accept_execution(ledger).await;
-    let ClaimResult::Granted(fence) = ledger.claim(claim_command(id, None)).await.unwrap() else {
+    let ClaimResult::Granted(fence) = ledger.claim(new_claim_command(id, None)).await.unwrap()
+    else {
         panic!("a free slot was refused");
     };
     (id, fence)
 }
 
 /// Returns an execution that was claimed again after a failed attempt, with the fence of the first claim.
-pub(super) async fn retry_execution(ledger: &AnyLedger) -> (ExecutionId, Fence) {
+pub(super) async fn execution_with_old_fence(ledger: &AnyLedger) -> (ExecutionId, Fence) {
     let (id, fence) = claim_execution(ledger).await;
     let failed = EventKind::StateChanged(state_change(Starting, Failed, 3));
     let events =
@@ -223,7 +224,7 @@ pub(super) async fn retry_execution(ledger: &AnyLedger) -> (ExecutionId, Fence) 
     let second_claim = ClaimCommand {
         fence,
         state_change: state_change(Failed, Starting, 4),
-        ..claim_command(id, None)
+        ..new_claim_command(id, None)
     };
     assert_eq!(ledger.claim(second_claim).await.unwrap(), ClaimResult::Granted(Fence(2)));
     (id, fence)
@@ -251,6 +252,6 @@ pub(super) async fn event_numbers(ledger: &AnyLedger, id: ExecutionId) -> Vec<u6
     ledger.events(id, 0).await.unwrap().iter().map(|event| event.number).collect()
 }
 
-pub(super) fn warning(message: &str) -> (DateTime<Utc>, EventKind) {
+pub(super) fn warning_event(message: &str) -> (DateTime<Utc>, EventKind) {
     (at_second(2), EventKind::Warning { message: message.to_owned() })
 }

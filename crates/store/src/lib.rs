@@ -23,7 +23,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use uuid::Uuid;
 
-use access::principals::{self, ReplaceSeededTokens};
+use access::principals::{self, ReplaceConfiguredTokens};
 use engine::checkpoint::Checkpointer;
 use engine::directory::{self, DataDirectory, DirectoryLock, FileId};
 use engine::encryption::{KeyPurpose, StoreCipher};
@@ -111,7 +111,7 @@ impl Store {
     pub async fn open(data_dir: &Path, durability: Durability) -> Result<Self, StoreError> {
         let DataDirectory { database, lock } = directory::open(data_dir).await?;
         let opened = Self::open_file(&database, durability, lock).await;
-        opened.map_err(|error| error.for_database(&database))
+        opened.map_err(|error| error.classify_damage(&database))
     }
 
     async fn open_file(
@@ -119,7 +119,7 @@ impl Store {
         durability: Durability,
         lock: DirectoryLock,
     ) -> Result<Self, StoreError> {
-        integrity::check(database)?;
+        integrity::check_file_length(database)?;
         let mut connection = sqlite::open_writer(database, durability)?;
         let instance = sqlite::load_or_create_instance(&mut connection).await?;
         let readers = sqlite::open_readers(database)?;
@@ -152,7 +152,7 @@ impl Store {
     /// Returns true if the database is still the file that was opened. Changes of a file that was removed are lost when
     /// the ledger is closed. May block.
     #[must_use]
-    pub fn is_in_place(&self) -> bool {
+    pub fn is_database_in_place(&self) -> bool {
         FileId::read(&self.database).is_ok_and(|found| found == self.file_id)
     }
 
@@ -172,8 +172,8 @@ impl Store {
 #[async_trait]
 impl Ledger for Store {
     async fn accept(&self, command: AcceptCommand) -> Result<AcceptResult, LedgerError> {
-        let message_key = (command.owner, command.agent.clone(), command.keys.message);
-        let digest = command.digest;
+        let message_key = (command.owner, command.agent.clone(), command.keys.message_key);
+        let digest = command.content_digest;
         let acceptance = self.writer.submit(command).await?;
         if let AcceptResult::Duplicate(id) = acceptance {
             self.read_cache.record_duplicate(message_key, (id, digest)).await;
@@ -181,7 +181,7 @@ impl Ledger for Store {
         Ok(acceptance)
     }
 
-    async fn find_repeated(
+    async fn find_repeated_message(
         &self,
         owner: PrincipalId,
         agent: &AgentId,
@@ -207,7 +207,7 @@ impl Ledger for Store {
         self.writer.submit(command).await
     }
 
-    async fn write(
+    async fn append_batch(
         &self,
         id: ExecutionId,
         fence: Fence,
@@ -228,11 +228,11 @@ impl Ledger for Store {
         self.writer.submit(DeleteOutput { id, attempt_id }).await
     }
 
-    async fn spent(&self, agent: &AgentId, day: NaiveDate) -> Result<Charge, LedgerError> {
+    async fn spent_on_day(&self, agent: &AgentId, day: NaiveDate) -> Result<Charge, LedgerError> {
         budget_usage::read(&self.readers, agent, day).await.map_err(ledger_error)
     }
 
-    async fn spent_by_all(
+    async fn spent_by_all_agents(
         &self,
         days: &[NaiveDate],
     ) -> Result<BTreeMap<(AgentId, NaiveDate), Charge>, LedgerError> {
@@ -259,7 +259,10 @@ impl Ledger for Store {
         records::list(&self.readers, filter).await.map_err(ledger_error)
     }
 
-    async fn page(&self, query: ExecutionPageQuery) -> Result<ExecutionPage, LedgerError> {
+    async fn execution_page(
+        &self,
+        query: ExecutionPageQuery,
+    ) -> Result<ExecutionPage, LedgerError> {
         page::read(&self.readers, &query).await.map_err(ledger_error)
     }
 
@@ -285,7 +288,7 @@ impl Ledger for Store {
         tokens: Vec<NewToken>,
         at: DateTime<Utc>,
     ) -> Result<(), LedgerError> {
-        self.writer.submit(ReplaceSeededTokens { tokens, at }).await
+        self.writer.submit(ReplaceConfiguredTokens { tokens, at }).await
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, LedgerError> {
@@ -324,17 +327,19 @@ impl PushTargetStore for Store {
     async fn due_targets(
         &self,
         now: DateTime<Utc>,
-        max_pause: TimeDelta,
-        limit_per_owner: u32,
+        clock_tolerance: TimeDelta,
+        max_per_owner: u32,
     ) -> Result<DueTargets, LedgerError> {
-        push::list_due(&self.readers, now, max_pause, limit_per_owner).await.map_err(ledger_error)
+        push::list_due(&self.readers, now, clock_tolerance, max_per_owner)
+            .await
+            .map_err(ledger_error)
     }
 
-    async fn record_state(
+    async fn record_progress(
         &self,
         registration: Uuid,
-        state: DeliveryProgress,
+        progress: DeliveryProgress,
     ) -> Result<bool, LedgerError> {
-        self.writer.submit(RecordDelivery { registration, state }).await
+        self.writer.submit(RecordDelivery { registration, progress }).await
     }
 }

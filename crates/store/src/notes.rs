@@ -74,15 +74,15 @@ impl WriteCommand for AddNote {
         let Some(row) = inserted else { return Ok(()) }; // The step has stored its note before.
         sql::statement(INSERT_WORDS)
             .bind(Columns(&row).get::<i64>("id")?)
-            .bind(separate_unspaced(&note.text))
+            .bind(separate_unspaced_chars(&note.text))
             .execute(&mut *connection)
             .await?;
-        delete_excess(connection, agent, self.limit).await
+        delete_excess_notes(connection, agent, self.limit).await
     }
 }
 
 /// Deletes the oldest notes of an agent beyond the limit.
-async fn delete_excess(
+async fn delete_excess_notes(
     connection: &mut DatabaseConnection,
     agent: &AgentId,
     limit: u32,
@@ -113,7 +113,7 @@ async fn search(
     let text = if expression.is_some() { SELECT_MATCHING } else { SELECT_NEWEST };
     let mut statement = sql::statement(text).bind(agent.as_str()).bind(i64::from(limit));
     if let Some(expression) = expression {
-        statement = statement.bind(expression).blocking();
+        statement = statement.bind(expression).mark_blocking();
     }
     let rows = statement.fetch_all(readers).await?;
     let read_note = |row| {
@@ -130,24 +130,25 @@ async fn search(
 fn match_expression(query: &str) -> Option<String> {
     // SQLite reads an expression up to its first zero character.
     let is_separator = |char: char| char.is_whitespace() || char == '\0';
-    let start: String = query.chars().take(MAX_QUERY_CHARS).collect();
+    let searched_text: String = query.chars().take(MAX_QUERY_CHARS).collect();
     let following = query.chars().nth(MAX_QUERY_CHARS);
     let is_word = |word: &&str| word.contains(char::is_alphanumeric);
     let divides_word = following.is_some_and(|char| !is_separator(char))
-        && start.rsplit(is_separator).next().is_some_and(|last| is_word(&last));
-    let words = start.split(is_separator).filter(is_word);
-    let phrases: Vec<_> =
-        words.map(|word| format!("\"{}\"", separate_unspaced(word).replace('"', "\"\""))).collect();
+        && searched_text.rsplit(is_separator).next().is_some_and(|last| is_word(&last));
+    let words = searched_text.split(is_separator).filter(is_word);
+    let phrases: Vec<_> = words
+        .map(|word| format!("\"{}\"", separate_unspaced_chars(word).replace('"', "\"\"")))
+        .collect();
     let suffix = if divides_word { " *" } else { "" };
     (!phrases.is_empty()).then(|| phrases.join(" ") + suffix)
 }
 
 /// Puts spaces around each character of a script that has no spaces between words, so that such a character is a word
 /// of the index, and a word of several such characters is a phrase.
-fn separate_unspaced(text: &str) -> String {
+fn separate_unspaced_chars(text: &str) -> String {
     let mut separated = String::with_capacity(text.len());
     for char in text.chars() {
-        if is_unspaced(char) {
+        if is_unspaced_script_char(char) {
             separated.extend([' ', char, ' ']);
         } else {
             separated.push(char);
@@ -157,7 +158,7 @@ fn separate_unspaced(text: &str) -> String {
 }
 
 /// Returns true for kana, Chinese characters and Hangul. Hangul has spaces, but adds particles to its words.
-const fn is_unspaced(char: char) -> bool {
+const fn is_unspaced_script_char(char: char) -> bool {
     matches!(
         char,
         '\u{3040}'..='\u{30ff}'

@@ -1,4 +1,4 @@
-//! Outbox: push targets of executions and the state of their delivery.
+//! Push targets of executions and the state of their delivery.
 
 use algonius_actors::model::access::endpoint_config::ProtocolVersion;
 use algonius_actors::model::id::{ExecutionId, PrincipalId};
@@ -67,7 +67,7 @@ pub(super) fn seal(cipher: &StoreCipher, target: &PushTarget) -> sql::Result<Vec
         token: target.token.clone(),
         authentication: target.authentication.clone(),
     };
-    cipher.seal(target.registration.as_bytes(), to_json(&contents)?.as_bytes())
+    cipher.seal(target.registration_id.as_bytes(), to_json(&contents)?.as_bytes())
 }
 
 /// Registration whose secrets are already sealed.
@@ -105,7 +105,7 @@ impl WriteCommand for RegisterTarget {
         sql::statement(UPSERT_TARGET)
             .bind(target.execution.0)
             .bind(target.id.as_str())
-            .bind(target.registration)
+            .bind(target.registration_id)
             .bind(target.owner.0)
             .bind(target.version.as_str())
             .bind(self.sealed.as_slice())
@@ -149,7 +149,7 @@ pub(super) struct RecordDelivery {
     /// Id of the registration.
     pub(super) registration: Uuid,
     /// State of the delivery.
-    pub(super) state: DeliveryProgress,
+    pub(super) progress: DeliveryProgress,
 }
 
 #[async_trait]
@@ -161,13 +161,13 @@ impl WriteCommand for RecordDelivery {
     }
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
-        let state = &self.state;
+        let state = &self.progress;
         let changed_rows = sql::statement(UPDATE_STATE)
             .bind(self.registration)
             .bind(saturating_i64(state.last_delivered_event))
             .bind(i64::from(state.failures))
             .bind(state.failing_since.map(micros))
-            .bind(micros(state.due))
+            .bind(micros(state.due_at))
             .bind(state.stage.as_str())
             .execute(connection)
             .await?;
@@ -200,39 +200,39 @@ pub(super) async fn list(
 pub(super) async fn list_due(
     pool: &ReaderPool,
     now: DateTime<Utc>,
-    max_pause: TimeDelta,
-    limit_per_owner: u32,
+    clock_tolerance: TimeDelta,
+    max_per_owner: u32,
 ) -> sql::Result<DueTargets> {
     // Most services have no target, and this question reads one index entry.
     let row = sql::statement(EXISTS_OPEN).fetch_one(pool).await?;
     if !Columns(&row).get::<bool>("found")? {
-        return Ok(DueTargets { pending: Vec::new(), any_open: false });
+        return Ok(DueTargets { pending: Vec::new(), has_open_targets: false });
     }
     let rows = sql::statement(SELECT_DUE)
         .bind(micros(now))
-        .bind(micros(now + max_pause))
-        .bind(i64::from(limit_per_owner))
+        .bind(micros(now + clock_tolerance))
+        .bind(i64::from(max_per_owner))
         .fetch_all(pool)
         .await?;
     let pending =
         rows.iter().map(|row| read_pending_target(Columns(row))).collect::<sql::Result<_>>()?;
-    Ok(DueTargets { pending, any_open: true })
+    Ok(DueTargets { pending, has_open_targets: true })
 }
 
 fn read_pending_target(columns: Columns<'_>) -> sql::Result<PendingTarget> {
     Ok(PendingTarget {
         execution: ExecutionId(columns.uuid("execution")?),
         id: columns.get("id")?,
-        registration: columns.uuid("registration")?,
+        registration_id: columns.uuid("registration")?,
         owner: PrincipalId(columns.uuid("owner")?),
-        state: DeliveryProgress {
+        progress: DeliveryProgress {
             last_delivered_event: columns.number("delivered")?,
             failures: columns.number("failures")?,
             failing_since: columns.maybe_time("failing_since")?,
-            due: columns.time("due_at")?,
-            stage: columns.keyword("stage", DeliveryStage::parse)?,
+            due_at: columns.time("due_at")?,
+            stage: columns.enum_value("stage", DeliveryStage::parse)?,
         },
-        ended: columns.get("ended")?,
+        has_execution_ended: columns.get("ended")?,
     })
 }
 
@@ -245,8 +245,8 @@ fn read_target(cipher: &StoreCipher, columns: Columns<'_>) -> sql::Result<PushTa
         id: columns.get("id")?,
         execution: ExecutionId(columns.uuid("execution")?),
         owner: PrincipalId(columns.uuid("owner")?),
-        version: columns.keyword("version", ProtocolVersion::parse)?,
-        registration,
+        version: columns.enum_value("version", ProtocolVersion::parse)?,
+        registration_id: registration,
         url,
         token,
         authentication,

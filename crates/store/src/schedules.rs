@@ -5,15 +5,15 @@ mod occurrences;
 
 use algonius_actors::model::id::ScheduleId;
 use algonius_actors::model::schedule::Schedule;
-use algonius_actors::model::schedule::occurrence::{Occurrence, OccurrenceEnding, OccurrenceQuery};
+use algonius_actors::model::schedule::occurrence::{Occurrence, OccurrenceEnd, OccurrenceQuery};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::ports::schedule_store::{ScheduleAdvance, ScheduleStore, SettledOccurrence};
+use algonius_actors::ports::schedule_store::{OccurrenceDecision, ScheduleAdvance, ScheduleStore};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use self::commands::{
-    AdvanceSchedules, PutSchedules, RecordOccurrenceEnd, RemoveOccurrences, RemoveSchedules,
-    SettleOccurrences,
+    AdvanceSchedules, PutSchedules, RecordOccurrenceDecisions, RecordOccurrenceEnd,
+    RemoveOccurrences, RemoveSchedules,
 };
 use super::Store;
 use super::engine::error::ledger_error;
@@ -21,14 +21,14 @@ use super::engine::error::ledger_error;
 #[async_trait]
 impl ScheduleStore for Store {
     async fn schedules(&self) -> Result<Vec<Schedule>, LedgerError> {
-        commands::read(&self.readers).await.map_err(ledger_error)
+        commands::load_schedules(&self.readers).await.map_err(ledger_error)
     }
 
-    async fn put(&self, schedules: Vec<Schedule>) -> Result<(), LedgerError> {
+    async fn put_schedules(&self, schedules: Vec<Schedule>) -> Result<(), LedgerError> {
         self.writer.submit(PutSchedules(schedules)).await
     }
 
-    async fn remove(&self, ids: Vec<ScheduleId>) -> Result<(), LedgerError> {
+    async fn remove_schedules(&self, ids: Vec<ScheduleId>) -> Result<(), LedgerError> {
         self.writer.submit(RemoveSchedules(ids)).await
     }
 
@@ -39,18 +39,21 @@ impl ScheduleStore for Store {
         self.writer.submit(AdvanceSchedules(advances)).await
     }
 
-    async fn settle(&self, settled: Vec<SettledOccurrence>) -> Result<(), LedgerError> {
-        self.writer.submit(SettleOccurrences(settled)).await
+    async fn record_decisions(
+        &self,
+        decisions: Vec<OccurrenceDecision>,
+    ) -> Result<(), LedgerError> {
+        self.writer.submit(RecordOccurrenceDecisions(decisions)).await
     }
 
     async fn record_end(
         &self,
         schedule: &ScheduleId,
-        planned: DateTime<Utc>,
-        ending: OccurrenceEnding,
+        planned_at: DateTime<Utc>,
+        ending: OccurrenceEnd,
     ) -> Result<(), LedgerError> {
         self.writer
-            .submit(RecordOccurrenceEnd { schedule: schedule.clone(), planned, ending })
+            .submit(RecordOccurrenceEnd { schedule: schedule.clone(), planned_at, ending })
             .await
     }
 

@@ -34,8 +34,10 @@ pub(super) enum TablesState {
 /// Compares the tables of a database with those of this release. Changes nothing.
 ///
 /// # Errors
-/// Returns [`StoreError::EarlierBuild`] or [`StoreError::Tables`] if this release cannot use the tables.
-pub(super) fn check(connection: &mut DatabaseConnection) -> Result<TablesState, StoreError> {
+/// Returns [`StoreError::EarlierBuild`] or [`StoreError::IncompatibleSchema`] if this release cannot use the tables.
+pub(super) fn detect_tables_state(
+    connection: &mut DatabaseConnection,
+) -> Result<TablesState, StoreError> {
     let count_tables = "(SELECT count(*) FROM sqlite_schema)";
     let count_earlier_tables =
         "(SELECT count(*) FROM sqlite_schema WHERE name = '_sqlx_migrations')";
@@ -60,7 +62,7 @@ pub(super) fn check(connection: &mut DatabaseConnection) -> Result<TablesState, 
         }
         _ => "another program wrote them".to_owned(),
     };
-    Err(StoreError::Tables { difference })
+    Err(StoreError::IncompatibleSchema { difference })
 }
 
 /// Creates all tables in one transaction, so that a crash leaves an empty database.

@@ -1,7 +1,7 @@
 //! Program sessions of conversations.
 
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::model::session::{Conversation, Session, SessionId};
+use algonius_actors::model::session::{ConversationKey, Session, SessionId};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::ports::session_store::SessionStore;
 use async_trait::async_trait;
@@ -26,21 +26,28 @@ const DELETE_SESSION: &str =
 
 /// Session to store, with its id already sealed.
 struct SaveSession {
-    conversation: Conversation,
+    conversation: ConversationKey,
     session: Session,
     sealed: Vec<u8>,
 }
 
 /// Removal of a session.
-struct ForgetSession(Conversation);
+struct DeleteSession(ConversationKey);
 
 #[async_trait]
 impl SessionStore for Store {
-    async fn session(&self, conversation: &Conversation) -> Result<Option<Session>, LedgerError> {
+    async fn session(
+        &self,
+        conversation: &ConversationKey,
+    ) -> Result<Option<Session>, LedgerError> {
         load(&self.readers, &self.session_cipher, conversation).await.map_err(ledger_error)
     }
 
-    async fn store(&self, conversation: Conversation, session: Session) -> Result<(), LedgerError> {
+    async fn save_session(
+        &self,
+        conversation: ConversationKey,
+        session: Session,
+    ) -> Result<(), LedgerError> {
         let sealed = self
             .session_cipher
             .seal(&associated_data(&conversation), session.id.expose().as_bytes());
@@ -48,8 +55,8 @@ impl SessionStore for Store {
         self.writer.submit(SaveSession { conversation, session, sealed }).await
     }
 
-    async fn forget(&self, conversation: Conversation) -> Result<(), LedgerError> {
-        self.writer.submit(ForgetSession(conversation)).await
+    async fn delete_session(&self, conversation: ConversationKey) -> Result<(), LedgerError> {
+        self.writer.submit(DeleteSession(conversation)).await
     }
 }
 
@@ -78,7 +85,7 @@ impl WriteCommand for SaveSession {
 }
 
 #[async_trait]
-impl WriteCommand for ForgetSession {
+impl WriteCommand for DeleteSession {
     type WriteOutput = ();
 
     fn invalidation(&self) -> Invalidation {
@@ -100,7 +107,7 @@ impl WriteCommand for ForgetSession {
 async fn load(
     pool: &ReaderPool,
     cipher: &StoreCipher,
-    conversation: &Conversation,
+    conversation: &ConversationKey,
 ) -> sql::Result<Option<Session>> {
     let row = sql::statement(SELECT_SESSION)
         .bind(conversation.owner.0)
@@ -120,6 +127,6 @@ async fn load(
 
 /// Returns the associated data of a sealed id: the id opens for no other conversation. The ids of agents and owners
 /// contain no zero byte.
-fn associated_data(Conversation { owner, agent, context }: &Conversation) -> Vec<u8> {
+fn associated_data(ConversationKey { owner, agent, context }: &ConversationKey) -> Vec<u8> {
     [owner.0.as_bytes().as_slice(), agent.as_str().as_bytes(), &[0], context.0.as_bytes()].concat()
 }

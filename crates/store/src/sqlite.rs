@@ -24,7 +24,7 @@ pub(super) fn open_writer(
     };
     let mut connection = DatabaseConnection::open(database, AccessMode::Create, BUSY_TIMEOUT)?;
     // Before the journal mode, which is stored in the file: a database that is refused stays as it is.
-    let tables_state = schema::check(&mut connection)?;
+    let tables_state = schema::detect_tables_state(&mut connection)?;
     // SQLite accepts the vacuum mode only before the first page is written.
     connection.execute_batch(&format!(
         "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; \

@@ -16,13 +16,14 @@ use tempfile::TempDir;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::conformance::answering::{resume_command, waiting_execution};
+use super::conformance::answering::{execution_awaiting_input, new_answer_command};
 use super::conformance::notes::{AnyNotes, notes_conformance};
-use super::conformance::outbox::{AnyOutbox, outbox_conformance};
+use super::conformance::push_targets::{AnyPushTargetStore, push_target_conformance};
 use super::conformance::retention::history_conformance;
 use super::conformance::schedules::{AnyScheduleStore, schedule_store_conformance};
 use super::conformance::{
-    AnyHistory, AnyLedger, accept_command, accept_execution, at_second, conformance, input_range,
+    AnyHistory, AnyLedger, accept_execution, at_second, conformance, input_range,
+    new_accept_command,
 };
 use super::engine::sql::{self, DatabaseConnection};
 use super::engine::writer::WriteCommand;
@@ -39,37 +40,37 @@ mod upgrade;
 conformance!(open_ledger);
 history_conformance!(open_history);
 notes_conformance!(open_notes);
-outbox_conformance!(open_outbox);
+push_target_conformance!(open_push_target_store);
 schedule_store_conformance!(open_schedule_store);
 
 async fn open_ledger() -> (AnyLedger, TempDir) {
     let folder = TempDir::new().unwrap();
-    (Arc::new(open(folder.path()).await), folder)
+    (Arc::new(open_store(folder.path()).await), folder)
 }
 
 async fn open_history() -> (AnyLedger, AnyHistory, TempDir) {
     let folder = TempDir::new().unwrap();
-    let store = Arc::new(open(folder.path()).await);
+    let store = Arc::new(open_store(folder.path()).await);
     (store.clone(), store, folder)
 }
 
-async fn open_outbox() -> (AnyLedger, AnyOutbox, TempDir) {
+async fn open_push_target_store() -> (AnyLedger, AnyPushTargetStore, TempDir) {
     let folder = TempDir::new().unwrap();
-    let store = Arc::new(open(folder.path()).await);
+    let store = Arc::new(open_store(folder.path()).await);
     (store.clone(), store, folder)
 }
 
 async fn open_notes() -> (AnyNotes, TempDir) {
     let folder = TempDir::new().unwrap();
-    (Arc::new(open(folder.path()).await), folder)
+    (Arc::new(open_store(folder.path()).await), folder)
 }
 
 async fn open_schedule_store() -> (AnyScheduleStore, TempDir) {
     let folder = TempDir::new().unwrap();
-    (Arc::new(open(folder.path()).await), folder)
+    (Arc::new(open_store(folder.path()).await), folder)
 }
 
-async fn open(folder: &Path) -> Store {
+async fn open_store(folder: &Path) -> Store {
     Store::open(&folder.join("data"), Durability::ProcessCrash).await.unwrap()
 }
 
@@ -89,19 +90,19 @@ impl WriteCommand for RawStatement {
     }
 }
 
-async fn pragma(store: &Store, text: &str) -> i64 {
+async fn run_pragma(store: &Store, text: &str) -> i64 {
     store.writer.submit(RawStatement(format!("PRAGMA {text}"))).await.unwrap()
 }
 
 #[tokio::test]
 async fn committed_data_is_present_after_reopening() {
     let folder = TempDir::new().unwrap();
-    let first = Arc::new(open(folder.path()).await);
+    let first = Arc::new(open_store(folder.path()).await);
     let id = accept_execution(&(first.clone() as AnyLedger)).await;
     let before = (first.instance(), first.execution(id).await.unwrap());
     first.close().await;
 
-    let reopened = open(folder.path()).await;
+    let reopened = open_store(folder.path()).await;
     assert_eq!((reopened.instance(), reopened.execution(id).await.unwrap()), before);
     assert_ne!(reopened.instance().key, [0; 32]);
 }
@@ -109,28 +110,30 @@ async fn committed_data_is_present_after_reopening() {
 #[tokio::test]
 async fn an_answer_is_present_after_reopening() {
     let folder = TempDir::new().unwrap();
-    let first = Arc::new(open(folder.path()).await);
-    let (id, fence) = waiting_execution(&(first.clone() as AnyLedger)).await;
-    let command = resume_command(id, fence, "the left one");
+    let first = Arc::new(open_store(folder.path()).await);
+    let (id, fence) = execution_awaiting_input(&(first.clone() as AnyLedger)).await;
+    let command = new_answer_command(id, fence, "the left one");
     assert!(first.record_answer(command.clone()).await.unwrap());
     let before = (first.execution(id).await.unwrap(), first.events(id, 0).await.unwrap());
     first.close().await;
 
-    let reopened = open(folder.path()).await;
+    let reopened = open_store(folder.path()).await;
     let after = (reopened.execution(id).await.unwrap(), reopened.events(id, 0).await.unwrap());
     assert_eq!(after, before);
-    let found =
-        reopened.find_by_key(command.owner, &command.agent, command.keys.message).await.unwrap();
-    assert_eq!(found, Some((id, command.digest)));
-    let range = command.content.pieces[0].text;
+    let found = reopened
+        .find_by_key(command.owner, &command.agent, command.keys.message_key)
+        .await
+        .unwrap();
+    assert_eq!(found, Some((id, command.content_digest)));
+    let range = command.content.parts[0].text;
     assert_eq!(reopened.text(id, range).await.unwrap(), "the left one");
-    assert!(!reopened.record_answer(resume_command(id, fence, "again")).await.unwrap());
+    assert!(!reopened.record_answer(new_answer_command(id, fence, "again")).await.unwrap());
 }
 
 #[tokio::test]
 async fn two_directories_are_two_instances() {
     let folders = [TempDir::new().unwrap(), TempDir::new().unwrap()];
-    let [one, other] = [open(folders[0].path()).await, open(folders[1].path()).await];
+    let [one, other] = [open_store(folders[0].path()).await, open_store(folders[1].path()).await];
     assert_ne!(one.instance().id, other.instance().id);
     assert_ne!(one.instance().key, other.instance().key);
 }
@@ -139,7 +142,7 @@ async fn two_directories_are_two_instances() {
 async fn the_directory_and_its_files_are_private() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
-    let store = Arc::new(open(folder.path()).await);
+    let store = Arc::new(open_store(folder.path()).await);
     accept_execution(&(store.clone() as AnyLedger)).await;
     assert_eq!(permission_bits(&data), 0o700);
     for name in ["lock", "ledger.db", "ledger.db-wal", "ledger.db-shm"] {
@@ -147,17 +150,17 @@ async fn the_directory_and_its_files_are_private() {
     }
     store.close().await;
     fs::set_permissions(data.join("ledger.db"), Permissions::from_mode(0o644)).unwrap();
-    open(folder.path()).await;
+    open_store(folder.path()).await;
     assert_eq!(permission_bits(&data.join("ledger.db")), 0o600);
 }
 
 #[tokio::test]
 async fn sqlite_has_the_documented_settings() {
     let folder = TempDir::new().unwrap();
-    let store = open(folder.path()).await;
-    assert_eq!(pragma(&store, "synchronous").await, 1);
-    assert_eq!(pragma(&store, "auto_vacuum").await, 2);
-    assert_eq!(pragma(&store, "foreign_keys").await, 1);
+    let store = open_store(folder.path()).await;
+    assert_eq!(run_pragma(&store, "synchronous").await, 1);
+    assert_eq!(run_pragma(&store, "auto_vacuum").await, 2);
+    assert_eq!(run_pragma(&store, "foreign_keys").await, 1);
     store.close().await;
     let remaining_files: Vec<_> = fs::read_dir(folder.path().join("data"))
         .unwrap()
@@ -165,19 +168,19 @@ async fn sqlite_has_the_documented_settings() {
         .collect();
     assert_eq!(remaining_files.len(), 2, "the write-ahead log is folded in: {remaining_files:?}");
     let power = Store::open(&folder.path().join("data"), Durability::PowerFailure).await.unwrap();
-    assert_eq!(pragma(&power, "synchronous").await, 2);
+    assert_eq!(run_pragma(&power, "synchronous").await, 2);
 }
 
 #[tokio::test]
 async fn a_full_disk_is_reported_and_recovered_from() {
     let folder = TempDir::new().unwrap();
-    let store = Arc::new(open(folder.path()).await);
+    let store = Arc::new(open_store(folder.path()).await);
     let ledger: AnyLedger = store.clone();
     let small = accept_execution(&ledger).await;
-    let pages = pragma(&store, "page_count").await;
-    pragma(&store, &format!("max_page_count = {}", pages + 4)).await;
+    let pages = run_pragma(&store, "page_count").await;
+    run_pragma(&store, &format!("max_page_count = {}", pages + 4)).await;
 
-    let big = accept_command(&"x".repeat(300_000));
+    let big = new_accept_command(&"x".repeat(300_000));
     for _ in 0..3 {
         let refused = ledger.accept(big.clone()).await.unwrap_err();
         assert!(matches!(&refused, LedgerError::Unavailable { cause } if cause.contains("full")));
@@ -185,7 +188,7 @@ async fn a_full_disk_is_reported_and_recovered_from() {
     let listed = ledger.executions(ExecutionFilter::default()).await.unwrap();
     assert_eq!(listed.iter().map(|row| row.id).collect::<Vec<_>>(), [small]);
 
-    pragma(&store, "max_page_count = 100000").await;
+    run_pragma(&store, "max_page_count = 100000").await;
     assert_eq!(ledger.accept(big).await.unwrap(), AcceptResult::Created);
 }
 
@@ -226,8 +229,8 @@ impl WriteCommand for BlockedWrite {
 #[tokio::test]
 async fn a_failed_commit_loses_its_batch_only() {
     let folder = TempDir::new().unwrap();
-    let store = open(folder.path()).await;
-    let (one, two) = (accept_command("look at this"), accept_command("and at this"));
+    let store = open_store(folder.path()).await;
+    let (one, two) = (new_accept_command("look at this"), new_accept_command("and at this"));
     let blocked =
         BlockedWrite { started: Arc::new(Semaphore::new(0)), proceed: Arc::new(Semaphore::new(0)) };
     let blocked_submission = store.writer.submit(blocked.clone());
@@ -253,14 +256,14 @@ async fn a_failed_commit_loses_its_batch_only() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn closing_under_load_keeps_acknowledged_writes() {
     let folder = TempDir::new().unwrap();
-    let store = Arc::new(open(folder.path()).await);
+    let store = Arc::new(open_store(folder.path()).await);
     let (accepted_sender, mut accepted_receiver) = tokio::sync::mpsc::channel(1);
     let mut callers = JoinSet::new();
     for _ in 0..20 {
         let (store, accepted_sender) = (store.clone(), accepted_sender.clone());
         callers.spawn(async move {
             let mut accepted_count = 0;
-            while store.accept(accept_command("look at this")).await.is_ok() {
+            while store.accept(new_accept_command("look at this")).await.is_ok() {
                 accepted_count += 1;
                 _ = accepted_sender.try_send(());
             }
@@ -270,7 +273,7 @@ async fn closing_under_load_keeps_acknowledged_writes() {
     accepted_receiver.recv().await.unwrap();
     tokio::time::timeout(Duration::from_secs(10), store.close()).await.unwrap();
     let accepted_count: usize = callers.join_all().await.into_iter().sum();
-    let reopened = open(folder.path()).await;
+    let reopened = open_store(folder.path()).await;
     assert_eq!(
         reopened.executions(ExecutionFilter::default()).await.unwrap().len(),
         accepted_count
@@ -281,15 +284,16 @@ async fn closing_under_load_keeps_acknowledged_writes() {
 #[tokio::test(flavor = "current_thread")]
 async fn closing_commits_queued_writes() {
     let folder = TempDir::new().unwrap();
-    let store = open(folder.path()).await;
-    let (answer, ()) = tokio::join!(store.accept(accept_command("look at this")), store.close());
+    let store = open_store(folder.path()).await;
+    let (answer, ()) =
+        tokio::join!(store.accept(new_accept_command("look at this")), store.close());
     assert_eq!(answer.unwrap(), AcceptResult::Created);
 }
 
 #[tokio::test]
 async fn a_closed_store_reports_that_it_is_closed() {
     let folder = TempDir::new().unwrap();
-    let store = Arc::new(open(folder.path()).await);
+    let store = Arc::new(open_store(folder.path()).await);
     let ledger: AnyLedger = store.clone();
     let id = accept_execution(&ledger).await;
     store.close().await;
@@ -311,10 +315,10 @@ async fn a_closed_store_reports_that_it_is_closed() {
 async fn a_long_log_is_checkpointed_while_the_store_is_open() {
     const LONG_TEXT_BYTES: usize = 5_000_000;
     let folder = TempDir::new().unwrap();
-    let store = open(folder.path()).await;
+    let store = open_store(folder.path()).await;
     let length = || std::fs::metadata(&store.database).unwrap().len();
     assert!(length() < LONG_TEXT_BYTES as u64);
-    store.accept(accept_command(&"x".repeat(LONG_TEXT_BYTES))).await.unwrap();
+    store.accept(new_accept_command(&"x".repeat(LONG_TEXT_BYTES))).await.unwrap();
     let checkpointed = async {
         while length() < LONG_TEXT_BYTES as u64 {
             tokio::task::yield_now().await;
@@ -326,11 +330,11 @@ async fn a_long_log_is_checkpointed_while_the_store_is_open() {
 #[tokio::test]
 async fn a_damaged_row_and_a_missing_chunk_are_unreadable() {
     let folder = TempDir::new().unwrap();
-    let store = Arc::new(open(folder.path()).await);
+    let store = Arc::new(open_store(folder.path()).await);
     let ledger: AnyLedger = store.clone();
-    let command = accept_command(&"x".repeat(150_000));
+    let command = new_accept_command(&"x".repeat(150_000));
     ledger.accept(command.clone()).await.unwrap();
-    let range = input_range(&command.input);
+    let range = input_range(&command.input_text);
     let damage = "DELETE FROM chunks WHERE number = 1 RETURNING number";
     store.writer.submit(RawStatement(damage.to_owned())).await.unwrap();
     for from in [0, 70_000] {
@@ -346,10 +350,11 @@ async fn a_damaged_row_and_a_missing_chunk_are_unreadable() {
 #[tokio::test]
 async fn a_token_that_is_not_seeded_is_kept() {
     let folder = TempDir::new().unwrap();
-    let store = open(folder.path()).await;
+    let store = open_store(folder.path()).await;
     let scope = Scope { rights: vec![Right::Read], agents: None };
-    let seed = NewToken { name: "ann".to_owned(), hash: [1; 32], scope, expires: None };
-    store.replace_configured_tokens(vec![seed], at_second(0)).await.unwrap();
+    let configured_token =
+        NewToken { name: "ann".to_owned(), hash: [1; 32], scope, expires_at: None };
+    store.replace_configured_tokens(vec![configured_token], at_second(0)).await.unwrap();
     let adopt = "UPDATE tokens SET seeded = 0 RETURNING seeded";
     store.writer.submit(RawStatement(adopt.to_owned())).await.unwrap();
     store.replace_configured_tokens(Vec::new(), at_second(1)).await.unwrap();

@@ -12,20 +12,20 @@ use nix::unistd::geteuid;
 
 use super::confinement::cgroup::CgroupRoot;
 use super::confinement::{bubblewrap, landlock, sockets};
-use super::startup::can_label;
+use super::startup::can_label_processes;
 
 /// Detects the capabilities now. Runs bubblewrap if it is on this search path, so it may take some time.
 ///
 /// # Errors
 /// Fails if bubblewrap is there and cannot be tested now, because it does not end or the machine lacks resources.
-pub fn detect(path: Option<&OsStr>) -> io::Result<HostCapabilities> {
+pub fn detect(search_path: Option<&OsStr>) -> io::Result<HostCapabilities> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let (cgroup, controllers) = detect_cgroup_support();
     Ok(HostCapabilities {
         kernel: release.trim().to_owned(),
-        labels: can_label(),
+        labels: can_label_processes(),
         landlock: landlock::abi_version(),
-        bubblewrap: bubblewrap_state(path)?,
+        bubblewrap: bubblewrap_state(search_path)?,
         cgroup,
         controllers,
         root: geteuid().is_root(),
@@ -35,17 +35,17 @@ pub fn detect(path: Option<&OsStr>) -> io::Result<HostCapabilities> {
     })
 }
 
-fn bubblewrap_state(path: Option<&OsStr>) -> io::Result<CapabilityState> {
-    let Some(program) = find_bubblewrap(path) else { return Ok(CapabilityState::Absent) };
+fn bubblewrap_state(search_path: Option<&OsStr>) -> io::Result<CapabilityState> {
+    let Some(program) = find_bubblewrap(search_path) else { return Ok(CapabilityState::Absent) };
     let is_usable = is_writable_by_root_only(&program) && bubblewrap::is_usable(&program)?;
     Ok(if is_usable { CapabilityState::Usable } else { CapabilityState::Unusable })
 }
 
 /// Returns the path of bubblewrap on this search path, without links.
 #[must_use]
-pub fn find_bubblewrap(path: Option<&OsStr>) -> Option<PathBuf> {
+pub fn find_bubblewrap(search_path: Option<&OsStr>) -> Option<PathBuf> {
     let mut files =
-        std::env::split_paths(path.unwrap_or_default()).map(|folder| folder.join("bwrap"));
+        std::env::split_paths(search_path.unwrap_or_default()).map(|folder| folder.join("bwrap"));
     files.find(|file| file.is_absolute() && file.is_file())?.canonicalize().ok()
 }
 

@@ -47,7 +47,7 @@ struct ProcessHolder {
     reattach_socket: Option<ReattachSocket>,
     programs: HeldPrograms,
     /// Bytes that are held for the next supervisor.
-    secret: Option<SecretValue>,
+    stored_secret: Option<SecretValue>,
     resources: LaunchResources,
     /// True if everything is to end.
     is_ending: bool,
@@ -71,7 +71,7 @@ pub(super) fn run_holder(
         supervisor: SupervisorLink::new(supervisor_socket),
         reattach_socket: None,
         programs: HeldPrograms::open(),
-        secret: None,
+        stored_secret: None,
         resources: LaunchResources::prepare(soft_limits)?,
         is_ending: false,
     };
@@ -107,7 +107,7 @@ impl ProcessHolder {
     /// Returns the time until the next timed action.
     fn next_wakeup(&self) -> EpollTimeout {
         let is_killing = self.programs.iter().any(|program| program.killed_so_far.is_some());
-        let time_left = self.supervisor.time_left().filter(|_| !self.is_ending);
+        let time_left = self.supervisor.remaining_reattach_grace().filter(|_| !self.is_ending);
         let pause = if is_killing { Some(KILL_ROUND_PAUSE) } else { time_left };
         // One millisecond more, so that the wait does not end before the time.
         let millis = pause.map(|pause| u16::try_from(pause.as_millis() + 1).unwrap_or(u16::MAX));
@@ -127,7 +127,7 @@ impl ProcessHolder {
     }
 
     fn run_timed_actions(&mut self) {
-        if self.supervisor.time_left().is_some_and(|left| left.is_zero()) {
+        if self.supervisor.remaining_reattach_grace().is_some_and(|left| left.is_zero()) {
             self.end_everything();
         }
         self.run_kill_rounds();
@@ -147,24 +147,24 @@ impl ProcessHolder {
 
     fn handle_order(&mut self, Packet { frame, fds }: Packet) {
         match HolderOrder::decode(&frame) {
-            Some(HolderOrder::Hello { version, reattach_grace_ms, name, key }) => {
-                self.supervisor.version = version;
+            Some(HolderOrder::Hello { version, reattach_grace_ms, socket_name: name, key }) => {
+                self.supervisor.frame_version = version;
                 self.supervisor.reattach_grace = Duration::from_millis(reattach_grace_ms);
                 self.open_reattach_socket(&name, key, fds);
                 let pid = getpid().as_raw().unsigned_abs().into();
                 self.queue_event(HolderEvent::Hello { version: FRAME_VERSION, pid });
             }
-            Some(HolderOrder::Launch { terms, spec, flags }) => {
-                self.launch(terms, spec, flags, fds);
+            Some(HolderOrder::Launch { program_info, spec, flags }) => {
+                self.launch(program_info, spec, flags, fds);
             }
             Some(HolderOrder::Terminate { slot }) => self.programs.terminate(slot),
             Some(HolderOrder::Kill { slot }) => self.kill_processes(slot),
-            Some(HolderOrder::Release { slot }) => self.release(slot),
+            Some(HolderOrder::Release { slot }) => release(&mut self.programs, slot, &self.epoll),
             Some(HolderOrder::CloseStdin { slot }) => self.programs.close_stdin(slot),
             Some(HolderOrder::List) => self.send_program_list(),
             // Only an explicit goodbye ends the programs at once; a supervisor that is just gone may be upgrading.
             Some(HolderOrder::Shutdown) => self.end_everything(),
-            Some(HolderOrder::StoreSecret { secret }) => self.secret = Some(secret),
+            Some(HolderOrder::StoreSecret { secret }) => self.stored_secret = Some(secret),
             // The present supervisor has proved the key before, or has started this process. An unknown order is of a
             // later version and is ignored.
             Some(HolderOrder::Challenge { .. } | HolderOrder::Authenticate { .. }) | None => {}
@@ -188,7 +188,7 @@ impl ProcessHolder {
         self.supervisor.disconnect(&self.epoll);
         for slot in self.programs.slots() {
             let program = self.programs.get(slot);
-            if program.is_some_and(|it| it.terms.ends_with_supervisor || it.end.is_some()) {
+            if program.is_some_and(|it| it.program_info.ends_with_supervisor || it.end.is_some()) {
                 self.kill_processes(slot);
             }
             self.programs.set_streams_watched(slot, true, &self.epoll);
@@ -222,16 +222,12 @@ impl ProcessHolder {
         }
     }
 
-    fn release(&mut self, slot: u64) {
-        self.programs.set_streams_watched(slot, false, &self.epoll);
-        self.programs.release(slot);
-    }
-
     /// Kills all processes of a program, repeatedly until none is left.
     fn kill_processes(&mut self, slot: u64) {
         let Some(program) = self.programs.program_mut(slot) else { return };
         if program.is_cleanup_done {
-            return self.report_kill_result(slot, KillResult { killed: 0, survivors: 0 });
+            let result = KillResult { killed_count: 0, survivor_count: 0 };
+            return self.report_kill_result(slot, result);
         }
         // A repeated order continues the count of killed processes.
         program.killed_so_far.get_or_insert(0);
@@ -254,7 +250,8 @@ impl ProcessHolder {
         }
     }
 
-    fn report_kill_result(&mut self, slot: u64, KillResult { killed, survivors }: KillResult) {
+    fn report_kill_result(&mut self, slot: u64, result: KillResult) {
+        let KillResult { killed_count: killed, survivor_count: survivors } = result;
         self.queue_event(HolderEvent::KillFinished { slot, killed, survivors });
     }
 
@@ -262,4 +259,9 @@ impl ProcessHolder {
         self.is_ending = true;
         self.programs.slots().into_iter().for_each(|slot| self.kill_processes(slot));
     }
+}
+
+fn release(programs: &mut HeldPrograms, slot: u64, epoll: &Epoll) {
+    programs.set_streams_watched(slot, false, epoll);
+    programs.release(slot);
 }

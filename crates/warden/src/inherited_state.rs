@@ -14,7 +14,7 @@ use crate::process::signal::{ignore_file_size_signal, reset_realtime_signals, se
 
 /// Signals whose action stays. `nohup` ignores the first, and shells ignore the next two in background commands. The
 /// Rust runtime handles the last three: a write to a closed pipe fails, and a stack overflow is reported.
-const KEPT_SIGNALS: [Signal; 6] = [
+const PRESERVED_SIGNALS: [Signal; 6] = [
     Signal::SIGHUP,
     Signal::SIGINT,
     Signal::SIGQUIT,
@@ -23,8 +23,8 @@ const KEPT_SIGNALS: [Signal; 6] = [
     Signal::SIGBUS,
 ];
 /// Bits of the umask that keep users outside of the group from changing new files.
-const CLOSED_TO_OTHERS: Mode = Mode::S_IWOTH;
-/// Bits that are added to an umask without [`CLOSED_TO_OTHERS`].
+const OTHERS_WRITE_MASK: Mode = Mode::S_IWOTH;
+/// Bits that are added to an umask without [`OTHERS_WRITE_MASK`].
 const DEFAULT_UMASK: Mode = Mode::from_bits_truncate(0o022);
 /// First descriptor after the standard streams.
 const FIRST_OTHER_FD: c_uint = 3;
@@ -47,14 +47,14 @@ pub struct InheritedState {
 /// # Errors
 /// Fails if the system refuses it.
 pub fn replace_inherited_state() -> io::Result<InheritedState> {
-    let mut blocked = SigSet::empty();
-    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), Some(&mut blocked))?;
+    let mut blocked_signals = SigSet::empty();
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), Some(&mut blocked_signals))?;
     let mut suppressed_signals = Vec::new();
     for signal in Signal::iterator() {
-        let is_replaced = !KEPT_SIGNALS.contains(&signal) && signal != Signal::SIGXFSZ;
+        let is_replaced = !PRESERVED_SIGNALS.contains(&signal) && signal != Signal::SIGXFSZ;
         let replace = || set_signal_handler(signal, SigHandler::SigDfl);
         let was_ignored = is_replaced && matches!(replace(), Ok(SigHandler::SigIgn));
-        if was_ignored || blocked.contains(signal) {
+        if was_ignored || blocked_signals.contains(signal) {
             suppressed_signals.push(signal.as_str());
         }
     }
@@ -68,13 +68,13 @@ pub fn replace_inherited_state() -> io::Result<InheritedState> {
 
 /// Replaces the umask if it must not apply to files of agents; returns the previous and the new one in that case.
 fn replace_umask() -> Option<(u32, u32)> {
-    let inherited = umask(DEFAULT_UMASK);
-    let mut usable = inherited - Mode::S_IRWXU;
-    if !usable.contains(CLOSED_TO_OTHERS) {
-        usable |= DEFAULT_UMASK;
+    let inherited_umask = umask(DEFAULT_UMASK);
+    let mut new_umask = inherited_umask - Mode::S_IRWXU;
+    if !new_umask.contains(OTHERS_WRITE_MASK) {
+        new_umask |= DEFAULT_UMASK;
     }
-    umask(usable);
-    (usable != inherited).then(|| (inherited.bits(), usable.bits()))
+    umask(new_umask);
+    (new_umask != inherited_umask).then(|| (inherited_umask.bits(), new_umask.bits()))
 }
 
 /// Closes inherited descriptors at the start of the next program. An open pipe or lock of the parent would otherwise

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::execution::usage::ResourceUsage;
-use algonius_actors::model::host::resources::{CgroupRefusals, Controllers, ResourceLimits};
+use algonius_actors::model::host::resources::{CgroupLimitEvents, Controllers, ResourceLimits};
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::{ProcessExit, UnixUser};
 use async_trait::async_trait;
@@ -146,7 +146,7 @@ pub struct SpawnedProgram {
     /// [`LaunchRequest::max_recorded_bytes`].
     pub recordings: [OutputRecording; 2],
     /// Program's account of the memory for output.
-    pub account: MemoryAccount,
+    pub memory_account: MemoryAccount,
 }
 
 /// Program with all its descendants, in whatever group or session. Dropping it kills them, unless another driver has
@@ -174,7 +174,7 @@ pub trait ProcessTree: Send + Sync {
     fn enforced_controllers(&self) -> Controllers;
 
     /// Returns the refusals of its control group so far.
-    fn refusals(&self) -> CgroupRefusals;
+    fn limit_events(&self) -> CgroupLimitEvents;
 
     /// Kills all its processes, and returns when none is left, with the number of killed processes.
     async fn kill_all_processes(&self) -> u64;
@@ -184,7 +184,7 @@ pub trait ProcessTree: Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimedProgram {
     /// Running time; `None` after the end.
-    pub age: Option<Duration>,
+    pub running_time: Option<Duration>,
 }
 
 /// Interface that starts programs, and holds those of an earlier process instance of the service.

@@ -32,7 +32,7 @@ pub async fn trim_memory_when_idle() {
         _ = spawn_blocking(trim_memory).await; // A blocking thread, because the allocator may have much memory to examine.
         loop {
             sleep(IDLE_CHECK_INTERVAL).await;
-            if state.is_idle_after_work(cpu_time(), resident_bytes()) {
+            if state.update_and_should_trim(cpu_time(), resident_bytes()) {
                 break;
             }
         }
@@ -52,7 +52,7 @@ struct TrimState {
 impl TrimState {
     /// Returns true if a process with this processor time is idle after work, or holds more memory than it needs when
     /// idle.
-    fn is_idle_after_work(&mut self, cpu_time: Duration, resident_bytes: u64) -> bool {
+    fn update_and_should_trim(&mut self, cpu_time: Duration, resident_bytes: u64) -> bool {
         let is_idle =
             cpu_time.saturating_sub(self.cpu_time) <= IDLE_CHECK_INTERVAL / IDLE_CPU_DIVISOR;
         self.cpu_time = cpu_time;
@@ -169,7 +169,7 @@ mod tests {
     fn memory_is_trimmed_once_after_work() {
         let mut state = TrimState::default();
         let mut should_trim = |seconds, megabytes: u64| {
-            state.is_idle_after_work(Duration::from_secs(seconds), megabytes << 20)
+            state.update_and_should_trim(Duration::from_secs(seconds), megabytes << 20)
         };
         assert!(!should_trim(10, 50)); // Busy.
         assert!(should_trim(10, 49)); // Whatever it held before.

@@ -26,7 +26,7 @@ use tokio::net::unix::pipe::Sender;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
-use self::held_tree::take_over;
+use self::held_tree::take_over_program;
 pub use self::holder_command::HolderCommand;
 use self::holder_link::HolderLink;
 pub use self::holder_options::ProcessHolderOptions;
@@ -41,7 +41,7 @@ use super::process::kill_leftovers;
 use super::process::process_label::ProcessLabel;
 use super::process::process_scan::ProcessScanner;
 use super::protocol::frame::{HolderOrder, SecretValue};
-use super::startup::can_label;
+use super::startup::can_label_processes;
 use super::{ClaimedProgram, LaunchRequest, SpawnedProgram, StdinPipe, StdinSource, Warden};
 
 /// Time within which a process holder must start or exit, and within which pending launches must end.
@@ -85,16 +85,16 @@ impl ProcessHolders {
     /// Fails if no process holder can be started, or if programs cannot be labelled here.
     pub async fn start(options: ProcessHolderOptions) -> io::Result<Arc<Self>> {
         // Without labels a process that leaves its session could no longer be found and ended.
-        if !can_label() {
+        if !can_label_processes() {
             return Err(io::Error::other("the hard limit of file locks (ulimit -x) must be open"));
         }
         let runtime_folder = RuntimeFolder::open(&options)?;
         let (folder, key) = (runtime_folder.descriptor(), runtime_folder.key());
         // Before the search for leftovers, which would otherwise kill the programs that are held.
-        let earlier_links = reattach::attach_all(&folder, &options, key).await;
+        let earlier_links = reattach::reattach_holders(&folder, &options, key).await;
         let held_labels =
             earlier_links.iter().flat_map(|link| link.programs()).map(|it| it.label()).collect();
-        let killed = kill_leftovers::kill_unheld(options.instance, held_labels).await;
+        let killed = kill_leftovers::kill_unheld(options.instance_id, held_labels).await;
         if killed > 0 {
             tracing::warn!(
                 processes = killed,
@@ -113,13 +113,13 @@ impl ProcessHolders {
             options,
         };
         holders.end_earlier_groups().await;
-        holders.current_holder().await?;
+        holders.reuse_or_start_holder().await?;
         Ok(Arc::new(holders))
     }
 
     /// Ends the groups of an earlier process instance, except those of held programs.
     async fn end_earlier_groups(&self) {
-        let Some(groups) = &self.options.groups else { return };
+        let Some(groups) = &self.options.control_groups else { return };
         let held_attempts = self.live_earlier_links().flat_map(|link| link.programs());
         let held_attempts = held_attempts.filter_map(|program| program.attempt()).collect();
         let ended_groups = groups.end_all_except(&held_attempts).await;
@@ -132,24 +132,24 @@ impl ProcessHolders {
     }
 
     /// Ends held programs whose executions nothing has claimed.
-    pub async fn end_unclaimed(&self) {
-        self.end_earlier_except(|program| program.is_claimed()).await;
+    pub async fn end_unclaimed_programs(&self) {
+        self.end_earlier_programs_except(|program| program.is_claimed()).await;
     }
 
     /// Ends all held programs except those of these attempts.
-    pub async fn end_all_except(&self, spared_attempts: &HashSet<(ExecutionId, AttemptId)>) {
-        self.end_earlier_except(|program| {
+    pub async fn end_programs_except(&self, spared_attempts: &HashSet<(ExecutionId, AttemptId)>) {
+        self.end_earlier_programs_except(|program| {
             program.attempt().is_some_and(|it| spared_attempts.contains(&it))
         })
         .await;
     }
 
-    async fn end_earlier_except(&self, is_spared: impl Fn(&ProgramHandle) -> bool) {
+    async fn end_earlier_programs_except(&self, is_spared: impl Fn(&ProgramHandle) -> bool) {
         for link in self.live_earlier_links() {
             for program in link.programs().into_iter().filter(|program| !is_spared(program)) {
                 let execution = program.attempt().map(|(id, _)| id.to_string());
                 tracing::warn!(execution, "terminating orphaned program");
-                if let Ok(spawned) = self.take_over_held(Arc::clone(&link), program).await {
+                if let Ok(spawned) = self.take_over_held_program(Arc::clone(&link), program).await {
                     spawned.tree.kill_all_processes().await;
                 }
             }
@@ -162,7 +162,7 @@ impl ProcessHolders {
         for link in self.live_earlier_links().chain(current) {
             for program in link.programs().into_iter().filter(|it| it.state().has_survivors()) {
                 link.send_order(HolderOrder::Kill { slot: program.slot() }, Vec::new());
-                let groups = self.options.groups.as_ref().zip(program.attempt());
+                let groups = self.options.control_groups.as_ref().zip(program.attempt());
                 if let Some(group) = groups.and_then(|(groups, attempt)| groups.find(attempt)) {
                     group.kill();
                 }
@@ -217,7 +217,7 @@ impl ProcessHolders {
 
     /// Returns the usage of the memory for the output of programs.
     pub fn output_memory_usage(&self) -> OutputMemoryUsage {
-        self.options.memory.usage()
+        self.options.output_memory.usage()
     }
 
     /// Ends all process holders with everything that they hold.
@@ -229,7 +229,7 @@ impl ProcessHolders {
                 tracing::error!(pid = link.state().pid, "process holder did not exit");
             }
         }
-        if let Some(groups) = &self.options.groups {
+        if let Some(groups) = &self.options.control_groups {
             groups.close().await;
         }
     }
@@ -257,15 +257,15 @@ impl ProcessHolders {
     }
 
     /// Returns the process tree of a held program, with its group.
-    async fn take_over_held(
+    async fn take_over_held_program(
         &self,
         link: Arc<HolderLink>,
         program: Arc<ProgramHandle>,
     ) -> io::Result<SpawnedProgram> {
-        let groups = self.options.groups.as_ref();
+        let groups = self.options.control_groups.as_ref();
         let group = groups.zip(program.attempt()).and_then(|(groups, it)| groups.find(it));
-        let claim = program.claim_count();
-        take_over(link, (program, claim), Arc::clone(&self.scanner), group.map(Arc::new)).await
+        let (claim, scanner) = (program.claim_count(), Arc::clone(&self.scanner));
+        take_over_program(link, (program, claim), scanner, group.map(Arc::new)).await
     }
 
     /// Creates the group of a program that is about to start, if it needs one and the machine permits it.
@@ -273,8 +273,8 @@ impl ProcessHolders {
         &self,
         launch: &LaunchRequest,
     ) -> io::Result<Option<(Arc<ControlGroup>, OwnedFd)>> {
-        let (resources, groups) = (&launch.resource_limits, self.options.groups.as_ref());
-        let Some(groups) = groups.filter(|_| resources.wants_group()) else { return Ok(None) };
+        let (resources, groups) = (&launch.resource_limits, self.options.control_groups.as_ref());
+        let Some(groups) = groups.filter(|_| resources.needs_cgroup()) else { return Ok(None) };
         let created = groups.create((launch.execution, launch.attempt_id), resources);
         let opened = created.and_then(|group| Ok((group.open_procs_file()?, Arc::new(group))));
         match opened {
@@ -289,8 +289,8 @@ impl ProcessHolders {
         }
     }
 
-    fn find(&self, label: ProcessLabel) -> Option<(Arc<HolderLink>, Arc<ProgramHandle>)> {
-        let find_in = |link: Arc<HolderLink>| link.find(label).map(|program| (link, program));
+    fn find_program(&self, label: ProcessLabel) -> Option<(Arc<HolderLink>, Arc<ProgramHandle>)> {
+        let find_in = |link: Arc<HolderLink>| link.find_program(label).map(|it| (link, it));
         let current = self.current_link_snapshot.borrow().clone();
         self.live_earlier_links().chain(current).find_map(find_in)
     }
@@ -301,20 +301,20 @@ impl Warden for ProcessHolders {
     async fn launch(&self, launch: LaunchRequest) -> io::Result<SpawnedProgram> {
         // Descriptors in flight count against the limit of this user, and beyond it the socket refuses every order.
         let _permit = self.launch_permits.acquire().await.map_err(io::Error::other)?;
-        let link = self.current_holder().await.map_err(holder_start_error)?;
+        let link = self.reuse_or_start_holder().await.map_err(holder_start_error)?;
         if matches!(launch.stdin, StdinSource::Journaled) {
-            link.check_stdin_journal()?;
+            link.require_stdin_journal_support()?;
         }
         if launch.ruleset.as_ref().is_some_and(|it| it.network != NetworkAccess::Full) {
-            link.check_network_filter()?;
+            link.require_network_filter_support()?;
         }
         let (group, procs_file) = self.create_group(&launch)?.unzip();
-        let procs_file_and_account = (procs_file, self.options.memory.new_account());
+        let procs_file_and_account = (procs_file, self.options.output_memory.new_account());
         let prepared = prepare_launch(
             launch,
             procs_file_and_account,
-            self.options.instance,
-            link.fresh_slot(),
+            self.options.instance_id,
+            link.allocate_slot(),
         );
         let PreparedLaunch { program, order, fds, stdin_pipe } = match prepared {
             Ok(start) => start,
@@ -333,18 +333,22 @@ impl Warden for ProcessHolders {
         // From here on the program is ended if no task waits for it any more. A claim during the start takes precedence
         // over the task that ordered the launch.
         let launched =
-            take_over(link, (program, LAUNCHER_CLAIM), Arc::clone(&self.scanner), group).await?;
+            take_over_program(link, (program, LAUNCHER_CLAIM), Arc::clone(&self.scanner), group)
+                .await?;
         let stdin = stdin_pipe.map(Sender::from_owned_fd).transpose()?;
         let stdin = stdin.map(|pipe| Box::pin(pipe) as StdinPipe);
         Ok(SpawnedProgram { stdin, ..launched })
     }
 
     fn claim(&self, execution: ExecutionId, attempt_id: AttemptId) -> Option<ClaimedProgram> {
-        let (_, program) =
-            self.find(ProcessLabel::for_attempt(self.options.instance, execution, attempt_id))?;
+        let (_, program) = self.find_program(ProcessLabel::for_attempt(
+            self.options.instance_id,
+            execution,
+            attempt_id,
+        ))?;
         // The claim comes before the adoption, so that the present driver stops reading the same pipes.
         program.claim();
-        Some(ClaimedProgram { age: program.age() })
+        Some(ClaimedProgram { running_time: program.age() })
     }
 
     async fn adopt(
@@ -352,13 +356,13 @@ impl Warden for ProcessHolders {
         execution: ExecutionId,
         attempt_id: AttemptId,
     ) -> io::Result<SpawnedProgram> {
-        let label = ProcessLabel::for_attempt(self.options.instance, execution, attempt_id);
-        let (link, program) = self.find(label).ok_or(io::ErrorKind::NotFound)?;
-        self.take_over_held(link, program).await
+        let label = ProcessLabel::for_attempt(self.options.instance_id, execution, attempt_id);
+        let (link, program) = self.find_program(label).ok_or(io::ErrorKind::NotFound)?;
+        self.take_over_held_program(link, program).await
     }
 
     async fn kill_all_processes(&self, execution: ExecutionId, attempt_id: AttemptId) -> usize {
-        let label = ProcessLabel::for_attempt(self.options.instance, execution, attempt_id);
+        let label = ProcessLabel::for_attempt(self.options.instance_id, execution, attempt_id);
         if self.claim(execution, attempt_id).is_some()
             && let Ok(spawned) = self.adopt(execution, attempt_id).await
         {
@@ -366,7 +370,7 @@ impl Warden for ProcessHolders {
         }
         // After the held program: what is still found by its label has left the sight of the process holder.
         let killed = kill_leftovers::kill_labelled(label).await;
-        let groups = self.options.groups.as_ref();
+        let groups = self.options.control_groups.as_ref();
         end_group(
             groups.and_then(|groups| groups.find((execution, attempt_id))).map(Arc::new).as_ref(),
         )

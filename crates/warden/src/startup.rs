@@ -17,7 +17,8 @@ use super::memory::trim_memory;
 use super::process::signal::{ignore_file_size_signal, reset_signal_handlers};
 
 /// Signals that a process holder handles. The last three would end it by default; the holder itself decides.
-const SIGNALS: [Signal; 4] = [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
+const HANDLED_SIGNALS: [Signal; 4] =
+    [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
 
 /// Turns this process into a process holder that serves the other end of its standard input. Returns after everything
 /// that it held has ended. `args` are the arguments that follow the name of the command.
@@ -26,7 +27,7 @@ const SIGNALS: [Signal; 4] = [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, 
 ///
 /// # Errors
 /// Fails if standard input is no such socket, or if a system call fails.
-pub fn serve(args: impl Iterator<Item = OsString>) -> io::Result<()> {
+pub fn serve_as_holder(args: impl Iterator<Item = OsString>) -> io::Result<()> {
     let supervisor_socket = io::stdin().as_fd().try_clone_to_owned()?;
     set_name(c"algonius-warden")?; // Same name as `procfs::HOLDER_PROCESS_NAME`.
     _ = setsid(); // Fails only for a process that is a group leader already.
@@ -39,7 +40,7 @@ pub fn serve(args: impl Iterator<Item = OsString>) -> io::Result<()> {
     dup2_stderr(&null_device)?;
     drop(null_device);
     trim_memory();
-    run_holder(supervisor_socket, signals, &soft_limits::for_programs(args))
+    run_holder(supervisor_socket, signals, &soft_limits::parse_program_limits(args))
 }
 
 /// Guards this process: agents of the same user can neither read its memory and environment nor get a core dump of it,
@@ -55,13 +56,13 @@ pub fn protect_process() -> io::Result<()> {
 }
 
 /// Returns true if programs can be labelled: the hard limit of file locks, which carries the label, must be unlimited.
-pub(super) fn can_label() -> bool {
+pub(super) fn can_label_processes() -> bool {
     getrlimit(Resource::RLIMIT_LOCKS).is_ok_and(|(_, hard)| hard == nix::libc::RLIM_INFINITY)
 }
 
 fn open_signal_fd() -> io::Result<SignalFd> {
     let mut mask = SigSet::empty();
-    SIGNALS.into_iter().for_each(|signal| mask.add(signal));
+    HANDLED_SIGNALS.into_iter().for_each(|signal| mask.add(signal));
     mask.thread_block()?;
     Ok(SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?)
 }

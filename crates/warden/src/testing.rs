@@ -31,7 +31,7 @@ pub fn serve_if_started_as_holder() {
         Ok(ForkResult::Parent { child }) => i32::from(waitpid(child, None).is_err()),
         Ok(ForkResult::Child) => {
             let served = crate::startup::protect_process()
-                .and_then(|()| crate::startup::serve(std::iter::empty()));
+                .and_then(|()| crate::startup::serve_as_holder(std::iter::empty()));
             i32::from(served.is_err())
         }
         Err(_) => 1,
@@ -39,24 +39,24 @@ pub fn serve_if_started_as_holder() {
     std::process::exit(code);
 }
 
-/// Returns the options of a process holder that is this test program; `test` is the full name of the test that calls
-/// [`serve_if_started_as_holder`].
+/// Returns the options of a process holder that is this test program; `test_name` is the full name of the test that
+/// calls [`serve_if_started_as_holder`].
 #[must_use]
 pub fn process_holder_options(
-    test: &str,
+    test_name: &str,
     runtime_dir: &Path,
     instance: Uuid,
 ) -> ProcessHolderOptions {
-    let args = [test, "--exact", "--nocapture"].into_iter().map(Into::into).collect();
+    let args = [test_name, "--exact", "--nocapture"].into_iter().map(Into::into).collect();
     let command = HolderCommand { program: "/proc/self/exe".into(), args };
     let (runtime_dir, memory) = (runtime_dir.to_owned(), OutputMemory::with_limit(256 << 20));
     ProcessHolderOptions {
         command,
         runtime_dir,
-        instance,
+        instance_id: instance,
         reattach_grace: WAIT_TIMEOUT,
-        groups: None,
-        memory,
+        control_groups: None,
+        output_memory: memory,
     }
 }
 

@@ -29,7 +29,7 @@ impl<'a> ConfinedProgram<'a> {
         // Its own folder, and those that callers may choose.
         let caller_folders = agent.spec.override_policy.folders.iter();
         let workspaces = std::iter::once(&program.working_dir).chain(caller_folders);
-        let runtime = &program.program_runtime;
+        let runtime = &program.runtime_settings;
         Self {
             access: agent.spec.access,
             sandbox: &program.sandbox,
@@ -58,13 +58,13 @@ impl<'a> ConfinedProgram<'a> {
         &self,
         (files, sockets): (&ServiceFiles, &[PathBuf]),
     ) -> BoundaryFacts {
-        let guarded = GuardedFiles::new(self, files);
+        let guarded_files = GuardedFiles::new(self, files);
         let secrets = GuardedFiles::for_paths(self, files.secret_paths());
-        let roots = self.writable_roots(&guarded);
-        let allowed_sockets = &self.sandbox.sockets;
+        let roots = self.writable_roots(&guarded_files);
+        let allowed_sockets = &self.sandbox.allowed_sockets;
         let may_add_to = |folder: &PathBuf| self.may_add_files(folder, &roots);
         let hazards = [
-            (Hazard::ServiceFiles, roots.iter().any(|root| guarded.is_reachable_from(root))),
+            (Hazard::ServiceFiles, roots.iter().any(|root| guarded_files.is_reachable_from(root))),
             (Hazard::SecretFiles, roots.iter().any(|root| secrets.is_reachable_from(root))),
             (Hazard::ConfigurationFolder, files.config_folder.as_ref().is_some_and(may_add_to)),
             (Hazard::Sockets, sockets.iter().any(|socket| !allowed_sockets.contains(socket))),
@@ -79,29 +79,32 @@ impl<'a> ConfinedProgram<'a> {
         self.resolve_roots_against(&GuardedFiles::new(self, files))
     }
 
-    fn resolve_roots_against(&self, guarded: &GuardedFiles) -> SandboxRoots {
+    fn resolve_roots_against(&self, guarded_files: &GuardedFiles) -> SandboxRoots {
         let writable = self.sandbox.writable.iter().flatten();
-        let writable = writable.map(|path| guarded.resolve(path)).collect();
-        let working_dirs = self.workspaces.iter().map(|path| guarded.resolve(path)).collect();
+        let writable = writable.map(|path| guarded_files.resolve(path)).collect();
+        let working_dirs = self.workspaces.iter().map(|path| guarded_files.resolve(path)).collect();
         SandboxRoots { writable, working_dirs }
     }
 
     /// Returns the folders that the program may change: those that the sandbox names, and its working directories. A
     /// folder that a link redirects to the service's files is not among them, because no program is started with it.
-    fn writable_roots(&self, guarded: &GuardedFiles) -> Vec<PathBuf> {
-        if !self.sandbox.guards_files(self.access) {
+    fn writable_roots(&self, guarded_files: &GuardedFiles) -> Vec<PathBuf> {
+        if !self.sandbox.restricts_writes(self.access) {
             return vec![PathBuf::from("/")];
         }
-        let SandboxRoots { writable, working_dirs } =
-            self.sandbox.roots.clone().unwrap_or_else(|| self.resolve_roots_against(guarded));
+        let SandboxRoots { writable, working_dirs } = self
+            .sandbox
+            .resolved_roots
+            .clone()
+            .unwrap_or_else(|| self.resolve_roots_against(guarded_files));
         let writable_working_dirs = match self.access {
             Access::ReadOnly => Vec::new(),
             Access::ReadWrite => working_dirs,
         };
-        let is_resolved = |path: &PathBuf| {
-            real_path(path) == *path || !guarded.is_reachable_from(&real_path(path))
+        let is_unredirected = |path: &PathBuf| {
+            real_path(path) == *path || !guarded_files.is_reachable_from(&real_path(path))
         };
-        writable.into_iter().chain(writable_working_dirs).filter(is_resolved).collect()
+        writable.into_iter().chain(writable_working_dirs).filter(is_unredirected).collect()
     }
 
     /// Returns true if the program may add files to the folder of the configuration, or replace a link that leads to

@@ -27,13 +27,13 @@ pub(crate) async fn open_control_groups(
 }
 
 fn needs_group(agent: &ConfiguredAgent) -> bool {
-    let program = agent.program().map(|program| &program.resources);
-    let backends = agent.backends().map(|(_, program)| &program.resources);
-    agent.spec.enabled && backends.chain(program).any(|resources| resources.wants_group())
+    let program = agent.program().map(|program| &program.resource_limits);
+    let backends = agent.backends().map(|(_, program)| &program.resource_limits);
+    agent.spec.enabled && backends.chain(program).any(|resources| resources.needs_cgroup())
 }
 
 /// Decides how the limits of an agent are enforced, and checks those of its backend programs.
-pub(crate) fn decide_limits(
+pub(crate) fn decide_limit_enforcement(
     agent: &mut ConfiguredAgent,
     groups: Option<&ControlGroups>,
 ) -> Result<(), StartError> {
@@ -42,9 +42,9 @@ pub(crate) fn decide_limits(
         check_backend_limits(agent, controllers)?;
     }
     let Some(program) = agent.program().cloned() else { return Ok(()) };
-    let (spec, resources) = (Arc::make_mut(&mut agent.spec), &program.resources);
+    let (spec, resources) = (Arc::make_mut(&mut agent.spec), &program.resource_limits);
     if let Some(program_facts) = spec.program_mut() {
-        program_facts.resources = enforced_limits(resources, controllers);
+        program_facts.limit_enforcement = enforced_limits(resources, controllers);
     }
     match missing_capability(resources, controllers).filter(|_| spec.enabled) {
         Some(reason) => Err(StartError::ControlGroup { agent: spec.id.clone(), reason }),
@@ -58,7 +58,7 @@ fn check_backend_limits(
     controllers: Option<Controllers>,
 ) -> Result<(), StartError> {
     for (backend, program) in agent.backends() {
-        if let Some(reason) = missing_capability(&program.resources, controllers) {
+        if let Some(reason) = missing_capability(&program.resource_limits, controllers) {
             let agent = agent.spec.id.clone();
             return Err(StartError::BackendControlGroup { agent, backend, reason });
         }

@@ -31,7 +31,7 @@ pub(super) enum UserError {
     NoRange,
     /// Every id of the range is assigned.
     #[error("every number of `server.agent_users` belongs to an agent; widen the range")]
-    Exhausted,
+    RangeExhausted,
     /// The file can be neither read nor written.
     #[error("`{USERS_FILE}` in `data_dir` can be neither read nor written: {0}")]
     File(#[from] io::Error),
@@ -73,7 +73,8 @@ impl UserAssignments {
         mut uid_range: std::ops::RangeInclusive<u32>,
     ) -> Result<u32, UserError> {
         let assigned_uids: BTreeSet<u32> = self.uids_by_agent.values().copied().collect();
-        let uid = uid_range.find(|uid| !assigned_uids.contains(uid)).ok_or(UserError::Exhausted)?;
+        let uid =
+            uid_range.find(|uid| !assigned_uids.contains(uid)).ok_or(UserError::RangeExhausted)?;
         self.uids_by_agent.insert(agent.to_string(), uid);
         let json = serde_json::to_vec(&self.uids_by_agent).map_err(io::Error::other)?;
         let temporary_path = self.file.with_extension("new");
@@ -110,7 +111,7 @@ mod tests {
             third_user != first_user && third_user != second_user,
             "the number of an agent was given again"
         );
-        assert!(matches!(users.find_or_assign(&id("d")), Err(UserError::Exhausted)));
+        assert!(matches!(users.find_or_assign(&id("d")), Err(UserError::RangeExhausted)));
         assert!(matches!(
             UserAssignments::read(folder.path(), None).unwrap().find_or_assign(&id("a")),
             Err(UserError::NoRange)

@@ -13,7 +13,7 @@ use crate::config::{ConfiguredAgent, Settings};
 /// programs, and an agent must not. The text contains no paths, because many callers may see it.
 pub(crate) fn automatic_reload_obstacle(
     settings: &Settings,
-    file: Option<&Path>,
+    config_file: Option<&Path>,
 ) -> Option<String> {
     let exposes_configuration = |gap: &BoundaryGap| {
         matches!(gap, BoundaryGap::Configuration | BoundaryGap::ConfigurationFolder)
@@ -24,11 +24,11 @@ pub(crate) fn automatic_reload_obstacle(
             return Some(format!("the agent `{}` can change the configuration", spec.id));
         }
     }
-    let enabled = settings.agents.iter().filter(|agent| agent.spec.enabled);
-    let mut backends = enabled.flat_map(ConfiguredAgent::backends);
+    let enabled_agents = settings.agents.iter().filter(|agent| agent.spec.enabled);
+    let mut backends = enabled_agents.flat_map(ConfiguredAgent::backends);
     if let Some((backend, _)) = backends.find(|(_, program)| has_gap(&program.confinement)) {
         return Some(format!("the {backend} can change the configuration"));
     }
-    let fault = configuration_faults(settings, file).into_iter().next()?;
+    let fault = configuration_faults(settings, config_file).into_iter().next()?;
     Some(fault.describe_without_path())
 }

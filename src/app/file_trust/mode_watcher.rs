@@ -31,14 +31,16 @@ pub(crate) struct ModeWatcher {
 
 impl ModeWatcher {
     /// Starts watching. A place that an agent of this user cannot change is omitted.
-    pub(crate) fn new(settings: &Settings, file: Option<&Path>) -> Self {
-        let paths = configuration_paths(settings, file);
+    pub(crate) fn new(settings: &Settings, config_file: Option<&Path>) -> Self {
+        let paths = configuration_paths(settings, config_file);
         // A file with the value of a variable selects no program, and operators write such files in place.
         let presets = &settings.server.configuration.presets_dir;
-        let value_files = settings.files.iter().filter(|path| !path.starts_with(presets));
+        let value_files =
+            settings.referenced_files.iter().filter(|path| !path.starts_with(presets));
         let value_files: HashSet<_> = value_files.map(PathBuf::as_path).collect();
-        let paths =
-            paths.iter().filter(|(_, path)| !value_files.contains(path) || Some(*path) == file);
+        let paths = paths
+            .iter()
+            .filter(|(_, path)| !value_files.contains(path) || Some(*path) == config_file);
         let resolutions = paths.filter_map(|(_, path)| PathResolution::resolve(path).ok());
         let own_components =
             resolutions.flat_map(|PathResolution(components)| components).filter(|component| {

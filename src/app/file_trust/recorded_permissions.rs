@@ -46,9 +46,9 @@ impl FilePermissions {
     /// Returns the permissions to restore, given the present ones. An operator may close a file further, so only the
     /// bits that the service needs are added.
     fn restoration_target(self, current: Self, needed_bits: u32) -> Self {
-        let special = self.mode & 0o7000;
-        let owner = current.mode & 0o700 | self.mode & needed_bits;
-        Self { mode: special | owner | current.mode & self.mode & NON_OWNER_BITS, ..self }
+        let special_bits = self.mode & 0o7000;
+        let owner_bits = current.mode & 0o700 | self.mode & needed_bits;
+        Self { mode: special_bits | owner_bits | current.mode & self.mode & NON_OWNER_BITS, ..self }
     }
 }
 
@@ -147,8 +147,8 @@ fn read_created_record(path: &Path) -> Option<FileRecord> {
 fn restore(record: &FileRecord) -> Option<ChangedFile> {
     let FileRecord { path, permissions: expected, needed_bits } = record;
     let current = FilePermissions::from_metadata(&fs::metadata(path).ok()?);
-    let restored = expected.restoration_target(current, *needed_bits);
-    if current == restored {
+    let target_permissions = expected.restoration_target(current, *needed_bits);
+    if current == target_permissions {
         return None;
     }
     let has_other_owner = (current.uid, current.gid) != (expected.uid, expected.gid);
@@ -156,7 +156,7 @@ fn restore(record: &FileRecord) -> Option<ChangedFile> {
     Some(ChangedFile {
         path: path.to_owned(),
         was_exposed,
-        restore_result: apply_permissions(path, restored),
+        restore_result: apply_permissions(path, target_permissions),
     })
 }
 

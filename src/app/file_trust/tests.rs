@@ -16,7 +16,7 @@ fn create_file(path: &Path, mode: u32) -> PathBuf {
 }
 
 fn reported_faults(path: &Path, role: FileRole) -> Vec<String> {
-    examine("it", path, role).iter().map(ToString::to_string).collect()
+    examine_path("it", path, role).iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -179,14 +179,14 @@ fn modes_that_changed_before_a_reload_are_restored() {
     fs::create_dir(&own).expect("a folder");
     fs::set_permissions(&own, Permissions::from_mode(0o700)).expect("a mode");
     let file = create_file(&temp_dir.path().join("secret"), 0o600);
-    let rights_after = |earlier: &RecordedPermissions| {
+    let permissions_after = |earlier: &RecordedPermissions| {
         RecordedPermissions::from_files([file.as_path()], std::slice::from_ref(&own), earlier)
     };
-    let recorded_permissions = rights_after(&RecordedPermissions::default());
+    let recorded_permissions = permissions_after(&RecordedPermissions::default());
     for path in [&own, &file] {
         fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mode");
     }
-    assert_eq!(rights_after(&recorded_permissions).restore().len(), 2);
+    assert_eq!(permissions_after(&recorded_permissions).restore().len(), 2);
     let current_modes = [&own, &file].map(|path| fs::metadata(path).expect("it").mode() & 0o777);
     assert_eq!(current_modes, [0o700, 0o700]);
 }

@@ -12,12 +12,12 @@ use uuid::Uuid;
 use crate::StartError;
 
 /// Generated key with its file, which is written again after the runtime directory was removed.
-pub(crate) struct RuntimeKey {
+pub(crate) struct RuntimeKeyFile {
     file: PathBuf,
     secret: [u8; 32],
 }
 
-impl RuntimeKey {
+impl RuntimeKeyFile {
     pub(super) const fn new(file: PathBuf, secret: [u8; 32]) -> Self {
         Self { file, secret }
     }
@@ -38,11 +38,11 @@ impl RuntimeKey {
 pub(super) fn key_file_path(
     runtime_dir: &Path,
     data_dir: &Path,
-    instance: Uuid,
+    instance_id: Uuid,
 ) -> Option<PathBuf> {
     let real_path = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let is_outside_data_dir = !real_path(runtime_dir).starts_with(real_path(data_dir));
-    is_outside_data_dir.then(|| runtime_dir.join(format!("inputs-{}.key", instance.simple())))
+    is_outside_data_dir.then(|| runtime_dir.join(format!("inputs-{}.key", instance_id.simple())))
 }
 
 /// Reads the key; returns `None` if there is no file, or a file without a key.
@@ -50,15 +50,15 @@ pub(super) fn read(file: &Path) -> Result<Option<[u8; 32]>, StartError> {
     let key_error = |source| StartError::InputKey { source };
     restore_mode(file).map_err(key_error)?;
     // A link could lead to a file that an agent has chosen.
-    let opened = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW).open(file);
-    let mut opened = match opened {
+    let open_result = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW).open(file);
+    let mut key_file = match open_result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(key_error)?,
     };
-    check_access(file, &opened)?;
+    check_access(file, &key_file)?;
     let mut bytes = Vec::new();
     // A key has 32 bytes; a few more show that the file is damaged.
-    (&mut opened).take(64).read_to_end(&mut bytes).map_err(key_error)?;
+    (&mut key_file).take(64).read_to_end(&mut bytes).map_err(key_error)?;
     let key = bytes.try_into().ok();
     if key.is_none() {
         tracing::warn!(
@@ -109,9 +109,9 @@ fn restore_mode(file: &Path) -> io::Result<()> {
 }
 
 /// Rejects a file that other users can access, and a directory in which another user could create one.
-fn check_access(file: &Path, opened: &File) -> Result<(), StartError> {
+fn check_access(file: &Path, key_file: &File) -> Result<(), StartError> {
     let key_error = |source| StartError::InputKey { source };
-    let metadata = opened.metadata().map_err(key_error)?;
+    let metadata = key_file.metadata().map_err(key_error)?;
     let own_uid = geteuid().as_raw();
     if !metadata.is_file() || metadata.uid() != own_uid || metadata.mode() & 0o077 != 0 {
         return Err(StartError::InputKeyExposed { kind: "key file", path: file.to_owned() });

@@ -21,7 +21,7 @@ use crate::platform::temporary_folder::temporary_folder;
 /// Memory for the output of programs; a version needs only a few bytes.
 const OUTPUT_MEMORY_BYTES: u64 = 16 << 20;
 
-/// Process holder with a runtime folder of its own. [`Self::end`] removes both.
+/// Process holder with a runtime folder of its own. [`Self::shut_down`] removes both.
 pub(crate) struct TemporaryHolder {
     requester: VersionRequester,
     holders: Arc<ProcessHolders>,
@@ -41,10 +41,10 @@ impl TemporaryHolder {
         let holders = ProcessHolders::start(ProcessHolderOptions {
             command: HolderCommand::default(),
             runtime_dir: runtime_dir.clone(),
-            instance: Uuid::new_v4(),
+            instance_id: Uuid::new_v4(),
             reattach_grace: Duration::ZERO,
-            groups: None,
-            memory: OutputMemory::with_limit(OUTPUT_MEMORY_BYTES),
+            control_groups: None,
+            output_memory: OutputMemory::with_limit(OUTPUT_MEMORY_BYTES),
         });
         let holders = holders.await?;
         let driver_settings = DriverSettings {
@@ -54,14 +54,23 @@ impl TemporaryHolder {
                 .filter(|_| capabilities.sandbox_capabilities().bubblewrap),
             is_in_memory: false,
         };
-        let ServiceFiles { unreadable, unwritable, config_folder, programs: _ } = files.clone();
-        let protected_files = ProtectedServiceFiles { unreadable, unwritable, config_folder };
+        let ServiceFiles {
+            read_protected_paths: unreadable,
+            write_protected_paths: unwritable,
+            config_folder,
+            programs: _,
+        } = files.clone();
+        let protected_files = ProtectedServiceFiles {
+            hidden_paths: unreadable,
+            read_only_paths: unwritable,
+            config_folder,
+        };
         let shared_context = SharedDriverContext::new(
             driver_settings,
             Arc::new(ServicePaths::new(protected_files)),
             Arc::new(NoopSessionStore),
         );
-        shared_context.prepare()?;
+        shared_context.create_sandbox_files()?;
         let requester = VersionRequester {
             shared_context: Arc::new(shared_context),
             warden: Arc::clone(&holders) as _,
@@ -75,7 +84,7 @@ impl TemporaryHolder {
     }
 
     /// Ends the holder with all its programs.
-    pub(crate) async fn end(self) {
+    pub(crate) async fn shut_down(self) {
         self.holders.shut_down().await;
         if let Err(error) = fs::remove_dir_all(&self.runtime_dir) {
             tracing::debug!(%error, "failed to remove the folder of a probe");

@@ -62,7 +62,7 @@ impl AgentSwitches {
     }
 
     /// Returns the agents whose state differs from the configuration.
-    pub(super) fn overridden(&self) -> Vec<String> {
+    pub(super) fn overridden_agents(&self) -> Vec<String> {
         let differs = |(id, enabled): &(&String, &bool)| {
             self.enabled_in_config
                 .get(*id)
@@ -122,7 +122,7 @@ impl Reloader {
         Arc::make_mut(&mut agent.spec).enabled = enabled;
         let mut settings = self.settings.clone();
         settings.agents.iter_mut().filter(|it| it.spec.id == id).for_each(|it| *it = agent.clone());
-        let agents = match self.agents.prepare(&self.settings, &mut settings) {
+        let agent_changes = match self.agents.prepare_changes(&self.settings, &mut settings) {
             Ok(agents) => agents,
             Err(error) => return Ok(Err(vec![report::rejection(&error)])),
         };
@@ -130,15 +130,15 @@ impl Reloader {
         // Stored first: an agent that was disabled must stay disabled after a crash.
         store_switches(switches.clone()).await?;
         (self.switches, self.settings) = (switches, settings);
-        self.agents.apply_changes(agents).await;
+        self.agents.apply_changes(agent_changes).await;
         self.protect_files();
         if enabled {
             self.breakers.reset_rejected(); // The operator who enabled the agent may have repaired its credential.
         }
         self.publish();
-        self.publisher.publish_switched(self.switches.overridden());
+        self.publisher.publish_switched_agents(self.switches.overridden_agents());
         tracing::info!(agent = %id, on = enabled, "agent switched");
-        self.check_programs().await; // The program of a disabled agent is not searched.
+        self.apply_program_changes().await; // The program of a disabled agent is not searched.
         Ok(Ok(SwitchedAgent { id: id.to_string(), enabled, configured: enabled_in_config }))
     }
 }
@@ -152,7 +152,7 @@ async fn read_configured_agent(
     let result = spawn_blocking(move || source.read()).await;
     let LoadedConfig { settings, warnings } = match result {
         Ok(Ok(loaded)) => loaded,
-        Ok(Err(faults)) => return Err(report::errors(&faults)),
+        Ok(Err(faults)) => return Err(report::configuration_errors(&faults)),
         Err(_panicked) => return Err(vec![missing_agent_error()]),
     };
     let key_prefix = format!("agents.{id}.");

@@ -63,8 +63,8 @@ impl ServedAgents {
     }
 
     /// Hides the files of a configuration from programs that are started from now on.
-    pub(super) async fn protect(&self, files: ServiceFiles) {
-        self.factory.protect(files).await;
+    pub(super) async fn hide_service_files(&self, files: ServiceFiles) {
+        self.factory.hide_service_files(files).await;
     }
 
     /// Finds the differences, and prepares the new and changed agents; unchanged ones share their data with the
@@ -72,13 +72,13 @@ impl ServedAgents {
     ///
     /// # Errors
     /// Fails if this machine, or the service as it was started, cannot do what is configured.
-    pub(super) fn prepare(
+    pub(super) fn prepare_changes(
         &self,
         before: &Settings,
         settings: &mut Settings,
     ) -> Result<AgentChanges, StartError> {
         let id_of = |agent: &ConfiguredAgent| agent.spec.id.to_string();
-        self.reuse_unchanged(before, settings);
+        self.reuse_unchanged_agents(before, settings);
         let changes = diff_by_name(&before.agents, &settings.agents, id_of, |one, it| one == it);
         // The address in force counts: a new one takes effect only after a restart.
         check_anonymous_access(&settings.agents, self.address)?;
@@ -97,7 +97,7 @@ impl ServedAgents {
 
     /// Replaces equal agents with those in force. The confinement of an agent is not written in the file: it is taken
     /// from the one in force until it is decided anew.
-    fn reuse_unchanged(&self, in_force: &Settings, settings: &mut Settings) {
+    fn reuse_unchanged_agents(&self, in_force: &Settings, settings: &mut Settings) {
         let Settings { agents, service_files, .. } = settings;
         let has_other_files = *service_files != in_force.service_files;
         let agents_in_force = in_force.agents.iter().map(|agent| (&agent.spec.id, agent));
@@ -119,7 +119,7 @@ impl ServedAgents {
             let program_facts = Arc::make_mut(&mut agent.spec).program_mut();
             if let (Some(program_facts), Some(before)) = (program_facts, before.spec.program()) {
                 program_facts.confinement.clone_from(&before.confinement);
-                program_facts.resources = before.resources;
+                program_facts.limit_enforcement = before.limit_enforcement;
             }
             let are_folders_unchanged = has_same_folders(agent, before);
             if let (Some(program), Some(before)) = (agent.program_mut(), before.program()) {
@@ -127,7 +127,7 @@ impl ServedAgents {
                     program.user = before.user;
                 }
                 if are_folders_unchanged {
-                    program.sandbox.roots.clone_from(&before.sandbox.roots);
+                    program.sandbox.resolved_roots.clone_from(&before.sandbox.resolved_roots);
                 }
             }
             reuse_backend_facts(agent, &before.backends().collect());
@@ -142,12 +142,12 @@ impl ServedAgents {
 
     /// Applies the difference to the supervision tree. Running executions continue unchanged, and queued ones stay in
     /// their queue.
-    pub(super) async fn apply_changes(&mut self, agents: AgentChanges) {
-        for definition in agents.definitions {
+    pub(super) async fn apply_changes(&mut self, agent_changes: AgentChanges) {
+        for definition in agent_changes.definitions {
             self.specs.insert(definition.spec.id.clone(), Arc::clone(&definition.spec));
             self.agent_registry.register(definition).await;
         }
-        for id in agents.removed {
+        for id in agent_changes.removed {
             // Callers of the removed agent can still poll their executions until it has finished.
             let removal = self.agent_registry.unregister(id.clone());
             self.drains.spawn(async move { removal.await.then_some(id) });
@@ -156,12 +156,12 @@ impl ServedAgents {
 
     /// Waits for a removed agent to finish its executions; `None` if no agent is leaving. An agent that came back
     /// meanwhile is an inner `None`.
-    pub(super) async fn next_drained(&mut self) -> Option<Option<AgentId>> {
+    pub(super) async fn next_drained_agent(&mut self) -> Option<Option<AgentId>> {
         self.drains.join_next().await.map(|removed| removed.ok().flatten())
     }
 
     /// Removes an agent from those that callers can reach.
-    pub(super) fn remove(&mut self, id: &AgentId) {
+    pub(super) fn remove_agent(&mut self, id: &AgentId) {
         self.specs.remove(id);
     }
 }
@@ -178,7 +178,7 @@ fn reuse_backend_facts(
             (program.sandbox.writable.clone(), program.working_dir.clone())
         };
         if folders(program) == folders(before) {
-            program.sandbox.roots.clone_from(&before.sandbox.roots);
+            program.sandbox.resolved_roots.clone_from(&before.sandbox.resolved_roots);
         }
     }
 }

@@ -4,7 +4,7 @@ use algonius_actors::model::failure::Failure;
 
 use super::difference::{changed_live_keys, changed_restart_keys, diff_by_name};
 use super::schedules::{apply_schedules, schedule_changes};
-use super::{Reloader, report};
+use super::{Reloader, report, watch_state};
 use crate::StartError;
 use crate::app::credentials::OPERATOR_TOKEN_NAME;
 use crate::app::file_trust;
@@ -18,30 +18,32 @@ impl Reloader {
     /// Fails if a ledger operation failed. The status reports the configuration in force then.
     pub(super) async fn reload(&mut self, reason: &'static str) -> Result<ReloadResult, Failure> {
         let (result, failure) = match self.files.read().await {
-            Ok(Ok(loaded)) => self.apply_loaded(loaded).await,
+            Ok(Ok(loaded)) => self.apply_config(loaded).await,
             Ok(Err(faults)) => {
-                let Settings { files, server, .. } = &self.settings;
+                let Settings { referenced_files: files, server, .. } = &self.settings;
                 let own_files = files.iter().chain([&server.token_file]).cloned();
-                self.files.set_files(faults.files().iter().cloned().chain(own_files));
-                (self.publisher.rejected_report(report::errors(&faults)), None)
+                self.files.set_files(faults.referenced_files().iter().cloned().chain(own_files));
+                (self.publisher.rejected_report(report::configuration_errors(&faults)), None)
             }
             Err(error) => {
                 tracing::error!(%error, "panic while the configuration was read");
-                (self.publisher.rejected_report(vec![read_error()]), None)
+                (self.publisher.rejected_report(vec![unreadable_config_error()]), None)
             }
         };
         report::log_result(&result, reason);
-        self.publisher.publish_result(&result, self.watch_state(), self.switches.overridden());
+        let watch_state = watch_state(&self.protection, &self.settings);
+        let overridden_agents = self.switches.overridden_agents();
+        self.publisher.publish_result(&result, watch_state, overridden_agents);
         failure.map_or(Ok(result), Err)
     }
 
     /// Returns the result of the reload, and the failure of the ledger if there was one.
-    async fn apply_loaded(&mut self, loaded: LoadedConfig) -> (ReloadResult, Option<Failure>) {
+    async fn apply_config(&mut self, loaded: LoadedConfig) -> (ReloadResult, Option<Failure>) {
         let LoadedConfig { settings, warnings } = loaded;
         let token_file = self.startup_settings.server.token_file.clone();
-        self.files.set_files(settings.files.iter().cloned().chain([token_file]));
+        self.files.set_files(settings.referenced_files.iter().cloned().chain([token_file]));
         let warnings = warnings.iter().map(report::configuration_error).collect();
-        match self.apply(settings).await {
+        match self.apply_settings(settings).await {
             Ok((reload_result, failure)) => (ReloadResult { warnings, ..reload_result }, failure),
             Err(error) => {
                 let failure = report::ledger_failure(&error);
@@ -52,25 +54,25 @@ impl Reloader {
     }
 
     /// Applies settings. The steps that can fail come first, and change nothing that callers see.
-    async fn apply(
+    async fn apply_settings(
         &mut self,
         mut settings: Settings,
     ) -> Result<(ReloadResult, Option<Failure>), StartError> {
         file_trust::require_trusted_files(&settings, self.files.source().file())?;
-        let mut pending = changed_restart_keys(&self.startup_settings, &settings);
+        let mut pending_keys = changed_restart_keys(&self.startup_settings, &settings);
         restore_startup_settings(&self.startup_settings, &mut settings);
         let mut switches = self.switches.clone();
         switches.apply_to(&mut settings.agents);
-        let agents = self.agents.prepare(&self.settings, &mut settings)?;
-        self.agents.protect(settings.service_files.clone()).await;
+        let agent_changes = self.agents.prepare_changes(&self.settings, &mut settings)?;
+        self.agents.hide_service_files(settings.service_files.clone()).await;
         let mut specs = self.agents.specs().clone();
-        specs.extend(agents.specs());
+        specs.extend(agent_changes.specs());
         // New secrets are redacted before any agent that knows them can start.
         let secrets = settings.secrecy.secrets.iter().cloned();
-        self.redaction.extend(secrets, &settings.secrecy.redaction).await;
+        self.redaction.add_secrets(secrets, &settings.secrecy.redaction).await;
         let credentials =
             self.tokens.load_credentials(&settings, &specs, &mut self.redaction).await?;
-        let mut applied = applied_changes(&self.settings, &settings, agents.changes.clone());
+        let mut applied = applied_changes(&self.settings, &settings, agent_changes.changes.clone());
         if credentials.operator_token != self.tokens.operator_token() {
             applied.tokens.changed.push(OPERATOR_TOKEN_NAME.to_owned());
         }
@@ -79,18 +81,18 @@ impl Reloader {
         }
         self.publisher.publish_log_level(settings.observability.log.level);
         self.tokens.replace(credentials);
-        let before = std::mem::replace(&mut self.settings, settings);
+        let previous_settings = std::mem::replace(&mut self.settings, settings);
         self.switches = switches;
-        self.agents.apply_changes(agents).await;
+        self.agents.apply_changes(agent_changes).await;
         self.protect_files();
         self.breakers.reset_rejected(); // The operator who requested the reload may have repaired a credential.
-        let scheduling = (before.scheduling, &mut self.settings.scheduling);
+        let scheduling = (previous_settings.scheduling, &mut self.settings.scheduling);
         let schedule_failure =
             apply_schedules(self.http_state.api(), scheduling, &mut applied).await.err();
         if schedule_failure.is_some() {
-            pending.push("schedules".to_owned());
+            pending_keys.push("schedules".to_owned());
         }
-        let reload_result = self.publisher.record_applied_changes(applied, pending);
+        let reload_result = self.publisher.record_applied_changes(applied, pending_keys);
         self.publish();
         Ok((reload_result, schedule_failure))
     }
@@ -109,17 +111,17 @@ fn applied_changes(before: &Settings, after: &Settings, agents: Changes) -> Appl
     let (old, new) = (&before.callers.tokens, &after.callers.tokens);
     AppliedChanges {
         agents,
-        tokens: diff_by_name(old, new, |it| it.name.clone(), eq),
+        tokens: diff_by_name(old, new, |it| it.name.clone(), is_equal),
         schedules: schedule_changes(&before.scheduling, &after.scheduling),
         settings: changed_live_keys(before, after),
     }
 }
 
-fn eq<T: PartialEq>(one: &T, other: &T) -> bool {
+fn is_equal<T: PartialEq>(one: &T, other: &T) -> bool {
     one == other
 }
 
-fn read_error() -> ConfigurationError {
+fn unreadable_config_error() -> ConfigurationError {
     let message = "the configuration could not be read; see the log for the cause".to_owned();
     ConfigurationError { file: None, line: None, column: None, key: None, message, hint: None }
 }

@@ -11,7 +11,7 @@ use crate::config::Settings;
 /// Protection of the service's files.
 pub(super) struct FileProtection {
     /// File of the configuration; `None` for the shipped one.
-    file: Option<PathBuf>,
+    config_file: Option<PathBuf>,
     /// Recorded rights of the service's files, which an agent of the same user may widen.
     recorded_permissions: RecordedPermissions,
     /// True if an operator accepted the present modes, which the next configuration in force records.
@@ -31,7 +31,7 @@ impl FileProtection {
             (RecordedPermissions::default(), ModeWatcher::default());
         let file = file.map(Path::to_owned);
         Self {
-            file,
+            config_file: file,
             recorded_permissions,
             are_modes_accepted: false,
             mode_watcher,
@@ -58,7 +58,7 @@ impl FileProtection {
     }
 
     /// Records the files of the configuration in force that need protection.
-    pub(super) fn protect(&mut self, settings: &Settings) {
+    pub(super) fn record_protected_files(&mut self, settings: &Settings) {
         let server = &settings.server;
         let secret_files =
             server.tls.iter().map(|pair| &*pair.key_file).chain([&*server.token_file]);
@@ -71,17 +71,17 @@ impl FileProtection {
             &service_created_files(server),
             &self.recorded_permissions,
         );
-        let mode_watcher = ModeWatcher::new(settings, self.file.as_deref());
-        self.check_mode_changes(settings); // Until the new watches exist, the old ones count.
+        let mode_watcher = ModeWatcher::new(settings, self.config_file.as_deref());
+        self.handle_mode_changes(settings); // Until the new watches exist, the old ones count.
         self.mode_watcher = mode_watcher;
         self.update_obstacle(settings);
     }
 
     /// Determines whether changed files may be applied automatically, and logs when that ends.
     pub(super) fn update_obstacle(&mut self, settings: &Settings) {
-        let obstacle = automatic_reload_obstacle(settings, self.file.as_deref());
+        let obstacle = automatic_reload_obstacle(settings, self.config_file.as_deref());
         let obstacle = obstacle.or_else(|| self.exposure_reason.clone());
-        let is_watch_requested = self.file.is_some() && settings.server.configuration.watch;
+        let is_watch_requested = self.config_file.is_some() && settings.server.configuration.watch;
         if let Some(reason) =
             obstacle.as_ref().filter(|_| is_watch_requested && self.obstacle != obstacle)
         {
@@ -94,7 +94,7 @@ impl FileProtection {
     /// the access that they received, so nothing is applied automatically until an operator requests it.
     pub(super) fn restore_modes(&mut self, settings: &Settings) {
         self.are_modes_accepted = false; // The reload that the operator requested was refused.
-        self.check_mode_changes(settings);
+        self.handle_mode_changes(settings);
         let changed = self.recorded_permissions.restore();
         self.recorded_permissions.record_created_files(&service_created_files(&settings.server));
         for ChangedFile { path, was_exposed, restore_result } in changed {
@@ -123,7 +123,7 @@ impl FileProtection {
 
     /// Stops applying changes automatically after the mode or the owner of a file of the configuration changed. Another
     /// user may have opened the file, and can write it until an operator has checked it.
-    fn check_mode_changes(&mut self, settings: &Settings) {
+    fn handle_mode_changes(&mut self, settings: &Settings) {
         let Some(path) = self.mode_watcher.take_changed_path() else { return };
         if self.exposure_reason.is_some() {
             return;

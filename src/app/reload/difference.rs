@@ -64,7 +64,7 @@ pub(super) fn changed_live_keys(before: &Settings, after: &Settings) -> Vec<Stri
 pub(super) fn changed_restart_keys(startup_settings: &Settings, current: &Settings) -> Vec<String> {
     let (old, new) = (&startup_settings.server, &current.server);
     let keys = [
-        ("server.listen", old.listen != new.listen),
+        ("server.listen", old.listen_address != new.listen_address),
         ("server.tls", old.tls != new.tls),
         ("server.data_dir", old.data_dir != new.data_dir),
         ("server.runtime_dir", old.runtime_dir != new.runtime_dir),
@@ -74,7 +74,10 @@ pub(super) fn changed_restart_keys(startup_settings: &Settings, current: &Settin
         ("server.write_timeout", old.requests.write_timeout != new.requests.write_timeout),
         ("server.drain_timeout", old.drain_timeout != new.drain_timeout),
         ("server.reattach_grace", old.programs.reattach_grace != new.programs.reattach_grace),
-        ("server.output_memory", old.programs.output_memory != new.programs.output_memory),
+        (
+            "server.output_memory",
+            old.programs.max_output_memory_bytes != new.programs.max_output_memory_bytes,
+        ),
         ("server.durability", old.durability != new.durability),
         (
             "log.format",
@@ -101,7 +104,7 @@ fn differing_keys(keys: &[(&str, bool)]) -> Vec<String> {
 /// Check that every server setting is either live or pending: a new setting does not compile until it is listed here.
 const _: fn(ServerSettings) = |server| {
     let ServerSettings {
-        listen: _,
+        listen_address: _,
         tls: _,
         public: PublicSettings { url: _, is_card_public: _ },
         data_dir: _,
@@ -116,7 +119,7 @@ const _: fn(ServerSettings) = |server| {
                 write_timeout: _,
             },
         drain_timeout: _,
-        programs: ProgramSettings { reattach_grace: _, output_memory: _, agent_users: _ },
+        programs: ProgramSettings { reattach_grace: _, max_output_memory_bytes: _, agent_users: _ },
         durability: _,
         configuration: ConfigFileSettings { watch: _, presets_dir: _ },
         request_access: _,

@@ -73,7 +73,9 @@ impl FileWatcher {
         let mut watcher =
             Self { config_file: source.file().map(Path::to_owned), ..Self::default() };
         watcher.reset_states(Vec::new());
-        watcher.set_files(settings.files.iter().chain([&settings.server.token_file]).cloned());
+        watcher.set_files(
+            settings.referenced_files.iter().chain([&settings.server.token_file]).cloned(),
+        );
         watcher
     }
 

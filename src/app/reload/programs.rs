@@ -12,7 +12,7 @@ use super::Reloader;
 use crate::config::{AgentWorker, ConfiguredAgent, ProgramSearch, is_executable};
 
 /// Program of an agent in the configuration in force.
-struct CheckedProgram {
+struct WatchedProgram {
     agent: AgentId,
     program: Arc<ProgramSpec>,
     search: Arc<ProgramSearch>,
@@ -27,20 +27,21 @@ impl Reloader {
     /// when the program is installed.
     ///
     /// A program that has not moved costs two system calls, for any number of agents that use it.
-    pub(super) async fn check_programs(&mut self) {
-        let enabled = self.settings.agents.iter().filter(|agent| agent.spec.enabled);
-        let checked_programs: Vec<_> = enabled.filter_map(CheckedProgram::for_agent).collect();
+    pub(super) async fn apply_program_changes(&mut self) {
+        let enabled_agents = self.settings.agents.iter().filter(|agent| agent.spec.enabled);
+        let programs: Vec<_> = enabled_agents.filter_map(WatchedProgram::for_agent).collect();
         // A file system that hangs must not delay the tasks of this thread.
-        let Ok(moved) = spawn_blocking(move || find_moved(checked_programs)).await else { return };
-        if moved.is_empty() {
+        let search_result = spawn_blocking(move || find_moved_programs(programs)).await;
+        let Ok(moved_programs) = search_result else { return };
+        if moved_programs.is_empty() {
             return;
         }
         let mut settings = self.settings.clone();
-        set_programs(&mut settings.agents, &moved);
-        match self.agents.prepare(&self.settings, &mut settings) {
-            Ok(agents) => {
+        set_programs(&mut settings.agents, &moved_programs);
+        match self.agents.prepare_changes(&self.settings, &mut settings) {
+            Ok(agent_changes) => {
                 (self.settings, self.program_error) = (settings, None);
-                self.agents.apply_changes(agents).await;
+                self.agents.apply_changes(agent_changes).await;
                 self.publish();
             }
             // The next check retries, and must not fill the log.
@@ -55,7 +56,7 @@ impl Reloader {
     }
 }
 
-impl CheckedProgram {
+impl WatchedProgram {
     fn for_agent(agent: &ConfiguredAgent) -> Option<Self> {
         let AgentWorker::Program { program, search } = &agent.worker else { return None };
         Some(Self {
@@ -69,7 +70,7 @@ impl CheckedProgram {
 
 /// Checks the files. A program keeps its path while the file exists, also when a program of the same name is
 /// installed in a folder that is searched earlier.
-fn find_moved(checked_programs: Vec<CheckedProgram>) -> MovedPrograms {
+fn find_moved_programs(checked_programs: Vec<WatchedProgram>) -> MovedPrograms {
     let existing_files: BTreeSet<&Path> = checked_programs
         .iter()
         .filter(|checked_program| !checked_program.is_missing)
@@ -78,7 +79,7 @@ fn find_moved(checked_programs: Vec<CheckedProgram>) -> MovedPrograms {
         .into_iter()
         .filter(|file| is_executable(file))
         .collect();
-    let exists = |checked_program: &CheckedProgram| {
+    let exists = |checked_program: &WatchedProgram| {
         !checked_program.is_missing
             && existing_files.contains(checked_program.program.command.as_path())
     };

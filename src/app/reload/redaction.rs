@@ -15,7 +15,7 @@ use tokio::task::spawn_blocking;
 /// Known secrets, and their redactor.
 pub(crate) struct RedactionState {
     secrets: BTreeSet<String>,
-    redaction: RedactionConfig,
+    redaction_config: RedactionConfig,
     redactor: watch::Sender<Arc<Redactor>>,
 }
 
@@ -26,7 +26,7 @@ impl RedactionState {
     ) -> Self {
         let secrets: BTreeSet<_> = secrets.into_iter().collect();
         let redactor = watch::Sender::new(Arc::new(build_redactor(&secrets, &redaction)));
-        Self { secrets, redaction, redactor }
+        Self { secrets, redaction_config: redaction, redactor }
     }
 
     /// Returns a handle to the redactor in force.
@@ -35,17 +35,17 @@ impl RedactionState {
     }
 
     /// Adds secrets, and replaces the redaction settings. Every text that is read from then on is redacted with them.
-    pub(super) async fn extend(
+    pub(super) async fn add_secrets(
         &mut self,
         secrets: impl IntoIterator<Item = String>,
         redaction: &RedactionConfig,
     ) {
         let known_count = self.secrets.len();
         self.secrets.extend(secrets);
-        if self.secrets.len() == known_count && self.redaction == *redaction {
+        if self.secrets.len() == known_count && self.redaction_config == *redaction {
             return; // Building a redactor is expensive.
         }
-        self.redaction = redaction.clone();
+        self.redaction_config = redaction.clone();
         // The construction is CPU-bound, and would delay the other tasks of this thread.
         let (secrets, redaction) = (self.secrets.clone(), redaction.clone());
         match spawn_blocking(move || build_redactor(&secrets, &redaction)).await {
@@ -55,9 +55,9 @@ impl RedactionState {
     }
 
     /// Adds one secret.
-    pub(super) async fn add(&mut self, secret: String) {
-        let redaction = self.redaction.clone();
-        self.extend([secret], &redaction).await;
+    pub(super) async fn add_secret(&mut self, secret: String) {
+        let redaction = self.redaction_config.clone();
+        self.add_secrets([secret], &redaction).await;
     }
 }
 

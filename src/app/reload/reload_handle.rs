@@ -35,7 +35,7 @@ pub(crate) struct ReloadHandle {
     log_level: watch::Receiver<Level>,
     store: Arc<Store>,
     /// File of the configuration; `None` for the shipped one.
-    file: Option<Arc<PathBuf>>,
+    config_file: Option<Arc<PathBuf>>,
 }
 
 /// Receiver of the requests, and publisher of the configuration in force.
@@ -62,7 +62,7 @@ pub(crate) fn channel(
         status: status_receiver,
         log_level: log_level_receiver,
         store,
-        file,
+        config_file: file,
     };
     (reload_handle, ReloaderChannels { requests, status, log_level })
 }
@@ -104,7 +104,7 @@ impl Administration for ReloadHandle {
 
     fn reads_config_file(&self, file: Option<&Path>) -> bool {
         let real = |file: &Path| fs::canonicalize(file).ok();
-        match (file, self.file.as_deref()) {
+        match (file, self.config_file.as_deref()) {
             (None, None) => true,
             (Some(file), Some(own_file)) => {
                 real(file).is_some_and(|file| real(own_file) == Some(file))
@@ -130,7 +130,7 @@ impl Administration for ReloadHandle {
         self.request(|reply| ReloadRequest::CreateToken(Box::new(spec), reply)).await?
     }
 
-    async fn revoke(&self, name: String) -> Result<(), Failure> {
+    async fn revoke_token(&self, name: String) -> Result<(), Failure> {
         self.request(|reply| ReloadRequest::RevokeToken(name, reply)).await?
     }
 

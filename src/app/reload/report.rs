@@ -8,7 +8,7 @@ use crate::config::{ConfigFault, ConfigFaults, Severity};
 use crate::wire::admin::{Changes, ConfigurationError, ReloadResult};
 
 /// Returns the errors of an invalid configuration.
-pub(super) fn errors(faults: &ConfigFaults) -> Vec<ConfigurationError> {
+pub(super) fn configuration_errors(faults: &ConfigFaults) -> Vec<ConfigurationError> {
     faults
         .iter()
         .filter(|fault| fault.severity == Severity::Error)
@@ -50,7 +50,7 @@ pub(super) fn rejection(error: &StartError) -> ConfigurationError {
             tracing::error!(%error, "the configuration could not be applied");
             "the ledger could not be reached; see the log for the cause".to_owned()
         }
-        StartError::Untrusted(untrusted) => {
+        StartError::UntrustedFiles(untrusted) => {
             tracing::error!(%error, "the configuration could not be applied");
             untrusted.describe_without_paths()
         }

@@ -40,7 +40,7 @@ impl StatusPublisher {
     }
 
     /// Publishes the configuration of the start.
-    pub(super) fn publish_start(&self, watch_state: WatchState, switched: Vec<String>) {
+    pub(super) fn publish_initial_status(&self, watch_state: WatchState, switched: Vec<String>) {
         self.status.send_replace(ConfigurationStatus {
             generation: 1,
             since: self.in_force_since,
@@ -82,7 +82,7 @@ impl StatusPublisher {
     }
 
     /// Publishes the agents whose state differs from the configuration.
-    pub(super) fn publish_switched(&self, switched: Vec<String>) {
+    pub(super) fn publish_switched_agents(&self, switched: Vec<String>) {
         self.status.send_modify(|status| status.switched = switched);
     }
 

@@ -60,8 +60,9 @@ impl TokenAdministration {
         redaction: &mut RedactionState,
     ) -> Result<Credentials, StartError> {
         let ledger: &dyn Ledger = &*self.store;
-        let credentials = Credentials::seed(ledger, settings, specs, &*self.clock).await?;
-        redaction.add(credentials.operator_token.clone()).await;
+        let credentials =
+            Credentials::store_and_load(ledger, settings, specs, &*self.clock).await?;
+        redaction.add_secret(credentials.operator_token.clone()).await;
         Ok(credentials)
     }
 
@@ -81,7 +82,7 @@ impl TokenAdministration {
         redaction: &mut RedactionState,
     ) -> Result<(), Failure> {
         let credentials = self.load_credentials(settings, specs, redaction).await;
-        self.credentials = credentials.map_err(|error| seed_failure(&error))?;
+        self.credentials = credentials.map_err(|error| token_reload_failure(&error))?;
         Ok(())
     }
 
@@ -98,27 +99,29 @@ impl TokenAdministration {
         if is_configured(&spec.name, settings) {
             return Err(token_exists_failure(&spec.name));
         }
-        let text = spawn_blocking(operator_token::random).await.ok().and_then(Result::ok);
-        let text = text.ok_or_else(|| Failure::new(Code::Internal, "no token could be made"))?;
+        let token_text =
+            spawn_blocking(operator_token::generate_random_token).await.ok().and_then(Result::ok);
+        let token_text =
+            token_text.ok_or_else(|| Failure::new(Code::Internal, "no token could be made"))?;
         let (now, replaces, name) = (self.clock.now(), spec.replaces, spec.name.clone());
         // Only the hash is stored, so that a copy of the ledger gives no access.
-        let seed = spec.into_seed(Sha256::digest(text.as_bytes()).into());
+        let new_token = spec.into_new_token(Sha256::digest(token_text.as_bytes()).into());
         let entry = token_entry(&StoredToken {
-            name: seed.name.clone(),
-            hash: seed.hash,
-            scope: seed.scope.clone(),
-            expires: seed.expires,
-            seeded: false,
-            created: now,
+            name: new_token.name.clone(),
+            hash: new_token.hash,
+            scope: new_token.scope.clone(),
+            expires_at: new_token.expires_at,
+            is_configured: false,
+            created_at: now,
         });
-        redaction.add(text.clone()).await; // The text is registered for redaction before any caller has it.
-        let issued = self.store.issue_token(seed, replaces, now).await;
+        redaction.add_secret(token_text.clone()).await; // The text is registered for redaction before any caller has it.
+        let issued = self.store.issue_token(new_token, replaces, now).await;
         if !issued.map_err(|error| ledger_failure(&error))? {
             return Err(token_exists_failure(&name));
         }
         self.refresh().await?;
         tracing::info!(name, "token created");
-        Ok(CreatedToken { entry, token: text })
+        Ok(CreatedToken { entry, token: token_text })
     }
 
     /// Revokes a token.
@@ -146,7 +149,7 @@ impl TokenAdministration {
 
     /// Reads the present tokens.
     async fn refresh(&mut self) -> Result<(), Failure> {
-        self.credentials.refresh(&*self.store).await.map_err(|error| seed_failure(&error))
+        self.credentials.refresh(&*self.store).await.map_err(|error| token_reload_failure(&error))
     }
 }
 
@@ -155,7 +158,7 @@ impl TokenAdministration {
 /// # Errors
 /// Fails if the file cannot be written.
 pub(super) async fn replace_token_file(file: PathBuf) -> Result<(), Failure> {
-    let result = spawn_blocking(move || operator_token::replace(&file)).await;
+    let result = spawn_blocking(move || operator_token::rotate_token(&file)).await;
     if result.is_ok_and(|result| result.is_ok()) {
         return Ok(());
     }
@@ -182,9 +185,9 @@ fn token_entry(token: &StoredToken) -> TokenEntry {
         name: token.name.clone(),
         scopes: names(&token.scope.rights),
         agents: agents.map(|ids| ids.iter().map(ToString::to_string).collect()),
-        expires: token.expires,
-        origin: if token.seeded { "config" } else { "api" }.to_owned(),
-        created: token.created,
+        expires: token.expires_at,
+        origin: if token.is_configured { "config" } else { "api" }.to_owned(),
+        created: token.created_at,
     }
 }
 
@@ -192,7 +195,7 @@ fn token_exists_failure(name: &str) -> Failure {
     Failure::new(Code::TokenExists, format!("there is a token `{name}` already"))
 }
 
-fn seed_failure(error: &StartError) -> Failure {
+fn token_reload_failure(error: &StartError) -> Failure {
     tracing::error!(%error, "failed to reload tokens");
     Failure::new(Code::LedgerUnavailable, "the ledger could not be reached")
 }

@@ -4,7 +4,7 @@ use algonius_actors::testing::cron_schedule;
 
 use super::*;
 
-fn rendered(input: &str) -> Result<String, String> {
+fn render_input(input: &str) -> Result<String, String> {
     let mut spec = cron_schedule("nightly", "0 3 * * *");
     let zone = "Europe/Zurich";
     spec.recurrence =
@@ -17,14 +17,15 @@ fn rendered(input: &str) -> Result<String, String> {
 
 #[test]
 fn the_time_is_in_the_zone_of_the_schedule() {
-    let text =
-        rendered("{{ schedule_id }} of {{ date }} {{ time }}: {{ param.branch }} {{ planned }}");
+    let text = render_input(
+        "{{ schedule_id }} of {{ date }} {{ time }}: {{ param.branch }} {{ planned }}",
+    );
     assert_eq!(text.unwrap(), "nightly of 2026-01-01 03:10: main 2026-01-01T03:10:00+01:00");
 }
 
 #[test]
 fn unknown_template_names_are_refused() {
     for input in ["{{ input }}", "{{ param.other }}", "{% for a in b %}", "{{ date"] {
-        assert!(rendered(input).is_err(), "{input}");
+        assert!(render_input(input).is_err(), "{input}");
     }
 }

@@ -30,7 +30,7 @@ async fn list(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
         out.print_json(&list);
         return Ok(());
     }
-    let rows = list.accounts.iter().map(row).collect();
+    let rows = list.accounts.iter().map(account_row).collect();
     out.print_table(["ACCOUNT", "STATE", "UNTIL", "REASON", "AGENTS"], rows, "no agents");
     if list.accounts.iter().any(|account| account.state != AccountState::Available) {
         out.print_note("hint: `algonius quota reopen ACCOUNT` lets work begin at once");
@@ -38,7 +38,7 @@ async fn list(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
     Ok(())
 }
 
-fn row(account: &AccountStatus) -> [String; 5] {
+fn account_row(account: &AccountStatus) -> [String; 5] {
     let until = account.until.map(|until| until.format("%Y-%m-%d %H:%M:%SZ").to_string());
     let agents: Vec<_> = account.agents.iter().map(AgentId::as_str).collect();
     [

@@ -42,10 +42,10 @@ async fn print_days(
     let mut rows: Vec<_> = report
         .entries
         .iter()
-        .map(|entry| row([entry.day.to_string(), entry.agent.clone()], entry.amounts))
+        .map(|entry| day_row([entry.day.to_string(), entry.agent.clone()], entry.amounts))
         .collect();
     if rows.len() > 1 {
-        rows.push(row(["all".to_owned(), String::new()], report.total));
+        rows.push(day_row(["all".to_owned(), String::new()], report.total));
     }
     let empty_message = format!(
         "no agent has counted anything from {} to {}; agents that print no tokens are not counted",
@@ -83,18 +83,18 @@ fn task_row(entry: &ExecutionEntry) -> [String; 9] {
     let accepted = entry.accepted_at.format("%Y-%m-%d %H:%M:%SZ").to_string();
     let request =
         entry.summary.as_ref().map(|summary| truncate_line(&summary.request, MAX_REQUEST_CHARS));
-    let [turns, input, cached, output, cost] = amount_texts(entry.usage);
+    let [turns, input, cached, output, cost] = format_amounts(entry.usage);
     let request = request.unwrap_or_default();
     let (id, agent) = (entry.id.clone(), entry.agent.clone());
     [id, agent, accepted, turns, input, cached, output, cost, request]
 }
 
-fn row([day, agent]: [String; 2], amounts: UsageAmounts) -> [String; 7] {
-    let [turns, input, cached, output, cost] = amount_texts(amounts);
+fn day_row([day, agent]: [String; 2], amounts: UsageAmounts) -> [String; 7] {
+    let [turns, input, cached, output, cost] = format_amounts(amounts);
     [day, agent, turns, input, cached, output, cost]
 }
 
-fn amount_texts(amounts: UsageAmounts) -> [String; 5] {
+fn format_amounts(amounts: UsageAmounts) -> [String; 5] {
     let count_text = |number: u64| if number == 0 { "-".to_owned() } else { number.to_string() };
     let UsageAmounts { turns, input_tokens, cached_input_tokens, output_tokens, cost_micros } =
         amounts;

@@ -90,20 +90,20 @@ async fn check_agent(
 ) -> Result<Vec<Finding>, StartError> {
     let capabilities = host_capabilities()?;
     decide_isolation(&mut agent, &HostContext { capabilities: &capabilities, files });
-    let has_version =
-        agent.program().is_some_and(|program| program.program_runtime.version.is_some());
-    let holder = match has_version {
+    let has_version_check =
+        agent.program().is_some_and(|program| program.runtime_settings.version_check.is_some());
+    let holder = match has_version_check {
         true => Some(TemporaryHolder::start(&capabilities, files).await),
         false => None,
     };
     let start_error = holder.as_ref().and_then(|it| it.as_ref().err());
-    let start_finding = start_error.map(version::failed_requests);
+    let start_finding = start_error.map(version::unknown_versions_finding);
     let holder = holder.and_then(Result::ok);
     let mut findings =
         agent_program::check(&agent, holder.as_ref().map(TemporaryHolder::requester)).await;
     findings.extend(start_finding);
     if let Some(holder) = holder {
-        holder.end().await;
+        holder.shut_down().await;
     }
     Ok(findings)
 }
@@ -120,7 +120,7 @@ fn read_new_agent(
     if read_settings(draft.present_content(), draft, env)
         .is_ok_and(|settings| settings.agents.iter().any(has_id))
     {
-        return Err(AddAgentError::Exists { id: id.to_owned() }.into());
+        return Err(AddAgentError::AgentExists { id: id.to_owned() }.into());
     }
     let settings = read_settings(&draft.content_with_agent_disabled(), draft, env)?;
     let agent = settings.agents.into_iter().find(has_id).ok_or(AddAgentError::NotReady)?;
@@ -166,9 +166,9 @@ async fn reload_and_test(
         Err(CliError::Unreachable { .. }) => return print_next_steps(draft, id, out),
         Err(error) => return Err(error),
     }
-    let probed = probe::send_probe(client, id, None, out).await?;
-    report.probe = Some(probed.to_json());
-    probed.report(out)
+    let probe_result = probe::send_probe(client, id, None, out).await?;
+    report.probe = Some(probe_result.to_json());
+    probe_result.report(out)
 }
 
 /// Reloads the running service, and checks that it has the agent.
@@ -184,7 +184,7 @@ async fn reload(
     let reload = client.post::<ReloadResult>("/api/v1/reload", json!({}));
     match timeout(time_limit, reload).await.map_err(|_elapsed| no_reply())? {
         Ok(reloaded) => {
-            verify_program_found((client, time_limit), &reloaded, draft, id).await?;
+            roll_back_missing_program((client, time_limit), &reloaded, draft, id).await?;
         }
         Err(error @ CliError::ConfigurationRejected { .. }) => {
             draft.restore()?;
@@ -202,7 +202,7 @@ async fn reload(
 }
 
 /// Removes the agent again if the service does not find the program that this terminal finds.
-async fn verify_program_found(
+async fn roll_back_missing_program(
     (client, time_limit): (&ServiceClient, Duration),
     reloaded: &ReloadResult,
     draft: &ConfigDraft,

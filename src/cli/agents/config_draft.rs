@@ -31,7 +31,8 @@ impl ConfigDraft {
         let Some(existing_file) = found_file else {
             let file =
                 ConfigLocation::user_file().unwrap_or_else(|| PathBuf::from("supervisor.toml"));
-            let (present_content, table) = (config::SHIPPED_CONFIG.to_owned(), table(args, id)?);
+            let (present_content, table) =
+                (config::BUILT_IN_CONFIG.to_owned(), build_agent_table(args, id)?);
             return Ok(Self { file, present_content, table, is_new: true });
         };
         let file_error = |source| CliError::File {
@@ -41,7 +42,7 @@ impl ConfigDraft {
         };
         let file = existing_file.canonicalize().map_err(file_error)?;
         let present_content = fs::read_to_string(&file).map_err(file_error)?;
-        Ok(Self { file, present_content, table: table(args, id)?, is_new: false })
+        Ok(Self { file, present_content, table: build_agent_table(args, id)?, is_new: false })
     }
 
     /// True if the file does not exist before it is written.
@@ -102,7 +103,7 @@ impl ConfigDraft {
 }
 
 /// Returns the table of the agent. A JSON string is also a valid TOML string.
-fn table(args: &AddAgentArgs, id: &str) -> Result<String, CliError> {
+fn build_agent_table(args: &AddAgentArgs, id: &str) -> Result<String, CliError> {
     let mut lines = format!("[agents.{id}]\npreset = {}\n", json!(args.preset));
     if let Some(model) = &args.model {
         lines.push_str(&format!("model = {}\n", json!(model)));

@@ -24,13 +24,13 @@ struct PresetRow {
 }
 
 /// Prints the presets. Needs no service.
-pub(super) async fn run(config: Option<&Path>, out: &CliOutput) -> Result<(), CliError> {
-    let configuration = ConfigLocation::find(config);
-    let config = configuration.file.as_deref();
+pub(super) async fn run(config_path: Option<&Path>, out: &CliOutput) -> Result<(), CliError> {
+    let config_location = ConfigLocation::find(config_path);
+    let config_file = config_location.file.as_deref();
     // The shipped configuration has the default files.
-    let settings = load(config)?.settings;
+    let settings = load(config_file)?.settings;
     let (folder, files) =
-        (config.map(|_| settings.server.configuration.presets_dir), settings.service_files);
+        (config_file.map(|_| settings.server.configuration.presets_dir), settings.service_files);
     let capabilities = host_capabilities()?;
     let host = HostContext { capabilities: &capabilities, files: &files };
     let summaries = available_presets(folder.as_deref());
@@ -47,9 +47,10 @@ pub(super) async fn run(config: Option<&Path>, out: &CliOutput) -> Result<(), Cl
     let requester = holder.as_ref().map(TemporaryHolder::requester);
     let summaries = summaries.into_iter();
     let rows = summaries.map(|summary| preset_row(summary, folder.as_deref(), (requester, &host)));
-    let rows: Vec<_> = stream::iter(rows).buffered(version::concurrency()).collect().await;
+    let rows: Vec<_> =
+        stream::iter(rows).buffered(version::max_concurrent_programs()).collect().await;
     if let Some(holder) = holder {
-        holder.end().await;
+        holder.shut_down().await;
     }
     if out.is_json() {
         let presets: Vec<_> = rows.iter().map(to_json).collect();
@@ -58,7 +59,7 @@ pub(super) async fn run(config: Option<&Path>, out: &CliOutput) -> Result<(), Cl
     }
     out.print_table(
         ["PRESET", "AGENT", "PROGRAM", "VERSION", ""],
-        rows.iter().map(columns).collect(),
+        rows.iter().map(preset_columns).collect(),
         "",
     );
     Ok(())
@@ -69,7 +70,7 @@ async fn preset_row(
     folder: Option<&Path>,
     (requester, host): (Option<&VersionRequester>, &HostContext<'_>),
 ) -> PresetRow {
-    let (agent, fault) = match default_agent(&summary, folder) {
+    let (agent, fault) = match agent_from_preset(&summary, folder) {
         Ok(agent) => (agent, None),
         Err(reason) => (None, Some(reason)),
     };
@@ -93,7 +94,7 @@ async fn preset_row(
 
 /// Returns an agent of a preset with default settings; none if the preset alone does not make an agent. Fails with the
 /// first fault of the preset's file.
-fn default_agent(
+fn agent_from_preset(
     preset: &PresetSummary,
     folder: Option<&Path>,
 ) -> Result<Option<ConfiguredAgent>, String> {
@@ -138,7 +139,7 @@ fn to_json(row: &PresetRow) -> serde_json::Value {
     })
 }
 
-fn columns(row: &PresetRow) -> [String; 5] {
+fn preset_columns(row: &PresetRow) -> [String; 5] {
     let program = match (&row.program, &row.summary.command) {
         (Some(program), _) => program.display().to_string(),
         (None, Some(command)) => format!("no `{command}` on the PATH"),

@@ -27,11 +27,11 @@ pub(super) async fn run(
     input: Option<String>,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let probed = send_probe(client, agent, input, out).await?;
+    let probe_result = send_probe(client, agent, input, out).await?;
     if out.is_json() {
-        out.print_json(&probed.to_json());
+        out.print_json(&probe_result.to_json());
     }
-    probed.report(out)
+    probe_result.report(out)
 }
 
 /// Result of a test request.
@@ -59,7 +59,7 @@ pub(super) async fn send_probe(
         out.print_line(&format!("asked     task {id}, a probe of {owner}"));
     }
     let is_input_required = tokio::select! {
-        followed = follow(client, &id, out) => followed?,
+        followed = follow_until_end_or_input(client, &id, out) => followed?,
         _ = tokio::signal::ctrl_c() => {
             out.print_note("called off");
             cancel(client, &id).await;
@@ -75,7 +75,11 @@ pub(super) async fn send_probe(
 }
 
 /// Shows the events up to the end or to a request for input; returns true for the latter.
-async fn follow(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<bool, CliError> {
+async fn follow_until_end_or_input(
+    client: &ServiceClient,
+    id: &str,
+    out: &CliOutput,
+) -> Result<bool, CliError> {
     let mut feed = ExecutionFeed::without_output(id.to_owned());
     let mut progress = ProgressLine::start(!out.is_json());
     loop {
@@ -93,7 +97,7 @@ async fn follow(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<boo
         if !out.is_json() {
             out.print_line(&format!("          {text}"));
         }
-        progress.show(&text);
+        progress.set_text(&text);
         if matches!(&event.data, EventKind::StateChanged(change) if change.to == ExecutionState::Waiting)
         {
             return Ok(true);
@@ -183,7 +187,7 @@ impl ProbeResult {
             return Ok(());
         }
         let message = failure_message(&self.detail, &self.stderr, self.is_input_required);
-        Err(CliError::NotSucceeded { message, error_body: entry.error.clone() })
+        Err(CliError::ExecutionNotSucceeded { message, error_body: entry.error.clone() })
     }
 }
 

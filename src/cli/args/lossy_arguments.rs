@@ -21,21 +21,22 @@ pub(super) fn parse(
         Err(error) if error.kind() == ErrorKind::InvalidUtf8 => {}
         parsed => return parsed,
     }
-    let mut accepted: Vec<OsString> =
+    let mut accepted_arguments: Vec<OsString> =
         arguments.iter().map(|argument| argument.to_string_lossy().into_owned().into()).collect();
-    let invalid = arguments.iter().enumerate().filter(|(_, argument)| argument.to_str().is_none());
-    for (index, argument) in invalid.take(MAX_EXAMINED_ARGUMENTS) {
-        let mut candidate = accepted.clone();
+    let invalid_arguments =
+        arguments.iter().enumerate().filter(|(_, argument)| argument.to_str().is_none());
+    for (index, argument) in invalid_arguments.take(MAX_EXAMINED_ARGUMENTS) {
+        let mut candidate = accepted_arguments.clone();
         candidate.splice(index..=index, [argument.clone()]);
         if command.try_get_matches_from_mut(&candidate).is_ok() {
-            accepted = candidate; // It is a path.
+            accepted_arguments = candidate; // It is a path.
         }
     }
-    let count_changed = |(old, new): (&OsString, &OsString)| {
+    let replaced_byte_count = |(old, new): (&OsString, &OsString)| {
         if old == new { 0 } else { invalid_byte_count(old.as_bytes()) }
     };
-    let count = arguments.iter().zip(&accepted).map(count_changed).sum();
-    let matches = command.try_get_matches_from_mut(accepted)?;
+    let count = arguments.iter().zip(&accepted_arguments).map(replaced_byte_count).sum();
+    let matches = command.try_get_matches_from_mut(accepted_arguments)?;
     if let Some(note) = replacement_note("the arguments", count) {
         _ = writeln!(io::stderr(), "{note}"); // The command itself reports that its output is closed.
     }

@@ -22,7 +22,7 @@ impl ServiceClient {
         let (path, document) = rpc_path_and_body(agent, method, &params);
         let result = self.call(Method::POST, &path, Some(document)).await.and_then(take_rpc_result);
         match result {
-            Err(error) => Err(self.with_suggestion(error, agent).await),
+            Err(error) => Err(self.add_similar_agent_hint(error, agent).await),
             result => result,
         }
     }
@@ -40,22 +40,22 @@ impl ServiceClient {
         )
         .await;
         match opened {
-            Err(error) => Err(self.with_suggestion(error, agent).await),
+            Err(error) => Err(self.add_similar_agent_hint(error, agent).await),
             opened => opened,
         }
     }
 
     /// Adds the name of a similar agent to the error of an unknown agent.
-    pub(crate) async fn with_suggestion(&self, error: CliError, agent: &str) -> CliError {
-        let CliError::Refused(error_body) = error else { return error };
+    pub(crate) async fn add_similar_agent_hint(&self, error: CliError, agent: &str) -> CliError {
+        let CliError::RequestRefused(error_body) = error else { return error };
         if error_body.code != "agent-unknown" {
-            return CliError::Refused(error_body);
+            return CliError::RequestRefused(error_body);
         }
         let suggestion = Box::pin(similar_agent_hint(self, agent)).await;
         let hint = suggestion.map_or(error_body.hint.clone(), |suggestion| {
             format!("{suggestion} {}", error_body.hint)
         });
-        CliError::Refused(ErrorBody { hint, ..error_body })
+        CliError::RequestRefused(ErrorBody { hint, ..error_body })
     }
 }
 

@@ -19,7 +19,8 @@ pub(crate) type HttpClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 /// Creates a client that trusts only the authorities of a file, or the built-in root certificates without a file.
 pub(crate) fn new_client(authorities_file: Option<&Path>) -> Result<HttpClient, CliError> {
-    let config = tls::client_config(authorities_file).map_err(CliError::Authorities)?;
+    let config =
+        tls::client_config(authorities_file).map_err(CliError::InvalidCertificateAuthorities)?;
     let connector = HttpsConnectorBuilder::new().with_tls_config(config).https_or_http();
     Ok(Client::builder(TokioExecutor::new()).build(connector.enable_http1().build()))
 }
@@ -28,12 +29,12 @@ pub(crate) fn new_client(authorities_file: Option<&Path>) -> Result<HttpClient, 
 pub(crate) fn connection_error(url: &str, error: HttpError) -> CliError {
     let url = url.to_owned();
     if let Some(tls_error) = find_cause::<rustls::Error>(&error) {
-        return CliError::Insecure { url, reason: describe_tls_error(tls_error) };
+        return CliError::InsecureConnection { url, reason: describe_tls_error(tls_error) };
     }
     let is_not_http = find_cause::<hyper::Error>(&error).is_some_and(hyper::Error::is_parse);
     if is_not_http && url.starts_with("http://") {
         let reason = "what answers there does not speak HTTP; if it speaks TLS, write `https://`";
-        return CliError::Insecure { url, reason: reason.to_owned() };
+        return CliError::InsecureConnection { url, reason: reason.to_owned() };
     }
     CliError::Unreachable { url, source: error }
 }

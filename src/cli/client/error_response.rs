@@ -9,7 +9,7 @@ use crate::wire::api::ErrorBody;
 pub(crate) fn take_rpc_result(mut response: Value) -> Result<Value, CliError> {
     match (response.get_mut("result").map(Value::take), response.get("error")) {
         (Some(result), None) => Ok(result),
-        (_, Some(error)) => Err(CliError::Refused(rpc_error_body(error))),
+        (_, Some(error)) => Err(CliError::RequestRefused(rpc_error_body(error))),
         (None, None) => {
             Err(CliError::UnexpectedResponse { reason: "it has neither result nor error" })
         }
@@ -17,9 +17,11 @@ pub(crate) fn take_rpc_result(mut response: Value) -> Result<Value, CliError> {
 }
 
 /// Returns true for an error response that has neither a code nor a message where this service has them.
-pub(super) fn is_foreign(bytes: &[u8]) -> bool {
+pub(super) fn is_foreign_response(bytes: &[u8]) -> bool {
     match parse_error_response(bytes) {
-        CliError::Refused(ErrorBody { code, message, .. }) => code.is_empty() && message.is_empty(),
+        CliError::RequestRefused(ErrorBody { code, message, .. }) => {
+            code.is_empty() && message.is_empty()
+        }
         CliError::UnexpectedResponse { .. } => true,
         _ => false,
     }
@@ -31,9 +33,10 @@ pub(super) fn parse_error_response(bytes: &[u8]) -> CliError {
         return CliError::UnexpectedResponse { reason: "it is not JSON" };
     };
     match document.get("error") {
-        Some(error) => CliError::Refused(rpc_error_body(error)),
-        None => parse_rejection(&document)
-            .unwrap_or_else(|| CliError::Refused(error_body(&document, document.get("detail")))),
+        Some(error) => CliError::RequestRefused(rpc_error_body(error)),
+        None => parse_rejection(&document).unwrap_or_else(|| {
+            CliError::RequestRefused(error_body(&document, document.get("detail")))
+        }),
     }
 }
 

@@ -64,7 +64,7 @@ impl ExecutionFeed {
     ) -> Result<Option<FeedItem>, CliError> {
         let mut attempts = 0;
         loop {
-            match self.read(client).await {
+            match self.read_next_item(client).await {
                 Err(error) if is_transient(&error) && attempts < MAX_REOPEN_ATTEMPTS => {
                     // The next stream starts after the last item, so nothing is lost or shown twice.
                     (self.stream, attempts) = (None, attempts + 1);
@@ -76,7 +76,10 @@ impl ExecutionFeed {
     }
 
     /// Returns the next relevant event. The future can be dropped without loss.
-    async fn read(&mut self, client: &ServiceClient) -> Result<Option<FeedItem>, CliError> {
+    async fn read_next_item(
+        &mut self,
+        client: &ServiceClient,
+    ) -> Result<Option<FeedItem>, CliError> {
         if self.stream.is_none() {
             self.stream = Some(self.open(client).await?);
         }
@@ -91,7 +94,7 @@ impl ExecutionFeed {
                     let TextUpdate { channel, text, .. } = parse_document(&event.data)?;
                     return Ok(Some(FeedItem::Text(channel, text)));
                 }
-                "error" => return Err(CliError::Refused(parse_document(&event.data)?)),
+                "error" => return Err(CliError::RequestRefused(parse_document(&event.data)?)),
                 "rest" => {
                     let entry: ExecutionEntry = parse_document(&event.data)?;
                     self.has_ended = entry.outcome.is_some(); // Otherwise it waits for an answer.

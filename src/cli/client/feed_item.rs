@@ -33,8 +33,8 @@ pub(crate) async fn fetch_items(
         }
     };
     let mut items = Vec::new();
-    let latest = (attempt_id != AttemptId::FIRST).then_some(attempt_id);
-    for attempt_id in [AttemptId::FIRST].into_iter().chain(latest) {
+    let latest_attempt = (attempt_id != AttemptId::FIRST).then_some(attempt_id);
+    for attempt_id in [AttemptId::FIRST].into_iter().chain(latest_attempt) {
         for channel in channels {
             read_text_parts(client, id, (attempt_id, channel), &mut items).await?;
         }

@@ -14,7 +14,7 @@ use serde_json::error::Category;
 
 use super::connector;
 use super::connector::HttpClient;
-use super::error_response::{is_foreign, parse_error_response};
+use super::error_response::{is_foreign_response, parse_error_response};
 use crate::cli::error::CliError;
 use crate::config;
 use crate::platform::http_client::parse_uri;
@@ -40,11 +40,11 @@ impl ServiceClient {
         }
         let env = |name: &str| std::env::var_os(name);
         let file = token_file.map(Path::to_owned).or_else(|| config::default_token_file(&env));
-        let (token, place) = read_token(file)?;
+        let (token, token_origin) = read_token(file)?;
         // Checked here, because a failed request could not name the place.
         if HeaderValue::from_str(&token).is_err() {
             let source = Error::other("it holds no token");
-            return Err(CliError::NoToken { file: place, source });
+            return Err(CliError::NoToken { file: token_origin, source });
         }
         Ok(Self { url, token, http: connector::new_client(authorities_file)? })
     }
@@ -101,8 +101,8 @@ impl ServiceClient {
         if !response.is_success {
             return Err(response.into_error().await);
         }
-        let ResponseKind { status, media_type } = response.kind;
-        let bytes = collect(response.body).await?;
+        let ResponseSummary { status, media_type } = response.summary;
+        let bytes = collect_body(response.body).await?;
         serde_json::from_slice(&bytes).map_err(|source| match source.classify() {
             Category::Data => CliError::UnreadableResponse { source },
             _ => CliError::ForeignResponse { status, media_type },
@@ -115,7 +115,7 @@ impl ServiceClient {
         if !response.is_success {
             return Err(response.into_error().await);
         }
-        collect(response.body).await.map(drop)
+        collect_body(response.body).await.map(drop)
     }
 
     /// Copies a response of any length as it arrives.
@@ -181,11 +181,17 @@ impl ServiceClient {
             content_type.is_some_and(|content_type| content_type.starts_with(b"text/html"));
         let is_success = response.status().is_success() && !is_page;
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
-        let kind = ResponseKind {
+        let summary = ResponseSummary {
             status: response.status().as_u16(),
             media_type: content_type.unwrap_or("without a media type").to_owned(),
         };
-        Ok(ServiceResponse { is_success, is_stream, retry_after, kind, body: response.into_body() })
+        Ok(ServiceResponse {
+            is_success,
+            is_stream,
+            retry_after,
+            summary,
+            body: response.into_body(),
+        })
     }
 }
 
@@ -195,12 +201,12 @@ pub(super) struct ServiceResponse {
     is_stream: bool,
     /// Number of seconds to wait before the next attempt, if the service refused because of too many requests.
     retry_after: Option<u64>,
-    kind: ResponseKind,
+    summary: ResponseSummary,
     body: Incoming,
 }
 
 /// Facts about a response that name the program which sent it.
-struct ResponseKind {
+struct ResponseSummary {
     status: u16,
     media_type: String,
 }
@@ -208,11 +214,13 @@ struct ResponseKind {
 impl ServiceResponse {
     /// Reads the error from the response.
     async fn into_error(self) -> CliError {
-        let ResponseKind { status, media_type } = self.kind;
-        match collect(self.body).await {
-            Ok(bytes) if is_foreign(&bytes) => CliError::ForeignResponse { status, media_type },
+        let ResponseSummary { status, media_type } = self.summary;
+        match collect_body(self.body).await {
+            Ok(bytes) if is_foreign_response(&bytes) => {
+                CliError::ForeignResponse { status, media_type }
+            }
             Ok(bytes) => match (parse_error_response(&bytes), self.retry_after) {
-                (CliError::Refused(error_body), Some(seconds)) => {
+                (CliError::RequestRefused(error_body), Some(seconds)) => {
                     CliError::TooManyRequests { error_body, seconds }
                 }
                 (error, _) => error,
@@ -233,7 +241,7 @@ pub(super) async fn into_event_stream(response: ServiceResponse) -> Result<Incom
     Err(response.into_error().await)
 }
 
-async fn collect(body: Incoming) -> Result<Bytes, CliError> {
+async fn collect_body(body: Incoming) -> Result<Bytes, CliError> {
     let collected = body.collect().await;
     Ok(collected.map_err(|source| CliError::ConnectionLost { source })?.to_bytes())
 }

@@ -37,7 +37,7 @@ impl SseStream {
     /// Fails if the connection is lost.
     pub(crate) async fn next(&mut self) -> Result<Option<SseEvent>, CliError> {
         loop {
-            if let Some(event) = self.parser.ready.pop_front() {
+            if let Some(event) = self.parser.ready_events.pop_front() {
                 return Ok(Some(event));
             }
             let Some(frame) = self.body.frame().await else { return Ok(None) };
@@ -59,9 +59,9 @@ impl SseStream {
 struct SseParser {
     /// Bytes of a line without an end yet.
     partial_line: Vec<u8>,
-    current: SseEvent,
+    current_event: SseEvent,
     cursor: Option<String>,
-    ready: VecDeque<SseEvent>,
+    ready_events: VecDeque<SseEvent>,
 }
 
 impl SseParser {
@@ -87,15 +87,15 @@ impl SseParser {
             line.map_err(|_bytes| CliError::UnexpectedResponse { reason: "an event is not text" })?;
         let line = line.strip_suffix('\r').unwrap_or(&line);
         if line.is_empty() {
-            let event = std::mem::take(&mut self.current);
-            self.ready.extend((!event.data.is_empty()).then_some(event));
+            let event = std::mem::take(&mut self.current_event);
+            self.ready_events.extend((!event.data.is_empty()).then_some(event));
             return Ok(());
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
-            "data" => self.current.data.push_str(value),
-            "event" => value.clone_into(&mut self.current.name),
+            "data" => self.current_event.data.push_str(value),
+            "event" => value.clone_into(&mut self.current_event.name),
             "id" => self.cursor = Some(value.to_owned()),
             _ => {} // A comment, or a field that nobody knows here.
         }
@@ -118,7 +118,7 @@ mod tests {
             }
             let event =
                 |name: &str, data: &str| SseEvent { name: name.to_owned(), data: data.to_owned() };
-            let events: Vec<_> = parser.ready.into_iter().collect();
+            let events: Vec<_> = parser.ready_events.into_iter().collect();
             assert_eq!(events, [event("", "{\"a\":1}"), event("text", "2")]);
             assert_eq!(parser.cursor.as_deref(), Some("12:1.1:stdout=3"));
         }

@@ -12,11 +12,11 @@ use std::path::Path;
 pub(in crate::cli) fn create(file: &Path, text: &str) -> io::Result<()> {
     // An existing file is never replaced, not even one that another process creates meanwhile.
     let created = File::create_new(file)?;
-    let written = write(created, text, None);
-    if written.is_err() {
+    let write_result = write(created, text, None);
+    if write_result.is_err() {
         _ = fs::remove_file(file); // The first fault is the one to report.
     }
-    written
+    write_result
 }
 
 /// Replaces the text of a file, whose owner and mode stay as they are, or creates the file. A link stays a link.
@@ -32,23 +32,23 @@ pub(in crate::cli) fn replace(file: &Path, text: &str) -> io::Result<()> {
     let metadata = fs::metadata(&target)?;
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let temporary_path = target.with_file_name(format!(".{name}.{}", std::process::id()));
-    let written = File::create_new(&temporary_path)
+    let write_result = File::create_new(&temporary_path)
         .and_then(|temporary_file| write(temporary_file, text, Some(&metadata)))
         .and_then(|()| fs::rename(&temporary_path, &target));
-    if written.is_err() {
+    if write_result.is_err() {
         _ = fs::remove_file(&temporary_path); // The first fault is the one to report.
     }
-    written
+    write_result
 }
 
 /// Writes a new file with the owner and the mode of another one.
-fn write(mut file: File, text: &str, model: Option<&Metadata>) -> io::Result<()> {
-    if let Some(model) = model {
-        let own = file.metadata()?;
-        if (own.uid(), own.gid()) != (model.uid(), model.gid()) {
-            fchown(&file, Some(model.uid()), Some(model.gid()))?;
+fn write(mut file: File, text: &str, original_metadata: Option<&Metadata>) -> io::Result<()> {
+    if let Some(original) = original_metadata {
+        let new_metadata = file.metadata()?;
+        if (new_metadata.uid(), new_metadata.gid()) != (original.uid(), original.gid()) {
+            fchown(&file, Some(original.uid()), Some(original.gid()))?;
         }
-        file.set_permissions(model.permissions())?;
+        file.set_permissions(original.permissions())?;
     }
     file.write_all(text.as_bytes())?;
     file.sync_all()

@@ -41,8 +41,12 @@ struct Diagnostic {
 ///
 /// # Errors
 /// Fails if the configuration is invalid; with `strict`, also if one of its agents cannot serve.
-pub(crate) fn run(file: Option<&Path>, strict: bool, out: &CliOutput) -> Result<(), CliError> {
-    let LoadedConfig { mut settings, warnings } = match load(file) {
+pub(crate) fn run(
+    config_file: Option<&Path>,
+    strict: bool,
+    out: &CliOutput,
+) -> Result<(), CliError> {
+    let LoadedConfig { mut settings, warnings } = match load(config_file) {
         Err(CliError::InvalidConfiguration(faults)) if out.is_json() => {
             let to_diagnostic = |fault| Diagnostic::from_fault(fault, strict);
             let diagnostics: Vec<_> = faults.iter().map(to_diagnostic).collect();
@@ -53,35 +57,35 @@ pub(crate) fn run(file: Option<&Path>, strict: bool, out: &CliOutput) -> Result<
     };
     decide_isolation_of_agents(&mut settings)?;
     // Another user may run the service, so untrusted files are only a warning here.
-    let untrusted: Vec<_> =
-        file_trust::faults(&settings, file).iter().map(ToString::to_string).collect();
+    let trust_faults: Vec<_> =
+        file_trust::trust_faults(&settings, config_file).iter().map(ToString::to_string).collect();
     let obstacle = |file| file_trust::automatic_reload_obstacle(&settings, Some(file));
-    let unwatched_reason = file.and_then(obstacle);
+    let unwatched_reason = config_file.and_then(obstacle);
     let agents: Vec<_> = settings.agents.iter().map(|agent| agent.spec.id.to_string()).collect();
-    let is_unavailable = |fault: &&ConfigFault| fault.severity == Severity::Unavailable;
+    let is_unavailable = |fault: &&ConfigFault| fault.severity == Severity::AgentUnavailable;
     let unavailable_count = warnings.iter().filter(is_unavailable).count();
     if out.is_json() {
         let faults = warnings.iter().map(|fault| Diagnostic::from_fault(fault, strict));
-        let machine = machine_warnings(&settings, &untrusted, unwatched_reason.as_deref());
+        let machine = machine_warnings(&settings, &trust_faults, unwatched_reason.as_deref());
         let diagnostics: Vec<_> = faults.chain(machine).collect();
         let local_agents = settings.agents.iter().filter_map(agent_with_boundary);
         let boundaries: BTreeMap<_, _> =
             local_agents.map(|(agent, boundary)| (agent.spec.id.as_str(), boundary)).collect();
         out.print_json(&json!({
-            "agents": agents, "boundaries": boundaries, "untrusted": untrusted,
+            "agents": agents, "boundaries": boundaries, "untrusted": trust_faults,
             "unwatched_reason": unwatched_reason, "diagnostics": diagnostics,
         }));
         return strict_result(strict, unavailable_count);
     }
     warnings.iter().for_each(|warning| out.print_note(&warning.to_string()));
-    for fault in &untrusted {
+    for fault in &trust_faults {
         out.print_note(&format!("warning: `serve` refuses to start here: {fault}"));
     }
     for (agent, boundary) in settings.agents.iter().filter_map(agent_with_boundary) {
         print_gaps(("agent", agent.spec.id.as_str()), boundary, out);
     }
     for (backend, program) in backends(&settings) {
-        print_gaps((backend.noun(), backend.name()), &program.confinement.boundary, out);
+        print_gaps((backend.kind_name(), backend.name()), &program.confinement.boundary, out);
     }
     if let Some(reason) = unwatched_reason.filter(|_| settings.server.configuration.watch) {
         let effect = "changed files are applied only by `algonius reload`";
@@ -121,8 +125,10 @@ impl Diagnostic {
         let nonzero = |number: usize| (number > 0).then_some(number);
         let severity = match fault.severity {
             Severity::Error => "error",
-            Severity::Unavailable if strict => "error",
-            Severity::Warning | Severity::MissingWhileDisabled | Severity::Unavailable => "warning",
+            Severity::AgentUnavailable if strict => "error",
+            Severity::Warning | Severity::MissingWhileDisabled | Severity::AgentUnavailable => {
+                "warning"
+            }
         };
         Self {
             severity,
@@ -164,7 +170,7 @@ fn print_gaps((kind, name): (&str, &str), boundary: &Boundary, out: &CliOutput) 
 /// not trust, and reasons why changes are not applied automatically.
 fn machine_warnings(
     settings: &Settings,
-    untrusted: &[String],
+    trust_faults: &[String],
     unwatched_reason: Option<&str>,
 ) -> Vec<Diagnostic> {
     let machine_warning = Diagnostic::for_machine;
@@ -173,14 +179,14 @@ fn machine_warnings(
         (format!("agents.{}", agent.spec.id), boundary.warning("the agent"))
     });
     let backends = backends(settings).into_iter().map(|(backend, program)| {
-        let subject = format!("the {}", backend.noun());
+        let subject = format!("the {}", backend.kind_name());
         (backend.section(), program.confinement.boundary.warning(&subject))
     });
     let open_boundaries = agents.chain(backends).filter_map(|(key, gaps)| {
         let hint = "`algonius doctor` suggests a fix";
         Some(machine_warning(FaultCode::OpenBoundary, Some(key), gaps?, hint))
     });
-    let untrusted = untrusted.iter().map(|fault| {
+    let untrusted = trust_faults.iter().map(|fault| {
         machine_warning(
             FaultCode::UntrustedFile,
             None,
@@ -188,7 +194,7 @@ fn machine_warnings(
             "`serve` refuses to start until it is repaired",
         )
     });
-    let unwatched =
+    let unwatched_warning =
         unwatched_reason.filter(|_| settings.server.configuration.watch).map(|reason| {
             let key = Some("server.watch".to_owned());
             machine_warning(
@@ -198,7 +204,7 @@ fn machine_warnings(
                 "apply changes by `algonius reload`",
             )
         });
-    open_boundaries.chain(untrusted).chain(unwatched).collect()
+    open_boundaries.chain(untrusted).chain(unwatched_warning).collect()
 }
 
 /// Fails a strict check of a configuration in which some agents cannot serve.

@@ -54,7 +54,7 @@ pub(crate) fn write_files(config_file: PathBuf, force: bool) -> Result<WrittenFi
     let folder = config_file.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(file_error("cannot make", folder))?;
     let write = if force { atomic_file::replace } else { atomic_file::create };
-    write(&config_file, config::SHIPPED_CONFIG)
+    write(&config_file, config::BUILT_IN_CONFIG)
         .map_err(file_error("cannot write", &config_file))?;
     operator_token::read_or_create(&token_file).map_err(file_error("cannot write", &token_file))?;
     Ok(WrittenFiles { config_file, token_file })

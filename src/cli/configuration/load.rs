@@ -10,7 +10,7 @@ pub(crate) fn load(file: Option<&Path>) -> Result<LoadedConfig, CliError> {
     let env = |name: &str| std::env::var_os(name);
     let loaded = match file {
         Some(file) => config::load(file, &env),
-        None => config::load_shipped(&env),
+        None => config::load_built_in(&env),
     };
     loaded.map_err(CliError::InvalidConfiguration)
 }

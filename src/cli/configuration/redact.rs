@@ -21,18 +21,18 @@ const READ_BUFFER_BYTES: usize = 64 << 10;
 /// further rules.
 pub(crate) fn run(
     ndjson: bool,
-    config: Option<&Path>,
+    config_file: Option<&Path>,
     secret_files: Vec<PathBuf>,
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let mut secrets = read_secrets(secret_files, out)?;
-    let mut redaction = RedactionConfig::default();
-    if let Some(config) = config {
+    let mut redaction_config = RedactionConfig::default();
+    if let Some(config) = config_file {
         let LoadedConfig { settings, .. } = load(Some(config))?;
         secrets.extend(settings.secrecy.secrets);
-        redaction = settings.secrecy.redaction;
+        redaction_config = settings.secrecy.redaction;
     }
-    let redactor = Arc::new(Redactor::new(secrets).with_configuration(redaction));
+    let redactor = Arc::new(Redactor::new(secrets).with_configuration(redaction_config));
     let (input, output) = (io::stdin().lock(), io::stdout().lock());
     if ndjson {
         redact_documents(input, output, &redactor)
@@ -65,11 +65,11 @@ fn redact_text(
     let mut bytes = vec![0; READ_BUFFER_BYTES];
     loop {
         let count = input.read(&mut bytes).map_err(|source| CliError::Input { source })?;
-        let piece = match bytes.get(..count) {
+        let redacted_chunk = match bytes.get(..count) {
             Some(piece) if count > 0 => stream.push(piece),
             _ => break,
         };
-        if !write_text(&mut output, &piece)? {
+        if !write_text(&mut output, &redacted_chunk)? {
             return Ok(());
         }
     }
@@ -129,7 +129,7 @@ mod tests {
         Redactor::new([SECRET.to_owned()])
     }
 
-    fn redacted(input: &str) -> String {
+    fn redact_to_string(input: &str) -> String {
         let mut output = Vec::new();
         redact_text(input.as_bytes(), &mut output, Arc::new(redactor())).expect("a text");
         String::from_utf8(output).expect("text")
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_text_is_redacted_as_by_the_service() {
         let input = format!("one {SECRET} two\nAuthorization: Bearer {}\nend", "a1B2".repeat(10));
-        let redacted = redacted(&input);
+        let redacted = redact_to_string(&input);
         assert!(!redacted.contains(SECRET) && !redacted.contains("a1B2a1B2"), "{redacted}");
         assert!(redacted.starts_with("one ") && redacted.ends_with("\nend"), "{redacted}");
     }

@@ -42,7 +42,7 @@ const MAX_NAMES_PER_REQUEST: usize = 200;
 /// Source of the variables.
 enum EnvironmentOrigin {
     /// The service at this address reported which variables are set.
-    Service { url: String, is_set_by_name: BTreeMap<String, bool> },
+    Service { url: String, presence_by_name: BTreeMap<String, bool> },
     /// The installed unit, whose file was read.
     Unit,
     /// This terminal, for this reason.
@@ -73,11 +73,11 @@ impl AgentEnvironment {
     /// those of the unit that starts the service on the file, otherwise those of this terminal.
     pub(crate) async fn query(
         client: Result<&ServiceClient, &CliError>,
-        file: Option<&Path>,
+        config_file: Option<&Path>,
         unit: Option<InstalledUnit>,
         read_config: impl Fn(&dyn Fn(&str) -> Option<OsString>),
     ) -> Self {
-        let answer = query_service(client, file, read_config).await;
+        let answer = query_service(client, config_file, read_config).await;
         let is_service_silent = answer.as_ref().is_err_and(|no_answer| no_answer.is_timeout);
         let origin = match answer {
             Ok(origin) => origin,
@@ -101,16 +101,18 @@ impl AgentEnvironment {
     pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
         let local_value = || InstalledUnit::unit_or_process_variable(self.unit.as_ref(), name);
         match &self.origin {
-            EnvironmentOrigin::Service { is_set_by_name, .. } => match is_set_by_name.get(name) {
-                // The service has a value of its own, so one of this terminal that is no text proves nothing.
-                Some(true) => [local_value(), terminal_variable(name)]
-                    .into_iter()
-                    .flatten()
-                    .find(|value| value.to_str().is_some())
-                    .or_else(|| Some(UNKNOWN_VALUE.into())),
-                Some(false) => None,
-                None => local_value(),
-            },
+            EnvironmentOrigin::Service { presence_by_name: is_set_by_name, .. } => {
+                match is_set_by_name.get(name) {
+                    // The service has a value of its own, so one of this terminal that is no text proves nothing.
+                    Some(true) => [local_value(), terminal_variable(name)]
+                        .into_iter()
+                        .flatten()
+                        .find(|value| value.to_str().is_some())
+                        .or_else(|| Some(UNKNOWN_VALUE.into())),
+                    Some(false) => None,
+                    None => local_value(),
+                }
+            }
             EnvironmentOrigin::Unit | EnvironmentOrigin::Terminal { .. } => local_value(),
         }
     }
@@ -142,11 +144,12 @@ impl AgentEnvironment {
         let is_missing = |name: &&&str| {
             knows_service && terminal_variable(name).is_some() && self.variable(name).is_none()
         };
-        let missing: Vec<_> = NETWORK_VARIABLES.iter().filter(is_missing).copied().collect();
-        if missing.is_empty() {
+        let missing_variables: Vec<_> =
+            NETWORK_VARIABLES.iter().filter(is_missing).copied().collect();
+        if missing_variables.is_empty() {
             return None;
         }
-        let text = format!("{} set here, and not for the service", missing.join(", "));
+        let text = format!("{} set here, and not for the service", missing_variables.join(", "));
         let fix = "start the service with them (under systemd: the file `environment` beside the \
             configuration), or its agents do not get them";
         Some(Finding::warning("network", text, fix))
@@ -160,7 +163,7 @@ fn terminal_variable(name: &str) -> Option<OsString> {
 /// Queries the service.
 async fn query_service(
     client: Result<&ServiceClient, &CliError>,
-    file: Option<&Path>,
+    config_file: Option<&Path>,
     read_config: impl Fn(&dyn Fn(&str) -> Option<OsString>),
 ) -> Result<EnvironmentOrigin, NoAnswer> {
     let client = client.map_err(|_error| "no token for a request to it was found".to_owned())?;
@@ -174,9 +177,9 @@ async fn query_service(
     let is_requested =
         |name: &String| !LOCAL_VARIABLES.contains(&name.as_str()) && is_variable_name(name);
     let names: Vec<_> = names.into_iter().filter(is_requested).collect();
-    let file = file.and_then(|file| file.canonicalize().ok());
-    let file_query =
-        file.map_or(String::new(), |it| format!("&file={}", percent_encode(&it.to_string_lossy())));
+    let config_path = config_file.and_then(|file| file.canonicalize().ok());
+    let file_query = config_path
+        .map_or(String::new(), |it| format!("&file={}", percent_encode(&it.to_string_lossy())));
     match timeout(SERVICE_TIMEOUT, request_variables(client, &names, &file_query)).await {
         Ok(answer) => answer.map_err(NoAnswer::from),
         Err(_) => {
@@ -193,7 +196,7 @@ async fn request_variables(
     names: &[String],
     file_query: &str,
 ) -> Result<EnvironmentOrigin, String> {
-    let mut is_set_by_name = BTreeMap::new();
+    let mut presence_by_name = BTreeMap::new();
     for chunk in names.chunks(MAX_NAMES_PER_REQUEST) {
         let path = format!("/api/v1/environment?names={}{file_query}", chunk.join(","));
         let status: EnvironmentStatus =
@@ -202,9 +205,9 @@ async fn request_variables(
             let url = client.url();
             return Err(format!("the service at {url} reads another configuration"));
         }
-        is_set_by_name.extend(status.variables.into_iter().map(|it| (it.name, it.set)));
+        presence_by_name.extend(status.variables.into_iter().map(|it| (it.name, it.set)));
     }
-    Ok(EnvironmentOrigin::Service { url: client.url().to_owned(), is_set_by_name })
+    Ok(EnvironmentOrigin::Service { url: client.url().to_owned(), presence_by_name })
 }
 
 /// Returns the reason why the service gave no answer.

@@ -17,17 +17,17 @@ pub(in crate::cli) async fn check(
     agent: &ConfiguredAgent,
     requester: Option<&VersionRequester>,
 ) -> Vec<Finding> {
-    let Some(settings) = agent.program() else { return Vec::new() };
+    let Some(program) = agent.program() else { return Vec::new() };
     // A program that was not found keeps its bare name, which must not be resolved in the present directory.
-    let command = &settings.command;
+    let command = &program.command;
     let is_executable =
         command.is_absolute() && command.is_file() && access(command, AccessFlags::X_OK).is_ok();
-    let mut findings = vec![program_finding(agent, settings, is_executable)];
+    let mut findings = vec![program_finding(agent, program, is_executable)];
     if let Some(requester) = requester.filter(|_| is_executable) {
-        findings.extend(version_finding(agent, settings, requester).await);
+        findings.extend(version_finding(agent, program, requester).await);
     }
-    findings.extend(key_finding(agent, settings));
-    findings.extend(home_finding(agent, settings));
+    findings.extend(key_finding(agent, program));
+    findings.extend(home_finding(agent, program));
     findings
 }
 
@@ -41,8 +41,12 @@ fn program_finding(agent: &ConfiguredAgent, program: &ProgramSpec, is_executable
     if is_executable {
         return Finding::good(subject, command.to_string());
     }
-    let steps: String =
-        agent.preset_metadata.install.iter().map(|step| format!("\n           {step}")).collect();
+    let steps: String = agent
+        .preset_metadata
+        .install_instructions
+        .iter()
+        .map(|step| format!("\n           {step}"))
+        .collect();
     let fix = if steps.is_empty() {
         "name where it is by `command`".to_owned()
     } else {
@@ -57,7 +61,7 @@ async fn version_finding(
     program: &Arc<ProgramSpec>,
     requester: &VersionRequester,
 ) -> Option<Finding> {
-    program.program_runtime.version.as_ref()?;
+    program.runtime_settings.version_check.as_ref()?;
     let subject = (Arc::clone(&agent.spec), Arc::clone(program));
     let ProgramStatus { version, warning, tested, .. } =
         inspect_program(requester, subject, PRESET_VERSION_TIMEOUT).await;
@@ -89,7 +93,7 @@ fn key_finding(agent: &ConfiguredAgent, program: &ProgramSpec) -> Option<Finding
     let names = keys.join(" or ");
     let mut fix = format!("set {names} in the environment of the service");
     if let Some(login) = &agent.preset_metadata.login_command {
-        let home = program.program_runtime.home.display();
+        let home = program.runtime_settings.home.display();
         fix.push_str(&format!(", or log in:\n           HOME={home} {login}"));
     }
     Some(Finding::warning(&subject, "the agent has no key for its model", fix))
@@ -97,7 +101,7 @@ fn key_finding(agent: &ConfiguredAgent, program: &ProgramSpec) -> Option<Finding
 
 /// Checks that the agent's own home directory can be created or written to.
 fn home_finding(agent: &ConfiguredAgent, program: &ProgramSpec) -> Option<Finding> {
-    let path = &program.program_runtime.agent_home.as_ref()?.path;
+    let path = &program.runtime_settings.agent_home.as_ref()?.path;
     let (subject, path_text) = (finding_subject(agent, "home"), path.display());
     let fix = "give the folder to the user of the service";
     if path.is_dir() {

@@ -17,22 +17,23 @@ use futures_util::stream::{self, StreamExt};
 use super::finding::Finding;
 use super::resource_limits::{CGROUP_FIX, LimitReport};
 use super::{agent_program, backend_program, model_provider, version};
-use crate::app::confinement::{HostContext, decide_isolation, falls_short};
+use crate::app::confinement::{HostContext, decide_isolation, has_isolation_shortfall};
 use crate::app::file_trust;
 use crate::app::program_versions::TemporaryHolder;
 use crate::config::{AgentWorker, ConfiguredAgent, Settings};
 
-/// Checks all agents; `file` is the configuration file, if there is one.
+/// Checks all agents; `config_file` is the configuration file, if there is one.
 pub(super) async fn check(
     settings: &mut Settings,
-    file: Option<&Path>,
+    config_file: Option<&Path>,
     capabilities: &HostCapabilities,
 ) -> Vec<Finding> {
     let host = HostContext { capabilities, files: &settings.service_files };
     settings.agents.iter_mut().for_each(|agent| decide_isolation(agent, &host));
-    let mut findings: Vec<_> = watch_finding(settings, file).into_iter().collect();
+    let mut findings: Vec<_> = watch_finding(settings, config_file).into_iter().collect();
     // The checks of programs with a preset are more detailed.
-    let has_version_query = |program: &Arc<ProgramSpec>| program.program_runtime.version.is_some();
+    let has_version_query =
+        |program: &Arc<ProgramSpec>| program.runtime_settings.version_check.is_some();
     let has_detailed_checks = |agent: &ConfiguredAgent| {
         agent.spec.enabled && agent.program().is_some_and(has_version_query)
     };
@@ -43,7 +44,8 @@ pub(super) async fn check(
         true => Some(TemporaryHolder::start(capabilities, &settings.service_files).await),
         false => None,
     };
-    findings.extend(holder.as_ref().and_then(|it| it.as_ref().err()).map(version::failed_requests));
+    let start_error = holder.as_ref().and_then(|it| it.as_ref().err());
+    findings.extend(start_error.map(version::unknown_versions_finding));
     let holder = holder.and_then(Result::ok);
     let requester = holder.as_ref().map(TemporaryHolder::requester);
     // Several at the same time, because a program that hangs costs its whole time limit, and no more than there are
@@ -57,16 +59,13 @@ pub(super) async fn check(
             },
         });
     let program_checks: Vec<_> =
-        stream::iter(program_checks).buffered(version::concurrency()).collect().await;
+        stream::iter(program_checks).buffered(version::max_concurrent_programs()).collect().await;
     for (agent, (version, program_findings)) in settings.agents.iter().zip(program_checks) {
         let program = agent.program().zip(agent.spec.program());
         let program = program.filter(|(_, program_facts)| program_facts.missing_program.is_none());
         findings.extend(program.map(|(program, program_facts)| {
-            isolation_finding(
-                agent,
-                (program, &program_facts.confinement),
-                (capabilities, &version),
-            )
+            let confinement = &program_facts.confinement;
+            isolation_finding(agent, (program, confinement), (capabilities, &version))
         }));
         if let AgentWorker::Remote(remote) = &agent.worker {
             findings.push(remote_finding(agent, remote));
@@ -85,15 +84,15 @@ pub(super) async fn check(
         findings.extend(program_findings);
     }
     if let Some(holder) = holder {
-        holder.end().await;
+        holder.shut_down().await;
     }
     findings
 }
 
 /// Checks that changed configuration files are applied automatically.
-fn watch_finding(settings: &Settings, file: Option<&Path>) -> Option<Finding> {
-    let file = file.filter(|_| settings.server.configuration.watch)?;
-    let Some(reason) = file_trust::automatic_reload_obstacle(settings, Some(file)) else {
+fn watch_finding(settings: &Settings, config_file: Option<&Path>) -> Option<Finding> {
+    let config_file = config_file.filter(|_| settings.server.configuration.watch)?;
+    let Some(reason) = file_trust::automatic_reload_obstacle(settings, Some(config_file)) else {
         return Some(Finding::good("server.watch", "changed files are applied automatically"));
     };
     let text = format!("changed files are applied only by `algonius reload`: {reason}");
@@ -108,7 +107,7 @@ fn isolation_finding(
     (capabilities, version): (&HostCapabilities, &str),
 ) -> Finding {
     let spec = &agent.spec;
-    let limits = LimitReport::new(&program.resources, capabilities, spec.enabled);
+    let limits = LimitReport::new(&program.resource_limits, capabilities, spec.enabled);
     let (disabled_note, command) =
         (if spec.enabled { "" } else { " (disabled)" }, program.command.display());
     let clause = |isolation: Isolation| format!(" by {}", isolation.as_str());
@@ -122,7 +121,7 @@ fn isolation_finding(
     let subject = format!("agent {}", spec.id);
     let is_insufficient = enforcement.is_incomplete() || !boundary.gaps.is_empty();
     match is_insufficient && spec.enabled {
-        true if falls_short((spec.access, confinement), &program.sandbox) => {
+        true if has_isolation_shortfall((spec.access, confinement), &program.sandbox) => {
             Finding::bad(&subject, text, suggested_fix(confinement, &program.sandbox))
         }
         true => Finding::warning(&subject, text, suggested_fix(confinement, &program.sandbox)),
@@ -162,7 +161,7 @@ fn team_finding(agent: &ConfiguredAgent, plan: &TeamPlan, settings: &Settings) -
 /// Returns the fix for the widest isolation gap of an agent.
 fn suggested_fix(confinement: &Confinement, sandbox: &Sandbox) -> String {
     let has_gap = |gap| confinement.boundary.gaps.contains(&gap);
-    let is_sandbox_off = !sandbox.enforce;
+    let is_sandbox_off = !sandbox.is_enforced;
     let fix = if is_sandbox_off {
         "leave out `sandbox.enforce = false`"
     } else if has_gap(BoundaryGap::ServiceFiles) || confinement.enforcement.is_incomplete() {
@@ -175,7 +174,7 @@ fn suggested_fix(confinement: &Confinement, sandbox: &Sandbox) -> String {
     } else {
         "install bubblewrap or a newer kernel"
     };
-    let is_required = sandbox.required != IsolationRequirement::Nothing;
+    let is_required = sandbox.isolation_requirement != IsolationRequirement::Nothing;
     let hint = if is_required { "; `sandbox.required = false` starts it nevertheless" } else { "" };
     format!("{fix}{hint}")
 }

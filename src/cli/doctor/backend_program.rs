@@ -7,7 +7,7 @@ use algonius_actors::model::program::backend_program::{BackendProgram, BackendRo
 
 use super::finding::Finding;
 use super::resource_limits::{CGROUP_FIX, LimitReport};
-use crate::app::confinement::falls_short;
+use crate::app::confinement::has_isolation_shortfall;
 use crate::config::{ConfiguredAgent, is_executable};
 
 /// Returns the finding about a backend program, whose isolation has been decided.
@@ -16,10 +16,10 @@ pub(super) fn finding(
     (backend, program): (BackendRole, &BackendProgram),
     capabilities: &HostCapabilities,
 ) -> Finding {
-    let subject = format!("agent {}, {} {}", agent.spec.id, backend.noun(), backend.name());
+    let subject = format!("agent {}, {} {}", agent.spec.id, backend.kind_name(), backend.name());
     let BackendProgram { command, confinement, sandbox, .. } = program;
     let disabled_note = if agent.spec.enabled { "" } else { " (disabled)" };
-    let limits = LimitReport::new(&program.resources, capabilities, agent.spec.enabled);
+    let limits = LimitReport::new(&program.resource_limits, capabilities, agent.spec.enabled);
     let group_fix = if limits.lacks_cgroup { format!("; {CGROUP_FIX}") } else { String::new() };
     if !command.is_absolute() || !is_executable(command) {
         let (file, clause) = (command.display(), &limits.clause);
@@ -47,16 +47,16 @@ pub(super) fn finding(
     let is_configuration = |gap: &BoundaryGap| {
         matches!(gap, BoundaryGap::Configuration | BoundaryGap::ConfigurationFolder)
     };
-    let fix = if !sandbox.enforce {
+    let fix = if !sandbox.is_enforced {
         "leave out `sandbox.enforce = false`"
     } else if gaps.iter().any(is_configuration) {
         "move the configuration out of the folders that `sandbox.writable` names"
-    } else if gaps.contains(&BoundaryGap::Sockets) && !sandbox.sockets.is_empty() {
+    } else if gaps.contains(&BoundaryGap::Sockets) && !sandbox.allowed_sockets.is_empty() {
         "leave out `sandbox.sockets`"
     } else {
         "install bubblewrap or a newer kernel"
     };
-    let is_required = sandbox.required != IsolationRequirement::Nothing;
+    let is_required = sandbox.isolation_requirement != IsolationRequirement::Nothing;
     let hint = if is_required {
         let key = backend.program_key("sandbox.required");
         format!("; `{key} = false` starts the service nevertheless")
@@ -64,7 +64,7 @@ pub(super) fn finding(
         String::new()
     };
     let fix = format!("{fix}{hint}{group_fix}");
-    match falls_short((BackendProgram::ACCESS, confinement), sandbox) {
+    match has_isolation_shortfall((BackendProgram::ACCESS, confinement), sandbox) {
         true => Finding::bad(&subject, text, fix),
         false => Finding::warning(&subject, text, fix),
     }

@@ -16,7 +16,7 @@ const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Checks the listening address.
 pub(super) async fn check(server: &ServerSettings) -> Finding {
-    let address = server.listen;
+    let address = server.listen_address;
     let subject = "address";
     let fix = "name another by `server.listen`, or by --listen";
     match TcpListener::bind(address).map_err(|error| (error.kind(), error)) {

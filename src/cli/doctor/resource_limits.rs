@@ -24,12 +24,12 @@ impl LimitReport {
     ) -> Self {
         let is_usable = capabilities.cgroup == CapabilityState::Usable;
         let controllers = is_usable.then_some(capabilities.controllers);
-        let missing = missing_capability(resources, controllers).filter(|_| is_enabled);
-        let clause = match (missing, enforced_limits(resources, controllers)) {
+        let missing_reason = missing_capability(resources, controllers).filter(|_| is_enabled);
+        let clause = match (missing_reason, enforced_limits(resources, controllers)) {
             (Some(reason), _) => format!("; requires a control group, and from here {reason}"),
             (None, limits) if limits.is_empty() => String::new(),
             (None, limits) => format!("; {limits}"),
         };
-        Self { clause, lacks_cgroup: missing.is_some() }
+        Self { clause, lacks_cgroup: missing_reason.is_some() }
     }
 }

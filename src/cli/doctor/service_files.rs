@@ -21,11 +21,11 @@ const LOW_FREE_BYTES: u64 = 1_000_000_000;
 /// configuration file, if there is one, and `environment_file` the environment file of a unit.
 pub(super) fn check(
     settings: &Settings,
-    config: Option<&Path>,
+    config_file: Option<&Path>,
     environment_file: Option<&Path>,
 ) -> Vec<Finding> {
     let server = &settings.server;
-    let faults = file_trust::faults(settings, config);
+    let faults = file_trust::trust_faults(settings, config_file);
     let mut findings: Vec<_> = faults.iter().map(untrusted_file_finding).collect();
     let folders =
         [("server.data_dir", &server.data_dir), ("server.runtime_dir", &server.runtime_dir)];
@@ -48,7 +48,7 @@ pub(super) fn check(
 /// Returns the finding about a file that `serve` rejects.
 fn untrusted_file_finding(fault: &file_trust::TrustFault) -> Finding {
     let text = format!("{} {}; the service does not start", fault.path.display(), fault.reason);
-    Finding::bad(fault.label, text, fault.repair.clone())
+    Finding::bad(fault.label, text, fault.repair_command.clone())
 }
 
 /// Checks a directory of the service that is trusted or does not exist yet.
@@ -85,7 +85,8 @@ fn shared_memory_finding(service_files: &ServiceFiles) -> Option<Finding> {
     let is_inside = |path: &&PathBuf| {
         path.starts_with(folder) || real_path(path.as_path()).starts_with(&real_folder)
     };
-    let mut files = service_files.unreadable.iter().chain(&service_files.unwritable);
+    let mut files =
+        service_files.read_protected_paths.iter().chain(&service_files.write_protected_paths);
     let file = files.find(is_inside)?;
     let text = format!(
         "{} is in {SHARED_MEMORY_FOLDER}; agents that Landlock confines can then use no shared memory, as Python's \

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{io, thread};
 
-use algonius_actors::model::program::runtime_settings::VersionSpec;
+use algonius_actors::model::program::runtime_settings::VersionCheckSpec;
 use regex::Regex;
 
 use super::finding::Finding;
@@ -20,11 +20,11 @@ const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 pub(in crate::cli) const PRESET_VERSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Greatest number of programs that run at the same time.
-const MAX_PROGRAMS: usize = 4;
+const MAX_CONCURRENT_PROGRAMS: usize = 4;
 
 /// Returns the number of programs that run at the same time.
-pub(in crate::cli) fn concurrency() -> usize {
-    thread::available_parallelism().map_or(1, NonZero::get).min(MAX_PROGRAMS)
+pub(in crate::cli) fn max_concurrent_programs() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get).min(MAX_CONCURRENT_PROGRAMS)
 }
 
 /// First nonblank line, up to the length that is shown.
@@ -55,7 +55,7 @@ pub(super) fn has_known_version_flag(agent: &ConfiguredAgent) -> bool {
 }
 
 /// Returns the finding that no program can be started for its version.
-pub(in crate::cli) fn failed_requests(error: &io::Error) -> Finding {
+pub(in crate::cli) fn unknown_versions_finding(error: &io::Error) -> Finding {
     let text = format!("the versions of programs are unknown: {error}");
     Finding::warning(
         "versions",
@@ -70,7 +70,7 @@ pub(super) async fn version_text(agent: &ConfiguredAgent, requester: &VersionReq
     let Some(program) = agent.program().filter(|_| has_known_version_flag(agent)) else {
         return String::new();
     };
-    let version = VersionSpec { args: vec!["--version".into()], regex, tested: None };
+    let version = VersionCheckSpec { args: vec!["--version".into()], regex, tested_versions: None };
     let (spec, program) = (Arc::clone(&agent.spec), Arc::clone(program));
     match requester.request_version((spec, program), &version, VERSION_TIMEOUT).await {
         Ok(output) => format!(" ({})", output.trim_end()),

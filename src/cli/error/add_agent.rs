@@ -10,7 +10,7 @@ pub(in crate::cli) enum AddAgentError {
     #[error(
         "there is an agent `{id}` already\n  hint: give this one another name by --id (agent-exists)"
     )]
-    Exists { id: String },
+    AgentExists { id: String },
     /// A prerequisite is missing.
     #[error(
         "nothing was written, because a prerequisite is missing\n  hint: follow the steps \
@@ -51,7 +51,7 @@ impl AddAgentError {
     /// Returns the exit code that the help lists.
     pub(in crate::cli) const fn exit_code(&self) -> u8 {
         match self {
-            Self::Exists { .. } | Self::RejectedByService { .. } => 4,
+            Self::AgentExists { .. } | Self::RejectedByService { .. } => 4,
             Self::NotReady
             | Self::NotConfirmed
             | Self::OtherConfiguration { .. }

@@ -15,7 +15,7 @@ pub(in crate::cli) enum ServiceCommandError {
     NoSystemd { owner: &'static str },
     /// systemd refused the request.
     #[error("`{command}` failed: {message} (systemd-refused)")]
-    Refused { command: String, message: String },
+    SystemctlFailed { command: String, message: String },
     /// The unit was written by another program.
     #[error(
         "{} was not written by this command\n  hint: inspect it, then remove it, or install \
@@ -59,7 +59,7 @@ impl ServiceCommandError {
         match self {
             Self::NoConfiguration { .. } | Self::InvalidUnitValue { .. } => 4,
             Self::NoSystemd { .. }
-            | Self::Refused { .. }
+            | Self::SystemctlFailed { .. }
             | Self::ForeignUnit { .. }
             | Self::NotInstalled { .. }
             | Self::NoUser { .. }

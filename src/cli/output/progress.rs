@@ -30,7 +30,7 @@ impl ProgressLine {
     }
 
     /// Sets the text of the line.
-    pub(crate) fn show(&mut self, text: &str) {
+    pub(crate) fn set_text(&mut self, text: &str) {
         text.clone_into(&mut self.text);
         self.draw();
     }

@@ -27,8 +27,8 @@ impl Screen {
     /// # Errors
     /// Fails if the terminal is gone.
     pub(crate) fn draw(&mut self, lines: &[String]) -> io::Result<()> {
-        let (frame, drawn_lines) = render_frame(lines, self.drawn_line_count, terminal_size());
-        self.drawn_line_count = drawn_lines;
+        let (frame, drawn_line_count) = render_frame(lines, self.drawn_line_count, terminal_size());
+        self.drawn_line_count = drawn_line_count;
         let mut stdout = io::stdout().lock();
         stdout.write_all(frame.as_bytes())?;
         stdout.flush()
@@ -52,19 +52,20 @@ fn render_frame(
     (width, height): (usize, usize),
 ) -> (String, usize) {
     let max_lines = height.saturating_sub(1).max(1);
-    let mut visible: Vec<String> = lines.iter().map(|line| truncate_line(line, width)).collect();
-    if visible.len() > max_lines {
-        let hidden_count = visible.len() + 1 - max_lines;
-        visible.truncate(max_lines - 1);
-        visible.push(truncate_line(&format!("… and {hidden_count} more lines"), width));
+    let mut visible_lines: Vec<String> =
+        lines.iter().map(|line| truncate_line(line, width)).collect();
+    if visible_lines.len() > max_lines {
+        let hidden_count = visible_lines.len() + 1 - max_lines;
+        visible_lines.truncate(max_lines - 1);
+        visible_lines.push(truncate_line(&format!("… and {hidden_count} more lines"), width));
     }
     let cursor_up = if previous_line_count == 0 {
         String::new()
     } else {
         format!("\x1b[{previous_line_count}A")
     };
-    let body: String = visible.iter().map(|line| format!("{line}\x1b[K\r\n")).collect();
-    (format!("\x1b[?2026h\x1b[?25l\r{cursor_up}{body}\x1b[J\x1b[?2026l"), visible.len())
+    let body: String = visible_lines.iter().map(|line| format!("{line}\x1b[K\r\n")).collect();
+    (format!("\x1b[?2026h\x1b[?25l\r{cursor_up}{body}\x1b[J\x1b[?2026l"), visible_lines.len())
 }
 
 /// Returns a line of this maximum width without control characters.

@@ -63,13 +63,13 @@ impl Systemd {
     }
 
     /// Returns the state of the service.
-    pub(super) async fn state(&self) -> Result<SystemdState, ServiceCommandError> {
+    pub(super) async fn query_state(&self) -> Result<SystemdState, ServiceCommandError> {
         let properties = "--property=ActiveState,SubState,UnitFileState,MainPID,StatusText";
         let arguments = ["show", properties, UNIT_NAME];
         let output = timeout(QUERY_TIMEOUT, self.systemctl_output(&arguments)).await;
         let output = output.unwrap_or_else(|_elapsed| {
             let message = format!("it did not answer within {} s", QUERY_TIMEOUT.as_secs());
-            Err(self.refusal(&arguments, message))
+            Err(self.systemctl_error(&arguments, message))
         });
         Ok(parse_properties(&output?))
     }
@@ -79,17 +79,17 @@ impl Systemd {
         let mut command = Command::new("systemctl");
         command.args(self.scope_args).args(arguments).stdin(Stdio::null()).kill_on_drop(true);
         let output = command.output().await;
-        let output = output.map_err(|error| self.refusal(arguments, error.to_string()))?;
+        let output = output.map_err(|error| self.systemctl_error(arguments, error.to_string()))?;
         if !output.status.success() {
             let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return Err(self.refusal(arguments, message));
+            return Err(self.systemctl_error(arguments, message));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    fn refusal(&self, arguments: &[&str], message: String) -> ServiceCommandError {
+    fn systemctl_error(&self, arguments: &[&str], message: String) -> ServiceCommandError {
         let command = [&["systemctl"], self.scope_args, arguments].concat().join(" ");
-        ServiceCommandError::Refused { command, message }
+        ServiceCommandError::SystemctlFailed { command, message }
     }
 }
 

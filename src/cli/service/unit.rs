@@ -32,9 +32,10 @@ impl Unit {
         config_file: &Path,
         search_path: &OsStr,
     ) -> Result<Self, ServiceCommandError> {
-        let program = unit_value("the path of the program", program.to_str())?;
-        let config_file = unit_value("the path of the configuration", config_file.to_str())?;
-        let search_path = unit_value("PATH", search_path.to_str())?;
+        let program = validate_unit_value("the path of the program", program.to_str())?;
+        let config_file =
+            validate_unit_value("the path of the configuration", config_file.to_str())?;
+        let search_path = validate_unit_value("PATH", search_path.to_str())?;
         Ok(Self { owner, program, config_file, search_path })
     }
 
@@ -185,7 +186,10 @@ LimitLOCKS=infinity
 ";
 
 /// Checks that a unit can contain the value.
-fn unit_value(name: &'static str, text: Option<&str>) -> Result<String, ServiceCommandError> {
+fn validate_unit_value(
+    name: &'static str,
+    text: Option<&str>,
+) -> Result<String, ServiceCommandError> {
     let is_allowed = |text: &&str| !text.chars().any(|char| char == '$' || char.is_control());
     text.filter(is_allowed).map(str::to_owned).ok_or(ServiceCommandError::InvalidUnitValue { name })
 }

@@ -15,7 +15,7 @@ use crate::wire::admin::ConfigurationStatus;
 use crate::wire::api::{MachineStatus, ServiceStatus};
 
 /// Returns all lines, from the version down to the listener.
-pub(super) fn lines(status: &ServiceStatus) -> Vec<String> {
+pub(super) fn status_lines(status: &ServiceStatus) -> Vec<String> {
     let (tree, mut lines) = (&status.tree, Vec::new());
     lines.push(format!("algonius {}", status.version));
     lines.push(machine_line(&status.machine));

@@ -81,7 +81,7 @@ pub(in crate::cli) async fn answer(
         AnswerArgs { values: Some(values), .. } => {
             let values: Value = serde_json::from_str(&values).map_err(|error| {
                 let hint = "give a JSON object with a member for each field";
-                refusal("answer-invalid", &format!("`--values` is not JSON: {error}"), hint)
+                refused_error("answer-invalid", &format!("`--values` is not JSON: {error}"), hint)
             })?;
             json!({"values": values, "digest": digest})
         }
@@ -102,18 +102,18 @@ async fn send_answer(
         out.print_json(&interaction);
         return Ok(());
     }
-    let end = interaction.closed.as_ref().map(end_text).unwrap_or_default();
+    let end = interaction.closed.as_ref().map(closed_entry_text).unwrap_or_default();
     out.print_line(&format!("{} {end}", interaction.id));
     Ok(())
 }
 
 async fn list(
     client: &ServiceClient,
-    with_closed: bool,
+    includes_closed: bool,
     task: Option<String>,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let mut filters = if with_closed { String::new() } else { "&state=open".to_owned() };
+    let mut filters = if includes_closed { String::new() } else { "&state=open".to_owned() };
     if let Some(task) = task {
         let task = lookup::resolve_task_id(client, &task).await?;
         filters.push_str(&format!("&execution={task}"));
@@ -123,7 +123,7 @@ async fn list(
         out.print_json(&InteractionList { interactions, next: None });
         return Ok(());
     }
-    let rows = interactions.iter().map(row).collect();
+    let rows = interactions.iter().map(interaction_row).collect();
     out.print_table(
         ["ID", "AGENT", "STATE", "EXPIRES", "TOOL", "QUESTION"],
         rows,
@@ -154,7 +154,7 @@ async fn fetch_interactions(
     }
 }
 
-fn row(interaction: &InteractionEntry) -> [String; 6] {
+fn interaction_row(interaction: &InteractionEntry) -> [String; 6] {
     let tool = interaction.question.tool.as_ref().map_or("-", |call| &*call.tool);
     let expires = match interaction.state {
         InteractionState::Open => interaction.due_at.format("%Y-%m-%d %H:%M:%SZ").to_string(),
@@ -206,7 +206,7 @@ fn show(interaction: &InteractionEntry, out: &CliOutput) {
     interaction
         .closed
         .iter()
-        .for_each(|closed| out.print_line(&format!("end          {}", end_text(closed))));
+        .for_each(|closed| out.print_line(&format!("end          {}", closed_entry_text(closed))));
 }
 
 /// Returns the agent that opened the question, after the teams that passed the request on to it.
@@ -216,8 +216,8 @@ fn agent_path_text(interaction: &InteractionEntry) -> String {
 }
 
 /// Returns the end of an interaction in words.
-fn end_text(closed: &ClosedEntry) -> String {
-    let answer = closed.answer.as_ref().map_or("no answer", |answer| answer.word());
+fn closed_entry_text(closed: &ClosedEntry) -> String {
+    let answer = closed.answer.as_ref().map_or("no answer", |answer| answer.kind_name());
     format!("{answer}, {}, {}", source_text(&closed.by), closed.at.format("%Y-%m-%d %H:%M:%SZ"))
 }
 
@@ -286,24 +286,24 @@ async fn find_interaction(
     };
     let mut matches: Vec<_> = interactions.into_iter().filter(is_match).collect();
     match matches.len() {
-        1 => matches.pop().ok_or_else(|| unknown_interaction(id_or_part)),
-        0 => Err(unknown_interaction(id_or_part)),
+        1 => matches.pop().ok_or_else(|| unknown_interaction_error(id_or_part)),
+        0 => Err(unknown_interaction_error(id_or_part)),
         _ => {
             let candidates =
-                matches.iter().map(|interaction| row(interaction).join("  ")).collect();
+                matches.iter().map(|interaction| interaction_row(interaction).join("  ")).collect();
             Err(CliError::AmbiguousId { id: id_or_part.to_owned(), candidates, has_more: false })
         }
     }
 }
 
-fn unknown_interaction(id_or_part: &str) -> CliError {
+fn unknown_interaction_error(id_or_part: &str) -> CliError {
     let hint =
         "give an id of `algonius approvals --all`, or 4 digits or more of its start or its end";
-    refusal("interaction-unknown", &format!("there is no interaction `{id_or_part}`"), hint)
+    refused_error("interaction-unknown", &format!("there is no interaction `{id_or_part}`"), hint)
 }
 
-fn refusal(code: &str, message: &str, hint: &str) -> CliError {
-    CliError::Refused(ErrorBody {
+fn refused_error(code: &str, message: &str, hint: &str) -> CliError {
+    CliError::RequestRefused(ErrorBody {
         code: code.to_owned(),
         category: "permanent".to_owned(),
         message: message.to_owned(),

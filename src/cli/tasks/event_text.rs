@@ -147,7 +147,7 @@ fn state_sentence(change: &StateChange) -> Option<String> {
 fn artifact_sentence(
     id: &str,
     name: Option<&String>,
-    pieces: &[StoredPart],
+    stored_parts: &[StoredPart],
     is_last: bool,
 ) -> Option<String> {
     if !is_last {
@@ -156,7 +156,7 @@ fn artifact_sentence(
     if id == ANSWER_ARTIFACT_ID {
         return Some("the answer is complete".to_owned());
     }
-    let file = pieces.iter().find_map(|piece| piece.filename.as_ref());
+    let file = stored_parts.iter().find_map(|piece| piece.filename.as_ref());
     Some(format!("made {}", file.or(name).map_or(id, String::as_str)))
 }
 
@@ -199,13 +199,13 @@ fn message_sentence(speaker: MessageRole, message: &str) -> Option<String> {
 
 /// Returns the start of the texts of a message. An unreadable text is left out, because the event itself is still
 /// valid.
-async fn message_text(client: &ServiceClient, id: &str, pieces: &[StoredPart]) -> String {
+async fn message_text(client: &ServiceClient, id: &str, stored_parts: &[StoredPart]) -> String {
     let mut texts = Vec::new();
-    for piece in pieces
+    for stored_part in stored_parts
         .iter()
         .filter(|piece| piece.kind == PartKind::Text && piece.text.to > piece.text.from)
     {
-        let TextRange { attempt_id, channel, from, to } = piece.text;
+        let TextRange { attempt_id, channel, from, to } = stored_part.text;
         let (turn, attempt, channel) = (attempt_id.turn, attempt_id.attempt, channel.as_str());
         let limit = (to - from).clamp(4, MAX_MESSAGE_BYTES);
         let path = format!(

@@ -24,7 +24,7 @@ pub(crate) async fn resolve_task_id(
     }
     let is_hex = id_or_part.chars().all(|char| char.is_ascii_hexdigit() || char == '-');
     if !is_hex || id_or_part.chars().filter(char::is_ascii_hexdigit).count() < 4 {
-        return Err(unknown_task(id_or_part));
+        return Err(unknown_task_error(id_or_part));
     }
     let filters = [
         ("id", id_or_part.to_owned()),
@@ -34,7 +34,7 @@ pub(crate) async fn resolve_task_id(
     let query = Filters::default().query(&filters);
     let list: ExecutionList = client.get(&format!("/api/v1/executions?{query}")).await?;
     match list.executions.as_slice() {
-        [] => Err(unknown_task(id_or_part)),
+        [] => Err(unknown_task_error(id_or_part)),
         [only] => Ok(only.id.clone()),
         several => {
             let has_more = several.len() > MAX_CANDIDATES;
@@ -50,8 +50,8 @@ fn candidate_line(entry: &ExecutionEntry) -> String {
     format!("{id}  {agent}  {state}  {}  {request}", accepted_at.format("%Y-%m-%d %H:%M:%SZ"))
 }
 
-fn unknown_task(id_or_part: &str) -> CliError {
-    CliError::Refused(ErrorBody {
+fn unknown_task_error(id_or_part: &str) -> CliError {
+    CliError::RequestRefused(ErrorBody {
         code: "execution-unknown".to_owned(),
         category: "permanent".to_owned(),
         message: format!("there is no task `{id_or_part}`"),

@@ -60,7 +60,7 @@ pub(crate) async fn run(
 /// Fails if output about a task was not written.
 fn check_task_output(task_id: &str, out: &CliOutput) -> Result<(), CliError> {
     let task_id = task_id.to_owned();
-    out.check_written().map_err(|source| CliError::ExecutionOutput { task_id, source })
+    out.take_write_error().map_err(|source| CliError::ExecutionOutput { task_id, source })
 }
 
 /// Reports the end of a task: prints its answer with `print`, or returns the reason why there is none.
@@ -85,7 +85,7 @@ async fn report_outcome(
         }
     }
     if state == "completed" {
-        let PrintedAnswer { text, notes } = PrintedAnswer::of_task(task);
+        let PrintedAnswer { text, notes } = PrintedAnswer::from_task(task);
         print(&text);
         if !out.is_json() {
             notes.iter().for_each(|note| out.print_note(&format!("note: {note}")));
@@ -97,7 +97,7 @@ async fn report_outcome(
     if let Some(refusal) =
         error_body.as_ref().filter(|error_body| error_body.code == "queue-timeout")
     {
-        return Err(CliError::Refused(refusal.clone()));
+        return Err(CliError::RequestRefused(refusal.clone()));
     }
     let mut message = state_sentence(task, state);
     let condition = match state {
@@ -121,7 +121,7 @@ async fn report_outcome(
     if state == "failed" && !out.is_json() {
         message.push_str(&failure_report(client, text_at(task, "/id")).await);
     }
-    Err(CliError::NotSucceeded { message, error_body })
+    Err(CliError::ExecutionNotSucceeded { message, error_body })
 }
 
 /// Returns the details of a failed task. A token without the right to read gets none.

@@ -37,7 +37,7 @@ pub(crate) async fn watch_task(
     let entry: ExecutionEntry = client.get(&format!("/api/v1/executions/{id}")).await?;
     let channels =
         PrintedChannels::for_agent(client, &entry.agent, shows_stdout || out.is_json()).await;
-    let mut feed = ExecutionFeed::new(id.to_owned(), channels.names());
+    let mut feed = ExecutionFeed::new(id.to_owned(), channels.query_value());
     while let Some(item) = feed.next(client).await? {
         match item {
             _ if out.is_json() => out.print_document(&to_json(id, &item)),
@@ -71,7 +71,7 @@ async fn check_outcome(
         failure_details::details_text(detail, &fetch_stderr_tail(client, detail).await.0)
     };
     let message = format!("task {} is {}{reason}{details}", entry.id, entry.state);
-    Err(CliError::NotSucceeded { message, error_body: entry.error.clone() })
+    Err(CliError::ExecutionNotSucceeded { message, error_body: entry.error.clone() })
 }
 
 /// Texts of an agent's tasks that are shown to people.
@@ -99,7 +99,7 @@ impl PrintedChannels {
         }
     }
 
-    const fn names(self) -> &'static str {
+    const fn query_value(self) -> &'static str {
         match self {
             Self::Output => "stdout,stderr",
             Self::Answer => "answer,stderr",
@@ -145,7 +145,7 @@ pub(crate) async fn print_logs(
     let filters = Filters { agent, ..Filters::default() };
     let path = format!("/api/v1/executions?{}", filters.query(&[("limit", max_tasks.to_string())]));
     if follow {
-        return follow_all(client, &path, shows_stdout, out).await;
+        return follow_executions(client, &path, shows_stdout, out).await;
     }
     let list: ExecutionList = client.get(&path).await?;
     if list.executions.is_empty() {
@@ -156,18 +156,18 @@ pub(crate) async fn print_logs(
     }
     let mut agent_channels = AgentChannels::default();
     for entry in list.executions.iter().rev() {
-        let mut lines = ExecutionPrinter::new(entry);
+        let mut printer = ExecutionPrinter::new(entry);
         let channels = agent_channels.find_or_fetch(client, &entry.agent, shows_stdout).await;
         for item in fetch_items(client, &entry.id, channels.text_channels()).await? {
-            lines.print(client, item, out).await;
+            printer.print_item(client, item, out).await;
         }
-        lines.finish(out);
+        printer.flush_open_lines(out);
     }
     Ok(())
 }
 
 /// Shows all items of the executions of a list, and of new executions. Never ends without a signal.
-async fn follow_all(
+async fn follow_executions(
     client: &ServiceClient,
     path: &str,
     shows_stdout: bool,
@@ -180,21 +180,21 @@ async fn follow_all(
     loop {
         tokio::select! {
             Some(next) = feeds.next(), if !feeds.is_empty() => {
-                let (feed, mut lines, item): (ExecutionFeed, ExecutionPrinter, Option<FeedItem>) = next?;
+                let (feed, mut printer, item): (ExecutionFeed, ExecutionPrinter, Option<FeedItem>) = next?;
                 match item {
                     Some(item) => {
-                        lines.print(client, item, out).await;
-                        feeds.push(next_item(client, feed, lines));
+                        printer.print_item(client, item, out).await;
+                        feeds.push(next_item(client, feed, printer));
                     }
-                    None => lines.finish(out),
+                    None => printer.flush_open_lines(out),
                 }
             }
             _ = ticks.tick() => {
                 for entry in fetch_new_executions(client, path, &mut known_ids).await? {
                     let channels = agent_channels.find_or_fetch(client, &entry.agent, shows_stdout).await;
-                    let lines = ExecutionPrinter::new(&entry);
-                    let feed = ExecutionFeed::new(entry.id, channels.names());
-                    feeds.push(next_item(client, feed, lines));
+                    let printer = ExecutionPrinter::new(&entry);
+                    let feed = ExecutionFeed::new(entry.id, channels.query_value());
+                    feeds.push(next_item(client, feed, printer));
                 }
             }
         }
@@ -232,10 +232,10 @@ async fn fetch_new_executions(
 async fn next_item(
     client: &ServiceClient,
     mut feed: ExecutionFeed,
-    lines: ExecutionPrinter,
+    printer: ExecutionPrinter,
 ) -> Result<(ExecutionFeed, ExecutionPrinter, Option<FeedItem>), CliError> {
     let item = feed.next(client).await?;
-    Ok((feed, lines, item))
+    Ok((feed, printer, item))
 }
 
 /// Printer of the lines of one task.
@@ -252,7 +252,7 @@ impl ExecutionPrinter {
         Self { id: entry.id.clone(), prefix, open_lines: BTreeMap::new() }
     }
 
-    async fn print(&mut self, client: &ServiceClient, item: FeedItem, out: &CliOutput) {
+    async fn print_item(&mut self, client: &ServiceClient, item: FeedItem, out: &CliOutput) {
         match item {
             _ if out.is_json() => out.print_document(&to_json(&self.id, &item)),
             FeedItem::Event(event) => {
@@ -260,11 +260,13 @@ impl ExecutionPrinter {
                 line.into_iter()
                     .for_each(|line| out.print_line(&format!("{} {line}", self.prefix)));
             }
-            FeedItem::Text(channel, text) => self.add_text(channel.as_str(), &text, out),
+            FeedItem::Text(channel, text) => {
+                self.print_complete_lines(channel.as_str(), &text, out);
+            }
         }
     }
 
-    fn add_text(&mut self, channel: &'static str, text: &str, out: &CliOutput) {
+    fn print_complete_lines(&mut self, channel: &'static str, text: &str, out: &CliOutput) {
         let mut pending = self.open_lines.remove(channel).unwrap_or_default() + text;
         while let Some(end) = pending.find('\n') {
             let after_line = pending.split_off(end + 1);
@@ -275,7 +277,7 @@ impl ExecutionPrinter {
     }
 
     /// Prints the text that had no line end.
-    fn finish(&mut self, out: &CliOutput) {
+    fn flush_open_lines(&mut self, out: &CliOutput) {
         for (channel, rest) in std::mem::take(&mut self.open_lines) {
             if !rest.is_empty() {
                 out.print_line(&format!("{} {channel}: {rest}", self.prefix));

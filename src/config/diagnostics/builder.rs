@@ -28,7 +28,7 @@ impl DiagnosticBuilder {
             Severity::Error => FaultCode::InvalidValue,
             Severity::Warning => FaultCode::Advice,
             Severity::MissingWhileDisabled => FaultCode::MissingWhileDisabled,
-            Severity::Unavailable => FaultCode::ProgramMissing,
+            Severity::AgentUnavailable => FaultCode::ProgramMissing,
         })
     }
 

@@ -15,14 +15,14 @@ pub enum Severity {
     /// The configuration is used, because the fault concerns a disabled agent: for an enabled one it would be an error.
     MissingWhileDisabled,
     /// The configuration is used, and one agent accepts no work until its program is installed.
-    Unavailable,
+    AgentUnavailable,
 }
 
 impl fmt::Display for Severity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Error => "error",
-            Self::Warning | Self::MissingWhileDisabled | Self::Unavailable => "warning",
+            Self::Warning | Self::MissingWhileDisabled | Self::AgentUnavailable => "warning",
         })
     }
 }
@@ -102,7 +102,7 @@ impl fmt::Display for ConfigFault {
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigFaults {
     list: Vec<ConfigFault>,
-    files: Vec<PathBuf>,
+    referenced_files: Vec<PathBuf>,
 }
 
 impl fmt::Debug for ConfigFaults {
@@ -115,18 +115,18 @@ impl fmt::Debug for ConfigFaults {
 impl ConfigFaults {
     /// Returns the faults in the order of the file.
     pub(crate) fn new(list: Vec<ConfigFault>) -> Self {
-        Self { list: sort_by_position(list), files: Vec::new() }
+        Self { list: sort_by_position(list), referenced_files: Vec::new() }
     }
 
     /// Returns the same faults, for a configuration that named these files.
-    pub(crate) fn with_files(self, files: Vec<PathBuf>) -> Self {
-        Self { files, ..self }
+    pub(crate) fn with_referenced_files(self, files: Vec<PathBuf>) -> Self {
+        Self { referenced_files: files, ..self }
     }
 
     /// Returns the files that the configuration names, as far as it was read.
     #[must_use]
-    pub fn files(&self) -> &[PathBuf] {
-        &self.files
+    pub fn referenced_files(&self) -> &[PathBuf] {
+        &self.referenced_files
     }
 
     /// Returns every fault, including warnings.

@@ -40,7 +40,7 @@ use crate::config::presets::{AgentPreset, PresetMetadata};
 use crate::config::table::{
     ConfigReader, Positioned, PositionedValue, Section, ValueBounds, value,
 };
-use exposure::AuthConfig;
+use exposure::ExposureReadState;
 use program::file_delivery;
 use team::ConfiguredTeams;
 use worker::{ConfiguredWorker, WorkerReadContext};
@@ -78,7 +78,7 @@ pub enum AgentWorker {
         /// Provider of the model.
         provider: Arc<ModelProvider>,
         /// Programs behind its tools.
-        sources: ToolBackends,
+        tool_backends: ToolBackends,
     },
 }
 
@@ -102,25 +102,25 @@ impl ConfiguredAgent {
 
     /// Returns the programs behind the agent's tools.
     pub fn backends(&self) -> impl Iterator<Item = (BackendRole, &BackendProgram)> {
-        let sources = match &self.worker {
-            AgentWorker::Cognitive { sources, .. } => Some(sources),
+        let tool_backends = match &self.worker {
+            AgentWorker::Cognitive { tool_backends, .. } => Some(tool_backends),
             _ => None,
         };
-        sources.into_iter().flat_map(ToolBackends::backends)
+        tool_backends.into_iter().flat_map(ToolBackends::backends)
     }
 
     /// Returns mutable access to the programs behind the agent's tools.
     pub fn backends_mut(&mut self) -> impl Iterator<Item = (BackendRole, &mut BackendProgram)> {
-        let sources = match &mut self.worker {
-            AgentWorker::Cognitive { sources, .. } => Some(sources),
+        let tool_backends = match &mut self.worker {
+            AgentWorker::Cognitive { tool_backends, .. } => Some(tool_backends),
             _ => None,
         };
-        sources.into_iter().flat_map(ToolBackends::backends_mut)
+        tool_backends.into_iter().flat_map(ToolBackends::backends_mut)
     }
 }
 
 /// Context for reading every agent.
-pub(crate) struct ReadContext<'b> {
+pub(crate) struct AgentReadContext<'b> {
     /// Bounds of its settings.
     pub(crate) bounds: &'b AgentSettingBounds,
     /// Data directory of the service.
@@ -135,22 +135,25 @@ pub(crate) struct ReadContext<'b> {
 pub(crate) fn read_all(
     reader: &ConfigReader<'_>,
     sections: Vec<(Positioned<AgentId>, Section<'_>)>,
-    context: &ReadContext<'_>,
-    auth_config: &mut AuthConfig,
+    context: &AgentReadContext<'_>,
+    exposure_state: &mut ExposureReadState,
 ) -> Vec<ConfiguredAgent> {
     let mut names = BTreeSet::new();
     let (mut agents, mut teams) = (Vec::new(), ConfiguredTeams::new());
     let ids: Vec<AgentId> = sections.iter().map(|(id, _)| id.value.clone()).collect();
     for (id, mut section) in sections {
-        let name = section.nonblank("name");
+        let name = section.nonblank_text("name");
         let name =
             name.unwrap_or(Positioned { value: id.value.to_string(), position: id.position });
         if !names.insert(name.value.clone()) {
-            reader.error(&name.position, format!("another agent has the name `{}`", name.value));
+            reader.report_error(
+                &name.position,
+                format!("another agent has the name `{}`", name.value),
+            );
         }
-        agents.extend(read(section, (id.value, name.value), context, auth_config, &mut teams));
+        agents.extend(read(section, (id.value, name.value), context, exposure_state, &mut teams));
     }
-    team::check_all(reader, &ids, &teams, &mut agents);
+    team::resolve_teams(reader, &ids, &teams, &mut agents);
     agents
 }
 
@@ -158,12 +161,12 @@ pub(crate) fn read_all(
 fn read(
     mut table: Section<'_>,
     (id, name): (AgentId, String),
-    context: &ReadContext<'_>,
-    auth_config: &mut AuthConfig,
+    context: &AgentReadContext<'_>,
+    exposure_state: &mut ExposureReadState,
     teams: &mut ConfiguredTeams,
 ) -> Option<ConfiguredAgent> {
     let section = &mut table;
-    let preset = preset(section, context.agent_presets.get(id.as_str()))?;
+    let preset = read_preset(section, context.agent_presets.get(id.as_str()))?;
     let enabled = section.flag("enabled", true);
     let missing_severity = if enabled { Severity::Error } else { Severity::MissingWhileDisabled };
     let kind = kind::read(section);
@@ -174,21 +177,21 @@ fn read(
     // sandboxes.
     let can_write = matches!(kind, AgentKind::Program | AgentKind::Remote);
     let is_exclusive = access == Access::ReadWrite && can_write;
-    let capacity = capacity(section, bounds, is_exclusive);
+    let capacity = read_capacity(section, bounds, is_exclusive);
     let worker_context = WorkerReadContext { bounds, capacity, access, missing_severity };
     let mut worker = ConfiguredWorker::read(section, (kind, &id), context, &worker_context);
     let program = worker.program.as_ref().map(|configured| &configured.spec);
-    let input = program.map(|program| program.input);
+    let input = program.map(|program| program.input_method);
     let has_sessions = program.is_some_and(ProgramSpec::keeps_conversation);
     let spec = AgentSpec {
-        profile: profile(section, &id, name),
+        profile: read_profile(section, &id, name),
         enabled,
         access,
-        worker: worker.facts.clone(),
+        worker: worker.spec.clone(),
         limits: WorkLimits {
             capacity,
             timeouts: deadlines::read(section, bounds),
-            sizes: sizes(section, bounds, input),
+            sizes: read_size_limits(section, bounds, input),
         },
         retry: match kind {
             AgentKind::Program | AgentKind::Remote => read_retry(section.section("retry"), bounds),
@@ -198,37 +201,38 @@ fn read(
         },
         quota: quota::read(section.section("quota"), program, worker.account()),
         budget: budget::read(section.section("budget")),
-        dedup_window: dedup_window(section, bounds, has_sessions),
+        dedup_window: read_dedup_window(section, bounds, has_sessions),
         override_policy: match kind {
             AgentKind::Program => overrides::read(section, program, missing_severity),
             _ => OverridePolicy::default(),
         },
-        endpoint_config: exposure::read(section, &id, auth_config),
+        endpoint_config: exposure::read(section, &id, exposure_state),
         id,
     };
     file_delivery::check_input_modes(section, &spec, program);
-    table.finish();
+    table.report_unknown_keys();
     if let Some(team) = worker.team.take() {
         teams.insert(spec.id.clone(), team);
     }
     let worker = worker.into_worker(kind, preset.as_ref())?;
-    let about = preset.map(|preset| preset.metadata).unwrap_or_default();
-    Some(ConfiguredAgent { spec: Arc::new(spec), worker, preset_metadata: about })
+    let preset_metadata = preset.map(|preset| preset.metadata).unwrap_or_default();
+    Some(ConfiguredAgent { spec: Arc::new(spec), worker, preset_metadata })
 }
 
 /// Reads the presentation of an agent: its version, its description and its skills.
-fn profile(section: &mut Section<'_>, id: &AgentId, name: String) -> AgentProfile {
-    let version = section.nonblank("version").map_or_else(|| "1.0.0".to_owned(), |it| it.value);
-    let description = section.nonblank("description").map(|text| text.value);
+fn read_profile(section: &mut Section<'_>, id: &AgentId, name: String) -> AgentProfile {
+    let version =
+        section.nonblank_text("version").map_or_else(|| "1.0.0".to_owned(), |it| it.value);
+    let description = section.nonblank_text("description").map(|text| text.value);
     let description = description.unwrap_or_else(|| format!("The agent `{name}`."));
-    let skills = skills(section, id, &name, &description);
+    let skills = read_skills(section, id, &name, &description);
     AgentProfile { name, description, version, skills }
 }
 
 /// Returns the preset of an agent, if it has one; the outer `None` if the preset cannot be used, so that the rest
 /// cannot be checked.
 #[expect(clippy::option_option, reason = "no preset and one that cannot be used are two things")]
-fn preset(
+fn read_preset(
     section: &mut Section<'_>,
     agent_preset: Option<&Option<AgentPreset>>,
 ) -> Option<Option<AgentPreset>> {
@@ -238,13 +242,13 @@ fn preset(
     if let Some(name) = name.filter(|_| !agent_preset.metadata.is_verified) {
         let diagnostic = new_diagnostic("this preset was written from documents, and never run")
             .with_hint("look closely at the first answers");
-        section.reader.warning(&name.position, diagnostic);
+        section.reader.report_warning(&name.position, diagnostic);
     }
     Some(Some(agent_preset.clone()))
 }
 
 /// Returns the skills of the card: as configured, or one derived from the agent itself.
-fn skills(table: &mut Section<'_>, id: &AgentId, name: &str, description: &str) -> Vec<Skill> {
+fn read_skills(table: &mut Section<'_>, id: &AgentId, name: &str, description: &str) -> Vec<Skill> {
     let reader = table.reader;
     let default = || Skill {
         id: id.to_string(),
@@ -255,14 +259,17 @@ fn skills(table: &mut Section<'_>, id: &AgentId, name: &str, description: &str) 
     };
     let Some(items) = table.list("skills") else { return vec![default()] };
     if items.is_empty() {
-        reader.error(&table.position.below("skills").unprintable(), "must hold one skill at least");
+        reader.report_error(
+            &table.position.child("skills").without_excerpt(),
+            "must hold one skill at least",
+        );
     }
     let mut skills: Vec<Skill> = Vec::new();
     for item in items {
-        let position = item.position.clone().unprintable();
-        let Some(skill) = Section::from_entry(reader, item).and_then(skill) else { continue };
+        let position = item.position.clone().without_excerpt();
+        let Some(skill) = Section::from_entry(reader, item).and_then(read_skill) else { continue };
         if skills.iter().any(|other| other.id == skill.id) {
-            reader.error(&position, format!("another skill has the id `{}`", skill.id));
+            reader.report_error(&position, format!("another skill has the id `{}`", skill.id));
         }
         skills.push(skill);
     }
@@ -270,26 +277,26 @@ fn skills(table: &mut Section<'_>, id: &AgentId, name: &str, description: &str) 
 }
 
 /// Reads one skill; its id is required.
-fn skill(mut section: Section<'_>) -> Option<Skill> {
-    let id = section.nonblank("id").map(|text| text.value);
+fn read_skill(mut section: Section<'_>) -> Option<Skill> {
+    let id = section.nonblank_text("id").map(|text| text.value);
     if id.is_none() {
-        section.reader.error(&section.position.below("id").unprintable(), "is needed");
+        section.reader.report_error(&section.position.child("id").without_excerpt(), "is needed");
     }
-    let name = section.nonblank("name").map(|text| text.value).or_else(|| id.clone());
+    let name = section.nonblank_text("name").map(|text| text.value).or_else(|| id.clone());
     let description =
-        section.nonblank("description").map(|text| text.value).or_else(|| name.clone());
-    let tags = section.texts("tags").unwrap_or_default();
+        section.nonblank_text("description").map(|text| text.value).or_else(|| name.clone());
+    let tags = section.text_list("tags").unwrap_or_default();
     let tags = tags.into_iter().map(|tag| tag.value).collect();
-    let examples = card::examples(&mut section);
-    let input_modes = exposure::media_types(&mut section, "input_modes").unwrap_or_default();
-    let output_modes = exposure::media_types(&mut section, "output_modes").unwrap_or_default();
-    section.finish();
+    let examples = card::read_examples(&mut section);
+    let input_modes = exposure::read_media_types(&mut section, "input_modes").unwrap_or_default();
+    let output_modes = exposure::read_media_types(&mut section, "output_modes").unwrap_or_default();
+    section.report_unknown_keys();
     let (id, name, description) = (id?, name?, description?);
     Some(Skill { id, name, description, tags, examples, input_modes, output_modes })
 }
 
 /// Returns the window within which equal requests are merged; `None`, the default, is never.
-fn dedup_window(
+fn read_dedup_window(
     section: &mut Section<'_>,
     bounds: &AgentSettingBounds,
     has_sessions: bool,
@@ -299,21 +306,21 @@ fn dedup_window(
     if let Some(found) = content_dedup.as_ref().filter(|_| has_sessions) {
         let diagnostic =
             "has no effect on an agent with sessions: a repeated message is a new message";
-        section.reader.error(&found.position, diagnostic);
+        section.reader.report_error(&found.position, diagnostic);
     }
     let is_enabled = content_dedup.is_some();
     let window_entry = section.entry("dedup_window");
     if let Some(window_entry) = window_entry.as_ref().filter(|_| !is_enabled) {
         section
             .reader
-            .error(&window_entry.position, "has a meaning with `dedup = \"content\"` only");
+            .report_error(&window_entry.position, "has a meaning with `dedup = \"content\"` only");
     }
-    let window = section.seconds("dedup_window", bounds.dedup_window);
+    let window = section.duration("dedup_window", bounds.dedup_window);
     is_enabled.then_some(window)
 }
 
 /// Reads the numbers of running and waiting executions. An agent that writes runs them alone.
-fn capacity(
+fn read_capacity(
     section: &mut Section<'_>,
     bounds: &AgentSettingBounds,
     is_exclusive: bool,
@@ -330,7 +337,7 @@ fn capacity(
     Capacity {
         max_running: running,
         max_waiting: to_u32(section.count("queue_depth", bounds.queue.depth)),
-        queue_timeout: section.seconds("queue_timeout", bounds.queue.timeout),
+        queue_timeout: section.duration("queue_timeout", bounds.queue.timeout),
     }
 }
 
@@ -344,26 +351,27 @@ fn single_concurrency(section: &mut Section<'_>) -> NonZeroU32 {
         let diagnostic =
             new_diagnostic("must be 1: an agent with access = \"read-write\" runs alone")
                 .with_hint("leave it out, or make the agent read-only");
-        section.reader.error(&entry.position, diagnostic);
+        section.reader.report_error(&entry.position, diagnostic);
     }
     NonZeroU32::MIN
 }
 
 /// Reads the kinds of failures that are retried, and the delays.
-fn read_retry(mut section: Section<'_>, limits: &AgentSettingBounds) -> RetrySpec {
+fn read_retry(mut section: Section<'_>, bounds: &AgentSettingBounds) -> RetrySpec {
     let default = RetrySpec::default();
     let retry = RetrySpec {
-        max_retries: to_u32(section.count("max", limits.retry.max)),
-        base_delay: section.seconds("base", limits.retry.base),
-        factor: section.number("factor", ValueBounds::new(1.0, 10.0, default.factor)),
-        after_start: section.flag("after_start", default.after_start),
+        max_retries: to_u32(section.count("max", bounds.retry.max_retries)),
+        base_delay: section.duration("base", bounds.retry.base_delay),
+        backoff_factor: section
+            .number("factor", ValueBounds::new(1.0, 10.0, default.backoff_factor)),
+        retries_after_start: section.flag("after_start", default.retries_after_start),
     };
-    section.finish();
+    section.report_unknown_keys();
     retry
 }
 
 /// Reads the limits of input and output. Input that is passed as an argument must fit into one.
-fn sizes(
+fn read_size_limits(
     section: &mut Section<'_>,
     bounds: &AgentSettingBounds,
     input: Option<InputMethod>,
@@ -373,8 +381,8 @@ fn sizes(
     let input_bounds = ValueBounds::new(min, max, default.min(max));
     let to_usize = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     SizeLimits {
-        input: to_usize(section.count("max_input_bytes", input_bounds)),
-        output: to_usize(section.count("max_output_bytes", bounds.sizes.output)),
+        max_input_bytes: to_usize(section.count("max_input_bytes", input_bounds)),
+        max_output_bytes: to_usize(section.count("max_output_bytes", bounds.sizes.output)),
     }
 }
 

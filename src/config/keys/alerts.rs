@@ -14,7 +14,7 @@ use crate::config::table::{ConfigKey, Flag, Positioned, Section, ValueBounds};
 use crate::platform::tls::CertificateAuthorities;
 
 /// Time for which a one-time event stays open.
-const ALERT_LINGER: Duration = Duration::from_secs(600);
+const EVENT_ALERT_DURATION: Duration = Duration::from_secs(600);
 
 /// Conditions of alerts, and their receivers.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -59,34 +59,34 @@ impl std::fmt::Debug for AlertSettings {
 const ENABLED: ConfigKey<Flag> = ConfigKey::flag("enabled", true, "");
 
 /// Reads `[metrics]`; returns true if metrics are enabled.
-pub(crate) fn metrics(mut section: Section<'_>) -> bool {
+pub(crate) fn read_metrics_flag(mut section: Section<'_>) -> bool {
     let is_enabled = ENABLED.read(&mut section);
-    section.finish();
+    section.report_unknown_keys();
     is_enabled
 }
 
 /// Reads `[alerts]`.
 pub(crate) fn read(mut section: Section<'_>) -> AlertSettings {
     let table = &mut section;
-    let webhook_url = table.nonblank("webhook").map(|url| {
+    let webhook_url = table.nonblank_text("webhook").map(|url| {
         table.reader.register_secret(&url.value);
         url.value
     });
     let alerts = AlertSettings {
-        spec: spec(table),
+        spec: read_spec(table),
         webhook_url,
-        allowed_networks: push::allowed_networks(table),
-        authorities: push::authorities(table),
+        allowed_networks: push::read_allowed_networks(table),
+        authorities: push::read_certificate_authorities(table),
         signing_secret: table
-            .nonblank("webhook_secret_file")
+            .nonblank_text("webhook_secret_file")
             .and_then(|file| read_secret(table, &file)),
-        command: table.texts("command").and_then(|words| command(table, words)),
+        command: table.text_list("command").and_then(|words| resolve_command(table, words)),
     };
-    section.finish();
+    section.report_unknown_keys();
     alerts
 }
 
-fn spec(table: &mut Section<'_>) -> AlertSpec {
+fn read_spec(table: &mut Section<'_>) -> AlertSpec {
     let default = AlertSpec::default();
     let count_bounds = |count: u32| ValueBounds::new(0, 10_000, count.into());
     let to_u32 = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
@@ -97,16 +97,16 @@ fn spec(table: &mut Section<'_>) -> AlertSpec {
         ),
         failure_streak: to_u32(table.count("failure_streak", count_bounds(default.failure_streak))),
         min_ledger_free_bytes: table.count("ledger_free_bytes", size_bounds),
-        linger: ALERT_LINGER,
+        event_alert_duration: EVENT_ALERT_DURATION,
     }
 }
 
 /// Returns the text of a secret file, and registers it for redaction.
 pub(crate) fn read_secret(section: &Section<'_>, file: &Positioned<String>) -> Option<String> {
-    let (reader, path) = (section.reader, section.reader.resolve(&file.value));
+    let (reader, path) = (section.reader, section.reader.resolve_path(&file.value));
     if is_open_to_others(&path) {
         let diagnostic = new_diagnostic("others may read this file").with_hint("chmod 600 it");
-        reader.warning(&file.position, diagnostic);
+        reader.report_warning(&file.position, diagnostic);
     }
     match reader.read_secret_file(&path) {
         Ok(text) if !text.trim().is_empty() => {
@@ -114,30 +114,33 @@ pub(crate) fn read_secret(section: &Section<'_>, file: &Positioned<String>) -> O
             Some(text)
         }
         Ok(_) => {
-            reader.error(&file.position, "is empty");
+            reader.report_error(&file.position, "is empty");
             None
         }
         Err(error) => {
-            reader.error(&file.position, format!("cannot be read: {error}"));
+            reader.report_error(&file.position, format!("cannot be read: {error}"));
             None
         }
     }
 }
 
 /// Returns a program and its arguments. The program is searched when the configuration is read.
-fn command(
+fn resolve_command(
     section: &Section<'_>,
     words: Vec<Positioned<String>>,
 ) -> Option<(PathBuf, Vec<String>)> {
     let reader = section.reader;
     let mut words = words.into_iter();
     let Some(program) = words.next() else {
-        reader.error(&section.position.below("command").unprintable(), "must name a program");
+        reader.report_error(
+            &section.position.child("command").without_excerpt(),
+            "must name a program",
+        );
         return None;
     };
     let program_file = find_program(reader, &program.value, reader.nonempty_env("PATH").as_deref());
     if program_file.is_none() {
-        reader.error(
+        reader.report_error(
             &program.position,
             "is no executable file, and none of this name is on the PATH",
         );

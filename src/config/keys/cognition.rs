@@ -43,12 +43,12 @@ impl CognitionCatalog {
         root: &mut Section<'_>,
         agents: &[(Positioned<AgentId>, Section<'_>)],
     ) -> Self {
-        let enabled: Vec<_> =
+        let enabled_agents: Vec<_> =
             agents.iter().map(|(_, agent)| agent).filter(is_enabled_cognitive_agent).collect();
         let prefixes: BTreeSet<&str> =
-            enabled.iter().filter_map(|agent| model_prefix(agent)).collect();
+            enabled_agents.iter().filter_map(|agent| model_prefix(agent)).collect();
         let used_tools: BTreeSet<&str> =
-            enabled.iter().flat_map(|agent| tool_names(agent)).collect();
+            enabled_agents.iter().flat_map(|agent| tool_names(agent)).collect();
         let servers = mcp_servers::read_all(root, &server_names(root, &used_tools));
         let tools = tools::read_all(root, &used_tools, &servers);
         Self { providers: models::read_all(root, &prefixes), tools, servers }
@@ -87,18 +87,18 @@ fn server_names<'c>(root: &Section<'c>, tools: &BTreeSet<&'c str>) -> BTreeSet<&
 
 /// Returns true for a name of a provider, of a tool or of a server. A wrong name is a fault.
 fn check_name(section: &Section<'_>, name: &Positioned<String>) -> bool {
-    let is_valid = is_name(&name.value);
+    let is_valid = is_valid_name(&name.value);
     if !is_valid {
         let message = format!(
             "`{}` is not a name: 1 to {MAX_NAME_BYTES} of the characters A-Z a-z 0-9 _ -",
             name.value
         );
-        section.reader.error(&name.position, message);
+        section.reader.report_error(&name.position, message);
     }
     is_valid
 }
 
-fn is_name(name: &str) -> bool {
+fn is_valid_name(name: &str) -> bool {
     let is_permitted = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_permitted)
 }

@@ -51,17 +51,17 @@ const RETRY_WINDOW: ConfigKey<Seconds> = ConfigKey::seconds(
 /// Reads `[inputs]` and its key file.
 pub(crate) fn read(mut section: Section<'_>, data_dir: &Path) -> InputSettings {
     let retry_window = RETRY_WINDOW.read(&mut section);
-    let found = section.nonblank("key_file");
+    let found = section.nonblank_text("key_file");
     let reader = section.reader;
-    let key_file = found.as_ref().map(|found| reader.resolve(&found.value));
+    let key_file = found.as_ref().map(|found| reader.resolve_path(&found.value));
     let mut keys = Vec::new();
     if let Some((file, found)) = key_file.as_ref().zip(found) {
         match read_keys(&section, file, data_dir) {
             Ok(found) => keys = found,
-            Err(diagnostic) => reader.error(&found.position, diagnostic),
+            Err(diagnostic) => reader.report_error(&found.position, diagnostic),
         }
     }
-    section.finish();
+    section.report_unknown_keys();
     InputSettings { key_file, keys, retry_window }
 }
 

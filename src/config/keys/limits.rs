@@ -34,8 +34,8 @@ pub(crate) struct QueueBounds {
 /// Bounds of the retries of an agent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RetryBounds {
-    pub(crate) max: ValueBounds<u64>,
-    pub(crate) base: ValueBounds<f64>,
+    pub(crate) max_retries: ValueBounds<u64>,
+    pub(crate) base_delay: ValueBounds<f64>,
 }
 
 /// Bounds of the texts of an agent.
@@ -50,78 +50,119 @@ impl AgentSettingBounds {
     pub(crate) fn read(mut table: Section<'_>) -> Self {
         let section = &mut table;
         let bounds = Self {
-            timeout: time_range(section, ["timeout_min", "timeout_max"], [60.0, 3600.0, 300.0]),
-            idle_timeout: time_range(
+            timeout: read_time_bounds(
+                section,
+                ["timeout_min", "timeout_max"],
+                [60.0, 3600.0, 300.0],
+            ),
+            idle_timeout: read_time_bounds(
                 section,
                 ["idle_timeout_min", "idle_timeout_max"],
                 [1.0, 86_400.0, 86_400.0],
             ),
-            start_timeout: time_range(
+            start_timeout: read_time_bounds(
                 section,
                 ["start_timeout_min", "start_timeout_max"],
                 [0.1, 600.0, 30.0],
             ),
-            stop_grace: time_range(section, ["stop_grace_min", "stop_grace_max"], [0.1, 60.0, 5.0]),
-            answer_timeout: time_range(
+            stop_grace: read_time_bounds(
+                section,
+                ["stop_grace_min", "stop_grace_max"],
+                [0.1, 60.0, 5.0],
+            ),
+            answer_timeout: read_time_bounds(
                 section,
                 ["answer_timeout_min", "answer_timeout_max"],
                 [1.0, 2_592_000.0, 86_400.0],
             ),
-            heartbeat: time_range(section, ["heartbeat_min", "heartbeat_max"], [1.0, 3600.0, 30.0]),
-            session_timeout: time_range(
+            heartbeat: read_time_bounds(
+                section,
+                ["heartbeat_min", "heartbeat_max"],
+                [1.0, 3600.0, 30.0],
+            ),
+            session_timeout: read_time_bounds(
                 section,
                 ["session_timeout_min", "session_timeout_max"],
                 [60.0, 86_400.0, 1800.0],
             ),
-            dedup_window: time_range(
+            dedup_window: read_time_bounds(
                 section,
                 ["dedup_window_min", "dedup_window_max"],
                 [0.1, 3600.0, 60.0],
             ),
-            max_concurrent: count_range(section, "max_concurrent_max", [1, 1000, 10]),
-            queue: QueueBounds {
-                depth: count_range(section, "queue_depth_max", [0, 1000, 10]),
-                timeout: time_range(
-                    section,
-                    ["queue_timeout_min", "queue_timeout_max"],
-                    [1.0, 86_400.0, 1800.0],
-                ),
-            },
-            retry: RetryBounds {
-                max: count_range(section, "retry_max", [0, 10, 3]),
-                base: time_range(section, ["retry_base_min", "retry_base_max"], [0.0, 3600.0, 1.0]),
-            },
-            sizes: SizeBounds {
-                input: count_range(section, "max_input_bytes_max", [1, 64 << 20, 1 << 20]),
-                output: count_range(section, "max_output_bytes_max", [1, 1 << 30, 10 << 20]),
-            },
+            max_concurrent: read_count_bounds(section, "max_concurrent_max", [1, 1000, 10]),
+            queue: QueueBounds::read(section),
+            retry: RetryBounds::read(section),
+            sizes: SizeBounds::read(section),
         };
-        table.finish();
+        table.report_unknown_keys();
         bounds
     }
 }
 
+impl QueueBounds {
+    /// Reads the bounds of the queue.
+    fn read(section: &mut Section<'_>) -> Self {
+        Self {
+            depth: read_count_bounds(section, "queue_depth_max", [0, 1000, 10]),
+            timeout: read_time_bounds(
+                section,
+                ["queue_timeout_min", "queue_timeout_max"],
+                [1.0, 86_400.0, 1800.0],
+            ),
+        }
+    }
+}
+
+impl RetryBounds {
+    /// Reads the bounds of the retries.
+    fn read(section: &mut Section<'_>) -> Self {
+        Self {
+            max_retries: read_count_bounds(section, "retry_max", [0, 10, 3]),
+            base_delay: read_time_bounds(
+                section,
+                ["retry_base_min", "retry_base_max"],
+                [0.0, 3600.0, 1.0],
+            ),
+        }
+    }
+}
+
+impl SizeBounds {
+    /// Reads the bounds of the texts.
+    fn read(section: &mut Section<'_>) -> Self {
+        Self {
+            input: read_count_bounds(section, "max_input_bytes_max", [1, 64 << 20, 1 << 20]),
+            output: read_count_bounds(section, "max_output_bytes_max", [1, 1 << 30, 10 << 20]),
+        }
+    }
+}
+
 /// Reads the bounds of a time, given as minimum, maximum and default; the default is clamped to changed bounds.
-fn time_range(
+fn read_time_bounds(
     section: &mut Section<'_>,
     keys: [&'static str; 2],
     bounds: [f64; 3],
 ) -> ValueBounds<f64> {
     let ([min_key, max_key], [min, max, default]) = (keys, bounds);
     let min_position = section.entry(min_key).map(|entry| entry.position);
-    let min = section.seconds(min_key, ValueBounds::new(0.0, MAX_BOUND_SECONDS, min)).as_secs_f64();
-    let max = section.seconds(max_key, ValueBounds::new(0.0, MAX_BOUND_SECONDS, max)).as_secs_f64();
+    let min =
+        section.duration(min_key, ValueBounds::new(0.0, MAX_BOUND_SECONDS, min)).as_secs_f64();
+    let max =
+        section.duration(max_key, ValueBounds::new(0.0, MAX_BOUND_SECONDS, max)).as_secs_f64();
     if min > max {
         let position =
-            min_position.unwrap_or_else(|| section.position.below(min_key).unprintable());
-        section.reader.error(&position, format!("must not be more than {max_key}, which is {max}"));
+            min_position.unwrap_or_else(|| section.position.child(min_key).without_excerpt());
+        section
+            .reader
+            .report_error(&position, format!("must not be more than {max_key}, which is {max}"));
         return ValueBounds::new(max, max, max);
     }
     ValueBounds::new(min, max, default.clamp(min, max))
 }
 
 /// Reads the bounds of a number whose minimum is fixed.
-fn count_range(
+fn read_count_bounds(
     section: &mut Section<'_>,
     max_key: &'static str,
     bounds: [u64; 3],

@@ -50,6 +50,6 @@ const FORMAT: ConfigKey<Keyword<LogFormat>> = ConfigKey::keyword(
 pub(crate) fn read(mut section: Section<'_>) -> LogSettings {
     let settings =
         LogSettings { level: LEVEL.read(&mut section), format: FORMAT.read(&mut section) };
-    section.finish();
+    section.report_unknown_keys();
     settings
 }

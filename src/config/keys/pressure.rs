@@ -17,7 +17,7 @@ pub struct PressureSettings {
     /// Interval between two measurements.
     pub interval: Duration,
     /// Bytes of memory that agents may use together; by default a share of the machine's memory.
-    pub max_reserved_memory: Option<u64>,
+    pub max_reserved_memory_bytes: Option<u64>,
 }
 
 const ENABLED: ConfigKey<Flag> = ConfigKey::flag("enabled", true, "");
@@ -39,24 +39,24 @@ pub(crate) fn read(mut section: Section<'_>) -> Option<PressureSettings> {
         table.number(key, ValueBounds::new(0.01, 1e6, default))
     };
     let spec = PressureSpec {
-        by_stalls: table.keyword("mode", &modes).is_none_or(|mode| mode.value),
-        cpu_percent: percent(table, "cpu_percent", 90.0),
-        memory_percent: percent(table, "memory_percent", 85.0),
-        load: load(table, "load", 4.0),
-        stalls: StallReading {
+        uses_stall_information: table.keyword("mode", &modes).is_none_or(|mode| mode.value),
+        max_cpu_percent: percent(table, "cpu_percent", 90.0),
+        max_memory_percent: percent(table, "memory_percent", 85.0),
+        max_load: load(table, "load", 4.0),
+        max_stalls: StallReading {
             cpu_percent: percent(table, "cpu_stall_percent", 90.0),
             memory_percent: percent(table, "memory_stall_percent", 20.0),
             io_percent: percent(table, "io_stall_percent", 95.0),
         },
-        load_per_core: load(table, "load_per_core", 16.0),
+        max_load_per_core: load(table, "load_per_core", 16.0),
         min_disk_free_bytes: table
             .count("min_disk_free_bytes", ValueBounds::new(0, 1 << 60, 1_000_000_000)),
     };
     let interval = INTERVAL.read(table);
     let entry = table.entry("max_reserved_memory_bytes");
     table.record_shape("max_reserved_memory_bytes", || ValueShape::Count(MEMORY_BOUNDS, false));
-    let max_reserved_memory =
+    let max_reserved_memory_bytes =
         entry.and_then(|entry| value::count(table.reader, &entry, MEMORY_BOUNDS));
-    section.finish();
-    is_enabled.then_some(PressureSettings { spec, interval, max_reserved_memory })
+    section.report_unknown_keys();
+    is_enabled.then_some(PressureSettings { spec, interval, max_reserved_memory_bytes })
 }

@@ -51,37 +51,39 @@ pub(crate) fn read(mut section: Section<'_>) -> Option<PushSettings> {
     let table = &mut section;
     let is_enabled = ENABLED.read(table);
     let push = PushSettings {
-        allowed_networks: allowed_networks(table),
+        allowed_networks: read_allowed_networks(table),
         allows_http: INSECURE_HTTP.read(table),
         timeout: TIMEOUT.read(table),
         max_age: MAX_AGE.read(table),
-        authorities: authorities(table),
+        authorities: read_certificate_authorities(table),
     };
-    section.finish();
+    section.report_unknown_keys();
     is_enabled.then_some(push)
 }
 
 /// Reads `ca_file`: certificates of authorities in a PEM file.
-pub(crate) fn authorities(section: &mut Section<'_>) -> CertificateAuthorities {
-    let Some(file) = section.nonblank("ca_file") else { return CertificateAuthorities::default() };
-    let (reader, path) = (section.reader, section.reader.resolve(&file.value));
+pub(crate) fn read_certificate_authorities(section: &mut Section<'_>) -> CertificateAuthorities {
+    let Some(file) = section.nonblank_text("ca_file") else {
+        return CertificateAuthorities::default();
+    };
+    let (reader, path) = (section.reader, section.reader.resolve_path(&file.value));
     reader.register_file(path.clone());
     CertificateAuthorities::read(&path).unwrap_or_else(|error| {
-        reader.error(&file.position, error.to_string());
+        reader.report_error(&file.position, error.to_string());
         CertificateAuthorities::default()
     })
 }
 
 /// Reads the listed networks; a single address is the smallest network.
-pub(crate) fn allowed_networks(section: &mut Section<'_>) -> Vec<IpNet> {
+pub(crate) fn read_allowed_networks(section: &mut Section<'_>) -> Vec<IpNet> {
     let reader = section.reader;
-    let configured = section.texts("allow").unwrap_or_default().into_iter();
+    let configured = section.text_list("allow").unwrap_or_default().into_iter();
     let net = |text: Positioned<String>| {
         let single = || text.value.parse::<IpAddr>().map(IpNet::from);
         let net = text.value.parse::<IpNet>().or_else(|_not_a_net| single()).ok();
         if net.is_none() {
             let diagnostic = "must be addresses such as \"127.0.0.0/8\" or \"10.1.2.3\"";
-            reader.error(&text.position, diagnostic);
+            reader.report_error(&text.position, diagnostic);
         }
         net
     };

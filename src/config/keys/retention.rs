@@ -50,6 +50,6 @@ pub(crate) fn read(mut section: Section<'_>) -> Option<RetentionSettings> {
         min_age: MIN_AGE.read(table),
     };
     let interval = INTERVAL.read(table);
-    section.finish();
+    section.report_unknown_keys();
     is_enabled.then_some(RetentionSettings { limits, interval })
 }

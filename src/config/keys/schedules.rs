@@ -15,7 +15,7 @@ use crate::platform::template::{ScheduleValues, Template};
 /// Default owner of the configured schedules: the command line's own principal.
 const OPERATOR_PRINCIPAL: &str = "operator";
 
-const OVERLAPS: [(&str, OverlapPolicy); 4] = [
+const OVERLAP_POLICIES: [(&str, OverlapPolicy); 4] = [
     ("skip", OverlapPolicy::Skip),
     ("queue", OverlapPolicy::Queue),
     ("cancel_previous", OverlapPolicy::CancelPrevious),
@@ -59,66 +59,68 @@ pub(crate) struct KnownNames<'k> {
 pub(crate) fn read(root: &mut Section<'_>, known: &KnownNames<'_>) -> SchedulerSettings {
     let reader = root.reader;
     let mut section = root.section("scheduler");
-    let zone = section.nonblank("timezone");
+    let zone = section.nonblank_text("timezone");
     if let Some(zone) = &zone
         && let Err(error) = RecurrenceRule::new("@daily", &zone.value, false)
     {
-        reader.error(&zone.position, error.to_string());
+        reader.report_error(&zone.position, error.to_string());
     }
     let has_default_zone = zone.is_some();
     let mut settings = SchedulerSettings {
         timezone: zone.map_or_else(|| "UTC".to_owned(), |zone| zone.value),
         allows_seconds: section.flag("seconds", false),
         history_retention: section
-            .seconds("history", ValueBounds::new(86_400.0, 3.2e8, 90.0 * 86_400.0)),
+            .duration("history", ValueBounds::new(86_400.0, 3.2e8, 90.0 * 86_400.0)),
         schedules: Vec::new(),
     };
-    section.finish();
+    section.report_unknown_keys();
     let mut ids_by_name = BTreeMap::new();
     for (name, section) in root.sections("schedules") {
         let id = match ScheduleId::new(name.value.as_str()) {
             Ok(id) => id,
             Err(error) => {
-                reader.error(&name.position, error.to_string());
+                reader.report_error(&name.position, error.to_string());
                 continue;
             }
         };
         let schedule_id = Positioned { value: id, position: name.position };
-        let Some(scheduled) = schedule(section, &schedule_id, (&settings, has_default_zone), known)
+        let Some(owned_schedule) =
+            read_schedule(section, &schedule_id, (&settings, has_default_zone), known)
         else {
             continue;
         };
-        if let Some(other) = ids_by_name.insert(scheduled.spec.name.clone(), schedule_id.value) {
+        if let Some(other) = ids_by_name.insert(owned_schedule.spec.name.clone(), schedule_id.value)
+        {
             let message = format!("has the same name as the schedule `{other}`");
-            reader.error(&schedule_id.position, message);
+            reader.report_error(&schedule_id.position, message);
         }
-        settings.schedules.push(scheduled);
+        settings.schedules.push(owned_schedule);
     }
     settings
 }
 
 /// Reads one schedule.
-fn schedule(
+fn read_schedule(
     mut section: Section<'_>,
     id: &Positioned<ScheduleId>,
     (settings, has_default_zone): (&SchedulerSettings, bool),
     known: &KnownNames<'_>,
 ) -> Option<OwnedSchedule> {
     let table = &mut section;
-    let name = table.nonblank("name").map_or_else(|| id.value.to_string(), |name| name.value);
+    let name = table.nonblank_text("name").map_or_else(|| id.value.to_string(), |name| name.value);
     let enabled = table.flag("enabled", true);
-    let agent = agent(table, id, enabled, known);
-    let recurrence = recurrence_rule(table, id, settings, has_default_zone);
-    let (input, params) = input_and_params(table, id);
-    let missed = missed(table);
-    let overlap = overlap(table, missed, agent.map(|agent| agent.access));
-    let jitter = table.seconds("jitter", ValueBounds::new(0.0, 86_400.0, 0.0));
+    let agent = read_agent(table, id, enabled, known);
+    let recurrence = read_recurrence_rule(table, id, settings, has_default_zone);
+    let (input, params) = read_input_and_params(table, id);
+    let missed = read_missed_policy(table);
+    let overlap = read_overlap_policy(table, missed, agent.map(|agent| agent.access));
+    let jitter = table.duration("jitter", ValueBounds::new(0.0, 86_400.0, 0.0));
     let deadline = table.entry("deadline");
     let bounds = ValueBounds::new(1.0, 7.0 * 86_400.0, 0.0);
     let deadline = deadline.and_then(|entry| value::seconds(table.reader, &entry, bounds));
     let alert_after = table.count("alert_after", ValueBounds::new(0, 100, 3));
-    let owner = owner(table, known);
-    section.finish();
+    let owner = read_owner(table, known);
+    section.report_unknown_keys();
     let spec = ScheduleSpec {
         id: id.value.clone(),
         name,
@@ -137,14 +139,14 @@ fn schedule(
 }
 
 /// Returns the agent of the schedule, which must exist and be enabled.
-fn agent<'k>(
+fn read_agent<'k>(
     section: &mut Section<'_>,
     id: &Positioned<ScheduleId>,
     enabled: bool,
     known: &KnownNames<'k>,
 ) -> Option<&'k AgentSpec> {
     let reader = section.reader;
-    let Some(agent_name) = section.nonblank("agent") else {
+    let Some(agent_name) = section.nonblank_text("agent") else {
         report_missing_key(reader, id, "agent", "the agent that receives the message");
         return None;
     };
@@ -152,7 +154,7 @@ fn agent<'k>(
     let agent_id = super::tokens::find_agent(section, &agent_name, &ids)?;
     let agent = known.agents.iter().find(|known| known.id == agent_id)?;
     if enabled && !agent.enabled {
-        reader.error(
+        reader.report_error(
             &agent_name.position,
             new_diagnostic("is switched off").with_hint("set `enabled = true` for it"),
         );
@@ -160,41 +162,41 @@ fn agent<'k>(
     Some(agent)
 }
 
-fn recurrence_rule(
+fn read_recurrence_rule(
     section: &mut Section<'_>,
     id: &Positioned<ScheduleId>,
     settings: &SchedulerSettings,
     has_default_zone: bool,
 ) -> Option<RecurrenceRule> {
     let reader = section.reader;
-    let zone = section.nonblank("timezone");
-    let Some(cron) = section.nonblank("cron") else {
+    let zone = section.nonblank_text("timezone");
+    let Some(cron) = section.nonblank_text("cron") else {
         report_missing_key(reader, id, "cron", "the due times, such as \"0 3 * * *\"");
         return None;
     };
     if zone.is_none() && !has_default_zone && !cron.value.starts_with("@every") {
         let diagnostic =
             new_diagnostic("is taken to be in UTC").with_hint("give the schedule a `timezone`");
-        reader.warning(&cron.position, diagnostic);
+        reader.report_warning(&cron.position, diagnostic);
     }
     let zone_name = zone.as_ref().map_or(settings.timezone.as_str(), |zone| zone.value.as_str());
     match RecurrenceRule::new(&cron.value, zone_name, settings.allows_seconds) {
         Ok(rule) => Some(rule),
         Err(error @ RecurrenceError::Zone { .. }) => {
             if let Some(zone) = zone {
-                reader.error(&zone.position, error.to_string()); // An invalid default time zone has its own fault.
+                reader.report_error(&zone.position, error.to_string()); // An invalid default time zone has its own fault.
             }
             None
         }
         Err(error) => {
-            reader.error(&cron.position, error.to_string());
+            reader.report_error(&cron.position, error.to_string());
             None
         }
     }
 }
 
 /// Reads the input text and its parameters.
-fn input_and_params(
+fn read_input_and_params(
     section: &mut Section<'_>,
     id: &Positioned<ScheduleId>,
 ) -> (Option<String>, BTreeMap<String, String>) {
@@ -203,27 +205,27 @@ fn input_and_params(
     let params: BTreeMap<_, _> = entries
         .filter_map(|(name, entry)| Some((name.value, value::scalar(reader, &entry)?)))
         .collect();
-    let Some(input) = section.nonblank("input") else {
+    let Some(input) = section.nonblank_text("input") else {
         report_missing_key(reader, id, "input", "the message to the agent");
         return (None, params);
     };
-    let values = ScheduleValues { param: params.clone(), ..ScheduleValues::default() };
+    let values = ScheduleValues { params: params.clone(), ..ScheduleValues::default() };
     let rendered =
         Template::for_values::<ScheduleValues>(&input.value).and_then(|it| it.render(&values));
     match rendered {
         Ok(_) => (Some(input.value), params),
         Err(error) => {
-            reader.error(&input.position, error.to_string());
+            reader.report_error(&input.position, error.to_string());
             (None, params)
         }
     }
 }
 
-fn missed(section: &mut Section<'_>) -> MissedPolicy {
+fn read_missed_policy(section: &mut Section<'_>) -> MissedPolicy {
     let words = [("skip", 0), ("once", 1), ("all", 2)];
     let word = section.keyword("missed", &words).map_or(1, |found| found.value);
     let window =
-        section.seconds("missed_window", ValueBounds::new(1.0, MAX_MISSED_WINDOW_SECONDS, 3600.0));
+        section.duration("missed_window", ValueBounds::new(1.0, MAX_MISSED_WINDOW_SECONDS, 3600.0));
     let max = section.count("missed_max", ValueBounds::new(1, 1000, 10));
     match word {
         0 => MissedPolicy::Skip,
@@ -234,26 +236,28 @@ fn missed(section: &mut Section<'_>) -> MissedPolicy {
 
 /// Reads the overlap policy for an occurrence during a previous run. With `missed = "all"` every occurrence must be
 /// able to wait.
-fn overlap(
+fn read_overlap_policy(
     section: &mut Section<'_>,
     missed: MissedPolicy,
     access: Option<Access>,
 ) -> OverlapPolicy {
     let default = OverlapPolicy::default_for(missed, access.unwrap_or(Access::ReadWrite));
-    let Some(policy) = section.keyword("overlap", &OVERLAPS) else { return default };
-    if policy.value.loses(missed) {
+    let Some(policy) = section.keyword("overlap", &OVERLAP_POLICIES) else { return default };
+    if policy.value.loses_occurrences(missed) {
         let diagnostic = new_diagnostic("would lose what `missed = \"all\"` makes up for");
-        section.reader.error(&policy.position, diagnostic.with_hint("use \"queue\" or \"allow\""));
+        section
+            .reader
+            .report_error(&policy.position, diagnostic.with_hint("use \"queue\" or \"allow\""));
     }
     policy.value
 }
 
-fn owner(section: &mut Section<'_>, known: &KnownNames<'_>) -> String {
-    let Some(name) = section.nonblank("owner") else { return OPERATOR_PRINCIPAL.to_owned() };
+fn read_owner(section: &mut Section<'_>, known: &KnownNames<'_>) -> String {
+    let Some(name) = section.nonblank_text("owner") else { return OPERATOR_PRINCIPAL.to_owned() };
     if name.value != OPERATOR_PRINCIPAL && !known.tokens.contains(&name.value.as_str()) {
         let names = known.tokens.iter().copied().chain([OPERATOR_PRINCIPAL]);
         let diagnostic = new_diagnostic("there is no such token").suggest_from(&name.value, names);
-        section.reader.error(&name.position, diagnostic);
+        section.reader.report_error(&name.position, diagnostic);
     }
     name.value
 }
@@ -264,7 +268,7 @@ fn report_missing_key(
     key: &str,
     description: &str,
 ) {
-    reader.error(
+    reader.report_error(
         &id.position,
         new_diagnostic(format!("`{key}` is missing")).with_hint(format!("it is {description}")),
     );

@@ -16,7 +16,7 @@ use crate::config::diagnostics::new_diagnostic;
 use crate::config::presets;
 use crate::config::table::{ConfigKey, Count, Flag, Keyword, Seconds, Section, ValueBounds};
 use crate::platform::tls::CertificateFiles;
-use access::AccessSettings;
+use access::RequestAccessSettings;
 
 /// Failures that a commit of the ledger survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,7 +32,7 @@ pub enum DurabilitySetting {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerSettings {
     /// Address and port to listen on.
-    pub listen: SocketAddr,
+    pub listen_address: SocketAddr,
     /// Certificate and key for TLS; plain HTTP without.
     pub tls: Option<CertificateFiles>,
     /// Address and card for the public.
@@ -54,7 +54,7 @@ pub struct ServerSettings {
     /// Settings of the configuration itself.
     pub configuration: ConfigFileSettings,
     /// Admission rules of requests.
-    pub request_access: AccessSettings,
+    pub request_access: RequestAccessSettings,
 }
 
 /// Address and card for the public.
@@ -87,7 +87,7 @@ pub struct ProgramSettings {
     /// Time for which running programs wait for the next process instance of a service that was killed.
     pub reattach_grace: Duration,
     /// Bytes of memory for the output of all running programs together.
-    pub output_memory: u64,
+    pub max_output_memory_bytes: u64,
     /// First and last number of the users that agents with `user = "dynamic"` run as.
     pub agent_users: Option<(u32, u32)>,
 }
@@ -105,7 +105,7 @@ impl ServerSettings {
     /// Returns true if cards contain the address that each caller used, because no address is valid for all callers.
     #[must_use]
     pub const fn uses_caller_address(&self) -> bool {
-        self.public.url.is_none() && self.listen.ip().is_unspecified()
+        self.public.url.is_none() && self.listen_address.ip().is_unspecified()
     }
 }
 
@@ -162,29 +162,32 @@ pub(crate) fn read(
     agents: &[AgentId],
 ) -> (Option<ServerSettings>, Option<AgentId>) {
     let table = &mut section;
-    let default_agent = default_agent(table, agents);
+    let default_agent = read_default_agent(table, agents);
     let tls = tls::read(table);
-    let known_data_dir = data_dir(table);
+    let known_data_dir = read_data_dir(table);
     let data_dir = known_data_dir.clone().unwrap_or_default();
-    let runtime_dir = absolute_utf8_path(table, "runtime_dir");
-    let token_file = absolute_path(table, "token_file");
+    let runtime_dir = read_absolute_utf8_path(table, "runtime_dir");
+    let token_file = read_absolute_path(table, "token_file");
     let request_access = access::read(table);
-    let url = public_url(table);
+    let url = read_public_url(table);
     let server = ServerSettings {
-        listen: listen(table, tls.is_given || !request_access.trusted_proxies.is_empty()),
+        listen_address: read_listen_address(
+            table,
+            tls.is_configured || !request_access.trusted_proxies.is_empty(),
+        ),
         tls: tls.files,
         public: PublicSettings { url, is_card_public: PUBLIC_CARD.read(table) },
         runtime_dir: runtime_dir.unwrap_or_else(|| default_runtime_dir(table, &data_dir)),
         token_file: token_file.unwrap_or_else(|| data_dir.join("token")),
         data_dir,
-        requests: requests(table),
+        requests: read_request_limits(table),
         drain_timeout: DRAIN_TIMEOUT.read(table),
-        programs: programs(table),
+        programs: read_program_settings(table),
         durability: DURABILITY.read(table),
         configuration: ConfigFileSettings {
             watch: WATCH.read(table),
-            presets_dir: absolute_path(table, "presets")
-                .unwrap_or_else(|| table.reader.resolve(presets::PRESETS_DIR)),
+            presets_dir: read_absolute_path(table, "presets")
+                .unwrap_or_else(|| table.reader.resolve_path(presets::PRESETS_DIR)),
         },
         request_access,
     };
@@ -194,14 +197,16 @@ pub(crate) fn read(
                 .with_hint(
                     "give the address that callers use, such as \"https://agents.example.org\"",
                 );
-        section.reader.warning(&section.position.below("public_url").unprintable(), diagnostic);
+        section
+            .reader
+            .report_warning(&section.position.child("public_url").without_excerpt(), diagnostic);
     }
-    section.finish();
+    section.report_unknown_keys();
     (known_data_dir.map(|_| server), default_agent)
 }
 
 /// Reads the limits of connections and requests.
-fn requests(section: &mut Section<'_>) -> RequestLimits {
+fn read_request_limits(section: &mut Section<'_>) -> RequestLimits {
     RequestLimits {
         max_body_bytes: to_usize(MAX_BODY_BYTES.read(section)),
         max_connections: to_usize(MAX_CONNECTIONS.read(section)),
@@ -212,17 +217,17 @@ fn requests(section: &mut Section<'_>) -> RequestLimits {
 }
 
 /// Reads the settings of running programs.
-fn programs(section: &mut Section<'_>) -> ProgramSettings {
+fn read_program_settings(section: &mut Section<'_>) -> ProgramSettings {
     ProgramSettings {
         reattach_grace: REATTACH_GRACE.read(section),
-        output_memory: OUTPUT_MEMORY.read(section),
-        agent_users: agent_users(section),
+        max_output_memory_bytes: OUTPUT_MEMORY.read(section),
+        agent_users: read_agent_users(section),
     }
 }
 
 /// Reads the range of users from which the service may pick.
-fn agent_users(section: &mut Section<'_>) -> Option<(u32, u32)> {
-    let text = section.nonblank("agent_users")?;
+fn read_agent_users(section: &mut Section<'_>) -> Option<(u32, u32)> {
+    let text = section.nonblank_text("agent_users")?;
     let uid_bounds = text.value.split_once('-');
     let uid_bounds =
         uid_bounds.map(|(first, last)| (first.trim().parse().ok(), last.trim().parse().ok()));
@@ -233,15 +238,15 @@ fn agent_users(section: &mut Section<'_>) -> Option<(u32, u32)> {
         _ => {
             let diagnostic = new_diagnostic(format!("must be two numbers from {MIN_AGENT_UID} on"))
                 .with_hint("write \"61184-61999\", which no account of the machine has");
-            section.reader.error(&text.position, diagnostic);
+            section.reader.report_error(&text.position, diagnostic);
         }
     }
     None
 }
 
 /// Returns the default agent: the configured one, or the only one.
-fn default_agent(section: &mut Section<'_>, agents: &[AgentId]) -> Option<AgentId> {
-    match (section.nonblank("default_agent"), agents) {
+fn read_default_agent(section: &mut Section<'_>, agents: &[AgentId]) -> Option<AgentId> {
+    match (section.nonblank_text("default_agent"), agents) {
         (Some(word), _) => find_agent(section, &word, agents),
         (None, [only]) => Some(only.clone()),
         (None, _) => None,
@@ -250,72 +255,72 @@ fn default_agent(section: &mut Section<'_>, agents: &[AgentId]) -> Option<AgentI
 
 /// Reads the listen address. A warning follows if others can reach it, unless TLS is used there or by a proxy in front
 /// of it.
-fn listen(section: &mut Section<'_>, is_secured: bool) -> SocketAddr {
+fn read_listen_address(section: &mut Section<'_>, is_secured: bool) -> SocketAddr {
     let default = SocketAddr::from(([127, 0, 0, 1], 8080));
     let Some(text) = section.text("listen") else { return default };
-    let Ok(listen) = text.value.parse::<SocketAddr>() else {
+    let Ok(listen_address) = text.value.parse::<SocketAddr>() else {
         let diagnostic = "must be an address and a port, such as \"127.0.0.1:8080\"";
-        section.reader.error(&text.position, diagnostic);
+        section.reader.report_error(&text.position, diagnostic);
         return default;
     };
-    if !listen.ip().is_loopback() && !is_secured {
+    if !listen_address.ip().is_loopback() && !is_secured {
         let diagnostic =
             new_diagnostic("others can reach this address, and connections are not encrypted")
                 .with_hint(
                     "set `server.tls`, or name the proxy that speaks TLS in `trusted_proxies`",
                 );
-        section.reader.warning(&text.position, diagnostic);
+        section.reader.report_warning(&text.position, diagnostic);
     }
-    listen
+    listen_address
 }
 
 /// Reads the public URL.
-fn public_url(section: &mut Section<'_>) -> Option<String> {
-    let text = section.nonblank("public_url")?;
+fn read_public_url(section: &mut Section<'_>) -> Option<String> {
+    let text = section.nonblank_text("public_url")?;
     let reader = section.reader;
     let rest = ["https://", "http://"].iter().find_map(|scheme| text.value.strip_prefix(scheme));
     let authority = rest.and_then(|rest| rest.split('/').next()).unwrap_or_default();
     if authority.contains('@') {
-        reader.error(&text.position.unprintable(), "must not hold a name or password");
+        reader.report_error(&text.position.without_excerpt(), "must not hold a name or password");
         return None;
     }
     if authority.is_empty() || text.value.contains(['?', '#', ' ']) {
         let diagnostic = "must be an address such as \"https://agents.example.org\"";
-        reader.error(&text.position, diagnostic);
+        reader.report_error(&text.position, diagnostic);
         return None;
     }
     Some(text.value.trim_end_matches('/').to_owned())
 }
 
 /// Reads a path, and makes it absolute.
-fn absolute_path(section: &mut Section<'_>, key: &'static str) -> Option<PathBuf> {
-    let path = section.nonblank(key)?;
+fn read_absolute_path(section: &mut Section<'_>, key: &'static str) -> Option<PathBuf> {
+    let path = section.nonblank_text(key)?;
     if path.value.starts_with('~') {
-        section.reader.error(&path.position, "`~` means nothing here: write the whole path");
+        section.reader.report_error(&path.position, "`~` means nothing here: write the whole path");
     }
-    Some(section.reader.resolve(&path.value))
+    Some(section.reader.resolve_path(&path.value))
 }
 
 /// Reads a path below which programs have files. They get its name in variables, arguments and JSON.
-fn absolute_utf8_path(section: &mut Section<'_>, key: &'static str) -> Option<PathBuf> {
-    let position = section.position.below(key).unprintable();
-    let path = absolute_path(section, key)?;
+fn read_absolute_utf8_path(section: &mut Section<'_>, key: &'static str) -> Option<PathBuf> {
+    let position = section.position.child(key).without_excerpt();
+    let path = read_absolute_path(section, key)?;
     if path.to_str().is_none() {
         let diagnostic = new_diagnostic("the whole path is not UTF-8, so programs cannot get it")
             .with_hint("write an absolute path, or rename the folder of the configuration");
-        section.reader.error(&position, diagnostic);
+        section.reader.report_error(&position, diagnostic);
     }
     Some(path)
 }
 
 /// Returns the directory of the ledger: as configured, or in the user's state directory.
-fn data_dir(section: &mut Section<'_>) -> Option<PathBuf> {
+fn read_data_dir(section: &mut Section<'_>) -> Option<PathBuf> {
     let reader = section.reader;
-    let found = absolute_utf8_path(section, "data_dir")
+    let found = read_absolute_utf8_path(section, "data_dir")
         .or_else(|| default_data_dir(&|name| reader.env(name).map(OsString::from)));
     if found.is_none() {
         let diagnostic = "is needed where neither XDG_STATE_HOME nor HOME is set";
-        reader.error(&section.position.below("data_dir").unprintable(), diagnostic);
+        reader.report_error(&section.position.child("data_dir").without_excerpt(), diagnostic);
     }
     found
 }

@@ -34,25 +34,25 @@ const LOGS: ConfigKey<Flag> = ConfigKey::flag("logs", true, "sends log lines in 
 pub(crate) fn read(mut section: Section<'_>) -> Option<TelemetrySettings> {
     let table = &mut section;
     let is_enabled = ENABLED.read(table);
-    let endpoint = endpoint(table);
+    let endpoint = read_endpoint(table);
     let telemetry = endpoint.map(|endpoint| TelemetrySettings {
         endpoint,
-        headers: headers(table),
+        headers: read_headers(table),
         exports_logs: LOGS.read(table),
     });
     if telemetry.is_none() {
         table.entry("otlp_headers_file"); // These keys are known, although unused without a collector.
         table.entry("logs");
     }
-    section.finish();
+    section.report_unknown_keys();
     telemetry.filter(|_| is_enabled)
 }
 
-fn endpoint(table: &mut Section<'_>) -> Option<String> {
+fn read_endpoint(table: &mut Section<'_>) -> Option<String> {
     let reader = table.reader;
-    let configured = table.nonblank("otlp_endpoint");
+    let configured = table.nonblank_text("otlp_endpoint");
     let position = configured.as_ref().map_or_else(
-        || table.position.below("otlp_endpoint").unprintable(),
+        || table.position.child("otlp_endpoint").without_excerpt(),
         |configured| configured.position.clone(),
     );
     let url = configured
@@ -60,7 +60,7 @@ fn endpoint(table: &mut Section<'_>) -> Option<String> {
         .or_else(|| reader.nonempty_env(ENDPOINT_VARIABLE))?;
     if !(url.starts_with("http://") || url.starts_with("https://")) {
         let hint = "such as \"http://127.0.0.1:4318\"; this service speaks OTLP over HTTP";
-        reader.error(
+        reader.report_error(
             &position,
             new_diagnostic("must begin with `http://` or `https://`").with_hint(hint),
         );
@@ -70,8 +70,8 @@ fn endpoint(table: &mut Section<'_>) -> Option<String> {
 }
 
 /// Reads the lines of a file, each a name, a colon and a value.
-fn headers(table: &mut Section<'_>) -> Vec<(String, String)> {
-    let Some(file) = table.nonblank("otlp_headers_file") else { return Vec::new() };
+fn read_headers(table: &mut Section<'_>) -> Vec<(String, String)> {
+    let Some(file) = table.nonblank_text("otlp_headers_file") else { return Vec::new() };
     let text = read_secret(table, &file).unwrap_or_default();
     let mut headers = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -82,7 +82,7 @@ fn headers(table: &mut Section<'_>) -> Vec<(String, String)> {
             }
             _ => {
                 let diagnostic = "must have lines such as `authorization: Bearer …`";
-                table.reader.error(&file.position, diagnostic);
+                table.reader.report_error(&file.position, diagnostic);
             }
         }
     }

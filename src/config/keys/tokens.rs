@@ -19,33 +19,39 @@ const MIN_TOKEN_CHARS: usize = 32;
 pub(crate) fn read(root: &mut Section<'_>, agents: &[AgentId]) -> Vec<NewToken> {
     let reader = root.reader;
     let mut names_by_hash: BTreeMap<[u8; 32], String> = BTreeMap::new();
-    let mut seeds = Vec::new();
+    let mut new_tokens = Vec::new();
     for (name, section) in root.sections("tokens") {
         if name.value.trim().is_empty() || name.value.chars().count() > 64 {
-            reader.error(&name.position, "the name must have 1 to 64 characters");
+            reader.report_error(&name.position, "the name must have 1 to 64 characters");
         }
-        let Some(seed) = token(section, &name, agents) else { continue };
-        if let Some(other) = names_by_hash.insert(seed.hash, name.value.clone()) {
-            reader.error(&name.position, format!("has the same text as the token `{other}`"));
+        let Some(new_token) = read_token(section, &name, agents) else { continue };
+        if let Some(other) = names_by_hash.insert(new_token.hash, name.value.clone()) {
+            reader
+                .report_error(&name.position, format!("has the same text as the token `{other}`"));
         }
-        seeds.push(seed);
+        new_tokens.push(new_token);
     }
-    seeds
+    new_tokens
 }
 
 /// Reads one token.
-fn token(
+fn read_token(
     mut section: Section<'_>,
     name: &Positioned<String>,
     agents: &[AgentId],
 ) -> Option<NewToken> {
     let text = read_token_text(&mut section, name);
-    let rights = rights(&mut section);
-    let agents = allowed_agents(&mut section, agents);
-    let expires = expires(&mut section);
-    section.finish();
+    let rights = read_rights(&mut section);
+    let agents = read_allowed_agents(&mut section, agents);
+    let expires = read_expiry(&mut section);
+    section.report_unknown_keys();
     let hash = Sha256::digest(text?).into();
-    Some(NewToken { name: name.value.clone(), hash, scope: Scope { rights, agents }, expires })
+    Some(NewToken {
+        name: name.value.clone(),
+        hash,
+        scope: Scope { rights, agents },
+        expires_at: expires,
+    })
 }
 
 /// Returns the token's text, from one of two sources, and registers it for redaction.
@@ -58,15 +64,15 @@ pub(crate) fn read_token_text(
         let diagnostic =
             new_diagnostic("a token is not written into the configuration, which is read by many")
                 .with_hint("use `token_file` or `token_env`");
-        reader.error(&inline.position.unprintable(), diagnostic);
+        reader.report_error(&inline.position.without_excerpt(), diagnostic);
         section.entry("token_env");
         section.entry("token_file");
         return None;
     }
-    let sources = (section.nonblank("token_env"), section.nonblank("token_file"));
+    let sources = (section.nonblank_text("token_env"), section.nonblank_text("token_file"));
     let (token_text, position) = match sources {
         (Some(env), None) => (reader.credential_env(&env.value), env.position),
-        (None, Some(file)) => (token_file(section, &file), file.position),
+        (None, Some(file)) => (read_token_file(section, &file), file.position),
         (Some(_), Some(file)) => {
             (Err("give one of `token_env`, `token_file`".into()), file.position)
         }
@@ -80,22 +86,22 @@ pub(crate) fn read_token_text(
             Some(text)
         }
         Err(message) => {
-            reader.error(&position.unprintable(), message);
+            reader.report_error(&position.without_excerpt(), message);
             None
         }
     }
 }
 
 /// Returns the text of a token file; a file that other users may read causes a warning.
-fn token_file(section: &Section<'_>, file: &Positioned<String>) -> Result<String, String> {
-    let path = section.reader.resolve(&file.value);
+fn read_token_file(section: &Section<'_>, file: &Positioned<String>) -> Result<String, String> {
+    let path = section.reader.resolve_path(&file.value);
     let text = section
         .reader
         .read_secret_file(&path)
         .map_err(|error| format!("cannot be read: {error}"))?;
     if is_open_to_others(&path) {
         let diagnostic = new_diagnostic("others may read this file").with_hint("chmod 600 it");
-        section.reader.warning(&file.position, diagnostic);
+        section.reader.report_warning(&file.position, diagnostic);
     }
     Ok(text)
 }
@@ -112,16 +118,18 @@ fn validate_token(text: &str) -> Result<String, String> {
 }
 
 /// Reads the rights of a token: to read and to run by default.
-fn rights(section: &mut Section<'_>) -> Vec<Right> {
+fn read_rights(section: &mut Section<'_>) -> Vec<Right> {
     let reader = section.reader;
-    let words = section.texts("scopes");
+    let words = section.text_list("scopes");
     section.record_shape("scopes", || {
-        ValueShape::Keywords(Right::ALL.iter().map(|right| right.as_str().to_owned()).collect())
+        ValueShape::KeywordList(Right::ALL.iter().map(|right| right.as_str().to_owned()).collect())
     });
     let Some(words) = words else { return vec![Right::Read, Right::Run] };
     if words.is_empty() {
-        reader
-            .error(&section.position.below("scopes").unprintable(), "must name one scope at least");
+        reader.report_error(
+            &section.position.child("scopes").without_excerpt(),
+            "must name one scope at least",
+        );
     }
     let mut rights = Vec::new();
     for word in words {
@@ -130,7 +138,7 @@ fn rights(section: &mut Section<'_>) -> Vec<Right> {
             Some(right) => rights.push(right),
             None => {
                 let known = Right::ALL.iter().map(|right| right.as_str());
-                reader.error(
+                reader.report_error(
                     &word.position,
                     new_diagnostic("unknown scope").suggest_from(&word.value, known),
                 );
@@ -141,8 +149,8 @@ fn rights(section: &mut Section<'_>) -> Vec<Right> {
 }
 
 /// Reads the agents for which a token is valid; `None` is all of them.
-fn allowed_agents(section: &mut Section<'_>, agents: &[AgentId]) -> Option<Vec<AgentId>> {
-    let words = section.texts("agents")?;
+fn read_allowed_agents(section: &mut Section<'_>, agents: &[AgentId]) -> Option<Vec<AgentId>> {
+    let words = section.text_list("agents")?;
     let known = words.iter().filter_map(|word| find_agent(section, word, agents));
     Some(known.collect())
 }
@@ -156,7 +164,7 @@ pub(crate) fn find_agent(
     let agent = agents.iter().find(|agent| agent.as_str() == word.value);
     if agent.is_none() {
         let known = agents.iter().map(AgentId::as_str);
-        section.reader.error(
+        section.reader.report_error(
             &word.position,
             new_diagnostic("there is no such agent").suggest_from(&word.value, known),
         );
@@ -165,7 +173,7 @@ pub(crate) fn find_agent(
 }
 
 /// Reads the expiry time of a token.
-fn expires(section: &mut Section<'_>) -> Option<DateTime<Utc>> {
+fn read_expiry(section: &mut Section<'_>) -> Option<DateTime<Utc>> {
     section.record_shape("expires", || ValueShape::Date);
     let entry = section.entry("expires")?;
     let written = match entry.value {
@@ -180,7 +188,7 @@ fn expires(section: &mut Section<'_>) -> Option<DateTime<Utc>> {
     if parsed.is_none() {
         let diagnostic =
             new_diagnostic("must be a date and time with its zone, such as 2030-01-31T12:00:00Z");
-        section.reader.error(&entry.position, diagnostic);
+        section.reader.report_error(&entry.position, diagnostic);
     }
     parsed.map(|date| date.with_timezone(&Utc))
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-use super::{PresetCatalog, PresetMetadata, PresetText, preset_metadata, table};
+use super::{PresetCatalog, PresetMetadata, PresetText, child_table, preset_metadata};
 use crate::config::diagnostics::new_diagnostic;
 use crate::config::table::{ConfigReader, Section, SourcePosition};
 
@@ -40,7 +40,7 @@ pub(in crate::config) fn merge<'d>(
     reader: &ConfigReader<'_>,
 ) -> MergedDocument<'d> {
     let (mut agent_presets, mut base) = (BTreeMap::new(), DeTable::new());
-    for (id, agent) in table(document, "agents").into_iter().flat_map(DeTable::iter) {
+    for (id, agent) in child_table(document, "agents").into_iter().flat_map(DeTable::iter) {
         let Some(preset_name) = agent.get_ref().as_table().and_then(|agent| agent.get("preset"))
         else {
             continue;
@@ -77,19 +77,20 @@ impl PresetCatalog {
         if let Some((error, folder)) = self.folder_error.as_ref().zip(self.folder.as_ref()) {
             // One of its files may replace the built-in preset of that name.
             let folder = folder.display();
-            reader.error(
+            reader.report_error(
                 position,
                 format!("the folder of presets, {folder}, cannot be read: {error}"),
             );
             return None;
         }
-        if let Some((_, error)) = self.unreadable.get(name) {
-            reader.error(position, format!("the file of this preset cannot be read: {error}"));
+        if let Some((_, error)) = self.unreadable_files.get(name) {
+            reader
+                .report_error(position, format!("the file of this preset cannot be read: {error}"));
             return None;
         }
         let found = self.presets.get(name);
         if found.is_none() {
-            reader.error(
+            reader.report_error(
                 position,
                 new_diagnostic("there is no such preset").suggest_from(name, self.names()),
             );
@@ -108,7 +109,7 @@ fn parse_preset<'d>(
     for error in &syntax_errors {
         let span = error.span().unwrap_or_default();
         let span = span.start + offset..span.end + offset;
-        reader.error(
+        reader.report_error(
             &SourcePosition { key_path: String::new(), span, is_printable: false },
             error.message(),
         );
@@ -122,8 +123,8 @@ fn parse_preset<'d>(
     let mut root = Section::new(reader, root_position, Some(&document));
     let metadata = preset_metadata::read(root.section("about"));
     root.section("agent");
-    root.finish();
-    let agent = table(&document, "agent").into_iter().flatten();
+    root.report_unknown_keys();
+    let agent = child_table(&document, "agent").into_iter().flatten();
     Some((metadata, agent.map(|(key, value)| (key.clone(), value.clone())).collect()))
 }
 

@@ -14,7 +14,7 @@ pub struct PresetMetadata {
     /// True if its command lines were run against the real program.
     pub is_verified: bool,
     /// Instructions for installing the program, one per line.
-    pub install: Vec<String>,
+    pub install_instructions: Vec<String>,
     /// Variables of which one is enough to authenticate to the model.
     pub credential_variables: Vec<String>,
     /// Command to type in the agent's home to log in without such a variable.
@@ -26,18 +26,18 @@ pub struct PresetMetadata {
 /// Reads the description, and reports its faults.
 pub(super) fn read(mut section: Section<'_>) -> PresetMetadata {
     let mut texts = |key| -> Vec<String> {
-        section.texts(key).unwrap_or_default().into_iter().map(|text| text.value).collect()
+        section.text_list(key).unwrap_or_default().into_iter().map(|text| text.value).collect()
     };
-    let (install, keys, notes) = (texts("install"), texts("keys"), texts("notes"));
+    let (install, credential_variables, notes) = (texts("install"), texts("keys"), texts("notes"));
     let metadata = PresetMetadata {
-        title: section.nonblank("title").map(|title| title.value).unwrap_or_default(),
+        title: section.nonblank_text("title").map(|title| title.value).unwrap_or_default(),
         is_verified: section.flag("verified", false),
-        install,
-        credential_variables: keys,
-        login_command: section.nonblank("login").map(|login| login.value),
+        install_instructions: install,
+        credential_variables,
+        login_command: section.nonblank_text("login").map(|login| login.value),
         notes,
     };
-    section.finish();
+    section.report_unknown_keys();
     metadata
 }
 

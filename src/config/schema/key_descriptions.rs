@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 /// Returns the comment beside each key by its path: `*` stands for a name, `[]` for an item of a list. A commented-out
 /// key counts like any other.
-pub(in crate::config) fn from_comments(shipped: &str) -> BTreeMap<String, String> {
+pub(in crate::config) fn from_comments(config_text: &str) -> BTreeMap<String, String> {
     let mut descriptions: BTreeMap<String, String> = BTreeMap::new();
     let (mut table, mut last_path) = (String::new(), None);
-    for line in shipped.lines() {
+    for line in config_text.lines() {
         if let (Some(continued_text), Some(path)) = (continuation(line), &last_path) {
             let text = descriptions.entry(String::clone(path)).or_default();
             text.push(' ');
@@ -16,7 +16,7 @@ pub(in crate::config) fn from_comments(shipped: &str) -> BTreeMap<String, String
         }
         last_path = None;
         let line = line.strip_prefix("# ").unwrap_or(line);
-        if let Some(header) = header(line) {
+        if let Some(header) = parse_table_header(line) {
             table = header;
         } else if let Some((key, rest)) = line.split_once(" = ").filter(|(key, _)| is_key(key)) {
             let path = if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") };
@@ -36,7 +36,7 @@ fn continuation(line: &str) -> Option<&str> {
 }
 
 /// Returns the path of the table whose header is on the line.
-fn header(line: &str) -> Option<String> {
+fn parse_table_header(line: &str) -> Option<String> {
     let list_path = line.strip_prefix("[[").and_then(|rest| rest.strip_suffix("]]"));
     let table_path =
         line.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(path, _)| path);

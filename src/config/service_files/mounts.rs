@@ -112,17 +112,17 @@ mod tests {
     #[test]
     fn a_path_is_found_under_every_mount_of_its_file_system() {
         let mounts = Mounts::parse(TEXT.as_bytes());
-        let found = |path: &str| {
+        let aliases_of = |path: &str| {
             let aliases = mounts.aliases(Path::new(path));
             aliases.iter().map(|path| path.display().to_string()).collect::<Vec<_>>()
         };
         let conf = ["/none/alias", "/none/with blank/conf", "/none/one"];
-        assert_eq!(found("/none/srv/conf"), conf);
+        assert_eq!(aliases_of("/none/srv/conf"), conf);
         let file = ["/none/alias/secret", "/none/with blank/conf/secret", "/none/one"];
-        assert_eq!(found("/none/srv/conf/secret"), file);
-        assert_eq!(found("/none/with blank/conf/x"), ["/none/srv/conf/x", "/none/alias/x"]);
-        assert_eq!(found("/none/run/conf/x"), ["/none/other/x"]);
-        assert_eq!(found("/none/elsewhere"), Vec::<String>::new());
+        assert_eq!(aliases_of("/none/srv/conf/secret"), file);
+        assert_eq!(aliases_of("/none/with blank/conf/x"), ["/none/srv/conf/x", "/none/alias/x"]);
+        assert_eq!(aliases_of("/none/run/conf/x"), ["/none/other/x"]);
+        assert_eq!(aliases_of("/none/elsewhere"), Vec::<String>::new());
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(crate) fn validate_service_url(
         }
         _ => new_diagnostic(format!("must be an address such as \"{}\"", texts.example)),
     };
-    section.reader.error(&url.position.unprintable(), diagnostic);
+    section.reader.report_error(&url.position.without_excerpt(), diagnostic);
     None
 }
 

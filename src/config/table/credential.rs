@@ -32,16 +32,16 @@ pub(crate) fn read_credential(
         let message =
             format!("a {noun} is not written into the configuration, which is read by many");
         let diagnostic = new_diagnostic(message).with_hint(format!("use `{file}` or `{env}`"));
-        reader.error(&inline.position.unprintable(), diagnostic);
+        reader.report_error(&inline.position.without_excerpt(), diagnostic);
     }
-    let (text, position) = match (section.nonblank(env), section.nonblank(file)) {
+    let (text, position) = match (section.nonblank_text(env), section.nonblank_text(file)) {
         (None, None) => return None,
         (Some(_), Some(written)) => {
             let message = format!("give one of `{env}`, `{file}`");
-            reader.error(&written.position.unprintable(), message);
+            reader.report_error(&written.position.without_excerpt(), message);
             return None;
         }
-        (None, Some(written)) => (credential_file(section, &written), written.position),
+        (None, Some(written)) => (read_credential_file(section, &written), written.position),
         (Some(name), None) => (reader.credential_env(&name.value), name.position),
     };
     let text = match text {
@@ -53,7 +53,7 @@ pub(crate) fn read_credential(
     };
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         let message = format!("the {noun} must be of visible ASCII characters");
-        reader.error(&position.unprintable(), message);
+        reader.report_error(&position.without_excerpt(), message);
         return None;
     }
     reader.register_foreign_secret(&position, &text);
@@ -61,12 +61,15 @@ pub(crate) fn read_credential(
 }
 
 /// Returns the text of a file with a credential; a file that other users may read causes a warning.
-fn credential_file(section: &Section<'_>, file: &Positioned<String>) -> Result<String, String> {
-    let path = section.reader.resolve(&file.value);
+fn read_credential_file(
+    section: &Section<'_>,
+    file: &Positioned<String>,
+) -> Result<String, String> {
+    let path = section.reader.resolve_path(&file.value);
     let text = section.reader.read_secret_file(&path);
     if text.is_ok() && is_open_to_others(&path) {
         let diagnostic = new_diagnostic("others may read this file").with_hint("chmod 600 it");
-        section.reader.warning(&file.position, diagnostic);
+        section.reader.report_warning(&file.position, diagnostic);
     }
     text.map_err(|error| format!("cannot be read: {error}"))
 }

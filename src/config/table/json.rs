@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 32;
 pub(crate) fn from_toml(reader: &ConfigReader<'_>, entry: &PositionedValue<'_>) -> Option<Value> {
     let value = convert(entry.value, MAX_DEPTH);
     if value.is_none() {
-        reader.error(
+        reader.report_error(
             &entry.position,
             "holds a date or another value that JSON has not, or has more than 32 levels",
         );
@@ -39,12 +39,12 @@ fn convert(value: &DeValue<'_>, depth: usize) -> Option<Value> {
             let items = items.iter().map(|item| convert(item.get_ref(), depth));
             Value::Array(items.collect::<Option<_>>()?)
         }
-        DeValue::Table(table) => Value::Object(members(table, depth)?),
+        DeValue::Table(table) => Value::Object(convert_members(table, depth)?),
         DeValue::Datetime(_) => return None,
     })
 }
 
-fn members(table: &DeTable<'_>, depth: usize) -> Option<Map<String, Value>> {
+fn convert_members(table: &DeTable<'_>, depth: usize) -> Option<Map<String, Value>> {
     let members = table.iter().map(|(name, item)| {
         let name: &str = name.get_ref();
         Some((name.to_owned(), convert(item.get_ref(), depth)?))

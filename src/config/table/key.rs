@@ -125,7 +125,7 @@ impl KeyKind for Seconds {
     type Value = Duration;
 
     fn read(self, section: &mut Section<'_>, name: &'static str) -> Duration {
-        section.seconds(name, self.0)
+        section.duration(name, self.0)
     }
 
     fn default(self) -> Duration {

@@ -12,13 +12,14 @@ pub(crate) fn read_keyword_list<T: Copy + PartialEq>(
     as_str: fn(T) -> &'static str,
 ) -> Vec<T> {
     let reader = section.reader;
-    let words = section.texts(key);
+    let words = section.text_list(key);
     section.record_shape(key, || {
-        ValueShape::Keywords(all.iter().map(|word| as_str(*word).to_owned()).collect())
+        ValueShape::KeywordList(all.iter().map(|word| as_str(*word).to_owned()).collect())
     });
     let Some(words) = words else { return all.to_vec() };
     if words.is_empty() {
-        reader.error(&section.position.below(key).unprintable(), "must name one at least");
+        reader
+            .report_error(&section.position.child(key).without_excerpt(), "must name one at least");
     }
     let mut selected = Vec::new();
     for word in words {
@@ -27,7 +28,7 @@ pub(crate) fn read_keyword_list<T: Copy + PartialEq>(
             Some(known) => selected.push(*known),
             None => {
                 let known = all.iter().map(|known| as_str(*known));
-                reader.error(
+                reader.report_error(
                     &word.position,
                     new_diagnostic("is not known").suggest_from(&word.value, known),
                 );

@@ -8,7 +8,7 @@ use super::section::Section;
 
 /// Reads a regular expression.
 pub(crate) fn read_regex(section: &mut Section<'_>, key: &'static str) -> Option<Regex> {
-    let text = section.nonblank(key)?;
+    let text = section.nonblank_text(key)?;
     parse_regex(section.reader, &text)
 }
 
@@ -19,7 +19,7 @@ pub(crate) fn parse_regex(reader: &ConfigReader<'_>, text: &Positioned<String>) 
     if let Err(error) = &parsed {
         let cause = last_line(error).unwrap_or_default();
         let cause = cause.trim_start_matches("error: ");
-        reader.error(&text.position, format!("is not a regular expression: {cause}"));
+        reader.report_error(&text.position, format!("is not a regular expression: {cause}"));
     }
     parsed.ok()
 }
@@ -27,10 +27,10 @@ pub(crate) fn parse_regex(reader: &ConfigReader<'_>, text: &Positioned<String>) 
 /// Reads a JSON pointer.
 pub(crate) fn read_json_pointer(section: &mut Section<'_>, key: &'static str) -> Option<String> {
     let text = section.text(key)?;
-    let is_escaped = text.value.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
-    if !(text.value.is_empty() || text.value.starts_with('/')) || !is_escaped {
+    let has_valid_escapes = text.value.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+    if !(text.value.is_empty() || text.value.starts_with('/')) || !has_valid_escapes {
         let diagnostic = "must be empty or start with `/`, with `~0` for `~` and `~1` for `/`";
-        section.reader.error(&text.position, diagnostic);
+        section.reader.report_error(&text.position, diagnostic);
     }
     Some(text.value)
 }

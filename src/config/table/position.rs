@@ -17,7 +17,7 @@ pub(crate) struct SourcePosition {
 
 impl SourcePosition {
     /// Returns the position of a key below this one, at the same bytes.
-    pub(crate) fn below(&self, key: &str) -> Self {
+    pub(crate) fn child(&self, key: &str) -> Self {
         let key_path = if self.key_path.is_empty() {
             key.to_owned()
         } else {
@@ -32,7 +32,7 @@ impl SourcePosition {
     }
 
     /// Returns the same position, whose text is not printed.
-    pub(crate) fn unprintable(self) -> Self {
+    pub(crate) fn without_excerpt(self) -> Self {
         Self { is_printable: false, ..self }
     }
 }

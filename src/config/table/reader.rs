@@ -34,19 +34,19 @@ struct SourceText {
 
 /// State of reading one file, and the presets that are merged under it.
 pub(crate) struct ConfigReader<'c> {
-    texts: RefCell<Vec<SourceText>>,
+    source_texts: RefCell<Vec<SourceText>>,
     folder: PathBuf,
     env: EnvLookup<'c>,
     faults: RefCell<Vec<ConfigFault>>,
     /// Variables that are not UTF-8.
-    unreadable_variables: RefCell<BTreeSet<String>>,
+    non_utf8_variables: RefCell<BTreeSet<String>>,
     secrets: RefCell<Vec<String>>,
-    files: RefCell<Vec<PathBuf>>,
+    referenced_files: RefCell<Vec<PathBuf>>,
     secret_files: RefCell<Vec<PathBuf>>,
     /// Default patterns of prompts, after their first use.
     default_prompts: OnceCell<Arc<[Regex]>>,
     /// Compiled patterns by their texts.
-    patterns: RefCell<BTreeMap<String, Regex>>,
+    regex_cache: RefCell<BTreeMap<String, Regex>>,
     /// Shapes of the keys, if they are recorded.
     shapes: Option<ShapeRecorder>,
 }
@@ -58,11 +58,11 @@ pub(crate) struct ReadResult {
     /// Secrets to redact.
     pub(crate) secrets: Vec<String>,
     /// Further files that were read.
-    pub(crate) files: Vec<PathBuf>,
+    pub(crate) referenced_files: Vec<PathBuf>,
     /// Further files that contain a secret.
     pub(crate) secret_files: Vec<PathBuf>,
     /// Texts of the configuration, then of the presets under it.
-    pub(crate) texts: Vec<ConfigTextFile>,
+    pub(crate) config_files: Vec<ConfigTextFile>,
 }
 
 /// File whose text is a part of the configuration.
@@ -76,38 +76,39 @@ pub(crate) struct ConfigTextFile {
 impl<'c> ConfigReader<'c> {
     /// Starts to read `text` of `file`; relative paths start at `folder`.
     pub(crate) fn new(file: &'c Path, text: &'c str, folder: PathBuf, env: EnvLookup<'c>) -> Self {
-        let (faults, secrets, files) = (RefCell::default(), RefCell::default(), RefCell::default());
+        let (faults, secrets, referenced_files) =
+            (RefCell::default(), RefCell::default(), RefCell::default());
         let secret_files = RefCell::default();
         let text = SourceText { file: file.to_owned(), text: text.to_owned(), offset: 0 };
-        let texts = RefCell::new(vec![text]);
+        let source_texts = RefCell::new(vec![text]);
         let (default_prompts, patterns) = (OnceCell::new(), RefCell::default());
         Self {
-            texts,
+            source_texts,
             folder,
             env,
             faults,
-            unreadable_variables: RefCell::default(),
+            non_utf8_variables: RefCell::default(),
             secrets,
-            files,
+            referenced_files,
             secret_files,
             default_prompts,
-            patterns,
+            regex_cache: patterns,
             shapes: None,
         }
     }
 
     /// Adds the text of another file; returns the offset of its spans.
     pub(crate) fn add_text(&self, file: PathBuf, text: &str) -> usize {
-        let mut texts = self.texts.borrow_mut();
+        let mut source_texts = self.source_texts.borrow_mut();
         // One byte stays free: the position at the end of a text must not be the start of the next one.
-        let offset = texts.last().map_or(0, |last| last.offset + last.text.len() + 1);
-        texts.push(SourceText { file, text: text.to_owned(), offset });
+        let offset = source_texts.last().map_or(0, |last| last.offset + last.text.len() + 1);
+        source_texts.push(SourceText { file, text: text.to_owned(), offset });
         offset
     }
 
     /// Registers a further file or folder, whose change is a change of the configuration.
     pub(crate) fn register_file(&self, path: PathBuf) {
-        self.files.borrow_mut().push(path);
+        self.referenced_files.borrow_mut().push(path);
     }
 
     /// Returns the same reader, which also records the shape of each key.
@@ -142,11 +143,11 @@ impl<'c> ConfigReader<'c> {
     /// # Errors
     /// Fails if the text is not a regular expression.
     pub(crate) fn compile_regex(&self, text: &str) -> Result<Regex, regex::Error> {
-        if let Some(known) = self.patterns.borrow().get(text) {
+        if let Some(known) = self.regex_cache.borrow().get(text) {
             return Ok(known.clone());
         }
         let regex = Regex::new(text)?;
-        self.patterns.borrow_mut().insert(text.to_owned(), regex.clone());
+        self.regex_cache.borrow_mut().insert(text.to_owned(), regex.clone());
         Ok(regex)
     }
 
@@ -164,10 +165,10 @@ impl<'c> ConfigReader<'c> {
     }
 
     /// Returns a variable of the service's environment, which may be empty. A value that is not UTF-8 is an error of
-    /// the whole configuration; where a key names the variable, use [`Self::named_env`].
+    /// the whole configuration; where a key names the variable, use [`Self::try_env`].
     pub(crate) fn env(&self, name: &str) -> Option<String> {
-        self.named_env(name).unwrap_or_else(|_not_utf_8| {
-            self.record_unreadable_variable(name);
+        self.try_env(name).unwrap_or_else(|_not_utf_8| {
+            self.report_non_utf8_variable(name);
             None
         })
     }
@@ -176,18 +177,18 @@ impl<'c> ConfigReader<'c> {
     ///
     /// # Errors
     /// Fails if the value is not UTF-8.
-    pub(crate) fn named_env(&self, name: &str) -> Result<Option<String>, NotUtf8> {
+    pub(crate) fn try_env(&self, name: &str) -> Result<Option<String>, NotUtf8> {
         (self.env)(name).map(OsString::into_string).transpose().map_err(|_bytes| NotUtf8)
     }
 
     /// Records once that a variable is not UTF-8, as it would otherwise count as not set.
-    fn record_unreadable_variable(&self, name: &str) {
-        if self.unreadable_variables.borrow_mut().insert(name.to_owned()) {
+    fn report_non_utf8_variable(&self, name: &str) {
+        if self.non_utf8_variables.borrow_mut().insert(name.to_owned()) {
             let position =
                 SourcePosition { key_path: String::new(), span: 0..0, is_printable: false };
             let message =
                 format!("the variable `{name}` of the service's environment is not UTF-8");
-            self.error(&position, message);
+            self.report_error(&position, message);
         }
     }
 
@@ -198,7 +199,7 @@ impl<'c> ConfigReader<'c> {
 
     /// Returns a variable of the service's environment, or the reason why there is none.
     pub(crate) fn required_env(&self, name: &str) -> Result<String, String> {
-        match self.named_env(name) {
+        match self.try_env(name) {
             Ok(Some(value)) => Ok(value),
             Ok(None) => Err(VARIABLE_NOT_SET.to_owned()),
             Err(NotUtf8) => Err(VARIABLE_NOT_UTF_8.to_owned()),
@@ -214,14 +215,14 @@ impl<'c> ConfigReader<'c> {
     }
 
     /// Resolves a path relative to the file's folder.
-    pub(crate) fn resolve(&self, path: &str) -> PathBuf {
+    pub(crate) fn resolve_path(&self, path: &str) -> PathBuf {
         self.folder.join(path)
     }
 
     /// Reads a file that contains a secret, without the line break at its end.
     pub(crate) fn read_secret_file(&self, path: &Path) -> io::Result<String> {
         // Registered before it is read: a missing file that appears later is a change of the configuration too.
-        self.files.borrow_mut().push(path.to_owned());
+        self.referenced_files.borrow_mut().push(path.to_owned());
         self.secret_files.borrow_mut().push(path.to_owned());
         read_secret_file(path)
     }
@@ -243,11 +244,11 @@ impl<'c> ConfigReader<'c> {
         let min = Redactor::MIN_VALUE_CHARS;
         let message =
             format!("a secret of fewer than {min} characters is not redacted in the output");
-        self.warning(position, message);
+        self.report_warning(position, message);
     }
 
     /// Records a fault that makes the configuration unusable.
-    pub(crate) fn error(
+    pub(crate) fn report_error(
         &self,
         position: &SourcePosition,
         diagnostic: impl Into<DiagnosticBuilder>,
@@ -256,7 +257,7 @@ impl<'c> ConfigReader<'c> {
     }
 
     /// Records a fault that the author should know.
-    pub(crate) fn warning(
+    pub(crate) fn report_warning(
         &self,
         position: &SourcePosition,
         diagnostic: impl Into<DiagnosticBuilder>,
@@ -271,11 +272,12 @@ impl<'c> ConfigReader<'c> {
         position: &SourcePosition,
         diagnostic: DiagnosticBuilder,
     ) {
-        let texts = self.texts.borrow();
-        let Some(text) = texts.iter().rfind(|text| text.offset <= position.span.start) else {
+        let source_texts = self.source_texts.borrow();
+        let Some(text) = source_texts.iter().rfind(|text| text.offset <= position.span.start)
+        else {
             return;
         };
-        let (line, column) = text.position(position.span.start);
+        let (line, column) = text.line_and_column(position.span.start);
         let fault = ConfigFault {
             file: text.file.clone(),
             line,
@@ -296,18 +298,18 @@ impl<'c> ConfigReader<'c> {
     }
 
     /// Ends the reading.
-    pub(crate) fn finish(self) -> ReadResult {
+    pub(crate) fn into_result(self) -> ReadResult {
         let secrets = self.secrets.into_inner();
         let to_file = |text: SourceText| ConfigTextFile {
             has_secrets: secrets.iter().any(|secret| text.text.contains(secret.as_str())),
             file: text.file,
         };
-        let texts = self.texts.into_inner().into_iter().map(to_file).collect();
+        let config_files = self.source_texts.into_inner().into_iter().map(to_file).collect();
         ReadResult {
             faults: self.faults.into_inner(),
-            files: self.files.into_inner(),
+            referenced_files: self.referenced_files.into_inner(),
             secret_files: self.secret_files.into_inner(),
-            texts,
+            config_files,
             secrets,
         }
     }
@@ -315,8 +317,8 @@ impl<'c> ConfigReader<'c> {
 
 impl SourceText {
     /// Returns line and column of a byte, from 1, the column in characters.
-    fn position(&self, position_offset: usize) -> (usize, usize) {
-        let before = self.text.get(..position_offset - self.offset).unwrap_or(&self.text);
+    fn line_and_column(&self, byte_offset: usize) -> (usize, usize) {
+        let before = self.text.get(..byte_offset - self.offset).unwrap_or(&self.text);
         let line = before.split('\n').next_back().unwrap_or_default();
         (before.matches('\n').count() + 1, line.chars().count() + 1)
     }

@@ -42,7 +42,7 @@ impl<'c> Section<'c> {
     }
 
     /// Returns true if a key is given.
-    pub(crate) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has_key(&self, key: &str) -> bool {
         self.table.is_some_and(|table| table.contains_key(key))
     }
 
@@ -53,18 +53,18 @@ impl<'c> Section<'c> {
 
     /// Reports a key that is needed and not there.
     pub(crate) fn require(&self, key: &str) {
-        if !self.has(key) {
-            self.reader.error(&self.position.below(key).unprintable(), "is needed");
+        if !self.has_key(key) {
+            self.reader.report_error(&self.position.child(key).without_excerpt(), "is needed");
         }
     }
 
     /// Reports each of these keys that is there. The other keys get no shape.
     pub(crate) fn refuse_unsupported_keys(&mut self, keys: &[&'static str]) {
         for key in keys {
-            if self.has(key)
+            if self.has_key(key)
                 && let Some(entry) = self.entry(key)
             {
-                self.reader.error(&entry.position.unprintable(), "is not supported yet");
+                self.reader.report_error(&entry.position.without_excerpt(), "is not supported yet");
             }
         }
     }
@@ -77,12 +77,12 @@ impl<'c> Section<'c> {
 
     /// Records the shape of a key.
     pub(crate) fn record_shape(&self, key: &str, shape: impl FnOnce() -> ValueShape) {
-        self.reader.record_shape(|| self.position.below(key), shape);
+        self.reader.record_shape(|| self.position.child(key), shape);
     }
 
     /// Records the description of a key.
     pub(crate) fn record_description(&self, key: &str, text: &'static str) {
-        self.reader.record_description(|| self.position.below(key), text);
+        self.reader.record_description(|| self.position.child(key), text);
     }
 
     fn sorted_entries(self) -> Vec<(Positioned<String>, PositionedValue<'c>)> {
@@ -92,7 +92,8 @@ impl<'c> Section<'c> {
             .map(|(key, value)| {
                 let name: &str = key.get_ref();
                 let position = self.position_of(name, value.span(), value.get_ref());
-                let key_position = self.position.below(name).unprintable().with_span(key.span());
+                let key_position =
+                    self.position.child(name).without_excerpt().with_span(key.span());
                 let key = Positioned { value: name.to_owned(), position: key_position };
                 (key, Positioned { value: value.get_ref(), position })
             })
@@ -101,7 +102,7 @@ impl<'c> Section<'c> {
 
     /// Reads the table below a key.
     pub(crate) fn section(&mut self, key: &'static str) -> Self {
-        let absent = Self::new(self.reader, self.position.below(key), None);
+        let absent = Self::new(self.reader, self.position.child(key), None);
         self.record_shape(key, || ValueShape::Table);
         self.entry(key).and_then(|entry| Self::from_entry(self.reader, entry)).unwrap_or(absent)
     }
@@ -110,10 +111,10 @@ impl<'c> Section<'c> {
     pub(crate) fn sections(&mut self, key: &'static str) -> Vec<(Positioned<String>, Self)> {
         let reader = self.reader;
         if let Some(list) = self.entry(key).filter(|entry| entry.value.is_array()) {
-            let path = self.position.below(key).key_path;
+            let path = self.position.child(key).key_path;
             let hint = format!("write `[{path}.a-name]`");
             let diagnostic = new_diagnostic("must be tables with a name").with_hint(hint);
-            reader.error(&list.position.unprintable(), diagnostic);
+            reader.report_error(&list.position.without_excerpt(), diagnostic);
             return Vec::new();
         }
         let rows = self.section(key).sorted_entries().into_iter();
@@ -143,10 +144,10 @@ impl<'c> Section<'c> {
     }
 
     /// Reads a text that must not be empty or blank.
-    pub(crate) fn nonblank(&mut self, key: &'static str) -> Option<Positioned<String>> {
+    pub(crate) fn nonblank_text(&mut self, key: &'static str) -> Option<Positioned<String>> {
         let text = self.text(key)?;
         if text.value.trim().is_empty() {
-            self.reader.error(&text.position, "must not be empty");
+            self.reader.report_error(&text.position, "must not be empty");
             return None;
         }
         Some(text)
@@ -176,7 +177,7 @@ impl<'c> Section<'c> {
     }
 
     /// Reads a duration.
-    pub(crate) fn seconds(&mut self, key: &'static str, bounds: ValueBounds<f64>) -> Duration {
+    pub(crate) fn duration(&mut self, key: &'static str, bounds: ValueBounds<f64>) -> Duration {
         let entry = self.entry(key);
         let configured = entry.and_then(|entry| value::seconds(self.reader, &entry, bounds));
         self.record_shape(key, || ValueShape::Seconds(bounds, true));
@@ -203,7 +204,7 @@ impl<'c> Section<'c> {
             Some(word) => diagnostic.with_hint(format!("did you mean `{word}`?")),
             None => diagnostic,
         };
-        self.reader.error(&text.position, diagnostic);
+        self.reader.report_error(&text.position, diagnostic);
         None
     }
 
@@ -217,7 +218,7 @@ impl<'c> Section<'c> {
         let word = self.peek(key).and_then(DeValue::as_str);
         if word.is_some_and(|word| unsupported.contains(&word)) {
             let position = self.entry(key)?.position;
-            self.reader.error(&position, "is not supported yet");
+            self.reader.report_error(&position, "is not supported yet");
             return None;
         }
         self.keyword(key, known)
@@ -241,10 +242,10 @@ impl<'c> Section<'c> {
     }
 
     /// Reads a list of texts; items of another type are faults and are skipped.
-    pub(crate) fn texts(&mut self, key: &'static str) -> Option<Vec<Positioned<String>>> {
+    pub(crate) fn text_list(&mut self, key: &'static str) -> Option<Vec<Positioned<String>>> {
         let reader = self.reader;
         let items = self.list(key);
-        self.record_shape(key, || ValueShape::Texts);
+        self.record_shape(key, || ValueShape::TextList);
         let items = items?.into_iter();
         let text = |entry: PositionedValue<'c>| {
             let value = value::text(reader, &entry)?.to_owned();
@@ -254,14 +255,14 @@ impl<'c> Section<'c> {
     }
 
     /// Reports every key that no reader requested.
-    pub(crate) fn finish(self) {
+    pub(crate) fn report_unknown_keys(self) {
         let (reader, requested_keys) = (self.reader, self.requested_keys.clone());
         for (key, _) in self.sorted_entries() {
             if !requested_keys.contains(&key.value.as_str()) {
                 let diagnostic = new_diagnostic("unknown key")
                     .with_code(FaultCode::UnknownKey)
                     .suggest_from(&key.value, requested_keys.iter().copied());
-                reader.error(&key.position, diagnostic);
+                reader.report_error(&key.position, diagnostic);
             }
         }
     }
@@ -270,7 +271,7 @@ impl<'c> Section<'c> {
     fn position_of(&self, key: &str, span: Range<usize>, value: &DeValue<'_>) -> SourcePosition {
         SourcePosition {
             is_printable: !value.is_table(),
-            ..self.position.below(key).with_span(span)
+            ..self.position.child(key).with_span(span)
         }
     }
 }

@@ -27,11 +27,11 @@ pub(crate) enum ValueShape {
     /// A list.
     List,
     /// A list of texts, or of tables of known keys in their place.
-    TextsOrTables,
+    TextOrTableList,
     /// A list of texts.
-    Texts,
+    TextList,
     /// A list of some of these words.
-    Keywords(Vec<String>),
+    KeywordList(Vec<String>),
     /// A table of known keys.
     Table,
     /// Tables of known keys, each with a name.

@@ -17,7 +17,7 @@ pub(crate) fn text<'c>(reader: &ConfigReader<'_>, entry: &PositionedValue<'c>) -
         None => report_type_mismatch(reader, entry, "text in quotes"),
         // The kernel ends arguments, variables and paths at the first NUL.
         Some(text) if text.contains('\0') => {
-            reader.error(&entry.position, "must not hold a NUL character");
+            reader.report_error(&entry.position, "must not hold a NUL character");
             return None;
         }
         Some(_) => {}
@@ -111,7 +111,7 @@ pub(crate) fn seconds(
             None => {
                 let diagnostic = new_diagnostic("is not a time")
                     .with_hint("write seconds, or text such as `5m`");
-                reader.error(&entry.position, diagnostic);
+                reader.report_error(&entry.position, diagnostic);
                 return None;
             }
         },
@@ -141,7 +141,7 @@ pub(crate) fn report_type_mismatch(
         is_printable: entry.position.is_printable && is_harmless,
         ..entry.position.clone()
     };
-    reader.error(&position, format!("must be {expected}, not {}", type_name(entry.value)));
+    reader.report_error(&position, format!("must be {expected}, not {}", type_name(entry.value)));
 }
 
 /// Converts a number for computation.
@@ -180,7 +180,7 @@ fn check_bounds<T: PartialOrd + Copy + Display>(
     let value = value.filter(|value| bounds.contains(*value));
     if value.is_none() {
         let ValueBounds { min, max, .. } = bounds;
-        reader.error(&entry.position, format!("must be {min} to {max}{unit}"));
+        reader.report_error(&entry.position, format!("must be {min} to {max}{unit}"));
     }
     value
 }

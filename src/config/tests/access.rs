@@ -19,7 +19,7 @@ fn tokens_are_hashed_and_scoped() {
     );
     let load = |mode| {
         fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-        load_in(folder.path(), &text).unwrap()
+        load_in_folder(folder.path(), &text).unwrap()
     };
     let readable = load(0o644);
     assert_eq!(
@@ -42,7 +42,7 @@ fn tokens_are_hashed_and_scoped() {
         (&me.scope.rights, me.scope.agents.as_ref().unwrap().len()),
         (&vec![Right::Admin], 1)
     );
-    assert_eq!(me.expires.unwrap().to_rfc3339(), "2030-01-31T11:00:00+00:00");
+    assert_eq!(me.expires_at.unwrap().to_rfc3339(), "2030-01-31T11:00:00+00:00");
     let hash: String = ci.hash.iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hash, "ecbc28e39a74d4144ae3fddd66b21b435bb561ea5ad969cb8d4c1ab149b663f7");
 }
@@ -172,7 +172,7 @@ fn a_secret_in_the_wrong_place_is_not_printed() {
 #[test]
 fn a_token_of_32_characters_with_a_line_break_is_accepted() {
     let text = format!("{CAT}[tokens.t]\ntoken_env = \"LINE_TOKEN\"\n");
-    assert_eq!(settings(&text).secrecy.secrets, ["canary-canary-canary-canary-32-c"]);
+    assert_eq!(load_settings(&text).secrecy.secrets, ["canary-canary-canary-canary-32-c"]);
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn the_exposure_of_an_agent_is_read() {
          [agents.b]\ncommand = \"cat\"\nauth = {{ required = false, insecure = true }}\n\
          [lockout]\nfailures = 3\nexempt = [\"127.0.0.1\", \"fd00::/8\"]\n"
     );
-    let Settings { agents, callers: CallerSettings { tokens, lockout }, .. } = settings(&text);
+    let Settings { agents, callers: CallerSettings { tokens, lockout }, .. } = load_settings(&text);
     let [a, b] = agents.as_slice() else { panic!("{agents:?}") };
     let expected = EndpointConfig {
         versions: vec![ProtocolVersion::V1_0],
@@ -208,13 +208,13 @@ fn the_exposure_of_an_agent_is_read() {
         Scope { rights: vec![Right::Read, Right::Run], agents: Some(vec![a.spec.id.clone()]) };
     assert_eq!((token.name.as_str(), &token.scope), ("agent:a", &scope));
     assert_eq!(lockout.spec, Some(LockoutSpec { max_failures: 3, ..LockoutSpec::default() }));
-    assert_eq!(lockout.exempt.len(), 2);
+    assert_eq!(lockout.exempt_networks.len(), 2);
 }
 
 #[test]
 fn agents_with_the_default_exposure_share_one_value() {
     let more_agents = "[agents.b]\ncommand = \"cat\"\n[agents.c]\ncommand = \"cat\"\nunredacted_response = true\n";
-    let Settings { agents, .. } = settings(&format!("{CAT}{more_agents}"));
+    let Settings { agents, .. } = load_settings(&format!("{CAT}{more_agents}"));
     let [a, b, c] = agents.as_slice() else { panic!("{agents:?}") };
     assert!(Arc::ptr_eq(&a.spec.endpoint_config, &b.spec.endpoint_config));
     assert_eq!(*a.spec.endpoint_config, EndpointConfig::default());
@@ -236,7 +236,7 @@ fn card_metadata_is_read() {
          [agents.b]\ncommand = \"cat\"\n\
          [agents.b.a2a]\nprovider = {{ organization = \"them\", url = \"https://them.example\" }}\n"
     );
-    let Settings { agents, .. } = settings(&text);
+    let Settings { agents, .. } = load_settings(&text);
     let [a, b] = agents.as_slice() else { panic!("{agents:?}") };
     let provider = |organization: &str, url: &str| {
         Some(ProviderOrganization { organization: organization.to_owned(), url: url.to_owned() })
@@ -377,16 +377,16 @@ fn interface_errors_are_reported() {
 
 #[test]
 fn private_push_addresses_must_be_listed() {
-    let default_push = settings(CAT).push.unwrap();
+    let default_push = load_settings(CAT).push.unwrap();
     let times = (default_push.timeout, default_push.max_age);
     assert_eq!(times, (Duration::from_secs(15), Duration::from_secs(86_400)));
     assert!(default_push.allowed_networks.is_empty() && !default_push.allows_http);
     let text = "[push]\nallow = [\"127.0.0.0/8\", \"10.1.2.3\", \"fd00::/8\"]\nmax_age = \"1h\"\n";
-    let configured_push = settings(&format!("{CAT}{text}")).push.unwrap();
+    let configured_push = load_settings(&format!("{CAT}{text}")).push.unwrap();
     let allow: Vec<_> = configured_push.allowed_networks.iter().map(ToString::to_string).collect();
     assert_eq!(allow, ["127.0.0.0/8", "10.1.2.3/32", "fd00::/8"]);
     assert_eq!(configured_push.max_age, Duration::from_secs(3600));
-    assert_eq!(settings(&format!("{CAT}[push]\nenabled = false\n")).push, None);
+    assert_eq!(load_settings(&format!("{CAT}[push]\nenabled = false\n")).push, None);
     assert_eq!(
         fault_messages(&format!("{CAT}[push]\nallow = [\"localhost\", \"10.0.0.0/33\"]\n")),
         [

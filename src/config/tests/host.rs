@@ -15,7 +15,7 @@ fn a_command_is_found_on_the_path_of_its_agent() {
         let text = format!(
             "[agents.a]\ncommand = \"{command}\"\nenv = {{ PATH = \"{path}:${{PATH}}\" }}\n"
         );
-        load_in(folder.path(), &text).unwrap().settings.agents.remove(0)
+        load_in_folder(folder.path(), &text).unwrap().settings.agents.remove(0)
     };
     let command = |name: &str| agent(name).program().unwrap().command.clone();
     let find_program = |agent: &ConfiguredAgent| match &agent.worker {
@@ -53,7 +53,7 @@ fn a_program_that_cannot_be_executed_is_explained() {
         fs::write(&file, text).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
     };
-    let at = "c:2:11: warning: agents.a.command = \"AGENT\":";
+    let warning_prefix = "c:2:11: warning: agents.a.command = \"AGENT\":";
     write("#!/bin/sh\n", 0o755);
     assert_eq!(messages(""), [""; 0]);
     for (text, expected) in [
@@ -74,7 +74,7 @@ fn a_program_that_cannot_be_executed_is_explained() {
         ),
     ] {
         write(text, 0o755);
-        assert_eq!(messages(""), [format!("{at} {expected}")], "{text:?}");
+        assert_eq!(messages(""), [format!("{warning_prefix} {expected}")], "{text:?}");
     }
     // The program of a check too.
     let check =
@@ -84,13 +84,13 @@ fn a_program_that_cannot_be_executed_is_explained() {
     assert!(found[0].contains("its interpreter `no-such-node` does not exist"), "{found:?}");
     write("#!/bin/sh\n", 0o644);
     let install = "install it; the agent is unavailable until then";
-    let closed = format!("{at} may not be executed; `chmod +x` permits it; {install}");
+    let closed = format!("{warning_prefix} may not be executed; `chmod +x` permits it; {install}");
     assert_eq!(messages(""), [closed]);
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
-    assert_eq!(messages(""), [format!("{at} is a folder; {install}")]);
+    assert_eq!(messages(""), [format!("{warning_prefix} is a folder; {install}")]);
     fs::remove_dir(&file).unwrap();
-    assert_eq!(messages(""), [format!("{at} does not exist; {install}")]);
+    assert_eq!(messages(""), [format!("{warning_prefix} does not exist; {install}")]);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn variables_are_expanded_and_secrets_registered() {
         "{CAT}[agents.a.env]\nPLAIN = \"${{HOME}}/x $$5\"\nNUMBER = 5\nA_KEY = \"written-here\"\nB = \"x${{MY_KEY}}\"\n\
          [agents.a.env_from]\nC = \"MY_KEY\"\n[agents.a.env_file]\nD = \"key\"\n"
     );
-    let settings = load_in(folder.path(), &text).unwrap().settings;
+    let settings = load_in_folder(folder.path(), &text).unwrap().settings;
     let env = &settings.agents[0].program().unwrap().env;
     let values = env.iter().map(|(name, variable)| {
         (name.as_str(), variable.value.as_str(), variable.secrecy == VariableSecrecy::Secret)
@@ -185,7 +185,7 @@ fn an_empty_variable_is_set() {
 #[test]
 fn a_dollar_sign_only_begins_a_variable_or_an_escape() {
     let expand = |text| {
-        expand(text, &|name| Ok(env(name).and_then(|value| value.into_string().ok())))
+        expand(text, &|name| Ok(test_env(name).and_then(|value| value.into_string().ok())))
             .map(|expanded| expanded.text)
     };
     assert_eq!(expand("a$$b${HOME}c"), Ok("a$b/people/mec".into()));
@@ -193,7 +193,7 @@ fn a_dollar_sign_only_begins_a_variable_or_an_escape() {
     for text in ["$", "$HOME", "${", "${}", "${HOME", "${a-b}", "a$ b"] {
         assert_eq!(expand(text), Err(ExpandError::StrayDollar), "{text}");
     }
-    check_agent(&[
+    assert_agent_faults(&[
         (
             "env = { A = \"$x\" }",
             &[
@@ -258,7 +258,7 @@ fn a_variable_that_is_not_utf_8_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("supervisor.toml");
     fs::write(&file, CAT).unwrap();
-    let latin_home = |name: &str| env(if name == "HOME" { "LATIN" } else { name });
+    let latin_home = |name: &str| test_env(if name == "HOME" { "LATIN" } else { name });
     let faults = load(&file, &latin_home).unwrap_err().to_string();
     let text = "the variable `HOME` of the service's environment is not UTF-8";
     assert_eq!(faults.matches(text).count(), 1, "{faults}");
@@ -281,7 +281,7 @@ fn folders_whose_paths_programs_cannot_get_are_errors() {
         ("working_dir = \".\"\n", None),
         ("[server]\ntoken_file = \"token\"\n", None),
     ] {
-        let faults = load_in(&folder, &format!("{CAT}{lines}")).err();
+        let faults = load_in_folder(&folder, &format!("{CAT}{lines}")).err();
         let faults = faults.map(|faults| faults.to_string()).unwrap_or_default();
         match expected {
             Some((key, text)) => {
@@ -299,7 +299,7 @@ fn relative_paths_are_resolved_from_the_file() {
     let text = format!(
         "{CAT}working_dir = \"work\"\n[server]\ndata_dir = \"data\"\nruntime_dir = \"run\"\n"
     );
-    let Settings { server, agents, .. } = load_in(folder.path(), &text).unwrap().settings;
+    let Settings { server, agents, .. } = load_in_folder(folder.path(), &text).unwrap().settings;
     assert_eq!(server.data_dir, folder.path().join("data"));
     assert_eq!(server.runtime_dir, folder.path().join("run"));
     assert_eq!(agents[0].program().unwrap().working_dir, folder.path().join("work"));
@@ -308,12 +308,12 @@ fn relative_paths_are_resolved_from_the_file() {
 #[test]
 fn commands_that_may_prompt_are_warned_of() {
     let folder = tempfile::tempdir().unwrap();
-    let warned = |command: &str, args: &str| {
+    let is_warned = |command: &str, args: &str| {
         let file = folder.path().join(command);
         fs::write(&file, "#!/bin/sh\n").unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
         let text = format!("[agents.a]\ncommand = \"./{command}\"\nargs = [{args}]\n");
-        load_in(folder.path(), &text).unwrap().warnings.len() == 1
+        load_in_folder(folder.path(), &text).unwrap().warnings.len() == 1
     };
     for (command, prompting_args, batch_args) in [
         ("claude", "\"--verbose\"", "\"--print\""),
@@ -329,8 +329,8 @@ fn commands_that_may_prompt_are_warned_of() {
         ("bash", "\"-i\"", "\"-c\", \"x\""),
         ("python", "\"-i\"", "\"x.py\""),
     ] {
-        assert!(warned(command, prompting_args), "{command} {prompting_args}");
-        assert!(!warned(command, batch_args), "{command} {batch_args}");
+        assert!(is_warned(command, prompting_args), "{command} {prompting_args}");
+        assert!(!is_warned(command, batch_args), "{command} {batch_args}");
     }
-    assert!(warned("vim", "\"-s\"") && warned("less", "") && !warned("cat", ""));
+    assert!(is_warned("vim", "\"-s\"") && is_warned("less", "") && !is_warned("cat", ""));
 }

@@ -18,7 +18,7 @@ fn config_with_key_file(file: &str) -> String {
 
 #[test]
 fn inputs_have_no_key_and_a_day_for_retries_by_default() {
-    let inputs = settings(CAT).secrecy.inputs;
+    let inputs = load_settings(CAT).secrecy.inputs;
     assert_eq!((inputs.key_file, inputs.keys.len()), (None, 0));
     assert_eq!(inputs.retry_window, Duration::from_secs(86_400));
 }
@@ -27,7 +27,7 @@ fn inputs_have_no_key_and_a_day_for_retries_by_default() {
 fn a_key_file_holds_base64_and_hexadecimal_keys() {
     let folder = tempfile::tempdir().unwrap();
     let text = format!("{}\n\n{}\n", STANDARD.encode([7; 32]), "0a".repeat(32));
-    let inputs = settings(&config_with_key_file(&write_key_file(folder.path(), &text, 0o600)))
+    let inputs = load_settings(&config_with_key_file(&write_key_file(folder.path(), &text, 0o600)))
         .secrecy
         .inputs;
     assert_eq!(inputs.keys, [InputSealingKey([7; 32]), InputSealingKey([10; 32])]);

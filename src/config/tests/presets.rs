@@ -14,7 +14,7 @@ fn render_command_line(agent: &ConfiguredAgent) -> String {
     let values = ExecutionValues {
         input: "PROMPT".to_owned(),
         paths: AttemptPaths { input_file: "/run/input.txt".into(), ..AttemptPaths::default() },
-        model: program.program_runtime.model.clone().unwrap_or_default(),
+        model: program.runtime_settings.model.clone().unwrap_or_default(),
         home: PathBuf::from("/HOME"),
         ..ExecutionValues::default()
     };
@@ -40,7 +40,7 @@ fn agent_with_preset(preset: &str, lines: &str) -> ConfiguredAgent {
     let text = format!(
         "{data_dir}[agents.a]\nenabled = false\npreset = \"{preset}\"\n{command}{input}{lines}"
     );
-    settings(&text).agents.remove(0)
+    load_settings(&text).agents.remove(0)
 }
 
 #[test]
@@ -53,9 +53,9 @@ fn preset_command_lines_match_the_recorded_ones() {
                     &preset_summary.name,
                     &format!("access = \"{access}\"\n{model}"),
                 );
-                let with = if model.is_empty() { "" } else { ", a model" };
+                let model_note = if model.is_empty() { "" } else { ", a model" };
                 all.push_str(&format!(
-                    "{}, {access}{with}\n{}",
+                    "{}, {access}{model_note}\n{}",
                     preset_summary.name,
                     render_command_line(&agent)
                 ));
@@ -89,11 +89,11 @@ fn each_preset_but_generic_has_a_home_and_a_version() {
             "{}",
             preset_summary.name
         );
-        let home = program.program_runtime.agent_home.clone().unwrap().path;
+        let home = program.runtime_settings.agent_home.clone().unwrap().path;
         assert_eq!(home, Path::new("/var/lib/algonius/homes/a"), "{}", preset_summary.name);
         assert_eq!(program.env["HOME"].value, "/var/lib/algonius/homes/a");
         assert!(
-            program.success.require_output && !about.install.is_empty(),
+            program.success_criteria.require_output && !about.install_instructions.is_empty(),
             "{}",
             preset_summary.name
         );
@@ -102,9 +102,9 @@ fn each_preset_but_generic_has_a_home_and_a_version() {
             "{}",
             preset_summary.name
         );
-        let version = program.program_runtime.version.clone().unwrap();
-        assert_eq!(version.tested.is_some(), about.is_verified, "{}", preset_summary.name);
-        assert_eq!(program.program_runtime.preset.clone().unwrap().is_verified, about.is_verified);
+        let version = program.runtime_settings.version_check.clone().unwrap();
+        assert_eq!(version.tested_versions.is_some(), about.is_verified, "{}", preset_summary.name);
+        assert_eq!(program.runtime_settings.preset.clone().unwrap().is_verified, about.is_verified);
     }
 }
 
@@ -119,10 +119,12 @@ fn the_file_overrides_the_preset_key_by_key() {
     let (spec, program) = (&agent.spec, agent.program().unwrap());
     assert_eq!(program.args, ["--mine", "--tight"]);
     assert_eq!(spec.limits.timeouts.idle, Some(Duration::from_secs(7)));
-    assert!(program.success.require_output && program.success.fail_regex.is_some());
+    assert!(
+        program.success_criteria.require_output && program.success_criteria.fail_regex.is_some()
+    );
     let value = |name: &str| program.env[name].value.as_str();
     assert_eq!([value("TERM"), value("OWN"), value("NO_COLOR")], ["vt100", "1", "1"]);
-    let home = program.program_runtime.agent_home.clone().unwrap();
+    let home = program.runtime_settings.agent_home.clone().unwrap();
     let files: Vec<_> = home.files.keys().map(String::as_str).collect();
     assert_eq!(files, [".gemini/experiments.json", ".gemini/settings.json", "x"]);
 }
@@ -130,8 +132,13 @@ fn the_file_overrides_the_preset_key_by_key() {
 /// Test of a program that exits with 0 after failures too.
 #[test]
 fn aider_fails_if_its_output_ends_with_an_error() {
-    let failed =
-        agent_with_preset("aider", "").program().unwrap().success.fail_regex.clone().unwrap();
+    let failure_regex = agent_with_preset("aider", "")
+        .program()
+        .unwrap()
+        .success_criteria
+        .fail_regex
+        .clone()
+        .unwrap();
     let limited = "litellm.RateLimitError: RateLimitError: OpenAIException - rate limit \n\
                    exceeded\nThe API provider has rate limited you. Try again later.\n";
     let retry_line = "Retrying in 0.5 seconds...\n";
@@ -143,7 +150,7 @@ fn aider_fails_if_its_output_ends_with_an_error() {
         (format!("{limited}\nTokens: 9 sent, 3 received.\n"), false),
         ("An answer about errors.\n\nTokens: 9 sent, 3 received.\n".to_owned(), false),
     ] {
-        assert_eq!(failed.is_match(&text), has_failed, "{text}");
+        assert_eq!(failure_regex.is_match(&text), has_failed, "{text}");
     }
 }
 
@@ -157,12 +164,12 @@ fn a_custom_preset_replaces_a_shipped_one() {
     fs::write(presets.join("claude-code.toml"), format!("{preset_head}\"-u\"]\n")).unwrap();
     fs::write(presets.join("mine.toml"), format!("{preset_head}\"-v\"]\n")).unwrap();
     let text = "[agents.a]\npreset = \"claude-code\"\n[agents.b]\npreset = \"mine\"\n";
-    let settings = load_in(folder.path(), text).unwrap().settings;
+    let settings = load_in_folder(folder.path(), text).unwrap().settings;
     let [a, b] = &settings.agents[..] else { panic!("{settings:?}") };
     assert_eq!([&a.program().unwrap().args[..], &b.program().unwrap().args[..]], [["-u"], ["-v"]]);
     assert_eq!(a.preset_metadata.title, "Mine");
     for file in [presets.clone(), presets.join("claude-code.toml"), presets.join("mine.toml")] {
-        assert!(settings.files.contains(&file), "{:?}", settings.files);
+        assert!(settings.referenced_files.contains(&file), "{:?}", settings.referenced_files);
     }
     let custom_presets: Vec<_> = available_presets(Some(&presets))
         .unwrap()
@@ -173,9 +180,9 @@ fn a_custom_preset_replaces_a_shipped_one() {
         custom_presets.iter().map(|preset_summary| preset_summary.name.as_str()).collect();
     assert_eq!(names, ["claude-code", "mine"]);
     let other_folder = format!("[server]\npresets = \"elsewhere\"\n{text}");
-    assert!(load_in(folder.path(), &other_folder).is_err(), "`mine` is in another folder");
+    assert!(load_in_folder(folder.path(), &other_folder).is_err(), "`mine` is in another folder");
     fs::rename(&presets, folder.path().join("elsewhere")).unwrap();
-    assert!(load_in(folder.path(), &other_folder).is_ok());
+    assert!(load_in_folder(folder.path(), &other_folder).is_ok());
 }
 
 #[test]
@@ -186,11 +193,11 @@ fn preset_errors_are_reported_at_their_own_position() {
     let fault_messages = |preset: &str, line: &str| -> Vec<String> {
         fs::write(presets.join("mine.toml"), preset).unwrap();
         let text = format!("[agents.a]\npreset = \"mine\"\n{line}");
-        let faults = load_in(folder.path(), &text).map(|checked| checked.warnings);
+        let faults = load_in_folder(folder.path(), &text).map(|checked| checked.warnings);
         let faults = faults.unwrap_or_else(|faults| faults.iter().cloned().collect());
-        let named =
+        let file_name =
             |fault: &ConfigFault| fault.file.file_name().unwrap().to_string_lossy().into_owned();
-        let line = |fault: &ConfigFault| fault_line(fault).replacen('c', &named(fault), 1);
+        let line = |fault: &ConfigFault| fault_line(fault).replacen('c', &file_name(fault), 1);
         faults.iter().map(line).collect()
     };
     let about = "[about]\ntitle = \"Mine\"\nverified = true\n";
@@ -287,7 +294,7 @@ fn settings_of_the_program_environment_are_checked() {
 fn passed_through_variables_with_secrets_are_masked() {
     let lines =
         "env = { SHORT = \"mine\" }\nenv_allow = [\"MY_KEY\", \"SHORT\", \"HOME\", \"GONE\"]\n";
-    let settings = settings(&format!("{CAT}{lines}"));
+    let settings = load_settings(&format!("{CAT}{lines}"));
     let env = &settings.agents[0].program().unwrap().env;
     let value = |name: &str| env.get(name).map(|variable| variable.value.as_str());
     assert_eq!(value("MY_KEY"), Some(CANARY));

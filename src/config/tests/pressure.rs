@@ -4,30 +4,31 @@ use super::*;
 use crate::config::PressureSettings;
 
 fn pressure(lines: &str) -> Option<PressureSettings> {
-    settings(&format!("{CAT}[pressure]\n{lines}\n")).pressure
+    load_settings(&format!("{CAT}[pressure]\n{lines}\n")).pressure
 }
 
 #[test]
 fn usage_mode_has_the_documented_bounds() {
     let PressureSettings { spec, interval, .. } = pressure("mode = \"usage\"").unwrap();
-    assert!(!spec.by_stalls);
-    assert_eq!((spec.cpu_percent, spec.memory_percent, spec.load), (90.0, 85.0, 4.0));
+    assert!(!spec.uses_stall_information);
+    assert_eq!((spec.max_cpu_percent, spec.max_memory_percent, spec.max_load), (90.0, 85.0, 4.0));
     assert_eq!((spec.min_disk_free_bytes, interval), (1_000_000_000, Duration::from_secs(1)));
 }
 
 #[test]
 fn pressure_uses_stalls_by_default_and_can_be_disabled() {
-    let default_pressure = settings(CAT).pressure.unwrap();
+    let default_pressure = load_settings(CAT).pressure.unwrap();
     assert_eq!(Some(default_pressure), pressure("mode = \"stalls\""));
-    assert!(default_pressure.spec.by_stalls);
+    assert!(default_pressure.spec.uses_stall_information);
     assert_eq!(pressure("enabled = false"), None);
     let configured = pressure(
         "cpu_stall_percent = 50\nmemory_stall_percent = 1.5\nio_stall_percent = 2\n\
          load_per_core = 8\nmin_disk_free_bytes = 0\ninterval = \"250ms\"",
     );
     let PressureSettings { spec, interval, .. } = configured.unwrap();
-    let stalls = (spec.stalls.cpu_percent, spec.stalls.memory_percent, spec.stalls.io_percent);
-    assert_eq!((stalls, spec.load_per_core), ((50.0, 1.5, 2.0), 8.0));
+    let stalls =
+        (spec.max_stalls.cpu_percent, spec.max_stalls.memory_percent, spec.max_stalls.io_percent);
+    assert_eq!((stalls, spec.max_load_per_core), ((50.0, 1.5, 2.0), 8.0));
     assert_eq!((spec.min_disk_free_bytes, interval), (0, Duration::from_millis(250)));
 }
 

@@ -2,16 +2,16 @@
 
 use super::*;
 
-fn section(lines: &str) -> String {
+fn redaction_config(lines: &str) -> String {
     format!("{CAT}[redaction]\n{lines}\n")
 }
 
 #[test]
 fn no_extra_redaction_is_configured_by_default() {
-    let redaction = settings(CAT).secrecy.redaction;
+    let redaction = load_settings(CAT).secrecy.redaction;
     assert_eq!((redaction.patterns.len(), redaction.redacts_personal_numbers), (0, false));
     let lines = "pii = true\n[[redaction.patterns]]\nname = 'a'\nregex = 'A[0-9]{3}'\nkeep = 1";
-    let redaction = settings(&section(lines)).secrecy.redaction;
+    let redaction = load_settings(&redaction_config(lines)).secrecy.redaction;
     let [pattern] = redaction.patterns.as_slice() else { panic!("{redaction:?}") };
     assert_eq!(
         (pattern.name(), pattern.visible_prefix_bytes(), redaction.redacts_personal_numbers),
@@ -50,7 +50,7 @@ fn an_invalid_pattern_is_reported_with_its_position() {
             "c:4:27: error: redaction.patterns[0].regexp: unknown key; did you mean `regex`?",
         ),
     ] {
-        let messages = fault_messages(&section(&format!("patterns = [{pattern}]")));
+        let messages = fault_messages(&redaction_config(&format!("patterns = [{pattern}]")));
         assert_eq!(messages, [expected], "{pattern}");
     }
 }
@@ -59,9 +59,9 @@ fn an_invalid_pattern_is_reported_with_its_position() {
 fn more_than_64_patterns_are_refused() {
     let patterns = |count: usize| -> String {
         let pattern = |number| format!("{{ name = 'p{number}', regex = 'abc' }},");
-        section(&format!("patterns = [{}]", (0..count).map(pattern).collect::<String>()))
+        redaction_config(&format!("patterns = [{}]", (0..count).map(pattern).collect::<String>()))
     };
-    assert_eq!(settings(&patterns(64)).secrecy.redaction.patterns.len(), 64);
+    assert_eq!(load_settings(&patterns(64)).secrecy.redaction.patterns.len(), 64);
     let messages = fault_messages(&patterns(65)).join("\n");
     assert!(messages.contains("patterns[64]: there are 65 patterns; 64 are allowed"), "{messages}");
 }
@@ -72,8 +72,8 @@ fn secret_files_are_masked_by_line_and_must_be_private() {
     let file = folder.path().join("words");
     fs::write(&file, format!("{CANARY}\r\n\nshort\nanother secret of ours\n")).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
-    let text = section("secret_files = ['words']");
-    let loaded = load_in(folder.path(), &text).unwrap_or_else(|faults| panic!("{faults}"));
+    let text = redaction_config("secret_files = ['words']");
+    let loaded = load_in_folder(folder.path(), &text).unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(loaded.settings.secrecy.secrets, [CANARY, "another secret of ours"]);
     let messages: Vec<_> = loaded.warnings.iter().map(fault_line).collect();
     let expected = [
@@ -81,6 +81,6 @@ fn secret_files_are_masked_by_line_and_must_be_private() {
         "c:4:17: warning: redaction.secret_files[0] = 'words': 1 of its lines have fewer than 8 characters; they are not redacted",
     ];
     assert_eq!(messages, expected);
-    let messages = fault_messages(&section("secret_files = ['none']")).join("\n");
+    let messages = fault_messages(&redaction_config("secret_files = ['none']")).join("\n");
     assert!(messages.contains("secret_files[0] = 'none': cannot be read: "), "{messages}");
 }

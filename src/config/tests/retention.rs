@@ -8,7 +8,7 @@ use crate::config::RetentionSettings;
 const DAY: Duration = Duration::from_secs(86_400);
 
 fn retention(lines: &str) -> Option<RetentionSettings> {
-    settings(&format!("{CAT}[retention]\n{lines}\n")).retention
+    load_settings(&format!("{CAT}[retention]\n{lines}\n")).retention
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn history_has_retention_limits_by_default() {
         },
         interval: Duration::from_secs(600),
     };
-    assert_eq!(settings(CAT).retention, Some(defaults));
+    assert_eq!(load_settings(CAT).retention, Some(defaults));
     assert_eq!(retention(""), Some(defaults));
     assert_eq!(retention("enabled = false"), None);
     let configured =

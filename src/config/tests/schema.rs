@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::config::schema::{described_sample, key_descriptions, schema};
+use crate::config::schema::{key_descriptions, sample_key_descriptions, schema};
 use crate::config::table::ValueShape;
-use crate::config::{SHIPPED_CONFIG, load};
+use crate::config::{BUILT_IN_CONFIG, load};
 
 /// Returns the shipped configurations as documents.
-fn parsed_files() -> Vec<(String, toml::Value)> {
+fn parse_shipped_files() -> Vec<(String, toml::Value)> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
     let examples = std::fs::read_dir(folder.join("examples")).unwrap().flatten();
     let files = examples.map(|entry| entry.path()).chain([folder.join("supervisor.toml")]);
@@ -29,10 +29,12 @@ fn child_schema<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
 }
 
 /// Returns the parts of a value that violate its schema.
-fn faults(path: &str, value: &toml::Value, schema: &Value) -> Vec<String> {
+fn schema_violations(path: &str, value: &toml::Value, schema: &Value) -> Vec<String> {
     if let Some(alternatives) = schema.get("anyOf").and_then(Value::as_array) {
-        let faults_of_each: Vec<_> =
-            alternatives.iter().map(|alternative| faults(path, value, alternative)).collect();
+        let faults_of_each: Vec<_> = alternatives
+            .iter()
+            .map(|alternative| schema_violations(path, value, alternative))
+            .collect();
         return faults_of_each.into_iter().min_by_key(Vec::len).unwrap_or_default();
     }
     let fault = |reason: &str| vec![format!("{path}: {reason}")];
@@ -64,12 +66,12 @@ fn faults(path: &str, value: &toml::Value, schema: &Value) -> Vec<String> {
         toml::Value::Table(table) => table
             .iter()
             .flat_map(|(key, value)| match child_schema(schema, key) {
-                Some(schema) => faults(&format!("{path}.{key}"), value, schema),
+                Some(schema) => schema_violations(&format!("{path}.{key}"), value, schema),
                 None => vec![format!("{path}.{key}: unknown")],
             })
             .collect(),
         toml::Value::Array(items) => {
-            items.iter().flat_map(|item| faults(path, item, &schema["items"])).collect()
+            items.iter().flat_map(|item| schema_violations(path, item, &schema["items"])).collect()
         }
         _ => Vec::new(),
     };
@@ -85,7 +87,7 @@ fn the_stored_schema_equals_the_generated_one() {
 
 #[test]
 fn each_configuration_key_has_a_described_shape() {
-    let shapes = described_sample().shapes;
+    let shapes = sample_key_descriptions().shapes;
     let without_shape: Vec<_> =
         shapes.iter().filter(|(_, shape)| **shape == ValueShape::Unknown).collect();
     let without_shape: Vec<_> = without_shape.into_iter().map(|(path, _)| path.as_str()).collect();
@@ -114,7 +116,7 @@ fn each_configuration_key_has_a_described_shape() {
 
 #[test]
 fn each_key_of_the_shipped_file_is_in_the_schema() {
-    let (schema, comments) = (schema(), key_descriptions::from_comments(SHIPPED_CONFIG));
+    let (schema, comments) = (schema(), key_descriptions::from_comments(BUILT_IN_CONFIG));
     assert!(comments.len() > 100, "{} keys", comments.len());
     for path in comments.keys() {
         let found = path.split('.').try_fold(&schema, |schema, key| match key {
@@ -131,7 +133,7 @@ fn each_key_of_the_shipped_file_is_in_the_schema() {
 #[test]
 fn the_shipped_file_describes_each_key_like_its_row() {
     let (row_descriptions, comments) =
-        (described_sample().descriptions, key_descriptions::from_comments(SHIPPED_CONFIG));
+        (sample_key_descriptions().descriptions, key_descriptions::from_comments(BUILT_IN_CONFIG));
     assert!(row_descriptions.len() > 25, "{} rows", row_descriptions.len());
     let comment_of = |path: &String| comments.get(path).map(String::as_str);
     let differ: Vec<_> =
@@ -142,8 +144,8 @@ fn the_shipped_file_describes_each_key_like_its_row() {
 #[test]
 fn shipped_configuration_files_fit_the_schema() {
     let schema = schema();
-    for (file, document) in parsed_files() {
-        assert_eq!(faults("", &document, &schema), [] as [&str; 0], "{file}");
+    for (file, document) in parse_shipped_files() {
+        assert_eq!(schema_violations("", &document, &schema), [] as [&str; 0], "{file}");
     }
     for (text, expected) in [
         ("[server]\nlistn = 'x'", ".server.listn: unknown"),
@@ -152,7 +154,7 @@ fn shipped_configuration_files_fit_the_schema() {
         ("[agents.a]\naccess = 'all'", ".agents.a.access: none of the words"),
         ("[agents.a]\nskills = [{ name = 1 }]", ".agents.a.skills.name: of another type"),
     ] {
-        assert_eq!(faults("", &toml::from_str(text).unwrap(), &schema), [expected]);
+        assert_eq!(schema_violations("", &toml::from_str(text).unwrap(), &schema), [expected]);
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("supervisor.toml");
         std::fs::write(&file, text).unwrap();

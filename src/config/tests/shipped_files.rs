@@ -5,14 +5,15 @@ use super::*;
 #[test]
 fn the_shipped_files_are_valid() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
-    let shipped =
-        load(&folder.join("supervisor.toml"), &env).unwrap_or_else(|faults| panic!("{faults}"));
+    let shipped = load(&folder.join("supervisor.toml"), &test_env)
+        .unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(shipped.warnings, []);
     let ids: Vec<_> = shipped.settings.agents.iter().map(|agent| agent.spec.id.as_str()).collect();
     assert_eq!(ids, ["echo", "sort", "greet", "word-count", "welcome"]);
     let mut examples = 0;
     for entry in fs::read_dir(folder.join("examples")).unwrap() {
-        let loaded = load(&entry.unwrap().path(), &env).unwrap_or_else(|faults| panic!("{faults}"));
+        let loaded =
+            load(&entry.unwrap().path(), &test_env).unwrap_or_else(|faults| panic!("{faults}"));
         assert!(loaded.settings.agents.iter().all(|agent| !agent.spec.enabled));
         examples += 1;
     }
@@ -82,7 +83,7 @@ const HEADERS: &[&str] = &[
 ];
 
 /// Strategy for lines that are almost configurations.
-fn lines() -> impl Strategy<Value = String> {
+fn config_lines() -> impl Strategy<Value = String> {
     use prop::sample::select;
     let line = prop_oneof![
         2 => (select(KEYS), select(VALUES)).prop_map(|(key, value)| format!("{key} = {value}")),
@@ -95,7 +96,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_text_makes_the_loader_panic(text in prop_oneof![lines(), any::<String>()]) {
+    fn no_text_makes_the_loader_panic(text in prop_oneof![config_lines(), any::<String>()]) {
         match load_text(&text) {
             Ok(loaded) => prop_assert!(!loaded.settings.agents.is_empty()),
             Err(faults) => {

@@ -22,7 +22,7 @@ fn folder_with_key_pair() -> tempfile::TempDir {
 /// Returns the faults of a text in such a folder.
 fn fault_messages_with_key_pair(text: &str) -> Vec<String> {
     let folder = folder_with_key_pair();
-    let faults = match load_in(folder.path(), text) {
+    let faults = match load_in_folder(folder.path(), text) {
         Ok(checked) => checked.warnings,
         Err(faults) => faults.iter().cloned().collect(),
     };
@@ -34,7 +34,7 @@ fn fault_messages_with_key_pair(text: &str) -> Vec<String> {
 fn a_certificate_pair_is_read_relative_to_the_file() {
     let folder = folder_with_key_pair();
     let LoadedConfig { settings, warnings } =
-        load_in(folder.path(), &format!("{TLS}{CAT}")).unwrap();
+        load_in_folder(folder.path(), &format!("{TLS}{CAT}")).unwrap();
     assert_eq!(warnings, []);
     let [cert, key] = ["c.pem", "k.pem"].map(|name| folder.path().join(name));
     assert_eq!(
@@ -77,12 +77,12 @@ fn tls_errors_are_reported_for_the_faulty_file() {
 
 #[test]
 fn a_public_listen_address_without_tls_is_warned_of() {
-    let warned = |lines: &str| {
+    let is_warned = |lines: &str| {
         let messages = fault_messages_with_key_pair(&format!("{lines}{CAT}"));
         messages.iter().any(|line| line.contains("not encrypted"))
     };
     let open = "listen = \"0.0.0.0:80\"\n";
-    assert!(warned(&format!("[server]\n{open}")));
-    assert!(!warned(&format!("{TLS}{open}")));
-    assert!(!warned(&format!("[server]\n{open}trusted_proxies = [\"10.0.0.1\"]\n")));
+    assert!(is_warned(&format!("[server]\n{open}")));
+    assert!(!is_warned(&format!("{TLS}{open}")));
+    assert!(!is_warned(&format!("[server]\n{open}trusted_proxies = [\"10.0.0.1\"]\n")));
 }

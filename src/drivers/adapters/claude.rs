@@ -63,7 +63,7 @@ impl EventAdapter for ClaudeAdapter {
         &["assistant", "stream_event", "result"]
     }
 
-    fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
+    fn convert_line(&mut self, line: &Value) -> Vec<ProgramEvent> {
         match (text_at(line, "/type"), text_at(line, "/subtype")) {
             ("system", "init") => session_event(line, "/session_id").into_iter().collect(),
             ("system", "permission_denied") => self
@@ -72,7 +72,7 @@ impl EventAdapter for ClaudeAdapter {
                 .collect(),
             ("system", "api_retry") => self.handle_retry(line),
             ("assistant", _) => self.handle_message(line),
-            ("stream_event", _) => self.handle_piece(line),
+            ("stream_event", _) => self.handle_delta(line),
             ("user", _) => self.handle_tool_results(line),
             ("result", _) => self.handle_result(line),
             _ => Vec::new(),
@@ -86,8 +86,8 @@ impl EventAdapter for ClaudeAdapter {
 
 impl ClaudeAdapter {
     /// Handles a piece of a message. A message that starts anew, as after a broken stream, supersedes the latest.
-    fn handle_piece(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        if !is_of_main_agent(line) {
+    fn handle_delta(&mut self, line: &Value) -> Vec<ProgramEvent> {
+        if !is_from_main_agent(line) {
             return Vec::new();
         }
         match text_at(line, "/event/type") {
@@ -102,7 +102,7 @@ impl ClaudeAdapter {
             }
             "content_block_delta" => self.draft.extend(text_at(line, "/event/delta/text")),
             "message_stop" => {
-                self.draft.complete();
+                self.draft.mark_complete();
                 Vec::new()
             }
             _ => Vec::new(),
@@ -114,19 +114,19 @@ impl ClaudeAdapter {
         let is_error = line.pointer("/is_api_error_message") == Some(&Value::Bool(true));
         let is_new = self.streamed_message_id.is_empty()
             || self.streamed_message_id != text_at(line, "/message/id");
-        let is_new_answer = is_of_main_agent(line) && !is_error && is_new;
-        if is_of_main_agent(line) && !is_new {
-            self.draft.complete(); // The whole message follows its pieces.
+        let is_new_answer = is_from_main_agent(line) && !is_error && is_new;
+        if is_from_main_agent(line) && !is_new {
+            self.draft.mark_complete(); // The whole message follows its pieces.
         }
         let mut events = Vec::new();
         match line.pointer("/message/content") {
             Some(Value::String(text)) if is_new_answer => {
-                events.extend(self.draft.complete_with(text));
+                events.extend(self.draft.set_whole_message(text));
             }
             Some(Value::String(_) | Value::Array(_)) => {}
             None | Some(Value::Null) if !is_new_answer => {}
             None | Some(_) => {
-                events.extend(self.draft.lose_next());
+                events.extend(self.draft.handle_lost_message());
                 events.push(unreadable_line_event(line));
             }
         }
@@ -134,10 +134,10 @@ impl ClaudeAdapter {
             match text_at(block, "/type") {
                 "text" if is_new_answer => {
                     if missing_text_event(block, "/text").is_some() {
-                        events.extend(self.draft.lose_next());
+                        events.extend(self.draft.handle_lost_message());
                         events.push(unreadable_line_event(line));
                     }
-                    events.extend(self.draft.complete_with(text_at(block, "/text")));
+                    events.extend(self.draft.set_whole_message(text_at(block, "/text")));
                 }
                 "thinking" | "redacted_thinking" => events.push(ProgramEvent::Thinking {}),
                 "tool_use" => events.push(self.handle_call(block)),
@@ -242,12 +242,12 @@ impl ClaudeAdapter {
         let document = line.pointer("/structured_output").filter(|document| !document.is_null());
         let document = document.map(Value::to_string);
         if let Some(answer) = document.as_deref().or_else(|| non_empty_text_at(line, "/result")) {
-            let mut events = self.draft.accept_as(answer);
+            let mut events = self.draft.accept_text(answer);
             events.push(ProgramEvent::AnswerRepeated);
             return events;
         }
         let unreadable = unreadable_text_event(line, "/result");
-        unreadable.into_iter().chain(self.draft.accept_finished()).collect()
+        unreadable.into_iter().chain(self.draft.accept_if_complete()).collect()
     }
 
     fn handle_failure(&mut self, line: &Value) -> Vec<ProgramEvent> {
@@ -267,7 +267,7 @@ impl ClaudeAdapter {
 }
 
 /// Returns true if a line is about the agent itself, and not about a subagent.
-fn is_of_main_agent(line: &Value) -> bool {
+fn is_from_main_agent(line: &Value) -> bool {
     line.pointer("/parent_tool_use_id").is_none_or(Value::is_null)
 }
 

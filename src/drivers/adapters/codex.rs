@@ -23,7 +23,7 @@ const USAGE_POINTERS: [(&str, &str); 5] = [
 pub(super) struct CodexAdapter {
     draft: DraftMessage,
     /// Latest error message that no end of a turn has followed.
-    failure: Option<String>,
+    latest_error: Option<String>,
 }
 
 impl EventAdapter for CodexAdapter {
@@ -31,14 +31,14 @@ impl EventAdapter for CodexAdapter {
         &["item.completed", "turn.completed", "turn.failed"]
     }
 
-    fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
+    fn convert_line(&mut self, line: &Value) -> Vec<ProgramEvent> {
         match text_at(line, "/type") {
             "thread.started" => session_event(line, "/thread_id").into_iter().collect(),
             "item.started" => tool_start_event(line).into_iter().collect(),
             "item.completed" => self.handle_item(line),
             "error" => {
                 // The program may reconnect, so the error is a failure only if the turn does not complete.
-                self.failure = non_empty_text_at(line, "/message").map(ToOwned::to_owned);
+                self.latest_error = non_empty_text_at(line, "/message").map(ToOwned::to_owned);
                 reconnect_event(text_at(line, "/message")).into_iter().collect()
             }
             "turn.failed" => self.handle_failure(text_at(line, "/error/message")),
@@ -48,8 +48,8 @@ impl EventAdapter for CodexAdapter {
     }
 
     /// Returns the failure for an error after which nothing came.
-    fn end(&mut self) -> Vec<ProgramEvent> {
-        let failure = self.failure.take();
+    fn finish_output(&mut self) -> Vec<ProgramEvent> {
+        let failure = self.latest_error.take();
         failure
             .map(|message| ProgramEvent::Failed(reported_failure(&message, None)))
             .into_iter()
@@ -64,9 +64,9 @@ impl CodexAdapter {
         match kind {
             "agent_message" => match missing_text_event(line, "/item/text") {
                 Some(unreadable) => {
-                    self.draft.lose_next().into_iter().chain([unreadable]).collect()
+                    self.draft.handle_lost_message().into_iter().chain([unreadable]).collect()
                 }
-                None => self.draft.complete_with(text_at(line, "/item/text")),
+                None => self.draft.set_whole_message(text_at(line, "/item/text")),
             },
             "reasoning" => vec![ProgramEvent::Thinking {}],
             "file_change" if text_at(line, "/item/status") == "completed" => {
@@ -77,7 +77,7 @@ impl CodexAdapter {
     }
 
     fn handle_failure(&mut self, message: &str) -> Vec<ProgramEvent> {
-        let failure = self.failure.take().unwrap_or_default();
+        let failure = self.latest_error.take().unwrap_or_default();
         // The failed turn may have no message; the error before it has one.
         let message = if message.is_empty() { &failure } else { message };
         vec![ProgramEvent::Failed(reported_failure(message, None)), stop_event("failed")]
@@ -85,7 +85,7 @@ impl CodexAdapter {
 
     /// Handles a completed turn. Its counters count since the thread began.
     fn handle_completion(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        self.failure = None;
+        self.latest_error = None;
         let usage_event = usage_event(line, &USAGE_POINTERS, true);
         usage_event.into_iter().chain(self.draft.accept()).chain([stop_event("end_turn")]).collect()
     }

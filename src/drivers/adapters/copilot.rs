@@ -42,7 +42,7 @@ pub(super) struct CopilotAdapter {
     draft: DraftMessage,
     open_calls: BTreeMap<String, String>,
     /// Latest error that no result has followed.
-    failure: Option<ReportedFailure>,
+    latest_failure: Option<ReportedFailure>,
 }
 
 impl EventAdapter for CopilotAdapter {
@@ -50,12 +50,12 @@ impl EventAdapter for CopilotAdapter {
         &["assistant.message", "assistant.message_delta", "result"]
     }
 
-    fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
+    fn convert_line(&mut self, line: &Value) -> Vec<ProgramEvent> {
         match text_at(line, "/type") {
             "assistant.message_start" => self.draft.supersede().into_iter().collect(),
             "assistant.message_delta" => self.draft.extend(text_at(line, "/data/deltaContent")),
             "assistant.message" => match non_empty_text_at(line, "/data/content") {
-                Some(content) => self.draft.complete_with(content),
+                Some(content) => self.draft.set_whole_message(content),
                 // A message that only calls tools needs no text.
                 None if items_at(line, "/data/toolRequests").is_empty() => {
                     self.handle_message_without_text(line)
@@ -74,7 +74,7 @@ impl EventAdapter for CopilotAdapter {
             "model.call_failure" => vec![ProgramEvent::RequestsFailed { count: 1 }],
             "session.error" => {
                 // The program may recover from the error, and then its result is a success.
-                self.failure = Some(session_failure(line));
+                self.latest_failure = Some(session_failure(line));
                 Vec::new()
             }
             "result" => self.handle_result(line),
@@ -83,8 +83,8 @@ impl EventAdapter for CopilotAdapter {
     }
 
     /// Returns the failure for an error after which nothing came.
-    fn end(&mut self) -> Vec<ProgramEvent> {
-        self.failure.take().map(ProgramEvent::Failed).into_iter().collect()
+    fn finish_output(&mut self) -> Vec<ProgramEvent> {
+        self.latest_failure.take().map(ProgramEvent::Failed).into_iter().collect()
     }
 
     /// Returns true for deltas and telemetry. An event reports the useful part of the telemetry.
@@ -97,7 +97,7 @@ impl EventAdapter for CopilotAdapter {
 impl CopilotAdapter {
     fn handle_message_without_text(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let Some(unreadable) = missing_text_event(line, "/data/content") else { return Vec::new() };
-        self.draft.lose_next().into_iter().chain([unreadable]).collect()
+        self.draft.handle_lost_message().into_iter().chain([unreadable]).collect()
     }
 
     fn handle_call(&mut self, line: &Value) -> ProgramEvent {
@@ -126,12 +126,12 @@ impl CopilotAdapter {
 
     /// Handles the result. A run that ends well has recovered from its errors.
     fn handle_result(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        let failure = self.failure.take();
+        let failure = self.latest_failure.take();
         let mut events: Vec<ProgramEvent> = session_event(line, "/sessionId").into_iter().collect();
         events.extend(usage_event(line, &RUN_USAGE_POINTERS, false));
         let exit_code = line.pointer("/exitCode").filter(|code| !code.is_null());
         if exit_code.is_none_or(|code| code.as_i64() == Some(0)) {
-            events.extend(self.draft.accept_finished());
+            events.extend(self.draft.accept_if_complete());
             events.push(stop_event("end_turn"));
         } else {
             let reported =

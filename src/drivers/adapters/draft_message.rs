@@ -25,11 +25,11 @@ impl DraftMessage {
         }
         let superseded = self.start_next();
         self.text.push_str(text);
-        superseded.into_iter().chain(self.report()).collect()
+        superseded.into_iter().chain(self.take_reportable()).collect()
     }
 
     /// Records that the program has written the whole message.
-    pub(super) const fn complete(&mut self) {
+    pub(super) const fn mark_complete(&mut self) {
         self.is_complete = true;
     }
 
@@ -39,14 +39,14 @@ impl DraftMessage {
     }
 
     /// Takes a whole message, whose start may be known.
-    pub(super) fn complete_with(&mut self, text: &str) -> Vec<ProgramEvent> {
-        let events = self.update_to(text);
+    pub(super) fn set_whole_message(&mut self, text: &str) -> Vec<ProgramEvent> {
+        let events = self.replace_text(text);
         self.is_complete = !self.text.is_empty();
         events
     }
 
     /// Takes the current text of the message. Text that does not start with the latest message is another message.
-    pub(super) fn update_to(&mut self, text: &str) -> Vec<ProgramEvent> {
+    pub(super) fn replace_text(&mut self, text: &str) -> Vec<ProgramEvent> {
         match text.strip_prefix(&*self.text).filter(|_| !self.is_complete) {
             Some(more) => self.extend(more),
             None => {
@@ -63,7 +63,7 @@ impl DraftMessage {
 
     /// Resets the draft if its message is complete or was accepted, because another message was lost. The answer would
     /// have been that one.
-    pub(super) fn lose_next(&mut self) -> Option<ProgramEvent> {
+    pub(super) fn handle_lost_message(&mut self) -> Option<ProgramEvent> {
         if !self.is_after_answer {
             return self.start_next();
         }
@@ -90,14 +90,14 @@ impl DraftMessage {
     }
 
     /// Accepts this text, which the program marks as its answer. It usually equals the latest message.
-    pub(super) fn accept_as(&mut self, answer: &str) -> Vec<ProgramEvent> {
+    pub(super) fn accept_text(&mut self, answer: &str) -> Vec<ProgramEvent> {
         self.is_complete = false; // An answer that is only longer continues the message.
-        let events = self.complete_with(answer);
+        let events = self.set_whole_message(answer);
         events.into_iter().chain(self.accept()).collect()
     }
 
     /// Accepts the latest message as the answer if the program has finished it, and reports a failure otherwise.
-    pub(super) fn accept_finished(&mut self) -> Vec<ProgramEvent> {
+    pub(super) fn accept_if_complete(&mut self) -> Vec<ProgramEvent> {
         if self.is_unfinished() {
             let message = "the answer was cut off: its last message has no end";
             return vec![ProgramEvent::Failed(reported_failure(message, None))];
@@ -105,7 +105,7 @@ impl DraftMessage {
         self.accept()
     }
 
-    fn report(&mut self) -> Option<ProgramEvent> {
+    fn take_reportable(&mut self) -> Option<ProgramEvent> {
         let is_blank = self.reported_bytes == 0 && self.text.trim().is_empty();
         if is_blank || self.is_after_answer { None } else { self.take_unreported() }
     }

@@ -9,13 +9,13 @@ use std::borrow::Cow;
 
 pub(super) use algonius_actors::model::execution::event::{FileChange, ToolStage};
 use algonius_protocols::{
-    LineItem, UnreadText, has_too_many_values, has_type, may_have_type, read_json_line,
+    LineItem, UnreadableText, has_too_many_values, has_type, may_have_type, read_json_line,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 pub(in crate::drivers) use self::content::EventContent;
-use self::content::UnreadMember;
+use self::content::UnreadableMember;
 use self::event_forms::{COMPLETED, is_final};
 pub(super) use super::failure::ReportedFailure;
 
@@ -81,7 +81,7 @@ impl EventLine {
         }
         let objects = self.parse_objects(is_result_event, &RESULT_TYPES).into_iter();
         objects
-            .flat_map(|parsed| parsed.map_or_else(lost_event, |object| parse_forms(&object)))
+            .flat_map(|parsed| parsed.map_or_else(malformed_event, |object| parse_forms(&object)))
             .collect()
     }
 
@@ -100,11 +100,11 @@ impl EventLine {
         }
         let items = read_json_line(&self.bytes).into_iter().map(|item| match item {
             LineItem::Object(object) => Ok(object),
-            LineItem::Unread(unread) => {
+            LineItem::UnreadableText(unread) => {
                 let is_lost =
                     unread.may_be_message(&is_result, |text| may_have_type(text, result_types));
                 let loss = if is_lost { ResultLoss::Likely } else { ResultLoss::Possible };
-                let UnreadText { reason, text } = unread;
+                let UnreadableText { reason, text } = unread;
                 Err(EventParseError { reason: reason.into(), text, loss })
             }
         });
@@ -112,7 +112,7 @@ impl EventLine {
     }
 }
 
-fn lost_event(error: EventParseError) -> Vec<ProgramEvent> {
+fn malformed_event(error: EventParseError) -> Vec<ProgramEvent> {
     vec![ProgramEvent::Malformed(error)]
 }
 
@@ -125,7 +125,7 @@ fn parse_forms(object: &Value) -> Vec<ProgramEvent> {
 /// Returns the event of a JSON object in its documented form, and a warning if it names a file in another form.
 fn parse_form(form: &Value) -> Vec<ProgramEvent> {
     let event = parse_event(form).unwrap_or_else(ProgramEvent::Malformed);
-    if event.unread_member() == UnreadMember::None || !is_result_event(form) {
+    if event.unreadable_member() == UnreadableMember::None || !is_result_event(form) {
         return vec![event];
     }
     vec![event, ProgramEvent::FileIsText]
@@ -143,7 +143,10 @@ fn parse_event(object: &Value) -> Result<ProgramEvent, EventParseError> {
         Ok(event) if event.lacks_content() && is_result_event(object) && has_content() => {
             ("has no parts that can be read", ResultLoss::Likely)
         }
-        Ok(event) if event.unread_member() == UnreadMember::Content && is_result_event(object) => {
+        Ok(event)
+            if event.unreadable_member() == UnreadableMember::LostContent
+                && is_result_event(object) =>
+        {
             ("has a file or an address that cannot be read", ResultLoss::Likely)
         }
         Ok(event) => return Ok(event),
@@ -335,19 +338,19 @@ impl ProgramEvent {
             Self::Status { state, .. } if state != COMPLETED && is_final(state) => true,
             // Rare, and their other members are not known here.
             Self::Failed(_) | Self::Rejected { .. } => true,
-            event => event.lacks_content() || event.unread_member() != UnreadMember::None,
+            event => event.lacks_content() || event.unreadable_member() != UnreadableMember::None,
         }
     }
 
     /// Returns the file or address beside the content that was not read.
-    const fn unread_member(&self) -> UnreadMember {
+    const fn unreadable_member(&self) -> UnreadableMember {
         match self {
             Self::Artifact(ReportedArtifact { content, .. })
             | Self::Message { content }
             | Self::Status { content: Some(content), .. }
             | Self::InputRequired { content: Some(content) }
-            | Self::AuthRequired { content: Some(content), .. } => content.unread_member(),
-            _ => UnreadMember::None,
+            | Self::AuthRequired { content: Some(content), .. } => content.unreadable_member(),
+            _ => UnreadableMember::None,
         }
     }
 

@@ -6,7 +6,6 @@
 
 mod answer;
 mod answer_stream;
-mod artifact_buffer;
 mod completion;
 mod draft_answer;
 mod effects;
@@ -14,9 +13,10 @@ mod event_handler;
 mod ids;
 mod line_reader;
 mod malformed_lines;
+mod part_recorder;
 mod step_recorder;
 
-use algonius_actors::decide::classify::success_evaluation::{ReportedResult, UnreadLine};
+use algonius_actors::decide::classify::success_evaluation::{ReportedResult, UnreadableLine};
 use algonius_actors::driver::AttemptWork;
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::execution::Interruption;
@@ -60,7 +60,7 @@ impl<'r> EventReader<'r> {
         (allowed_folders, dialect): (&'r AllowedFolders, Option<EventDialect>),
         memory: &MemoryAccount,
     ) -> Self {
-        Self::with_answer(reporter, work, allowed_folders, (dialect, dialect.is_some()), memory)
+        Self::open_channels(reporter, work, allowed_folders, (dialect, dialect.is_some()), memory)
     }
 
     /// Opens the channels for events that do not come from lines. The answer is the last of several messages.
@@ -70,20 +70,20 @@ impl<'r> EventReader<'r> {
         allowed_folders: &'r AllowedFolders,
         memory: &MemoryAccount,
     ) -> Self {
-        Self::with_answer(reporter, work, allowed_folders, (None, true), memory)
+        Self::open_channels(reporter, work, allowed_folders, (None, true), memory)
     }
 
-    fn with_answer(
+    fn open_channels(
         reporter: &'r Reporter,
         work: &AttemptWork,
         allowed_folders: &'r AllowedFolders,
         (dialect, has_messages): (Option<EventDialect>, bool),
         memory: &MemoryAccount,
     ) -> Self {
-        let storage = TextStorage { account: memory.clone(), recording: None };
+        let storage = TextStorage { memory_account: memory.clone(), recording: None };
         let answer = (has_messages, storage);
         let handler = EventHandler::open(reporter, work, allowed_folders, answer);
-        let max_line_bytes = max_line_bytes(work.spec.limits.sizes.output);
+        let max_line_bytes = max_line_bytes(work.spec.limits.sizes.max_output_bytes);
         Self { lines: LineReader::new(dialect, max_line_bytes), handler }
     }
 
@@ -129,7 +129,7 @@ impl<'r> EventReader<'r> {
         raw: &mut ChannelWriter,
     ) -> Result<(), LedgerError> {
         let mut raw_output = Vec::new();
-        let events = self.lines.end(&mut raw_output);
+        let events = self.lines.read_end(&mut raw_output);
         if self.lines.is_native() {
             raw.write(&raw_output).await?;
         }
@@ -140,8 +140,8 @@ impl<'r> EventReader<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(in crate::drivers) async fn end_events_only(&mut self) -> Result<(), LedgerError> {
-        let events = self.lines.end(&mut Vec::new());
+    pub(in crate::drivers) async fn read_end_events_only(&mut self) -> Result<(), LedgerError> {
+        let events = self.lines.read_end(&mut Vec::new());
         self.handle_events(events).await
     }
 
@@ -167,7 +167,7 @@ impl<'r> EventReader<'r> {
     /// Fails if the ledger did not commit.
     pub(in crate::drivers) async fn release(&mut self) -> Result<(), LedgerError> {
         self.handler.answer.release().await?;
-        self.handler.buffer.release().await
+        self.handler.part_recorder.release().await
     }
 
     /// Records a warning, whose text may contain words of the program.
@@ -196,14 +196,17 @@ impl<'r> EventReader<'r> {
 
     /// Fails the attempt because a message of the program could not be read, unless it has failed before. `reason` is
     /// a clause that follows "the message", and `text` is what the program wrote.
-    pub(in crate::drivers) fn fail_unreadable(&mut self, lost: (String, &str)) {
-        self.fail_with(self.unreadable_failure(lost));
+    pub(in crate::drivers) fn fail_with_unreadable_message(
+        &mut self,
+        unreadable_message: (String, &str),
+    ) {
+        self.fail_with(self.unreadable_failure(unreadable_message));
     }
 
     /// Returns the failure of an attempt of which a message could not be read.
     pub(in crate::drivers) fn unreadable_failure(&self, (reason, text): (String, &str)) -> Failure {
-        let text = self.handler.label(text);
-        UnreadLine { line: 0, reason, text, is_result_lost: true }.to_failure()
+        let text = self.handler.redact(text);
+        UnreadableLine { line: 0, reason, text, is_result_lost: true }.to_failure()
     }
 
     /// Closes the channels.

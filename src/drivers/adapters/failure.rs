@@ -44,7 +44,7 @@ impl ReportedFailure {
     }
 
     /// Returns the time at which the failure passes, if it lies ahead.
-    pub(super) fn until(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    pub(super) fn retry_time(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let until = self.until.as_ref().and_then(parse_time);
         let until = until
             .or_else(|| self.retry_after.as_ref().and_then(|after| parse_retry_after(after, now)));
@@ -91,7 +91,7 @@ mod tests {
     fn read(value: Value) -> (Option<u16>, Option<i64>) {
         let failing: ReportedFailure = serde_json::from_value(value).unwrap();
         let now = "2026-11-22T14:00:00Z".parse().unwrap();
-        (failing.status, failing.until(now).map(|until| (until - now).num_seconds()))
+        (failing.status, failing.retry_time(now).map(|until| (until - now).num_seconds()))
     }
 
     #[test]

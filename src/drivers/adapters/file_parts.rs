@@ -6,7 +6,7 @@ use algonius_actors::model::execution::content::{Content, Part};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::drivers::files::file_access::{AllowedFolders, PathRefusal};
+use crate::drivers::files::file_access::{AllowedFolders, NamedFileRefusal};
 
 /// Part that a program reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(super) enum ReportedPart {
     /// Part with its content.
     Part(Part),
     /// File to read.
-    Named(NamedFile),
+    NamedFile(NamedFile),
 }
 
 /// File that a program has made and names.
@@ -34,7 +34,7 @@ pub(super) struct UndeliveredFile {
     /// Last component of its path, raw.
     pub(super) name: String,
     /// Reason of the refusal.
-    pub(super) refusal: PathRefusal,
+    pub(super) refusal: NamedFileRefusal,
 }
 
 /// Reads the files among the reported parts into parts that use at most `available_bytes` together.
@@ -52,7 +52,9 @@ pub(super) async fn read_parts(
     for reported_part in reported_parts {
         let part = match reported_part {
             ReportedPart::Part(part) => part,
-            ReportedPart::Named(file) => file.read_part(allowed_folders, available_bytes).await?,
+            ReportedPart::NamedFile(file) => {
+                file.read_part(allowed_folders, available_bytes).await?
+            }
         };
         if let Content::Bytes(encoded) = &part.content {
             available_bytes = available_bytes.saturating_sub(encoded.len());
@@ -100,9 +102,9 @@ impl UndeliveredFile {
     }
 
     /// Returns the encoded size of a file that is too large; 0 for another fault.
-    pub(super) const fn missing_bytes(&self) -> u64 {
+    pub(super) const fn oversize_bytes(&self) -> u64 {
         match self.refusal {
-            PathRefusal::TooLarge(length) => length.div_ceil(3).saturating_mul(4),
+            NamedFileRefusal::TooLarge(length) => length.div_ceil(3).saturating_mul(4),
             _ => 0,
         }
     }

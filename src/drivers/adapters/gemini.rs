@@ -30,7 +30,7 @@ pub(super) struct GeminiAdapter {
     current_message: String,
     open_calls: BTreeMap<String, (String, Option<String>)>,
     /// Latest error message that no result has followed.
-    failure: Option<String>,
+    latest_error: Option<String>,
 }
 
 impl EventAdapter for GeminiAdapter {
@@ -38,7 +38,7 @@ impl EventAdapter for GeminiAdapter {
         &["message", "result"]
     }
 
-    fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
+    fn convert_line(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let kind = text_at(line, "/type");
         // Only adjacent messages are pieces of the same one.
         if kind != "message" {
@@ -50,7 +50,7 @@ impl EventAdapter for GeminiAdapter {
             "tool_use" => vec![self.handle_call(line)],
             "tool_result" => self.handle_tool_result(line),
             "error" if text_at(line, "/severity") != "warning" => {
-                self.failure = non_empty_text_at(line, "/message").map(ToOwned::to_owned);
+                self.latest_error = non_empty_text_at(line, "/message").map(ToOwned::to_owned);
                 Vec::new()
             }
             "result" => self.handle_result(line),
@@ -59,8 +59,8 @@ impl EventAdapter for GeminiAdapter {
     }
 
     /// Returns the failure for an error after which nothing came.
-    fn end(&mut self) -> Vec<ProgramEvent> {
-        let failure = self.failure.take();
+    fn finish_output(&mut self) -> Vec<ProgramEvent> {
+        let failure = self.latest_error.take();
         failure
             .map(|message| ProgramEvent::Failed(reported_failure(&message, None)))
             .into_iter()
@@ -72,11 +72,11 @@ impl GeminiAdapter {
     /// Handles text, all of which belongs to the answer. A whole message that came in pieces before adds nothing.
     fn handle_text(&mut self, line: &Value) -> Vec<ProgramEvent> {
         if let Some(unreadable) = missing_text_event(line, "/content") {
-            return self.draft.lose_next().into_iter().chain([unreadable]).collect();
+            return self.draft.handle_lost_message().into_iter().chain([unreadable]).collect();
         }
         let content = text_at(line, "/content");
-        let is_piece = line.pointer("/delta") == Some(&Value::Bool(true));
-        if !is_piece && content == self.current_message {
+        let is_delta = line.pointer("/delta") == Some(&Value::Bool(true));
+        if !is_delta && content == self.current_message {
             return Vec::new();
         }
         self.current_message.push_str(content);
@@ -114,7 +114,7 @@ impl GeminiAdapter {
     }
 
     fn handle_result(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        let failure = self.failure.take();
+        let failure = self.latest_error.take();
         let mut events: Vec<ProgramEvent> =
             usage_event(line, &USAGE_POINTERS, false).into_iter().collect();
         if text_at(line, "/status") == "success" {

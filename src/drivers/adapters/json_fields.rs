@@ -1,7 +1,7 @@
 //! Parts that the kinds of events share: access to fields, and the meaning of errors.
 
 use algonius_actors::decide::classify::http_status_parser::{
-    find, reports_quota, reports_rate_limit,
+    find_last_status, reports_quota, reports_rate_limit,
 };
 use serde_json::{Map, Number, Value};
 
@@ -101,7 +101,7 @@ pub(super) fn reported_failure(message: &str, status: Option<u16>) -> ReportedFa
     let excerpt: String = message.chars().take(MAX_EXAMINED_CHARS).collect();
     let lowercase = excerpt.to_lowercase();
     // Some programs give the status in their message only.
-    let status = status.or_else(|| find(&excerpt));
+    let status = status.or_else(|| find_last_status(&excerpt));
     let status = status.or_else(|| reports_rate_limit(&lowercase).then_some(TOO_MANY_REQUESTS));
     let category = failure_category(&lowercase).to_owned();
     ReportedFailure { message: excerpt, category, status, ..ReportedFailure::default() }

@@ -44,7 +44,7 @@ impl EventAdapter for OpencodeAdapter {
         &["text", "text_delta", "step_finish"]
     }
 
-    fn read(&mut self, line: &Value) -> Vec<ProgramEvent> {
+    fn convert_line(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let mut events = Vec::new();
         if self.session_id.is_empty() {
             text_at(line, "/sessionID").clone_into(&mut self.session_id);
@@ -52,13 +52,13 @@ impl EventAdapter for OpencodeAdapter {
         }
         match text_at(line, "/type") {
             "text_delta" if text_at(line, "/sessionID") == self.session_id => {
-                events.extend(self.handle_piece(line));
+                events.extend(self.handle_delta(line));
             }
             "text" => events.extend(self.handle_text(line)),
             "reasoning" => events.push(ProgramEvent::Thinking {}),
             "tool_use" => events.extend(tool_events(line)),
             "step_finish" => events.extend(self.handle_step_end(line)),
-            "error" => events.push(ProgramEvent::Failed(failure(line))),
+            "error" => events.push(ProgramEvent::Failed(parse_failure(line))),
             _ => {}
         }
         events
@@ -66,7 +66,7 @@ impl EventAdapter for OpencodeAdapter {
 
     /// Returns a failure if the answer was cut off. The program retries after such an answer, so a run that ends with
     /// it has no answer.
-    fn end(&mut self) -> Vec<ProgramEvent> {
+    fn finish_output(&mut self) -> Vec<ProgramEvent> {
         let message = match &self.unfinished_reason {
             Some(reason) => format!("the model did not finish its answer (`{reason}`)"),
             None if self.is_truncated => {
@@ -84,7 +84,7 @@ impl EventAdapter for OpencodeAdapter {
 }
 
 impl OpencodeAdapter {
-    fn handle_piece(&mut self, line: &Value) -> Vec<ProgramEvent> {
+    fn handle_delta(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let superseded = self.start_message(text_at(line, "/part/messageID"));
         let text = std::mem::take(&mut self.trailing_blanks) + text_at(line, "/part/delta");
         let (trimmed, blanks) = text.split_at(text.trim_end().len());
@@ -94,12 +94,12 @@ impl OpencodeAdapter {
 
     fn handle_text(&mut self, line: &Value) -> Vec<ProgramEvent> {
         if let Some(unreadable) = missing_text_event(line, "/part/text") {
-            return self.draft.lose_next().into_iter().chain([unreadable]).collect();
+            return self.draft.handle_lost_message().into_iter().chain([unreadable]).collect();
         }
         let superseded = self.start_message(text_at(line, "/part/messageID"));
         self.trailing_blanks.clear();
         self.complete_text.push_str(text_at(line, "/part/text"));
-        superseded.into_iter().chain(self.draft.update_to(&self.complete_text)).collect()
+        superseded.into_iter().chain(self.draft.replace_text(&self.complete_text)).collect()
     }
 
     fn start_message(&mut self, message: &str) -> Option<ProgramEvent> {
@@ -149,7 +149,7 @@ fn tool_events(line: &Value) -> Vec<ProgramEvent> {
     [tool_event(id, name, ToolStage::Completed)].into_iter().chain(change_event).collect()
 }
 
-fn failure(line: &Value) -> ReportedFailure {
+fn parse_failure(line: &Value) -> ReportedFailure {
     let message =
         non_empty_text_at(line, "/error/data/message").unwrap_or(text_at(line, "/error/name"));
     let mut reported = reported_failure(message, http_status_at(line, "/error/data/statusCode"));

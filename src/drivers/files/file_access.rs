@@ -34,26 +34,26 @@ pub(in crate::drivers) struct AllowedFolders {
 
 /// Reason why a file was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::drivers) enum PathRefusal {
+pub(in crate::drivers) enum NamedFileRefusal {
     /// No such file.
     Missing,
     /// File, or the target of its link, outside the folders.
-    Outside,
+    OutsideFolders,
     /// Folder, pipe or device.
-    Irregular,
+    NotRegularFile,
     /// Size in bytes that exceeds the room.
     TooLarge(u64),
     /// File that the system did not let the service read.
     Unreadable,
 }
 
-impl PathRefusal {
+impl NamedFileRefusal {
     /// Returns the clause that completes "the file was not delivered: ".
     pub(in crate::drivers) const fn clause(self) -> &'static str {
         match self {
             Self::Missing => "it does not exist",
-            Self::Outside => "it is outside the folders of the agent and of the execution",
-            Self::Irregular => "it is not a regular file",
+            Self::OutsideFolders => "it is outside the folders of the agent and of the execution",
+            Self::NotRegularFile => "it is not a regular file",
             Self::TooLarge(_) => "it exceeds the rest of the agent's output limit",
             Self::Unreadable => "it could not be read",
         }
@@ -65,11 +65,11 @@ impl AllowedFolders {
     /// `hidden` paths. Must be called before the program starts.
     pub(in crate::drivers) async fn new(
         working_dir: PathBuf,
-        folder: Option<PathBuf>,
+        execution_folder: Option<PathBuf>,
         hidden_paths: Vec<PathBuf>,
     ) -> Self {
         // Resolved now, before the program starts: links that it puts in their place have no effect.
-        let folders = std::iter::once(working_dir.clone()).chain(folder);
+        let folders = std::iter::once(working_dir.clone()).chain(execution_folder);
         let (folders, hidden) =
             (existing_paths(folders.collect()).await, existing_paths(hidden_paths).await);
         Self { working_dir, folders, hidden_paths: hidden, program_user: None }
@@ -113,51 +113,55 @@ impl AllowedFolders {
         path: &str,
         limit: usize,
         convert: impl FnOnce(Vec<u8>) -> T + Send + 'static,
-    ) -> Result<T, PathRefusal> {
+    ) -> Result<T, NamedFileRefusal> {
         let (allowed_folders, path) = (self.clone(), self.working_dir.join(path));
         // A broken mount may never answer. The thread that waits for it is then left behind.
         let reading = spawn_blocking(move || allowed_folders.read_bytes(&path, limit).map(convert));
         match timeout(READ_TIMEOUT, reading).await {
             Ok(Ok(read)) => read,
-            Ok(Err(_)) | Err(_) => Err(PathRefusal::Unreadable),
+            Ok(Err(_)) | Err(_) => Err(NamedFileRefusal::Unreadable),
         }
     }
 
-    fn read_bytes(&self, path: &Path, limit: usize) -> Result<Vec<u8>, PathRefusal> {
+    fn read_bytes(&self, path: &Path, limit: usize) -> Result<Vec<u8>, NamedFileRefusal> {
         let (file, length) = self.open(path)?;
         let max_length = limit as u64;
         if length > max_length {
-            return Err(PathRefusal::TooLarge(length));
+            return Err(NamedFileRefusal::TooLarge(length));
         }
         let mut bytes = Vec::new();
         // One byte more than allowed tells a file that has grown from one that just fits.
         let read = file.take(max_length.saturating_add(1)).read_to_end(&mut bytes);
         match read.map_err(|error| refusal(&error))? {
-            read if read > limit => Err(PathRefusal::TooLarge(read as u64)), // It has grown meanwhile.
+            read if read > limit => Err(NamedFileRefusal::TooLarge(read as u64)), // It has grown meanwhile.
             _ => Ok(bytes),
         }
     }
 
     /// Opens a file, and returns its length.
-    fn open(&self, path: &Path) -> Result<(File, u64), PathRefusal> {
+    fn open(&self, path: &Path) -> Result<(File, u64), NamedFileRefusal> {
         let resolved = fs::canonicalize(path).map_err(|error| refusal(&error))?;
         if !self.contains(&resolved) {
-            return Err(PathRefusal::Outside);
+            return Err(NamedFileRefusal::OutsideFolders);
         }
         // Opening a device may have an effect, and opening a pipe may wait for its other end, so neither is opened.
         if !fs::symlink_metadata(&resolved).map_err(|error| refusal(&error))?.is_file() {
-            return Err(PathRefusal::Irregular);
+            return Err(NamedFileRefusal::NotRegularFile);
         }
         let opened =
             open_regular_file(&resolved, self.program_user).map_err(|error| refusal(&error))?;
-        let (file, length) = opened.ok_or(PathRefusal::Irregular)?;
+        let (file, length) = opened.ok_or(NamedFileRefusal::NotRegularFile)?;
         // The program may have replaced a folder of the path since it was resolved; the descriptor has the file that
         // was opened.
         let opened_path = real_path(&file).map_err(|error| {
             tracing::error!(%error, "failed to resolve path of an open file");
-            PathRefusal::Unreadable
+            NamedFileRefusal::Unreadable
         })?;
-        if self.contains(&opened_path) { Ok((file, length)) } else { Err(PathRefusal::Outside) }
+        if self.contains(&opened_path) {
+            Ok((file, length))
+        } else {
+            Err(NamedFileRefusal::OutsideFolders)
+        }
     }
 
     fn contains(&self, path: &Path) -> bool {
@@ -184,9 +188,9 @@ fn real_path(file: &File) -> io::Result<PathBuf> {
     fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-fn refusal(error: &io::Error) -> PathRefusal {
+fn refusal(error: &io::Error) -> NamedFileRefusal {
     match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => PathRefusal::Missing,
-        _ => PathRefusal::Unreadable,
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => NamedFileRefusal::Missing,
+        _ => NamedFileRefusal::Unreadable,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use algonius_actors::decide::classify::success_evaluation::files_failure;
+use algonius_actors::decide::classify::success_evaluation::file_write_failure;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::content::{Content, Part};
 use algonius_actors::model::failure::Failure;
@@ -43,7 +43,7 @@ enum FileLocation {
 }
 
 /// Returns true if there are files to write.
-pub(in crate::drivers) fn has_written_files(parts: &[Part]) -> bool {
+pub(in crate::drivers) fn has_files_to_write(parts: &[Part]) -> bool {
     parts.iter().any(|part| matches!(part.content, Content::Bytes(_)))
 }
 
@@ -165,11 +165,14 @@ fn numbered_files(parts: &[Part]) -> impl Iterator<Item = (usize, &Part)> {
 }
 
 fn file_path(number: usize, part: &Part) -> String {
-    format!("{FILES_FOLDER}/{number}-{}", safe_name(part.filename.as_deref().unwrap_or_default()))
+    format!(
+        "{FILES_FOLDER}/{number}-{}",
+        sanitize_file_name(part.filename.as_deref().unwrap_or_default())
+    )
 }
 
 /// Returns a name without folders, leading dots and characters that a shell would interpret.
-fn safe_name(name: &str) -> String {
+fn sanitize_file_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default().trim_start_matches('.');
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let safe: String = last.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
@@ -187,7 +190,7 @@ pub(in crate::drivers) fn decode_base64(encoded: &str) -> Option<Vec<u8>> {
 
 fn write_failure(error: &std::io::Error) -> Failure {
     tracing::error!(%error, "failed to write file of a request");
-    files_failure(error.raw_os_error())
+    file_write_failure(error.raw_os_error())
 }
 
 #[cfg(test)]
@@ -196,7 +199,7 @@ mod tests {
 
     use algonius_actors::model::execution::content::{Content, Part};
 
-    use super::{add_to_prompt, decode_base64, list_files, safe_name, to_json, to_lines};
+    use super::{add_to_prompt, decode_base64, list_files, sanitize_file_name, to_json, to_lines};
 
     #[test]
     fn files_are_listed_on_lines_of_their_own() {
@@ -247,9 +250,9 @@ mod tests {
             ("a/", "file"),
             ("$(x)\n", "__x__"),
         ] {
-            assert_eq!(safe_name(name), safe, "{name}");
+            assert_eq!(sanitize_file_name(name), safe, "{name}");
         }
-        assert_eq!(safe_name(&format!("{}.txt", "n".repeat(300))).len(), 100);
+        assert_eq!(sanitize_file_name(&format!("{}.txt", "n".repeat(300))).len(), 100);
     }
 
     #[test]

@@ -12,34 +12,34 @@ use nix::errno::Errno;
 use nix::fcntl::{AtFlags, openat};
 use nix::sys::stat::{Mode, fstat, fstatat};
 
-use super::scratch_dir::{ScratchDir, may_read, read_flags};
+use super::scratch_dir::{ScratchDir, can_read, read_flags};
 
 /// Bytes that are read from the end of a file that is too long: its tail, and enough context to redact it.
 const TAIL_BYTES: u64 = 2 << 20;
 
 /// Reason why a file of a program was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::drivers) enum FileRefusal {
+pub(in crate::drivers) enum ProgramFileRefusal {
     /// There is no file.
-    Absent,
+    Missing,
     /// The folder of the file was removed.
     FolderRemoved,
     /// The name belongs to a link.
     Link,
     /// The name belongs to a folder or to another special file.
-    Irregular,
+    NotRegularFile,
     /// The modes do not let the program's user read it.
     NotPermitted,
     /// The system refused it.
     Unreadable,
 }
 
-impl From<io::Error> for FileRefusal {
+impl From<io::Error> for ProgramFileRefusal {
     fn from(error: io::Error) -> Self {
         match error.raw_os_error().map(Errno::from_raw) {
-            Some(Errno::ENOENT) => Self::Absent,
+            Some(Errno::ENOENT) => Self::Missing,
             Some(Errno::ELOOP) => Self::Link,
-            Some(Errno::ENXIO) => Self::Irregular, // A socket has no contents.
+            Some(Errno::ENXIO) => Self::NotRegularFile, // A socket has no contents.
             Some(Errno::EACCES) => Self::NotPermitted,
             _ => {
                 tracing::warn!(%error, "failed to read file of a program");
@@ -83,10 +83,10 @@ impl ProgramFile {
         Ok(Self { folder_descriptor: folder.descriptor(), name, program_user })
     }
 
-    fn refusal(&self, errno: Errno) -> FileRefusal {
+    fn refusal(&self, errno: Errno) -> ProgramFileRefusal {
         let is_removed = || fstat(&self.folder_descriptor).is_ok_and(|folder| folder.st_nlink == 0);
         match errno {
-            Errno::ENOENT if is_removed() => FileRefusal::FolderRemoved,
+            Errno::ENOENT if is_removed() => ProgramFileRefusal::FolderRemoved,
             errno => io::Error::from(errno).into(),
         }
     }
@@ -105,16 +105,16 @@ impl ProgramFile {
     pub(in crate::drivers) fn read_contents(
         &self,
         limit: usize,
-    ) -> Result<FileContents, FileRefusal> {
+    ) -> Result<FileContents, ProgramFileRefusal> {
         let opened =
             openat(&self.folder_descriptor, self.name.as_c_str(), read_flags(), Mode::empty());
         let mut file = opened.map(File::from).map_err(|errno| self.refusal(errno))?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
-            return Err(FileRefusal::Irregular);
+            return Err(ProgramFileRefusal::NotRegularFile);
         }
-        if self.program_user.is_some_and(|user| !may_read(user, &metadata)) {
-            return Err(FileRefusal::NotPermitted);
+        if self.program_user.is_some_and(|user| !can_read(user, &metadata)) {
+            return Err(ProgramFileRefusal::NotPermitted);
         }
         let head = read_at_most(&file, limit as u64)?;
         let head_bytes = head.len() as u64;

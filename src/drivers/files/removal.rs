@@ -44,7 +44,7 @@ pub(in crate::drivers) fn open_program_folder(path: &Path) -> io::Result<OwnedFd
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    open_accessible(&open_folder(parent)?, &CString::new(name.as_bytes())?)
+    open_with_owner_access(&open_folder(parent)?, &CString::new(name.as_bytes())?)
 }
 
 /// Opens a folder in an open folder, unless it is a link.
@@ -64,7 +64,7 @@ fn folder_flags() -> OFlag {
 ///
 /// # Errors
 /// Fails if the system refuses it.
-pub(in crate::drivers) fn reclaim(folder: &impl AsFd) -> io::Result<()> {
+pub(in crate::drivers) fn reclaim_folder(folder: &impl AsFd) -> io::Result<()> {
     let metadata = fstat(folder)?;
     let service = geteuid();
     if metadata.st_uid != service.as_raw() {
@@ -74,12 +74,12 @@ pub(in crate::drivers) fn reclaim(folder: &impl AsFd) -> io::Result<()> {
     if metadata.st_mode & 0o7777 != 0o700 {
         fchmod(folder, Mode::S_IRWXU)?;
     }
-    clear_attributes(folder)
+    remove_extended_attributes(folder)
 }
 
 /// Removes the extended attributes that a program can leave on a folder: up to 64 kB of any text, and access control
 /// lists.
-fn clear_attributes(folder: &impl AsFd) -> io::Result<()> {
+fn remove_extended_attributes(folder: &impl AsFd) -> io::Result<()> {
     // Nearly always there is no attribute, or a short one.
     let mut names = vec![0_u8; 256];
     let mut list_result = flistxattr(folder, &mut *names);
@@ -112,15 +112,15 @@ pub(in crate::drivers) fn is_folder_empty(folder: &impl AsFd) -> io::Result<bool
 ///
 /// # Errors
 /// Fails if an entry cannot be removed, or if it takes too long.
-pub(in crate::drivers) fn empty_folder(folder: &impl AsFd) -> io::Result<()> {
-    empty_folder_until(folder, Instant::now() + REMOVAL_TIMEOUT)
+pub(in crate::drivers) fn remove_folder_contents(folder: &impl AsFd) -> io::Result<()> {
+    remove_folder_contents_until(folder, Instant::now() + REMOVAL_TIMEOUT)
 }
 
-/// Removes all entries of a folder as [`empty_folder`] does, but only until the deadline.
+/// Removes all entries of a folder as [`remove_folder_contents`] does, but only until the deadline.
 ///
 /// # Errors
 /// Fails if an entry cannot be removed, or if the deadline passes.
-pub(in crate::drivers) fn empty_folder_until(
+pub(in crate::drivers) fn remove_folder_contents_until(
     folder: &impl AsFd,
     deadline: Instant,
 ) -> io::Result<()> {
@@ -149,7 +149,7 @@ fn remove_entry(
     if try_remove(folder, name)? {
         return Ok(());
     }
-    let inner = open_accessible(folder, name)?;
+    let inner = open_with_owner_access(folder, name)?;
     loop {
         let names = entry_names(&inner, NAMES_PER_READ)?;
         if names.is_empty() {
@@ -190,7 +190,7 @@ fn move_up(
     moved_count: &mut u64,
 ) -> io::Result<()> {
     // Renaming a folder into another parent needs write permission on the folder itself.
-    drop(open_accessible(from, name)?);
+    drop(open_with_owner_access(from, name)?);
     loop {
         *moved_count += 1;
         let free_name = CString::new(format!(".moved-{moved_count}")).map_err(io::Error::other)?;
@@ -203,7 +203,7 @@ fn move_up(
 }
 
 /// Opens a folder with a mode that lets its owner change it.
-fn open_accessible(folder: &impl AsFd, name: &CStr) -> io::Result<OwnedFd> {
+fn open_with_owner_access(folder: &impl AsFd, name: &CStr) -> io::Result<OwnedFd> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let path_fd = openat(folder, name, flags, Mode::empty())?;
     // `fchmod` does not accept an `O_PATH` descriptor, and other descriptors need read permission on the folder.
@@ -245,20 +245,21 @@ mod tests {
     #[test]
     fn a_reclaimed_folder_keeps_no_mode_and_no_attributes() {
         let folder = tempfile::tempdir().unwrap();
-        let own = open_folder(folder.path()).unwrap();
+        let folder_fd = open_folder(folder.path()).unwrap();
         fs::set_permissions(folder.path(), Permissions::from_mode(0o3077)).unwrap();
         let text = b"raw input of a caller";
         // Enough attributes that their names fill more than the first buffer.
-        let set =
-            |number| fsetxattr(&own, format!("user.{number:0>200}"), text, XattrFlags::empty());
-        if !(0..3).all(|number| set(number).is_ok()) {
+        let set_attribute = |number| {
+            fsetxattr(&folder_fd, format!("user.{number:0>200}"), text, XattrFlags::empty())
+        };
+        if !(0..3).all(|number| set_attribute(number).is_ok()) {
             algonius_skips::skip("needs a file system with extended attributes");
             return;
         }
-        reclaim(&own).unwrap();
-        assert_eq!(fstat(&own).unwrap().st_mode & 0o7777, 0o700);
+        reclaim_folder(&folder_fd).unwrap();
+        assert_eq!(fstat(&folder_fd).unwrap().st_mode & 0o7777, 0o700);
         let mut names = [0_u8; 1024];
-        let length = flistxattr(&own, &mut names).unwrap();
+        let length = flistxattr(&folder_fd, &mut names).unwrap();
         assert!(!String::from_utf8_lossy(&names[..length]).contains("user."));
     }
 
@@ -267,14 +268,14 @@ mod tests {
         let outside = tempfile::tempdir().unwrap();
         fs::write(outside.path().join("kept"), "").unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let place = |name: &str| folder.path().join(name);
-        fs::create_dir_all(place("closed/inner/deeper")).unwrap();
-        fs::write(place("closed/inner/deeper/file"), "").unwrap();
-        fs::write(place(".moved-1"), "").unwrap();
-        symlink(outside.path(), place("closed/inner/link")).unwrap();
-        symlink(outside.path(), place("link")).unwrap();
+        let path_in_folder = |name: &str| folder.path().join(name);
+        fs::create_dir_all(path_in_folder("closed/inner/deeper")).unwrap();
+        fs::write(path_in_folder("closed/inner/deeper/file"), "").unwrap();
+        fs::write(path_in_folder(".moved-1"), "").unwrap();
+        symlink(outside.path(), path_in_folder("closed/inner/link")).unwrap();
+        symlink(outside.path(), path_in_folder("link")).unwrap();
         for name in ["closed/inner/deeper", "closed/inner", "closed"] {
-            fs::set_permissions(place(name), Permissions::from_mode(0o0)).unwrap();
+            fs::set_permissions(path_in_folder(name), Permissions::from_mode(0o0)).unwrap();
         }
         let mut deep = open_folder(folder.path()).unwrap();
         for _ in 0..5000 {
@@ -282,7 +283,7 @@ mod tests {
             deep = open_folder_at(&deep, c"d").unwrap();
         }
         let top = open_folder(folder.path()).unwrap();
-        empty_folder(&top).unwrap();
+        remove_folder_contents(&top).unwrap();
         assert!(is_folder_empty(&top).unwrap());
         assert!(outside.path().join("kept").exists());
     }
@@ -306,7 +307,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("file"), "").unwrap();
         let top = open_folder(folder.path()).unwrap();
-        let error = empty_folder_until(&top, Instant::now()).unwrap_err();
+        let error = remove_folder_contents_until(&top, Instant::now()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

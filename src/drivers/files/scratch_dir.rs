@@ -22,7 +22,8 @@ use tokio::task::spawn_blocking;
 use algonius_actors::model::program::UnixUser;
 
 use super::removal::{
-    empty_folder, is_folder_empty, open_folder, open_folder_at, open_program_folder, reclaim,
+    is_folder_empty, open_folder, open_folder_at, open_program_folder, reclaim_folder,
+    remove_folder_contents,
 };
 use super::scratch_slots::{ScratchSlot, ScratchSlots};
 
@@ -105,7 +106,7 @@ impl ScratchDir {
 
     /// Takes over the folder that an earlier process instance of the service created, or returns `None` if there is
     /// none. The parent folder, if given, is removed with it.
-    pub(in crate::drivers) fn take_over(
+    pub(in crate::drivers) fn adopt(
         (path, slot_folder): (PathBuf, Option<PathBuf>),
     ) -> Option<Self> {
         let folder = Arc::new(open_program_folder(&path).ok()?);
@@ -125,9 +126,9 @@ impl ScratchDir {
     pub(in crate::drivers) async fn remove(mut self) {
         // In memory these calls return at once. On a disk they could hold up the thread, which serves other executions
         // too.
-        if self.is_in_memory && self.try_remove_empty() {
+        if self.is_in_memory && self.try_remove_if_empty() {
             self.is_released = true;
-            self.release();
+            self.release_slot_or_folder();
         } else {
             _ = spawn_blocking(move || self.remove_blocking()).await;
         }
@@ -135,8 +136,8 @@ impl ScratchDir {
 
     /// Removes a folder without files, or checks that the folder of a slot is empty. Most programs leave no files.
     /// Returns true if nothing remains to be removed.
-    fn try_remove_empty(&self) -> bool {
-        if self.slot.is_some() && reclaim(&self.descriptor).is_err() {
+    fn try_remove_if_empty(&self) -> bool {
+        if self.slot.is_some() && reclaim_folder(&self.descriptor).is_err() {
             return false;
         }
         // The folder for temporary files is nearly always the only entry; a failure shows in the next check.
@@ -150,17 +151,18 @@ impl ScratchDir {
     /// Removes the folder, or empties the folder of a slot for the next execution.
     fn remove_blocking(mut self) {
         self.is_released = true;
-        if let Err(error) = reclaim(&self.descriptor).and_then(|()| empty_folder(&self.descriptor))
+        if let Err(error) =
+            reclaim_folder(&self.descriptor).and_then(|()| remove_folder_contents(&self.descriptor))
         {
             tracing::error!(%error, "failed to empty folder of an execution, which is not used again");
             // The next start of the service removes the folder.
             self.slot.take().into_iter().for_each(|(slot, _)| slot.detach());
         }
-        self.release();
+        self.release_slot_or_folder();
     }
 
     /// Returns the slot, whose folder is empty, or removes the empty folder.
-    fn release(&mut self) {
+    fn release_slot_or_folder(&mut self) {
         match self.slot.take() {
             Some((slot, slots)) => slots.release(slot),
             None => self.remove_folders(),
@@ -233,7 +235,8 @@ impl Drop for ScratchDir {
         if self.is_released {
             return;
         }
-        if let Err(error) = reclaim(&self.descriptor).and_then(|()| empty_folder(&self.descriptor))
+        if let Err(error) =
+            reclaim_folder(&self.descriptor).and_then(|()| remove_folder_contents(&self.descriptor))
         {
             tracing::error!(%error, "failed to remove folder of an execution");
         }
@@ -246,7 +249,7 @@ impl Drop for ScratchDir {
 }
 
 /// Returns true if the mode lets a user without other groups read a file, or enter a folder.
-pub(in crate::drivers) fn may_read(
+pub(in crate::drivers) fn can_read(
     UnixUser { uid, gid }: UnixUser,
     metadata: &fs::Metadata,
 ) -> bool {
@@ -276,7 +279,7 @@ pub(in crate::drivers) fn open_regular_file(
 ) -> io::Result<Option<(File, u64)>> {
     let file = match program_user {
         None => OpenOptions::new().read(true).custom_flags(read_flags().bits()).open(path)?,
-        Some(reader) => open_as(reader, path)?,
+        Some(reader) => open_as_user(reader, path)?,
     };
     let metadata = file.metadata()?;
     Ok(metadata.is_file().then_some((file, metadata.len())))
@@ -284,7 +287,7 @@ pub(in crate::drivers) fn open_regular_file(
 
 /// Opens a file with the permissions of a user. Each folder is checked by the descriptor through which the next
 /// component is opened, so that no other folder can take its place in between.
-fn open_as(user: UnixUser, path: &Path) -> io::Result<File> {
+fn open_as_user(user: UnixUser, path: &Path) -> io::Result<File> {
     let folder_flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let mut current = File::from(open("/", folder_flags, Mode::empty())?);
     let mut names = path.iter().skip(1).peekable(); // The first component is the root.
@@ -299,6 +302,6 @@ fn open_as(user: UnixUser, path: &Path) -> io::Result<File> {
 fn check_permission(user: UnixUser, entry: File) -> io::Result<File> {
     let metadata = entry.metadata()?;
     // The caller refuses a pipe or a device as such.
-    let is_permitted = may_read(user, &metadata) || !(metadata.is_dir() || metadata.is_file());
+    let is_permitted = can_read(user, &metadata) || !(metadata.is_dir() || metadata.is_file());
     if is_permitted { Ok(entry) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }

@@ -19,12 +19,12 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use algonius_actors::model::program::UnixUser;
 use algonius_warden::confinement::bubblewrap::ViewError;
-use algonius_warden::confinement::landlock::{Domain, Ruleset, abi_version};
+use algonius_warden::confinement::landlock::{LandlockDomain, Ruleset, abi_version};
 use algonius_warden::confinement::network_access::NetworkAccess;
 use nix::sys::stat::fstat;
 use tokio::time::Instant;
 
-use super::removal::{empty_folder_until, open_folder, open_program_folder};
+use super::removal::{open_folder, open_program_folder, remove_folder_contents_until};
 
 /// Name of the directory of the slots, in the service's runtime folder.
 const SLOTS_FOLDER: &str = "scratch";
@@ -46,7 +46,7 @@ pub(in crate::drivers) struct ScratchSlots {
         clippy::disallowed_types,
         reason = "held to push or take one entry, and never awaited in"
     )]
-    idle: std::sync::Mutex<Vec<ScratchSlot>>,
+    idle_slots: std::sync::Mutex<Vec<ScratchSlot>>,
     next_number: AtomicU64,
     /// First number of this process of the service; lower ones are of earlier processes.
     first_number: u64,
@@ -56,9 +56,9 @@ pub(in crate::drivers) struct ScratchSlots {
 /// Rulesets that restrict no file, by the network of the program; each is built at its first use.
 #[derive(Debug, Default)]
 struct UnrestrictedRulesets {
-    full: OnceLock<Ruleset>,
-    empty_namespace: OnceLock<Ruleset>,
-    refused: OnceLock<Ruleset>,
+    full_network: OnceLock<Ruleset>,
+    empty_network_namespace: OnceLock<Ruleset>,
+    refused_network: OnceLock<Ruleset>,
 }
 
 /// Device and number of a folder.
@@ -71,9 +71,9 @@ pub(in crate::drivers) struct ScratchSlot {
     /// Folder that programs may change.
     execution_folder: PathBuf,
     descriptor: Arc<OwnedFd>,
-    domain: Domain,
+    domain: LandlockDomain,
     /// Identities of the private folders of the domain, whose rules the ruleset has.
-    private_folders: Vec<Option<FolderIdentity>>,
+    private_folder_identities: Vec<Option<FolderIdentity>>,
     user: Option<UnixUser>,
     ruleset: Ruleset,
 }
@@ -86,7 +86,7 @@ impl ScratchSlots {
         let first_number = slot_numbers(&folder).max().map_or(0, |last| last.saturating_add(1));
         Self {
             folder,
-            idle: Vec::new().into(),
+            idle_slots: Vec::new().into(),
             next_number: AtomicU64::new(first_number),
             first_number,
             unrestricted_rulesets: UnrestrictedRulesets::default(),
@@ -95,26 +95,30 @@ impl ScratchSlots {
 
     /// Takes an idle slot of this domain. Examines only its folder and the homes of agents, so it blocks at most on
     /// those.
-    pub(in crate::drivers) fn take(
+    pub(in crate::drivers) fn take_idle_slot(
         &self,
-        domain: &Domain,
+        domain: &LandlockDomain,
         user: Option<UnixUser>,
     ) -> Option<ScratchSlot> {
         loop {
-            let slot = self.take_any(domain, user)?;
+            let slot = self.take_matching_slot(domain, user)?;
             if !slot.is_in_place() {
                 // The runtime folder was removed with the slot in it. Another folder may be at its path now.
                 slot.detach();
-            } else if slot.private_folders == private_folders(domain) {
+            } else if slot.private_folder_identities == private_folder_identities(domain) {
                 return Some(slot);
             }
             // Otherwise a home was removed and created again, to which the ruleset gives no access.
         }
     }
 
-    fn take_any(&self, domain: &Domain, user: Option<UnixUser>) -> Option<ScratchSlot> {
+    fn take_matching_slot(
+        &self,
+        domain: &LandlockDomain,
+        user: Option<UnixUser>,
+    ) -> Option<ScratchSlot> {
         // A panic leaves the list whole, because each change is one insertion or one removal.
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle_slots.lock().unwrap_or_else(PoisonError::into_inner);
         let index = idle.iter().position(|slot| slot.user == user && slot.domain == *domain)?;
         Some(idle.swap_remove(index))
     }
@@ -125,20 +129,20 @@ impl ScratchSlots {
     /// Fails if the folder or the ruleset cannot be created.
     pub(in crate::drivers) fn create(
         &self,
-        domain: Domain,
+        domain: LandlockDomain,
         user: Option<UnixUser>,
     ) -> Result<ScratchSlot, ViewError> {
         let (number, execution_folder) = self.create_folders(user)?;
-        let private_folders = private_folders(&domain);
+        let private_folder_identities = private_folder_identities(&domain);
         // The slot keeps the domain without its folder, because `take` compares the domains of different slots.
         let mut domain_with_folder = domain.clone();
         if let Some(files) = &mut domain_with_folder.files {
             files.private_folders.push(execution_folder.clone());
         }
-        let opened = domain_with_folder
-            .ruleset()
+        let ruleset_and_folder = domain_with_folder
+            .build_ruleset()
             .and_then(|ruleset| Ok((ruleset, open_folder(&execution_folder)?)));
-        match opened {
+        match ruleset_and_folder {
             Ok((ruleset, folder)) => {
                 let descriptor = Arc::new(folder);
                 Ok(ScratchSlot {
@@ -146,7 +150,7 @@ impl ScratchSlots {
                     execution_folder,
                     descriptor,
                     domain,
-                    private_folders,
+                    private_folder_identities,
                     user,
                     ruleset,
                 })
@@ -192,7 +196,7 @@ impl ScratchSlots {
 
     /// Returns a slot whose execution has ended with all processes that it started.
     pub(in crate::drivers) fn release(&self, slot: ScratchSlot) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle_slots.lock().unwrap_or_else(PoisonError::into_inner);
         // A slot with an older list of readable folders is never requested again.
         let is_outdated = |other: &ScratchSlot| other.has_older_readable_list(&slot);
         let (outdated, current) = idle.drain(..).partition::<Vec<_>, _>(is_outdated);
@@ -219,7 +223,11 @@ impl ScratchSlots {
         if abi_version().is_none() {
             return Ok(None);
         }
-        let UnrestrictedRulesets { full, empty_namespace, refused } = &self.unrestricted_rulesets;
+        let UnrestrictedRulesets {
+            full_network: full,
+            empty_network_namespace: empty_namespace,
+            refused_network: refused,
+        } = &self.unrestricted_rulesets;
         let cell = match network {
             NetworkAccess::Full => full,
             NetworkAccess::EmptyNamespace => empty_namespace,
@@ -229,7 +237,7 @@ impl ScratchSlots {
             return Ok(Some(ruleset.clone()));
         }
         // Two threads may build it at once, and the first one is kept: `OnceLock::get_or_try_init` is not stable.
-        let ruleset = Domain { files: None, network }.ruleset()?;
+        let ruleset = LandlockDomain { files: None, network }.build_ruleset()?;
         Ok(Some(cell.get_or_init(|| ruleset).clone()))
     }
 }
@@ -257,8 +265,10 @@ impl ScratchSlot {
 
     /// Returns true if the folder is still at its path.
     fn is_in_place(&self) -> bool {
-        let opened = fstat(&self.descriptor).ok().map(|status| (status.st_dev, status.st_ino));
-        opened.is_some() && opened == file_identity(&self.execution_folder)
+        let descriptor_identity =
+            fstat(&self.descriptor).ok().map(|status| (status.st_dev, status.st_ino));
+        descriptor_identity.is_some()
+            && descriptor_identity == folder_identity(&self.execution_folder)
     }
 
     /// Leaves the folder and its content for the next process of the service.
@@ -270,7 +280,7 @@ impl ScratchSlot {
     fn has_older_readable_list(&self, other: &Self) -> bool {
         let lists = (self.domain.files.as_ref(), other.domain.files.as_ref());
         // Compared by address: a list has hundreds of paths, and a list that was made again is another allocation.
-        matches!(lists, (Some(old), Some(new)) if !Arc::ptr_eq(&old.readable, &new.readable))
+        matches!(lists, (Some(old), Some(new)) if !Arc::ptr_eq(&old.readable_paths, &new.readable_paths))
     }
 }
 
@@ -283,13 +293,13 @@ impl Drop for ScratchSlot {
     }
 }
 
-fn file_identity(path: &Path) -> Option<FolderIdentity> {
+fn folder_identity(path: &Path) -> Option<FolderIdentity> {
     fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
 
-fn private_folders(domain: &Domain) -> Vec<Option<FolderIdentity>> {
+fn private_folder_identities(domain: &LandlockDomain) -> Vec<Option<FolderIdentity>> {
     let folders = domain.files.iter().flat_map(|files| &files.private_folders);
-    folders.map(|folder| file_identity(folder)).collect()
+    folders.map(|folder| folder_identity(folder)).collect()
 }
 
 /// Removes the empty folder of a slot, and its parent.
@@ -300,7 +310,7 @@ fn remove_slot_folders(execution_folder: &Path) {
 /// Returns the folder of an attempt that an earlier process of the service has started, and the parent folder that
 /// belongs to it. The slot is the one that the service had recorded: files in folders that agents can write have no
 /// influence.
-pub(in crate::drivers) fn attempt_folder(
+pub(in crate::drivers) fn attempt_folder_paths(
     runtime_dir: &Path,
     slot: Option<u64>,
     name: &str,
@@ -314,30 +324,32 @@ pub(in crate::drivers) fn attempt_folder(
 
 impl ScratchSlots {
     /// Removes the folders of executions that ended while the service was down; `is_continued` returns true if a folder
-    /// name belongs to an execution that continues, and `held_slots` are the slots of such executions. What is left at
-    /// the deadline stays until the next start. Returns the number of removed folders.
-    pub(in crate::drivers) fn sweep(
+    /// name belongs to an execution that continues, and `continued_slots` are the slots of such executions. What is
+    /// left at the deadline stays until the next start. Returns the number of removed folders.
+    pub(in crate::drivers) fn remove_stale_folders(
         &self,
         (runtime_dir, deadline): (&Path, Instant),
         is_continued: &dyn Fn(&str) -> bool,
-        held_slots: &HashSet<u64>,
+        continued_slots: &HashSet<u64>,
     ) -> usize {
         // Slots of this process may be in use already.
-        let is_stale = |number: &u64| *number < self.first_number && !held_slots.contains(number);
+        let is_stale_slot =
+            |number: &u64| *number < self.first_number && !continued_slots.contains(number);
         let stale_slots =
-            slot_numbers(&self.folder).filter(is_stale).map(|number| number.to_string());
+            slot_numbers(&self.folder).filter(is_stale_slot).map(|number| number.to_string());
         let stale_slots = stale_slots.map(|number| self.folder.join(number));
-        let slots = stale_slots.filter(|slot| {
+        let removed_slots = stale_slots.filter(|slot| {
             let had_files =
                 has_entries(&slot.join(EXECUTION_FOLDER)) || !slot.join(EXECUTION_FOLDER).exists();
-            remove_all(slot, deadline) && had_files
+            remove_folder_until(slot, deadline) && had_files
         });
         // The runtime folder also contains sockets, keys and the slots.
         let entries = fs::read_dir(runtime_dir).into_iter().flatten().flatten();
-        let is_stale = |name: &str| is_attempt_folder(name) && !is_continued(name);
+        let is_stale_folder = |name: &str| is_attempt_folder(name) && !is_continued(name);
         let stale_folders =
-            entries.filter(|entry| entry.file_name().to_str().is_some_and(is_stale));
-        slots.count() + stale_folders.filter(|entry| remove_all(&entry.path(), deadline)).count()
+            entries.filter(|entry| entry.file_name().to_str().is_some_and(is_stale_folder));
+        removed_slots.count()
+            + stale_folders.filter(|entry| remove_folder_until(&entry.path(), deadline)).count()
     }
 }
 
@@ -351,8 +363,9 @@ fn has_entries(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
 }
 
-fn remove_all(path: &Path, deadline: Instant) -> bool {
-    let result = open_program_folder(path).and_then(|folder| empty_folder_until(&folder, deadline));
+fn remove_folder_until(path: &Path, deadline: Instant) -> bool {
+    let result = open_program_folder(path)
+        .and_then(|folder| remove_folder_contents_until(&folder, deadline));
     let result = result.and_then(|()| fs::remove_dir(path));
     if let Err(error) = &result {
         tracing::warn!(%error, "failed to remove the folder of an ended execution");

@@ -26,12 +26,12 @@ use super::server_failure::ServerFailure;
 const EXIT_CODE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Definitions by the names of the tools at the server.
-type Definitions = BTreeMap<String, Arc<ToolDefinition>>;
+type ToolDefinitionMap = BTreeMap<String, Arc<ToolDefinition>>;
 
 /// Open connection to a server. Dropping it ends the process.
 pub(super) struct ServerConnection {
     client: Arc<McpClient>,
-    definitions: Definitions,
+    tool_definitions: ToolDefinitionMap,
     usage: watch::Sender<ConnectionUsage>,
     phase: watch::Receiver<ConnectionPhase>,
     /// Dropping it orders the supervisor to end the process.
@@ -76,23 +76,23 @@ impl ServerConnection {
         server: Arc<McpServer>,
         context: &ServerContext,
     ) -> Result<Self, ServerFailure> {
-        let mut stop = context.stop_receiver();
-        if *stop.borrow() {
+        let mut stop_receiver = context.stop_receiver();
+        if *stop_receiver.borrow() {
             return Err(ServerFailure::new("the service stops"));
         }
         let (mut process, (input, output)) =
             ServerProcess::start(Arc::clone(&server), &context.launcher).await?;
-        let start = async {
+        let start_future = async {
             let client = McpClient::connect(input, output, env!("CARGO_PKG_VERSION")).await?;
             let tools = client.list_tools().await?;
             // A long list takes longer than a task may hold its thread.
             let definitions = spawn_blocking(move || definitions_by_name(tools)).await;
             Ok::<_, McpError>((client, definitions))
         };
-        let failure = tokio::select! {
-            started = timeout(server.start_timeout, start) => match started {
+        let failure_cause = tokio::select! {
+            started = timeout(server.start_timeout, start_future) => match started {
                 Ok(Ok((client, Ok(definitions)))) => {
-                    return Ok(Self::supervised(process, (client, definitions), &server, context));
+                    return Ok(Self::create_supervised(process, (client, definitions), &server, context));
                 }
                 Ok(Ok((_, Err(error)))) => {
                     tracing::error!(%error, "reading the definitions of tools failed");
@@ -102,20 +102,20 @@ impl ServerConnection {
                 Err(_) => Ok(start_timeout_sentence(&server)),
             },
             sentence = process.wait_for_failure() => Ok(sentence),
-            _ = stop.wait_for(|is_given| *is_given) => Ok("the service stops".to_owned()),
+            _ = stop_receiver.wait_for(|is_stopping| *is_stopping) => Ok("the service stops".to_owned()),
         };
-        let failure = match failure {
+        let failure = match failure_cause {
             Ok(sentence) => process.kill_and_explain(sentence).await,
-            Err(error) => explain_error(error, &mut process).await,
+            Err(error) => failure_from_start_error(error, &mut process).await,
         };
-        process.end().await;
+        process.kill_and_clean_up().await;
         Err(failure)
     }
 
     /// Creates the connection, and the task that supervises the process.
-    fn supervised(
+    fn create_supervised(
         process: ServerProcess,
-        (client, definitions): (McpClient, Definitions),
+        (client, definitions): (McpClient, ToolDefinitionMap),
         server: &McpServer,
         context: &ServerContext,
     ) -> Self {
@@ -132,12 +132,12 @@ impl ServerConnection {
             client: Arc::clone(&client),
             usage: usage.clone(),
             lifetime_receiver,
-            stop: context.stop_receiver(),
+            stop_receiver: context.stop_receiver(),
             phase: phase_sender,
         };
         // Without the span of the run that needs the server first: others use it too.
         context.spawn(supervisor.run());
-        Self { client, definitions, usage, phase, _lifetime: lifetime }
+        Self { client, tool_definitions: definitions, usage, phase, _lifetime: lifetime }
     }
 
     /// Uses the connection; `None` if its process has failed or is being ended.
@@ -164,12 +164,12 @@ impl ServerConnection {
 impl ConnectionGuard {
     /// Returns the definition of a tool.
     pub(super) fn definition(&self, tool: &str) -> Option<Arc<ToolDefinition>> {
-        self.0.definitions.get(tool).cloned()
+        self.0.tool_definitions.get(tool).cloned()
     }
 
     /// Returns the names of the tools as a text.
     pub(super) fn tool_names(&self) -> String {
-        join_names(self.0.definitions.keys())
+        join_names(self.0.tool_definitions.keys())
     }
 
     /// Calls a tool, and returns its raw answer.
@@ -184,9 +184,9 @@ impl ConnectionGuard {
     ) -> Result<ToolCallResult, String> {
         let failure = match self.0.client.call_tool(tool, arguments).await {
             Ok(answer) => return Ok(answer),
-            Err(McpError::Ended(_)) => self.wait_for_failure().await,
-            Err(error @ McpError::Refused { .. }) => {
-                return Err(refusal(error).redacted_sentence(redactor));
+            Err(McpError::ConnectionEnded(_)) => self.wait_for_failure().await,
+            Err(error @ McpError::RequestRefused { .. }) => {
+                return Err(refused_request_failure(error).redacted_sentence(redactor));
             }
             Err(error) => return Err(format!("{error}; the call may have had its effect")),
         };
@@ -209,16 +209,16 @@ impl ConnectionGuard {
     }
 }
 
-fn definitions_by_name(tools: Vec<ListedTool>) -> Definitions {
+fn definitions_by_name(tools: Vec<ListedTool>) -> ToolDefinitionMap {
     tools.into_iter().map(|tool| (tool.name.clone(), Arc::new(tool_definition(tool)))).collect()
 }
 
 /// Returns the failure of a request that the server refused.
-fn refusal(error: McpError) -> ServerFailure {
+fn refused_request_failure(error: McpError) -> ServerFailure {
     let sentence = error.to_string();
     match error {
-        McpError::Refused { message, is_truncated, .. } => {
-            ServerFailure { sentence, report: message, is_cut: is_truncated }
+        McpError::RequestRefused { message, is_truncated, .. } => {
+            ServerFailure { sentence, server_text: message, is_cut: is_truncated }
         }
         _ => ServerFailure::new(sentence),
     }
@@ -233,16 +233,19 @@ fn start_timeout_sentence(server: &McpServer) -> String {
 }
 
 /// Returns the failure of a start.
-async fn explain_error(error: McpError, process: &mut ServerProcess) -> ServerFailure {
+async fn failure_from_start_error(error: McpError, process: &mut ServerProcess) -> ServerFailure {
     match error {
-        McpError::Refused { .. } => refusal(error),
-        McpError::Ended(end) => explain_end(end, process).await,
+        McpError::RequestRefused { .. } => refused_request_failure(error),
+        McpError::ConnectionEnded(end) => kill_and_explain_end(end, process).await,
         error => process.kill_and_explain(error.to_string()).await,
     }
 }
 
 /// Returns the failure of a process whose connection has ended.
-async fn explain_end(end: ConnectionEndReason, process: &mut ServerProcess) -> ServerFailure {
+async fn kill_and_explain_end(
+    end: ConnectionEndReason,
+    process: &mut ServerProcess,
+) -> ServerFailure {
     let mut sentence = end.to_string();
     // A server that has exceeded a limit may exit too, because its input is closed.
     if matches!(end, ConnectionEndReason::OutputClosed | ConnectionEndReason::InputClosed)

@@ -31,7 +31,7 @@ pub(super) fn tool_definition(tool: ListedTool) -> ToolDefinition {
             tool,
             "schema of MCP tool is too large or cannot be used; the model gets none"
         );
-        any_object()
+        any_object_schema()
     });
     ToolDefinition { description, parameters }
 }
@@ -43,20 +43,20 @@ pub(super) fn redacted_definition(
 ) -> ToolDefinition {
     let description = redactor.redact(&definition.description);
     let mut parameters = definition.parameters.clone();
-    redact_texts(&mut parameters, redactor);
+    redact_strings(&mut parameters, redactor);
     if !schema_check::is_usable(&parameters) {
-        parameters = any_object();
+        parameters = any_object_schema();
     }
     ToolDefinition { description, parameters }
 }
 
-fn redact_texts(value: &mut Value, redactor: &TextRedactor) {
+fn redact_strings(value: &mut Value, redactor: &TextRedactor) {
     match value {
         Value::String(text) => *text = redactor.redact(text),
-        Value::Array(items) => items.iter_mut().for_each(|item| redact_texts(item, redactor)),
+        Value::Array(items) => items.iter_mut().for_each(|item| redact_strings(item, redactor)),
         // The names of arguments stay: the server would not know others.
         Value::Object(members) => {
-            members.values_mut().for_each(|member| redact_texts(member, redactor));
+            members.values_mut().for_each(|member| redact_strings(member, redactor));
         }
         _ => {}
     }
@@ -86,31 +86,35 @@ pub(super) fn join_names<'n>(names: impl Iterator<Item = &'n String>) -> String 
 pub(super) fn unavailable_definition(reason: &str) -> ToolDefinition {
     ToolDefinition {
         description: format!("The definition of this tool is not available: {reason}."),
-        parameters: any_object(),
+        parameters: any_object_schema(),
     }
 }
 
 /// Returns the schema of arguments; `None` if a model cannot use it.
 fn usable_schema(schema: Map<String, Value>) -> Option<Value> {
-    let mut schema = cleaned(Value::Object(schema))?;
-    schema_check::add_missing_items(&mut schema);
+    let mut schema = remove_invisible_characters(Value::Object(schema))?;
+    schema_check::add_missing_item_schemas(&mut schema);
     let is_usable = schema_check::is_usable(&schema);
     (is_usable && schema.to_string().len() <= MAX_SCHEMA_BYTES).then_some(schema)
 }
 
-fn any_object() -> Value {
+fn any_object_schema() -> Value {
     json!({"type": "object"})
 }
 
 /// Returns the value without the characters that a reader does not see; `None` if two keys of an object become equal.
-fn cleaned(value: Value) -> Option<Value> {
+fn remove_invisible_characters(value: Value) -> Option<Value> {
     Some(match value {
         Value::String(text) => Value::String(visible_text(&text)),
-        Value::Array(items) => Value::Array(items.into_iter().map(cleaned).collect::<Option<_>>()?),
+        Value::Array(items) => {
+            Value::Array(items.into_iter().map(remove_invisible_characters).collect::<Option<_>>()?)
+        }
         Value::Object(members) => {
             let count = members.len();
             let members = members.into_iter();
-            let members = members.map(|(key, value)| Some((visible_text(&key), cleaned(value)?)));
+            let members = members.map(|(key, value)| {
+                Some((visible_text(&key), remove_invisible_characters(value)?))
+            });
             let members = members.collect::<Option<Map<_, _>>>()?;
             (members.len() == count).then_some(Value::Object(members))?
         }
@@ -120,13 +124,13 @@ fn cleaned(value: Value) -> Option<Value> {
 
 /// Returns the text without the characters that a reader does not see, except for tabs and ends of lines.
 fn visible_text(text: &str) -> String {
-    let visible = |character: char| match character {
+    let visible_character = |character: char| match character {
         '\n' | '\t' => Some(character),
         _ if !is_invisible(character) => Some(character),
         _ if character.is_whitespace() => Some(' '),
         _ => None,
     };
-    text.chars().filter_map(visible).collect::<String>()
+    text.chars().filter_map(visible_character).collect::<String>()
 }
 
 #[cfg(test)]
@@ -176,7 +180,7 @@ mod tests {
         let definition = ToolDefinition { description: secret.to_owned(), parameters };
         let ToolDefinition { description, parameters } =
             redacted_definition(&definition, &redactor);
-        assert_eq!((description.as_str(), parameters), ("***", any_object()));
+        assert_eq!((description.as_str(), parameters), ("***", any_object_schema()));
     }
 
     #[test]
@@ -200,7 +204,7 @@ mod tests {
         for schema in
             [json!({}), json!({"type": "string"}), long, elsewhere, hidden, hidden_reference]
         {
-            assert_eq!(define("x", schema).parameters, any_object());
+            assert_eq!(define("x", schema).parameters, any_object_schema());
         }
         let inside = json!({
             "type": "object",

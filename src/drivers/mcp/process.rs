@@ -17,10 +17,10 @@ use super::server_failure::ServerFailure;
 use crate::drivers::files::scratch_dir::ScratchDir;
 use crate::drivers::output::error_tail::ErrorTail;
 use crate::drivers::program::backend_process::{
-    BackendLauncher, BackendProcess, BackendStart, describe_end, describe_excess,
+    BackendLaunchSpec, BackendLauncher, BackendProcess, describe_end, describe_exceeded_limit,
     sandbox_explanation,
 };
-use crate::drivers::program::limit_monitor::wait_until_exceeded;
+use crate::drivers::program::limit_monitor::wait_until_limit_exceeded;
 
 /// Time in which a server has to exit after its input is closed, and again after SIGTERM.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -29,7 +29,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 const ERROR_OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Server in the sentences about its failure.
-const SUBJECT: &str = "the MCP server";
+const FAILURE_SUBJECT: &str = "the MCP server";
 
 /// Running process of a server.
 pub(super) struct ServerProcess {
@@ -57,14 +57,14 @@ impl ServerProcess {
     ) -> Result<(Self, ServerPipes), ServerFailure> {
         let role = BackendRole::McpServer(server.name.clone());
         let (program, args) = (&server.program, server.args.clone());
-        let start = BackendStart {
+        let launch_spec = BackendLaunchSpec {
             program,
             role: &role,
             args,
             variables: Vec::new(),
             stdin: StdinSource::Piped,
         };
-        let launched = launcher.launch(start, || false).await;
+        let launched = launcher.launch(launch_spec, || false).await;
         let BackendProcess { spawned, folder } = launched.map_err(|failure| {
             ServerFailure::new(match failure.code {
                 Code::Interrupted => "the process holder of the MCP server was lost".to_owned(),
@@ -77,7 +77,7 @@ impl ServerProcess {
         match stdin {
             Some(stdin) => Ok((process, (stdin, stdout))),
             None => {
-                process.end().await;
+                process.kill_and_clean_up().await;
                 Err(ServerFailure::new("the MCP server has no input"))
             }
         }
@@ -85,17 +85,17 @@ impl ServerProcess {
 
     /// Returns when the process has ended or has exceeded a resource limit, with a sentence about it.
     pub(super) async fn wait_for_failure(&mut self) -> String {
-        let resources = &self.server.program.resources;
+        let resources = &self.server.program.resource_limits;
         tokio::select! {
             exit = &mut self.exit => {
                 self.known_exit = Some(exit.as_ref().ok().copied());
                 let Ok(exit) = exit else {
                     return "the process holder of the MCP server was lost".to_owned();
                 };
-                describe_end(SUBJECT, exit, (resources, self.tree.refusals()))
+                describe_end(FAILURE_SUBJECT, exit, (resources, self.tree.limit_events()))
             }
-            excess = wait_until_exceeded(resources, &*self.tree) => {
-                describe_excess(SUBJECT, &excess)
+            excess = wait_until_limit_exceeded(resources, &*self.tree) => {
+                describe_exceeded_limit(FAILURE_SUBJECT, &excess)
             }
         }
     }
@@ -116,19 +116,19 @@ impl ServerProcess {
         let Ok(Ok(tail)) = timeout(ERROR_OUTPUT_TIMEOUT, &mut self.error_output).await else {
             return ServerFailure::new(sentence);
         };
-        let (is_cut, report) = (tail.is_cut(), tail.into_text());
+        let (is_cut, error_text) = (tail.is_cut(), tail.into_text());
         let exit = self.known_exit.flatten().unwrap_or(ProcessExit::Code(0));
         let explanation =
-            sandbox_explanation((&self.server.program, &self.role), exit, ("", &report)).await;
+            sandbox_explanation((&self.server.program, &self.role), exit, ("", &error_text)).await;
         let sentence = match explanation {
             Some(explanation) => format!("{sentence}; {explanation}"),
             None => sentence,
         };
-        ServerFailure { sentence, report, is_cut }
+        ServerFailure { sentence, server_text: error_text, is_cut }
     }
 
     /// Kills what is left of the process, and removes its folder.
-    pub(super) async fn end(self) {
+    pub(super) async fn kill_and_clean_up(self) {
         self.tree.kill_all_processes().await;
         self.error_output.abort();
         if let Some(folder) = self.folder {

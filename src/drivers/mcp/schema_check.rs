@@ -31,7 +31,7 @@ const SCHEMA_KEYS: [&str; 11] = [
 const SCHEMA_LIST_KEYS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 
 /// Keys whose value has a schema for each name.
-const SCHEMA_TABLE_KEYS: [&str; 5] =
+const SCHEMA_MAP_KEYS: [&str; 5] =
     ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
 
 /// Keys whose value is a number.
@@ -43,11 +43,11 @@ const COUNT_KEYS: [&str; 6] =
     ["maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"];
 
 /// Completes lists without a schema of their items, which some providers refuse.
-pub(super) fn add_missing_items(schema: &mut Value) {
+pub(super) fn add_missing_item_schemas(schema: &mut Value) {
     match schema {
-        Value::Array(items) => items.iter_mut().for_each(add_missing_items),
+        Value::Array(items) => items.iter_mut().for_each(add_missing_item_schemas),
         Value::Object(members) => {
-            members.values_mut().for_each(add_missing_items);
+            members.values_mut().for_each(add_missing_item_schemas);
             let is_list = match members.get("type") {
                 Some(Value::Array(names)) => names.iter().any(|name| name == "array"),
                 name => name.is_some_and(|name| name == "array"),
@@ -65,12 +65,12 @@ pub(super) fn is_usable(schema: &Value) -> bool {
     let Value::Object(members) = schema else { return false };
     members.get("type").is_some_and(|it| it == "object")
         && !REFUSED_TOP_KEYS.iter().any(|key| members.contains_key(*key))
-        && are_argument_names(members)
-        && has_required(members)
-        && is_schema(schema, schema, 0)
+        && has_valid_argument_names(members)
+        && has_required_arguments(members)
+        && is_valid_subschema(schema, schema, 0)
 }
 
-fn are_argument_names(schema: &Map<String, Value>) -> bool {
+fn has_valid_argument_names(schema: &Map<String, Value>) -> bool {
     let Some(Value::Object(properties)) = schema.get("properties") else {
         return !schema.contains_key("properties");
     };
@@ -82,7 +82,7 @@ fn are_argument_names(schema: &Map<String, Value>) -> bool {
 }
 
 /// Returns true if all required arguments have a schema.
-fn has_required(schema: &Map<String, Value>) -> bool {
+fn has_required_arguments(schema: &Map<String, Value>) -> bool {
     let required = schema.get("required").and_then(Value::as_array);
     let properties = schema.get("properties").and_then(Value::as_object);
     required
@@ -93,17 +93,17 @@ fn has_required(schema: &Map<String, Value>) -> bool {
 }
 
 /// Returns true for a well-formed part of the schema `root`.
-fn is_schema(part: &Value, root: &Value, depth: usize) -> bool {
+fn is_valid_subschema(part: &Value, root: &Value, depth: usize) -> bool {
     let members = match part {
         Value::Bool(_) => return depth > 0,
         Value::Object(members) if depth < MAX_DEPTH => members,
         _ => return false,
     };
-    let is_part = |value: &Value| is_schema(value, root, depth + 1);
+    let is_part = |value: &Value| is_valid_subschema(value, root, depth + 1);
     members.iter().all(|(key, value)| match key.as_str() {
-        "$ref" => value.as_str().is_some_and(|reference| is_resolved(reference, root)),
+        "$ref" => value.as_str().is_some_and(|reference| is_local_reference(reference, root)),
         "$dynamicRef" | "$recursiveRef" => false,
-        "type" => is_type(value),
+        "type" => is_valid_type(value),
         "required" => value.as_array().is_some_and(|names| names.iter().all(Value::is_string)),
         "enum" => value.as_array().is_some_and(|values| !values.is_empty()),
         "uniqueItems" => value.is_boolean(),
@@ -114,7 +114,7 @@ fn is_schema(part: &Value, root: &Value, depth: usize) -> bool {
         key if SCHEMA_LIST_KEYS.contains(&key) => {
             value.as_array().is_some_and(|parts| !parts.is_empty() && parts.iter().all(is_part))
         }
-        key if SCHEMA_TABLE_KEYS.contains(&key) => {
+        key if SCHEMA_MAP_KEYS.contains(&key) => {
             value.as_object().is_some_and(|parts| parts.values().all(is_part))
         }
         _ => true,
@@ -122,19 +122,19 @@ fn is_schema(part: &Value, root: &Value, depth: usize) -> bool {
 }
 
 /// Returns true for a reference to a part of the same document. One to the whole document would have no end.
-fn is_resolved(reference: &str, root: &Value) -> bool {
+fn is_local_reference(reference: &str, root: &Value) -> bool {
     let pointer = reference.strip_prefix('#').filter(|pointer| pointer.starts_with('/'));
     pointer.and_then(|pointer| root.pointer(pointer)).is_some_and(Value::is_object)
 }
 
-fn is_type(value: &Value) -> bool {
-    let is_name = |name: &Value| {
+fn is_valid_type(value: &Value) -> bool {
+    let is_type_name = |name: &Value| {
         let names = ["array", "boolean", "integer", "null", "number", "object", "string"];
         name.as_str().is_some_and(|name| names.contains(&name))
     };
     match value {
-        Value::Array(names) => !names.is_empty() && names.iter().all(is_name),
-        name => is_name(name),
+        Value::Array(names) => !names.is_empty() && names.iter().all(is_type_name),
+        name => is_type_name(name),
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
     fn a_list_without_a_schema_of_its_items_gets_one() {
         let mut schema = json!({"properties": {"a": {"type": "array"}, "b": {"type": ["array", "null"]},
             "c": {"type": "array", "items": {"type": "string"}}}});
-        add_missing_items(&mut schema);
+        add_missing_item_schemas(&mut schema);
         let properties = &schema["properties"];
         assert_eq!(
             (&properties["a"]["items"], &properties["b"]["items"]),

@@ -49,8 +49,8 @@ impl McpServers {
         let ServerRegistry { context, servers } = &*self.0;
         let mut servers = servers.lock().unwrap_or_else(PoisonError::into_inner);
         servers.retain(|handle| handle.strong_count() > 0);
-        let mut present = servers.iter().filter_map(Weak::upgrade);
-        if let Some(present) = present.find(|present| present.server == *server) {
+        let mut live_handles = servers.iter().filter_map(Weak::upgrade);
+        if let Some(present) = live_handles.find(|present| present.server == *server) {
             return present;
         }
         let handle = Arc::new(ServerHandle {
@@ -64,7 +64,7 @@ impl McpServers {
     }
 
     /// Ends all servers, including those without an agent. No server starts afterwards.
-    pub async fn end_all(&self) {
+    pub async fn shut_down(&self) {
         if timeout(END_TIMEOUT, self.0.context.stop()).await.is_err() {
             tracing::warn!("MCP servers did not end in time");
         }
@@ -88,11 +88,11 @@ type LastFailure = watch::Sender<Option<Arc<ServerFailure>>>;
 enum ServerState {
     /// No process runs.
     #[default]
-    Ended,
+    NotRunning,
     /// The process runs, or has just ended.
-    Open(Arc<ServerConnection>),
+    Connected(Arc<ServerConnection>),
     /// The last starts failed.
-    Failed { failure: Arc<ServerFailure>, failures: u32, next_start: Instant },
+    Failed { failure: Arc<ServerFailure>, failure_count: u32, next_start: Instant },
 }
 
 impl ServerHandle {
@@ -147,23 +147,23 @@ impl ServerHandle {
     async fn acquire_connection(&self) -> Result<ConnectionGuard, Arc<ServerFailure>> {
         let state = Arc::clone(&self.state).lock_owned().await;
         match &*state {
-            ServerState::Open(connection) => {
-                if let Some(connection_use) = connection.acquire() {
-                    return Ok(connection_use);
+            ServerState::Connected(connection) => {
+                if let Some(guard) = connection.acquire() {
+                    return Ok(guard);
                 }
             }
             ServerState::Failed { failure, next_start, .. } if Instant::now() < *next_start => {
                 return Err(Arc::clone(failure));
             }
-            ServerState::Failed { .. } | ServerState::Ended => {}
+            ServerState::Failed { .. } | ServerState::NotRunning => {}
         }
         // A task of its own, which completes the start, or removes it, if this future is dropped.
         let last_failure = Arc::clone(&self.last_failure);
-        let start =
+        let start_future =
             start_server(Arc::clone(&self.server), self.context.clone(), (state, last_failure));
         // Without the span of this run: the library would keep it for the life of the connection.
-        let start = self.context.spawn(start).await;
-        start.unwrap_or_else(|error| {
+        let start_result = self.context.spawn(start_future).await;
+        start_result.unwrap_or_else(|error| {
             tracing::error!(%error, "task that starts an MCP server failed");
             Err(Arc::new(ServerFailure::new("the MCP server could not be started")))
         })
@@ -176,23 +176,23 @@ async fn start_server(
     context: ServerContext,
     (mut state, last_failure): (OwnedMutexGuard<ServerState>, Arc<LastFailure>),
 ) -> Result<ConnectionGuard, Arc<ServerFailure>> {
-    let failures = match std::mem::take(&mut *state) {
-        ServerState::Open(connection) => {
+    let failure_count = match std::mem::take(&mut *state) {
+        ServerState::Connected(connection) => {
             // Both processes could use the same files.
             connection.wait_until_removed().await;
             0
         }
-        ServerState::Failed { failures, .. } => failures,
-        ServerState::Ended => 0,
+        ServerState::Failed { failure_count: failures, .. } => failures,
+        ServerState::NotRunning => 0,
     };
     let started_at = Instant::now();
-    let opened = ServerConnection::open(Arc::clone(&server), &context).await;
-    let failure = match opened.map(Arc::new) {
+    let connection_result = ServerConnection::open(Arc::clone(&server), &context).await;
+    let failure = match connection_result.map(Arc::new) {
         Ok(connection) => match connection.acquire() {
-            Some(connection_use) => {
-                *state = ServerState::Open(connection);
+            Some(guard) => {
+                *state = ServerState::Connected(connection);
                 last_failure.send_replace(None);
-                return Ok(connection_use);
+                return Ok(guard);
             }
             None => {
                 connection.wait_until_removed().await;
@@ -203,17 +203,17 @@ async fn start_server(
     };
     let failure = Arc::new(failure);
     tracing::warn!(server = server.name, reason = failure.sentence, "MCP server did not start");
-    let failures = failures.saturating_add(1);
+    let failure_count = failure_count.saturating_add(1);
     // Runs spend at most half of their time on waits for a server that does not answer.
-    let next_start = Instant::now() + restart_pause(failures).max(started_at.elapsed());
-    *state = ServerState::Failed { failure: Arc::clone(&failure), failures, next_start };
+    let next_start = Instant::now() + restart_pause(failure_count).max(started_at.elapsed());
+    *state = ServerState::Failed { failure: Arc::clone(&failure), failure_count, next_start };
     last_failure.send_replace(Some(Arc::clone(&failure)));
     Err(failure)
 }
 
 /// Returns the pause after this number of failed starts in a row: 1 s, 2 s, 4 s, and so on.
-fn restart_pause(failures: u32) -> Duration {
-    let seconds = 1_u64.checked_shl(failures.saturating_sub(1)).unwrap_or(u64::MAX);
+fn restart_pause(failure_count: u32) -> Duration {
+    let seconds = 1_u64.checked_shl(failure_count.saturating_sub(1)).unwrap_or(u64::MAX);
     Duration::from_secs(seconds).min(MAX_RESTART_PAUSE)
 }
 

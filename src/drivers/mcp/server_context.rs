@@ -10,14 +10,18 @@ use crate::drivers::program::backend_process::BackendLauncher;
 pub(super) struct ServerContext {
     pub(super) launcher: BackendLauncher,
     /// Each background work holds a receiver.
-    background_work: watch::Sender<()>,
+    work_tracker: watch::Sender<()>,
     /// True once the service stops.
-    stop: watch::Sender<bool>,
+    stop_sender: watch::Sender<bool>,
 }
 
 impl ServerContext {
     pub(super) fn new(launcher: BackendLauncher) -> Self {
-        Self { launcher, background_work: watch::Sender::default(), stop: watch::Sender::default() }
+        Self {
+            launcher,
+            work_tracker: watch::Sender::default(),
+            stop_sender: watch::Sender::default(),
+        }
     }
 
     /// Starts a background work that the stop of the service waits for: the start or the supervision of a process.
@@ -25,7 +29,7 @@ impl ServerContext {
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> JoinHandle<T> {
-        let receiver = self.background_work.subscribe();
+        let receiver = self.work_tracker.subscribe();
         tokio::spawn(async move {
             let result = work.await;
             drop(receiver);
@@ -35,12 +39,12 @@ impl ServerContext {
 
     /// Returns a receiver of true once the service stops.
     pub(super) fn stop_receiver(&self) -> watch::Receiver<bool> {
-        self.stop.subscribe()
+        self.stop_sender.subscribe()
     }
 
     /// Orders all works to stop, and returns when none is left.
     pub(super) async fn stop(&self) {
-        self.stop.send_replace(true);
-        self.background_work.closed().await;
+        self.stop_sender.send_replace(true);
+        self.work_tracker.closed().await;
     }
 }

@@ -2,7 +2,7 @@
 
 use algonius_actors::ports::tools::TextRedactor;
 
-use crate::drivers::output::error_tail::quote_end;
+use crate::drivers::output::error_tail::redacted_tail;
 
 /// Failure of a server.
 #[derive(Debug, Clone, Default)]
@@ -10,7 +10,7 @@ pub(super) struct ServerFailure {
     /// Sentence without a period and without a text of the server.
     pub(super) sentence: String,
     /// Text of the server: its error output or the message of its refusal. Raw: it may contain secrets.
-    pub(super) report: String,
+    pub(super) server_text: String,
     /// True if the report is the end of a longer text.
     pub(super) is_cut: bool,
 }
@@ -23,7 +23,7 @@ impl ServerFailure {
 
     /// Returns the sentence with the redacted text of the server.
     pub(super) fn redacted_sentence(&self, redactor: &TextRedactor) -> String {
-        match quote_end((&self.report, self.is_cut), redactor) {
+        match redacted_tail((&self.server_text, self.is_cut), redactor) {
             Some(quote) => format!("{}: {quote}", self.sentence),
             None => self.sentence.clone(),
         }

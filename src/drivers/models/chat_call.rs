@@ -20,20 +20,21 @@ use super::chat_reply::{ChatCompletion, CompletionFault};
 use super::chat_request;
 use crate::drivers::adapters::failure::parse_retry_after;
 use crate::platform::http_client::{
-    OutgoingClient, USER_AGENT_VALUE, bearer, connection_clause, find_cause, parse_uri,
+    OutgoingClient, USER_AGENT_VALUE, bearer_header_value, describe_connection_error, find_cause,
+    parse_uri,
 };
 
 /// Greatest length of a reply in bytes.
 const MAX_REPLY_BYTES: usize = 8 << 20;
 
 /// Clause about a longer reply.
-const TOO_LONG_CLAUSE: &str = "is longer than 8 MiB";
+const REPLY_TOO_LONG_CLAUSE: &str = "is longer than 8 MiB";
 
 /// Reason why a call has no reply. Clauses about the provider follow its name.
 #[derive(Debug, PartialEq)]
 pub(super) enum CallFault {
     /// The provider answered, but not with a completion. The clause follows "it", which is the answer.
-    Unusable(&'static str),
+    UnusableReply(&'static str),
     /// A repetition would fail too.
     Refused { code: Code, clause: String },
     /// A repetition may succeed.
@@ -53,8 +54,8 @@ pub(super) struct ChatCall {
 impl ChatCall {
     /// Prepares a call; returns `None` if the address or the key of the provider is not valid in HTTP.
     pub(super) fn new(provider: &ModelProvider, request: &CompletionRequest) -> Option<Self> {
-        let authorization = match &provider.key {
-            Some(key) => Some(bearer(&key.0)?),
+        let authorization = match &provider.api_key {
+            Some(key) => Some(bearer_header_value(&key.0)?),
             None => None,
         };
         Some(Self {
@@ -74,25 +75,25 @@ impl ChatCall {
         http: &OutgoingClient,
         clock: &dyn Clock,
     ) -> Result<ModelReply, CallFault> {
-        let request = self.request().ok_or_else(|| {
+        let request = self.build_request().ok_or_else(|| {
             let clause = "has an address that cannot be called".to_owned();
             CallFault::Refused { code: Code::ModelUnavailable, clause }
         })?;
-        let answered = async {
+        let reply_future = async {
             let response = http.request(request).await.map_err(|error| connection_fault(&error))?;
             match status_fault(&response, clock) {
                 Some(fault) => Err(fault),
                 None => read_reply(response.into_body()).await,
             }
         };
-        timeout(self.timeout, answered).await.unwrap_or_else(|_elapsed| {
+        timeout(self.timeout, reply_future).await.unwrap_or_else(|_elapsed| {
             let seconds = self.timeout.as_secs_f64();
             Err(CallFault::Transient { clause: format!("gave no whole reply within {seconds} s") })
         })
     }
 
     /// Returns the request; `None` if its address is not one of a request.
-    pub(super) fn request(&self) -> Option<Request<Full<Bytes>>> {
+    pub(super) fn build_request(&self) -> Option<Request<Full<Bytes>>> {
         let mut request = Request::post(self.address.clone())
             .header(USER_AGENT, USER_AGENT_VALUE)
             .header(ACCEPT, "application/json")
@@ -107,11 +108,11 @@ impl ChatCall {
 /// Reads a reply of limited length. Its parts are parsed where they are, so that no copy of the whole exists.
 async fn read_reply(body: Incoming) -> Result<ModelReply, CallFault> {
     if body.size_hint().lower() > MAX_REPLY_BYTES as u64 {
-        return Err(CallFault::Unusable(TOO_LONG_CLAUSE));
+        return Err(CallFault::UnusableReply(REPLY_TOO_LONG_CLAUSE));
     }
     let parts = Limited::new(body, MAX_REPLY_BYTES).collect().await.map_err(|error| {
         if error.is::<LengthLimitError>() {
-            CallFault::Unusable(TOO_LONG_CLAUSE)
+            CallFault::UnusableReply(REPLY_TOO_LONG_CLAUSE)
         } else {
             CallFault::Transient { clause: "ended its reply early".to_owned() }
         }
@@ -119,11 +120,11 @@ async fn read_reply(body: Incoming) -> Result<ModelReply, CallFault> {
     let completion: Result<ChatCompletion, _> = serde_json::from_reader(parts.aggregate().reader());
     let completion = completion.map_err(|error| {
         let is_json = error.is_data();
-        CallFault::Unusable(if is_json { "is not a chat completion" } else { "is not JSON" })
+        CallFault::UnusableReply(if is_json { "is not a chat completion" } else { "is not JSON" })
     })?;
     completion.into_reply().map_err(|fault| match fault {
-        CompletionFault::Unusable(clause) => CallFault::Unusable(clause),
-        CompletionFault::Reported(code) => reported_fault(code),
+        CompletionFault::Unusable(clause) => CallFault::UnusableReply(clause),
+        CompletionFault::ReportedError(code) => reported_fault(code),
     })
 }
 
@@ -149,7 +150,7 @@ fn connection_fault(error: &hyper_util::client::legacy::Error) -> CallFault {
         return CallFault::Refused { code: Code::ModelUnavailable, clause };
     }
     let clause = match error.is_connect() {
-        true => connection_clause(error),
+        true => describe_connection_error(error),
         false => "ended the connection before its reply",
     };
     CallFault::Transient { clause: clause.to_owned() }

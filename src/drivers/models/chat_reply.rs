@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// Text of a JSON value; `None` if the value is absent or null.
-type JsonText = Option<Box<RawValue>>;
+type OptionalRawJson = Option<Box<RawValue>>;
 
 /// Chat completion. Unknown members are ignored.
 #[derive(Deserialize)]
@@ -19,9 +19,9 @@ pub(super) struct ChatCompletion {
     choices: Option<Vec<ChatChoice>>,
     /// Error that a gateway reports in a successful response.
     #[serde(default)]
-    error: JsonText,
+    error: OptionalRawJson,
     #[serde(default)]
-    usage: JsonText,
+    usage: OptionalRawJson,
 }
 
 /// Reason why a completion is no reply.
@@ -30,7 +30,7 @@ pub(super) enum CompletionFault {
     /// The clause follows "it", which is the completion.
     Unusable(&'static str),
     /// The provider reports an error, perhaps with a number.
-    Reported(Option<i64>),
+    ReportedError(Option<i64>),
 }
 
 #[derive(Deserialize)]
@@ -41,25 +41,25 @@ struct ChatChoice {
     finish_reason: Option<String>,
     /// Error that a gateway reports beside a part of a reply.
     #[serde(default)]
-    error: JsonText,
+    error: OptionalRawJson,
 }
 
 #[derive(Default, Deserialize)]
 struct ChatMessage {
     /// Text, or a list of parts with texts.
     #[serde(default)]
-    content: JsonText,
+    content: OptionalRawJson,
     #[serde(default)]
     tool_calls: Option<Vec<ChatToolCall>>,
     /// Refusal of the model, in place of the content.
     #[serde(default)]
-    refusal: JsonText,
+    refusal: OptionalRawJson,
 }
 
 #[derive(Deserialize)]
 struct ChatError {
     #[serde(default)]
-    code: JsonText,
+    code: OptionalRawJson,
 }
 
 #[derive(Deserialize)]
@@ -72,7 +72,7 @@ struct ChatFunction {
     name: String,
     /// Text of an object, or the object.
     #[serde(default)]
-    arguments: JsonText,
+    arguments: OptionalRawJson,
 }
 
 #[derive(Deserialize)]
@@ -80,7 +80,7 @@ struct ChatPart {
     #[serde(default)]
     text: Option<String>,
     #[serde(default)]
-    refusal: JsonText,
+    refusal: OptionalRawJson,
 }
 
 #[derive(Deserialize)]
@@ -95,7 +95,7 @@ impl ChatCompletion {
     /// # Errors
     /// Fails if there is no choice, or none that can be used.
     pub(super) fn into_reply(self) -> Result<ModelReply, CompletionFault> {
-        let clause = match &self.choices {
+        let missing_choice_clause = match &self.choices {
             Some(_) => "is a chat completion without a choice",
             None => "is not a chat completion",
         };
@@ -105,10 +105,10 @@ impl ChatCompletion {
             return Err(reported_fault(error));
         }
         let Some(ChatChoice { message, finish_reason, .. }) = choice else {
-            return Err(CompletionFault::Unusable(clause));
+            return Err(CompletionFault::Unusable(missing_choice_clause));
         };
         if finish_reason.as_deref() == Some("error") {
-            return Err(CompletionFault::Reported(None));
+            return Err(CompletionFault::ReportedError(None));
         }
         if finish_reason.as_deref() == Some("content_filter") {
             return Err(CompletionFault::Unusable("was stopped by a content filter"));
@@ -138,15 +138,15 @@ impl ChatCompletion {
 /// Returns the fault for an error of the provider. Its text may contain input, so it is not read.
 fn reported_fault(error: &RawValue) -> CompletionFault {
     let code = serde_json::from_str::<ChatError>(error.get()).ok().and_then(|error| error.code);
-    CompletionFault::Reported(code.and_then(|code| serde_json::from_str(code.get()).ok()))
+    CompletionFault::ReportedError(code.and_then(|code| serde_json::from_str(code.get()).ok()))
 }
 
 /// Returns the text of a content, which is empty if there is no content; `None` for a content of another form.
-fn content_text(content: JsonText) -> Option<String> {
+fn content_text(content: OptionalRawJson) -> Option<String> {
     let Some(content) = content else { return Some(String::new()) };
     let content = content.get();
     if content.starts_with('"') {
-        return serde_json::from_str(content).ok().or_else(|| damaged_text(content));
+        return serde_json::from_str(content).ok().or_else(|| decode_lossy_text(content));
     }
     let parts: Vec<ChatPart> = serde_json::from_str(content).ok()?;
     Some(parts.into_iter().filter_map(|part| part.text).collect())
@@ -160,14 +160,14 @@ fn has_refusal_part(content: Option<&RawValue>) -> bool {
 }
 
 /// Returns a text with an unpaired surrogate, which becomes U+FFFD as in the lines of programs.
-fn damaged_text(content: &str) -> Option<String> {
+fn decode_lossy_text(content: &str) -> Option<String> {
     let items = read_json_line(format!("{{\"content\":{content}}}").as_bytes());
     let [LineItem::Object(object)] = <[LineItem; 1]>::try_from(items).ok()? else { return None };
     Some(object.get("content")?.as_str()?.to_owned())
 }
 
 /// Returns arguments as text. Some providers leave the arguments of a call without inputs empty.
-fn arguments_text(arguments: JsonText) -> String {
+fn arguments_text(arguments: OptionalRawJson) -> String {
     let Some(arguments) = arguments else { return "{}".to_owned() };
     match serde_json::from_str::<String>(arguments.get()) {
         Ok(text) if text.trim().is_empty() => "{}".to_owned(),
@@ -177,7 +177,7 @@ fn arguments_text(arguments: JsonText) -> String {
 }
 
 /// Returns both counts; `None` if one is missing.
-fn token_counts(usage: JsonText) -> Option<TokenCounts> {
+fn token_counts(usage: OptionalRawJson) -> Option<TokenCounts> {
     let ChatUsage { prompt_tokens, completion_tokens } = serde_json::from_str(usage?.get()).ok()?;
     Some(TokenCounts { input: prompt_tokens, output: completion_tokens })
 }

@@ -34,7 +34,7 @@ fn message_json(message: &ModelMessage) -> Value {
             let calls: Vec<_> = calls.iter().map(tool_call_json).collect();
             json!({"role": "assistant", "content": content, "tool_calls": calls})
         }
-        ModelMessage::ToolResult { call, text } => {
+        ModelMessage::ToolResult { call_id: call, text } => {
             json!({"role": "tool", "tool_call_id": call, "content": text})
         }
     }

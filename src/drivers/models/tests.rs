@@ -21,8 +21,10 @@ mod limits;
 mod provider;
 
 /// Short pauses, because real sockets need real time.
-const TEST_PAUSE: RetryBackoff =
-    RetryBackoff { fault: Duration::from_millis(1), rate_limit: Duration::from_millis(2) };
+const TEST_BACKOFF: RetryBackoff = RetryBackoff {
+    after_fault: Duration::from_millis(1),
+    after_rate_limit: Duration::from_millis(2),
+};
 
 fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap()
@@ -39,21 +41,21 @@ impl Clock for StoppedClock {
 
 fn connections() -> ModelConnections {
     let connections = ModelConnections::new(Arc::new(StoppedClock)).unwrap();
-    ModelConnections { pauses: [TEST_PAUSE; RETRY_BACKOFFS.len()], ..connections }
+    ModelConnections { backoffs: [TEST_BACKOFF; RETRY_BACKOFFS.len()], ..connections }
 }
 
 fn model_provider(base_url: &str) -> ModelProvider {
     ModelProvider {
         name: "local".to_owned(),
         base_url: base_url.to_owned(),
-        key: Some(Secret("key-canary".to_owned())),
+        api_key: Some(Secret("key-canary".to_owned())),
         timeout: Duration::from_secs(30),
         max_concurrent: NonZeroU32::new(8).unwrap(),
         requests_per_minute: NonZeroU32::new(1000).unwrap(),
     }
 }
 
-fn reply_call(tool: &str, arguments: &str) -> RequestedToolCall {
+fn requested_tool_call(tool: &str, arguments: &str) -> RequestedToolCall {
     RequestedToolCall { tool: tool.to_owned(), arguments: arguments.to_owned() }
 }
 
@@ -84,7 +86,7 @@ async fn reply_of(message: Value, finish_reason: &str, usage: Value) -> ModelRep
     complete(&provider).await.unwrap()
 }
 
-fn call(id: &str, tool: &str, arguments: &str) -> ModelToolCall {
+fn model_tool_call(id: &str, tool: &str, arguments: &str) -> ModelToolCall {
     ModelToolCall { id: id.to_owned(), tool: tool.to_owned(), arguments: arguments.to_owned() }
 }
 
@@ -96,9 +98,12 @@ async fn a_request_has_the_wire_form_of_chat_completions() {
         ModelMessage::User("the time?".to_owned()),
         ModelMessage::Assistant {
             text: String::new(),
-            calls: vec![call("c1", "now", "{\"zone\":\"UTC\"}"), call("c2", "now", "nonsense")],
+            calls: vec![
+                model_tool_call("c1", "now", "{\"zone\":\"UTC\"}"),
+                model_tool_call("c2", "now", "nonsense"),
+            ],
         },
-        ModelMessage::ToolResult { call: "c1".to_owned(), text: "noon".to_owned() },
+        ModelMessage::ToolResult { call_id: "c1".to_owned(), text: "noon".to_owned() },
         ModelMessage::Assistant { text: "It is noon.".to_owned(), calls: Vec::new() },
     ];
     let parameters = json!({"type": "object", "properties": {"zone": {"type": "string"}}});
@@ -141,7 +146,7 @@ async fn a_request_has_the_wire_form_of_chat_completions() {
 #[tokio::test]
 async fn a_request_without_tools_and_key_names_neither() {
     let mut provider = ScriptedProvider::start([ScriptedResponse::text("ok")]).await;
-    let keyless = ModelProvider { key: None, ..model_provider(&provider.base_url()) };
+    let keyless = ModelProvider { api_key: None, ..model_provider(&provider.base_url()) };
     connections().client(Arc::new(keyless)).complete(greeting()).await.unwrap();
     let received = provider.next_request().await;
     assert!(!received.head.to_lowercase().contains("authorization"), "{}", received.head);
@@ -152,9 +157,9 @@ async fn a_request_without_tools_and_key_names_neither() {
 fn the_key_is_absent_from_debug_output() {
     let provider = model_provider("http://127.0.0.1:1/v1");
     let prepared = ChatCall::new(&provider, &greeting()).unwrap();
-    let shown_request = format!("{:?}", prepared.request().unwrap());
-    assert!(shown_request.contains("Sensitive"), "{shown_request}");
-    let output = format!("{shown_request}{:?}", connections().client(Arc::new(provider)));
+    let request_debug_text = format!("{:?}", prepared.build_request().unwrap());
+    assert!(request_debug_text.contains("Sensitive"), "{request_debug_text}");
+    let output = format!("{request_debug_text}{:?}", connections().client(Arc::new(provider)));
     assert!(!output.contains("key-canary"), "{output}");
 }
 
@@ -162,7 +167,7 @@ fn the_key_is_absent_from_debug_output() {
 fn an_address_or_key_that_http_excludes_is_refused() {
     let broken_address = model_provider("http://exa mple/v1");
     let key = Some(Secret("two\nlines".to_owned()));
-    let broken_key = ModelProvider { key, ..model_provider("http://127.0.0.1:1/v1") };
+    let broken_key = ModelProvider { api_key: key, ..model_provider("http://127.0.0.1:1/v1") };
     for provider in [broken_address, broken_key] {
         assert!(ChatCall::new(&provider, &greeting()).is_none());
     }
@@ -196,10 +201,10 @@ async fn a_reply_with_calls_retains_their_order_and_arguments() {
     let reply = reply_of(message, "tool_calls", json!(null)).await;
     assert_eq!(reply.text, "");
     let expected = vec![
-        reply_call("now", "{\"n\": 1}"),
-        reply_call("find", "{\"n\":2}"),
-        reply_call("list", "{}"),
-        reply_call("note", "no JSON"),
+        requested_tool_call("now", "{\"n\": 1}"),
+        requested_tool_call("find", "{\"n\":2}"),
+        requested_tool_call("list", "{}"),
+        requested_tool_call("note", "no JSON"),
     ];
     assert!(reply.calls == expected, "{:?}", reply.calls);
 }

@@ -8,7 +8,7 @@ use algonius_warden::OutputPipe;
 use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 
-use super::invalid_bytes::InvalidBytes;
+use super::invalid_bytes::InvalidByteCounter;
 use super::prompt_detection::PromptWatcher;
 use super::raw_text::{RawText, RawTextWriter, TextStorage};
 use super::release_timer::ReleaseTimer;
@@ -18,7 +18,7 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// Bytes that are still read after the cut: more than a pipe can hold, and a bound for a program that never stops
 /// writing.
-const MAX_BYTES_AFTER_CUT: usize = 2 * 1024 * 1024;
+const MAX_DRAINED_BYTES: usize = 2 * 1024 * 1024;
 
 /// Text of one channel.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(in crate::drivers) struct ChannelText {
     /// Raw text, or its head and tail. Held in memory only.
     pub(in crate::drivers) raw: RawText,
     /// Redacted text, as the ledger holds it.
-    pub(in crate::drivers) piece: StoredPart,
+    pub(in crate::drivers) redacted: StoredPart,
     /// Number of bytes that are not UTF-8, for which the text has U+FFFD.
     pub(in crate::drivers) invalid_bytes: u64,
 }
@@ -46,8 +46,8 @@ impl ChannelText {
 /// Writer of raw bytes to the ledger that also keeps their head and tail.
 pub(in crate::drivers) struct ChannelWriter {
     writer: OutputWriter,
-    raw: RawTextWriter,
-    invalid_bytes: InvalidBytes,
+    raw_text: RawTextWriter,
+    invalid_byte_counter: InvalidByteCounter,
 }
 
 impl ChannelWriter {
@@ -59,8 +59,8 @@ impl ChannelWriter {
     ) -> Self {
         Self {
             writer: reporter.open_output(channel),
-            raw: RawTextWriter::new(limit, storage),
-            invalid_bytes: InvalidBytes::default(),
+            raw_text: RawTextWriter::new(limit, storage),
+            invalid_byte_counter: InvalidByteCounter::default(),
         }
     }
 
@@ -69,8 +69,8 @@ impl ChannelWriter {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(in crate::drivers) async fn write(&mut self, bytes: &[u8]) -> Result<(), LedgerError> {
-        self.raw.push(bytes);
-        self.invalid_bytes.push(bytes);
+        self.raw_text.push(bytes);
+        self.invalid_byte_counter.push(bytes);
         self.writer.write(bytes).await
     }
 
@@ -82,8 +82,8 @@ impl ChannelWriter {
         &mut self,
         bytes: &[u8],
     ) -> Result<Option<StoredPart>, LedgerError> {
-        self.raw.push(bytes);
-        self.invalid_bytes.push(bytes);
+        self.raw_text.push(bytes);
+        self.invalid_byte_counter.push(bytes);
         self.writer.write_and_flush(bytes).await
     }
 
@@ -91,17 +91,19 @@ impl ChannelWriter {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(in crate::drivers) async fn release(&mut self) -> Result<Option<StoredPart>, LedgerError> {
-        self.writer.release().await
+    pub(in crate::drivers) async fn publish_visible_text(
+        &mut self,
+    ) -> Result<Option<StoredPart>, LedgerError> {
+        self.writer.release_visible_text().await
     }
 
     /// Counts bytes that were not read, after the head of the text.
-    pub(in crate::drivers) fn skip(&mut self, count: u64) {
+    pub(in crate::drivers) fn record_missing_bytes(&mut self, count: u64) {
         if count > 0 {
-            self.invalid_bytes.skip();
+            self.invalid_byte_counter.mark_gap();
         }
-        self.raw.skip(count);
-        self.writer.skip(count);
+        self.raw_text.record_missing_bytes(count);
+        self.writer.record_missing_bytes(count);
     }
 
     /// Closes the present text of the channel; another one follows. Returns the redacted text that has ended.
@@ -109,8 +111,8 @@ impl ChannelWriter {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(in crate::drivers) async fn start_next_text(&mut self) -> Result<StoredPart, LedgerError> {
-        self.raw.clear();
-        self.invalid_bytes = InvalidBytes::default();
+        self.raw_text.clear();
+        self.invalid_byte_counter = InvalidByteCounter::default();
         self.writer.start_next_text().await
     }
 
@@ -120,9 +122,9 @@ impl ChannelWriter {
     /// Fails if the ledger did not commit.
     pub(in crate::drivers) async fn close(self) -> Result<ChannelText, LedgerError> {
         Ok(ChannelText {
-            raw: self.raw.close(),
-            piece: self.writer.close().await?,
-            invalid_bytes: self.invalid_bytes.close(),
+            raw: self.raw_text.close(),
+            redacted: self.writer.close().await?,
+            invalid_bytes: self.invalid_byte_counter.into_count(),
         })
     }
 }
@@ -130,10 +132,10 @@ impl ChannelWriter {
 /// Pipe that is read until it ends or, after the cut, until it is empty.
 pub(in crate::drivers) struct OutputSource {
     pipe: OutputPipe,
-    cut: watch::Receiver<bool>,
+    drain_signal: watch::Receiver<bool>,
     watcher: PromptWatcher,
     buffer: Vec<u8>,
-    remaining_after_cut: usize,
+    remaining_drain_bytes: usize,
 }
 
 impl OutputSource {
@@ -141,16 +143,16 @@ impl OutputSource {
     /// `unread_bytes` in addition to those in the pipe.
     pub(in crate::drivers) fn new(
         pipe: OutputPipe,
-        cut: watch::Receiver<bool>,
+        drain_signal: watch::Receiver<bool>,
         watcher: PromptWatcher,
         unread_bytes: usize,
     ) -> Self {
         Self {
             pipe,
-            cut,
+            drain_signal,
             watcher,
             buffer: vec![0; READ_BYTES],
-            remaining_after_cut: MAX_BYTES_AFTER_CUT + unread_bytes,
+            remaining_drain_bytes: MAX_DRAINED_BYTES + unread_bytes,
         }
     }
 
@@ -162,8 +164,11 @@ impl OutputSource {
     /// Returns the next bytes; none at the end.
     pub(in crate::drivers) async fn next(&mut self) -> &[u8] {
         // After the cut a process outside of the attempt may still hold the pipe and write without end.
-        let read_limit =
-            if *self.cut.borrow() { self.remaining_after_cut.min(READ_BYTES) } else { READ_BYTES };
+        let read_limit = if *self.drain_signal.borrow() {
+            self.remaining_drain_bytes.min(READ_BYTES)
+        } else {
+            READ_BYTES
+        };
         let target = self.buffer.get_mut(..read_limit).unwrap_or_default();
         self.watcher.mark_waiting();
         // The pipe is polled first, so that its contents are read before the cut takes effect.
@@ -171,10 +176,10 @@ impl OutputSource {
             biased;
             // An error of the pipe counts as its end: the exit of the program decides the outcome.
             read = self.pipe.read(target) => read.unwrap_or(0),
-            _ = self.cut.wait_for(|cut| *cut) => 0,
+            _ = self.drain_signal.wait_for(|cut| *cut) => 0,
         };
-        if *self.cut.borrow() {
-            self.remaining_after_cut = self.remaining_after_cut.saturating_sub(read);
+        if *self.drain_signal.borrow() {
+            self.remaining_drain_bytes = self.remaining_drain_bytes.saturating_sub(read);
         }
         let bytes = self.buffer.get(..read).unwrap_or_default();
         self.watcher.receive(bytes);
@@ -202,21 +207,21 @@ impl OutputSource {
 /// Fails if the ledger did not commit.
 pub(in crate::drivers) async fn record_output(
     mut source: OutputSource,
-    mut raw_writer: ChannelWriter,
+    mut channel_writer: ChannelWriter,
     mut release_timer: ReleaseTimer,
 ) -> Result<ChannelText, LedgerError> {
     loop {
         let bytes = source.next_unless_due(&release_timer).await;
         match bytes {
-            Some([]) => return raw_writer.close().await,
+            Some([]) => return channel_writer.close().await,
             Some(bytes) => {
-                raw_writer.write(bytes).await?;
+                channel_writer.write(bytes).await?;
                 release_timer.mark_read();
             }
             None => {}
         }
         if release_timer.must_release(bytes) {
-            raw_writer.release().await?;
+            channel_writer.publish_visible_text().await?;
             release_timer.mark_released();
         }
     }
@@ -230,12 +235,13 @@ mod tests {
     use tokio::sync::watch;
     use tokio::time::timeout;
 
-    use super::{MAX_BYTES_AFTER_CUT, OutputPipe, OutputSource, PromptWatcher};
+    use super::{MAX_DRAINED_BYTES, OutputPipe, OutputSource, PromptWatcher};
 
     /// Returns the number of bytes that are read after the cut from a pipe that stays open.
-    async fn bytes_after_cut(pipe: OutputPipe, unread_bytes: usize) -> usize {
-        let (_cut, is_cut) = watch::channel(true);
-        let mut source = OutputSource::new(pipe, is_cut, PromptWatcher::default(), unread_bytes);
+    async fn drained_bytes(pipe: OutputPipe, unread_bytes: usize) -> usize {
+        let (_drain_sender, drain_signal) = watch::channel(true);
+        let mut source =
+            OutputSource::new(pipe, drain_signal, PromptWatcher::default(), unread_bytes);
         let mut count = 0;
         loop {
             let read = timeout(Duration::from_secs(20), source.next()).await.unwrap().len();
@@ -250,20 +256,20 @@ mod tests {
     async fn bytes_left_in_a_pipe_at_the_cut_are_read() {
         let (mut writer, reader) = duplex(128 * 1024);
         writer.write_all(&[1; 100_000]).await.unwrap();
-        assert_eq!(bytes_after_cut(Box::pin(reader), 0).await, 100_000);
+        assert_eq!(drained_bytes(Box::pin(reader), 0).await, 100_000);
     }
 
     #[tokio::test]
     async fn an_endless_pipe_is_abandoned_after_the_cut() {
-        assert_eq!(bytes_after_cut(Box::pin(repeat(1)), 0).await, MAX_BYTES_AFTER_CUT);
+        assert_eq!(drained_bytes(Box::pin(repeat(1)), 0).await, MAX_DRAINED_BYTES);
     }
 
     #[tokio::test]
     async fn bytes_unread_by_an_earlier_process_are_read_after_the_cut() {
-        let unread_bytes = 3 * MAX_BYTES_AFTER_CUT;
+        let unread_bytes = 3 * MAX_DRAINED_BYTES;
         assert_eq!(
-            bytes_after_cut(Box::pin(repeat(1)), unread_bytes).await,
-            unread_bytes + MAX_BYTES_AFTER_CUT
+            drained_bytes(Box::pin(repeat(1)), unread_bytes).await,
+            unread_bytes + MAX_DRAINED_BYTES
         );
     }
 }

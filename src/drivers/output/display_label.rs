@@ -14,14 +14,14 @@ const HIDDEN_BYTES: usize = 4 << 10;
 
 /// Returns a short redacted text for display, in one line.
 pub(in crate::drivers) fn redacted_label(reporter: &Reporter, text: &str) -> String {
-    let redacted = redacted_start(reporter, text);
+    let redacted = redacted_prefix(reporter, text);
     shorten(&redacted, text.len() > MAX_REDACTED_BYTES).0
 }
 
 /// Returns the redacted form of an id. A long id is shortened and ends with a digest: ids that differ in their length
 /// or in their first 60 KiB have different forms, and the same id always has the same.
 pub(in crate::drivers) fn redacted_id(reporter: &Reporter, id: &str) -> String {
-    let redacted = redacted_start(reporter, id);
+    let redacted = redacted_prefix(reporter, id);
     let (label, is_shortened) = shorten(&redacted, id.len() > MAX_REDACTED_BYTES);
     if !is_shortened {
         return label;
@@ -34,7 +34,7 @@ pub(in crate::drivers) fn redacted_id(reporter: &Reporter, id: &str) -> String {
 }
 
 /// Returns the start of a text, redacted, without the part in which a secret may have been cut.
-fn redacted_start(reporter: &Reporter, text: &str) -> String {
+fn redacted_prefix(reporter: &Reporter, text: &str) -> String {
     // Redacted before the cut: a secret that is cut would not be recognised.
     let start = text.get(..text.floor_char_boundary(MAX_REDACTED_BYTES)).unwrap_or(text);
     let mut redacted = reporter.redact(start).to_string();

@@ -6,13 +6,13 @@ use algonius_warden::OutputPipe;
 use tokio::io::AsyncReadExt as _;
 
 /// Bytes that are kept of the end of the error output.
-const KEPT_BYTES: usize = 16 << 10;
+const MAX_TAIL_BYTES: usize = 16 << 10;
 
 /// Bytes of the error output in the sentence about a failure.
-const QUOTED_BYTES: usize = 2 << 10;
+const MAX_QUOTED_BYTES: usize = 2 << 10;
 
 /// Bytes that are read at once.
-const PIECE_BYTES: usize = 16 << 10;
+const READ_BUFFER_BYTES: usize = 16 << 10;
 
 /// End of an error output. Raw: it may contain secrets.
 pub(in crate::drivers) struct ErrorTail {
@@ -23,9 +23,9 @@ pub(in crate::drivers) struct ErrorTail {
 impl ErrorTail {
     /// Reads the error output to its end, and keeps the last bytes.
     pub(in crate::drivers) async fn read(mut pipe: OutputPipe) -> Self {
-        let (mut tail, mut piece) = (TailBuffer::new(KEPT_BYTES), vec![0; PIECE_BYTES]);
-        while let Ok(read @ 1..) = pipe.read(&mut piece).await {
-            tail.push(piece.get(..read).unwrap_or_default());
+        let (mut tail, mut buffer) = (TailBuffer::new(MAX_TAIL_BYTES), vec![0; READ_BUFFER_BYTES]);
+        while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
+            tail.push(buffer.get(..read).unwrap_or_default());
         }
         let (lost_bytes, bytes) = tail.into_parts();
         Self { lost_bytes, bytes }
@@ -44,17 +44,18 @@ impl ErrorTail {
 
 /// Returns the redacted end of a report; `None` if nothing of it can be quoted. `is_cut` is true if the report itself
 /// is the end of a longer text.
-pub(in crate::drivers) fn quote_end(
-    (report, is_cut): (&str, bool),
+pub(in crate::drivers) fn redacted_tail(
+    (text, is_cut): (&str, bool),
     redactor: &TextRedactor,
 ) -> Option<String> {
-    let redacted = redactor.redact(report);
+    let redacted = redactor.redact(text);
     // A cut report with secrets may start with a part of one, which redaction does not recognize.
-    if is_cut && redacted != report {
+    if is_cut && redacted != text {
         return None;
     }
-    let report = redacted.trim();
-    let start = report.ceil_char_boundary(report.len().saturating_sub(QUOTED_BYTES));
-    let end = report.get(start..).unwrap_or_default();
+    let redacted_text = redacted.trim();
+    let start =
+        redacted_text.ceil_char_boundary(redacted_text.len().saturating_sub(MAX_QUOTED_BYTES));
+    let end = redacted_text.get(start..).unwrap_or_default();
     (!end.is_empty()).then(|| end.to_owned())
 }

@@ -4,7 +4,7 @@ use std::mem;
 
 /// Counter of the bytes that are not UTF-8.
 #[derive(Debug, Default)]
-pub(in crate::drivers) struct InvalidBytes {
+pub(in crate::drivers) struct InvalidByteCounter {
     count: u64,
     /// Start of a character whose rest may follow.
     pending: Vec<u8>,
@@ -12,16 +12,16 @@ pub(in crate::drivers) struct InvalidBytes {
     is_after_gap: bool,
 }
 
-impl InvalidBytes {
+impl InvalidByteCounter {
     /// Returns the number of bytes of a text that are not UTF-8.
-    pub(in crate::drivers) fn in_text(bytes: &[u8]) -> u64 {
-        let mut invalid_bytes = Self::default();
-        invalid_bytes.push(bytes);
-        invalid_bytes.close()
+    pub(in crate::drivers) fn count_in_text(bytes: &[u8]) -> u64 {
+        let mut counter = Self::default();
+        counter.push(bytes);
+        counter.into_count()
     }
 
     /// Leaves bytes out. The characters before and after the gap may be cut.
-    pub(in crate::drivers) fn skip(&mut self) {
+    pub(in crate::drivers) fn mark_gap(&mut self) {
         self.pending.clear();
         self.is_after_gap = true;
     }
@@ -30,8 +30,9 @@ impl InvalidBytes {
     pub(in crate::drivers) fn push(&mut self, bytes: &[u8]) {
         let mut bytes = bytes;
         if mem::take(&mut self.is_after_gap) {
-            let rest = bytes.iter().take(3).take_while(|byte| (0x80..0xc0).contains(*byte)).count();
-            bytes = bytes.get(rest..).unwrap_or_default();
+            let continuation_count =
+                bytes.iter().take(3).take_while(|byte| (0x80..0xc0).contains(*byte)).count();
+            bytes = bytes.get(continuation_count..).unwrap_or_default();
         }
         if self.pending.is_empty() {
             return self.count_in(bytes);
@@ -59,7 +60,7 @@ impl InvalidBytes {
     }
 
     /// Returns the number of bytes of a text that ends here.
-    pub(in crate::drivers) fn close(self) -> u64 {
+    pub(in crate::drivers) fn into_count(self) -> u64 {
         self.count + self.pending.len() as u64
     }
 }
@@ -71,9 +72,9 @@ mod tests {
     use super::*;
 
     fn count(pieces: &[&[u8]]) -> u64 {
-        let mut invalid_bytes = InvalidBytes::default();
-        pieces.iter().for_each(|piece| invalid_bytes.push(piece));
-        invalid_bytes.close()
+        let mut counter = InvalidByteCounter::default();
+        pieces.iter().for_each(|piece| counter.push(piece));
+        counter.into_count()
     }
 
     #[test]
@@ -93,11 +94,11 @@ mod tests {
 
     #[test]
     fn characters_that_a_gap_cuts_are_not_counted() {
-        let mut invalid_bytes = InvalidBytes::default();
-        invalid_bytes.push(b"caf\xc3");
-        invalid_bytes.skip();
-        invalid_bytes.push(b"\x94\x91 and \xff");
-        assert_eq!(invalid_bytes.close(), 1);
+        let mut counter = InvalidByteCounter::default();
+        counter.push(b"caf\xc3");
+        counter.mark_gap();
+        counter.push(b"\x94\x91 and \xff");
+        assert_eq!(counter.into_count(), 1);
     }
 
     proptest! {

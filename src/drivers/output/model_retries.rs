@@ -30,7 +30,7 @@ impl RetryCounter {
     }
 
     /// Takes the next bytes of the stream.
-    pub(in crate::drivers) fn read(&mut self, bytes: &[u8]) {
+    pub(in crate::drivers) fn push(&mut self, bytes: &[u8]) {
         let mut matches = 0;
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             // A line without an end must not take unbounded memory.
@@ -49,11 +49,11 @@ impl RetryCounter {
 }
 
 /// Returns once the program has reported as many failed requests as the rules allow.
-pub(in crate::drivers) async fn wait_until_exhausted(
+pub(in crate::drivers) async fn wait_until_retries_exhausted(
     rules: &OwnRetryRules,
     mut failed_requests: watch::Receiver<u32>,
 ) {
-    if let Some(max) = rules.max
+    if let Some(max) = rules.max_failed_requests
         && failed_requests.wait_for(|failed_requests| *failed_requests >= max).await.is_ok()
     {
         return;
@@ -64,8 +64,8 @@ pub(in crate::drivers) async fn wait_until_exhausted(
 
 /// Returns the failure of a program that was ended because its requests to the model failed, and that reported no other
 /// reason.
-pub(in crate::drivers) fn exhausted_failure(failed: u32) -> Failure {
-    let message = format!("{failed} requests to its model failed, and it was ended");
+pub(in crate::drivers) fn retries_exhausted_failure(failed_requests: u32) -> Failure {
+    let message = format!("{failed_requests} requests to its model failed, and it was ended");
     Failure::new(Code::TransientFailure, message)
 }
 
@@ -75,25 +75,28 @@ mod tests {
 
     #[test]
     fn retries_are_counted_for_any_chunks() {
-        let rules =
-            OwnRetryRules { regex: Some(Regex::new(r"Retrying in \d").unwrap()), max: Some(3) };
+        let rules = OwnRetryRules {
+            regex: Some(Regex::new(r"Retrying in \d").unwrap()),
+            max_failed_requests: Some(3),
+        };
         let text = "one\nRetrying in 2 s\nmore: Retrying in 4 s\n\nRetrying in";
         for size in [1, 3, 7, 100] {
             let failed = watch::Sender::new(0);
             let mut counter = RetryCounter::new(&rules, &failed).unwrap();
-            text.as_bytes().chunks(size).for_each(|bytes| counter.read(bytes));
+            text.as_bytes().chunks(size).for_each(|bytes| counter.push(bytes));
             assert_eq!(*failed.borrow(), 2, "pieces of {size}");
-            counter.read(b" 8 s\n");
+            counter.push(b" 8 s\n");
             assert_eq!(*failed.borrow(), 3);
         }
     }
 
     #[test]
     fn a_line_without_an_end_uses_bounded_memory() {
-        let rules = OwnRetryRules { regex: Some(Regex::new("x$").unwrap()), max: None };
+        let rules =
+            OwnRetryRules { regex: Some(Regex::new("x$").unwrap()), max_failed_requests: None };
         let failed = watch::Sender::new(0);
         let mut counter = RetryCounter::new(&rules, &failed).unwrap();
-        (0..100).for_each(|_| counter.read(&[b'x'; 1000]));
+        (0..100).for_each(|_| counter.push(&[b'x'; 1000]));
         assert_eq!(counter.line.len(), MAX_MATCHED_BYTES);
     }
 }

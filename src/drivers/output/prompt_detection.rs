@@ -23,7 +23,7 @@ struct OutputState {
 /// Detector of prompts.
 pub(in crate::drivers) struct PromptDetector {
     program: Arc<ProgramSpec>,
-    watch_state: watch::Sender<OutputState>,
+    output_state: watch::Sender<OutputState>,
 }
 
 /// Observer of one output.
@@ -31,34 +31,35 @@ pub(in crate::drivers) struct PromptDetector {
 pub(in crate::drivers) struct PromptWatcher {
     last_line: Vec<u8>,
     is_busy: bool,
-    watch_state: watch::Sender<OutputState>,
-    retries: Option<RetryCounter>,
+    output_state: watch::Sender<OutputState>,
+    retry_counter: Option<RetryCounter>,
 }
 
 impl PromptDetector {
     /// Returns a detector without any output so far.
     pub(in crate::drivers) fn new(program: Arc<ProgramSpec>) -> Self {
-        Self { program, watch_state: watch::Sender::new(OutputState::default()) }
+        Self { program, output_state: watch::Sender::new(OutputState::default()) }
     }
 
     /// Returns an observer of an output, which also counts the reported failed requests.
-    pub(in crate::drivers) fn watcher(
+    pub(in crate::drivers) fn new_watcher(
         &self,
         failed_requests: &watch::Sender<u32>,
     ) -> PromptWatcher {
-        let retries = RetryCounter::new(&self.program.failures.own_retries, failed_requests);
+        let retry_counter =
+            RetryCounter::new(&self.program.failure_rules.own_retries, failed_requests);
         PromptWatcher {
             last_line: Vec::new(),
             is_busy: false,
-            watch_state: self.watch_state.clone(),
-            retries,
+            output_state: self.output_state.clone(),
+            retry_counter,
         }
     }
 
     /// Returns when silence has followed a prompt. The program's input has ended before, so no answer will ever come.
     pub(in crate::drivers) async fn wait_for_prompt(&self) {
-        let patterns = &self.program.prompts;
-        let mut changes = self.watch_state.subscribe();
+        let patterns = &self.program.prompt_patterns;
+        let mut changes = self.output_state.subscribe();
         loop {
             // While bytes wait for the ledger, the program is not silent, however long the ledger takes.
             let is_prompting = {
@@ -80,8 +81,8 @@ impl PromptWatcher {
     /// Takes the next bytes; none at the end, after which no prompt can come. The output is not silent until it waits
     /// for more.
     pub(in crate::drivers) fn receive(&mut self, bytes: &[u8]) {
-        if let Some(retries) = &mut self.retries {
-            retries.read(bytes);
+        if let Some(retries) = &mut self.retry_counter {
+            retries.push(bytes);
         }
         let newline = bytes.iter().rposition(|byte| *byte == b'\n');
         if bytes.is_empty() {
@@ -96,7 +97,7 @@ impl PromptWatcher {
         let excess = self.last_line.len().saturating_sub(MAX_INSPECTED_LINE_BYTES);
         self.last_line.drain(..excess);
         let becomes_busy = !std::mem::replace(&mut self.is_busy, true);
-        self.watch_state.send_modify(|watch_state| {
+        self.output_state.send_modify(|watch_state| {
             watch_state.last_line.clone_from(&self.last_line);
             watch_state.busy_outputs += usize::from(becomes_busy);
         });
@@ -105,7 +106,7 @@ impl PromptWatcher {
     /// Marks the output as waiting: all its bytes are recorded.
     pub(in crate::drivers) fn mark_waiting(&mut self) {
         if std::mem::take(&mut self.is_busy) {
-            self.watch_state.send_modify(|watch_state| watch_state.busy_outputs -= 1);
+            self.output_state.send_modify(|watch_state| watch_state.busy_outputs -= 1);
         }
     }
 }

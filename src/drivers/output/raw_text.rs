@@ -15,7 +15,7 @@ pub(in crate::drivers) const MAX_HEAP_TEXT_BYTES: usize = 64 << 10;
 #[derive(Debug, Clone)]
 pub(in crate::drivers) struct TextStorage {
     /// Account that is charged for memory files.
-    pub(in crate::drivers) account: MemoryAccount,
+    pub(in crate::drivers) memory_account: MemoryAccount,
     /// Memory file that already has the same text from its first byte, at least as much of it as may be kept.
     pub(in crate::drivers) recording: Option<OutputRecording>,
 }
@@ -54,10 +54,10 @@ impl RawTextWriter {
     }
 
     /// Skips bytes that were not read, after the head of the text.
-    pub(in crate::drivers) fn skip(&mut self, count: u64) {
+    pub(in crate::drivers) fn record_missing_bytes(&mut self, count: u64) {
         match &mut self.state {
-            TextState::Short(buffer) => buffer.skip(count),
-            TextState::Long(long) => long.skip(count),
+            TextState::Short(buffer) => buffer.record_missing_bytes(count),
+            TextState::Long(long) => long.record_missing_bytes(count),
         }
     }
 
@@ -85,7 +85,7 @@ impl RawTextWriter {
     /// Moves the text into a memory file. If none can be created, the text stays in the heap.
     fn move_to_file(&mut self) {
         let limits = HeadAndTailLimits::from_total(self.limit);
-        let file = OutputRecording::new(&self.storage.account);
+        let file = OutputRecording::new(&self.storage.memory_account);
         let (TextState::Short(buffer), Ok(own_file)) = (&mut self.state, file) else { return };
         let buffer = mem::replace(buffer, HeadAndTailBuffer::new(self.limit));
         let (head, lost_bytes, tail) = buffer.into_parts();
@@ -102,7 +102,7 @@ impl RawTextWriter {
         };
         long.push(&head);
         if lost_bytes > 0 {
-            long.skip(lost_bytes);
+            long.record_missing_bytes(lost_bytes);
         }
         long.push(&tail);
         self.state = TextState::Long(long);
@@ -146,8 +146,8 @@ impl LongText {
         self.head_bytes += head.len() as u64;
         let size = self.limits.tail as u64;
         // Bytes that the next ones would overwrite in the ring are only counted.
-        let (passed, mut rest) = rest.split_at(rest.len().saturating_sub(self.limits.tail));
-        self.ring_bytes += passed.len() as u64;
+        let (overwritten, mut rest) = rest.split_at(rest.len().saturating_sub(self.limits.tail));
+        self.ring_bytes += overwritten.len() as u64;
         while !rest.is_empty() {
             let ring_offset = self.ring_bytes % size;
             let free_bytes =
@@ -160,7 +160,7 @@ impl LongText {
         Ok(())
     }
 
-    fn skip(&mut self, count: u64) {
+    fn record_missing_bytes(&mut self, count: u64) {
         if count > 0 {
             // Bytes before a gap are no part of the tail any more.
             self.missing_bytes += count + mem::take(&mut self.ring_bytes);
@@ -226,7 +226,7 @@ mod tests {
     use super::{MAX_HEAP_TEXT_BYTES, RawTextWriter, TextStorage};
 
     fn storage(memory: &OutputMemory) -> TextStorage {
-        TextStorage { account: memory.new_account(), recording: None }
+        TextStorage { memory_account: memory.new_account(), recording: None }
     }
 
     proptest! {
@@ -240,7 +240,7 @@ mod tests {
             let memory = OutputMemory::with_limit(1 << 30);
             let mut storage = storage(&memory);
             if is_recorded {
-                let recording = OutputRecording::new(&storage.account).unwrap();
+                let recording = OutputRecording::new(&storage.memory_account).unwrap();
                 let texts = pieces.iter().flat_map(|(length, first, _)| text(*length, *first));
                 recording.write_at(&texts.collect::<Vec<_>>(), 0).unwrap();
                 storage.recording = Some(recording);
@@ -252,8 +252,8 @@ mod tests {
                 heap.push(&text(more, first));
                 writer.push(&text(more, first));
                 if skipped == 8 && length > limit {
-                    heap.skip(skipped);
-                    writer.skip(skipped);
+                    heap.record_missing_bytes(skipped);
+                    writer.record_missing_bytes(skipped);
                 }
             }
             let text = writer.close();
@@ -270,12 +270,12 @@ mod tests {
         let memory = OutputMemory::with_limit(1 << 30);
         let mut writer = RawTextWriter::new(10 << 20, storage(&memory));
         writer.push(&[b'x'; MAX_HEAP_TEXT_BYTES]);
-        assert_eq!(memory.usage().used, 0);
+        assert_eq!(memory.usage().used_bytes, 0);
         writer.push(b"y");
-        assert_eq!(memory.usage().used, MAX_HEAP_TEXT_BYTES as u64 + 1);
+        assert_eq!(memory.usage().used_bytes, MAX_HEAP_TEXT_BYTES as u64 + 1);
         let text = writer.close();
         assert!(text.is_long() && text.as_str().len() == MAX_HEAP_TEXT_BYTES + 1);
         drop(text);
-        assert_eq!(memory.usage().used, 0);
+        assert_eq!(memory.usage().used_bytes, 0);
     }
 }

@@ -22,9 +22,9 @@ const MIN_URGENT_INTERVAL: Duration = Duration::from_millis(20);
 pub(in crate::drivers) struct ReleaseTimer {
     followers: Followers,
     /// True if something was read since the last release.
-    has_unreleased: bool,
+    has_unreleased_text: bool,
     /// True if urgent text was read since the last release.
-    has_urgent: bool,
+    has_urgent_text: bool,
     /// Time of the last release of urgent text.
     urgent_released_at: Option<Instant>,
     /// Time of the next release; set once there is a follower.
@@ -35,12 +35,18 @@ impl ReleaseTimer {
     /// Creates the timer of a reader that has read nothing so far.
     pub(in crate::drivers) const fn new(followers: Followers) -> Self {
         let (has_unreleased, has_urgent) = (false, false);
-        Self { followers, has_unreleased, has_urgent, urgent_released_at: None, due_at: None }
+        Self {
+            followers,
+            has_unreleased_text: has_unreleased,
+            has_urgent_text: has_urgent,
+            urgent_released_at: None,
+            due_at: None,
+        }
     }
 
     /// Records that text was read.
     pub(in crate::drivers) fn mark_read(&mut self) {
-        self.has_unreleased = true;
+        self.has_unreleased_text = true;
         // The first read sets the time: a program that writes all the time must not put its release off.
         if self.due_at.is_none() && self.followers.has_any() {
             self.due_at = Some(Instant::now() + MAX_RELEASE_DELAY);
@@ -49,7 +55,7 @@ impl ReleaseTimer {
 
     /// Records that the text that was read does not wait for more text.
     pub(in crate::drivers) fn mark_urgent(&mut self) {
-        self.has_urgent = true;
+        self.has_urgent_text = true;
         if let Some(due_at) = &mut self.due_at {
             let now = Instant::now();
             let next =
@@ -74,17 +80,17 @@ impl ReleaseTimer {
     pub(in crate::drivers) async fn wait_until_due(&self) {
         match self.due_at {
             Some(due) => sleep_until(due).await,
-            None if self.has_unreleased => self.followers.wait_for_first().await,
+            None if self.has_unreleased_text => self.followers.wait_for_first().await,
             None => std::future::pending().await,
         }
     }
 
     /// Records that the safe part of the text was released.
     pub(in crate::drivers) fn mark_released(&mut self) {
-        if self.has_urgent {
+        if self.has_urgent_text {
             self.urgent_released_at = Some(Instant::now());
         }
-        (self.has_unreleased, self.has_urgent, self.due_at) = (false, false, None);
+        (self.has_unreleased_text, self.has_urgent_text, self.due_at) = (false, false, None);
     }
 }
 
@@ -161,10 +167,10 @@ mod tests {
         let followers = Followers::default();
         let mut release_timer = ReleaseTimer::new(followers.clone());
         release_timer.mark_read();
-        let comes = async {
+        let join_later = async {
             tokio::time::sleep(WAIT_TIMEOUT).await; // Passes at once: the clock is paused.
             followers.join()
         };
-        let (_one, ()) = tokio::join!(comes, release_timer.wait_until_due());
+        let (_one, ()) = tokio::join!(join_later, release_timer.wait_until_due());
     }
 }

@@ -21,25 +21,25 @@ use algonius_warden::{SpawnedProgram, Warden};
 use chrono::SecondsFormat;
 
 use self::attempt_folder::create_folder_and_sandbox;
-use self::detail_variables::template_texts;
+use self::detail_variables::message_detail_values;
 use self::prepared_attempt::PreparedAttempt;
 use super::context::{self, SharedDriverContext};
 use super::running_process::{AnswerLocation, DialoguePlan, ProcessIo, RunningProcess};
 use super::sandbox::{self, SandboxSubject};
-use super::session_resume::{AttemptSession, fresh_id};
+use super::session_resume::{AttemptSession, derive_session_id};
 use super::success_checks::SuccessChecks;
 use super::workspace::resolve_working_dir;
 use crate::drivers::files::scratch_dir::ScratchDir;
 use crate::drivers::files::scratch_slots::{self, ScratchSlot};
 use crate::drivers::lease_commands::LeaseCommandReceiver;
 use crate::drivers::output::line_limit::max_line_bytes;
-use crate::drivers::start_faults::{self, StartPlaces, launch_failure};
+use crate::drivers::start_faults::{self, StartFaultContext, launch_failure};
 use crate::drivers::stdio::protocol::StdioTurn;
 use crate::platform::template::{AttemptPaths, ExecutionValues, RequestIds};
 
 /// Attempt that has not started yet.
 #[derive(Clone)]
-pub(super) struct AttemptStart {
+pub(super) struct PendingAttempt {
     /// Program to run.
     pub(super) program: Arc<ProgramSpec>,
     /// Context that all attempts share.
@@ -61,7 +61,7 @@ pub(super) struct StartedProgram {
     pub(super) checks: Option<SuccessChecks>,
 }
 
-impl AttemptStart {
+impl PendingAttempt {
     /// Starts the program. An attempt that cannot work is refused before any resource exists.
     pub(super) async fn start(
         self,
@@ -80,8 +80,8 @@ impl AttemptStart {
         commands: &LeaseCommandReceiver,
     ) -> Result<Option<DialoguePlan>, Failure> {
         let Some(spec) = &self.program.stdio_protocol else { return Ok(None) };
-        let Some(control) = self.program.control() else {
-            let max_message_bytes = max_line_bytes(self.work.spec.limits.sizes.output);
+        let Some(control) = self.program.control_spec() else {
+            let max_message_bytes = max_line_bytes(self.work.spec.limits.sizes.max_output_bytes);
             return StdioTurn::new(spec, &self.template_values(), 0, max_message_bytes)
                 .map(|turn| Some(DialoguePlan::Stdio(Box::new(turn))));
         };
@@ -106,10 +106,10 @@ impl AttemptStart {
         &self,
         commands: &LeaseCommandReceiver,
     ) -> Result<StartedProgram, Failure> {
-        self.refuse_files()?;
+        self.check_file_delivery()?;
         self.restore_home().await?;
         let working_dir = resolve_working_dir(&self.program, &self.work).await?;
-        self.refuse_service_folder(&working_dir)?;
+        self.check_outside_service_folders(&working_dir)?;
         let subject = SandboxSubject::for_attempt(&self.program, &self.work);
         let plan = sandbox::plan(&subject, &self.context, &working_dir).await?;
         let (mut sandbox, slot) = sandbox::prepare(plan, &self.context, &subject).await?;
@@ -130,7 +130,7 @@ impl AttemptStart {
         };
         let answer_location = prepared.answer_location(folder.as_ref()).await;
         // The last moment for it: a start is not interrupted, so that no process appears after the clean-up.
-        if commands.is_stopped() {
+        if commands.is_stop_requested() {
             return Err(Failure::new(Code::Cancelled, "cancelled before it was started"));
         }
         let spawned = self.warden.launch(launch).await;
@@ -141,7 +141,7 @@ impl AttemptStart {
     }
 
     /// Refuses files that the program would not receive. The message was accepted before the configuration changed.
-    fn refuse_files(&self) -> Result<(), Failure> {
+    fn check_file_delivery(&self) -> Result<(), Failure> {
         let AttemptWork { spec, request, .. } = &self.work;
         let checked = file_policy::check_files(spec.file_delivery(), &request.input);
         checked.map_err(|failure| Failure::new(Code::InputRejected, failure.message))
@@ -154,19 +154,19 @@ impl AttemptStart {
             true => sandbox::hidden_paths(&self.program, &self.context),
             false => Vec::new(),
         };
-        let places = StartPlaces::for_agent(&self.program, working_dir, hidden);
+        let fault_context = StartFaultContext::for_agent(&self.program, working_dir, hidden);
         let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
         let missing_failure = || program_missing_failure(&self.work.spec.id, &name);
-        start_faults::explain_failed_start(failure, program, places, missing_failure).await
+        start_faults::explain_failed_start(failure, program, fault_context, missing_failure).await
     }
 
     /// Refuses to start the program in a folder of the service, except for the agent's own home, and in a parent of
     /// such a folder if a link leads there. A parent folder that the configuration names is reported as a gap if the
     /// sandbox cannot protect the contents.
-    fn refuse_service_folder(&self, folder: &Path) -> Result<(), Failure> {
-        let home = self.program.program_runtime.agent_home.as_ref();
+    fn check_outside_service_folders(&self, folder: &Path) -> Result<(), Failure> {
+        let home = self.program.runtime_settings.agent_home.as_ref();
         let is_home = home.is_some_and(|home| folder.starts_with(&home.path));
-        let roots = self.program.sandbox.roots.as_ref();
+        let roots = self.program.sandbox.resolved_roots.as_ref();
         let is_redirected = roots.is_some_and(|roots| {
             // The working directory of a read-only agent may contain links; the sandbox judges where they lead.
             let is_resolved = self.work.workspace.is_some();
@@ -178,7 +178,7 @@ impl AttemptStart {
         {
             return Ok(());
         }
-        let is_chosen = self.work.request.overrides().working_dir.is_some();
+        let is_chosen = self.work.request.effective_overrides().working_dir.is_some();
         let code = if is_chosen { Code::OverrideRefused } else { Code::NotStarted };
         Err(Failure::new(code, "the working directory belongs to the service"))
     }
@@ -202,13 +202,16 @@ impl AttemptStart {
             return Err(Failure::new(Code::Interrupted, message));
         };
         let runtime_dir = &self.context.settings.runtime_dir;
-        let folder_paths =
-            scratch_slots::attempt_folder(runtime_dir, spawned.scratch_slot, &self.folder_name());
+        let folder_paths = scratch_slots::attempt_folder_paths(
+            runtime_dir,
+            spawned.scratch_slot,
+            &self.folder_name(),
+        );
         let working_dir = resolve_working_dir(&self.program, &self.work).await;
         let working_dir = working_dir.unwrap_or_else(|_failure| self.program.working_dir.clone());
         let prepared = PreparedAttempt::new(&self, folder_paths.0.clone(), working_dir)?;
         let checks = prepared.success_checks(None).await?;
-        let folder = ScratchDir::take_over(folder_paths);
+        let folder = ScratchDir::adopt(folder_paths);
         let folder = folder.map(|folder| folder.with_in_memory(self.context.settings.is_in_memory));
         let answer_location = prepared.answer_location(folder.as_ref()).await;
         // The program is read again from its first byte, and its output must not be recorded twice.
@@ -217,7 +220,7 @@ impl AttemptStart {
             Failure::new(Code::LedgerUnavailable, "the output of the agent could not be recorded")
         })?;
         // Every other dialogue ended with the process instance that began it.
-        let is_agent = self.program.control().is_some();
+        let is_agent = self.program.control_spec().is_some();
         let dialogue = if is_agent { self.plan_dialogue(commands).await? } else { None };
         let plans = (answer_location, dialogue, checks);
         Ok(RunningProcess::new(self.program, (self.work, self.session), spawned, folder, plans))
@@ -225,21 +228,21 @@ impl AttemptStart {
 
     pub(super) fn template_values(&self) -> ExecutionValues {
         let AttemptWork { attempt_id, request, .. } = &self.work;
-        let mut param = self.program.params.clone();
-        param.extend(request.input.params.clone());
+        let mut params = self.program.params.clone();
+        params.extend(request.input.params.clone());
         ExecutionValues {
             input: request.input.text(),
-            details: template_texts(&request.input),
+            message_details: message_detail_values(&request.input),
             paths: AttemptPaths::default(),
-            param,
+            params,
             ids: request_ids(&self.work),
             attempt: attempt_id.attempt,
             turn: attempt_id.turn,
             timestamp: self.accepted_at(),
-            model: self.program.program_runtime.model.clone().unwrap_or_default(),
-            home: self.program.program_runtime.home.clone(),
+            model: self.program.runtime_settings.model.clone().unwrap_or_default(),
+            home: self.program.runtime_settings.home.clone(),
             session_id: self.session.resumed_id(),
-            uuid: fresh_id(&self.work).to_string(),
+            uuid: derive_session_id(&self.work).to_string(),
         }
     }
 
@@ -266,6 +269,6 @@ fn request_ids(work: &AttemptWork) -> RequestIds {
         execution_id: work.execution.to_string(),
         agent_id: work.spec.id.to_string(),
         context_id: work.request.context.0.clone(),
-        message_id: work.request.message.0.clone(),
+        message_id: work.request.message_id.0.clone(),
     }
 }

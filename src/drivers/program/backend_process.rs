@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use algonius_actors::decide::host::denied_access::reports_denied_access;
-use algonius_actors::decide::host::resources::refusal_failure;
+use algonius_actors::decide::host::resources::cgroup_limit_failure;
 use algonius_actors::decide::host::sandbox::bwrap_failed;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::host::resources::{CgroupRefusals, ResourceLimits};
+use algonius_actors::model::host::resources::{CgroupLimitEvents, ResourceLimits};
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::ProcessExit;
 use algonius_actors::model::program::backend_program::{BackendProgram, BackendRole};
@@ -22,7 +22,7 @@ use super::attempt::attempt_folder::{AttemptFolderSpec, create_folder_and_sandbo
 use super::context::{SharedDriverContext, attempt_folder_name};
 use super::sandbox::{self, SandboxSubject};
 use crate::drivers::files::scratch_dir::ScratchDir;
-use crate::drivers::start_faults::{self, StartPlaces, launch_failure};
+use crate::drivers::start_faults::{self, StartFaultContext, launch_failure};
 
 /// Starter of backend programs. Cheap to clone.
 #[derive(Clone)]
@@ -34,7 +34,7 @@ pub struct BackendLauncher {
 }
 
 /// Backend program that is started.
-pub(in crate::drivers) struct BackendStart<'p> {
+pub(in crate::drivers) struct BackendLaunchSpec<'p> {
     /// Program with its sandbox.
     pub(in crate::drivers) program: &'p BackendProgram,
     /// Role of the program, for its errors.
@@ -61,10 +61,10 @@ impl BackendLauncher {
     /// `agent-not-started`, `cancelled` or `input-rejected`, with a sentence that a model may read.
     pub(in crate::drivers) async fn launch(
         &self,
-        start: BackendStart<'_>,
+        launch_spec: BackendLaunchSpec<'_>,
         is_cancelled: impl Fn() -> bool + Send,
     ) -> Result<BackendProcess, Failure> {
-        let launched = self.launch_in_sandbox(start, is_cancelled).await;
+        let launched = self.launch_in_sandbox(launch_spec, is_cancelled).await;
         match launched {
             Err(failure) => Err(self.context.explain_missing_folder(failure).await),
             launched => launched,
@@ -73,24 +73,24 @@ impl BackendLauncher {
 
     async fn launch_in_sandbox(
         &self,
-        start: BackendStart<'_>,
+        launch_spec: BackendLaunchSpec<'_>,
         is_cancelled: impl Fn() -> bool + Send,
     ) -> Result<BackendProcess, Failure> {
-        let (program, role) = (start.program, start.role);
+        let (program, role) = (launch_spec.program, launch_spec.role);
         // A relative name would be searched in the working directory, where other programs may write.
         if !program.command.is_absolute() {
-            return Err(missing_failure(program, role));
+            return Err(program_missing_failure(program, role));
         }
         if program
             .working_dir
             .as_ref()
             .is_some_and(|it| self.context.service_paths.is_unreadable(it))
         {
-            let noun = role.noun();
+            let noun = role.kind_name();
             let message = format!("the working directory of the {noun} belongs to the service");
             return Err(Failure::new(Code::NotStarted, message));
         }
-        let mut launch = self.build_launch(start);
+        let mut launch = self.build_launch(launch_spec);
         check_command_line(&launch.args, &launch.env)?;
         let subject = SandboxSubject::for_backend(program);
         let folder_name = attempt_folder_name((launch.execution, launch.attempt_id));
@@ -100,7 +100,7 @@ impl BackendLauncher {
         let (mut sandbox, slot) = sandbox::prepare(plan, &self.context, &subject).await?;
         let folder = slot.as_ref().map_or(folder, |slot| slot.execution_folder().to_owned());
         sandbox.allow_writing(&folder);
-        let inherited = &self.context.inherited;
+        let inherited = &self.context.inherited_variables;
         sandbox::set_temporary_folder(&mut launch.env, &program.env, inherited, &folder);
         launch.working_dir = program.working_dir.clone().unwrap_or_else(|| folder.clone());
         let working_dir = launch.working_dir.clone();
@@ -131,16 +131,16 @@ impl BackendLauncher {
     }
 
     /// Returns the launch of the program, without its folder and its sandbox.
-    fn build_launch(&self, start: BackendStart<'_>) -> LaunchRequest {
-        let BackendStart { program, args, variables, stdin, .. } = start;
+    fn build_launch(&self, launch_spec: BackendLaunchSpec<'_>) -> LaunchRequest {
+        let BackendLaunchSpec { program, args, variables, stdin, .. } = launch_spec;
         let configured = program.env.iter().map(|(name, variable)| (name, variable.value.clone()));
-        let mut env: BTreeMap<OsString, OsString> = self.context.inherited.clone();
+        let mut env: BTreeMap<OsString, OsString> = self.context.inherited_variables.clone();
         env.extend(configured.map(|(name, value)| (name.into(), value.into())));
         // These come last, so that no configured variable replaces them.
         env.extend(variables.into_iter().map(|(name, value)| (name.into(), value.into())));
         LaunchRequest {
             // The process holder finds processes by this id, and two processes must not be confused.
-            execution: ExecutionId::fresh(),
+            execution: ExecutionId::generate(),
             attempt_id: AttemptId::FIRST,
             program: program.command.clone(),
             args,
@@ -156,7 +156,7 @@ impl BackendLauncher {
             user: None,
             scratch_slot: None,
             wrapper: None,
-            resource_limits: program.resources,
+            resource_limits: program.resource_limits,
         }
     }
 }
@@ -165,9 +165,9 @@ impl BackendLauncher {
 pub(in crate::drivers) fn describe_end(
     subject: &str,
     exit: ProcessExit,
-    (limits, refusals): (&ResourceLimits, CgroupRefusals),
+    (limits, limit_events): (&ResourceLimits, CgroupLimitEvents),
 ) -> String {
-    match (refusal_failure(limits, refusals), exit) {
+    match (cgroup_limit_failure(limits, limit_events), exit) {
         (Some(excess), _) => format!("{subject} {}", excess.message),
         (None, ProcessExit::Code(code)) => format!("{subject} ended with exit code {code}"),
         (None, ProcessExit::Signal(signal)) => format!("signal {signal} ended {subject}"),
@@ -175,7 +175,7 @@ pub(in crate::drivers) fn describe_end(
 }
 
 /// Returns the sentence about a program that is killed because it exceeds a limit.
-pub(in crate::drivers) fn describe_excess(subject: &str, excess: &Failure) -> String {
+pub(in crate::drivers) fn describe_exceeded_limit(subject: &str, excess: &Failure) -> String {
     format!("{subject} {}, and the service killed it", excess.message)
 }
 
@@ -185,11 +185,15 @@ pub(in crate::drivers) async fn sandbox_explanation(
     exit: ProcessExit,
     (stdout, stderr): (&str, &str),
 ) -> Option<String> {
-    let noun = role.noun();
+    let noun = role.kind_name();
     if bwrap_failed(program.confinement.isolation, exit, stdout, stderr) {
-        let places = start_places(program, program.working_dir.clone());
-        let cause =
-            start_faults::find_unexecuted_cause(program.command.clone(), places, stderr).await;
+        let fault_context = start_fault_context(program, program.working_dir.clone());
+        let cause = start_faults::find_wrapper_failure_cause(
+            program.command.clone(),
+            fault_context,
+            stderr,
+        )
+        .await;
         let sentence = || format!("the sandbox of the {noun} could not be created");
         return Some(cause.map_or_else(sentence, |cause| cause.message));
     }
@@ -204,25 +208,29 @@ async fn explain_failed_start(
     failure: Failure,
     working_dir: PathBuf,
 ) -> Failure {
-    let missing_failure = || missing_failure(program, role);
-    let places = start_places(program, Some(working_dir));
-    start_faults::explain_failed_start(failure, &program.command, places, missing_failure).await
+    let missing_failure = || program_missing_failure(program, role);
+    let fault_context = start_fault_context(program, Some(working_dir));
+    start_faults::explain_failed_start(failure, &program.command, fault_context, missing_failure)
+        .await
 }
 
-fn start_places(program: &BackendProgram, working_dir: Option<PathBuf>) -> StartPlaces {
+fn start_fault_context(
+    program: &BackendProgram,
+    working_dir: Option<PathBuf>,
+) -> StartFaultContext {
     let writable = program.sandbox.writable.iter().flatten().cloned();
-    StartPlaces {
-        visible: writable.chain(working_dir.clone()).collect(),
+    StartFaultContext {
+        visible_paths: writable.chain(working_dir.clone()).collect(),
         working_dir: working_dir.unwrap_or_default(),
         search_path: None,
-        hidden: program.sandbox.hidden.clone(),
+        hidden_paths: program.sandbox.hidden.clone(),
         has_user: false,
     }
 }
 
-fn missing_failure(program: &BackendProgram, role: &BackendRole) -> Failure {
+fn program_missing_failure(program: &BackendProgram, role: &BackendRole) -> Failure {
     let name = program.command.file_name().unwrap_or(program.command.as_os_str());
-    let (name, noun) = (name.to_string_lossy(), role.noun());
+    let (name, noun) = (name.to_string_lossy(), role.kind_name());
     let message = format!("the program `{name}` of the {noun} is not installed");
     Failure::new(Code::NotStarted, message)
 }

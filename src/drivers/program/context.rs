@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algonius_actors::decide::host::refusal::refuse_for_faults;
+use algonius_actors::decide::host::refusal::host_fault_failure;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::failure::Failure;
@@ -21,13 +21,13 @@ use tokio::time::Instant;
 use super::program_environment::{self, InheritedVariables};
 use super::service_paths::ServicePaths;
 use crate::drivers::files::scratch_slots::ScratchSlots;
-use crate::drivers::start_faults::run_bounded;
+use crate::drivers::start_faults::run_blocking_with_limits;
 
 /// Name of the empty file.
 const EMPTY_FILE: &str = "empty";
 
 /// Time limit for the removal of left folders, during which the service does not listen yet.
-const SWEEP_TIMEOUT: Duration = Duration::from_secs(30);
+const STALE_FOLDER_REMOVAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Paths and capabilities that all drivers of a service share.
 #[derive(Debug, Clone)]
@@ -57,7 +57,7 @@ pub struct SharedDriverContext {
     /// Scratch folders of confined programs.
     pub(super) slots: Arc<ScratchSlots>,
     /// Environment of the service as far as programs may see it.
-    pub(super) inherited: InheritedVariables,
+    pub(super) inherited_variables: InheritedVariables,
     /// Store of the sessions in which programs remember conversations.
     pub(super) sessions: Arc<dyn SessionStore>,
 }
@@ -67,16 +67,16 @@ impl SharedDriverContext {
     #[must_use]
     pub fn new(
         settings: DriverSettings,
-        service: Arc<ServicePaths>,
+        service_paths: Arc<ServicePaths>,
         sessions: Arc<dyn SessionStore>,
     ) -> Self {
         let slots = Arc::new(ScratchSlots::new(&settings.runtime_dir));
         // Shared by all agents: a copy for each would take about 1 KB.
         Self {
             settings,
-            service_paths: service,
+            service_paths,
             slots,
-            inherited: program_environment::inherited_variables(),
+            inherited_variables: program_environment::inherited_variables(),
             sessions,
         }
     }
@@ -100,14 +100,17 @@ impl SharedDriverContext {
             return failure;
         }
         let context = Arc::clone(self);
-        let is_missing = run_bounded(move || context.check_runtime_folder().is_err()).await;
-        let replacement = is_missing.filter(|is_missing| *is_missing);
-        replacement.and_then(|_| refuse_for_faults(&[HostFault::RuntimeFolder])).unwrap_or(failure)
+        let is_missing =
+            run_blocking_with_limits(move || context.check_runtime_folder().is_err()).await;
+        let is_confirmed_missing = is_missing.filter(|is_missing| *is_missing);
+        is_confirmed_missing
+            .and_then(|_| host_fault_failure(&[HostFault::RuntimeFolder]))
+            .unwrap_or(failure)
     }
 
     /// Returns true if the files that sandboxes need are there.
     #[must_use]
-    pub fn is_prepared(&self) -> bool {
+    pub fn has_sandbox_files(&self) -> bool {
         self.empty_file().symlink_metadata().is_ok()
     }
 
@@ -115,7 +118,7 @@ impl SharedDriverContext {
     ///
     /// # Errors
     /// Fails if the runtime folder cannot be written.
-    pub fn prepare(&self) -> io::Result<()> {
+    pub fn create_sandbox_files(&self) -> io::Result<()> {
         // Bubblewrap mounts this file in place of hidden ones, so nobody may write to it.
         let created =
             OpenOptions::new().write(true).create_new(true).mode(0o444).open(self.empty_file());
@@ -126,16 +129,16 @@ impl SharedDriverContext {
     }
 
     /// Removes the folders of executions that ended while the service was down; `is_continued` returns true if an
-    /// execution continues, and `held_slots` are the slots of those that do. May block for some seconds.
+    /// execution continues, and `continued_slots` are the slots of those that do. May block for some seconds.
     pub fn remove_stale_folders(
         &self,
         is_continued: &dyn Fn(&str) -> bool,
-        held_slots: &HashSet<u64>,
+        continued_slots: &HashSet<u64>,
     ) -> usize {
-        self.slots.sweep(
-            (&self.settings.runtime_dir, Instant::now() + SWEEP_TIMEOUT),
+        self.slots.remove_stale_folders(
+            (&self.settings.runtime_dir, Instant::now() + STALE_FOLDER_REMOVAL_TIMEOUT),
             is_continued,
-            held_slots,
+            continued_slots,
         )
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::{MissedTickBehavior, interval};
 const MEASUREMENT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Returns when a program exceeds a resource limit, with the failure for it.
-pub(in crate::drivers) async fn wait_until_exceeded(
+pub(in crate::drivers) async fn wait_until_limit_exceeded(
     resources: &ResourceLimits,
     tree: &dyn ProcessTree,
 ) -> Failure {

@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tracing::Instrument;
 
-use super::attempt::AttemptStart;
+use super::attempt::PendingAttempt;
 use super::context::SharedDriverContext;
 use super::running_process::{AttemptEnd, ProcessIo, RunningProcess};
 use super::session_process;
@@ -68,13 +68,15 @@ impl Driver for ProcessDriver {
     }
 
     fn partial_answer_channel(&self) -> Option<TextChannel> {
-        let ProgramSpec { output, stdio_protocol, success, .. } = &*self.program;
-        if self.program.control().is_some() {
+        let ProgramSpec { output_method, stdio_protocol, success_criteria, .. } = &*self.program;
+        if self.program.control_spec().is_some() {
             return Some(TextChannel::Answer);
         }
-        match output {
+        match output_method {
             OutputMethod::Native(_) => Some(TextChannel::Answer),
-            OutputMethod::Stdout if stdio_protocol.is_none() && success.json_pointer.is_none() => {
+            OutputMethod::Stdout
+                if stdio_protocol.is_none() && success_criteria.json_pointer.is_none() =>
+            {
                 Some(TextChannel::Stdout)
             }
             _ => None,
@@ -86,17 +88,21 @@ impl Driver for ProcessDriver {
     }
 
     fn start(&self, work: AttemptWork, reporter: Reporter) -> Lease {
-        self.drive(ProgramSource::New, work, reporter)
+        self.spawn_attempt(ProgramSource::New, work, reporter)
     }
 
-    fn claim(&self, execution: ExecutionId, attempt_id: AttemptId) -> Option<ClaimedWork> {
-        let may_reattach = self.program.on_loss == ServiceLossAction::Reattach;
+    fn claim_held_work(
+        &self,
+        execution: ExecutionId,
+        attempt_id: AttemptId,
+    ) -> Option<ClaimedWork> {
+        let may_reattach = self.program.on_service_loss == ServiceLossAction::Reattach;
         let claimed = if may_reattach { self.warden.claim(execution, attempt_id) } else { None };
-        claimed.map(|program| ClaimedWork { run_time: program.age })
+        claimed.map(|program| ClaimedWork { run_time: program.running_time })
     }
 
     fn resume(&self, work: AttemptWork, reporter: Reporter) -> Lease {
-        self.drive(ProgramSource::Held, work, reporter)
+        self.spawn_attempt(ProgramSource::Existing, work, reporter)
     }
 
     async fn terminate(&self, execution: ExecutionId, attempt_id: AttemptId) {
@@ -105,10 +111,10 @@ impl Driver for ProcessDriver {
 }
 
 impl ProcessDriver {
-    fn drive(&self, source: ProgramSource, work: AttemptWork, reporter: Reporter) -> Lease {
+    fn spawn_attempt(&self, source: ProgramSource, work: AttemptWork, reporter: Reporter) -> Lease {
         let (commands, command_receiver) = LeaseCommandSender::channel();
         let (execution, attempt_id) = (work.execution, work.attempt_id);
-        let attempt = AttemptStart {
+        let attempt = PendingAttempt {
             program: Arc::clone(&self.program),
             context: Arc::clone(&self.context),
             warden: Arc::clone(&self.warden),
@@ -142,7 +148,7 @@ enum ProgramSource {
     /// The attempt starts the program.
     New,
     /// An earlier process instance of the service has started the program.
-    Held,
+    Existing,
 }
 
 /// Lease of a running attempt. Dropping it is an order too: the task detects the closed channel, and keeps the program
@@ -163,16 +169,16 @@ impl AttemptLease for ProcessLease {
         self.commands.stop();
     }
 
-    fn answer(&self, wire_id: WireId, answer: Option<AnswerValue>) {
+    fn send_answer(&self, wire_id: WireId, answer: Option<AnswerValue>) {
         self.commands.answer(wire_id, answer);
     }
 
-    fn usage(&self) -> UsageFuture {
+    fn measure_usage(&self) -> UsageFuture {
         let gauge = self.gauge.borrow().clone();
         Box::pin(async move { gauge?.read().await })
     }
 
-    async fn clean(self: Box<Self>) {
+    async fn clean_up(self: Box<Self>) {
         let Self { commands, task, warden, execution, attempt_id, .. } = *self;
         commands.release();
         if let Err(error) = task.await {
@@ -185,29 +191,30 @@ impl AttemptLease for ProcessLease {
 
 /// Runs an attempt from the start order until nothing of it remains.
 async fn run_attempt(
-    mut attempt: AttemptStart,
+    mut attempt: PendingAttempt,
     mut source: ProgramSource,
-    (reporter, gauge): (Reporter, watch::Sender<Option<UsageGauge>>),
+    (reporter, gauge_sender): (Reporter, watch::Sender<Option<UsageGauge>>),
     commands: LeaseCommandReceiver,
 ) {
     loop {
-        let (running, process_io) = match attempt.start_or_claim(source, &reporter, &commands).await
-        {
-            Ok(started) => started,
-            Err(failure) => return reporter.report_exit(Err(failure), None),
-        };
-        gauge.send_replace(Some(running.gauge()));
+        let (running, process_io) =
+            match attempt.start_or_resume(source, &reporter, &commands).await {
+                Ok(started) => started,
+                Err(failure) => return reporter.report_exit(Err(failure), None),
+            };
+        gauge_sender.send_replace(Some(running.gauge()));
         // If the holder was lost before the program started, recovery may have settled the attempt without it, so no
         // claim will come.
-        let claim_timeout = if commands.is_holder_lost() { Duration::ZERO } else { CLAIM_TIMEOUT };
-        let mut release_orders = commands.clone();
+        let claim_timeout =
+            if commands.is_lease_dropped() { Duration::ZERO } else { CLAIM_TIMEOUT };
+        let mut release_commands = commands.clone();
         let attempt_end = tokio::select! {
             attempt_end = running.run(process_io, &reporter, commands.clone()) => Some(attempt_end),
-            _ = release_orders.wait_for_release() => None,
+            _ = release_commands.wait_for_release() => None,
             () = running.wait_until_claimed() => None,
         };
         match attempt_end {
-            Some(attempt_end) if attempt_end.is_session_lost() && !commands.is_stopped() => {
+            Some(attempt_end) if attempt_end.is_session_lost() && !commands.is_stop_requested() => {
                 // The program lost its session before any work, so a new attempt can repeat it.
                 running.clean_up().await;
                 let SharedDriverContext { sessions, .. } = &*attempt.context;
@@ -236,9 +243,9 @@ async fn run_attempt(
     }
 }
 
-impl AttemptStart {
+impl PendingAttempt {
     /// Starts the program, or takes over the one of an earlier process instance.
-    async fn start_or_claim(
+    async fn start_or_resume(
         &mut self,
         source: ProgramSource,
         reporter: &Reporter,
@@ -250,7 +257,7 @@ impl AttemptStart {
         // A start is never interrupted, so that no process can appear after the clean-up.
         match source {
             ProgramSource::New => self.clone().start(commands).await,
-            ProgramSource::Held => self.clone().resume(reporter, commands).await,
+            ProgramSource::Existing => self.clone().resume(reporter, commands).await,
         }
     }
 
@@ -277,8 +284,8 @@ async fn release_or_detach(
 ) -> bool {
     let is_claimed = tokio::select! {
         () = running.wait_until_claimed() => true,
-        is_cleaned = commands.wait_for_release() => {
-            !is_cleaned && timeout(claim_timeout, running.wait_until_claimed()).await.is_ok()
+        is_released = commands.wait_for_release() => {
+            !is_released && timeout(claim_timeout, running.wait_until_claimed()).await.is_ok()
         }
     };
     if is_claimed {

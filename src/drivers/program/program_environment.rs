@@ -32,7 +32,7 @@ pub(super) fn attempt_environment(
 ) -> BTreeMap<OsString, OsString> {
     let configured = program.env.iter().map(|(name, variable)| (name, variable.value.clone()));
     let id_variables = [
-        ("A2A_MESSAGE_ID", work.request.message.0.clone()),
+        ("A2A_MESSAGE_ID", work.request.message_id.0.clone()),
         ("A2A_TASK_ID", work.execution.to_string()),
         ("A2A_CONTEXT_ID", work.request.context.0.clone()),
         ("ALGONIUS_AGENT_ID", work.spec.id.to_string()),
@@ -43,7 +43,7 @@ pub(super) fn attempt_environment(
         work.attempt_id,
     );
     let trace_variables = [("TRACEPARENT", trace.traceparent()), ("TRACESTATE", trace.state)];
-    let override_variables = work.request.overrides().env;
+    let override_variables = work.request.effective_overrides().env;
     let mut environment = inherited.clone();
     environment.extend(configured.map(|(name, value)| (name.into(), value.into())));
     environment

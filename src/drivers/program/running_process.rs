@@ -7,7 +7,7 @@ mod end_report;
 mod final_output;
 mod network_check;
 mod outcome_evaluator;
-mod read_output;
+mod program_output;
 
 use std::convert::Infallible;
 use std::io;
@@ -33,19 +33,19 @@ pub(super) use self::end_report::AttemptEnd;
 use self::end_report::ExitReport;
 use self::network_check::warn_if_offline;
 use self::outcome_evaluator::OutcomeEvaluator;
-use self::read_output::wait_until_answered;
+use self::program_output::wait_until_answered;
 use super::limit_monitor;
 use super::session_resume::AttemptSession;
 use super::success_checks::SuccessChecks;
 use crate::drivers::files::scratch_dir::ScratchDir;
 use crate::drivers::lease_commands::LeaseCommandReceiver;
 use crate::drivers::output::channel_writer::OutputSource;
-use crate::drivers::output::model_retries::wait_until_exhausted;
+use crate::drivers::output::model_retries::wait_until_retries_exhausted;
 use crate::drivers::output::prompt_detection::PromptDetector;
 use crate::drivers::output::recorded_limit::max_recorded_bytes;
 
 /// Interval between two reports that a program waits for its reader: below the shortest default idle limit of 1 s.
-const WAIT_REPORT_INTERVAL: Duration = Duration::from_millis(200);
+const BLOCKED_READ_REPORT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Running attempt. Dropping it kills its process tree and removes the folder, unless the attempt was left.
 pub(super) struct RunningProcess {
@@ -53,7 +53,7 @@ pub(super) struct RunningProcess {
     tree: Box<dyn ProcessTree>,
     folder: Option<ScratchDir>,
     /// Program's account of the memory for output.
-    account: MemoryAccount,
+    memory_account: MemoryAccount,
     /// Evaluator of the outcome, which knows its program and its work.
     evaluator: OutcomeEvaluator,
 }
@@ -82,9 +82,18 @@ impl RunningProcess {
             Option<SuccessChecks>,
         ),
     ) -> (Self, ProcessIo) {
-        let SpawnedProgram { pid, stdin, stdout, stderr, exit, tree, recordings, account, .. } =
-            spawned;
-        let has_text_answer = program.output == OutputMethod::Stdout;
+        let SpawnedProgram {
+            pid,
+            stdin,
+            stdout,
+            stderr,
+            exit,
+            tree,
+            recordings,
+            memory_account,
+            ..
+        } = spawned;
+        let has_text_answer = program.output_method == OutputMethod::Stdout;
         let dialogue = dialogue.and_then(|dialogue| {
             RunningDialogue::start(dialogue, (stdin, spawned.stdin_journal), has_text_answer)
         });
@@ -92,9 +101,9 @@ impl RunningProcess {
             program,
             (work, session),
             (answer_location, checks),
-            account.clone(),
+            memory_account.clone(),
         );
-        let running = Self { pid, tree, folder, account, evaluator };
+        let running = Self { pid, tree, folder, memory_account, evaluator };
         (running, ProcessIo { stdout, stderr, program_exit: exit, recordings, dialogue })
     }
 
@@ -107,14 +116,14 @@ impl RunningProcess {
     ) -> AttemptEnd {
         let ProcessIo { stdout, stderr, program_exit, recordings, dialogue } = process_io;
         reporter.report_start(Some(self.pid));
-        let (cut, is_cut) = watch::channel(false);
+        let (drain_sender, drain_signal) = watch::channel(false);
         let prompt_detector = PromptDetector::new(Arc::clone(&self.evaluator.program));
         let OutcomeEvaluator { program, work, .. } = &self.evaluator;
-        let max_unread_bytes = max_recorded_bytes(program, work.spec.limits.sizes.output);
+        let max_unread_bytes = max_recorded_bytes(program, work.spec.limits.sizes.max_output_bytes);
         let max_unread_bytes = usize::try_from(max_unread_bytes).unwrap_or(usize::MAX);
-        let new_watcher = || prompt_detector.watcher(reporter.failed_request_counter());
+        let new_watcher = || prompt_detector.new_watcher(reporter.failed_request_counter());
         let new_source =
-            |pipe| OutputSource::new(pipe, is_cut.clone(), new_watcher(), max_unread_bytes);
+            |pipe| OutputSource::new(pipe, drain_signal.clone(), new_watcher(), max_unread_bytes);
         let sources = (new_source(stdout), new_source(stderr));
         let answered_sender = watch::Sender::new(false);
         let mut output_future = std::pin::pin!(self.read_output(
@@ -130,31 +139,33 @@ impl RunningProcess {
             exit = &mut end_future => {
                 // The program writes no more, so its pipes are read without a bound: their rest must not wait for the
                 // memory that other programs hold.
-                self.account.mark_ended();
+                self.memory_account.mark_program_ended();
                 // The warden is lost, and no other process can report the exit.
                 if exit.is_err() { self.tree.kill_all_processes().await; }
-                (exit, self.drain(output_future.as_mut(), &cut).await)
+                (exit, self.drain(output_future.as_mut(), &drain_sender).await)
             }
             output = &mut output_future => {
                 // Reading has stopped, so a program that writes would block at a full pipe.
                 if output.is_err() { self.tree.kill(); }
-                (self.exit_after_output(end_future, reporter).await, output)
+                (self.wait_for_exit_after_output(end_future, reporter).await, output)
             }
-            never = self.report_waits(reporter) => match never {},
+            never = self.report_blocked_reads(reporter) => match never {},
             never = warn_if_offline(&self.evaluator.program, reporter) => match never {},
         };
         // Before the judgement: only afterwards are the usage and the refusals of the control group final.
         self.tree.kill_all_processes().await;
         self.record_usage(reporter);
-        self.evaluator.conclude(exit, output, self.tree.refusals(), (reporter, &mut commands)).await
+        self.evaluator
+            .evaluate_end(exit, output, self.tree.limit_events(), (reporter, &mut commands))
+            .await
     }
 
     /// Notifies the execution, whose program is not idle, while the service does not read for lack of memory.
-    async fn report_waits(&self, reporter: &Reporter) -> Infallible {
+    async fn report_blocked_reads(&self, reporter: &Reporter) -> Infallible {
         loop {
-            self.account.wait_for_blocked_reader().await;
+            self.memory_account.wait_for_blocked_reader().await;
             reporter.mark_active();
-            sleep(WAIT_REPORT_INTERVAL).await;
+            sleep(BLOCKED_READ_REPORT_INTERVAL).await;
         }
     }
 
@@ -187,39 +198,39 @@ impl RunningProcess {
     async fn run_to_end(
         &self,
         mut program_exit: ProgramExit,
-        (mut commands, mut is_answered, failed_requests): (
+        (mut commands, mut answered_receiver, failed_requests): (
             LeaseCommandReceiver,
             watch::Receiver<bool>,
             watch::Receiver<u32>,
         ),
         prompt_detector: &PromptDetector,
     ) -> io::Result<ExitReport> {
-        let mut is_exhausted = false;
+        let mut has_exhausted_retries = false;
         let fault = tokio::select! {
             // The exit comes first: a program that has ended is judged by its own exit, not by a simultaneous stop.
             biased;
             exit = &mut program_exit => return Ok(ExitReport::from_exit(exit?)),
-            () = self.wait_for_stop(&mut commands, is_answered.clone()) => None,
-            () = wait_until_answered(&mut is_answered) => return self.wait_for_exit(program_exit).await,
+            () = self.wait_for_stop(&mut commands, answered_receiver.clone()) => None,
+            () = wait_until_answered(&mut answered_receiver) => return self.wait_for_exit_after_answer(program_exit).await,
             () = prompt_detector.wait_for_prompt() => Some(tty_prompt_detection::prompt_failure()),
-            () = wait_until_exhausted(&self.evaluator.program.failures.own_retries, failed_requests) => {
-                is_exhausted = true;
+            () = wait_until_retries_exhausted(&self.evaluator.program.failure_rules.own_retries, failed_requests) => {
+                has_exhausted_retries = true;
                 None
             }
-            excess = limit_monitor::wait_until_exceeded(&self.evaluator.program.resources, &*self.tree) => {
+            excess = limit_monitor::wait_until_limit_exceeded(&self.evaluator.program.resource_limits, &*self.tree) => {
                 // The program gets no grace period, in which it would use even more.
                 self.tree.kill();
                 return Ok(ExitReport { fault: Some(excess), ..ExitReport::from_exit(program_exit.await?) });
             }
         };
         self.tree.terminate();
-        if let Ok(exit) =
-            timeout(self.evaluator.work.spec.limits.timeouts.grace, &mut program_exit).await
-        {
-            return Ok(ExitReport { fault, is_exhausted, ..ExitReport::from_exit(exit?) });
+        let grace = self.evaluator.work.spec.limits.timeouts.grace;
+        if let Ok(exit) = timeout(grace, &mut program_exit).await {
+            return Ok(ExitReport { fault, has_exhausted_retries, ..ExitReport::from_exit(exit?) });
         }
         self.tree.kill();
-        Ok(ExitReport { fault, is_exhausted, ..ExitReport::from_exit(program_exit.await?) })
+        let exit = program_exit.await?;
+        Ok(ExitReport { fault, has_exhausted_retries, ..ExitReport::from_exit(exit) })
     }
 
     /// Returns when a stop is due: at once after the order, but an interactive agent gets its grace period to end its
@@ -227,21 +238,24 @@ impl RunningProcess {
     async fn wait_for_stop(
         &self,
         commands: &mut LeaseCommandReceiver,
-        mut is_answered: watch::Receiver<bool>,
+        mut answered_receiver: watch::Receiver<bool>,
     ) {
         commands.wait_for_stop().await;
-        if self.evaluator.program.control().is_some() {
+        if self.evaluator.program.control_spec().is_some() {
             let grace = self.evaluator.work.spec.limits.timeouts.grace;
-            _ = timeout(grace, wait_until_answered(&mut is_answered)).await;
+            _ = timeout(grace, wait_until_answered(&mut answered_receiver)).await;
         }
     }
 
     /// Waits for the exit of a program that has answered, and ends one that stays, without effect on its answer.
-    async fn wait_for_exit(&self, mut program_exit: ProgramExit) -> io::Result<ExitReport> {
+    async fn wait_for_exit_after_answer(
+        &self,
+        mut program_exit: ProgramExit,
+    ) -> io::Result<ExitReport> {
         let grace = self.evaluator.work.spec.limits.timeouts.grace;
         if let Ok(exit) = timeout(grace, &mut program_exit).await {
             // The exit of an interactive agent after its turn says nothing about the turn.
-            let is_agent = self.evaluator.program.control().is_some();
+            let is_agent = self.evaluator.program.control_spec().is_some();
             return Ok(ExitReport::from_exit(if is_agent { self.success_exit() } else { exit? }));
         }
         self.tree.terminate();
@@ -254,14 +268,14 @@ impl RunningProcess {
 
     /// Returns a successful exit, which also stands for a program that was ended after its answer.
     fn success_exit(&self) -> ProcessExit {
-        let codes = &self.evaluator.program.success.exit_codes;
+        let codes = &self.evaluator.program.success_criteria.exit_codes;
         ProcessExit::Code(codes.first().copied().unwrap_or_default())
     }
 
     /// Records the resource usage of the program.
     fn record_usage(&self, reporter: &Reporter) {
-        if let Some(spent) = self.tree.final_usage() {
-            reporter.record_later(EventKind::ResourceUsage(spent));
+        if let Some(final_usage) = self.tree.final_usage() {
+            reporter.record_later(EventKind::ResourceUsage(final_usage));
         }
     }
 }

@@ -18,7 +18,7 @@ use algonius_actors::model::program::backend_program::BackendProgram;
 use algonius_actors::model::program::{EnvVariable, ProgramSpec, UnixUser};
 use algonius_warden::confinement::bubblewrap::{FilesystemView, ProtectedServiceFiles};
 use algonius_warden::confinement::landlock::{
-    Domain, FileAccess, ReadablePaths, Ruleset, abi_version,
+    FileAccess, LandlockDomain, ReadablePaths, Ruleset, abi_version,
 };
 use algonius_warden::confinement::network_access::NetworkAccess;
 use algonius_warden::{LaunchRequest, RootCapabilities};
@@ -26,7 +26,7 @@ use nix::unistd::geteuid;
 use tokio::task::spawn_blocking;
 
 use self::failures::view_failure;
-pub(super) use self::failures::{refusal_note, setup_failure};
+pub(super) use self::failures::{access_denial_note, setup_failure};
 use super::context::SharedDriverContext;
 use super::program_environment::InheritedVariables;
 use crate::drivers::files::scratch_dir::TEMPORARY_FOLDER;
@@ -45,9 +45,9 @@ pub(super) enum SandboxPlan {
     /// The program has no confinement.
     Unconfined,
     /// A Landlock domain that restricts files needs a slot.
-    Slot(Domain),
+    Slot(LandlockDomain),
     /// A Landlock domain that restricts no file.
-    Domain {
+    UnrestrictedDomain {
         /// Network that the program may use.
         network: NetworkAccess,
     },
@@ -57,13 +57,13 @@ pub(super) enum SandboxPlan {
 
 impl SandboxPlan {
     /// Returns the plan with one more folder that the program may change.
-    pub(super) fn with_writable(mut self, folder: &Path) -> Self {
+    pub(super) fn with_writable_folder(mut self, folder: &Path) -> Self {
         match &mut self {
-            Self::Slot(Domain { files: Some(files), .. }) => {
+            Self::Slot(LandlockDomain { files: Some(files), .. }) => {
                 files.private_folders.push(folder.to_owned());
             }
             Self::View(view, _) => view.private_folders.push(folder.to_owned()),
-            Self::Slot(_) | Self::Domain { .. } | Self::Unconfined => {}
+            Self::Slot(_) | Self::UnrestrictedDomain { .. } | Self::Unconfined => {}
         }
         self
     }
@@ -99,7 +99,7 @@ pub(super) struct SandboxSubject<'a> {
 impl<'a> SandboxSubject<'a> {
     /// Returns the program of an attempt.
     pub(super) fn for_attempt(program: &'a ProgramSpec, work: &AttemptWork) -> Self {
-        let runtime = &program.program_runtime;
+        let runtime = &program.runtime_settings;
         Self {
             access: work.spec.access,
             sandbox: &program.sandbox,
@@ -124,7 +124,7 @@ impl<'a> SandboxSubject<'a> {
 
     /// Returns true if the program may change only some files, or reach only a part of the network.
     pub(super) fn is_confined(&self) -> bool {
-        self.isolation.is_some() && self.sandbox.restricts(self.access)
+        self.isolation.is_some() && self.sandbox.has_restrictions(self.access)
     }
 }
 
@@ -157,38 +157,43 @@ pub(super) async fn plan(
             true => NetworkAccess::Full,
             false => NetworkAccess::Refused,
         };
-        if !sandbox.guards_files(access) {
-            return Ok(SandboxPlan::Domain { network });
+        if !sandbox.restricts_writes(access) {
+            return Ok(SandboxPlan::UnrestrictedDomain { network });
         }
         let readable = readable_paths(context).await?;
         let shared_memory = context.service_paths.shared_memory(sandbox, workspace);
-        let files = Some(FileAccess { readable, writable, private_folders, shared_memory });
-        return Ok(SandboxPlan::Slot(Domain { files, network }));
+        let files = Some(FileAccess {
+            readable_paths: readable,
+            writable_paths: writable,
+            private_folders,
+            shared_memory,
+        });
+        return Ok(SandboxPlan::Slot(LandlockDomain { files, network }));
     }
     let service_files = context.service_paths.service_files();
-    let mut unreadable = service_files.unreadable.clone();
+    let mut unreadable = service_files.hidden_paths.clone();
     // Behind such a socket a program could start another one outside of its sandbox.
     unreadable.extend(context.settings.sockets.iter().cloned());
-    unreadable.retain(|path| !sandbox.sockets.contains(path));
+    unreadable.retain(|path| !sandbox.allowed_sockets.contains(path));
     let view = FilesystemView {
-        writable,
+        writable_paths: writable,
         private_folders,
         shares_network: sandbox.allows_network,
         home: subject.home.to_owned(),
         workspace: workspace.to_owned(),
         workspace_roots: sandbox
-            .roots
+            .resolved_roots
             .as_ref()
             .map(|roots| roots.working_dirs.clone())
             .unwrap_or_default(),
         // A program with a sandbox of its own restricts its workspace itself.
         is_workspace_writable: access == Access::ReadWrite || sandbox.has_own_sandbox,
         creates_sandboxes: sandbox.has_own_sandbox,
-        hidden: sandbox.hidden.clone(),
+        hidden_paths: sandbox.hidden.clone(),
         empty_file: context.empty_file(),
-        protected: sandbox.protected.clone(),
+        protected_paths: sandbox.protected.clone(),
         service_files: ProtectedServiceFiles {
-            unreadable,
+            hidden_paths: unreadable,
             ..ProtectedServiceFiles::clone(&service_files)
         },
     };
@@ -198,20 +203,20 @@ pub(super) async fn plan(
 
 /// Returns everything that a program may read.
 async fn readable_paths(context: &Arc<SharedDriverContext>) -> Result<Arc<ReadablePaths>, Failure> {
-    if let Some(readable) = context.service_paths.cached_readable() {
+    if let Some(readable) = context.service_paths.cached_readable_paths() {
         return Ok(readable);
     }
     let context = Arc::clone(context);
-    let paths = spawn_blocking(move || context.service_paths.readable()).await;
+    let paths = spawn_blocking(move || context.service_paths.readable_paths()).await;
     paths.map_err(|error| view_failure(&io::Error::other(error).into()))
 }
 
 /// Returns the paths that the program may change, in addition to those that the service creates for it.
 fn writable_paths(access: Access, sandbox: &Sandbox, workspace: &Path) -> Vec<PathBuf> {
-    let Sandbox { roots, writable, .. } = sandbox;
+    let Sandbox { resolved_roots: roots, writable, .. } = sandbox;
     let resolved = roots.as_ref().map(|roots| roots.writable.clone());
     let mut paths = resolved.or_else(|| writable.clone()).unwrap_or_default();
-    if !sandbox.guards_files(access) {
+    if !sandbox.restricts_writes(access) {
         paths.push(PathBuf::from("/"));
     } else if access == Access::ReadWrite {
         paths.push(workspace.to_owned());
@@ -238,11 +243,11 @@ pub(super) async fn prepare(
     match plan {
         SandboxPlan::Unconfined => Ok((unrestricted_sandbox, None)),
         // A domain that restricts no file still separates the processes of agents from others.
-        SandboxPlan::Domain { network } => {
+        SandboxPlan::UnrestrictedDomain { network } => {
             // With all capabilities a program of root could mount a network, or open a network device.
             let root_capabilities = match network {
                 NetworkAccess::Full => RootCapabilities::All,
-                _ => RootCapabilities::Writing,
+                _ => RootCapabilities::ReadWrite,
             };
             let ruleset = unrestricted_ruleset(network)?;
             Ok((LaunchSandbox { ruleset, root_capabilities, ..unrestricted_sandbox }, None))
@@ -252,7 +257,7 @@ pub(super) async fn prepare(
                 true => NetworkAccess::Full,
                 false => NetworkAccess::EmptyNamespace,
             };
-            let ruleset = match works_in_domain(&bubblewrap) {
+            let ruleset = match can_run_in_domain(&bubblewrap) {
                 true => unrestricted_ruleset(network)?,
                 false => None,
             };
@@ -263,16 +268,19 @@ pub(super) async fn prepare(
         }
         SandboxPlan::Slot(domain) => {
             // A ruleset with hundreds of paths costs more than a short run, so a used slot is preferred.
-            let slot = match context.slots.take(&domain, user) {
+            let slot = match context.slots.take_idle_slot(&domain, user) {
                 Some(slot) => slot,
                 None => create_slot(context, domain, user).await?,
             };
             let ruleset = Some(slot.ruleset());
             // Without writable folders only a read-only agent has a slot.
-            let has_folders = sandbox.writable.is_some();
+            let has_writable_folders = sandbox.writable.is_some();
             // As root, `tar -x` and `cp -a` have to change owners where the agent may write.
-            let root_capabilities =
-                if has_folders { RootCapabilities::Writing } else { RootCapabilities::Reading };
+            let root_capabilities = if has_writable_folders {
+                RootCapabilities::ReadWrite
+            } else {
+                RootCapabilities::ReadOnly
+            };
             Ok((LaunchSandbox { ruleset, root_capabilities, ..unrestricted_sandbox }, Some(slot)))
         }
     }
@@ -280,7 +288,7 @@ pub(super) async fn prepare(
 
 async fn create_slot(
     context: &Arc<SharedDriverContext>,
-    domain: Domain,
+    domain: LandlockDomain,
     user: Option<UnixUser>,
 ) -> Result<ScratchSlot, Failure> {
     let context = Arc::clone(context);
@@ -291,7 +299,7 @@ async fn create_slot(
 
 /// Returns true if bubblewrap works inside of a domain. A bubblewrap that runs as root by its mode bit does not,
 /// because a domain disables that bit. Before version 6 every domain refuses mounts.
-fn works_in_domain(bubblewrap: &Path) -> bool {
+fn can_run_in_domain(bubblewrap: &Path) -> bool {
     let has_setuid_bit = |metadata: fs::Metadata| metadata.permissions().mode() & SETUID_BIT != 0;
     let needs_setuid_bit =
         !geteuid().is_root() && fs::metadata(bubblewrap).is_ok_and(has_setuid_bit);
@@ -300,7 +308,7 @@ fn works_in_domain(bubblewrap: &Path) -> bool {
 
 impl LaunchSandbox {
     /// Returns true if a launch can use the plan without reading files.
-    pub(super) fn is_ready(&self) -> bool {
+    pub(super) fn can_apply_without_io(&self) -> bool {
         self.view.is_none()
     }
 
@@ -341,7 +349,7 @@ impl LaunchSandbox {
 
 /// Returns the paths that a program cannot see, and from which no answer may hand over a file.
 pub(super) fn hidden_paths(program: &ProgramSpec, context: &SharedDriverContext) -> Vec<PathBuf> {
-    let service = context.service_paths.unreadable();
+    let service = context.service_paths.unreadable_paths();
     service.into_iter().chain(program.sandbox.hidden.iter().cloned()).collect()
 }
 

@@ -36,33 +36,33 @@ impl ServicePaths {
     #[must_use]
     pub fn new(service_files: ProtectedServiceFiles) -> Self {
         let paths = Self::default();
-        paths.set(service_files);
+        paths.replace_service_files(service_files);
         paths
     }
 
     /// Replaces the files. A running program keeps those of its start. May block.
-    pub fn set(&self, service_files: ProtectedServiceFiles) {
-        let allow_list = AllowList::new(service_files.unreadable.clone());
+    pub fn replace_service_files(&self, service_files: ProtectedServiceFiles) {
+        let allow_list = AllowList::new(service_files.hidden_paths.clone());
         let shared_memory = find_shared_memory(Path::new(SHARED_MEMORY_FOLDER), &service_files);
         let service_files = Arc::new(service_files);
-        self.with_paths(|paths| {
+        self.run_with_lock(|paths| {
             *paths = ProtectedPaths { service_files, allow_list, shared_memory }
         });
     }
 
     /// Returns the files.
     pub(super) fn service_files(&self) -> Arc<ProtectedServiceFiles> {
-        self.with_paths(|paths| Arc::clone(&paths.service_files))
+        self.run_with_lock(|paths| Arc::clone(&paths.service_files))
     }
 
     /// Returns everything that a program may read, if the list is current without listing a folder.
-    pub(super) fn cached_readable(&self) -> Option<Arc<ReadablePaths>> {
-        self.with_paths(|paths| paths.allow_list.cached())
+    pub(super) fn cached_readable_paths(&self) -> Option<Arc<ReadablePaths>> {
+        self.run_with_lock(|paths| paths.allow_list.cached_paths())
     }
 
     /// Returns everything that a program may read. Lists folders again if one has changed, so it may block.
-    pub(super) fn readable(&self) -> Arc<ReadablePaths> {
-        self.with_paths(|paths| paths.allow_list.current())
+    pub(super) fn readable_paths(&self) -> Arc<ReadablePaths> {
+        self.run_with_lock(|paths| paths.allow_list.refresh_paths())
     }
 
     /// Returns the folder of shared memory without links, if a program with this sandbox may change it: neither a file
@@ -71,28 +71,28 @@ impl ServicePaths {
         if sandbox.shared_memory == SharedMemoryAccess::Refused {
             return None;
         }
-        let folder = self.with_paths(|paths| paths.shared_memory.clone())?;
-        let roots = sandbox.roots.iter().flat_map(|roots| &roots.working_dirs);
+        let folder = self.run_with_lock(|paths| paths.shared_memory.clone())?;
+        let roots = sandbox.resolved_roots.iter().flat_map(|roots| &roots.working_dirs);
         let mut working_dirs = roots.map(PathBuf::as_path).chain([workspace]);
         (!working_dirs.any(|path| path.starts_with(&folder))).then_some(folder)
     }
 
     /// Returns true if a path is one of the files that programs may not read, or is below one.
     pub(super) fn is_unreadable(&self, path: &Path) -> bool {
-        self.service_files().unreadable.iter().any(|hidden| path.starts_with(hidden))
+        self.service_files().hidden_paths.iter().any(|hidden| path.starts_with(hidden))
     }
 
     /// Returns true if a program that may change this folder would reach a file that programs may not change.
     pub(super) fn is_exposed_by(&self, folder: &Path) -> bool {
-        is_exposed(&self.service_files(), folder)
+        exposes_service_files(&self.service_files(), folder)
     }
 
     /// Returns the files that programs may not read.
-    pub(super) fn unreadable(&self) -> Vec<PathBuf> {
-        self.service_files().unreadable.clone()
+    pub(super) fn unreadable_paths(&self) -> Vec<PathBuf> {
+        self.service_files().hidden_paths.clone()
     }
 
-    fn with_paths<T>(&self, operation: impl FnOnce(&mut ProtectedPaths) -> T) -> T {
+    fn run_with_lock<T>(&self, operation: impl FnOnce(&mut ProtectedPaths) -> T) -> T {
         operation(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -102,16 +102,17 @@ impl ServicePaths {
 fn find_shared_memory(folder: &Path, service_files: &ProtectedServiceFiles) -> Option<PathBuf> {
     let real_path = folder.canonicalize().ok()?;
     // A file that does not exist yet has no real path, so the path as it is written counts too.
-    let is_exposed = is_exposed(service_files, folder) || is_exposed(service_files, &real_path);
+    let is_exposed = exposes_service_files(service_files, folder)
+        || exposes_service_files(service_files, &real_path);
     (!is_exposed).then_some(real_path)
 }
 
 /// Returns true if a program that may change this folder would reach a file that programs may not change.
-fn is_exposed(service_files: &ProtectedServiceFiles, folder: &Path) -> bool {
+fn exposes_service_files(service_files: &ProtectedServiceFiles, folder: &Path) -> bool {
     let overlaps = |file: &PathBuf| file.starts_with(folder) || folder.starts_with(file);
     // A file of the service may be a link, and a change of the folder of its target changes the file.
     let real_path = |file: &PathBuf| file.canonicalize().unwrap_or_else(|_missing| file.clone());
-    let mut files = service_files.unreadable.iter().chain(&service_files.unwritable);
+    let mut files = service_files.hidden_paths.iter().chain(&service_files.read_only_paths);
     files.any(|file| overlaps(file) || overlaps(&real_path(file)))
 }
 
@@ -132,7 +133,7 @@ mod tests {
         symlink(&real, &link).unwrap();
         symlink(real.join("service"), elsewhere.join("data")).unwrap();
         let with_unreadable = |path: PathBuf| ProtectedServiceFiles {
-            unreadable: vec![path],
+            hidden_paths: vec![path],
             ..ProtectedServiceFiles::default()
         };
         let granted = |files: &ProtectedServiceFiles| {
@@ -147,7 +148,7 @@ mod tests {
         assert_eq!(find_shared_memory(&link, &with_unreadable(link.join("later"))), None);
         assert_eq!(granted(&with_unreadable(elsewhere.join("data"))), [None, None]);
         let unwritable = ProtectedServiceFiles {
-            unwritable: vec![real.join("service")],
+            read_only_paths: vec![real.join("service")],
             ..ProtectedServiceFiles::default()
         };
         assert_eq!(granted(&unwritable), [None, None]);

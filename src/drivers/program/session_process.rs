@@ -13,15 +13,15 @@ use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::ProcessExit;
-use algonius_actors::model::session::{Conversation, SessionId};
+use algonius_actors::model::session::{ConversationKey, SessionId};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_warden::UsageGauge;
 use tokio::sync::watch;
 
-use self::pool::{HoldLimits, PoolReservation, ProcessPool, ReservedProcess};
+use self::pool::{IdleProcessLimits, PoolReservation, ProcessPool, ReservedProcess};
 use self::process::{ConversationProgress, SessionProcess, StartSettings};
 use self::received_answer::{AnswerEnd, ReceivedAnswer};
-use super::attempt::{AttemptStart, StartedProgram};
+use super::attempt::{PendingAttempt, StartedProgram};
 use super::context::SharedDriverContext;
 use super::running_process::{AnswerLocation, AttemptEnd};
 use super::session_resume::{self, AttemptSession};
@@ -34,13 +34,13 @@ use crate::drivers::stdio::protocol::StdioTurn;
 /// Runs one message from its order to its end. Whatever the result, the program is then back in the pool, or nothing of
 /// it remains.
 pub(super) async fn run_turn(
-    attempt: AttemptStart,
+    attempt: PendingAttempt,
     pool: Arc<ProcessPool>,
-    (reporter, gauge): (Reporter, watch::Sender<Option<UsageGauge>>),
+    (reporter, gauge_sender): (Reporter, watch::Sender<Option<UsageGauge>>),
     commands: LeaseCommandReceiver,
 ) {
     let turn = SessionTurn { attempt, pool, commands };
-    match Box::pin(turn.run(&reporter, &gauge)).await {
+    match Box::pin(turn.run(&reporter, &gauge_sender)).await {
         Ok(attempt_end) => attempt_end.report(reporter),
         Err(failure) => reporter.report_exit(Err(failure), None),
     }
@@ -52,7 +52,7 @@ const fn success_exit() -> ProcessExit {
 }
 
 struct SessionTurn {
-    attempt: AttemptStart,
+    attempt: PendingAttempt,
     pool: Arc<ProcessPool>,
     commands: LeaseCommandReceiver,
 }
@@ -61,7 +61,7 @@ impl SessionTurn {
     async fn run(
         mut self,
         reporter: &Reporter,
-        gauge: &watch::Sender<Option<UsageGauge>>,
+        gauge_sender: &watch::Sender<Option<UsageGauge>>,
     ) -> Result<AttemptEnd, Failure> {
         let work = &self.attempt.work;
         if work.request.input.has_files() {
@@ -70,8 +70,8 @@ impl SessionTurn {
         }
         loop {
             // Boxed: the redactors of its output would make this future, and all futures around it, too large.
-            let attempt_end = Box::pin(self.run_once(reporter, gauge)).await?;
-            if !attempt_end.is_session_lost() || self.commands.is_stopped() {
+            let attempt_end = Box::pin(self.run_once(reporter, gauge_sender)).await?;
+            if !attempt_end.is_session_lost() || self.commands.is_stop_requested() {
                 return Ok(attempt_end);
             }
             // The program lost its session before any work, so a new process can repeat the message.
@@ -84,17 +84,17 @@ impl SessionTurn {
     async fn run_once(
         &mut self,
         reporter: &Reporter,
-        gauge: &watch::Sender<Option<UsageGauge>>,
+        gauge_sender: &watch::Sender<Option<UsageGauge>>,
     ) -> Result<AttemptEnd, Failure> {
         let reserved = self.take_or_start_process(reporter).await?;
-        let dialogue = match self.dialogue(&reserved) {
+        let dialogue = match self.build_stdio_turn(&reserved) {
             Ok(dialogue) => dialogue,
             Err(failure) => {
                 self.return_to_pool(reserved, reporter);
                 return Err(failure);
             }
         };
-        gauge.send_replace(Some(reserved.process.tree.gauge()));
+        gauge_sender.send_replace(Some(reserved.process.tree.gauge()));
         reporter.report_start(Some(reserved.process.pid));
         let received = Box::pin(self.receive_answer(reserved, dialogue, reporter)).await;
         received.unwrap_or_else(|error| {
@@ -104,24 +104,25 @@ impl SessionTurn {
         })
     }
 
-    fn hold_limits(&self) -> HoldLimits {
+    fn idle_process_limits(&self) -> IdleProcessLimits {
         let grace = self.attempt.work.spec.limits.timeouts.grace;
-        HoldLimits { grace, resources: self.attempt.program.resources }
+        IdleProcessLimits { grace, resources: self.attempt.program.resource_limits }
     }
 
     fn return_to_pool(&self, reserved: ReservedProcess, reporter: &Reporter) {
-        self.pool.put_back(reserved, self.hold_limits(), reporter.now());
+        self.pool.put_back(reserved, self.idle_process_limits(), reporter.now());
     }
 
-    fn dialogue(&self, reserved: &ReservedProcess) -> Result<StdioTurn, Failure> {
+    fn build_stdio_turn(&self, reserved: &ReservedProcess) -> Result<StdioTurn, Failure> {
         let Some(spec) = &self.attempt.program.stdio_protocol else {
             return Err(Failure::new(Code::Internal, "a session process has no protocol"));
         };
         let mut values = self.attempt.template_values();
-        if let Some(id) = &reserved.process.progress.session {
+        if let Some(id) = &reserved.process.progress.session_id {
             id.expose().clone_into(&mut values.session_id);
         }
-        let max_message_bytes = max_line_bytes(self.attempt.work.spec.limits.sizes.output);
+        let max_message_bytes =
+            max_line_bytes(self.attempt.work.spec.limits.sizes.max_output_bytes);
         StdioTurn::new(spec, &values, reserved.process.progress.message_count, max_message_bytes)
     }
 
@@ -130,13 +131,13 @@ impl SessionTurn {
         &mut self,
         reporter: &Reporter,
     ) -> Result<ReservedProcess, Failure> {
-        let conversation = Conversation::from_request(&self.attempt.work.request);
+        let conversation = ConversationKey::from_request(&self.attempt.work.request);
         let start_settings = StartSettings::for_attempt(&self.attempt).await?;
         match self.pool.take(&conversation).await {
             Some(reserved) if reserved.process.start_settings == start_settings => {
                 return Ok(reserved);
             }
-            Some(reserved) => reserved.end(self.hold_limits().grace).await,
+            Some(reserved) => reserved.end(self.idle_process_limits().grace).await,
             None => {}
         }
         let SharedDriverContext { sessions, .. } = &*self.attempt.context;
@@ -146,10 +147,10 @@ impl SessionTurn {
             session_resume::report_lost_session(work, &**sessions, reporter).await?;
         }
         let reservation = self.pool.reserve(&conversation, reporter.now()).await;
-        self.start(reservation, start_settings).await
+        self.start_process(reservation, start_settings).await
     }
 
-    async fn start(
+    async fn start_process(
         &self,
         reservation: PoolReservation,
         start_settings: StartSettings,
@@ -157,7 +158,7 @@ impl SessionTurn {
         // A session process belongs to no execution: its holder knows it by an id of its own.
         let mut attempt = self.attempt.clone();
         (attempt.work.execution, attempt.work.attempt_id) =
-            (ExecutionId::fresh(), AttemptId::FIRST);
+            (ExecutionId::generate(), AttemptId::FIRST);
         let StartedProgram { spawned, folder, answer_location, .. } =
             Box::pin(attempt.launch(&self.commands)).await?;
         let AnswerLocation::Events(allowed_folders, dialect) = answer_location else {
@@ -165,7 +166,8 @@ impl SessionTurn {
         };
         self.pool.record_start(&reservation, spawned.pid);
         let session = attempt.session.session_id(&attempt.program, &attempt.work);
-        let progress = ConversationProgress { session, ..ConversationProgress::default() };
+        let progress =
+            ConversationProgress { session_id: session, ..ConversationProgress::default() };
         let process = SessionProcess {
             pid: spawned.pid,
             stdout: spawned.stdout,
@@ -173,7 +175,7 @@ impl SessionTurn {
             stdin: spawned.stdin,
             program_exit: spawned.exit,
             tree: spawned.tree,
-            memory_account: spawned.account,
+            memory_account: spawned.memory_account,
             scratch_dir: folder,
             allowed_folders,
             dialect,
@@ -196,15 +198,15 @@ impl SessionTurn {
         let ReceivedAnswer { end, summary, stdout, stderr } =
             Box::pin(self.exchange_message(&mut reserved.process, dialogue, reporter)).await?;
         let is_long = [&stdout, &stderr, &summary.text].iter().any(|text| text.raw.is_long());
-        let reader_permit = if is_long {
-            reserved.process.memory_account.acquire_reader_permit().await
+        let long_text_permit = if is_long {
+            reserved.process.memory_account.acquire_long_text_permit().await
         } else {
             None
         };
         let exit = match end.exit() {
             Ok(exit) => exit,
             Err(failure) => {
-                reserved.end(self.hold_limits().grace).await;
+                reserved.end(self.idle_process_limits().grace).await;
                 return Ok(Err(failure));
             }
         };
@@ -225,17 +227,17 @@ impl SessionTurn {
             reporter.publish_answer(text.raw());
         }
         let session_update =
-            self.attempt.session.evaluate_output(&self.attempt.program, exit, [stdout, stderr]);
+            self.attempt.session.find_session_update(&self.attempt.program, exit, [stdout, stderr]);
         session_update.record_warning(reporter).await;
-        drop(reader_permit);
+        drop(long_text_permit);
         let exit_code = if matches!(end, AnswerEnd::Exit(_)) { exit.code() } else { None };
         let mut attempt_end = AttemptEnd { result, exit_code, interruption, session_update };
-        self.return_or_end(&end, reserved, &mut attempt_end, reporter).await;
+        self.return_to_pool_or_end(&end, reserved, &mut attempt_end, reporter).await;
         Ok(Ok(attempt_end))
     }
 
     /// Returns a running program to the pool for the next message, and ends any other.
-    async fn return_or_end(
+    async fn return_to_pool_or_end(
         &self,
         end: &AnswerEnd,
         mut reserved: ReservedProcess,
@@ -243,23 +245,19 @@ impl SessionTurn {
         reporter: &Reporter,
     ) {
         let reported_id = attempt_end.take_session_id();
-        reserved.process.progress.session = reporter
-            .session()
-            .or(reserved.process.progress.session)
+        reserved.process.progress.session_id = reporter
+            .session_id()
+            .or(reserved.process.progress.session_id)
             .or_else(|| reported_id.clone().flatten());
         reserved.process.progress.counters = reporter.session_counters();
-        self.store_session(
-            reported_id.is_some(),
-            reserved.process.progress.session.clone(),
-            reporter,
-        )
-        .await;
+        let session = reserved.process.progress.session_id.clone();
+        self.store_session(reported_id.is_some(), session, reporter).await;
         reserved.process.progress.message_count += 1;
-        let can_continue = !self.commands.is_holder_lost() && reserved.process.stdin.is_some();
+        let can_continue = !self.commands.is_lease_dropped() && reserved.process.stdin.is_some();
         match end {
-            AnswerEnd::Over if can_continue => self.return_to_pool(reserved, reporter),
-            AnswerEnd::Over | AnswerEnd::Lost | AnswerEnd::Fault(_) => {
-                reserved.end(self.hold_limits().grace).await;
+            AnswerEnd::Completed if can_continue => self.return_to_pool(reserved, reporter),
+            AnswerEnd::Completed | AnswerEnd::UnreadableMessage | AnswerEnd::Fault(_) => {
+                reserved.end(self.idle_process_limits().grace).await;
             }
             AnswerEnd::Exit(_) => reserved.clean_up().await,
         }
@@ -272,11 +270,11 @@ impl SessionTurn {
         session: Option<SessionId>,
         reporter: &Reporter,
     ) {
-        let AttemptStart { program, work, session: resume, context, .. } = &self.attempt;
+        let PendingAttempt { program, work, session: attempt_session, context, .. } = &self.attempt;
         let SharedDriverContext { sessions, .. } = &**context;
         let stored = match &program.session {
             Some(_) if is_success => {
-                resume.store(program, work, (&**sessions, reporter), session).await
+                attempt_session.store(program, work, (&**sessions, reporter), session).await
             }
             Some(_) => Ok(()),
             None => session_resume::store_live_session(work, &**sessions, reporter).await,

@@ -9,7 +9,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::{ProcessExit, ProgramSpec};
-use algonius_actors::model::session::{Conversation, Session, SessionId};
+use algonius_actors::model::session::{ConversationKey, Session, SessionId};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::ports::session_store::SessionStore;
 use sha2::{Digest, Sha256};
@@ -17,12 +17,14 @@ use uuid::{Builder, Uuid};
 
 use crate::drivers::output::display_label::redacted_label;
 
-const SESSION_EXPIRED: &str = "the session of the conversation is lost: it was idle for too long";
-const PROCESS_ENDED: &str =
+const SESSION_EXPIRED_MESSAGE: &str =
+    "the session of the conversation is lost: it was idle for too long";
+const PROCESS_ENDED_MESSAGE: &str =
     "the session of the conversation is lost: the agent's process has ended";
 /// Marker for the session of a program that remembers only while it runs.
 const LIVE_SESSION_MARK: &str = "kept while it lives";
-const SESSION_UNKNOWN: &str = "the session of the conversation is lost: the agent does not know it";
+const SESSION_UNKNOWN_MESSAGE: &str =
+    "the session of the conversation is lost: the agent does not know it";
 
 /// Session of an attempt with respect to the conversation before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,7 +55,7 @@ impl SessionUpdate {
         if !self.has_unusable_id {
             return;
         }
-        let message = session::UNUSABLE_SESSION_ID.to_owned();
+        let message = session::UNUSABLE_SESSION_ID_WARNING.to_owned();
         if let Err(error) = reporter.record_event(EventKind::Warning { message }).await {
             tracing::warn!(%error, "failed to record warning about session id");
         }
@@ -70,25 +72,27 @@ impl AttemptSession {
         reporter: &Reporter,
     ) -> Result<Self, Failure> {
         let Some(continuity) = &program.session else { return Ok(Self::Stateless) };
-        let session = sessions.session(&Conversation::from_request(&work.request)).await;
-        let session = session.map_err(|error| read_failure(&error))?;
-        let counted =
+        let session = sessions.session(&ConversationKey::from_request(&work.request)).await;
+        let session = session.map_err(|error| session_store_failure(&error))?;
+        let session_counters =
             session.as_ref().map(|session| session.reported_counters.clone()).unwrap_or_default();
         match decide_session(continuity, session, reporter.now()) {
             SessionDecision::New => Ok(Self::New),
             SessionDecision::Resume(id) if id.expose() == LIVE_SESSION_MARK => {
                 // Only a running program had this memory, and session processes end with the service.
-                let recorded = reporter.record_event(session_lost_event(PROCESS_ENDED)).await;
-                recorded.map(|()| Self::New).map_err(|error| read_failure(&error))
+                let recorded =
+                    reporter.record_event(session_lost_event(PROCESS_ENDED_MESSAGE)).await;
+                recorded.map(|()| Self::New).map_err(|error| session_store_failure(&error))
             }
             SessionDecision::Resume(id) => {
                 // A resumed program reports totals that include the earlier messages.
-                reporter.set_session_counters(counted);
+                reporter.set_session_counters(session_counters);
                 Ok(Self::Resumed(id))
             }
             SessionDecision::Expired => {
-                let recorded = reporter.record_event(session_lost_event(SESSION_EXPIRED)).await;
-                recorded.map(|()| Self::New).map_err(|error| read_failure(&error))
+                let recorded =
+                    reporter.record_event(session_lost_event(SESSION_EXPIRED_MESSAGE)).await;
+                recorded.map(|()| Self::New).map_err(|error| session_store_failure(&error))
             }
         }
     }
@@ -119,14 +123,14 @@ impl AttemptSession {
         match self {
             Self::Resumed(id) => Some(id.clone()),
             Self::New if program.session.as_ref().is_some_and(|session| session.generates_id) => {
-                SessionId::new(&fresh_id(work).to_string())
+                SessionId::new(&derive_session_id(work).to_string())
             }
             Self::Stateless | Self::New => None,
         }
     }
 
     /// Evaluates the output of a run.
-    pub(super) fn evaluate_output(
+    pub(super) fn find_session_update(
         &self,
         program: &ProgramSpec,
         exit: ProcessExit,
@@ -136,7 +140,7 @@ impl AttemptSession {
         let is_resumed = matches!(self, Self::Resumed(_));
         let session::FoundSession { id, is_unusable } = session::find_session(continuity, texts);
         SessionUpdate {
-            is_lost: is_resumed && session::is_lost(continuity, exit, texts),
+            is_lost: is_resumed && session::has_lost_session(continuity, exit, texts),
             reported_id: id,
             has_unusable_id: is_unusable,
         }
@@ -155,9 +159,9 @@ impl AttemptSession {
             return Ok(());
         }
         let assigned = self.session_id(program, work);
-        let reported = reporter.session();
-        let is_recorded = reported.is_some();
-        let Some(id) = reported.or(reported_id).or(assigned) else { return Ok(()) };
+        let recorded_id = reporter.session_id();
+        let is_recorded = recorded_id.is_some();
+        let Some(id) = recorded_id.or(reported_id).or(assigned) else { return Ok(()) };
         if !is_recorded {
             reporter
                 .record_event(EventKind::Session { id: redacted_label(reporter, id.expose()) })
@@ -166,7 +170,7 @@ impl AttemptSession {
         let (execution, last_used_at, reported_counters) =
             (work.execution, reporter.now(), reporter.session_counters());
         let session = Session { id, execution, last_used_at, reported_counters };
-        sessions.store(Conversation::from_request(&work.request), session).await
+        sessions.save_session(ConversationKey::from_request(&work.request), session).await
     }
 }
 
@@ -176,16 +180,17 @@ pub(super) async fn report_lost_session(
     sessions: &dyn SessionStore,
     reporter: &Reporter,
 ) -> Result<(), Failure> {
-    let conversation = Conversation::from_request(&work.request);
-    let session = sessions.session(&conversation).await.map_err(|error| read_failure(&error))?;
+    let conversation = ConversationKey::from_request(&work.request);
+    let session =
+        sessions.session(&conversation).await.map_err(|error| session_store_failure(&error))?;
     if session.is_none() {
         return Ok(());
     }
     let forgotten = async {
-        sessions.forget(conversation).await?;
-        reporter.record_event(session_lost_event(PROCESS_ENDED)).await
+        sessions.delete_session(conversation).await?;
+        reporter.record_event(session_lost_event(PROCESS_ENDED_MESSAGE)).await
     };
-    forgotten.await.map_err(|error| read_failure(&error))
+    forgotten.await.map_err(|error| session_store_failure(&error))
 }
 
 /// Records that a program remembers the conversation only while it runs.
@@ -198,7 +203,7 @@ pub(super) async fn store_live_session(
     let (execution, last_used_at, reported_counters) =
         (work.execution, reporter.now(), CounterValues::default());
     let session = Session { id, execution, last_used_at, reported_counters };
-    sessions.store(Conversation::from_request(&work.request), session).await
+    sessions.save_session(ConversationKey::from_request(&work.request), session).await
 }
 
 /// Deletes a session that the program does not know, and records the loss.
@@ -208,17 +213,17 @@ pub(super) async fn forget_unknown_session(
     reporter: &Reporter,
 ) -> Result<(), Failure> {
     let forgotten = async {
-        sessions.forget(Conversation::from_request(&work.request)).await?;
+        sessions.delete_session(ConversationKey::from_request(&work.request)).await?;
         // The output of the program about its unknown session is not the answer.
         reporter.delete_output().await?;
         reporter.set_session_counters(CounterValues::default());
-        reporter.record_event(session_lost_event(SESSION_UNKNOWN)).await
+        reporter.record_event(session_lost_event(SESSION_UNKNOWN_MESSAGE)).await
     };
-    forgotten.await.map_err(|error| read_failure(&error))
+    forgotten.await.map_err(|error| session_store_failure(&error))
 }
 
 /// Returns the id for a new session of this attempt: the same at each call.
-pub(super) fn fresh_id(AttemptWork { execution, attempt_id, .. }: &AttemptWork) -> Uuid {
+pub(super) fn derive_session_id(AttemptWork { execution, attempt_id, .. }: &AttemptWork) -> Uuid {
     // Made of the attempt and not of randomness: arguments and the stored session need the same id.
     let numbers = [attempt_id.turn.to_le_bytes(), attempt_id.attempt.to_le_bytes()].concat();
     let hash = Sha256::new_with_prefix(b"session").chain_update(execution.0.as_bytes());
@@ -231,7 +236,7 @@ fn session_lost_event(message: &str) -> EventKind {
     EventKind::SessionLost { message: message.to_owned() }
 }
 
-fn read_failure(error: &LedgerError) -> Failure {
+fn session_store_failure(error: &LedgerError) -> Failure {
     tracing::error!(%error, "failed to read session of conversation");
     Failure::new(Code::LedgerUnavailable, "the session of the conversation could not be read")
 }

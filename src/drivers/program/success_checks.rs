@@ -19,9 +19,9 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::sandbox::LaunchSandbox;
-use crate::drivers::files::file_access::{AllowedFolders, PathRefusal};
+use crate::drivers::files::file_access::{AllowedFolders, NamedFileRefusal};
 use crate::drivers::lease_commands::LeaseCommandReceiver;
-use crate::drivers::start_faults::{self, StartPlaces};
+use crate::drivers::start_faults::{self, StartFaultContext};
 use crate::platform::json_schema::ParsedSchema;
 
 /// Bytes that are kept of each output of a failed check.
@@ -55,7 +55,9 @@ pub(super) struct CheckLaunch {
 impl SuccessChecks {
     /// Returns true if the criteria have any check.
     pub(super) const fn is_required(criteria: &SuccessCriteria) -> bool {
-        criteria.schema.is_some() || criteria.artifact.is_some() || criteria.check.is_some()
+        criteria.answer_schema.is_some()
+            || criteria.artifact_path.is_some()
+            || criteria.check.is_some()
     }
 
     /// Runs all checks. The command runs last, and once.
@@ -89,7 +91,7 @@ impl SuccessChecks {
 async fn check_artifact(path: &str, allowed_folders: &AllowedFolders) -> Result<(), Failure> {
     // One byte shows that the file is not empty, and so does a file that is longer.
     let reason = match allowed_folders.read(path, 1, |bytes| bytes.is_empty()).await {
-        Ok(false) | Err(PathRefusal::TooLarge(_)) => return Ok(()),
+        Ok(false) | Err(NamedFileRefusal::TooLarge(_)) => return Ok(()),
         Ok(true) => "it is empty",
         Err(refusal) => refusal.clause(),
     };
@@ -104,14 +106,14 @@ impl CheckLaunch {
     ) -> Result<(), Failure> {
         let Self { sandbox, launch, warden, time_limit } = self;
         let launch = sandbox.apply_in_background(launch).await?;
-        let (program, places) = (launch.program.clone(), places(&launch));
+        let (program, fault_context) = (launch.program.clone(), start_fault_context(&launch));
         let spawned = match warden.launch(launch).await {
             Ok(spawned) => spawned,
-            Err(error) => return Err(explain_launch_failure(&error, &program, places).await),
+            Err(error) => return Err(explain_launch_failure(&error, &program, fault_context).await),
         };
         let SpawnedProgram { stdout, stderr, exit: mut program_exit, tree, .. } = spawned;
         let outputs = [stdout, stderr].map(|pipe| {
-            tokio::spawn(read_output(pipe, reporter.redacted_tail(MAX_CHECK_OUTPUT_BYTES)))
+            tokio::spawn(read_output_tail(pipe, reporter.redacted_tail(MAX_CHECK_OUTPUT_BYTES)))
         });
         let end = async {
             tokio::select! {
@@ -137,22 +139,22 @@ impl CheckLaunch {
                 check_failure(&format!("did not finish within {} s", time_limit.as_secs_f64()))
             }
         };
-        record_output(outputs, reporter).await;
+        record_check_output(outputs, reporter).await;
         Err(failure)
     }
 }
 
 /// Reads to the end, so that the check never blocks on a full pipe, and keeps the last bytes.
-async fn read_output(mut pipe: OutputPipe, mut tail: RedactedTail) -> String {
-    let mut piece = vec![0; 16 << 10];
-    while let Ok(read @ 1..) = pipe.read(&mut piece).await {
-        tail.push(piece.get(..read).unwrap_or_default());
+async fn read_output_tail(mut pipe: OutputPipe, mut tail: RedactedTail) -> String {
+    let mut buffer = vec![0; 16 << 10];
+    while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
+        tail.push(buffer.get(..read).unwrap_or_default());
     }
     tail.into_text()
 }
 
 /// Records the output of a failed check. The outcome does not depend on it.
-async fn record_output(outputs: [JoinHandle<String>; 2], reporter: &Reporter) {
+async fn record_check_output(outputs: [JoinHandle<String>; 2], reporter: &Reporter) {
     let [stdout, stderr] = outputs.map(|output| async {
         let text = timeout(DRAIN_TIMEOUT, output).await;
         text.map_or_else(|_held_open| String::new(), Result::unwrap_or_default)
@@ -170,19 +172,23 @@ fn check_failure(description: &str) -> Failure {
     Failure::new(Code::CheckFailed, format!("the success check {description}"))
 }
 
-fn places(launch: &LaunchRequest) -> StartPlaces {
-    StartPlaces {
+fn start_fault_context(launch: &LaunchRequest) -> StartFaultContext {
+    StartFaultContext {
         working_dir: launch.working_dir.clone(),
         search_path: None,
-        hidden: Vec::new(),
-        visible: Vec::new(),
+        hidden_paths: Vec::new(),
+        visible_paths: Vec::new(),
         has_user: launch.user.is_some(),
     }
 }
 
 /// Converts an error of the launch into a failure with its cause. The lack of a process holder is no fault of the
 /// answer, and a retry would repeat the work.
-async fn explain_launch_failure(error: &io::Error, program: &Path, places: StartPlaces) -> Failure {
+async fn explain_launch_failure(
+    error: &io::Error,
+    program: &Path,
+    fault_context: StartFaultContext,
+) -> Failure {
     tracing::error!(%error, "failed to start success check");
     if let (None, io::ErrorKind::NotConnected | io::ErrorKind::ConnectionAborted) =
         (error.raw_os_error(), error.kind())
@@ -190,9 +196,15 @@ async fn explain_launch_failure(error: &io::Error, program: &Path, places: Start
         let message = "its process holder was lost before its success check";
         return Failure::new(Code::Interrupted, message);
     }
-    let missing_failure = || Failure::new(Code::NotStarted, "its program does not exist");
+    let program_missing_failure = || Failure::new(Code::NotStarted, "its program does not exist");
     let failure = start_faults::launch_failure(error);
-    let cause = start_faults::explain_failed_start(failure, program, places, missing_failure).await;
+    let cause = start_faults::explain_failed_start(
+        failure,
+        program,
+        fault_context,
+        program_missing_failure,
+    )
+    .await;
     check_failure(&format!("could not be started: {}", cause.message))
 }
 
@@ -201,14 +213,14 @@ mod tests {
     use super::*;
 
     async fn failure_of(error: &io::Error, program: &str) -> Failure {
-        let places = StartPlaces {
+        let fault_context = StartFaultContext {
             working_dir: "/".into(),
             search_path: None,
-            hidden: Vec::new(),
-            visible: Vec::new(),
+            hidden_paths: Vec::new(),
+            visible_paths: Vec::new(),
             has_user: false,
         };
-        explain_launch_failure(error, Path::new(program), places).await
+        explain_launch_failure(error, Path::new(program), fault_context).await
     }
 
     #[tokio::test]

@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use algonius_actors::driver::AttemptWork;
 use algonius_actors::model::agent::AgentSpec;
-use algonius_actors::model::agent::success_criteria::{SuccessCriteria, UsageRules};
+use algonius_actors::model::agent::success_criteria::{SuccessCriteria, UsagePattern};
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::execution::request::{
     Input, Overrides, Request, RequestOrigin, Trigger,
 };
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{ContextId, ExecutionId, MessageId, PrincipalId};
-use algonius_actors::model::program::runtime_settings::{AgentHome, VersionSpec};
+use algonius_actors::model::program::runtime_settings::{AgentHome, VersionCheckSpec};
 use algonius_actors::model::program::{
     InputMethod, OutputMethod, ProgramSpec, ServiceLossAction, VariableSecrecy,
 };
@@ -29,7 +29,7 @@ use uuid::Uuid;
 
 use printed_version::VersionOutput;
 
-use super::attempt::{AttemptStart, StartedProgram};
+use super::attempt::{PendingAttempt, StartedProgram};
 use super::context::SharedDriverContext;
 use super::session_resume::AttemptSession;
 use super::workspace::resolve_workspace;
@@ -78,31 +78,32 @@ pub struct VersionSubject {
 ///
 /// # Errors
 /// Fails if the program cannot be run, takes longer than `time_limit`, or reports no version.
-pub async fn query(
+pub async fn query_version(
     subject: VersionSubject,
-    version: &VersionSpec,
+    version_spec: &VersionCheckSpec,
     time_limit: Duration,
 ) -> Result<String, VersionError> {
     let home = create_temporary_home(&subject.program).await?;
-    let output = timeout(time_limit, read_program_output(subject, version, home.as_ref())).await;
+    let output =
+        timeout(time_limit, read_program_output(subject, version_spec, home.as_ref())).await;
     if let Some(home) = home {
         home.remove().await;
     }
     let output = output.map_err(|_elapsed| VersionError::Timeout(time_limit))??;
-    Ok(output.version(&version.regex)?)
+    Ok(output.find_version(&version_spec.regex)?)
 }
 
 /// Returns the output of the program up to its end. If the future is dropped earlier, no process remains.
 async fn read_program_output(
     subject: VersionSubject,
-    version: &VersionSpec,
+    version_spec: &VersionCheckSpec,
     home: Option<&ScratchDir>,
 ) -> Result<VersionOutput, VersionError> {
     let VersionSubject { spec, program, shared_context, warden } = subject;
-    let program = Arc::new(version_program(&program, version, home));
+    let program = Arc::new(version_program(&program, version_spec, home));
     let mut work = probe_work(spec);
     work.workspace = resolve_workspace(&program, &work.spec, &work.request).await;
-    let attempt = AttemptStart {
+    let attempt = PendingAttempt {
         program,
         context: shared_context,
         warden,
@@ -116,7 +117,10 @@ async fn read_program_output(
     let (mut stdout_start, mut stderr_start) = (Vec::new(), Vec::new());
     // Both pipes are read, so that the program never blocks at a full one.
     let reads = async {
-        tokio::join!(read_start(stdout, &mut stdout_start), read_start(stderr, &mut stderr_start))
+        tokio::join!(
+            read_output_prefix(stdout, &mut stdout_start),
+            read_output_prefix(stderr, &mut stderr_start)
+        )
     };
     let exit = {
         let mut reads = pin!(reads);
@@ -143,7 +147,7 @@ async fn read_program_output(
 }
 
 /// Reads a stream to its end, and keeps its start.
-async fn read_start(mut pipe: OutputPipe, start: &mut Vec<u8>) -> io::Result<()> {
+async fn read_output_prefix(mut pipe: OutputPipe, start: &mut Vec<u8>) -> io::Result<()> {
     (&mut pipe).take(MAX_OUTPUT_BYTES).read_to_end(start).await?;
     // A program that prints more, for example its help, waits at a full pipe otherwise.
     tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await.map(|_| ())
@@ -152,27 +156,27 @@ async fn read_start(mut pipe: OutputPipe, start: &mut Vec<u8>) -> io::Result<()>
 /// Returns the program for the version request: without its secrets, its sessions and its conditions of success.
 fn version_program(
     program: &ProgramSpec,
-    version: &VersionSpec,
+    version_spec: &VersionCheckSpec,
     home: Option<&ScratchDir>,
 ) -> ProgramSpec {
     let mut probe = ProgramSpec {
-        args: version.args.clone(),
+        args: version_spec.args.clone(),
         params: BTreeMap::new(),
-        input: InputMethod::Stdin,
-        output: OutputMethod::Stdout,
-        success: SuccessCriteria::default(),
-        on_loss: ServiceLossAction::Kill,
+        input_method: InputMethod::Stdin,
+        output_method: OutputMethod::Stdout,
+        success_criteria: SuccessCriteria::default(),
+        on_service_loss: ServiceLossAction::Kill,
         session: None,
         stdio_protocol: None,
-        usage: UsageRules::default(),
+        usage_pattern: UsagePattern::default(),
         pool: None,
         ..program.clone()
     };
     probe.env.retain(|_, variable| variable.secrecy == VariableSecrecy::Plain);
     if let Some(home) = home {
-        probe.program_runtime.home = home.path().to_owned();
-        let own = AgentHome { path: home.path().to_owned(), files: BTreeMap::new() };
-        probe.program_runtime.agent_home = Some(Box::new(own));
+        probe.runtime_settings.home = home.path().to_owned();
+        let agent_home = AgentHome { path: home.path().to_owned(), files: BTreeMap::new() };
+        probe.runtime_settings.agent_home = Some(Box::new(agent_home));
     }
     probe
 }
@@ -180,23 +184,23 @@ fn version_program(
 fn probe_work(spec: Arc<AgentSpec>) -> AttemptWork {
     let request = Request {
         agent: spec.id.clone(),
-        origin: RequestOrigin::direct(PrincipalId(Uuid::nil()), Trigger::Probe),
-        message: MessageId(String::new()),
+        origin: RequestOrigin::for_direct_request(PrincipalId(Uuid::nil()), Trigger::Probe),
+        message_id: MessageId(String::new()),
         idempotency_key: None,
-        context: ContextId::fresh(),
+        context: ContextId::generate(),
         starts_context: true,
         continued_execution: None,
         inherited_overrides: Overrides::default(),
         input: Input::default(),
     };
-    let (execution, attempt_id) = (ExecutionId::fresh(), AttemptId::FIRST);
+    let (execution, attempt_id) = (ExecutionId::generate(), AttemptId::FIRST);
     AttemptWork { execution, attempt_id, spec, request: Arc::new(request), workspace: None }
 }
 
 /// Creates a home for a program whose own home does not exist yet.
 async fn create_temporary_home(program: &ProgramSpec) -> io::Result<Option<ScratchDir>> {
     let is_missing =
-        program.program_runtime.agent_home.as_ref().is_some_and(|own| !own.path.is_dir());
+        program.runtime_settings.agent_home.as_ref().is_some_and(|own| !own.path.is_dir());
     let (name, user) = (format!("algonius-look-{}", Uuid::new_v4()), program.user);
     let create = move || {
         let folder = ScratchDir::create(temporary_folder().join(name), user)?;

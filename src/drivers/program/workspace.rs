@@ -27,12 +27,12 @@ pub(super) async fn resolve_workspace(
     if spec.access == Access::ReadOnly {
         return None;
     }
-    let chosen = request.overrides().working_dir.map(PathBuf::from);
-    let configured = chosen.unwrap_or_else(|| program.working_dir.clone());
-    let path = configured.clone();
+    let chosen = request.effective_overrides().working_dir.map(PathBuf::from);
+    let unresolved_path = chosen.unwrap_or_else(|| program.working_dir.clone());
+    let path = unresolved_path.clone();
     let resolved = timeout(RESOLVE_TIMEOUT, spawn_blocking(move || path.canonicalize())).await;
     let resolved = resolved.ok().and_then(Result::ok).and_then(Result::ok);
-    Some(Workspace::new(resolved.unwrap_or(configured)))
+    Some(Workspace::new(resolved.unwrap_or(unresolved_path)))
 }
 
 /// Returns the agent's own folder, or the one that its caller chose, without a link in its path. A link may lead out of
@@ -46,12 +46,13 @@ pub(super) async fn resolve_working_dir(
     work: &AttemptWork,
 ) -> Result<PathBuf, Failure> {
     let claimed = work.workspace.as_ref().map(|workspace| workspace.path().to_owned());
-    let Some(chosen) = work.request.overrides().working_dir else {
+    let Some(chosen) = work.request.effective_overrides().working_dir else {
         return own_working_dir(program, claimed).await;
     };
     let override_policy = work.spec.override_policy.clone();
-    let configured = claimed.clone().unwrap_or_else(|| chosen.into());
-    let resolved = spawn_blocking(move || resolve_override(&override_policy, &configured)).await;
+    let unresolved_path = claimed.clone().unwrap_or_else(|| chosen.into());
+    let resolved =
+        spawn_blocking(move || resolve_override(&override_policy, &unresolved_path)).await;
     match resolved.map_err(io::Error::other).flatten() {
         Ok(Some(folder)) if claimed.is_none_or(|claimed| claimed == folder) => Ok(folder),
         Ok(_) => Err(override_failure("the working directory is outside of the allowed folders")),

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::event_stream::RemoteEventStream;
 use super::remote_fault::RemoteFault;
-use crate::platform::http_client::{self, OutgoingClient, USER_AGENT_VALUE, bearer};
+use crate::platform::http_client::{self, OutgoingClient, USER_AGENT_VALUE, bearer_header_value};
 
 /// Time limit for the answer to a call that waits for no work.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -34,7 +34,7 @@ pub struct RemoteConnections {
 }
 
 /// Start of the answer to a streaming call.
-pub(super) enum StreamStart {
+pub(super) enum StreamingResponse {
     /// The events follow.
     Events(RemoteEventStream),
     /// The agent answered with a single document.
@@ -46,13 +46,13 @@ impl RemoteConnections {
     ///
     /// # Errors
     /// Fails if TLS cannot be set up.
-    pub fn new(memory: u64, sessions: Arc<dyn SessionStore>) -> io::Result<Self> {
-        let client = http_client::outgoing_client()?;
-        Ok(Self { client, memory: OutputMemory::with_limit(memory), sessions })
+    pub fn new(memory_limit: u64, sessions: Arc<dyn SessionStore>) -> io::Result<Self> {
+        let client = http_client::new_outgoing_client()?;
+        Ok(Self { client, memory: OutputMemory::with_limit(memory_limit), sessions })
     }
 
     /// Returns an account for the texts of one attempt.
-    pub(super) fn account(&self) -> MemoryAccount {
+    pub(super) fn new_account(&self) -> MemoryAccount {
         self.memory.new_account()
     }
 
@@ -65,11 +65,11 @@ impl RemoteConnections {
         remote: &RemoteSpec,
         call: ClientCall,
     ) -> Result<Value, RemoteFault> {
-        let answered = async {
+        let response_future = async {
             let response = self.send(remote, call, "application/json").await?;
             read_document(remote, response).await
         };
-        timeout(RESPONSE_TIMEOUT, answered).await.unwrap_or(Err(RemoteFault::Timeout))
+        timeout(RESPONSE_TIMEOUT, response_future).await.unwrap_or(Err(RemoteFault::Timeout))
     }
 
     /// Calls an agent whose answer is a stream.
@@ -80,13 +80,13 @@ impl RemoteConnections {
         &self,
         remote: &RemoteSpec,
         call: ClientCall,
-    ) -> Result<StreamStart, RemoteFault> {
+    ) -> Result<StreamingResponse, RemoteFault> {
         let response = self.send(remote, call, "text/event-stream").await?;
         let content_type = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         if content_type.is_some_and(|content_type| content_type.starts_with(b"text/event-stream")) {
-            return Ok(StreamStart::Events(RemoteEventStream::new(response.into_body())));
+            return Ok(StreamingResponse::Events(RemoteEventStream::new(response.into_body())));
         }
-        read_document(remote, response).await.map(StreamStart::Document)
+        read_document(remote, response).await.map(StreamingResponse::Document)
     }
 
     /// Sends a request, and returns an answer that is no refusal. No redirect is followed, so that the token reaches
@@ -126,7 +126,7 @@ fn build_request(
     call: ClientCall,
     accept_header: &'static str,
 ) -> Option<Request<Full<Bytes>>> {
-    let ClientRequest { path, body, extensions } = dialect(remote).request(call);
+    let ClientRequest { path, body, extensions_header: extensions } = dialect(remote).request(call);
     let method = if body.is_some() { Method::POST } else { Method::GET };
     let mut request = Request::builder()
         .method(method)
@@ -141,7 +141,7 @@ fn build_request(
         request = request.header(name, uris);
     }
     if let Some(token) = &remote.token {
-        request = request.header(AUTHORIZATION, bearer(&token.0)?);
+        request = request.header(AUTHORIZATION, bearer_header_value(&token.0)?);
     }
     let body = body.map(|body| body.to_string()).unwrap_or_default();
     request.body(Full::from(body)).ok()
@@ -153,7 +153,7 @@ async fn read_document(
     response: Response<Incoming>,
 ) -> Result<Value, RemoteFault> {
     let status = response.status();
-    let media_type = media_type(&response);
+    let media_type = describe_media_type(&response);
     let body = read_body(response).await?;
     let answer = serde_json::from_slice(&body).map_err(|_syntax| {
         let form = if body.is_empty() { "is empty" } else { "is not JSON" };
@@ -168,7 +168,7 @@ async fn read_document(
 }
 
 /// Returns the media type that the remote service states.
-fn media_type(response: &Response<Incoming>) -> String {
+fn describe_media_type(response: &Response<Incoming>) -> String {
     let header = response.headers().get(CONTENT_TYPE).and_then(|header| header.to_str().ok());
     let media_type = header.and_then(|header| header.split(';').next()).unwrap_or_default().trim();
     if media_type.is_empty() { "without a media type".to_owned() } else { media_type.to_owned() }

@@ -6,7 +6,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::model::session::{Conversation, Session, SessionId};
+use algonius_actors::model::session::{ConversationKey, Session, SessionId};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::ports::session_store::SessionStore;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ impl RemoteConversation {
         work: &AttemptWork,
         sessions: &dyn SessionStore,
     ) -> Result<Self, Failure> {
-        let session = sessions.session(&Conversation::from_request(&work.request)).await;
+        let session = sessions.session(&ConversationKey::from_request(&work.request)).await;
         let session = session.map_err(|error| {
             tracing::error!(%error, "failed to read session of conversation");
             Failure::new(
@@ -109,14 +109,14 @@ impl RemoteConversation {
         });
         let Some(id) = id else {
             // The session of an earlier message is another conversation of the remote agent.
-            sessions.forget(Conversation::from_request(&work.request)).await?;
+            sessions.delete_session(ConversationKey::from_request(&work.request)).await?;
             let message = LONG_IDS_WARNING.to_owned();
             return reporter.record_event(EventKind::Warning { message }).await;
         };
         let (execution, last_used_at) = (work.execution, reporter.now());
         let session =
             Session { id, execution, last_used_at, reported_counters: Default::default() };
-        sessions.store(Conversation::from_request(&work.request), session).await
+        sessions.save_session(ConversationKey::from_request(&work.request), session).await
     }
 }
 
@@ -124,7 +124,10 @@ impl RemoteConversation {
 mod tests {
     use super::*;
 
-    fn stored(task: Option<&str>, previous: Option<(ExecutionId, &str)>) -> RemoteConversation {
+    fn stored_conversation(
+        task: Option<&str>,
+        previous: Option<(ExecutionId, &str)>,
+    ) -> RemoteConversation {
         RemoteConversation {
             context: Some("c".to_owned()),
             task: task.map(str::to_owned),
@@ -135,14 +138,14 @@ mod tests {
     #[test]
     fn each_attempt_of_a_message_sends_the_same_references() {
         let (first, second, third) =
-            (ExecutionId::fresh(), ExecutionId::fresh(), ExecutionId::fresh());
-        let next = |by: ExecutionId, conversation: RemoteConversation, execution| {
+            (ExecutionId::generate(), ExecutionId::generate(), ExecutionId::generate());
+        let next = |stored_by: ExecutionId, conversation: RemoteConversation, execution| {
             let text = serde_json::to_string(&conversation).unwrap();
             let read = serde_json::from_str(&text).unwrap();
-            RemoteConversation::continue_from(Some((by, read)), execution, false).unwrap()
+            RemoteConversation::continue_from(Some((stored_by, read)), execution, false).unwrap()
         };
         let ids = [first.to_string(), second.to_string(), "other".to_owned()];
-        let conversation = next(first, stored(Some("r-1"), None), second);
+        let conversation = next(first, stored_conversation(Some("r-1"), None), second);
         assert_eq!(conversation.translate_references(&ids), ["r-1"]);
         assert_eq!(conversation.task, None);
         // An attempt that failed before or after the remote task began.
@@ -155,14 +158,15 @@ mod tests {
         }
         // A message that began no remote task hides none.
         assert_eq!(next(second, conversation, third).translate_references(&ids), ["r-1"]);
-        let conversation = next(second, stored(Some("r-2"), Some((first, "r-1"))), third);
+        let conversation =
+            next(second, stored_conversation(Some("r-2"), Some((first, "r-1"))), third);
         assert_eq!(conversation.translate_references(&ids), ["r-2"]);
     }
 
     #[test]
     fn an_answer_needs_the_task_of_the_question() {
-        let (own, other) = (ExecutionId::fresh(), ExecutionId::fresh());
-        let stored_question = || Some((own, stored(Some("r"), None)));
+        let (own, other) = (ExecutionId::generate(), ExecutionId::generate());
+        let stored_question = || Some((own, stored_conversation(Some("r"), None)));
         let answer = RemoteConversation::continue_from(stored_question(), own, true).unwrap();
         assert_eq!(answer.task.as_deref(), Some("r"));
         for result in [

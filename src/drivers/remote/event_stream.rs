@@ -7,7 +7,7 @@ use hyper::body::Incoming;
 use serde_json::Value;
 
 use super::remote_fault::RemoteFault;
-use crate::platform::http_client::innermost_cause;
+use crate::platform::http_client::innermost_cause_text;
 
 /// Greatest length of one event in bytes: an artifact of the greatest size, escaped.
 const MAX_EVENT_BYTES: usize = 64 << 20;
@@ -48,7 +48,7 @@ impl RemoteEventStream {
             match self.body.frame().await {
                 Some(Ok(frame)) => self.parser.push(frame.data_ref().map_or(&[], |data| data))?,
                 Some(Err(error)) => {
-                    self.break_cause = Some(innermost_cause(&error));
+                    self.break_cause = Some(innermost_cause_text(&error));
                     return Ok(None);
                 }
                 None => return Ok(None),

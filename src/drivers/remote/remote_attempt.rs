@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::RemoteStopReceiver;
-use super::connection::{RemoteConnections, StreamStart, dialect};
+use super::connection::{RemoteConnections, StreamingResponse, dialect};
 use super::conversation::RemoteConversation;
 use super::event_stream::RemoteEventStream;
 use super::remote_fault::RemoteFault;
@@ -70,18 +70,20 @@ impl RemoteAttempt {
             Err(failure) => return reporter.report_exit(Err(failure), None),
         };
         reporter.report_start(None);
-        let (allowed_folders, account) = (AllowedFolders::none(), self.connections.account());
-        let events = EventReader::for_messages(&reporter, &self.work, &allowed_folders, &account);
+        let (allowed_folders, memory_account) =
+            (AllowedFolders::none(), self.connections.new_account());
+        let event_reader =
+            EventReader::for_messages(&reporter, &self.work, &allowed_folders, &memory_account);
         let message = self.build_message(&conversation);
-        let unknown = self.work.request.input.details.reference_tasks.len()
+        let unknown_reference_count = self.work.request.input.details.reference_tasks.len()
             - message.message.reference_task_ids.len();
-        let has_references = dialect(&self.remote).has_references();
-        if let Some(message) = unknown_references_warning(unknown, has_references)
+        let has_references = dialect(&self.remote).supports_references();
+        if let Some(message) = unknown_references_warning(unknown_reference_count, has_references)
             && let Err(error) = reporter.record_event(EventKind::Warning { message }).await
         {
             return reporter.report_exit(Err(ledger_failure(&error)), None);
         }
-        let mut reader = TaskReader::new(events, conversation);
+        let mut reader = TaskReader::new(event_reader, conversation);
         let follow_result = self.follow_until_stopped(message, &mut reader, stop).await;
         let conversation = reader.conversation().clone();
         // The task waits for credentials that nobody will give to it, so it would wait for ever.
@@ -125,7 +127,7 @@ impl RemoteAttempt {
         reader: &mut TaskReader<'_>,
         mut stop: RemoteStopReceiver,
     ) -> Result<Option<RemoteEnd>, ReadError> {
-        let mut task = reader.task_id_receiver();
+        let mut task_id_receiver = reader.task_id_receiver();
         let mut following = std::pin::pin!(self.follow(message, reader));
         tokio::select! {
             end = &mut following => return end.map(Some),
@@ -134,7 +136,7 @@ impl RemoteAttempt {
         // A task can be cancelled once its id has arrived.
         let task_id = tokio::select! {
             _ = following => None,
-            task = task.wait_for(Option::is_some) => task.ok().and_then(|task| task.clone()),
+            task = task_id_receiver.wait_for(Option::is_some) => task.ok().and_then(|task| task.clone()),
             () = sleep(self.work.spec.limits.timeouts.grace) => None,
         };
         if let Some(task) = task_id {
@@ -153,12 +155,14 @@ impl RemoteAttempt {
             self.connections.open_stream(&self.remote, ClientCall::Stream(message.clone())).await;
         let mut break_cause = None;
         let end = match stream_start {
-            Ok(StreamStart::Events(mut events)) => {
+            Ok(StreamingResponse::Events(mut events)) => {
                 let end = self.read_stream(&mut events, reader).await?;
                 break_cause = events.break_cause().map(str::to_owned);
                 end
             }
-            Ok(StreamStart::Document(document)) => self.handle_result(document, reader).await?,
+            Ok(StreamingResponse::Document(document)) => {
+                self.handle_result(document, reader).await?
+            }
             // The agent does not stream. It refused the message, so the message starts no second task.
             Err(fault) if fault.is_unsupported() => self.send_message(message, reader).await?,
             Err(fault) => return Err(fault.into()),
@@ -315,7 +319,7 @@ impl RemoteAttempt {
             parts: parts.collect(),
             metadata,
             extensions,
-            reference_task_ids: match dialect(&self.remote).has_references() {
+            reference_task_ids: match dialect(&self.remote).supports_references() {
                 true => conversation.translate_references(&reference_tasks),
                 false => Vec::new(),
             },

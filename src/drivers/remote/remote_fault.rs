@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio_rustls::rustls;
 
 use crate::drivers::adapters::failure::ReportedFailure;
-use crate::platform::http_client::{find_cause, innermost_cause};
+use crate::platform::http_client::{find_cause, innermost_cause_text};
 
 /// Reason why a call has no result.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl RemoteFault {
             Some(fault @ rustls::Error::InvalidCertificate(_)) => {
                 Self::InvalidCertificate { cause: fault.to_string() }
             }
-            _ => Self::Unreachable { cause: innermost_cause(error) },
+            _ => Self::Unreachable { cause: innermost_cause_text(error) },
         }
     }
 
@@ -103,7 +103,7 @@ impl RemoteFault {
                     message => format!(": {message}"),
                 };
                 let message = match status.is_success() {
-                    _ if error.is_foreign => {
+                    _ if error.is_malformed_answer => {
                         format!("the answer of the remote agent is not A2A{detail}")
                     }
                     true => format!("the remote agent returned an error{detail}"),

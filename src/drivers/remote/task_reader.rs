@@ -37,10 +37,10 @@ pub(super) enum RemoteEnd {
 
 /// State of reading one task.
 pub(super) struct TaskReader<'r> {
-    events: EventReader<'r>,
+    event_reader: EventReader<'r>,
     conversation: RemoteConversation,
     /// Id of the remote task, once it is known.
-    task_id: watch::Sender<Option<String>>,
+    task_id_sender: watch::Sender<Option<String>>,
     /// Length and hash of the answer's text so far.
     answer_digest: (usize, Sha256),
     reported_artifact_ids: BTreeSet<String>,
@@ -52,14 +52,14 @@ pub(super) struct TaskReader<'r> {
 
 impl<'r> TaskReader<'r> {
     /// Returns a reader of the task that the conversation names, or of a new one.
-    pub(super) fn new(events: EventReader<'r>, conversation: RemoteConversation) -> Self {
+    pub(super) fn new(event_reader: EventReader<'r>, conversation: RemoteConversation) -> Self {
         let expects_repeated_event = conversation.task.is_some();
-        let (answer_digest, task_id) =
+        let (answer_digest, task_id_sender) =
             ((0, Sha256::new()), watch::Sender::new(conversation.task.clone()));
         Self {
-            events,
+            event_reader,
             conversation,
-            task_id,
+            task_id_sender,
             answer_digest,
             reported_artifact_ids: BTreeSet::new(),
             last_message_id: None,
@@ -69,7 +69,7 @@ impl<'r> TaskReader<'r> {
 
     /// Returns the id of the remote task, once it is known.
     pub(super) fn task_id_receiver(&self) -> watch::Receiver<Option<String>> {
-        self.task_id.subscribe()
+        self.task_id_sender.subscribe()
     }
 
     /// Returns the remote task and context, as far as they are known.
@@ -79,7 +79,7 @@ impl<'r> TaskReader<'r> {
 
     /// Returns a timer for the release of text.
     pub(super) fn release_timer(&self) -> ReleaseTimer {
-        self.events.release_timer()
+        self.event_reader.release_timer()
     }
 
     /// Releases the text that can be shown, although more will follow.
@@ -87,7 +87,7 @@ impl<'r> TaskReader<'r> {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(super) async fn release(&mut self) -> Result<(), LedgerError> {
-        self.events.release().await
+        self.event_reader.release().await
     }
 
     /// Reports a failed call as the failure of the attempt.
@@ -95,7 +95,7 @@ impl<'r> TaskReader<'r> {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(super) async fn report_fault(&mut self, fault: &RemoteFault) -> Result<(), LedgerError> {
-        self.events.handle_event(ProgramEvent::Failed(fault.to_failure())).await
+        self.event_reader.handle_event(ProgramEvent::Failed(fault.to_failure())).await
     }
 
     /// Ends the reading.
@@ -103,7 +103,7 @@ impl<'r> TaskReader<'r> {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(super) async fn close(self) -> Result<EventSummary, LedgerError> {
-        self.events.close().await
+        self.event_reader.close().await
     }
 
     /// Takes the next event. Returns the end of the task, if it is one.
@@ -120,7 +120,7 @@ impl<'r> TaskReader<'r> {
                 self.conversation.context =
                     message.context_id.clone().or(self.conversation.context.take());
                 let content = message_content(message);
-                self.events.handle_event(ProgramEvent::Message { content }).await?;
+                self.event_reader.handle_event(ProgramEvent::Message { content }).await?;
                 Ok(Some(RemoteEnd::Reported))
             }
             StreamEvent::Status(update) => {
@@ -163,7 +163,7 @@ impl<'r> TaskReader<'r> {
     fn set_ids(&mut self, task: String, context: String) {
         self.conversation.task = Some(task).filter(|task| !task.is_empty());
         self.conversation.context = Some(context).filter(|context| !context.is_empty());
-        self.task_id.send_if_modified(|known| {
+        self.task_id_sender.send_if_modified(|known| {
             let is_new = *known != self.conversation.task;
             known.clone_from(&self.conversation.task);
             is_new
@@ -185,7 +185,7 @@ impl<'r> TaskReader<'r> {
         let content = EventContent::Parts(parts.into_iter().map(from_a2a_part).collect());
         let (id, last) = (Some(artifact_id), last_chunk);
         let reported = ReportedArtifact { id, name, description, content, append, last };
-        self.events.handle_event(ProgramEvent::Artifact(reported)).await
+        self.event_reader.handle_event(ProgramEvent::Artifact(reported)).await
     }
 
     /// Reports the new text of the answer. A text that is not appended repeats the text so far, or replaces it: the
@@ -204,7 +204,7 @@ impl<'r> TaskReader<'r> {
             let repeated = text.get(..*length).map(Sha256::digest);
             if repeated != Some(hash.clone().finalize()) {
                 (*length, *hash) = (0, Sha256::new());
-                self.events.handle_event(ProgramEvent::Superseded).await?;
+                self.event_reader.handle_event(ProgramEvent::Superseded).await?;
             }
             text.get(*length..).unwrap_or_default()
         };
@@ -213,7 +213,7 @@ impl<'r> TaskReader<'r> {
         }
         *length += new_text.len();
         hash.update(new_text);
-        self.events.handle_event(ProgramEvent::Draft { text: new_text.to_owned() }).await
+        self.event_reader.handle_event(ProgramEvent::Draft { text: new_text.to_owned() }).await
     }
 
     async fn handle_status(
@@ -263,10 +263,10 @@ impl<'r> TaskReader<'r> {
             }
         };
         if matches!(state, TaskState::Completed | TaskState::InputRequired) {
-            self.events.handle_event(ProgramEvent::Accepted).await?;
+            self.event_reader.handle_event(ProgramEvent::Accepted).await?;
         }
         if let Some(event) = event {
-            self.events.handle_event(event).await?;
+            self.event_reader.handle_event(event).await?;
         }
         Ok(end)
     }

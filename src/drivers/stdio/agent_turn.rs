@@ -90,9 +90,9 @@ impl AgentTurn {
     ) -> std::io::Result<Self> {
         let mut connection =
             Connection::new(plan.protocol, client_info()).with_max_line_bytes(plan.max_line_bytes);
-        let written = journal.messages()?;
+        let written = journal.read_messages()?;
         let is_continued = !written.is_empty();
-        connection.replay_sent(&written);
+        connection.replay_sent_lines(&written);
         let has_sent_prompt = connection.has_sent_prompt();
         let (requests, state) = (OpenRequests::default(), TurnState::new(plan.open_timeout));
         Ok(Self {
@@ -113,49 +113,50 @@ impl AgentTurn {
     pub(in crate::drivers) async fn run(
         mut self,
         mut source: OutputSource,
-        mut raw_writer: ChannelWriter,
-        (events, reporter): (&mut EventReader<'_>, &Reporter),
+        mut channel_writer: ChannelWriter,
+        (event_reader, reporter): (&mut EventReader<'_>, &Reporter),
         answered_sender: &watch::Sender<bool>,
     ) -> Result<ChannelText, LedgerError> {
-        let is_over = self.run_turn(&mut source, &mut raw_writer, (events, reporter)).await?;
+        let is_over =
+            self.run_turn(&mut source, &mut channel_writer, (event_reader, reporter)).await?;
         self.close().await;
-        self.commands.return_answers(self.answers);
+        self.commands.restore_answer_receiver(self.answers);
         answered_sender.send_replace(is_over);
-        record_output(source, raw_writer, events.release_timer()).await
+        record_output(source, channel_writer, event_reader.release_timer()).await
     }
 
     /// Returns true after the end of the turn, and false if the agent has closed its output before.
     async fn run_turn(
         &mut self,
         source: &mut OutputSource,
-        raw_writer: &mut ChannelWriter,
-        (events, reporter): (&mut EventReader<'_>, &Reporter),
+        channel_writer: &mut ChannelWriter,
+        (event_reader, reporter): (&mut EventReader<'_>, &Reporter),
     ) -> Result<bool, LedgerError> {
-        let mut release_timer = events.release_timer();
-        let steps = self.start_steps();
-        let mut is_over = self.perform(steps, (events, reporter)).await?;
+        let mut release_timer = event_reader.release_timer();
+        let steps = self.start_protocol();
+        let mut is_over = self.perform_steps(steps, (event_reader, reporter)).await?;
         let mut is_cancelled = false;
         while !is_over {
             let mut is_release_due = false;
             let steps = tokio::select! {
                 delivered = self.input.deliver() => {
                     if let Err(fault) = delivered {
-                        fault.report((&mut self.state, &mut self.plan), events).await?;
+                        fault.report((&mut self.state, &mut self.plan), event_reader).await?;
                     }
                     continue;
                 }
-                Some((wire_id, answer)) = self.answers.recv() => self.answer_steps(&wire_id, answer),
+                Some((wire_id, answer)) = self.answers.recv() => self.answer_request(&wire_id, answer),
                 () = self.commands.wait_for_stop(), if !is_cancelled => {
                     is_cancelled = true;
                     self.state.record_cancel();
                     self.connection.perform(Command::Cancel { session: SESSION_KEY })
                 }
-                () = self.state.wait_until_opening_is_late() => {
-                    self.state.fail_opening(events);
+                () = self.state.wait_until_open_deadline() => {
+                    self.state.fail_opening(event_reader);
                     return Ok(true);
                 }
                 () = self.plan.tool_call_monitor.wait_until_overdue() => {
-                    self.state.fail_unless_over(events);
+                    self.state.fail_unless_over(event_reader);
                     return Ok(true);
                 }
                 bytes = source.next_unless_due(&release_timer) => {
@@ -164,12 +165,12 @@ impl AgentTurn {
                         None => Vec::new(),
                         Some([]) => {
                             let steps = self.connection.handle_end_of_output();
-                            self.perform(steps, (events, reporter)).await?;
-                            self.state.fail_unless_over(events);
+                            self.perform_steps(steps, (event_reader, reporter)).await?;
+                            self.state.fail_unless_over(event_reader);
                             return Ok(false);
                         }
                         Some(bytes) => {
-                            raw_writer.write(bytes).await?;
+                            channel_writer.write(bytes).await?;
                             let steps = self.connection.handle_output(bytes);
                             // Followers do not wait for text of the answer.
                             release_timer.mark_read();
@@ -181,10 +182,10 @@ impl AgentTurn {
                     }
                 }
             };
-            is_over = self.perform(steps, (events, reporter)).await?;
+            is_over = self.perform_steps(steps, (event_reader, reporter)).await?;
             if !is_over && (is_release_due || release_timer.is_due()) {
-                raw_writer.release().await?;
-                events.release().await?;
+                channel_writer.publish_visible_text().await?;
+                event_reader.release().await?;
                 release_timer.mark_released();
             }
         }
@@ -193,7 +194,7 @@ impl AgentTurn {
 
     /// Returns the steps that start the protocol. After a crash nothing is sent twice: the connection knows what the
     /// journal contains.
-    fn start_steps(&mut self) -> Vec<ProtocolStep> {
+    fn start_protocol(&mut self) -> Vec<ProtocolStep> {
         // A journal with messages begins with the initialization.
         let mut steps = match self.is_continued {
             true => Vec::new(),
@@ -214,12 +215,12 @@ impl AgentTurn {
     }
 
     /// Sends the message, or ends the turn if the agent does not accept it.
-    fn send_prompt(&mut self, events: &mut EventReader<'_>) -> Vec<ProtocolStep> {
+    fn send_prompt(&mut self, event_reader: &mut EventReader<'_>) -> Vec<ProtocolStep> {
         if std::mem::replace(&mut self.has_sent_prompt, true) {
             return Vec::new();
         }
         let parts = self.plan.acceptable_prompt(&self.capabilities);
-        let parts = parts.map_err(|failure| self.state.end_turn(Some(failure), events));
+        let parts = parts.map_err(|failure| self.state.end_turn(Some(failure), event_reader));
         let send = |parts| self.connection.perform(Command::Prompt { session: SESSION_KEY, parts });
         parts.map(send).unwrap_or_default()
     }

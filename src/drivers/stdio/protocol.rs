@@ -27,7 +27,7 @@ pub(in crate::drivers) enum StdioStep {
     /// Warning about an unexpected message, which has no other effect.
     Warn(String),
     /// Text of the program that may have been a message and could not be read.
-    Unreadable(UnreadMessage),
+    UnreadableMessage(UnreadableMessageText),
     /// End of the turn, because no boundary of a message can be found any more.
     Desynchronized(Failure),
     /// End of the turn, with the failure of the protocol itself if there was one.
@@ -36,7 +36,7 @@ pub(in crate::drivers) enum StdioStep {
 
 /// Text that may have been a message.
 #[derive(Debug, PartialEq)]
-pub(in crate::drivers) struct UnreadMessage {
+pub(in crate::drivers) struct UnreadableMessageText {
     /// Clause that follows "the message".
     pub(in crate::drivers) reason: String,
     /// Text of the program; empty if it was too long to be kept.
@@ -52,23 +52,25 @@ pub(in crate::drivers) enum StdioTurn {
 }
 
 impl StdioTurn {
-    /// Returns a turn that sends the `values`. `number` counts the calls of a program; call 0 initializes the program
-    /// first. A longer message, or line with the end of a turn, than `max_message_bytes` fails the turn.
+    /// Returns a turn that sends the `values`. `call_number` counts the calls of a program; call 0 initializes the
+    /// program first. A longer message, or line with the end of a turn, than `max_message_bytes` fails the turn.
     ///
     /// # Errors
     /// `input-rejected` if this program cannot receive such a message.
     pub(in crate::drivers) fn new(
         spec: &stdio_protocol::StdioProtocol,
         values: &ExecutionValues,
-        number: u64,
+        call_number: u64,
         max_message_bytes: usize,
     ) -> Result<Self, Failure> {
         match spec {
             stdio_protocol::StdioProtocol::Rpc(spec) => {
-                RpcTurn::new(spec, values, number, max_message_bytes).map(Box::new).map(Self::Rpc)
+                RpcTurn::new(spec, values, call_number, max_message_bytes)
+                    .map(Box::new)
+                    .map(Self::Rpc)
             }
             stdio_protocol::StdioProtocol::Turns(spec) => {
-                MessageTurn::new(spec, values, number, max_message_bytes).map(Self::Message)
+                MessageTurn::new(spec, values, call_number, max_message_bytes).map(Self::Message)
             }
             stdio_protocol::StdioProtocol::Control(_) => {
                 Err(Failure::new(Code::Internal, "a control protocol has no such turn"))
@@ -93,9 +95,9 @@ impl StdioTurn {
     }
 
     /// Handles the end of standard output, after which the last message needs no line end.
-    pub(in crate::drivers) fn finish(&mut self) -> Vec<StdioStep> {
+    pub(in crate::drivers) fn handle_end_of_output(&mut self) -> Vec<StdioStep> {
         match self {
-            Self::Rpc(rpc) => rpc.finish(),
+            Self::Rpc(rpc) => rpc.handle_end_of_output(),
             Self::Message(_) => Vec::new(),
         }
     }
@@ -114,9 +116,9 @@ impl StdioTurn {
     }
 
     /// Ends the turn because the program is silent.
-    pub(in crate::drivers) fn conclude(&mut self) -> Vec<StdioStep> {
+    pub(in crate::drivers) fn end_on_silence(&mut self) -> Vec<StdioStep> {
         match self {
-            Self::Message(turn) => turn.conclude(),
+            Self::Message(turn) => turn.end_on_silence(),
             Self::Rpc(_) => Vec::new(),
         }
     }

@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::protocol::{StdioStep, StdioTurn, UnreadMessage};
+use super::protocol::{StdioStep, StdioTurn, UnreadableMessageText};
 use crate::drivers::adapters::event_line::ProgramEvent;
 use crate::drivers::adapters::event_reader::EventReader;
 use crate::drivers::lease_commands::LeaseCommandReceiver;
@@ -19,7 +19,7 @@ use crate::drivers::output::channel_writer::{
     ChannelText, ChannelWriter, OutputSource, record_output,
 };
 
-const INCOMPLETE_ANSWER: &str = "the program ended before its answer was complete";
+const INCOMPLETE_ANSWER_MESSAGE: &str = "the program ended before its answer was complete";
 
 /// Silence after which text that ends like the prompt is taken for the prompt.
 const PROMPT_SILENCE: Duration = Duration::from_millis(100);
@@ -33,13 +33,13 @@ const LAST_WRITE_TIMEOUT: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::drivers) enum ExchangeEnd {
     /// The program marked the end of its answer.
-    Over,
+    Completed,
     /// The program has closed its output.
-    Closed,
+    OutputClosed,
     /// A stop was ordered, and the protocol has no cancel message.
     Stopped,
     /// A message of the program could not be read. What the program writes next may belong to the same turn.
-    Lost,
+    UnreadableMessage,
 }
 
 /// One turn of the protocol.
@@ -83,43 +83,44 @@ impl StdioExchange {
     pub(in crate::drivers) async fn run_once(
         mut self,
         mut source: OutputSource,
-        mut raw_writer: ChannelWriter,
-        events: &mut EventReader<'_>,
+        mut channel_writer: ChannelWriter,
+        event_reader: &mut EventReader<'_>,
         answered_sender: &watch::Sender<bool>,
     ) -> Result<ChannelText, LedgerError> {
-        let end = self.run_turn(&mut source, &mut raw_writer, events).await?;
+        let end = self.run_turn(&mut source, &mut channel_writer, event_reader).await?;
         // The end of its input tells the program to end.
         drop(self);
-        answered_sender.send_replace(matches!(end, ExchangeEnd::Over | ExchangeEnd::Lost));
-        record_output(source, raw_writer, events.release_timer()).await
+        answered_sender
+            .send_replace(matches!(end, ExchangeEnd::Completed | ExchangeEnd::UnreadableMessage));
+        record_output(source, channel_writer, event_reader.release_timer()).await
     }
 
     /// Sends the message, and shows the answer, until the turn is over.
     pub(in crate::drivers) async fn run_turn(
         &mut self,
         source: &mut OutputSource,
-        raw_writer: &mut ChannelWriter,
-        events: &mut EventReader<'_>,
+        channel_writer: &mut ChannelWriter,
+        event_reader: &mut EventReader<'_>,
     ) -> Result<ExchangeEnd, LedgerError> {
         self.unwritten_bytes = self.turn.take_first_bytes();
-        let mut release_timer = events.release_timer();
+        let mut release_timer = event_reader.release_timer();
         let mut quiet_at: Option<Instant> = None;
         loop {
             let Self { stdin: stdin_pipe, unwritten_bytes, commands, .. } = self;
             tokio::select! {
                 () = sleep_until_quiet(quiet_at) => {
                     quiet_at = None;
-                    let steps = self.turn.conclude();
-                    if self.perform(steps, events).await?.is_some() {
-                        self.finish_input(events).await?;
-                        return finish_turn(self.turn.empty_turn_failure(), source, events).await;
+                    let steps = self.turn.end_on_silence();
+                    if self.perform_steps(steps, event_reader).await?.is_some() {
+                        self.flush_input(event_reader).await?;
+                        return finish_turn(self.turn.empty_turn_failure(), source, event_reader).await;
                     }
                 }
                 // Input is written while output is read. Otherwise a program that answers before it has read everything
                 // would block at a full pipe, and the service with it.
                 written = write_some(stdin_pipe, unwritten_bytes) => match written {
                     Ok(count) => drop(unwritten_bytes.drain(..count)),
-                    Err(error) => self.lose_input(error, events).await?,
+                    Err(error) => self.handle_write_error(error, event_reader).await?,
                 },
                 () = wait_for_stop(commands) => {
                     // The command stays in the channel, and would be found again at once.
@@ -132,7 +133,7 @@ impl StdioExchange {
                 bytes = source.next_unless_due(&release_timer) => {
                     let end = match bytes {
                         Some(bytes) => {
-                            let end = self.receive(bytes, raw_writer, events).await?;
+                            let end = self.receive(bytes, channel_writer, event_reader).await?;
                             let may_be_over = end.is_none() && self.turn.may_be_over();
                             quiet_at = may_be_over.then(|| Instant::now() + PROMPT_SILENCE);
                             end
@@ -140,17 +141,17 @@ impl StdioExchange {
                         None => None,
                     };
                     match end {
-                        Some(ExchangeEnd::Over) => {
-                            self.finish_input(events).await?;
-                            return finish_turn(self.turn.empty_turn_failure(), source, events).await;
+                        Some(ExchangeEnd::Completed) => {
+                            self.flush_input(event_reader).await?;
+                            return finish_turn(self.turn.empty_turn_failure(), source, event_reader).await;
                         }
                         Some(end) => return Ok(end),
                         None => {}
                     }
                     release_timer.mark_read();
                     if release_timer.must_release(bytes) {
-                        raw_writer.release().await?;
-                        events.release().await?;
+                        channel_writer.publish_visible_text().await?;
+                        event_reader.release().await?;
                         release_timer.mark_released();
                     }
                 }
@@ -162,56 +163,56 @@ impl StdioExchange {
     async fn receive(
         &mut self,
         bytes: &[u8],
-        raw_writer: &mut ChannelWriter,
-        events: &mut EventReader<'_>,
+        channel_writer: &mut ChannelWriter,
+        event_reader: &mut EventReader<'_>,
     ) -> Result<Option<ExchangeEnd>, LedgerError> {
         if bytes.is_empty() {
-            let steps = self.turn.finish();
-            let end = self.perform(steps, events).await?;
-            events.end_events_only().await?;
+            let steps = self.turn.handle_end_of_output();
+            let end = self.perform_steps(steps, event_reader).await?;
+            event_reader.read_end_events_only().await?;
             if end.is_none() {
-                events.fail_with(incomplete_failure());
+                event_reader.fail_with(incomplete_failure());
             }
-            return Ok(Some(ExchangeEnd::Closed));
+            return Ok(Some(ExchangeEnd::OutputClosed));
         }
-        raw_writer.write(bytes).await?;
+        channel_writer.write(bytes).await?;
         let steps = self.turn.receive(bytes);
-        let end = self.perform(steps, events).await?;
-        if end == Some(ExchangeEnd::Lost) {
-            events.end_events_only().await?;
+        let end = self.perform_steps(steps, event_reader).await?;
+        if end == Some(ExchangeEnd::UnreadableMessage) {
+            event_reader.read_end_events_only().await?;
         }
         Ok(end)
     }
 
     /// Performs the steps, and returns the end of the turn, once it has ended.
-    async fn perform(
+    async fn perform_steps(
         &mut self,
         steps: Vec<StdioStep>,
-        events: &mut EventReader<'_>,
+        event_reader: &mut EventReader<'_>,
     ) -> Result<Option<ExchangeEnd>, LedgerError> {
         for step in steps {
             match step {
                 StdioStep::Write(bytes) => self.unwritten_bytes.extend(bytes),
-                StdioStep::Event(event) => events.handle_event(event).await?,
+                StdioStep::Event(event) => event_reader.handle_event(event).await?,
                 StdioStep::Output(bytes) if self.reads_events => {
-                    events.read_events_only(&bytes).await?;
+                    event_reader.read_events_only(&bytes).await?;
                 }
                 StdioStep::Output(bytes) => {
                     let text = String::from_utf8_lossy(&bytes).into_owned();
-                    events.handle_event(ProgramEvent::Text { text }).await?;
+                    event_reader.handle_event(ProgramEvent::Text { text }).await?;
                 }
-                StdioStep::Warn(message) => events.warn(&message).await?,
-                StdioStep::Unreadable(UnreadMessage { reason, text }) => {
-                    events.fail_unreadable((reason, &text));
-                    return Ok(Some(ExchangeEnd::Lost));
+                StdioStep::Warn(message) => event_reader.warn(&message).await?,
+                StdioStep::UnreadableMessage(UnreadableMessageText { reason, text }) => {
+                    event_reader.fail_with_unreadable_message((reason, &text));
+                    return Ok(Some(ExchangeEnd::UnreadableMessage));
                 }
                 StdioStep::Desynchronized(failure) => {
-                    events.fail_with(failure);
-                    return Ok(Some(ExchangeEnd::Lost));
+                    event_reader.fail_with(failure);
+                    return Ok(Some(ExchangeEnd::UnreadableMessage));
                 }
                 StdioStep::End(failure) => {
-                    failure.into_iter().for_each(|failure| events.fail_with(failure));
-                    return Ok(Some(ExchangeEnd::Over));
+                    failure.into_iter().for_each(|failure| event_reader.fail_with(failure));
+                    return Ok(Some(ExchangeEnd::Completed));
                 }
             }
         }
@@ -222,10 +223,10 @@ impl StdioExchange {
 impl StdioExchange {
     /// Drops the standard input after a failed write. The output of the program still counts if it has closed its
     /// input itself.
-    async fn lose_input(
+    async fn handle_write_error(
         &mut self,
         error: io::Error,
-        events: &mut EventReader<'_>,
+        event_reader: &mut EventReader<'_>,
     ) -> Result<(), LedgerError> {
         self.stdin = None;
         if error.kind() == ErrorKind::BrokenPipe {
@@ -233,15 +234,15 @@ impl StdioExchange {
                 "the program closed its standard input, and {} bytes for it were not delivered",
                 self.unwritten_bytes.len()
             );
-            return events.warn(&message).await;
+            return event_reader.warn(&message).await;
         }
         tracing::error!(%error, "message to the program was not written");
-        events.fail_with(Failure::new(Code::Internal, "the message could not be written"));
+        event_reader.fail_with(Failure::new(Code::Internal, "the message could not be written"));
         Ok(())
     }
 
     /// Writes what is left at the end of a turn. A part of a message would otherwise precede the next message.
-    async fn finish_input(&mut self, events: &mut EventReader<'_>) -> Result<(), LedgerError> {
+    async fn flush_input(&mut self, event_reader: &mut EventReader<'_>) -> Result<(), LedgerError> {
         if self.stdin.is_none() || self.unwritten_bytes.is_empty() {
             return Ok(());
         }
@@ -254,14 +255,14 @@ impl StdioExchange {
         };
         match timeout(LAST_WRITE_TIMEOUT, write_rest).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => self.lose_input(error, events).await,
+            Ok(Err(error)) => self.handle_write_error(error, event_reader).await,
             Err(_) => {
                 self.stdin = None;
                 let message = format!(
                     "the program answered before it had read its input, and {} bytes for it were not delivered",
                     self.unwritten_bytes.len()
                 );
-                events.warn(&message).await
+                event_reader.warn(&message).await
             }
         }
     }
@@ -287,18 +288,18 @@ async fn write_some(
 async fn finish_turn(
     empty_turn: Option<(bool, Failure)>,
     source: &mut OutputSource,
-    events: &mut EventReader<'_>,
+    event_reader: &mut EventReader<'_>,
 ) -> Result<ExchangeEnd, LedgerError> {
     if let Some((has_extra_output, failure)) = empty_turn {
         let more_output = async { !source.next().await.trim_ascii().is_empty() };
         let has_continued =
             has_extra_output || timeout(EMPTY_ANSWER_GRACE, more_output).await.unwrap_or_default();
         if has_continued {
-            events.fail_with(failure);
+            event_reader.fail_with(failure);
         }
     }
-    events.end_events_only().await?;
-    Ok(ExchangeEnd::Over)
+    event_reader.read_end_events_only().await?;
+    Ok(ExchangeEnd::Completed)
 }
 
 /// Returns at this time; never if there is none.
@@ -318,5 +319,5 @@ async fn wait_for_stop(commands: &mut Option<LeaseCommandReceiver>) {
 
 /// Returns the failure of a program that ended within its turn. An unsuccessful exit of its own is more specific.
 pub(in crate::drivers) fn incomplete_failure() -> Failure {
-    Failure::new(Code::AnswerMissing, INCOMPLETE_ANSWER)
+    Failure::new(Code::AnswerMissing, INCOMPLETE_ANSWER_MESSAGE)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use algonius_actors::model::code::Code;
-use algonius_actors::model::host::resources::CgroupRefusals;
+use algonius_actors::model::host::resources::CgroupLimitEvents;
 use algonius_actors::model::program::ProcessExit;
 use algonius_actors::model::program::backend_program::{BackendProgram, BackendRole};
 use algonius_actors::model::program::tool_program::ToolProgram;
@@ -14,16 +14,16 @@ use tokio::task::spawn_blocking;
 use tracing::Instrument as _;
 
 use super::{MAX_RESULT_BYTES, ToolHandlers};
-use crate::drivers::output::error_tail::{ErrorTail, quote_end};
+use crate::drivers::output::error_tail::{ErrorTail, redacted_tail};
 use crate::drivers::program::backend_process::{
-    BackendLauncher, BackendProcess, BackendStart, describe_end, describe_excess,
+    BackendLaunchSpec, BackendLauncher, BackendProcess, describe_end, describe_exceeded_limit,
     sandbox_explanation,
 };
-use crate::drivers::program::limit_monitor::wait_until_exceeded;
+use crate::drivers::program::limit_monitor::wait_until_limit_exceeded;
 use crate::platform::template::tool_inputs::ToolTemplate;
 
 /// Program in the sentences about its failure.
-const SUBJECT: &str = "the program";
+const FAILURE_SUBJECT: &str = "the program";
 
 /// Error of a call whose program may have started.
 const HOLDER_LOST_SENTENCE: &str =
@@ -36,7 +36,7 @@ impl ToolHandlers {
         call: ToolInvocation,
         stop: StopReceiver,
     ) -> Result<String, String> {
-        let Some(program) = self.sources.programs.get(&call.tool.name) else {
+        let Some(program) = self.backends.programs.get(&call.tool.name) else {
             tracing::error!(tool = call.tool.name, "tool of the kind `command` has no program");
             return Err("the call failed".to_owned());
         };
@@ -113,7 +113,7 @@ struct ProgramResult {
     /// True if the standard error was longer.
     is_stderr_cut: bool,
     /// Limits that the control group of the program enforced.
-    refusals: CgroupRefusals,
+    limit_events: CgroupLimitEvents,
 }
 
 /// Standard output of a program.
@@ -132,8 +132,8 @@ async fn run_program(
     let ProgramCall { program, role, variables, args, stdin } = call;
     let program = program.program.clone();
     let stdin = StdinSource::Bytes(stdin.into_bytes());
-    let start = BackendStart { program: &program, role: &role, args, variables, stdin };
-    let launched = launcher.launch(start, || stop.is_stop_requested()).await;
+    let launch_spec = BackendLaunchSpec { program: &program, role: &role, args, variables, stdin };
+    let launched = launcher.launch(launch_spec, || stop.is_stop_requested()).await;
     let BackendProcess { spawned, folder } = launched.map_err(|failure| match failure.code {
         Code::Interrupted => HOLDER_LOST_SENTENCE.to_owned(),
         _ => failure.message,
@@ -146,15 +146,18 @@ async fn run_program(
         exit
     };
     let end = async {
-        let (exit, stdout, stderr) =
-            tokio::join!(wait_for_end, read_result(stdout, &*tree), ErrorTail::read(stderr));
+        let (exit, stdout, stderr) = tokio::join!(
+            wait_for_end,
+            read_bounded_stdout(stdout, &*tree),
+            ErrorTail::read(stderr)
+        );
         let (is_stderr_cut, stderr) = (stderr.is_cut(), stderr.into_text());
-        ProgramResult { exit, stdout, stderr, is_stderr_cut, refusals: tree.refusals() }
+        ProgramResult { exit, stdout, stderr, is_stderr_cut, limit_events: tree.limit_events() }
     };
     let result = tokio::select! {
         result = end => Ok(result),
-        excess = wait_until_exceeded(&program.resources, &*tree) => {
-            Err(describe_excess(SUBJECT, &excess))
+        excess = wait_until_limit_exceeded(&program.resource_limits, &*tree) => {
+            Err(describe_exceeded_limit(FAILURE_SUBJECT, &excess))
         }
         () = stop.wait() => Err("the call was stopped".to_owned()),
     };
@@ -173,7 +176,7 @@ async fn run_program(
 }
 
 /// Reads the output to its end. Kills a program that writes more than a result may have.
-async fn read_result(pipe: OutputPipe, tree: &dyn ProcessTree) -> CollectedOutput {
+async fn read_bounded_stdout(pipe: OutputPipe, tree: &dyn ProcessTree) -> CollectedOutput {
     let mut bytes = Vec::new();
     let mut pipe = pipe.take(MAX_RESULT_BYTES as u64 + 1);
     _ = pipe.read_to_end(&mut bytes).await; // A broken pipe is the end of the output.
@@ -207,7 +210,7 @@ impl ProgramResult {
         sandbox_explanation: Option<String>,
         redactor: &TextRedactor,
     ) -> Result<String, String> {
-        let Self { exit, stdout, stderr, is_stderr_cut, refusals } = self;
+        let Self { exit, stdout, stderr, is_stderr_cut, limit_events } = self;
         let CollectedOutput::Whole(stdout) = stdout else {
             return Err(
                 "the standard output exceeded 1 MiB, and the service killed the program".to_owned()
@@ -218,13 +221,14 @@ impl ProgramResult {
         if exit == ProcessExit::Code(0) {
             return Ok(redactor.redact(&stdout));
         }
-        let mut sentence = describe_end(SUBJECT, exit, (&program.resources, refusals));
+        let mut sentence =
+            describe_end(FAILURE_SUBJECT, exit, (&program.resource_limits, limit_events));
         if let Some(text) = sandbox_explanation {
             sentence.extend(["; ", &text]);
         }
         // Many programs report their failures on the standard output.
         let report = if stderr.trim().is_empty() { &*stdout } else { &stderr };
-        if let Some(quote) = quote_end((report, is_stderr_cut), redactor) {
+        if let Some(quote) = redacted_tail((report, is_stderr_cut), redactor) {
             sentence.extend([": ", &quote]);
         }
         Err(sentence)

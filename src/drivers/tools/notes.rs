@@ -20,7 +20,7 @@ const MAX_LIST_BYTES: usize = 20_000;
 const MAX_FOUND_NOTES: u32 = 10;
 
 /// Last entry of a list from which notes are missing.
-const MORE_NOTES: &str = "more notes match; search for words that fewer notes have";
+const MORE_NOTES_REMARK: &str = "more notes match; search for words that fewer notes have";
 
 impl ToolHandlers {
     /// Stores a note of the agent, redacted.
@@ -74,7 +74,7 @@ fn notes_json(notes: Vec<Note>) -> String {
         entries.push(entry(&text));
     }
     if entries.len() < note_count {
-        entries.push(json!({ "remark": MORE_NOTES }));
+        entries.push(json!({ "remark": MORE_NOTES_REMARK }));
     }
     Value::Array(entries).to_string()
 }

@@ -53,7 +53,7 @@ impl ToolHandlers {
 
     /// Returns the server of a tool, and the name of the tool there.
     fn server_tool(&self, tool: &str) -> Option<(&Arc<ServerHandle>, &str)> {
-        let tool = self.sources.server_tools.get(tool)?;
+        let tool = self.backends.server_tools.get(tool)?;
         Some((self.servers.get(&tool.server)?, &tool.name))
     }
 }

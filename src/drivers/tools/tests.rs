@@ -33,13 +33,13 @@ impl Clock for FixedClock {
 
 /// Notes in memory, the newest last. A search returns those that contain the query.
 #[derive(Default)]
-struct MemoryNotes {
+struct InMemoryNoteStore {
     notes: Mutex<Vec<NewNote>>,
     limits: Mutex<Vec<u32>>,
     is_unavailable: bool,
 }
 
-impl MemoryNotes {
+impl InMemoryNoteStore {
     fn check_available(&self) -> Result<(), LedgerError> {
         let cause = "disk of /srv/data is full".to_owned();
         if self.is_unavailable { Err(LedgerError::Unavailable { cause }) } else { Ok(()) }
@@ -47,7 +47,7 @@ impl MemoryNotes {
 }
 
 #[async_trait]
-impl NoteStore for MemoryNotes {
+impl NoteStore for InMemoryNoteStore {
     async fn add_note(&self, note: NewNote, limit: u32) -> Result<(), LedgerError> {
         self.check_available()?;
         self.limits.lock().await.push(limit);
@@ -104,7 +104,7 @@ fn launcher(runtime_dir: PathBuf) -> BackendLauncher {
     BackendLauncher { context: Arc::new(context), warden: Arc::new(LostWarden) }
 }
 
-fn handlers(notes: &Arc<MemoryNotes>) -> ToolHandlers {
+fn handlers(notes: &Arc<InMemoryNoteStore>) -> ToolHandlers {
     let launcher = launcher(PathBuf::from("/nonexistent"));
     let services = ToolServices {
         clock: Arc::new(FixedClock),
@@ -127,7 +127,7 @@ fn tool_call(handler: ToolHandler, arguments: Value) -> ToolInvocation {
     let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
     ToolInvocation {
         agent: AgentId::new("thinker").unwrap(),
-        execution: ExecutionId::fresh(),
+        execution: ExecutionId::generate(),
         step: 3,
         tool: Arc::new(tool),
         arguments,
@@ -159,7 +159,7 @@ async fn the_clock_returns_the_time_and_the_weekday() {
 
 #[tokio::test]
 async fn a_note_is_stored_redacted_with_its_origin() {
-    let notes = Arc::<MemoryNotes>::default();
+    let notes = Arc::<InMemoryNoteStore>::default();
     let tools = handlers(&notes);
     let add = tool_call(ToolHandler::AddNote, json!({ "text": "the key is canary" }));
     assert_eq!(perform(&tools, add.clone()).await.as_deref(), Ok(r#"{"stored":true}"#));
@@ -171,7 +171,7 @@ async fn a_note_is_stored_redacted_with_its_origin() {
 
 #[tokio::test]
 async fn the_text_of_a_note_has_1_to_16384_bytes() {
-    let notes = Arc::<MemoryNotes>::default();
+    let notes = Arc::<InMemoryNoteStore>::default();
     let tools = handlers(&notes);
     for (text, is_accepted) in [
         (String::new(), false),
@@ -191,7 +191,7 @@ async fn the_text_of_a_note_has_1_to_16384_bytes() {
 
 #[tokio::test]
 async fn a_search_returns_ten_notes_of_the_agent() {
-    let notes = Arc::<MemoryNotes>::default();
+    let notes = Arc::<InMemoryNoteStore>::default();
     let tools = handlers(&notes);
     for number in 0..12 {
         let text = format!("number {number}");
@@ -216,7 +216,8 @@ async fn a_search_returns_ten_notes_of_the_agent() {
 
 #[tokio::test]
 async fn an_error_of_the_store_is_reported_without_its_cause() {
-    let notes = Arc::new(MemoryNotes { is_unavailable: true, ..MemoryNotes::default() });
+    let notes =
+        Arc::new(InMemoryNoteStore { is_unavailable: true, ..InMemoryNoteStore::default() });
     let tools = handlers(&notes);
     for (handler, arguments, sentence) in [
         (ToolHandler::AddNote, json!({ "text": "a" }), "the note was not stored"),
@@ -231,7 +232,7 @@ async fn long_notes_make_a_valid_list_of_limited_length() {
     for (text, count) in
         [("x".repeat(16_384), 1), ("\u{1}".repeat(16_384), 1), ("x".repeat(3000), 6)]
     {
-        let notes = Arc::<MemoryNotes>::default();
+        let notes = Arc::<InMemoryNoteStore>::default();
         let tools = handlers(&notes);
         for _ in 0..10 {
             call(&tools, ToolHandler::AddNote, json!({ "text": text })).await.unwrap();
@@ -257,19 +258,19 @@ fn handlers_with_program() -> (ToolHandlers, tempfile::TempDir) {
         working_dir: None,
         home: PathBuf::new(),
         sandbox: Sandbox::default(),
-        resources: ResourceLimits::default(),
+        resource_limits: ResourceLimits::default(),
         confinement: Confinement::default(),
     };
     let program = ToolProgram { program, args: Vec::new(), stdin: String::new() };
-    handlers.sources.programs.insert("tool".to_owned(), Arc::new(program));
+    handlers.backends.programs.insert("tool".to_owned(), Arc::new(program));
     (handlers, folder)
 }
 
 #[tokio::test]
 async fn a_call_that_was_stopped_starts_no_program() {
     let (tools, folder) = handlers_with_program();
-    let (order, stop) = StopReceiver::channel();
-    order.request_stop();
+    let (stop_sender, stop) = StopReceiver::channel();
+    stop_sender.request_stop();
     let call = tool_call(ToolHandler::Command, json!({}));
     assert_eq!(tools.call(call, stop).await, Err("the call was stopped".to_owned()));
     assert_eq!(folder.path().read_dir().unwrap().count(), 0, "its folder is left");

@@ -92,7 +92,7 @@ impl LogLine {
     }
 
     /// Returns the time, the level, the message, and the other fields as names and values.
-    pub(super) fn human(&self, is_coloured: bool) -> String {
+    pub(super) fn human_text(&self, is_coloured: bool) -> String {
         let (level_colour, dim, reset) = match (is_coloured, self.level) {
             (false, _) => ("", "", ""),
             (true, Level::ERROR) => ("\u{1b}[31m", "\u{1b}[2m", "\u{1b}[0m"),
@@ -118,7 +118,7 @@ impl LogLine {
     }
 
     /// Returns the line for the exporter.
-    pub(super) fn into_exported(self) -> observe::ExportedLogLine {
+    pub(super) fn into_exported_line(self) -> observe::ExportedLogLine {
         observe::ExportedLogLine { at: self.at, level: self.level, fields: self.fields.0 }
     }
 }
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_text_log_line_is_one_line_without_control_characters() {
-        let text = line().human(false);
+        let text = line().human_text(false);
         let (_, rest) = text.split_once(' ').expect("a time");
         assert_eq!(
             rest,

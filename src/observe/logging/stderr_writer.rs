@@ -36,7 +36,7 @@ enum WriterEntry {
 #[derive(Clone)]
 pub(super) struct StderrWriter {
     queue: SyncSender<WriterEntry>,
-    lost: Arc<AtomicU64>,
+    lost_count: Arc<AtomicU64>,
 }
 
 impl StderrWriter {
@@ -50,40 +50,40 @@ impl StderrWriter {
         max_texts: usize,
         describe_loss: impl Fn(u64) -> String + Send + 'static,
     ) -> Self {
-        let (queue, texts) = sync_channel(max_texts);
+        let (queue, queue_receiver) = sync_channel(max_texts);
         let lost = Arc::new(AtomicU64::new(0));
         let thread_losses = Arc::clone(&lost);
         // Without the thread every text is lost, as with a closed standard error.
         _ = thread::Builder::new()
             .name("log".to_owned())
-            .spawn(move || write_all_texts(output, &texts, &thread_losses, describe_loss));
-        Self { queue, lost }
+            .spawn(move || write_all_texts(output, &queue_receiver, &thread_losses, describe_loss));
+        Self { queue, lost_count: lost }
     }
 
     /// Queues a text. If the queue is full, the text is lost.
     pub(super) fn write(&self, text: String) {
         if self.queue.try_send(WriterEntry::Text(text)).is_err() {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+            self.lost_count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Waits until the queued texts are written: at most for this time, twice if the queue is full. Returns false if
     /// some are not written.
     pub(super) fn flush(&self, timeout: Duration) -> bool {
-        let (written, is_written) = sync_channel(0);
-        let is_queued = self.queue_within(WriterEntry::Flush(written), timeout);
+        let (flush_sender, flush_receiver) = sync_channel(0);
+        let is_queued = self.queue_with_timeout(WriterEntry::Flush(flush_sender), timeout);
         // The thread drops the sender.
-        is_queued && is_written.recv_timeout(timeout) == Err(RecvTimeoutError::Disconnected)
+        is_queued && flush_receiver.recv_timeout(timeout) == Err(RecvTimeoutError::Disconnected)
     }
 
     /// Queues a text that is more important than a line. Waits for room at most for this time.
-    pub(super) fn write_within(&self, text: String, timeout: Duration) {
-        if !self.queue_within(WriterEntry::Text(text), timeout) {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn write_with_timeout(&self, text: String, timeout: Duration) {
+        if !self.queue_with_timeout(WriterEntry::Text(text), timeout) {
+            self.lost_count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn queue_within(&self, mut entry: WriterEntry, timeout: Duration) -> bool {
+    fn queue_with_timeout(&self, mut entry: WriterEntry, timeout: Duration) -> bool {
         let (_sender, never_ready) = sync_channel::<()>(0);
         for _ in 0..=timeout.as_millis() / QUEUE_RETRY_PAUSE.as_millis() {
             match self.queue.try_send(entry) {

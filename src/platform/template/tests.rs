@@ -12,7 +12,7 @@ fn values() -> ExecutionValues {
             files: "/run/1/files/1-a.txt\nhttps://e.example/b".to_owned(),
             own_folder: "/run/1".into(),
         },
-        param: [("model".to_owned(), "small".to_owned())].into(),
+        params: [("model".to_owned(), "small".to_owned())].into(),
         ids: RequestIds { execution_id: "e-1".into(), ..RequestIds::default() },
         attempt: 2,
         ..ExecutionValues::default()
@@ -20,7 +20,7 @@ fn values() -> ExecutionValues {
 }
 
 /// Returns the rendered template, or its error.
-fn rendered(source: &str) -> String {
+fn render_or_describe_error(source: &str) -> String {
     match Template::new(source).and_then(|template| template.render(&values())) {
         Ok(text) => text,
         Err(error) => format!("{error:?}"),
@@ -43,7 +43,7 @@ fn values_are_expanded_once_and_verbatim() {
         ("{% if param.style is defined %}{{ param.style }}{% else %}none{% endif %}", "none"),
         ("{{ '{{' }} < & >", "{{ < & >"),
     ] {
-        assert_eq!(rendered(source), expected, "{source}");
+        assert_eq!(render_or_describe_error(source), expected, "{source}");
     }
 }
 
@@ -59,16 +59,23 @@ fn unsafe_templates_are_refused_before_they_run() {
         ("{% macro m() %}{% endmacro %}", r#"Statement { tag: "macro" }"#),
         ("{{ input | readfile }}", "Syntax { cause: \"filter readfile is unknown\" }"),
     ] {
-        assert_eq!(rendered(source), expected, "{source}");
+        assert_eq!(render_or_describe_error(source), expected, "{source}");
     }
-    assert!(rendered("{{ input").starts_with("Syntax"), "{}", rendered("{{ input"));
+    assert!(
+        render_or_describe_error("{{ input").starts_with("Syntax"),
+        "{}",
+        render_or_describe_error("{{ input")
+    );
 }
 
 #[test]
 fn a_parameter_without_a_value_is_reported() {
-    assert_eq!(rendered("{{ param.style }}"), r#"MissingParameter { name: "style" }"#);
+    assert_eq!(
+        render_or_describe_error("{{ param.style }}"),
+        r#"MissingParameter { name: "style" }"#
+    );
     let both = "{{ param.model }}{{ param.style }}";
-    assert_eq!(rendered(both), r#"MissingParameter { name: "style" }"#);
+    assert_eq!(render_or_describe_error(both), r#"MissingParameter { name: "style" }"#);
 }
 
 #[test]
@@ -80,5 +87,9 @@ fn a_template_lists_the_names_it_uses() {
 #[test]
 fn a_template_takes_a_bounded_number_of_steps() {
     let long = "{{ attempt }}".repeat(20_000);
-    assert!(rendered(&long).contains("fuel"), "{}", rendered(&long));
+    assert!(
+        render_or_describe_error(&long).contains("fuel"),
+        "{}",
+        render_or_describe_error(&long)
+    );
 }

@@ -8,7 +8,7 @@ use minijinja::value::Value;
 use minijinja::{Environment, ErrorKind, escape_formatter};
 use serde_json::{Map, Value as JsonValue};
 
-use super::{ENGINE, TemplateError, engine, engine_message, statement_keywords, syntax_error};
+use super::{ENGINE, TemplateError, engine_message, new_engine, statement_keywords, syntax_error};
 
 /// Name of all arguments together, as the text of a JSON object.
 pub(crate) const ALL_ARGUMENTS: &str = "arguments";
@@ -19,7 +19,7 @@ const ALLOWED_TOOL_STATEMENTS: [&str; 4] = ["if", "elif", "else", "endif"];
 /// Mark before each value in a rendered argument. No argument of a program can contain it.
 const VALUE_MARK: char = '\0';
 
-static MARKING_ENGINE: LazyLock<Environment<'static>> = LazyLock::new(marking_engine);
+static MARKING_ENGINE: LazyLock<Environment<'static>> = LazyLock::new(new_marking_engine);
 
 /// Argument of a program.
 #[derive(Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl ToolTemplate<'_> {
     }
 
     /// Returns the names that the template uses; none if it cannot be parsed.
-    pub(crate) fn names(self) -> HashSet<String> {
+    pub(crate) fn used_variables(self) -> HashSet<String> {
         let parsed = ENGINE.template_from_str(self.0);
         parsed.map(|template| template.undeclared_variables(false)).unwrap_or_default()
     }
@@ -103,13 +103,15 @@ impl ToolTemplate<'_> {
                 .and_then(JsonValue::as_str)
                 .is_some_and(|text| text.contains(VALUE_MARK))
         };
-        if self.names().iter().any(is_unusable) {
+        if self.used_variables().iter().any(is_unusable) {
             let cause = "no argument of a program contains a zero byte".to_owned();
             return Err(TemplateError::Render { cause });
         }
-        let Some(marked) = self.render_by(&MARKING_ENGINE, arguments)? else { return Ok(None) };
-        let starts_with_value = marked.starts_with(VALUE_MARK);
-        let text = marked.replace(VALUE_MARK, "");
+        let Some(marked_text) = self.render_with_engine(&MARKING_ENGINE, arguments)? else {
+            return Ok(None);
+        };
+        let starts_with_value = marked_text.starts_with(VALUE_MARK);
+        let text = marked_text.replace(VALUE_MARK, "");
         let is_left_out = text.is_empty() && self.0.contains("{%");
         Ok((!is_left_out).then_some(ProgramArgument { text, starts_with_value }))
     }
@@ -122,10 +124,10 @@ impl ToolTemplate<'_> {
         self,
         arguments: &Map<String, JsonValue>,
     ) -> Result<Option<String>, TemplateError> {
-        self.render_by(&ENGINE, arguments)
+        self.render_with_engine(&ENGINE, arguments)
     }
 
-    fn render_by(
+    fn render_with_engine(
         self,
         engine: &Environment<'static>,
         arguments: &Map<String, JsonValue>,
@@ -153,8 +155,8 @@ impl ToolTemplate<'_> {
 }
 
 /// Returns an engine that writes [`VALUE_MARK`] before each value.
-fn marking_engine() -> Environment<'static> {
-    let mut environment = engine();
+fn new_marking_engine() -> Environment<'static> {
+    let mut environment = new_engine();
     environment.set_formatter(|output, state, value| {
         output.write_char(VALUE_MARK)?;
         escape_formatter(output, state, value)

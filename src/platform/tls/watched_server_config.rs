@@ -25,7 +25,7 @@ impl WatchedServerConfig {
     ///
     /// # Errors
     /// Fails if the files cannot be used for TLS.
-    pub fn open(files: CertificateFiles) -> Result<Self, TlsError> {
+    pub fn read_and_watch(files: CertificateFiles) -> Result<Self, TlsError> {
         let detector = ChangeDetector::new(file_fingerprints(&files));
         let (sender, receiver) = watch::channel(files.read_server_config()?);
         tokio::spawn(async move {
@@ -47,7 +47,7 @@ impl WatchedServerConfig {
 async fn watch_files(
     files: CertificateFiles,
     mut detector: ChangeDetector,
-    current: &watch::Sender<Arc<ServerConfig>>,
+    config_sender: &watch::Sender<Arc<ServerConfig>>,
 ) {
     loop {
         // Polling instead of notifications: links into a mounted secret cause no notification.
@@ -65,7 +65,7 @@ async fn watch_files(
         };
         match result {
             Ok(new_config) => {
-                current.send_replace(new_config);
+                config_sender.send_replace(new_config);
                 tracing::info!(cert = %files.cert_file.display(), "certificate reloaded");
             }
             Err(error) => tracing::error!(%error, "failed to reload certificate"),
@@ -93,22 +93,22 @@ fn file_fingerprints(files: &CertificateFiles) -> FileFingerprints {
 
 /// Change detector that waits until the files are stable: key and certificate are seldom written at the same moment.
 struct ChangeDetector {
-    read_fingerprints: FileFingerprints,
+    loaded_fingerprints: FileFingerprints,
     last_fingerprints: FileFingerprints,
 }
 
 impl ChangeDetector {
     const fn new(read_fingerprints: FileFingerprints) -> Self {
-        Self { read_fingerprints, last_fingerprints: read_fingerprints }
+        Self { loaded_fingerprints: read_fingerprints, last_fingerprints: read_fingerprints }
     }
 
     /// Returns true if there is a stable new version, which then counts as read.
     fn detect_change(&mut self, current: FileFingerprints) -> bool {
         let is_stable = current == self.last_fingerprints;
         self.last_fingerprints = current;
-        let is_new = is_stable && current != self.read_fingerprints;
+        let is_new = is_stable && current != self.loaded_fingerprints;
         if is_new {
-            self.read_fingerprints = current;
+            self.loaded_fingerprints = current;
         }
         is_new
     }
@@ -131,8 +131,13 @@ mod tests {
                 .collect()
         };
         assert_eq!(detections(&[(Some(1), Some(1)), (Some(1), Some(1))]), [false, false]);
-        let both = [(Some(2), Some(1)), (Some(2), Some(2)), (Some(2), Some(2)), (Some(2), Some(2))];
-        assert_eq!(detections(&both), [false, false, true, false], "half a pair is not read");
+        let replaced_pair =
+            [(Some(2), Some(1)), (Some(2), Some(2)), (Some(2), Some(2)), (Some(2), Some(2))];
+        assert_eq!(
+            detections(&replaced_pair),
+            [false, false, true, false],
+            "half a pair is not read"
+        );
         let removed = [(None, Some(2)), (None, Some(2)), (None, Some(2))];
         assert_eq!(detections(&removed), [false, true, false], "what is gone is told once");
         let restored = [(Some(2), Some(2)), (Some(2), Some(2))];

@@ -14,12 +14,12 @@ async fn each_visible_event_is_pushed_once_in_order_per_version() {
         PushTarget { id: "second".to_owned(), ..target(id, ProtocolVersion::V1_0, &new.url()) };
     harness.registry.set(second, 0).await.unwrap();
     harness.start_execution(id).await;
-    assert_eq!(old.bodies(2).await, ["0.3 2", "0.3 4"]);
+    assert_eq!(old.next_bodies(2).await, ["0.3 2", "0.3 4"]);
     harness.end_execution(id).await;
-    assert_eq!(old.bodies(1).await, ["0.3 6"]);
-    assert_eq!(new.bodies(2).await, ["1.0 2", "1.0 6"]);
-    harness.wait_until_settled().await;
-    assert!(old.is_quiet().await && new.is_quiet().await);
+    assert_eq!(old.next_bodies(1).await, ["0.3 6"]);
+    assert_eq!(new.next_bodies(2).await, ["1.0 2", "1.0 6"]);
+    harness.wait_until_no_open_target().await;
+    assert!(old.receives_nothing_more().await && new.receives_nothing_more().await);
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn a_failing_receiver_gets_the_same_push_again_in_order() {
     let id = harness.run_execution().await;
     let started_at = tokio::time::Instant::now();
     harness.registry.set(target(id, ProtocolVersion::V0_3, &listener.url()), 0).await.unwrap();
-    assert_eq!(listener.bodies(5).await, ["0.3 2", "0.3 2", "0.3 2", "0.3 4", "0.3 6"]);
+    assert_eq!(listener.next_bodies(5).await, ["0.3 2", "0.3 2", "0.3 2", "0.3 4", "0.3 6"]);
     assert!(started_at.elapsed() >= Duration::from_secs(1 + 2), "{:?}", started_at.elapsed());
 }
 
@@ -66,14 +66,14 @@ async fn undelivered_pushes_are_sent_after_a_restart() {
     let id = harness.accept_execution().await;
     harness.registry.set(target(id, ProtocolVersion::V0_3, &listener.url()), 0).await.unwrap();
     harness.start_execution(id).await;
-    assert_eq!(listener.bodies(2).await, ["0.3 2", "0.3 4"]);
-    let harness = harness.restarted().await;
-    assert_eq!(listener.bodies(1).await, ["0.3 4"]);
+    assert_eq!(listener.next_bodies(2).await, ["0.3 2", "0.3 4"]);
+    let harness = harness.restart().await;
+    assert_eq!(listener.next_bodies(1).await, ["0.3 4"]);
     harness.end_execution(id).await;
-    assert_eq!(listener.bodies(1).await, ["0.3 6"]);
-    harness.wait_until_settled().await;
-    let harness = harness.restarted().await;
-    assert!(listener.is_quiet().await);
+    assert_eq!(listener.next_bodies(1).await, ["0.3 6"]);
+    harness.wait_until_no_open_target().await;
+    let harness = harness.restart().await;
+    assert!(listener.receives_nothing_more().await);
     drop(harness);
 }
 
@@ -88,8 +88,8 @@ async fn a_redirect_is_not_followed() {
     let mut listener = TestReceiver::with_responses(&[ReceiverResponse::Head(head.leak())]).await;
     let id = harness.run_execution().await;
     harness.registry.set(target(id, ProtocolVersion::V0_3, &listener.url()), 0).await.unwrap();
-    assert_eq!(listener.bodies(2).await, ["0.3 2", "0.3 2"]);
-    assert!(redirect_target.is_quiet().await);
+    assert_eq!(listener.next_bodies(2).await, ["0.3 2", "0.3 2"]);
+    assert!(redirect_target.receives_nothing_more().await);
 }
 
 #[tokio::test]
@@ -102,8 +102,8 @@ async fn a_slow_receiver_times_out_and_blocks_no_other() {
         harness.registry.set(target(id, ProtocolVersion::V0_3, &listener.url()), 0).await.unwrap();
     }
     let started_at = tokio::time::Instant::now();
-    assert_eq!(responsive.bodies(3).await, ["0.3 2", "0.3 4", "0.3 6"]);
-    assert_eq!(slow.bodies(2).await, ["0.3 2", "0.3 2"]);
+    assert_eq!(responsive.next_bodies(3).await, ["0.3 2", "0.3 4", "0.3 6"]);
+    assert_eq!(slow.next_bodies(2).await, ["0.3 2", "0.3 2"]);
     assert!(started_at.elapsed() < Duration::from_secs(15));
 }
 
@@ -111,8 +111,9 @@ async fn a_slow_receiver_times_out_and_blocks_no_other() {
 /// permission after the registration.
 #[tokio::test]
 async fn a_private_address_is_refused_at_registration_and_delivery() {
-    let closed = DeliveryPolicy { allowed_networks: Vec::new(), allows_http: true, ..policy() };
-    let harness = PushHarness::new(closed).await;
+    let closed_policy =
+        DeliveryPolicy { allowed_networks: Vec::new(), allows_http: true, ..policy() };
+    let harness = PushHarness::new(closed_policy).await;
     let mut listener = TestReceiver::with_responses(&[]).await;
     let id = harness.run_execution().await;
     let urls = [listener.url(), format!("http://localhost:{}/", listener.address.port())];
@@ -125,16 +126,16 @@ async fn a_private_address_is_refused_at_registration_and_delivery() {
             RegistrationResult::Registered
         );
         harness.registry.wakeup.notify_one();
-        assert!(listener.is_quiet().await, "{url}");
+        assert!(listener.receives_nothing_more().await, "{url}");
     }
 }
 
 #[tokio::test]
 async fn plain_http_is_allowed_for_listed_addresses_only() {
-    let listed = policy();
-    let webhook_client = WebhookClient::new(listed).unwrap();
+    let listed_policy = policy();
+    let webhook_client = WebhookClient::new(listed_policy).unwrap();
     let target_at_address =
-        target(ExecutionId::fresh(), ProtocolVersion::V0_3, "http://8.8.8.8:9/");
+        target(ExecutionId::generate(), ProtocolVersion::V0_3, "http://8.8.8.8:9/");
     let refused = webhook_client
         .send(&WebhookRequest::for_notification(&target_at_address, Vec::new(), None))
         .await
@@ -148,9 +149,9 @@ async fn a_deleted_target_gets_no_more_pushes() {
     let mut listener = TestReceiver::with_responses(&[SERVER_ERROR]).await;
     let id = harness.run_execution().await;
     harness.registry.set(target(id, ProtocolVersion::V0_3, &listener.url()), 0).await.unwrap();
-    assert_eq!(listener.bodies(1).await, ["0.3 2"]);
+    assert_eq!(listener.next_bodies(1).await, ["0.3 2"]);
     assert!(harness.registry.delete(id, "first").await.unwrap());
-    assert!(listener.is_quiet().await);
+    assert!(listener.receives_nothing_more().await);
 }
 
 #[tokio::test]
@@ -164,8 +165,8 @@ async fn an_unreachable_receiver_is_given_up_and_blocks_no_other() {
     let other =
         PushTarget { id: "other".to_owned(), ..target(id, ProtocolVersion::V0_3, &listener.url()) };
     harness.registry.set(other, 0).await.unwrap();
-    assert_eq!(listener.bodies(3).await.len(), 3);
-    harness.wait_until_settled().await;
+    assert_eq!(listener.next_bodies(3).await.len(), 3);
+    harness.wait_until_no_open_target().await;
 }
 
 #[tokio::test]
@@ -176,17 +177,17 @@ async fn secrets_are_not_in_the_data_directory() {
     let original = target(id, ProtocolVersion::V0_3, &listener.url());
     assert!(!format!("{original:?}").contains("canary"));
     harness.registry.set(original.clone(), 0).await.unwrap();
-    assert_eq!(listener.bodies(3).await.len(), 3);
+    assert_eq!(listener.next_bodies(3).await.len(), 3);
     assert_eq!(harness.registry.get(id, "first").await.unwrap(), Some(original));
-    let mut read = 0;
+    let mut matching_files = 0;
     for file in std::fs::read_dir(harness.folder.path().join("data")).unwrap() {
         let bytes = std::fs::read(file.unwrap().path()).unwrap();
         let contains_text =
             |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
         assert!(!["canary", "127.0.0.1"].iter().any(|text| contains_text(text)));
-        read += usize::from(contains_text("push_targets"));
+        matching_files += usize::from(contains_text("push_targets"));
     }
-    assert!(read > 0, "the tables were looked at");
+    assert!(matching_files > 0, "the tables were looked at");
 }
 
 #[tokio::test]
@@ -215,7 +216,7 @@ async fn invalid_header_values_are_refused_without_an_echo() {
     assert!(harness.registry.check(&PushTarget { token, ..valid.clone() }).is_err());
     for number in 0..MAX_TARGETS {
         let target =
-            PushTarget { id: number.to_string(), registration: Uuid::new_v4(), ..valid.clone() };
+            PushTarget { id: number.to_string(), registration_id: Uuid::new_v4(), ..valid.clone() };
         harness.registry.set(target, 9).await.unwrap();
     }
     assert_eq!(harness.registry.set(valid, 9).await.unwrap_err().code, Code::InvalidParams);

@@ -50,7 +50,7 @@ async fn send_notification(
         None => WebhookClient::new(policy),
     };
     let url = format!("https://{host}:{port}/hook");
-    let target = target(ExecutionId::fresh(), ProtocolVersion::V1_0, &url);
+    let target = target(ExecutionId::generate(), ProtocolVersion::V1_0, &url);
     let result = webhook_client
         .unwrap()
         .send(&WebhookRequest::for_notification(&target, b"{}".to_vec(), None))
@@ -62,7 +62,7 @@ async fn send_notification(
 async fn a_trusted_certificate_is_accepted_by_address_and_name() {
     for host in ["127.0.0.1", "localhost", "LOCALHOST.", "[::ffff:127.0.0.1]"] {
         let (result, was_received) = send_notification(host, Some(root_store())).await;
-        result.unwrap_or_else(|error| panic!("{host}: {}", error_chain(&error)));
+        result.unwrap_or_else(|error| panic!("{host}: {}", error_chain_text(&error)));
         assert!(was_received, "{host}");
     }
 }

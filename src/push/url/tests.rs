@@ -11,7 +11,7 @@ fn policy(allowed_networks: &[&str], allows_http: bool) -> DeliveryPolicy {
 }
 
 /// Spellings of this machine, of its neighbors and of cloud metadata services, and confusing spellings.
-const REFUSED: &[&str] = &[
+const REFUSED_URLS: &[&str] = &[
     // Loopback and the unspecified address in their usual form.
     "https://127.0.0.1/",
     "https://127.1.2.3/",
@@ -135,7 +135,7 @@ const REFUSED: &[&str] = &[
 #[test]
 fn urls_that_are_not_plainly_public_are_refused() {
     let policy = policy(&[], false);
-    for url in REFUSED {
+    for url in REFUSED_URLS {
         let refused = check_url(url, &policy).expect_err(url);
         assert_eq!(refused.code, Code::InvalidParams, "{url}");
         assert!(!refused.message.contains("secret"), "{url}: {refused}");
@@ -170,14 +170,14 @@ fn public_urls_are_accepted_and_normalized() {
 
 #[test]
 fn listed_addresses_are_allowed_and_plain_http_is_separate() {
-    let (closed, local) = (policy(&[], false), policy(&["127.0.0.0/8"], false));
+    let (closed_policy, local_policy) = (policy(&[], false), policy(&["127.0.0.0/8"], false));
     for url in ["http://127.0.0.1:9000/", "https://127.0.0.1/", "http://localhost:9000/"] {
-        assert!(check_url(url, &closed).is_err(), "{url}");
-        assert_eq!(check_url(url, &local), Ok(()), "{url}");
+        assert!(check_url(url, &closed_policy).is_err(), "{url}");
+        assert_eq!(check_url(url, &local_policy), Ok(()), "{url}");
     }
-    assert_eq!(check_url("http://[::ffff:127.0.0.1]/", &local), Ok(()));
+    assert_eq!(check_url("http://[::ffff:127.0.0.1]/", &local_policy), Ok(()));
     for url in ["http://10.0.0.1/", "http://[::1]/", "http://8.8.8.8/", "https://2130706433/"] {
-        assert!(check_url(url, &local).is_err(), "{url}");
+        assert!(check_url(url, &local_policy).is_err(), "{url}");
     }
     let http_allowed = policy(&[], true);
     assert_eq!(check_url("http://example.org/", &http_allowed), Ok(()));

@@ -59,7 +59,7 @@ impl FromRequestParts<AppState> for CardViewer {
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, EarlyRefusal> {
         // Everybody may read public cards, so wrong credentials do not count against an address here.
-        if !app.access.has_public_cards {
+        if !app.access_control.has_public_cards {
             caller::authenticate_request(parts, app).await?;
         }
         Ok(Self)
@@ -112,7 +112,12 @@ fn card_response(
     headers: &HeaderMap,
 ) -> Result<Response, ProblemBody> {
     let body = negotiated_json(&card_for_host(app, id, headers.get(header::HOST))?, headers);
-    Ok(cacheable_response(&body, app.access.has_public_cards, app.in_force_since, headers))
+    Ok(cacheable_response(
+        &body,
+        app.access_control.has_public_cards,
+        app.config_in_force_since,
+        headers,
+    ))
 }
 
 /// Returns the card of an agent for a caller that used this host.
@@ -127,7 +132,7 @@ pub fn card_for_host(
     let no_such_agent = || Failure::new(Code::AgentUnknown, "there is no such agent");
     app.agents
         .get(id)
-        .map(|spec| card(app, spec, &app.public_addresses.for_host(host)))
+        .map(|spec| build_card(app, spec, &app.public_addresses.for_host(host)))
         .ok_or_else(no_such_agent)
 }
 
@@ -209,7 +214,7 @@ fn if_none_match_contains(headers: &HeaderMap, etag: &str) -> bool {
 
 /// Builds the card of an agent.
 #[must_use]
-pub fn card(app: &AppState, spec: &AgentSpec, address: &PublicAddress) -> Card {
+pub fn build_card(app: &AppState, spec: &AgentSpec, address: &PublicAddress) -> Card {
     let endpoint_config = &spec.endpoint_config;
     let is_listed = |it: &Interface| endpoint_config.card_bindings.contains(&it.binding);
     let offers = |operation: ProtocolOperation| {
@@ -217,7 +222,7 @@ pub fn card(app: &AppState, spec: &AgentSpec, address: &PublicAddress) -> Card {
     };
     Card {
         name: spec.profile.name.clone(),
-        description: description(spec),
+        description: card_description(spec),
         version: spec.profile.version.clone(),
         interfaces: interfaces(app, spec, address).into_iter().filter(is_listed).collect(),
         capabilities: CardCapabilities {
@@ -233,29 +238,29 @@ pub fn card(app: &AppState, spec: &AgentSpec, address: &PublicAddress) -> Card {
         security: match &endpoint_config.caller_auth {
             CallerAuth::Bearer => CardSecurity::Bearer,
             CallerAuth::ApiKey(header) => CardSecurity::ApiKey(header.clone()),
-            CallerAuth::Nothing => CardSecurity::NoAuthentication,
+            CallerAuth::NoAuth => CardSecurity::NoAuthentication,
         },
     }
 }
 
 /// Sentence on the card of a read-only agent whose access nothing enforces.
-const NOT_ENFORCED: &str = "It is read-only, but nothing enforces this here.";
+const NOT_ENFORCED_TEXT: &str = "It is read-only, but nothing enforces this here.";
 /// Sentence on the card of a read-only agent whose access is enforced in part.
-const PARTLY_ENFORCED: &str = "It is read-only, which is enforced only in part here.";
+const PARTLY_ENFORCED_TEXT: &str = "It is read-only, which is enforced only in part here.";
 
 /// Description of an agent that refuses all work now.
-const UNAVAILABLE: &str = "It is unavailable: its program is not installed.";
+const UNAVAILABLE_TEXT: &str = "It is unavailable: its program is not installed.";
 
 /// Returns the description of the agent, whether it is unavailable, and the part of its
 /// access that is not enforced.
-fn description(spec: &AgentSpec) -> String {
+fn card_description(spec: &AgentSpec) -> String {
     if spec.unavailable_failure().is_some() {
-        return format!("{} {UNAVAILABLE}", spec.profile.description.trim_end());
+        return format!("{} {UNAVAILABLE_TEXT}", spec.profile.description.trim_end());
     }
     let enforcement = spec.confinement().map(|confinement| confinement.enforcement);
     let enforcement_note = match (spec.access, enforcement) {
-        (Access::ReadOnly, Some(Enforcement::Off | Enforcement::Unavailable)) => NOT_ENFORCED,
-        (Access::ReadOnly, Some(Enforcement::Partial)) => PARTLY_ENFORCED,
+        (Access::ReadOnly, Some(Enforcement::Off | Enforcement::Unavailable)) => NOT_ENFORCED_TEXT,
+        (Access::ReadOnly, Some(Enforcement::Partial)) => PARTLY_ENFORCED_TEXT,
         _ => return spec.profile.description.clone(),
     };
     format!("{} {enforcement_note}", spec.profile.description.trim_end())

@@ -79,9 +79,9 @@ impl RequestDialect {
 
     fn read_send_request(self, params: Value) -> Result<SendRequest, Failure> {
         match self {
-            Self::Rpc0_3 => v0_3::read::send(params),
-            Self::Rest0_3 => rest::read::send(params),
-            Self::V1_0 => json::read::send(params),
+            Self::Rpc0_3 => v0_3::read::send_request(params),
+            Self::Rest0_3 => rest::read::send_request(params),
+            Self::V1_0 => json::read::send_request(params),
         }
     }
 
@@ -99,25 +99,25 @@ impl RequestDialect {
 
     fn read_task_query(self, params: Value) -> Result<TaskQuery, Failure> {
         match self {
-            Self::Rpc0_3 => v0_3::read::get(params),
-            Self::Rest0_3 => rest::read::get(params),
-            Self::V1_0 => json::read::get(params),
+            Self::Rpc0_3 => v0_3::read::task_query(params),
+            Self::Rest0_3 => rest::read::task_query(params),
+            Self::V1_0 => json::read::task_query(params),
         }
     }
 
     fn read_task_id(self, params: Value) -> Result<String, Failure> {
         match self {
-            Self::Rpc0_3 => v0_3::read::cancel(params),
-            Self::Rest0_3 => rest::read::cancel(params),
-            Self::V1_0 => json::read::cancel(params),
+            Self::Rpc0_3 => v0_3::read::cancel_request(params),
+            Self::Rest0_3 => rest::read::cancel_request(params),
+            Self::V1_0 => json::read::cancel_request(params),
         }
     }
 
     fn read_list_request(self, params: Value) -> Result<ListRequest, Failure> {
         match self {
             // 0.3 has no method for lists over JSON-RPC, so no call of that dialect arrives here.
-            Self::Rpc0_3 | Self::V1_0 => json::read::list(params),
-            Self::Rest0_3 => rest::read::list(params),
+            Self::Rpc0_3 | Self::V1_0 => json::read::list_request(params),
+            Self::Rest0_3 => rest::read::list_request(params),
         }
     }
 
@@ -141,25 +141,25 @@ impl RequestDialect {
 
     fn read_push_config(self, params: Value) -> Result<PushConfig, Failure> {
         match self {
-            Self::Rpc0_3 => v0_3::read::push_set(params),
-            Self::Rest0_3 => rest::read::push_set(params),
-            Self::V1_0 => json::read::push_set(params),
+            Self::Rpc0_3 => v0_3::read::push_set_request(params),
+            Self::Rest0_3 => rest::read::push_set_request(params),
+            Self::V1_0 => json::read::push_set_request(params),
         }
     }
 
     fn read_push_query(self, params: Value) -> Result<PushQuery, Failure> {
         match self {
-            Self::Rpc0_3 => v0_3::read::push_get(params),
-            Self::Rest0_3 => rest::read::push_get(params),
-            Self::V1_0 => json::read::push_get(params),
+            Self::Rpc0_3 => v0_3::read::push_query(params),
+            Self::Rest0_3 => rest::read::push_query(params),
+            Self::V1_0 => json::read::push_query(params),
         }
     }
 
     fn read_push_list_task_id(self, params: Value) -> Result<String, Failure> {
         match self {
-            Self::Rpc0_3 => v0_3::read::push_list(params),
-            Self::Rest0_3 => rest::read::push_list(params),
-            Self::V1_0 => json::read::push_list(params),
+            Self::Rpc0_3 => v0_3::read::push_list_request(params),
+            Self::Rest0_3 => rest::read::push_list_request(params),
+            Self::V1_0 => json::read::push_list_request(params),
         }
     }
 
@@ -199,7 +199,7 @@ impl RequestDialect {
 ///
 /// # Errors
 /// Fails if the operation is refused.
-pub async fn perform(
+pub async fn perform_operation(
     app: &AppState,
     caller: AuthenticatedCaller,
     agent: &AgentId,
@@ -237,7 +237,8 @@ pub async fn perform(
         }
         _ => {
             let request = (dialect, params, metadata.host);
-            let result = Box::pin(perform_unary(app, &caller, agent, operation, request)).await;
+            let result =
+                Box::pin(perform_unary_operation(app, &caller, agent, operation, request)).await;
             result.map(OperationResponse::Complete)
         }
     }
@@ -254,7 +255,7 @@ fn check_tenant(app: &AppState, agent: &AgentId, params: &Value) -> Result<(), F
     }
 }
 
-async fn perform_unary(
+async fn perform_unary_operation(
     app: &AppState,
     caller: &Caller,
     agent: &AgentId,

@@ -37,13 +37,13 @@ pub(super) async fn respond(
             return error_response(&failure, &unreadable_response(&id, now(), &failure));
         }
     };
-    match execute(app, caller, agent, &envelope, metadata).await {
+    match dispatch_call(app, caller, agent, &envelope, metadata).await {
         Ok(result) => response::ok_response(&envelope.response(&id, now(), result)),
         Err(failure) => error_response(&failure, &envelope.error_response(&id, now(), &failure)),
     }
 }
 
-async fn execute(
+async fn dispatch_call(
     app: &AppState,
     caller: AuthenticatedCaller,
     agent: &AgentId,
@@ -52,7 +52,7 @@ async fn execute(
 ) -> Result<Value, Failure> {
     let version = version::parse_version(envelope.version())?;
     // The address decides which agent is called and which rights count, so a body must not name another one.
-    if envelope.to.as_deref().is_some_and(|to| to != agent.as_str()) {
+    if envelope.recipient.as_deref().is_some_and(|to| to != agent.as_str()) {
         let message = "`context.to` names another agent than the address";
         return Err(Failure::new(Code::InvalidParams, message));
     }
@@ -60,7 +60,7 @@ async fn execute(
         ProtocolVersion::V0_3 => RequestDialect::Rpc0_3,
         ProtocolVersion::V1_0 => RequestDialect::V1_0,
     };
-    let call = envelope.call()?;
+    let call = envelope.requested_call()?;
     let (operation, right) = match &call {
         EnvelopeCall::Execute(_) => (ProtocolOperation::Send, Right::Run),
         EnvelopeCall::Status | EnvelopeCall::Capabilities => (ProtocolOperation::Get, Right::Read),

@@ -43,8 +43,8 @@ type Extension = (String, String, bool);
 
 /// Returns the extensions of an agent.
 pub(in crate::serve) fn agent_extensions(spec: &AgentSpec) -> Vec<Extension> {
-    let overrides_extension =
-        (!spec.override_policy.has_no_overrides()).then(|| extension(&OVERRIDES_ENTRY));
+    let overrides_extension = (!spec.override_policy.forbids_folders_and_variables())
+        .then(|| extension(&OVERRIDES_ENTRY));
     let common = common_extensions()
         .into_iter()
         .filter(|(uri, ..)| uri != STDERR_EXTENSION || has_processes(spec));
@@ -60,7 +60,7 @@ pub(in crate::serve) fn agent_extensions(spec: &AgentSpec) -> Vec<Extension> {
 
 /// Returns true if the agent is controlled by a protocol in which it can ask.
 fn is_interactive(spec: &AgentSpec) -> bool {
-    spec.program().is_some_and(|program| program.permissions.is_some())
+    spec.program().is_some_and(|program| program.permission_policy.is_some())
 }
 
 /// Returns the extensions of every agent.

@@ -44,7 +44,7 @@ pub(in crate::serve) fn routes(app: &AppState) -> Router {
         .add_service(v1_server.max_decoding_message_size(app.body_limits.max_bytes))
         .into_axum_router()
         // Only for matching paths: a layer around the fallback would answer all other requests as gRPC.
-        .route_layer(from_fn_with_state(app.clone(), interceptor::admit))
+        .route_layer(from_fn_with_state(app.clone(), interceptor::intercept))
 }
 
 /// Returns a refusal before dispatch for a gRPC client; `None` for other clients.
@@ -57,13 +57,13 @@ pub(in crate::serve) fn refusal_response(
 
 /// True if a request is a gRPC call, by its media type.
 pub(in crate::serve) fn is_grpc_call(headers: &HeaderMap) -> bool {
-    interceptor::is_grpc(headers)
+    interceptor::is_grpc_call(headers)
 }
 
 /// Returns the version of the service that a path belongs to; 1.0 for a path of neither.
 pub(in crate::serve) fn version_of(path: &str) -> ProtocolVersion {
-    let is_old = path.starts_with(concat!("/", "a2a.v1.A2AService", "/"));
-    if is_old { ProtocolVersion::V0_3 } else { ProtocolVersion::V1_0 }
+    let is_v0_3 = path.starts_with(concat!("/", "a2a.v1.A2AService", "/"));
+    if is_v0_3 { ProtocolVersion::V0_3 } else { ProtocolVersion::V1_0 }
 }
 
 /// Returns a refusal as the response of a call of this version.
@@ -82,7 +82,7 @@ pub(in crate::serve) fn status_response(
 type StatusMapper = fn(&Failure) -> Status;
 
 /// Ends a call: a failure becomes a status.
-async fn respond<T>(
+async fn to_grpc_response<T>(
     to_status: StatusMapper,
     operation: impl Future<Output = Result<T, Failure>>,
 ) -> GrpcResponse<T> {

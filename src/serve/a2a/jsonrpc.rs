@@ -12,7 +12,7 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 
-use super::dispatch::{OperationRequest, OperationResponse, RequestDialect, perform};
+use super::dispatch::{OperationRequest, OperationResponse, RequestDialect, perform_operation};
 use super::request_metadata::RequestMetadata;
 use super::{sse, version};
 use crate::serve::AppState;
@@ -21,7 +21,7 @@ use crate::serve::http::path_param::PathParam;
 use crate::serve::http::{body, response};
 
 /// Answers one call. Authentication precedes every other inspection of the request.
-pub async fn call(
+pub async fn handle_call(
     State(app): State<AppState>,
     caller: AuthenticatedCaller,
     PathParam(agent): PathParam,
@@ -53,7 +53,7 @@ pub async fn call(
         params,
         metadata,
     });
-    match respond(&app, caller, &agent, requested_version, operation_request).await {
+    match perform_call(&app, caller, &agent, requested_version, operation_request).await {
         Ok(OperationResponse::Complete(result)) => response::streaming_json_response(
             "application/json",
             StatusCode::OK,
@@ -78,7 +78,7 @@ pub async fn call(
     }
 }
 
-async fn respond(
+async fn perform_call(
     app: &AppState,
     caller: AuthenticatedCaller,
     agent: &str,
@@ -87,7 +87,7 @@ async fn respond(
 ) -> Result<OperationResponse, Failure> {
     // Only now: an error must carry the id of its call, which is known after the body was parsed.
     requested_version?;
-    perform(app, caller, &app.agents.resolve_id(agent)?, operation_request?).await
+    perform_operation(app, caller, &app.agents.resolve_id(agent)?, operation_request?).await
 }
 
 /// Returns the dialect and operation of a method. The method name determines the version; an unknown name is refused

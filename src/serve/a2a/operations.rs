@@ -26,7 +26,7 @@ use futures_util::TryStreamExt;
 use self::message_details::RequestFields;
 use super::exposure;
 use super::request_metadata::RequestMetadata;
-use super::streaming::{self, ResumableEvents, StreamRange};
+use super::streaming::{self, ResumableEvents, StreamOptions};
 use super::task::{self, TaskView};
 use crate::serve::AppState;
 
@@ -57,21 +57,21 @@ pub async fn send(
     agent: &AgentId,
     sent_message: SentMessage,
 ) -> Result<SendResponse, Failure> {
-    let (send_mode, history) =
+    let (send_mode, history_length) =
         (sent_message.request.send_mode, sent_message.request.history_length);
     // A separate box, so that a waiting request does not retain the memory of the submission.
     let submit_reply = Box::pin(submit(app, caller, agent, sent_message)).await?;
-    let SubmitReply { execution, progress, ended_record: ended, .. } = submit_reply;
-    let (record, raw_answer) = match ended {
+    let SubmitReply { execution, progress, ended_record, .. } = submit_reply;
+    let (record, raw_answer) = match ended_record {
         // The api read the record after the submission: it is as new as the request.
-        Some(record) => (lookup::visible_record(caller, agent, *record)?, None),
+        Some(record) => (lookup::require_visible_record(caller, agent, *record)?, None),
         None => {
             if !caller.scope.allows(Right::Read, Some(agent)) {
                 lookup::find_by_id(app, caller, agent, execution).await?; // Who may not look does not wait.
             }
             let raw_answer = match send_mode {
                 SendMode::Blocking => {
-                    app.api.requests.wait_until_settled(agent, execution, progress).await?
+                    app.api.requests.wait_for_end_or_question(agent, execution, progress).await?
                 }
                 SendMode::NonBlocking => None,
             };
@@ -89,12 +89,12 @@ pub async fn send(
         _ => {}
     }
     let view = TaskView::read(&app.api, &record).await?;
-    match view.reply().await? {
+    match view.message_only_reply().await? {
         Some(message) => Ok(SendResponse::Message(message)),
         None => view
-            .task(history)
+            .task(history_length)
             .await
-            .map(|task| SendResponse::Task(view.with_raw_answer(raw_answer, task))),
+            .map(|task| SendResponse::Task(view.insert_raw_answer(raw_answer, task))),
     }
 }
 
@@ -108,18 +108,20 @@ pub async fn stream(
     agent: &AgentId,
     sent_message: SentMessage,
 ) -> Result<ResumableEvents, Failure> {
-    let (history, wants_cursors) =
-        (sent_message.request.history_length, sent_message.metadata.wants(CURSOR_EXTENSION));
+    let (history_length, wants_cursors) = (
+        sent_message.request.history_length,
+        sent_message.metadata.requests_extension(CURSOR_EXTENSION),
+    );
     // A stream of a new message has no earlier position, whatever header the client repeats.
-    let range = StreamRange {
+    let options = StreamOptions {
         continues_past_questions: false,
-        after: None,
-        ..stream_range(app, agent, &sent_message.metadata)
+        resume_after: None,
+        ..stream_options(app, agent, &sent_message.metadata)
     };
     let submit_reply = submit(app, caller, agent, sent_message).await?;
     let record = lookup::find_by_id(app, caller, agent, submit_reply.execution).await?;
-    let events = streaming::stream(&app.api, record, range, history).await?;
-    Ok(if wants_cursors { with_cursors(events) } else { events })
+    let events = streaming::stream(&app.api, record, options, history_length).await?;
+    Ok(if wants_cursors { add_cursors(events) } else { events })
 }
 
 /// Streams the events of a task: first a snapshot or, after a known event, all later events. In 0.3 a stream also
@@ -134,33 +136,34 @@ pub async fn subscribe(
     id: &str,
     (version, metadata): (ProtocolVersion, &RequestMetadata),
 ) -> Result<ResumableEvents, Failure> {
-    let record = lookup::find(app, caller, agent, id).await?;
+    let record = lookup::find_by_text_id(app, caller, agent, id).await?;
     // A client that resumes after a known event may still miss the end, so its stream is served.
-    let has_ended = record.outcome.is_some() && metadata.after.is_none();
+    let has_ended = record.outcome.is_some() && metadata.resume_after.is_none();
     if has_ended && version == ProtocolVersion::V1_0 {
         return Err(Failure::new(Code::Unsupported, "the task has ended; look it up instead"));
     }
     let continues_past_questions = version == ProtocolVersion::V1_0;
-    let range = StreamRange { continues_past_questions, ..stream_range(app, agent, metadata) };
-    let events = streaming::stream(&app.api, record, range, HistoryLength::All).await?;
-    Ok(if metadata.wants(CURSOR_EXTENSION) { with_cursors(events) } else { events })
+    let options =
+        StreamOptions { continues_past_questions, ..stream_options(app, agent, metadata) };
+    let events = streaming::stream(&app.api, record, options, HistoryLength::All).await?;
+    Ok(if metadata.requests_extension(CURSOR_EXTENSION) { add_cursors(events) } else { events })
 }
 
 /// Returns the part of an execution that a caller streams, as far as it does not depend on the operation.
-fn stream_range(app: &AppState, agent: &AgentId, metadata: &RequestMetadata) -> StreamRange {
+fn stream_options(app: &AppState, agent: &AgentId, metadata: &RequestMetadata) -> StreamOptions {
     let streams_output =
         app.agents.get(agent).is_none_or(|spec| spec.endpoint_config.stream_output);
-    let with_stderr = metadata.wants(STDERR_EXTENSION);
-    StreamRange {
-        after: metadata.after.clone(),
+    let includes_stderr = metadata.requests_extension(STDERR_EXTENSION);
+    StreamOptions {
+        resume_after: metadata.resume_after.clone(),
         continues_past_questions: false,
         sends_artifacts_at_end: !streams_output,
-        with_stderr,
+        includes_stderr,
     }
 }
 
 /// Adds the cursor of each event to its metadata, for clients that do not read it beside the event.
-fn with_cursors(events: ResumableEvents) -> ResumableEvents {
+fn add_cursors(events: ResumableEvents) -> ResumableEvents {
     Box::pin(events.map_ok(|(cursor, mut event)| {
         let metadata = match &mut event {
             StreamEvent::Task(task) => &mut task.metadata,
@@ -196,12 +199,12 @@ async fn submit(
     }
     let continued_task = match &message.task_id {
         None => None,
-        Some(id) => Some(lookup::find(app, caller, agent, id).await?),
+        Some(id) => Some(lookup::find_by_text_id(app, caller, agent, id).await?),
     };
     if let Some(config) = &push_config {
         // The target is built twice: here for the checks, and below with the id of the execution, which may not exist
         // yet.
-        push::check(app, caller, version, config)?;
+        push::check_config(app, caller, version, config)?;
     }
     if let Some(task) = &continued_task {
         message::check(&message)?;
@@ -215,8 +218,9 @@ async fn submit(
         }
     }
     let fields = RequestFields { accepted_output_modes, metadata: request_metadata };
-    let message = (message, fields, metadata);
-    let request = message::build_request(caller, agent, message, continued_task.as_ref())?;
+    let message_and_fields = (message, fields, metadata);
+    let request =
+        message::build_request(caller, agent, message_and_fields, continued_task.as_ref())?;
     // An agent that was removed meanwhile is refused by the tree, so no check is needed for it here.
     if let Some(spec) = app.agents.get(agent) {
         override_policy::check_params(&spec.override_policy, request.input.params.keys())?;
@@ -244,7 +248,7 @@ pub async fn get(
     agent: &AgentId,
     query: TaskQuery,
 ) -> Result<Task, Failure> {
-    let record = lookup::find(app, caller, agent, &query.id).await?;
+    let record = lookup::find_by_text_id(app, caller, agent, &query.id).await?;
     TaskView::read(&app.api, &record).await?.task(query.history_length).await
 }
 
@@ -258,21 +262,21 @@ pub async fn list(
     agent: &AgentId,
     request: ListRequest,
 ) -> Result<ListPage, Failure> {
-    let (query, page_size) = page_query(agent, &request)?;
-    let ExecutionPage { mut records, total } = app.api.reader.page(caller, query).await?;
+    let (query, page_size) = build_page_query(agent, &request)?;
+    let ExecutionPage { mut records, total } = app.api.reader.execution_page(caller, query).await?;
     // The query asks for one entry more than the page has.
     let has_more = records.len() > page_size as usize;
     records.truncate(page_size as usize);
     let last = records.last().filter(|_| has_more);
     let next_page_token = last.map(|last| page_cursor::encode((last.status_changed_at(), last.id)));
-    let history = HistoryLength::Last(request.history_length.unwrap_or(0));
+    let history_length = HistoryLength::Last(request.history_length.unwrap_or(0));
     let mut tasks = Vec::with_capacity(records.len());
     for record in &records {
         let view = TaskView::read(&app.api, record).await?;
         tasks.push(if request.include_artifacts {
-            view.task(history).await?
+            view.task(history_length).await?
         } else {
-            view.without_artifacts(history).await?
+            view.without_artifacts(history_length).await?
         });
     }
     let next_page_token = next_page_token.unwrap_or_default();
@@ -280,7 +284,7 @@ pub async fn list(
 }
 
 /// Returns the query for a page, with one more entry than the page holds to detect its end, and the page size.
-fn page_query(
+fn build_page_query(
     agent: &AgentId,
     request: &ListRequest,
 ) -> Result<(ExecutionPageQuery, u32), Failure> {
@@ -319,7 +323,7 @@ pub async fn cancel(
     agent: &AgentId,
     id: &str,
 ) -> Result<Task, Failure> {
-    let record = lookup::find(app, caller, agent, id).await?;
+    let record = lookup::find_by_text_id(app, caller, agent, id).await?;
     let (record, progress) = app.api.requests.cancel(caller, record.id).await?;
     // The cancellation is accepted before the process is gone; the answer must show the final state.
     app.api.requests.wait_until_ended(&record, progress).await?;
@@ -337,7 +341,7 @@ mod tests {
     use super::*;
 
     fn query(list: &ListRequest) -> Result<(ExecutionPageQuery, u32), Code> {
-        page_query(&AgentId::new("reviewer").unwrap(), list).map_err(|failure| failure.code)
+        build_page_query(&AgentId::new("reviewer").unwrap(), list).map_err(|failure| failure.code)
     }
 
     #[test]
@@ -358,7 +362,7 @@ mod tests {
 
     #[test]
     fn a_page_starts_at_its_token() {
-        let position = (chrono::DateTime::UNIX_EPOCH, ExecutionId::fresh());
+        let position = (chrono::DateTime::UNIX_EPOCH, ExecutionId::generate());
         for (token, expected) in [
             (None, Ok(None)),
             (Some(String::new()), Ok(None)),

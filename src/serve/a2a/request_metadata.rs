@@ -29,7 +29,7 @@ pub(in crate::serve) const TRACE_HEADERS: [HeaderName; 2] =
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestMetadata {
     /// Last position that the caller of a stream knows.
-    pub after: Option<StreamCursor>,
+    pub resume_after: Option<StreamCursor>,
     /// Idempotency key of the request.
     pub idempotency_key: Option<String>,
     /// Trace context of the request.
@@ -51,7 +51,7 @@ impl RequestMetadata {
         Ok(Self {
             // Browsers send back whatever another service may have given them; an error would end their reconnection
             // for good.
-            after: after.and_then(|text| StreamCursor::parse(text.trim())),
+            resume_after: after.and_then(|text| StreamCursor::parse(text.trim())),
             idempotency_key: idempotency_key(headers)?,
             trace: trace_context(headers),
             extensions: extension_uris(headers),
@@ -61,7 +61,7 @@ impl RequestMetadata {
 
     /// True if the caller requests an extension.
     #[must_use]
-    pub fn wants(&self, extension: &str) -> bool {
+    pub fn requests_extension(&self, extension: &str) -> bool {
         self.extensions.iter().any(|requested| requested == extension)
     }
 }
@@ -121,7 +121,7 @@ mod tests {
         let lines = [("a2a-extensions", "urn:a, urn:b"), ("x-a2a-extensions", "urn:c,")];
         let metadata = read(&lines).expect("headers");
         assert_eq!(metadata.extensions, ["urn:a", "urn:b", "urn:c"]);
-        assert!(metadata.wants("urn:b") && !metadata.wants("urn"));
+        assert!(metadata.requests_extension("urn:b") && !metadata.requests_extension("urn"));
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn an_invalid_last_event_id_is_ignored() {
-        let after = |text| read(&[("last-event-id", text)]).map(|metadata| metadata.after);
+        let after = |text| read(&[("last-event-id", text)]).map(|metadata| metadata.resume_after);
         let seventh = Some(StreamCursor::from(7));
         assert_eq!((after("7"), after("x"), after("-1")), (Ok(seventh), Ok(None), Ok(None)));
     }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use algonius_a2a::A2aMethod as Operation;
 use algonius_a2a::v0_3::rest::read::parse_body as parse;
-use algonius_a2a::{problem, with_path_params};
+use algonius_a2a::{add_path_params, problem};
 use algonius_actors::model::access::endpoint_config::{Binding, ProtocolVersion};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
@@ -16,7 +16,7 @@ use axum::http::{Method, StatusCode, header};
 use axum::response::Response;
 use serde_json::{Map, Value};
 
-use super::dispatch::{OperationRequest, OperationResponse, RequestDialect, perform};
+use super::dispatch::{OperationRequest, OperationResponse, RequestDialect, perform_operation};
 use super::request_metadata::RequestMetadata;
 use super::{envelope, sse, version};
 use crate::serve::AppState;
@@ -40,7 +40,7 @@ enum RestResponse {
 }
 
 /// Answers a call to a path below `/agents/<id>/v1/`. Authentication precedes every other inspection of the request.
-pub async fn call(
+pub async fn handle_call(
     State(app): State<AppState>,
     caller: AuthenticatedCaller,
     AgentSubpath { agent, subpath }: AgentSubpath,
@@ -52,11 +52,13 @@ pub async fn call(
         ProtocolVersion::V0_3 => RequestDialect::Rest0_3,
         ProtocolVersion::V1_0 => RequestDialect::V1_0,
     };
-    let result_media_type = media::for_results(request.headers(), version);
-    let error_media_type = media::for_errors(request.headers());
+    let result_media_type = media::result_media_type(request.headers(), version);
+    let error_media_type = media::error_media_type(request.headers());
     let has_other_content_type =
         request.headers().contains_key(header::CONTENT_TYPE) && !body::is_json_request(&request);
-    match respond(&app, caller, (&agent, &subpath), (requested_version, dialect), request).await {
+    match perform_call(&app, caller, (&agent, &subpath), (requested_version, dialect), request)
+        .await
+    {
         Ok(RestResponse::Envelope(response)) => response,
         Ok(RestResponse::Operation(OperationResponse::Complete(Value::Null))) => {
             // HTTP+JSON transports protobuf messages: an empty message is an empty object, not `null`.
@@ -91,7 +93,7 @@ pub async fn call(
     }
 }
 
-async fn respond(
+async fn perform_call(
     app: &AppState,
     caller: AuthenticatedCaller,
     (agent, subpath): (&str, &str),
@@ -115,10 +117,10 @@ async fn respond(
     }
     let path_values: Vec<_> =
         path_values.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let params = with_path_params(params, &path_values)?;
+    let params = add_path_params(params, &path_values)?;
     let operation_request =
         OperationRequest { operation, dialect, binding: Binding::HttpJson, params, metadata };
-    perform(app, caller, &agent, operation_request).await.map(RestResponse::Operation)
+    perform_operation(app, caller, &agent, operation_request).await.map(RestResponse::Operation)
 }
 
 fn match_route(method: &Method, subpath: &str) -> Result<RouteMatch, Failure> {

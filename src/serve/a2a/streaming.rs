@@ -20,7 +20,7 @@ use algonius_actors::model::failure::Failure;
 use futures_util::Stream;
 
 use super::task::TaskView;
-use super::task::updates::{TaskUpdates, has_unsent_question};
+use super::task::updates::{TaskUpdateBuilder, has_unsent_question};
 use artifact_chunks::ArtifactChunks;
 use stream_cursor::StreamCursor;
 use text_progress::{TextProgress, is_end_of_work};
@@ -31,15 +31,15 @@ pub type ResumableEvents =
 
 /// Part of an execution that is streamed, and the form of the stream.
 #[derive(Debug, Clone, Default)]
-pub struct StreamRange {
+pub struct StreamOptions {
     /// Last position that the client knows; without it the stream starts with a snapshot.
-    pub after: Option<StreamCursor>,
+    pub resume_after: Option<StreamCursor>,
     /// True if the stream continues after questions, up to the end.
     pub continues_past_questions: bool,
     /// True if artifacts are sent at the end only.
     pub sends_artifacts_at_end: bool,
     /// True if text that the program writes to standard error is sent too.
-    pub with_stderr: bool,
+    pub includes_stderr: bool,
 }
 
 /// Streams an execution. Without a known place the stream starts with a snapshot; otherwise with
@@ -50,50 +50,58 @@ pub struct StreamRange {
 pub async fn stream(
     api: &Api,
     record: ExecutionRecord,
-    range: StreamRange,
-    history: HistoryLength,
+    options: StreamOptions,
+    history_length: HistoryLength,
 ) -> Result<ResumableEvents, Failure> {
     let mut ready = VecDeque::new();
     let (mut sent_state, mut queued) = (TaskState::Submitted, None);
-    if range.after.is_none() {
+    if options.resume_after.is_none() {
         let view = TaskView::read(api, &record).await?;
-        queued = view.queued();
-        let task = view.task(history).await?;
+        queued = view.queue_position();
+        let task = view.task(history_length).await?;
         sent_state = task.status.state;
         let cursor = StreamCursor::from(record.last_event_number);
         ready.push_back(StreamItem::Update(cursor, Box::new(StreamEvent::Task(task))));
     }
-    let after = range.after.clone().unwrap_or_else(|| record.last_event_number.into());
+    let after = options.resume_after.clone().unwrap_or_else(|| record.last_event_number.into());
     // Following starts at the snapshot's last event, so that nothing between both is lost or sent twice.
     let subscription = Subscription::new(api.reader.clone(), record.clone(), after.event, None)
         .with_reported_position(queued);
-    let subscription = if range.continues_past_questions {
+    let subscription = if options.continues_past_questions {
         subscription.continue_past_questions()
     } else {
         subscription
     };
-    let subscription = if range.sends_artifacts_at_end && !range.with_stderr {
+    let subscription = if options.sends_artifacts_at_end && !options.includes_stderr {
         subscription
     } else {
         subscription.with_text()
     };
-    let texts = TextProgress::new(
+    let text_progress = TextProgress::new(
         record.attempt_id,
         &[TextChannel::Stdout, TextChannel::Stderr, TextChannel::Answer],
     );
-    let texts =
-        after.texts.as_ref().map_or(texts.clone(), |known_texts| texts.resumed_from(known_texts));
+    let text_progress = after
+        .text_cursor
+        .as_ref()
+        .map_or(text_progress.clone(), |known_texts| text_progress.with_progress(known_texts));
     let (api, is_queued) = (api.clone(), queued.is_some());
     let has_unsent_question = has_unsent_question(&record);
     let is_over = sent_state.is_terminal();
     let task_stream = TaskStream {
-        updates: TaskUpdates { api, record, sent_state, is_queued, has_unsent_question },
+        update_builder: TaskUpdateBuilder {
+            api,
+            record,
+            sent_state,
+            is_queued,
+            has_unsent_question,
+        },
         subscription,
-        ready,
+        ready_items: ready,
         last_event: after.event,
         byte_offset: after.byte_offset,
-        texts,
-        range,
+        text_progress,
+        options,
         may_have_unsent_text: false,
         is_over,
     };
@@ -117,16 +125,16 @@ enum StreamItem {
 
 /// Remaining part of a stream.
 struct TaskStream {
-    updates: TaskUpdates,
+    update_builder: TaskUpdateBuilder,
     subscription: Subscription,
-    ready: VecDeque<StreamItem>,
+    ready_items: VecDeque<StreamItem>,
     /// Number of the last event that was sent completely.
     last_event: u64,
     /// Number of bytes of the next event that the client already has.
     byte_offset: u64,
     /// Number of bytes that were sent of each text of the program; a text may be the answer.
-    texts: TextProgress,
-    range: StreamRange,
+    text_progress: TextProgress,
+    options: StreamOptions,
     /// True if there may be text that was not sent.
     may_have_unsent_text: bool,
     is_over: bool,
@@ -141,12 +149,12 @@ impl TaskStream {
                     None => self.may_have_unsent_text = false,
                 }
             }
-            match self.ready.pop_front() {
+            match self.ready_items.pop_front() {
                 Some(StreamItem::Update(cursor, update)) => return Ok(Some((cursor, *update))),
                 Some(StreamItem::Chunks(chunks)) => return self.next_chunk(chunks).await.map(Some),
                 // The loop goes on, because an event may cause no update of the task.
                 Some(StreamItem::Event(event)) => self.apply_event(*event).await?,
-                Some(StreamItem::EndOrQuestion(record)) => self.push_end(&record).await?,
+                Some(StreamItem::EndOrQuestion(record)) => self.enqueue_end_items(&record).await?,
                 None if self.is_over => return Ok(None),
                 None => self.wait_for_item().await?,
             }
@@ -160,20 +168,21 @@ impl TaskStream {
             Some(SubscriptionItem::Event(event)) => {
                 // Text of the program is sent before its end. The rest of an answer is sent with the event
                 // that makes the text the answer.
-                self.may_have_unsent_text = self.range.with_stderr && is_end_of_work(&event.data);
-                self.ready.push_back(StreamItem::Event(Box::new(event)));
+                self.may_have_unsent_text =
+                    self.options.includes_stderr && is_end_of_work(&event.data);
+                self.ready_items.push_back(StreamItem::Event(Box::new(event)));
             }
             Some(SubscriptionItem::TextAvailable(record)) => {
-                self.updates.record = *record;
+                self.update_builder.record = *record;
                 self.may_have_unsent_text = true;
             }
             Some(SubscriptionItem::Queued(queued)) => {
-                let update = Box::new(self.updates.queue_event(queued));
-                self.ready.push_back(StreamItem::Update(self.cursor(), update));
+                let update = Box::new(self.update_builder.queue_event(queued));
+                self.ready_items.push_back(StreamItem::Update(self.cursor(), update));
             }
             Some(SubscriptionItem::EndOrQuestion(record)) => {
-                self.may_have_unsent_text = self.range.with_stderr;
-                self.ready.push_back(StreamItem::EndOrQuestion(record));
+                self.may_have_unsent_text = self.options.includes_stderr;
+                self.ready_items.push_back(StreamItem::EndOrQuestion(record));
             }
             None => self.is_over = true,
         }
@@ -184,30 +193,31 @@ impl TaskStream {
     async fn apply_event(&mut self, event: Event) -> Result<(), Failure> {
         let number = event.number;
         // Before anything is sent: a new attempt has new texts, and the places in them start again.
-        self.texts.apply_event(&event.data);
-        self.texts.apply_superseded_answer(&event.data);
+        self.text_progress.apply_event(&event.data);
+        self.text_progress.apply_superseded_answer(&event.data);
         if let Some(mut chunks) = ArtifactChunks::from_event(&event) {
-            if self.range.sends_artifacts_at_end {
+            if self.options.sends_artifacts_at_end {
                 self.last_event = number;
                 return Ok(());
             }
             chunks.skip(self.already_sent_bytes(&chunks));
             // The program may continue for a while after its answer; the answer is not sent again in that case.
-            if let Some(text) =
-                chunks.single_text_range().filter(|text| self.texts.is_of_attempt(text.attempt_id))
+            if let Some(text) = chunks
+                .single_text_range()
+                .filter(|text| self.text_progress.is_of_attempt(text.attempt_id))
             {
-                self.texts.skip_to(text.channel, text.to);
+                self.text_progress.skip_to(text.channel, text.to);
             }
-            self.ready.push_back(StreamItem::Chunks(chunks));
+            self.ready_items.push_back(StreamItem::Chunks(chunks));
             return Ok(());
         }
         // A stream that ends with a question gets its status as the last update.
         let is_last = matches!(event.data, EventKind::InteractionOpened { .. })
-            && !self.range.continues_past_questions;
-        let update = if is_last { None } else { self.updates.update_for(event).await? };
+            && !self.options.continues_past_questions;
+        let update = if is_last { None } else { self.update_builder.update_for(event).await? };
         (self.last_event, self.byte_offset) = (number, 0);
         let cursor = self.cursor();
-        self.ready.extend(update.map(|update| StreamItem::Update(cursor, Box::new(update))));
+        self.ready_items.extend(update.map(|update| StreamItem::Update(cursor, Box::new(update))));
         Ok(())
     }
 
@@ -215,7 +225,7 @@ impl TaskStream {
     /// continues, or while the answer grew.
     fn already_sent_bytes(&self, chunks: &ArtifactChunks) -> u64 {
         let sent_bytes = chunks.single_text_range().map_or(0, |text| {
-            let sent_bytes = self.texts.sent_bytes(text.attempt_id, text.channel);
+            let sent_bytes = self.text_progress.sent_bytes(text.attempt_id, text.channel);
             // If the text was shorter before, it is another text, which is sent from its start.
             // Only these channels grow in a stream before their event.
             let is_same_text = matches!(text.channel, TextChannel::Stdout | TextChannel::Answer)
@@ -230,8 +240,8 @@ impl TaskStream {
         &mut self,
         mut chunks: ArtifactChunks,
     ) -> Result<(StreamCursor, StreamEvent), Failure> {
-        let TaskUpdates { api, record, .. } = &self.updates;
-        let (update, is_last) = chunks.next(api, record).await?;
+        let TaskUpdateBuilder { api, record, .. } = &self.update_builder;
+        let (update, is_last) = chunks.next_update(api, record).await?;
         match is_last {
             true => {
                 (self.last_event, self.byte_offset) = (chunks.event_number.max(self.last_event), 0);
@@ -240,8 +250,8 @@ impl TaskStream {
                 // An artifact that is sent at the end is sent again from its start to a client that
                 // reconnects in its middle.
                 self.byte_offset =
-                    if self.range.sends_artifacts_at_end { 0 } else { chunks.sent_bytes() };
-                self.ready.push_front(StreamItem::Chunks(chunks));
+                    if self.options.sends_artifacts_at_end { 0 } else { chunks.sent_bytes() };
+                self.ready_items.push_front(StreamItem::Chunks(chunks));
             }
         }
         Ok((self.cursor(), StreamEvent::Artifact(update)))
@@ -249,43 +259,43 @@ impl TaskStream {
 
     /// Returns the next piece of a text that grows; `None` when all of it was sent.
     async fn next_text(&mut self) -> Result<Option<(StreamCursor, StreamEvent)>, Failure> {
-        let TaskUpdates { api, record, .. } = &self.updates;
+        let TaskUpdateBuilder { api, record, .. } = &self.update_builder;
         if let Some(PartialAnswer { attempt_id, channel, start_offset }) =
-            self.subscription.partial_answer().filter(|_| !self.range.sends_artifacts_at_end)
+            self.subscription.partial_answer().filter(|_| !self.options.sends_artifacts_at_end)
         {
-            self.texts.advance_to(attempt_id);
-            self.texts.skip_to(channel, start_offset);
-            let next = self.texts.next_of(channel, api, record).await?;
+            self.text_progress.switch_to_attempt(attempt_id);
+            self.text_progress.skip_to(channel, start_offset);
+            let next = self.text_progress.next_chunk_of(channel, api, record).await?;
             if let Some((text_range, text)) = next {
                 return Ok(Some((
                     self.cursor(),
-                    self.updates.answer_update(text, text_range.from > start_offset),
+                    self.update_builder.answer_event(text, text_range.from > start_offset),
                 )));
             }
         }
-        if !self.range.with_stderr {
+        if !self.options.includes_stderr {
             return Ok(None);
         }
-        let next = self.texts.next_of(TextChannel::Stderr, api, record).await?;
+        let next = self.text_progress.next_chunk_of(TextChannel::Stderr, api, record).await?;
         Ok(next.map(|(text_range, text)| {
-            (self.cursor(), self.updates.stderr_event(text_range, &text))
+            (self.cursor(), self.update_builder.stderr_event(text_range, &text))
         }))
     }
 
     /// Sends the end of the execution or its question; before that all artifacts, if none was sent so far.
-    async fn push_end(&mut self, record: &ExecutionRecord) -> Result<(), Failure> {
-        let api = self.updates.api.clone();
+    async fn enqueue_end_items(&mut self, record: &ExecutionRecord) -> Result<(), Failure> {
+        let api = self.update_builder.api.clone();
         let view = TaskView::read(&api, record).await?;
-        if self.range.sends_artifacts_at_end {
-            self.ready.extend(
+        if self.options.sends_artifacts_at_end {
+            self.ready_items.extend(
                 view.artifact_events()
                     .filter_map(ArtifactChunks::from_event)
                     .map(StreamItem::Chunks),
             );
         }
-        if let Some(update) = self.updates.end_event(&view).await? {
+        if let Some(update) = self.update_builder.end_event(&view).await? {
             let cursor = StreamCursor::from(record.last_event_number);
-            self.ready.push_back(StreamItem::Update(cursor, Box::new(update)));
+            self.ready_items.push_back(StreamItem::Update(cursor, Box::new(update)));
         }
         Ok(())
     }
@@ -295,7 +305,7 @@ impl TaskStream {
         StreamCursor {
             event: self.last_event,
             byte_offset: self.byte_offset,
-            texts: self.texts.cursor(),
+            text_cursor: self.text_progress.cursor(),
         }
     }
 }

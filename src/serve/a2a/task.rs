@@ -25,10 +25,10 @@ use algonius_actors::model::failure::Failure;
 use serde_json::Value;
 use service_messages::{
     CONTINUITY_KEY, CONTINUITY_LOST, auth_required_message, failure_message, interaction_message,
-    message,
+    new_message,
 };
 
-use artifact::{ArtifactLosses, REDACTED_KEY, append_parts, artifact};
+use artifact::{ArtifactLosses, REDACTED_KEY, append_parts, build_artifact};
 use attempt_warnings::AttemptWarnings;
 pub use service_messages::{
     deadline_message, queue_message, session_lost_message, warning_message,
@@ -72,7 +72,7 @@ pub struct TaskView<'r> {
     api: &'r Api,
     record: &'r ExecutionRecord,
     events: Vec<Event>,
-    queued: Option<Queued>,
+    queue_position: Option<Queued>,
 }
 
 impl<'r> TaskView<'r> {
@@ -85,12 +85,12 @@ impl<'r> TaskView<'r> {
         // The record was read before the events. Later events would show a state that the record does not have yet.
         events.retain(|event| event.number <= record.last_event_number);
         let queued = api.reader.queue_position(record).await;
-        Ok(Self { api, record, events, queued })
+        Ok(Self { api, record, events, queue_position: queued })
     }
 
     /// Returns the task with the raw text of its answer, if that answer is the one shown.
     #[must_use]
-    pub fn with_raw_answer(&self, raw_answer: Option<RawAnswer>, mut task: Task) -> Task {
+    pub fn insert_raw_answer(&self, raw_answer: Option<RawAnswer>, mut task: Task) -> Task {
         let answer =
             task.artifacts.iter_mut().find(|artifact| artifact.artifact_id == ANSWER_ARTIFACT_ID);
         // The raw text belongs to one attempt. A later attempt, or an artifact of the agent itself, has another text.
@@ -108,7 +108,7 @@ impl<'r> TaskView<'r> {
 
     /// True if the agent itself created an artifact with the id of the answer.
     fn has_own_answer(&self) -> bool {
-        let is_from_agent = |piece: &StoredPart| piece.text.channel == TextChannel::Parts;
+        let is_from_agent = |part: &StoredPart| part.text.channel == TextChannel::Parts;
         self.events.iter().any(|event| match &event.data {
             EventKind::Artifact { id, pieces, .. } => {
                 id == ANSWER_ARTIFACT_ID && pieces.iter().any(is_from_agent)
@@ -134,22 +134,22 @@ impl<'r> TaskView<'r> {
     ///
     /// # Errors
     /// Fails if the ledger cannot be read.
-    pub async fn task(&self, history: HistoryLength) -> Result<Task, Failure> {
+    pub async fn task(&self, history_length: HistoryLength) -> Result<Task, Failure> {
         let artifacts = self.artifacts().await?;
-        Ok(Task { artifacts, ..self.without_artifacts(history).await? })
+        Ok(Task { artifacts, ..self.without_artifacts(history_length).await? })
     }
 
     /// Returns the task without its artifacts.
     ///
     /// # Errors
     /// Fails if the ledger cannot be read.
-    pub async fn without_artifacts(&self, history: HistoryLength) -> Result<Task, Failure> {
+    pub async fn without_artifacts(&self, history_length: HistoryLength) -> Result<Task, Failure> {
         Ok(Task {
             id: self.record.id.to_string(),
             context_id: self.record.context.0.clone(),
             status: self.status().await?,
             artifacts: Vec::new(),
-            history: self.history(history).await?,
+            history: self.history(history_length).await?,
             metadata: self.end_metadata(),
         })
     }
@@ -162,7 +162,7 @@ impl<'r> TaskView<'r> {
         let state = task_state(self.record);
         let message = match &self.record.failure {
             Some(failure) if state.is_terminal() => Some(failure_message(self.record, failure)),
-            _ => match self.queued {
+            _ => match self.queue_position {
                 Some(queued) => Some(queue_message(self.record, queued)),
                 None => self.status_message(state).await?,
             },
@@ -179,7 +179,7 @@ impl<'r> TaskView<'r> {
             return Metadata::new();
         }
         let mut warnings = AttemptWarnings::default();
-        let mut is_lost = false;
+        let mut is_session_lost = false;
         for event in &self.events {
             match &event.data {
                 // Warnings of an attempt that was retried no longer apply.
@@ -191,27 +191,28 @@ impl<'r> TaskView<'r> {
                     let message = "bytes of messages and artifacts of the agent were not stored";
                     warnings.push(format!("{dropped} {message}"));
                 }
-                EventKind::SessionLost { .. } => is_lost = true,
+                EventKind::SessionLost { .. } => is_session_lost = true,
                 _ => {}
             }
         }
         let warnings = warnings.into_sentences();
         let warnings = (!warnings.is_empty()).then(|| (WARNINGS_KEY.to_owned(), warnings.into()));
-        let continuity = is_lost.then(|| (CONTINUITY_KEY.to_owned(), CONTINUITY_LOST.into()));
+        let continuity =
+            is_session_lost.then(|| (CONTINUITY_KEY.to_owned(), CONTINUITY_LOST.into()));
         warnings.into_iter().chain(continuity).collect()
     }
 
     /// Returns the queue position, if the execution waits.
     #[must_use]
-    pub const fn queued(&self) -> Option<Queued> {
-        self.queued
+    pub const fn queue_position(&self) -> Option<Queued> {
+        self.queue_position
     }
 
     /// Returns the answer without a task, if the agent gave only a message.
     ///
     /// # Errors
     /// Fails if the ledger cannot be read.
-    pub async fn reply(&self) -> Result<Option<Message>, Failure> {
+    pub async fn message_only_reply(&self) -> Result<Option<Message>, Failure> {
         // A message cannot carry artifacts, so an agent that made one is answered with its task.
         let has_artifact =
             self.events.iter().any(|event| matches!(event.data, EventKind::Artifact { .. }));
@@ -226,8 +227,8 @@ impl<'r> TaskView<'r> {
     async fn status_message(&self, state: TaskState) -> Result<Option<Message>, Failure> {
         match state {
             TaskState::InputRequired if self.record.has_open_interactions() => {
-                let open = self.api.approvals.open_interactions(self.record).await?;
-                Ok(interaction_message(self.record, &open))
+                let open_interactions = self.api.approvals.open_interactions(self.record).await?;
+                Ok(interaction_message(self.record, &open_interactions))
             }
             TaskState::InputRequired => self.open_question().await,
             // The protocol requires a message with this state. The agent's own message may be missing if it exceeded
@@ -271,8 +272,8 @@ impl<'r> TaskView<'r> {
     /// Returns the latest message of the last attempt: those of failed attempts and earlier turns are no answer.
     async fn final_message_by(&self, role: MessageRole) -> Result<Option<Message>, Failure> {
         let last_attempt = self.record.attempt_id;
-        let is_of_last_attempt = |pieces: &[StoredPart]| {
-            pieces.first().is_none_or(|piece| piece.text.attempt_id == last_attempt)
+        let is_of_last_attempt = |parts: &[StoredPart]| {
+            parts.first().is_none_or(|piece| piece.text.attempt_id == last_attempt)
         };
         self.last_message(role, is_of_last_attempt).await
     }
@@ -316,7 +317,7 @@ impl<'r> TaskView<'r> {
                 Some(existing) => (existing.parts, existing.metadata) = (parts, losses.metadata()),
                 None => {
                     let (name, description) = (name.clone(), description.clone());
-                    artifacts.push(artifact(id, name, description, (parts, losses)));
+                    artifacts.push(build_artifact(id, name, description, (parts, losses)));
                 }
             }
         }
@@ -343,12 +344,12 @@ fn last_attempts(events: &[Event]) -> BTreeMap<u32, u32> {
 pub async fn read_parts(
     api: &Api,
     record: &ExecutionRecord,
-    pieces: &[StoredPart],
+    stored_parts: &[StoredPart],
 ) -> Result<Vec<A2aPart>, Failure> {
     let mut parts = Vec::new();
-    for piece in pieces {
-        let text = api.reader.text(record, piece.text).await?;
-        let content = match piece.kind {
+    for stored_part in stored_parts {
+        let text = api.reader.text(record, stored_part.text).await?;
+        let content = match stored_part.kind {
             PartKind::Text => PartContent::Text(text),
             PartKind::Data => {
                 PartContent::Data(serde_json::from_str(&text).unwrap_or(Value::String(text)))
@@ -356,7 +357,7 @@ pub async fn read_parts(
             PartKind::Bytes => PartContent::Raw(text),
             PartKind::Url => PartContent::Url(text),
         };
-        let (filename, media_type) = (piece.filename.clone(), piece.media_type.clone());
+        let (filename, media_type) = (stored_part.filename.clone(), stored_part.media_type.clone());
         parts.push(A2aPart { content, filename, media_type, metadata: Metadata::new() });
     }
     Ok(parts)
@@ -371,7 +372,7 @@ pub async fn recorded_message(
     record: &ExecutionRecord,
     speaker: MessageRole,
     message_id: &str,
-    pieces: &[StoredPart],
+    stored_parts: &[StoredPart],
 ) -> Result<Message, Failure> {
     let role = match speaker {
         MessageRole::User => Role::User,
@@ -380,6 +381,6 @@ pub async fn recorded_message(
         | MessageRole::AgentOutcome
         | MessageRole::AgentAnswer => Role::Agent,
     };
-    let parts = read_parts(api, record, pieces).await?;
-    Ok(message(record, message_id.to_owned(), role, parts))
+    let parts = read_parts(api, record, stored_parts).await?;
+    Ok(new_message(record, message_id.to_owned(), role, parts))
 }

@@ -40,12 +40,13 @@ pub async fn list(
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
     let address = app.public_addresses.for_host(headers.get(HOST));
-    let visible = app.agents.all().filter(|spec| caller.scope.allows(Right::Read, Some(&spec.id)));
-    let agents = visible.map(|spec| entry(&app, spec, &address));
+    let visible_specs =
+        app.agents.all().filter(|spec| caller.scope.allows(Right::Read, Some(&spec.id)));
+    let agents = visible_specs.map(|spec| agent_entry(&app, spec, &address));
     Ok(ok_response(&to_json(&AgentList { agents: agents.collect() })?))
 }
 
-fn entry(app: &AppState, spec: &AgentSpec, address: &PublicAddress) -> AgentEntry {
+fn agent_entry(app: &AppState, spec: &AgentSpec, address: &PublicAddress) -> AgentEntry {
     let access = match spec.access {
         Access::ReadOnly => "read-only",
         Access::ReadWrite => "read-write",
@@ -78,7 +79,7 @@ pub async fn show(
 ) -> Result<Response, ProblemBody> {
     let (spec, status) = wait_for_agent(&app, caller, &id, Duration::ZERO).await?;
     let detail = AgentDetail {
-        entry: entry(&app, &spec, &app.public_addresses.for_host(headers.get(HOST))),
+        entry: agent_entry(&app, &spec, &app.public_addresses.for_host(headers.get(HOST))),
         skills: spec.profile.skills.clone(),
         limits: AgentLimits::from(&*spec),
         pool: PoolEntry::from(&status),

@@ -59,7 +59,7 @@ pub(super) enum ContentSchema {
     /// One document.
     Document(SchemaFn),
     /// Lines or events, each of them a document; with the name of each kind.
-    Documents(Vec<(&'static str, SchemaFn)>),
+    DocumentSequence(Vec<(&'static str, SchemaFn)>),
     /// Text in the format of another standard.
     Text,
 }
@@ -81,11 +81,11 @@ pub(super) struct HeaderParameter {
 /// Input that an operation reads from a request.
 #[derive(Default)]
 pub(super) struct EndpointInput {
-    pub(super) path: Vec<PathParameter>,
+    pub(super) path_parameters: Vec<PathParameter>,
     /// Types whose members are query parameters.
-    pub(super) queries: Vec<SchemaFn>,
-    pub(super) headers: Vec<HeaderParameter>,
-    pub(super) body: Option<SchemaFn>,
+    pub(super) query_schemas: Vec<SchemaFn>,
+    pub(super) header_parameters: Vec<HeaderParameter>,
+    pub(super) body_schema: Option<SchemaFn>,
 }
 
 /// Error responses of an operation.
@@ -93,7 +93,7 @@ pub(super) struct EndpointInput {
 pub(super) struct EndpointErrors {
     pub(super) codes: Vec<Code>,
     /// Error codes whose document has additional members.
-    pub(super) bodies_by_code: Vec<(Code, SchemaFn)>,
+    pub(super) body_schemas_by_code: Vec<(Code, SchemaFn)>,
 }
 
 /// API operation.
@@ -106,7 +106,7 @@ pub(super) struct ApiEndpoint {
     pub(super) summary: &'static str,
     pub(super) tag: &'static str,
     /// Right that a token needs; `None` if the operation needs no token.
-    pub(super) right: Option<Right>,
+    pub(super) required_right: Option<Right>,
     pub(super) input: EndpointInput,
     pub(super) responses: Vec<EndpointResponse>,
     pub(super) errors: EndpointErrors,
@@ -147,7 +147,7 @@ impl ApiEndpoint {
             operation_id: "",
             summary: "",
             tag: "",
-            right: None,
+            required_right: None,
             input: EndpointInput::default(),
             responses: Vec::new(),
             errors: EndpointErrors::default(),
@@ -166,8 +166,8 @@ impl ApiEndpoint {
     }
 
     /// Requires a token with this right.
-    pub(super) fn requires(self, right: Right) -> Self {
-        Self { right: Some(right), ..self }.with_errors(TOKEN_ERRORS)
+    pub(super) fn with_required_right(self, right: Right) -> Self {
+        Self { required_right: Some(right), ..self }.with_errors(TOKEN_ERRORS)
     }
 
     /// Adds a path parameter.
@@ -176,13 +176,17 @@ impl ApiEndpoint {
         name: &'static str,
         description: &'static str,
     ) -> Self {
-        self.input.path.push(PathParameter { name, description, schema: schema_fn::<T>() });
+        self.input.path_parameters.push(PathParameter {
+            name,
+            description,
+            schema: schema_fn::<T>(),
+        });
         self.with_errors(&[Code::PathUnknown]) // A name that is not text.
     }
 
     /// Reads the members of this type from the query.
     pub(super) fn with_query<T: JsonSchema>(mut self) -> Self {
-        self.input.queries.push(T::json_schema);
+        self.input.query_schemas.push(T::json_schema);
         self.with_errors(&[Code::InvalidParams])
     }
 
@@ -192,13 +196,17 @@ impl ApiEndpoint {
         name: &'static str,
         description: &'static str,
     ) -> Self {
-        self.input.headers.push(HeaderParameter { name, description, schema: schema_fn::<T>() });
+        self.input.header_parameters.push(HeaderParameter {
+            name,
+            description,
+            schema: schema_fn::<T>(),
+        });
         self
     }
 
     /// Reads a document of this type from the body.
     pub(super) fn with_body<T: JsonSchema>(mut self) -> Self {
-        self.input.body = Some(schema_fn::<T>());
+        self.input.body_schema = Some(schema_fn::<T>());
         self.with_errors(BODY_ERRORS)
     }
 
@@ -240,7 +248,7 @@ impl ApiEndpoint {
 
     /// Adds an error code whose document has additional members.
     pub(super) fn with_error_body<T: JsonSchema>(mut self, code: Code) -> Self {
-        self.errors.bodies_by_code.push((code, schema_fn::<T>()));
+        self.errors.body_schemas_by_code.push((code, schema_fn::<T>()));
         self.with_errors(&[code])
     }
 }

@@ -30,7 +30,7 @@ use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::path_param::PathParam;
 use crate::serve::http::response::{ProblemBody, ok_response, to_json};
 use crate::wire::api::{ExecutionEntry, ExecutionList, RequestSummary};
-use query::{MAX_PAGE_SIZE, QueryParameters};
+use query::{ExtractedListQuery, MAX_PAGE_SIZE};
 
 /// Number of entries on a page if the caller requests none.
 const DEFAULT_PAGE_SIZE: u32 = 50;
@@ -42,28 +42,31 @@ const DEFAULT_PAGE_SIZE: u32 = 50;
 pub async fn list(
     State(app): State<AppState>,
     caller: AuthenticatedCaller,
-    parameters: QueryParameters,
+    parameters: ExtractedListQuery,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
-    let query = query::read_list(parameters)?;
+    let query = query::parse_list_query(parameters)?;
     let limit = query.limit.unwrap_or(DEFAULT_PAGE_SIZE);
     if !(1..=MAX_PAGE_SIZE).contains(&limit) {
         return Err(invalid_params("`limit` must be 1 to 1000").into());
     }
     // One more entry than requested shows whether there is a next page.
-    let filter =
-        ExecutionFilter { limit: limit + 1, ..query.filter(&caller, app.api.reader.now())? };
+    let filter = ExecutionFilter {
+        limit: limit + 1,
+        ..query.execution_filter(&caller, app.api.reader.now())?
+    };
     let mut records = app.api.reader.executions(&caller, filter).await?;
     let has_more = records.len() > limit as usize;
     records.truncate(limit as usize);
     let next = records.last().filter(|_| has_more).map(|record| query::encode_cursor(record.id));
     // The names of all callers are read once, not for each entry.
-    let callers = if query.summary { Some(app.api.reader.principal_names().await?) } else { None };
+    let caller_names =
+        if query.summary { Some(app.api.reader.principal_names().await?) } else { None };
     let mut executions = Vec::with_capacity(records.len());
     for record in &records {
         let mut entry =
             ExecutionEntry::from_record(record, app.api.reader.queue_position(record).await);
-        if let Some(callers) = &callers {
+        if let Some(callers) = &caller_names {
             let request = input_summary(&app.api, record).await?;
             entry.summary =
                 Some(RequestSummary { caller: callers.get(&record.owner).cloned(), request });

@@ -127,7 +127,7 @@ pub async fn answer(
     let caller = caller.require_right(Right::Read, None)?;
     let id = parse_interaction_id(&id)?;
     let body: AnswerRequest = read_json_body(&app, request).await?;
-    let Some(value) = body.value() else {
+    let Some(value) = body.answer_value() else {
         let message = "the body needs exactly one of `verdict` (allow or deny), `option`, `text`, `values` and \
                         `decline`; `reason` goes with the verdict deny only";
         return Err(Failure::new(Code::AnswerInvalid, message).into());
@@ -157,7 +157,7 @@ pub async fn decisions(
     };
     let after = query.after.unwrap_or_default();
     let filter = DecisionFilter { agent, execution, after, limit: limit + 1 };
-    let mut decisions = app.api.approvals.decisions(&caller, filter).await?;
+    let mut decisions = app.api.approvals.permission_decisions(&caller, filter).await?;
     let has_more = decisions.len() > limit as usize;
     decisions.truncate(limit as usize);
     let next = decisions.last().filter(|_| has_more).map(|(number, _)| *number);

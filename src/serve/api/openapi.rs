@@ -17,7 +17,7 @@ const API_DESCRIPTION: &str = "The API for programs of algonius-supervisor: agen
     clients distinguish them by `code`. Responses may get further members in later releases.";
 
 /// Generates the document of these operations, with the description of each tag.
-pub(super) fn document(operations: &[ApiEndpoint], tags: &[(&str, &str)]) -> Value {
+pub(super) fn generate_document(operations: &[ApiEndpoint], tags: &[(&str, &str)]) -> Value {
     let mut components = Components::new();
     let mut paths = Map::new();
     for operation in operations {
@@ -48,9 +48,9 @@ pub(super) fn document(operations: &[ApiEndpoint], tags: &[(&str, &str)]) -> Val
 /// Shared components of the document.
 struct Components {
     /// Schemas of request bodies and parameters.
-    requests: SchemaGenerator,
+    request_schemas: SchemaGenerator,
     /// Schemas of responses.
-    responses: SchemaGenerator,
+    response_schemas: SchemaGenerator,
     error_responses: Map<String, Value>,
 }
 
@@ -64,15 +64,15 @@ impl Components {
             })
         };
         Self {
-            requests: settings().for_deserialize().into_generator(),
-            responses: settings().for_serialize().into_generator(),
+            request_schemas: settings().for_deserialize().into_generator(),
+            response_schemas: settings().for_serialize().into_generator(),
             error_responses: Map::new(),
         }
     }
 
     fn into_value(mut self) -> Value {
-        let mut schemas = self.requests.take_definitions(true);
-        let response_schemas = self.responses.take_definitions(true);
+        let mut schemas = self.request_schemas.take_definitions(true);
+        let response_schemas = self.response_schemas.take_definitions(true);
         // A test checks that a name denotes one schema in both directions, so neither hides another.
         schemas.extend(
             response_schemas
@@ -82,7 +82,7 @@ impl Components {
         json!({
             "schemas": schemas,
             "responses": self.error_responses,
-            "headers": responses::headers(),
+            "headers": responses::header_components(),
             "securitySchemes": {"token": {
                 "type": "http",
                 "scheme": "bearer",
@@ -127,7 +127,7 @@ fn operation_object(operation: &ApiEndpoint, components: &mut Components) -> Val
         "summary": operation.summary,
         "tags": [operation.tag],
         "responses": responses::response_objects(operation, components),
-        "security": operation.right.map_or_else(Vec::new, |right| {
+        "security": operation.required_right.map_or_else(Vec::new, |right| {
             vec![json!({"token": [right.as_str()]})]
         }),
     });
@@ -135,8 +135,8 @@ fn operation_object(operation: &ApiEndpoint, components: &mut Components) -> Val
     if !parameters.is_empty() {
         insert_member(&mut object, "parameters", parameters.into());
     }
-    if let Some(body) = operation.input.body {
-        let schema = body(&mut components.requests);
+    if let Some(body) = operation.input.body_schema {
+        let schema = body(&mut components.request_schemas);
         let media = json!({"application/json": {"schema": schema}});
         insert_member(&mut object, "requestBody", json!({"required": true, "content": media}));
     }

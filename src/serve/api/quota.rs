@@ -45,7 +45,7 @@ pub async fn reopen(
     let visible_account =
         find_account(visible_accounts(&app, &caller, Right::Admin)).ok_or_else(unknown)?;
     let unfiltered_account =
-        find_account(app.api.reader.accounts(app.agents.all().map(|spec| &**spec)));
+        find_account(app.api.reader.account_statuses(app.agents.all().map(|spec| &**spec)));
     // Reopening an account lets all its agents send requests that may cost money.
     if unfiltered_account.is_some_and(|full_account| full_account.agents != visible_account.agents)
     {
@@ -55,12 +55,12 @@ pub async fn reopen(
     if app.api.tree.breakers().unblock(&visible_account.account) {
         tracing::info!(account = %visible_account.account, "account reopened by an operator");
     }
-    let reopened =
+    let reopened_account =
         find_account(visible_accounts(&app, &caller, Right::Admin)).ok_or_else(unknown)?;
-    Ok(ok_response(&to_json(&reopened)?))
+    Ok(ok_response(&to_json(&reopened_account)?))
 }
 
 fn visible_accounts(app: &AppState, caller: &Caller, right: Right) -> Vec<AccountStatus> {
-    let visible = app.agents.all().filter(|spec| caller.scope.allows(right, Some(&spec.id)));
-    app.api.reader.accounts(visible.map(|spec| &**spec))
+    let visible_specs = app.agents.all().filter(|spec| caller.scope.allows(right, Some(&spec.id)));
+    app.api.reader.account_statuses(visible_specs.map(|spec| &**spec))
 }

@@ -21,28 +21,28 @@ pub struct ScheduleDefaults {
     pub allows_seconds: bool,
 }
 
-fn recurrence_rule(
+fn parse_recurrence_rule(
     app: &AppState,
     cron: &str,
     zone: Option<&str>,
 ) -> Result<RecurrenceRule, Failure> {
     let rule = RecurrenceRule::new(
         cron,
-        zone.unwrap_or(&app.schedules.zone),
-        app.schedules.allows_seconds,
+        zone.unwrap_or(&app.schedule_defaults.zone),
+        app.schedule_defaults.allows_seconds,
     );
     rule.map_err(|error| invalid_params(&error.to_string()))
 }
 
-fn entry(view: &ScheduleView) -> ScheduleEntry {
+fn schedule_entry(view: &ScheduleView) -> ScheduleEntry {
     let ScheduleView {
         schedule,
         state,
         next_due_at,
         running_executions,
-        waiting,
+        waiting_count: waiting,
         failure_streak,
-        redacted,
+        is_redacted: redacted,
     } = view;
     let alert_after = schedule.spec.alert_after;
     ScheduleEntry {

@@ -59,7 +59,7 @@ pub async fn report(
         agent.as_ref().is_none_or(|agent| agent == id) && caller.scope.allows(Right::Read, Some(id))
     };
     let visible_usage =
-        app.api.reader.usage(&days).await?.into_iter().filter(|((id, _), _)| is_visible(id));
+        app.api.reader.daily_usage(&days).await?.into_iter().filter(|((id, _), _)| is_visible(id));
     let mut entries: Vec<_> = visible_usage
         .map(|((id, day), charge)| UsageEntry {
             day,

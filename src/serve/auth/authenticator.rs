@@ -34,8 +34,8 @@ pub enum AuthenticationError {
 }
 
 impl From<AuthenticationError> for EarlyRefusal {
-    fn from(rejected: AuthenticationError) -> Self {
-        Failure::from(rejected).into()
+    fn from(error: AuthenticationError) -> Self {
+        Failure::from(error).into()
     }
 }
 
@@ -79,7 +79,7 @@ pub fn anonymous_principals<'s>(specs: impl IntoIterator<Item = &'s AgentSpec>) 
                 rights: vec![Right::Read, Right::Run],
                 agents: Some(vec![spec.id.clone()]),
             },
-            expires: None,
+            expires_at: None,
         })
         .collect()
 }
@@ -94,15 +94,16 @@ impl Authenticator {
         anonymous_principals: &[NewToken],
     ) -> Self {
         let anonymous_caller = |id: &AgentId| {
-            let is_principal_of_agent =
-                |seed: &&NewToken| seed.scope.agents.as_deref() == Some(std::slice::from_ref(id));
+            let is_principal_of_agent = |new_token: &&NewToken| {
+                new_token.scope.agents.as_deref() == Some(std::slice::from_ref(id))
+            };
             let hash = anonymous_principals.iter().find(is_principal_of_agent)?.hash;
             tokens.iter().find(|token| token.hash == hash).map(caller_of)
         };
         let to_auth = |spec: &AgentSpec| {
             let header = match &spec.endpoint_config.caller_auth {
                 CallerAuth::ApiKey(name) => name.parse().ok(),
-                CallerAuth::Bearer | CallerAuth::Nothing => None,
+                CallerAuth::Bearer | CallerAuth::NoAuth => None,
             };
             (
                 spec.id.clone(),
@@ -138,7 +139,7 @@ impl Authenticator {
             // rule of access.
             (Some(bearer), Some(key)) if bearer != key => Err(AuthenticationError::Invalid),
             (Some(text), _) | (None, Some(text)) => {
-                self.find(text, now).ok_or(AuthenticationError::Invalid)
+                self.find_caller(text, now).ok_or(AuthenticationError::Invalid)
             }
             (None, None) => {
                 // A request through a proxy may come from another machine, so anonymous access does not apply.
@@ -154,7 +155,7 @@ impl Authenticator {
     ///
     /// # Errors
     /// Fails when no agent would admit the request.
-    pub(super) fn authenticate_for_any_agent(
+    pub(super) fn check_any_agent_access(
         &self,
         headers: &HeaderMap,
         now: DateTime<Utc>,
@@ -209,16 +210,16 @@ impl Authenticator {
         // `Authorization` is read as a bearer token above, not as a key.
         let keys = self.header_names.iter().filter(|name| *name != header::AUTHORIZATION);
         let keys = keys.filter_map(|name| single_header(headers, name).ok().flatten());
-        bearer.into_iter().chain(keys).find_map(|text| self.find(text, now))
+        bearer.into_iter().chain(keys).find_map(|text| self.find_caller(text, now))
     }
 
     /// Compares every token, so that the duration reveals nothing.
-    fn find(&self, text: &str, now: DateTime<Utc>) -> Option<Caller> {
+    fn find_caller(&self, text: &str, now: DateTime<Utc>) -> Option<Caller> {
         let hash: [u8; 32] = Sha256::digest(text.as_bytes()).into();
         let mut matching_token = None;
         for token in &self.tokens {
             let is_match: bool = token.hash.ct_eq(&hash).into();
-            if is_match && token.expires.is_none_or(|expires| now < expires) {
+            if is_match && token.expires_at.is_none_or(|expires| now < expires) {
                 matching_token = Some(token);
             }
         }

@@ -24,7 +24,7 @@ pub async fn authenticate(
     headers: &HeaderMap,
     agent: Option<&AgentId>,
 ) -> Result<Caller, EarlyRefusal> {
-    match app.access.authenticator.authenticate(headers, agent, app.api.reader.now()) {
+    match app.access_control.authenticator.authenticate(headers, agent, app.api.reader.now()) {
         Ok(caller) => {
             if let Some(client) = client {
                 // From now on the connection counts for its principal and no longer for its address (ADR 38).
@@ -32,20 +32,22 @@ pub async fn authenticate(
             }
             Ok(caller)
         }
-        Err(error) => Err(refuse(app, client, headers, error).await),
+        Err(error) => Err(record_failed_attempt(app, client, headers, error).await),
     }
 }
 
-async fn refuse(
+async fn record_failed_attempt(
     app: &AppState,
     client: Option<&RequestClient>,
     headers: &HeaderMap,
     error: AuthenticationError,
 ) -> EarlyRefusal {
     let address = client.map(|client| client.address);
-    app.access
+    app.access_control
         .lockouts
-        .refuse(address, error, || app.access.authenticator.credential_digest(headers))
+        .record_failed_attempt(address, error, || {
+            app.access_control.authenticator.credential_digest(headers)
+        })
         .await
 }
 
@@ -54,14 +56,14 @@ async fn refuse(
 ///
 /// # Errors
 /// As [`authenticate`].
-pub async fn authenticate_for_any_agent(
+pub async fn check_any_agent_access(
     app: &AppState,
     client: Option<&RequestClient>,
     headers: &HeaderMap,
 ) -> Result<(), EarlyRefusal> {
-    match app.access.authenticator.authenticate_for_any_agent(headers, app.api.reader.now()) {
+    match app.access_control.authenticator.check_any_agent_access(headers, app.api.reader.now()) {
         Ok(()) => Ok(()),
-        Err(error) => Err(refuse(app, client, headers, error).await),
+        Err(error) => Err(record_failed_attempt(app, client, headers, error).await),
     }
 }
 
@@ -111,7 +113,7 @@ impl FromRequestParts<AppState> for AuthenticatedCaller {
         let spec = agent.and_then(|agent| app.agents.get(&agent));
         // Paths of the API name agents too, and reading about an agent is no call to it.
         if let Some(spec) = spec.filter(|_| parts.uri.path().starts_with("/agents/")) {
-            app.access.rate_limiter.try_acquire(spec).await?;
+            app.access_control.rate_limiter.try_acquire(spec).await?;
         }
         Ok(Self(caller))
     }

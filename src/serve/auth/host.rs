@@ -127,7 +127,7 @@ mod tests {
         hosts.check(&request).err().map(|failure| failure.code)
     }
 
-    fn of_host(listen: &str, host: &str) -> Option<Code> {
+    fn code_of_host(listen: &str, host: &str) -> Option<Code> {
         code(listen, "/", &[("host", host)])
     }
 
@@ -144,7 +144,7 @@ mod tests {
             "other.lan:81",
             "10.0.0.5:80",
         ] {
-            assert_eq!(of_host("10.0.0.5:80", host), None, "{host}");
+            assert_eq!(code_of_host("10.0.0.5:80", host), None, "{host}");
         }
         for host in [
             "",
@@ -154,10 +154,10 @@ mod tests {
             "10.0.0.6",
             "me@localhost",
         ] {
-            assert_eq!(of_host("10.0.0.5:80", host), Some(Code::HostUnknown), "{host}");
+            assert_eq!(code_of_host("10.0.0.5:80", host), Some(Code::HostUnknown), "{host}");
         }
-        assert_eq!(of_host("0.0.0.0:80", "10.0.0.6"), None);
-        assert_eq!(of_host("0.0.0.0:80", "evil.example"), Some(Code::HostUnknown));
+        assert_eq!(code_of_host("0.0.0.0:80", "10.0.0.6"), None);
+        assert_eq!(code_of_host("0.0.0.0:80", "evil.example"), Some(Code::HostUnknown));
     }
 
     #[test]

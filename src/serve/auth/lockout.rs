@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::authenticator::AuthenticationError;
-use crate::serve::http::connections::client_origin;
+use crate::serve::http::connections::client_network;
 use crate::serve::http::response::EarlyRefusal;
 
 /// Table of wrong credentials by address, and the addresses whose wrong credentials do not count.
@@ -26,39 +26,39 @@ pub struct LockoutTracker {
 impl LockoutTracker {
     /// Creates an empty table; without a spec the table never blocks.
     #[must_use]
-    pub fn new(spec: Option<LockoutSpec>, exempt: Vec<IpNet>) -> Self {
-        let block = spec.map(|spec| spec.block).unwrap_or_default();
+    pub fn new(spec: Option<LockoutSpec>, exempt_networks: Vec<IpNet>) -> Self {
+        let block = spec.map(|spec| spec.block_duration).unwrap_or_default();
         let table = spec.map(|spec| Mutex::new(LockoutTable::new(spec)));
-        Self { table, block_duration: block, exempt_networks: exempt, started_at: Instant::now() }
+        Self { table, block_duration: block, exempt_networks, started_at: Instant::now() }
     }
 
     /// Counts a failed authentication and returns its refusal: `unauthenticated`, or `locked-out` if this wrong
     /// credential is blocked. A missing credential does not count, so that opening a path in a browser blocks
     /// nothing.
-    pub async fn refuse(
+    pub async fn record_failed_attempt(
         &self,
         client: Option<IpAddr>,
         error: AuthenticationError,
         credential_digest: impl FnOnce() -> CredentialDigest + Send,
     ) -> EarlyRefusal {
-        let table_and_origin = if error == AuthenticationError::Invalid {
-            self.table_and_origin(client)
+        let table_and_network = if error == AuthenticationError::Invalid {
+            self.table_and_network(client)
         } else {
             None
         };
-        let Some((table, origin)) = table_and_origin else { return error.into() };
+        let Some((table, network)) = table_and_network else { return error.into() };
         // The digest is computed only for an address that counts: a missing credential has none.
         let credential = credential_digest();
         let mut table = table.lock().await;
         let now = self.started_at.elapsed();
         // The check and the count happen under one lock, so that many attempts at once are not more than are allowed.
-        if let Some(remaining) = table.remaining_block(origin, credential, now) {
+        if let Some(remaining) = table.remaining_block(network, credential, now) {
             return EarlyRefusal::locked_out(remaining);
         }
         // The address is logged and never the credential, which may be a mistyped valid one.
         let (seconds, client) =
             (self.block_duration.as_secs_f64(), client.map(tracing::field::display));
-        match table.record_failure(origin, credential, now) {
+        match table.record_failure(network, credential, now) {
             LockoutDecision::NoNewBlock => {}
             LockoutDecision::CredentialBlocked => {
                 tracing::warn!(client, seconds, "wrong credential blocked for this address");
@@ -71,13 +71,13 @@ impl LockoutTracker {
     }
 
     /// Returns the table and the key of the address in it, if the address counts.
-    fn table_and_origin(
+    fn table_and_network(
         &self,
         client: Option<IpAddr>,
     ) -> Option<(&Mutex<LockoutTable>, ClientNetwork)> {
         let client =
             client.filter(|client| !self.exempt_networks.iter().any(|net| net.contains(client)))?;
-        Some((self.table.as_ref()?, client_origin(client)))
+        Some((self.table.as_ref()?, client_network(client)))
     }
 }
 
@@ -89,20 +89,20 @@ mod tests {
     async fn fail(
         lockouts: &LockoutTracker,
         client: &str,
-        rejected: AuthenticationError,
+        error: AuthenticationError,
         token: u8,
     ) -> EarlyRefusal {
         let client = Some(client.parse().expect("an address"));
-        lockouts.refuse(client, rejected, || CredentialDigest([token; 32])).await
+        lockouts.record_failed_attempt(client, error, || CredentialDigest([token; 32])).await
     }
 
     async fn code(
         lockouts: &LockoutTracker,
         client: &str,
-        rejected: AuthenticationError,
+        error: AuthenticationError,
         token: u8,
     ) -> Code {
-        fail(lockouts, client, rejected, token).await.failure.code
+        fail(lockouts, client, error, token).await.failure.code
     }
 
     #[tokio::test]

@@ -24,8 +24,8 @@ pub struct RequestClient {
 /// Returns the address of the client behind `peer`: from the nearest hop to the farthest, the first that is not a
 /// trusted proxy. The headers of an untrusted hop are not read.
 #[must_use]
-pub fn client_ip(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
-    let is_trusted = |hop: &IpAddr| trusted.iter().any(|net| net.contains(hop));
+pub fn client_ip(peer: IpAddr, headers: &HeaderMap, trusted_networks: &[IpNet]) -> IpAddr {
+    let is_trusted = |hop: &IpAddr| trusted_networks.iter().any(|net| net.contains(hop));
     let header_values: Vec<_> = headers.get_all(FORWARDED_FOR).iter().collect();
     // Each proxy appends the address of its peer, so only the end of the list is written by proxies that are trusted.
     let hops = header_values.iter().rev().flat_map(|line| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use algonius_actors::decide::access::rate_limit::{TokenBucket, step};
+use algonius_actors::decide::access::rate_limit::{TokenBucket, admit_call};
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
@@ -37,7 +37,7 @@ impl RateLimiter {
         // An agent that was never called has its full burst.
         let bucket =
             buckets.get(&spec.id).copied().unwrap_or_else(|| TokenBucket::full(limit, now));
-        let (bucket, result) = step(bucket, now, limit);
+        let (bucket, result) = admit_call(bucket, now, limit);
         buckets.insert(spec.id.clone(), bucket);
         let message = "the agent accepts no more calls at present";
         result.map_err(|wait| EarlyRefusal {

@@ -32,7 +32,8 @@ where
     }) {
         return response;
     }
-    let caller = app.access.authenticator.find_caller_for_any_agent(&headers, app.api.reader.now());
+    let caller =
+        app.access_control.authenticator.find_caller_for_any_agent(&headers, app.api.reader.now());
     response.map(|body| Body::new(RevocableBody { body, headers, caller, current_app }))
 }
 
@@ -50,7 +51,9 @@ impl<F: Fn() -> Option<AppState>> RevocableBody<F> {
     fn is_still_authorized(&self) -> bool {
         let app = (self.current_app)();
         let current_caller = app.map(|app| {
-            app.access.authenticator.find_caller_for_any_agent(&self.headers, app.api.reader.now())
+            app.access_control
+                .authenticator
+                .find_caller_for_any_agent(&self.headers, app.api.reader.now())
         });
         // Equality of the whole caller: a token whose scope became smaller ends the stream too.
         current_caller.is_none_or(|current_caller| current_caller == self.caller)

@@ -52,10 +52,13 @@ pub async fn read_body(
 ) -> Result<Bytes, Failure> {
     // A declared length is checked before the body is polled, because polling invites the client to send it.
     if body.size_hint().lower() > limit as u64 {
-        return Err(too_large(limit));
+        return Err(too_large_failure(limit));
     }
-    let body =
-        collect_body(app.body_limits.budget.reserve(headers), Limited::new(body, limit), limit);
+    let body = collect_body(
+        app.body_limits.budget.start_reservation(headers),
+        Limited::new(body, limit),
+        limit,
+    );
     match tokio::time::timeout(app.body_limits.timeout, body).await {
         Ok(body) => body,
         Err(_elapsed) => Err(Failure::new(Code::BodyTimeout, "the body did not arrive in time")),
@@ -68,7 +71,7 @@ async fn collect_body(
     mut body: Limited<Body>,
     limit: usize,
 ) -> Result<Bytes, Failure> {
-    let mut received = BytesMut::new();
+    let mut received_bytes = BytesMut::new();
     while let Some(frame) = body.frame().await {
         match frame {
             Ok(frame) => {
@@ -76,18 +79,18 @@ async fn collect_body(
                 // Bytes count when they arrive. A declared length is a claim, and reserving it would let idle
                 // requests fill the budget.
                 reservation.grow(data.len())?;
-                received.extend_from_slice(&data);
+                received_bytes.extend_from_slice(&data);
             }
-            Err(error) if error.is::<LengthLimitError>() => return Err(too_large(limit)),
+            Err(error) if error.is::<LengthLimitError>() => return Err(too_large_failure(limit)),
             Err(_broken) => {
                 return Err(Failure::new(Code::InvalidRequest, "the body is incomplete"));
             }
         }
     }
-    Ok(received.freeze())
+    Ok(received_bytes.freeze())
 }
 
-fn too_large(limit: usize) -> Failure {
+fn too_large_failure(limit: usize) -> Failure {
     Failure::new(Code::BodyTooLarge, format!("the body has more than {limit} bytes"))
 }
 

@@ -48,7 +48,7 @@ pub struct BodyBudget(Arc<BodyBudgetState>);
 struct BodyBudgetState {
     limit_bytes: usize,
     hasher: RandomState,
-    held: Mutex<HeldBytes>,
+    held_bytes: Mutex<HeldBytes>,
 }
 
 #[derive(Debug, Default)]
@@ -67,12 +67,12 @@ impl BodyBudget {
         Self(Arc::new(BodyBudgetState {
             limit_bytes,
             hasher: RandomState::new(),
-            held: Mutex::default(),
+            held_bytes: Mutex::default(),
         }))
     }
 
     /// Starts a body of the caller with these headers. Callers without a bearer token share one limit.
-    pub(super) fn reserve(&self, headers: &HeaderMap) -> BodyReservation {
+    pub(super) fn start_reservation(&self, headers: &HeaderMap) -> BodyReservation {
         let credential = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
         // A hash with a random key: the table holds no credential, and nobody can choose one that collides with
         // another.
@@ -99,7 +99,7 @@ impl BodyReservation {
     /// `pressure` if all callers together, or this caller, have reached their limit.
     pub(super) fn grow(&mut self, bytes: usize) -> Result<(), Failure> {
         let shared = &self.budget.0;
-        let mut held = shared.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = shared.held_bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let caller_bytes =
             held.by_caller.get(&self.caller_hash).copied().unwrap_or_default() + bytes;
         // Checked before anything is added, so that a refused body leaves no trace in the sums.
@@ -117,7 +117,7 @@ impl BodyReservation {
 
 impl Drop for BodyReservation {
     fn drop(&mut self) {
-        let mut held = self.budget.0.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.budget.0.held_bytes.lock().unwrap_or_else(PoisonError::into_inner);
         held.total = held.total.saturating_sub(self.bytes);
         if let Some(caller_bytes) = held.by_caller.get_mut(&self.caller_hash) {
             *caller_bytes = caller_bytes.saturating_sub(self.bytes);
@@ -141,27 +141,28 @@ mod tests {
     #[test]
     fn one_caller_may_use_a_quarter_of_the_body_memory() {
         let budget = BodyBudget::for_max_body_bytes(1024);
-        let mut first_caller = budget.reserve(&headers("ann"));
+        let mut first_caller = budget.start_reservation(&headers("ann"));
         assert_eq!(first_caller.grow(MIN_BUDGET_BYTES / CALLER_SHARE_DIVISOR), Ok(()));
-        let refused = budget.reserve(&headers("ann")).grow(1).err();
+        let refused = budget.start_reservation(&headers("ann")).grow(1).err();
         assert_eq!(refused.map(|failure| failure.code), Some(Code::Pressure));
-        let mut other_callers = ["bob", "cid", "dan"].map(|name| budget.reserve(&headers(name)));
+        let mut other_callers =
+            ["bob", "cid", "dan"].map(|name| budget.start_reservation(&headers(name)));
         for other in &mut other_callers {
             assert_eq!(other.grow(MIN_BUDGET_BYTES / CALLER_SHARE_DIVISOR), Ok(()));
         }
-        let mut last = budget.reserve(&headers("eve"));
+        let mut last = budget.start_reservation(&headers("eve"));
         assert!(last.grow(1).is_err());
         drop(first_caller);
         assert_eq!(last.grow(1), Ok(()));
         drop((other_callers, last));
-        let held = budget.0.held.lock().expect("no panic");
+        let held = budget.0.held_bytes.lock().expect("no panic");
         assert_eq!((held.total, held.by_caller.len()), (0, 0));
     }
 
     #[test]
     fn a_quarter_holds_several_bodies_of_maximum_size() {
         let largest = 1 << 30;
-        let mut body = BodyBudget::for_max_body_bytes(largest).reserve(&HeaderMap::new());
+        let mut body = BodyBudget::for_max_body_bytes(largest).start_reservation(&HeaderMap::new());
         assert_eq!(body.grow(largest), Ok(()));
     }
 }

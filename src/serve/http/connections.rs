@@ -43,7 +43,7 @@ struct ConnectionRegistry {
     /// another file with the same number.
     sockets: HashMap<ConnectionId, RawFd>,
     /// Number of accepted connections that are not yet admitted.
-    pending: usize,
+    pending_count: usize,
     /// Waker of the acceptor, while it waits because accepted connections are still being processed.
     acceptor_waker: Option<Waker>,
     counts: CloseCounts,
@@ -77,7 +77,7 @@ struct ConnectionState {
 
 /// Returns the network from which a connection or a request comes.
 #[must_use]
-pub fn client_origin(address: IpAddr) -> ClientNetwork {
+pub fn client_network(address: IpAddr) -> ClientNetwork {
     match address {
         IpAddr::V4(address) => ClientNetwork::V4(address.octets()),
         IpAddr::V6(address) => ClientNetwork::from_v6(address.octets()),
@@ -92,7 +92,7 @@ impl ConnectionLimiter {
             table: ConnectionTable::new(limit),
             max_connections: limit,
             sockets: HashMap::new(),
-            pending: 0,
+            pending_count: 0,
             acceptor_waker: None,
             counts: CloseCounts::default(),
         })))
@@ -103,7 +103,7 @@ impl ConnectionLimiter {
     /// refuse them.
     pub fn poll_capacity(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut registry = self.registry();
-        if registry.pending + registry.table.closing_count() < MAX_PENDING_CONNECTIONS {
+        if registry.pending_count + registry.table.closing_count() < MAX_PENDING_CONNECTIONS {
             return Poll::Ready(());
         }
         registry.acceptor_waker = Some(context.waker().clone());
@@ -112,7 +112,7 @@ impl ConnectionLimiter {
 
     /// Records an accepted connection that will be admitted soon.
     pub fn count_accepted(&self) {
-        self.registry().pending += 1;
+        self.registry().pending_count += 1;
     }
 
     /// Admits a connection and closes another one if the limit is reached; returns `None` if the connection cannot
@@ -122,20 +122,20 @@ impl ConnectionLimiter {
         let address = stream.peer_addr();
         let mut registry = self.registry();
         // The acceptor counts the connection before this call, also one that fails below.
-        registry.pending = registry.pending.saturating_sub(1);
+        registry.pending_count = registry.pending_count.saturating_sub(1);
         registry.wake_acceptor();
         let address = address.ok()?; // A client that has disconnected has no address.
         let ConnectionRegistry { table, sockets, .. } = &mut *registry;
-        let id = match table.admit(client_origin(address.ip()), |id| has_unread_bytes(sockets, id))
+        let id = match table.admit(client_network(address.ip()), |id| has_unread_bytes(sockets, id))
         {
             ConnectionAdmission::Admitted(id) => id,
             ConnectionAdmission::Displaces(id, displaced_id) => {
                 registry.close(displaced_id);
-                registry.log_limit(address, |counts| counts.closed += 1);
+                registry.record_limit_event(address, |counts| counts.closed += 1);
                 id
             }
             ConnectionAdmission::Refused => {
-                registry.log_limit(address, |counts| counts.refused += 1);
+                registry.record_limit_event(address, |counts| counts.refused += 1);
                 return None;
             }
         };
@@ -174,7 +174,7 @@ impl ConnectionRegistry {
     }
 
     /// Counts an event, and logs a line unless the last line is recent.
-    fn log_limit(&mut self, address: SocketAddr, count: impl FnOnce(&mut CloseCounts)) {
+    fn record_limit_event(&mut self, address: SocketAddr, count: impl FnOnce(&mut CloseCounts)) {
         count(&mut self.counts);
         let now = Instant::now();
         if self
@@ -187,7 +187,7 @@ impl ConnectionRegistry {
         // One line for each refusal would let an attacker fill the log.
         let CloseCounts { closed, refused, .. } = std::mem::take(&mut self.counts);
         self.counts.logged_at = Some(now);
-        let (limit, share) = (self.max_connections, self.table.share());
+        let (limit, share) = (self.max_connections, self.table.share_limit());
         tracing::warn!(
             client = %address.ip(),
             closed,

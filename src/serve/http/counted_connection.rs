@@ -22,12 +22,12 @@ pub struct CountedConnection {
     stream: TcpStream,
     write_timeout: WriteTimeout,
     connection: ClientConnection,
-    linger: Option<LingeringClose>,
+    lingering_close: Option<LingeringClose>,
 }
 
 /// Timer for sent bytes that the peer does not read.
 struct WriteTimeout {
-    limit: Duration,
+    max_stall: Duration,
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
@@ -40,8 +40,8 @@ impl CountedConnection {
         (entry, connection): (ConnectionEntry, ClientConnection),
         write_timeout: Duration,
     ) -> Self {
-        let write_timeout = WriteTimeout { limit: write_timeout, deadline: None };
-        Self { _entry: entry, stream, write_timeout, connection, linger: None }
+        let write_timeout = WriteTimeout { max_stall: write_timeout, deadline: None };
+        Self { _entry: entry, stream, write_timeout, connection, lingering_close: None }
     }
 
     fn poll_write_with<T>(
@@ -49,8 +49,8 @@ impl CountedConnection {
         context: &mut Context<'_>,
         write: impl FnOnce(Pin<&mut TcpStream>, &mut Context<'_>) -> Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
-        let written = write(Pin::new(&mut self.stream), context);
-        self.write_timeout.fail_if_stalled(context, written)
+        let write_result = write(Pin::new(&mut self.stream), context);
+        self.write_timeout.fail_if_stalled(context, write_result)
     }
 }
 
@@ -58,15 +58,15 @@ impl WriteTimeout {
     fn fail_if_stalled<T>(
         &mut self,
         context: &mut Context<'_>,
-        written: Poll<io::Result<T>>,
+        write_result: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         // Any progress counts: a slow reader is allowed, a reader that stopped is not.
-        if written.is_ready() {
+        if write_result.is_ready() {
             // The timer starts anew with the next write that finds no room.
             self.deadline = None;
-            return written;
+            return write_result;
         }
-        let limit = self.limit;
+        let limit = self.max_stall;
         let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(limit)));
         ready!(deadline.as_mut().poll(context));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "what was sent stays unread")))
@@ -109,7 +109,7 @@ impl AsyncWrite for CountedConnection {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self { stream, connection, linger, .. } = &mut *self;
+        let Self { stream, connection, lingering_close: linger, .. } = &mut *self;
         // A second shutdown fails with `ENOTCONN` once the client has closed its side too.
         if linger.is_none() {
             ready!(Pin::new(&mut *stream).poll_shutdown(context))?;

@@ -118,7 +118,7 @@ fn limit_by_open_files(configured: usize) -> usize {
     let open_files = usize::try_from(open_files).unwrap_or(usize::MAX);
     let limit = (open_files - open_files / 4).max(1);
     // Connections that are being closed still hold a file each.
-    let limit = limit.saturating_sub(ConnectionTable::slack(limit)).max(1);
+    let limit = limit.saturating_sub(ConnectionTable::max_excess(limit)).max(1);
     if limit < configured {
         tracing::warn!(
             configured,
@@ -216,7 +216,7 @@ async fn accept_tls(
 mod tests {
     use super::*;
 
-    fn occupied() -> (std::net::TcpListener, SocketAddr) {
+    fn bind_occupied_address() -> (std::net::TcpListener, SocketAddr) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         (listener, address)
@@ -224,7 +224,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_address_that_becomes_free_is_bound() {
-        let (listener, address) = occupied();
+        let (listener, address) = bind_occupied_address();
         let release = async {
             // In the time of the test, so that at least one attempt fails.
             sleep(BIND_PAUSE * 3).await;
@@ -236,7 +236,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_address_that_remains_in_use_is_refused() {
-        let (_listener, address) = occupied();
+        let (_listener, address) = bind_occupied_address();
         assert_eq!(bind_with_retry(address).await.unwrap_err().kind(), io::ErrorKind::AddrInUse);
     }
 }

@@ -56,7 +56,7 @@ impl ProtocolSniffer {
     /// Reads until the HTTP version is known.
     fn poll_protocol(&mut self, context: &mut Context<'_>) -> Poll<io::Result<HttpVersion>> {
         loop {
-            let mut buffer = ReadBuf::new(self.prefix.unfilled());
+            let mut buffer = ReadBuf::new(self.prefix.unfilled_buffer());
             let read_result = Pin::new(&mut self.stream).poll_read(context, &mut buffer);
             let read_bytes = buffer.filled().len();
             // The deadline is polled only while the client is silent: bytes that are there are always read first.
@@ -64,7 +64,7 @@ impl ProtocolSniffer {
                 return self.poll_timeout(context);
             }
             ready!(read_result)?;
-            match self.prefix.detect(read_bytes) {
+            match self.prefix.add_and_detect(read_bytes) {
                 HttpVersion::Unknown => {}
                 version => return Poll::Ready(Ok(version)),
             }
@@ -79,12 +79,12 @@ impl ProtocolSniffer {
 }
 
 impl SniffedPrefix {
-    fn unfilled(&mut self) -> &mut [u8] {
+    fn unfilled_buffer(&mut self) -> &mut [u8] {
         self.bytes.get_mut(self.count..).unwrap_or_default()
     }
 
     /// Returns the version after this number of further bytes. The end of the stream counts as HTTP/1.
-    fn detect(&mut self, added_bytes: usize) -> HttpVersion {
+    fn add_and_detect(&mut self, added_bytes: usize) -> HttpVersion {
         self.count += added_bytes;
         let bytes = self.bytes.get(..self.count).unwrap_or_default();
         if added_bytes == 0 || !HTTP2_PREFACE.starts_with(bytes) {
@@ -178,9 +178,9 @@ mod tests {
         let detected_after = |pieces: &[&[u8]]| {
             let mut prefix = SniffedPrefix::default();
             pieces.iter().position(|piece| {
-                let added_bytes = piece.len().min(prefix.unfilled().len());
-                prefix.unfilled()[..added_bytes].copy_from_slice(&piece[..added_bytes]);
-                prefix.detect(added_bytes) != HttpVersion::Unknown
+                let added_bytes = piece.len().min(prefix.unfilled_buffer().len());
+                prefix.unfilled_buffer()[..added_bytes].copy_from_slice(&piece[..added_bytes]);
+                prefix.add_and_detect(added_bytes) != HttpVersion::Unknown
             })
         };
         assert_eq!(detected_after(&[b"GET / HTTP/1.1\r\n"]), Some(0));

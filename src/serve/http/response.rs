@@ -72,7 +72,7 @@ impl EarlyRefusal {
         let end =
             self.wait.and_then(|wait| now.checked_add_signed(TimeDelta::from_std(wait).ok()?));
         match end {
-            Some(end) => self.failure.until(end),
+            Some(end) => self.failure.with_until(end),
             None => self.failure,
         }
     }
@@ -119,7 +119,7 @@ pub fn streaming_json_response(
     status: StatusCode,
     body: Value,
 ) -> Response {
-    json_text_response(content_type, status, streaming_json::body(body))
+    json_text_response(content_type, status, streaming_json::document_body(body))
 }
 
 /// Creates a JSON response from a document that is text already.

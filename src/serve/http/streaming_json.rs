@@ -23,7 +23,7 @@ const COUNT_CHUNK_BYTES: usize = 192;
 const WORD_BYTES: usize = 8;
 
 /// Creates the body of a document. Its length is known before the transfer.
-pub fn body(document: Value) -> Body {
+pub fn document_body(document: Value) -> Body {
     let mut writer = DocumentWriter {
         current_part: Vec::with_capacity(INITIAL_BUFFER_BYTES),
         ..DocumentWriter::default()
@@ -32,7 +32,9 @@ pub fn body(document: Value) -> Body {
     writer.finish_part();
     match writer.finished_parts.pop_back() {
         // Nearly all documents are one part. A plain body is sent in one write, together with the head.
-        Some(DocumentPart::Written(bytes)) if writer.finished_parts.is_empty() => Body::from(bytes),
+        Some(DocumentPart::FinalBytes(bytes)) if writer.finished_parts.is_empty() => {
+            Body::from(bytes)
+        }
         last_part => {
             writer.finished_parts.extend(last_part);
             let remaining_bytes = writer.finished_parts.iter().map(DocumentPart::length).sum();
@@ -49,17 +51,17 @@ pub fn body(document: Value) -> Body {
 #[derive(Debug)]
 enum DocumentPart {
     /// Bytes in their final form.
-    Written(Vec<u8>),
+    FinalBytes(Vec<u8>),
     /// Content of a long text, not yet escaped.
-    Text(String),
+    UnescapedText(String),
 }
 
 impl DocumentPart {
     /// Returns the number of bytes of the part in the body.
     fn length(&self) -> u64 {
         match self {
-            Self::Written(bytes) => bytes.len() as u64,
-            Self::Text(text) => {
+            Self::FinalBytes(bytes) => bytes.len() as u64,
+            Self::UnescapedText(text) => {
                 text.as_bytes().chunks(ESCAPE_CHUNK_BYTES).map(escaped_length).sum::<usize>() as u64
             }
         }
@@ -80,7 +82,7 @@ impl DocumentWriter {
                 // The quotes belong to the parts around the text, because an escaped piece has none.
                 self.current_part.push(b'"');
                 self.finish_part();
-                self.finished_parts.push_back(DocumentPart::Text(text));
+                self.finished_parts.push_back(DocumentPart::UnescapedText(text));
                 self.current_part.push(b'"');
             }
             Value::Array(items) => {
@@ -125,7 +127,7 @@ impl DocumentWriter {
 
     fn finish_part(&mut self) {
         self.finished_parts
-            .push_back(DocumentPart::Written(std::mem::take(&mut self.current_part)));
+            .push_back(DocumentPart::FinalBytes(std::mem::take(&mut self.current_part)));
     }
 }
 
@@ -140,8 +142,8 @@ struct DocumentStream {
 
 impl DocumentStream {
     fn next(&mut self) -> Option<Vec<u8>> {
-        let Some(DocumentPart::Text(text)) = self.parts.front() else {
-            let Some(DocumentPart::Written(bytes)) = self.parts.pop_front() else { return None };
+        let Some(DocumentPart::UnescapedText(text)) = self.parts.front() else {
+            let Some(DocumentPart::FinalBytes(bytes)) = self.parts.pop_front() else { return None };
             return Some(bytes);
         };
         // Pieces are cut between bytes, not characters: an escape concerns single bytes only, and no byte of a longer
@@ -264,8 +266,8 @@ mod tests {
     use super::*;
 
     /// Returns the sent bytes and the announced length.
-    fn sent(document: &Value) -> (Vec<u8>, Option<u64>) {
-        let body = body(document.clone());
+    fn streamed_bytes(document: &Value) -> (Vec<u8>, Option<u64>) {
+        let body = document_body(document.clone());
         let length = body.size_hint().exact();
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let sent = runtime.block_on(body.collect()).expect("a body");
@@ -275,12 +277,12 @@ mod tests {
     fn assert_streamed(document: &Value) {
         let expected = serde_json::to_vec(document).expect("JSON");
         let length = expected.len() as u64;
-        assert!(sent(document) == (expected, Some(length)));
+        assert!(streamed_bytes(document) == (expected, Some(length)));
     }
 
     #[test]
     fn long_texts_are_streamed_as_valid_json() {
-        let every: String = (0..0x250).filter_map(char::from_u32).collect();
+        let all_characters: String = (0..0x250).filter_map(char::from_u32).collect();
         for length in [
             ESCAPE_CHUNK_BYTES - 1,
             ESCAPE_CHUNK_BYTES,
@@ -288,7 +290,7 @@ mod tests {
             3 * ESCAPE_CHUNK_BYTES,
             3 * ESCAPE_CHUNK_BYTES + 7,
         ] {
-            let text: String = every.chars().cycle().take(length).collect();
+            let text: String = all_characters.chars().cycle().take(length).collect();
             assert_streamed(&json!(text));
             assert_streamed(&json!([text, {"a": text, "b\n": [1, null, true, "short"]}, text]));
         }

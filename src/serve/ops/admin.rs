@@ -44,8 +44,8 @@ pub struct TokenSpec {
 impl TokenSpec {
     /// Returns the token for a text with this digest.
     #[must_use]
-    pub fn into_seed(self, hash: [u8; 32]) -> NewToken {
-        NewToken { name: self.name, hash, scope: self.scope, expires: self.expires }
+    pub fn into_new_token(self, hash: [u8; 32]) -> NewToken {
+        NewToken { name: self.name, hash, scope: self.scope, expires_at: self.expires }
     }
 }
 
@@ -95,7 +95,7 @@ pub trait Administration: Send + Sync + 'static {
     ///
     /// # Errors
     /// `token-unknown`; fails also if the removal cannot be stored.
-    async fn revoke(&self, name: String) -> Result<(), Failure>;
+    async fn revoke_token(&self, name: String) -> Result<(), Failure>;
 
     /// Replaces the text of the operator's token; the token file contains the new text when this function returns.
     ///
@@ -121,8 +121,8 @@ pub async fn reload(
     let message =
         format!("{} errors; the previous configuration stays in force", result.rejected.len());
     let failure = Failure::new(Code::ConfigurationRejected, message);
-    let rejected = ReloadRejection { problem: problem::problem_document(&failure), result };
-    Ok(response::problem_response(failure.code, &rejected))
+    let rejection = ReloadRejection { problem: problem::problem_document(&failure), result };
+    Ok(response::problem_response(failure.code, &rejection))
 }
 
 /// Enables an agent.
@@ -160,12 +160,12 @@ async fn switch_agent(
     caller.require_right(Right::Admin, Some(&agent))?;
     match app.admin.switch_agent(agent, is_enabled).await? {
         Ok(switched) => Ok(ok_response(&to_json(&switched)?)),
-        Err(rejected) => {
-            let message = format!("the agent cannot be enabled: {} errors", rejected.len());
+        Err(errors) => {
+            let message = format!("the agent cannot be enabled: {} errors", errors.len());
             let failure = Failure::new(Code::ConfigurationRejected, message);
-            let rejected =
-                SwitchRejection { problem: problem::problem_document(&failure), rejected };
-            Ok(response::problem_response(failure.code, &rejected))
+            let rejection =
+                SwitchRejection { problem: problem::problem_document(&failure), rejected: errors };
+            Ok(response::problem_response(failure.code, &rejection))
         }
     }
 }
@@ -201,8 +201,8 @@ pub async fn create_token(
     if spec.replaces {
         require_covered_token(&app, &caller, &spec.name).await?;
     }
-    let created = app.admin.create_token(spec).await?;
-    Ok((axum::http::StatusCode::CREATED, ok_response(&to_json(&created)?)).into_response())
+    let created_token = app.admin.create_token(spec).await?;
+    Ok((axum::http::StatusCode::CREATED, ok_response(&to_json(&created_token)?)).into_response())
 }
 
 /// Removes a token that was created at run time.
@@ -217,7 +217,7 @@ pub async fn revoke_token(
     let caller = caller.require_right(Right::Admin, None)?;
     // The administrator of some agents must not lock out an administrator of all.
     require_covered_token(&app, &caller, &name).await?;
-    app.admin.revoke(name).await?;
+    app.admin.revoke_token(name).await?;
     Ok(ok_response(&to_json(&Empty {})?))
 }
 

@@ -43,7 +43,7 @@ pub struct Monitoring {
     /// True if callers with the right to read can read the metrics.
     pub exposes_metrics: bool,
     /// Returns the size of the ledger's files, in bytes.
-    pub ledger_bytes: Arc<dyn Fn() -> u64 + Send + Sync>,
+    pub ledger_bytes_fn: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// Cached storage statistics of the ledger.
     pub storage_stats: StorageStatsCache,
     /// Answer of `/status` that concurrent callers share, if they may see everything.
@@ -60,23 +60,23 @@ pub struct MachineFacts {
 
 /// Reports that the service responds. This endpoint needs no token and reveals nothing else.
 pub async fn health() -> Response {
-    respond(StatusCode::OK, &HealthStatus { status: "ok".to_owned() })
+    public_response(StatusCode::OK, &HealthStatus { status: "ok".to_owned() })
 }
 
 /// Reports whether the service accepts work and, if not, the reasons. This endpoint needs no token and reveals
 /// nothing else.
-pub async fn ready(State(app): State<AppState>) -> Response {
+pub async fn readiness(State(app): State<AppState>) -> Response {
     let reasons = app.api.tree.unready_reasons().await;
     let (code, status) = match reasons.as_slice() {
         [] => (StatusCode::OK, ReadinessStatus::Ready),
         _ => (StatusCode::SERVICE_UNAVAILABLE, ReadinessStatus::Unready),
     };
     let reasons = reasons.into_iter().map(str::to_owned).collect();
-    respond(code, &Readiness { status, reasons })
+    public_response(code, &Readiness { status, reasons })
 }
 
 /// Creates a response that needs no token.
-fn respond(status: StatusCode, value: &impl serde::Serialize) -> Response {
+fn public_response(status: StatusCode, value: &impl serde::Serialize) -> Response {
     match to_json(value) {
         Ok(body) => json_response("application/json", status, &body),
         Err(failure) => ProblemBody(failure).into_response(),
@@ -100,7 +100,7 @@ pub async fn metrics(
     }
     let values = GaugeValues {
         tree: app.api.tree.status().await,
-        ledger_bytes: (app.monitoring.ledger_bytes)(),
+        ledger_bytes: (app.monitoring.ledger_bytes_fn)(),
     };
     let headers = [(CONTENT_TYPE, OPENMETRICS), (CACHE_CONTROL, "no-store")];
     Ok((headers, app.monitoring.instruments.metrics_text(&values)).into_response())
@@ -110,7 +110,7 @@ pub async fn metrics(
 ///
 /// # Errors
 /// `forbidden`.
-pub async fn tree(
+pub async fn service_status(
     State(app): State<AppState>,
     caller: AuthenticatedCaller,
 ) -> Result<Response, ProblemBody> {
@@ -121,7 +121,7 @@ pub async fn tree(
     }
     // The shared value is the text, so that it is written once for all callers.
     let computation = async { Bytes::from(to_json_text(&visible_status(&app, &caller).await)) };
-    let text = app.monitoring.shared_status.share(computation).await;
+    let text = app.monitoring.shared_status.run_shared(computation).await;
     Ok(json_text_response("application/json", StatusCode::OK, text))
 }
 
@@ -195,7 +195,7 @@ pub async fn a2a_status(
     let caller = caller.require_right(Right::Read, None)?;
     let address = app.public_addresses.for_host(headers.get(HOST));
     let tree = app.api.tree.status().await;
-    let visible = tree.agents.into_iter().filter_map(|agent| {
+    let visible_agents = tree.agents.into_iter().filter_map(|agent| {
         let spec = app.agents.get(&agent.id)?;
         caller.scope.allows(Right::Read, Some(&agent.id)).then(|| A2aAgent {
             interfaces: card::interfaces(&app, spec, &address)
@@ -209,7 +209,7 @@ pub async fn a2a_status(
             queued: agent.work.queued.len(),
         })
     });
-    let agents = visible.collect();
+    let agents = visible_agents.collect();
     let unique_names = |name: fn(&(Binding, ProtocolVersion)) -> &'static str| {
         let mut names: Vec<_> = card::SERVICE_FEATURES.interfaces.iter().map(name).collect();
         names.sort_unstable();

@@ -51,9 +51,10 @@ impl ErrorFormat {
         };
         match subpath_of_agent {
             Some("v1" | "v1/" | "v1/jsonrpc") => Self::JsonRpc,
-            Some(subpath) if is_operation(subpath) => {
-                Self::Rest(version::response_version(request), media::for_errors(request.headers()))
-            }
+            Some(subpath) if is_rest_operation_path(subpath) => Self::Rest(
+                version::response_version(request),
+                media::error_media_type(request.headers()),
+            ),
             _ => Self::Problem,
         }
     }
@@ -78,7 +79,7 @@ impl ErrorFormat {
 }
 
 /// Returns true if the rest of a path below an agent belongs to A2A over HTTP+JSON; cards use the default format.
-fn is_operation(subpath: &str) -> bool {
+fn is_rest_operation_path(subpath: &str) -> bool {
     subpath.strip_prefix("v1/").is_some_and(|subpath| !subpath.starts_with(".well-known/"))
 }
 
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
     use crate::serve::http::response::{EarlyRefusal, ProblemBody};
 
-    fn format(path: &str, headers: &[(&'static str, &str)]) -> ErrorFormat {
+    fn error_format_of(path: &str, headers: &[(&'static str, &str)]) -> ErrorFormat {
         let aliases =
             PathAliases::from([("/bots/x".to_owned(), AgentId::new("x").expect("an id"))]);
         let mut request = Request::builder().uri(path);
@@ -135,16 +136,16 @@ mod tests {
             ("/api/v1/agents", &new, ErrorFormat::Problem),
             ("/status", &[], ErrorFormat::Problem),
         ] {
-            assert_eq!(format(path, headers), expected, "{path} {headers:?}");
+            assert_eq!(error_format_of(path, headers), expected, "{path} {headers:?}");
         }
         let grpc = [("content-type", "application/grpc+proto")];
         let old = "/a2a.v1.A2AService/SendMessage";
-        assert_eq!(format(old, &grpc), ErrorFormat::Grpc(ProtocolVersion::V0_3));
+        assert_eq!(error_format_of(old, &grpc), ErrorFormat::Grpc(ProtocolVersion::V0_3));
         let new = "/lf.a2a.v1.A2AService/SendMessage";
-        assert_eq!(format(new, &grpc), ErrorFormat::Grpc(ProtocolVersion::V1_0));
+        assert_eq!(error_format_of(new, &grpc), ErrorFormat::Grpc(ProtocolVersion::V1_0));
         let headers = [("a2a-version", "1.0"), ("accept", media::A2A_JSON)];
         let expected = ErrorFormat::Rest(ProtocolVersion::V1_0, media::A2A_JSON);
-        assert_eq!(format("/agents/x/v1/tasks", &headers), expected);
+        assert_eq!(error_format_of("/agents/x/v1/tasks", &headers), expected);
     }
 
     async fn body(response: Response) -> Value {

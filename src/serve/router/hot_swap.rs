@@ -12,7 +12,7 @@ use axum::{BoxError, Router};
 use tokio::sync::watch;
 use tower::Service;
 
-use super::{respond, router};
+use super::{build_router, handle_request};
 use crate::serve::AppState;
 use crate::serve::auth::revocation;
 use crate::serve::http::connections::ClientConnection;
@@ -32,29 +32,29 @@ impl RoutePublisher {
     /// Serves new requests with this state. Requests in progress keep the previous state, except for streams: a
     /// stream ends as soon as its caller is no longer authorized.
     pub fn publish(&self, app: AppState) {
-        let routes = router(&app);
+        let routes = build_router(&app);
         drop(self.0.send_replace(Some(RoutedConfig { app, routes })));
     }
 
     /// Returns the service that answers each request with the latest routes.
-    pub fn latest(&self) -> LatestRoutes {
-        LatestRoutes(Arc::clone(&self.0))
+    pub fn routing_service(&self) -> RoutingService {
+        RoutingService(Arc::clone(&self.0))
     }
 }
 
 /// Service that answers each request with the routes in force at its arrival. A request has its `ClientConnection` as
 /// an extension.
 #[derive(Clone)]
-pub struct LatestRoutes(Arc<watch::Sender<Option<RoutedConfig>>>);
+pub struct RoutingService(Arc<watch::Sender<Option<RoutedConfig>>>);
 
-impl LatestRoutes {
+impl RoutingService {
     /// Returns the state of the configuration in force.
-    pub(super) fn app(&self) -> Option<AppState> {
+    pub(super) fn current_app(&self) -> Option<AppState> {
         self.0.borrow().as_ref().map(|config| config.app.clone())
     }
 }
 
-impl<B> Service<Request<B>> for LatestRoutes
+impl<B> Service<Request<B>> for RoutingService
 where
     B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
 {
@@ -68,17 +68,18 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         // The clone ends the borrow at once: a reload that publishes a new configuration waits for open borrows.
-        let (latest_routes, config) = (self.clone(), self.0.borrow().clone());
+        let (routing_service, config) = (self.clone(), self.0.borrow().clone());
         let connection = request.extensions_mut().remove::<ClientConnection>();
         Box::pin(async move {
             let Some((RoutedConfig { app, routes }, connection)) = config.zip(connection) else {
                 return Ok(StatusCode::NOT_FOUND.into_response());
             };
             // The request is consumed below, and a stream must be able to check its caller until its end.
-            let credentials = app.access.authenticator.credential_headers(request.headers());
-            let response = respond(&app, routes, (request.map(Body::new), connection)).await;
+            let credentials =
+                app.access_control.authenticator.credential_headers(request.headers());
+            let response = handle_request(&app, routes, (request.map(Body::new), connection)).await;
             Ok(revocation::end_when_revoked(response, credentials, &app, move || {
-                latest_routes.app()
+                routing_service.current_app()
             }))
         })
     }

@@ -104,12 +104,12 @@ pub(super) struct RequestObservation {
     id: Option<HeaderValue>,
     trace: Option<TraceContext>,
     /// Parent span of the request.
-    parent: Option<SpanId>,
+    parent_span: Option<SpanId>,
 }
 
 impl RequestObservation {
     /// Starts the observation. Readers of the headers from here on find the span of this request.
-    pub(super) fn begin(app: &AppState, headers: &mut HeaderMap) -> Self {
+    pub(super) fn start(app: &AppState, headers: &mut HeaderMap) -> Self {
         // Wall time may jump, so the duration comes from the monotonic clock.
         let (started_at, started_instant, random_id) =
             (app.api.reader.now(), Instant::now(), Uuid::new_v4());
@@ -120,7 +120,7 @@ impl RequestObservation {
         let trace =
             request_trace(caller_trace, random_id, app.monitoring.instruments.exports_traces());
         set_trace_headers(headers, trace.as_ref());
-        Self { started_at, started_instant, id, trace, parent }
+        Self { started_at, started_instant, id, trace, parent_span: parent }
     }
 
     /// Returns the log span of the request. The span has the highest level, so that no filter omits its id.
@@ -132,7 +132,7 @@ impl RequestObservation {
 
     /// Counts the request when its response starts, and adds the id to the response. `path` is the path of an
     /// admitted request. Returns the endpoint of the request.
-    pub(super) fn end(
+    pub(super) fn record_response(
         self,
         app: &AppState,
         method: &Method,
@@ -144,21 +144,21 @@ impl RequestObservation {
             response.headers_mut().insert(REQUEST_ID_HEADER, id);
         }
         let template = response.extensions_mut().remove::<MatchedPath>();
-        let matched =
+        let matched_endpoint =
             template.zip(path).map(|(template, path)| MatchedEndpoint::new(app, template, path));
-        if let Some(endpoint) = matched.as_ref().filter(|it| !it.is_uncounted()) {
+        if let Some(endpoint) = matched_endpoint.as_ref().filter(|it| !it.is_uncounted()) {
             app.api.tree.count_request(&endpoint.path_with_agent());
         }
         if let Some(trace) = self.trace {
             let (started_at, parent, status) =
-                (self.started_at, self.parent, response.status().as_u16());
+                (self.started_at, self.parent_span, response.status().as_u16());
             let method = method_label(method);
-            let endpoint = matched.as_ref().map(|endpoint| endpoint.template.as_str());
+            let endpoint = matched_endpoint.as_ref().map(|endpoint| endpoint.template.as_str());
             let request_record =
                 RequestRecord { method, endpoint, status, started_at, duration, trace, parent };
             app.monitoring.instruments.record_request(&request_record);
         }
-        matched
+        matched_endpoint
     }
 }
 

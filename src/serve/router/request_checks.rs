@@ -20,7 +20,7 @@ use crate::serve::http::connections::ClientConnection;
 use crate::serve::http::response::ProblemBody;
 
 /// Passes a request on to the router, with an alias replaced by the usual path, or refuses the request.
-pub(super) fn admit(
+pub(super) fn check_and_rewrite_request(
     app: &AppState,
     mut request: Request,
     connection: ClientConnection,
@@ -29,15 +29,18 @@ pub(super) fn admit(
     if matches!(path, "/health" | "/ready" | "/errors") || path.starts_with(ERROR_PAGES_PATH) {
         return Ok(request);
     }
-    if let Err(failure) = app.access.hosts.check(&request) {
+    if let Err(failure) = app.access_control.host_policy.check(&request) {
         return Err(refusal_response(request.headers(), failure));
     }
     // Cards repeat the host, so it is copied only after the check above has accepted it.
     if app.public_addresses.depends_on_host() {
         copy_host_header(&mut request);
     }
-    let address =
-        peer::client_ip(connection.address().ip(), request.headers(), &app.access.proxies);
+    let address = peer::client_ip(
+        connection.address().ip(),
+        request.headers(),
+        &app.access_control.trusted_proxies,
+    );
     request.extensions_mut().insert(RequestClient { address, connection });
     if let Some(uri) = resolve_alias(request.uri(), &app.agents.aliases) {
         *request.uri_mut() = uri;

@@ -115,8 +115,8 @@ impl From<&AgentSpec> for AgentLimits {
             timeout: spec.limits.timeouts.run.as_secs_f64(),
             idle_timeout: spec.limits.timeouts.idle.map(|idle| idle.as_secs_f64()),
             retries: spec.retry.max_retries,
-            max_input_bytes: spec.limits.sizes.input,
-            max_output_bytes: spec.limits.sizes.output,
+            max_input_bytes: spec.limits.sizes.max_input_bytes,
+            max_output_bytes: spec.limits.sizes.max_output_bytes,
             dedup_window: spec.dedup_window.map(|window| window.as_secs_f64()),
         }
     }

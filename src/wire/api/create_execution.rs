@@ -5,7 +5,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::wire::{NAME_PATTERN, integer};
+use crate::wire::{NON_BLANK_PATTERN, integer};
 
 /// Maximum time for which a response waits, in seconds.
 pub const MAX_WAIT_SECONDS: u64 = 3600;
@@ -46,7 +46,7 @@ pub struct ExecutionRequest {
     pub message_id: Option<String>,
     /// Idempotency key of the request, as in the header `Idempotency-Key`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schemars(length(max = 256), regex(pattern = NAME_PATTERN))]
+    #[schemars(length(max = 256), regex(pattern = NON_BLANK_PATTERN))]
     pub idempotency_key: Option<String>,
     /// Maximum time for which the response waits for the end of the execution, in seconds.
     #[serde(default, deserialize_with = "integer::non_null")]

@@ -3,7 +3,7 @@
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::id::{AgentId, ExecutionId};
 use algonius_actors::model::interaction::{
-    AnswerSource, AnswerValue, Interaction, InteractionId, InteractionOwner, InteractionState,
+    AnswerSource, AnswerValue, Interaction, InteractionId, InteractionOrigin, InteractionState,
     QuestionKind, QuestionOption, ToolCallSubject,
 };
 use algonius_actors::model::permission::{PermissionDecision, PermissionVerdict};
@@ -91,10 +91,10 @@ impl From<Interaction> for InteractionEntry {
         Self {
             id: interaction.id,
             execution: interaction.request_key.execution,
-            path: team_path(&interaction.owner),
-            agent: interaction.owner.agent,
-            context: interaction.owner.context.0,
-            attempt: interaction.request_key.attempt,
+            path: team_path(&interaction.origin),
+            agent: interaction.origin.agent,
+            context: interaction.origin.context.0,
+            attempt: interaction.request_key.attempt_id,
             kind: interaction.question.kind,
             state: interaction.state,
             question: QuestionEntry {
@@ -104,7 +104,7 @@ impl From<Interaction> for InteractionEntry {
                 schema: interaction.question.schema,
                 digest: interaction.digest,
             },
-            asked_at: interaction.asked_at,
+            asked_at: interaction.opened_at,
             due_at: interaction.due_at,
             closed,
         }
@@ -112,8 +112,8 @@ impl From<Interaction> for InteractionEntry {
 }
 
 /// Returns the path of a question; empty without a team.
-fn team_path(owner: &InteractionOwner) -> Vec<AgentId> {
-    if owner.teams.is_empty() { Vec::new() } else { owner.path().cloned().collect() }
+fn team_path(owner: &InteractionOrigin) -> Vec<AgentId> {
+    if owner.teams.is_empty() { Vec::new() } else { owner.agent_path().cloned().collect() }
 }
 
 /// Page of interactions, newest first.
@@ -158,7 +158,7 @@ pub struct AnswerRequest {
 impl AnswerRequest {
     /// Returns the answer; `None` unless exactly one kind of answer is given, with a reason for a denial only.
     #[must_use]
-    pub fn value(&self) -> Option<AnswerValue> {
+    pub fn answer_value(&self) -> Option<AnswerValue> {
         let Self { verdict, option, text, values, decline, reason, digest: _ } = self;
         let verdict = match (verdict, reason) {
             (Some(PermissionVerdict::Allow), None) => Some(AnswerValue::Allow),
@@ -242,7 +242,7 @@ impl From<(u64, PermissionDecision)> for DecisionEntry {
             at: decision.at,
             agent: decision.agent,
             execution: decision.execution,
-            attempt: decision.attempt,
+            attempt: decision.attempt_id,
             interaction: decision.interaction,
             tool: decision.tool,
             digest: decision.digest,
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     /// Bodies with exactly one answer, each with that answer.
-    fn valid() -> Vec<(Value, AnswerValue)> {
+    fn valid_bodies() -> Vec<(Value, AnswerValue)> {
         let denied = AnswerValue::Deny { reason: Some("no".to_owned()) };
         vec![
             (json!({"verdict": "allow"}), AnswerValue::Allow),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     /// Bodies with no answer, or with more than one.
-    fn invalid() -> Vec<Value> {
+    fn invalid_bodies() -> Vec<Value> {
         vec![
             json!({}),
             json!({"decline": false}),
@@ -293,11 +293,12 @@ mod tests {
 
     #[test]
     fn a_request_with_one_answer_is_read() {
-        let read = |body: Value| serde_json::from_value::<AnswerRequest>(body).unwrap().value();
-        for (body, answer) in valid() {
+        let read =
+            |body: Value| serde_json::from_value::<AnswerRequest>(body).unwrap().answer_value();
+        for (body, answer) in valid_bodies() {
             assert_eq!(read(body.clone()), Some(answer), "{body}");
         }
-        for body in invalid() {
+        for body in invalid_bodies() {
             assert_eq!(read(body.clone()), None, "{body}");
         }
     }

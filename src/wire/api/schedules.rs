@@ -306,19 +306,19 @@ impl From<&Occurrence> for OccurrenceEntry {
     fn from(occurrence: &Occurrence) -> Self {
         Self {
             schedule: occurrence.schedule.to_string(),
-            planned: occurrence.planned,
-            due: occurrence.due,
+            planned: occurrence.planned_at,
+            due: occurrence.due_at,
             cause: occurrence.cause,
             status: occurrence.status,
             reason: occurrence.reason.clone(),
-            times: occurrence.time_count,
+            times: occurrence.planned_time_count,
             decided_at: occurrence.decided_at,
             fired_at: occurrence.fired_at,
             delay_ms: occurrence.delay().map(|late| late.num_milliseconds()),
             execution: occurrence.execution.map(|id| id.to_string()),
-            outcome: occurrence.ending.map(|ending| ending.outcome),
-            code: occurrence.ending.and_then(|ending| ending.code),
-            ended_at: occurrence.ending.map(|ending| ending.at),
+            outcome: occurrence.end.map(|ending| ending.outcome),
+            code: occurrence.end.and_then(|ending| ending.code),
+            ended_at: occurrence.end.map(|ending| ending.at),
         }
     }
 }

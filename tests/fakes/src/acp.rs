@@ -86,7 +86,7 @@ pub(crate) struct AcpAgent {
 }
 
 /// Plays the agent until its input ends.
-pub(super) fn play(_: &[String]) -> Result<u8, Box<dyn Error>> {
+pub(super) fn run(_: &[String]) -> Result<u8, Box<dyn Error>> {
     let (sender, events) = channel();
     let mut agent = AcpAgent {
         settings: AcpSettings::from_environment(),
@@ -108,7 +108,7 @@ pub(super) fn play(_: &[String]) -> Result<u8, Box<dyn Error>> {
     for event in events {
         match event {
             LoopEvent::Line(line) => agent.handle_line(&line)?,
-            LoopEvent::Timer(session) => agent.wake(&session)?,
+            LoopEvent::Timer(session) => agent.handle_timer(&session)?,
             LoopEvent::End => return Ok(0),
         }
         if let Some(code) = agent.exit_code {
@@ -138,7 +138,7 @@ impl AcpAgent {
                 write_message(&json!({"id": id, "result": result}))
             }
             Some(method @ ("session/resume" | "session/load")) => {
-                self.reopen(&id, &session_id, method)
+                self.resume_session(&id, &session_id, method)
             }
             Some("session/prompt") => {
                 self.start_turn(&id, &session_id, value_at(params, "/prompt"))
@@ -158,15 +158,20 @@ impl AcpAgent {
         }
     }
 
-    fn reopen(&mut self, id: &Value, session_id: &str, method: &str) -> Result<(), Box<dyn Error>> {
+    fn resume_session(
+        &mut self,
+        id: &Value,
+        session_id: &str,
+        method: &str,
+    ) -> Result<(), Box<dyn Error>> {
         let offered_method = format!("session/{}", self.settings.resume_method);
         if method != offered_method {
             return respond_with_error(id, -32_601, "method not found");
         }
         let Some(mut session) = FakeSession::load(session_id)? else {
-            return self.fail_unknown_session(id, session_id);
+            return self.reject_unknown_session(id, session_id);
         };
-        if self.settings.is_mode_reset {
+        if self.settings.resets_mode_on_resume {
             session.mode = self.settings.initial_mode().to_owned();
         }
         if method == "session/load" {
@@ -184,7 +189,7 @@ impl AcpAgent {
         write_message(&json!({"id": id, "result": result}))
     }
 
-    fn fail_unknown_session(&self, id: &Value, session_id: &str) -> Result<(), Box<dyn Error>> {
+    fn reject_unknown_session(&self, id: &Value, session_id: &str) -> Result<(), Box<dyn Error>> {
         respond_with_error(
             id,
             self.settings.unknown_session_code,
@@ -194,14 +199,14 @@ impl AcpAgent {
 
     fn set_mode(&mut self, id: &Value, session_id: &str, mode: &str) -> Result<(), Box<dyn Error>> {
         let Some(session) = self.sessions.get_mut(session_id) else {
-            return self.fail_unknown_session(id, session_id);
+            return self.reject_unknown_session(id, session_id);
         };
         if !self.settings.modes.iter().any(|known| known == mode)
-            || self.settings.confirmation == "no"
+            || self.settings.mode_confirmation == "no"
         {
             return respond_with_error(id, -32_602, "unknown mode");
         }
-        if self.settings.confirmation != "silent" {
+        if self.settings.mode_confirmation != "silent" {
             session.change_mode(mode)?;
         } else {
             session.report_mode()?;

@@ -28,7 +28,7 @@ const ROLES: &[(&str, RoleFn, &str)] = &[
     ("echo", echo, "standard input to standard output"),
     ("exit", exit, "CODE [TEXT]: TEXT to standard error, then exits with CODE"),
     ("sleep", sleep, "SECONDS [TEXT]: waits, then prints TEXT"),
-    ("stubborn", stubborn, "ignores SIGTERM, as does its child, whose process id it prints"),
+    ("stubborn", ignore_sigterm, "ignores SIGTERM, as does its child, whose process id it prints"),
     ("daemonize", daemonize, "leaves a process in a session of its own; prints its process id"),
     ("hold-pipe", hold_pipe, "prints `held`, leaves a process that holds its output, and exits"),
     ("crowd", spawn_sleepers, "N: starts N processes, says so, and waits for them"),
@@ -43,24 +43,28 @@ const ROLES: &[(&str, RoleFn, &str)] = &[
     ("args", print_arguments, "ARGUMENTS: prints each as a JSON string on a line"),
     ("cwd", print_working_folder, "prints its working folder"),
     ("events", print_events, "WORDS: prints an event for each; see `event`"),
-    ("chat", chat::play, "FOLDER [--new ID | --resume ID] [--events]: remembers conversations"),
-    ("rpc", rpc::play, "[--counted] [--init] [--stays]: answers calls of JSON-RPC"),
-    ("turns", turns::play, "[--json]: answers one message after the other"),
-    ("acp", acp::play, "an interactive agent of ACP, with instructions in its prompts; see `acp`"),
+    ("chat", chat::run, "FOLDER [--new ID | --resume ID] [--events]: remembers conversations"),
+    ("rpc", rpc::run, "[--counted] [--init] [--stays]: answers calls of JSON-RPC"),
+    ("turns", turns::run, "[--json]: answers one message after the other"),
+    ("acp", acp::run, "an interactive agent of ACP, with instructions in its prompts; see `acp`"),
     (
         "claude-control",
-        control_agent::play_claude,
+        control_agent::run_claude,
         "[--resume ID | --session-id ID]: see `control_agent`",
     ),
     (
         "codex-app-server",
-        control_agent::play_codex,
+        control_agent::run_codex,
         "an interactive agent of that protocol; see `control_agent`",
     ),
-    ("launch", launch::play, "starts a program with unusual state; see `launch`"),
+    ("launch", launch::run, "starts a program with unusual state; see `launch`"),
     ("mcp", mcp::serve, "an MCP server; see `mcp`"),
-    ("tck", tck::play, "0.3 or 1.0: the agent that the conformance kits test, in events"),
-    ("flaky", flaky, "FILE N CODE: fails N times with CODE, counted in FILE, then succeeds"),
+    ("tck", tck::run, "0.3 or 1.0: the agent that the conformance kits test, in events"),
+    (
+        "flaky",
+        fail_first_runs,
+        "FILE N CODE: fails N times with CODE, counted in FILE, then succeeds",
+    ),
     (
         "once",
         log_run_times,
@@ -71,9 +75,9 @@ const ROLES: &[(&str, RoleFn, &str)] = &[
         log_run_with_lock,
         "FILE LOCK|-: as `once`, for the one who judges a storm; see `witness`",
     ),
-    ("no-stdin", no_stdin, "never reads its input"),
-    ("tty", tty, "tries to open the terminal and says how that went"),
-    ("in-own-session", in_own_session, "what `daemonize` leaves behind"),
+    ("no-stdin", leave_stdin_unread, "never reads its input"),
+    ("tty", try_open_terminal, "tries to open the terminal and says how that went"),
+    ("in-own-session", sleep_in_own_session, "what `daemonize` leaves behind"),
 ];
 
 /// Seconds beyond any test: a process that sleeps this long ends only when it is killed.
@@ -120,7 +124,7 @@ fn sleep(args: &[String]) -> Result<u8, Box<dyn Error>> {
 }
 
 /// Runs a shell, which can ignore a signal without unsafe code, and whose children inherit that.
-fn stubborn(_: &[String]) -> Result<u8, Box<dyn Error>> {
+fn ignore_sigterm(_: &[String]) -> Result<u8, Box<dyn Error>> {
     let script = r#"trap "" TERM; sleep "$0" & echo $!; exec sleep "$0""#;
     Err(Command::new("sh").args(["-c", script, FOREVER_SECONDS]).exec().into())
 }
@@ -139,7 +143,7 @@ fn start_detached(command: &mut Command) -> Result<u32, Box<dyn Error>> {
     Ok(daemon.id())
 }
 
-fn in_own_session(_: &[String]) -> Result<u8, Box<dyn Error>> {
+fn sleep_in_own_session(_: &[String]) -> Result<u8, Box<dyn Error>> {
     nix::unistd::setsid()?;
     print("!")?;
     Err(Command::new("sleep").arg(FOREVER_SECONDS).stdout(Stdio::null()).exec().into())
@@ -222,24 +226,24 @@ fn event_line(word: &str) -> String {
     format!("{event}\n")
 }
 
-fn flaky(args: &[String]) -> Result<u8, Box<dyn Error>> {
+fn fail_first_runs(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let (file, failure_count) = (argument(args, 0), argument(args, 1).parse::<usize>()?);
-    append(file, "run\n")?;
-    let runs = std::fs::read_to_string(file)?.lines().count();
-    if runs <= failure_count {
+    append_to_file(file, "run\n")?;
+    let run_count = std::fs::read_to_string(file)?.lines().count();
+    if run_count <= failure_count {
         Ok(argument(args, 2).parse()?)
     } else {
-        print(&format!("run {runs}"))
+        print(&format!("run {run_count}"))
     }
 }
 
 fn log_run_times(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let file = argument(args, 0);
-    append(file, &format!("start {} {}\n", nanoseconds()?, std::process::id()))?;
+    append_to_file(file, &format!("start {} {}\n", unix_nanoseconds()?, std::process::id()))?;
     let mut input = String::new();
     io::stdin().read_to_string(&mut input)?;
     pause(Duration::try_from_secs_f64(input.trim().parse()?)?);
-    append(file, &format!("end {}\n", nanoseconds()?))?;
+    append_to_file(file, &format!("end {}\n", unix_nanoseconds()?))?;
     print("done")
 }
 
@@ -251,12 +255,12 @@ fn log_run_with_lock(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let (execution, attempt) = (variable("ALGONIUS_EXECUTION_ID"), variable("ALGONIUS_ATTEMPT"));
     let identity = format!("{execution} {attempt} {} {}", std::process::id(), process_label()?);
     let (file, lock) = (argument(args, 0), argument(args, 1));
-    append(file, &format!("start {identity}\n"))?;
+    append_to_file(file, &format!("start {identity}\n"))?;
     let mut daemon_stdin = Stdio::null();
     if lock != "-" {
         let lock = OpenOptions::new().create(true).append(true).open(lock)?;
         if lock.try_lock().is_err() {
-            append(file, &format!("overlap {identity}\n"))?;
+            append_to_file(file, &format!("overlap {identity}\n"))?;
         }
         daemon_stdin = Stdio::from(lock);
     }
@@ -267,7 +271,7 @@ fn log_run_with_lock(args: &[String]) -> Result<u8, Box<dyn Error>> {
     print(&numbers(0..1000))?;
     pause(Duration::try_from_secs_f64(input.trim().parse()?)?);
     print(&numbers(1000..2000))?;
-    append(file, &format!("end {identity}\n"))?;
+    append_to_file(file, &format!("end {identity}\n"))?;
     Ok(0)
 }
 
@@ -278,11 +282,11 @@ fn process_label() -> Result<String, Box<dyn Error>> {
     Ok(line.and_then(|line| line.split_whitespace().next()).ok_or("no such limit")?.to_owned())
 }
 
-fn no_stdin(_: &[String]) -> Result<u8, Box<dyn Error>> {
+fn leave_stdin_unread(_: &[String]) -> Result<u8, Box<dyn Error>> {
     print("not read")
 }
 
-fn tty(_: &[String]) -> Result<u8, Box<dyn Error>> {
+fn try_open_terminal(_: &[String]) -> Result<u8, Box<dyn Error>> {
     match OpenOptions::new().read(true).write(true).open("/dev/tty") {
         Ok(_) => print("a terminal"),
         Err(error) => print(&format!("no terminal: {error}")),
@@ -301,7 +305,7 @@ fn print(text: &str) -> Result<u8, Box<dyn Error>> {
 }
 
 /// Appends with one write, so that lines of several agents do not mix.
-fn append(file: &str, text: &str) -> io::Result<()> {
+fn append_to_file(file: &str, text: &str) -> io::Result<()> {
     OpenOptions::new().create(true).append(true).open(file)?.write_all(text.as_bytes())
 }
 
@@ -311,6 +315,6 @@ fn pause(duration: Duration) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "compared between processes, which share no clock")]
-fn nanoseconds() -> Result<u128, Box<dyn Error>> {
+fn unix_nanoseconds() -> Result<u128, Box<dyn Error>> {
     Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos())
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 /// session by an event, or by a line on standard error.
 ///
 /// A word that begins with `gate-` is a file of the folder for which it waits; `fail` makes it fail.
-pub(super) fn play(args: &[String]) -> Result<u8, Box<dyn Error>> {
+pub(super) fn run(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let folder = PathBuf::from(args.first().ok_or("no folder")?);
     let option_value = |name: &str| {
         let index = args.iter().position(|word| word == name)?;
@@ -30,17 +30,17 @@ pub(super) fn play(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let mut message = String::new();
     io::stdin().read_to_string(&mut message)?;
     let message = message.trim();
-    append(&folder.join("log"), &format!("start {message}\n"))?;
+    append_to_file(&folder.join("log"), &format!("start {message}\n"))?;
     for gate in message.split(' ').filter(|word| word.starts_with("gate-")) {
         while !folder.join(gate).exists() {
             wait_briefly();
         }
     }
-    append(&folder.join("log"), &format!("end {message}\n"))?;
+    append_to_file(&folder.join("log"), &format!("end {message}\n"))?;
     if message == "fail" {
         return Ok(1);
     }
-    append(&folder.join(&id), &format!("{message}\n"))?;
+    append_to_file(&folder.join(&id), &format!("{message}\n"))?;
     let words = std::fs::read_to_string(folder.join(&id))?.lines().collect::<Vec<_>>().join(" ");
     write_answer(&id, &words, args.iter().any(|word| word == "--events"))
 }
@@ -58,7 +58,7 @@ fn write_answer(id: &str, words: &str, reports_events: bool) -> Result<u8, Box<d
 }
 
 /// Appends with one write, so that lines of several programs do not mix.
-fn append(file: &Path, text: &str) -> io::Result<()> {
+fn append_to_file(file: &Path, text: &str) -> io::Result<()> {
     OpenOptions::new().create(true).append(true).open(file)?.write_all(text.as_bytes())
 }
 

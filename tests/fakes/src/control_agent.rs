@@ -14,10 +14,10 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::acp::wire::{
-    append_to_env_file, fresh_id, log_line, log_unexpected, value_at, write_text,
+    append_to_env_file, fresh_id, log_line, log_unexpected_answer, value_at, write_text,
 };
 use crate::instruction::{Instruction, parse_instructions};
-use crate::{append, argument};
+use crate::{append_to_file, argument};
 
 /// Protocol of the agent.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ enum InteractiveProtocol {
 /// Agent with its one conversation.
 struct ControlAgent {
     protocol: InteractiveProtocol,
-    id: String,
+    conversation_id: String,
     mode: String,
     turn_count: usize,
     request_count: usize,
@@ -39,7 +39,7 @@ struct ControlAgent {
 }
 
 /// Plays an agent of claude-control.
-pub(super) fn play_claude(args: &[String]) -> Result<u8, Box<dyn Error>> {
+pub(super) fn run_claude(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let option_value = |name: &str| {
         let index = args.iter().position(|word| word == name)?;
         Some(argument(args, index + 1).to_owned())
@@ -52,19 +52,19 @@ pub(super) fn play_claude(args: &[String]) -> Result<u8, Box<dyn Error>> {
     if resumed_id.is_some() && prompts_file(&id).is_some_and(|file| !file.is_file()) {
         return Err(format!("No conversation found with session ID: {id}").into());
     }
-    play(InteractiveProtocol::Claude, id, "default")
+    run_agent(InteractiveProtocol::Claude, id, "default")
 }
 
 /// Plays an agent of the codex app server.
-pub(super) fn play_codex(_: &[String]) -> Result<u8, Box<dyn Error>> {
-    play(InteractiveProtocol::Codex, fresh_id("thread")?, "read-only")
+pub(super) fn run_codex(_: &[String]) -> Result<u8, Box<dyn Error>> {
+    run_agent(InteractiveProtocol::Codex, fresh_id("thread")?, "read-only")
 }
 
-fn play(protocol: InteractiveProtocol, id: String, mode: &str) -> Result<u8, Box<dyn Error>> {
+fn run_agent(protocol: InteractiveProtocol, id: String, mode: &str) -> Result<u8, Box<dyn Error>> {
     let mode = mode.to_owned();
     let mut agent = ControlAgent {
         protocol,
-        id,
+        conversation_id: id,
         mode,
         turn_count: 0,
         request_count: 0,
@@ -73,7 +73,7 @@ fn play(protocol: InteractiveProtocol, id: String, mode: &str) -> Result<u8, Box
     };
     while agent.exit_code.is_none() {
         if let Some(message) = agent.read_message()? {
-            agent.handle(&message)?;
+            agent.handle_message(&message)?;
         }
     }
     Ok(agent.exit_code.unwrap_or_default())
@@ -102,21 +102,23 @@ impl ControlAgent {
         Ok(Some(serde_json::from_str(&line)?))
     }
 
-    fn handle(&mut self, message: &Value) -> Result<(), Box<dyn Error>> {
+    fn handle_message(&mut self, message: &Value) -> Result<(), Box<dyn Error>> {
         match self.protocol {
-            InteractiveProtocol::Claude => self.handle_control(message),
-            InteractiveProtocol::Codex => self.handle_call(message),
+            InteractiveProtocol::Claude => self.handle_claude_message(message),
+            InteractiveProtocol::Codex => self.handle_codex_message(message),
         }
     }
 
-    fn handle_control(&mut self, message: &Value) -> Result<(), Box<dyn Error>> {
+    fn handle_claude_message(&mut self, message: &Value) -> Result<(), Box<dyn Error>> {
         match value_at(message, "/type").as_str() {
             Some("user") => {
                 let text =
                     value_at(message, "/message/content/0/text").as_str().unwrap_or_default();
                 self.run_turn(text)
             }
-            Some("control_response") => log_unexpected(value_at(message, "/response/request_id")),
+            Some("control_response") => {
+                log_unexpected_answer(value_at(message, "/response/request_id"))
+            }
             _ => {
                 if let Some(mode) = value_at(message, "/request/mode").as_str() {
                     mode.clone_into(&mut self.mode);
@@ -133,7 +135,7 @@ impl ControlAgent {
         }
     }
 
-    fn handle_call(&mut self, message: &Value) -> Result<(), Box<dyn Error>> {
+    fn handle_codex_message(&mut self, message: &Value) -> Result<(), Box<dyn Error>> {
         let (id, params) = (value_at(message, "/id"), value_at(message, "/params"));
         let answer = |result: &Value| write_message(&json!({"id": id, "result": result}));
         match value_at(message, "/method").as_str() {
@@ -147,7 +149,7 @@ impl ControlAgent {
                             &json!({"id": id, "error": {"code": -32_600, "message": text}}),
                         );
                     }
-                    thread_id.clone_into(&mut self.id);
+                    thread_id.clone_into(&mut self.conversation_id);
                 }
                 value_at(params, "/sandbox")
                     .as_str()
@@ -158,7 +160,9 @@ impl ControlAgent {
                     "workspace-write" => "workspaceWrite",
                     _ => "readOnly",
                 };
-                answer(&json!({"thread": {"id": self.id}, "sandbox": {"type": sandbox}}))
+                answer(
+                    &json!({"thread": {"id": self.conversation_id}, "sandbox": {"type": sandbox}}),
+                )
             }
             Some("turn/start") => {
                 answer(&json!({"turn": {"id": format!("turn-{}", self.turn_count + 1)}}))?;
@@ -170,16 +174,17 @@ impl ControlAgent {
                 answer(&json!({}))
             }
             Some(_) => Ok(()),
-            None => log_unexpected(id),
+            None => log_unexpected_answer(id),
         }
     }
 
     fn run_turn(&mut self, prompt: &str) -> Result<(), Box<dyn Error>> {
         self.turn_count += 1;
         self.is_cancelled = false;
-        let earlier_prompts = prompts_file(&self.id).and_then(|file| fs::read_to_string(file).ok());
-        if let Some(file) = prompts_file(&self.id) {
-            append(&file.display().to_string(), &format!("{prompt}\n"))?;
+        let earlier_prompts =
+            prompts_file(&self.conversation_id).and_then(|file| fs::read_to_string(file).ok());
+        if let Some(file) = prompts_file(&self.conversation_id) {
+            append_to_file(&file.display().to_string(), &format!("{prompt}\n"))?;
         }
         let mut failure = None;
         for instruction in parse_instructions(prompt) {
@@ -190,7 +195,7 @@ impl ControlAgent {
                 "say" => self.send_text(&instruction.text(), false)?,
                 "think" => self.send_text(&instruction.text(), true)?,
                 "burst" => {
-                    (1..=instruction.number())
+                    (1..=instruction.first_number())
                         .try_for_each(|n| self.send_text(&format!("{n} "), false))?;
                 }
                 "recall" => {
@@ -198,7 +203,7 @@ impl ControlAgent {
                     self.send_text(&earlier_prompts.replace('\n', " | "), false)?;
                 }
                 "tool" => self.run_tool(&instruction)?,
-                "hang" => self.wait_until(|agent| agent.is_cancelled)?,
+                "hang" => self.handle_messages_until(|agent| agent.is_cancelled)?,
                 "words" => write_text(&format!("{}\n", instruction.text()))?,
                 "malformed" => write_text("{\"type\":\n")?,
                 "huge" => {
@@ -209,14 +214,14 @@ impl ControlAgent {
                 other => return Err(format!("no instruction `{other}`").into()),
             }
         }
-        if self.exit_code.is_some() { Ok(()) } else { self.finish(failure) }
+        if self.exit_code.is_some() { Ok(()) } else { self.report_turn_end(failure) }
     }
 
-    fn finish(&self, failure: Option<&str>) -> Result<(), Box<dyn Error>> {
+    fn report_turn_end(&self, failure: Option<&str>) -> Result<(), Box<dyn Error>> {
         if self.protocol == InteractiveProtocol::Claude {
             let subtype = if self.is_cancelled { "error_during_execution" } else { "success" };
             return write_message(&json!({
-                "type": "result", "subtype": subtype, "session_id": self.id, "is_error": failure.is_some(),
+                "type": "result", "subtype": subtype, "session_id": self.conversation_id, "is_error": failure.is_some(),
                 "result": failure, "api_error_status": failure.map(|_| 401),
                 "usage": {"input_tokens": 1, "output_tokens": 2}, "total_cost_usd": 0.01,
             }));
@@ -229,7 +234,7 @@ impl ControlAgent {
         let error = failure.map(|message| json!({"message": message}));
         let turn =
             json!({"id": format!("turn-{}", self.turn_count), "status": status, "error": error});
-        self.notify("turn/completed", &json!({"threadId": self.id, "turn": turn}))
+        self.notify("turn/completed", &json!({"threadId": self.conversation_id, "turn": turn}))
     }
 
     fn notify(&self, method: &str, params: &Value) -> Result<(), Box<dyn Error>> {
@@ -241,8 +246,10 @@ impl ControlAgent {
         if self.protocol == InteractiveProtocol::Codex {
             let method =
                 if is_thought { "item/reasoning/textDelta" } else { "item/agentMessage/delta" };
-            return self
-                .notify(method, &json!({"threadId": self.id, "itemId": message, "delta": text}));
+            return self.notify(
+                method,
+                &json!({"threadId": self.conversation_id, "itemId": message, "delta": text}),
+            );
         }
         let kind = if is_thought { "thinking" } else { "text" };
         self.send_assistant_message(&json!({"type": kind, kind: text}))
@@ -251,15 +258,18 @@ impl ControlAgent {
     fn send_assistant_message(&self, block: &Value) -> Result<(), Box<dyn Error>> {
         let message = json!({"id": format!("message-{}", self.turn_count), "content": [block]});
         write_message(&json!({
-            "type": "assistant", "session_id": self.id, "parent_tool_use_id": null, "message": message,
+            "type": "assistant", "session_id": self.conversation_id, "parent_tool_use_id": null, "message": message,
         }))
     }
 
     /// Handles messages until the condition holds or the input ends.
-    fn wait_until(&mut self, is_done: impl Fn(&Self) -> bool) -> Result<(), Box<dyn Error>> {
+    fn handle_messages_until(
+        &mut self,
+        is_done: impl Fn(&Self) -> bool,
+    ) -> Result<(), Box<dyn Error>> {
         while !is_done(self) && self.exit_code.is_none() {
             if let Some(message) = self.read_message()? {
-                self.handle(&message)?;
+                self.handle_message(&message)?;
             }
         }
         Ok(())
@@ -267,27 +277,31 @@ impl ControlAgent {
 
     fn run_tool(&mut self, instruction: &Instruction) -> Result<(), Box<dyn Error>> {
         self.request_count += 1;
-        let call = format!("call-{}", self.request_count);
+        let call_id = format!("call-{}", self.request_count);
         let command = instruction.setting("command").unwrap_or("true").to_owned();
-        self.report_tool_call(&call, instruction.word(0), &command, None)?;
+        self.report_tool_call(&call_id, instruction.word(0), &command, None)?;
         let needs_no_permission =
             ["bypassPermissions", "danger-full-access"].contains(&self.mode.as_str());
         let is_allowed = needs_no_permission
-            || instruction.has("unasked")
-            || self.request_permission(&call, instruction.word(0), &command)?;
+            || instruction.has_word("unasked")
+            || self.request_permission(&call_id, instruction.word(0), &command)?;
         if is_allowed {
             append_to_env_file(
                 "RAN",
-                &format!("{}\t{}\t{call}\t{command}\n", std::process::id(), self.id),
+                &format!(
+                    "{}\t{}\t{call_id}\t{command}\n",
+                    std::process::id(),
+                    self.conversation_id
+                ),
             )?;
         }
-        self.report_tool_call(&call, instruction.word(0), &command, Some(is_allowed))
+        self.report_tool_call(&call_id, instruction.word(0), &command, Some(is_allowed))
     }
 
     /// Reports that a tool call begins, or that it succeeded or failed.
     fn report_tool_call(
         &self,
-        call: &str,
+        call_id: &str,
         name: &str,
         command: &str,
         is_success: Option<bool>,
@@ -298,30 +312,32 @@ impl ControlAgent {
                 Some(true) => "completed",
                 Some(false) => "declined",
             };
-            let item = json!({"type": "commandExecution", "id": call, "command": command, "status": status});
+            let item = json!({"type": "commandExecution", "id": call_id, "command": command, "status": status});
             let method = if is_success.is_some() { "item/completed" } else { "item/started" };
-            return self.notify(method, &json!({"threadId": self.id, "item": item}));
+            return self.notify(method, &json!({"threadId": self.conversation_id, "item": item}));
         }
         let Some(is_success) = is_success else {
             let input = json!({"command": command});
             return self.send_assistant_message(
-                &json!({"type": "tool_use", "id": call, "name": name, "input": input}),
+                &json!({"type": "tool_use", "id": call_id, "name": name, "input": input}),
             );
         };
-        let block = json!({"type": "tool_result", "tool_use_id": call, "is_error": !is_success});
+        let block = json!({"type": "tool_result", "tool_use_id": call_id, "is_error": !is_success});
         let message = json!({"role": "user", "content": [block]});
-        write_message(&json!({"type": "user", "session_id": self.id, "message": message}))
+        write_message(
+            &json!({"type": "user", "session_id": self.conversation_id, "message": message}),
+        )
     }
 
     /// Requests permission and waits for the answer; returns whether it allows the call.
     fn request_permission(
         &mut self,
-        call: &str,
+        call_id: &str,
         name: &str,
         command: &str,
     ) -> Result<bool, Box<dyn Error>> {
         let request_id = if self.protocol == InteractiveProtocol::Claude {
-            json!(call)
+            json!(call_id)
         } else {
             json!(self.request_count)
         };
@@ -330,14 +346,14 @@ impl ControlAgent {
             == InteractiveProtocol::Claude
         {
             let request = json!({
-                "subtype": "can_use_tool", "tool_name": name, "input": input, "tool_use_id": call,
+                "subtype": "can_use_tool", "tool_name": name, "input": input, "tool_use_id": call_id,
             });
             let request =
                 json!({"type": "control_request", "request_id": request_id, "request": request});
             (request, "/response/request_id", "/response/response/behavior", "allow")
         } else {
             let params = json!({
-                "threadId": self.id, "itemId": call, "command": command,
+                "threadId": self.conversation_id, "itemId": call_id, "command": command,
                 "availableDecisions": ["accept", "acceptForSession", "decline", "cancel"],
             });
             let method = "item/commandExecution/requestApproval";
@@ -353,7 +369,7 @@ impl ControlAgent {
             if *value_at(&message, id_pointer) == request_id && message.get("method").is_none() {
                 return Ok(value_at(&message, decision_pointer) == allow_value);
             }
-            self.handle(&message)?;
+            self.handle_message(&message)?;
         }
         Ok(false)
     }

@@ -21,11 +21,11 @@ impl Instruction {
         self.words.join(" ")
     }
 
-    pub(crate) fn number(&self) -> u64 {
+    pub(crate) fn first_number(&self) -> u64 {
         self.word(0).parse().unwrap_or_default()
     }
 
-    pub(crate) fn has(&self, word: &str) -> bool {
+    pub(crate) fn has_word(&self, word: &str) -> bool {
         self.words.iter().any(|other| other == word)
     }
 
@@ -36,18 +36,18 @@ impl Instruction {
 
 /// Returns the instructions of a prompt. A prompt without any is echoed.
 pub(crate) fn parse_instructions(prompt: &str) -> Vec<Instruction> {
-    let inside = prompt.split("[[").skip(1).filter_map(|rest| rest.split_once("]]"));
-    let found: Vec<_> = inside.map(|(inside, _)| parse_instruction(inside)).collect();
-    if found.is_empty() {
+    let bodies = prompt.split("[[").skip(1).filter_map(|rest| rest.split_once("]]"));
+    let instructions: Vec<_> = bodies.map(|(inside, _)| parse_instruction(inside)).collect();
+    if instructions.is_empty() {
         let words = vec![format!("ECHO: {prompt}")];
         return vec![Instruction { name: "say".to_owned(), words, ..Instruction::default() }];
     }
-    found
+    instructions
 }
 
-fn parse_instruction(inside: &str) -> Instruction {
+fn parse_instruction(body: &str) -> Instruction {
     let mut instruction = Instruction::default();
-    let mut tokens = tokenize(inside).into_iter();
+    let mut tokens = tokenize(body).into_iter();
     instruction.name = tokens.next().unwrap_or_default().0;
     for (token, equals_index) in tokens {
         match equals_index.and_then(|index| token.split_at_checked(index)) {
@@ -61,11 +61,11 @@ fn parse_instruction(inside: &str) -> Instruction {
 }
 
 /// Returns the tokens, without quotes, and the place of the `=` that was removed from an unquoted name.
-fn tokenize(inside: &str) -> Vec<(String, Option<usize>)> {
+fn tokenize(body: &str) -> Vec<(String, Option<usize>)> {
     let mut tokens = Vec::new();
     let (mut token, mut equals_index, mut is_quoted, mut has_token) =
         (String::new(), None, false, false);
-    for char in inside.chars() {
+    for char in body.chars() {
         match char {
             '"' => (is_quoted, has_token) = (!is_quoted, true),
             '=' if !is_quoted && equals_index.is_none() && !token.is_empty() => {

@@ -15,13 +15,13 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{dup, execv};
 
-pub(crate) fn play(args: &[String]) -> Result<u8, Box<dyn Error>> {
+pub(crate) fn run(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let mut words = args.iter();
     let mut descriptors = Vec::new();
     for setting in words.by_ref().take_while(|word| *word != "--") {
         let (name, value) = setting.split_once('=').ok_or("a setting is NAME=VALUE")?;
         match name {
-            "block" => block(value.parse()?)?,
+            "block" => block_signal(value.parse()?)?,
             "umask" => _ = umask(Mode::from_bits_truncate(u32::from_str_radix(value, 8)?)),
             "descriptors" => {
                 let file = File::open("/dev/null")?;
@@ -38,7 +38,7 @@ pub(crate) fn play(args: &[String]) -> Result<u8, Box<dyn Error>> {
     match execv(program, &argv)? {}
 }
 
-fn block(number: i32) -> Result<(), Box<dyn Error>> {
+fn block_signal(number: i32) -> Result<(), Box<dyn Error>> {
     let mut mask = SigSet::empty();
     mask.add(Signal::try_from(number)?);
     Ok(mask.thread_block()?)

@@ -64,8 +64,8 @@ const TOOLS: [(&str, &[&str]); 16] = [
 
 /// Role `mcp`.
 pub(crate) fn serve(args: &[String]) -> Result<u8, Box<dyn Error>> {
-    let has = |option: &str| args.iter().any(|argument| argument == option);
-    if has("--fail") {
+    let has_option = |option: &str| args.iter().any(|argument| argument == option);
+    if has_option("--fail") {
         let variables: Vec<_> =
             env::vars().map(|(name, value)| format!("{name}={value}")).collect();
         write_stderr_line(&format!("cannot start: {}", variables.join(" ")))?;
@@ -76,28 +76,28 @@ pub(crate) fn serve(args: &[String]) -> Result<u8, Box<dyn Error>> {
         args.get(index + 1)
     };
     if let Some(file) = option_value("--start") {
-        append(file, "started")?;
+        append_line(file, "started")?;
     }
     let mut server = FakeMcpServer {
-        requires_handshake: has("--old"),
-        is_noisy: has("--noise"),
+        requires_handshake: has_option("--old"),
+        is_noisy: has_option("--noise"),
         call_count: 0,
         cancelled_call_count: 0,
         memory: Vec::new(),
     };
     for line in io::stdin().lock().lines() {
         let message: Value = serde_json::from_str(&line?)?;
-        if has("--silent") {
+        if has_option("--silent") {
             continue;
         }
-        if let Some(code) = server.handle(&message)? {
+        if let Some(code) = server.handle_message(&message)? {
             return Ok(code);
         }
     }
     if let Some(file) = option_value("--end") {
         fs::write(file, "ended\n")?;
     }
-    if has("--stubborn") {
+    if has_option("--stubborn") {
         // A shell can ignore a signal without unsafe code.
         return Err(process::Command::new("sh")
             .args(["-c", "trap '' TERM; sleep 600"])
@@ -107,7 +107,7 @@ pub(crate) fn serve(args: &[String]) -> Result<u8, Box<dyn Error>> {
     Ok(0)
 }
 
-fn append(file: &str, line: &str) -> io::Result<()> {
+fn append_line(file: &str, line: &str) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().create(true).append(true).open(file)?;
     writeln!(file, "{line}")
 }
@@ -128,7 +128,7 @@ struct FakeMcpServer {
 
 impl FakeMcpServer {
     /// Handles a message; returns an exit code if the server ends.
-    fn handle(&mut self, message: &Value) -> Result<Option<u8>, Box<dyn Error>> {
+    fn handle_message(&mut self, message: &Value) -> Result<Option<u8>, Box<dyn Error>> {
         let params = &message["params"];
         let answer = match message["method"].as_str().unwrap_or_default() {
             "server/discover" if !self.requires_handshake => Ok(json!({
@@ -146,7 +146,7 @@ impl FakeMcpServer {
                     "hang" => return Ok(None),
                     "mark" => {
                         let path = params.pointer("/arguments/path").and_then(Value::as_str);
-                        append(path.unwrap_or_default(), "called")?;
+                        append_line(path.unwrap_or_default(), "called")?;
                         return Ok(None);
                     }
                     "grow" => {
@@ -157,9 +157,9 @@ impl FakeMcpServer {
                         write_stderr_line("the store is damaged")?;
                         return Ok(Some(7));
                     }
-                    "flood" => flood(message)?,
+                    "flood" => write_endless_answer(message)?,
                     "reject" => Err((-32_602, "not possible here".to_owned())),
-                    name => Ok(self.call(name, &params["arguments"])),
+                    name => Ok(self.tool_result(name, &params["arguments"])),
                 }
             }
             "notifications/cancelled" => {
@@ -183,7 +183,7 @@ impl FakeMcpServer {
         Ok(None)
     }
 
-    fn call(&self, name: &str, arguments: &Value) -> Value {
+    fn tool_result(&self, name: &str, arguments: &Value) -> Value {
         let argument = |name: &str| arguments[name].as_str().unwrap_or_default();
         let (text, is_error) = match name {
             "echo" => (argument("text").to_owned(), false),
@@ -197,7 +197,7 @@ impl FakeMcpServer {
             "many" => {
                 return json!({"resultType": "complete", "structuredContent": vec![0; 200_000]});
             }
-            "append" => match append(argument("path"), argument("text")) {
+            "append" => match append_line(argument("path"), argument("text")) {
                 Ok(()) => ("appended".to_owned(), false),
                 Err(error) => (error.to_string(), true),
             },
@@ -240,7 +240,7 @@ fn print_line(text: &str) -> io::Result<()> {
 }
 
 /// Writes an answer that never ends. Returns the error of the closed pipe.
-fn flood(message: &Value) -> Result<Result<Value, (i32, String)>, Box<dyn Error>> {
+fn write_endless_answer(message: &Value) -> Result<Result<Value, (i32, String)>, Box<dyn Error>> {
     let mut stdout = io::stdout().lock();
     write!(stdout, "{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"content\":\"", message["id"])?;
     let block = [b'x'; 64 << 10];

@@ -5,19 +5,19 @@ use std::io::{self, BufRead, Read, Write};
 
 use serde_json::{Value, json};
 
-use crate::turns::{MessageHistory, Reaction};
+use crate::turns::{MessageHistory, MessageReaction};
 
 /// [--counted] [--init] [--stays]: answers each `ask` with the words of all requests so far. With `--init` it requires
 /// `initialize` first. With `--stays` it does not end with its input.
 ///
 /// `notify A B` is answered by notifications; `reverse` sends a request to the client; `junk` writes an invalid message
 /// first; `error CODE` returns an error; the words of `MessageHistory` work as they do there.
-pub(super) fn play(args: &[String]) -> Result<u8, Box<dyn Error>> {
+pub(super) fn run(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let has_option = |option: &str| args.iter().any(|word| word == option);
     let mut connection =
         RpcConnection { input: io::stdin().lock(), has_content_length: has_option("--counted") };
     let (mut history, mut is_ready) = (MessageHistory::default(), !has_option("--init"));
-    while let Some(message) = connection.read()? {
+    while let Some(message) = connection.read_message()? {
         let id = value_at(&message, "/id").clone();
         match value_at(&message, "/method").as_str().unwrap_or_default() {
             "initialize" => {
@@ -52,15 +52,17 @@ fn answer_call(
     match word {
         "notify" => {
             for word in rest.split(' ') {
-                connection
-                    .write(&json!({"method": "said", "params": {"text": format!("{word};")}}))?;
+                connection.write_message(
+                    &json!({"method": "said", "params": {"text": format!("{word};")}}),
+                )?;
             }
             connection.answer(id, &json!({}))?;
         }
         "reverse" => {
-            connection
-                .write(&json!({"jsonrpc": "2.0", "id": "r1", "method": "fs/read", "params": {}}))?;
-            let answer = connection.read()?.unwrap_or_default();
+            connection.write_message(
+                &json!({"jsonrpc": "2.0", "id": "r1", "method": "fs/read", "params": {}}),
+            )?;
+            let answer = connection.read_message()?.unwrap_or_default();
             connection.answer(id, &json!({"answer": value_at(&answer, "/error/code")}))?;
         }
         "junk" => {
@@ -69,19 +71,19 @@ fn answer_call(
         }
         "error" => connection.answer_error(id, rest.parse()?)?,
         "hang" => {
-            while let Some(message) = connection.read()? {
+            while let Some(message) = connection.read_message()? {
                 if value_at(&message, "/method") == "cancel" {
                     connection.answer_error(id, -32_800)?;
                     break;
                 }
             }
         }
-        _ => match history.handle(text) {
-            Reaction::Answer(answer) => {
+        _ => match history.handle_message(text) {
+            MessageReaction::Answer(answer) => {
                 let usage = json!({"input_tokens": 3, "output_tokens": 4});
                 connection.answer(id, &json!({"answer": answer, "usage": usage}))?;
             }
-            Reaction::End(code) => return Ok(Some(code)),
+            MessageReaction::End(code) => return Ok(Some(code)),
         },
     }
     Ok(None)
@@ -99,7 +101,7 @@ struct RpcConnection {
 }
 
 impl RpcConnection {
-    fn read(&mut self) -> Result<Option<Value>, Box<dyn Error>> {
+    fn read_message(&mut self) -> Result<Option<Value>, Box<dyn Error>> {
         let mut line = String::new();
         if !self.has_content_length {
             let byte_count = self.input.read_line(&mut line)?;
@@ -120,15 +122,15 @@ impl RpcConnection {
         Ok(None)
     }
 
-    fn write(&self, message: &Value) -> io::Result<()> {
+    fn write_message(&self, message: &Value) -> io::Result<()> {
         let text = message.to_string();
-        let framed = if self.has_content_length {
+        let framed_message = if self.has_content_length {
             format!("Content-Length: {}\r\n\r\n{text}", text.len())
         } else {
             format!("{text}\n")
         };
         let mut stdout = io::stdout().lock();
-        stdout.write_all(framed.as_bytes())?;
+        stdout.write_all(framed_message.as_bytes())?;
         stdout.flush()
     }
 
@@ -142,11 +144,11 @@ impl RpcConnection {
     }
 
     fn answer(&self, id: &Value, result: &Value) -> io::Result<()> {
-        self.write(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
+        self.write_message(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
     }
 
     fn answer_error(&self, id: &Value, code: i64) -> io::Result<()> {
         let error = json!({"code": code, "message": "it cannot be done"});
-        self.write(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
+        self.write_message(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
     }
 }

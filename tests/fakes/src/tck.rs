@@ -18,7 +18,7 @@ type Behaviour = (&'static str, fn() -> RoleResult);
 
 /// Behaviours by prefix; a longer prefix precedes a shorter one that it starts with.
 const BEHAVIOURS: &[Behaviour] = &[
-    ("tck-complete-task", || complete("Hello from TCK")),
+    ("tck-complete-task", || report_completed("Hello from TCK")),
     ("tck-artifact-text", || write_artifact(&json!({"text": "Generated text content"}))),
     ("tck-artifact-file-url", || write_artifact(&url_part())),
     ("tck-artifact-file", || write_artifact(&file_part())),
@@ -32,7 +32,7 @@ const BEHAVIOURS: &[Behaviour] = &[
     }),
     ("tck-reject-task", || write_event("rejected", &json!({"message": "Task rejected"}))),
     ("tck-stream-001", || stream_artifact(&json!({"text": "Stream hello from TCK"}))),
-    ("tck-stream-002", || complete("Completed")),
+    ("tck-stream-002", || report_completed("Completed")),
     ("tck-stream-003", || stream_artifact(&json!({"text": "Stream task lifecycle"}))),
     ("tck-stream-ordering-001", || stream_artifact(&json!({"text": "Ordered output"}))),
     ("tck-stream-artifact-text", || stream_artifact(&json!({"text": "Streamed text content"}))),
@@ -42,19 +42,19 @@ const BEHAVIOURS: &[Behaviour] = &[
     ("tck-stream-basic", || stream_artifact(&json!({"text": "Streamed text content"}))),
     ("test-resubscribe-message-id", || work(8)),
     ("tck-long-running", || work(10)),
-    ("tck-multi-turn", ask_first_turn),
+    ("tck-multi-turn", request_input_on_first_turn),
     ("tck-cancel", || work(1200)),
     ("tck-task-failure", || write_event("failed", &json!({"message": "Task failed"}))),
 ];
 
 /// Plays the agent of the kit for this version of the protocol.
-pub(super) fn play(args: &[String]) -> RoleResult {
+pub(super) fn run(args: &[String]) -> RoleResult {
     let id = env::var("A2A_MESSAGE_ID").unwrap_or_default();
     let mut text = String::new();
     io::stdin().read_to_string(&mut text)?;
     match argument(args, 0) {
         "0.3" if id.starts_with("test-resubscribe-message-id") => work(10),
-        "0.3" => ask_every_turn(),
+        "0.3" => request_input_every_turn(),
         "1.0" => {
             let has_prefix = |prefix: &str| id.starts_with(prefix) || text.starts_with(prefix);
             let behaviour = BEHAVIOURS.iter().find(|(prefix, _)| has_prefix(prefix));
@@ -76,7 +76,7 @@ fn write_event(kind: &str, fields: &Value) -> RoleResult {
     print(&format!("{event}\n"))
 }
 
-fn complete(text: &str) -> RoleResult {
+fn report_completed(text: &str) -> RoleResult {
     write_event("status", &json!({"state": "completed", "text": text}))
 }
 
@@ -117,18 +117,18 @@ fn work(half_seconds: u32) -> RoleResult {
         write_event("status", &json!({"text": format!("step {half} of {half_seconds}")}))?;
         pause(Duration::from_millis(500));
     }
-    complete("Done")
+    report_completed("Done")
 }
 
 /// Requests input at every turn, as the agents of the official kits do.
-fn ask_every_turn() -> RoleResult {
+fn request_input_every_turn() -> RoleResult {
     write_event("status", &json!({"text": "working"}))?;
     pause(Duration::from_millis(500));
     request_input("What else?")
 }
 
 /// Requests input at the first turn, then completes.
-fn ask_first_turn() -> RoleResult {
+fn request_input_on_first_turn() -> RoleResult {
     let is_first = env::var("ALGONIUS_TURN").is_ok_and(|turn| turn == "1");
-    if is_first { request_input("What else?") } else { complete("Done") }
+    if is_first { request_input("What else?") } else { report_completed("Done") }
 }

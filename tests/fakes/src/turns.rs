@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 pub(super) struct MessageHistory(Vec<String>);
 
 /// Reaction to a message.
-pub(super) enum Reaction {
+pub(super) enum MessageReaction {
     /// Answer with this text.
     Answer(String),
     /// End of the program with this exit code.
@@ -20,13 +20,13 @@ pub(super) enum Reaction {
 impl MessageHistory {
     /// Handles a message: the answer to `pid` is the process id, `exit CODE` ends the program, and any other message is
     /// stored and answered with all stored ones.
-    pub(super) fn handle(&mut self, text: &str) -> Reaction {
+    pub(super) fn handle_message(&mut self, text: &str) -> MessageReaction {
         match text.split_once(' ') {
-            Some(("exit", code)) => Reaction::End(code.parse().unwrap_or(70)),
-            _ if text == "pid" => Reaction::Answer(std::process::id().to_string()),
+            Some(("exit", code)) => MessageReaction::End(code.parse().unwrap_or(70)),
+            _ if text == "pid" => MessageReaction::Answer(std::process::id().to_string()),
             _ => {
                 self.0.push(text.to_owned());
-                Reaction::Answer(self.0.join(" "))
+                MessageReaction::Answer(self.0.join(" "))
             }
         }
     }
@@ -35,7 +35,7 @@ impl MessageHistory {
 /// [--json]: answers each line with lines, and then `END`; with `--json` in events, followed by `{"type":"result"}`.
 /// `hang` is not answered before `STOP` arrives; `late WORDS` are written after the end of the turn; `hog BYTES`
 /// allocates memory.
-pub(super) fn play(args: &[String]) -> Result<u8, Box<dyn Error>> {
+pub(super) fn run(args: &[String]) -> Result<u8, Box<dyn Error>> {
     let is_json = args.iter().any(|word| word == "--json");
     let (mut history, mut allocations) = (MessageHistory::default(), Vec::new());
     let mut lines = io::stdin().lock().lines();
@@ -59,9 +59,9 @@ pub(super) fn play(args: &[String]) -> Result<u8, Box<dyn Error>> {
                 lines.by_ref().find(is_stop).ok_or("the input ended")??;
                 "stopped".to_owned()
             }
-            _ => match history.handle(&text) {
-                Reaction::Answer(answer) => answer,
-                Reaction::End(code) => return Ok(code),
+            _ => match history.handle_message(&text) {
+                MessageReaction::Answer(answer) => answer,
+                MessageReaction::End(code) => return Ok(code),
             },
         };
         write_answer(&answer, is_json)?;

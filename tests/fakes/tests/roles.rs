@@ -11,26 +11,26 @@ use nix::unistd::Pid;
 
 const FAKE_AGENT: &str = env!("CARGO_BIN_EXE_fake-agent");
 
-fn start(args: &[&str]) -> Child {
+fn start_role(args: &[&str]) -> Child {
     use std::os::unix::process::CommandExt;
     let mut command = Command::new(FAKE_AGENT);
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.process_group(0).spawn().unwrap()
 }
 
-fn play_with(args: &[&str], input: &str) -> Output {
-    let mut child = start(args);
+fn run_with_input(args: &[&str], input: &str) -> Output {
+    let mut child = start_role(args);
     let written = child.stdin.take().unwrap().write_all(input.as_bytes());
     assert!(written.is_ok() || args == ["no-stdin"]);
     child.wait_with_output().unwrap()
 }
 
-fn play(args: &[&str]) -> (Option<i32>, String) {
-    let output = play_with(args, "");
+fn run_role(args: &[&str]) -> (Option<i32>, String) {
+    let output = run_with_input(args, "");
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn success_with(text: &str) -> (Option<i32>, String) {
+fn success_output(text: &str) -> (Option<i32>, String) {
     (Some(0), text.to_owned())
 }
 
@@ -58,28 +58,31 @@ fn scratch_file(name: &str) -> PathBuf {
 
 #[test]
 fn the_fake_answers_as_its_role_requires() {
-    assert_eq!(play_with(&["echo"], "hello\0ö").stdout, "hello\0ö".as_bytes());
-    assert_eq!(play(&["sleep", "0.01", "late"]), success_with("late"));
-    assert_eq!(play(&["args", "a b", "\"", "--"]), success_with("\"a b\"\n\"\\\"\"\n\"--\"\n"));
-    assert_eq!(play(&["flood", "100000"]).1.len(), 100_000);
-    assert_eq!(play_with(&["no-stdin"], &"x".repeat(10)).stdout, b"not read");
-    assert!(play(&["tty"]).1.contains("terminal"));
-    assert!(play(&["env"]).1.lines().is_sorted());
-    assert!(Path::new(play(&["cwd"]).1.trim()).is_absolute());
-    assert!(String::from_utf8(play_with(&["noisy"], "").stdout).is_err());
+    assert_eq!(run_with_input(&["echo"], "hello\0ö").stdout, "hello\0ö".as_bytes());
+    assert_eq!(run_role(&["sleep", "0.01", "late"]), success_output("late"));
+    assert_eq!(
+        run_role(&["args", "a b", "\"", "--"]),
+        success_output("\"a b\"\n\"\\\"\"\n\"--\"\n")
+    );
+    assert_eq!(run_role(&["flood", "100000"]).1.len(), 100_000);
+    assert_eq!(run_with_input(&["no-stdin"], &"x".repeat(10)).stdout, b"not read");
+    assert!(run_role(&["tty"]).1.contains("terminal"));
+    assert!(run_role(&["env"]).1.lines().is_sorted());
+    assert!(Path::new(run_role(&["cwd"]).1.trim()).is_absolute());
+    assert!(String::from_utf8(run_with_input(&["noisy"], "").stdout).is_err());
 }
 
 #[test]
 fn the_fake_fails_as_its_role_requires() {
-    let output = play_with(&["exit", "7", "sorry"], "");
+    let output = run_with_input(&["exit", "7", "sorry"], "");
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(7), &b"sorry"[..]));
-    assert_eq!(play(&["no such part"]).0, Some(64));
-    assert_eq!(play(&["exit", "words"]).0, Some(70));
+    assert_eq!(run_role(&["no such part"]).0, Some(64));
+    assert_eq!(run_role(&["exit", "words"]).0, Some(70));
 }
 
 #[test]
 fn events_are_lines_of_json() {
-    let (_, text) = play(&["events", "a: b", "failed:transient:busy: 9", "unknown", "junk"]);
+    let (_, text) = run_role(&["events", "a: b", "failed:transient:busy: 9", "unknown", "junk"]);
     let lines: Vec<_> = text.lines().collect();
     let parse_event = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok();
     assert_eq!(parse_event(lines[0]).unwrap()["text"], "a: b");
@@ -121,15 +124,15 @@ fn the_conformance_agent_obeys_the_message_id() {
 #[test]
 fn a_flaky_agent_fails_as_often_as_configured() {
     let file = scratch_file("flaky");
-    let run = || play(&["flaky", file.to_str().unwrap(), "2", "75"]);
+    let run = || run_role(&["flaky", file.to_str().unwrap(), "2", "75"]);
     assert_eq!([run().0, run().0], [Some(75), Some(75)]);
-    assert_eq!(run(), success_with("run 3"));
+    assert_eq!(run(), success_output("run 3"));
 }
 
 #[test]
 fn a_run_is_logged_from_start_to_end() {
     let file = scratch_file("once");
-    let output = play_with(&["once", file.to_str().unwrap()], "0.02\n");
+    let output = run_with_input(&["once", file.to_str().unwrap()], "0.02\n");
     assert_eq!(output.stdout, b"done");
     let lines = fs::read_to_string(file).unwrap();
     let time = |line: &str| line.split(' ').nth(1).unwrap().parse::<u128>().unwrap();
@@ -143,7 +146,7 @@ fn a_witness_reports_every_overlap_on_its_lock() {
     let (file, lock) = (scratch_file("witness"), scratch_file("witness-lock"));
     let args = ["witness", file.to_str().unwrap(), lock.to_str().unwrap()];
     for words in [vec!["start", "end"], vec!["start", "end", "start", "overlap", "end"]] {
-        let output = play_with(&args, "0").stdout;
+        let output = run_with_input(&args, "0").stdout;
         assert_eq!(String::from_utf8(output).unwrap().lines().count(), 2000);
         let lines = fs::read_to_string(&file).unwrap();
         let recorded: Vec<_> = lines.lines().map(|line| line.split(' ').next().unwrap()).collect();
@@ -160,7 +163,7 @@ fn a_witness_reports_every_overlap_on_its_lock() {
 
 #[test]
 fn a_stubborn_agent_and_its_child_outlive_sigterm() {
-    let mut child = start(&["stubborn"]);
+    let mut child = start_role(&["stubborn"]);
     let (leader, grandchild) = (i32::try_from(child.id()).unwrap(), read_pid(&mut child));
     killpg(Pid::from_raw(leader), Signal::SIGTERM).unwrap();
     let status_text = |pid| fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -177,7 +180,7 @@ fn a_stubborn_agent_and_its_child_outlive_sigterm() {
 
 #[test]
 fn a_daemon_stays_in_its_own_session() {
-    let daemon = play(&["daemonize"]).1.trim().parse().unwrap();
+    let daemon = run_role(&["daemonize"]).1.trim().parse().unwrap();
     let (state, _, session) = process_stat(daemon);
     assert_eq!((state == "Z", session), (false, daemon.to_string()));
     kill(Pid::from_raw(daemon), Signal::SIGKILL).unwrap();
@@ -185,7 +188,7 @@ fn a_daemon_stays_in_its_own_session() {
 
 #[test]
 fn a_held_pipe_stays_open_after_the_end() {
-    let mut child = start(&["hold-pipe"]);
+    let mut child = start_role(&["hold-pipe"]);
     assert!(child.wait().unwrap().success());
     let leader = Pid::from_raw(i32::try_from(child.id()).unwrap());
     killpg(leader, None).unwrap();

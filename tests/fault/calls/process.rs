@@ -7,7 +7,7 @@ use std::ptr;
 use libc::{c_char, c_int, c_long, c_uint, c_void, pid_t};
 
 use super::super::plan::CallKind;
-use super::{as_int, perform};
+use super::{as_int, perform_planned_call};
 
 /// The variables that the warden needs to have this library too; its environment is empty else.
 const PASSED_VARIABLE_PREFIXES: [&[u8]; 2] = [b"LD_PRELOAD=", b"ALGONIUS_FAULT_"];
@@ -47,11 +47,12 @@ unsafe extern "C" fn clone(
     tls: *mut c_void,
     child_tid: *mut c_void,
 ) -> c_int {
-    as_int(perform(CallKind::Spawn, "clone", None, |_| {
+    as_int(perform_planned_call(CallKind::Spawn, "clone", None, |_| {
         // SAFETY: the system's `clone` has this shape; the rest is the caller's promise.
         let result = unsafe {
-            let real: Option<CloneFn> = transmute(next_symbol(c"clone"));
-            real.map_or(-1, |real| real(enter, stack, flags, argument, parent_tid, tls, child_tid))
+            let real_clone: Option<CloneFn> = transmute(next_symbol(c"clone"));
+            real_clone
+                .map_or(-1, |real| real(enter, stack, flags, argument, parent_tid, tls, child_tid))
         };
         c_long::from(result)
     }))
@@ -64,8 +65,8 @@ unsafe extern "C" fn execve(
     env: *const *const c_char,
 ) -> c_int {
     // SAFETY: the caller's promise.
-    let real = |_| unsafe { libc::syscall(libc::SYS_execve, path, args, env) };
-    as_int(perform(CallKind::Spawn, "execve", None, real))
+    let real_call = |_| unsafe { libc::syscall(libc::SYS_execve, path, args, env) };
+    as_int(perform_planned_call(CallKind::Spawn, "execve", None, real_call))
 }
 
 #[unsafe(no_mangle)]
@@ -77,14 +78,14 @@ unsafe extern "C" fn posix_spawnp(
     args: *const *const c_char,
     env: *const *const c_char,
 ) -> c_int {
-    let result = perform(CallKind::Spawn, "posix_spawnp", None, |_| {
+    let result = perform_planned_call(CallKind::Spawn, "posix_spawnp", None, |_| {
         // SAFETY: the system's function has this shape; the rest is the caller's promise, and what
         // is added to the environment stays until the call returns.
         let error = unsafe {
-            let child_env = with_preload(args, env);
-            let real: Option<SpawnFn> = transmute(next_symbol(c"posix_spawnp"));
+            let child_env = warden_environment(args, env);
+            let real_spawn: Option<SpawnFn> = transmute(next_symbol(c"posix_spawnp"));
             let env = child_env.as_ref().map_or(env, Vec::as_ptr);
-            real.map_or(libc::ENOSYS, |real| real(pid, file, actions, attributes, args, env))
+            real_spawn.map_or(libc::ENOSYS, |real| real(pid, file, actions, attributes, args, env))
         };
         c_long::from(error)
     });
@@ -93,7 +94,7 @@ unsafe extern "C" fn posix_spawnp(
 }
 
 /// The environment of a warden with what it needs to have this library; `None` for any other.
-unsafe fn with_preload(
+unsafe fn warden_environment(
     args: *const *const c_char,
     env: *const *const c_char,
 ) -> Option<Vec<*const c_char>> {
@@ -129,15 +130,15 @@ unsafe fn null_terminated_list(mut entry: *const *const c_char) -> Vec<*const c_
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pipe2(ends: *mut c_int, flags: c_int) -> c_int {
     // SAFETY: the caller's promise.
-    let real = |_| unsafe { libc::syscall(libc::SYS_pipe2, ends, flags) };
-    as_int(perform(CallKind::Spawn, "pipe2", None, real))
+    let real_call = |_| unsafe { libc::syscall(libc::SYS_pipe2, ends, flags) };
+    as_int(perform_planned_call(CallKind::Spawn, "pipe2", None, real_call))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memfd_create(name: *const c_char, flags: c_uint) -> c_int {
     // SAFETY: the caller's promise.
-    let real = |_| unsafe { libc::syscall(libc::SYS_memfd_create, name, flags) };
-    as_int(perform(CallKind::Spawn, "memfd_create", None, real))
+    let real_call = |_| unsafe { libc::syscall(libc::SYS_memfd_create, name, flags) };
+    as_int(perform_planned_call(CallKind::Spawn, "memfd_create", None, real_call))
 }
 
 #[unsafe(no_mangle)]
@@ -149,6 +150,6 @@ unsafe extern "C" fn socketpair(
 ) -> c_int {
     let call = libc::SYS_socketpair;
     // SAFETY: the caller's promise.
-    let real = |_| unsafe { libc::syscall(call, family, kind, protocol, ends) };
-    as_int(perform(CallKind::Spawn, "socketpair", None, real))
+    let real_call = |_| unsafe { libc::syscall(call, family, kind, protocol, ends) };
+    as_int(perform_planned_call(CallKind::Spawn, "socketpair", None, real_call))
 }

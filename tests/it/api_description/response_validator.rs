@@ -9,28 +9,28 @@ use crate::harness::client::{ServiceClient, TestResponse};
 
 /// Knows the description, and what of it was seen.
 pub(super) struct ResponseValidator {
-    document: Value,
+    openapi_document: Value,
     seen_responses: BTreeSet<(String, u16)>,
 }
 
 impl ResponseValidator {
     pub(super) async fn fetch(client: &ServiceClient) -> Self {
         let document = client.get("/api/v1/openapi.json").await.json();
-        Self { document, seen_responses: BTreeSet::new() }
+        Self { openapi_document: document, seen_responses: BTreeSet::new() }
     }
 
     /// One that knows another description.
-    pub(super) fn with_document(document: Value) -> Self {
-        Self { document, seen_responses: BTreeSet::new() }
+    pub(super) fn from_document(document: Value) -> Self {
+        Self { openapi_document: document, seen_responses: BTreeSet::new() }
     }
 
-    pub(super) const fn document(&self) -> &Value {
-        &self.document
+    pub(super) const fn openapi_document(&self) -> &Value {
+        &self.openapi_document
     }
 
     /// Every operation: its method, its path, and what it is.
     pub(super) fn operations(&self) -> Vec<(String, String, Value)> {
-        let paths = self.document["paths"].as_object().unwrap().iter();
+        let paths = self.openapi_document["paths"].as_object().unwrap().iter();
         paths
             .flat_map(|(path, methods)| {
                 methods.as_object().unwrap().iter().map(move |(method, operation)| {
@@ -42,24 +42,25 @@ impl ResponseValidator {
 
     /// Holds an answer to be as it is described.
     pub(super) fn assert_documented(&mut self, line: &str, answer: &TestResponse) {
-        let faults = self.faults(line, answer);
+        let faults = self.response_faults(line, answer);
         assert!(faults.is_empty(), "{line} answers {answer:?}:\n{faults:#?}");
         self.seen_responses.insert((line.to_owned(), answer.status));
     }
 
     /// What of an answer is not as it is described.
-    pub(super) fn faults(&self, line: &str, answer: &TestResponse) -> Vec<String> {
+    pub(super) fn response_faults(&self, line: &str, answer: &TestResponse) -> Vec<String> {
         let (method, path) = line.split_once(' ').unwrap();
-        let operation = &self.document["paths"][path][method.to_lowercase()];
-        let documented = self.resolve_ref(&operation["responses"][answer.status.to_string()]);
-        if documented.is_null() {
+        let operation = &self.openapi_document["paths"][path][method.to_lowercase()];
+        let documented_response =
+            self.resolve_ref(&operation["responses"][answer.status.to_string()]);
+        if documented_response.is_null() {
             return vec![format!("{} is not described", answer.status)];
         }
-        let names = documented["headers"].as_object().unwrap().keys();
+        let names = documented_response["headers"].as_object().unwrap().keys();
         let missing_headers = names.filter(|name| answer.header(&name.to_lowercase()).is_none());
         let mut faults: Vec<_> = missing_headers.map(|name| format!("no header {name}")).collect();
-        let media = answer.header("content-type");
-        match (media, documented["content"].as_object()) {
+        let media_type = answer.header("content-type");
+        match (media_type, documented_response["content"].as_object()) {
             (None, None) if answer.body.is_empty() => {}
             (Some(media), Some(contents)) if contents.contains_key(media) => {
                 faults.extend(self.body_faults(&contents[media], &answer.body));
@@ -86,7 +87,7 @@ impl ResponseValidator {
     }
 
     fn document_faults(&self, schema: &Value, document: &Value) -> Vec<String> {
-        let validator = self.validator(schema);
+        let validator = self.strict_validator(schema);
         let faults = validator
             .iter_errors(document)
             .map(|error| format!("{}: {error}", error.instance_path()));
@@ -94,8 +95,8 @@ impl ResponseValidator {
     }
 
     /// A schema that lets nothing in that it does not name, anywhere within.
-    fn validator(&self, schema: &Value) -> Validator {
-        let open_schemas = self.document["components"]["schemas"].clone();
+    fn strict_validator(&self, schema: &Value) -> Validator {
+        let open_schemas = self.openapi_document["components"]["schemas"].clone();
         let mut root = close_schema(schema.clone());
         root["components"] = json!({"schemas": close_schemas(&open_schemas)});
         root["open"] = open_schemas;
@@ -105,7 +106,7 @@ impl ResponseValidator {
 
     fn resolve_ref<'v>(&'v self, value: &'v Value) -> &'v Value {
         let pointer = value["$ref"].as_str().and_then(|name| name.strip_prefix('#'));
-        pointer.map_or(value, |pointer| self.document.pointer(pointer).unwrap())
+        pointer.map_or(value, |pointer| self.openapi_document.pointer(pointer).unwrap())
     }
 
     /// The operations of which no good answer was seen.

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
-use crate::harness::client::{completed_with, task_outcome};
-use crate::harness::{Service, Setup, fake_agent_config, message_params, poll_until};
+use crate::harness::client::{completed_outcome, task_outcome};
+use crate::harness::{ServiceProcess, Setup, fake_agent_config, message_params, poll_until};
 use crate::read_only::lacks_requirement;
 
 /// Changes modes, one `MODE NAME` for each line of its input, and prints how many.
@@ -18,7 +18,7 @@ while (<STDIN>) {
 print "$changed\n";
 "#;
 
-const FOLDERS: [&str; 2] = ["run/algonius", "state/algonius"];
+const SERVICE_FOLDERS: [&str; 2] = ["run/algonius", "state/algonius"];
 
 fn setup() -> Setup {
     let agents = format!(
@@ -38,9 +38,10 @@ fn file_mode(path: &std::path::Path) -> u32 {
 }
 
 /// Files that the service keeps in its folders.
-fn service_files(service: &Service) -> Vec<PathBuf> {
+fn service_files(service: &ServiceProcess) -> Vec<PathBuf> {
     let test_folder = service.setup.test_folder();
-    let entries = FOLDERS.iter().flat_map(|folder| fs::read_dir(test_folder.join(folder)).unwrap());
+    let entries =
+        SERVICE_FOLDERS.iter().flat_map(|folder| fs::read_dir(test_folder.join(folder)).unwrap());
     let paths = entries.flatten().map(|entry| entry.path());
     let files: Vec<_> = paths.filter(|path| path.is_file() && !path.ends_with("empty")).collect();
     let has_file = |part: &str| files.iter().any(|path| path.to_string_lossy().contains(part));
@@ -50,16 +51,16 @@ fn service_files(service: &Service) -> Vec<PathBuf> {
     files
 }
 
-async fn expect_restored(setup: Setup) {
+async fn expect_modes_restored(setup: Setup) {
     let mut service = setup.start().await;
-    assert_eq!(task_outcome(&service.send("one", "first").await), completed_with("first"));
+    assert_eq!(task_outcome(&service.send("one", "first").await), completed_outcome("first"));
     let files = service_files(&service);
-    let folders = FOLDERS.iter().chain(&["run/algonius/scratch"]);
+    let folders = SERVICE_FOLDERS.iter().chain(&["run/algonius/scratch"]);
     let folders: Vec<_> = folders.map(|folder| service.setup.test_folder().join(folder)).collect();
     let initial_modes: Vec<_> =
         files.iter().chain(&folders).map(|path| (path, file_mode(path))).collect();
     for (files_mode, folders_mode) in [("000", "000"), ("666", "755")] {
-        let names: String = FOLDERS
+        let names: String = SERVICE_FOLDERS
             .iter()
             .map(|folder| format!("{files_mode} {folder}/[!e]*\n{folders_mode} {folder}\n"))
             .collect();
@@ -77,36 +78,37 @@ async fn expect_restored(setup: Setup) {
             "{changer_outcome:?}"
         );
         let modes_are_restored = async || {
-            let current: Vec<_> =
+            let current_modes: Vec<_> =
                 initial_modes.iter().map(|(path, _)| (*path, file_mode(path))).collect();
             let differs = |(one, other): &(&(&PathBuf, u32), &(&PathBuf, u32))| one != other;
-            let different: Vec<_> = current.iter().zip(&initial_modes).filter(differs).collect();
+            let different: Vec<_> =
+                current_modes.iter().zip(&initial_modes).filter(differs).collect();
             different.is_empty().then_some(())
         };
         poll_until("the modes", modes_are_restored).await;
-        assert_eq!(task_outcome(&service.send("one", "again").await), completed_with("again"));
+        assert_eq!(task_outcome(&service.send("one", "again").await), completed_outcome("again"));
     }
     let stderr = service.stderr_text();
     assert!(stderr.contains("a file was closed to the service; its mode is restored"), "{stderr}");
     // The service is not there to restore these.
-    service.sigterm();
+    service.send_sigterm();
     assert!(service.wait_for_exit().await.success());
-    let keys: Vec<_> =
+    let key_files: Vec<_> =
         files.iter().filter(|file| file.extension() == Some("key".as_ref())).collect();
-    assert_eq!(keys.len(), 2, "{files:?}");
+    assert_eq!(key_files.len(), 2, "{files:?}");
     for wrong_mode in [0o644, 0o000] {
-        for key in &keys {
+        for key in &key_files {
             fs::set_permissions(key, fs::Permissions::from_mode(wrong_mode)).unwrap();
         }
-        service.restart().await;
-        assert_eq!(keys.iter().map(|key| file_mode(key)).collect::<Vec<_>>(), [0o600, 0o600]);
+        service.start_again().await;
+        assert_eq!(key_files.iter().map(|key| file_mode(key)).collect::<Vec<_>>(), [0o600, 0o600]);
         assert!(
             service.stderr_text().contains("key file had unexpected permissions"),
             "{}",
             service.stderr_text()
         );
-        assert_eq!(task_outcome(&service.send("one", "after").await), completed_with("after"));
-        service.sigterm();
+        assert_eq!(task_outcome(&service.send("one", "after").await), completed_outcome("after"));
+        service.send_sigterm();
         assert!(service.wait_for_exit().await.success());
     }
 }
@@ -114,13 +116,13 @@ async fn expect_restored(setup: Setup) {
 #[tokio::test]
 async fn modes_that_an_agent_changes_stop_nothing() {
     if !lacks_requirement("Landlock 6") {
-        expect_restored(setup()).await;
+        expect_modes_restored(setup()).await;
     }
 }
 
 #[tokio::test]
 async fn modes_that_a_plain_agent_changes_stop_nothing() {
     if !lacks_requirement("Landlock 6") && !lacks_requirement("root") {
-        expect_restored(setup().with_unprivileged_user()).await;
+        expect_modes_restored(setup().with_unprivileged_user()).await;
     }
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use super::write_private;
-use crate::harness::client::{completed_with, task_outcome, task_state};
+use super::write_private_file;
+use crate::harness::client::{completed_outcome, task_outcome, task_state};
 use crate::harness::{Setup, poll_until};
 use crate::read_only::lacks_requirement;
 
@@ -26,7 +26,7 @@ fn with_open_folder(setup: Setup) -> Setup {
     let closed_folder = setup.test_folder().join("closed");
     fs::create_dir(&closed_folder).unwrap();
     fs::set_permissions(&closed_folder, fs::Permissions::from_mode(0o700)).unwrap();
-    write_private(&closed_folder.join("output.txt"), ROOT_ONLY_TEXT);
+    write_private_file(&closed_folder.join("output.txt"), ROOT_ONLY_TEXT);
     setup
 }
 
@@ -82,7 +82,7 @@ async fn root_delivers_no_file_that_the_agent_cannot_read() {
     let service = with_open_folder(Setup::new(&agent)).start().await;
     let task = service.send("names", "x").await;
     let output =
-        format!("{task}{}", service.execution(&crate::harness::client::task_id(&task)).await);
+        format!("{task}{}", service.fetch_execution(&crate::harness::client::task_id(&task)).await);
     assert!(!output.contains(ROOT_ONLY_TEXT.trim()), "{output}");
     assert!(!output.contains("b25seSByb290"), "the file was handed over in base64: {output}");
 }
@@ -135,7 +135,7 @@ async fn root_changes_the_owner_of_its_own_files_only() {
     assert_eq!(task_state(&service.send("reader", "x").await), "completed");
     let racer = service.start_task("racer", "x").await;
     poll_until("the racer", async || {
-        (service.execution(&racer).await["state"] == "running").then_some(())
+        (service.fetch_execution(&racer).await["state"] == "running").then_some(())
     })
     .await;
     let long_input = "A b\n".repeat(220_000);
@@ -162,7 +162,7 @@ async fn files_of_a_home_belong_to_the_user_of_the_agent() {
     let read_script = "cat $HOME/a/b.json";
     assert_eq!(
         task_outcome(&service.send("one", read_script).await),
-        completed_with("text of the file")
+        completed_outcome("text of the file")
     );
     // A link to a folder of root, in the place of a folder of the home.
     let replacing_script =
@@ -170,10 +170,10 @@ async fn files_of_a_home_belong_to_the_user_of_the_agent() {
     service.send("one", &replacing_script).await;
     service.kill9().await;
     fs::remove_file(home.join("a")).unwrap();
-    service.restart().await;
+    service.start_again().await;
     assert_eq!(
         task_outcome(&service.send("one", read_script).await),
-        completed_with("text of the file")
+        completed_outcome("text of the file")
     );
     assert_eq!(
         (owner_uid(&home.join("a")), owner_uid(&home.join("a/b.json"))),

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::harness::client::{completed_with, task_outcome};
+use crate::harness::client::{completed_outcome, task_outcome};
 use crate::harness::{Setup, poll_until};
 
 /// Repeatedly tries to send a request to every process holder, and records which ones answered.
@@ -52,7 +52,7 @@ print "over\n";
 "#;
 
 /// An agent that nothing confines, so that it reaches the folder of the sockets.
-fn unconfined_agent(id: &str) -> String {
+fn unconfined_agent_config(id: &str) -> String {
     format!(
         "[agents.{id}]\ncommand = 'HERE/{id}'\nenv.PLACE = 'HERE'\nsandbox.enforce = false\n\
          env.NAME = '{id}'\n"
@@ -62,49 +62,53 @@ fn unconfined_agent(id: &str) -> String {
 /// The program runs under the first process holder, and also tries the holder of the second service process.
 #[tokio::test]
 async fn an_agent_cannot_take_over_a_process_holder() {
-    let agents = format!("{}{}", unconfined_agent("speaker"), unconfined_agent("other"));
+    let agents =
+        format!("{}{}", unconfined_agent_config("speaker"), unconfined_agent_config("other"));
     let other_script = "#!/bin/sh\necho start >> \"$PLACE/log\"\nuntil [ -e \"$PLACE/go\" ]; do sleep 0.05; done\n";
     let setup = Setup::new(&agents)
         .with_executable("speaker", SPEAKER_SCRIPT)
         .with_executable("other", other_script);
     let mut service = setup.start().await;
     let id = service.start_task("speaker", "x").await;
-    service.setup.wait_for_text("log", "start\n").await;
+    service.setup.wait_for_file_text("log", "start\n").await;
     service.kill9().await;
-    service.restart().await;
+    service.start_again().await;
     service.start_task("other", "x").await;
-    service.setup.wait_for_text("log", "start\nstart\n").await;
+    service.setup.wait_for_file_text("log", "start\nstart\n").await;
     service.kill9().await;
     // No process serves the two holders now, so the agent can use their sockets alone.
-    let folder = fs::read_dir(service.setup.test_folder().join("run/algonius")).unwrap().flatten();
-    let names = folder.map(|entry| entry.file_name().into_string().unwrap());
+    let entries = fs::read_dir(service.setup.test_folder().join("run/algonius")).unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().into_string().unwrap());
     let names: Vec<_> = names.filter(|name| name.ends_with(".sock")).collect();
     assert_eq!(names.len(), 2, "{names:?}");
-    let rounds = service.setup.read("rounds").len();
+    let rounds = service.setup.read_file("rounds").len();
     let have_rounds_passed =
-        async || (service.setup.read("rounds").len() > rounds + 5).then_some(());
+        async || (service.setup.read_file("rounds").len() > rounds + 5).then_some(());
     poll_until("some rounds", have_rounds_passed).await;
-    service.restart().await;
+    service.start_again().await;
     service.setup.open_gate("go");
-    assert_eq!(task_outcome(&service.wait_for_end("speaker", &id).await), completed_with("over\n"));
-    assert_eq!(service.setup.read("log"), "start\nstart\n");
+    assert_eq!(
+        task_outcome(&service.wait_for_task_end("speaker", &id).await),
+        completed_outcome("over\n")
+    );
+    assert_eq!(service.setup.read_file("log"), "start\nstart\n");
 }
 
 #[tokio::test]
 async fn the_service_does_not_trust_a_socket_of_an_agent() {
-    let setup =
-        Setup::new(&unconfined_agent("pretender")).with_executable("pretender", FAKE_HOLDER_SCRIPT);
+    let setup = Setup::new(&unconfined_agent_config("pretender"))
+        .with_executable("pretender", FAKE_HOLDER_SCRIPT);
     let mut service = setup.start().await;
     let id = service.start_task("pretender", "x").await;
-    service.setup.wait_for_text("log", "start\n").await;
+    service.setup.wait_for_file_text("log", "start\n").await;
     service.kill9().await;
-    service.restart().await;
+    service.start_again().await;
     service.setup.open_gate("go");
     assert_eq!(
-        task_outcome(&service.wait_for_end("pretender", &id).await),
-        completed_with("over\n")
+        task_outcome(&service.wait_for_task_end("pretender", &id).await),
+        completed_outcome("over\n")
     );
-    assert_eq!(service.setup.read("log"), "start\n", "the service spoke to an agent");
+    assert_eq!(service.setup.read_file("log"), "start\n", "the service spoke to an agent");
     let stderr = service.stderr_text();
     assert!(stderr.contains("refused a socket that belongs to an agent"), "{stderr}");
 }

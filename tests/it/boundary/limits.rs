@@ -5,10 +5,11 @@ use std::fs;
 #[cfg(target_arch = "x86_64")]
 use super::machine_code::{DATA_ADDRESS, i386_call_program, x32_call_program};
 use super::{
-    BUBBLEWRAP_SETTING, CONFINED_SETTINGS, UNCONFINED_SETTING, setup, with_unprivileged_user,
+    BUBBLEWRAP_SETTING, CONFINED_SETTINGS, UNCONFINED_SETTING, hostile_setup,
+    with_unprivileged_user,
 };
 use crate::harness::Setup;
-use crate::harness::client::{completed_with, task_outcome};
+use crate::harness::client::{completed_outcome, task_outcome};
 use crate::read_only::lacks_requirement;
 
 /// Limit that nothing here depends on, `RLIMIT_MSGQUEUE`, and a value for it that no process has.
@@ -89,7 +90,7 @@ async fn expect_no_limit(setup: Setup) {
     let limits = fs::read_to_string(format!("/proc/{}/limits", victim.id())).unwrap();
     victim.kill().unwrap();
     victim.wait().unwrap();
-    assert_eq!(result, completed_with("done\n"));
+    assert_eq!(result, completed_outcome("done\n"));
     assert!(!limits.contains(&LIMIT_VALUE.to_string()), "{limits}");
 }
 
@@ -106,14 +107,16 @@ async fn expect_no_limit_under_every_isolation(create_setup: fn(&str) -> Setup) 
 #[tokio::test]
 async fn an_agent_changes_no_limit_of_another_process() {
     if !lacks_requirement("Landlock 6") {
-        expect_no_limit_under_every_isolation(setup).await;
+        expect_no_limit_under_every_isolation(hostile_setup).await;
     }
 }
 
 #[tokio::test]
 async fn an_agent_of_a_plain_user_changes_no_limit() {
     if !lacks_requirement("Landlock 6") && !lacks_requirement("root") {
-        expect_no_limit_under_every_isolation(|settings| with_unprivileged_user(setup(settings)))
-            .await;
+        expect_no_limit_under_every_isolation(|settings| {
+            with_unprivileged_user(hostile_setup(settings))
+        })
+        .await;
     }
 }

@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::{chown, symlink};
 use std::path::PathBuf;
 
-use super::write_private;
-use crate::harness::client::{completed_with, failed_with, task_outcome};
-use crate::harness::{Service, Setup};
+use super::write_private_file;
+use crate::harness::client::{completed_outcome, failed_outcome, task_outcome};
+use crate::harness::{ServiceProcess, Setup};
 use crate::read_only::lacks_requirement;
 
 /// Agents that run their message as a script: one that works in `ws`, and others with a root below that.
@@ -62,7 +62,7 @@ fn setup(agents: &str) -> Setup {
     for name in ["ws", "ws/cache", "ws/sub"] {
         fs::create_dir(setup.test_folder().join(name)).unwrap();
     }
-    write_private(setup.write_config(), &fs::read_to_string(setup.write_config()).unwrap());
+    write_private_file(setup.write_config(), &fs::read_to_string(setup.write_config()).unwrap());
     setup
 }
 
@@ -76,10 +76,10 @@ fn with_unprivileged_user(setup: Setup) -> Setup {
 }
 
 /// Folder of the service's files: the configuration, `run` and `state`.
-fn service_folder(service: &Service) -> PathBuf {
+fn service_folder(service: &ServiceProcess) -> PathBuf {
     service
         .setup
-        .sibling_path("supervisor.toml")
+        .config_sibling_path("supervisor.toml")
         .canonicalize()
         .unwrap()
         .parent()
@@ -88,12 +88,12 @@ fn service_folder(service: &Service) -> PathBuf {
 }
 
 /// Has `rw` replace both folders by links to a path.
-async fn replace_by_links(service: &Service, target: &str) {
+async fn replace_by_links(service: &ServiceProcess, target: &str) {
     let ws = service.setup.test_folder().join("ws").display().to_string();
     let script = format!(
         "cd {ws} && rm -rf cache sub && ln -s {target} cache && ln -s {target} sub && echo replaced"
     );
-    assert_eq!(task_outcome(&service.send("rw", &script).await), completed_with("replaced\n"));
+    assert_eq!(task_outcome(&service.send("rw", &script).await), completed_outcome("replaced\n"));
     // A changed folder beside the service's files has rulesets built again.
     let marker = service_folder(service).join("changed");
     fs::write(&marker, "").unwrap();
@@ -101,7 +101,7 @@ async fn replace_by_links(service: &Service, target: &str) {
 }
 
 /// Sends an agent a script that reads and changes the service's files, in its place and through `ws`.
-async fn attack(service: &Service, agent: &str) {
+async fn attack_service_files(service: &ServiceProcess, agent: &str) {
     let (folder_path, ws) = (service_folder(service), service.setup.test_folder().join("ws"));
     let (folder_path, ws) = (folder_path.display(), ws.display());
     let script = format!(
@@ -110,7 +110,7 @@ async fn attack(service: &Service, agent: &str) {
          head -c 15 {ws}/cache; ls {ws}/cache . ; echo x > {folder_path}/state/algonius/changed; echo over"
     );
     let task = service.send(agent, &script).await;
-    assert_eq!(task_outcome(&task), failed_with("agent-not-started"), "{agent}: {task}");
+    assert_eq!(task_outcome(&task), failed_outcome("agent-not-started"), "{agent}: {task}");
     let status = task["status"].to_string();
     assert!(!status.contains(&folder_path.to_string()), "{agent}: {status}");
     assert!(
@@ -129,7 +129,7 @@ async fn expect_no_access(setup: Setup, agents: &[&str]) {
     for agent in agents {
         assert_eq!(
             task_outcome(&service.send(agent, "echo ok").await),
-            completed_with("ok\n"),
+            completed_outcome("ok\n"),
             "{agent}"
         );
     }
@@ -142,16 +142,16 @@ async fn expect_no_access(setup: Setup, agents: &[&str]) {
         for agent in agents {
             let is_file = name.ends_with(".db") || name.ends_with(".toml");
             // A file is no working folder; the system refuses the start of the program there.
-            let works_there = ["sub", "bs", "br"].contains(agent);
-            if is_file && works_there {
+            let has_linked_working_dir = ["sub", "bs", "br"].contains(agent);
+            if is_file && has_linked_working_dir {
                 let task = service.send(agent, "echo over").await;
                 assert_eq!(
                     task_outcome(&task),
-                    failed_with("agent-not-started"),
+                    failed_outcome("agent-not-started"),
                     "{agent} {name}: {task}"
                 );
             } else {
-                attack(&service, agent).await;
+                attack_service_files(&service, agent).await;
             }
         }
     }
@@ -192,7 +192,7 @@ async fn a_replaced_writable_root_is_not_followed() {
     replace_by_links(&service, &other_folder).await;
     for agent in ["ro", "bw"] {
         let task = service.send(agent, &format!("echo x > {other_folder}/changed")).await;
-        assert_eq!(task_outcome(&task), failed_with("agent-not-started"), "{agent}: {task}");
+        assert_eq!(task_outcome(&task), failed_outcome("agent-not-started"), "{agent}: {task}");
         assert!(task.to_string().contains("was replaced"), "{agent}: {task}");
     }
 }
@@ -211,7 +211,7 @@ async fn a_link_from_before_the_start_opens_no_file() {
     }
     let service = setup.start().await;
     for agent in ["ro", "sub", "bw", "bs", "br"] {
-        attack(&service, agent).await;
+        attack_service_files(&service, agent).await;
     }
 }
 
@@ -229,7 +229,7 @@ async fn a_root_above_the_service_files_can_be_chosen() {
     for agent in ["wide", "works"] {
         let script = format!("head -c 8 {token} || echo kept");
         let task = service.send(agent, &script).await;
-        assert_eq!(task_outcome(&task), completed_with("kept\n"), "{agent}: {task}");
-        assert_eq!(service.agent_status(agent).await["boundary"]["level"], "mount-namespace");
+        assert_eq!(task_outcome(&task), completed_outcome("kept\n"), "{agent}: {task}");
+        assert_eq!(service.fetch_agent_status(agent).await["boundary"]["level"], "mount-namespace");
     }
 }

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use crate::harness::client::{completed_with, task_outcome};
+use crate::harness::client::{completed_outcome, task_outcome};
 use crate::harness::processes::{is_alive, kill9, process_labels};
-use crate::harness::{Service, Setup, fake_agent_config, poll_until};
+use crate::harness::{ServiceProcess, Setup, fake_agent_config, poll_until};
 use crate::read_only::lacks_requirement;
 
 /// Starts a process without the label and without the environment of its agent, and waits.
@@ -72,14 +72,14 @@ fn setup() -> Setup {
 }
 
 /// The number of the process that carries nothing of its agent.
-async fn start_escaped_process(service: &Service) -> i32 {
+async fn start_escaped_process(service: &ServiceProcess) -> i32 {
     service.start_task("parent", "x").await;
-    let read_pid = async || service.setup.read("pid").parse().ok();
+    let read_pid = async || service.setup.read_file("pid").parse().ok();
     let pid = poll_until("the process", read_pid).await;
-    let labelled = process_labels()
+    let has_label = process_labels()
         .into_iter()
         .any(|(labelled_pid, limit)| labelled_pid == pid && limit < 1 << 62);
-    assert!(is_alive(pid) && !labelled, "it carries a label");
+    assert!(is_alive(pid) && !has_label, "it carries a label");
     pid
 }
 
@@ -89,7 +89,8 @@ async fn expect_no_survivor(setup: Setup) {
     kill9(service.warden_pid());
     // A request may still reach the process holder that has just been killed.
     let is_answered = async || {
-        (task_outcome(&service.send("one", "again").await) == completed_with("again")).then_some(())
+        (task_outcome(&service.send("one", "again").await) == completed_outcome("again"))
+            .then_some(())
     };
     poll_until("an answer", is_answered).await;
     assert!(!is_alive(pid), "it lives below {}", parent_pid(pid));
@@ -123,28 +124,28 @@ async fn expect_not_admitted(setup: Setup) {
     let first_warden_pid = service.warden_pid();
     let pid = start_escaped_process(&service).await;
     service.kill9().await;
-    service.restart().await;
+    service.start_again().await;
     let victim = service.start_task("victim", "input of another caller").await;
-    service.setup.wait_for_text("victim", "start\n").await;
+    service.setup.wait_for_file_text("victim", "start\n").await;
     kill9(first_warden_pid);
     poll_until("another parent", async || (parent_pid(pid) != first_warden_pid).then_some(()))
         .await;
     service.kill9().await;
     let wait_for_rounds = async |count: usize| {
-        let initial = service.setup.read("rounds").len();
+        let initial = service.setup.read_file("rounds").len();
         let have_rounds_passed =
-            async || (service.setup.read("rounds").len() > initial + count).then_some(());
+            async || (service.setup.read_file("rounds").len() > initial + count).then_some(());
         poll_until("some rounds", have_rounds_passed).await;
     };
     wait_for_rounds(5).await;
     assert!(is_alive(pid));
-    assert_eq!(service.setup.read("log"), "", "a process holder answered");
-    service.restart().await;
+    assert_eq!(service.setup.read_file("log"), "", "a process holder answered");
+    service.start_again().await;
     service.setup.open_gate("go");
-    let victim_outcome = task_outcome(&service.wait_for_end("victim", &victim).await);
-    assert_eq!(victim_outcome, completed_with("input of another caller\n"));
+    let victim_outcome = task_outcome(&service.wait_for_task_end("victim", &victim).await);
+    assert_eq!(victim_outcome, completed_outcome("input of another caller\n"));
     service.setup.open_gate("stop");
-    assert_eq!(service.setup.read("log"), "", "a process holder answered");
+    assert_eq!(service.setup.read_file("log"), "", "a process holder answered");
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ const EBX: u8 = 0xbb;
 const ESI: u8 = 0xbe;
 const EDI: u8 = 0xbf;
 
-fn load(register: u8, value: u32) -> Vec<u8> {
+fn load_instruction(register: u8, value: u32) -> Vec<u8> {
     [&[register][..], &value.to_le_bytes()].concat()
 }
 
@@ -27,7 +27,12 @@ fn load(register: u8, value: u32) -> Vec<u8> {
 /// 0 after a success. The fourth argument is 0.
 pub(super) fn i386_call_program(number: u32, args: [u32; 3], data: &[u8]) -> Vec<u8> {
     let [first, second, third] = args;
-    let loads = [load(EAX, number), load(EBX, first), load(ECX, second), load(EDX, third)];
+    let loads = [
+        load_instruction(EAX, number),
+        load_instruction(EBX, first),
+        load_instruction(ECX, second),
+        load_instruction(EDX, third),
+    ];
     // xor esi, esi; int 0x80
     elf_executable(&[loads.concat(), vec![0x31, 0xf6, 0xcd, 0x80]].concat(), data)
 }
@@ -36,10 +41,10 @@ pub(super) fn i386_call_program(number: u32, args: [u32; 3], data: &[u8]) -> Vec
 pub(super) fn x32_call_program(number: u32, args: [u32; 3], data: &[u8]) -> Vec<u8> {
     let [first, second, third] = args;
     let loads = [
-        load(EAX, X32_SYSCALL_BIT + number),
-        load(EDI, first),
-        load(ESI, second),
-        load(EDX, third),
+        load_instruction(EAX, X32_SYSCALL_BIT + number),
+        load_instruction(EDI, first),
+        load_instruction(ESI, second),
+        load_instruction(EDX, third),
     ];
     // xor r10d, r10d; syscall
     elf_executable(&[loads.concat(), vec![0x45, 0x31, 0xd2, 0x0f, 0x05]].concat(), data)
@@ -49,7 +54,7 @@ pub(super) fn x32_call_program(number: u32, args: [u32; 3], data: &[u8]) -> Vec<
 fn elf_executable(code: &[u8], data: &[u8]) -> Vec<u8> {
     // xor edi, edi; test eax, eax; cmovs edi, eax; neg edi; mov eax, exit; syscall
     let result = [0x31, 0xff, 0x85, 0xc0, 0x0f, 0x48, 0xf8, 0xf7, 0xdf];
-    let exit = [&result[..], &load(EAX, 60), &[0x0f, 0x05]].concat();
+    let exit = [&result[..], &load_instruction(EAX, 60), &[0x0f, 0x05]].concat();
     let mut file = b"\x7fELF\x02\x01\x01".to_vec();
     file.resize(16, 0);
     file.extend([2, 0, 62, 0, 1, 0, 0, 0]); // An executable for x86-64.

@@ -1,8 +1,8 @@
 //! Programs that create sandboxes themselves: they cannot reach the service's files either.
 
-use super::{attack, setup, with_unprivileged_user, write_private};
+use super::{attack, hostile_setup, with_unprivileged_user, write_private_file};
 use crate::harness::client::task_outcome;
-use crate::harness::{Service, Setup, poll_until};
+use crate::harness::{ServiceProcess, Setup, poll_until};
 use crate::read_only::lacks_requirement;
 
 const NESTED_SETTING: &str = "sandbox.nested = true";
@@ -12,13 +12,13 @@ async fn an_agent_with_a_sandbox_of_its_own_reaches_nothing() {
     if lacks_requirement("bubblewrap") {
         return;
     }
-    attack(setup(NESTED_SETTING))
+    attack(hostile_setup(NESTED_SETTING))
         .await
-        .expect_result(&[], "mount-namespace", &["user-files"])
+        .expect_attack_result(&[], "mount-namespace", &["user-files"])
         .await;
     if !lacks_requirement("root") {
-        let attack = attack(with_unprivileged_user(setup(NESTED_SETTING))).await;
-        attack.expect_result(&[], "mount-namespace", &["user-files"]).await;
+        let attack = attack(with_unprivileged_user(hostile_setup(NESTED_SETTING))).await;
+        attack.expect_attack_result(&[], "mount-namespace", &["user-files"]).await;
     }
 }
 
@@ -38,12 +38,12 @@ async fn expect_no_escape(setup: Setup) {
     let service = setup.start().await;
     let (state, output) = task_outcome(&service.send("nest", "go").await);
     assert_eq!((state.as_str(), output.as_str()), ("completed", "its own\nsees no key\n"));
-    assert_eq!(service.agent_status("nest").await["enforcement"], "off");
+    assert_eq!(service.fetch_agent_status("nest").await["enforcement"], "off");
     expect_automatic_reload(&service).await;
 }
 
 /// Automatic reload stays on: the agent cannot change the configuration.
-async fn expect_automatic_reload(service: &Service) {
+async fn expect_automatic_reload(service: &ServiceProcess) {
     poll_until("the watch", async || {
         let status = service.get("/status").await.json();
         (status["configuration"]["watched"] == true).then_some(())
@@ -64,8 +64,8 @@ async fn a_nested_sandbox_uncovers_nothing() {
         let setup = Setup::new(&text).with_executable("nest", NEST_SCRIPT);
         std::fs::create_dir_all(setup.test_folder().join("secrets")).unwrap();
         std::fs::create_dir_all(setup.test_folder().join("site")).unwrap();
-        write_private(&setup.test_folder().join("secrets/key"), "first-secret-value\n");
-        write_private(&setup.test_folder().join("site/own"), "its own\n");
+        write_private_file(&setup.test_folder().join("secrets/key"), "first-secret-value\n");
+        write_private_file(&setup.test_folder().join("site/own"), "its own\n");
         setup
     };
     expect_no_escape(new_setup()).await;

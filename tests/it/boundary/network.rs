@@ -7,18 +7,19 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::tools::{call_tool, setup_with_tool};
 use super::{
-    BUBBLEWRAP_SETTING, CONFINED_SETTINGS, UNCONFINED_SETTING, setup, with_unprivileged_user,
+    BUBBLEWRAP_SETTING, CONFINED_SETTINGS, UNCONFINED_SETTING, hostile_setup,
+    with_unprivileged_user,
 };
 use crate::harness::client::task_outcome;
 use crate::harness::mock_model::MockModel;
-use crate::harness::{Service, Setup};
+use crate::harness::{ServiceProcess, Setup};
 use crate::read_only::lacks_requirement;
 
 /// The program, which tries every way to a network.
 const NETWORK_SCRIPT: &str = include_str!("network.pl");
 
 /// Last line of the program, after the names of the ways that worked.
-const DONE: &str = "done\n";
+const DONE_LINE: &str = "done\n";
 
 const NO_NETWORK_SETTING: &str = "sandbox.network = false";
 
@@ -77,7 +78,7 @@ impl Listeners {
 }
 
 /// Runs the program as an agent, and returns its output.
-async fn output_of_agent(service: &Service) -> String {
+async fn run_hostile_agent(service: &ServiceProcess) -> String {
     let task = service.send("hostile", "go").await;
     let (state, text) = task_outcome(&task);
     assert_eq!(state, "completed", "{task}");
@@ -93,8 +94,8 @@ async fn expect_no_network(create_setup: fn(&str) -> Setup) {
     ] {
         let (listeners, setup) = Listeners::open(create_setup(settings).without_bubblewrap());
         let service = setup.start().await;
-        let agent = service.agent_status("hostile").await;
-        assert_eq!(output_of_agent(&service).await, DONE, "{settings}");
+        let agent = service.fetch_agent_status("hostile").await;
+        assert_eq!(run_hostile_agent(&service).await, DONE_LINE, "{settings}");
         listeners.expect_silence();
         assert_eq!(agent["enforcement"], "enforced", "{agent}");
     }
@@ -104,14 +105,14 @@ async fn expect_no_network(create_setup: fn(&str) -> Setup) {
 async fn an_agent_without_network_gets_no_socket() {
     if !lacks_requirement("Landlock 6") {
         // Under Landlock, a program without network gets no socket of any network
-        expect_no_network(setup).await;
+        expect_no_network(hostile_setup).await;
     }
 }
 
 #[tokio::test]
 async fn a_plain_agent_without_network_gets_no_socket() {
     if !lacks_requirement("Landlock 6") && !lacks_requirement("root") {
-        expect_no_network(|settings| with_unprivileged_user(setup(settings))).await;
+        expect_no_network(|settings| with_unprivileged_user(hostile_setup(settings))).await;
     }
 }
 
@@ -123,7 +124,7 @@ async fn a_tool_without_network_gets_no_socket() {
     let model = MockModel::start(&[]);
     let (listeners, setup) = Listeners::open(setup_with_tool(&model, "").without_bubblewrap());
     let service = setup.start().await;
-    assert_eq!(call_tool(&service).await, DONE);
+    assert_eq!(call_tool(&service).await, DONE_LINE);
     listeners.expect_silence();
 }
 
@@ -141,12 +142,12 @@ async fn in_bubblewrap_no_way_leaves_the_empty_network() {
         return;
     }
     let (listeners, setup) =
-        Listeners::open(setup(&format!("{BUBBLEWRAP_SETTING}\n{NO_NETWORK_SETTING}")));
+        Listeners::open(hostile_setup(&format!("{BUBBLEWRAP_SETTING}\n{NO_NETWORK_SETTING}")));
     let service = setup.start().await;
-    let output = output_of_agent(&service).await;
+    let output = run_hostile_agent(&service).await;
     listeners.expect_silence();
     let mut successful: Vec<_> = output.lines().collect();
-    assert_eq!(successful.pop(), Some(DONE.trim()));
+    assert_eq!(successful.pop(), Some(DONE_LINE.trim()));
     successful.retain(|method| !METHODS_IN_EMPTY_NETWORK.contains(method));
     assert_eq!(successful, Vec::<&str>::new());
 }
@@ -160,20 +161,20 @@ async fn an_agent_with_network_keeps_every_socket() {
     if lacks_requirement("Landlock 6") {
         return;
     }
-    let (listeners, setup) = Listeners::open(setup("").without_bubblewrap());
+    let (listeners, setup) = Listeners::open(hostile_setup("").without_bubblewrap());
     let service = setup.start().await;
     let folder = service.setup.test_folder();
     let mut program = std::process::Command::new(folder.join("hostile"));
-    let outside = program.env("PLACE", folder).output().unwrap();
-    let outside = String::from_utf8(outside.stdout).unwrap();
+    let unsandboxed_run = program.env("PLACE", folder).output().unwrap();
+    let unsandboxed_output = String::from_utf8(unsandboxed_run.stdout).unwrap();
     // What arrived from this run, so that only the agent's messages are judged.
     while listeners.tcp.accept().is_ok() || listeners.udp.recv(&mut [0; 9]).is_ok() {}
     let expected: Vec<_> =
-        outside.lines().filter(|line| !ROOT_ONLY_METHODS.contains(line)).collect();
-    let output = output_of_agent(&service).await;
+        unsandboxed_output.lines().filter(|line| !ROOT_ONLY_METHODS.contains(line)).collect();
+    let output = run_hostile_agent(&service).await;
     assert_eq!(output.lines().collect::<Vec<_>>(), expected);
-    for method in ["TCP", "UDP", "TCP server", DONE.trim()] {
-        assert!(expected.contains(&method), "{method}: {outside}");
+    for method in ["TCP", "UDP", "TCP server", DONE_LINE.trim()] {
+        assert!(expected.contains(&method), "{method}: {unsandboxed_output}");
     }
     assert!(listeners.tcp.accept().is_ok());
     assert_eq!(listeners.udp.recv(&mut [0; 9]).unwrap(), 5);

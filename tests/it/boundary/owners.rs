@@ -6,11 +6,11 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use crate::harness::client::{task_id, task_outcome};
-use crate::harness::{Service, Setup, poll_until};
+use crate::harness::{ServiceProcess, Setup, poll_until};
 use crate::read_only::lacks_requirement;
 
 /// Another user, who would then read the token.
-const OTHER_USER: u32 = 65_533;
+const OTHER_USER_ID: u32 = 65_533;
 
 /// Prints which rights of root worked, and works with files of other users.
 const ROOT_SCRIPT: &str = r#"#!/usr/bin/perl
@@ -38,19 +38,19 @@ fn setup(settings: &str) -> Setup {
     let foreign = setup.test_folder().join("foreign");
     fs::write(&foreign, "text of another user\n").unwrap();
     fs::set_permissions(&foreign, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    chown(&foreign, Some(OTHER_USER), Some(OTHER_USER)).unwrap();
+    chown(&foreign, Some(OTHER_USER_ID), Some(OTHER_USER_ID)).unwrap();
     setup
 }
 
-async fn root_agent_output(service: &Service) -> String {
+async fn run_root_agent(service: &ServiceProcess) -> String {
     let mut victim =
-        Command::new("sleep").arg("600").uid(OTHER_USER).gid(OTHER_USER).spawn().unwrap();
+        Command::new("sleep").arg("600").uid(OTHER_USER_ID).gid(OTHER_USER_ID).spawn().unwrap();
     fs::write(service.setup.test_folder().join("pid"), victim.id().to_string()).unwrap();
     let task = service.send("root", "go").await;
     victim.kill().unwrap();
     victim.wait().unwrap();
     let (state, text) = task_outcome(&task);
-    assert_eq!(state, "completed", "{}", service.execution(&task_id(&task)).await);
+    assert_eq!(state, "completed", "{}", service.fetch_execution(&task_id(&task)).await);
     text
 }
 
@@ -61,7 +61,7 @@ async fn a_read_only_agent_of_root_changes_no_owner() {
         return;
     }
     let service = setup("").start().await;
-    assert_eq!(root_agent_output(&service).await, "\ntext of another user\n");
+    assert_eq!(run_root_agent(&service).await, "\ntext of another user\n");
     assert_eq!(fs::metadata(service.setup.token_file()).unwrap().uid(), 0);
 }
 
@@ -76,7 +76,7 @@ async fn the_service_restores_owners() {
     let token = service.setup.token_file();
     let expected = "change the mode of a file of another user, give a file of its own away, \
                 own the token, own the token by its group\ntext of another user\n";
-    assert_eq!(root_agent_output(&service).await, expected);
+    assert_eq!(run_root_agent(&service).await, expected);
     let is_owner_restored = async || {
         let metadata = fs::metadata(&token).unwrap();
         ((metadata.uid(), metadata.gid()) == (0, 0)).then_some(())

@@ -5,13 +5,13 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use super::{CONFINED_SETTINGS, write_private};
-use crate::harness::client::{completed_with, task_outcome};
-use crate::harness::{Service, Setup};
+use super::{CONFINED_SETTINGS, write_private_file};
+use crate::harness::client::{completed_outcome, task_outcome};
+use crate::harness::{ServiceProcess, Setup};
 use crate::read_only::lacks_requirement;
 
-async fn boundary_status(service: &Service) -> Value {
-    service.agent_status("one").await["boundary"].clone()
+async fn boundary_status(service: &ServiceProcess) -> Value {
+    service.fetch_agent_status("one").await["boundary"].clone()
 }
 
 /// An agent that could rewrite the program of alerts would run a program without a sandbox.
@@ -32,7 +32,7 @@ async fn an_agent_does_not_change_the_program_of_alerts() {
     };
     let service = new_setup().start().await;
     assert_eq!(boundary_status(&service).await, json!({"level": "mount-namespace"}));
-    assert_eq!(task_outcome(&service.send("one", "go").await), completed_with("refused\n"));
+    assert_eq!(task_outcome(&service.send("one", "go").await), completed_outcome("refused\n"));
     // Landlock cannot except a file from a folder that the agent may change.
     let (_, output) = new_setup().without_bubblewrap().try_start().await.err().unwrap();
     assert!(output.stderr.contains("change the service's configuration"), "{}", output.stderr);
@@ -71,13 +71,13 @@ async fn a_second_mount_of_a_secret_file_is_closed_too() {
         for folder in ["secrets", "alias", "site"] {
             fs::create_dir_all(test_folder.join(folder)).unwrap();
         }
-        write_private(&test_folder.join("secrets/key"), "first-secret-value\n");
+        write_private_file(&test_folder.join("secrets/key"), "first-secret-value\n");
         let mount = "mount --bind \"$0/secrets\" \"$0/alias\" && exec \"$@\"";
         let args = ["unshare", "--mount", "sh", "-c", mount, test_folder.to_str().unwrap()];
-        let service = setup.launched_by(&args).start().await;
+        let service = setup.with_launcher(&args).start().await;
         assert_eq!(
             task_outcome(&service.send("one", "go").await),
-            completed_with("closed\n"),
+            completed_outcome("closed\n"),
             "{settings}"
         );
         assert_ne!(boundary_status(&service).await["level"], "none");

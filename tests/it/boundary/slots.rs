@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::write_private;
-use crate::harness::client::{completed_with, task_outcome, task_state};
-use crate::harness::{Service, Setup, poll_until};
+use super::write_private_file;
+use crate::harness::client::{completed_outcome, task_outcome, task_state};
+use crate::harness::{ServiceProcess, Setup, poll_until};
 use crate::read_only::lacks_requirement;
 
 const AGENTS: &str = "
@@ -42,7 +42,7 @@ rm -f "$1"; echo "own answer" > "$1"
 
 fn setup() -> Setup {
     let setup = Setup::new(AGENTS).with_executable("thief", THIEF_SCRIPT).without_bubblewrap();
-    write_private(setup.write_config(), &fs::read_to_string(setup.write_config()).unwrap());
+    write_private_file(setup.write_config(), &fs::read_to_string(setup.write_config()).unwrap());
     setup
 }
 
@@ -56,23 +56,23 @@ fn setups() -> impl Iterator<Item = Setup> {
     std::iter::once(setup()).chain(unprivileged)
 }
 
-fn scratch_folder(service: &Service) -> PathBuf {
+fn scratch_folder(service: &ServiceProcess) -> PathBuf {
     service.setup.test_folder().join("run/algonius/scratch")
 }
 
 /// Entries of a folder and of all folders in it.
-fn entries(folder: &Path) -> Vec<PathBuf> {
+fn recursive_entries(folder: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    paths.flat_map(|path| [vec![path.clone()], entries(&path)].concat()).collect()
+    paths.flat_map(|path| [vec![path.clone()], recursive_entries(&path)].concat()).collect()
 }
 
-async fn wait_for_victim(service: &Service, id: &str) {
+async fn wait_for_victim(service: &ServiceProcess, id: &str) {
     poll_until("the victim", async || {
-        let files = entries(&scratch_folder(service));
+        let files = recursive_entries(&scratch_folder(service));
         let is_not_empty = |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.len() > 0);
         let has_output =
             files.iter().any(|path| path.ends_with("output.txt") && is_not_empty(path));
-        (has_output && service.execution(id).await["state"] == "running").then_some(())
+        (has_output && service.fetch_execution(id).await["state"] == "running").then_some(())
     })
     .await;
 }
@@ -87,15 +87,15 @@ async fn an_agent_reads_no_answer_of_another_execution() {
         let victim = service.start_task("victim", "input of another caller").await;
         wait_for_victim(&service, &victim).await;
         let task = service.send("thief", "x").await;
-        assert_eq!(task_outcome(&task), completed_with("own answer\n"), "{task}");
+        assert_eq!(task_outcome(&task), completed_outcome("own answer\n"), "{task}");
         service.setup.open_gate("go");
-        let task = service.wait_for_end("victim", &victim).await;
-        assert_eq!(task_outcome(&task), completed_with("input of another caller"));
+        let task = service.wait_for_task_end("victim", &victim).await;
+        assert_eq!(task_outcome(&task), completed_outcome("input of another caller"));
     }
 }
 
 /// Plants the answer of every running execution in its own slot, in each layout that it knows of.
-fn planting_script(runtime: &Path, victim: &str) -> String {
+fn planting_script(scratch_root: &Path, victim: &str) -> String {
     format!(
         "own=$(dirname \"$TMPDIR\"); slot=$(dirname \"$own\")\n\
          for place in \"$own\" \"$slot\"; do for name in {victim}-1-1 own; do\n\
@@ -103,8 +103,8 @@ fn planting_script(runtime: &Path, victim: &str) -> String {
          echo FORGED > \"$place/output.txt\"; done\n\
          for other in {}/*/* {}/*; do echo FORGED > \"$other/output.txt\"; done\n\
          echo planted >> $0.log; exec sleep 20",
-        runtime.display(),
-        runtime.display()
+        scratch_root.display(),
+        scratch_root.display()
     )
 }
 
@@ -124,23 +124,23 @@ async fn an_agent_forges_no_answer_of_another_execution() {
             attackers.push(service.start_task("sh", &script).await);
         }
         poll_until("what the others plant", async || {
-            let files = entries(&scratch_folder(&service));
+            let files = recursive_entries(&scratch_folder(&service));
             let is_planted =
                 |path: &&PathBuf| fs::read_to_string(path).is_ok_and(|text| text == "FORGED\n");
             let planted_count = files.iter().filter(is_planted).count();
             // Each plants three in its own slot.
             let mut is_ready = planted_count >= 3 * attackers.len();
             for id in &attackers {
-                is_ready &= service.execution(id).await["state"] == "running";
+                is_ready &= service.fetch_execution(id).await["state"] == "running";
             }
             is_ready.then_some(())
         })
         .await;
         service.kill9().await;
-        service.restart().await;
+        service.start_again().await;
         service.setup.open_gate("go");
-        let task = service.wait_for_end("victim", &victim).await;
-        assert_eq!(task_outcome(&task), completed_with("input of another caller"), "{task}");
+        let task = service.wait_for_task_end("victim", &victim).await;
+        assert_eq!(task_outcome(&task), completed_outcome("input of another caller"), "{task}");
         for id in attackers {
             service.cancel("sh", &id).await;
         }
@@ -148,7 +148,7 @@ async fn an_agent_forges_no_answer_of_another_execution() {
 }
 
 /// Files beside the own folder, deep folders, and folders without rights do not reach the next caller.
-const LEAVE_FILES: &str = r#"
+const LEAVE_FILES_SCRIPT: &str = r#"
 own=$(dirname "$TMPDIR"); slot=$(dirname "$own")
 for place in "$own" "$slot" "$TMPDIR"; do
   echo "raw input of a caller" > "$place/left"; mkdir "$place/folder"; echo left > "$place/folder/left"
@@ -183,7 +183,7 @@ async fn a_scratch_slot_is_empty_for_the_next_caller() {
         let (mut used_slots, mut reuse_count) = (HashSet::new(), 0);
         // A slot is emptied after its execution has ended, so the next execution may have another one.
         for _ in 0..MAX_EXECUTIONS {
-            let (task_state, slot) = task_outcome(&service.send("sh", LEAVE_FILES).await);
+            let (task_state, slot) = task_outcome(&service.send("sh", LEAVE_FILES_SCRIPT).await);
             assert_eq!(task_state, "completed");
             used_slots.insert(slot.trim().to_owned());
             let (task_state, inspection) =
@@ -203,7 +203,7 @@ async fn a_scratch_slot_is_empty_for_the_next_caller() {
             service.stderr_text()
         );
         poll_until("empty slots", async || {
-            let remaining = entries(&scratch_folder(&service));
+            let remaining = recursive_entries(&scratch_folder(&service));
             remaining.iter().all(|path| path.is_dir()).then_some(())
         })
         .await;
@@ -220,7 +220,9 @@ async fn a_slot_that_cannot_be_emptied_is_retired() {
     let id =
         service.start_task("sh", "echo x > \"$TMPDIR/fixed\"; dirname \"$TMPDIR\"; sleep 1").await;
     let file = poll_until("the file", async || {
-        entries(&scratch_folder(&service)).into_iter().find(|path| path.ends_with("fixed"))
+        recursive_entries(&scratch_folder(&service))
+            .into_iter()
+            .find(|path| path.ends_with("fixed"))
     })
     .await;
     let set_attribute = |flag: &str| Command::new("chattr").arg(flag).arg(&file).status();
@@ -228,7 +230,7 @@ async fn a_slot_that_cannot_be_emptied_is_retired() {
         algonius_skips::skip("needs a file system with immutable files");
         return;
     }
-    let task = service.wait_for_end("sh", &id).await;
+    let task = service.wait_for_task_end("sh", &id).await;
     let first_folder = task_outcome(&task).1;
     let second_folder = task_outcome(&service.send("sh", "dirname \"$TMPDIR\"").await).1;
     assert!(set_attribute("-i").unwrap().success());

@@ -4,17 +4,20 @@ use std::fs;
 
 use serde_json::json;
 
-use super::{BUBBLEWRAP_SETTING, MODE_ACTIONS, attack_by, setup, with_bus, with_unprivileged_user};
-use crate::harness::client::{completed_with, task_id, task_outcome};
+use super::{
+    BUBBLEWRAP_SETTING, MODE_CHANGE_METHODS, attack_with, hostile_setup, with_systemd_socket,
+    with_unprivileged_user,
+};
+use crate::harness::client::{completed_outcome, task_id, task_outcome};
 use crate::harness::mock_model::{
     MockModel, final_answer_turn, prompt_with_turns, turn_with_calls,
 };
-use crate::harness::{Service, Setup};
+use crate::harness::{ServiceProcess, Setup};
 use crate::read_only::lacks_requirement;
 
 /// Returns a setup in which a tool of the agent `hostile` runs the hostile program.
 pub(super) fn setup_with_tool(model: &MockModel, settings: &str) -> Setup {
-    let mut setup = setup("");
+    let mut setup = hostile_setup("");
     let text = fs::read_to_string(setup.write_config()).unwrap();
     let head = "[agents.hostile]\ncommand";
     let tool = format!(
@@ -30,10 +33,10 @@ pub(super) fn setup_with_tool(model: &MockModel, settings: &str) -> Setup {
 }
 
 /// Calls the tool, and returns its result.
-pub(super) async fn call_tool(service: &Service) -> String {
+pub(super) async fn call_tool(service: &ServiceProcess) -> String {
     let turns = [turn_with_calls(&[("attack", json!({}))]), final_answer_turn("done")];
     let task = service.send("hostile", &prompt_with_turns("go", &turns)).await;
-    assert_eq!(task_outcome(&task), completed_with("done"), "{task}");
+    assert_eq!(task_outcome(&task), completed_outcome("done"), "{task}");
     let steps = service.get(&format!("/api/v1/executions/{}/steps", task_id(&task))).await.json();
     assert_eq!(steps["steps"][1]["stepType"], "observation", "{steps}");
     steps["steps"][1]["text"].as_str().unwrap().to_owned()
@@ -46,8 +49,8 @@ async fn under_landlock_a_tool_reaches_nothing() {
     }
     let model = MockModel::start(&[]);
     let setup = setup_with_tool(&model, "").without_bubblewrap();
-    let attack = attack_by(setup, call_tool).await;
-    assert_eq!(attack.successful_methods, MODE_ACTIONS);
+    let attack = attack_with(setup, call_tool).await;
+    assert_eq!(attack.successful_methods, MODE_CHANGE_METHODS);
 }
 
 #[tokio::test]
@@ -57,8 +60,8 @@ async fn under_landlock_a_tool_of_a_plain_user_reaches_nothing() {
     }
     let model = MockModel::start(&[]);
     let setup = with_unprivileged_user(setup_with_tool(&model, "")).without_bubblewrap();
-    let attack = attack_by(setup, call_tool).await;
-    assert_eq!(attack.successful_methods, MODE_ACTIONS);
+    let attack = attack_with(setup, call_tool).await;
+    assert_eq!(attack.successful_methods, MODE_CHANGE_METHODS);
 }
 
 #[tokio::test]
@@ -67,7 +70,7 @@ async fn under_bubblewrap_a_tool_reaches_nothing() {
         return;
     }
     let model = MockModel::start(&[]);
-    let (setup, _bus) = with_bus(setup_with_tool(&model, BUBBLEWRAP_SETTING));
-    let attack = attack_by(setup, call_tool).await;
+    let (setup, _bus) = with_systemd_socket(setup_with_tool(&model, BUBBLEWRAP_SETTING));
+    let attack = attack_with(setup, call_tool).await;
     assert_eq!(attack.successful_methods, Vec::<String>::new());
 }

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{MODE_ACTIONS, attack, setup};
-use crate::harness::client::{completed_with, task_outcome};
-use crate::harness::{Service, Setup, fake_agent_config, poll_until};
+use super::{MODE_CHANGE_METHODS, attack, hostile_setup};
+use crate::harness::client::{completed_outcome, task_outcome};
+use crate::harness::{ServiceProcess, Setup, fake_agent_config, poll_until};
 use crate::read_only::lacks_requirement;
 
 fn set_mode(path: &Path, mode: u32) {
@@ -21,14 +21,14 @@ fn file_mode(path: &Path) -> u32 {
 }
 
 /// A service with an agent that reads a variable from a file. It has run once, so all its files exist.
-async fn used_setup() -> Setup {
+async fn initialized_setup() -> Setup {
     let agent = "[agents.one]\ncommand = 'cat'\nenv_file.KEY = 'HERE/key'\n";
     let setup = Setup::new(agent);
     let key = setup.test_folder().join("key");
     fs::write(&key, "some-secret-value\n").unwrap();
     set_mode(&key, 0o600);
     let mut service = setup.start().await;
-    service.sigterm();
+    service.send_sigterm();
     assert!(service.wait_for_exit().await.success());
     std::mem::replace(&mut service.setup, Setup::new(""))
 }
@@ -40,24 +40,24 @@ async fn expect_start_refused(setup: Setup, path: &Path, reason: &str) {
     let (_, remedy_text) =
         output.stderr.split_once(&expected).unwrap_or_else(|| panic!("{expected}{output:?}"));
     let (command, _) = remedy_text.split_once('`').unwrap();
-    let doctor = setup.run(&["doctor", setup.write_config().to_str().unwrap()], "").await;
+    let doctor = setup.run_command(&["doctor", setup.write_config().to_str().unwrap()], "").await;
     assert_eq!(doctor.exit_code, Some(1), "{doctor:?}");
     assert!(doctor.stdout.contains(&format!("fix: {command}")), "{doctor:?}");
-    let check = setup.run(&["check", setup.write_config().to_str().unwrap()], "").await;
+    let check = setup.run_command(&["check", setup.write_config().to_str().unwrap()], "").await;
     assert!(check.stderr.contains(&format!("run `{command}`")), "{check:?}");
-    let repaired = std::process::Command::new("sh").args(["-c", command]).status().unwrap();
-    assert!(repaired.success(), "{command}");
+    let repair_status = std::process::Command::new("sh").args(["-c", command]).status().unwrap();
+    assert!(repair_status.success(), "{command}");
     let service = setup.start().await;
-    assert_eq!(task_outcome(&service.send("one", "hello").await), completed_with("hello"));
+    assert_eq!(task_outcome(&service.send("one", "hello").await), completed_outcome("hello"));
 }
 
 fn service_folder(setup: &Setup) -> PathBuf {
-    setup.sibling_path("supervisor.toml").parent().unwrap().to_owned()
+    setup.config_sibling_path("supervisor.toml").parent().unwrap().to_owned()
 }
 
 #[tokio::test]
 async fn a_token_that_others_can_read_stops_the_start() {
-    let setup = used_setup().await;
+    let setup = initialized_setup().await;
     let token = setup.token_file().canonicalize().unwrap();
     set_mode(&token, 0o644);
     expect_start_refused(setup, &token, "is accessible to other users").await;
@@ -66,7 +66,7 @@ async fn a_token_that_others_can_read_stops_the_start() {
 #[tokio::test]
 async fn files_that_others_can_write_stop_the_start() {
     for name in ["supervisor.toml", "state/algonius", "run/algonius", ""] {
-        let setup = used_setup().await;
+        let setup = initialized_setup().await;
         let path = match name {
             "" => service_folder(&setup),
             name => service_folder(&setup).join(name),
@@ -74,7 +74,7 @@ async fn files_that_others_can_write_stop_the_start() {
         set_mode(&path, 0o777);
         expect_start_refused(setup, &path, "is writable by other users").await;
     }
-    let setup = used_setup().await;
+    let setup = initialized_setup().await;
     let key = setup.test_folder().join("key");
     set_mode(&key, 0o602);
     expect_start_refused(setup, &key, "is writable by other users").await;
@@ -88,7 +88,7 @@ async fn files_of_another_user_stop_the_start() {
     let names =
         ["supervisor.toml", "state/algonius", "state/algonius/token", "run/algonius", "state"];
     for name in names {
-        let setup = used_setup().await;
+        let setup = initialized_setup().await;
         let path = service_folder(&setup).join(name);
         chown(&path, Some(1), None).unwrap();
         expect_start_refused(setup, &path, "belongs to the user `daemon`").await;
@@ -118,7 +118,7 @@ async fn a_runtime_folder_of_another_user_stops_the_start() {
 
 #[tokio::test]
 async fn service_folders_that_others_can_read_are_closed() {
-    let setup = used_setup().await;
+    let setup = initialized_setup().await;
     let folder = service_folder(&setup).join("state/algonius");
     set_mode(&folder, 0o755);
     let service = setup.start().await;
@@ -130,18 +130,18 @@ async fn service_folders_that_others_can_read_are_closed() {
     );
 }
 
-async fn configuration_status(service: &Service) -> Value {
+async fn configuration_status(service: &ServiceProcess) -> Value {
     service.get("/status").await.json()["configuration"].clone()
 }
 
-async fn agent_ids(service: &Service) -> Vec<String> {
+async fn agent_ids(service: &ServiceProcess) -> Vec<String> {
     let list = service.get("/api/v1/agents").await.json();
     let ids = list["agents"].as_array().unwrap().iter();
     ids.map(|agent| agent["id"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Returns the reason in the status for not applying changed files.
-async fn unwatched_reason(service: &Service) -> String {
+async fn wait_for_unwatched_reason(service: &ServiceProcess) -> String {
     let reason = poll_until("the reason", async || {
         let status = configuration_status(service).await;
         (status["watched"] == false).then(|| status["unwatchedReason"].clone())
@@ -149,7 +149,7 @@ async fn unwatched_reason(service: &Service) -> String {
     reason.await.as_str().unwrap().to_owned()
 }
 
-fn with_second_agent(config: &Path) -> String {
+fn config_with_second_agent(config: &Path) -> String {
     fs::read_to_string(config).unwrap() + "[agents.two]\ncommand = 'cat'\n"
 }
 
@@ -158,11 +158,11 @@ fn with_second_agent(config: &Path) -> String {
 async fn a_configuration_that_others_can_write_is_not_reloaded() {
     let service = Setup::new(&fake_agent_config("one", "echo", "")).start().await;
     assert_eq!(configuration_status(&service).await["watched"], true);
-    let config = service.setup.sibling_path("supervisor.toml");
+    let config = service.setup.config_sibling_path("supervisor.toml");
     set_mode(config.parent().unwrap(), 0o777);
-    fs::write(&config, with_second_agent(&config)).unwrap();
+    fs::write(&config, config_with_second_agent(&config)).unwrap();
     let reason = "the configuration: `service` is writable by other users";
-    assert_eq!(unwatched_reason(&service).await, reason);
+    assert_eq!(wait_for_unwatched_reason(&service).await, reason);
     let reload = service.run_command(&["reload"], "").await;
     assert_eq!(reload.exit_code, Some(4), "{reload:?}");
     assert!(reload.stderr.contains("`service` is writable by other users"), "{reload:?}");
@@ -178,14 +178,14 @@ async fn a_configuration_that_others_can_write_is_not_reloaded() {
 #[tokio::test]
 async fn a_mode_change_of_the_configuration_stops_watching() {
     let service = Setup::new(&fake_agent_config("one", "echo", "")).start().await;
-    let config = service.setup.sibling_path("supervisor.toml");
-    let text = with_second_agent(&config);
+    let config = service.setup.config_sibling_path("supervisor.toml");
+    let text = config_with_second_agent(&config);
     let original_mode = file_mode(&config);
     set_mode(&config, 0o666);
     set_mode(&config, original_mode);
     fs::write(&config, text).unwrap();
     let reason = "the mode or the owner of `supervisor.toml` changed while the service ran";
-    assert_eq!(unwatched_reason(&service).await, reason);
+    assert_eq!(wait_for_unwatched_reason(&service).await, reason);
     assert_eq!(agent_ids(&service).await, ["one"]);
     let reload = service.run_command(&["reload"], "").await;
     assert_eq!((reload.exit_code, agent_ids(&service).await.len()), (Some(0), 2), "{reload:?}");
@@ -196,13 +196,13 @@ async fn a_mode_change_of_the_configuration_stops_watching() {
 #[tokio::test]
 async fn a_world_writable_configuration_stops_watching() {
     let service = Setup::new(&fake_agent_config("one", "echo", "")).start().await;
-    let config = service.setup.sibling_path("supervisor.toml");
-    let other_config = service.setup.sibling_path("other.toml");
-    fs::write(&other_config, with_second_agent(&config)).unwrap();
+    let config = service.setup.config_sibling_path("supervisor.toml");
+    let other_config = service.setup.config_sibling_path("other.toml");
+    fs::write(&other_config, config_with_second_agent(&config)).unwrap();
     set_mode(&other_config, 0o666);
     fs::rename(&other_config, &config).unwrap();
     let reason = "`supervisor.toml` was opened to other users while the service ran";
-    assert_eq!(unwatched_reason(&service).await, reason);
+    assert_eq!(wait_for_unwatched_reason(&service).await, reason);
     poll_until("its mode", async || (file_mode(&config) & 0o022 == 0).then_some(())).await;
     assert_eq!(agent_ids(&service).await, ["one"]);
     let reload = service.run_command(&["reload"], "").await;
@@ -230,8 +230,8 @@ async fn a_configuration_that_an_agent_can_change_is_not_watched() {
     let config = service.setup.write_config().to_str().unwrap().to_owned();
     let doctor = service.run_command(&["doctor", &config], "").await;
     assert!(doctor.stdout.contains(reason), "{doctor:?}");
-    assert_eq!(task_outcome(&service.send("writer", "go").await), completed_with("done\n"));
-    assert!(service.setup.sibling_path("added").exists());
+    assert_eq!(task_outcome(&service.send("writer", "go").await), completed_outcome("done\n"));
+    assert!(service.setup.config_sibling_path("added").exists());
     // An operator's order is another thing.
     let text = fs::read_to_string(&config).unwrap();
     fs::write(&config, text + "[agents.two]\ncommand = 'cat'\n").unwrap();
@@ -246,8 +246,8 @@ async fn the_service_restores_modes() {
     if lacks_requirement("Landlock 6") {
         return;
     }
-    let attack = attack(setup("").without_bubblewrap()).await;
-    let service = attack.expect_result(&MODE_ACTIONS, "landlock", &[]).await;
+    let attack = attack(hostile_setup("").without_bubblewrap()).await;
+    let service = attack.expect_attack_result(&MODE_CHANGE_METHODS, "landlock", &[]).await;
     let secret = service.setup.test_folder().join("secrets/key");
     let token = service.setup.token_file();
     poll_until("the modes", async || {
@@ -275,14 +275,16 @@ async fn a_version_query_runs_in_the_sandbox_of_its_agent() {
              else echo nothing reached; fi\n";
         let setup = Setup::new(&agent).with_executable("hostile", program);
         let test_folder = setup.test_folder().display().to_string();
-        let presets = setup.sibling_path("presets");
+        let presets = setup.config_sibling_path("presets");
         fs::create_dir(&presets).unwrap();
         let text = preset.replace("HERE", &test_folder)
             + &format!("[agent.env]\nPLACE = '{test_folder}'\n");
         fs::write(presets.join("hostile.toml"), text).unwrap();
         let service = setup.start().await;
         let version = poll_until("its version", async || {
-            service.agent_status("one").await["program"]["version"].as_str().map(str::to_owned)
+            service.fetch_agent_status("one").await["program"]["version"]
+                .as_str()
+                .map(str::to_owned)
         });
         assert_eq!(version.await, "nothing reached", "{isolation}");
         let config = service.setup.write_config().to_str().unwrap().to_owned();

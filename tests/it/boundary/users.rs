@@ -3,13 +3,13 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use super::{attack, setup};
-use crate::harness::client::{completed_with, task_outcome, task_state};
+use super::{attack, hostile_setup};
+use crate::harness::client::{completed_outcome, task_outcome, task_state};
 use crate::harness::{Setup, fake_agent_config, poll_until};
 use crate::read_only::lacks_requirement;
 
 /// An account that every Debian machine has, and that owns nothing.
-const AGENT_USER: (&str, u32) = ("daemon", 1);
+const AGENT_USER_AND_ID: (&str, u32) = ("daemon", 1);
 
 /// Opens the folder of a test to other users, as a workspace of theirs would be.
 fn with_open_folder(setup: Setup) -> Setup {
@@ -36,13 +36,13 @@ async fn an_agent_runs_as_its_user() {
         let agent = format!(
             "[agents.one]\nuser = '{}'\ncommand = 'sh'\nargs = ['-c', '{script}']\n\
              working_dir = '/'\n{settings}\n",
-            AGENT_USER.0
+            AGENT_USER_AND_ID.0
         );
         let service = with_open_folder(Setup::new(&agent)).start().await;
         let task = service.send("one", "go").await;
         let expected = "1\n1\nCapEff:\t0000000000000000\n/usr/sbin daemon\n";
-        assert_eq!(task_outcome(&task), completed_with(expected), "{settings}");
-        assert_eq!(service.agent_status("one").await["boundary"]["level"], "own-user");
+        assert_eq!(task_outcome(&task), completed_outcome(expected), "{settings}");
+        assert_eq!(service.fetch_agent_status("one").await["boundary"]["level"], "own-user");
     }
 }
 
@@ -55,10 +55,10 @@ async fn input_files_belong_to_the_user_of_the_agent() {
     let agent = format!(
         "[agents.one]\nuser = '{}'\ncommand = 'sort'\ninput = 'file'\noutput = 'file'\n\
          args = ['-o', '{{{{ output_file }}}}', '{{{{ input_file }}}}']\nworking_dir = '/'\n",
-        AGENT_USER.0
+        AGENT_USER_AND_ID.0
     );
     let service = with_open_folder(Setup::new(&agent)).start().await;
-    assert_eq!(task_outcome(&service.send("one", "b\na\n").await), completed_with("a\nb\n"));
+    assert_eq!(task_outcome(&service.send("one", "b\na\n").await), completed_outcome("a\nb\n"));
 }
 
 #[tokio::test]
@@ -71,10 +71,10 @@ async fn an_agent_of_another_user_reaches_nothing() {
     for (access, successful) in
         [("access = 'read-write'", &[][..]), ("", &[]), ("sandbox.enforce = false", &network)]
     {
-        let settings = format!("user = '{}'\n{access}", AGENT_USER.0);
-        attack(with_open_folder(setup(&settings)))
+        let settings = format!("user = '{}'\n{access}", AGENT_USER_AND_ID.0);
+        attack(with_open_folder(hostile_setup(&settings)))
             .await
-            .expect_result(successful, "own-user", &[])
+            .expect_attack_result(successful, "own-user", &[])
             .await;
     }
 }
@@ -102,9 +102,9 @@ async fn a_dynamic_user_is_stable_and_exclusive() {
     let metadata = fs::metadata(&home).unwrap();
     assert_eq!((metadata.uid(), metadata.mode() & 0o777), (users[0], 0o700));
     service.kill9().await;
-    service.restart().await;
+    service.start_again().await;
     let output = task_outcome(&service.send("one", "x").await);
-    assert_eq!(output, completed_with(&format!("{}\nkept\nkept\n", users[0])));
+    assert_eq!(output, completed_outcome(&format!("{}\nkept\nkept\n", users[0])));
 }
 
 /// The program of another user is killed, and continues across a kill of the service, like any other program.
@@ -117,20 +117,20 @@ async fn a_program_of_another_user_is_held_and_killed() {
     let agent = format!(
         "[agents.one]\nuser = '{}'\ncommand = 'sh'\nargs = ['-c', '{script}']\nworking_dir = '/'\n\
          stop_grace = 0.1\n",
-        AGENT_USER.0
+        AGENT_USER_AND_ID.0
     );
     let mut service = with_open_folder(Setup::new(&agent)).start().await;
     let id = service.start_task("one", "x").await;
     // A program that is still being started at a kill is not held.
     poll_until("a program that runs", async || {
-        (service.execution(&id).await["state"] == "running").then_some(())
+        (service.fetch_execution(&id).await["state"] == "running").then_some(())
     })
     .await;
     service.kill9().await;
-    service.restart().await;
+    service.start_again().await;
     assert_eq!(task_state(&service.cancel("one", &id).await), "canceled");
     let mark = format!("ALGONIUS_EXECUTION_ID={id}");
-    assert_eq!(crate::harness::processes::processes_with_env(&mark), Vec::<i32>::new());
+    assert_eq!(crate::harness::processes::pids_with_env(&mark), Vec::<i32>::new());
 }
 
 #[tokio::test]
@@ -138,7 +138,7 @@ async fn user_errors_are_reported() {
     let check_errors = async |settings: &str| {
         let setup = Setup::new(&fake_agent_config("one", "echo", settings));
         let config = setup.write_config().display().to_string();
-        setup.run(&["check", &config], "").await.stderr
+        setup.run_command(&["check", &config], "").await.stderr
     };
     for (settings, expected) in [
         ("user = 'no-such-user'", "there is no such user"),
@@ -152,7 +152,7 @@ async fn user_errors_are_reported() {
     let setup =
         Setup::with_server_settings("agent_users = '10-20'", &fake_agent_config("one", "echo", ""));
     let config = setup.write_config().display().to_string();
-    let stderr = setup.run(&["check", &config], "").await.stderr;
+    let stderr = setup.run_command(&["check", &config], "").await.stderr;
     assert!(stderr.contains("must be two numbers from 1000 on"), "{stderr}");
 }
 
@@ -162,11 +162,11 @@ async fn a_service_without_the_right_refuses_a_user() {
     if lacks_requirement("root") {
         return;
     }
-    let agent = fake_agent_config("one", "echo", &format!("user = '{}'", AGENT_USER.0));
+    let agent = fake_agent_config("one", "echo", &format!("user = '{}'", AGENT_USER_AND_ID.0));
     let setup = Setup::new(&agent).with_unprivileged_user();
     let config = setup.write_config().display().to_string();
     let args = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
-    let output = setup.run(&args, "").await;
+    let output = setup.run_command(&args, "").await;
     assert_eq!(output.exit_code, Some(1), "{output:?}");
     assert!(output.stderr.contains("may not change users"), "{output:?}");
 }

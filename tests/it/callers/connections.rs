@@ -12,11 +12,11 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::harness::certificate_authority::CertificateAuthority;
-use crate::harness::client::{completed_with, task_outcome};
+use crate::harness::client::{completed_outcome, task_outcome};
 use crate::harness::processes::open_socket_count;
 use crate::harness::{
-    Service, Setup, TestResponse, fake_agent_config, json_rpc_call, message_params, poll_until,
-    within_deadline,
+    ServiceProcess, Setup, TestResponse, fake_agent_config, json_rpc_request_body, message_params,
+    poll_until, within_deadline,
 };
 
 /// Default limit of connections of the service.
@@ -32,7 +32,11 @@ const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\
 const TLS_HELLO: &[u8] = &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
 
 /// Opens connections that have sent this and are silent then.
-async fn open_silent_connections(service: &Service, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
+async fn open_silent_connections(
+    service: &ServiceProcess,
+    count: usize,
+    bytes: &[u8],
+) -> Vec<TcpStream> {
     let mut streams = Vec::with_capacity(count);
     for _ in 0..count {
         let mut stream = service.connect().await;
@@ -43,8 +47,8 @@ async fn open_silent_connections(service: &Service, count: usize, bytes: &[u8]) 
 }
 
 /// A request with a token, on a connection that stays open.
-fn request_bytes(service: &Service) -> Vec<u8> {
-    let body = json_rpc_call("message/send", &message_params("hello"));
+fn message_request_bytes(service: &ServiceProcess) -> Vec<u8> {
+    let body = json_rpc_request_body("message/send", &message_params("hello"));
     let head = format!(
         "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
@@ -74,14 +78,14 @@ async fn send_and_read_task(stream: &mut TcpStream, request: &[u8]) -> Value {
 }
 
 /// Makes some calls, each on a new connection; every call must succeed.
-async fn expect_served(service: &Service, call_count: usize) {
+async fn expect_calls_succeed(service: &ServiceProcess, call_count: usize) {
     for _ in 0..call_count {
         let answer = within_deadline("the answer", service.get("/api/v1/agents")).await;
         assert_eq!(answer.status, 200);
     }
 }
 
-async fn start_service(server_settings: &str) -> Service {
+async fn start_service(server_settings: &str) -> ServiceProcess {
     Setup::with_server_settings(server_settings, &fake_agent_config("echo", "echo", ""))
         .start()
         .await
@@ -90,31 +94,36 @@ async fn start_service(server_settings: &str) -> Service {
 #[tokio::test]
 async fn silent_connections_delay_no_caller_with_a_token() {
     let service = start_service(LONG_TIMEOUT_SETTINGS).await;
-    let mut authenticated = service.connect().await;
+    let mut authenticated_stream = service.connect().await;
     assert_eq!(
-        task_outcome(&send_and_read_task(&mut authenticated, &request_bytes(&service)).await),
-        completed_with("hello")
+        task_outcome(
+            &send_and_read_task(&mut authenticated_stream, &message_request_bytes(&service)).await
+        ),
+        completed_outcome("hello")
     );
     for bytes in
         [b"".as_slice(), b"GET /status HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", HTTP2_PREFACE]
     {
-        let silent = open_silent_connections(&service, MAX_CONNECTIONS, bytes).await;
-        expect_served(&service, 20).await;
-        assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_with("hello"));
+        let silent_streams = open_silent_connections(&service, MAX_CONNECTIONS, bytes).await;
+        expect_calls_succeed(&service, 20).await;
+        assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_outcome("hello"));
         // A connection that was authenticated before is not displaced.
         assert_eq!(
-            task_outcome(&send_and_read_task(&mut authenticated, &request_bytes(&service)).await),
-            completed_with("hello")
+            task_outcome(
+                &send_and_read_task(&mut authenticated_stream, &message_request_bytes(&service))
+                    .await
+            ),
+            completed_outcome("hello")
         );
         assert!(
             open_socket_count(service.pid()) < MAX_CONNECTIONS / 2 + 100,
             "{}",
             open_socket_count(service.pid())
         );
-        drop(silent);
+        drop(silent_streams);
     }
-    let warnings = service.stderr_text().matches("connection limit reached").count();
-    assert_eq!(warnings, 1, "{}", service.stderr_text());
+    let warning_count = service.stderr_text().matches("connection limit reached").count();
+    assert_eq!(warning_count, 1, "{}", service.stderr_text());
     assert!(!service.stderr_text().contains("panicked"), "{}", service.stderr_text());
 }
 
@@ -142,8 +151,8 @@ async fn a_rush_of_callers_refuses_no_caller_with_a_token() {
         service.stderr_text().contains("connection limit reached").then_some(())
     })
     .await;
-    expect_served(&service, 25).await;
-    assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_with("hello"));
+    expect_calls_succeed(&service, 25).await;
+    assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_outcome("hello"));
     should_stop.store(true, Ordering::Relaxed);
     let mut count = 0;
     for client in clients {
@@ -165,7 +174,7 @@ async fn silent_tls_handshakes_delay_no_caller_with_a_token() {
     let service = setup.start().await;
     let connector = TlsConnector::from(Arc::new(tls::client_config(Some(&ca_file)).unwrap()));
     for bytes in [b"".as_slice(), TLS_HELLO] {
-        let silent = open_silent_connections(&service, MAX_CONNECTIONS, bytes).await;
+        let silent_streams = open_silent_connections(&service, MAX_CONNECTIONS, bytes).await;
         for _ in 0..5 {
             let stream = service.connect().await;
             let name = ServerName::try_from("localhost").unwrap();
@@ -180,7 +189,7 @@ async fn silent_tls_handshakes_delay_no_caller_with_a_token() {
             within_deadline("the answer", stream.read_to_end(&mut answer)).await.unwrap();
             assert_eq!(TestResponse::parse(&answer).unwrap().status, 200);
         }
-        drop(silent);
+        drop(silent_streams);
     }
 }
 
@@ -193,20 +202,20 @@ async fn connections_of_callers_with_tokens_are_kept() {
     let setup =
         Setup::with_server_settings("max_connections = 2", &agents.concat()).env("ANN", &ann_token);
     let service = setup.start().await;
-    let own_request = request_bytes(&service);
+    let own_request = message_request_bytes(&service);
     let ann_request =
         String::from_utf8(own_request.clone()).unwrap().replace(&service.token, &ann_token);
-    let mut first = service.connect().await;
-    send_and_read_task(&mut first, &own_request).await;
-    let mut second = service.connect().await;
-    send_and_read_task(&mut second, ann_request.as_bytes()).await;
-    let health = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    assert_eq!(service.send_raw(health).await, b"");
-    send_and_read_task(&mut first, &own_request).await;
-    send_and_read_task(&mut second, ann_request.as_bytes()).await;
-    drop(first);
+    let mut own_stream = service.connect().await;
+    send_and_read_task(&mut own_stream, &own_request).await;
+    let mut ann_stream = service.connect().await;
+    send_and_read_task(&mut ann_stream, ann_request.as_bytes()).await;
+    let health_request = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    assert_eq!(service.send_raw(health_request).await, b"");
+    send_and_read_task(&mut own_stream, &own_request).await;
+    send_and_read_task(&mut ann_stream, ann_request.as_bytes()).await;
+    drop(own_stream);
     poll_until("a free place", async || {
-        service.send_raw(health).await.starts_with(b"HTTP/1.1 200").then_some(())
+        service.send_raw(health_request).await.starts_with(b"HTTP/1.1 200").then_some(())
     })
     .await;
 }

@@ -3,7 +3,7 @@
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::harness::{Service, fake_agent_config, within_deadline};
+use crate::harness::{ServiceProcess, fake_agent_config, within_deadline};
 
 /// A request that is hidden in a body. Its answer would have this request id.
 const HIDDEN_REQUEST: &str =
@@ -11,10 +11,10 @@ const HIDDEN_REQUEST: &str =
 
 /// Sends these lines of a head, and then a body that hides a request; returns
 /// everything that the service sends.
-async fn send_hidden_request(service: &Service, lines: &str, body: &str) -> String {
+async fn send_hidden_request(service: &ServiceProcess, header_lines: &str, body: &str) -> String {
     let head = format!(
         "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
-         Content-Type: application/json\r\n{lines}\r\n",
+         Content-Type: application/json\r\n{header_lines}\r\n",
         service.token
     );
     let mut stream = service.connect().await;
@@ -26,12 +26,12 @@ async fn send_hidden_request(service: &Service, lines: &str, body: &str) -> Stri
 
 #[tokio::test]
 async fn a_request_with_two_lengths_closes_its_connection() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
-    let chunked = format!("0\r\n\r\n{HIDDEN_REQUEST}");
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
+    let chunked_body = format!("0\r\n\r\n{HIDDEN_REQUEST}");
     let content_length = |length: usize| format!("Content-Length: {length}\r\n");
     let transfer_encoding = "Transfer-Encoding: chunked\r\n";
-    let full_length = chunked.len();
-    for lines in [
+    let full_length = chunked_body.len();
+    for header_lines in [
         format!("{}{transfer_encoding}", content_length(full_length)),
         format!("{transfer_encoding}{}", content_length(full_length)),
         format!("{}{transfer_encoding}", content_length(5)),
@@ -40,18 +40,18 @@ async fn a_request_with_two_lengths_closes_its_connection() {
         format!("Connection: keep-alive\r\n{}{transfer_encoding}", content_length(full_length)),
         format!("{}transfer-encoding: CHUNKED\r\n", content_length(full_length)),
     ] {
-        let answer = send_hidden_request(&service, &lines, &chunked).await;
-        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{lines:?}: {answer}");
-        assert!(!answer.contains("hidden-request"), "{lines:?}: {answer}");
+        let answer = send_hidden_request(&service, &header_lines, &chunked_body).await;
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{header_lines:?}: {answer}");
+        assert!(!answer.contains("hidden-request"), "{header_lines:?}: {answer}");
         assert!(answer.starts_with("HTTP/1.1 4") || answer.contains("-32700"), "{answer}");
     }
 }
 
 #[tokio::test]
 async fn an_ambiguous_length_is_refused() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
     let body = format!("0\r\n\r\n{HIDDEN_REQUEST}");
-    for lines in [
+    for header_lines in [
         "Content-Length: 5\r\nContent-Length: 6\r\n",
         "Content-Length: 5, 6\r\n",
         "Content-Length: +5\r\n",
@@ -72,10 +72,10 @@ async fn an_ambiguous_length_is_refused() {
         "X: y\rTransfer-Encoding: chunked\r\n",
         "X: y\x00\r\nTransfer-Encoding: chunked\r\n",
     ] {
-        let answer = send_hidden_request(&service, lines, &body).await;
-        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{lines:?}: {answer}");
-        assert!(answer.starts_with("HTTP/1.1 400 "), "{lines:?}: {answer}");
-        assert!(!answer.contains("hidden-request"), "{lines:?}: {answer}");
+        let answer = send_hidden_request(&service, header_lines, &body).await;
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{header_lines:?}: {answer}");
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{header_lines:?}: {answer}");
+        assert!(!answer.contains("hidden-request"), "{header_lines:?}: {answer}");
     }
     assert!(!service.stderr_text().contains("panicked"), "{}", service.stderr_text());
 }
@@ -83,7 +83,7 @@ async fn an_ambiguous_length_is_refused() {
 /// HTTP/1.0 has no chunks, and a chunk whose size is no number ends the connection.
 #[tokio::test]
 async fn invalid_chunks_close_the_connection() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
     let http_1_0_request = format!(
         "POST /agents/echo/v1 HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n\
          0\r\n\r\n{HIDDEN_REQUEST}"

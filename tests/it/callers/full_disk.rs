@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-use crate::harness::client::{completed_with, task_id, task_outcome, task_state};
+use crate::harness::client::{completed_outcome, task_id, task_outcome, task_state};
 use crate::harness::disk::SmallDisk;
-use crate::harness::processes::processes_with_env;
+use crate::harness::processes::pids_with_env;
 use crate::harness::{
-    Service, Setup, TestResponse, fake_agent_config, gated_agent_config, message_params,
+    ServiceProcess, Setup, TestResponse, fake_agent_config, gated_agent_config, message_params,
     message_params_with_id, poll_until,
 };
 
@@ -19,7 +19,7 @@ use crate::harness::{
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A caller that waits for the end, with a message id of its own.
-fn spawn_waiting_caller(service: &Service, agent: &'static str) -> JoinHandle<TestResponse> {
+fn spawn_waiting_caller(service: &ServiceProcess, agent: &'static str) -> JoinHandle<TestResponse> {
     let client = service.client.clone();
     let params = message_params_with_id(agent, "ann");
     tokio::spawn(async move { client.call(agent, "message/send", &params).await })
@@ -35,7 +35,7 @@ fn refusal_content(answer: &TestResponse) -> (u16, String, bool) {
 }
 
 /// Sends requests until the ledger accepts none, because its write-ahead log still has room for some.
-async fn send_until_refused(service: &Service) -> TestResponse {
+async fn send_until_refused(service: &ServiceProcess) -> TestResponse {
     poll_until("a refusal", async || {
         let answer = service.call("echo", "message/send", &message_params("new")).await;
         (answer.status != 200).then_some(answer)
@@ -50,32 +50,32 @@ async fn a_full_disk_gives_waiting_callers_ledger_unavailable() {
     let Some(disk) = SmallDisk::mount_for_ledger(setup.test_folder(), 16) else { return };
     let (service, disk) = (setup.start().await, disk);
     let caller = spawn_waiting_caller(&service, "gate");
-    service.setup.wait_for_text("log", "start ann\n").await;
+    service.setup.wait_for_file_text("log", "start ann\n").await;
     disk.fill();
     let expected = (503, "ledger-unavailable".to_owned(), true);
     assert_eq!(refusal_content(&send_until_refused(&service).await), expected, "new work");
 
     service.setup.open_gate("go");
-    service.setup.wait_for_text("log", "start ann\nend ann\n").await;
+    service.setup.wait_for_file_text("log", "start ann\nend ann\n").await;
     let ended_at = Instant::now();
     let answer = timeout(ANSWER_TIMEOUT, caller).await.expect("an answer in time").unwrap();
     // New work is refused with a reason that names the disk, and a caller who waits for an
     // end that cannot be recorded gets an answer within 30 seconds of that end
     assert_eq!(refusal_content(&answer), expected, "{answer:?} after {:?}", ended_at.elapsed());
     // It did not crash, and is still read.
-    assert_eq!(service.agent_status("gate").await["health"], "alive");
+    assert_eq!(service.fetch_agent_status("gate").await["health"], "alive");
 
     disk.remove_filler();
     // The same message finds the same task. Its output is stored, or its end reports that storing it failed.
-    let gate = resend(&service, "gate").await;
-    assert!(["completed", "failed"].contains(&task_state(&gate).as_str()), "{gate}");
-    assert_eq!(service.setup.read("log"), "start ann\nend ann\n", "it ran once");
-    assert_eq!(task_outcome(&service.send("echo", "next").await), completed_with("next"));
-    assert_eq!(task_id(&gate), task_id(&resend(&service, "gate").await));
+    let gate_task = resend(&service, "gate").await;
+    assert!(["completed", "failed"].contains(&task_state(&gate_task).as_str()), "{gate_task}");
+    assert_eq!(service.setup.read_file("log"), "start ann\nend ann\n", "it ran once");
+    assert_eq!(task_outcome(&service.send("echo", "next").await), completed_outcome("next"));
+    assert_eq!(task_id(&gate_task), task_id(&resend(&service, "gate").await));
 }
 
 /// Returns the task of a message whose caller had no answer, once the ledger can be written.
-async fn resend(service: &Service, agent: &'static str) -> Value {
+async fn resend(service: &ServiceProcess, agent: &'static str) -> Value {
     let task = poll_until("room in the ledger", async || {
         let answer =
             service.call(agent, "message/send", &message_params_with_id(agent, "ann")).await;
@@ -93,8 +93,8 @@ async fn an_end_on_a_full_disk_survives_a_crash() {
     let Some(disk) = SmallDisk::mount_for_ledger(setup.test_folder(), 16) else { return };
     let (mut service, disk) = (setup.start().await, disk);
     let id = service.start_task("gate", "ann").await;
-    service.setup.wait_for_text("log", "start ann\n").await;
-    let processes = || processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}"));
+    service.setup.wait_for_file_text("log", "start ann\n").await;
+    let processes = || pids_with_env(&format!("ALGONIUS_EXECUTION_ID={id}"));
     assert!(!processes().is_empty(), "the program runs");
     disk.fill();
     send_until_refused(&service).await;
@@ -107,9 +107,12 @@ async fn an_end_on_a_full_disk_survives_a_crash() {
     .await;
     service.kill9().await;
     disk.remove_filler();
-    service.restart().await;
+    service.start_again().await;
     // The end that an attempt reports is recorded before the service removes what a process instance after a
     // crash would continue with, unless the ledger accepts no record for ten seconds
-    assert_eq!(task_outcome(&service.wait_for_end("gate", &id).await), completed_with("ann\n"));
-    assert_eq!(service.setup.read("log"), "start ann\nend ann\n", "it ran once");
+    assert_eq!(
+        task_outcome(&service.wait_for_task_end("gate", &id).await),
+        completed_outcome("ann\n")
+    );
+    assert_eq!(service.setup.read_file("log"), "start ann\nend ann\n", "it ran once");
 }

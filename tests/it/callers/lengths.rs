@@ -4,7 +4,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::harness::{
-    Service, Setup, TestResponse, fake_agent_config, json_rpc_call, message_params, within_deadline,
+    ServiceProcess, Setup, TestResponse, fake_agent_config, json_rpc_request_body, message_params,
+    within_deadline,
 };
 
 /// Length of a body that the service refuses here.
@@ -20,17 +21,17 @@ const BODY_PATHS: &[&str] = &[
 ];
 
 /// A service that waits for a missing body longer than any wait of a test.
-async fn start_service() -> Service {
+async fn start_service() -> ServiceProcess {
     Setup::with_server_settings("body_timeout = 600", &fake_agent_config("echo", "echo", ""))
         .start()
         .await
 }
 
 /// Head of a request with these further lines.
-fn request_head(service: &Service, path: &str, lines: &str) -> String {
+fn request_head(service: &ServiceProcess, path: &str, header_lines: &str) -> String {
     format!(
         "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
-         Content-Type: application/json\r\n{lines}\r\n",
+         Content-Type: application/json\r\n{header_lines}\r\n",
         service.token
     )
 }
@@ -43,7 +44,7 @@ async fn read_to_end(stream: &mut TcpStream) -> String {
 }
 
 /// Sends a head without a body and reads the answer.
-async fn send_head(service: &Service, head: &str) -> TestResponse {
+async fn send_head(service: &ServiceProcess, head: &str) -> TestResponse {
     let mut stream = service.connect().await;
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut bytes = vec![0; 1 << 16];
@@ -56,14 +57,18 @@ async fn a_declared_length_over_the_limit_is_refused_by_the_head() {
     let service = start_service().await;
     for path in BODY_PATHS {
         for expect_header in ["", "Expect: 100-continue\r\n"] {
-            let lines = format!("Content-Length: {LONG_BODY_BYTES}\r\n{expect_header}");
-            let refused = send_head(&service, &request_head(&service, path, &lines)).await;
+            let header_lines = format!("Content-Length: {LONG_BODY_BYTES}\r\n{expect_header}");
+            let response = send_head(&service, &request_head(&service, path, &header_lines)).await;
             // A path that reads no body sends its usual answer.
             let expected = if path.ends_with("reload") { 200 } else { 413 };
-            assert_eq!(refused.status, expected, "{path} {expect_header:?}");
+            assert_eq!(response.status, expected, "{path} {expect_header:?}");
             if expected == 413 {
-                assert_eq!(refused.header("connection"), Some("close"), "{path} {expect_header:?}");
-                assert!(refused.body.contains("body-too-large"), "{}", refused.body);
+                assert_eq!(
+                    response.header("connection"),
+                    Some("close"),
+                    "{path} {expect_header:?}"
+                );
+                assert!(response.body.contains("body-too-large"), "{}", response.body);
             }
         }
     }
@@ -73,8 +78,8 @@ async fn a_declared_length_over_the_limit_is_refused_by_the_head() {
 async fn a_caller_without_a_token_is_not_invited_to_send() {
     let service = start_service().await;
     for path in BODY_PATHS {
-        let lines = format!("Content-Length: {LONG_BODY_BYTES}\r\nExpect: 100-continue\r\n");
-        let head = request_head(&service, path, &lines).replace(&service.token, "x");
+        let header_lines = format!("Content-Length: {LONG_BODY_BYTES}\r\nExpect: 100-continue\r\n");
+        let head = request_head(&service, path, &header_lines).replace(&service.token, "x");
         // Each path is one wrong token; the fifth is blocked with the next one.
         assert_eq!(send_head(&service, &head).await.status, 401, "{path}");
     }
@@ -110,11 +115,11 @@ async fn a_refusal_reaches_a_client_that_sends_its_whole_body() {
 async fn a_chunked_body_is_refused_where_it_grows_over_the_limit() {
     let service = start_service().await;
     let chunk = [format!("{:x}\r\n", 1 << 20).as_bytes(), &vec![b'x'; 1 << 20], b"\r\n"].concat();
-    for (chunks, is_incomplete) in [(5, true), (30, false)] {
+    for (chunk_count, is_incomplete) in [(5, true), (30, false)] {
         let mut stream = service.connect().await;
         let head = request_head(&service, BODY_PATHS[0], "Transfer-Encoding: chunked\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
-        for _ in 0..chunks {
+        for _ in 0..chunk_count {
             within_deadline("writing", stream.write_all(&chunk)).await.unwrap();
         }
         if !is_incomplete {
@@ -129,10 +134,13 @@ async fn a_chunked_body_is_refused_where_it_grows_over_the_limit() {
 #[tokio::test]
 async fn a_body_within_the_limit_is_still_invited() {
     let service = start_service().await;
-    let body = json_rpc_call("message/send", &message_params("hello"));
-    let lines = format!("Content-Length: {}\r\nExpect: 100-continue\r\n", body.len());
+    let body = json_rpc_request_body("message/send", &message_params("hello"));
+    let header_lines = format!("Content-Length: {}\r\nExpect: 100-continue\r\n", body.len());
     let mut stream = service.connect().await;
-    stream.write_all(request_head(&service, BODY_PATHS[0], &lines).as_bytes()).await.unwrap();
+    stream
+        .write_all(request_head(&service, BODY_PATHS[0], &header_lines).as_bytes())
+        .await
+        .unwrap();
     let mut interim_response = [0; 25];
     within_deadline("an invitation", stream.read_exact(&mut interim_response)).await.unwrap();
     assert_eq!(&interim_response, b"HTTP/1.1 100 Continue\r\n\r\n");

@@ -11,9 +11,10 @@ use hyper_util::rt::TokioExecutor;
 use prost::Message as _;
 use serde_json::{Value, json};
 
-use crate::harness::client::{completed_with, task_outcome};
+use crate::harness::client::{completed_outcome, task_outcome};
 use crate::harness::{
-    Service, ServiceClient, Setup, TestResponse, fake_agent_config, message_params, within_deadline,
+    ServiceClient, ServiceProcess, Setup, TestResponse, fake_agent_config, message_params,
+    within_deadline,
 };
 
 /// Cards, health and a path that does not exist: they need no token.
@@ -28,14 +29,16 @@ const PUBLIC_PATHS: &[(&str, u16)] = &[
 const API_KEY: &str = "key-key-key-key-key-key-key-key-1";
 
 /// An agent that requires a token of the service, and one that accepts a key too.
-fn agents() -> String {
-    let keyed = "auth = { type = \"api_key\", header = \"X-Key\", token_env = \"KEY\" }";
-    [fake_agent_config("echo", "echo", ""), fake_agent_config("keyed", "echo", keyed)].concat()
+fn agents_config() -> String {
+    let key_auth_settings =
+        "auth = { type = \"api_key\", header = \"X-Key\", token_env = \"KEY\" }";
+    [fake_agent_config("echo", "echo", ""), fake_agent_config("keyed", "echo", key_auth_settings)]
+        .concat()
 }
 
 /// A service that waits for a missing body longer than any wait of a test.
-async fn start_service() -> Service {
-    Setup::with_server_settings("default_agent = 'echo'\nbody_timeout = 600", &agents())
+async fn start_service() -> ServiceProcess {
+    Setup::with_server_settings("default_agent = 'echo'\nbody_timeout = 600", &agents_config())
         .env("KEY", API_KEY)
         .start()
         .await
@@ -49,7 +52,7 @@ fn wrong_token(number: usize) -> String {
 /// Answers of every transport to this token: the name of the transport, the HTTP status or that of gRPC,
 /// and the seconds of `Retry-After`.
 async fn send_over_all_transports(
-    service: &Service,
+    service: &ServiceProcess,
     token: &str,
 ) -> Vec<(&'static str, u64, Option<u64>)> {
     let client = service.client_with_token(token);
@@ -97,7 +100,7 @@ fn numeric_header<B>(response: &Response<B>, name: &str) -> Option<u64> {
 async fn send_grpc_request(
     client: &ServiceClient,
     credential: Option<(&str, &str)>,
-    body_ends: bool,
+    is_body_complete: bool,
 ) -> Response<hyper::body::Incoming> {
     let list_request = proto::ListTasksRequest { tenant: "echo".to_owned(), ..Default::default() };
     let list_request = list_request.encode_to_vec();
@@ -106,7 +109,7 @@ async fn send_grpc_request(
     let first_frame =
         Ok::<_, std::io::Error>(Frame::data(Bytes::from([prefix, list_request].concat())));
     let mut frames = vec![Some(first_frame)];
-    if !body_ends {
+    if !is_body_complete {
         frames.push(None);
     }
     let body = StreamBody::new(stream::unfold(frames.into_iter(), async |mut frames| match frames
@@ -121,19 +124,21 @@ async fn send_grpc_request(
     if let Some((name, value)) = credential {
         request = request.header(name, value);
     }
-    let client = Client::builder(TokioExecutor::new()).http2_only(true).build_http();
+    let http_client = Client::builder(TokioExecutor::new()).http2_only(true).build_http();
     let request = request.body(Box::pin(body)).unwrap();
-    within_deadline("the response", client.request(request)).await.unwrap()
+    within_deadline("the response", http_client.request(request)).await.unwrap()
 }
 
-async fn expect_public_access(service: &Service) {
+async fn expect_public_access(service: &ServiceProcess) {
     for (path, status) in PUBLIC_PATHS {
         let answer = service.request(&format!("GET {path}"), &[], b"").await;
         assert_eq!(answer.status, *status, "{path}");
     }
-    for (name, status, wait) in send_over_all_transports(service, &service.token).await {
+    for (name, status, retry_after_seconds) in
+        send_over_all_transports(service, &service.token).await
+    {
         let expected = if name == "gRPC" { 0 } else { 200 };
-        assert_eq!((status, wait), (expected, None), "{name}");
+        assert_eq!((status, retry_after_seconds), (expected, None), "{name}");
     }
 }
 
@@ -143,16 +148,21 @@ async fn a_wrong_token_is_blocked_alone_and_on_every_transport() {
     for _ in 0..5 {
         assert_eq!(service.client_with_token(&wrong_token(1)).get("/status").await.status, 401);
     }
-    for (name, status, wait) in send_over_all_transports(&service, &wrong_token(1)).await {
+    for (name, status, retry_after_seconds) in
+        send_over_all_transports(&service, &wrong_token(1)).await
+    {
         let expected = if name == "gRPC" { 8 } else { 429 };
         assert_eq!(status, expected, "{name}");
-        assert!(wait.is_some_and(|wait| (800..=900).contains(&wait)), "{name}: {wait:?}");
+        assert!(
+            retry_after_seconds.is_some_and(|wait| (800..=900).contains(&wait)),
+            "{name}: {retry_after_seconds:?}"
+        );
     }
     expect_public_access(&service).await;
     assert_eq!(service.request("GET /status", &[], b"").await.status, 401);
     assert_eq!(service.client_with_token(&wrong_token(2)).get("/status").await.status, 401);
-    let blocks = service.stderr_text().matches("wrong credential blocked").count();
-    assert_eq!(blocks, 1, "{}", service.stderr_text());
+    let block_count = service.stderr_text().matches("wrong credential blocked").count();
+    assert_eq!(block_count, 1, "{}", service.stderr_text());
 }
 
 #[tokio::test]
@@ -170,9 +180,11 @@ async fn different_wrong_tokens_block_the_wrong_ones_of_their_address() {
         assert_eq!((refused.status, retry_after(&refused).is_some()), (429, true), "{number}");
         assert_eq!(refused.json()["code"], "locked-out");
     }
-    for (name, status, wait) in send_over_all_transports(&service, &wrong_token(9)).await {
+    for (name, status, retry_after_seconds) in
+        send_over_all_transports(&service, &wrong_token(9)).await
+    {
         let expected = if name == "gRPC" { 8 } else { 429 };
-        assert_eq!((status, wait.is_some()), (expected, true), "{name}");
+        assert_eq!((status, retry_after_seconds.is_some()), (expected, true), "{name}");
     }
     expect_public_access(&service).await;
 }
@@ -197,7 +209,7 @@ async fn a_valid_caller_is_served_while_others_guess_tokens() {
         .collect();
     while !guessers.iter().all(tokio::task::JoinHandle::is_finished) {
         let task = within_deadline("the answer", service.send("echo", "hello")).await;
-        assert_eq!(task_outcome(&task), completed_with("hello"));
+        assert_eq!(task_outcome(&task), completed_outcome("hello"));
     }
     for guesser in guessers {
         guesser.await.unwrap();
@@ -210,7 +222,7 @@ async fn the_key_of_an_agent_is_blocked_like_a_token() {
     let service = start_service().await;
     let send = async |key: &str| {
         let headers = [format!("X-Key: {key}"), "Content-Type: application/json".to_owned()];
-        let body = crate::harness::json_rpc_call("message/send", &message_params("hello"));
+        let body = crate::harness::json_rpc_request_body("message/send", &message_params("hello"));
         service.request("POST /agents/keyed/v1", &headers, body.as_bytes()).await.status
     };
     for _ in 0..5 {
@@ -246,14 +258,14 @@ async fn the_command_line_reports_the_duration_of_a_lockout() {
     let service = start_service().await;
     std::fs::write(service.setup.test_folder().join("wrong.token"), wrong_token(1)).unwrap();
     let token_args = ["--token-file", "wrong.token"];
-    let run = async |words: &[&str]| service.run_command(&[words, &token_args].concat(), "").await;
+    let run = async |args: &[&str]| service.run_command(&[args, &token_args].concat(), "").await;
     for _ in 0..5 {
         let refused = run(&["status"]).await;
         assert_eq!(refused.exit_code, Some(2));
         assert!(refused.stderr.contains("(unauthenticated)"), "{}", refused.stderr);
     }
-    for words in [&["status"][..], &["send", "echo", "x"], &["send", "--no-stream", "echo", "x"]] {
-        let refused = run(words).await;
+    for args in [&["status"][..], &["send", "echo", "x"], &["send", "--no-stream", "echo", "x"]] {
+        let refused = run(args).await;
         let stderr = &refused.stderr;
         assert_eq!(refused.exit_code, Some(2), "{stderr}");
         let durations = ["14 min ", "15 min 0 s"];

@@ -4,10 +4,10 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::harness::client::{completed_with, task_outcome};
-use crate::harness::processes::processes_with_env;
+use crate::harness::client::{completed_outcome, task_outcome};
+use crate::harness::processes::pids_with_env;
 use crate::harness::{
-    Service, Setup, fake_agent_config, gated_agent_config, poll_until, within_deadline,
+    ServiceProcess, Setup, fake_agent_config, gated_agent_config, poll_until, within_deadline,
 };
 
 /// Ignores every polite request to end, as do its children, one of which has left its session.
@@ -26,62 +26,69 @@ sandbox.writable = ["HERE"]
 stop_grace = 60
 "#;
 
-async fn wait_for_drain(service: &Service, agent: &str) {
+async fn wait_for_drain_start(service: &ServiceProcess, agent: &str) {
     poll_until("the drain", async || {
-        (service.agent_status(agent).await["health"] == "draining").then_some(())
+        (service.fetch_agent_status(agent).await["health"] == "draining").then_some(())
     })
     .await;
 }
 
 /// Starts an execution for which a caller waits; returns its id and the future answer of the caller.
-async fn start_with_waiting_caller(service: &Service) -> (String, JoinHandle<Value>) {
+async fn start_stubborn_execution(service: &ServiceProcess) -> (String, JoinHandle<Value>) {
     let client = service.client.clone();
     let caller = tokio::spawn(async move { client.send("stubborn", "ann").await });
     poll_until("both processes", async || {
-        (service.setup.read("log").lines().count() == 2).then_some(())
+        (service.setup.read_file("log").lines().count() == 2).then_some(())
     })
     .await;
-    let running_id = service.agent_status("stubborn").await["running"][0]["id"].clone();
+    let running_id = service.fetch_agent_status("stubborn").await["running"][0]["id"].clone();
     (running_id.as_str().unwrap().to_owned(), caller)
 }
 
 #[tokio::test]
 async fn a_second_signal_kills_and_records_running_work() {
-    for (first, second) in [
+    for (first_signal, second_signal) in [
         (Signal::SIGTERM, Signal::SIGTERM),
         (Signal::SIGTERM, Signal::SIGINT),
         (Signal::SIGINT, Signal::SIGINT),
     ] {
         let agents = [STUBBORN_AGENT, &fake_agent_config("echo", "echo", "")].concat();
         let mut service = Setup::with_server_settings("drain_timeout = 600", &agents).start().await;
-        let (id, running) = start_with_waiting_caller(&service).await;
+        let (id, running_caller) = start_stubborn_execution(&service).await;
         let client = service.client.clone();
-        let caller = tokio::spawn(async move { client.send("stubborn", "bob").await });
+        let queued_caller = tokio::spawn(async move { client.send("stubborn", "bob").await });
         poll_until("bob in the queue", async || {
-            (service.agent_status("stubborn").await["queued"].as_array().unwrap().len() == 1)
+            (service.fetch_agent_status("stubborn").await["queued"].as_array().unwrap().len() == 1)
                 .then_some(())
         })
         .await;
-        service.signal(first);
-        wait_for_drain(&service, "stubborn").await;
-        service.signal(second);
-        assert_eq!(service.wait_for_exit().await.code(), Some(0), "{second}");
+        service.send_signal(first_signal);
+        wait_for_drain_start(&service, "stubborn").await;
+        service.send_signal(second_signal);
+        assert_eq!(service.wait_for_exit().await.code(), Some(0), "{second_signal}");
         // Both callers were answered before that.
         assert_eq!(
-            within_deadline("an answer", caller).await.unwrap()["status"]["state"],
+            within_deadline("an answer", queued_caller).await.unwrap()["status"]["state"],
             "submitted"
         );
         let expected = ("canceled".to_owned(), "execution-cancelled".to_owned());
-        assert_eq!(task_outcome(&within_deadline("an answer", running).await.unwrap()), expected);
-        let remaining = processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}"));
-        assert_eq!(remaining, Vec::<i32>::new(), "{second}");
+        assert_eq!(
+            task_outcome(&within_deadline("an answer", running_caller).await.unwrap()),
+            expected
+        );
+        let remaining = pids_with_env(&format!("ALGONIUS_EXECUTION_ID={id}"));
+        assert_eq!(remaining, Vec::<i32>::new(), "{second_signal}");
         let home = format!("HOME={}", service.setup.test_folder().join("home").display());
-        assert_eq!(processes_with_env(&home), Vec::<i32>::new(), "{second}");
-        service.restart().await;
+        assert_eq!(pids_with_env(&home), Vec::<i32>::new(), "{second_signal}");
+        service.start_again().await;
         // R-55: A second SIGTERM or SIGINT kills running work, records it as cancelled, and ends
         // the service within seconds
-        assert_eq!(task_outcome(&service.task("stubborn", &id).await), expected, "{second}");
-        assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_with("hello"));
+        assert_eq!(
+            task_outcome(&service.fetch_task("stubborn", &id).await),
+            expected,
+            "{second_signal}"
+        );
+        assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_outcome("hello"));
     }
 }
 
@@ -90,18 +97,18 @@ async fn a_second_signal_kills_and_records_running_work() {
 async fn a_second_signal_waits_for_no_grace_period() {
     let mut service =
         Setup::with_server_settings("drain_timeout = 0.1", STUBBORN_AGENT).start().await;
-    let (id, _running) = start_with_waiting_caller(&service).await;
-    service.sigterm();
+    let (id, _running) = start_stubborn_execution(&service).await;
+    service.send_sigterm();
     // The service asks the program to end when the drain is over. The grace is a minute, which is longer than any wait
     // of a test.
-    service.setup.wait_for_text("asked", "asked\n").await;
-    assert!(!processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
-    service.sigterm();
+    service.setup.wait_for_file_text("asked", "asked\n").await;
+    assert!(!pids_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
+    service.send_sigterm();
     // R-105: The second signal also ends programs in their grace period
     assert_eq!(service.wait_for_exit().await.code(), Some(0));
-    assert_eq!(processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")), Vec::<i32>::new());
-    service.restart().await;
-    assert_eq!(task_outcome(&service.task("stubborn", &id).await).0, "canceled");
+    assert_eq!(pids_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")), Vec::<i32>::new());
+    service.start_again().await;
+    assert_eq!(task_outcome(&service.fetch_task("stubborn", &id).await).0, "canceled");
 }
 
 /// Many at once, some of them just being started.
@@ -114,23 +121,23 @@ async fn a_second_signal_kills_programs_that_are_just_started() {
         .collect();
     let mut service =
         Setup::with_server_settings("drain_timeout = 600", &agents.concat()).start().await;
-    let mut ids = Vec::new();
+    let mut agents_and_ids = Vec::new();
     for number in 0..8 {
         for word in ["ann", "bob", "cid", "dan"] {
             let agent = format!("one{number}");
-            ids.push((agent.clone(), service.start_task(&agent, word).await));
+            agents_and_ids.push((agent.clone(), service.start_task(&agent, word).await));
         }
     }
-    service.sigterm();
-    wait_for_drain(&service, "one0").await;
-    service.sigterm();
+    service.send_sigterm();
+    wait_for_drain_start(&service, "one0").await;
+    service.send_sigterm();
     assert_eq!(service.wait_for_exit().await.code(), Some(0));
     let home = format!("HOME={}", service.setup.test_folder().join("home").display());
-    assert_eq!(processes_with_env(&home), Vec::<i32>::new());
+    assert_eq!(pids_with_env(&home), Vec::<i32>::new());
     service.setup.open_gate("go");
-    service.restart().await;
-    for (agent, id) in ids {
-        let (state, text) = task_outcome(&service.wait_for_end(&agent, &id).await);
+    service.start_again().await;
+    for (agent, id) in agents_and_ids {
+        let (state, text) = task_outcome(&service.wait_for_task_end(&agent, &id).await);
         // An execution that had not started runs after the next start; one that had started
         // runs once and was cancelled.
         assert!(state == "completed" || text == "execution-cancelled", "{agent} {state} {text}");
@@ -139,13 +146,17 @@ async fn a_second_signal_kills_programs_that_are_just_started() {
 
 #[tokio::test]
 async fn a_handover_leaves_programs_to_the_next_service() {
-    let mut service = Service::start(&gated_agent_config("one", "access = 'read-write'")).await;
+    let mut service =
+        ServiceProcess::start(&gated_agent_config("one", "access = 'read-write'")).await;
     let id = service.start_task("one", "ann").await;
-    service.setup.wait_for_text("log", "start ann\n").await;
-    service.signal(Signal::SIGUSR2);
+    service.setup.wait_for_file_text("log", "start ann\n").await;
+    service.send_signal(Signal::SIGUSR2);
     assert_eq!(service.wait_for_exit().await.code(), Some(0));
-    assert!(!processes_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
+    assert!(!pids_with_env(&format!("ALGONIUS_EXECUTION_ID={id}")).is_empty());
     service.setup.open_gate("go");
-    service.restart().await;
-    assert_eq!(task_outcome(&service.wait_for_end("one", &id).await), completed_with("ann\n"));
+    service.start_again().await;
+    assert_eq!(
+        task_outcome(&service.wait_for_task_end("one", &id).await),
+        completed_outcome("ann\n")
+    );
 }

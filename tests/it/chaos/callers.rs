@@ -23,41 +23,41 @@ pub(super) struct CallerMessage {
 
 /// Sends a message until an execution is named, and gives its id.
 pub(super) async fn send_until_accepted(
-    clients: watch::Receiver<ServiceClient>,
+    client_receiver: watch::Receiver<ServiceClient>,
     message: CallerMessage,
 ) -> (CallerMessage, String) {
     let seconds = format!("{}e-3", message.work_ms);
     let mut params = message_params_with_id(&message.id, &seconds);
     params["configuration"] = json!({"blocking": false});
-    let result = call(&clients, &message, "message/send", &params).await;
+    let result = expect_call_result(&client_receiver, &message, "message/send", &params).await;
     let id = result["id"].as_str().unwrap_or_else(|| panic!("no id: {result}")).to_owned();
     (message, id)
 }
 
 /// Calls an execution off, once it is heard; whether it has ended before is no matter.
 pub(super) async fn cancel(
-    clients: watch::Receiver<ServiceClient>,
+    client_receiver: watch::Receiver<ServiceClient>,
     message: CallerMessage,
     id: String,
 ) {
     let params = json!({"id": id});
-    first_answer(&clients, &message, "tasks/cancel", &params).await;
+    call_until_answered(&client_receiver, &message, "tasks/cancel", &params).await;
 }
 
-async fn call(
-    clients: &watch::Receiver<ServiceClient>,
+async fn expect_call_result(
+    client_receiver: &watch::Receiver<ServiceClient>,
     message: &CallerMessage,
     method: &str,
     params: &Value,
 ) -> Value {
-    let answer = first_answer(clients, message, method, params).await;
+    let answer = call_until_answered(client_receiver, message, method, params).await;
     assert_eq!(answer["error"], Value::Null, "{method} of {message:?}");
     answer["result"].clone()
 }
 
 /// The first answer that comes whole, from whichever life of the service.
-async fn first_answer(
-    clients: &watch::Receiver<ServiceClient>,
+async fn call_until_answered(
+    client_receiver: &watch::Receiver<ServiceClient>,
     message: &CallerMessage,
     method: &str,
     params: &Value,
@@ -66,7 +66,8 @@ async fn first_answer(
         let mut ticks = tokio::time::interval(Duration::from_millis(20));
         loop {
             ticks.tick().await;
-            let client = ServiceClient { token: message.token.clone(), ..clients.borrow().clone() };
+            let client =
+                ServiceClient { token: message.token.clone(), ..client_receiver.borrow().clone() };
             if let Some(answer) = client.try_call(message.agent, method, params).await {
                 return answer;
             }

@@ -10,10 +10,10 @@ use tokio::task::JoinSet;
 
 use super::callers::{CallerMessage, cancel, send_until_accepted};
 use super::seeded_rng::ChaosRng;
-use crate::harness::Service;
+use crate::harness::ServiceProcess;
 use crate::harness::client::ServiceClient;
-use crate::harness::processes::{is_alive, processes_with_env, warden_pids};
-use crate::history_check::{AgentLogLine, HistoryCase, is_warden};
+use crate::harness::processes::{is_alive, pids_with_env, warden_pids};
+use crate::history_check::{AgentLogLine, HistoryCheckInput, is_warden};
 
 /// How long everything may take to come to rest.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
@@ -26,16 +26,16 @@ pub(super) enum ChaosAction {
     Send,
     SendAgain,
     Cancel,
-    KillChild,
+    KillAgentProcess,
     KillWarden,
     KillService,
-    KillBoth,
+    KillWardenAndService,
 }
 
 pub(super) struct ChaosRun {
-    pub(super) service: Service,
+    pub(super) service: ServiceProcess,
     rng: ChaosRng,
-    clients: watch::Sender<ServiceClient>,
+    client_sender: watch::Sender<ServiceClient>,
     tokens: [String; 3],
     sent_messages: Vec<CallerMessage>,
     /// The executions by the ids of their messages.
@@ -46,15 +46,15 @@ pub(super) struct ChaosRun {
 }
 
 impl ChaosRun {
-    pub(super) fn new(service: Service, rng: ChaosRng) -> Self {
-        let clients = watch::Sender::new(service.client.clone());
+    pub(super) fn new(service: ServiceProcess, rng: ChaosRng) -> Self {
+        let client_sender = watch::Sender::new(service.client.clone());
         let tokens = [service.token.clone(), "a".repeat(40), "b".repeat(40)];
         let (sent_messages, executions_by_message_id) = (Vec::new(), BTreeMap::new());
         let (calls, wardens) = (JoinSet::new(), BTreeSet::new());
         Self {
             service,
             rng,
-            clients,
+            client_sender,
             tokens,
             sent_messages,
             executions_by_message_id,
@@ -79,15 +79,15 @@ impl ChaosRun {
                 self.wait_until_idle().await;
             }
             // The story is what comes in between: it gets a moment of a length that is drawn.
-            tokio::time::sleep(Duration::from_millis(self.rng.below(60))).await;
+            tokio::time::sleep(Duration::from_millis(self.rng.random_below(60))).await;
         }
     }
 
     async fn perform(&mut self, action: ChaosAction) {
         match action {
             ChaosAction::Send => {
-                for _ in 0..=self.rng.below(3) {
-                    let message = self.next_message();
+                for _ in 0..=self.rng.random_below(3) {
+                    let message = self.random_message();
                     self.sent_messages.push(message.clone());
                     self.start_call(message);
                 }
@@ -97,11 +97,11 @@ impl ChaosRun {
                 message.into_iter().for_each(|message| self.start_call(message));
             }
             ChaosAction::Cancel => self.cancel(),
-            ChaosAction::KillChild => self.kill_child(),
+            ChaosAction::KillAgentProcess => self.kill_agent_process(),
             ChaosAction::KillWarden => self.kill_warden(),
             ChaosAction::KillService => self.restart().await,
-            ChaosAction::KillBoth => {
-                if self.rng.below(2) == 0 {
+            ChaosAction::KillWardenAndService => {
+                if self.rng.random_below(2) == 0 {
                     self.kill_warden();
                     self.restart().await;
                 } else {
@@ -113,16 +113,16 @@ impl ChaosRun {
         }
     }
 
-    fn next_message(&mut self) -> CallerMessage {
+    fn random_message(&mut self) -> CallerMessage {
         let agent = *self.rng.pick(&["writer", "editor", "reader"]).unwrap();
         let token = self.rng.pick(&self.tokens).unwrap().clone();
-        let work_ms = self.rng.below(120);
+        let work_ms = self.rng.random_below(120);
         CallerMessage { token, agent, id: format!("m-{}", self.sent_messages.len()), work_ms }
     }
 
     fn start_call(&mut self, message: CallerMessage) {
-        let clients = self.clients.subscribe();
-        self.calls.spawn(async { Some(send_until_accepted(clients, message).await) });
+        let client_receiver = self.client_sender.subscribe();
+        self.calls.spawn(async { Some(send_until_accepted(client_receiver, message).await) });
     }
 
     fn cancel(&mut self) {
@@ -132,9 +132,9 @@ impl ChaosRun {
         });
         let cancellable: Vec<_> = cancellable.collect();
         if let Some((message, id)) = self.rng.pick(&cancellable).cloned() {
-            let clients = self.clients.subscribe();
+            let client_receiver = self.client_sender.subscribe();
             self.calls.spawn(async {
-                cancel(clients, message, id).await;
+                cancel(client_receiver, message, id).await;
                 None
             });
         }
@@ -149,16 +149,16 @@ impl ChaosRun {
         );
     }
 
-    fn kill_child(&mut self) {
+    fn kill_agent_process(&mut self) {
         let log_lines = self.log_lines();
         let has_ended = |start: &AgentLogLine| {
             log_lines.iter().any(|line| line.kind == "end" && line.pid == start.pid)
         };
         let unfinished_lines =
             log_lines.iter().filter(|line| line.kind == "start" && !has_ended(line));
-        let mark = |line: &AgentLogLine| format!("ALGONIUS_EXECUTION_ID={}", line.execution);
+        let env_entry = |line: &AgentLogLine| format!("ALGONIUS_EXECUTION_ID={}", line.execution);
         let running_lines = unfinished_lines.filter(|line| {
-            is_alive(line.pid) && processes_with_env(&mark(line)).contains(&line.pid)
+            is_alive(line.pid) && pids_with_env(&env_entry(line)).contains(&line.pid)
         });
         let running_pids: Vec<_> = running_lines.map(|line| line.pid).collect();
         self.kill_random(&running_pids);
@@ -183,8 +183,8 @@ impl ChaosRun {
     }
 
     async fn start_service(&mut self) {
-        self.service.restart().await;
-        self.clients.send_replace(self.service.client.clone());
+        self.service.start_again().await;
+        self.client_sender.send_replace(self.service.client.clone());
     }
 
     /// Returns when all callers were answered and all executions have ended.
@@ -217,13 +217,13 @@ impl ChaosRun {
 
     /// What the agents wrote down.
     pub(super) fn log_lines(&self) -> Vec<AgentLogLine> {
-        self.service.setup.read("witnessed").lines().map(AgentLogLine::parse).collect()
+        self.service.setup.read_file("witnessed").lines().map(AgentLogLine::parse).collect()
     }
 
     /// What is to be judged.
-    pub(super) fn history_case(&self) -> HistoryCase<'_> {
+    pub(super) fn history_check_input(&self) -> HistoryCheckInput<'_> {
         let Self { service, executions_by_message_id, wardens, sent_messages, .. } = self;
-        HistoryCase {
+        HistoryCheckInput {
             service,
             executions_by_message_id,
             message_count: sent_messages.len(),

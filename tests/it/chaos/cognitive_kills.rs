@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::seeded_rng::seeded_rounds;
+use super::seeded_rng::seeded_rng_and_rounds;
 use crate::harness::Setup;
-use crate::harness::client::{completed_with, task_id, task_outcome};
+use crate::harness::client::{completed_outcome, task_id, task_outcome};
 use crate::harness::mock_model::{
     MockModel, final_answer_turn, prompt_with_turns, turn_with_calls,
 };
@@ -42,14 +42,14 @@ tools = ["now", "remember", "recall", "store__append"]
 const MAX_KILL_DELAY_MS: u64 = 700;
 
 /// Returns a turn whose reply takes 100 ms, so that kills hit replies and commits alike.
-fn with_delay(mut turn: Value) -> Value {
+fn delayed_turn(mut turn: Value) -> Value {
     turn["delay"] = json!(0.1);
     turn
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kills_repeat_and_lose_no_step() {
-    let (mut rng, rounds) = seeded_rounds(45);
+    let (mut rng, rounds) = seeded_rng_and_rounds(45);
     let kill_count = rounds / 5;
     let model = MockModel::start(&[]);
     let mut service = Setup::new(&AGENT.replace("MODEL", &model.base_url())).start().await;
@@ -57,32 +57,40 @@ async fn kills_repeat_and_lose_no_step() {
     let mut unknown_count = 0;
     for number in 0..kill_count {
         let note = format!("note{number}");
-        let line = json!({"path": file, "text": note});
+        let append_args = json!({"path": file, "text": note});
         let turns = [
             turn_with_calls(&[("now", json!({})), ("remember", json!({"text": note}))]),
             turn_with_calls(&[("now", json!({}))]),
-            turn_with_calls(&[("remember", json!({"text": note})), ("store__append", line)]),
+            turn_with_calls(&[("remember", json!({"text": note})), ("store__append", append_args)]),
             final_answer_turn(&note),
         ]
-        .map(with_delay);
-        let run = service.start_task("thinker", &prompt_with_turns("go", &turns)).await;
+        .map(delayed_turn);
+        let run_id = service.start_task("thinker", &prompt_with_turns("go", &turns)).await;
         // The moment of the kill is the subject of the test.
-        tokio::time::sleep(Duration::from_millis(rng.below(MAX_KILL_DELAY_MS))).await;
+        tokio::time::sleep(Duration::from_millis(rng.random_below(MAX_KILL_DELAY_MS))).await;
         service.kill9().await;
-        service.restart().await;
-        let task = service.wait_for_end("thinker", &run).await;
-        assert_eq!(task_outcome(&task), completed_with(&note), "{task}");
-        let list = service.get(&format!("/api/v1/executions/{run}/steps")).await.json();
+        service.start_again().await;
+        let task = service.wait_for_task_end("thinker", &run_id).await;
+        assert_eq!(task_outcome(&task), completed_outcome(&note), "{task}");
+        let list = service.get(&format!("/api/v1/executions/{run_id}/steps")).await.json();
         // A run of a cognitive agent that a crash interrupts continues after its last recorded step, and no call of a tool that is not idempotent is sent twice
-        let unknown = check_steps(&list);
-        assert!(unknown <= 1, "one kill interrupts one call: {list}");
-        unknown_count += unknown;
-        check_notes(&service.send("thinker", &search_prompt(&note)).await, &service, unknown).await;
+        let unknown_call_count = check_and_count_unknown(&list);
+        assert!(unknown_call_count <= 1, "one kill interrupts one call: {list}");
+        unknown_count += unknown_call_count;
+        check_notes(
+            &service.send("thinker", &search_prompt(&note)).await,
+            &service,
+            unknown_call_count,
+        )
+        .await;
         let lines = fs::read_to_string(&file).unwrap_or_default();
-        let lines = lines.lines().filter(|line| **line == note).count();
-        assert!((1 - unknown..=1).contains(&lines), "{unknown} unknown, {lines} lines: {list}");
-        let run = service.execution(&run).await;
-        assert_eq!(run["usage"]["turns"], 4, "each reply is charged once: {run}");
+        let line_count = lines.lines().filter(|line| **line == note).count();
+        assert!(
+            (1 - unknown_call_count..=1).contains(&line_count),
+            "{unknown_call_count} unknown, {line_count} lines: {list}"
+        );
+        let execution = service.fetch_execution(&run_id).await;
+        assert_eq!(execution["usage"]["turns"], 4, "each reply is charged once: {execution}");
     }
     println!("{unknown_count} calls with an unknown outcome");
     let unfinished = service.get("/api/v1/executions?unfinished=true").await.json();
@@ -91,7 +99,7 @@ async fn kills_repeat_and_lose_no_step() {
 
 /// Checks that the steps are those of a run without a kill, except for a call with an unknown outcome. Returns the
 /// number of such calls.
-fn check_steps(list: &Value) -> usize {
+fn check_and_count_unknown(list: &Value) -> usize {
     let steps = list["steps"].as_array().unwrap();
     let expected = [
         (1, "now"),
@@ -114,13 +122,13 @@ fn check_steps(list: &Value) -> usize {
         assert_eq!(step["number"], number, "{list}");
     }
     let is_unknown = |step: &&Value| step["state"] == "unknown";
-    let unknown: Vec<_> = steps.iter().filter(is_unknown).collect();
+    let unknown_steps: Vec<_> = steps.iter().filter(is_unknown).collect();
     let may_be_unknown =
         |step: &&Value| step["tool"] == "remember" || step["tool"] == "store__append";
-    assert!(unknown.iter().all(may_be_unknown), "{list}");
+    assert!(unknown_steps.iter().all(may_be_unknown), "{list}");
     let errors = steps.iter().filter(|step| step["stepType"] == "error");
-    assert_eq!(errors.count(), unknown.len(), "{list}");
-    unknown.len()
+    assert_eq!(errors.count(), unknown_steps.len(), "{list}");
+    unknown_steps.len()
 }
 
 /// Returns a request that searches notes.
@@ -132,11 +140,19 @@ fn search_prompt(note: &str) -> String {
 }
 
 /// Checks that each of the two calls stored its note once; one with an unknown outcome may have stored none.
-async fn check_notes(found: &Value, service: &crate::harness::Service, unknown: usize) {
-    let list = service.get(&format!("/api/v1/executions/{}/steps", task_id(found))).await.json();
+async fn check_notes(
+    search_task: &Value,
+    service: &crate::harness::ServiceProcess,
+    unknown_call_count: usize,
+) {
+    let list =
+        service.get(&format!("/api/v1/executions/{}/steps", task_id(search_task))).await.json();
     let notes: Vec<Value> =
         serde_json::from_str(list["steps"][1]["text"].as_str().unwrap()).unwrap();
-    assert!((2 - unknown..=2).contains(&notes.len()), "{unknown} unknown, {notes:?}");
+    assert!(
+        (2 - unknown_call_count..=2).contains(&notes.len()),
+        "{unknown_call_count} unknown, {notes:?}"
+    );
 }
 
 /// Tool whose program writes the id of each call into a file, which is the judge of the test.
@@ -162,36 +178,36 @@ tools = ["append"]
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kills_repeat_no_program_of_a_tool() {
-    let (mut rng, rounds) = seeded_rounds(45);
+    let (mut rng, rounds) = seeded_rng_and_rounds(45);
     let kill_count = rounds / 5;
     let model = MockModel::start(&[]);
     let setup = Setup::new(&PROGRAM_TOOL.replace("MODEL", &model.base_url()));
-    let log = setup.test_folder().join("log");
-    std::fs::create_dir(&log).unwrap();
+    let log_folder = setup.test_folder().join("log");
+    std::fs::create_dir(&log_folder).unwrap();
     let mut service = setup.start().await;
     for _ in 0..kill_count {
-        let call = || turn_with_calls(&[("append", json!({})), ("append", json!({}))]);
-        let turns = [call(), call(), final_answer_turn("done")];
-        let run = service.start_task("writer", &prompt_with_turns("go", &turns)).await;
+        let append_turn = || turn_with_calls(&[("append", json!({})), ("append", json!({}))]);
+        let turns = [append_turn(), append_turn(), final_answer_turn("done")];
+        let run_id = service.start_task("writer", &prompt_with_turns("go", &turns)).await;
         // The moment of the kill is the subject of the test.
-        tokio::time::sleep(Duration::from_millis(rng.below(MAX_KILL_DELAY_MS))).await;
+        tokio::time::sleep(Duration::from_millis(rng.random_below(MAX_KILL_DELAY_MS))).await;
         service.kill9().await;
-        service.restart().await;
-        let task = service.wait_for_end("writer", &run).await;
-        assert_eq!(task_outcome(&task), completed_with("done"), "{task}");
-        let list = service.get(&format!("/api/v1/executions/{run}/steps")).await.json();
+        service.start_again().await;
+        let task = service.wait_for_task_end("writer", &run_id).await;
+        assert_eq!(task_outcome(&task), completed_outcome("done"), "{task}");
+        let list = service.get(&format!("/api/v1/executions/{run_id}/steps")).await.json();
         let steps = list["steps"].as_array().unwrap();
-        let lines = std::fs::read_to_string(log.join("calls")).unwrap();
-        let mut unknown = 0;
+        let call_log = std::fs::read_to_string(log_folder.join("calls")).unwrap();
+        let mut unknown_call_count = 0;
         for step in steps.iter().filter(|step| step["tool"] == "append" && step["call"].is_null()) {
-            let id = format!("{run}-{}", step["number"]);
-            let count = lines.lines().filter(|line| *line == id).count();
+            let id = format!("{run_id}-{}", step["number"]);
+            let count = call_log.lines().filter(|line| *line == id).count();
             match step["state"].as_str() {
                 Some("done") => assert_eq!(count, 1, "{id}: {list}"),
-                Some("unknown") if count <= 1 => unknown += 1,
+                Some("unknown") if count <= 1 => unknown_call_count += 1,
                 _ => panic!("{id} has {count} lines: {list}"),
             }
         }
-        assert!(unknown <= 1, "one kill interrupts one call: {list}");
+        assert!(unknown_call_count <= 1, "one kill interrupts one call: {list}");
     }
 }

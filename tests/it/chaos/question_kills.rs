@@ -7,10 +7,10 @@ use std::time::Duration;
 use algonius_a2a::interaction::INTERACTIONS_EXTENSION;
 use serde_json::{Value, json};
 
-use super::seeded_rng::seeded_rounds;
-use crate::harness::client::{completed_with, message_params, task_outcome};
+use super::seeded_rng::seeded_rng_and_rounds;
+use crate::harness::client::{completed_outcome, message_params, task_outcome};
 use crate::harness::processes::kill9;
-use crate::harness::{Service, Setup, poll_until};
+use crate::harness::{ServiceProcess, Setup, poll_until};
 
 /// Agent that requests permission, and a team of it. The agent writes the lines that it reads to `HERE/read`, and its
 /// tool calls to `HERE/ran`.
@@ -36,13 +36,13 @@ const MAX_KILL_DELAY_MICROS: u64 = 6_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KillTime {
     /// After the question, before its answer.
-    Question,
+    AfterQuestion,
     /// After the request with the answer was sent, so that the answer may be unknown, recorded or delivered.
-    Answer,
+    AfterAnswer,
 }
 
 /// Facts of a round.
-struct Round {
+struct QuestionRound {
     /// Agent that receives the request: the interactive agent, or its team.
     agent: &'static str,
     task_id: String,
@@ -54,7 +54,7 @@ struct Round {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kill_of_the_service_keeps_a_question_and_its_answer() {
-    let (mut rng, rounds) = seeded_rounds(60);
+    let (mut rng, rounds) = seeded_rng_and_rounds(60);
     let kill_count = rounds / 5;
     let mut service = Setup::new(INTERACTIVE_AGENTS).start().await;
     let mut states_after_kills: BTreeMap<String, u32> = BTreeMap::new();
@@ -62,15 +62,15 @@ async fn a_kill_of_the_service_keeps_a_question_and_its_answer() {
         let command = format!("make-{number}.");
         let prompt = format!("[[tool Bash command={command}]] [[say done]]");
         let agent = if number % 8 < 4 { "coder" } else { "crew" };
-        let round = Round {
+        let round = QuestionRound {
             agent,
             task_id: service.start_task(agent, &prompt).await,
             command,
             is_allowed: number % 2 == 0,
-            kill_time: if number % 4 < 2 { KillTime::Question } else { KillTime::Answer },
+            kill_time: if number % 4 < 2 { KillTime::AfterQuestion } else { KillTime::AfterAnswer },
         };
-        let delay = Duration::from_micros(rng.below(MAX_KILL_DELAY_MICROS));
-        let question = kill_service(&mut service, &round, delay).await;
+        let delay = Duration::from_micros(rng.random_below(MAX_KILL_DELAY_MICROS));
+        let question = kill_and_answer_question(&mut service, &round, delay).await;
         let is_delivered = question["closed"]["deliveredAt"].is_string();
         let state = format!("{agent} {:?} {} {is_delivered}", round.kill_time, question["state"]);
         *states_after_kills.entry(state).or_default() += 1;
@@ -83,13 +83,17 @@ async fn a_kill_of_the_service_keeps_a_question_and_its_answer() {
 }
 
 /// Kills the service at the time of the round, starts it again, and sees to the answer. Returns the question.
-async fn kill_service(service: &mut Service, round: &Round, delay: Duration) -> Value {
+async fn kill_and_answer_question(
+    service: &mut ServiceProcess,
+    round: &QuestionRound,
+    delay: Duration,
+) -> Value {
     let question_before_kill = wait_for_question(service, round).await;
     // The moment of the kill is the subject of the test.
     let kill_delay = tokio::time::sleep(delay);
     match round.kill_time {
-        KillTime::Question => kill_delay.await,
-        KillTime::Answer => {
+        KillTime::AfterQuestion => kill_delay.await,
+        KillTime::AfterAnswer => {
             let params = answer_params(round, &question_before_kill);
             let pid = service.pid();
             let kill_later = async {
@@ -100,7 +104,7 @@ async fn kill_service(service: &mut Service, round: &Round, delay: Duration) -> 
         }
     }
     service.kill9().await;
-    service.restart().await;
+    service.start_again().await;
     let question = wait_for_question(service, round).await;
     let identity = |question: &Value| ["id", "askedAt", "dueAt"].map(|it| question[it].clone());
     assert_eq!(identity(&question), identity(&question_before_kill), "{:?}", round.kill_time);
@@ -112,7 +116,7 @@ async fn kill_service(service: &mut Service, round: &Round, delay: Duration) -> 
 }
 
 /// Returns the parameters of a message that answers a question.
-fn answer_params(round: &Round, question: &Value) -> Value {
+fn answer_params(round: &QuestionRound, question: &Value) -> Value {
     let verdict = if round.is_allowed { "allow" } else { "deny" };
     let answer = json!({"id": question["id"], "verdict": verdict});
     let mut params = message_params(verdict);
@@ -123,7 +127,7 @@ fn answer_params(round: &Round, question: &Value) -> Value {
 }
 
 /// Waits for the only interaction of the round, whatever its state is.
-async fn wait_for_question(service: &Service, round: &Round) -> Value {
+async fn wait_for_question(service: &ServiceProcess, round: &QuestionRound) -> Value {
     poll_until("the question", async || {
         let path = format!("/api/v1/interactions?execution={}", round.task_id);
         let list = service.get(&path).await.json();
@@ -134,25 +138,33 @@ async fn wait_for_question(service: &Service, round: &Round) -> Value {
     .await
 }
 
-async fn check_round(service: &Service, round: &Round, question: &Value) {
+async fn check_round(service: &ServiceProcess, round: &QuestionRound, question: &Value) {
     let kill_time = round.kill_time;
-    let task = service.wait_for_end(round.agent, &round.task_id).await;
-    assert_eq!(task_outcome(&task), completed_with("done"), "{kill_time:?}: {task}");
-    let runs =
-        service.setup.read("ran").lines().filter(|line| line.ends_with(&round.command)).count();
-    assert_eq!(runs, usize::from(round.is_allowed), "{kill_time:?}: the tool ran {runs} times");
-    let all_lines = service.setup.read("read");
+    let task = service.wait_for_task_end(round.agent, &round.task_id).await;
+    assert_eq!(task_outcome(&task), completed_outcome("done"), "{kill_time:?}: {task}");
+    let tool_run_count = service
+        .setup
+        .read_file("ran")
+        .lines()
+        .filter(|line| line.ends_with(&round.command))
+        .count();
+    assert_eq!(
+        tool_run_count,
+        usize::from(round.is_allowed),
+        "{kill_time:?}: the tool ran {tool_run_count} times"
+    );
+    let all_lines = service.setup.read_file("read");
     let lines: Vec<_> = lines_of_round(&all_lines, &round.command);
     let answers = lines.iter().filter(|line| line.contains(r#""outcome":{"#)).count();
     assert_eq!(answers, 1, "{kill_time:?}: {lines:#?}");
     assert!(lines.iter().all(|line| !line.starts_with("unexpected")), "{lines:#?}");
     let id = question["id"].as_str().unwrap();
-    let closed = service.get(&format!("/api/v1/interactions/{id}")).await.json();
+    let closed_interaction = service.get(&format!("/api/v1/interactions/{id}")).await.json();
     assert_eq!(
-        (&closed["state"], &closed["closed"]["by"]["source"]),
+        (&closed_interaction["state"], &closed_interaction["closed"]["by"]["source"]),
         (&"answered".into(), &"principal".into())
     );
-    assert!(closed["closed"]["deliveredAt"].is_string(), "{closed}");
+    assert!(closed_interaction["closed"]["deliveredAt"].is_string(), "{closed_interaction}");
     let list = service.get("/api/v1/permission-decisions?limit=1000").await.json();
     let decisions: Vec<_> = list["decisions"]
         .as_array()

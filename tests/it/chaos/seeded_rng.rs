@@ -1,7 +1,7 @@
 //! Numbers that look random and are the same for the same seed.
 
 /// Returns random numbers for a test, and the number of its rounds. The printed seed repeats the test.
-pub(super) fn seeded_rounds(default_rounds: u64) -> (ChaosRng, u64) {
+pub(super) fn seeded_rng_and_rounds(default_rounds: u64) -> (ChaosRng, u64) {
     let random_seed = uuid::Uuid::new_v4().as_u64_pair().0 >> 32;
     let seed = env_number("ALGONIUS_CHAOS_SEED").unwrap_or(random_seed);
     let rounds = env_number("ALGONIUS_CHAOS_ROUNDS").unwrap_or(default_rounds);
@@ -25,13 +25,13 @@ impl ChaosRng {
     }
 
     /// A number below `end`.
-    pub(super) fn below(&mut self, end: u64) -> u64 {
+    pub(super) fn random_below(&mut self, end: u64) -> u64 {
         self.next_u64() % end.max(1)
     }
 
     /// One of these, if there are any.
     pub(super) fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
-        let index = self.below(items.len() as u64);
+        let index = self.random_below(items.len() as u64);
         items.get(usize::try_from(index).unwrap())
     }
 }

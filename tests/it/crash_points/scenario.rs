@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::harness::client::{message_params_with_id, task_id, task_state};
-use crate::harness::fault_injection::{InjectedFault, Tally, remove_fault};
+use crate::harness::fault_injection::{FaultTally, InjectedFault, remove_fault};
 use crate::harness::processes::warden_pids;
 use crate::harness::service::CommandOutput;
-use crate::harness::wait::STEP_TIMEOUT;
-use crate::harness::{Service, ServiceClient, Setup};
-use crate::history_check::{HistoryCase, HistoryChecker};
+use crate::harness::wait::WAIT_TIMEOUT;
+use crate::harness::{ServiceClient, ServiceProcess, Setup};
+use crate::history_check::{HistoryCheckInput, HistoryChecker};
 
 /// Two agents that change one folder, and one that changes nothing.
 const AGENTS: &str = "
@@ -57,7 +57,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What came of a scenario.
 pub(super) struct ScenarioResult {
-    pub(super) tally: Tally,
+    pub(super) tally: FaultTally,
     /// How its executions ended, and why messages were refused.
     pub(super) outcomes: Vec<String>,
 }
@@ -68,7 +68,7 @@ struct CallerRecords {
     /// The ids of executions, by those of their messages.
     executions_by_message_id: BTreeMap<String, String>,
     /// The states that were told as the last ones.
-    last_states: BTreeMap<String, String>,
+    end_states: BTreeMap<String, String>,
     refusal_codes: Vec<String>,
     wardens: BTreeSet<i32>,
 }
@@ -77,66 +77,69 @@ struct CallerRecords {
 pub(super) async fn run_scenario(fault: InjectedFault) -> ScenarioResult {
     let setup = Setup::new(AGENTS);
     fs::create_dir(setup.test_folder().join("work")).unwrap();
-    let (executions_by_message_id, last_states, refusal_codes) = Default::default();
-    let mut callers = CallerRecords {
+    let (executions_by_message_id, end_states, refusal_codes) = Default::default();
+    let mut caller_records = CallerRecords {
         fault,
         executions_by_message_id,
-        last_states,
+        end_states,
         refusal_codes,
         wardens: BTreeSet::new(),
     };
     let (service, tally) = match fault.inject_into(setup).try_start().await {
         Ok(mut service) => {
-            callers.run_first_process(&mut service).await;
-            callers.stop_service(&mut service).await;
-            let tally = Tally::read(service.setup.test_folder());
+            caller_records.run_first_process(&mut service).await;
+            caller_records.stop_service(&mut service).await;
+            let tally = FaultTally::read(service.setup.test_folder());
             remove_fault(&mut service.setup);
-            service.restart().await;
+            service.start_again().await;
             (service, tally)
         }
         Err((mut setup, output)) => {
-            callers.check_failed_start(&output);
-            let tally = Tally::read(setup.test_folder());
+            caller_records.check_failed_start(&output);
+            let tally = FaultTally::read(setup.test_folder());
             remove_fault(&mut setup);
             (setup.start().await, tally)
         }
     };
-    callers.check_second_process(&service).await;
+    caller_records.check_second_process(&service).await;
     let CallerRecords {
         executions_by_message_id: accepted, wardens, refusal_codes: refused, ..
-    } = &callers;
-    let case = HistoryCase {
+    } = &caller_records;
+    let expectations = HistoryCheckInput {
         service: &service,
         executions_by_message_id: accepted,
         message_count: REQUESTS.len(),
         wardens,
     };
-    let checker = HistoryChecker::new(case).await;
+    let checker = HistoryChecker::new(expectations).await;
     checker.check().await;
     let outcomes = checker.outcome_counts().into_keys().map(str::to_owned);
     ScenarioResult { tally, outcomes: outcomes.chain(refused.iter().cloned()).collect() }
 }
 
-fn message_params(index: usize, work_ms: u64, blocking: bool) -> Value {
+fn numbered_message_params(index: usize, work_ms: u64, blocking: bool) -> Value {
     let mut params = message_params_with_id(&format!("m-{index}"), &format!("{work_ms}e-3"));
     params["configuration"] = json!({"blocking": blocking});
     params
 }
 
 impl CallerRecords {
-    async fn run_first_process(&mut self, service: &mut Service) {
+    async fn run_first_process(&mut self, service: &mut ServiceProcess) {
         self.wardens.extend(warden_pids(service.pid()));
         let client = service.client.clone();
         for (index, (agent, work_ms)) in REQUESTS.iter().enumerate() {
-            let params = message_params(index, *work_ms, index == 0);
-            if let Some(task) = self.try_call(&client, agent, "message/send", &params).await {
+            let params = numbered_message_params(index, *work_ms, index == 0);
+            if let Some(task) =
+                self.call_and_record_refusal(&client, agent, "message/send", &params).await
+            {
                 self.executions_by_message_id.insert(format!("m-{index}"), task_id(&task));
                 self.record_state(&task);
             }
         }
         if let Some(last_id) = self.executions_by_message_id.get("m-3").cloned() {
-            let cancelled =
-                self.try_call(&client, "writer", "tasks/cancel", &json!({"id": last_id})).await;
+            let cancelled = self
+                .call_and_record_refusal(&client, "writer", "tasks/cancel", &json!({"id": last_id}))
+                .await;
             cancelled.iter().for_each(|task| self.record_state(task));
         }
         if !self.fault.mode.is_persistent() {
@@ -148,7 +151,7 @@ impl CallerRecords {
     }
 
     /// One question; `None` when it is refused in words, or nobody answers any more.
-    async fn try_call(
+    async fn call_and_record_refusal(
         &mut self,
         client: &ServiceClient,
         agent: &str,
@@ -156,7 +159,7 @@ impl CallerRecords {
         params: &Value,
     ) -> Option<Value> {
         let time_limit =
-            if self.fault.mode.is_persistent() { ANSWER_TIMEOUT } else { STEP_TIMEOUT };
+            if self.fault.mode.is_persistent() { ANSWER_TIMEOUT } else { WAIT_TIMEOUT };
         let answer = match timeout(time_limit, client.try_call(agent, method, params)).await {
             Ok(answer) => answer?,
             Err(_elapsed) if self.fault.mode.is_persistent() => return None,
@@ -171,11 +174,11 @@ impl CallerRecords {
     }
 
     /// Waits until all that was accepted has ended, or the service has.
-    async fn wait_until_settled(&mut self, service: &mut Service, client: &ServiceClient) {
-        let settled = timeout(STEP_TIMEOUT, async {
+    async fn wait_until_settled(&mut self, service: &mut ServiceProcess, client: &ServiceClient) {
+        let settled_wait = timeout(WAIT_TIMEOUT, async {
             let mut ticks = tokio::time::interval(Duration::from_millis(20));
-            for (agent, id) in self.tasks() {
-                while !self.last_states.contains_key(&id) && !service.has_exited() {
+            for (agent, id) in self.accepted_tasks() {
+                while !self.end_states.contains_key(&id) && !service.has_exited() {
                     ticks.tick().await;
                     let params = json!({"id": id});
                     let task = client.try_call(agent, "tasks/get", &params).await;
@@ -185,15 +188,15 @@ impl CallerRecords {
             }
         });
         assert!(
-            settled.await.is_ok(),
+            settled_wait.await.is_ok(),
             "stuck, and {:?}: {}",
-            self.last_states,
+            self.end_states,
             service.stderr_text()
         );
     }
 
     /// The agents and executions that callers know of, in the order in which they asked.
-    fn tasks(&self) -> Vec<(&'static str, String)> {
+    fn accepted_tasks(&self) -> Vec<(&'static str, String)> {
         let accepted = |(index, (agent, _)): (usize, &(&'static str, u64))| {
             Some((*agent, self.executions_by_message_id.get(&format!("m-{index}"))?.clone()))
         };
@@ -204,7 +207,7 @@ impl CallerRecords {
     fn record_state(&mut self, task: &Value) {
         let state = task_state(task);
         if END_STATES.contains(&state.as_str()) {
-            let previous_state = self.last_states.insert(task_id(task), state.clone());
+            let previous_state = self.end_states.insert(task_id(task), state.clone());
             assert!(
                 previous_state.as_ref().is_none_or(|previous_state| *previous_state == state),
                 "{previous_state:?}: {task}"
@@ -213,14 +216,14 @@ impl CallerRecords {
     }
 
     /// Ends the service: it closes its ledger where it still can.
-    async fn stop_service(&mut self, service: &mut Service) {
+    async fn stop_service(&mut self, service: &mut ServiceProcess) {
         let InjectedFault { mode, .. } = self.fault;
         if mode.is_persistent() && !service.has_exited() {
             service.kill9().await;
         }
         let has_exited = service.has_exited();
         if !has_exited {
-            service.sigterm();
+            service.send_sigterm();
         }
         let status = service.wait_for_exit().await;
         let is_killed = status.signal() == Some(Signal::SIGKILL as i32);
@@ -245,11 +248,15 @@ impl CallerRecords {
     }
 
     /// Every message comes once more; each is what was told of it.
-    async fn check_second_process(&mut self, service: &Service) {
+    async fn check_second_process(&mut self, service: &ServiceProcess) {
         self.wardens.extend(warden_pids(service.pid()));
         for (index, (agent, work_ms)) in REQUESTS.iter().enumerate() {
             let task = service
-                .expect_result(agent, "message/send", &message_params(index, *work_ms, false))
+                .expect_result(
+                    agent,
+                    "message/send",
+                    &numbered_message_params(index, *work_ms, false),
+                )
                 .await;
             let previous_id =
                 self.executions_by_message_id.insert(format!("m-{index}"), task_id(&task));
@@ -258,8 +265,8 @@ impl CallerRecords {
                 "{previous_id:?}: {task}"
             );
         }
-        for (agent, id) in self.tasks() {
-            let task = service.wait_for_end(agent, &id).await;
+        for (agent, id) in self.accepted_tasks() {
+            let task = service.wait_for_task_end(agent, &id).await;
             self.record_state(&task);
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::grpc;
-use crate::harness::{Service, ServiceClient, TestResponse};
+use crate::harness::{ServiceClient, ServiceProcess, TestResponse};
 
 /// The way a question went, and the answer as it is compared.
 pub(super) type TransportAnswer = (&'static str, String);
@@ -23,13 +23,13 @@ pub(super) enum RequestKind {
     /// A message with this text.
     Send(String),
     /// One under an id that was used before.
-    Repeated(String),
+    SendRepeated(String),
     /// One that chooses a variable for itself.
-    WithOverride(String),
+    SendWithOverride(String),
     /// One whose end shall be told to an address.
-    WithPushConfig(String),
+    SendWithPushConfig(String),
     /// None, where one is needed.
-    WithoutMessage,
+    SendWithoutMessage,
     /// A task.
     Get(String),
     /// The end of a task.
@@ -44,12 +44,12 @@ pub(super) const OVERRIDES_EXTENSION_URI: &str = "https://algonius.dev/a2a/ext/o
 pub(super) const HOOK_URL: &str = "https://hook.example/told";
 
 impl ErrorRequest {
-    pub(super) fn new(service: &Service, agent: &str, kind: RequestKind) -> Self {
+    pub(super) fn new(service: &ServiceProcess, agent: &str, kind: RequestKind) -> Self {
         Self { agent: agent.to_owned(), client: service.client.clone(), kind, headers: Vec::new() }
     }
 
     /// A message with a text.
-    pub(super) fn send(service: &Service, agent: &str, text: &str) -> Self {
+    pub(super) fn new_message(service: &ServiceProcess, agent: &str, text: &str) -> Self {
         Self::new(service, agent, RequestKind::Send(text.to_owned()))
     }
 
@@ -60,13 +60,16 @@ impl ErrorRequest {
     }
 
     /// The same with a header.
-    pub(super) fn header(mut self, name: &'static str, value: &str) -> Self {
+    pub(super) fn with_header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.push((name, value.to_owned()));
         self
     }
 
     /// Asks on every way, one after the other.
-    pub(super) async fn send_over_all_transports(&self, service: &Service) -> Vec<TransportAnswer> {
+    pub(super) async fn send_over_all_transports(
+        &self,
+        service: &ServiceProcess,
+    ) -> Vec<TransportAnswer> {
         let mut answers = self.send_over_http().await;
         answers.push(("gRPC 0.3", grpc::send_v0_3(self).await));
         answers.push(("gRPC 1.0", grpc::send_v1_0(self).await));
@@ -94,7 +97,7 @@ impl ErrorRequest {
             (_, "0.3") => ("message/send", self.message_params_0_3()),
             _ => ("SendMessage", self.message_params_1_0()),
         };
-        let body = crate::harness::json_rpc_call(method, &params);
+        let body = crate::harness::json_rpc_request_body(method, &params);
         let line = format!("POST /agents/{}/v1", self.agent);
         response_text(&self.post(&line, version, body.as_bytes()).await)
     }
@@ -125,27 +128,27 @@ impl ErrorRequest {
     }
 
     /// The text, where there is a message.
-    pub(super) fn text(&self) -> Option<&str> {
+    pub(super) fn message_text(&self) -> Option<&str> {
         match &self.kind {
             RequestKind::Send(text)
-            | RequestKind::Repeated(text)
-            | RequestKind::WithOverride(text)
-            | RequestKind::WithPushConfig(text) => Some(text),
-            RequestKind::WithoutMessage | RequestKind::Get(_) | RequestKind::Cancel(_) => None,
+            | RequestKind::SendRepeated(text)
+            | RequestKind::SendWithOverride(text)
+            | RequestKind::SendWithPushConfig(text) => Some(text),
+            RequestKind::SendWithoutMessage | RequestKind::Get(_) | RequestKind::Cancel(_) => None,
         }
     }
 
     /// The id of the message: always the same, or always another.
     pub(super) fn message_id(&self) -> String {
         match self.kind {
-            RequestKind::Repeated(_) => "used-before".to_owned(),
+            RequestKind::SendRepeated(_) => "used-before".to_owned(),
             _ => uuid::Uuid::new_v4().to_string(),
         }
     }
 
     fn metadata(&self) -> Value {
         match self.kind {
-            RequestKind::WithOverride(_) => {
+            RequestKind::SendWithOverride(_) => {
                 json!({OVERRIDES_EXTENSION_URI: {"environment": {ENV_OVERRIDE.0: ENV_OVERRIDE.1}}})
             }
             _ => json!({}),
@@ -153,7 +156,7 @@ impl ErrorRequest {
     }
 
     fn message_params_0_3(&self) -> Value {
-        let Some(text) = self.text() else { return json!({}) };
+        let Some(text) = self.message_text() else { return json!({}) };
         let (id, metadata) = (self.message_id(), self.metadata());
         let message = json!({"kind": "message", "role": "user", "messageId": id,
             "parts": [{"kind": "text", "text": text}], "metadata": metadata});
@@ -162,7 +165,7 @@ impl ErrorRequest {
     }
 
     fn rest_body_0_3(&self) -> Value {
-        let Some(text) = self.text() else { return json!({}) };
+        let Some(text) = self.message_text() else { return json!({}) };
         let (id, metadata) = (self.message_id(), self.metadata());
         let message = json!({"role": "ROLE_USER", "messageId": id,
             "content": [{"text": text}], "metadata": metadata});
@@ -171,7 +174,7 @@ impl ErrorRequest {
     }
 
     fn message_params_1_0(&self) -> Value {
-        let Some(text) = self.text() else { return json!({}) };
+        let Some(text) = self.message_text() else { return json!({}) };
         let (id, metadata) = (self.message_id(), self.metadata());
         let message = json!({"role": "ROLE_USER", "messageId": id,
             "parts": [{"text": text}], "metadata": metadata});
@@ -179,9 +182,9 @@ impl ErrorRequest {
         self.with_push_config(json!({"message": message}), push)
     }
 
-    fn with_push_config(&self, mut params: Value, push: Value) -> Value {
-        if matches!(self.kind, RequestKind::WithPushConfig(_)) {
-            params["configuration"] = push;
+    fn with_push_config(&self, mut params: Value, configuration: Value) -> Value {
+        if matches!(self.kind, RequestKind::SendWithPushConfig(_)) {
+            params["configuration"] = configuration;
         }
         params
     }
@@ -190,21 +193,23 @@ impl ErrorRequest {
     fn command_args(&self) -> Option<Vec<String>> {
         let to_args = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect());
         let agent = &self.agent;
-        let choice = format!("{}={}", ENV_OVERRIDE.0, ENV_OVERRIDE.1);
+        let override_arg = format!("{}={}", ENV_OVERRIDE.0, ENV_OVERRIDE.1);
         match &self.kind {
             _ if !self.headers.is_empty() => None,
-            RequestKind::WithoutMessage | RequestKind::WithPushConfig(_) => None,
+            RequestKind::SendWithoutMessage | RequestKind::SendWithPushConfig(_) => None,
             RequestKind::Send(text) => to_args(&["send", agent, text]),
-            RequestKind::Repeated(text) => {
+            RequestKind::SendRepeated(text) => {
                 to_args(&["send", agent, text, "--message-id", "used-before"])
             }
-            RequestKind::WithOverride(text) => to_args(&["send", agent, text, "--env", &choice]),
+            RequestKind::SendWithOverride(text) => {
+                to_args(&["send", agent, text, "--env", &override_arg])
+            }
             RequestKind::Get(id) => to_args(&["tasks", "show", id]),
             RequestKind::Cancel(id) => to_args(&["tasks", "cancel", id]),
         }
     }
 
-    async fn send_over_cli(&self, service: &Service, words: Vec<String>) -> String {
+    async fn send_over_cli(&self, service: &ServiceProcess, words: Vec<String>) -> String {
         let file = service.setup.test_folder().join("asker.token");
         std::fs::write(&file, &self.client.token).unwrap();
         let file = file.display().to_string();

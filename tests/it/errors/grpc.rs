@@ -154,7 +154,7 @@ pub(super) async fn send_v1_0(request: &ErrorRequest) -> String {
 }
 
 fn send_message_request_0_3(request: &ErrorRequest) -> v0_3::SendMessageRequest {
-    let Some(text) = request.text() else { return v0_3::SendMessageRequest::default() };
+    let Some(text) = request.message_text() else { return v0_3::SendMessageRequest::default() };
     let part =
         v0_3::Part { part: Some(v0_3::part::Part::Text(text.to_owned())), ..Default::default() };
     let hook = v0_3::PushNotificationConfig { url: HOOK_URL.to_owned(), ..Default::default() };
@@ -166,7 +166,7 @@ fn send_message_request_0_3(request: &ErrorRequest) -> v0_3::SendMessageRequest 
             metadata: override_metadata(request),
             ..Default::default()
         }),
-        configuration: matches!(request.kind, RequestKind::WithPushConfig(_)).then(|| {
+        configuration: matches!(request.kind, RequestKind::SendWithPushConfig(_)).then(|| {
             v0_3::SendMessageConfiguration {
                 push_notification: Some(hook),
                 blocking: true,
@@ -179,7 +179,7 @@ fn send_message_request_0_3(request: &ErrorRequest) -> v0_3::SendMessageRequest 
 
 fn send_message_request_1_0(request: &ErrorRequest) -> v1_0::SendMessageRequest {
     let tenant = request.agent.clone();
-    let Some(text) = request.text() else {
+    let Some(text) = request.message_text() else {
         return v1_0::SendMessageRequest { tenant, ..Default::default() };
     };
     let content = Some(v1_0::part::Content::Text(text.to_owned()));
@@ -193,7 +193,7 @@ fn send_message_request_1_0(request: &ErrorRequest) -> v1_0::SendMessageRequest 
             metadata: override_metadata(request),
             ..Default::default()
         }),
-        configuration: matches!(request.kind, RequestKind::WithPushConfig(_)).then(|| {
+        configuration: matches!(request.kind, RequestKind::SendWithPushConfig(_)).then(|| {
             v1_0::SendMessageConfiguration {
                 task_push_notification_config: Some(hook),
                 ..Default::default()
@@ -211,7 +211,7 @@ fn override_metadata(request: &ErrorRequest) -> Option<Struct> {
     };
     let variable = nested(ENV_OVERRIDE.0, Kind::StringValue(ENV_OVERRIDE.1.to_owned()));
     let variable = nested("environment", Kind::StructValue(variable));
-    matches!(request.kind, RequestKind::WithOverride(_))
+    matches!(request.kind, RequestKind::SendWithOverride(_))
         .then(|| nested(OVERRIDES_EXTENSION_URI, Kind::StructValue(variable)))
 }
 
@@ -239,8 +239,8 @@ struct ErrorInfo {
 
 /// A status that says no, with its details.
 fn status_text(status: &Status) -> String {
-    let details = RpcStatus::decode(status.details()).unwrap();
-    let infos = details.details.iter().map(|detail| ErrorInfo::decode(&*detail.value).unwrap());
+    let rpc_status = RpcStatus::decode(status.details()).unwrap();
+    let infos = rpc_status.details.iter().map(|detail| ErrorInfo::decode(&*detail.value).unwrap());
     let infos: Vec<Value> = infos
         .map(|ErrorInfo { reason, domain, metadata }| {
             json!({"reason": reason, "domain": domain, "metadata": metadata})

@@ -3,7 +3,7 @@
 use super::error_request::{TransportAnswer, response_text};
 use super::{CANARY, Code, assert_snapshot};
 use crate::harness::{
-    Service, Setup, TestResponse, fake_agent_config, json_rpc_call, message_params,
+    ServiceProcess, Setup, TestResponse, fake_agent_config, json_rpc_request_body, message_params,
 };
 
 const JSON_RPC_LINE: &str = "POST /agents/echo/v1";
@@ -11,7 +11,7 @@ const REST_SEND_LINE: &str = "POST /agents/echo/v1/message:send";
 
 /// A request with the operator's token and these headers instead of the usual ones.
 async fn send_raw_request(
-    service: &Service,
+    service: &ServiceProcess,
     line: &str,
     headers: &[&str],
     body: &str,
@@ -24,7 +24,7 @@ async fn send_raw_request(
 
 /// A body on all ways of HTTP.
 async fn send_over_http_bindings(
-    service: &Service,
+    service: &ServiceProcess,
     media_type: &str,
     bodies: [&str; 2],
 ) -> Vec<TransportAnswer> {
@@ -55,15 +55,16 @@ async fn invalid_requests_have_their_errors_on_every_interface() {
     let malformed = format!("{{\"a\": \"{CANARY}\"");
     let answers = send_over_http_bindings(&service, json, [&malformed, &malformed]).await;
     assert_snapshot(&service, "malformed-json", Code::MalformedJson, &answers);
-    let valid = json_rpc_call("message/send", &message_params(CANARY));
+    let valid = json_rpc_request_body("message/send", &message_params(CANARY));
     let answers = send_over_http_bindings(&service, "text/plain", [&valid, "{}"]).await;
     assert_snapshot(&service, "media-type-unsupported", Code::ContentType, &answers);
-    let unknown_method = json_rpc_call("message/sing", &message_params(CANARY));
+    let unknown_method = json_rpc_request_body("message/sing", &message_params(CANARY));
     let answers = send_over_http_bindings(&service, json, [&unknown_method, "{}"]).await;
     assert_snapshot(&service, "method-unknown", Code::MethodUnknown, answers.get(..2).unwrap());
     let answers = send_over_http_bindings(&service, json, [&format!("[\"{CANARY}\"]"), "[]"]).await;
     assert_snapshot(&service, "invalid-request", Code::InvalidRequest, answers.get(..2).unwrap());
-    let invalid_params = json_rpc_call("tasks/get", &serde_json::json!({"id": 5, "other": CANARY}));
+    let invalid_params =
+        json_rpc_request_body("tasks/get", &serde_json::json!({"id": 5, "other": CANARY}));
     let answers = send_over_http_bindings(
         &service,
         json,
@@ -94,15 +95,15 @@ async fn foreign_and_incomplete_requests_have_their_errors() {
         &[("HTTP", response_text(&answer))],
     );
     let token = &service.token;
-    let head = |host: &str, length: usize| {
+    let request_text = |host: &str, length: usize| {
         format!(
             "{JSON_RPC_LINE} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {length}\r\n\
              Content-Type: application/json\r\nAuthorization: Bearer {token}\r\n\r\n{{}}"
         )
     };
     for (scenario, code, bytes) in [
-        ("host-unknown", Code::HostUnknown, head("evil.example", 2)),
-        ("body-timeout", Code::BodyTimeout, head("localhost", 20)),
+        ("host-unknown", Code::HostUnknown, request_text("evil.example", 2)),
+        ("body-timeout", Code::BodyTimeout, request_text("localhost", 20)),
     ] {
         let answer = TestResponse::parse(&service.send_raw(bytes.as_bytes()).await).unwrap();
         assert_snapshot(&service, scenario, code, &[("HTTP", response_text(&answer))]);

@@ -5,8 +5,8 @@ use std::fs;
 use super::{CANARY, Code, ErrorRequest, RequestKind, assert_snapshot};
 use crate::harness::disk::SmallDisk;
 use crate::harness::{
-    Service, Setup, fake_agent_config, gated_agent_config, message_params, message_params_with_id,
-    poll_until,
+    ServiceProcess, Setup, fake_agent_config, gated_agent_config, message_params,
+    message_params_with_id, poll_until,
 };
 
 /// One that runs alone, and lets nobody wait.
@@ -21,7 +21,7 @@ async fn authentication_errors_are_the_same_on_every_interface() {
     // Each of the seven ways is one failure of the token.
     let setup = Setup::new(&format!("{agents}{tokens}[lockout]\nfailures = 7\n"));
     let service = setup.env("ANN", &ann_token).start().await;
-    let request = ErrorRequest::send(&service, "two", CANARY).with_token(&ann_token);
+    let request = ErrorRequest::new_message(&service, "two", CANARY).with_token(&ann_token);
     assert_snapshot(
         &service,
         "forbidden",
@@ -29,7 +29,7 @@ async fn authentication_errors_are_the_same_on_every_interface() {
         &request.send_over_all_transports(&service).await,
     );
     let invalid_token = "w".repeat(40);
-    let request = ErrorRequest::send(&service, "one", CANARY).with_token(&invalid_token);
+    let request = ErrorRequest::new_message(&service, "one", CANARY).with_token(&invalid_token);
     assert_snapshot(
         &service,
         "unauthenticated",
@@ -71,35 +71,39 @@ async fn agent_refusals_are_the_same_on_every_interface() {
         )
         .await;
     let request_of = |agent: &str, kind: RequestKind| ErrorRequest::new(&service, agent, kind);
-    let send = || RequestKind::Send(CANARY.to_owned());
-    let long = RequestKind::Send(CANARY.repeat(500));
+    let send_kind = || RequestKind::Send(CANARY.to_owned());
+    let long_message = RequestKind::Send(CANARY.repeat(500));
     for (scenario, code, request) in [
-        ("agent-unknown", Code::AgentUnknown, request_of("nobody", send())),
-        ("agent-disabled", Code::AgentDisabled, request_of("off", send())),
-        ("input-too-large", Code::InputTooLarge, request_of("small", send())),
-        ("body-too-large", Code::BodyTooLarge, request_of("echo", long)),
-        ("content-type", Code::ContentType, request_of("images", send())),
+        ("agent-unknown", Code::AgentUnknown, request_of("nobody", send_kind())),
+        ("agent-disabled", Code::AgentDisabled, request_of("off", send_kind())),
+        ("input-too-large", Code::InputTooLarge, request_of("small", send_kind())),
+        ("body-too-large", Code::BodyTooLarge, request_of("echo", long_message)),
+        ("content-type", Code::ContentType, request_of("images", send_kind())),
         (
             "push-unsupported",
             Code::PushUnsupported,
-            request_of("quiet", RequestKind::WithPushConfig(CANARY.to_owned())),
+            request_of("quiet", RequestKind::SendWithPushConfig(CANARY.to_owned())),
         ),
-        ("rate-limited", Code::RateLimited, request_of("asked", send())),
+        ("rate-limited", Code::RateLimited, request_of("asked", send_kind())),
         (
             "override-refused",
             Code::OverrideRefused,
-            request_of("echo", RequestKind::WithOverride(CANARY.to_owned())),
+            request_of("echo", RequestKind::SendWithOverride(CANARY.to_owned())),
         ),
         (
             "message-reused",
             Code::MessageReused,
-            request_of("echo", RequestKind::Repeated(CANARY.to_owned())),
+            request_of("echo", RequestKind::SendRepeated(CANARY.to_owned())),
         ),
-        ("message-missing", Code::InvalidParams, request_of("echo", RequestKind::WithoutMessage)),
+        (
+            "message-missing",
+            Code::InvalidParams,
+            request_of("echo", RequestKind::SendWithoutMessage),
+        ),
         (
             "version-unsupported",
             Code::VersionUnsupported,
-            request_of("echo", send()).header("a2a-version", "2.0"),
+            request_of("echo", send_kind()).with_header("a2a-version", "2.0"),
         ),
     ] {
         assert_snapshot(
@@ -122,31 +126,31 @@ async fn capacity_errors_are_the_same_on_every_interface() {
         gated_agent_config("full", SETTINGS_WITHOUT_QUEUE),
         gated_agent_config("slow", "access = 'read-write'\nqueue_timeout = 0.2"),
     ];
-    let mut service = Service::start(&agents.concat()).await;
+    let mut service = ServiceProcess::start(&agents.concat()).await;
     for agent in ["full", "slow"] {
         service.start_task(agent, &format!("ann-{agent}")).await;
     }
-    let request = ErrorRequest::send(&service, "full", CANARY);
+    let request = ErrorRequest::new_message(&service, "full", CANARY);
     assert_snapshot(
         &service,
         "queue-full",
         Code::QueueFull,
         &request.send_over_all_transports(&service).await,
     );
-    let request = ErrorRequest::send(&service, "slow", CANARY);
+    let request = ErrorRequest::new_message(&service, "slow", CANARY);
     assert_snapshot(
         &service,
         "queue-timeout",
         Code::QueueTimeout,
         &request.send_over_all_transports(&service).await,
     );
-    service.sigterm();
+    service.send_sigterm();
     poll_until("the drain", async || {
         let answer = service.call("full", "message/send", &message_params("x")).await;
         answer.body.contains("draining").then_some(())
     })
     .await;
-    let request = ErrorRequest::send(&service, "full", CANARY);
+    let request = ErrorRequest::new_message(&service, "full", CANARY);
     assert_snapshot(
         &service,
         "draining",
@@ -160,8 +164,9 @@ async fn capacity_errors_are_the_same_on_every_interface() {
 async fn pressure_errors_are_the_same_on_every_interface() {
     let pressure = "[pressure]\nmin_disk_free_bytes = 1_000_000_000_000_000_000\n";
     let service =
-        Service::start(&format!("{}{pressure}", fake_agent_config("echo", "echo", ""))).await;
-    let request = ErrorRequest::send(&service, "echo", CANARY);
+        ServiceProcess::start(&format!("{}{pressure}", fake_agent_config("echo", "echo", "")))
+            .await;
+    let request = ErrorRequest::new_message(&service, "echo", CANARY);
     assert_snapshot(
         &service,
         "pressure",
@@ -180,7 +185,7 @@ async fn pressure_errors_are_the_same_on_every_interface() {
             .then_some(())
     })
     .await;
-    let request = ErrorRequest::send(&service, "echo", CANARY);
+    let request = ErrorRequest::new_message(&service, "echo", CANARY);
     assert_snapshot(
         &service,
         "ledger-unavailable",
@@ -191,19 +196,19 @@ async fn pressure_errors_are_the_same_on_every_interface() {
 
 #[tokio::test]
 async fn an_unready_service_refuses_alike_on_every_interface() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
-    let run = fs::canonicalize(service.setup.test_folder().join("run")).unwrap();
-    fs::rename(&run, run.with_file_name("aside")).unwrap();
-    while fs::write(&run, "").is_err() {
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
+    let run_folder = fs::canonicalize(service.setup.test_folder().join("run")).unwrap();
+    fs::rename(&run_folder, run_folder.with_file_name("aside")).unwrap();
+    while fs::write(&run_folder, "").is_err() {
         // The service has created the folder again; not even root can create one in a file.
-        fs::remove_dir_all(&run).unwrap_or_default();
+        fs::remove_dir_all(&run_folder).unwrap_or_default();
     }
     poll_until("the refusal", async || {
         let response = service.call("echo", "message/send", &message_params("x")).await;
         (response.error_code() == "service-unready").then_some(())
     })
     .await;
-    let request = ErrorRequest::send(&service, "echo", CANARY);
+    let request = ErrorRequest::new_message(&service, "echo", CANARY);
     let responses = request.send_over_all_transports(&service).await;
     assert_snapshot(&service, "service-unready", Code::ServiceUnready, &responses);
 }

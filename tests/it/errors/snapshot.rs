@@ -7,7 +7,7 @@ use algonius_actors::model::code::Code;
 use regex::Regex;
 
 use super::error_request::TransportAnswer;
-use crate::harness::Service;
+use crate::harness::ServiceProcess;
 
 /// Set it to write what is told now, instead of comparing; then look at the difference.
 const REWRITE_VARIABLE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
@@ -18,7 +18,7 @@ pub(super) const CANARY: &str = "the-words-of-the-caller";
 /// Compares what is told of a scenario, and looks at each way: it has the code, the category and
 /// the hint, and nothing of the machine, of a secret or of the code that runs.
 pub(super) fn assert_snapshot(
-    service: &Service,
+    service: &ServiceProcess,
     scenario: &str,
     code: Code,
     answers: &[TransportAnswer],
@@ -43,7 +43,7 @@ fn snapshot_path(scenario: &str) -> PathBuf {
     folder.join(format!("{scenario}.txt"))
 }
 
-fn check_answer(service: &Service, context: (&str, &str), code: Code, answer: &str) {
+fn check_answer(service: &ServiceProcess, context: (&str, &str), code: Code, answer: &str) {
     for needed in [code.as_str(), code.category().as_str(), code.hint()] {
         assert!(answer.contains(needed), "{context:?} lacks {needed:?}:\n{answer}");
     }

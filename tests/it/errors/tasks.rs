@@ -7,17 +7,22 @@ use algonius_actors::model::code::Code;
 use super::{CANARY, ErrorRequest, RequestKind, assert_snapshot};
 use crate::harness::client::{task_id, task_state};
 use crate::harness::{
-    Service, Setup, fake_agent_config, gated_agent_config, message_params, poll_until,
+    ServiceProcess, Setup, fake_agent_config, gated_agent_config, message_params, poll_until,
 };
 use crate::sealed_inputs::runtime_key_file;
 
-async fn check_task(service: &Service, (agent, task): (&str, &str), scenario: &str, code: Code) {
+async fn check_task(
+    service: &ServiceProcess,
+    (agent, task): (&str, &str),
+    scenario: &str,
+    code: Code,
+) {
     let request = ErrorRequest::new(service, agent, RequestKind::Get(task.to_owned()));
     assert_snapshot(service, scenario, code, &request.send_over_all_transports(service).await);
 }
 
 /// A shell with this script.
-fn shell_agent(id: &str, script: &str, settings: &str) -> String {
+fn shell_agent_config(id: &str, script: &str, settings: &str) -> String {
     format!("[agents.{id}]\ncommand = 'sh'\nargs = ['-c', '''{script}''']\n{settings}\n")
 }
 
@@ -29,33 +34,37 @@ async fn program_failures_are_the_same_on_every_interface() {
     // Words of the caller go in, and to standard error: they are in no error.
     let agents = [
         EXITING_AGENTS.to_owned(),
-        shell_agent("silent", "true", "success.require_output = true"),
-        shell_agent("elsewhere", "echo '{}'", "success.json_pointer = '/answer'"),
-        shell_agent("wrong", "echo ERROR: lost", "success.fail_regex = '^ERROR'"),
-        shell_agent("flaky", "exit 75", "retry.base = 0.01"),
-        shell_agent("slow", "sleep 600", "timeout = 0.3\nstop_grace = 0.1"),
-        shell_agent("mute", "sleep 600", "idle_timeout = 1\nstop_grace = 0.1"),
-        shell_agent("crowd", "sleep 600 & wait", "resources = { processes = 1, group = 'off' }"),
-        shell_agent(
+        shell_agent_config("silent", "true", "success.require_output = true"),
+        shell_agent_config("elsewhere", "echo '{}'", "success.json_pointer = '/answer'"),
+        shell_agent_config("wrong", "echo ERROR: lost", "success.fail_regex = '^ERROR'"),
+        shell_agent_config("flaky", "exit 75", "retry.base = 0.01"),
+        shell_agent_config("slow", "sleep 600", "timeout = 0.3\nstop_grace = 0.1"),
+        shell_agent_config("mute", "sleep 600", "idle_timeout = 1\nstop_grace = 0.1"),
+        shell_agent_config(
+            "crowd",
+            "sleep 600 & wait",
+            "resources = { processes = 1, group = 'off' }",
+        ),
+        shell_agent_config(
             "asks",
             "printf 'Go on? [y/N] '; sleep 600",
             "prompt_silence = 0.3\nstop_grace = 0.1",
         ),
         fake_agent_config("reports", "events failed:agent:no-luck", "output = 'events'"),
-        shell_agent(
+        shell_agent_config(
             "rejects",
             r#"echo '{"type":"rejected","message":"not mine"}'"#,
             "output = 'events'",
         ),
-        shell_agent("hopeless", "exit 9", "failures.permanent.exit_codes = [9]"),
-        shell_agent(
+        shell_agent_config("hopeless", "exit 9", "failures.permanent.exit_codes = [9]"),
+        shell_agent_config(
             "refused",
             r#"echo '{"type":"failed","message":"no key","status":401}'"#,
             "output = 'events'",
         ),
         "[agents.args]\ncommand = 'printf'\nargs = ['{{ input }}']\ninput = 'args'\n".to_owned(),
     ];
-    let service = Service::start(&agents.concat()).await;
+    let service = ServiceProcess::start(&agents.concat()).await;
     for (agent, scenario, code) in [
         ("exits", "agent-exit", Code::Exit),
         ("dies", "agent-killed", Code::Killed),
@@ -82,20 +91,20 @@ async fn program_failures_are_the_same_on_every_interface() {
 #[tokio::test]
 async fn incomplete_output_fails_the_same_way_on_every_interface() {
     let agents = [
-        shell_agent("early", r#"echo '{"type":"turn.started"}'"#, "output = 'codex-jsonl'"),
-        shell_agent("unreadable", r#"echo '{"type":"text'"#, "output = 'events'"),
-        shell_agent(
+        shell_agent_config("early", r#"echo '{"type":"turn.started"}'"#, "output = 'codex-jsonl'"),
+        shell_agent_config("unreadable", r#"echo '{"type":"text'"#, "output = 'events'"),
+        shell_agent_config(
             "heavy",
             r#"printf '{"type":"artifact","text":"%s"}\n' "$(head -c 5000 /dev/zero | tr '\0' x)""#,
             "output = 'events'\nmax_output_bytes = 4096",
         ),
-        shell_agent(
+        shell_agent_config(
             "denied",
             r#"echo '{"type":"permission_denied","tool":"write"}'"#,
             "output = 'events'\nsuccess.require_output = true",
         ),
     ];
-    let service = Service::start(&agents.concat()).await;
+    let service = ServiceProcess::start(&agents.concat()).await;
     for (agent, scenario, code) in [
         ("early", "ended-early", Code::EndedEarly),
         ("unreadable", "output-unreadable", Code::OutputUnreadable),
@@ -110,11 +119,11 @@ async fn incomplete_output_fails_the_same_way_on_every_interface() {
 #[tokio::test]
 async fn failed_success_checks_are_the_same_on_every_interface() {
     let agents = [
-        shell_agent("promises", "echo done", "success.artifact = 'report.md'"),
-        shell_agent("chats", "echo Sure: {}", "success.schema = '{}'"),
-        shell_agent("botches", "echo done", "success.check = ['sh', '-c', 'exit 3']"),
+        shell_agent_config("promises", "echo done", "success.artifact = 'report.md'"),
+        shell_agent_config("chats", "echo Sure: {}", "success.schema = '{}'"),
+        shell_agent_config("botches", "echo done", "success.check = ['sh', '-c', 'exit 3']"),
     ];
-    let service = Service::start(&agents.concat()).await;
+    let service = ServiceProcess::start(&agents.concat()).await;
     for (agent, scenario, code) in [
         ("promises", "artifact-missing", Code::ArtifactMissing),
         ("chats", "schema-mismatch", Code::SchemaMismatch),
@@ -132,8 +141,9 @@ async fn start_failures_are_the_same_on_every_interface() {
     let service = setup.start().await;
     let task = service.send("odd", CANARY).await;
     check_task(&service, ("odd", &task_id(&task)), "interpreter-missing", Code::NotStarted).await;
-    let missing =
-        ErrorRequest::send(&service, "gone", CANARY).send_over_all_transports(&service).await;
+    let missing = ErrorRequest::new_message(&service, "gone", CANARY)
+        .send_over_all_transports(&service)
+        .await;
     assert_snapshot(&service, "agent-unavailable", Code::AgentUnavailable, &missing);
 }
 
@@ -142,13 +152,13 @@ async fn cancelled_and_unknown_tasks_are_the_same_on_every_interface() {
     let agents =
         [gated_agent_config("one", "access = 'read-write'"), fake_agent_config("echo", "echo", "")]
             .concat();
-    let service = Service::start(&agents).await;
-    let task = service.start_task("one", "ann").await;
-    service.setup.wait_for_text("log", "start ann\n").await;
-    service.cancel("one", &task).await;
-    service.wait_for_end("one", &task).await;
-    check_task(&service, ("one", &task), "execution-cancelled", Code::Cancelled).await;
-    let ended = ErrorRequest::new(&service, "one", RequestKind::Cancel(task));
+    let service = ServiceProcess::start(&agents).await;
+    let id = service.start_task("one", "ann").await;
+    service.setup.wait_for_file_text("log", "start ann\n").await;
+    service.cancel("one", &id).await;
+    service.wait_for_task_end("one", &id).await;
+    check_task(&service, ("one", &id), "execution-cancelled", Code::Cancelled).await;
+    let ended = ErrorRequest::new(&service, "one", RequestKind::Cancel(id));
     assert_snapshot(
         &service,
         "execution-ended",
@@ -165,22 +175,24 @@ async fn interruptions_are_the_same_on_every_interface() {
     let other_folder = "access = 'read-write'\nworking_dir = 'HERE/home'";
     let agents =
         [gated_agent_config("line", settings), gated_agent_config("one", other_folder)].concat();
-    let mut service = Service::start(&agents).await;
+    let mut service = ServiceProcess::start(&agents).await;
     service.start_task("line", "ann").await;
     let waiting_id = service.start_task("line", "bob").await;
-    let task = service.wait_for_end("line", &waiting_id).await;
+    let task = service.wait_for_task_end("line", &waiting_id).await;
     assert_eq!(task_state(&task), "rejected");
     check_task(&service, ("line", &waiting_id), "queue-timeout-of-a-task", Code::QueueTimeout)
         .await;
     let running_id = service.start_task("one", "cid").await;
-    poll_until("the start", async || service.setup.read("log").contains("start cid").then_some(()))
-        .await;
+    poll_until("the start", async || {
+        service.setup.read_file("log").contains("start cid").then_some(())
+    })
+    .await;
     // An input with a secret is sealed, so a queued execution with such an input cannot run without the key.
     let secret = format!("password={}", "Xk29fQ8vLm4T7wRz");
     let waiting_id = task_id(&service.submit("one", message_params(&secret)).await);
     service.kill9_with_warden().await;
     fs::remove_file(runtime_key_file(&service.setup)).unwrap();
-    service.restart().await;
+    service.start_again().await;
     check_task(&service, ("one", &running_id), "interrupted", Code::Interrupted).await;
     check_task(&service, ("one", &waiting_id), "interrupted-not-run", Code::InterruptedNotRun)
         .await;

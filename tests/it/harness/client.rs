@@ -57,7 +57,7 @@ pub(crate) fn message_params_with_id(id: &str, text: &str) -> Value {
 }
 
 /// Returns one JSON-RPC call as text, with the id 7.
-pub(crate) fn json_rpc_call(method: &str, params: &Value) -> String {
+pub(crate) fn json_rpc_request_body(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string()
 }
 
@@ -85,12 +85,13 @@ impl ServiceClient {
     /// Sends one request with these header lines.
     pub(crate) async fn request(
         &self,
-        line: &str,
+        method_and_path: &str,
         headers: &[String],
         body: &[u8],
     ) -> TestResponse {
-        let answer = self.send_raw(&request_bytes(line, headers, body)).await;
-        let fail = || panic!("no answer to {line}: {:?}", String::from_utf8_lossy(&answer));
+        let answer = self.send_raw(&request_bytes(method_and_path, headers, body)).await;
+        let fail =
+            || panic!("no answer to {method_and_path}: {:?}", String::from_utf8_lossy(&answer));
         TestResponse::parse(&answer).unwrap_or_else(fail)
     }
 
@@ -101,11 +102,15 @@ impl ServiceClient {
         method: &str,
         params: &Value,
     ) -> Option<Value> {
-        let headers = [self.authorization(), "Content-Type: application/json".to_owned()];
-        let line = format!("POST /agents/{agent}/v1");
+        let headers = [self.authorization_header(), "Content-Type: application/json".to_owned()];
+        let method_and_path = format!("POST /agents/{agent}/v1");
         let mut stream = TcpStream::connect(self.address).await.ok()?;
         stream
-            .write_all(&request_bytes(&line, &headers, json_rpc_call(method, params).as_bytes()))
+            .write_all(&request_bytes(
+                &method_and_path,
+                &headers,
+                json_rpc_request_body(method, params).as_bytes(),
+            ))
             .await
             .ok()?;
         let mut answer = Vec::new();
@@ -113,16 +118,16 @@ impl ServiceClient {
         serde_json::from_str(&TestResponse::parse(&answer)?.body).ok()
     }
 
-    fn authorization(&self) -> String {
+    fn authorization_header(&self) -> String {
         format!("Authorization: Bearer {}", self.token)
     }
 
     pub(crate) async fn get(&self, path: &str) -> TestResponse {
-        self.request(&format!("GET {path}"), &[self.authorization()], b"").await
+        self.request(&format!("GET {path}"), &[self.authorization_header()], b"").await
     }
 
     pub(crate) async fn post(&self, path: &str, body: &str) -> TestResponse {
-        let headers = [self.authorization(), "Content-Type: application/json".to_owned()];
+        let headers = [self.authorization_header(), "Content-Type: application/json".to_owned()];
         self.request(&format!("POST {path}"), &headers, body.as_bytes()).await
     }
 
@@ -133,18 +138,20 @@ impl ServiceClient {
         headers: &[&str],
         (method, params): (&str, &Value),
     ) -> TestResponse {
-        let default_headers = [self.authorization(), "Content-Type: application/json".to_owned()];
+        let default_headers =
+            [self.authorization_header(), "Content-Type: application/json".to_owned()];
         let headers: Vec<_> = default_headers
             .into_iter()
             .chain(headers.iter().map(|header| (*header).to_owned()))
             .collect();
-        let line = format!("POST /agents/{agent}/v1");
-        self.request(&line, &headers, json_rpc_call(method, params).as_bytes()).await
+        let method_and_path = format!("POST /agents/{agent}/v1");
+        self.request(&method_and_path, &headers, json_rpc_request_body(method, params).as_bytes())
+            .await
     }
 
     /// Makes one JSON-RPC call; returns the whole answer.
     pub(crate) async fn call(&self, agent: &str, method: &str, params: &Value) -> TestResponse {
-        self.post(&format!("/agents/{agent}/v1"), &json_rpc_call(method, params)).await
+        self.post(&format!("/agents/{agent}/v1"), &json_rpc_request_body(method, params)).await
     }
 
     /// Makes one JSON-RPC call that must succeed; returns its result.
@@ -188,14 +195,14 @@ impl ServiceClient {
         task_id(&self.submit(agent, message_params(text)).await)
     }
 
-    pub(crate) async fn task(&self, agent: &str, id: &str) -> Value {
+    pub(crate) async fn fetch_task(&self, agent: &str, id: &str) -> Value {
         self.expect_result(agent, "tasks/get", &json!({"id": id})).await
     }
 
     /// Waits for the end of a task, and returns it.
-    pub(crate) async fn wait_for_end(&self, agent: &str, id: &str) -> Value {
+    pub(crate) async fn wait_for_task_end(&self, agent: &str, id: &str) -> Value {
         poll_until(&format!("the end of {id}"), async || {
-            let task = self.task(agent, id).await;
+            let task = self.fetch_task(agent, id).await;
             let end_states = ["completed", "failed", "canceled", "rejected"];
             end_states.contains(&task_state(&task).as_str()).then_some(task)
         })
@@ -207,12 +214,12 @@ impl ServiceClient {
         self.expect_result(agent, "tasks/cancel", &json!({"id": id})).await
     }
 
-    pub(crate) async fn execution(&self, id: &str) -> Value {
+    pub(crate) async fn fetch_execution(&self, id: &str) -> Value {
         self.get(&format!("/api/v1/executions/{id}")).await.json()
     }
 
     /// Returns the entry of one agent in `/status`.
-    pub(crate) async fn agent_status(&self, id: &str) -> Value {
+    pub(crate) async fn fetch_agent_status(&self, id: &str) -> Value {
         let status = self.get("/status").await.json();
         let agents = status["agents"].as_array().unwrap();
         agents.iter().find(|agent| agent["id"] == id).unwrap().clone()
@@ -222,7 +229,7 @@ impl ServiceClient {
     /// several agents follow the order in which the agents look at their workspaces.
     pub(crate) async fn wait_for_workspace_queue(&self, agent: &str) {
         poll_until(&format!("the place of {agent}"), async || {
-            let running = &self.agent_status(agent).await["running"];
+            let running = &self.fetch_agent_status(agent).await["running"];
             (running[0]["queued"]["reason"] == "workspace-busy").then_some(())
         })
         .await;
@@ -230,8 +237,9 @@ impl ServiceClient {
 }
 
 /// Returns a request in its wire form.
-fn request_bytes(line: &str, headers: &[String], body: &[u8]) -> Vec<u8> {
-    let mut bytes = format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
+fn request_bytes(method_and_path: &str, headers: &[String], body: &[u8]) -> Vec<u8> {
+    let mut bytes =
+        format!("{method_and_path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
     for header in headers {
         bytes.push_str(&format!("{header}\r\n"));
     }
@@ -258,11 +266,11 @@ pub(crate) fn task_outcome(task: &Value) -> (String, String) {
 }
 
 /// Returns the outcome of a task that completed with this answer.
-pub(crate) fn completed_with(text: &str) -> (String, String) {
+pub(crate) fn completed_outcome(text: &str) -> (String, String) {
     ("completed".to_owned(), text.to_owned())
 }
 
 /// Returns the outcome of a task that failed with this code.
-pub(crate) fn failed_with(code: &str) -> (String, String) {
+pub(crate) fn failed_outcome(code: &str) -> (String, String) {
     ("failed".to_owned(), code.to_owned())
 }

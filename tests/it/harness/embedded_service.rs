@@ -17,13 +17,13 @@ use super::{ServiceClient, Setup, within_deadline};
 /// Service that runs in this process.
 pub(crate) struct EmbeddedService {
     pub(crate) client: ServiceClient,
-    running: RunningService,
+    service: RunningService,
 }
 
 impl EmbeddedService {
     /// Starts a service on this clock.
     pub(crate) async fn start_with_clock(setup: &Setup, clock: Arc<dyn Clock>) -> Self {
-        let start = start_with_clock(settings(setup), clock, holder_command());
+        let start = start_with_clock(load_settings(setup), clock, holder_command());
         Self::new(setup, within_deadline("the start", Box::pin(start)).await.unwrap())
     }
 
@@ -33,7 +33,7 @@ impl EmbeddedService {
         host_metrics: Arc<dyn HostMetrics>,
     ) -> Self {
         let start = start_with_host_metrics(
-            settings(setup),
+            load_settings(setup),
             Arc::new(WallClock),
             host_metrics,
             holder_command(),
@@ -41,22 +41,22 @@ impl EmbeddedService {
         Self::new(setup, within_deadline("the start", Box::pin(start)).await.unwrap())
     }
 
-    fn new(setup: &Setup, running: RunningService) -> Self {
+    fn new(setup: &Setup, service: RunningService) -> Self {
         let token = fs::read_to_string(setup.token_file()).unwrap().trim().to_owned();
-        Self { client: ServiceClient { address: running.address(), token }, running }
+        Self { client: ServiceClient { address: service.address(), token }, service }
     }
 
     pub(crate) async fn stop(self, setup: &Setup) {
-        within_deadline("the stop", Box::pin(self.running.stop(Duration::ZERO))).await;
+        within_deadline("the stop", Box::pin(self.service.stop(Duration::ZERO))).await;
         kill_processes_of_home(&setup.test_folder().join("home"));
     }
 }
 
-fn settings(setup: &Setup) -> Settings {
+fn load_settings(setup: &Setup) -> Settings {
     let env = setup.env_variables().clone();
     let loaded = config::load(setup.write_config(), &|name| env.get(name).map(Into::into));
     let mut settings = loaded.unwrap_or_else(|faults| panic!("{faults}")).settings;
-    settings.server.listen = ([127, 0, 0, 1], 0).into();
+    settings.server.listen_address = ([127, 0, 0, 1], 0).into();
     settings
 }
 

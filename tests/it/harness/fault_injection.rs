@@ -32,7 +32,7 @@ pub(crate) struct InjectedFault {
     pub(crate) call_number: u64,
 }
 
-const VARIABLES: [&str; 6] = [
+const FAULT_VARIABLES: [&str; 6] = [
     "LD_PRELOAD",
     "ALGONIUS_FAULT_IN",
     "ALGONIUS_FAULT_CALLS",
@@ -54,25 +54,28 @@ impl InjectedFault {
         let (library, call_number) =
             (library_path().display().to_string(), call_number.to_string());
         let values = [&library, process, calls, &call_number, effect, &tally.display().to_string()];
-        VARIABLES.iter().zip(values).fold(setup, |setup, (name, value)| setup.env(name, value))
+        FAULT_VARIABLES
+            .iter()
+            .zip(values)
+            .fold(setup, |setup, (name, value)| setup.env(name, value))
     }
 }
 
 /// Removes the fault from the next start.
 pub(crate) fn remove_fault(setup: &mut Setup) {
-    VARIABLES.iter().for_each(|name| setup.remove_env(name));
+    FAULT_VARIABLES.iter().for_each(|name| setup.remove_env(name));
 }
 
 /// Tally of the library.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct FaultTally {
     pub(crate) counted_calls: u64,
     pub(crate) affected_calls: u64,
     /// First affected call, with its target.
     pub(crate) first_affected_call: String,
 }
 
-impl Tally {
+impl FaultTally {
     pub(crate) fn read(test_folder: &Path) -> Self {
         let content = fs::read(tally_path(test_folder)).unwrap();
         let (numbers, text) = content.split_at(TALLY_NUMBERS_BYTES);

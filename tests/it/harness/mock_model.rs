@@ -32,7 +32,7 @@ impl MockModel {
     }
 
     /// Returns the requests so far.
-    pub(crate) async fn requests(&self) -> Vec<Value> {
+    pub(crate) async fn fetch_requests(&self) -> Vec<Value> {
         serde_json::from_str(&self.request("GET /_mock/log", "").await).unwrap()
     }
 

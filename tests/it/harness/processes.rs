@@ -7,12 +7,12 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// Returns the living processes with this entry in their environment, as `NAME=value`.
-pub(crate) fn processes_with_env(entry: &str) -> Vec<i32> {
+pub(crate) fn pids_with_env(env_entry: &str) -> Vec<i32> {
     let pids = fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let has_entry = |pid: &i32| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|variable| variable == entry.as_bytes())
+        environment.split(|byte| *byte == 0).any(|variable| variable == env_entry.as_bytes())
     };
     pids.filter(has_entry).filter(|pid| is_alive(*pid)).collect()
 }
@@ -62,23 +62,23 @@ pub(crate) fn is_alive(pid: i32) -> bool {
 
 /// Kills all processes whose home is this folder, including those that a killed service left.
 pub(crate) fn kill_processes_of_home(home: &Path) {
-    for pid in processes_with_env(&format!("HOME={}", home.display())) {
+    for pid in pids_with_env(&format!("HOME={}", home.display())) {
         _ = kill(Pid::from_raw(pid), Signal::SIGKILL); // The process may have ended meanwhile.
     }
 }
 
 /// Resets the peak of a process's resident memory; returns the present size in bytes.
-pub(crate) fn reset_peak_memory(pid: i32) -> u64 {
+pub(crate) fn reset_peak_and_read_rss(pid: i32) -> u64 {
     fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
-    status_bytes(pid, "VmRSS:")
+    proc_status_bytes(pid, "VmRSS:")
 }
 
 /// Returns the peak since then, in bytes.
-pub(crate) fn peak_memory(pid: i32) -> u64 {
-    status_bytes(pid, "VmHWM:")
+pub(crate) fn peak_memory_bytes(pid: i32) -> u64 {
+    proc_status_bytes(pid, "VmHWM:")
 }
 
-fn status_bytes(pid: i32, field: &str) -> u64 {
+fn proc_status_bytes(pid: i32, field: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
     line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() * 1024

@@ -20,10 +20,8 @@ use super::startup::start_process;
 use super::wait::{poll_until, within_deadline};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
-/// Name of the configuration.
-const CONFIG_NAME: &str = "supervisor.toml";
+const CONFIG_FILE_NAME: &str = "supervisor.toml";
 const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-
 /// Low bounds, so that tests need not wait for minutes.
 const LIMIT_SETTINGS: &str = "timeout_min = 0.1\nqueue_timeout_min = 0.1\n";
 
@@ -75,7 +73,7 @@ impl Setup {
             fs::create_dir(service_folder.join(name)).unwrap();
             symlink(service_folder.join(name), test_folder.join(name)).unwrap();
         }
-        symlink(service_folder.join(CONFIG_NAME), test_folder.join(CONFIG_NAME)).unwrap();
+        symlink(service_folder.join(CONFIG_FILE_NAME), test_folder.join(CONFIG_FILE_NAME)).unwrap();
         let test_path = |name: &str| test_folder.join(name).display().to_string();
         let service_path = |name: &str| service_folder.join(name).display().to_string();
         let env = [
@@ -87,7 +85,7 @@ impl Setup {
             ("XDG_RUNTIME_DIR", service_path("run")),
         ];
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let config_file = service_folder.join(CONFIG_NAME);
+        let config_file = service_folder.join(CONFIG_FILE_NAME);
         let fake_agent = algonius_fakes::fake_agent_path(&std::env::current_exe().unwrap());
         Self {
             config_text: config_text.to_owned(),
@@ -116,13 +114,13 @@ impl Setup {
     }
 
     /// Adds a program that starts the service, or the next of these programs, with its arguments before those.
-    pub(crate) fn launched_by(mut self, args: &[&str]) -> Self {
+    pub(crate) fn with_launcher(mut self, args: &[&str]) -> Self {
         self.launcher.extend(args.iter().map(|word| (*word).to_owned()));
         self
     }
 
     /// Returns the same setup with another listen address.
-    pub(crate) fn listen_on(mut self, address: &str) -> Self {
+    pub(crate) fn with_listen_address(mut self, address: &str) -> Self {
         address.clone_into(&mut self.listen_address);
         self
     }
@@ -136,7 +134,8 @@ impl Setup {
         self.fake_agent = fake_agent;
         let test_paths = ["", "home", "site"].map(|name| self.test_folder.join(name));
         let service_folder = self.temp_dir.path().join("service");
-        let service_paths = ["", "state", "run", CONFIG_NAME].map(|name| service_folder.join(name));
+        let service_paths =
+            ["", "state", "run", CONFIG_FILE_NAME].map(|name| service_folder.join(name));
         let paths = test_paths.iter().chain(&service_paths).map(PathBuf::as_path);
         let paths = paths.chain([self.temp_dir.path()]);
         for path in paths.filter(|path| path.exists()) {
@@ -144,7 +143,7 @@ impl Setup {
         }
         let [user, group] = ["--reuid", "--regid"].map(|name| format!("{name}={UNPRIVILEGED_ID}"));
         let privilege_options = ["--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];
-        self.launched_by(&[&["setpriv", &user, &group], &privilege_options[..]].concat())
+        self.with_launcher(&[&["setpriv", &user, &group], &privilege_options[..]].concat())
     }
 
     /// Returns the setup for a machine whose bubblewrap does not work.
@@ -204,7 +203,7 @@ impl Setup {
     }
 
     /// Returns the path of a file beside the configuration, where its relative paths start.
-    pub(crate) fn sibling_path(&self, name: &str) -> PathBuf {
+    pub(crate) fn config_sibling_path(&self, name: &str) -> PathBuf {
         self.config_file.with_file_name(name)
     }
 
@@ -220,13 +219,13 @@ impl Setup {
     /// Returns the bytes of every file of the ledger, without the command line's token.
     pub(crate) fn ledger_bytes(&self) -> Vec<u8> {
         let folder = fs::read_dir(self.test_folder().join("state/algonius")).unwrap();
-        let files = folder.flatten().map(|entry| entry.path()).filter(|path| path.is_file());
-        let files = files.filter(|path| *path != self.token_file());
+        let files = folder.flatten().map(|entry| entry.path());
+        let files = files.filter(|path| path.is_file() && *path != self.token_file());
         files.flat_map(|path| fs::read(path).unwrap()).collect()
     }
 
     /// Returns the text that agents wrote into this file of the test's folder.
-    pub(crate) fn read(&self, name: &str) -> String {
+    pub(crate) fn read_file(&self, name: &str) -> String {
         fs::read_to_string(self.test_folder().join(name)).unwrap_or_default()
     }
 
@@ -236,9 +235,9 @@ impl Setup {
     }
 
     /// Waits until a file of the test's folder has this text.
-    pub(crate) async fn wait_for_text(&self, name: &str, text: &str) {
+    pub(crate) async fn wait_for_file_text(&self, name: &str, text: &str) {
         let description = format!("{text:?} in {name}");
-        poll_until(&description, async || (self.read(name) == text).then_some(())).await;
+        poll_until(&description, async || (self.read_file(name) == text).then_some(())).await;
     }
 
     pub(super) fn command(&self, args: &[&str]) -> Command {
@@ -256,12 +255,12 @@ impl Setup {
     }
 
     /// Runs the command line to its end.
-    pub(crate) async fn run(&self, args: &[&str], input: &str) -> CommandOutput {
-        self.run_with_env(args, input, &[]).await
+    pub(crate) async fn run_command(&self, args: &[&str], input: &str) -> CommandOutput {
+        self.run_command_with_env(args, input, &[]).await
     }
 
     /// Runs the command line with further variables.
-    pub(crate) async fn run_with_env(
+    pub(crate) async fn run_command_with_env(
         &self,
         args: &[&str],
         input: &str,
@@ -272,21 +271,22 @@ impl Setup {
         _ = stdin.write_all(input.as_bytes()).await; // Most commands do not read their input.
         drop(stdin);
         let output = within_deadline(&args.join(" "), child.wait_with_output()).await.unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        let [stdout, stderr] = [output.stdout, output.stderr]
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         CommandOutput { exit_code: output.status.code(), stdout, stderr }
     }
 
-    pub(crate) async fn start(self) -> Service {
+    pub(crate) async fn start(self) -> ServiceProcess {
         let result = self.try_start().await;
         result.unwrap_or_else(|(_, output)| panic!("the service did not start: {output:?}"))
     }
 
     /// Starts a service that may fail to start; returns its output in that case.
-    pub(crate) async fn try_start(self) -> Result<Service, (Self, CommandOutput)> {
-        match start_process(&self).await {
-            Ok((child, client, stderr)) => Ok(Service { setup: self, child, client, stderr }),
-            Err(output) => Err((self, output)),
+    pub(crate) async fn try_start(self) -> Result<ServiceProcess, (Self, CommandOutput)> {
+        let setup = self;
+        match start_process(&setup).await {
+            Ok((child, client, stderr)) => Ok(ServiceProcess { setup, child, client, stderr }),
+            Err(output) => Err((setup, output)),
         }
     }
 
@@ -305,14 +305,14 @@ pub(crate) struct CommandOutput {
 }
 
 /// Running service. Dropping it kills the service, and sweeps its processes.
-pub(crate) struct Service {
+pub(crate) struct ServiceProcess {
     pub(crate) setup: Setup,
     pub(crate) client: ServiceClient,
     child: Child,
     stderr: watch::Receiver<String>,
 }
 
-impl Deref for Service {
+impl Deref for ServiceProcess {
     type Target = ServiceClient;
 
     fn deref(&self) -> &ServiceClient {
@@ -320,7 +320,7 @@ impl Deref for Service {
     }
 }
 
-impl Service {
+impl ServiceProcess {
     /// Starts a service with these agents under low limits.
     pub(crate) async fn start(agents: &str) -> Self {
         Setup::new(agents).start().await
@@ -339,18 +339,18 @@ impl Service {
     /// Runs the command line against this service.
     pub(crate) async fn run_command(&self, args: &[&str], input: &str) -> CommandOutput {
         let url = format!("http://{}", self.address);
-        self.setup.run_with_env(args, input, &[("ALGONIUS_URL", &url)]).await
+        self.setup.run_command_with_env(args, input, &[("ALGONIUS_URL", &url)]).await
     }
 
     pub(crate) fn pid(&self) -> i32 {
         i32::try_from(self.child.id().unwrap()).unwrap()
     }
 
-    pub(crate) fn sigterm(&self) {
-        self.signal(Signal::SIGTERM);
+    pub(crate) fn send_sigterm(&self) {
+        self.send_signal(Signal::SIGTERM);
     }
 
-    pub(crate) fn signal(&self, signal: Signal) {
+    pub(crate) fn send_signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.pid()), signal).unwrap();
     }
 
@@ -382,14 +382,14 @@ impl Service {
     }
 
     /// Starts the program again on the same folder, after it has ended.
-    pub(crate) async fn restart(&mut self) {
+    pub(crate) async fn start_again(&mut self) {
         let result = start_process(&self.setup).await;
         (self.child, self.client, self.stderr) =
             result.unwrap_or_else(|output| panic!("the service did not start again: {output:?}"));
     }
 }
 
-impl Drop for Service {
+impl Drop for ServiceProcess {
     fn drop(&mut self) {
         if std::thread::panicking() {
             println!("the service said:\n{}", self.stderr_text());

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 /// Time limit of each step of a test, also on a busy machine.
-pub(crate) const STEP_TIMEOUT: Duration = Duration::from_secs(45);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Returns the result of work that must end within the deadline.
 pub(crate) async fn within_deadline<T>(subject: &str, work: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(STEP_TIMEOUT, work).await {
+    match tokio::time::timeout(WAIT_TIMEOUT, work).await {
         Ok(result) => result,
-        Err(_elapsed) => panic!("{subject} did not happen in {STEP_TIMEOUT:?}"),
+        Err(_elapsed) => panic!("{subject} did not happen in {WAIT_TIMEOUT:?}"),
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::token_like_text;
 use crate::harness::client::task_id;
-use crate::harness::{Service, fake_agent_config};
+use crate::harness::{ServiceProcess, fake_agent_config};
 
 fn json_lines(text: &str) -> Vec<Value> {
     let parse = |line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
@@ -19,11 +19,11 @@ async fn an_export_has_one_redacted_line_per_execution() {
         [fake_agent_config("echo", "echo", ""), fake_agent_config("exit", "exit 7", "")].concat();
     let service = super::start_with_ann(&agents).await;
     let text_with_secret = format!("\"é\n\\{}", token_like_text());
-    let first = task_id(&service.send("echo", &text_with_secret).await);
-    let second = task_id(&service.send("exit", "x").await);
+    let first_id = task_id(&service.send("echo", &text_with_secret).await);
+    let second_id = task_id(&service.send("exit", "x").await);
     let ann_id = task_id(&service.client_with_token(super::ANN_TOKEN).send("echo", "hers").await);
-    let export = async |words: &[&str]| {
-        let output = service.run_command(&[&["tasks", "export"], words].concat(), "").await;
+    let export = async |args: &[&str]| {
+        let output = service.run_command(&[&["tasks", "export"], args].concat(), "").await;
         assert_eq!(output.exit_code, Some(0), "{output:?}");
         // R-92: Redacted text is redacted on every path to the history
         assert!(!output.stdout.contains(&token_like_text()), "{output:?}");
@@ -32,14 +32,14 @@ async fn an_export_has_one_redacted_line_per_execution() {
     let records = export(&["--text"]).await;
     assert_eq!(
         records.iter().map(task_id).collect::<Vec<_>>(),
-        [ann_id.clone(), second.clone(), first]
+        [ann_id.clone(), second_id.clone(), first_id]
     );
-    let events = |line: &Value| line["events"].as_array().unwrap().len() as u64;
-    for line in &records {
-        let detail = service.execution(&task_id(line)).await;
-        assert_eq!(line["events"], detail["events"]);
-        assert_eq!((&line["owner"], &line["state"]), (&detail["owner"], &detail["state"]));
-        assert!(events(line) > 3);
+    let event_count = |line: &Value| line["events"].as_array().unwrap().len() as u64;
+    for record in &records {
+        let detail = service.fetch_execution(&task_id(record)).await;
+        assert_eq!(record["events"], detail["events"]);
+        assert_eq!((&record["owner"], &record["state"]), (&detail["owner"], &detail["state"]));
+        assert!(event_count(record) > 3);
     }
     let texts = records[2]["texts"].as_array().unwrap();
     let stdout = texts.iter().find(|text| text["channel"] == "stdout").unwrap();
@@ -47,7 +47,7 @@ async fn an_export_has_one_redacted_line_per_execution() {
     assert!(text.starts_with("\"é\n\\"), "{text:?}");
     assert_eq!(stdout["bytes"].as_u64(), Some(text.len() as u64));
     let failed_export = export(&["--outcome", "failed"]).await;
-    assert_eq!(failed_export.iter().map(task_id).collect::<Vec<_>>(), [second]);
+    assert_eq!(failed_export.iter().map(task_id).collect::<Vec<_>>(), [second_id]);
     assert_eq!(failed_export[0]["texts"], Value::Null);
     assert_eq!(export(&["--limit", "1"]).await.len(), 1);
     assert_eq!(export(&["--agent", "nobody"]).await, Vec::<Value>::new());
@@ -68,7 +68,7 @@ max_output_bytes = 30000000
 "#;
 
 /// The most memory of a service since it was asked last, in KiB.
-fn peak_memory_kib(service: &Service) -> u64 {
+fn peak_memory_kib(service: &ServiceProcess) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", service.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
@@ -76,7 +76,7 @@ fn peak_memory_kib(service: &Service) -> u64 {
 
 #[tokio::test]
 async fn an_export_of_a_large_history_takes_little_memory() {
-    let mut service = Service::start(LONG_ANSWER_AGENT).await;
+    let mut service = ServiceProcess::start(LONG_ANSWER_AGENT).await;
     for _ in 0..4 {
         let request = json!({"agent": "long", "text": "x", "wait": 60}).to_string();
         let record = service.post("/api/v1/executions", &request).await.json();
@@ -84,7 +84,7 @@ async fn an_export_of_a_large_history_takes_little_memory() {
         assert!(record["output"].as_str().unwrap().len() <= 1 << 20);
     }
     service.kill9().await; // What it took to write them is not what is measured.
-    service.restart().await;
+    service.start_again().await;
     let initial_kib = peak_memory_kib(&service);
     let output = service.run_command(&["tasks", "export", "--text"], "").await;
     let (final_kib, records) = (peak_memory_kib(&service), json_lines(&output.stdout));

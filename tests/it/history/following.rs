@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use crate::harness::client::task_id;
-use crate::harness::{Service, fake_agent_config, gated_agent_config, within_deadline};
+use crate::harness::{ServiceProcess, fake_agent_config, gated_agent_config, within_deadline};
 use crate::streams::read_until;
 
 /// Says something, waits for its gate, says something else.
@@ -15,7 +15,11 @@ command = "sh"
 args = ["-c", 'echo first; echo aside >&2; echo up > HERE/log; until [ -e HERE/go ]; do sleep 0.02; done; echo second']
 "#;
 
-async fn open_stream(service: &Service, id: &str, after: u64) -> tokio::net::TcpStream {
+async fn open_event_stream(
+    service: &ServiceProcess,
+    id: &str,
+    after: u64,
+) -> tokio::net::TcpStream {
     let mut stream = service.connect().await;
     let request = format!(
         "GET /api/v1/executions/{id}/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
@@ -32,19 +36,19 @@ fn event_numbers(text: &str) -> Vec<u64> {
 
 #[tokio::test]
 async fn events_are_streamed_to_the_end_and_from_any_event() {
-    let service = Service::start(TALKER_AGENT).await;
+    let service = ServiceProcess::start(TALKER_AGENT).await;
     let id = service.start_task("talker", "x").await;
-    let mut stream = open_stream(&service, &id, 0).await;
+    let mut stream = open_event_stream(&service, &id, 0).await;
     let first_part = read_until(&mut stream, "\"process-started\"").await;
     assert!(
         first_part.contains("text/event-stream") && first_part.contains("event: event"),
         "{first_part}"
     );
     service.setup.open_gate("go");
-    let remaining_events = read_until(&mut stream, "event: rest").await;
-    let all_numbers = event_numbers(&format!("{first_part}{remaining_events}"));
+    let remaining_text = read_until(&mut stream, "event: rest").await;
+    let all_numbers = event_numbers(&format!("{first_part}{remaining_text}"));
     assert_eq!(all_numbers, (1..=all_numbers.len() as u64).collect::<Vec<_>>());
-    let mut second_stream = open_stream(&service, &id, 3).await;
+    let mut second_stream = open_event_stream(&service, &id, 3).await;
     let later_numbers = event_numbers(&read_until(&mut second_stream, "event: rest").await);
     // The clean-up goes on after the end.
     assert!(later_numbers.len() + 3 >= all_numbers.len(), "{later_numbers:?}");
@@ -54,27 +58,28 @@ async fn events_are_streamed_to_the_end_and_from_any_event() {
 #[tokio::test]
 async fn watching_a_task_exits_by_its_outcome() {
     let service =
-        Service::start(&[TALKER_AGENT, &fake_agent_config("exit", "exit 7", "")].concat()).await;
+        ServiceProcess::start(&[TALKER_AGENT, &fake_agent_config("exit", "exit 7", "")].concat())
+            .await;
     let id = service.start_task("talker", "x").await;
-    service.setup.wait_for_text("log", "up\n").await;
+    service.setup.wait_for_file_text("log", "up\n").await;
     let args = ["tasks", "watch", &id];
     let open_gate = async {
         // Both halves are told, whichever of them came first.
         service.setup.open_gate("go");
     };
-    let (watched, ()) = tokio::join!(service.run_command(&args, ""), open_gate);
+    let (watch_output, ()) = tokio::join!(service.run_command(&args, ""), open_gate);
     assert_eq!(
-        (watched.exit_code, watched.stdout.as_str()),
+        (watch_output.exit_code, watch_output.stdout.as_str()),
         (Some(0), "first\nsecond\n"),
-        "{watched:?}"
+        "{watch_output:?}"
     );
     assert!(
-        watched.stderr.contains("aside\n") && watched.stderr.contains("Z  completed\n"),
-        "{watched:?}"
+        watch_output.stderr.contains("aside\n") && watch_output.stderr.contains("Z  completed\n"),
+        "{watch_output:?}"
     );
-    let failed_task = crate::harness::client::task_id(&service.send("exit", "x").await);
-    let watched = service.run_command(&["tasks", "watch", &failed_task], "").await;
-    assert_eq!(watched.exit_code, Some(5), "{watched:?}");
+    let failed_id = crate::harness::client::task_id(&service.send("exit", "x").await);
+    let watch_output = service.run_command(&["tasks", "watch", &failed_id], "").await;
+    assert_eq!(watch_output.exit_code, Some(5), "{watch_output:?}");
     let unknown = "018f0000-0000-7000-8000-000000000000";
     assert_eq!(service.run_command(&["tasks", "watch", unknown], "").await.exit_code, Some(3));
     let lines = service.run_command(&["tasks", "watch", "--json", &id], "").await.stdout;
@@ -91,21 +96,21 @@ async fn logs_print_the_latest_tasks_line_by_line() {
         gated_agent_config("one", ""),
     ]
     .concat();
-    let service = Service::start(&agents).await;
+    let service = ServiceProcess::start(&agents).await;
     service.setup.open_gate("go");
-    let first = task_id(&service.send("talker", "x").await);
-    let second = task_id(&service.send("echo", "no end of line").await);
+    let talker_id = task_id(&service.send("talker", "x").await);
+    let echo_id = task_id(&service.send("echo", "no end of line").await);
     let logs = service.run_command(&["logs"], "").await;
     assert_eq!(logs.exit_code, Some(0), "{logs:?}");
     for line in [
-        format!("talker {first} stdout: first\n"),
-        format!("talker {first} stderr: aside\n"),
-        format!("echo {second} stdout: no end of line\n"),
+        format!("talker {talker_id} stdout: first\n"),
+        format!("talker {talker_id} stderr: aside\n"),
+        format!("echo {echo_id} stdout: no end of line\n"),
     ] {
         assert!(logs.stdout.contains(&line), "{line} is not in {}", logs.stdout);
     }
-    let of_agent = service.run_command(&["logs", "--agent", "echo", "--json"], "").await.stdout;
+    let agent_logs = service.run_command(&["logs", "--agent", "echo", "--json"], "").await.stdout;
     let lines: Vec<Value> =
-        of_agent.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(lines.iter().all(|line| line["id"] == json!(second)), "{lines:?}");
+        agent_logs.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().all(|line| line["id"] == json!(echo_id)), "{lines:?}");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{listed_ids, status_and_code};
+use super::{list_execution_ids, status_and_code};
 use crate::harness::client::task_id;
 use crate::harness::{
     Setup, fake_agent_config, gated_agent_config, message_params, message_params_with_id,
@@ -21,20 +21,20 @@ async fn excess_executions_are_removed_oldest_first() {
     let bounds = "max_executions = 4\nmin_age = 0\ninterval = 0.1";
     let service = setup_with_bounds(bounds, &agents).start().await;
     let running_id = service.start_task("one", "ann").await;
-    service.setup.wait_for_text("log", "start ann\n").await;
+    service.setup.wait_for_file_text("log", "start ann\n").await;
     let mut ids = Vec::new();
     for number in 0..8 {
         let params = message_params_with_id(&format!("m-{number}"), &number.to_string());
         ids.insert(0, task_id(&service.expect_result("echo", "message/send", &params).await));
     }
-    let within_bound = async || {
-        let remaining = listed_ids(&service, "").await;
+    let remaining_within_bound = async || {
+        let remaining = list_execution_ids(&service, "").await;
         (remaining.len() == 4).then_some(remaining)
     };
-    let remaining = poll_until("a sweep", within_bound).await;
+    let remaining = poll_until("a sweep", remaining_within_bound).await;
     // Retention bounds ended executions and keeps running ones
     assert_eq!(remaining, [&ids[..3], std::slice::from_ref(&running_id)].concat());
-    assert_eq!(service.execution(&ids[7]).await["code"], "execution-unknown");
+    assert_eq!(service.fetch_execution(&ids[7]).await["code"], "execution-unknown");
     // The id of a message means the same task for as long as that is kept.
     let duplicate =
         service.expect_result("echo", "message/send", &message_params_with_id("m-7", "7")).await;
@@ -44,8 +44,8 @@ async fn excess_executions_are_removed_oldest_first() {
     assert!(!ids.contains(&task_id(&new_task)), "{new_task}");
     let status_after_pass = async || {
         let status = service.get("/status").await.json();
-        let pass = status["retention"]["lastPass"]["at"].is_string();
-        (pass && status["ledger"]["executions"] == 4).then_some(status)
+        let has_pass = status["retention"]["lastPass"]["at"].is_string();
+        (has_pass && status["ledger"]["executions"] == 4).then_some(status)
     };
     let status = poll_until("the status", status_after_pass).await;
     assert!(status["ledger"]["bytes"].as_u64() > Some(0) && status["ledger"]["oldest"].is_string());
@@ -78,7 +78,7 @@ async fn an_owner_deletes_ended_but_not_running_executions() {
     );
     assert_eq!(delete(&ann, &ann_id).await.status, 204);
     assert_eq!(delete(&service, &operator_id).await.status, 204);
-    assert_eq!(listed_ids(&service, "").await, [running_id]);
+    assert_eq!(list_execution_ids(&service, "").await, [running_id]);
     service.setup.open_gate("go");
 }
 
@@ -94,22 +94,23 @@ async fn a_kill_during_a_sweep_leaves_a_consistent_history() {
             service.expect_result("echo", "message/send", &message_params(&text)).await;
         }
         service.kill9().await;
-        service.restart().await;
-        for id in listed_ids(&service, "limit=1000").await {
-            let detail = service.execution(&id).await;
+        service.start_again().await;
+        for id in list_execution_ids(&service, "limit=1000").await {
+            let detail = service.fetch_execution(&id).await;
             if detail["code"] == "execution-unknown" {
                 continue; // It was removed meanwhile.
             }
             // A kill during retention leaves each execution complete or absent
-            expect_complete(&detail);
+            expect_complete_execution(&detail);
         }
     }
-    let within_bound = async || (listed_ids(&service, "").await.len() <= 20).then_some(());
-    poll_until("the last sweep", within_bound).await;
+    let is_within_bound =
+        async || (list_execution_ids(&service, "").await.len() <= 20).then_some(());
+    poll_until("the last sweep", is_within_bound).await;
 }
 
 /// All that belongs to it is there.
-fn expect_complete(detail: &Value) {
+fn expect_complete_execution(detail: &Value) {
     let numbers: Vec<_> =
         detail["events"].as_array().unwrap().iter().map(|entry| entry["number"].as_u64()).collect();
     let expected: Vec<_> = (1..=numbers.len() as u64).map(Some).collect();

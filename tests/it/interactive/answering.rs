@@ -8,9 +8,9 @@ const SECRET: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
 #[tokio::test]
 async fn an_allowed_tool_call_runs_once_in_each_protocol() {
     for protocol in PROTOCOLS {
-        let service = start_service(&interactive_agent("coder", protocol, "")).await;
-        let task = service.start_task("coder", TOOL_PROMPT).await;
-        let question = wait_for_question(&service, &task).await;
+        let service = start_service(&interactive_agent_config("coder", protocol, "")).await;
+        let task_id = service.start_task("coder", TOOL_PROMPT).await;
+        let question = wait_for_question(&service, &task_id).await;
         assert_eq!(question["state"], "open", "{question}");
         assert_eq!(question["kind"], "tool_permission", "{question}");
         assert_eq!(question["agent"], "coder", "{question}");
@@ -18,8 +18,8 @@ async fn an_allowed_tool_call_runs_once_in_each_protocol() {
         assert_eq!(tool_call_count(&service), 0, "{protocol}: the call waits");
         let allowed = answer_question(&service, &question, &json!({"verdict": "allow"})).await;
         assert_eq!(allowed, answered_response(), "{protocol}");
-        let ended = service.wait_for_end("coder", &task).await;
-        assert_eq!(task_outcome(&ended), completed_with("done"), "{protocol}: {ended}");
+        let ended = service.wait_for_task_end("coder", &task_id).await;
+        assert_eq!(task_outcome(&ended), completed_outcome("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
         let closed_interaction = fetch_interaction(&service, &question).await;
         assert_eq!(closed_interaction["state"], "answered", "{closed_interaction}");
@@ -31,39 +31,45 @@ async fn an_allowed_tool_call_runs_once_in_each_protocol() {
         let closed_by = json!({"source": "principal", "name": "operator", "channel": "api"});
         assert_eq!(closed_interaction["closed"]["by"], closed_by, "{closed_interaction}");
         assert!(closed_interaction["closed"]["deliveredAt"].is_string(), "{closed_interaction}");
-        assert_eq!(verdicts(&service, "coder").await, [recorded_verdict("allow", "principal")]);
-        assert!(list_interactions(&service, &task, "open").await.is_empty(), "{protocol}");
+        assert_eq!(
+            fetch_verdicts(&service, "coder").await,
+            [recorded_verdict("allow", "principal")]
+        );
+        assert!(list_interactions(&service, &task_id, "open").await.is_empty(), "{protocol}");
     }
 }
 
 #[tokio::test]
 async fn a_denied_tool_call_does_not_run_in_each_protocol() {
     for protocol in PROTOCOLS {
-        let service = start_service(&interactive_agent("coder", protocol, "")).await;
-        let task = service.start_task("coder", TOOL_PROMPT).await;
-        let question = wait_for_question(&service, &task).await;
+        let service = start_service(&interactive_agent_config("coder", protocol, "")).await;
+        let task_id = service.start_task("coder", TOOL_PROMPT).await;
+        let question = wait_for_question(&service, &task_id).await;
         let denied = json!({"verdict": "deny", "reason": "not today"});
         assert_eq!(
             answer_question(&service, &question, &denied).await,
             answered_response(),
             "{protocol}"
         );
-        let ended = service.wait_for_end("coder", &task).await;
-        assert_eq!(task_outcome(&ended), completed_with("done"), "{protocol}: {ended}");
+        let ended = service.wait_for_task_end("coder", &task_id).await;
+        assert_eq!(task_outcome(&ended), completed_outcome("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 0, "{protocol}");
         let closed_interaction = fetch_interaction(&service, &question).await;
         let expected = json!({"answer": "deny", "reason": "not today"});
         assert_eq!(closed_interaction["closed"]["answer"], expected, "{closed_interaction}");
-        assert_eq!(verdicts(&service, "coder").await, [recorded_verdict("deny", "principal")]);
+        assert_eq!(
+            fetch_verdicts(&service, "coder").await,
+            [recorded_verdict("deny", "principal")]
+        );
     }
 }
 
 #[tokio::test]
 async fn a_question_shows_its_options_and_no_secret() {
-    let service = start_service(&interactive_agent("coder", "acp", "")).await;
+    let service = start_service(&interactive_agent_config("coder", "acp", "")).await;
     let prompt = format!("[[tool Bash kind=execute command=\"curl -H {SECRET}\"]] [[say done]]");
-    let task = service.start_task("coder", &prompt).await;
-    let question = wait_for_question(&service, &task).await;
+    let task_id = service.start_task("coder", &prompt).await;
+    let question = wait_for_question(&service, &task_id).await;
     let options = question["question"]["options"].as_array().unwrap();
     let ids: Vec<_> = options.iter().map(|option| option["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["always", "once", "no"]);
@@ -73,7 +79,10 @@ async fn a_question_shows_its_options_and_no_secret() {
         answer_question(&service, &question, &json!({"option": "always"})).await,
         answered_response()
     );
-    assert_eq!(task_outcome(&service.wait_for_end("coder", &task).await), completed_with("done"));
+    assert_eq!(
+        task_outcome(&service.wait_for_task_end("coder", &task_id).await),
+        completed_outcome("done")
+    );
     assert_eq!(tool_call_count(&service), 1);
     let ledger = service.setup.ledger_bytes();
     let is_stored = ledger.windows(SECRET.len()).any(|part| part == SECRET.as_bytes());
@@ -82,11 +91,11 @@ async fn a_question_shows_its_options_and_no_secret() {
 
 #[tokio::test]
 async fn each_tool_call_of_a_turn_asks_a_question_of_its_own() {
-    let service = start_service(&interactive_agent("coder", "acp", "")).await;
+    let service = start_service(&interactive_agent_config("coder", "acp", "")).await;
     let prompt = r#"[[ask-twice "make a" "make b"]] [[say done]]"#;
-    let task = service.start_task("coder", prompt).await;
+    let task_id = service.start_task("coder", prompt).await;
     let questions = poll_until("two questions", async || {
-        let open_interactions = list_interactions(&service, &task, "open").await;
+        let open_interactions = list_interactions(&service, &task_id, "open").await;
         (open_interactions.len() == 2).then_some(open_interactions)
     })
     .await;
@@ -102,16 +111,19 @@ async fn each_tool_call_of_a_turn_asks_a_question_of_its_own() {
         answer_question(&service, &questions[1], &json!({"verdict": "deny"})).await,
         answered_response()
     );
-    assert_eq!(task_outcome(&service.wait_for_end("coder", &task).await), completed_with("done"));
-    let log = service.setup.read("ran");
+    assert_eq!(
+        task_outcome(&service.wait_for_task_end("coder", &task_id).await),
+        completed_outcome("done")
+    );
+    let log = service.setup.read_file("ran");
     assert!(log.contains("make b") && !log.contains("make a"), "{log}");
 }
 
 #[tokio::test]
 async fn a_form_receives_the_values_of_its_answer() {
-    let service = start_service(&interactive_agent("coder", "acp", "")).await;
-    let task = service.start_task("coder", "[[form Branch? name=string]]").await;
-    let question = wait_for_question(&service, &task).await;
+    let service = start_service(&interactive_agent_config("coder", "acp", "")).await;
+    let task_id = service.start_task("coder", "[[form Branch? name=string]]").await;
+    let question = wait_for_question(&service, &task_id).await;
     assert_eq!(question["kind"], "form", "{question}");
     let wrong_answer = answer_question(&service, &question, &json!({"values": {"name": 7}})).await;
     assert_eq!(wrong_answer, (400, "answer-invalid".to_owned()));
@@ -119,8 +131,8 @@ async fn a_form_receives_the_values_of_its_answer() {
         answer_question(&service, &question, &json!({"values": {"name": "main"}})).await,
         answered_response()
     );
-    let ended = service.wait_for_end("coder", &task).await;
-    assert_eq!(task_outcome(&ended), completed_with(r#"FORM: {"name":"main"}"#));
+    let ended = service.wait_for_task_end("coder", &task_id).await;
+    assert_eq!(task_outcome(&ended), completed_outcome(r#"FORM: {"name":"main"}"#));
 }
 
 #[tokio::test]
@@ -128,20 +140,20 @@ async fn a_policy_rule_decides_without_a_question() {
     let rules = "[[agents.coder.consent.rules]]\ncommand = ['make *']\nthen = 'allow'\n\
          [[agents.coder.consent.rules]]\nkind = ['execute']\nthen = 'deny'\n";
     for protocol in PROTOCOLS {
-        let service = start_service(&interactive_agent("coder", protocol, rules)).await;
+        let service = start_service(&interactive_agent_config("coder", protocol, rules)).await;
         let task = service.send("coder", TOOL_PROMPT).await;
-        assert_eq!(task_outcome(&task), completed_with("done"), "{protocol}: {task}");
+        assert_eq!(task_outcome(&task), completed_outcome("done"), "{protocol}: {task}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
         let denied_prompt = r#"[[tool Bash kind=execute command="rm -rf /"]] [[say kept]]"#;
         let task = service.send("coder", denied_prompt).await;
-        assert_eq!(task_outcome(&task), completed_with("kept"), "{protocol}: {task}");
+        assert_eq!(task_outcome(&task), completed_outcome("kept"), "{protocol}: {task}");
         // A list of commands is no simple command, so the rule that allows does not fit it.
         let command_list_prompt =
             r#"[[tool Bash kind=execute command="make a; rm b"]] [[say kept]]"#;
         let task = service.send("coder", command_list_prompt).await;
-        assert_eq!(task_outcome(&task), completed_with("kept"), "{protocol}: {task}");
+        assert_eq!(task_outcome(&task), completed_outcome("kept"), "{protocol}: {task}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
-        let decided = verdicts(&service, "coder").await;
+        let decided = fetch_verdicts(&service, "coder").await;
         let rule = |word| recorded_verdict(word, "rule");
         assert_eq!(decided, [rule("allow"), rule("deny"), rule("deny")], "{protocol}");
         let all = service.get("/api/v1/interactions").await.json();

@@ -4,17 +4,17 @@ use super::*;
 use crate::terminal::Terminal;
 
 /// Starts a service whose agent requests permission for its tool calls.
-async fn start_interactive_service() -> Service {
-    start_service(&interactive_agent("coder", "acp", "")).await
+async fn start_interactive_service() -> ServiceProcess {
+    start_service(&interactive_agent_config("coder", "acp", "")).await
 }
 
 /// Starts `algonius send` with this prompt, which contains no single quote.
-fn send_at_terminal(service: &Service, prompt: &str) -> Terminal {
+fn send_at_terminal(service: &ServiceProcess, prompt: &str) -> Terminal {
     Terminal::start(service, &format!("send coder '{prompt}'"))
 }
 
 /// Returns the open question of the service.
-async fn open_question(service: &Service) -> Value {
+async fn fetch_open_question(service: &ServiceProcess) -> Value {
     let list = service.get("/api/v1/interactions?state=open").await.json();
     let [question] = list["interactions"].as_array().unwrap().as_slice() else { panic!("{list}") };
     question.clone()
@@ -23,19 +23,23 @@ async fn open_question(service: &Service) -> Value {
 #[tokio::test]
 async fn a_tool_call_is_allowed_or_denied_at_the_terminal() {
     let service = start_interactive_service().await;
-    for (line, runs, verdict) in [("yes\n", 1, "allow"), ("n\n", 1, "deny")] {
+    for (answer_keys, expected_run_count, verdict) in [("yes\n", 1, "allow"), ("n\n", 1, "deny")] {
         let mut terminal = send_at_terminal(&service, TOOL_PROMPT);
         let lines = terminal.wait_for_text("  command  make test").await;
         assert!(lines.iter().any(|line| line == "Allow Bash: make test"), "{lines:#?}");
         terminal.send_keys("yes please\n").await;
         terminal.wait_for_text("answer: `yes` allows this call, `no` denies it").await;
-        terminal.send_keys(line).await;
+        terminal.send_keys(answer_keys).await;
         let (code, screen) = terminal.wait_for_exit().await;
         assert_eq!(code, Some(0), "{screen:#?}");
         assert_eq!(screen.last().unwrap(), "done", "{screen:#?}");
-        assert_eq!(tool_call_count(&service), runs, "{line}");
-        let decisions = verdicts(&service, "coder").await;
-        assert_eq!(decisions.last(), Some(&recorded_verdict(verdict, "principal")), "{line}");
+        assert_eq!(tool_call_count(&service), expected_run_count, "{answer_keys}");
+        let decisions = fetch_verdicts(&service, "coder").await;
+        assert_eq!(
+            decisions.last(),
+            Some(&recorded_verdict(verdict, "principal")),
+            "{answer_keys}"
+        );
     }
 }
 
@@ -49,7 +53,7 @@ async fn each_of_two_questions_is_asked_at_the_terminal() {
     terminal.send_keys("yes\n").await;
     let (code, screen) = terminal.wait_for_exit().await;
     assert_eq!(code, Some(0), "{screen:#?}");
-    let runs = service.setup.read("ran");
+    let runs = service.setup.read_file("ran");
     assert!(runs.trim_end().ends_with("second") && runs.lines().count() == 1, "{runs}");
 }
 
@@ -82,11 +86,11 @@ async fn a_line_typed_before_the_question_answers_nothing() {
     terminal.send_keys("no\n").await;
     let (code, screen) = terminal.wait_for_exit().await;
     assert_eq!((code, tool_call_count(&service)), (Some(0), 0), "{screen:#?}");
-    assert_eq!(verdicts(&service, "coder").await, [recorded_verdict("deny", "principal")]);
+    assert_eq!(fetch_verdicts(&service, "coder").await, [recorded_verdict("deny", "principal")]);
 }
 
 /// Creates a token with these rights; returns the arguments that use it.
-async fn token_arguments(service: &Service, scopes: &[&str]) -> String {
+async fn create_token_arguments(service: &ServiceProcess, scopes: &[&str]) -> String {
     let token_request = json!({"name": scopes.concat(), "scopes": scopes}).to_string();
     let created = service.post("/api/v1/tokens", &token_request).await.json();
     let token_file = service.setup.test_folder().join(scopes.concat());
@@ -97,13 +101,13 @@ async fn token_arguments(service: &Service, scopes: &[&str]) -> String {
 #[tokio::test]
 async fn a_caller_without_the_right_waits_for_an_approver() {
     let service = start_interactive_service().await;
-    let arguments = token_arguments(&service, &["run", "read"]).await;
+    let arguments = create_token_arguments(&service, &["run", "read"]).await;
     let mut terminal =
         Terminal::start(&service, &format!("send coder '{TOOL_PROMPT}' {arguments}"));
     terminal.wait_for_text("  command  make test").await;
     terminal.send_keys("yes\n").await;
     terminal.wait_for_text("approve").await;
-    let question = open_question(&service).await;
+    let question = fetch_open_question(&service).await;
     assert_eq!(tool_call_count(&service), 0);
     let allow = json!({"verdict": "allow"});
     assert_eq!(answer_question(&service, &question, &allow).await, answered_response());
@@ -114,7 +118,7 @@ async fn a_caller_without_the_right_waits_for_an_approver() {
 #[tokio::test]
 async fn a_refused_message_asks_nothing_at_the_terminal() {
     let service = start_interactive_service().await;
-    let arguments = token_arguments(&service, &["read"]).await;
+    let arguments = create_token_arguments(&service, &["read"]).await;
     let terminal = Terminal::start(&service, &format!("send coder '{TOOL_PROMPT}' {arguments}"));
     let (code, screen) = terminal.wait_for_exit().await;
     assert_eq!(code, Some(2), "{screen:#?}");
@@ -127,7 +131,7 @@ async fn a_question_answered_elsewhere_leaves_the_terminal() {
     let prompt = r#"[[tool Bash command=one]] [[tool Bash command=two]] [[say done]]"#;
     let mut terminal = send_at_terminal(&service, prompt);
     terminal.wait_for_text("  command  one").await;
-    let question = open_question(&service).await;
+    let question = fetch_open_question(&service).await;
     let deny = json!({"verdict": "deny"});
     assert_eq!(answer_question(&service, &question, &deny).await, answered_response());
     terminal.wait_for_text("the question is no longer open").await;
@@ -136,6 +140,6 @@ async fn a_question_answered_elsewhere_leaves_the_terminal() {
     terminal.send_keys("yes\n").await;
     let (code, screen) = terminal.wait_for_exit().await;
     assert_eq!(code, Some(0), "{screen:#?}");
-    let runs = service.setup.read("ran");
+    let runs = service.setup.read_file("ran");
     assert!(runs.trim_end().ends_with("two") && runs.lines().count() == 1, "{runs}");
 }

@@ -14,40 +14,43 @@ fn message_params_in_context(context: &str, text: &str) -> Value {
 #[tokio::test]
 async fn an_open_question_survives_a_crash_of_the_service() {
     for protocol in PROTOCOLS {
-        let mut service = start_service(&interactive_agent("coder", protocol, "")).await;
-        let task = service.start_task("coder", TOOL_PROMPT).await;
-        let question = wait_for_question(&service, &task).await;
+        let mut service = start_service(&interactive_agent_config("coder", protocol, "")).await;
+        let task_id = service.start_task("coder", TOOL_PROMPT).await;
+        let question = wait_for_question(&service, &task_id).await;
         service.kill9().await;
-        service.restart().await;
-        let repeated_question = wait_for_question(&service, &task).await;
+        service.start_again().await;
+        let repeated_question = wait_for_question(&service, &task_id).await;
         assert_eq!(repeated_question["id"], question["id"], "{protocol}");
         assert_eq!(
             answer_question(&service, &repeated_question, &json!({"verdict": "allow"})).await,
             answered_response()
         );
-        let ended = service.wait_for_end("coder", &task).await;
-        assert_eq!(task_outcome(&ended), completed_with("done"), "{protocol}: {ended}");
+        let ended = service.wait_for_task_end("coder", &task_id).await;
+        assert_eq!(task_outcome(&ended), completed_outcome("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
-        let all = service.get(&format!("/api/v1/interactions?execution={task}")).await.json();
+        let all = service.get(&format!("/api/v1/interactions?execution={task_id}")).await.json();
         assert_eq!(all["interactions"].as_array().unwrap().len(), 1, "{protocol}: {all}");
-        assert_eq!(verdicts(&service, "coder").await, [recorded_verdict("allow", "principal")]);
+        assert_eq!(
+            fetch_verdicts(&service, "coder").await,
+            [recorded_verdict("allow", "principal")]
+        );
     }
 }
 
 #[tokio::test]
 async fn a_crash_right_after_an_answer_delivers_it_once() {
     for protocol in PROTOCOLS {
-        let mut service = start_service(&interactive_agent("coder", protocol, "")).await;
-        let task = service.start_task("coder", TOOL_PROMPT).await;
-        let question = wait_for_question(&service, &task).await;
+        let mut service = start_service(&interactive_agent_config("coder", protocol, "")).await;
+        let task_id = service.start_task("coder", TOOL_PROMPT).await;
+        let question = wait_for_question(&service, &task_id).await;
         assert_eq!(
             answer_question(&service, &question, &json!({"verdict": "allow"})).await,
             answered_response()
         );
         service.kill9().await;
-        service.restart().await;
-        let ended = service.wait_for_end("coder", &task).await;
-        assert_eq!(task_outcome(&ended), completed_with("done"), "{protocol}: {ended}");
+        service.start_again().await;
+        let ended = service.wait_for_task_end("coder", &task_id).await;
+        assert_eq!(task_outcome(&ended), completed_outcome("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
         assert_eq!(fetch_interaction(&service, &question).await["state"], "answered", "{protocol}");
     }
@@ -56,13 +59,13 @@ async fn a_crash_right_after_an_answer_delivers_it_once() {
 #[tokio::test]
 async fn an_open_question_is_handed_over_to_the_next_service() {
     for protocol in PROTOCOLS {
-        let mut service = start_service(&interactive_agent("coder", protocol, "")).await;
-        let task = service.start_task("coder", TOOL_PROMPT).await;
-        let question = wait_for_question(&service, &task).await;
-        service.signal(Signal::SIGUSR2);
+        let mut service = start_service(&interactive_agent_config("coder", protocol, "")).await;
+        let task_id = service.start_task("coder", TOOL_PROMPT).await;
+        let question = wait_for_question(&service, &task_id).await;
+        service.send_signal(Signal::SIGUSR2);
         assert_eq!(service.wait_for_exit().await.code(), Some(0), "{protocol}");
-        service.restart().await;
-        let repeated_question = wait_for_question(&service, &task).await;
+        service.start_again().await;
+        let repeated_question = wait_for_question(&service, &task_id).await;
         assert_eq!(
             (&repeated_question["id"], &repeated_question["dueAt"]),
             (&question["id"], &question["dueAt"]),
@@ -72,8 +75,8 @@ async fn an_open_question_is_handed_over_to_the_next_service() {
             answer_question(&service, &repeated_question, &json!({"verdict": "allow"})).await,
             answered_response()
         );
-        let ended = service.wait_for_end("coder", &task).await;
-        assert_eq!(task_outcome(&ended), completed_with("done"), "{protocol}: {ended}");
+        let ended = service.wait_for_task_end("coder", &task_id).await;
+        assert_eq!(task_outcome(&ended), completed_outcome("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
     }
 }
@@ -86,30 +89,30 @@ async fn a_crash_at_the_end_of_a_turn_keeps_its_answer() {
             "[agents.coder]\ncommand = 'sh'\nprotocol = '{protocol}'\nsandbox.writable = ['HERE']\n\
              args = ['-c', 'FAKE {protocol}; touch HERE/over; until [ -e HERE/go ]; do sleep 0.05; done']\n"
         );
-        let mut service = Service::start(&agents).await;
-        let task = service.start_task("coder", "[[say done]]").await;
+        let mut service = ServiceProcess::start(&agents).await;
+        let task_id = service.start_task("coder", "[[say done]]").await;
         poll_until("the end of the turn", async || {
             service.setup.test_folder().join("over").exists().then_some(())
         })
         .await;
         service.kill9().await;
-        service.restart().await;
+        service.start_again().await;
         service.setup.open_gate("go");
-        let ended = service.wait_for_end("coder", &task).await;
-        assert_eq!(task_outcome(&ended), completed_with("done"), "{protocol}: {ended}");
+        let ended = service.wait_for_task_end("coder", &task_id).await;
+        assert_eq!(task_outcome(&ended), completed_outcome("done"), "{protocol}: {ended}");
         assert_eq!(ended["metadata"]["warnings"], Value::Null, "{protocol}: {ended}");
     }
 }
 
 #[tokio::test]
 async fn a_question_is_closed_when_its_process_is_lost() {
-    let mut service = start_service(&interactive_agent("coder", "acp", "")).await;
-    let task = service.start_task("coder", TOOL_PROMPT).await;
-    let question = wait_for_question(&service, &task).await;
+    let mut service = start_service(&interactive_agent_config("coder", "acp", "")).await;
+    let task_id = service.start_task("coder", TOOL_PROMPT).await;
+    let question = wait_for_question(&service, &task_id).await;
     service.kill9_with_warden().await;
-    service.restart().await;
-    let ended = service.wait_for_end("coder", &task).await;
-    assert_eq!(task_outcome(&ended), failed_with("interrupted"), "{ended}");
+    service.start_again().await;
+    let ended = service.wait_for_task_end("coder", &task_id).await;
+    assert_eq!(task_outcome(&ended), failed_outcome("interrupted"), "{ended}");
     let closed_interaction = fetch_interaction(&service, &question).await;
     assert_eq!(closed_interaction["state"], "lost", "{closed_interaction}");
     assert_eq!(closed_interaction["closed"]["by"]["source"], "process-end", "{closed_interaction}");
@@ -119,7 +122,7 @@ async fn a_question_is_closed_when_its_process_is_lost() {
 }
 
 /// Deletes the sessions of the agent.
-fn delete_sessions(service: &Service) {
+fn delete_sessions(service: &ServiceProcess) {
     let files = std::fs::read_dir(service.setup.test_folder().join("sessions")).unwrap().flatten();
     let count = files.map(|file| std::fs::remove_file(file.path()).unwrap()).count();
     assert!(count > 0, "the agent kept no session");
@@ -128,12 +131,13 @@ fn delete_sessions(service: &Service) {
 #[tokio::test]
 async fn an_unknown_session_is_replaced_once_and_reported() {
     for protocol in PROTOCOLS {
-        let service = start_service(&interactive_agent("coder", protocol, "")).await;
+        let service = start_service(&interactive_agent_config("coder", protocol, "")).await;
         service
             .expect_result("coder", "message/send", &message_params_in_context("c", "[[say one]]"))
             .await;
         delete_sessions(&service);
-        let body = json_rpc_call("message/stream", &message_params_in_context("c", "[[say two]]"));
+        let body =
+            json_rpc_request_body("message/stream", &message_params_in_context("c", "[[say two]]"));
         let response = service.post("/agents/coder/v1", &body).await.body;
         assert!(response.contains(r#""continuity":"lost""#), "{protocol}: {response}");
         assert!(response.contains(r#""text":"two""#), "{protocol}: {response}");
@@ -145,30 +149,30 @@ async fn an_unknown_session_is_replaced_once_and_reported() {
         let task = service
             .expect_result("coder", "message/send", &message_params_in_context("c", "[[recall]]"))
             .await;
-        assert_eq!(task_outcome(&task), completed_with("[[say two]]"), "{protocol}: {task}");
+        assert_eq!(task_outcome(&task), completed_outcome("[[say two]]"), "{protocol}: {task}");
     }
 }
 
 #[tokio::test]
 async fn a_second_turn_resumes_the_session_of_the_agent() {
     for protocol in PROTOCOLS {
-        let mut service = start_service(&interactive_agent("coder", protocol, "")).await;
+        let mut service = start_service(&interactive_agent_config("coder", protocol, "")).await;
         let task = service
             .expect_result("coder", "message/send", &message_params_in_context("c", "[[say one]]"))
             .await;
-        assert_eq!(task_outcome(&task), completed_with("one"), "{protocol}: {task}");
-        service.sigterm();
+        assert_eq!(task_outcome(&task), completed_outcome("one"), "{protocol}: {task}");
+        service.send_sigterm();
         assert!(service.wait_for_exit().await.success());
-        service.restart().await;
+        service.start_again().await;
         let task = service
             .expect_result("coder", "message/send", &message_params_in_context("c", "[[recall]]"))
             .await;
-        assert_eq!(task_outcome(&task), completed_with("[[say one]]"), "{protocol}: {task}");
+        assert_eq!(task_outcome(&task), completed_outcome("[[say one]]"), "{protocol}: {task}");
         let task = service
             .expect_result("coder", "message/send", &message_params_in_context("c", "[[recall]]"))
             .await;
         let both_prompts = "[[say one]] | [[recall]]";
-        assert_eq!(task_outcome(&task), completed_with(both_prompts), "{protocol}: {task}");
+        assert_eq!(task_outcome(&task), completed_outcome(both_prompts), "{protocol}: {task}");
         let other_answer = service
             .expect_result(
                 "coder",
@@ -178,7 +182,7 @@ async fn a_second_turn_resumes_the_session_of_the_agent() {
             .await;
         assert_eq!(
             task_outcome(&other_answer),
-            completed_with("."),
+            completed_outcome("."),
             "{protocol}: another context: {other_answer}"
         );
     }

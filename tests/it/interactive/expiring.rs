@@ -7,11 +7,12 @@ use crate::harness::Setup;
 async fn an_expired_question_denies_its_call_in_each_protocol() {
     for protocol in PROTOCOLS {
         let service =
-            start_service(&interactive_agent("coder", protocol, "consent.timeout = 1")).await;
-        let task = service.start_task("coder", TOOL_PROMPT).await;
-        let question = wait_for_question(&service, &task).await;
-        let ended = service.wait_for_end("coder", &task).await;
-        assert_eq!(task_outcome(&ended), completed_with("done"), "{protocol}: {ended}");
+            start_service(&interactive_agent_config("coder", protocol, "consent.timeout = 1"))
+                .await;
+        let task_id = service.start_task("coder", TOOL_PROMPT).await;
+        let question = wait_for_question(&service, &task_id).await;
+        let ended = service.wait_for_task_end("coder", &task_id).await;
+        assert_eq!(task_outcome(&ended), completed_outcome("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 0, "{protocol}");
         let closed_interaction = fetch_interaction(&service, &question).await;
         assert_eq!(closed_interaction["state"], "expired", "{closed_interaction}");
@@ -19,7 +20,7 @@ async fn an_expired_question_denies_its_call_in_each_protocol() {
         let late_answer = answer_question(&service, &question, &json!({"verdict": "allow"})).await;
         assert_eq!(late_answer, (409, "interaction-closed".to_owned()), "{protocol}");
         assert_eq!(
-            verdicts(&service, "coder").await,
+            fetch_verdicts(&service, "coder").await,
             [recorded_verdict("deny", "timeout")],
             "{protocol}"
         );
@@ -30,10 +31,10 @@ async fn an_expired_question_denies_its_call_in_each_protocol() {
 async fn an_expired_question_can_end_its_turn() {
     for protocol in PROTOCOLS {
         let settings = "consent.timeout = 1\nconsent.on_timeout = 'cancel'";
-        let service = start_service(&interactive_agent("coder", protocol, settings)).await;
-        let task = service.start_task("coder", TOOL_PROMPT).await;
-        let question = wait_for_question(&service, &task).await;
-        let ended = service.wait_for_end("coder", &task).await;
+        let service = start_service(&interactive_agent_config("coder", protocol, settings)).await;
+        let task_id = service.start_task("coder", TOOL_PROMPT).await;
+        let question = wait_for_question(&service, &task_id).await;
+        let ended = service.wait_for_task_end("coder", &task_id).await;
         let cancelled = ("canceled".to_owned(), "execution-cancelled".to_owned());
         assert_eq!(task_outcome(&ended), cancelled, "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 0, "{protocol}");
@@ -44,13 +45,13 @@ async fn an_expired_question_can_end_its_turn() {
 #[tokio::test]
 async fn a_question_expires_although_the_service_was_down() {
     let mut service =
-        start_service(&interactive_agent("coder", "acp", "consent.timeout = 1")).await;
-    let task = service.start_task("coder", TOOL_PROMPT).await;
-    let question = wait_for_question(&service, &task).await;
+        start_service(&interactive_agent_config("coder", "acp", "consent.timeout = 1")).await;
+    let task_id = service.start_task("coder", TOOL_PROMPT).await;
+    let question = wait_for_question(&service, &task_id).await;
     service.kill9().await;
-    service.restart().await;
-    let ended = service.wait_for_end("coder", &task).await;
-    assert_eq!(task_outcome(&ended), completed_with("done"), "{ended}");
+    service.start_again().await;
+    let ended = service.wait_for_task_end("coder", &task_id).await;
+    assert_eq!(task_outcome(&ended), completed_outcome("done"), "{ended}");
     assert_eq!(tool_call_count(&service), 0);
     assert_eq!(fetch_interaction(&service, &question).await["state"], "expired");
 }
@@ -58,11 +59,11 @@ async fn a_question_expires_although_the_service_was_down() {
 #[tokio::test]
 async fn a_cancelled_task_closes_its_open_question() {
     for protocol in PROTOCOLS {
-        let service = start_service(&interactive_agent("coder", protocol, "")).await;
-        let task = service.start_task("coder", TOOL_PROMPT).await;
-        let question = wait_for_question(&service, &task).await;
-        service.cancel("coder", &task).await;
-        let ended = service.wait_for_end("coder", &task).await;
+        let service = start_service(&interactive_agent_config("coder", protocol, "")).await;
+        let task_id = service.start_task("coder", TOOL_PROMPT).await;
+        let question = wait_for_question(&service, &task_id).await;
+        service.cancel("coder", &task_id).await;
+        let ended = service.wait_for_task_end("coder", &task_id).await;
         assert_eq!(ended["status"]["state"], "canceled", "{protocol}: {ended}");
         let closed_interaction = fetch_interaction(&service, &question).await;
         assert_eq!(closed_interaction["state"], "withdrawn", "{protocol}: {closed_interaction}");
@@ -79,18 +80,18 @@ async fn a_cancelled_task_closes_its_open_question() {
 #[tokio::test]
 async fn a_stopped_service_withdraws_its_questions() {
     for protocol in PROTOCOLS {
-        let agents = interactive_agent("coder", protocol, "");
+        let agents = interactive_agent_config("coder", protocol, "");
         let setup = Setup::with_server_settings("drain_timeout = 0.3", &agents);
         std::fs::create_dir(setup.test_folder().join("sessions")).unwrap();
         let mut service = setup.start().await;
-        let task = service.start_task("coder", TOOL_PROMPT).await;
-        let question = wait_for_question(&service, &task).await;
-        service.sigterm();
+        let task_id = service.start_task("coder", TOOL_PROMPT).await;
+        let question = wait_for_question(&service, &task_id).await;
+        service.send_sigterm();
         assert!(service.wait_for_exit().await.success(), "{protocol}");
-        service.restart().await;
+        service.start_again().await;
         let closed_interaction = fetch_interaction(&service, &question).await;
         assert_eq!(closed_interaction["state"], "withdrawn", "{protocol}: {closed_interaction}");
-        let ended = service.wait_for_end("coder", &task).await;
+        let ended = service.wait_for_task_end("coder", &task_id).await;
         let cancelled = ("canceled".to_owned(), "execution-cancelled".to_owned());
         assert_eq!(task_outcome(&ended), cancelled, "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 0, "{protocol}");
@@ -99,9 +100,12 @@ async fn a_stopped_service_withdraws_its_questions() {
 
 #[tokio::test]
 async fn a_question_withdrawn_by_its_agent_is_closed() {
-    let service = start_service(&interactive_agent("coder", "acp", "")).await;
-    let task = service.start_task("coder", "[[withdraw]] [[say done]]").await;
-    assert_eq!(task_outcome(&service.wait_for_end("coder", &task).await), completed_with("done"));
+    let service = start_service(&interactive_agent_config("coder", "acp", "")).await;
+    let task_id = service.start_task("coder", "[[withdraw]] [[say done]]").await;
+    assert_eq!(
+        task_outcome(&service.wait_for_task_end("coder", &task_id).await),
+        completed_outcome("done")
+    );
     let all = service.get("/api/v1/interactions").await.json();
     let interaction = &all["interactions"][0];
     assert_eq!(interaction["state"], "withdrawn", "{all}");

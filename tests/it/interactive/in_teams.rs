@@ -23,14 +23,14 @@ team.steps = ["crew", "first"]
 "#;
 
 /// Returns the configuration of the teams; the interactive agent has these settings.
-fn teams(settings: &str) -> String {
-    format!("{}{TEAMS}", interactive_agent("coder", "acp", settings))
+fn teams_config(settings: &str) -> String {
+    format!("{}{TEAMS}", interactive_agent_config("coder", "acp", settings))
 }
 
 /// Returns a message to a task.
-fn reply_params(task: &str, text: &str) -> Value {
+fn reply_params(id: &str, text: &str) -> Value {
     let mut params = message_params(text);
-    params["message"]["taskId"] = json!(task);
+    params["message"]["taskId"] = json!(id);
     params
 }
 
@@ -45,15 +45,19 @@ async fn start_paused_run(client: &ServiceClient, team: &str) -> String {
 
 #[tokio::test]
 async fn a_question_of_a_member_is_answered_on_the_task_of_its_team() {
-    for (answer, runs) in [("Yes", 1), ("no", 0)] {
-        let service = start_service(&teams("")).await;
+    for (answer, expected_call_count) in [("Yes", 1), ("no", 0)] {
+        let service = start_service(&teams_config("")).await;
         let run = start_paused_run(&service, "outer").await;
         let question = wait_for_question(&service, &run).await;
         assert_eq!(question["path"], json!(["outer", "crew", "coder"]), "{question}");
         assert_eq!(question["agent"], "coder", "{question}");
         let tree = service.get(&format!("/api/v1/executions/{run}/tree")).await.json();
         let inner_run = tree["hops"][0]["execution"].as_str().unwrap();
-        assert_eq!(task_state(&service.task("crew", inner_run).await), "input-required", "{tree}");
+        assert_eq!(
+            task_state(&service.fetch_task("crew", inner_run).await),
+            "input-required",
+            "{tree}"
+        );
         assert_eq!(wait_for_question(&service, inner_run).await["id"], question["id"]);
         let refused =
             service.expect_refusal("outer", "message/send", reply_params(&run, "hm")).await;
@@ -61,33 +65,36 @@ async fn a_question_of_a_member_is_answered_on_the_task_of_its_team() {
         let answer_params = reply_params(&run, answer);
         let ended = service.expect_result("outer", "message/send", &answer_params).await;
         // R-145: A question of a member is one question of each run above it, and one answer at any level continues the run, also after a kill
-        assert_eq!(task_outcome(&ended), completed_with("done"), "{ended}");
-        assert_eq!(tool_call_count(&service), runs);
+        assert_eq!(task_outcome(&ended), completed_outcome("done"), "{ended}");
+        assert_eq!(tool_call_count(&service), expected_call_count);
         // A client that missed the response repeats the message.
         let repeated = service.expect_result("outer", "message/send", &answer_params).await;
-        assert_eq!((task_id(&repeated), tool_call_count(&service)), (run, runs));
-        assert_eq!(verdicts(&service, "coder").await.len(), 1);
+        assert_eq!((task_id(&repeated), tool_call_count(&service)), (run, expected_call_count));
+        assert_eq!(fetch_verdicts(&service, "coder").await.len(), 1);
     }
 }
 
 #[tokio::test]
 async fn an_answer_at_the_member_continues_its_run() {
-    let service = start_service(&teams("")).await;
+    let service = start_service(&teams_config("")).await;
     let run = start_paused_run(&service, "outer").await;
     let question = wait_for_question(&service, &run).await;
     let hop = question["execution"].as_str().unwrap();
     let ended = service.expect_result("coder", "message/send", &reply_params(hop, "yes")).await;
-    assert_eq!(task_outcome(&ended), completed_with("done"), "{ended}");
-    assert_eq!(task_outcome(&service.wait_for_end("outer", &run).await), completed_with("done"));
+    assert_eq!(task_outcome(&ended), completed_outcome("done"), "{ended}");
+    assert_eq!(
+        task_outcome(&service.wait_for_task_end("outer", &run).await),
+        completed_outcome("done")
+    );
     assert_eq!(tool_call_count(&service), 1);
 }
 
 #[tokio::test]
 async fn a_stream_of_a_team_pauses_at_a_question_of_a_member() {
-    let service = start_service(&teams("")).await;
-    let body = json_rpc_call("message/stream", &message_params(TOOL_PROMPT));
-    let stream = service.post("/agents/outer/v1", &body).await.body;
-    let last = stream.lines().rfind(|line| line.starts_with("data: ")).unwrap();
+    let service = start_service(&teams_config("")).await;
+    let body = json_rpc_request_body("message/stream", &message_params(TOOL_PROMPT));
+    let stream_text = service.post("/agents/outer/v1", &body).await.body;
+    let last = stream_text.lines().rfind(|line| line.starts_with("data: ")).unwrap();
     let last: Value = serde_json::from_str(last.strip_prefix("data: ").unwrap()).unwrap();
     let event = &last["result"];
     assert_eq!(
@@ -95,7 +102,7 @@ async fn a_stream_of_a_team_pauses_at_a_question_of_a_member() {
         (&json!("input-required"), &json!(true))
     );
     let run = event["taskId"].as_str().unwrap();
-    let body = json_rpc_call("message/stream", &reply_params(run, "yes"));
+    let body = json_rpc_request_body("message/stream", &reply_params(run, "yes"));
     let mut stream = open_stream(&service, "outer", "0.3", &body).await;
     let text = read_until(&mut stream, r#""state":"completed""#).await;
     assert!(text.contains(r#""state":"working""#) && text.contains("done"), "{text}");
@@ -104,7 +111,7 @@ async fn a_stream_of_a_team_pauses_at_a_question_of_a_member() {
 
 #[tokio::test]
 async fn a_question_of_a_member_is_pushed_for_the_task_of_its_team() {
-    let config = format!("{}[push]\nallow = ['127.0.0.1']\n", teams(""));
+    let config = format!("{}[push]\nallow = ['127.0.0.1']\n", teams_config(""));
     let service = start_service(&config).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
@@ -118,42 +125,46 @@ async fn a_question_of_a_member_is_pushed_for_the_task_of_its_team() {
 
 #[tokio::test]
 async fn a_stream_shows_a_question_that_follows_another_at_once() {
-    let service = start_service(&teams("")).await;
+    let service = start_service(&teams_config("")).await;
     let prompt = "[[tool Bash kind=execute command=one]] [[tool Bash kind=execute command=two]] [[say done]]";
     let task = service.send("outer", prompt).await;
     let run = task_id(&task);
-    let body = json_rpc_call("message/stream", &reply_params(&run, "yes"));
+    let body = json_rpc_request_body("message/stream", &reply_params(&run, "yes"));
     let mut stream = open_stream(&service, "outer", "0.3", &body).await;
     let text = read_until(&mut stream, r#""final":true"#).await;
     assert!(text.contains("input-required") && text.contains("two"), "{text}");
     let ended = service.expect_result("outer", "message/send", &reply_params(&run, "yes")).await;
-    assert_eq!((task_outcome(&ended), tool_call_count(&service)), (completed_with("done"), 2));
+    assert_eq!((task_outcome(&ended), tool_call_count(&service)), (completed_outcome("done"), 2));
 }
 
 #[tokio::test]
 async fn a_question_of_a_member_survives_a_crash() {
-    let mut service = start_service(&teams("")).await;
+    let mut service = start_service(&teams_config("")).await;
     let run = start_paused_run(&service, "outer").await;
     let question = wait_for_question(&service, &run).await;
     service.kill9().await;
-    service.restart().await;
-    assert_eq!(task_state(&service.task("outer", &run).await), "input-required");
+    service.start_again().await;
+    assert_eq!(task_state(&service.fetch_task("outer", &run).await), "input-required");
     // R-145: A question of a member is one question of each run above it, and one answer at any level continues the run, also after a kill
     assert_eq!(wait_for_question(&service, &run).await["id"], question["id"]);
     let ended = service.expect_result("outer", "message/send", &reply_params(&run, "yes")).await;
-    assert_eq!(task_outcome(&ended), completed_with("done"), "{ended}");
+    assert_eq!(task_outcome(&ended), completed_outcome("done"), "{ended}");
     assert_eq!(tool_call_count(&service), 1);
 }
 
 #[tokio::test]
 async fn an_expired_question_of_a_member_continues_or_ends_the_run() {
-    for (on_timeout, end) in
-        [("deny", completed_with("done")), ("cancel", failed_with("member-failed"))]
+    for (on_timeout, expected_outcome) in
+        [("deny", completed_outcome("done")), ("cancel", failed_outcome("member-failed"))]
     {
         let settings = format!("consent.timeout = \"1s\"\nconsent.on_timeout = \"{on_timeout}\"");
-        let service = start_service(&teams(&settings)).await;
+        let service = start_service(&teams_config(&settings)).await;
         let run = service.start_task("outer", TOOL_PROMPT).await;
-        assert_eq!(task_outcome(&service.wait_for_end("outer", &run).await), end, "{on_timeout}");
+        assert_eq!(
+            task_outcome(&service.wait_for_task_end("outer", &run).await),
+            expected_outcome,
+            "{on_timeout}"
+        );
         assert_eq!(list_interactions(&service, &run, "expired").await.len(), 1, "{on_timeout}");
         assert_eq!(tool_call_count(&service), 0, "{on_timeout}");
     }
@@ -161,11 +172,11 @@ async fn an_expired_question_of_a_member_continues_or_ends_the_run() {
 
 #[tokio::test]
 async fn a_cancelled_run_withdraws_the_question_of_its_member() {
-    let service = start_service(&teams("")).await;
+    let service = start_service(&teams_config("")).await;
     let run = start_paused_run(&service, "outer").await;
     let question = wait_for_question(&service, &run).await;
     service.cancel("outer", &run).await;
-    assert_eq!(task_state(&service.wait_for_end("outer", &run).await), "canceled");
+    assert_eq!(task_state(&service.wait_for_task_end("outer", &run).await), "canceled");
     assert_eq!(fetch_interaction(&service, &question).await["state"], "withdrawn");
 }
 
@@ -175,7 +186,7 @@ async fn an_administrator_of_the_team_must_be_a_listed_approver() {
     let config = format!(
         "[tokens.GUEST]\ntoken_env = 'GUEST'\nagents = ['crew']\nscopes = ['read', 'run', 'approve', 'admin']\n\
          [tokens.ANN]\ntoken_env = 'ANN'\nagents = ['coder']\nscopes = ['read', 'approve']\n{}",
-        teams("consent.approvers = ['ANN']")
+        teams_config("consent.approvers = ['ANN']")
     );
     let setup = Setup::new(&config).env("GUEST", &tokens[0]).env("ANN", &tokens[1]);
     let service = setup.start().await;
@@ -192,7 +203,10 @@ async fn an_administrator_of_the_team_must_be_a_listed_approver() {
     let path = format!("{}/answer", interaction_path(&question));
     let answered = ann.post(&path, &allow.to_string()).await.json();
     assert_eq!((&answered["state"], &answered["path"]), (&json!("answered"), &Value::Null));
-    assert_eq!(task_outcome(&guest.wait_for_end("crew", &run).await), completed_with("done"));
+    assert_eq!(
+        task_outcome(&guest.wait_for_task_end("crew", &run).await),
+        completed_outcome("done")
+    );
 }
 
 #[tokio::test]
@@ -205,7 +219,7 @@ async fn a_token_of_a_team_covers_the_questions_of_its_members() {
         token_table("GUEST", "crew", "['read', 'run', 'approve']"),
         token_table("READER", "crew", "['read', 'run']"),
         token_table("OTHER", "first", "['read', 'approve']"),
-        teams("consent.approvers = ['owner']"),
+        teams_config("consent.approvers = ['owner']"),
     ];
     let setup = Setup::new(&config.concat()).env("GUEST", &tokens[0]);
     let setup = setup.env("READER", &tokens[1]).env("OTHER", &tokens[2]);
@@ -224,25 +238,25 @@ async fn a_token_of_a_team_covers_the_questions_of_its_members() {
     let forbidden = (403, "forbidden".to_owned());
     assert_eq!(answer_question(&reader, &own_question, &allow).await, forbidden);
     let ended = guest.expect_result("crew", "message/send", &reply_params(&run, "yes")).await;
-    assert_eq!(task_outcome(&ended), completed_with("done"), "{ended}");
+    assert_eq!(task_outcome(&ended), completed_outcome("done"), "{ended}");
     assert_eq!(tool_call_count(&service), 1);
 }
 
 /// Returns the id of the only question of the service.
-async fn open_question_id(service: &Service) -> String {
+async fn fetch_open_question_id(service: &ServiceProcess) -> String {
     let list = service.get("/api/v1/interactions?state=open").await.json();
     list["interactions"][0]["id"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
 async fn a_question_of_a_member_is_answered_at_the_terminal() {
-    let service = start_service(&teams("")).await;
+    let service = start_service(&teams_config("")).await;
     let mut terminal = Terminal::start(&service, &format!("send outer '{TOOL_PROMPT}'"));
     let lines = terminal.wait_for_text("  command  make test").await;
     assert!(lines.iter().any(|line| line == "  agent    outer > crew > coder"), "{lines:#?}");
     let tree = service.run_command(&["status"], "").await.stdout;
     assert!(tree.lines().all(|line| !line.trim_end_matches(['│', ' ']).is_empty()), "{tree}");
-    let question = open_question_id(&service).await;
+    let question = fetch_open_question_id(&service).await;
     let output = service.run_command(&["approvals", "show", &question], "").await;
     assert!(output.stdout.contains("agent        outer > crew > coder"), "{output:?}");
     terminal.send_keys("yes\n").await;

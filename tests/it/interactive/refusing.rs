@@ -7,7 +7,11 @@ use crate::harness::Setup;
 const UNKNOWN_INTERACTION_PATH: &str = "/api/v1/interactions/00000000-0000-7000-8000-000000000000";
 
 /// Creates a token with these rights, and returns a client with it.
-async fn client_with_scopes(service: &Service, name: &str, scopes: &[&str]) -> ServiceClient {
+async fn create_client_with_scopes(
+    service: &ServiceProcess,
+    name: &str,
+    scopes: &[&str],
+) -> ServiceClient {
     let token_request = json!({"name": name, "scopes": scopes}).to_string();
     let created = service.post("/api/v1/tokens", &token_request).await.json();
     service.client_with_token(created["token"].as_str().unwrap())
@@ -19,20 +23,20 @@ fn refusal(status: u16, code: &str) -> (u16, String) {
 
 #[tokio::test]
 async fn a_wrong_answer_is_refused_and_the_question_stays_open() {
-    let service = start_service(&interactive_agent("coder", "acp", "")).await;
-    let task = service.start_task("coder", TOOL_PROMPT).await;
-    let question = wait_for_question(&service, &task).await;
-    let invalid = refusal(400, "answer-invalid");
+    let service = start_service(&interactive_agent_config("coder", "acp", "")).await;
+    let task_id = service.start_task("coder", TOOL_PROMPT).await;
+    let question = wait_for_question(&service, &task_id).await;
+    let invalid_answer = refusal(400, "answer-invalid");
     for (body, expected) in [
-        (json!({}), invalid.clone()),
-        (json!({"verdict": "ask"}), invalid.clone()),
-        (json!({"verdict": "allow", "option": "once"}), invalid.clone()),
-        (json!({"verdict": "allow", "reason": "why"}), invalid.clone()),
-        (json!({"option": "unknown"}), invalid.clone()),
-        (json!({"text": "yes"}), invalid.clone()),
-        (json!({"values": {}}), invalid.clone()),
-        (json!({"decline": true}), invalid.clone()),
-        (json!({"verdict": "deny", "reason": "x".repeat(100_000)}), invalid),
+        (json!({}), invalid_answer.clone()),
+        (json!({"verdict": "ask"}), invalid_answer.clone()),
+        (json!({"verdict": "allow", "option": "once"}), invalid_answer.clone()),
+        (json!({"verdict": "allow", "reason": "why"}), invalid_answer.clone()),
+        (json!({"option": "unknown"}), invalid_answer.clone()),
+        (json!({"text": "yes"}), invalid_answer.clone()),
+        (json!({"values": {}}), invalid_answer.clone()),
+        (json!({"decline": true}), invalid_answer.clone()),
+        (json!({"verdict": "deny", "reason": "x".repeat(100_000)}), invalid_answer),
         (json!({"verdict": "allow", "digest": "other"}), refusal(409, "interaction-changed")),
         (json!({"verdict": "maybe"}), refusal(400, "invalid-params")),
         (json!({"verdict": "allow", "more": 1}), refusal(400, "invalid-params")),
@@ -58,40 +62,44 @@ async fn a_wrong_answer_is_refused_and_the_question_stays_open() {
     let digest = &question["question"]["digest"];
     let allow = json!({"verdict": "allow", "digest": digest});
     assert_eq!(answer_question(&service, &question, &allow).await, answered_response());
-    assert_eq!(task_outcome(&service.wait_for_end("coder", &task).await), completed_with("done"));
+    assert_eq!(
+        task_outcome(&service.wait_for_task_end("coder", &task_id).await),
+        completed_outcome("done")
+    );
 }
 
 #[tokio::test]
 async fn a_second_answer_is_refused_unless_it_is_the_same() {
-    for (first, second) in [("allow", "deny"), ("deny", "allow")] {
-        let service = start_service(&interactive_agent("coder", "acp", "")).await;
-        let task = service.start_task("coder", TOOL_PROMPT).await;
-        let question = wait_for_question(&service, &task).await;
-        let (first, second) = (json!({"verdict": first}), json!({"verdict": second}));
-        assert_eq!(answer_question(&service, &question, &first).await, answered_response());
+    for (first_verdict, second_verdict) in [("allow", "deny"), ("deny", "allow")] {
+        let service = start_service(&interactive_agent_config("coder", "acp", "")).await;
+        let task_id = service.start_task("coder", TOOL_PROMPT).await;
+        let question = wait_for_question(&service, &task_id).await;
+        let (first_verdict, second_verdict) =
+            (json!({"verdict": first_verdict}), json!({"verdict": second_verdict}));
+        assert_eq!(answer_question(&service, &question, &first_verdict).await, answered_response());
         assert_eq!(
-            answer_question(&service, &question, &first).await,
+            answer_question(&service, &question, &first_verdict).await,
             answered_response(),
             "the same again"
         );
         let closed_refusal = refusal(409, "interaction-closed");
-        assert_eq!(answer_question(&service, &question, &second).await, closed_refusal);
-        service.wait_for_end("coder", &task).await;
+        assert_eq!(answer_question(&service, &question, &second_verdict).await, closed_refusal);
+        service.wait_for_task_end("coder", &task_id).await;
         assert_eq!(
-            answer_question(&service, &question, &first).await,
+            answer_question(&service, &question, &first_verdict).await,
             answered_response(),
             "after the end"
         );
-        assert_eq!(answer_question(&service, &question, &second).await, closed_refusal);
-        assert_eq!(verdicts(&service, "coder").await.len(), 1);
+        assert_eq!(answer_question(&service, &question, &second_verdict).await, closed_refusal);
+        assert_eq!(fetch_verdicts(&service, "coder").await.len(), 1);
     }
 }
 
 #[tokio::test]
 async fn one_of_many_different_answers_at_once_succeeds() {
-    let service = start_service(&interactive_agent("coder", "acp", "")).await;
-    let task = service.start_task("coder", TOOL_PROMPT).await;
-    let question = wait_for_question(&service, &task).await;
+    let service = start_service(&interactive_agent_config("coder", "acp", "")).await;
+    let task_id = service.start_task("coder", TOOL_PROMPT).await;
+    let question = wait_for_question(&service, &task_id).await;
     let reasons = (0..8).map(|n| json!({"verdict": "deny", "reason": format!("reason {n}")}));
     let bodies: Vec<_> = reasons.collect();
     let all = bodies.iter().map(|body| answer_question(&service, &question, body));
@@ -100,21 +108,24 @@ async fn one_of_many_different_answers_at_once_succeeds() {
     let lost =
         answers.iter().filter(|answer| **answer == refusal(409, "interaction-closed")).count();
     assert_eq!((won, lost), (1, 7), "{answers:?}");
-    assert_eq!(task_outcome(&service.wait_for_end("coder", &task).await), completed_with("done"));
+    assert_eq!(
+        task_outcome(&service.wait_for_task_end("coder", &task_id).await),
+        completed_outcome("done")
+    );
     assert_eq!(tool_call_count(&service), 0);
 }
 
 #[tokio::test]
 async fn unknown_interactions_and_filters_are_refused() {
-    let service = start_service(&interactive_agent("coder", "acp", "")).await;
-    let unknown = refusal(404, "interaction-unknown");
+    let service = start_service(&interactive_agent_config("coder", "acp", "")).await;
+    let unknown_refusal = refusal(404, "interaction-unknown");
     for path in
         [UNKNOWN_INTERACTION_PATH, "/api/v1/interactions/nonsense", "/api/v1/interactions/%00"]
     {
         let response = service.get(path).await;
-        assert_eq!((response.status, response.error_code()), unknown, "{path}");
+        assert_eq!((response.status, response.error_code()), unknown_refusal, "{path}");
         let response = service.post(&format!("{path}/answer"), r#"{"verdict":"allow"}"#).await;
-        assert_eq!((response.status, response.error_code()), unknown, "{path}");
+        assert_eq!((response.status, response.error_code()), unknown_refusal, "{path}");
     }
     for query in [
         "interactions?state=shut",
@@ -140,17 +151,17 @@ async fn unknown_interactions_and_filters_are_refused() {
 
 #[tokio::test]
 async fn an_answer_requires_the_right_to_approve() {
-    let service = start_service(&interactive_agent("coder", "acp", "")).await;
-    let runner = client_with_scopes(&service, "runner", &["read", "run"]).await;
-    let task = runner.start_task("coder", TOOL_PROMPT).await;
-    let question = wait_for_question(&runner, &task).await;
+    let service = start_service(&interactive_agent_config("coder", "acp", "")).await;
+    let runner = create_client_with_scopes(&service, "runner", &["read", "run"]).await;
+    let task_id = runner.start_task("coder", TOOL_PROMPT).await;
+    let question = wait_for_question(&runner, &task_id).await;
     let allow = json!({"verdict": "allow"});
     assert_eq!(
         answer_question(&runner, &question, &allow).await,
         refusal(403, "forbidden"),
         "its own"
     );
-    let blind = client_with_scopes(&service, "blind", &["run"]).await;
+    let blind = create_client_with_scopes(&service, "blind", &["run"]).await;
     assert_eq!(answer_question(&blind, &question, &allow).await, refusal(403, "forbidden"));
     assert_eq!(blind.get("/api/v1/interactions").await.status, 403);
     let anonymous = service.client_with_token("");
@@ -164,34 +175,43 @@ async fn an_answer_requires_the_right_to_approve() {
         answered_response(),
         "an administrator may"
     );
-    assert_eq!(task_outcome(&runner.wait_for_end("coder", &task).await), completed_with("done"));
+    assert_eq!(
+        task_outcome(&runner.wait_for_task_end("coder", &task_id).await),
+        completed_outcome("done")
+    );
 }
 
 #[tokio::test]
 async fn a_question_of_another_principal_is_hidden() {
-    let service = start_service(&interactive_agent("coder", "acp", "")).await;
-    let owner = client_with_scopes(&service, "owner", &["read", "run", "approve"]).await;
-    let other_client = client_with_scopes(&service, "other", &["read", "run"]).await;
-    let approver = client_with_scopes(&service, "approver", &["read", "approve"]).await;
-    let task = owner.start_task("coder", TOOL_PROMPT).await;
-    let question = wait_for_question(&owner, &task).await;
-    let unknown = refusal(404, "interaction-unknown");
+    let service = start_service(&interactive_agent_config("coder", "acp", "")).await;
+    let owner = create_client_with_scopes(&service, "owner", &["read", "run", "approve"]).await;
+    let other_client = create_client_with_scopes(&service, "other", &["read", "run"]).await;
+    let approver = create_client_with_scopes(&service, "approver", &["read", "approve"]).await;
+    let task_id = owner.start_task("coder", TOOL_PROMPT).await;
+    let question = wait_for_question(&owner, &task_id).await;
+    let unknown_refusal = refusal(404, "interaction-unknown");
     let allow = json!({"verdict": "allow"});
-    assert_eq!(answer_question(&other_client, &question, &allow).await, unknown);
+    assert_eq!(answer_question(&other_client, &question, &allow).await, unknown_refusal);
     let response = other_client.get(&interaction_path(&question)).await;
-    assert_eq!((response.status, response.error_code()), unknown);
-    assert_eq!(list_interactions(&other_client, &task, "open").await, Vec::<Value>::new());
+    assert_eq!((response.status, response.error_code()), unknown_refusal);
+    assert_eq!(list_interactions(&other_client, &task_id, "open").await, Vec::<Value>::new());
     // The right to approve shows all questions; the policy names who may answer this one.
-    assert_eq!(list_interactions(&approver, &task, "open").await.len(), 1);
+    assert_eq!(list_interactions(&approver, &task_id, "open").await.len(), 1);
     assert_eq!(answer_question(&approver, &question, &allow).await, refusal(403, "forbidden"));
     assert_eq!(answer_question(&owner, &question, &allow).await, answered_response());
-    assert_eq!(task_outcome(&owner.wait_for_end("coder", &task).await), completed_with("done"));
+    assert_eq!(
+        task_outcome(&owner.wait_for_task_end("coder", &task_id).await),
+        completed_outcome("done")
+    );
 }
 
 #[tokio::test]
 async fn a_token_for_other_agents_sees_no_question() {
-    let agents =
-        [interactive_agent("coder", "acp", ""), interactive_agent("tester", "acp", "")].concat();
+    let agents = [
+        interactive_agent_config("coder", "acp", ""),
+        interactive_agent_config("tester", "acp", ""),
+    ]
+    .concat();
     let service = start_service(&agents).await;
     let scopes = ["read", "approve", "admin"];
     let token_request = json!({"name": "ann", "scopes": scopes, "agents": ["tester"]}).to_string();
@@ -214,19 +234,23 @@ async fn a_token_for_other_agents_sees_no_question() {
     let forbidden = ann.get("/api/v1/permission-decisions?agent=coder").await;
     assert_eq!((forbidden.status, forbidden.error_code()), refusal(403, "forbidden"));
     assert_eq!(answer_question(&ann, &question, &allow).await, answered_response());
-    assert_eq!(task_outcome(&service.wait_for_end("tester", &own).await), completed_with("done"));
+    assert_eq!(
+        task_outcome(&service.wait_for_task_end("tester", &own).await),
+        completed_outcome("done")
+    );
     let all = ann.get("/api/v1/permission-decisions").await;
     assert_eq!((all.status, all.error_code()), refusal(403, "forbidden"), "those of all agents");
-    assert_eq!(verdicts(&ann, "tester").await, [recorded_verdict("allow", "principal")]);
+    assert_eq!(fetch_verdicts(&ann, "tester").await, [recorded_verdict("allow", "principal")]);
 }
 
 #[tokio::test]
 async fn interactions_are_listed_by_page() {
-    let service = start_service(&interactive_agent("coder", "acp", "max_concurrent = 4")).await;
+    let service =
+        start_service(&interactive_agent_config("coder", "acp", "max_concurrent = 4")).await;
     let mut expected = Vec::new();
     for _ in 0..3 {
-        let task = service.start_task("coder", TOOL_PROMPT).await;
-        expected.push(wait_for_question(&service, &task).await["id"].clone());
+        let task_id = service.start_task("coder", TOOL_PROMPT).await;
+        expected.push(wait_for_question(&service, &task_id).await["id"].clone());
     }
     expected.reverse();
     let (mut seen_ids, mut cursor) = (Vec::new(), String::new());
@@ -250,21 +274,24 @@ async fn interactions_are_listed_by_page() {
 #[tokio::test]
 async fn a_policy_can_require_an_approver_other_than_the_owner() {
     let settings = "consent.approvers = ['owner', 'boss']\nconsent.four_eyes = true";
-    let service = start_service(&interactive_agent("coder", "acp", settings)).await;
-    let owner = client_with_scopes(&service, "worker", &["read", "run", "approve"]).await;
-    let boss = client_with_scopes(&service, "boss", &["read", "approve"]).await;
-    let task = owner.start_task("coder", TOOL_PROMPT).await;
-    let question = wait_for_question(&owner, &task).await;
+    let service = start_service(&interactive_agent_config("coder", "acp", settings)).await;
+    let owner = create_client_with_scopes(&service, "worker", &["read", "run", "approve"]).await;
+    let boss = create_client_with_scopes(&service, "boss", &["read", "approve"]).await;
+    let task_id = owner.start_task("coder", TOOL_PROMPT).await;
+    let question = wait_for_question(&owner, &task_id).await;
     let allow = json!({"verdict": "allow"});
     assert_eq!(answer_question(&owner, &question, &allow).await, refusal(403, "forbidden"));
     assert_eq!(answer_question(&boss, &question, &allow).await, answered_response());
-    assert_eq!(task_outcome(&owner.wait_for_end("coder", &task).await), completed_with("done"));
+    assert_eq!(
+        task_outcome(&owner.wait_for_task_end("coder", &task_id).await),
+        completed_outcome("done")
+    );
     let closed_by = fetch_interaction(&service, &question).await["closed"]["by"].take();
     assert_eq!(closed_by, json!({"source": "principal", "name": "boss", "channel": "api"}));
 }
 
 /// An ACP agent that requests a permission, and closes its input before the answer.
-const DEAF_AGENT: &str = r#"#!/bin/sh
+const CLOSED_STDIN_AGENT: &str = r#"#!/bin/sh
 number() { printf %s "$1" | sed 's/.*"id":\([0-9]*\).*/\1/'; }
 read -r line; echo '{"jsonrpc":"2.0","id":'"$(number "$line")"',"result":{"protocolVersion":1,"agentCapabilities":{}}}'
 read -r line; echo '{"jsonrpc":"2.0","id":'"$(number "$line")"',"result":{"sessionId":"s"}}'
@@ -278,15 +305,15 @@ echo '{"jsonrpc":"2.0","id":'"$(number "$line")"',"result":{"stopReason":"end_tu
 async fn an_answer_that_the_agent_cannot_receive_is_not_delivered() {
     let agent = "[agents.acp]\ncommand = 'HERE/acp'\nprotocol = 'acp'\nworking_dir = 'HERE/home'\n\
                  stop_grace = 0.3\nsuccess.require_output = false\n";
-    let service = Setup::new(agent).with_executable("acp", DEAF_AGENT).start().await;
-    let task = service.start_task("acp", "go").await;
-    let question = wait_for_question(&service, &task).await;
+    let service = Setup::new(agent).with_executable("acp", CLOSED_STDIN_AGENT).start().await;
+    let task_id = service.start_task("acp", "go").await;
+    let question = wait_for_question(&service, &task_id).await;
     let response = answer_question(&service, &question, &json!({"verdict": "allow"})).await;
     assert_eq!(response, answered_response());
     std::fs::write(service.setup.test_folder().join("home/go"), "").unwrap();
-    service.wait_for_end("acp", &task).await;
+    service.wait_for_task_end("acp", &task_id).await;
     let closed = service.get(&interaction_path(&question)).await.json();
     assert_eq!((&closed["state"], &closed["deliveredAt"]), (&json!("answered"), &Value::Null));
-    let record = service.execution(&task).await.to_string();
+    let record = service.fetch_execution(&task_id).await.to_string();
     assert!(record.contains("the agent closed its standard input"), "{record}");
 }

@@ -1,7 +1,7 @@
 //! `send` prints messages that the agent writes before its answer, and goes on with the answer as it arrives.
 
-use super::ArrivingText;
-use crate::harness::Service;
+use super::TextCollector;
+use crate::harness::ServiceProcess;
 
 /// Writes a message in two pieces, uses a tool, and writes its answer in two pieces.
 const WORKER_AGENT: &str = r#"
@@ -22,10 +22,10 @@ printf '%s\n' '{"type":"result","is_error":false,"result":"first second"}'
 
 #[tokio::test]
 async fn send_prints_the_answer_without_earlier_messages() {
-    let service = Service::start(WORKER_AGENT).await;
-    let mut send = ArrivingText::from_command(&service, &["send", "worker", "hello"]);
+    let service = ServiceProcess::start(WORKER_AGENT).await;
+    let mut send = TextCollector::from_command(&service, &["send", "worker", "hello"]);
     for (words, gate) in [("let me ", "go-1"), ("first ", "go-2")] {
-        send.wait_for(words).await;
+        send.wait_for_text(words).await;
         service.setup.open_gate(gate);
     }
     assert_eq!(send.wait_for_end().await, "let me look\nfirst second");
@@ -33,7 +33,7 @@ async fn send_prints_the_answer_without_earlier_messages() {
 
 #[tokio::test]
 async fn send_without_streaming_prints_only_the_answer() {
-    let service = Service::start(WORKER_AGENT).await;
+    let service = ServiceProcess::start(WORKER_AGENT).await;
     service.setup.open_gate("go-1");
     service.setup.open_gate("go-2");
     let output = service.run_command(&["send", "--no-stream", "worker", "hello"], "").await;

@@ -6,17 +6,17 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::{AGENTS, setup, start};
-use crate::harness::client::{completed_with, task_outcome, task_state};
+use super::{AGENTS, setup, start_with_mock_model};
+use crate::harness::client::{completed_outcome, task_outcome, task_state};
 use crate::harness::mock_model::{
     MockModel, final_answer_turn, prompt_with_turns, turn_with_calls,
 };
 use crate::harness::processes::{is_alive, kill9};
-use crate::harness::steps::{error_step, observation_step, run_tool_calls, steps};
-use crate::harness::{Service, poll_until};
+use crate::harness::steps::{error_step, fetch_steps, observation_step, run_tool_calls};
+use crate::harness::{ServiceProcess, poll_until};
 
 /// Returns the process id of the server `store`, and the number of its calls.
-pub(super) async fn store_pid_and_call_count(service: &Service, agent: &str) -> (i32, u32) {
+pub(super) async fn store_pid_and_call_count(service: &ServiceProcess, agent: &str) -> (i32, u32) {
     let results = run_tool_calls(service, agent, &[("store__count", json!({}))]).await;
     let (pid, calls) = results[0].1.split_once(' ').unwrap();
     (pid.parse().unwrap(), calls.parse().unwrap())
@@ -24,8 +24,7 @@ pub(super) async fn store_pid_and_call_count(service: &Service, agent: &str) -> 
 
 #[tokio::test]
 async fn a_server_that_ends_in_mid_call_is_started_again() {
-    // An MCP server that ends in mid-call fails its call and not the run, and the next call starts it again
-    let (_model, service) = start().await;
+    let (_model, service) = start_with_mock_model().await;
     let tool_calls = [
         ("store__count", json!({})),
         ("store__crash", json!({})),
@@ -37,14 +36,15 @@ async fn a_server_that_ends_in_mid_call_is_started_again() {
         ("store__count", json!({})),
     ];
     let results = run_tool_calls(&service, "worker", &tool_calls).await;
-    let interrupted = |reason: &str| {
+    let interrupted_error = |reason: &str| {
         error_step(format!(
             "the call was interrupted, and may have had its effect: the MCP server {reason}"
         ))
     };
-    assert_eq!(results[1], interrupted("ended with exit code 7: the store is damaged"));
-    assert_eq!(results[3], interrupted("sent a message of more than 4 MiB"));
-    assert_eq!(results[5], interrupted("sent a message of more than 100000 values"));
+    // An MCP server that ends in mid-call fails its call and not the run, and the next call starts it again
+    assert_eq!(results[1], interrupted_error("ended with exit code 7: the store is damaged"));
+    assert_eq!(results[3], interrupted_error("sent a message of more than 4 MiB"));
+    assert_eq!(results[5], interrupted_error("sent a message of more than 100000 values"));
     let pids: BTreeSet<_> = [0, 2, 4, 6].map(|index| results[index].1.clone()).into();
     assert_eq!(pids.len(), 4, "{results:?}");
     assert!(pids.iter().all(|text| text.ends_with(" 1")), "{results:?}");
@@ -52,25 +52,25 @@ async fn a_server_that_ends_in_mid_call_is_started_again() {
 
 /// Starts a run that calls a tool of `store` which never answers, and then has these turns. Returns the run and the
 /// file to which each call appends a line, once the server has received the call.
-async fn start_call_without_end(service: &Service, later_turns: &[Value]) -> (String, PathBuf) {
-    let mark = service.setup.test_folder().join("writable/mark");
-    let first = turn_with_calls(&[("store__mark", json!({ "path": mark }))]);
+async fn start_hanging_call(service: &ServiceProcess, later_turns: &[Value]) -> (String, PathBuf) {
+    let mark_file = service.setup.test_folder().join("writable/mark");
+    let first = turn_with_calls(&[("store__mark", json!({ "path": mark_file }))]);
     let turns = [&[first], later_turns, &[final_answer_turn("done")]].concat();
-    let run = service.start_task("worker", &prompt_with_turns("go", &turns)).await;
-    poll_until("the call", async || mark.exists().then_some(())).await;
-    (run, mark)
+    let run_id = service.start_task("worker", &prompt_with_turns("go", &turns)).await;
+    poll_until("the call", async || mark_file.exists().then_some(())).await;
+    (run_id, mark_file)
 }
 
 #[tokio::test]
 async fn a_killed_server_ends_its_call_and_not_the_run() {
-    // An MCP server that ends in mid-call fails its call and not the run, and the next call starts it again
-    let (_model, service) = start().await;
+    let (_model, service) = start_with_mock_model().await;
     let (pid, _) = store_pid_and_call_count(&service, "worker").await;
-    let (run, _) = start_call_without_end(&service, &[]).await;
+    let (run, _) = start_hanging_call(&service, &[]).await;
     kill9(pid);
-    let task = service.wait_for_end("worker", &run).await;
-    assert_eq!(task_outcome(&task), completed_with("done"));
-    let steps = steps(&service, &run).await;
+    let task = service.wait_for_task_end("worker", &run).await;
+    // An MCP server that ends in mid-call fails its call and not the run, and the next call starts it again
+    assert_eq!(task_outcome(&task), completed_outcome("done"));
+    let steps = fetch_steps(&service, &run).await;
     assert_eq!(
         steps[1]["text"],
         "the call was interrupted, and may have had its effect: signal 9 ended the MCP server"
@@ -79,21 +79,21 @@ async fn a_killed_server_ends_its_call_and_not_the_run() {
 
 #[tokio::test]
 async fn all_agents_share_the_process_of_a_server() {
-    let (_model, service) = start().await;
+    let (_model, service) = start_with_mock_model().await;
     let (pid, calls) = store_pid_and_call_count(&service, "worker").await;
     assert_eq!(calls, 1);
     assert_eq!(store_pid_and_call_count(&service, "other").await, (pid, 2));
     // A reload that does not change the server keeps it.
     let text = fs::read_to_string(service.setup.write_config()).unwrap();
-    let change = |from: &str, to: &str| {
+    let rewrite_config = |from: &str, to: &str| {
         fs::write(service.setup.write_config(), text.replace(from, to)).unwrap();
     };
-    change("max_steps = 20", "max_steps = 21");
+    rewrite_config("max_steps = 20", "max_steps = 21");
     let reloaded = service.run_command(&["reload"], "").await;
     assert!(reloaded.stdout.contains("worker"), "{reloaded:?}");
     assert_eq!(store_pid_and_call_count(&service, "worker").await, (pid, 3));
     // One that changes it ends it.
-    change("\"mcp\", \"--end\"", "\"mcp\", \"--noise\", \"--end\"");
+    rewrite_config("\"mcp\", \"--end\"", "\"mcp\", \"--noise\", \"--end\"");
     let reloaded = service.run_command(&["reload"], "").await;
     assert!(reloaded.stdout.contains("other"), "{reloaded:?}");
     let (new_pid, calls) = store_pid_and_call_count(&service, "other").await;
@@ -103,13 +103,13 @@ async fn all_agents_share_the_process_of_a_server() {
 
 #[tokio::test]
 async fn a_timeout_cancels_the_call_and_not_the_server() {
-    let (_model, service) = start().await;
+    let (_model, service) = start_with_mock_model().await;
     let (pid, _) = store_pid_and_call_count(&service, "worker").await;
-    let ends =
+    let results =
         run_tool_calls(&service, "worker", &[("slow", json!({})), ("store__cancelled", json!({}))])
             .await;
     let timeout = "the tool gave no result within 1 s; the call may have had its effect";
-    assert_eq!(ends, [error_step(timeout), observation_step("1")]);
+    assert_eq!(results, [error_step(timeout), observation_step("1")]);
     assert_eq!(store_pid_and_call_count(&service, "worker").await.0, pid);
 }
 
@@ -124,34 +124,34 @@ async fn a_server_without_calls_is_ended() {
     let service = setup(&agents).start().await;
     let (pid, _) = store_pid_and_call_count(&service, "worker").await;
     poll_until("the end of the server", async || (!is_alive(pid)).then_some(())).await;
-    assert_eq!(service.setup.read("writable/end"), "ended\n");
+    assert_eq!(service.setup.read_file("writable/end"), "ended\n");
     let (new_pid, calls) = store_pid_and_call_count(&service, "worker").await;
     assert!(new_pid != pid && calls == 1, "{new_pid} {calls}");
 }
 
 #[tokio::test]
 async fn a_server_ends_with_the_service() {
-    // An MCP server ends with the service, also after a kill
-    let (_model, mut service) = start().await;
+    let (_model, mut service) = start_with_mock_model().await;
     let (pid, _) = store_pid_and_call_count(&service, "worker").await;
-    service.sigterm();
+    service.send_sigterm();
     service.wait_for_exit().await;
+    // An MCP server ends with the service, also after a kill
     assert!(!is_alive(pid), "the server is left after a stop");
     // It could end by itself.
-    assert_eq!(service.setup.read("writable/end"), "ended\n");
-    service.restart().await;
+    assert_eq!(service.setup.read_file("writable/end"), "ended\n");
+    service.start_again().await;
     let (pid, _) = store_pid_and_call_count(&service, "worker").await;
     service.kill9().await;
     poll_until("the end of the server", async || (!is_alive(pid)).then_some(())).await;
-    service.restart().await;
+    service.start_again().await;
     assert_eq!(store_pid_and_call_count(&service, "worker").await.1, 1);
 }
 
 #[tokio::test]
 async fn a_cancelled_run_cancels_its_call_at_the_server() {
-    let (_model, service) = start().await;
+    let (_model, service) = start_with_mock_model().await;
     let (pid, _) = store_pid_and_call_count(&service, "worker").await;
-    let (run, _) = start_call_without_end(&service, &[]).await;
+    let (run, _) = start_hanging_call(&service, &[]).await;
     let task = service.cancel("worker", &run).await;
     assert_eq!(task_state(&task), "canceled", "{task}");
     let results = run_tool_calls(&service, "worker", &[("store__cancelled", json!({}))]).await;
@@ -161,16 +161,16 @@ async fn a_cancelled_run_cancels_its_call_at_the_server() {
 
 #[tokio::test]
 async fn a_killed_service_does_not_repeat_a_call() {
-    let (_model, mut service) = start().await;
-    let (run, mark) = start_call_without_end(&service, &[]).await;
+    let (_model, mut service) = start_with_mock_model().await;
+    let (run, mark_file) = start_hanging_call(&service, &[]).await;
     service.kill9().await;
-    service.restart().await;
-    let task = service.wait_for_end("worker", &run).await;
-    assert_eq!(task_outcome(&task), completed_with("done"), "{task}");
-    let steps = steps(&service, &run).await;
+    service.start_again().await;
+    let task = service.wait_for_task_end("worker", &run).await;
+    assert_eq!(task_outcome(&task), completed_outcome("done"), "{task}");
+    let steps = fetch_steps(&service, &run).await;
     let text = steps[1]["text"].as_str().unwrap();
     assert!(text.starts_with("outcome unknown: "), "{text}");
-    assert_eq!(fs::read_to_string(mark).unwrap(), "called\n");
+    assert_eq!(fs::read_to_string(mark_file).unwrap(), "called\n");
 }
 
 #[tokio::test]
@@ -181,19 +181,19 @@ async fn a_cancelled_run_starts_no_second_process() {
     let agents = AGENTS.replace("MODEL", &model.base_url());
     let agents = agents.replace("args = [\"mcp\", \"--silent\"]\nstart_timeout = 1", silent);
     let service = setup(&agents).start().await;
-    let starts = service.setup.test_folder().join("writable/starts");
+    let starts_file = service.setup.test_folder().join("writable/starts");
     for _ in 0..3 {
         let run = service
             .start_task("other", &prompt_with_turns("go", &[final_answer_turn("done")]))
             .await;
-        poll_until("the start", async || starts.exists().then_some(())).await;
+        poll_until("the start", async || starts_file.exists().then_some(())).await;
         let is_running =
-            async || (service.execution(&run).await["state"] == "running").then_some(());
+            async || (service.fetch_execution(&run).await["state"] == "running").then_some(());
         poll_until("the run", is_running).await;
         let task = service.cancel("other", &run).await;
         assert_eq!(task_state(&task), "canceled", "{task}");
     }
-    assert_eq!(fs::read_to_string(starts).unwrap(), "started\n");
+    assert_eq!(fs::read_to_string(starts_file).unwrap(), "started\n");
 }
 
 #[tokio::test]
@@ -203,20 +203,20 @@ async fn a_server_that_ignores_the_end_is_killed() {
     let agents = agents.replace("\"mcp\", \"--end\"", "\"mcp\", \"--stubborn\", \"--end\"");
     let mut service = setup(&agents).start().await;
     let (pid, _) = store_pid_and_call_count(&service, "worker").await;
-    service.sigterm();
+    service.send_sigterm();
     service.wait_for_exit().await;
     assert!(!is_alive(pid), "the server is left after a stop");
 }
 
 #[tokio::test]
 async fn the_loss_of_the_process_holder_is_an_error_of_the_call() {
-    let (_model, service) = start().await;
+    let (_model, service) = start_with_mock_model().await;
     let later = turn_with_calls(&[("store__count", json!({}))]);
-    let (run, _) = start_call_without_end(&service, &[later]).await;
+    let (run, _) = start_hanging_call(&service, &[later]).await;
     kill9(service.warden_pid());
-    let task = service.wait_for_end("worker", &run).await;
-    assert_eq!(task_outcome(&task), completed_with("done"), "{task}");
-    let steps = steps(&service, &run).await;
+    let task = service.wait_for_task_end("worker", &run).await;
+    assert_eq!(task_outcome(&task), completed_outcome("done"), "{task}");
+    let steps = fetch_steps(&service, &run).await;
     let text = steps[1]["text"].as_str().unwrap();
     assert!(
         text.contains("may have had its effect: the process holder of the MCP server was lost"),

@@ -10,17 +10,18 @@ use tokio::net::{TcpListener, TcpStream};
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Service, ServiceClient, Setup, TestResponse, fake_agent_config, poll_until, within_deadline,
+    ServiceClient, ServiceProcess, Setup, TestResponse, fake_agent_config, poll_until,
+    within_deadline,
 };
 
 /// The alerts that are open.
-async fn open_alerts(client: &ServiceClient) -> Vec<Value> {
+async fn fetch_open_alerts(client: &ServiceClient) -> Vec<Value> {
     let status = client.get("/status").await.json();
     status["alerts"].as_array().cloned().unwrap_or_default()
 }
 
 /// How often something was told in the log.
-fn count_in_log(service: &Service, message: &str, cause: &str) -> usize {
+fn count_in_log(service: &ServiceProcess, message: &str, cause: &str) -> usize {
     let log_text = service.stderr_text();
     let lines = log_text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     lines.filter(|line| line["message"] == message && line["cause"] == cause).count()
@@ -28,16 +29,16 @@ fn count_in_log(service: &Service, message: &str, cause: &str) -> usize {
 
 #[tokio::test]
 async fn a_request_rate_alert_opens_once_and_refuses_no_request() {
-    let service = Service::start(&fake_agent_config("echo", "echo", "")).await;
+    let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
     let request_status = async || service.get("/agents").await.status;
     for _ in 0..100 {
         assert_eq!(request_status().await, 200);
     }
-    assert_eq!(open_alerts(&service).await, Vec::<Value>::new());
+    assert_eq!(fetch_open_alerts(&service).await, Vec::<Value>::new());
     for _ in 0..30 {
         assert_eq!(request_status().await, 200);
     }
-    let alerts = open_alerts(&service).await;
+    let alerts = fetch_open_alerts(&service).await;
     let [alert] = alerts.as_slice() else { panic!("{alerts:?}") };
     assert_eq!((&alert["cause"], &alert["subject"]), (&json!("request-rate"), &json!("/agents")));
     let value = alert["value"].as_u64().expect("a value");
@@ -61,15 +62,15 @@ args = ["-c", 'test -e HERE/good && echo well']
 [alerts]
 failure_streak = 3
 "#;
-    let service = Service::start(agent).await;
-    for open_after in [0, 0, 1, 1] {
+    let service = ServiceProcess::start(agent).await;
+    for expected_open_count in [0, 0, 1, 1] {
         service.send("moody", "x").await;
-        assert_eq!(open_alerts(&service).await.len(), open_after);
+        assert_eq!(fetch_open_alerts(&service).await.len(), expected_open_count);
     }
-    assert_eq!(open_alerts(&service).await[0]["subject"], "moody");
+    assert_eq!(fetch_open_alerts(&service).await[0]["subject"], "moody");
     service.setup.open_gate("good");
     service.send("moody", "x").await;
-    assert_eq!(open_alerts(&service).await, Vec::<Value>::new());
+    assert_eq!(fetch_open_alerts(&service).await, Vec::<Value>::new());
     poll_until("the line", async || {
         (count_in_log(&service, "alert over", "failure-streak") == 1).then_some(())
     })
@@ -95,16 +96,17 @@ async fn read_request(stream: &mut TcpStream) -> TestResponse {
             (body.len() == length.parse::<usize>().ok()?).then_some(())
         });
         if complete_request.is_some() {
-            let answer = text.replacen("POST /hook?key=canary HTTP/1.1", "HTTP/1.1 200 OK", 1);
-            assert_ne!(answer, text, "asked for something else");
-            return TestResponse::parse(answer.as_bytes()).unwrap();
+            let text_as_response =
+                text.replacen("POST /hook?key=canary HTTP/1.1", "HTTP/1.1 200 OK", 1);
+            assert_ne!(text_as_response, text, "asked for something else");
+            return TestResponse::parse(text_as_response.as_bytes()).unwrap();
         }
         assert!(stream.read_buf(&mut bytes).await.unwrap() > 0, "it ended early: {text}");
     }
 }
 
 /// A hundred requests and one.
-async fn raise_alert(service: &Service) {
+async fn raise_alert(service: &ServiceProcess) {
     for _ in 0..101 {
         assert_eq!(service.get("/agents").await.status, 200);
     }
@@ -120,17 +122,17 @@ async fn an_alert_webhook_is_signed_and_retried() {
     let setup = Setup::new(&format!("{}{settings}", fake_agent_config("echo", "echo", "")));
     let service = setup.with_executable("key", "the key of the webhook\n").start().await;
     raise_alert(&service).await;
-    let refused = receive_request(&listener, "500 No").await;
-    let delivered = receive_request(&listener, "204 No Content").await;
-    assert_eq!(refused.body, delivered.body);
-    let body = delivered.json();
+    let refused_request = receive_request(&listener, "500 No").await;
+    let delivered_request = receive_request(&listener, "204 No Content").await;
+    assert_eq!(refused_request.body, delivered_request.body);
+    let body = delivered_request.json();
     assert_eq!((&body["event"], &body["cause"]), (&json!("opened"), &json!("request-rate")));
     assert_eq!((&body["subject"], &body["limit"]), (&json!("/agents"), &json!(100)));
     let mut mac = Hmac::<Sha256>::new_from_slice(b"the key of the webhook").unwrap();
-    mac.update(delivered.body.as_bytes());
+    mac.update(delivered_request.body.as_bytes());
     let sum = mac.finalize().into_bytes();
     let expected: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
-    let signature = delivered.header("x-algonius-signature").unwrap();
+    let signature = delivered_request.header("x-algonius-signature").unwrap();
     assert_eq!(signature, format!("sha256={expected}"));
     assert!(!service.stderr_text().contains("canary"), "{}", service.stderr_text());
     // Nobody is told a second time: whatever comes now is not told of this alert.
@@ -148,11 +150,11 @@ async fn an_alert_program_gets_the_alert_and_a_clean_environment() {
     let service = setup.with_executable("tell", script).env("CANARY", "canary").start().await;
     raise_alert(&service).await;
     let alert = poll_until("the file", async || {
-        serde_json::from_str::<Value>(&service.setup.read("told")).ok()
+        serde_json::from_str::<Value>(&service.setup.read_file("told")).ok()
     })
     .await;
     assert_eq!((&alert["cause"], &alert["value"]), (&json!("request-rate"), &json!(101)));
-    let env = service.setup.read("env");
+    let env = service.setup.read_file("env");
     assert!(env.contains("PATH=") && !env.contains("canary") && !env.contains("HOME="), "{env}");
 }
 
@@ -192,6 +194,6 @@ async fn a_hanging_alert_webhook_blocks_no_caller() {
     raise_alert(&service).await;
     let _silent = within_deadline("a caller", listener.accept()).await.unwrap();
     assert_eq!(service.send("echo", "hello").await["status"]["state"], "completed");
-    service.sigterm();
+    service.send_sigterm();
     assert_eq!(service.wait_for_exit().await.code(), Some(0));
 }

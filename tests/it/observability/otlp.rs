@@ -12,7 +12,7 @@ use crate::harness::client::{task_id, task_outcome};
 use crate::harness::{Setup, fake_agent_config, message_params, poll_until, within_deadline};
 
 /// A collector on loopback, and what it was sent: the head and the JSON of each request.
-struct Collector {
+struct MockCollector {
     address: SocketAddr,
     requests: mpsc::UnboundedReceiver<(String, Value)>,
     spans: Vec<Value>,
@@ -20,7 +20,7 @@ struct Collector {
     request_heads: String,
 }
 
-impl Collector {
+impl MockCollector {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -29,7 +29,7 @@ impl Collector {
             while let Ok((stream, _)) = listener.accept().await {
                 let sender = sender.clone();
                 tokio::spawn(async move {
-                    answer_request(stream).await.map(|request| sender.send(request))
+                    receive_request(stream).await.map(|request| sender.send(request))
                 });
             }
         });
@@ -56,7 +56,7 @@ impl Collector {
         };
         assert!(head.contains(path) && head.contains("content-type: application/json"), "{head}");
         let resource = &body[resources][0];
-        assert_eq!(attribute(&resource["resource"], "service.name"), "algonius-supervisor");
+        assert_eq!(attribute_text(&resource["resource"], "service.name"), "algonius-supervisor");
         collected.extend(resource[scopes][0][items].as_array().unwrap().iter().cloned());
         self.request_heads += &head;
     }
@@ -73,7 +73,7 @@ impl Collector {
 }
 
 /// Reads a request as long as its head says, and says yes.
-async fn answer_request(mut stream: TcpStream) -> Option<(String, Value)> {
+async fn receive_request(mut stream: TcpStream) -> Option<(String, Value)> {
     let mut bytes = Vec::new();
     loop {
         if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -91,7 +91,7 @@ async fn answer_request(mut stream: TcpStream) -> Option<(String, Value)> {
 }
 
 /// The value of an attribute, as text.
-fn attribute(item: &Value, key: &str) -> String {
+fn attribute_text(item: &Value, key: &str) -> String {
     let attributes = item["attributes"].as_array().unwrap();
     let attribute_value =
         attributes.iter().find(|entry| entry["key"] == key).map(|entry| &entry["value"]);
@@ -120,42 +120,43 @@ overrides.params = ["key"]
 
 #[tokio::test]
 async fn request_execution_and_attempt_form_one_trace() {
-    let mut collector = Collector::start().await;
+    let mut collector = MockCollector::start().await;
     let headers = "otlp_headers_file = 'HERE/headers'\n";
     let setup = Setup::new(&format!("{TRACED_AGENT}{}{headers}", collector.settings()));
     let setup = setup.with_executable("headers", "Authorization: Bearer of-the-collector\n");
     let service = setup.start().await;
     let canary = "canary-of-the-input";
     let task = service.send("thinks", canary).await;
-    let (execution, traceparent) = (task_id(&task), task_outcome(&task).1);
+    let (execution_id, traceparent) = (task_id(&task), task_outcome(&task).1);
     let invocation = collector.wait_for_span(|span| span["name"] == "invoke_agent thinks").await;
     let attempt = collector.wait_for_span(|span| span["name"] == "attempt thinks").await;
-    let request = collector.wait_for_span(|span| span["name"] == "POST /agents/{agent}/v1").await;
-    for span in [&request, &invocation, &attempt] {
+    let request_span =
+        collector.wait_for_span(|span| span["name"] == "POST /agents/{agent}/v1").await;
+    for span in [&request_span, &invocation, &attempt] {
         assert!(is_hex(&span["traceId"], 32) && is_hex(&span["spanId"], 16), "{span}");
-        assert_eq!(span["traceId"], request["traceId"]);
+        assert_eq!(span["traceId"], request_span["traceId"]);
         let time = |name: &str| span[name].as_str().unwrap().parse::<u64>().unwrap();
         assert!(time("startTimeUnixNano") <= time("endTimeUnixNano"), "{span}");
     }
-    assert_eq!(invocation["parentSpanId"], request["spanId"]);
+    assert_eq!(invocation["parentSpanId"], request_span["spanId"]);
     assert_eq!(attempt["parentSpanId"], invocation["spanId"]);
-    let (trace, span) = (&attempt["traceId"], &attempt["spanId"]);
+    let (trace_id, span_id) = (&attempt["traceId"], &attempt["spanId"]);
     let expected_traceparent =
-        format!("00-{}-{}-01", trace.as_str().unwrap(), span.as_str().unwrap());
+        format!("00-{}-{}-01", trace_id.as_str().unwrap(), span_id.as_str().unwrap());
     assert_eq!(traceparent, expected_traceparent);
-    assert_eq!(attribute(&invocation, "gen_ai.operation.name"), "invoke_agent");
-    assert_eq!(attribute(&invocation, "gen_ai.agent.id"), "thinks");
-    assert_eq!(attribute(&invocation, "gen_ai.usage.input_tokens"), "12");
-    assert_eq!(attribute(&invocation, "gen_ai.usage.output_tokens"), "3");
-    assert_eq!(attribute(&invocation, "algonius.execution.id"), execution);
-    assert_eq!(attribute(&request, "http.response.status_code"), "200");
+    assert_eq!(attribute_text(&invocation, "gen_ai.operation.name"), "invoke_agent");
+    assert_eq!(attribute_text(&invocation, "gen_ai.agent.id"), "thinks");
+    assert_eq!(attribute_text(&invocation, "gen_ai.usage.input_tokens"), "12");
+    assert_eq!(attribute_text(&invocation, "gen_ai.usage.output_tokens"), "3");
+    assert_eq!(attribute_text(&invocation, "algonius.execution.id"), execution_id);
+    assert_eq!(attribute_text(&request_span, "http.response.status_code"), "200");
     let is_end = |line: &&Value| line["body"]["stringValue"] == "ended";
     while !collector.log_records.iter().any(|line| is_end(&line)) {
         collector.receive_next().await;
     }
     let line = collector.log_records.iter().find(is_end).unwrap();
-    assert_eq!((&line["traceId"], &line["severityText"]), (trace, &"INFO".into()));
-    assert_eq!(attribute(line, "execution"), execution);
+    assert_eq!((&line["traceId"], &line["severityText"]), (trace_id, &"INFO".into()));
+    assert_eq!(attribute_text(line, "execution"), execution_id);
     assert!(collector.request_heads.contains("authorization: Bearer of-the-collector"));
     let exported_text = format!("{:?}{:?}", collector.spans, collector.log_records);
     assert!(
@@ -166,12 +167,12 @@ async fn request_execution_and_attempt_form_one_trace() {
 
 #[tokio::test]
 async fn unsampled_traces_are_not_exported() {
-    let mut collector = Collector::start().await;
+    let mut collector = MockCollector::start().await;
     let service =
         Setup::new(&format!("{TRACED_AGENT}{}logs = false\n", collector.settings())).start().await;
-    let unsampled = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
-    let sampled = unsampled.replace("4bf9", "5bf9").replace("b7-00", "b7-01");
-    for line in [unsampled, &sampled] {
+    let unsampled_header = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
+    let sampled_header = unsampled_header.replace("4bf9", "5bf9").replace("b7-00", "b7-01");
+    for line in [unsampled_header, &sampled_header] {
         let call = ("message/send", &message_params("x"));
         assert_eq!(service.call_with_headers("thinks", &[line], call).await.status, 200);
     }
@@ -199,13 +200,13 @@ async fn an_unreachable_collector_loses_only_telemetry() {
     .await;
     let failure_count = service.stderr_text().matches("failed to export telemetry").count();
     assert_eq!(failure_count, 1, "{}", service.stderr_text());
-    service.sigterm();
+    service.send_sigterm();
     assert_eq!(service.wait_for_exit().await.code(), Some(0));
 }
 
 #[tokio::test]
 async fn a_secret_is_in_no_log_line_span_or_metric() {
-    let mut collector = Collector::start().await;
+    let mut collector = MockCollector::start().await;
     let setup = Setup::new(&format!("{TRACED_AGENT}{}", collector.settings()));
     let service = setup.env("RUST_LOG", "trace").start().await;
     let canary = format!("{}{}", "gh", "p_q7Rk2vXw9TzLm4Bn8Hs3Jd6Fg1Pc5Ye0aB1c");

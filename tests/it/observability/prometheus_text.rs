@@ -13,7 +13,7 @@ impl PrometheusPage {
     /// Reads a whole page.
     pub(super) fn parse(page: &str) -> Self {
         let body = page.strip_suffix("# EOF\n").unwrap();
-        let mut page_samples = Self { types: BTreeMap::new(), samples: BTreeMap::new() };
+        let mut parsed_page = Self { types: BTreeMap::new(), samples: BTreeMap::new() };
         let (mut names_with_help, mut family) = (BTreeSet::new(), String::new());
         for line in body.lines() {
             if let Some(rest) = line.strip_prefix("# HELP ") {
@@ -21,25 +21,25 @@ impl PrometheusPage {
                 assert!(names_with_help.insert(name.to_owned()) && !help.is_empty(), "{line}");
             } else if let Some(rest) = line.strip_prefix("# TYPE ") {
                 let (name, kind) = rest.split_once(' ').unwrap();
-                let is_new = page_samples.types.insert(name.to_owned(), kind.to_owned()).is_none();
+                let is_new = parsed_page.types.insert(name.to_owned(), kind.to_owned()).is_none();
                 assert!(is_new && names_with_help.contains(name), "{line}");
                 family = name.to_owned();
             } else {
-                page_samples.add_sample(&family, line);
+                parsed_page.add_sample(&family, line);
             }
         }
-        page_samples
+        parsed_page
     }
 
     fn add_sample(&mut self, family: &str, line: &str) {
         let (series, value) = line.rsplit_once(' ').unwrap();
         let value: f64 = value.parse().unwrap_or_else(|_| panic!("no number: {line}"));
         let name = series.split('{').next().unwrap();
-        let rest = name.strip_prefix(family).unwrap_or_else(|| panic!("not of {family}: {line}"));
+        let suffix = name.strip_prefix(family).unwrap_or_else(|| panic!("not of {family}: {line}"));
         let is_valid = match self.types.get(family).map(String::as_str) {
-            Some("counter") => rest == "_total",
-            Some("gauge") => rest.is_empty(),
-            Some("histogram") => ["_bucket", "_count", "_sum"].contains(&rest),
+            Some("counter") => suffix == "_total",
+            Some("gauge") => suffix.is_empty(),
+            Some("histogram") => ["_bucket", "_count", "_sum"].contains(&suffix),
             _ => false,
         };
         assert!(is_valid && value >= 0.0, "{line}");
@@ -53,12 +53,16 @@ impl PrometheusPage {
     }
 
     /// The sum of all series of a name that have this among their labels.
-    pub(super) fn sum(&self, name: &str, label: &str) -> f64 {
-        let is_of = |series: &&String| {
+    pub(super) fn sum_with_label(&self, name: &str, label: &str) -> f64 {
+        let has_name_and_label = |series: &&String| {
             series.split('{').next() == Some(name)
                 && parse_labels(series).iter().any(|l| l == label)
         };
-        self.samples.iter().filter(|(series, _)| is_of(series)).map(|(_, value)| value).sum()
+        self.samples
+            .iter()
+            .filter(|(series, _)| has_name_and_label(series))
+            .map(|(_, value)| value)
+            .sum()
     }
 
     /// Each bucket of a histogram counts what the one before does, and the last counts all.
@@ -71,14 +75,21 @@ impl PrometheusPage {
             let bound = le[0].trim_start_matches("le=\"").trim_end_matches('"');
             let bound = if bound == "+Inf" { f64::INFINITY } else { bound.parse().unwrap() };
             let name = series.split("_bucket").next().unwrap();
-            let count = format!("{name}_count{{{}}}", rest.join(","));
-            by_series.entry(count).or_default().push((bound, *value));
+            let count_series = format!("{name}_count{{{}}}", rest.join(","));
+            by_series.entry(count_series).or_default().push((bound, *value));
         }
         assert!(!by_series.is_empty(), "there is no histogram");
-        for (count, mut buckets) in by_series {
+        for (count_series, mut buckets) in by_series {
             buckets.sort_by(|one, other| one.0.total_cmp(&other.0));
-            assert!(buckets.is_sorted_by(|one, next| one.1 <= next.1), "{count}: {buckets:?}");
-            assert_eq!(buckets.last().map(|last| last.1), self.value_of(&count), "{count}");
+            assert!(
+                buckets.is_sorted_by(|one, next| one.1 <= next.1),
+                "{count_series}: {buckets:?}"
+            );
+            assert_eq!(
+                buckets.last().map(|last| last.1),
+                self.value_of(&count_series),
+                "{count_series}"
+            );
         }
     }
 }

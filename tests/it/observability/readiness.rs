@@ -2,19 +2,20 @@
 
 use serde_json::json;
 
-use crate::harness::{Service, gated_agent_config, poll_until};
+use crate::harness::{ServiceProcess, gated_agent_config, poll_until};
 
 #[tokio::test]
 async fn a_draining_service_is_healthy_but_not_ready() {
-    let mut service = Service::start(&gated_agent_config("one", "access = 'read-write'")).await;
+    let mut service =
+        ServiceProcess::start(&gated_agent_config("one", "access = 'read-write'")).await;
     let probe = async |path: &str| {
         let answer = service.request(&format!("GET {path}"), &[], b"").await;
         (answer.status, answer.json())
     };
     assert_eq!(probe("/ready").await, (200, json!({"status": "ready"})));
     service.start_task("one", "ann").await;
-    service.setup.wait_for_text("log", "start ann\n").await;
-    service.sigterm();
+    service.setup.wait_for_file_text("log", "start ann\n").await;
+    service.send_sigterm();
     let unready = poll_until("the drain", async || {
         let (status, body) = probe("/ready").await;
         (status != 200).then_some((status, body))

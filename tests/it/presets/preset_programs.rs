@@ -17,7 +17,7 @@ pub(super) struct FakeProgram {
     pub(super) input_mode: &'static str,
     version: &'static str,
     /// Each line that it answers with.
-    answer: &'static [&'static str],
+    answer_lines: &'static [&'static str],
 }
 
 const CLAUDE_EVENTS: &[&str] = &[
@@ -48,9 +48,9 @@ const TEXT_ANSWER: &[&str] = &["it works"];
 const fn fake_program(
     [preset, program, key_variable]: [&'static str; 3],
     [input_mode, version]: [&'static str; 2],
-    answer: &'static [&'static str],
+    answer_lines: &'static [&'static str],
 ) -> FakeProgram {
-    FakeProgram { preset, program, key_variable, input_mode, version, answer }
+    FakeProgram { preset, program, key_variable, input_mode, version, answer_lines }
 }
 
 /// One for each preset that names a program.
@@ -87,7 +87,7 @@ pub(super) const FAKE_PROGRAMS: [FakeProgram; 11] = [
 impl FakeProgram {
     /// The program: records, answers, and tells its version; a file beside it may say another one.
     fn script(&self) -> String {
-        let Self { version, answer, .. } = self;
+        let Self { version, answer_lines: answer, .. } = self;
         let lines: String = answer.iter().map(|line| format!("{line}\n")).collect();
         format!(
             "#!/bin/sh\n\
@@ -107,15 +107,15 @@ impl FakeProgram {
 }
 
 /// A machine with all of the programs, and with every key in the environment.
-pub(crate) fn install_all(setup: Setup) -> Setup {
+pub(crate) fn install_all_programs(setup: Setup) -> Setup {
     let names: Vec<_> = FAKE_PROGRAMS.iter().map(|fake| fake.program).collect();
-    let setup = install(setup, &names);
-    let keys = FAKE_PROGRAMS.iter().map(|fake| fake.key_variable).chain(["UNLISTED_KEY"]);
-    keys.fold(setup, |setup, key| setup.env(key, API_KEY))
+    let setup = install_programs(setup, &names);
+    let key_variables = FAKE_PROGRAMS.iter().map(|fake| fake.key_variable).chain(["UNLISTED_KEY"]);
+    key_variables.fold(setup, |setup, key| setup.env(key, API_KEY))
 }
 
 /// A machine with some of the programs.
-pub(crate) fn install(setup: Setup, programs: &[&str]) -> Setup {
+pub(crate) fn install_programs(setup: Setup, programs: &[&str]) -> Setup {
     let folder = setup.test_folder().display().to_string();
     let path = format!("{folder}:/usr/local/bin:/usr/bin:/bin");
     let fakes = FAKE_PROGRAMS.iter().filter(|fake| programs.contains(&fake.program));
@@ -125,7 +125,7 @@ pub(crate) fn install(setup: Setup, programs: &[&str]) -> Setup {
 }
 
 /// Has a program tell another version.
-pub(super) fn set_version(setup: &Setup, program: &str, version: &str) {
+pub(super) fn set_program_version(setup: &Setup, program: &str, version: &str) {
     fs::write(setup.test_folder().join(format!("{program}.version")), version).unwrap();
 }
 
@@ -134,13 +134,18 @@ pub(super) struct RecordedInvocation {
     pub(super) argv: String,
     pub(super) env: String,
     pub(super) stdin: String,
-    pub(super) file: String,
+    pub(super) file_content: String,
 }
 
 impl RecordedInvocation {
     /// Of the agent of this id.
     pub(super) fn read_for_agent(setup: &Setup, id: &str) -> Self {
-        let file = |name: &str| setup.read(&format!("state/algonius/homes/{id}/{name}"));
-        Self { argv: file("argv"), env: file("env"), stdin: file("stdin"), file: file("file") }
+        let file = |name: &str| setup.read_file(&format!("state/algonius/homes/{id}/{name}"));
+        Self {
+            argv: file("argv"),
+            env: file("env"),
+            stdin: file("stdin"),
+            file_content: file("file"),
+        }
     }
 }

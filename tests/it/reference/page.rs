@@ -20,7 +20,7 @@ enum TablePart {
 pub(super) struct KeyRow {
     pub(super) key: String,
     pub(super) value: String,
-    about: String,
+    description: String,
 }
 
 impl ReferenceTable {
@@ -33,11 +33,11 @@ impl ReferenceTable {
 }
 
 /// The tables of both files: of agents those of the second, and what is commented out in the first.
-pub(super) fn merge_tables(shipped: &str, own: &str) -> Vec<ReferenceTable> {
-    let mut tables = parse_tables(shipped);
+pub(super) fn merge_tables(shipped_text: &str, example_text: &str) -> Vec<ReferenceTable> {
+    let mut tables = parse_tables(shipped_text);
     let index =
         tables.iter().position(|table| table.name.starts_with("agents")).unwrap_or(tables.len());
-    tables.splice(index..index, parse_tables(own));
+    tables.splice(index..index, parse_tables(example_text));
     tables
 }
 
@@ -45,16 +45,16 @@ pub(super) fn merge_tables(shipped: &str, own: &str) -> Vec<ReferenceTable> {
 enum ConfigLine<'l> {
     Blank,
     Banner,
-    Break,
+    ParagraphBreak,
     TableHeader { name: &'l str, is_shown: bool },
-    Key { key: &'l str, rest: &'l str },
+    Key { key: &'l str, value_and_comment: &'l str },
     Continuation(&'l str),
     Prose(&'l str),
     Other,
 }
 
 struct LinePatterns {
-    head: Regex,
+    table_header: Regex,
     key: Regex,
     continuation: Regex,
 }
@@ -63,29 +63,33 @@ impl LinePatterns {
     fn new() -> Self {
         let regex = |pattern| Regex::new(pattern).unwrap();
         Self {
-            head: regex(r"^(# )?\[\[?([\w.-]+)\]\]?( +#.*)?$"),
+            table_header: regex(r"^(# )?\[\[?([\w.-]+)\]\]?( +#.*)?$"),
             key: regex(r"^(?:# )?([A-Za-z_][\w-]*(?:\.[\w-]+)*) = (.+)$"),
             continuation: regex(r"^#?\s{8,}# (.+)$"),
         }
     }
 
     fn classify<'l>(&self, line: &'l str, is_shipped: bool) -> ConfigLine<'l> {
-        let group = |found: &regex::Captures<'l>, at| found.get(at).map_or("", |it| it.as_str());
-        if let Some(found) = self.head.captures(line) {
-            let (is_example, name) = (found.get(1).is_none(), group(&found, 2));
+        let group =
+            |captures: &regex::Captures<'l>, at| captures.get(at).map_or("", |it| it.as_str());
+        if let Some(captures) = self.table_header.captures(line) {
+            let (is_uncommented, name) = (captures.get(1).is_none(), group(&captures, 2));
             // The agents that are shipped are there to be run; the other file tells of all.
-            let is_shown = !(is_shipped && is_example && name.starts_with("agents."));
+            let is_shown = !(is_shipped && is_uncommented && name.starts_with("agents."));
             return ConfigLine::TableHeader { name, is_shown };
         }
-        if let Some(found) = self.key.captures(line) {
-            return ConfigLine::Key { key: group(&found, 1), rest: group(&found, 2) };
+        if let Some(captures) = self.key.captures(line) {
+            return ConfigLine::Key {
+                key: group(&captures, 1),
+                value_and_comment: group(&captures, 2),
+            };
         }
-        if let Some(found) = self.continuation.captures(line) {
-            return ConfigLine::Continuation(group(&found, 1));
+        if let Some(captures) = self.continuation.captures(line) {
+            return ConfigLine::Continuation(group(&captures, 1));
         }
         match line {
             "" => ConfigLine::Blank,
-            "#" => ConfigLine::Break,
+            "#" => ConfigLine::ParagraphBreak,
             _ if line.starts_with("# ---") => ConfigLine::Banner,
             _ => line.strip_prefix("# ").map_or(ConfigLine::Other, ConfigLine::Prose),
         }
@@ -94,30 +98,32 @@ impl LinePatterns {
 
 fn parse_tables(text: &str) -> Vec<ReferenceTable> {
     let (patterns, is_shipped) = (LinePatterns::new(), text.contains("[server]"));
-    let mut state = TableParser::default();
+    let mut parser = TableParser::default();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         match patterns.classify(line, is_shipped) {
-            ConfigLine::Blank => state.flush_prose(),
-            ConfigLine::Break => state.prose.push("\n\n".to_owned()),
+            ConfigLine::Blank => parser.flush_prose(),
+            ConfigLine::ParagraphBreak => parser.prose.push("\n\n".to_owned()),
             ConfigLine::Banner | ConfigLine::Other => {
-                state.flush_prose();
-                state.is_shown = false;
+                parser.flush_prose();
+                parser.is_shown = false;
             }
-            ConfigLine::TableHeader { name, is_shown } => state.start_table(name, is_shown),
-            ConfigLine::Key { key, rest } => state.push_row(key, &join_lines(rest, &mut lines)),
-            ConfigLine::Continuation(text) => state.continue_row(text),
-            ConfigLine::Prose(text) => state.prose.push(format!("{text} ")),
+            ConfigLine::TableHeader { name, is_shown } => parser.start_table(name, is_shown),
+            ConfigLine::Key { key, value_and_comment: rest } => {
+                parser.push_row(key, &join_lines(rest, &mut lines));
+            }
+            ConfigLine::Continuation(text) => parser.continue_row(text),
+            ConfigLine::Prose(text) => parser.prose.push(format!("{text} ")),
         }
     }
-    state.flush_prose();
-    state.tables
+    parser.flush_prose();
+    parser.tables
 }
 
 /// A value that goes on over several lines as one line, with its remark.
-fn join_lines<'l>(first: &str, lines: &mut impl Iterator<Item = &'l str>) -> String {
-    let mut joined = first.to_owned();
-    while is_open(split_comment(&joined).0) {
+fn join_lines<'l>(first_line: &str, lines: &mut impl Iterator<Item = &'l str>) -> String {
+    let mut joined = first_line.to_owned();
+    while has_open_bracket(split_comment(&joined).0) {
         let Some(line) = lines.next() else { break };
         let line = line.trim_start_matches("# ").trim();
         joined = format!("{} {line}", split_comment(&joined).0.trim());
@@ -125,16 +131,18 @@ fn join_lines<'l>(first: &str, lines: &mut impl Iterator<Item = &'l str>) -> Str
     joined
 }
 
-fn is_open(value: &str) -> bool {
+fn has_open_bracket(value: &str) -> bool {
     let count = |chars: [char; 2]| value.matches(chars).count();
     count(['[', '{']) > count([']', '}'])
 }
 
 /// A value and its remark.
 fn split_comment(text: &str) -> (&str, &str) {
-    let mut marks = text.match_indices(" # ").filter_map(|(at, _)| text.split_at_checked(at));
-    let outside = marks.find(|(value, _)| value.matches('"').count().is_multiple_of(2));
-    outside
+    let mut comment_starts =
+        text.match_indices(" # ").filter_map(|(at, _)| text.split_at_checked(at));
+    let first_outside_string =
+        comment_starts.find(|(value, _)| value.matches('"').count().is_multiple_of(2));
+    first_outside_string
         .map_or((text, ""), |(value, about)| (value.trim(), about.trim_start_matches(" # ").trim()))
 }
 
@@ -171,24 +179,25 @@ impl TableParser {
     fn push_row(&mut self, key: &str, rest: &str) {
         let prose = self.take_prose();
         let Some(table) = self.tables.last_mut().filter(|_| self.is_shown) else { return };
-        let (value, about) = split_comment(rest);
-        let (key, value, about) = (key.to_owned(), value.trim().to_owned(), about.to_owned());
+        let (value, description) = split_comment(rest);
+        let (key, value, description) =
+            (key.to_owned(), value.trim().to_owned(), description.to_owned());
         table.parts.extend(prose);
-        table.parts.push(TablePart::Row(KeyRow { key, value, about }));
+        table.parts.push(TablePart::Row(KeyRow { key, value, description }));
     }
 
     fn continue_row(&mut self, text: &str) {
         let last_table = self.tables.last_mut().filter(|_| self.is_shown);
         if let Some(TablePart::Row(row)) = last_table.and_then(|table| table.parts.last_mut()) {
-            row.about = format!("{} {text}", row.about);
+            row.description = format!("{} {text}", row.description);
         }
     }
 }
 
 /// The name of a table with `<id>` for what its writer chooses.
 fn name_with_placeholders(name: &str) -> String {
-    let mut words = name.split('.');
-    let (first, second) = (words.next().unwrap_or_default(), words.next());
+    let mut name_parts = name.split('.');
+    let (first, second) = (name_parts.next().unwrap_or_default(), name_parts.next());
     let mut segments = vec![first];
     segments.extend(second.map(|word| match first {
         "agents" | "schedules" => "<id>",
@@ -196,7 +205,7 @@ fn name_with_placeholders(name: &str) -> String {
         "tokens" | "tools" => "<name>",
         _ => word,
     }));
-    segments.extend(words);
+    segments.extend(name_parts);
     // These names are not in the second place.
     match segments.as_mut_slice() {
         ["tools", _, "inputs", input] => *input = "<input>",
@@ -232,8 +241,9 @@ pub(super) fn render_page(tables: &[ReferenceTable]) -> String {
                     _ = write!(page, "\n{}\n", wrap_lines(&escape_markdown(text)));
                 }
                 TablePart::Row(row) => {
-                    let head = if is_in_rows { "" } else { "\n| key | value | |\n|---|---|---|\n" };
-                    _ = writeln!(page, "{head}{}", table_row(row));
+                    let table_head =
+                        if is_in_rows { "" } else { "\n| key | value | |\n|---|---|---|\n" };
+                    _ = writeln!(page, "{table_head}{}", render_row(row));
                 }
             }
             is_in_rows = matches!(part, TablePart::Row(_));
@@ -242,11 +252,15 @@ pub(super) fn render_page(tables: &[ReferenceTable]) -> String {
     page
 }
 
-fn table_row(KeyRow { key, value, about }: &KeyRow) -> String {
-    let cell = |text: &str| text.replace('|', "\\|");
+fn render_row(KeyRow { key, value, description }: &KeyRow) -> String {
+    let escape_cell = |text: &str| text.replace('|', "\\|");
     let value = if value.contains('`') { value.clone() } else { format!("`{value}`") };
-    format!("| `{key}` | {} | {} |", cell(&value), cell(&escape_markdown(about)))
-        .replace("|  |", "| |")
+    format!(
+        "| `{key}` | {} | {} |",
+        escape_cell(&value),
+        escape_cell(&escape_markdown(description))
+    )
+    .replace("|  |", "| |")
 }
 
 /// Text in which nothing but code means anything to Markdown.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{config_text, start_service, write_and_reload};
-use crate::harness::client::{completed_with, task_outcome};
+use super::{config_without_watch, start_service, write_and_reload};
+use crate::harness::client::{completed_outcome, task_outcome};
 use crate::harness::{ServiceClient, fake_agent_config, message_params};
 
 const CALLER_COUNT: usize = 8;
@@ -21,14 +21,14 @@ fn round_config(number: usize) -> String {
         "max_concurrent = 9\nqueue_depth = 250\ndescription = 'another'",
         "max_concurrent = 1\nqueue_depth = 200\nheartbeat = 7",
     ];
-    let passing = if number.is_multiple_of(2) {
+    let passing_agent = if number.is_multiple_of(2) {
         fake_agent_config("passing", "echo", "")
     } else {
         String::new()
     };
-    let steady = fake_agent_config("steady", "echo", "queue_depth = 300");
-    let lively = fake_agent_config("lively", "echo", settings[number % settings.len()]);
-    config_text(&[steady, lively, passing].concat())
+    let steady_agent = fake_agent_config("steady", "echo", "queue_depth = 300");
+    let lively_agent = fake_agent_config("lively", "echo", settings[number % settings.len()]);
+    config_without_watch(&[steady_agent, lively_agent, passing_agent].concat())
 }
 
 /// Sends its messages one after the other, and waits for each; what it was answered, by the message.
@@ -36,9 +36,9 @@ async fn send_messages(client: ServiceClient, caller: usize) -> Vec<(String, u16
     let mut answers = Vec::new();
     for number in 0..MESSAGES_PER_CALLER {
         let agent = ["steady", "lively"][(caller + number) % 2];
-        let words = format!("{caller} {number}");
-        let answer = client.call(agent, "message/send", &message_params(&words)).await;
-        answers.push((words, answer.status, answer.json()));
+        let message_text = format!("{caller} {number}");
+        let answer = client.call(agent, "message/send", &message_params(&message_text)).await;
+        answers.push((message_text, answer.status, answer.json()));
     }
     answers
 }
@@ -61,19 +61,23 @@ async fn thirty_reloads_under_load_lose_and_refuse_no_request() {
     let expected: Vec<u64> = (2..=RELOAD_COUNT as u64 + 1).collect();
     assert_eq!(generations, expected);
     let mut ids: BTreeMap<String, String> = BTreeMap::new();
-    for (words, status, document) in callers.join_all().await.into_iter().flatten() {
+    for (message_text, status, document) in callers.join_all().await.into_iter().flatten() {
         let task = &document["result"];
         // Many reloads under load lose and refuse no request
-        assert_eq!((status, task_outcome(task)), (200, completed_with(&words)), "{document}");
-        ids.insert(task["id"].as_str().unwrap().to_owned(), words);
+        assert_eq!(
+            (status, task_outcome(task)),
+            (200, completed_outcome(&message_text)),
+            "{document}"
+        );
+        ids.insert(task["id"].as_str().unwrap().to_owned(), message_text);
     }
     assert_eq!(ids.len(), CALLER_COUNT * MESSAGES_PER_CALLER);
     for id in ids.keys() {
-        let record = service.execution(id).await;
+        let record = service.fetch_execution(id).await;
         let events = record["events"].as_array().unwrap();
-        let ends = events.iter().filter(|event| event["data"]["to"] == "completed").count();
-        assert_eq!((&record["outcome"], ends), (&json!("completed"), 1), "{record}");
+        let end_count = events.iter().filter(|event| event["data"]["to"] == "completed").count();
+        assert_eq!((&record["outcome"], end_count), (&json!("completed"), 1), "{record}");
     }
-    let agents = service.get("/status").await.json();
-    assert!(agents["agents"].as_array().unwrap().iter().all(|agent| agent["restarts"] == 0));
+    let status = service.get("/status").await.json();
+    assert!(status["agents"].as_array().unwrap().iter().all(|agent| agent["restarts"] == 0));
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{REMOTE_AGENTS, start_caller_and_remote};
-use crate::harness::client::{completed_with, task_id, task_outcome, task_state};
+use crate::harness::client::{completed_outcome, task_id, task_outcome, task_state};
 use crate::harness::message_params;
 
 #[tokio::test]
@@ -20,7 +20,7 @@ async fn a_remote_question_is_passed_on_and_answered() {
         let task = caller.expect_result(agent, "message/send", &answer).await;
         assert_eq!(
             task_outcome(&task),
-            completed_with("first blue, then the rest"),
+            completed_outcome("first blue, then the rest"),
             "{agent}: {task}"
         );
         // The answer went to the task that asked: one execution, whose second turn it was.
@@ -35,9 +35,9 @@ async fn a_remote_question_is_passed_on_and_answered() {
 async fn a_conversation_keeps_one_remote_context() {
     let (caller, remote_service) = start_caller_and_remote().await;
     remote_service.setup.open_gate("go");
-    let first = caller.send("new-rpc", "one").await;
+    let first_task = caller.send("new-rpc", "one").await;
     let mut next_message = message_params("two");
-    next_message["message"]["contextId"] = first["contextId"].clone();
+    next_message["message"]["contextId"] = first_task["contextId"].clone();
     caller.expect_result("new-rpc", "message/send", &next_message).await;
     caller.send("new-rpc", "three").await;
     let executions = remote_service.get("/api/v1/executions").await.json();

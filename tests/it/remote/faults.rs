@@ -6,9 +6,9 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket};
 
-use super::{WORKER_AGENT, remote_agent, remote_agents};
-use crate::harness::client::{failed_with, task_outcome};
-use crate::harness::{Service, Setup};
+use super::{WORKER_AGENT, remote_agent_config, remote_agents_config};
+use crate::harness::client::{failed_outcome, task_outcome};
+use crate::harness::{ServiceProcess, Setup};
 
 /// Answers each connection with these bytes.
 async fn start_answering_server(answer: &'static str) -> SocketAddr {
@@ -24,35 +24,35 @@ async fn start_answering_server(answer: &'static str) -> SocketAddr {
     address
 }
 
-async fn call_result(answer: &'static str) -> (Value, Value) {
+async fn call_answering_server(answer: &'static str) -> (Value, Value) {
     let url = format!("http://{}", start_answering_server(answer).await);
-    let caller = Service::start(&remote_agent("far", &url, "")).await;
+    let caller = ServiceProcess::start(&remote_agent_config("far", &url, "")).await;
     let id = caller.start_task("far", "hello").await;
     let task = crate::harness::poll_until("an end or a deferral", async || {
-        let task = caller.task("far", &id).await;
+        let task = caller.fetch_task("far", &id).await;
         let has_metadata = task.pointer("/status/message/metadata").is_some();
         has_metadata.then_some(task)
     })
     .await;
-    (task, caller.execution(&id).await)
+    (task, caller.fetch_execution(&id).await)
 }
 
 #[tokio::test]
 async fn a_wrong_remote_token_is_reported_as_not_authenticated() {
-    let worker_service = Service::start(WORKER_AGENT).await;
+    let worker_service = ServiceProcess::start(WORKER_AGENT).await;
     for remote_agent in super::REMOTE_AGENTS {
         // Each in a service of its own: the account of a refused credential is closed for the others.
-        let setup = Setup::new(&remote_agents(&worker_service, "worker", "WRONG"));
+        let setup = Setup::new(&remote_agents_config(&worker_service, "worker", "WRONG"));
         let caller = setup.env("WRONG", "no-token-of-the-other-service-0001").start().await;
         let task = caller.send(remote_agent.0, "hello").await;
         assert_eq!(
             task_outcome(&task),
-            failed_with("not-authenticated"),
+            failed_outcome("not-authenticated"),
             "{}: {task}",
             remote_agent.0
         );
     }
-    assert_eq!(worker_service.setup.read("log"), "");
+    assert_eq!(worker_service.setup.read_file("log"), "");
 }
 
 #[tokio::test]
@@ -61,9 +61,9 @@ async fn an_unreachable_remote_agent_is_a_transient_failure() {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
     let url = format!("http://{}", socket.local_addr().unwrap());
-    let caller = Service::start(&remote_agent("far", &url, "")).await;
+    let caller = ServiceProcess::start(&remote_agent_config("far", &url, "")).await;
     let task = caller.send("far", "hello").await;
-    assert_eq!(task_outcome(&task), failed_with("agent-transient"), "{task}");
+    assert_eq!(task_outcome(&task), failed_outcome("agent-transient"), "{task}");
     let text = task.pointer("/status/message/parts/0/text").unwrap().as_str().unwrap();
     assert!(text.contains("cannot be reached") && !text.contains("127.0.0.1"), "{text}");
 }
@@ -104,8 +104,8 @@ async fn a_remote_answer_that_is_not_a2a_is_a_permanent_failure() {
             "refused (HTTP 307)",
         ),
     ] {
-        let (task, _) = call_result(answer).await;
-        assert_eq!(task_outcome(&task), failed_with("agent-permanent"), "{answer}: {task}");
+        let (task, _) = call_answering_server(answer).await;
+        assert_eq!(task_outcome(&task), failed_outcome("agent-permanent"), "{answer}: {task}");
         let text = task.pointer("/status/message/parts/0/text").unwrap().as_str().unwrap();
         assert!(text.contains(cause), "{answer}: {text}");
     }
@@ -113,7 +113,7 @@ async fn a_remote_answer_that_is_not_a2a_is_a_permanent_failure() {
 
 #[tokio::test]
 async fn a_remote_rate_limit_is_respected() {
-    let (task, execution) = call_result(
+    let (task, execution) = call_answering_server(
         "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n",
     )
     .await;
@@ -124,8 +124,8 @@ async fn a_remote_rate_limit_is_respected() {
 #[tokio::test]
 async fn a_stream_that_breaks_before_its_first_event_is_transient() {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 100\r\n\r\n";
-    let (task, _) = call_result(head).await;
-    assert_eq!(task_outcome(&task), failed_with("agent-transient"), "{task}");
+    let (task, _) = call_answering_server(head).await;
+    assert_eq!(task_outcome(&task), failed_outcome("agent-transient"), "{task}");
     let text = task.pointer("/status/message/parts/0/text").unwrap().as_str().unwrap();
     assert!(text.contains("cannot be reached: "), "{text}");
 }

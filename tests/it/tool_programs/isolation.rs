@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use super::{AGENTS, setup, shell_call};
+use super::{TOOL_AGENT_CONFIG, setup_with_model, shell_call};
 use crate::harness::mock_model::MockModel;
 use crate::harness::steps::{observation_step, run_tool_calls};
 use crate::read_only::lacks_requirement;
@@ -14,7 +14,7 @@ async fn a_program_changes_only_what_its_sandbox_names() {
         return;
     }
     let model = MockModel::start(&[]);
-    let service = setup(&model).without_bubblewrap().start().await;
+    let service = setup_with_model(&model).without_bubblewrap().start().await;
     let folder = service.setup.test_folder().display();
     let connect_script = "perl -MSocket -e 'socket(S, PF_INET, SOCK_STREAM, 0) or die $!; \
                    connect(S, sockaddr_in(PORT, inet_aton(\"127.0.0.1\"))) or die $!'";
@@ -39,7 +39,7 @@ async fn the_doctor_reports_the_isolation_of_tools() {
         return;
     }
     let model = MockModel::start(&[]);
-    let service = setup(&model).without_bubblewrap().start().await;
+    let service = setup_with_model(&model).without_bubblewrap().start().await;
     let config = service.setup.write_config().display().to_string();
     let output = service.run_command(&["doctor", &config], "").await;
     let line_for_tool = |tool: &str| {
@@ -60,22 +60,24 @@ async fn a_tool_that_can_change_the_configuration_is_reported() {
         return;
     }
     let model = MockModel::start(&[]);
-    let text = AGENTS.replace("MODEL", &model.base_url());
-    let open_config = |settings: &str| {
-        text.replace(
+    let config = TOOL_AGENT_CONFIG.replace("MODEL", &model.base_url());
+    let config_with_writable_folder = |settings: &str| {
+        config.replace(
             "writable = [\"HERE/writable\"]",
             &format!("writable = [\"HERE/../service\"]{settings}"),
         )
     };
-    let start = async |settings: &str| {
-        let mut setup = setup(&model).without_bubblewrap();
-        setup.set_config_text(&open_config(settings));
+    let try_start_with = async |settings: &str| {
+        let mut setup = setup_with_model(&model).without_bubblewrap();
+        setup.set_config_text(&config_with_writable_folder(settings));
         setup.try_start().await
     };
-    let Err((_, output)) = start("").await else { panic!("it started") };
+    let Err((_, output)) = try_start_with("").await else { panic!("it started") };
     let refusal = "cannot enforce the sandbox of the tool `shell` of the agent `worker`";
     assert!(output.stderr.contains(refusal), "{output:?}");
-    let Ok(service) = start(", required = false").await else { panic!("it did not start") };
+    let Ok(service) = try_start_with(", required = false").await else {
+        panic!("it did not start")
+    };
     let stderr = service.stderr_text();
     assert!(stderr.contains("backend program is not isolated from the service"), "{stderr}");
     assert!(stderr.contains("the tool `shell` can change the configuration"), "{stderr}");
@@ -87,15 +89,15 @@ async fn a_tool_whose_interpreter_is_hidden_names_it() {
         return;
     }
     let model = MockModel::start(&[]);
-    let mut setup = setup(&model);
-    let text = AGENTS
+    let mut setup = setup_with_model(&model);
+    let config = TOOL_AGENT_CONFIG
         .replace("MODEL", &model.base_url())
         .replace("command = \"sh\"", "command = \"HERE/script\"")
         .replace(
             "writable = [\"HERE/writable\"]",
             "isolation = \"bubblewrap\", hidden = [\"HERE/tools\"]",
         );
-    setup.set_config_text(&text);
+    setup.set_config_text(&config);
     let folder = setup.test_folder().join("tools");
     fs::create_dir(&folder).unwrap();
     symlink("/bin/sh", folder.join("shell")).unwrap();

@@ -10,7 +10,7 @@ use crate::agent::queue::QueuedRequest;
 use crate::model::access::endpoint_config::MessageIdPolicy;
 use crate::model::agent::AgentSpec;
 use crate::model::execution::ExecutionState;
-use crate::model::execution::request::{Request, RequestKeys, Trigger};
+use crate::model::execution::request::{Request, RequestIdentity, Trigger};
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::AcceptResult;
 
@@ -29,8 +29,12 @@ impl DuplicateCache {
     /// Adds the recorded request of a new execution. The answer to a question is no such request.
     pub(super) fn record(&mut self, id: ExecutionId, entry: &QueuedRequest, spec: &AgentSpec) {
         let is_new = entry.starting_point.state == ExecutionState::Idle;
-        if let Some(keys) = entry.keys.filter(|_| is_new) {
-            self.insert(id, identifying_keys(spec, &entry.request, &keys), keys.digest);
+        if let Some(request_identity) = entry.request_identity.filter(|_| is_new) {
+            self.insert(
+                id,
+                identifying_keys(spec, &entry.request, &request_identity),
+                request_identity.content_digest,
+            );
         }
     }
 
@@ -52,15 +56,18 @@ impl DuplicateCache {
     pub(super) fn find(
         &self,
         request: &Request,
-        keys: &RequestKeys,
+        request_identity: &RequestIdentity,
         spec: &AgentSpec,
     ) -> Option<AcceptResult> {
-        self.find_keys(&identifying_keys(spec, request, keys), keys.digest)
+        self.find_keys(
+            &identifying_keys(spec, request, request_identity),
+            request_identity.content_digest,
+        )
     }
 
     fn find_keys(&self, keys: &[KeyDigest], digest: [u8; 32]) -> Option<AcceptResult> {
         let known: Option<Vec<_>> = keys.iter().map(|key| self.by_key.get(key).copied()).collect();
-        AcceptResult::from_known(&known?, digest)
+        AcceptResult::for_known_keys(&known?, digest)
     }
 }
 
@@ -68,12 +75,12 @@ impl DuplicateCache {
 fn identifying_keys(
     spec: &AgentSpec,
     request: &Request,
-    request_keys: &RequestKeys,
+    request_identity: &RequestIdentity,
 ) -> Vec<KeyDigest> {
     if has_reusable_message_id(spec, request) {
-        request_keys.dedup.idempotency.into_iter().collect()
+        request_identity.dedup.idempotency_key.into_iter().collect()
     } else {
-        request_keys.dedup.iter().collect()
+        request_identity.dedup.iter().collect()
     }
 }
 
@@ -93,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_repeated_request_is_known_until_its_execution_ends() {
-        let (mut cache, id) = (DuplicateCache::default(), ExecutionId::fresh());
+        let (mut cache, id) = (DuplicateCache::default(), ExecutionId::generate());
         assert_eq!(cache.find_keys(&[MESSAGE], DIGEST), None);
         cache.insert(id, vec![MESSAGE, IDEMPOTENCY], DIGEST);
         for keys in [&[MESSAGE][..], &[IDEMPOTENCY], &[MESSAGE, IDEMPOTENCY]] {
@@ -108,10 +115,10 @@ mod tests {
     #[test]
     fn the_ledger_decides_about_a_key_that_is_unknown_here() {
         let mut cache = DuplicateCache::default();
-        cache.insert(ExecutionId::fresh(), vec![MESSAGE], DIGEST);
+        cache.insert(ExecutionId::generate(), vec![MESSAGE], DIGEST);
         assert_eq!(cache.find_keys(&[MESSAGE, IDEMPOTENCY], DIGEST), None);
         assert_eq!(cache.find_keys(&[], DIGEST), None, "a request without a key is no duplicate");
-        cache.insert(ExecutionId::fresh(), vec![IDEMPOTENCY], DIGEST);
+        cache.insert(ExecutionId::generate(), vec![IDEMPOTENCY], DIGEST);
         assert_eq!(cache.find_keys(&[MESSAGE, IDEMPOTENCY], DIGEST), Some(AcceptResult::Conflict));
     }
 }

@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_duplicate_joins_and_an_equal_request_follows() {
-        let (agent, other) = (AgentId::new("worker").unwrap(), ExecutionId::fresh());
+        let (agent, other) = (AgentId::new("worker").unwrap(), ExecutionId::generate());
         let decided = |result| decide_after_recording(&agent, Ok(result));
         assert_eq!(decided(RecordingResult::Recorded), AdmissionDecision::Admit);
         assert_eq!(

@@ -9,13 +9,13 @@ use ractor::ActorRef;
 use super::duplicate_cache::has_reusable_message_id;
 use crate::agent::coalescer::has_reusable_result;
 use crate::agent::{AgentMsg, RecordingResult};
-use crate::decide::output::redact_parts::redact;
+use crate::decide::output::redact_parts::redact_parts;
 use crate::execution::StartingPoint;
 use crate::execution::recovery::settle_unacknowledged;
 use crate::model::agent::AgentSpec;
 use crate::model::execution::event::TextChannel;
-use crate::model::execution::message_details::{MessageDetails, StoredContent, details_text};
-use crate::model::execution::request::{DedupKeys, Request, RequestKeys, Trigger};
+use crate::model::execution::message_details::{MessageDetails, StoredContent, details_to_json};
+use crate::model::execution::request::{DedupKeys, Request, RequestIdentity, Trigger};
 use crate::model::execution::trace::TraceContext;
 use crate::model::execution::{AttemptId, ExecutionState};
 use crate::model::id::ExecutionId;
@@ -23,7 +23,7 @@ use crate::ports::ledger::{AcceptCommand, AcceptResult, AnswerCommand, LedgerErr
 use crate::services::Services;
 
 /// Admitted request that is being recorded.
-pub(in crate::agent) struct Recording {
+pub(in crate::agent) struct RequestRecorder {
     /// Actor that receives the result.
     pub(in crate::agent) agent: ActorRef<AgentMsg>,
     /// Shared services.
@@ -35,44 +35,49 @@ pub(in crate::agent) struct Recording {
     /// Raw request.
     pub(in crate::agent) request: Arc<Request>,
     /// Keys of the request.
-    pub(in crate::agent) keys: RequestKeys,
+    pub(in crate::agent) request_identity: RequestIdentity,
     /// Starting point of the execution, which waits for an answer if the request is one.
     pub(in crate::agent) starting_point: StartingPoint,
     /// Time of the request.
     pub(in crate::agent) received_at: DateTime<Utc>,
 }
 
-impl Recording {
+impl RequestRecorder {
     /// Records the request, and reports the result to the actor. The task must complete even if the actor stops.
     pub(in crate::agent) async fn run(self) {
         let result = match self.starting_point.state {
             ExecutionState::Waiting => self.record_answer().await,
-            _ => self.accept().await,
+            _ => self.record_new_request().await,
         };
         let is_recorded = result.as_ref().is_ok_and(|record_result| record_result.is_recorded());
-        let is_unreported = self.agent.cast(AgentMsg::Recorded(self.id, result)).is_err();
+        let is_unreported = self.agent.cast(AgentMsg::RecordingFinished(self.id, result)).is_err();
         if is_unreported && is_recorded {
             settle_unacknowledged(&self.services, self.id).await; // The next actor may have read the ledger too early.
         }
     }
 
     /// Records a new request with redacted text.
-    async fn accept(&self) -> Result<RecordingResult, LedgerError> {
+    async fn record_new_request(&self) -> Result<RecordingResult, LedgerError> {
         let (services, request, spec) = (&*self.services, &*self.request, &*self.spec);
-        let (params, is_unredacted) = self.redacted_params();
+        let (params, has_unchanged_params) = self.redacted_params();
         let parts = &request.input.parts;
-        let redacted =
-            redact(parts, &services.redactor.current(), AttemptId::FIRST, TextChannel::Input, 0);
+        let stored_parts = redact_parts(
+            parts,
+            &services.redactor.current(),
+            AttemptId::FIRST,
+            TextChannel::Input,
+            0,
+        );
         let keys = self.dedup_keys(AttemptId::FIRST.turn);
-        let (details, has_all_details) = self.unredacted_details();
-        let replayable = redacted.is_unredacted && is_unredacted && has_all_details;
-        let accept = AcceptCommand {
+        let (details, has_all_details) = self.storable_details();
+        let replayable = stored_parts.is_unchanged && has_unchanged_params && has_all_details;
+        let accept_command = AcceptCommand {
             id: self.id,
             agent: request.agent.clone(),
             owner: request.origin.owner,
-            message: request.message.clone(),
+            message_id: request.message_id.clone(),
             keys,
-            digest: self.keys.digest,
+            content_digest: self.request_identity.content_digest,
             coalescing_key: self.coalescing_key(),
             context: request.context.clone(),
             trigger: request.origin.trigger.clone(),
@@ -84,13 +89,13 @@ impl Recording {
             } else {
                 services.input_sealer.seal(self.id, &request.input)
             },
-            input: redacted.text,
-            content: StoredContent { pieces: redacted.pieces, details },
+            input_text: stored_parts.text,
+            content: StoredContent { parts: stored_parts.parts, details },
             params,
-            overrides: request.overrides(),
+            overrides: request.effective_overrides(),
             at: self.received_at,
         };
-        Ok(match services.ledger.accept(accept).await? {
+        Ok(match services.ledger.accept(accept_command).await? {
             AcceptResult::Created => RecordingResult::Recorded,
             AcceptResult::Equivalent(source)
                 if has_reusable_result(&services.ledger, source).await =>
@@ -106,47 +111,47 @@ impl Recording {
     /// Records the answer to a question.
     async fn record_answer(&self) -> Result<RecordingResult, LedgerError> {
         let (services, request) = (&*self.services, &*self.request);
-        let (params, is_unredacted) = self.redacted_params();
+        let (params, has_unchanged_params) = self.redacted_params();
         let attempt_id = self.starting_point.attempt_id.next_turn();
-        let redacted = redact(
+        let stored_parts = redact_parts(
             &request.input.parts,
             &services.redactor.current(),
             attempt_id,
             TextChannel::Input,
             0,
         );
-        let (details, has_all_details) = self.unredacted_details();
-        let replayable = redacted.is_unredacted && is_unredacted && has_all_details;
-        let resume = AnswerCommand {
+        let (details, has_all_details) = self.storable_details();
+        let replayable = stored_parts.is_unchanged && has_unchanged_params && has_all_details;
+        let answer_command = AnswerCommand {
             id: self.id,
             agent: request.agent.clone(),
             owner: request.origin.owner,
             fence: self.starting_point.fence,
             attempt_id,
-            message: request.message.clone(),
+            message_id: request.message_id.clone(),
             keys: self.dedup_keys(attempt_id.turn),
-            digest: self.keys.digest,
+            content_digest: self.request_identity.content_digest,
             replayable,
             sealed_input: if replayable {
                 None
             } else {
                 services.input_sealer.seal(self.id, &request.input)
             },
-            input: redacted.text,
-            content: StoredContent { pieces: redacted.pieces, details },
+            input_text: stored_parts.text,
+            content: StoredContent { parts: stored_parts.parts, details },
             params,
-            overrides: request.overrides(),
+            overrides: request.effective_overrides(),
             at: self.received_at,
         };
-        let is_open = services.ledger.record_answer(resume).await?;
+        let is_open = services.ledger.record_answer(answer_command).await?;
         Ok(if is_open { RecordingResult::Recorded } else { RecordingResult::QuestionClosed })
     }
 
     /// Returns the deduplication keys of a turn of an execution.
     fn dedup_keys(&self, turn: u32) -> DedupKeys {
-        let mut keys = self.keys.dedup;
+        let mut keys = self.request_identity.dedup;
         if has_reusable_message_id(&self.spec, &self.request) {
-            keys.message = self.services.keyed_hasher.unique_key(self.id, turn);
+            keys.message_key = self.services.keyed_hasher.unique_key(self.id, turn);
         }
         keys
     }
@@ -163,7 +168,12 @@ impl Recording {
             Trigger::Hop(_) => false,          // Each step of a team is intended.
         };
         let since = self.received_at.checked_sub_signed(TimeDelta::from_std(window).ok()?)?;
-        is_candidate.then(|| (services.keyed_hasher.content_key(request, self.keys.digest), since))
+        is_candidate.then(|| {
+            (
+                services.keyed_hasher.content_key(request, self.request_identity.content_digest),
+                since,
+            )
+        })
     }
 
     /// Returns the redacted parameters of a request, and true if redaction left them unchanged.
@@ -180,13 +190,13 @@ impl Recording {
 
     /// Returns the details of a request to store, and true if they are all. Details that redaction would change are not
     /// stored in clear.
-    fn unredacted_details(&self) -> (Option<Box<MessageDetails>>, bool) {
+    fn storable_details(&self) -> (Option<Box<MessageDetails>>, bool) {
         let details = &self.request.input.details;
         let redactor = self.services.redactor.current();
         let is_unchanged = |text: &str| redactor.redact(text) == text;
         // As one document, because a key can mark its value as a secret, and each text without the escapes of JSON.
-        let is_unredacted =
-            is_unchanged(&details_text(details)) && details.texts().into_iter().all(is_unchanged);
+        let is_unredacted = is_unchanged(&details_to_json(details))
+            && details.all_strings().into_iter().all(is_unchanged);
         let has_details = is_unredacted && !details.is_empty();
         (has_details.then(|| Box::new(details.clone())), is_unredacted)
     }

@@ -18,12 +18,12 @@ impl SlotCounters {
         &mut self,
         entry: &QueuedRequest,
         queue_timeout: Duration,
-        running: usize,
+        running_count: usize,
     ) {
         let remaining = entry.deadline.saturating_duration_since(tokio::time::Instant::now());
         self.total_wait += queue_timeout.saturating_sub(remaining);
         self.statistics.started += 1;
-        self.statistics.peak = self.statistics.peak.max(running);
+        self.statistics.peak = self.statistics.peak.max(running_count);
     }
 
     /// Counts a rejected request.

@@ -15,7 +15,7 @@ use crate::model::agent::quota::Deferral;
 use crate::model::execution::ExecutionState;
 use crate::model::execution::progress::Progress;
 use crate::model::execution::record::ExecutionRecord;
-use crate::model::execution::request::{Input, Overrides, Request, RequestKeys};
+use crate::model::execution::request::{Input, Overrides, Request, RequestIdentity};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::services::credential_breakers::BreakerProbe;
@@ -24,7 +24,7 @@ use crate::services::credential_breakers::BreakerProbe;
 pub(in crate::agent) struct QueuedRequest {
     pub(in crate::agent) request: Arc<Request>,
     /// Keys of a request that this process has received.
-    pub(in crate::agent) keys: Option<RequestKeys>,
+    pub(in crate::agent) request_identity: Option<RequestIdentity>,
     /// Reply port of the submitter, until it has its answer.
     pub(in crate::agent) reply: Option<RpcReplyPort<Result<SubmitReply, Failure>>>,
     pub(in crate::agent) progress: watch::Sender<Progress>,
@@ -53,9 +53,9 @@ impl QueuedRequest {
     ) -> Self {
         Self {
             request,
-            keys: None,
+            request_identity: None,
             reply: None,
-            progress: watch::Sender::new(Progress::accepted()),
+            progress: watch::Sender::new(Progress::for_new_execution()),
             queued_since,
             span: tracing::Span::none(),
             deadline,
@@ -71,7 +71,7 @@ impl QueuedRequest {
         let request = Request {
             agent: record.agent.clone(),
             origin: record.origin(),
-            message: record.message.clone(),
+            message_id: record.message_id.clone(),
             context: record.context.clone(),
             starts_context: false,
             idempotency_key: None,
@@ -91,7 +91,7 @@ impl QueuedRequest {
         request: Arc<Request>,
         now: DateTime<Utc>,
     ) -> Self {
-        let progress = Progress { state: ExecutionState::Failed, ..Progress::accepted() };
+        let progress = Progress { state: ExecutionState::Failed, ..Progress::for_new_execution() };
         let starting_point = StartingPoint::after_deferral(record, deferral);
         let (progress, deferral) = (watch::Sender::new(progress), Some(deferral));
         Self { progress, deferral, ..Self::new(request, starting_point, now, Instant::now()) }
@@ -110,7 +110,7 @@ impl QueuedRequest {
         condition: Option<WaitCondition>,
     ) -> Queued {
         let deferral = self.deferral.map(|deferral| WaitCondition {
-            reason: deferral.cause.reason(),
+            reason: deferral.cause.queue_reason(),
             until: Some(deferral.until),
         });
         // Each other reason than a busy agent holds, whatever keeps the queue from starting.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::RequestQueue;
 use crate::agent::AgentMsg;
 use crate::agent::credential_gate::WaitCondition;
-use crate::agent::tasks::AgentTasks;
+use crate::agent::tasks::AgentBackgroundTasks;
 use crate::model::agent::queue::{QueueReason, Queued};
 use crate::model::id::ExecutionId;
 use crate::model::observation::status::QueuedStatus;
@@ -20,7 +20,7 @@ const MAX_SHORT_QUEUE_LENGTH: usize = 64;
 const MIN_NOTICE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Average number of notified entries per millisecond in the longest queues.
-const NOTIFIED_PER_MS: usize = 5;
+const NOTICES_PER_MS: usize = 5;
 
 /// Decision when the entries are notified of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl RequestQueue {
     pub(in crate::agent) fn notify_change(
         &mut self,
         condition: Option<WaitCondition>,
-        tasks: &mut AgentTasks,
+        tasks: &mut AgentBackgroundTasks,
     ) {
         match self.notice_timing() {
             NoticeTiming::Now => self.notify_all(condition),
@@ -61,7 +61,7 @@ impl RequestQueue {
     }
 
     /// Notifies all entries of a long queue, after its pause.
-    pub(in crate::agent) fn send_due_notices(&mut self, condition: Option<WaitCondition>) {
+    pub(in crate::agent) fn send_position_notices(&mut self, condition: Option<WaitCondition>) {
         self.is_position_notice_scheduled = false;
         self.notify_all(condition);
     }
@@ -110,7 +110,7 @@ impl RequestQueue {
 
 /// Returns the notification interval for a queue of this length.
 fn notice_interval(length: usize) -> Duration {
-    MIN_NOTICE_INTERVAL.max(Duration::from_millis((length / NOTIFIED_PER_MS) as u64))
+    MIN_NOTICE_INTERVAL.max(Duration::from_millis((length / NOTICES_PER_MS) as u64))
 }
 
 #[cfg(test)]

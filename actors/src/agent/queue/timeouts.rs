@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::{QueuedRequest, RequestQueue};
 use crate::agent::AgentMsg;
-use crate::agent::tasks::AgentTasks;
+use crate::agent::tasks::AgentBackgroundTasks;
 use crate::model::id::ExecutionId;
 
 /// Extension of the queue timeouts, by the time that the entries waited for the quota alone.
@@ -24,7 +24,7 @@ pub(in crate::agent) struct TimeoutExtension {
 
 impl TimeoutExtension {
     /// Returns the deadline of an entry after the extension.
-    fn apply(&self, deadline: Instant) -> Instant {
+    fn extended_deadline(&self, deadline: Instant) -> Instant {
         let wait_start = deadline
             .checked_sub(self.queue_timeout)
             .unwrap_or(self.exhausted_since)
@@ -39,7 +39,7 @@ impl RequestQueue {
     pub(in crate::agent) fn schedule_timeout(
         &mut self,
         extra_time: Duration,
-        tasks: &mut AgentTasks,
+        tasks: &mut AgentBackgroundTasks,
     ) {
         if let Some(wait) = self.arm_timer(extra_time) {
             tasks.send_after(wait, AgentMsg::QueueTimeoutDue);
@@ -48,32 +48,33 @@ impl RequestQueue {
 
     /// Returns the wait for which a timer must start, unless one runs.
     fn arm_timer(&mut self, extra_time: Duration) -> Option<Duration> {
-        let first_time_left = self.answered().next().and_then(|id| self.time_left(id, extra_time));
+        let first_time_left =
+            self.answered_entries().next().and_then(|id| self.time_left(id, extra_time));
         let wait = first_time_left.filter(|_| !self.has_timeout_timer)?;
         self.has_timeout_timer = true;
         Some(wait)
     }
 
     /// Ignores the running timer, because it has ended or may end too late.
-    pub(in crate::agent) const fn forget_timer(&mut self) {
+    pub(in crate::agent) const fn clear_timer(&mut self) {
         self.has_timeout_timer = false;
     }
 
     /// Returns the entries whose timeout has expired.
-    pub(in crate::agent) fn expired(&self, extra_time: Duration) -> Vec<ExecutionId> {
+    pub(in crate::agent) fn expired_entries(&self, extra_time: Duration) -> Vec<ExecutionId> {
         let is_due = |id: &ExecutionId| self.time_left(*id, extra_time) == Some(Duration::ZERO);
-        self.answered().take_while(is_due).collect()
+        self.answered_entries().take_while(is_due).collect()
     }
 
     /// Extends the timeouts of all entries except deferred ones.
     pub(in crate::agent) fn extend_timeouts(&mut self, extension: TimeoutExtension) {
         for entry in self.entries.values_mut().filter(|entry| entry.deferral.is_none()) {
-            entry.deadline = extension.apply(entry.deadline);
+            entry.deadline = extension.extended_deadline(entry.deadline);
         }
     }
 
     /// Iterates over the entries whose submitter has its answer, in order.
-    fn answered(&self) -> impl Iterator<Item = ExecutionId> + '_ {
+    fn answered_entries(&self) -> impl Iterator<Item = ExecutionId> + '_ {
         let is_answered = |entry: &QueuedRequest| !entry.awaits_submit_reply();
         self.admission_queue
             .waiting()
@@ -100,10 +101,10 @@ mod tests {
         let extension =
             TimeoutExtension { exhausted_since, now, queue_timeout, max_extension: minutes(15) };
         let due_of_later_entry = exhausted_since + minutes(10) + queue_timeout;
-        let extended = extension.apply(due_of_later_entry);
+        let extended = extension.extended_deadline(due_of_later_entry);
         assert_eq!(extended, due_of_later_entry + minutes(10));
         let due_of_earlier_entry = exhausted_since + minutes(25);
-        let extended = extension.apply(due_of_earlier_entry);
+        let extended = extension.extended_deadline(due_of_earlier_entry);
         assert_eq!(extended, due_of_earlier_entry + minutes(15), "no more than the longest");
     }
 }

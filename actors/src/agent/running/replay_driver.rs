@@ -53,7 +53,7 @@ struct ReplayLease(JoinHandle<()>);
 impl AttemptLease for ReplayLease {
     fn stop(&self) {}
 
-    async fn clean(mut self: Box<Self>) {
+    async fn clean_up(mut self: Box<Self>) {
         _ = (&mut self.0).await; // After a panic the dropped reporter reports the failure.
     }
 }
@@ -90,7 +90,7 @@ impl AttemptReplay {
             format!("the result is that of `{}`, which had the same request", self.source);
         reporter.record_event(EventKind::Warning { message }).await?;
         let mut output_writer = reporter.open_output(TextChannel::Parts);
-        for event in self.output.events().await? {
+        for event in self.output.last_attempt_events().await? {
             if let Some(converted) = self.convert_event(event, work, &mut output_writer).await? {
                 reporter.record_event(converted).await?;
             }
@@ -113,11 +113,11 @@ impl AttemptReplay {
                     "{}-{}-{}",
                     work.execution, work.attempt_id.attempt, self.message_count
                 );
-                let pieces = self.output.copy_pieces(&pieces, output_writer).await?;
+                let pieces = self.output.copy_parts(&pieces, output_writer).await?;
                 Some(EventKind::message(speaker, message, pieces))
             }
             EventKind::Artifact { id, name, description, pieces, append, last } => {
-                let pieces = self.output.copy_pieces(&pieces, output_writer).await?;
+                let pieces = self.output.copy_parts(&pieces, output_writer).await?;
                 Some(EventKind::Artifact { id, name, description, pieces, append, last })
             }
             EventKind::OutputTruncated { .. } => Some(event),

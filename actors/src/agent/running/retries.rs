@@ -10,12 +10,12 @@ use tokio::time::Instant;
 
 use super::{ExecutionStart, RunningExecution, RunningExecutions};
 use crate::agent::queue::QueuedRequest;
-use crate::agent::tasks::AgentTasks;
+use crate::agent::tasks::AgentBackgroundTasks;
 use crate::agent::{AgentArgs, AgentMsg};
 use crate::decide::execution::{ExecutionEvent, NextAttempt};
 use crate::decide::retry::{RetryDecision, RetryHistory, RetryPolicy, decide_retry};
 use crate::execution::recovery::{ContinuedWork, cancel_suspended};
-use crate::execution::{AttemptFailure, ExecutionMsg, StartingPoint};
+use crate::execution::{ExecutionMsg, FailedAttemptReport, StartingPoint};
 use crate::model::agent::AgentSpec;
 use crate::model::agent::quota::Deferral;
 use crate::model::execution::record::ExecutionRecord;
@@ -30,17 +30,17 @@ pub(super) struct ExecutionRetries {
     policy: RetryPolicy,
     history: RetryHistory,
     /// Failed attempt after which the agent has decided to try again.
-    failed: Option<RetriedAttempt>,
+    retried_attempt: Option<RetriedAttempt>,
 }
 
 /// Failed attempt that another one follows.
 #[derive(Debug)]
 struct RetriedAttempt {
-    report: AttemptFailure,
+    report: FailedAttemptReport,
     /// Pause before the next attempt; `None` for a deferral, during which the execution is in the queue.
     pause: Option<Duration>,
     /// Begin and end of the pause, once the actor of the failed attempt has stopped.
-    period: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    pause_period: Option<(DateTime<Utc>, DateTime<Utc>)>,
 }
 
 impl ExecutionRetries {
@@ -48,13 +48,18 @@ impl ExecutionRetries {
     /// count, so that a restart of the service does not begin the backoff anew.
     pub(super) const fn new(spec: &AgentSpec, starting_point: &StartingPoint) -> Self {
         let policy = RetryPolicy::from_spec(spec);
-        let policy = if starting_point.is_unredacted { policy } else { policy.without_input() };
-        Self { policy, history: starting_point.retry_history, failed: None }
+        let policy =
+            if starting_point.has_original_input { policy } else { policy.without_input() };
+        Self { policy, history: starting_point.retry_history, retried_attempt: None }
     }
 
     /// Decides what follows a failed attempt.
-    fn decide(&mut self, report: AttemptFailure, now: DateTime<Utc>) -> NextAttempt {
-        let AttemptFailure { attempt, failure, .. } = &report;
+    fn decide_next_attempt(
+        &mut self,
+        report: FailedAttemptReport,
+        now: DateTime<Utc>,
+    ) -> NextAttempt {
+        let FailedAttemptReport { attempt, failure, .. } = &report;
         self.history.count_own_retries(failure);
         let (next_attempt, pause) =
             match decide_retry(&self.policy, self.history, *attempt, failure) {
@@ -66,38 +71,41 @@ impl ExecutionRetries {
                     (NextAttempt::AfterDeferral(deferral), None)
                 }
             };
-        self.failed = Some(RetriedAttempt { report, pause, period: None });
+        self.retried_attempt = Some(RetriedAttempt { report, pause, pause_period: None });
         next_attempt
     }
 
     /// Begins the pause after the failed attempt. Returns the attempt and the pause; `None` if no attempt follows.
     fn begin_pause(&mut self, now: DateTime<Utc>) -> Option<(AttemptId, Duration)> {
-        let failed = self.failed.as_mut()?;
-        let pause = failed.pause?;
-        failed.period = Some((now, end_of_wait(now, pause)));
-        Some((failed.report.attempt_id, pause))
+        let retried_attempt = self.retried_attempt.as_mut()?;
+        let pause = retried_attempt.pause?;
+        retried_attempt.pause_period = Some((now, end_of_wait(now, pause)));
+        Some((retried_attempt.report.attempt_id, pause))
     }
 
     /// Returns true if the execution pauses between two attempts.
     pub(super) fn is_pausing(&self) -> bool {
-        self.failed.as_ref().is_some_and(|failed| failed.period.is_some())
+        self.retried_attempt.as_ref().is_some_and(|failed| failed.pause_period.is_some())
     }
 
     /// Returns the attempt after which the execution pauses; `None` if it does not pause.
     fn paused_attempt(&self) -> Option<AttemptId> {
-        self.failed.as_ref().filter(|_| self.is_pausing()).map(|failed| failed.report.attempt_id)
+        self.retried_attempt
+            .as_ref()
+            .filter(|_| self.is_pausing())
+            .map(|failed| failed.report.attempt_id)
     }
 
     /// Returns the starting point of the next attempt; `None` if no attempt follows.
     fn next_starting_point(&self) -> Option<StartingPoint> {
-        let failed = self.failed.as_ref()?;
-        Some(StartingPoint::after_failure(&failed.report, self.history))
+        let retried_attempt = self.retried_attempt.as_ref()?;
+        Some(StartingPoint::after_failure(&retried_attempt.report, self.history))
     }
 }
 
 impl RunningExecution {
     /// Returns the entry of the next attempt after a pause; `None` if no attempt follows.
-    fn into_next_attempt(self, now: DateTime<Utc>) -> Option<QueuedRequest> {
+    fn into_retry_entry(self, now: DateTime<Utc>) -> Option<QueuedRequest> {
         let starting_point = self.retries.next_starting_point()?;
         let entry = QueuedRequest::new(self.request, starting_point, now, Instant::now());
         Some(QueuedRequest {
@@ -111,12 +119,12 @@ impl RunningExecution {
 
     /// Returns the queue entry of an execution that is deferred after its failed attempt, and its probe of the
     /// credential; `None` if no attempt follows.
-    pub(in crate::agent) fn into_deferred(
+    pub(in crate::agent) fn into_deferred_entry(
         self,
         deferral: Deferral,
         now: DateTime<Utc>,
     ) -> Option<(QueuedRequest, Option<BreakerProbe>)> {
-        let mut entry = self.into_next_attempt(now)?;
+        let mut entry = self.into_retry_entry(now)?;
         entry.deferral = Some(deferral);
         let probe = entry.probe.take();
         Some((entry, probe))
@@ -124,8 +132,8 @@ impl RunningExecution {
 
     /// Returns the status of the execution, if it pauses.
     fn paused_status(&self, id: ExecutionId) -> Option<ExecutionStatus> {
-        let failed = self.retries.failed.as_ref()?;
-        let (since, until) = failed.period?;
+        let retried_attempt = self.retries.retried_attempt.as_ref()?;
+        let (since, until) = retried_attempt.pause_period?;
         let progress = self.progress.borrow();
         Some(ExecutionStatus {
             id,
@@ -134,7 +142,7 @@ impl RunningExecution {
             since: Some(since),
             queued: None,
             followers: progress.followers.count(),
-            attempt_id: Some(failed.report.attempt_id),
+            attempt_id: Some(retried_attempt.report.attempt_id),
             pid: None,
             usage: None,
             deadline: Some(until),
@@ -147,12 +155,12 @@ impl RunningExecutions {
     pub(in crate::agent) fn decide_next_attempt(
         &mut self,
         id: ExecutionId,
-        report: AttemptFailure,
+        report: FailedAttemptReport,
         args: &AgentArgs,
     ) {
         let Some(execution) = self.executions.get_mut(&id) else { return };
         let attempt_id = report.attempt_id;
-        let next_attempt = execution.retries.decide(report, args.services.clock.now());
+        let next_attempt = execution.retries.decide_next_attempt(report, args.services.clock.now());
         let decided = ExecutionEvent::NextAttemptDecided { attempt_id, next_attempt };
         _ = execution.actor.cast(ExecutionMsg::Event(decided)); // A crashed actor is replaced, and reports again.
     }
@@ -171,19 +179,19 @@ impl RunningExecutions {
 pub(in crate::agent) struct ExecutionControl<'a> {
     pub(in crate::agent) running: &'a mut RunningExecutions,
     pub(in crate::agent) args: &'a AgentArgs,
-    pub(in crate::agent) tasks: &'a mut AgentTasks,
+    pub(in crate::agent) tasks: &'a mut AgentBackgroundTasks,
 }
 
 impl ExecutionControl<'_> {
     /// Begins the pause of an execution whose actor has stopped after a failed attempt, or cancels the execution.
     /// Without a next attempt the execution is lost.
-    pub(in crate::agent) fn handle_failure(&mut self, id: ExecutionId) {
+    pub(in crate::agent) fn begin_pause_or_settle(&mut self, id: ExecutionId) {
         let execution = self.running.executions.get_mut(&id);
         // In another state the actor has stopped for another reason: the ledger refused its claim.
-        let failed = execution
+        let failed_execution = execution
             .filter(|execution| execution.progress.borrow().state == ExecutionState::Failed);
         let now = self.args.services.clock.now();
-        let pause = failed.and_then(|failed| {
+        let pause = failed_execution.and_then(|failed| {
             Some((failed.retries.begin_pause(now)?, failed.cancellation.take()))
         });
         match pause {
@@ -198,8 +206,8 @@ impl ExecutionControl<'_> {
     /// Starts a new actor for claimed work, which the crashed actor may have been requested to cancel.
     pub(in crate::agent) fn continue_work(&mut self, work: ContinuedWork) {
         let id = work.record.id;
-        let crashed = self.running.executions.get_mut(&id);
-        let cancellation = crashed.and_then(|crashed| crashed.cancellation.take());
+        let crashed_execution = self.running.executions.get_mut(&id);
+        let cancellation = crashed_execution.and_then(|crashed| crashed.cancellation.take());
         self.running.continue_work(work, self.args, self.tasks);
         if let Some(reason) = cancellation {
             self.cancel(id, reason);
@@ -255,9 +263,9 @@ impl ExecutionControl<'_> {
 
     /// Starts another actor for an execution that pauses.
     fn end_pause(&mut self, id: ExecutionId, first_event: ExecutionEvent) {
-        let Some(execution) = self.running.remove_entry(id) else { return };
+        let Some(execution) = self.running.remove_for_replacement(id) else { return };
         let definition = execution.definition.clone();
-        if let Some(entry) = execution.into_next_attempt(self.args.services.clock.now()) {
+        if let Some(entry) = execution.into_retry_entry(self.args.services.clock.now()) {
             let start = ExecutionStart { id, entry, definition, first_event };
             self.running.start(start, &self.args.services, self.tasks);
         }

@@ -8,7 +8,7 @@ use super::retries::ExecutionRetries;
 use super::{RunningExecution, RunningExecutions};
 use crate::agent::queue::QueuedRequest;
 use crate::agent::running::replay_driver::ReplayDriver;
-use crate::agent::tasks::AgentTasks;
+use crate::agent::tasks::AgentBackgroundTasks;
 use crate::agent::{AgentDefinition, AgentMsg};
 use crate::decide::execution::{ExecutionEvent, ExecutionPolicy};
 use crate::execution::{ExecutionActor, ExecutionArgs, ExecutionPlan};
@@ -51,7 +51,7 @@ impl RunningExecutions {
         &mut self,
         start: ExecutionStart,
         services: &Arc<Services>,
-        tasks: &mut AgentTasks,
+        tasks: &mut AgentBackgroundTasks,
     ) {
         let ExecutionStart { id, entry, definition, first_event } = start;
         let QueuedRequest {
@@ -89,12 +89,12 @@ impl RunningExecutions {
             services: services.clone(),
             progress: progress.clone(),
             span,
-            on_slot_released: Box::new(move || _ = agent.cast(AgentMsg::Finished(id))),
+            on_slot_released: Box::new(move || _ = agent.cast(AgentMsg::SlotReleased(id))),
             on_attempt_failed: Arc::new(move |report| {
                 _ = agent_for_failures.cast(AgentMsg::AttemptFailed(id, Box::new(report)));
             }),
         };
-        if let Some(actor) = spawn(args, tasks) {
+        if let Some(actor) = spawn_execution_actor(args, tasks) {
             self.insert(
                 id,
                 RunningExecution {
@@ -114,9 +114,9 @@ impl RunningExecutions {
 }
 
 /// Spawns the actor of an execution.
-fn spawn(
+fn spawn_execution_actor(
     args: ExecutionArgs,
-    tasks: &mut AgentTasks,
+    tasks: &mut AgentBackgroundTasks,
 ) -> Option<ActorRef<crate::execution::ExecutionMsg>> {
     let (id, agent) = (args.id, tasks.agent().clone());
     let supervisor = agent.get_cell();

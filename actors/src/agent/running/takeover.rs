@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::{ExecutionStart, RunningExecution, RunningExecutions};
 use crate::agent::queue::QueuedRequest;
-use crate::agent::tasks::AgentTasks;
+use crate::agent::tasks::AgentBackgroundTasks;
 use crate::agent::{AgentArgs, AgentDefinition, AgentMsg};
 use crate::decide::execution::ExecutionEvent;
 use crate::decide::recovery::restart::RestartDecision;
@@ -23,7 +23,7 @@ impl RunningExecutions {
         &self,
         id: ExecutionId,
         args: &AgentArgs,
-        tasks: &mut AgentTasks,
+        tasks: &mut AgentBackgroundTasks,
     ) {
         let (services, driver) = (args.services.clone(), self.definition(id, args).driver);
         tasks.spawn_reporting(async move {
@@ -42,7 +42,7 @@ impl RunningExecutions {
         actor: ActorId,
         fault: ActorProcessingErr,
         args: &AgentArgs,
-        tasks: &mut AgentTasks,
+        tasks: &mut AgentBackgroundTasks,
     ) -> Result<(), ActorProcessingErr> {
         let Some(id) = self.find_by_actor(actor) else { return Ok(()) };
         tracing::error!(execution = %id, agent = %args.spec.id, %fault, "execution crashed");
@@ -69,17 +69,21 @@ impl RunningExecutions {
         &mut self,
         continued: ContinuedWork,
         args: &AgentArgs,
-        tasks: &mut AgentTasks,
+        tasks: &mut AgentBackgroundTasks,
     ) {
-        let ContinuedWork { record, request, claimed_work, recorded_events, is_unredacted } =
+        let ContinuedWork { record, request, claimed_work, recorded_events, has_original_input } =
             continued;
         let (id, definition) = (record.id, self.definition(record.id, args));
-        let progress = match self.remove_entry(id) {
+        let progress = match self.remove_for_replacement(id) {
             Some(RunningExecution { progress, .. }) => progress,
-            None => watch::Sender::new(Progress { state: record.state, ..Progress::accepted() }),
+            None => watch::Sender::new(Progress {
+                state: record.state,
+                ..Progress::for_new_execution()
+            }),
         };
         let run_time = claimed_work.run_time.unwrap_or_else(|| args.age(record.changed_at));
-        let starting_point = StartingPoint::for_held_work(&record, recorded_events, is_unredacted);
+        let starting_point =
+            StartingPoint::for_held_work(&record, recorded_events, has_original_input);
         let deadline = args.queue_deadline(Duration::ZERO);
         let entry = QueuedRequest::new(request, starting_point, record.accepted_at, deadline);
         let entry = QueuedRequest { progress, ..entry };

@@ -13,7 +13,7 @@ use crate::model::id::PrincipalId;
 
 /// Number of connections that are inspected for one that can be displaced. If the requests of all of them
 /// wait to be read, the service is that far behind, and the new connection is admitted in addition.
-const MAX_EVICTION_CANDIDATES: usize = 32;
+const MAX_DISPLACEMENT_CANDIDATES: usize = 32;
 
 /// Number of a connection. Numbers grow in the order of arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,13 +35,13 @@ pub enum ConnectionAdmission {
 struct ConnectionGroups<K> {
     members: BTreeMap<K, BTreeSet<ConnectionId>>,
     /// Groups by size; among equals, the group with the oldest connection is the last.
-    sizes: BTreeSet<(usize, Reverse<ConnectionId>, K)>,
+    groups_by_size: BTreeSet<(usize, Reverse<ConnectionId>, K)>,
     total: usize,
 }
 
 impl<K: Ord + Copy> ConnectionGroups<K> {
     const fn new() -> Self {
-        Self { members: BTreeMap::new(), sizes: BTreeSet::new(), total: 0 }
+        Self { members: BTreeMap::new(), groups_by_size: BTreeSet::new(), total: 0 }
     }
 
     fn size(&self, key: K) -> usize {
@@ -49,7 +49,7 @@ impl<K: Ord + Copy> ConnectionGroups<K> {
     }
 
     fn largest(&self) -> Option<K> {
-        self.sizes.last().map(|(_, _, key)| *key)
+        self.groups_by_size.last().map(|(_, _, key)| *key)
     }
 
     /// Iterates over the connections of a holder, the oldest first.
@@ -77,8 +77,8 @@ impl<K: Ord + Copy> ConnectionGroups<K> {
         if new_entry.is_none() {
             self.members.remove(&key);
         }
-        old_entry.iter().for_each(|old_entry| _ = self.sizes.remove(old_entry));
-        self.sizes.extend(new_entry);
+        old_entry.iter().for_each(|old_entry| _ = self.groups_by_size.remove(old_entry));
+        self.groups_by_size.extend(new_entry);
     }
 }
 
@@ -118,21 +118,21 @@ impl ConnectionTable {
     /// Returns the number of connections that one network may have without a valid credential. A principal may have
     /// more while no other client needs the room.
     #[must_use]
-    pub const fn share(&self) -> usize {
+    pub const fn share_limit(&self) -> usize {
         if self.limit < 2 { 1 } else { self.limit / 2 }
     }
 
     /// Returns the number of connections without a valid credential for which a principal with more than its share
     /// makes room.
     #[must_use]
-    pub const fn reserve(&self) -> usize {
+    pub const fn unauthenticated_reserve(&self) -> usize {
         if self.limit < 8 { 1 } else { self.limit / 8 }
     }
 
     /// Returns the number of connections that may be open beyond the limit for a short time: displaced ones that are
     /// not closed yet, and new ones for which none could be displaced.
     #[must_use]
-    pub const fn slack(limit: usize) -> usize {
+    pub const fn max_excess(limit: usize) -> usize {
         if limit < 64 { 8 } else { limit / 8 }
     }
 
@@ -140,15 +140,15 @@ impl ConnectionTable {
     /// not displaced: its request has arrived and waits to be read, so its caller is not known yet.
     pub fn admit(
         &mut self,
-        origin: ClientNetwork,
+        network: ClientNetwork,
         has_unread_request: impl Fn(ConnectionId) -> bool,
     ) -> ConnectionAdmission {
-        if self.holders.len() + self.closing.len() >= self.limit + Self::slack(self.limit) {
+        if self.holders.len() + self.closing.len() >= self.limit + Self::max_excess(self.limit) {
             return ConnectionAdmission::Refused;
         }
         let is_full = self.holders.len() >= self.limit;
         let crowded_network =
-            Some(origin).filter(|origin| self.networks.size(*origin) >= self.share());
+            Some(network).filter(|origin| self.networks.size(*origin) >= self.share_limit());
         let crowded_network =
             crowded_network.or_else(|| self.networks.largest().filter(|_| is_full));
         let surplus_principal = if is_full { self.principal_over_share() } else { None };
@@ -156,7 +156,7 @@ impl ConnectionTable {
             return ConnectionAdmission::Refused;
         }
         let displaced = match (surplus_principal, crowded_network) {
-            (Some(principal), _) if self.networks.total < self.reserve() => {
+            (Some(principal), _) if self.networks.total < self.unauthenticated_reserve() => {
                 // The newest one: otherwise callers would displace each other's
                 // oldest connections without end.
                 self.principals.connections_of(principal).next_back()
@@ -165,18 +165,18 @@ impl ConnectionTable {
             (_, Some(crowded_network)) => self
                 .networks
                 .connections_of(crowded_network)
-                .take(MAX_EVICTION_CANDIDATES)
+                .take(MAX_DISPLACEMENT_CANDIDATES)
                 .find(|id| !has_unread_request(*id)),
             _ => None,
         };
         self.last_number += 1;
         let id = ConnectionId(self.last_number);
         if let Some(displaced) = displaced {
-            self.forget(displaced);
+            self.remove_holder(displaced);
             self.closing.insert(displaced);
         }
-        self.holders.insert(id, ConnectionHolder::Network(origin));
-        self.networks.insert(origin, id);
+        self.holders.insert(id, ConnectionHolder::Network(network));
+        self.networks.insert(network, id);
         displaced.map_or(ConnectionAdmission::Admitted(id), |displaced| {
             ConnectionAdmission::Displaces(id, displaced)
         })
@@ -185,7 +185,7 @@ impl ConnectionTable {
     /// Returns the principal with the most connections, if these are more than its share.
     fn principal_over_share(&self) -> Option<PrincipalId> {
         let largest = self.principals.largest();
-        largest.filter(|principal| self.principals.size(*principal) > self.share())
+        largest.filter(|principal| self.principals.size(*principal) > self.share_limit())
     }
 
     /// Assigns the connection to a principal, because a request on the connection was authenticated. Only the first
@@ -201,7 +201,7 @@ impl ConnectionTable {
 
     /// Removes a closed connection.
     pub fn remove(&mut self, id: ConnectionId) {
-        self.forget(id);
+        self.remove_holder(id);
         self.closing.remove(&id);
     }
 
@@ -217,7 +217,7 @@ impl ConnectionTable {
         self.holders.len()
     }
 
-    fn forget(&mut self, id: ConnectionId) {
+    fn remove_holder(&mut self, id: ConnectionId) {
         match self.holders.remove(&id) {
             Some(ConnectionHolder::Network(network)) => self.networks.remove(network, id),
             Some(ConnectionHolder::Principal(principal)) => self.principals.remove(principal, id),

@@ -59,7 +59,7 @@ struct FailureHistory {
     /// End of the block of every wrong credential of this address.
     blocked_until: Option<Duration>,
     /// Position in the order of the last failures of all addresses.
-    last_failure_order: u64,
+    last_failure_number: u64,
 }
 
 /// Consequence of a failure.
@@ -152,8 +152,8 @@ impl LockoutTable {
             self.forget_oldest();
         }
         let history = self.histories.entry(network).or_default();
-        self.addresses_by_last_failure.remove(&history.last_failure_order);
-        history.last_failure_order = self.last_failure_number;
+        self.addresses_by_last_failure.remove(&history.last_failure_number);
+        history.last_failure_number = self.last_failure_number;
         self.addresses_by_last_failure.insert(self.last_failure_number, network);
         history
     }
@@ -175,7 +175,7 @@ impl FailureHistory {
         now: Duration,
         spec: LockoutSpec,
     ) -> LockoutDecision {
-        let LockoutSpec { max_failures, window, block } = spec;
+        let LockoutSpec { max_failures, window, block_duration: block } = spec;
         let (max_failures, blocked_until) =
             (usize::try_from(max_failures).unwrap_or(usize::MAX), now.saturating_add(block));
         self.blocked_until = None; // Its end has passed, or the credential would be blocked.
@@ -190,7 +190,7 @@ impl FailureHistory {
             // This block lasts longer than the blocks of single credentials; the count restarts after it.
             *self = Self {
                 blocked_until: Some(blocked_until),
-                last_failure_order: self.last_failure_order,
+                last_failure_number: self.last_failure_number,
                 ..Self::default()
             };
             LockoutDecision::AddressBlocked

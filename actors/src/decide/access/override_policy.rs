@@ -25,19 +25,27 @@ pub fn check_overrides(
     if let Some(folder) = &overrides.working_dir
         && !is_in_allowed_folder(override_policy, Path::new(folder))
     {
-        return Err(refusal("the working directory is not below a folder that the agent allows"));
+        return Err(override_refused_failure(
+            "the working directory is not below a folder that the agent allows",
+        ));
     }
     for (name, value) in &overrides.env {
         if !override_policy.variables.contains(name) {
-            return Err(refusal("the agent does not let callers set one of these variables"));
+            return Err(override_refused_failure(
+                "the agent does not let callers set one of these variables",
+            ));
         }
         if value.contains('\0') {
-            return Err(refusal("the value of a variable must not hold a NUL character"));
+            return Err(override_refused_failure(
+                "the value of a variable must not hold a NUL character",
+            ));
         }
     }
     let texts = overrides.working_dir.iter().chain(overrides.env.values());
     if texts.into_iter().any(|text| redactor.redact(text) != text.as_str()) {
-        return Err(refusal("a choice looks like a secret, and choices are stored as they are"));
+        return Err(override_refused_failure(
+            "a choice looks like a secret, and choices are stored as they are",
+        ));
     }
     Ok(())
 }
@@ -57,7 +65,9 @@ pub fn check_params<'p>(
     let is_plain =
         name.len() <= MAX_REPORTED_NAME_BYTES && !name.is_empty() && name.chars().all(is_name);
     let name = if is_plain { format!("`{name}`") } else { "of this name".to_owned() };
-    Err(refusal(&format!("the agent has no parameter {name} that callers may set")))
+    Err(override_refused_failure(&format!(
+        "the agent has no parameter {name} that callers may set"
+    )))
 }
 
 /// Returns true if a path is absolute, has no `.` or `..` components, and lies in an allowed folder.
@@ -68,7 +78,7 @@ fn is_in_allowed_folder(override_policy: &OverridePolicy, folder: &Path) -> bool
         && override_policy.folders.iter().any(|allowed| folder.starts_with(allowed))
 }
 
-fn refusal(message: &str) -> Failure {
+fn override_refused_failure(message: &str) -> Failure {
     Failure::new(Code::OverrideRefused, message)
 }
 

@@ -24,7 +24,7 @@ impl TokenBucket {
 
 /// Decides about a call at `now`, which is the time since the service started. A rejected call returns the time to
 /// wait, and consumes nothing.
-pub fn step(
+pub fn admit_call(
     bucket: TokenBucket,
     now: Duration,
     limit: RateLimit,
@@ -53,7 +53,7 @@ mod tests {
         let mut bucket = TokenBucket::full(LIMIT, Duration::ZERO);
         let mut accepted = Vec::new();
         for time in times {
-            let (next, decision) = step(bucket, Duration::from_millis(*time), LIMIT);
+            let (next, decision) = admit_call(bucket, Duration::from_millis(*time), LIMIT);
             bucket = next;
             accepted.push(decision.is_ok());
         }
@@ -82,13 +82,13 @@ mod tests {
             let mut accepted = Vec::new();
             for gap in gaps {
                 now += gap;
-                let (next, decision) = step(bucket, Duration::from_millis(now), LIMIT);
+                let (next, decision) = admit_call(bucket, Duration::from_millis(now), LIMIT);
                 bucket = next;
                 match decision {
                     Ok(()) => accepted.push(now),
                     Err(wait) => {
                         let later = Duration::from_millis(now + 1) + wait;
-                        prop_assert!(step(bucket, later, LIMIT).1.is_ok());
+                        prop_assert!(admit_call(bucket, later, LIMIT).1.is_ok());
                     }
                 }
             }

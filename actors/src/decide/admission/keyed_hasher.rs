@@ -8,8 +8,8 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
 use crate::model::execution::content::{Content, Part};
-use crate::model::execution::message_details::details_text;
-use crate::model::execution::request::{DedupKeys, Overrides, Request, RequestKeys};
+use crate::model::execution::message_details::details_to_json;
+use crate::model::execution::request::{DedupKeys, Overrides, Request, RequestIdentity};
 use crate::model::id::ExecutionId;
 use crate::model::interaction::Question;
 
@@ -41,24 +41,28 @@ impl KeyedHasher {
     pub fn dedup_keys(&self, request: &Request) -> DedupKeys {
         let idempotency_key = request.idempotency_key.as_deref();
         DedupKeys {
-            message: self.message_key(request),
-            idempotency: idempotency_key.map(|name| self.named_key(request, "idempotency", name)),
+            message_key: self.message_key(request),
+            idempotency_key: idempotency_key
+                .map(|name| self.owner_scoped_key(request, "idempotency", name)),
         }
     }
 
     /// Returns the keys of a request with the digest of its content.
     #[must_use]
-    pub fn request_keys(&self, request: &Request) -> RequestKeys {
-        RequestKeys { dedup: self.dedup_keys(request), digest: self.body_digest(request) }
+    pub fn request_identity(&self, request: &Request) -> RequestIdentity {
+        RequestIdentity {
+            dedup: self.dedup_keys(request),
+            content_digest: self.content_digest(request),
+        }
     }
 
     /// Returns the key of a request by its message id alone. A hop is identified by its run and its number, so that no
     /// caller can send a message with the key of a hop.
     #[must_use]
     pub fn message_key(&self, request: &Request) -> [u8; 32] {
-        match request.origin.trigger.hop() {
+        match request.origin.trigger.hop_position() {
             Some(hop) => self.hop_key(hop.parent, hop.number),
-            None => self.named_key(request, "message", &request.message.0),
+            None => self.owner_scoped_key(request, "message", &request.message_id.0),
         }
     }
 
@@ -68,7 +72,7 @@ impl KeyedHasher {
         self.digest(["hop", &run.to_string(), &number.to_string()])
     }
 
-    fn named_key(&self, request: &Request, kind: &str, name: &str) -> [u8; 32] {
+    fn owner_scoped_key(&self, request: &Request, kind: &str, name: &str) -> [u8; 32] {
         self.digest([kind, &request.origin.owner.to_string(), request.agent.as_str(), name])
     }
 
@@ -82,7 +86,7 @@ impl KeyedHasher {
     /// context, because a caller that names no context receives a new one each time, and the details of the request
     /// that carries the message, because a repeated request may have others.
     #[must_use]
-    pub fn body_digest(&self, request: &Request) -> [u8; 32] {
+    pub fn content_digest(&self, request: &Request) -> [u8; 32] {
         let mut builder = self.digest_builder();
         builder.add("body");
         for part in &request.input.parts {
@@ -99,7 +103,7 @@ impl KeyedHasher {
         }
         builder.add("params");
         builder.add_all(request.input.params.iter().flat_map(|(name, value)| [&**name, &**value]));
-        let details = details_text(&request.input.details.without_request());
+        let details = details_to_json(&request.input.details.without_request());
         if !details.is_empty() {
             // An odd number of texts cannot be mistaken for parameters.
             builder.add_all(["details", &details, ""]);
@@ -110,11 +114,11 @@ impl KeyedHasher {
     /// Returns the key of the content of a request, regardless of the message id. The key includes the context of a
     /// named conversation, because the same text may have another meaning there.
     #[must_use]
-    pub fn content_key(&self, request: &Request, body_digest: [u8; 32]) -> [u8; 32] {
-        let (owner, body) = (request.origin.owner.to_string(), body_digest);
+    pub fn content_key(&self, request: &Request, content_digest: [u8; 32]) -> [u8; 32] {
+        let (owner, body) = (request.origin.owner.to_string(), content_digest);
         let body: String = body.iter().map(|byte| format!("{byte:02x}")).collect();
         let context = if request.starts_context { "" } else { &request.context.0 };
-        let request_details = details_text(&request.input.details.request);
+        let request_details = details_to_json(&request.input.details.request);
         let request_details = Some(&*request_details).filter(|details| !details.is_empty());
         let parts = ["content", &owner, request.agent.as_str(), context, &body];
         self.digest(parts.into_iter().chain(request_details))
@@ -217,7 +221,7 @@ mod tests {
         let digest_with = |change: &dyn Fn(&mut Request)| {
             let mut request = request();
             change(&mut request);
-            keyed_hasher.body_digest(&request)
+            keyed_hasher.content_digest(&request)
         };
         let single_entry = |name: &str, value: &str| [(name.to_owned(), value.to_owned())].into();
         let part_with_filename = |name: &str| {
@@ -259,7 +263,7 @@ mod tests {
     fn a_result_is_shared_only_by_requests_with_equal_details() {
         let keyed_hasher = KeyedHasher::new([7; 32]);
         let key = |request: &Request| {
-            keyed_hasher.content_key(request, keyed_hasher.body_digest(request))
+            keyed_hasher.content_key(request, keyed_hasher.content_digest(request))
         };
         let (plain, mut detailed) = (request(), request());
         detailed.input.details.request = request_details();
@@ -275,8 +279,8 @@ mod tests {
     fn request() -> Request {
         Request {
             agent: AgentId::new("a").expect("an id"),
-            origin: RequestOrigin::direct(PrincipalId(uuid::Uuid::nil()), Trigger::Api),
-            message: MessageId("m".to_owned()),
+            origin: RequestOrigin::for_direct_request(PrincipalId(uuid::Uuid::nil()), Trigger::Api),
+            message_id: MessageId("m".to_owned()),
             context: ContextId("c".to_owned()),
             starts_context: true,
             idempotency_key: None,

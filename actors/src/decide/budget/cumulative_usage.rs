@@ -10,51 +10,51 @@ pub type CounterValues = BTreeMap<String, Number>;
 /// Counters at the latest report.
 #[derive(Debug, Clone, Default)]
 pub struct CumulativeUsage {
-    reported: CounterValues,
+    reported_totals: CounterValues,
 }
 
 impl CumulativeUsage {
     /// Continues from the counters that a session had reported before.
     #[must_use]
     pub const fn from_totals(reported: CounterValues) -> Self {
-        Self { reported }
+        Self { reported_totals: reported }
     }
 
     /// Returns the latest counters.
     #[must_use]
     pub const fn totals(&self) -> &CounterValues {
-        &self.reported
+        &self.reported_totals
     }
 
     /// Returns the increments, and true if they are still the totals of the session, because no earlier report is
     /// known. A counter that decreased was reset by the program.
-    pub fn record_totals(&mut self, counters: CounterValues) -> (CounterValues, bool) {
-        let is_first = counters.keys().all(|name| !self.reported.contains_key(name));
+    pub fn take_increments(&mut self, counters: CounterValues) -> (CounterValues, bool) {
+        let is_first = counters.keys().all(|name| !self.reported_totals.contains_key(name));
         let increments = counters.iter().map(|(name, number)| {
-            let previous = self.reported.get(name);
+            let previous = self.reported_totals.get(name);
             (
                 name.clone(),
                 previous
-                    .and_then(|previous| difference(number, previous))
+                    .and_then(|previous| subtract_numbers(number, previous))
                     .unwrap_or(number.clone()),
             )
         });
         let increments = increments.collect();
-        self.reported.extend(counters);
+        self.reported_totals.extend(counters);
         (increments, is_first)
     }
 }
 
 /// Returns the sum of two numbers.
 #[must_use]
-pub fn sum(left: &Number, right: &Number) -> Option<Number> {
+pub fn add_numbers(left: &Number, right: &Number) -> Option<Number> {
     if let (Some(left), Some(right)) = (left.as_u64(), right.as_u64()) {
         return Some(Number::from(left.saturating_add(right)));
     }
     Number::from_f64(left.as_f64()? + right.as_f64()?)
 }
 
-fn difference(number: &Number, previous: &Number) -> Option<Number> {
+fn subtract_numbers(number: &Number, previous: &Number) -> Option<Number> {
     if let (Some(number), Some(previous)) = (number.as_u64(), previous.as_u64()) {
         return number.checked_sub(previous).map(Number::from);
     }
@@ -66,7 +66,7 @@ fn difference(number: &Number, previous: &Number) -> Option<Number> {
 mod tests {
     use serde_json::{Number, json};
 
-    use super::{CounterValues, CumulativeUsage, sum};
+    use super::{CounterValues, CumulativeUsage, add_numbers};
 
     fn counter_values(value: serde_json::Value) -> CounterValues {
         serde_json::from_value(value).unwrap()
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn usage_that_was_counted_is_not_counted_again() {
         let mut counters = CumulativeUsage::default();
-        let mut advance = |value| counters.record_totals(counter_values(value));
+        let mut advance = |value| counters.take_increments(counter_values(value));
         assert_eq!(
             advance(json!({"a": 5, "c": 0.5})),
             (counter_values(json!({"a": 5, "c": 0.5})), true)
@@ -87,16 +87,19 @@ mod tests {
         assert_eq!(advance(json!({"a": 3})), (counter_values(json!({"a": 3})), false));
         let mut continued = CumulativeUsage::from_totals(counter_values(json!({"a": 4})));
         assert_eq!(
-            continued.record_totals(counter_values(json!({"a": 6}))),
+            continued.take_increments(counter_values(json!({"a": 6}))),
             (counter_values(json!({"a": 2})), false)
         );
     }
 
     #[test]
     fn integers_are_added_exactly() {
-        assert_eq!(sum(&Number::from(2), &Number::from(3)), Some(Number::from(5)));
+        assert_eq!(add_numbers(&Number::from(2), &Number::from(3)), Some(Number::from(5)));
         let half = Number::from_f64(0.5).unwrap();
-        assert_eq!(sum(&half, &Number::from(3)), Number::from_f64(3.5));
-        assert_eq!(sum(&Number::from(u64::MAX), &Number::from(3)), Some(Number::from(u64::MAX)));
+        assert_eq!(add_numbers(&half, &Number::from(3)), Number::from_f64(3.5));
+        assert_eq!(
+            add_numbers(&Number::from(u64::MAX), &Number::from(3)),
+            Some(Number::from(u64::MAX))
+        );
     }
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::Number;
 
-use crate::model::agent::success_criteria::UsageRules;
+use crate::model::agent::success_criteria::UsagePattern;
 
 /// Returns the sums of the numbers that the named groups capture over all matches in the texts; empty if nothing
 /// matches.
 #[must_use]
-pub fn sum_usage(rules: &UsageRules, texts: [&str; 2]) -> BTreeMap<String, Number> {
+pub fn sum_usage(usage_pattern: &UsagePattern, texts: [&str; 2]) -> BTreeMap<String, Number> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-    let Some(regex) = &rules.regex else { return BTreeMap::new() };
+    let Some(regex) = &usage_pattern.regex else { return BTreeMap::new() };
     for captures in texts.iter().flat_map(|text| regex.captures_iter(text)) {
         for name in regex.capture_names().flatten() {
             if let Some(count) = captures.name(name).and_then(|found| parse_number(found.as_str()))
@@ -48,8 +48,8 @@ mod tests {
     use super::*;
 
     fn found_counts(regex: &str, texts: [&str; 2]) -> Vec<(String, u64)> {
-        let rules = UsageRules { regex: Some(Regex::new(regex).unwrap()) };
-        let counts = sum_usage(&rules, texts).into_iter();
+        let usage_pattern = UsagePattern { regex: Some(Regex::new(regex).unwrap()) };
+        let counts = sum_usage(&usage_pattern, texts).into_iter();
         counts.map(|(name, number)| (name, number.as_u64().unwrap())).collect()
     }
 
@@ -66,6 +66,6 @@ mod tests {
         );
         assert_eq!(found_counts(regex, ["nothing", "k in"]), []);
         assert_eq!(found_counts(regex, ["99999999999999999999 in", ""]), []);
-        assert_eq!(sum_usage(&UsageRules::default(), ["1 in", ""]), BTreeMap::new());
+        assert_eq!(sum_usage(&UsagePattern::default(), ["1 in", ""]), BTreeMap::new());
     }
 }

@@ -104,12 +104,12 @@ pub struct ReportedResult {
     /// Tools that were denied to the program, in text that may be shown.
     pub denied_tools: Vec<String>,
     /// Line of the output that explains why a part of the result is missing.
-    pub unread_line: Option<UnreadLine>,
+    pub unreadable_line: Option<UnreadableLine>,
 }
 
 /// Line of events that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnreadLine {
+pub struct UnreadableLine {
     /// Number of the line, from 1; 0 if the event came in a message without lines.
     pub line: u64,
     /// Clause that follows "the line".
@@ -120,7 +120,7 @@ pub struct UnreadLine {
     pub is_result_lost: bool,
 }
 
-impl UnreadLine {
+impl UnreadableLine {
     /// Returns the failure of an attempt whose result is incomplete without the line.
     #[must_use]
     pub fn to_failure(&self) -> Failure {

@@ -17,21 +17,21 @@ use crate::model::program::{OutputMethod, ProgramSpec};
 type FailureCase<'c> = (&'c ProgramSpec, &'c AttemptOutcome<'c>);
 
 /// Classifies a failed attempt.
-pub(in crate::decide) fn classify(
+pub(in crate::decide) fn classify_failure(
     program: &ProgramSpec,
     attempt_outcome: &AttemptOutcome<'_>,
 ) -> Option<Failure> {
     let case = (program, attempt_outcome);
-    by_status(case)
-        .or_else(|| by_event(case))
-        .or_else(|| by_exit(case))
-        .or_else(|| by_text(case))
-        .or_else(|| by_stderr(case))
+    classify_by_status(case)
+        .or_else(|| classify_by_event(case))
+        .or_else(|| classify_by_exit(case))
+        .or_else(|| classify_by_text(case))
+        .or_else(|| classify_by_stderr(case))
 }
 
 /// Classifies by status code. The failure rules take precedence over the usual meaning of a status code, except for
 /// rejected credentials: a retry with the same credential is useless.
-fn by_status((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
+fn classify_by_status((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
     let status = attempt_outcome
         .reported_result
         .http_status
@@ -41,17 +41,17 @@ fn by_status((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
 
 /// Returns the status code in the text of a program without structured events, if its failure rules use status codes.
 fn status_in_text(program: &ProgramSpec, attempt_outcome: &AttemptOutcome<'_>) -> Option<u16> {
-    let uses_status_codes = program.failures.uses_status() && !has_native_events(program);
+    let uses_status_codes = program.failure_rules.uses_http_status() && !has_native_events(program);
     if !uses_status_codes {
         return None;
     }
-    http_status_parser::find(attempt_outcome.stderr)
-        .or_else(|| http_status_parser::find(attempt_outcome.stdout))
+    http_status_parser::find_last_status(attempt_outcome.stderr)
+        .or_else(|| http_status_parser::find_last_status(attempt_outcome.stdout))
 }
 
 fn failure_of_status(status: u16, (program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
     let matched_code =
-        matching_code(&program.failures, |matchers| matchers.status.contains(&status));
+        matching_code(&program.failure_rules, |matchers| matchers.http_statuses.contains(&status));
     let code = match (status, matched_code) {
         (401 | 403, _) => Code::NotAuthenticated,
         (_, Some(Code::PermanentFailure)) => Code::PermanentFailure,
@@ -97,7 +97,7 @@ fn quota_or_rate_limit(
 
 fn reports_exhausted_quota((program, attempt_outcome): FailureCase<'_>) -> bool {
     let reported_failure = attempt_outcome.reported_result.failure.as_ref();
-    let pattern = program.failures.quota.regex.as_ref();
+    let pattern = program.failure_rules.quota.regex.as_ref();
     let stdout = if has_native_events(program) { "" } else { attempt_outcome.stdout };
     let texts = [
         reported_failure.map_or("", |reported_failure| &reported_failure.message),
@@ -113,7 +113,7 @@ fn reports_exhausted_quota((program, attempt_outcome): FailureCase<'_>) -> bool 
 
 /// Classifies by the program's own event, if it is more specific than a plain failure. A missing answer is a finding of
 /// the service.
-fn by_event((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
+fn classify_by_event((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
     let reported_failure = attempt_outcome.reported_result.failure.as_ref()?;
     let code = match reported_failure.code {
         Code::Reported
@@ -130,13 +130,13 @@ fn by_event((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
     Some(classified_failure(code, (program, attempt_outcome), &reported_failure.message))
 }
 
-fn by_exit((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
+fn classify_by_exit((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
     let code = attempt_outcome.exit.code()?;
-    if program.success.exit_codes.contains(&code) {
+    if program.success_criteria.exit_codes.contains(&code) {
         return None;
     }
     let matched_code =
-        matching_code(&program.failures, |matchers| matchers.exit_codes.contains(&code))?;
+        matching_code(&program.failure_rules, |matchers| matchers.exit_codes.contains(&code))?;
     let meaning = match matched_code {
         Code::TransientFailure => "it may work later",
         Code::QuotaExceeded => "its quota is used up",
@@ -149,7 +149,7 @@ fn by_exit((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
     ))
 }
 
-fn by_text((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
+fn classify_by_text((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
     let texts = [
         attempt_outcome.answer.unwrap_or_default(),
         attempt_outcome.stdout,
@@ -159,7 +159,7 @@ fn by_text((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
         let pattern = matchers.regex.as_ref();
         pattern.is_some_and(|pattern| texts.iter().any(|text| pattern.is_match(text)))
     };
-    let matched_code = matching_code(&program.failures, matches)?;
+    let matched_code = matching_code(&program.failure_rules, matches)?;
     let pattern_kind = match matched_code {
         Code::TransientFailure => "transient",
         Code::QuotaExceeded => "quota",
@@ -173,11 +173,11 @@ fn by_text((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
 }
 
 /// Classifies by the standard error of a program with structured events, if nothing else is known.
-fn by_stderr((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
+fn classify_by_stderr((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
     if !has_native_events(program) {
         return None;
     }
-    let status = http_status_parser::find(attempt_outcome.stderr)
+    let status = http_status_parser::find_last_status(attempt_outcome.stderr)
         .or_else(|| http_status_parser::status_from_words(attempt_outcome.stderr))?;
     failure_of_status(status, (program, attempt_outcome))
 }
@@ -210,7 +210,7 @@ fn classified_failure(
     let until = if has_reset_time { reset_time(program, attempt_outcome) } else { None };
     let Some(until) = until else { return failure };
     let message = format!("{} (until {})", failure.message, until.format("%Y-%m-%dT%H:%M:%SZ"));
-    Failure { message, ..failure }.until(until)
+    Failure { message, ..failure }.with_until(until)
 }
 
 /// Returns the time at which the failure passes, from an event or from the text. Structured output is not searched,
@@ -220,7 +220,8 @@ fn reset_time(
     attempt_outcome: &AttemptOutcome<'_>,
 ) -> Option<DateTime<Utc>> {
     let reported_failure = attempt_outcome.reported_result.failure.as_ref();
-    let find_in_text = |text: &str| quota_reset_parser::find(text, attempt_outcome.ended_at);
+    let find_in_text =
+        |text: &str| quota_reset_parser::find_reset_time(text, attempt_outcome.ended_at);
     reported_failure
         .and_then(|reported_failure| {
             reported_failure.until.or_else(|| find_in_text(&reported_failure.message))
@@ -232,7 +233,7 @@ fn reset_time(
 }
 
 fn has_native_events(program: &ProgramSpec) -> bool {
-    matches!(program.output, OutputMethod::Native(_))
+    matches!(program.output_method, OutputMethod::Native(_))
 }
 
 #[cfg(test)]

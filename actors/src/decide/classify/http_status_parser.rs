@@ -31,7 +31,7 @@ const EXCEPTION_STATUSES: [(&str, u16); 9] = [
 
 /// Returns the last status code in the text; `None` if there is none.
 #[must_use]
-pub fn find(text: &str) -> Option<u16> {
+pub fn find_last_status(text: &str) -> Option<u16> {
     let pattern = Regex::new(STATUS_PATTERN).ok()?;
     let last_match = pattern.captures_iter(text).last()?;
     let captured_text = last_match.iter().skip(1).flatten().next()?.as_str();
@@ -81,7 +81,7 @@ pub fn status_from_words(text: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use super::{find, reports_quota, status_from_words};
+    use super::{find_last_status, reports_quota, status_from_words};
 
     #[test]
     fn messages_distinguish_a_quota_from_a_rate_limit() {
@@ -118,7 +118,7 @@ mod tests {
             ("litellm.APIError: APIError: OpenAIException - Overloaded", 529),
             ("litellm.InternalServerError: AnthropicException - Overloaded\nRetrying", 529),
         ] {
-            assert_eq!(find(text), Some(status), "{text}");
+            assert_eq!(find_last_status(text), Some(status), "{text}");
         }
     }
 
@@ -135,7 +135,7 @@ mod tests {
             "raise AuthenticationError",
             "litellm.APIConnectionError: no",
         ] {
-            assert_eq!(find(text), None, "{text}");
+            assert_eq!(find_last_status(text), None, "{text}");
         }
     }
 }

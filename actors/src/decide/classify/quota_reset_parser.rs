@@ -15,7 +15,7 @@ const TIME_LEAD_PATTERN: &str =
 
 /// Returns the latest reset time in a text, if it lies in the future. A time of day without a zone is in UTC.
 #[must_use]
-pub fn find(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+pub fn find_reset_time(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let is_ahead = |time: &DateTime<Utc>| *time > now && *time - now <= MAX_RESET_DELAY;
     let candidates = [
         find_timestamps(text),

@@ -4,7 +4,7 @@
 //! not be read, both redacted.
 
 pub use crate::decide::classify::attempt_outcome::{
-    AttemptOutcome, MissingAnswer, ReportedResult, UnreadLine,
+    AttemptOutcome, MissingAnswer, ReportedResult, UnreadableLine,
 };
 use crate::decide::classify::{failure_classification, tty_prompt_detection};
 use crate::model::code::Code;
@@ -25,7 +25,7 @@ pub fn evaluate_attempt(
 ) -> Result<(), Failure> {
     let ReportedResult { failure: reported_failure, .. } = &attempt_outcome.reported_result;
     let check_reported = || reported_failure.clone().map_or(Ok(()), Err);
-    let result = match program.output {
+    let result = match program.output_method {
         // The report of such a program is more specific than its exit code.
         OutputMethod::Native(_) => {
             check_reported().and_then(|()| check_exit(program, attempt_outcome.exit))
@@ -36,20 +36,20 @@ pub fn evaluate_attempt(
         .and_then(|()| check_fail_pattern(program, attempt_outcome))
         .and_then(|()| check_lost_result(attempt_outcome))
         .and_then(|()| check_denied_tools(program, attempt_outcome))
-        .and_then(|()| check_unread_line(attempt_outcome))
+        .and_then(|()| check_unreadable_line(attempt_outcome))
         .and_then(|()| check_final_event(attempt_outcome))
         .and_then(|()| check_answer(program, attempt_outcome));
     result.map_err(|failure| {
         if failure.code == Code::Exit && failed_at_prompt(program, attempt_outcome) {
             return tty_prompt_detection::prompt_failure(); // A retry would ask again.
         }
-        failure_classification::classify(program, attempt_outcome).unwrap_or(failure)
+        failure_classification::classify_failure(program, attempt_outcome).unwrap_or(failure)
     })
 }
 
 fn failed_at_prompt(program: &ProgramSpec, attempt_outcome: &AttemptOutcome<'_>) -> bool {
     tty_prompt_detection::has_unanswered_prompt(
-        &program.prompts,
+        &program.prompt_patterns,
         attempt_outcome.stdout,
         attempt_outcome.stderr,
     )
@@ -75,7 +75,7 @@ pub fn spawn_failure(errno: i32) -> Failure {
 
 /// Returns the failure of an execution whose own files could not be written, from the system's error number.
 #[must_use]
-pub fn files_failure(errno: Option<i32>) -> Failure {
+pub fn file_write_failure(errno: Option<i32>) -> Failure {
     match errno {
         Some(ENOSPC | EDQUOT) => {
             Failure::new(Code::NoResources, "the disk has no room for the agent's files")
@@ -110,7 +110,7 @@ fn check_exit(program: &ProgramSpec, exit: ProcessExit) -> Result<(), Failure> {
         ProcessExit::Signal(signal) => {
             Err(Failure::new(Code::Killed, format!("killed by signal {signal}")))
         }
-        ProcessExit::Code(code) if program.success.exit_codes.contains(&code) => Ok(()),
+        ProcessExit::Code(code) if program.success_criteria.exit_codes.contains(&code) => Ok(()),
         ProcessExit::Code(code) => {
             Err(Failure::new(Code::Exit, format!("exited with code {code}")))
         }
@@ -121,7 +121,7 @@ fn check_fail_pattern(
     program: &ProgramSpec,
     attempt_outcome: &AttemptOutcome<'_>,
 ) -> Result<(), Failure> {
-    let Some(pattern) = &program.success.fail_regex else { return Ok(()) };
+    let Some(pattern) = &program.success_criteria.fail_regex else { return Ok(()) };
     let is_match = attempt_outcome.answer.is_ok_and(|text| pattern.is_match(text))
         || pattern.is_match(attempt_outcome.stderr);
     if is_match {
@@ -132,18 +132,19 @@ fn check_fail_pattern(
 
 /// Rejects an attempt that lost a part of its result with a line that could not be read.
 fn check_lost_result(attempt_outcome: &AttemptOutcome<'_>) -> Result<(), Failure> {
-    let unread_line = attempt_outcome.reported_result.unread_line.as_ref();
-    let lost_line = unread_line.filter(|unread_line| unread_line.is_result_lost);
+    let unreadable_line = attempt_outcome.reported_result.unreadable_line.as_ref();
+    let lost_line = unreadable_line.filter(|unread_line| unread_line.is_result_lost);
     lost_line.map_or(Ok(()), |lost_line| Err(lost_line.to_failure()))
 }
 
 /// Rejects an attempt without an answer or without its final event if a line of its output could not be read: an answer
 /// that cannot be read is not an empty answer.
-fn check_unread_line(attempt_outcome: &AttemptOutcome<'_>) -> Result<(), Failure> {
-    let ReportedResult { unread_line, lacks_final_event, .. } = &attempt_outcome.reported_result;
-    let Some(unread_line) = unread_line else { return Ok(()) };
-    if *lacks_final_event || is_silent(attempt_outcome) {
-        return Err(unread_line.to_failure());
+fn check_unreadable_line(attempt_outcome: &AttemptOutcome<'_>) -> Result<(), Failure> {
+    let ReportedResult { unreadable_line, lacks_final_event, .. } =
+        &attempt_outcome.reported_result;
+    let Some(unreadable_line) = unreadable_line else { return Ok(()) };
+    if *lacks_final_event || has_no_output(attempt_outcome) {
+        return Err(unreadable_line.to_failure());
     }
     Ok(())
 }
@@ -154,7 +155,7 @@ fn check_denied_tools(
     attempt_outcome: &AttemptOutcome<'_>,
 ) -> Result<(), Failure> {
     let denied_tools = &attempt_outcome.reported_result.denied_tools;
-    if denied_tools.is_empty() || !is_silent(attempt_outcome) || !requires_answer(program) {
+    if denied_tools.is_empty() || !has_no_output(attempt_outcome) || !requires_answer(program) {
         return Ok(());
     }
     let message = format!("it was not let use {}, and answered nothing", denied_tools.join(", "));
@@ -174,7 +175,7 @@ fn check_answer(
     attempt_outcome: &AttemptOutcome<'_>,
 ) -> Result<(), Failure> {
     attempt_outcome.answer.map_err(MissingAnswer::to_failure)?;
-    if requires_answer(program) && is_silent(attempt_outcome) {
+    if requires_answer(program) && has_no_output(attempt_outcome) {
         return Err(Failure::new(Code::EmptyAnswer, "the answer was empty"));
     }
     Ok(())
@@ -182,10 +183,11 @@ fn check_answer(
 
 /// Returns true if the answer must not be empty. Programs with a native event format always answer.
 fn requires_answer(program: &ProgramSpec) -> bool {
-    program.success.require_output || matches!(program.output, OutputMethod::Native(_))
+    program.success_criteria.require_output
+        || matches!(program.output_method, OutputMethod::Native(_))
 }
 
-fn is_silent(attempt_outcome: &AttemptOutcome<'_>) -> bool {
+fn has_no_output(attempt_outcome: &AttemptOutcome<'_>) -> bool {
     attempt_outcome.answer.unwrap_or_default().trim().is_empty()
         && !attempt_outcome.has_other_output
 }

@@ -32,9 +32,9 @@ pub struct InteractionPauses {
     /// Sum of the ended pauses.
     total_pause: Duration,
     /// Pause that the timer of each deadline has already waited for.
-    waited: BTreeMap<PausableDeadline, Duration>,
+    applied_pauses: BTreeMap<PausableDeadline, Duration>,
     /// Deadlines whose timers fired while an interaction was open, with the time of that.
-    held: Vec<(PausableDeadline, Duration)>,
+    held_deadlines: Vec<(PausableDeadline, Duration)>,
 }
 
 impl InteractionPauses {
@@ -54,10 +54,10 @@ impl InteractionPauses {
             return Vec::new();
         }
         self.total_pause += now.saturating_sub(self.open_since);
-        let held = std::mem::take(&mut self.held);
+        let held = std::mem::take(&mut self.held_deadlines);
         let postponed = held.into_iter().map(|(deadline, fired_at)| {
             // The timer should have waited for the pause. It waited for the part after it fired.
-            let delay = self.take_unserved_pause(deadline);
+            let delay = self.take_unapplied_pause(deadline);
             (deadline, delay.saturating_sub(now.saturating_sub(fired_at)))
         });
         postponed.collect()
@@ -70,20 +70,24 @@ impl InteractionPauses {
     }
 
     /// Decides about a deadline whose timer fired at this time.
-    pub fn decide(&mut self, deadline: PausableDeadline, now: Duration) -> DeadlineDecision {
+    pub fn decide_deadline(
+        &mut self,
+        deadline: PausableDeadline,
+        now: Duration,
+    ) -> DeadlineDecision {
         if self.is_open() {
-            self.held.push((deadline, now));
+            self.held_deadlines.push((deadline, now));
             return DeadlineDecision::Held;
         }
-        match self.take_unserved_pause(deadline) {
+        match self.take_unapplied_pause(deadline) {
             Duration::ZERO => DeadlineDecision::Passed,
-            unserved_pause => DeadlineDecision::Postponed(unserved_pause),
+            unapplied_pause => DeadlineDecision::Postponed(unapplied_pause),
         }
     }
 
     /// Returns the part of the pauses for which the timer of a deadline has not waited, and counts it as waited for.
-    fn take_unserved_pause(&mut self, deadline: PausableDeadline) -> Duration {
-        let waited = self.waited.insert(deadline, self.total_pause).unwrap_or_default();
+    fn take_unapplied_pause(&mut self, deadline: PausableDeadline) -> Duration {
+        let waited = self.applied_pauses.insert(deadline, self.total_pause).unwrap_or_default();
         self.total_pause.saturating_sub(waited)
     }
 }
@@ -100,7 +104,10 @@ mod tests {
 
     #[test]
     fn a_deadline_without_interactions_passes_in_time() {
-        assert_eq!(InteractionPauses::default().decide(RUN, seconds(9)), DeadlineDecision::Passed);
+        assert_eq!(
+            InteractionPauses::default().decide_deadline(RUN, seconds(9)),
+            DeadlineDecision::Passed
+        );
     }
 
     #[test]
@@ -108,7 +115,7 @@ mod tests {
         let mut pause = InteractionPauses::default();
         pause.record_open(seconds(10));
         assert_eq!(pause.record_close(seconds(40)), []);
-        let mut decide = |deadline| pause.decide(deadline, seconds(60));
+        let mut decide = |deadline| pause.decide_deadline(deadline, seconds(60));
         assert_eq!(decide(RUN), DeadlineDecision::Postponed(seconds(30)));
         assert_eq!(decide(PausableDeadline::RunWarning), DeadlineDecision::Postponed(seconds(30)));
         assert_eq!(decide(RUN), DeadlineDecision::Passed);
@@ -119,10 +126,10 @@ mod tests {
         let mut pause = InteractionPauses::default();
         pause.record_open(seconds(10));
         pause.record_open(seconds(20));
-        assert_eq!(pause.decide(RUN, seconds(30)), DeadlineDecision::Held);
+        assert_eq!(pause.decide_deadline(RUN, seconds(30)), DeadlineDecision::Held);
         assert_eq!(pause.record_close(seconds(50)), [], "another interaction is open");
         // Of its 30 seconds, 10 had passed before the pause.
         assert_eq!(pause.record_close(seconds(70)), [(RUN, seconds(20))]);
-        assert_eq!(pause.decide(RUN, seconds(90)), DeadlineDecision::Passed);
+        assert_eq!(pause.decide_deadline(RUN, seconds(90)), DeadlineDecision::Passed);
     }
 }

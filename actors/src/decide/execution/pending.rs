@@ -10,7 +10,7 @@ use crate::model::code::Code;
 use crate::model::execution::{AttemptId, ExecutionState};
 use crate::model::failure::Failure;
 
-pub(super) fn step_idle(event: ExecutionEvent) -> (ExecutionPhase, Vec<ExecutionEffect>) {
+pub(super) fn apply_while_idle(event: ExecutionEvent) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
         Event::SlotAvailable => start_claim(AttemptId::FIRST, ExecutionState::Idle),
         Event::CancelRequested { reason } => {
@@ -36,7 +36,7 @@ pub(super) fn start_claim(
     )
 }
 
-pub(super) fn step_claiming(
+pub(super) fn apply_while_claiming(
     attempt_id: AttemptId,
     from: ExecutionState,
     requested_end: Option<ExecutionEnd>,
@@ -48,8 +48,8 @@ pub(super) fn step_claiming(
             let deadline_event =
                 Event::DeadlinePassed { attempt_id: id, deadline: ExecutionDeadline::Start };
             let start_timer =
-                Effect::SendLater { after: policy.deadlines.start, event: deadline_event };
-            (Phase::Starting { attempt_id }, vec![Effect::Start { attempt_id }, start_timer])
+                Effect::SendLater { after: policy.timeouts.start, event: deadline_event };
+            (Phase::Starting { attempt_id }, vec![Effect::StartAttempt { attempt_id }, start_timer])
         }
         (Event::Claimed { attempt_id: id }, Some(ending)) if id == attempt_id => {
             end_execution(attempt_id, ExecutionState::Starting, ending)

@@ -15,7 +15,7 @@ use crate::model::execution::event::DeadlineKind;
 use crate::model::execution::{AttemptId, ExecutionState, Outcome};
 use crate::model::failure::Failure;
 
-pub(super) fn step_active(
+pub(super) fn apply_while_active(
     attempt_id: AttemptId,
     state: ExecutionState,
     event: ExecutionEvent,
@@ -33,7 +33,7 @@ pub(super) fn step_active(
         Event::RunDeadlineNear { attempt_id: id } if id == attempt_id && is_running => {
             warn_of_deadline(attempt_id, policy)
         }
-        Event::Silent { attempt_id: id, silence } if id == attempt_id && is_running => {
+        Event::SilenceMeasured { attempt_id: id, silence } if id == attempt_id && is_running => {
             handle_silence(attempt_id, silence, policy)
         }
         Event::HeartbeatDue { attempt_id: id } if id == attempt_id && is_running => {
@@ -58,16 +58,16 @@ pub(super) fn step_active(
         Event::LimitExceeded { attempt_id: id, failure } if id == attempt_id => {
             stop_work(attempt_id, state, failed_end(failure), policy)
         }
-        Event::NeedsInput { attempt_id: id, interruption } if id == attempt_id && is_running => {
-            let interrupt = Effect::RecordInterruption { attempt_id, interruption };
+        Event::NeedsInput { attempt_id: id, required_input } if id == attempt_id && is_running => {
+            let record_effect = Effect::RecordInputRequest { attempt_id, required_input };
             (
                 Phase::Waiting { attempt_id },
-                vec![interrupt, clean_after_record(attempt_id), Effect::UnloadActor],
+                vec![record_effect, clean_after_record(attempt_id), Effect::UnloadActor],
             )
         }
         Event::Suspended { attempt_id: id } if id == attempt_id => (
             Phase::Suspended { attempt_id },
-            vec![Effect::Clean { attempt_id, after_record: false }, Effect::UnloadActor],
+            vec![Effect::CleanUp { attempt_id, after_record: false }, Effect::UnloadActor],
         ),
         Event::DeadlinePassed { attempt_id: id, deadline }
             if id == attempt_id && applies_in(deadline, state) =>
@@ -82,7 +82,7 @@ pub(super) fn step_active(
 }
 
 const fn clean_after_record(attempt_id: AttemptId) -> ExecutionEffect {
-    Effect::Clean { attempt_id, after_record: true }
+    Effect::CleanUp { attempt_id, after_record: true }
 }
 
 /// Returns the phase of work in this state.
@@ -98,12 +98,16 @@ fn warn_of_deadline(
     attempt_id: AttemptId,
     policy: &ExecutionPolicy,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
-    let limit = policy.deadlines.run;
+    let limit = policy.timeouts.run;
     let remaining = limit - warning_time(limit);
     let message = format!("it will have run for {} s, and will be ended then", limit.as_secs_f64());
     (
         Phase::Running { attempt_id },
-        vec![Effect::Warn { deadline_kind: DeadlineKind::Run, remaining, message }],
+        vec![Effect::RecordDeadlineWarning {
+            deadline_kind: DeadlineKind::Run,
+            remaining,
+            message,
+        }],
     )
 }
 
@@ -127,7 +131,7 @@ fn deadline_timers(
     run_time: Duration,
     policy: &ExecutionPolicy,
 ) -> Vec<ExecutionEffect> {
-    let run_limit = policy.deadlines.run;
+    let run_limit = policy.timeouts.run;
     let warning_delay = warning_time(run_limit).checked_sub(run_time);
     let mut effects: Vec<_> = warning_delay
         .map(|after| Effect::SendLater { after, event: Event::RunDeadlineNear { attempt_id } })
@@ -135,14 +139,14 @@ fn deadline_timers(
         .collect();
     let deadline_event = Event::DeadlinePassed { attempt_id, deadline: ExecutionDeadline::Run };
     // A resumed process may have ended meanwhile, so it gets time to report its end.
-    let min_delay = if run_time.is_zero() { Duration::ZERO } else { policy.deadlines.grace };
+    let min_delay = if run_time.is_zero() { Duration::ZERO } else { policy.timeouts.grace };
     effects.push(Effect::SendLater {
         after: run_limit.saturating_sub(run_time).max(min_delay),
         event: deadline_event,
     });
     effects.extend(
         policy
-            .deadlines
+            .timeouts
             .idle
             .map(|idle| Effect::CheckSilence { attempt_id, after: warning_time(idle) }),
     );
@@ -153,7 +157,7 @@ fn deadline_timers(
 /// Returns the timer of the next resource usage reading.
 fn heartbeat_timer(attempt_id: AttemptId, policy: &ExecutionPolicy) -> Option<ExecutionEffect> {
     policy
-        .heartbeat
+        .heartbeat_interval
         .map(|after| Effect::SendLater { after, event: Event::HeartbeatDue { attempt_id } })
 }
 
@@ -165,13 +169,13 @@ fn resume_work(
     run_time: Duration,
     policy: &ExecutionPolicy,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
-    let mut effects = vec![Effect::Resume { attempt_id }];
+    let mut effects = vec![Effect::ResumeAttempt { attempt_id }];
     if state == ExecutionState::Running {
         effects.extend(deadline_timers(attempt_id, run_time, policy));
         return (Phase::Running { attempt_id }, effects);
     }
     let deadline_event = Event::DeadlinePassed { attempt_id, deadline: ExecutionDeadline::Start };
-    effects.push(Effect::SendLater { after: policy.deadlines.start, event: deadline_event });
+    effects.push(Effect::SendLater { after: policy.timeouts.start, event: deadline_event });
     (Phase::Starting { attempt_id }, effects)
 }
 
@@ -182,7 +186,7 @@ fn handle_silence(
     silence: Duration,
     policy: &ExecutionPolicy,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
-    let Some(idle) = policy.deadlines.idle else {
+    let Some(idle) = policy.timeouts.idle else {
         return (Phase::Running { attempt_id }, Vec::new());
     };
     let remaining = idle.saturating_sub(silence);
@@ -200,7 +204,11 @@ fn handle_silence(
             let limit = idle.as_secs_f64();
             let message = format!("it is silent, and will be ended once it has been for {limit} s");
             vec![
-                Effect::Warn { deadline_kind: DeadlineKind::Idle, remaining, message },
+                Effect::RecordDeadlineWarning {
+                    deadline_kind: DeadlineKind::Idle,
+                    remaining,
+                    message,
+                },
                 Effect::CheckSilence { attempt_id, after: remaining },
             ]
         }
@@ -230,7 +238,7 @@ fn report_failure(
 }
 
 /// Handles events of a failed attempt. A cancellation determines the outcome until the decision is known.
-pub(super) fn step_undecided(
+pub(super) fn apply_while_undecided(
     attempt_id: AttemptId,
     from: ExecutionState,
     failure: Failure,
@@ -238,7 +246,7 @@ pub(super) fn step_undecided(
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
         Event::NextAttemptDecided { attempt_id: id, next_attempt } if id == attempt_id => {
-            let suspend = match next_attempt {
+            let actor_stop_effect = match next_attempt {
                 // An internal error leaves no result, and parts of the work may still live.
                 NextAttempt::None if failure.code == Code::Internal => {
                     return end_execution(attempt_id, from, failed_end(failure));
@@ -252,7 +260,8 @@ pub(super) fn step_undecided(
             let transition =
                 record_transition(attempt_id, from, ExecutionState::Failed, &failure.message);
             let record = Effect::RecordFailedAttempt { failure };
-            let effects = vec![record, transition, suspend, clean_after_record(attempt_id)];
+            let effects =
+                vec![record, transition, actor_stop_effect, clean_after_record(attempt_id)];
             (Phase::Paused { attempt_id }, effects)
         }
         Event::CancelRequested { reason } => end_execution(attempt_id, from, cancelled_end(reason)),
@@ -271,14 +280,14 @@ fn stop_work(
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     let deadline_event = Event::DeadlinePassed { attempt_id, deadline: ExecutionDeadline::Stop };
     let stop_timer = Effect::SendLater {
-        after: policy.deadlines.grace + DRIVER_STOP_TIMEOUT,
+        after: policy.timeouts.grace + DRIVER_STOP_TIMEOUT,
         event: deadline_event,
     };
-    (Phase::Stopping { attempt_id, from, ending }, vec![Effect::Stop, stop_timer])
+    (Phase::Stopping { attempt_id, from, ending }, vec![Effect::StopWork, stop_timer])
 }
 
 /// Handles events of stopping work. The stop request determines the outcome, whatever the work reports.
-pub(super) fn step_stopping(
+pub(super) fn apply_while_stopping(
     attempt_id: AttemptId,
     from: ExecutionState,
     ending: ExecutionEnd,
@@ -289,7 +298,7 @@ pub(super) fn step_stopping(
         | Event::FailedWithRetryAfter { attempt_id: id, failure, .. }
             if id == attempt_id =>
         {
-            end_execution(attempt_id, from, with_last_output(ending, &failure))
+            end_execution(attempt_id, from, append_last_output(ending, &failure))
         }
         Event::Ended { attempt_id: id, .. }
         | Event::NeedsInput { attempt_id: id, .. }
@@ -304,7 +313,7 @@ pub(super) fn step_stopping(
 }
 
 /// Appends the last output of the program, which often shows what it waited for when a deadline passed.
-fn with_last_output(ending: ExecutionEnd, reported: &Failure) -> ExecutionEnd {
+fn append_last_output(ending: ExecutionEnd, reported: &Failure) -> ExecutionEnd {
     let is_late = |failure: &Failure| matches!(failure.code, Code::IdleTimeout | Code::Timeout);
     let last_output = &reported.last_output;
     let append_output = |failure: Failure| {
@@ -319,13 +328,13 @@ fn with_last_output(ending: ExecutionEnd, reported: &Failure) -> ExecutionEnd {
 
 fn timeout_end(deadline: ExecutionDeadline, policy: &ExecutionPolicy) -> ExecutionEnd {
     let (code, description, limit) = match deadline {
-        ExecutionDeadline::Start => (Code::StartTimeout, "did not start", policy.deadlines.start),
+        ExecutionDeadline::Start => (Code::StartTimeout, "did not start", policy.timeouts.start),
         ExecutionDeadline::Idle => {
-            let limit = policy.deadlines.idle.unwrap_or_default();
+            let limit = policy.timeouts.idle.unwrap_or_default();
             (Code::IdleTimeout, "wrote nothing", limit)
         }
         ExecutionDeadline::Run | ExecutionDeadline::Stop | ExecutionDeadline::Answer => {
-            (Code::Timeout, "did not finish", policy.deadlines.run)
+            (Code::Timeout, "did not finish", policy.timeouts.run)
         }
     };
     let message = format!("it {description} within {} s", limit.as_secs_f64());

@@ -8,7 +8,7 @@ use crate::model::code::Code;
 use crate::model::execution::{AttemptId, ExecutionState, Outcome};
 use crate::model::failure::Failure;
 
-pub(super) fn step_ended(
+pub(super) fn apply_after_end(
     attempt_id: AttemptId,
     outcome: Outcome,
     settled: bool,
@@ -17,7 +17,7 @@ pub(super) fn step_ended(
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
         Event::Settled if !settled => finish_if_complete(attempt_id, outcome, true, cleaned),
-        Event::Cleaned { attempt_id: id } if id == attempt_id && !cleaned => {
+        Event::CleanUpCompleted { attempt_id: id } if id == attempt_id && !cleaned => {
             finish_if_complete(attempt_id, outcome, settled, true)
         }
         event => {
@@ -32,7 +32,7 @@ pub(super) fn end_execution(
     from: ExecutionState,
     ending: ExecutionEnd,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
-    end_with_clean_up(attempt_id, from, ending, Effect::Clean { attempt_id, after_record: false })
+    end_with_clean_up(attempt_id, from, ending, Effect::CleanUp { attempt_id, after_record: false })
 }
 
 /// Ends an execution by the report of its attempt.
@@ -41,7 +41,7 @@ pub(super) fn end_by_report(
     from: ExecutionState,
     ending: ExecutionEnd,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
-    end_with_clean_up(attempt_id, from, ending, Effect::Clean { attempt_id, after_record: true })
+    end_with_clean_up(attempt_id, from, ending, Effect::CleanUp { attempt_id, after_record: true })
 }
 
 fn end_with_clean_up(

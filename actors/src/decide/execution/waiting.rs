@@ -11,7 +11,7 @@ use crate::model::code::Code;
 use crate::model::execution::{AttemptId, ExecutionState, Outcome};
 use crate::model::failure::Failure;
 
-pub(super) fn step_waiting(
+pub(super) fn apply_while_waiting(
     attempt_id: AttemptId,
     event: ExecutionEvent,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
@@ -22,7 +22,7 @@ pub(super) fn step_waiting(
         Event::StartRefused { failure } => {
             end_execution(attempt_id, ExecutionState::Waiting, failed_end(failure))
         }
-        Event::Answered => start_claim(attempt_id.next_turn(), ExecutionState::Waiting),
+        Event::InputReceived => start_claim(attempt_id.next_turn(), ExecutionState::Waiting),
         Event::CancelRequested { reason } => {
             end_execution(attempt_id, ExecutionState::Waiting, cancelled_end(reason))
         }
@@ -37,7 +37,7 @@ pub(super) fn step_waiting(
     }
 }
 
-pub(super) fn step_paused(
+pub(super) fn apply_while_paused(
     attempt_id: AttemptId,
     event: ExecutionEvent,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
@@ -60,7 +60,7 @@ pub(super) fn step_paused(
 
 /// Handles events of suspended work: nothing changes before the next start of the service, or before the agent's actor
 /// settles the execution.
-pub(super) fn step_suspended(
+pub(super) fn apply_while_suspended(
     attempt_id: AttemptId,
     event: ExecutionEvent,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {

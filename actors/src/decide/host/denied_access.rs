@@ -52,13 +52,13 @@ const TRANSLATED_ERRORS: [&str; 24] = [
 ];
 
 /// Pattern of all these words.
-static REFUSALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+static ACCESS_ERROR_PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = ACCESS_ERRORS.iter().chain(&TRANSLATED_ERRORS).map(|word| regex::escape(word));
     Regex::new(&format!("(?i){}", words.collect::<Vec<_>>().join("|"))).ok()
 });
 
 /// Bytes at the end of the output in which a path is searched, and greatest length of its line.
-const SEARCHED_BYTES: usize = 64 * 1024;
+const MAX_SEARCHED_BYTES: usize = 64 * 1024;
 const MAX_LINE_BYTES: usize = 4096;
 
 /// Characters that enclose a path in messages, each with its counterpart.
@@ -67,19 +67,21 @@ const QUOTES: [(char, char); 5] = [('\'', '\''), ('"', '"'), ('`', '`'), ('‘',
 /// Returns true if the output of a failed program complains about refused access.
 #[must_use]
 pub fn reports_denied_access(stderr: &str) -> bool {
-    find_complaints(stderr).next().is_some()
+    find_access_error_lines(stderr).next().is_some()
 }
 
 /// Returns the absolute path of the first complaint at the end of the output that contains one.
 #[must_use]
 pub fn find_denied_path(stderr: &str) -> Option<&str> {
-    let start = stderr.ceil_char_boundary(stderr.len().saturating_sub(SEARCHED_BYTES));
+    let start = stderr.ceil_char_boundary(stderr.len().saturating_sub(MAX_SEARCHED_BYTES));
     let end = stderr.get(start..).unwrap_or_default();
-    find_complaints(end).filter(|line| line.len() <= MAX_LINE_BYTES).find_map(find_path)
+    find_access_error_lines(end).filter(|line| line.len() <= MAX_LINE_BYTES).find_map(find_path)
 }
 
-fn find_complaints(stderr: &str) -> impl Iterator<Item = &str> {
-    stderr.lines().filter(|line| REFUSALS.as_ref().is_some_and(|pattern| pattern.is_match(line)))
+fn find_access_error_lines(stderr: &str) -> impl Iterator<Item = &str> {
+    stderr
+        .lines()
+        .filter(|line| ACCESS_ERROR_PATTERN.as_ref().is_some_and(|pattern| pattern.is_match(line)))
 }
 
 /// Returns the path of a message: the first in quotation marks, else the last one. A program often begins its message

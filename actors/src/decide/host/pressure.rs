@@ -34,8 +34,8 @@ impl PressureGauges {
 
 /// Returns the metrics by which a reading can be evaluated.
 #[must_use]
-pub const fn basis(reading: &HostReading, spec: &PressureSpec) -> PressureBasis {
-    match (spec.by_stalls, &reading.stalls) {
+pub const fn pressure_basis(reading: &HostReading, spec: &PressureSpec) -> PressureBasis {
+    match (spec.uses_stall_information, &reading.stalls) {
         (true, Some(_)) => PressureBasis::Stalls,
         (true, None) => PressureBasis::Fallback,
         (false, _) => PressureBasis::Usage,
@@ -44,13 +44,13 @@ pub const fn basis(reading: &HostReading, spec: &PressureSpec) -> PressureBasis 
 
 /// Updates the gauges with a reading. A missing value indicates no shortage.
 #[must_use]
-pub fn step(
+pub fn update_gauges(
     mut gauges: PressureGauges,
     reading: &HostReading,
     spec: &PressureSpec,
 ) -> PressureGauges {
     use Shortage::{Cpu, Disk, Io, Load, Memory};
-    let levels = levels(reading, spec);
+    let levels = gauge_levels(reading, spec);
     for shortage in [Cpu, Memory, Io, Load, Disk] {
         let level = levels
             .iter()
@@ -73,25 +73,25 @@ impl PressureGauge {
 }
 
 /// Returns the levels of all gauges that apply.
-fn levels(reading: &HostReading, spec: &PressureSpec) -> Vec<(Shortage, f64)> {
+fn gauge_levels(reading: &HostReading, spec: &PressureSpec) -> Vec<(Shortage, f64)> {
     let relative_level = |value: Option<f64>, bound: f64| value.unwrap_or_default() / bound;
     let per_core = reading.load.map(|load| load / f64::from(reading.cores.max(1)));
-    let load_per_core = relative_level(per_core, spec.load_per_core);
+    let load_per_core = relative_level(per_core, spec.max_load_per_core);
     let mut levels = vec![(Shortage::Disk, disk_level(reading, spec))];
-    match (basis(reading, spec), reading.stalls) {
+    match (pressure_basis(reading, spec), reading.stalls) {
         (PressureBasis::Stalls, Some(stalls)) => levels.extend([
-            (Shortage::Memory, stalls.memory_percent / spec.stalls.memory_percent),
-            (Shortage::Io, stalls.io_percent / spec.stalls.io_percent),
+            (Shortage::Memory, stalls.memory_percent / spec.max_stalls.memory_percent),
+            (Shortage::Io, stalls.io_percent / spec.max_stalls.io_percent),
             // One waiting program is no overload, and the load average lags behind: both must be high.
-            (Shortage::Load, load_per_core.min(stalls.cpu_percent / spec.stalls.cpu_percent)),
+            (Shortage::Load, load_per_core.min(stalls.cpu_percent / spec.max_stalls.cpu_percent)),
         ]),
         (PressureBasis::Usage, _) => levels.extend([
-            (Shortage::Cpu, relative_level(reading.cpu_percent, spec.cpu_percent)),
-            (Shortage::Memory, relative_level(reading.memory_percent, spec.memory_percent)),
-            (Shortage::Load, relative_level(reading.load, spec.load)),
+            (Shortage::Cpu, relative_level(reading.cpu_percent, spec.max_cpu_percent)),
+            (Shortage::Memory, relative_level(reading.memory_percent, spec.max_memory_percent)),
+            (Shortage::Load, relative_level(reading.load, spec.max_load)),
         ]),
         (PressureBasis::Fallback | PressureBasis::Stalls, _) => levels.extend([
-            (Shortage::Memory, relative_level(reading.memory_percent, spec.memory_percent)),
+            (Shortage::Memory, relative_level(reading.memory_percent, spec.max_memory_percent)),
             (Shortage::Load, load_per_core),
         ]),
     }

@@ -3,8 +3,8 @@
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::host::resources::{
-    CgroupMode, CgroupRefusals, Controllers, LimitEnforcement, LimitEnforcer, ProcessTreeUsage,
-    ResourceLimit, ResourceLimits,
+    CgroupLimitEvents, CgroupMode, Controllers, EnforcedLimit, LimitEnforcement, LimitEnforcer,
+    ProcessTreeUsage, ResourceLimits,
 };
 
 /// Returns the limits in force if groups have these controllers; `None` means that no groups can be created.
@@ -13,15 +13,15 @@ pub fn enforced_limits(
     resources: &ResourceLimits,
     group_controllers: Option<Controllers>,
 ) -> LimitEnforcement {
-    let group_controllers = group_controllers.filter(|_| resources.wants_group());
+    let group_controllers = group_controllers.filter(|_| resources.needs_cgroup());
     let controllers = group_controllers.unwrap_or_default();
     let limit = |max: Option<u64>, is_enforced: bool| {
         let enforcer = if is_enforced { LimitEnforcer::Group } else { LimitEnforcer::Watch };
-        max.map(|max| ResourceLimit { limit: max, enforcer })
+        max.map(|max| EnforcedLimit { limit: max, enforcer })
     };
     LimitEnforcement {
-        memory_bytes: limit(resources.memory, controllers.memory),
-        processes: limit(resources.processes, controllers.pids),
+        memory_bytes: limit(resources.max_memory_bytes, controllers.memory),
+        processes: limit(resources.max_processes, controllers.pids),
         control_group: group_controllers.is_some(),
     }
 }
@@ -37,10 +37,10 @@ pub fn missing_capability(
     }
     match group_controllers {
         None => Some("no control group can be made here"),
-        Some(controllers) if resources.memory.is_some() && !controllers.memory => {
+        Some(controllers) if resources.max_memory_bytes.is_some() && !controllers.memory => {
             Some("control groups have no `memory` controller here")
         }
-        Some(controllers) if resources.processes.is_some() && !controllers.pids => {
+        Some(controllers) if resources.max_processes.is_some() && !controllers.pids => {
             Some("control groups have no `pids` controller here")
         }
         Some(_) => None,
@@ -56,23 +56,27 @@ pub fn exceeded_limit_failure(
     used: ProcessTreeUsage,
 ) -> Option<Failure> {
     let exceeded_max = |used: u64, max: Option<u64>| max.filter(|max| used > *max);
-    if let Some(max) = exceeded_max(used.processes, resources.processes) {
+    if let Some(max) = exceeded_max(used.processes, resources.max_processes) {
         let used = used.processes;
         let message =
             format!("had {used} processes and threads at once; `resources.processes` allows {max}");
         return Some(Failure::new(Code::ResourcesExceeded, message));
     }
-    let max = exceeded_max(used.memory, resources.memory).filter(|_| !controllers.memory)?;
-    let used = used.memory;
+    let max = exceeded_max(used.memory_bytes, resources.max_memory_bytes)
+        .filter(|_| !controllers.memory)?;
+    let used = used.memory_bytes;
     let message = format!("took {used} bytes of memory; `resources.memory_bytes` allows {max}");
     Some(Failure::new(Code::ResourcesExceeded, message))
 }
 
 /// Explains the failure of an attempt by the refusals of its control group.
 #[must_use]
-pub fn refusal_failure(resources: &ResourceLimits, refusals: CgroupRefusals) -> Option<Failure> {
-    let CgroupRefusals { killed, unstarted } = refusals;
-    let message = match (resources.memory, resources.processes) {
+pub fn cgroup_limit_failure(
+    resources: &ResourceLimits,
+    limit_events: CgroupLimitEvents,
+) -> Option<Failure> {
+    let CgroupLimitEvents { oom_kills: killed, failed_forks: unstarted } = limit_events;
+    let message = match (resources.max_memory_bytes, resources.max_processes) {
         (Some(max), _) if killed > 0 => format!(
             "was killed for taking more memory than the {max} bytes of `resources.memory_bytes`"
         ),
@@ -92,8 +96,8 @@ mod tests {
     const ALL: Controllers = Controllers { memory: true, pids: true };
     const NONE: Controllers = Controllers { memory: false, pids: false };
 
-    fn both_limits(grouping: CgroupMode) -> ResourceLimits {
-        ResourceLimits { memory: Some(100), processes: Some(10), cgroup_mode: grouping }
+    fn both_limits(cgroup_mode: CgroupMode) -> ResourceLimits {
+        ResourceLimits { max_memory_bytes: Some(100), max_processes: Some(10), cgroup_mode }
     }
 
     fn enforcers(
@@ -139,7 +143,11 @@ mod tests {
     fn an_exceeded_limit_is_reported_with_both_numbers() {
         let resources = both_limits(CgroupMode::Auto);
         let failure_for = |memory, processes| {
-            exceeded_limit_failure(&resources, NONE, ProcessTreeUsage { memory, processes })
+            exceeded_limit_failure(
+                &resources,
+                NONE,
+                ProcessTreeUsage { memory_bytes: memory, processes },
+            )
         };
         assert_eq!(failure_for(100, 10), None);
         for (memory, processes, numbers) in [(101, 10, ["101", "100"]), (1, 11, ["11", "10"])] {
@@ -151,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_watch_leaves_only_memory_to_the_group() {
-        let used = ProcessTreeUsage { memory: 101, processes: 10 };
+        let used = ProcessTreeUsage { memory_bytes: 101, processes: 10 };
         assert_eq!(exceeded_limit_failure(&both_limits(CgroupMode::Auto), ALL, used), None);
         let used = ProcessTreeUsage { processes: 11, ..used };
         assert!(exceeded_limit_failure(&both_limits(CgroupMode::Auto), ALL, used).is_some());
@@ -159,15 +167,16 @@ mod tests {
 
     #[test]
     fn only_a_configured_limit_explains_a_refusal() {
-        let refusals = CgroupRefusals { killed: 1, unstarted: 4 };
-        let message_of =
-            |resources: &ResourceLimits| refusal_failure(resources, refusals).map(|it| it.message);
+        let limit_events = CgroupLimitEvents { oom_kills: 1, failed_forks: 4 };
+        let message_of = |resources: &ResourceLimits| {
+            cgroup_limit_failure(resources, limit_events).map(|it| it.message)
+        };
         assert!(message_of(&both_limits(CgroupMode::Auto)).unwrap().contains("100 bytes"));
-        let processes = ResourceLimits { memory: None, ..both_limits(CgroupMode::Auto) };
+        let processes = ResourceLimits { max_memory_bytes: None, ..both_limits(CgroupMode::Auto) };
         assert!(message_of(&processes).unwrap().contains("the 10 of"));
         assert_eq!(message_of(&ResourceLimits::default()), None);
         assert_eq!(
-            refusal_failure(&both_limits(CgroupMode::Auto), CgroupRefusals::default()),
+            cgroup_limit_failure(&both_limits(CgroupMode::Auto), CgroupLimitEvents::default()),
             None
         );
     }

@@ -60,9 +60,9 @@ pub fn choose_confinement(
     capabilities: SandboxCapabilities,
     facts: &BoundaryFacts,
 ) -> Confinement {
-    if !sandbox.enforce {
+    if !sandbox.is_enforced {
         let enforcement =
-            if sandbox.restricts(access) { Enforcement::Off } else { Enforcement::Unneeded };
+            if sandbox.has_restrictions(access) { Enforcement::Off } else { Enforcement::Unneeded };
         return Confinement { enforcement, isolation: None, boundary: unconfined_boundary(facts) };
     }
     let confinement = choose_enforced_confinement(access, sandbox, capabilities, facts);
@@ -98,8 +98,11 @@ fn choose_enforced_confinement(
 
 /// Confinement by bubblewrap: it hides the service's files and puts other processes in another namespace.
 fn bubblewrap_confinement(access: Access, sandbox: &Sandbox, facts: &BoundaryFacts) -> Confinement {
-    let enforcement =
-        if sandbox.restricts(access) { Enforcement::Enforced } else { Enforcement::Unneeded };
+    let enforcement = if sandbox.has_restrictions(access) {
+        Enforcement::Enforced
+    } else {
+        Enforcement::Unneeded
+    };
     let level =
         if facts.has_own_user { BoundaryLevel::OwnUser } else { BoundaryLevel::MountNamespace };
     let mut gaps = Vec::new();
@@ -107,7 +110,7 @@ fn bubblewrap_confinement(access: Access, sandbox: &Sandbox, facts: &BoundaryFac
         if facts.has(Hazard::ConfigurationFolder) {
             gaps.push(BoundaryGap::ConfigurationFolder);
         }
-        if !sandbox.guards_files(access) {
+        if !sandbox.restricts_writes(access) {
             gaps.push(BoundaryGap::UserFiles);
         }
     }
@@ -125,7 +128,7 @@ fn landlock_confinement(
     version: Option<u32>,
     facts: &BoundaryFacts,
 ) -> Confinement {
-    let enforcement = match sandbox.restricts(access) {
+    let enforcement = match sandbox.has_restrictions(access) {
         true => landlock_enforcement(access, sandbox, version),
         false => Enforcement::Unneeded,
     };
@@ -137,16 +140,16 @@ fn landlock_confinement(
         return Confinement { enforcement, isolation, boundary: unconfined_boundary(facts) };
     }
     let mut gaps = Vec::new();
-    if !sandbox.guards_files(access) || facts.has(Hazard::SecretFiles) {
+    if !sandbox.restricts_writes(access) || facts.has(Hazard::SecretFiles) {
         gaps.push(BoundaryGap::ServiceFiles);
     }
-    if !sandbox.guards_files(access) || facts.has(Hazard::ServiceFiles) {
+    if !sandbox.restricts_writes(access) || facts.has(Hazard::ServiceFiles) {
         gaps.push(BoundaryGap::Configuration);
     }
-    if !sandbox.guards_files(access) || facts.has(Hazard::ConfigurationFolder) {
+    if !sandbox.restricts_writes(access) || facts.has(Hazard::ConfigurationFolder) {
         gaps.push(BoundaryGap::ConfigurationFolder);
     }
-    if !sandbox.guards_files(access) {
+    if !sandbox.restricts_writes(access) {
         gaps.push(BoundaryGap::UserFiles);
     }
     if version < LANDLOCK_SCOPE_VERSION {
@@ -186,7 +189,8 @@ fn unconfined_boundary(facts: &BoundaryFacts) -> Boundary {
 /// Returns the extent to which a version of Landlock enforces a sandbox that has restrictions.
 fn landlock_enforcement(access: Access, sandbox: &Sandbox, version: Option<u32>) -> Enforcement {
     let Some(version) = version else { return Enforcement::Unavailable };
-    let (guards_files, guards_network) = (sandbox.guards_files(access), !sandbox.allows_network);
+    let (guards_files, guards_network) =
+        (sandbox.restricts_writes(access), !sandbox.allows_network);
     let lacks_files = guards_files && version < LANDLOCK_TRUNCATE_VERSION;
     // A seccomp filter refuses the network, with every version.
     let lacks_some = lacks_files || sandbox.needs_bubblewrap();

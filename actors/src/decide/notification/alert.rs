@@ -26,7 +26,7 @@ pub enum AlertInput {
     /// An agent has used this share of its day's budget, in percent; the next day starts after this time.
     BudgetUsed(AgentId, u64, Duration),
     /// An agent is not restarted.
-    Quarantined(AgentId),
+    AgentQuarantined(AgentId),
     /// These preconditions of all executions are not fulfilled.
     HostFaults(Vec<HostFault>),
     /// These resources of the machine are short.
@@ -57,14 +57,14 @@ pub struct AlertTracker {
     /// Latest requests of each endpoint, at most as many as the limit.
     requests: BTreeMap<String, VecDeque<Duration>>,
     /// Consecutive failures of each agent.
-    streaks: BTreeMap<AgentId, u32>,
+    failure_streaks: BTreeMap<AgentId, u32>,
     /// Open alerts, each with its closing time if known.
-    open: BTreeMap<AlertKey, Option<Duration>>,
+    open_alerts: BTreeMap<AlertKey, Option<Duration>>,
 }
 
 /// Decides the alerts for an input at `now`, which is the time since the watch started.
 #[must_use]
-pub fn step(
+pub fn apply_alert_input(
     mut tracker: AlertTracker,
     alert_input: AlertInput,
     now: Duration,
@@ -81,16 +81,16 @@ pub fn step(
         AlertInput::ScheduledExecutionEnded(id, streak, limit) => {
             let key = (AlertCause::ScheduleFailing, id.to_string());
             if limit > 0 && streak >= limit {
-                tracker.open(key, None, (streak.into(), limit.into()), &mut changes);
+                tracker.open_alert(key, None, (streak.into(), limit.into()), &mut changes);
             } else if streak == 0 {
-                tracker.close(key, &mut changes);
+                tracker.close_alert(key, &mut changes);
             }
         }
         AlertInput::BudgetUsed(agent, percent, time_left) => {
-            tracker.update_budget(agent, (percent, now + time_left), &mut changes);
+            tracker.update_budget_alert(agent, (percent, now + time_left), &mut changes);
         }
-        AlertInput::Quarantined(agent) => {
-            tracker.open(
+        AlertInput::AgentQuarantined(agent) => {
+            tracker.open_alert(
                 (AlertCause::AgentQuarantined, agent.to_string()),
                 None,
                 (1, 0),
@@ -99,18 +99,21 @@ pub fn step(
         }
         AlertInput::HostFaults(faults) => {
             let names = faults.iter().map(|fault| fault.as_str().to_owned()).collect();
-            tracker.update_subjects(AlertCause::ServiceUnready, names, &mut changes);
+            tracker.update_subject_alerts(AlertCause::ServiceUnready, names, &mut changes);
         }
         AlertInput::Shortages(shortages) => {
             let words = shortages.iter().map(|shortage| shortage.as_words().to_owned()).collect();
-            tracker.update_subjects(AlertCause::Pressure, words, &mut changes);
+            tracker.update_subject_alerts(AlertCause::Pressure, words, &mut changes);
         }
-        AlertInput::LedgerFreeBytes(bytes) => tracker.update_free_space(bytes, spec, &mut changes),
+        AlertInput::LedgerFreeBytes(bytes) => {
+            tracker.update_free_space_alert(bytes, spec, &mut changes);
+        }
         AlertInput::PushAbandoned(failures) => {
-            let (key, until) = ((AlertCause::PushGivenUp, String::new()), now + spec.linger);
-            tracker.open(key, Some(until), (failures.into(), 0), &mut changes);
+            let (key, until) =
+                ((AlertCause::PushGivenUp, String::new()), now + spec.event_alert_duration);
+            tracker.open_alert(key, Some(until), (failures.into(), 0), &mut changes);
         }
-        AlertInput::Tick => tracker.tick(now, spec, &mut changes),
+        AlertInput::Tick => tracker.close_expired_alerts(now, spec, &mut changes),
     }
     (tracker, changes)
 }
@@ -122,23 +125,23 @@ impl AlertTracker {
         let expires = |(key, until): (&AlertKey, &Option<Duration>)| {
             key.0 == AlertCause::RequestRate || until.is_some()
         };
-        !self.requests.is_empty() || self.open.iter().any(expires)
+        !self.requests.is_empty() || self.open_alerts.iter().any(expires)
     }
 
-    fn open(
+    fn open_alert(
         &mut self,
         key: AlertKey,
         until: Option<Duration>,
         (value, limit): (u64, u64),
         changes: &mut Vec<AlertChange>,
     ) {
-        if self.open.insert(key.clone(), until).is_none() {
+        if self.open_alerts.insert(key.clone(), until).is_none() {
             changes.push(AlertChange::Opened(key, value, limit));
         }
     }
 
-    fn close(&mut self, key: AlertKey, changes: &mut Vec<AlertChange>) {
-        if self.open.remove(&key).is_some() {
+    fn close_alert(&mut self, key: AlertKey, changes: &mut Vec<AlertChange>) {
+        if self.open_alerts.remove(&key).is_some() {
             changes.push(AlertChange::Closed(key));
         }
     }
@@ -160,7 +163,7 @@ impl AlertTracker {
         times.extend((0..count.min(limit)).map(|_| now));
         if value > limit {
             times.drain(..times.len().saturating_sub(spec.requests_per_minute as usize));
-            self.open((AlertCause::RequestRate, endpoint), None, (value, limit), changes);
+            self.open_alert((AlertCause::RequestRate, endpoint), None, (value, limit), changes);
         }
     }
 
@@ -173,19 +176,19 @@ impl AlertTracker {
     ) {
         let key = (AlertCause::FailureStreak, agent.to_string());
         if succeeded {
-            self.streaks.remove(&agent);
-            return self.close(key, changes);
+            self.failure_streaks.remove(&agent);
+            return self.close_alert(key, changes);
         }
-        let streak = self.streaks.entry(agent).or_default();
+        let streak = self.failure_streaks.entry(agent).or_default();
         *streak = streak.saturating_add(1);
         let (streak, limit) = (*streak, spec.failure_streak);
         if limit > 0 && streak >= limit {
-            self.open(key, None, (streak.into(), limit.into()), changes);
+            self.open_alert(key, None, (streak.into(), limit.into()), changes);
         }
     }
 
     /// Closes the alert when the next day starts, or when the budget is increased.
-    fn update_budget(
+    fn update_budget_alert(
         &mut self,
         agent: AgentId,
         (percent, until): (u64, Duration),
@@ -193,41 +196,51 @@ impl AlertTracker {
     ) {
         let key = (AlertCause::BudgetNearlySpent, agent.to_string());
         if percent >= BUDGET_ALERT_PERCENT {
-            self.open(key, Some(until), (percent, BUDGET_ALERT_PERCENT), changes);
+            self.open_alert(key, Some(until), (percent, BUDGET_ALERT_PERCENT), changes);
         } else {
-            self.close(key, changes);
+            self.close_alert(key, changes);
         }
     }
 
     /// Opens an alert of the cause for each subject, and closes those of other subjects.
-    fn update_subjects(
+    fn update_subject_alerts(
         &mut self,
         cause: AlertCause,
         subjects: Vec<String>,
         changes: &mut Vec<AlertChange>,
     ) {
         let has_ended = |key: &&AlertKey| key.0 == cause && !subjects.contains(&key.1);
-        for key in self.open.keys().filter(has_ended).cloned().collect::<Vec<_>>() {
-            self.close(key, changes);
+        for key in self.open_alerts.keys().filter(has_ended).cloned().collect::<Vec<_>>() {
+            self.close_alert(key, changes);
         }
         for subject in subjects {
-            self.open((cause, subject), None, (1, 0), changes);
+            self.open_alert((cause, subject), None, (1, 0), changes);
         }
     }
 
     /// Closes the alert at a quarter above the limit, so that the alert does not flap.
-    fn update_free_space(&mut self, bytes: u64, spec: &AlertSpec, changes: &mut Vec<AlertChange>) {
+    fn update_free_space_alert(
+        &mut self,
+        bytes: u64,
+        spec: &AlertSpec,
+        changes: &mut Vec<AlertChange>,
+    ) {
         let (key, limit) =
             ((AlertCause::LedgerNearlyFull, String::new()), spec.min_ledger_free_bytes);
         if bytes < limit {
-            self.open(key, None, (bytes, limit), changes);
+            self.open_alert(key, None, (bytes, limit), changes);
         } else if bytes >= limit.saturating_add(limit / 4) {
-            self.close(key, changes);
+            self.close_alert(key, changes);
         }
     }
 
     /// Closes a rate alert at a fifth below the limit, and other alerts at their closing time.
-    fn tick(&mut self, now: Duration, spec: &AlertSpec, changes: &mut Vec<AlertChange>) {
+    fn close_expired_alerts(
+        &mut self,
+        now: Duration,
+        spec: &AlertSpec,
+        changes: &mut Vec<AlertChange>,
+    ) {
         for times in self.requests.values_mut() {
             remove_expired(times, now);
         }
@@ -240,10 +253,10 @@ impl AlertTracker {
             _ => until.is_some_and(|until| until <= now),
         };
         let ended_keys: Vec<_> =
-            self.open.iter().filter(has_ended).map(|(key, _)| key.clone()).collect();
+            self.open_alerts.iter().filter(has_ended).map(|(key, _)| key.clone()).collect();
         self.requests.retain(|_, times| !times.is_empty());
         for key in ended_keys {
-            self.close(key, changes);
+            self.close_alert(key, changes);
         }
     }
 }

@@ -47,8 +47,12 @@ pub enum DeliveryResult {
 
 /// Decides the next step for a target from its undelivered events.
 #[must_use]
-pub fn next_step(target: &PendingTarget, events: &[Event], now: DateTime<Utc>) -> DeliveryStep {
-    let state = target.state;
+pub fn next_delivery_step(
+    target: &PendingTarget,
+    events: &[Event],
+    now: DateTime<Utc>,
+) -> DeliveryStep {
+    let state = target.progress;
     let is_undelivered = |event: &&Event| event.number > state.last_delivered_event;
     let next = events.iter().filter(is_undelivered).find(|event| is_notifiable(&event.data));
     if let Some(event) = next {
@@ -56,24 +60,28 @@ pub fn next_step(target: &PendingTarget, events: &[Event], now: DateTime<Utc>) -
     }
     let last_delivered_event =
         events.last().map_or(state.last_delivered_event, |event| event.number);
-    if target.ended {
+    if target.has_execution_ended {
         let stage = DeliveryStage::Finished;
         return DeliveryStep::Record(DeliveryProgress {
             last_delivered_event,
             stage,
-            due: now,
+            due_at: now,
             ..state
         });
     }
     if last_delivered_event > state.last_delivered_event {
-        return DeliveryStep::Record(DeliveryProgress { last_delivered_event, due: now, ..state });
+        return DeliveryStep::Record(DeliveryProgress {
+            last_delivered_event,
+            due_at: now,
+            ..state
+        });
     }
     DeliveryStep::Wait
 }
 
 /// Returns the delivery state after an attempt to deliver `event`.
 #[must_use]
-pub fn next_state(
+pub fn next_progress(
     state: DeliveryProgress,
     event: u64,
     result: DeliveryResult,
@@ -85,7 +93,7 @@ pub fn next_state(
             last_delivered_event: event,
             failures: 0,
             failing_since: None,
-            due: now,
+            due_at: now,
             stage: if is_last { DeliveryStage::Finished } else { DeliveryStage::Open },
         },
         DeliveryResult::Failed => {
@@ -97,7 +105,7 @@ pub fn next_state(
                 last_delivered_event: state.last_delivered_event,
                 failures,
                 failing_since: Some(failing_since),
-                due: now + TimeDelta::from_std(retry_pause(failures)).unwrap_or_default(),
+                due_at: now + TimeDelta::from_std(retry_pause(failures)).unwrap_or_default(),
                 stage: if is_abandoned { DeliveryStage::Abandoned } else { DeliveryStage::Open },
             }
         }
@@ -171,7 +179,7 @@ mod tests {
             last_delivered_event,
             failures: 0,
             failing_since: None,
-            due: at_second(0),
+            due_at: at_second(0),
             stage,
         }
     }
@@ -180,10 +188,10 @@ mod tests {
         PendingTarget {
             execution: ExecutionId(Uuid::nil()),
             id: "it".to_owned(),
-            registration: Uuid::nil(),
+            registration_id: Uuid::nil(),
             owner: PrincipalId(Uuid::nil()),
-            state: delivery_state(delivered),
-            ended,
+            progress: delivery_state(delivered),
+            has_execution_ended: ended,
         }
     }
 
@@ -246,25 +254,28 @@ mod tests {
         let mut notified = Vec::new();
         let mut delivered = 0;
         while let DeliveryStep::Send { event, is_last } =
-            next_step(&pending_target(delivered, true), &all_events, at_second(0))
+            next_delivery_step(&pending_target(delivered, true), &all_events, at_second(0))
         {
             notified.push(send(event, is_last));
             delivered = event;
         }
         assert_eq!(notified, [send(1, false), send(7, false), send(8, false), send(11, true)]);
         assert_eq!(
-            next_step(&pending_target(1, false), &all_events[..4], at_second(5)),
-            DeliveryStep::Record(DeliveryProgress { due: at_second(5), ..delivery_state(4) }),
+            next_delivery_step(&pending_target(1, false), &all_events[..4], at_second(5)),
+            DeliveryStep::Record(DeliveryProgress { due_at: at_second(5), ..delivery_state(4) }),
             "nothing to tell, and known"
         );
-        assert_eq!(next_step(&pending_target(4, false), &[], at_second(5)), DeliveryStep::Wait);
+        assert_eq!(
+            next_delivery_step(&pending_target(4, false), &[], at_second(5)),
+            DeliveryStep::Wait
+        );
         let finished = DeliveryProgress {
-            due: at_second(5),
+            due_at: at_second(5),
             stage: DeliveryStage::Finished,
             ..delivery_state(12)
         };
         assert_eq!(
-            next_step(&pending_target(11, true), &all_events[11..], at_second(5)),
+            next_delivery_step(&pending_target(11, true), &all_events[11..], at_second(5)),
             DeliveryStep::Record(finished)
         );
     }
@@ -274,9 +285,9 @@ mod tests {
         let (mut state, mut now, mut pauses) = (delivery_state(3), at_second(0), Vec::new());
         let day = Duration::from_secs(86_400);
         while state.stage == DeliveryStage::Open {
-            state = next_state(state, 4, DeliveryResult::Failed, now, day);
-            pauses.push((state.due - now).num_seconds());
-            now = state.due;
+            state = next_progress(state, 4, DeliveryResult::Failed, now, day);
+            pauses.push((state.due_at - now).num_seconds());
+            now = state.due_at;
         }
         assert_eq!(pauses[..8], [1, 2, 4, 8, 16, 32, 60, 60]);
         assert_eq!(
@@ -288,18 +299,24 @@ mod tests {
     #[test]
     fn an_old_push_is_given_up_and_a_success_resets_the_backoff() {
         let hour = Duration::from_secs(3600);
-        let failed = next_state(delivery_state(3), 4, DeliveryResult::Failed, at_second(0), hour);
-        let later = next_state(failed, 4, DeliveryResult::Failed, at_second(3599), hour);
+        let failed =
+            next_progress(delivery_state(3), 4, DeliveryResult::Failed, at_second(0), hour);
+        let later = next_progress(failed, 4, DeliveryResult::Failed, at_second(3599), hour);
         assert_eq!((later.stage, later.failures), (DeliveryStage::Open, 2));
         assert_eq!(
-            next_state(later, 4, DeliveryResult::Failed, at_second(3600), hour).stage,
+            next_progress(later, 4, DeliveryResult::Failed, at_second(3600), hour).stage,
             DeliveryStage::Abandoned
         );
-        let received =
-            next_state(later, 4, DeliveryResult::Received { is_last: false }, at_second(9), hour);
-        assert_eq!(received, DeliveryProgress { due: at_second(9), ..delivery_state(4) });
+        let received = next_progress(
+            later,
+            4,
+            DeliveryResult::Received { is_last: false },
+            at_second(9),
+            hour,
+        );
+        assert_eq!(received, DeliveryProgress { due_at: at_second(9), ..delivery_state(4) });
         let last =
-            next_state(later, 4, DeliveryResult::Received { is_last: true }, at_second(9), hour);
+            next_progress(later, 4, DeliveryResult::Received { is_last: true }, at_second(9), hour);
         assert_eq!(last.stage, DeliveryStage::Finished);
     }
 }

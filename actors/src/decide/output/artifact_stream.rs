@@ -55,11 +55,11 @@ impl ArtifactStream {
         let mut open_text = self.take_open_text(&id);
         let mut visible = Vec::new();
         if !append {
-            visible.extend(open_text.take().and_then(|text| remainder(&id, text)));
+            visible.extend(open_text.take().and_then(|text| remaining_piece(&id, text)));
         }
         let was_open = open_text.is_some();
         let parts = if append { join_texts(parts) } else { parts.into() };
-        let (mut parts, open_text) = self.append(open_text, parts, last);
+        let (mut parts, open_text) = self.redact_appended_parts(open_text, parts, last);
         let is_invisible = parts.is_empty() && was_open && !last;
         if parts.is_empty() {
             parts.push(RedactedPart::from_redacted_text(String::new(), 0));
@@ -67,7 +67,7 @@ impl ArtifactStream {
         if !is_invisible {
             visible.push(ArtifactPiece { id: id.clone(), name, description, parts, append, last });
         }
-        visible.extend(open_text.and_then(|text| self.keep_open(id, text)));
+        visible.extend(open_text.and_then(|text| self.push_open_text(id, text)));
         visible
     }
 
@@ -75,8 +75,9 @@ impl ArtifactStream {
     pub fn release_open_texts(&mut self) -> Vec<ArtifactPiece<RedactedPart>> {
         let visible = self.open_texts.iter_mut().filter_map(|(id, text)| {
             let count_before = text.redaction_count();
-            let visible = visible_part((text.release(), text.redaction_count() - count_before))?;
-            Some(continuation(id.clone(), visible, false))
+            let visible =
+                visible_part((text.release_line_start(), text.redaction_count() - count_before))?;
+            Some(continuation_piece(id.clone(), visible, false))
         });
         visible.collect()
     }
@@ -94,7 +95,7 @@ impl ArtifactStream {
         self.open_texts.remove(index).map(|(_, text)| text)
     }
 
-    fn keep_open(
+    fn push_open_text(
         &mut self,
         id: String,
         text: EarlyRedactionStream,
@@ -104,12 +105,12 @@ impl ArtifactStream {
             return None;
         }
         let (id, text) = self.open_texts.pop_front()?;
-        remainder(&id, text)
+        remaining_piece(&id, text)
     }
 
     /// Returns the visible form of further parts, and the text that stays open after them. Only a text in the last
     /// position can continue.
-    fn append(
+    fn redact_appended_parts(
         &self,
         open_text: Option<EarlyRedactionStream>,
         mut parts: VecDeque<Part>,
@@ -182,7 +183,10 @@ fn visible_part((text, redacted): CountedText) -> Option<RedactedPart> {
 }
 
 /// Returns the text that was held back, if there is any.
-fn remainder(id: &str, mut text: EarlyRedactionStream) -> Option<ArtifactPiece<RedactedPart>> {
+fn remaining_piece(
+    id: &str,
+    mut text: EarlyRedactionStream,
+) -> Option<ArtifactPiece<RedactedPart>> {
     let text = finish_text(&mut text);
     (!text.0.is_empty()).then(|| final_piece(id.to_owned(), text, false))
 }
@@ -192,9 +196,9 @@ fn final_piece(
     (text, redacted): CountedText,
     last: bool,
 ) -> ArtifactPiece<RedactedPart> {
-    continuation(id, RedactedPart::from_redacted_text(text, redacted), last)
+    continuation_piece(id, RedactedPart::from_redacted_text(text, redacted), last)
 }
 
-fn continuation(id: String, part: RedactedPart, last: bool) -> ArtifactPiece<RedactedPart> {
+fn continuation_piece(id: String, part: RedactedPart, last: bool) -> ArtifactPiece<RedactedPart> {
     ArtifactPiece { id, name: None, description: None, parts: vec![part], append: true, last }
 }

@@ -48,7 +48,7 @@ impl EarlyRedactionStream {
     }
 
     /// Shows the part of the unfinished line that is safe to show now, and returns the new text of it.
-    pub fn release(&mut self) -> String {
+    pub fn release_line_start(&mut self) -> String {
         let line = self.line.as_deref().unwrap_or_default();
         // If the stream holds back more than this line, the line may belong to a secret of several lines.
         if line.is_empty() || self.stream.held_bytes() != line.len() {

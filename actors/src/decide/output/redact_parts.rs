@@ -20,9 +20,9 @@ pub struct StoredParts {
     /// Redacted text of all parts, one after the other.
     pub text: String,
     /// Location of each part in the text.
-    pub pieces: Vec<StoredPart>,
+    pub parts: Vec<StoredPart>,
     /// True if nothing was redacted, so that the parts can be read back unchanged.
-    pub is_unredacted: bool,
+    pub is_unchanged: bool,
 }
 
 /// Redacted part without a location.
@@ -32,8 +32,8 @@ pub struct RedactedPart {
     text: String,
     filename: Option<String>,
     media_type: Option<String>,
-    redacted: u64,
-    dropped: u64,
+    redaction_count: u64,
+    dropped_bytes: u64,
     is_unchanged: bool,
 }
 
@@ -43,35 +43,60 @@ impl RedactedPart {
     pub fn redact(part: &Part, redactor: &Redactor) -> Self {
         let (kind, text, redacted) = redact_content(&part.content, redactor);
         let (filename, media_type) = (part.filename.clone(), part.media_type.clone());
-        Self { kind, text, filename, media_type, redacted, dropped: 0, is_unchanged: redacted == 0 }
+        Self {
+            kind,
+            text,
+            filename,
+            media_type,
+            redaction_count: redacted,
+            dropped_bytes: 0,
+            is_unchanged: redacted == 0,
+        }
     }
 
     /// Creates the part from a stored part and its text.
     #[must_use]
-    pub fn from_stored(piece: &StoredPart, text: String) -> Self {
-        let (filename, media_type) = (piece.filename.clone(), piece.media_type.clone());
-        let (kind, redacted, dropped) = (piece.kind, piece.redacted, piece.dropped);
-        Self { kind, text, filename, media_type, redacted, dropped, is_unchanged: true }
+    pub fn from_stored(stored_part: &StoredPart, text: String) -> Self {
+        let (filename, media_type) = (stored_part.filename.clone(), stored_part.media_type.clone());
+        let (kind, redacted, dropped) =
+            (stored_part.kind, stored_part.redacted, stored_part.dropped);
+        Self {
+            kind,
+            text,
+            filename,
+            media_type,
+            redaction_count: redacted,
+            dropped_bytes: dropped,
+            is_unchanged: true,
+        }
     }
 
     /// Creates the part from a text that was redacted before in this many places.
     #[must_use]
     pub const fn from_redacted_text(text: String, redacted: u64) -> Self {
         let (kind, filename, media_type) = (PartKind::Text, None, None);
-        Self { kind, text, filename, media_type, redacted, dropped: 0, is_unchanged: true }
+        Self {
+            kind,
+            text,
+            filename,
+            media_type,
+            redaction_count: redacted,
+            dropped_bytes: 0,
+            is_unchanged: true,
+        }
     }
 
     /// Returns the part with `dropped` additional missing bytes.
     #[must_use]
-    pub const fn with_dropped(mut self, dropped: u64) -> Self {
-        self.dropped += dropped;
+    pub const fn with_dropped_bytes(mut self, dropped: u64) -> Self {
+        self.dropped_bytes += dropped;
         self
     }
 }
 
 /// Redacts parts, and places them on a channel, starting at an offset.
 #[must_use]
-pub fn redact(
+pub fn redact_parts(
     parts: &[Part],
     redactor: &Redactor,
     attempt_id: AttemptId,
@@ -88,14 +113,22 @@ pub fn assign_ranges(
     parts: impl IntoIterator<Item = RedactedPart>,
     start: TextRange,
 ) -> StoredParts {
-    let mut stored = StoredParts { text: String::new(), pieces: Vec::new(), is_unredacted: true };
-    for RedactedPart { kind, text, filename, media_type, redacted, dropped, is_unchanged } in parts
+    let mut stored = StoredParts { text: String::new(), parts: Vec::new(), is_unchanged: true };
+    for RedactedPart {
+        kind,
+        text,
+        filename,
+        media_type,
+        redaction_count: redacted,
+        dropped_bytes: dropped,
+        is_unchanged,
+    } in parts
     {
         let from = start.from + stored.text.len() as u64;
         stored.text.push_str(&text);
         let text = TextRange { from, to: start.from + stored.text.len() as u64, ..start };
-        stored.pieces.push(StoredPart { kind, text, filename, media_type, redacted, dropped });
-        stored.is_unredacted &= is_unchanged;
+        stored.parts.push(StoredPart { kind, text, filename, media_type, redacted, dropped });
+        stored.is_unchanged &= is_unchanged;
     }
     stored
 }
@@ -121,7 +154,7 @@ fn redact_data(data: &Value, redactor: &Redactor) -> (PartKind, String, u64) {
     let original = data.to_string();
     let (text, count) = redactor.redact_and_count(&original);
     let Ok(mut document) = serde_json::from_str(&text) else {
-        return redact_unquoted(data, redactor);
+        return redact_texts_then_document(data, redactor);
     };
     match redact_texts(&mut document, &|text| redactor.redact_and_count(text)) {
         0 => (PartKind::Data, text.into_owned(), count),
@@ -131,7 +164,7 @@ fn redact_data(data: &Value, redactor: &Redactor) -> (PartKind, String, u64) {
 
 /// Redacts a document that is no JSON after its redaction, because a number or a quotation mark is redacted. Here, a
 /// text with a secret is redacted as a whole, so that no rest of it looks redacted already.
-fn redact_unquoted(data: &Value, redactor: &Redactor) -> (PartKind, String, u64) {
+fn redact_texts_then_document(data: &Value, redactor: &Redactor) -> (PartKind, String, u64) {
     let mut document = data.clone();
     let text_count = redact_texts(&mut document, &|text| match redactor.redact_and_count(text) {
         (_, 0) => (text.into(), 0),

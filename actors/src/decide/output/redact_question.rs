@@ -38,7 +38,7 @@ pub fn redact_question(question: Question, redactor: &Redactor) -> Question {
 
 /// Returns the stored form of the end of an interaction.
 #[must_use]
-pub fn redact_end(end: &InteractionEnd, redactor: &Redactor) -> InteractionEnd {
+pub fn redact_interaction_end(end: &InteractionEnd, redactor: &Redactor) -> InteractionEnd {
     let InteractionEnd { state, answer: InteractionAnswer { value: answer, by }, at } = end.clone();
     let answer = answer.map(|answer| match answer {
         AnswerValue::Deny { reason } => AnswerValue::Deny {

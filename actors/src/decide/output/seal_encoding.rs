@@ -50,7 +50,7 @@ struct RawScheduleTexts<'s> {
 /// Returns the bytes of an input to seal.
 #[must_use]
 pub fn encode_input(input: &Input) -> Vec<u8> {
-    let parts = input.parts.iter().map(raw_part).collect();
+    let parts = input.parts.iter().map(encode_part).collect();
     let (params, details) = (Cow::Borrowed(&input.params), Cow::Borrowed(&input.details));
     encode(&RawInput { parts, params, details })
 }
@@ -87,7 +87,7 @@ fn encode(raw: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(raw).unwrap_or_default() // Maps with texts as keys always have a JSON form.
 }
 
-fn raw_part(part: &Part) -> RawPart<'_> {
+fn encode_part(part: &Part) -> RawPart<'_> {
     let content = match &part.content {
         Content::Text(text) => RawContent::Text(text.into()),
         Content::Data(data) => RawContent::Data(Cow::Borrowed(data)),

@@ -30,7 +30,7 @@ pub fn truncation_marker(dropped: u64) -> String {
 }
 
 /// Removes the text before the last `max_bytes` bytes. Returns the number of removed bytes.
-pub fn keep_tail(text: &mut String, max_bytes: usize) -> u64 {
+pub fn truncate_to_tail(text: &mut String, max_bytes: usize) -> u64 {
     let start = text.ceil_char_boundary(text.len().saturating_sub(max_bytes));
     text.drain(..start);
     start as u64
@@ -68,7 +68,7 @@ impl TailBuffer {
     }
 
     /// Counts missing bytes: the bytes before them are no longer part of the tail.
-    pub fn skip(&mut self, count: u64) {
+    pub fn record_missing_bytes(&mut self, count: u64) {
         if count > 0 {
             self.dropped += count + self.bytes.len() as u64;
             self.bytes.clear();
@@ -119,8 +119,8 @@ impl HeadAndTailBuffer {
     }
 
     /// Counts missing bytes.
-    pub fn skip(&mut self, count: u64) {
-        self.tail.skip(count);
+    pub fn record_missing_bytes(&mut self, count: u64) {
+        self.tail.record_missing_bytes(count);
     }
 
     /// Returns the number of stored bytes.
@@ -190,7 +190,7 @@ mod tests {
 
     use super::{HeadAndTailBuffer, HeadAndTailLimits, truncation_marker};
 
-    fn truncated(text: &[u8], limit: usize, mut chunk_size: impl FnMut() -> usize) -> String {
+    fn truncate_text(text: &[u8], limit: usize, mut chunk_size: impl FnMut() -> usize) -> String {
         let mut buffer = HeadAndTailBuffer::new(limit);
         let mut remaining = text;
         while !remaining.is_empty() {
@@ -213,12 +213,12 @@ mod tests {
 
     #[test]
     fn truncated_text_states_the_dropped_bytes() {
-        assert_eq!(truncated(b"0123456789", 10, || 1), "0123456789");
+        assert_eq!(truncate_text(b"0123456789", 10, || 1), "0123456789");
         let expected = "012345\n[... 2 bytes were dropped ...]\n89";
-        assert_eq!(truncated(b"0123456789", 8, || 3), expected);
+        assert_eq!(truncate_text(b"0123456789", 8, || 3), expected);
         let mut buffer = HeadAndTailBuffer::new(8);
         buffer.push(b"0123456");
-        buffer.skip(1_000_000);
+        buffer.record_missing_bytes(1_000_000);
         buffer.push(b"789");
         assert_eq!(buffer.into_text(), "012345\n[... 1000002 bytes were dropped ...]\n89");
     }
@@ -227,7 +227,7 @@ mod tests {
     fn truncation_never_splits_a_character() {
         let text = "é".repeat(100);
         for limit in 8..40 {
-            let shortened = truncated(text.as_bytes(), limit, || 7);
+            let shortened = truncate_text(text.as_bytes(), limit, || 7);
             assert!(!shortened.contains(char::REPLACEMENT_CHARACTER), "{limit}: {shortened}");
         }
     }
@@ -245,7 +245,7 @@ mod tests {
                 let (_, tail) = text.split_at(length - tail);
                 [head, &truncation_marker(dropped), tail].concat()
             };
-            prop_assert_eq!(truncated(text.as_bytes(), limit, || size), expected);
+            prop_assert_eq!(truncate_text(text.as_bytes(), limit, || size), expected);
         }
     }
 }

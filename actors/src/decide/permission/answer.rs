@@ -27,21 +27,24 @@ pub fn check_answer(question: &Question, answer: &AnswerValue) -> Result<AnswerV
             check_length(reason.as_ref().map_or(0, String::len))?;
         }
         (Kind::ToolPermission | Kind::FileApproval, AnswerValue::Option { id }) => {
-            return decision_for(find_option(question, id)?.kind);
+            return option_kind_answer(find_option(question, id)?.kind);
         }
         (Kind::Choice, AnswerValue::Option { id }) => _ = find_option(question, id)?,
         (Kind::Confirmation, AnswerValue::Option { id }) => check_confirmation(question, id)?,
         (Kind::Choice | Kind::TextInput, AnswerValue::Text { text }) => check_length(text.len())?,
         (Kind::Form, AnswerValue::Form { values }) => {
             check_length(values.to_string().len())?;
-            form::check(question.schema.as_ref(), values)?;
+            form::check_form_values(question.schema.as_ref(), values)?;
         }
         (
             Kind::Choice | Kind::Confirmation | Kind::TextInput | Kind::Form,
             AnswerValue::Decline,
         ) => {}
         (kind, answer) => {
-            return Err(AnswerFault::WrongKind { question: kind.as_str(), answer: answer.word() });
+            return Err(AnswerFault::WrongKind {
+                question: kind.as_str(),
+                answer: answer.kind_name(),
+            });
         }
     }
     Ok(answer.clone())
@@ -78,7 +81,8 @@ fn parse_permission(question: &Question, word: &str) -> Option<AnswerValue> {
         return Some(AnswerValue::Deny { reason: None });
     }
     let matching_options = question.options.iter().filter(|it| has_name(it, word));
-    let decisions: Vec<_> = matching_options.map(|option| decision_for(option.kind)).collect();
+    let decisions: Vec<_> =
+        matching_options.map(|option| option_kind_answer(option.kind)).collect();
     let denial = AnswerValue::Deny { reason: None };
     if decisions.contains(&Ok(denial.clone())) {
         return Some(denial);
@@ -133,7 +137,7 @@ fn find_option<'q>(question: &'q Question, id: &str) -> Result<&'q QuestionOptio
     Ok(first)
 }
 
-fn decision_for(kind: OptionKind) -> Result<AnswerValue, AnswerFault> {
+fn option_kind_answer(kind: OptionKind) -> Result<AnswerValue, AnswerFault> {
     match kind {
         OptionKind::AllowOnce | OptionKind::AllowAlways => Ok(AnswerValue::Allow),
         OptionKind::RejectOnce | OptionKind::RejectAlways => Ok(AnswerValue::Deny { reason: None }),

@@ -36,13 +36,13 @@ fn is_covered(pattern: &str, command: &SimpleCommand) -> bool {
     // Without a wildcard, the author of the rule has written every character of the command.
     !pattern.contains(WILDCARD)
         || !wrapper::is_wrapper(&command.program)
-            && names_program(pattern, &command.program)
+            && permits_program_path(pattern, &command.program)
             && !command.words.iter().any(|word| has_parent_component(word))
 }
 
 /// Returns true unless the program has a path that the pattern does not write completely. With `scripts/*`, an agent
 /// could run any file that it has put there.
-fn names_program(pattern: &str, program: &str) -> bool {
+fn permits_program_path(pattern: &str, program: &str) -> bool {
     !program.contains('/') || pattern.split(' ').next() == Some(program)
 }
 

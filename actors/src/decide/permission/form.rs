@@ -12,7 +12,7 @@ use super::answer_fault::AnswerFault;
 /// # Errors
 /// Returns the first fault: the form is no flat schema, a field is missing or unknown, or a value has the wrong type,
 /// is not offered, or is out of bounds.
-pub(super) fn check(schema: Option<&Value>, values: &Value) -> Result<(), AnswerFault> {
+pub(super) fn check_form_values(schema: Option<&Value>, values: &Value) -> Result<(), AnswerFault> {
     let schema = schema.and_then(Value::as_object).ok_or(AnswerFault::UnsupportedForm)?;
     if schema.get("type").is_some_and(|it| it != "object") {
         return Err(AnswerFault::UnsupportedForm);
@@ -27,7 +27,7 @@ pub(super) fn check(schema: Option<&Value>, values: &Value) -> Result<(), Answer
     for (name, value) in values {
         let field = fields.get(name).ok_or(AnswerFault::UnknownField)?;
         let field = field.as_object().ok_or(AnswerFault::UnsupportedForm)?;
-        FormField { name, schema: field }.check(value)?;
+        FormField { name, schema: field }.check_value(value)?;
     }
     Ok(())
 }
@@ -53,7 +53,7 @@ struct FormField<'s> {
 }
 
 impl FormField<'_> {
-    fn check(&self, value: &Value) -> Result<(), AnswerFault> {
+    fn check_value(&self, value: &Value) -> Result<(), AnswerFault> {
         match self.schema.get("type").and_then(Value::as_str) {
             Some("string") => {
                 let text = value.as_str().ok_or_else(|| self.wrong_type("string"))?;
@@ -150,9 +150,9 @@ mod tests {
 
     use super::*;
 
-    fn fault(field: Value, value: Value) -> Option<AnswerFault> {
+    fn find_fault(field: Value, value: Value) -> Option<AnswerFault> {
         let schema = json!({"type": "object", "properties": {"f": field}, "required": ["f"]});
-        check(Some(&schema), &json!({"f": value})).err()
+        check_form_values(Some(&schema), &json!({"f": value})).err()
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
             (json!({"type": "array", "items": {"type": "string", "enum": ["a"]}}), json!(["a"])),
             (json!({"type": "array", "items": {"anyOf": [{"const": "a"}]}}), json!([])),
         ] {
-            assert_eq!(fault(field.clone(), value.clone()), None, "{field} {value}");
+            assert_eq!(find_fault(field.clone(), value.clone()), None, "{field} {value}");
         }
     }
 
@@ -213,7 +213,7 @@ mod tests {
             (json!({"type": "string", "minLength": -1}), json!("a"), AnswerFault::UnsupportedForm),
             (json!({"type": "array"}), json!(["a"]), AnswerFault::UnsupportedForm),
         ] {
-            assert_eq!(fault(field.clone(), value.clone()), Some(expected), "{field} {value}");
+            assert_eq!(find_fault(field.clone(), value.clone()), Some(expected), "{field} {value}");
         }
     }
 
@@ -224,7 +224,7 @@ mod tests {
             "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
             "required": ["a"],
         });
-        let check = |values: Value| check(Some(&schema), &values);
+        let check = |values: Value| check_form_values(Some(&schema), &values);
         assert_eq!(check(json!({"a": "x"})), Ok(()));
         assert_eq!(check(json!({"a": "x", "b": "y"})), Ok(()));
         let missing = AnswerFault::MissingField { field: "a".to_owned() };
@@ -244,7 +244,7 @@ mod tests {
             Some(json!({"required": "a"})),
             Some(json!({"required": [1]})),
         ] {
-            let fault = check(schema.as_ref(), &json!({}));
+            let fault = check_form_values(schema.as_ref(), &json!({}));
             assert_eq!(fault, Err(AnswerFault::UnsupportedForm), "{schema:?}");
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RestartIntensity {
     /// Maximum number of restarts within a period.
-    pub max: usize,
+    pub max_restarts: usize,
     /// Length of the period.
     pub period: Duration,
 }
@@ -15,7 +15,7 @@ pub struct RestartIntensity {
 impl Default for RestartIntensity {
     /// Allows three restarts in a minute.
     fn default() -> Self {
-        Self { max: 3, period: Duration::from_secs(60) }
+        Self { max_restarts: 3, period: Duration::from_secs(60) }
     }
 }
 
@@ -31,7 +31,7 @@ pub enum RestartDecision {
 /// Restarts of one actor within the period.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RestartHistory {
-    recent: VecDeque<Duration>,
+    recent_restarts: VecDeque<Duration>,
     total: u32,
 }
 
@@ -45,17 +45,17 @@ impl RestartHistory {
 
 /// Decides about a failure at `now`, which is the time since the supervision tree started.
 #[must_use]
-pub fn step(
+pub fn decide_restart(
     mut history: RestartHistory,
     now: Duration,
     intensity: RestartIntensity,
 ) -> (RestartHistory, RestartDecision) {
     let period_start = now.saturating_sub(intensity.period);
-    history.recent.retain(|at| *at > period_start || intensity.period > now);
-    if history.recent.len() >= intensity.max {
+    history.recent_restarts.retain(|at| *at > period_start || intensity.period > now);
+    if history.recent_restarts.len() >= intensity.max_restarts {
         return (history, RestartDecision::Quarantine);
     }
-    history.recent.push_back(now);
+    history.recent_restarts.push_back(now);
     history.total = history.total.saturating_add(1);
     (history, RestartDecision::Restart)
 }
@@ -81,7 +81,7 @@ mod tests {
         let mut results = Vec::new();
         for second in seconds {
             let (next, decision) =
-                step(history, Duration::from_secs(*second), RestartIntensity::default());
+                decide_restart(history, Duration::from_secs(*second), RestartIntensity::default());
             history = next;
             results.push(decision);
         }
@@ -118,7 +118,7 @@ mod tests {
             let (mut now, mut restart_times) = (0, Vec::new());
             for gap in gaps {
                 now += gap;
-                let (next, decision) = step(history, Duration::from_secs(now), RestartIntensity::default());
+                let (next, decision) = decide_restart(history, Duration::from_secs(now), RestartIntensity::default());
                 history = next;
                 if decision == Restart {
                     restart_times.push(now);

@@ -17,7 +17,7 @@ const CLOCK_TOLERANCE: TimeDelta = TimeDelta::minutes(1);
 
 /// State of an unusable credential. A usable credential has no state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OpenCircuit {
+pub struct OpenBreaker {
     /// Cause of the block.
     pub cause: DeferralCause,
     /// Start time of the block.
@@ -34,7 +34,7 @@ pub struct OpenCircuit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BreakerEvent {
     /// An execution failed because of the credential.
-    Failed {
+    ExecutionFailed {
         /// Id of the execution.
         id: ExecutionId,
         /// Cause of the failure.
@@ -54,12 +54,12 @@ pub enum BreakerEvent {
         now: DateTime<Utc>,
     },
     /// An execution was served with the credential.
-    Succeeded(ExecutionId),
+    ExecutionSucceeded(ExecutionId),
     /// An execution ended or was deferred.
-    ExecutionLeft(ExecutionId),
+    ProbeReleased(ExecutionId),
     /// The rejected credential was repaired.
     CredentialRepaired,
-    /// An operator closes the circuit, regardless of the cause.
+    /// An operator closes the breaker, regardless of the cause.
     ClosedByOperator,
 }
 
@@ -89,13 +89,13 @@ impl BreakerState {
     }
 }
 
-/// Returns the state of the circuit at a time.
+/// Returns the state of the breaker at a time.
 #[must_use]
-pub fn state(circuit: Option<&OpenCircuit>, now: DateTime<Utc>) -> BreakerState {
-    match circuit {
+pub fn breaker_state(breaker: Option<&OpenBreaker>, now: DateTime<Utc>) -> BreakerState {
+    match breaker {
         None => BreakerState::Closed,
-        Some(OpenCircuit { probe: Some(_), .. }) => BreakerState::Probing,
-        Some(OpenCircuit { since, until, .. })
+        Some(OpenBreaker { probe: Some(_), .. }) => BreakerState::Probing,
+        Some(OpenBreaker { since, until, .. })
             if now < *until && now >= *since - CLOCK_TOLERANCE =>
         {
             BreakerState::Open
@@ -104,44 +104,47 @@ pub fn state(circuit: Option<&OpenCircuit>, now: DateTime<Utc>) -> BreakerState 
     }
 }
 
-/// Decides the next state of the circuit for an event.
+/// Decides the next state of the breaker for an event.
 #[must_use]
-pub fn step(circuit: Option<OpenCircuit>, event: BreakerEvent) -> Option<OpenCircuit> {
+pub fn apply_breaker_event(
+    breaker: Option<OpenBreaker>,
+    event: BreakerEvent,
+) -> Option<OpenBreaker> {
     match event {
-        BreakerEvent::Failed { id, cause, until, default_wait, now } => {
-            let is_probe = circuit.is_some_and(|circuit| circuit.probe == Some(id));
+        BreakerEvent::ExecutionFailed { id, cause, until, default_wait, now } => {
+            let is_probe = breaker.is_some_and(|breaker| breaker.probe == Some(id));
             let failed_probes =
-                circuit.map_or(0, |circuit| circuit.failed_probes + u32::from(is_probe));
+                breaker.map_or(0, |breaker| breaker.failed_probes + u32::from(is_probe));
             let until = until.or_else(|| add_wait(now, doubled_wait(default_wait, failed_probes)));
             let until = until.unwrap_or(DateTime::<Utc>::MAX_UTC).min(now + MAX_BLOCK_DURATION);
             Some(merge_failure(
-                circuit.filter(|_| !is_probe),
-                OpenCircuit { cause, since: now, until, probe: None, failed_probes },
+                breaker.filter(|_| !is_probe),
+                OpenBreaker { cause, since: now, until, probe: None, failed_probes },
             ))
         }
         BreakerEvent::ProbeRequested { id, now }
-            if state(circuit.as_ref(), now) == BreakerState::HalfOpen =>
+            if breaker_state(breaker.as_ref(), now) == BreakerState::HalfOpen =>
         {
-            circuit.map(|circuit| OpenCircuit { probe: Some(id), ..circuit })
+            breaker.map(|breaker| OpenBreaker { probe: Some(id), ..breaker })
         }
-        BreakerEvent::Succeeded(id) => circuit.filter(|circuit| circuit.probe != Some(id)),
-        BreakerEvent::ExecutionLeft(id) => circuit.map(|circuit| OpenCircuit {
-            probe: circuit.probe.filter(|probe| *probe != id),
-            ..circuit
+        BreakerEvent::ExecutionSucceeded(id) => breaker.filter(|breaker| breaker.probe != Some(id)),
+        BreakerEvent::ProbeReleased(id) => breaker.map(|breaker| OpenBreaker {
+            probe: breaker.probe.filter(|probe| *probe != id),
+            ..breaker
         }),
         BreakerEvent::CredentialRepaired => {
-            circuit.filter(|circuit| circuit.cause != DeferralCause::CredentialRefused)
+            breaker.filter(|breaker| breaker.cause != DeferralCause::CredentialRefused)
         }
         BreakerEvent::ClosedByOperator => None,
-        BreakerEvent::ProbeRequested { .. } => circuit,
+        BreakerEvent::ProbeRequested { .. } => breaker,
     }
 }
 
-/// Merges a failure into an open circuit: the later end time applies, and a running probe continues.
-fn merge_failure(before: Option<OpenCircuit>, new: OpenCircuit) -> OpenCircuit {
+/// Merges a failure into an open breaker: the later end time applies, and a running probe continues.
+fn merge_failure(before: Option<OpenBreaker>, new: OpenBreaker) -> OpenBreaker {
     match before {
         None => new,
-        Some(before) => OpenCircuit {
+        Some(before) => OpenBreaker {
             // The short rate limit of a late execution must not hide a quota that lasts for hours.
             cause: if new.until >= before.until { new.cause } else { before.cause },
             since: before.since.min(new.since),
@@ -171,7 +174,7 @@ mod tests {
     fn failure_event(id: u128, now: i64, until: Option<i64>) -> BreakerEvent {
         let default_wait = Duration::from_secs(100);
         let (id, until) = (execution_id(id), until.map(at));
-        BreakerEvent::Failed {
+        BreakerEvent::ExecutionFailed {
             id,
             cause: DeferralCause::QuotaExhausted,
             until,
@@ -180,12 +183,12 @@ mod tests {
         }
     }
 
-    fn circuit_after(events: &[BreakerEvent]) -> Option<OpenCircuit> {
-        events.iter().fold(None, |circuit, event| step(circuit, *event))
+    fn breaker_after(events: &[BreakerEvent]) -> Option<OpenBreaker> {
+        events.iter().fold(None, |breaker, event| apply_breaker_event(breaker, *event))
     }
 
     fn state_after(events: &[BreakerEvent], now: i64) -> BreakerState {
-        state(circuit_after(events).as_ref(), at(now))
+        breaker_state(breaker_after(events).as_ref(), at(now))
     }
 
     #[test]
@@ -206,15 +209,21 @@ mod tests {
         assert_eq!(state_after(&[failure, probe_request], 60), BreakerState::Probing);
         let other = BreakerEvent::ProbeRequested { id: execution_id(3), now: at(60) };
         assert_eq!(
-            circuit_after(&[failure, probe_request, other]).unwrap().probe,
+            breaker_after(&[failure, probe_request, other]).unwrap().probe,
             Some(execution_id(2))
         );
         assert_eq!(
-            state_after(&[failure, probe_request, BreakerEvent::Succeeded(execution_id(9))], 60),
+            state_after(
+                &[failure, probe_request, BreakerEvent::ExecutionSucceeded(execution_id(9))],
+                60
+            ),
             BreakerState::Probing
         );
         assert_eq!(
-            state_after(&[failure, probe_request, BreakerEvent::Succeeded(execution_id(2))], 60),
+            state_after(
+                &[failure, probe_request, BreakerEvent::ExecutionSucceeded(execution_id(2))],
+                60
+            ),
             BreakerState::Closed
         );
     }
@@ -232,14 +241,14 @@ mod tests {
         );
         assert_eq!(
             state_after(
-                &[failure, probe_request, BreakerEvent::ExecutionLeft(execution_id(2))],
+                &[failure, probe_request, BreakerEvent::ProbeReleased(execution_id(2))],
                 60
             ),
             BreakerState::HalfOpen
         );
         assert_eq!(
             state_after(
-                &[failure, probe_request, BreakerEvent::ExecutionLeft(execution_id(3))],
+                &[failure, probe_request, BreakerEvent::ProbeReleased(execution_id(3))],
                 60
             ),
             BreakerState::Probing
@@ -249,17 +258,17 @@ mod tests {
     #[test]
     fn an_unknown_pause_doubles_after_a_failed_probe() {
         let first_failure = failure_event(1, 0, None);
-        assert_eq!(circuit_after(&[first_failure]).unwrap().until, at(100));
+        assert_eq!(breaker_after(&[first_failure]).unwrap().until, at(100));
         let probe_request = BreakerEvent::ProbeRequested { id: execution_id(2), now: at(100) };
         assert_eq!(
-            circuit_after(&[first_failure, probe_request, failure_event(2, 100, None)])
+            breaker_after(&[first_failure, probe_request, failure_event(2, 100, None)])
                 .unwrap()
                 .until,
             at(300)
         );
         // Executions that were already in progress bring no new information.
         assert_eq!(
-            circuit_after(&[first_failure, failure_event(3, 1, None)]).unwrap().until,
+            breaker_after(&[first_failure, failure_event(3, 1, None)]).unwrap().until,
             at(101)
         );
     }
@@ -267,12 +276,12 @@ mod tests {
     #[test]
     fn the_later_end_of_a_pause_counts_up_to_one_day() {
         assert_eq!(
-            circuit_after(&[failure_event(1, 0, Some(60)), failure_event(2, 1, Some(30))])
+            breaker_after(&[failure_event(1, 0, Some(60)), failure_event(2, 1, Some(30))])
                 .unwrap()
                 .until,
             at(60)
         );
-        assert_eq!(circuit_after(&[failure_event(1, 0, Some(900_000))]).unwrap().until, at(86_400));
+        assert_eq!(breaker_after(&[failure_event(1, 0, Some(900_000))]).unwrap().until, at(86_400));
     }
 
     #[test]
@@ -284,10 +293,10 @@ mod tests {
     #[test]
     fn only_a_refused_credential_can_be_repaired() {
         let used_up = failure_event(1, 0, Some(60));
-        let BreakerEvent::Failed { id, until, default_wait, now, .. } = used_up else {
+        let BreakerEvent::ExecutionFailed { id, until, default_wait, now, .. } = used_up else {
             unreachable!()
         };
-        let refused = BreakerEvent::Failed {
+        let refused = BreakerEvent::ExecutionFailed {
             id,
             cause: DeferralCause::CredentialRefused,
             until,
@@ -307,19 +316,21 @@ mod tests {
     #[test]
     fn an_operator_closes_a_breaker_with_any_cause() {
         let quota_failure = failure_event(1, 0, Some(3600));
-        let BreakerEvent::Failed { default_wait, .. } = quota_failure else { unreachable!() };
+        let BreakerEvent::ExecutionFailed { default_wait, .. } = quota_failure else {
+            unreachable!()
+        };
         let (id, until, now) = (execution_id(2), Some(at(20)), at(1));
-        let rate_limit = BreakerEvent::Failed {
+        let rate_limit = BreakerEvent::ExecutionFailed {
             id,
             cause: DeferralCause::RateLimited,
             until,
             default_wait,
             now,
         };
-        let circuit = circuit_after(&[quota_failure, rate_limit]).unwrap();
-        assert_eq!((circuit.cause, circuit.until), (DeferralCause::QuotaExhausted, at(3600)));
+        let breaker = breaker_after(&[quota_failure, rate_limit]).unwrap();
+        assert_eq!((breaker.cause, breaker.until), (DeferralCause::QuotaExhausted, at(3600)));
         assert_eq!(
-            circuit_after(&[rate_limit, quota_failure]).unwrap().cause,
+            breaker_after(&[rate_limit, quota_failure]).unwrap().cause,
             DeferralCause::QuotaExhausted
         );
         assert_eq!(
@@ -332,42 +343,42 @@ mod tests {
         );
     }
 
-    fn event() -> impl Strategy<Value = (i64, u8, u128, i64)> {
+    fn event_parameters() -> impl Strategy<Value = (i64, u8, u128, i64)> {
         (0i64..50, 0u8..5, 0u128..4, 0i64..200)
     }
 
     proptest! {
-        /// For any sequence of events, at most one execution probes, only the admitted probe closes the circuit, and
-        /// the circuit never stays open past the latest reported time.
+        /// For any sequence of events, at most one execution probes, only the admitted probe closes the breaker, and
+        /// the breaker never stays open past the latest reported time.
         #[test]
-        fn at_most_one_probe_runs_and_no_pause_is_lost(steps in proptest::collection::vec(event(), 0..60)) {
-            let (mut circuit, mut now, mut latest): (Option<OpenCircuit>, i64, i64) = (None, 0, 0);
+        fn at_most_one_probe_runs_and_no_pause_is_lost(steps in proptest::collection::vec(event_parameters(), 0..60)) {
+            let (mut breaker, mut now, mut latest): (Option<OpenBreaker>, i64, i64) = (None, 0, 0);
             for (elapsed, kind, id, retry_after) in steps {
                 now += elapsed;
-                let state_before = state(circuit.as_ref(), at(now));
-                let circuit_before = circuit;
+                let state_before = breaker_state(breaker.as_ref(), at(now));
+                let breaker_before = breaker;
                 let event = match kind {
                     0 => {
                         latest = latest.max(now + retry_after);
                         failure_event(id, now, Some(now + retry_after))
                     }
                     1 => BreakerEvent::ProbeRequested { id: execution_id(id), now: at(now) },
-                    2 => BreakerEvent::Succeeded(execution_id(id)),
-                    3 => BreakerEvent::ExecutionLeft(execution_id(id)),
+                    2 => BreakerEvent::ExecutionSucceeded(execution_id(id)),
+                    3 => BreakerEvent::ProbeReleased(execution_id(id)),
                     _ => BreakerEvent::CredentialRepaired,
                 };
-                circuit = step(circuit, event);
-                let probe = |circuit: Option<OpenCircuit>| circuit.and_then(|circuit| circuit.probe);
-                if probe(circuit) != probe(circuit_before) && probe(circuit).is_some() {
+                breaker = apply_breaker_event(breaker, event);
+                let probe = |breaker: Option<OpenBreaker>| breaker.and_then(|breaker| breaker.probe);
+                if probe(breaker) != probe(breaker_before) && probe(breaker).is_some() {
                     prop_assert_eq!((kind, state_before), (1, BreakerState::HalfOpen));
-                    prop_assert_eq!(probe(circuit_before), None);
+                    prop_assert_eq!(probe(breaker_before), None);
                 }
-                if circuit_before.is_some() && circuit.is_none() {
-                    prop_assert_eq!((kind, probe(circuit_before)), (2, Some(execution_id(id))));
+                if breaker_before.is_some() && breaker.is_none() {
+                    prop_assert_eq!((kind, probe(breaker_before)), (2, Some(execution_id(id))));
                 }
-                prop_assert!(circuit.is_none_or(|circuit| circuit.until <= at(latest)));
+                prop_assert!(breaker.is_none_or(|breaker| breaker.until <= at(latest)));
             }
-            prop_assert!(state(circuit.as_ref(), at(latest)) != BreakerState::Open);
+            prop_assert!(breaker_state(breaker.as_ref(), at(latest)) != BreakerState::Open);
         }
     }
 }

@@ -40,7 +40,7 @@ impl std::fmt::Debug for RunStep {
 }
 
 /// Result of a call: the text of the tool, or the sentence that explains the failure.
-pub type CallResult = Result<String, String>;
+pub type ToolCallOutcome = Result<String, String>;
 
 /// Run of a cognitive agent: its plan, and its steps in the order of their numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl CognitiveRun {
         if let Some(answer) = self.answer() {
             return CognitiveAction::Finish(answer);
         }
-        if let Some(call) = self.open_call() {
+        if let Some(call) = self.first_unfinished_call() {
             let is_repeatable = !self.may_have_sent_call || call.record.idempotent;
             return if is_repeatable {
                 CognitiveAction::Call(call)
@@ -121,7 +121,7 @@ impl CognitiveRun {
                 CognitiveAction::RecordUnknownOutcome(call)
             };
         }
-        if self.unusable_replies() >= MAX_UNUSABLE_REPLIES {
+        if self.unusable_reply_count() >= MAX_UNUSABLE_REPLIES {
             return CognitiveAction::FailUnusableReplies;
         }
         if self.steps.iter().map(|step| step.text.len()).sum::<usize>() > MAX_RUN_BYTES {
@@ -140,7 +140,7 @@ impl CognitiveRun {
     pub fn call_end_step(
         &self,
         call: &StepRecord,
-        result: CallResult,
+        result: ToolCallOutcome,
         duration: Duration,
     ) -> RunStep {
         let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -151,20 +151,20 @@ impl CognitiveRun {
         let record = StepRecord {
             cause,
             duration_ms: Some(duration_ms),
-            ..self.end_record(call, step_type)
+            ..self.call_end_record(call, step_type)
         };
-        RunStep { record, text: reply::shorten(text) }
+        RunStep { record, text: reply::truncate_result(text) }
     }
 
     /// Returns the step that records the unknown outcome of a call.
     #[must_use]
     pub fn unknown_outcome_step(&self, call: &StepRecord) -> RunStep {
         let cause = Some(StepErrorCause::Interrupted);
-        let record = StepRecord { cause, ..self.end_record(call, StepType::Error) };
+        let record = StepRecord { cause, ..self.call_end_record(call, StepType::Error) };
         RunStep { record, text: UNKNOWN_OUTCOME.to_owned() }
     }
 
-    fn end_record(&self, call: &StepRecord, step_type: StepType) -> StepRecord {
+    fn call_end_record(&self, call: &StepRecord, step_type: StepType) -> StepRecord {
         let tool = call.tool.clone();
         StepRecord {
             tool,
@@ -181,7 +181,7 @@ impl CognitiveRun {
     }
 
     /// Returns the first call without an end.
-    fn open_call(&self) -> Option<&RunStep> {
+    fn first_unfinished_call(&self) -> Option<&RunStep> {
         let is_ended = |number| self.steps.iter().any(|step| step.record.call == Some(number));
         self.steps.iter().find(|step| {
             step.record.step_type == StepType::ToolCall && !is_ended(step.record.number)
@@ -189,7 +189,7 @@ impl CognitiveRun {
     }
 
     /// Returns the number of unusable replies since the last usable one.
-    fn unusable_replies(&self) -> usize {
+    fn unusable_reply_count(&self) -> usize {
         let is_unusable =
             |step: &&RunStep| step.record.cause == Some(StepErrorCause::UnusableReply);
         self.steps.iter().rev().take_while(is_unusable).count()

@@ -30,13 +30,13 @@ pub struct DueRule<'s> {
     /// Maximum delay of an occurrence.
     pub jitter: Duration,
     /// Policy for missed occurrences.
-    pub missed: MissedPolicy,
+    pub missed_policy: MissedPolicy,
 }
 
 impl<'s> From<&'s ScheduleSpec> for DueRule<'s> {
     fn from(spec: &'s ScheduleSpec) -> Self {
         let ScheduleSpec { id, recurrence, jitter, missed, .. } = spec;
-        Self { id, recurrence, jitter: *jitter, missed: *missed }
+        Self { id, recurrence, jitter: *jitter, missed_policy: *missed }
     }
 }
 
@@ -50,7 +50,7 @@ pub struct DueEvaluation {
     /// Time up to which every occurrence is decided.
     pub cursor: DateTime<Utc>,
     /// Time of the next evaluation; `None` if there is no further planned time.
-    pub next: Option<DateTime<Utc>>,
+    pub next_evaluation_at: Option<DateTime<Utc>>,
 }
 
 /// Run of occurrences that are not submitted.
@@ -61,7 +61,7 @@ pub struct UnsubmittedRange {
     /// Last planned time.
     pub last: DateTime<Utc>,
     /// Number of planned times.
-    pub time_count: u32,
+    pub planned_time_count: u32,
     /// Status: missed, or coalesced into a later one.
     pub status: OccurrenceStatus,
     /// Reason of the decision.
@@ -83,26 +83,30 @@ struct DueTimes {
 
 /// Evaluates a schedule at one instant.
 #[must_use]
-pub fn evaluate(due_rule: DueRule<'_>, cursor: DateTime<Utc>, now: DateTime<Utc>) -> DueEvaluation {
+pub fn evaluate_schedule(
+    due_rule: DueRule<'_>,
+    cursor: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> DueEvaluation {
     let start = if cursor - now > MIN_CLOCK_SETBACK { now } else { cursor };
     let (due_times, cursor, next) = find_due_times(due_rule, start, now);
     let DueTimes { expired, late, is_late_count_incomplete, punctual } = due_times;
-    let mut passed: Vec<_> = expired.into_iter().collect();
+    let mut unsubmitted: Vec<_> = expired.into_iter().collect();
     let mut to_submit = Vec::new();
     let late_decisions = decide_late_occurrences(
-        due_rule.missed,
+        due_rule.missed_policy,
         (late.len(), is_late_count_incomplete),
         !punctual.is_empty(),
     );
     for ((planned, due), decision) in late.into_iter().zip(late_decisions) {
         match decision {
             None => to_submit.push((planned, due, OccurrenceCause::CatchUp)),
-            Some((status, reason)) => record_unsubmitted(&mut passed, planned, status, reason),
+            Some((status, reason)) => record_unsubmitted(&mut unsubmitted, planned, status, reason),
         }
     }
     to_submit
         .extend(punctual.into_iter().map(|(planned, due)| (planned, due, OccurrenceCause::Due)));
-    DueEvaluation { to_submit, unsubmitted: passed, cursor, next }
+    DueEvaluation { to_submit, unsubmitted, cursor, next_evaluation_at: next }
 }
 
 /// Iterates over the planned times after the cursor that are due. Returns them, the new cursor, and the next due time.
@@ -111,25 +115,25 @@ fn find_due_times(
     mut cursor: DateTime<Utc>,
     now: DateTime<Utc>,
 ) -> (DueTimes, DateTime<Utc>, Option<DateTime<Utc>>) {
-    let DueRule { id, recurrence, jitter, missed } = due_rule;
-    let window = missed.window().max(ON_TIME_TOLERANCE);
+    let DueRule { id, recurrence, jitter, missed_policy } = due_rule;
+    let window = missed_policy.window().max(ON_TIME_TOLERANCE);
     let mut due_times = DueTimes::default();
     let mut planned_times = recurrence.planned_times_after(cursor);
     loop {
         let Some(planned) = planned_times.next() else { return (due_times, cursor, None) };
-        let due = due_at(id, jitter, planned);
+        let due = due_time(id, jitter, planned);
         if due > now {
             return (due_times, cursor, Some(due));
         }
         let delay = (now - due).to_std().unwrap_or_default();
         cursor = planned;
-        let restart = if delay <= ON_TIME_TOLERANCE {
+        let skip_target = if delay <= ON_TIME_TOLERANCE {
             due_times.punctual.push((planned, due));
             None
         } else if delay <= window {
             due_times.late.push((planned, due));
             let is_full = due_times.late.len() == MAX_COUNTED_TIMES;
-            is_full.then(|| start_of_latest(due_rule, (cursor, now)))
+            is_full.then(|| catch_up_start(due_rule, (cursor, now)))
         } else {
             due_times.record_expired(planned);
             // A second more, because a time at the very start is within the window.
@@ -137,9 +141,9 @@ fn find_due_times(
             let is_full = due_times.expired_count() == MAX_COUNTED_TIMES;
             is_full.then(|| window_start - TimeDelta::seconds(1))
         };
-        if let Some(restart) = restart.filter(|restart| *restart > cursor) {
+        if let Some(skip_target) = skip_target.filter(|target| *target > cursor) {
             due_times.mark_count_incomplete(delay <= window);
-            cursor = restart;
+            cursor = skip_target;
             planned_times = recurrence.planned_times_after(cursor);
         }
     }
@@ -147,11 +151,11 @@ fn find_due_times(
 
 /// Returns the latest instant after which there are as many late times as are caught up, or `start` if there are not as
 /// many. All planned times up to it are late, also with the greatest jitter.
-fn start_of_latest(
-    DueRule { id, recurrence, jitter, missed }: DueRule<'_>,
+fn catch_up_start(
+    DueRule { id, recurrence, jitter, missed_policy }: DueRule<'_>,
     (start, now): (DateTime<Utc>, DateTime<Utc>),
 ) -> DateTime<Utc> {
-    let wanted_count = match missed {
+    let wanted_count = match missed_policy {
         MissedPolicy::Skip => 0,
         MissedPolicy::Once { .. } => 1,
         MissedPolicy::All { max, .. } => max as usize,
@@ -159,7 +163,7 @@ fn start_of_latest(
     let is_late =
         |due: &DateTime<Utc>| (now - *due).to_std().is_ok_and(|delay| delay > ON_TIME_TOLERANCE);
     let has_enough = |instant| {
-        let due_times = recurrence.planned_times_after(instant).map(|it| due_at(id, jitter, it));
+        let due_times = recurrence.planned_times_after(instant).map(|it| due_time(id, jitter, it));
         let late_times = due_times.take_while(|due| *due <= now).filter(is_late);
         late_times.take(wanted_count).count() == wanted_count
     };
@@ -181,16 +185,16 @@ impl DueTimes {
         let expired = self.expired.get_or_insert(UnsubmittedRange {
             first: planned,
             last: planned,
-            time_count: 0,
+            planned_time_count: 0,
             status: OccurrenceStatus::Missed,
             reason: "its time passed too long ago",
         });
         expired.last = planned;
-        expired.time_count = expired.time_count.saturating_add(1);
+        expired.planned_time_count = expired.planned_time_count.saturating_add(1);
     }
 
     fn expired_count(&self) -> usize {
-        self.expired.as_ref().map_or(0, |expired| expired.time_count as usize)
+        self.expired.as_ref().map_or(0, |expired| expired.planned_time_count as usize)
     }
 
     /// Records that more times passed than are counted, either late or expired ones.
@@ -204,11 +208,11 @@ impl DueTimes {
 
 /// Returns for each late occurrence `None` if it is caught up, else its status and the reason.
 fn decide_late_occurrences(
-    missed: MissedPolicy,
+    missed_policy: MissedPolicy,
     (count, is_count_incomplete): (usize, bool),
     has_punctual: bool,
 ) -> impl Iterator<Item = Option<(OccurrenceStatus, &'static str)>> {
-    let (coalesced, missed_reason) = if is_count_incomplete {
+    let (coalesced_reason, missed_reason) = if is_count_incomplete {
         (
             "a later run replaces it; there were more missed times than are counted",
             "only the latest missed times are made up for; there were more than are counted",
@@ -216,8 +220,8 @@ fn decide_late_occurrences(
     } else {
         ("a later one stands for it", "more were missed than are made up for")
     };
-    let coalesced = (OccurrenceStatus::Coalesced, coalesced);
-    let late_decision = move |index: usize| match missed {
+    let coalesced = (OccurrenceStatus::Coalesced, coalesced_reason);
+    let late_decision = move |index: usize| match missed_policy {
         MissedPolicy::Skip => Some((OccurrenceStatus::Missed, "what is missed is not made up for")),
         MissedPolicy::Once { .. } => (has_punctual || index + 1 < count).then_some(coalesced),
         MissedPolicy::All { max, .. } => {
@@ -234,16 +238,16 @@ fn record_unsubmitted(
     status: OccurrenceStatus,
     reason: &'static str,
 ) {
-    match unsubmitted.last_mut().filter(|run| (run.status, run.reason) == (status, reason)) {
-        Some(run) => {
-            run.last = planned;
-            run.time_count = run.time_count.saturating_add(1);
+    match unsubmitted.last_mut().filter(|range| (range.status, range.reason) == (status, reason)) {
+        Some(range) => {
+            range.last = planned;
+            range.planned_time_count = range.planned_time_count.saturating_add(1);
         }
         None => {
             unsubmitted.push(UnsubmittedRange {
                 first: planned,
                 last: planned,
-                time_count: 1,
+                planned_time_count: 1,
                 status,
                 reason,
             });
@@ -254,7 +258,7 @@ fn record_unsubmitted(
 /// Returns the due time of a planned time: delayed by a part of the jitter that depends on the schedule and the planned
 /// time alone.
 #[must_use]
-pub fn due_at(id: &ScheduleId, jitter: Duration, planned: DateTime<Utc>) -> DateTime<Utc> {
+pub fn due_time(id: &ScheduleId, jitter: Duration, planned: DateTime<Utc>) -> DateTime<Utc> {
     planned + jitter_delay(id, planned, jitter)
 }
 

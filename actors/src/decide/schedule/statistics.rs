@@ -3,7 +3,7 @@
 use super::due::ON_TIME_TOLERANCE;
 use crate::model::code::{Category, Code};
 use crate::model::execution::Outcome;
-use crate::model::schedule::occurrence::{Occurrence, OccurrenceEnding, OccurrenceStatus};
+use crate::model::schedule::occurrence::{Occurrence, OccurrenceEnd, OccurrenceStatus};
 use crate::model::schedule::statistics::{FailureClass, ScheduleStatistics};
 
 /// Returns the statistics of these occurrences.
@@ -11,9 +11,10 @@ use crate::model::schedule::statistics::{FailureClass, ScheduleStatistics};
 pub fn compute_statistics(occurrences: &[Occurrence]) -> ScheduleStatistics {
     let mut statistics = ScheduleStatistics::default();
     for occurrence in occurrences {
-        *statistics.times.entry(occurrence.status).or_default() += u64::from(occurrence.time_count);
-        if let Some(ending) = occurrence.ending {
-            statistics.count(ending);
+        *statistics.times.entry(occurrence.status).or_default() +=
+            u64::from(occurrence.planned_time_count);
+        if let Some(ending) = occurrence.end {
+            statistics.count_ending(ending);
         }
     }
     let refused = statistics.times.get(&OccurrenceStatus::Refused).copied().unwrap_or_default();
@@ -31,11 +32,11 @@ pub fn compute_statistics(occurrences: &[Occurrence]) -> ScheduleStatistics {
 }
 
 impl ScheduleStatistics {
-    fn count(&mut self, ending: OccurrenceEnding) {
+    fn count_ending(&mut self, ending: OccurrenceEnd) {
         self.ended += 1;
         if ending.outcome == Outcome::Completed {
             self.succeeded += 1;
-            self.recovered += u64::from(ending.recovered);
+            self.recovered += u64::from(ending.had_failed_attempt);
         } else {
             *self.failed.entry(failure_class(ending)).or_default() += 1;
         }
@@ -44,7 +45,7 @@ impl ScheduleStatistics {
 
 /// Returns the class of an end that is not a success.
 #[must_use]
-pub fn failure_class(ending: OccurrenceEnding) -> FailureClass {
+pub fn failure_class(ending: OccurrenceEnd) -> FailureClass {
     match (ending.outcome, ending.code) {
         (Outcome::Cancelled, _) => FailureClass::Cancelled,
         (Outcome::Timeout, _) => FailureClass::Timeout,
@@ -73,27 +74,27 @@ mod tests {
 
     fn occurrence(delay_ms: i64, ending: Option<(Outcome, Option<Code>)>) -> Occurrence {
         let planned = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
-        let ending = ending.map(|(outcome, code)| OccurrenceEnding {
+        let ending = ending.map(|(outcome, code)| OccurrenceEnd {
             outcome,
             code,
-            recovered: false,
+            had_failed_attempt: false,
             at: planned,
         });
         Occurrence {
             schedule: ScheduleId::new("a").unwrap(),
-            planned,
-            due: planned,
+            planned_at: planned,
+            due_at: planned,
             cause: OccurrenceCause::Due,
             status: OccurrenceStatus::Fired,
             reason: None,
-            time_count: 1,
+            planned_time_count: 1,
             decided_at: planned,
             agent: AgentId::new("worker").unwrap(),
             owner: PrincipalId(uuid::Uuid::nil()),
             fired_at: Some(planned + TimeDelta::milliseconds(delay_ms)),
             execution: None,
             deadline: None,
-            ending,
+            end: ending,
         }
     }
 
@@ -107,12 +108,15 @@ mod tests {
         ];
         let missed = Occurrence {
             status: OccurrenceStatus::Missed,
-            time_count: 7,
+            planned_time_count: 7,
             fired_at: None,
             ..occurrences[3].clone()
         };
-        let refused =
-            Occurrence { status: OccurrenceStatus::Refused, time_count: 1, ..missed.clone() };
+        let refused = Occurrence {
+            status: OccurrenceStatus::Refused,
+            planned_time_count: 1,
+            ..missed.clone()
+        };
         occurrences.extend([missed, refused]);
         let result = compute_statistics(&occurrences);
         let times = [

@@ -29,7 +29,7 @@ pub struct AttemptContext {
     /// Redactor of secrets.
     pub redactor: Arc<Redactor>,
     /// Settings of the agent for its output.
-    pub output: OutputSettings,
+    pub output_settings: OutputSettings,
     /// Sender of the progress.
     pub progress: watch::Sender<Progress>,
     /// Time of the latest output.
@@ -46,20 +46,20 @@ pub struct AttemptContext {
 #[derive(Debug, Clone, Copy)]
 pub struct OutputSettings {
     /// Number of bytes that are kept of each channel.
-    pub limit: usize,
+    pub max_channel_bytes: usize,
     /// True if the owner may receive the raw text of the answer.
     pub publishes_raw_answer: bool,
 }
 
 impl AttemptContext {
     /// Records an event.
-    pub(super) async fn record(&self, event: EventKind) -> Result<(), LedgerError> {
-        self.record_with(event, None).await.map(|_| ())
+    pub(super) async fn record_event(&self, event: EventKind) -> Result<(), LedgerError> {
+        self.record_event_pair(event, None).await.map(|_| ())
     }
 
     /// Records an event together with a second one in one commit. Returns true if the event is new and the fence is
     /// valid.
-    pub(super) async fn record_with(
+    pub(super) async fn record_event_pair(
         &self,
         event: EventKind,
         second_event: Option<EventKind>,
@@ -78,11 +78,11 @@ impl AttemptContext {
         let pending = self.write_buffer.take();
         let mut combined = pending.clone();
         combined.extend(batch);
-        let result = self.ledger.write(self.id, self.fence, combined).await;
+        let result = self.ledger.append_batch(self.id, self.fence, combined).await;
         // Not lost on a failure: the next write, or the end of the attempt, stores them.
         let is_valid = result.inspect_err(|_| self.write_buffer.add(pending))?;
         self.liveness.record_activity();
-        self.progress.send_modify(Progress::count_record);
+        self.progress.send_modify(Progress::advance_revision);
         Ok(is_valid)
     }
 }

@@ -37,7 +37,7 @@ impl BudgetMeter {
     }
 
     /// Adds the amounts of an event that is or will be recorded in the ledger.
-    pub fn add_charge(&self, event: Option<&EventKind>) {
+    pub fn apply_charge_event(&self, event: Option<&EventKind>) {
         if let Some(EventKind::BudgetCharged { day, charge }) = event {
             self.budget_usages.add(&self.agent, *day, *charge);
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use chrono::NaiveDate;
 use tokio::sync::watch;
 
-use crate::decide::budget::{alert_input, today};
+use crate::decide::budget::{budget_alert_input, today};
 use crate::decide::notification::alert::AlertInput;
 use crate::model::agent::AgentSpec;
 use crate::model::agent::budget::Charge;
@@ -28,7 +28,7 @@ struct BudgetUsage {
 
 impl BudgetUsageCache {
     /// Returns the amounts that an agent has used on a day; `None` if they are unknown.
-    pub(crate) fn spent(&self, agent: &AgentId, day: NaiveDate) -> Option<Charge> {
+    pub(crate) fn day_charge(&self, agent: &AgentId, day: NaiveDate) -> Option<Charge> {
         let budget_usages = self.0.borrow();
         budget_usages
             .get(agent)
@@ -38,21 +38,24 @@ impl BudgetUsageCache {
 
     /// Returns the alert input for an agent's day; `None` if it has no limits.
     pub(crate) fn alert_input(&self, spec: &AgentSpec, clock: &dyn Clock) -> Option<AlertInput> {
-        let budget = Some(&spec.budget).filter(|budget| !budget.day.is_empty())?;
+        let budget = Some(&spec.budget).filter(|budget| !budget.daily_limits.is_empty())?;
         let now = clock.now();
-        let spent = self.spent(&spec.id, today(budget.zone, now)).unwrap_or_default();
-        alert_input(budget, &spec.id, spent, now)
+        let spent = self.day_charge(&spec.id, today(budget.zone, now)).unwrap_or_default();
+        budget_alert_input(budget, &spec.id, spent, now)
     }
 
     /// Sets the used amounts from the ledger, which includes all amounts added meanwhile.
-    pub(crate) fn load(&self, agent: &AgentId, day: NaiveDate, spent: Charge) {
+    pub(crate) fn set_day_charge(&self, agent: &AgentId, day: NaiveDate, spent: Charge) {
         self.0.send_modify(|budget_usages| {
             _ = budget_usages.insert(agent.clone(), BudgetUsage { day, spent });
         });
     }
 
     /// Sets the used amounts of many agents.
-    pub(crate) fn load_all(&self, usages: impl Iterator<Item = (AgentId, NaiveDate, Charge)>) {
+    pub(crate) fn set_day_charges(
+        &self,
+        usages: impl Iterator<Item = (AgentId, NaiveDate, Charge)>,
+    ) {
         let usages = usages.map(|(agent, day, spent)| (agent, BudgetUsage { day, spent }));
         self.0.send_modify(|budget_usages| budget_usages.extend(usages));
     }
@@ -80,12 +83,12 @@ mod tests {
         let (budget_usages, agent) = (BudgetUsageCache::default(), AgentId::new("helper").unwrap());
         let day = |day| NaiveDate::from_ymd_opt(2027, 1, day).unwrap();
         let turns = |turns| Charge { turns, ..Charge::default() };
-        budget_usages.load(&agent, day(15), turns(5));
+        budget_usages.set_day_charge(&agent, day(15), turns(5));
         budget_usages.add(&agent, day(15), turns(2));
-        assert_eq!(budget_usages.spent(&agent, day(15)), Some(turns(7)));
+        assert_eq!(budget_usages.day_charge(&agent, day(15)), Some(turns(7)));
         budget_usages.add(&agent, day(16), turns(1));
         budget_usages.add(&agent, day(15), turns(9));
-        assert_eq!(budget_usages.spent(&agent, day(16)), Some(turns(1)));
-        assert_eq!(budget_usages.spent(&agent, day(15)), None);
+        assert_eq!(budget_usages.day_charge(&agent, day(16)), Some(turns(1)));
+        assert_eq!(budget_usages.day_charge(&agent, day(15)), None);
     }
 }

@@ -9,7 +9,7 @@ use crate::decide::output::artifact_stream::{ArtifactPiece, ArtifactStream};
 use crate::decide::output::early_redaction::EarlyRedactionStream;
 use crate::decide::output::redact_parts::{RedactedPart, StoredParts, assign_ranges};
 use crate::decide::output::truncation::{
-    HeadAndTailLimits, TailBuffer, keep_tail, truncation_marker,
+    HeadAndTailLimits, TailBuffer, truncate_to_tail, truncation_marker,
 };
 use crate::model::execution::content::{Part, StoredPart};
 use crate::model::execution::event::{
@@ -44,8 +44,7 @@ impl OutputWriter {
     pub(super) fn open(context: AttemptContext, channel: TextChannel) -> Self {
         let stream = EarlyRedactionStream::new(Arc::clone(&context.redactor));
         let artifacts = ArtifactStream::new(Arc::clone(&context.redactor));
-        let splitter =
-            HeadTailSplitter::new(context.output.limit, context.redactor.context_bytes());
+        let splitter = HeadTailSplitter::new(&context);
         context.progress.send_if_modified(|progress| progress.set_answer_start(channel, 0));
         Self {
             context,
@@ -71,19 +70,26 @@ impl OutputWriter {
         let head = self.splitter.split_off_head(bytes);
         self.stream.push_to(head, &mut self.ready_text);
         // A chunk is a row of the ledger: a program that prints byte by byte must not cause one for each byte.
-        if self.ready_text.len() >= MIN_CHUNK_BYTES { self.enqueue().await } else { Ok(()) }
+        if self.ready_text.len() >= MIN_CHUNK_BYTES {
+            self.enqueue_ready_text().await
+        } else {
+            Ok(())
+        }
     }
 
     /// Counts missing bytes after the head of the text.
-    pub fn skip(&mut self, count: u64) {
-        self.splitter.tail_buffer.skip(count);
+    pub fn record_missing_bytes(&mut self, count: u64) {
+        self.splitter.tail_buffer.record_missing_bytes(count);
     }
 
     /// Writes whole parts. Returns the location of each, once they are committed.
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit.
-    pub async fn store_raw(&mut self, parts: &[Part]) -> Result<Vec<StoredPart>, LedgerError> {
+    pub async fn store_raw_parts(
+        &mut self,
+        parts: &[Part],
+    ) -> Result<Vec<StoredPart>, LedgerError> {
         let redactor = Arc::clone(&self.context.redactor);
         self.store_parts(parts.iter().map(|part| RedactedPart::redact(part, &redactor))).await
     }
@@ -96,10 +102,10 @@ impl OutputWriter {
         &mut self,
         parts: impl IntoIterator<Item = RedactedPart>,
     ) -> Result<Vec<StoredPart>, LedgerError> {
-        let StoredParts { text, pieces, .. } = assign_ranges(parts, self.end_text());
+        let StoredParts { text, parts: stored_parts, .. } = assign_ranges(parts, self.end_text());
         self.ready_text.push_str(&text);
         self.flush().await?;
-        Ok(pieces)
+        Ok(stored_parts)
     }
 
     /// Adds a piece of an artifact, and records what can be shown of it now. Text that is held back is recorded later,
@@ -109,7 +115,7 @@ impl OutputWriter {
     /// Returns an error if the ledger did not commit.
     pub async fn store_artifact(&mut self, piece: ArtifactPiece<Part>) -> Result<(), LedgerError> {
         let visible = self.artifacts.push(piece);
-        self.record(visible).await
+        self.record_artifact_pieces(visible).await
     }
 
     /// Ends an artifact that lost `dropped` bytes, and records the end.
@@ -128,19 +134,19 @@ impl OutputWriter {
         if let Some(artifact) = visible.last_mut()
             && let Some(part) = artifact.parts.pop()
         {
-            artifact.parts.push(part.with_dropped(dropped));
+            artifact.parts.push(part.with_dropped_bytes(dropped));
         }
-        self.record(visible).await
+        self.record_artifact_pieces(visible).await
     }
 
-    async fn record(
+    async fn record_artifact_pieces(
         &mut self,
         visible: Vec<ArtifactPiece<RedactedPart>>,
     ) -> Result<(), LedgerError> {
         for ArtifactPiece { id, name, description, parts, append, last } in visible {
             let pieces = self.store_parts(parts).await?;
             let event = EventKind::Artifact { id, name, description, pieces, append, last };
-            self.context.record(event).await?;
+            self.context.record_event(event).await?;
         }
         Ok(())
     }
@@ -165,7 +171,7 @@ impl OutputWriter {
         let (from, redactions_before) = (self.offset, self.redaction_count());
         self.write(bytes).await?;
         self.flush().await?;
-        let part = self.piece_since(from, redactions_before);
+        let part = self.stored_part_since((from, redactions_before));
         Ok((self.offset > from).then_some(part))
     }
 
@@ -174,25 +180,25 @@ impl OutputWriter {
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit.
-    pub async fn release(&mut self) -> Result<Option<StoredPart>, LedgerError> {
+    pub async fn release_visible_text(&mut self) -> Result<Option<StoredPart>, LedgerError> {
         let (from, redactions_before) = (self.offset, self.redaction_count());
-        self.ready_text.push_str(&self.stream.release());
+        self.ready_text.push_str(&self.stream.release_line_start());
         self.flush().await?;
         let remaining = self.artifacts.release_open_texts();
-        self.record(remaining).await?;
-        let part = self.piece_since(from, redactions_before);
+        self.record_artifact_pieces(remaining).await?;
+        let part = self.stored_part_since((from, redactions_before));
         if self.offset == from {
             return Ok(None);
         }
-        self.context.progress.send_modify(Progress::count_record);
+        self.context.progress.send_modify(Progress::advance_revision);
         Ok(Some(part))
     }
 
     /// Returns the text after an offset, with the redactions after `redactions_before`.
-    fn piece_since(&self, from: u64, redactions_before: u64) -> StoredPart {
+    fn stored_part_since(&self, (from, redactions_before): (u64, u64)) -> StoredPart {
         let (attempt_id, channel) = (self.context.attempt_id, self.channel);
-        let piece = StoredPart::text(TextRange { attempt_id, channel, from, to: self.offset });
-        StoredPart { redacted: self.redaction_count() - redactions_before, ..piece }
+        let part = StoredPart::text(TextRange { attempt_id, channel, from, to: self.offset });
+        StoredPart { redacted: self.redaction_count() - redactions_before, ..part }
     }
 
     const fn redaction_count(&self) -> u64 {
@@ -207,19 +213,18 @@ impl OutputWriter {
     pub async fn close(mut self) -> Result<StoredPart, LedgerError> {
         let dropped = self.end_text_with_tail();
         let remaining = self.artifacts.finish();
-        self.record(remaining).await?;
+        self.record_artifact_pieces(remaining).await?;
         if self.ready_text.len() >= MIN_CHUNK_BYTES {
-            self.enqueue().await?;
+            self.enqueue_ready_text().await?;
         }
         self.writes.wait_until_committed().await?;
         // The last text, the usage and the outcome then share one commit, which saves two for a short run.
         self.defer_last_chunk();
         if dropped > 0 {
-            self.context
-                .record(EventKind::OutputTruncated { channel: self.channel, dropped })
-                .await?;
+            let event = EventKind::OutputTruncated { channel: self.channel, dropped };
+            self.context.record_event(event).await?;
         }
-        Ok(StoredPart { dropped, ..self.piece_since(self.text_start.0, self.text_start.1) })
+        Ok(StoredPart { dropped, ..self.stored_part_since(self.text_start) })
     }
 
     /// Ends the present text of the channel: a separate text follows, with its own redaction and limit. Returns the
@@ -230,28 +235,26 @@ impl OutputWriter {
     pub async fn start_next_text(&mut self) -> Result<StoredPart, LedgerError> {
         let dropped = self.end_text_with_tail();
         self.flush().await?;
-        let ended =
-            StoredPart { dropped, ..self.piece_since(self.text_start.0, self.text_start.1) };
+        let ended_text = StoredPart { dropped, ..self.stored_part_since(self.text_start) };
         self.text_start = (self.offset, self.redaction_count());
         self.redactions_outside_stream += self.stream.redaction_count();
         self.stream = EarlyRedactionStream::new(Arc::clone(&self.context.redactor));
-        let AttemptContext { output, redactor, .. } = &self.context;
-        self.splitter = HeadTailSplitter::new(output.limit, redactor.context_bytes());
+        self.splitter = HeadTailSplitter::new(&self.context);
         let (channel, from) = (self.channel, self.offset);
         self.context.progress.send_if_modified(|progress| progress.set_answer_start(channel, from));
-        Ok(ended)
+        Ok(ended_text)
     }
 
     /// Writes all text that is ready. Returns once it is committed.
     async fn flush(&mut self) -> Result<(), LedgerError> {
-        self.enqueue().await?;
+        self.enqueue_ready_text().await?;
         self.writes.wait_until_committed().await?;
         self.context.liveness.record_activity(); // A slow ledger does not count as silence of the agent.
         Ok(())
     }
 
     /// Starts to write all text that is ready.
-    async fn enqueue(&mut self) -> Result<(), LedgerError> {
+    async fn enqueue_ready_text(&mut self) -> Result<(), LedgerError> {
         while let Some(append) = self.next_append() {
             self.writes.enqueue(append).await?;
             self.context.liveness.record_activity(); // A slow ledger does not count as silence of the agent.
@@ -289,7 +292,7 @@ impl OutputWriter {
     /// Ends the text, with the tail of the bytes after its head. Returns the number of missing bytes between them.
     fn end_text_with_tail(&mut self) -> u64 {
         let (total_bytes, lost_bytes, bytes) = self.splitter.end();
-        if total_bytes <= self.context.output.limit as u64 {
+        if total_bytes <= self.context.output_settings.max_channel_bytes as u64 {
             self.ready_text.push_str(&self.stream.push(&bytes));
             self.end_text();
             return 0;
@@ -314,7 +317,7 @@ impl OutputWriter {
         let capacity = (self.splitter.limits.head as u64).saturating_sub(self.text_len());
         let capacity = usize::try_from(capacity).unwrap_or(usize::MAX).min(text.len());
         let mut tail = text.split_off(text.floor_char_boundary(capacity));
-        let missing_bytes = keep_tail(&mut tail, self.splitter.limits.tail);
+        let missing_bytes = truncate_to_tail(&mut tail, self.splitter.limits.tail);
         TruncatedText { head: text, tail, missing_bytes }
     }
 
@@ -324,9 +327,9 @@ impl OutputWriter {
         // `finish` would judge the held-back text as if the text ended here, although its continuation is only lost.
         let head = self.stream.release_after_pause();
         let context_bytes = bytes.len().saturating_sub(self.splitter.limits.tail);
-        let (mut tail, redactions) = self.context.redactor.redact_end(bytes, context_bytes);
+        let (mut tail, redactions) = self.context.redactor.redact_text_end(bytes, context_bytes);
         self.redactions_outside_stream += redactions;
-        keep_tail(&mut tail, self.splitter.limits.tail);
+        truncate_to_tail(&mut tail, self.splitter.limits.tail);
         let retained = self.text_len() + (head.len() + tail.len()) as u64;
         TruncatedText { head, tail, missing_bytes: total_bytes.saturating_sub(retained) }
     }
@@ -348,10 +351,11 @@ struct HeadTailSplitter {
 }
 
 impl HeadTailSplitter {
-    /// Creates the splitter of an empty text; redaction inspects `context_bytes` before the tail.
-    fn new(limit: usize, context_bytes: usize) -> Self {
-        let limits = HeadAndTailLimits::from_total(limit);
+    /// Creates the splitter of an empty text of an attempt.
+    fn new(context: &AttemptContext) -> Self {
+        let limits = HeadAndTailLimits::from_total(context.output_settings.max_channel_bytes);
         // Redaction of the tail needs text before it: a secret whose start was cut would be shown otherwise.
+        let context_bytes = context.redactor.required_context_bytes();
         Self { limits, head_bytes: 0, tail_buffer: TailBuffer::new(limits.tail + context_bytes) }
     }
 
@@ -383,13 +387,13 @@ struct TruncatedText {
 /// Splits a text into pieces of at most [`MAX_CHUNK_BYTES`] bytes, between characters.
 #[must_use]
 pub fn split_into_chunks(text: &str) -> Vec<String> {
-    let mut pieces = Vec::new();
+    let mut chunks = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
         let cut = rest.floor_char_boundary(MAX_CHUNK_BYTES);
         let (head, tail) = rest.split_at(cut);
-        pieces.push(head.to_owned());
+        chunks.push(head.to_owned());
         rest = tail;
     }
-    pieces
+    chunks
 }

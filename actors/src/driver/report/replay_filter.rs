@@ -18,7 +18,7 @@ pub struct ReplayFilter(Arc<watch::Sender<RecordedEvents>>);
 
 #[derive(Debug, Default)]
 struct RecordedEvents {
-    remaining: Vec<EventKind>,
+    remaining_events: Vec<EventKind>,
     /// Offset up to which the partial answer was already shown, in bytes.
     answer_end: u64,
 }
@@ -29,13 +29,13 @@ impl ReplayFilter {
     pub fn new(events: Vec<EventKind>) -> Self {
         let answer_end =
             events.iter().filter_map(answer_range).map(|span| span.to).max().unwrap_or_default();
-        Self(Arc::new(watch::Sender::new(RecordedEvents { remaining: events, answer_end })))
+        Self(Arc::new(watch::Sender::new(RecordedEvents { remaining_events: events, answer_end })))
     }
 
     /// Returns the usage that the agent had reported.
     pub(super) fn recorded_usage(&self) -> Charge {
         let recorded = self.0.borrow();
-        recorded.remaining.iter().fold(Charge::default(), |usage, event| match event {
+        recorded.remaining_events.iter().fold(Charge::default(), |usage, event| match event {
             EventKind::UsageReported { counters, cumulative } => {
                 add_usage(usage, Charge::from_counters(counters), *cumulative).0
             }
@@ -46,13 +46,13 @@ impl ReplayFilter {
     /// Returns the new part of an event; `None` if all of it is known.
     pub(super) fn filter(&self, event: EventKind) -> Option<EventKind> {
         let is_known = self.0.send_if_modified(|recorded| {
-            let index = recorded.remaining.iter().position(|known| *known == event);
-            index.map(|index| recorded.remaining.swap_remove(index)).is_some()
+            let index = recorded.remaining_events.iter().position(|known| *known == event);
+            index.map(|index| recorded.remaining_events.swap_remove(index)).is_some()
         });
-        if is_known { None } else { self.remainder(event) }
+        if is_known { None } else { self.new_answer_part(event) }
     }
 
-    fn remainder(&self, mut event: EventKind) -> Option<EventKind> {
+    fn new_answer_part(&self, mut event: EventKind) -> Option<EventKind> {
         let answer_end = self.0.borrow().answer_end;
         let (Some(range), EventKind::Artifact { pieces, append, last, .. }) =
             (answer_range(&event), &mut event)

@@ -33,7 +33,7 @@ impl StoredOutput {
     ///
     /// # Errors
     /// Returns an error if the ledger cannot be read.
-    pub(crate) async fn events(&self) -> Result<Vec<EventKind>, LedgerError> {
+    pub(crate) async fn last_attempt_events(&self) -> Result<Vec<EventKind>, LedgerError> {
         let record = self.ledger.execution(self.id).await?;
         let last_attempt = record.map(|record| record.attempt_id);
         let events = self.ledger.events(self.id, 0).await?.into_iter().map(|event| event.data);
@@ -50,7 +50,7 @@ impl StoredOutput {
     ///
     /// # Errors
     /// Returns an error if the ledger cannot be read.
-    pub(crate) async fn answer(&self) -> Result<Vec<EventKind>, LedgerError> {
+    pub(crate) async fn answer_events(&self) -> Result<Vec<EventKind>, LedgerError> {
         let is_answer = |event: &EventKind| {
             matches!(
                 event,
@@ -58,7 +58,7 @@ impl StoredOutput {
                     | EventKind::Message { speaker: MessageRole::AgentAnswer, .. }
             )
         };
-        Ok(self.events().await?.into_iter().filter(is_answer).collect())
+        Ok(self.last_attempt_events().await?.into_iter().filter(is_answer).collect())
     }
 
     /// Returns the text of the answer: its text and data, one artifact or message per line. Files are left out.
@@ -67,13 +67,13 @@ impl StoredOutput {
     /// Returns an error if the ledger cannot be read.
     pub(crate) async fn answer_text(&self) -> Result<AnswerText, LedgerError> {
         let mut texts: Vec<(Option<String>, AnswerText)> = Vec::new();
-        for event in self.answer().await? {
+        for event in self.answer_events().await? {
             let (id, pieces, append) = match event {
                 EventKind::Artifact { id, pieces, append, .. } => (Some(id), pieces, append),
                 EventKind::Message { pieces, .. } => (None, pieces, false),
                 _ => continue,
             };
-            let text = self.text_of(&pieces).await?;
+            let text = self.read_text(&pieces).await?;
             match texts.iter_mut().find(|(known, _)| id.is_some() && *known == id) {
                 Some((_, known_text)) if append => {
                     known_text.text.push_str(&text.text);
@@ -88,10 +88,10 @@ impl StoredOutput {
         Ok(AnswerText { text: texts.collect::<Vec<_>>().join("\n"), file_count })
     }
 
-    async fn text_of(&self, pieces: &[StoredPart]) -> Result<AnswerText, LedgerError> {
+    async fn read_text(&self, stored_parts: &[StoredPart]) -> Result<AnswerText, LedgerError> {
         let (mut text, mut file_count) = (String::new(), 0);
-        for piece in pieces {
-            match piece.kind {
+        for stored_part in stored_parts {
+            match stored_part.kind {
                 PartKind::Text => {}
                 PartKind::Data if text.is_empty() => {}
                 PartKind::Data => text.push('\n'),
@@ -100,7 +100,7 @@ impl StoredOutput {
                     continue;
                 }
             }
-            text.push_str(&self.ledger.text(self.id, piece.text).await?);
+            text.push_str(&self.ledger.text(self.id, stored_part.text).await?);
         }
         Ok(AnswerText { text, file_count })
     }
@@ -109,15 +109,15 @@ impl StoredOutput {
     ///
     /// # Errors
     /// Returns an error if the ledger cannot be read, or did not commit.
-    pub(crate) async fn copy_pieces(
+    pub(crate) async fn copy_parts(
         &self,
-        pieces: &[StoredPart],
+        stored_parts: &[StoredPart],
         output_writer: &mut OutputWriter,
     ) -> Result<Vec<StoredPart>, LedgerError> {
-        let mut parts = Vec::with_capacity(pieces.len());
-        for piece in pieces {
-            let text = self.ledger.text(self.id, piece.text).await?;
-            parts.push(RedactedPart::from_stored(piece, text));
+        let mut parts = Vec::with_capacity(stored_parts.len());
+        for stored_part in stored_parts {
+            let text = self.ledger.text(self.id, stored_part.text).await?;
+            parts.push(RedactedPart::from_stored(stored_part, text));
         }
         output_writer.store_parts(parts).await
     }

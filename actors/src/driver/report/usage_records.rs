@@ -15,7 +15,7 @@ use crate::ports::ledger::{LedgerError, WriteBatch};
 pub(crate) type UsageCounters = BTreeMap<String, Number>;
 
 /// Amounts that a report of usage adds to the earlier reports.
-struct NewUsage {
+struct UsageIncrement {
     /// Usage of the attempt so far.
     total: Charge,
     charge: Charge,
@@ -32,12 +32,12 @@ impl Reporter {
         counters: UsageCounters,
         cumulative: bool,
     ) -> Result<(), LedgerError> {
-        let usage = self.new_usage(&counters, cumulative);
+        let usage = self.usage_increment(&counters, cumulative);
         let event = EventKind::UsageReported { counters, cumulative };
         // The event and its charge are one commit: usage without its charge would never be charged later.
-        if self.context.record_with(event, usage.charge_event.clone()).await? {
+        if self.context.record_event_pair(event, usage.charge_event.clone()).await? {
             // Only after the commit: a refused event has charged nothing.
-            self.charge(usage);
+            self.charge_usage(usage);
         }
         Ok(())
     }
@@ -45,28 +45,28 @@ impl Reporter {
     /// Records the usage of the attempt so far and its charge together with the next commit, at the latest with the end
     /// of the attempt.
     pub(crate) fn record_usage_later(&self, counters: UsageCounters) {
-        let usage = self.new_usage(&counters, true);
+        let usage = self.usage_increment(&counters, true);
         let event = EventKind::UsageReported { counters, cumulative: true };
         let Some(event) = self.context.replay_filter.filter(event) else { return };
         let now = self.now();
         let events = [Some(event), usage.charge_event.clone()].into_iter().flatten();
         let events = events.map(|event| (now, event)).collect();
         self.context.write_buffer.add(WriteBatch { chunks: Vec::new(), events });
-        self.charge(usage);
+        self.charge_usage(usage);
     }
 
     /// Returns the amounts that a report of usage adds to the earlier reports.
-    fn new_usage(&self, counters: &UsageCounters, cumulative: bool) -> NewUsage {
+    fn usage_increment(&self, counters: &UsageCounters, cumulative: bool) -> UsageIncrement {
         let reported = Charge::from_counters(counters);
         let (total, charge) = add_usage(*self.reported_usage.borrow(), reported, cumulative);
         let charge_event = self.context.budget_meter.charge_event(self.context.clock.now(), charge);
-        NewUsage { total, charge, charge_event }
+        UsageIncrement { total, charge, charge_event }
     }
 
     /// Charges usage whose event is or will be recorded.
-    fn charge(&self, NewUsage { total, charge, charge_event }: NewUsage) {
+    fn charge_usage(&self, UsageIncrement { total, charge, charge_event }: UsageIncrement) {
         self.reported_usage.send_replace(total);
-        self.context.budget_meter.add_charge(charge_event.as_ref());
+        self.context.budget_meter.apply_charge_event(charge_event.as_ref());
         let tokens = TokenCounts { input: charge.input_tokens, output: charge.output_tokens };
         let attempt_id = self.context.attempt_id;
         (self.send)(Report::UsageReported { attempt_id, tokens, charge });

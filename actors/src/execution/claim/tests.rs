@@ -9,7 +9,7 @@ fn workspace(path: &str) -> Workspace {
 }
 
 fn claim(resources: &AttemptResources) -> ResourceClaim {
-    ResourceClaim::new(ExecutionId::fresh(), Some(6), resources, (Duration::ZERO, None))
+    ResourceClaim::new(ExecutionId::generate(), Some(6), resources, (Duration::ZERO, None))
 }
 
 fn blocked_claim(reason: QueueReason, workspace: Option<Workspace>) -> ClaimBlocked {
@@ -19,9 +19,9 @@ fn blocked_claim(reason: QueueReason, workspace: Option<Workspace>) -> ClaimBloc
 #[tokio::test(start_paused = true)]
 async fn a_wait_begins_in_the_queue_of_the_agent() {
     let resources = AttemptResources::default();
-    let claim = ResourceClaim::new(ExecutionId::fresh(), None, &resources, (5 * SECOND, None));
+    let claim = ResourceClaim::new(ExecutionId::generate(), None, &resources, (5 * SECOND, None));
     tokio::time::advance(2 * SECOND).await;
-    assert_eq!(claim.waited(), 7 * SECOND);
+    assert_eq!(claim.total_wait(), 7 * SECOND);
 }
 
 #[test]
@@ -43,14 +43,14 @@ fn a_blocked_claim_keeps_memory_only_if_memory_is_short() {
 
 #[test]
 fn memory_of_a_blocked_claim_is_free_for_others() {
-    let resources = AttemptResources::with_memory(Some(10));
+    let resources = AttemptResources::with_memory_limit(Some(10));
     let (mut first, mut second) = (claim(&resources), claim(&resources));
-    assert!(first.begin() && !second.begin());
-    first.handle_blocked(blocked_claim(QueueReason::AgentBusy, None));
-    assert!(second.begin() && !first.begin());
-    first.hold_memory();
+    assert!(first.try_start_claim() && !second.try_start_claim());
+    first.handle_blocked_claim(blocked_claim(QueueReason::AgentBusy, None));
+    assert!(second.try_start_claim() && !first.try_start_claim());
+    first.reserve_memory_unchecked();
     second.release_memory();
-    assert!(!second.begin(), "a resumed attempt holds its memory");
+    assert!(!second.try_start_claim(), "a resumed attempt holds its memory");
 }
 
 #[test]
@@ -59,14 +59,17 @@ fn a_claim_keeps_its_place_until_it_is_granted() {
     let (mut first, mut second) = (claim(&resources), claim(&resources));
     let wait = |claim: &mut ResourceClaim| {
         claim
-            .handle_blocked(blocked_claim(QueueReason::WorkspaceBusy, Some(workspace("/srv/a"))))
+            .handle_blocked_claim(blocked_claim(
+                QueueReason::WorkspaceBusy,
+                Some(workspace("/srv/a")),
+            ))
             .position
     };
     assert_eq!([wait(&mut first), wait(&mut second), wait(&mut first)], [1, 2, 1]);
     first.apply_grant(Some(workspace("/srv/a")));
     assert_eq!(first.workspace(), Some(workspace("/srv/a")));
     assert_eq!(wait(&mut second), 1, "the granted claim has left the queue");
-    assert!(second.begin() && !second.release_notices.has_changed().unwrap());
+    assert!(second.try_start_claim() && !second.release_notices.has_changed().unwrap());
     first.release_workspace();
     assert!(second.release_notices.has_changed().unwrap(), "the next claim is notified");
 }

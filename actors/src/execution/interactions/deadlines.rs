@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::OpenInteractions;
 use crate::decide::execution::paused_deadlines::{DeadlineDecision, PausableDeadline};
 use crate::decide::execution::{ExecutionDeadline, ExecutionEvent};
-use crate::execution::tasks::ExecutionTasks;
+use crate::execution::tasks::ExecutionBackgroundTasks;
 use crate::model::execution::AttemptId;
 
 /// Deadlines of the present attempt.
@@ -13,7 +13,7 @@ pub(in crate::execution) struct AttemptDeadlines<'e> {
     pub(super) open_interactions: &'e mut OpenInteractions,
     pub(super) attempt_id: AttemptId,
     pub(super) is_running: bool,
-    pub(super) tasks: &'e mut ExecutionTasks,
+    pub(super) tasks: &'e mut ExecutionBackgroundTasks,
 }
 
 impl AttemptDeadlines<'_> {
@@ -25,7 +25,10 @@ impl AttemptDeadlines<'_> {
     }
 
     /// Returns the event, unless it is a deadline that a question postpones.
-    pub(in crate::execution) fn filter(&mut self, event: ExecutionEvent) -> Option<ExecutionEvent> {
+    pub(in crate::execution) fn filter_event(
+        &mut self,
+        event: ExecutionEvent,
+    ) -> Option<ExecutionEvent> {
         let (deadline, attempt_id) = match event {
             ExecutionEvent::RunDeadlineNear { attempt_id } => {
                 (PausableDeadline::RunWarning, attempt_id)
@@ -33,8 +36,13 @@ impl AttemptDeadlines<'_> {
             ExecutionEvent::DeadlinePassed { attempt_id, deadline: ExecutionDeadline::Run } => {
                 (PausableDeadline::Run, attempt_id)
             }
-            ExecutionEvent::Silent { attempt_id, .. } if self.open_interactions.is_paused() => {
-                return Some(ExecutionEvent::Silent { attempt_id, silence: Duration::ZERO });
+            ExecutionEvent::SilenceMeasured { attempt_id, .. }
+                if self.open_interactions.is_paused() =>
+            {
+                return Some(ExecutionEvent::SilenceMeasured {
+                    attempt_id,
+                    silence: Duration::ZERO,
+                });
             }
             event => return Some(event),
         };

@@ -19,7 +19,7 @@ pub(in crate::execution) struct OpenInteractions {
     pub(super) undelivered_answers: BTreeMap<WireId, Option<InteractionId>>,
     /// Number of open questions of the members of a team, which their executions hold.
     member_questions: u32,
-    pause: InteractionPauses,
+    interaction_pauses: InteractionPauses,
     /// Start of the attempt, from which the pauses are measured.
     started_at: Instant,
 }
@@ -31,7 +31,7 @@ impl OpenInteractions {
             by_wire_id: BTreeMap::new(),
             undelivered_answers: BTreeMap::new(),
             member_questions: 0,
-            pause: InteractionPauses::default(),
+            interaction_pauses: InteractionPauses::default(),
             started_at: Instant::now(),
         }
     }
@@ -43,7 +43,7 @@ impl OpenInteractions {
     /// Adds a question.
     pub(super) fn add(&mut self, wire_id: WireId, id: InteractionId) {
         if self.by_wire_id.insert(wire_id, id).is_none() {
-            self.pause.record_open(self.elapsed());
+            self.interaction_pauses.record_open(self.elapsed());
         }
     }
 
@@ -54,18 +54,18 @@ impl OpenInteractions {
     ) -> Option<(WireId, Vec<(PausableDeadline, Duration)>)> {
         let wire_id = self.by_wire_id.iter().find(|(_, known)| **known == id)?.0.clone();
         self.by_wire_id.remove(&wire_id);
-        let postponed_deadlines = self.pause.record_close(self.elapsed());
+        let postponed_deadlines = self.interaction_pauses.record_close(self.elapsed());
         Some((wire_id, postponed_deadlines))
     }
 
     /// Returns true while a question is open, and deadlines pause.
     pub(super) const fn is_paused(&self) -> bool {
-        self.pause.is_open()
+        self.interaction_pauses.is_open()
     }
 
     /// Decides about a deadline whose timer fired now.
     pub(super) fn decide_deadline(&mut self, deadline: PausableDeadline) -> DeadlineDecision {
-        self.pause.decide(deadline, self.elapsed())
+        self.interaction_pauses.decide_deadline(deadline, self.elapsed())
     }
 
     /// Sets the number of open questions of members. Returns the deadlines that passed meanwhile, if the last one
@@ -73,8 +73,8 @@ impl OpenInteractions {
     pub(super) fn set_member_questions(&mut self, count: u32) -> Vec<(PausableDeadline, Duration)> {
         let had_questions = std::mem::replace(&mut self.member_questions, count) > 0;
         match (had_questions, count > 0) {
-            (false, true) => self.pause.record_open(self.elapsed()),
-            (true, false) => return self.pause.record_close(self.elapsed()),
+            (false, true) => self.interaction_pauses.record_open(self.elapsed()),
+            (true, false) => return self.interaction_pauses.record_close(self.elapsed()),
             (true, true) | (false, false) => {}
         }
         Vec::new()

@@ -40,24 +40,24 @@ pub(crate) async fn read_request(
 pub(super) async fn build_request(
     services: &Services,
     record: &ExecutionRecord,
-    raw: Option<Input>,
+    raw_input: Option<Input>,
 ) -> Result<Arc<Request>, LedgerError> {
     let latest_message =
         services.ledger.events(record.id, 0).await?.into_iter().rev().find_map(user_message);
-    let StoredMessage { message, pieces, details } =
-        latest_message.unwrap_or_else(|| StoredMessage {
-            message: record.message.clone(),
-            pieces: Vec::new(),
+    let StoredMessage { message_id: message, stored_parts: pieces, details } = latest_message
+        .unwrap_or_else(|| StoredMessage {
+            message_id: record.message_id.clone(),
+            stored_parts: Vec::new(),
             details: MessageDetails::default(),
         });
-    let input = match raw {
+    let input = match raw_input {
         Some(input) => input,
         None => Input { details, ..read_stored_input(services, record, pieces).await? },
     };
     Ok(Arc::new(Request {
         agent: record.agent.clone(),
         origin: record.origin(),
-        message,
+        message_id: message,
         context: record.context.clone(),
         starts_context: false,
         idempotency_key: None,
@@ -70,12 +70,12 @@ pub(super) async fn build_request(
 async fn read_stored_input(
     services: &Services,
     record: &ExecutionRecord,
-    pieces: Vec<StoredPart>,
+    stored_parts: Vec<StoredPart>,
 ) -> Result<Input, LedgerError> {
     let mut parts = Vec::new();
-    for piece in pieces {
-        let text = services.ledger.text(record.id, piece.text).await?;
-        parts.push(to_part(piece, text));
+    for stored_part in stored_parts {
+        let text = services.ledger.text(record.id, stored_part.text).await?;
+        parts.push(to_part(stored_part, text));
     }
     Ok(Input {
         parts,
@@ -87,8 +87,8 @@ async fn read_stored_input(
 
 /// Message of a caller as the ledger stores it.
 struct StoredMessage {
-    message: MessageId,
-    pieces: Vec<StoredPart>,
+    message_id: MessageId,
+    stored_parts: Vec<StoredPart>,
     details: MessageDetails,
 }
 
@@ -96,18 +96,18 @@ fn user_message(event: Event) -> Option<StoredMessage> {
     match event.data {
         EventKind::Message { speaker: MessageRole::User, message, pieces, details } => {
             let (message, details) = (MessageId(message), *details.unwrap_or_default());
-            Some(StoredMessage { message, pieces, details })
+            Some(StoredMessage { message_id: message, stored_parts: pieces, details })
         }
         _ => None,
     }
 }
 
-fn to_part(piece: StoredPart, text: String) -> Part {
-    let content = match piece.kind {
+fn to_part(stored_part: StoredPart, text: String) -> Part {
+    let content = match stored_part.kind {
         PartKind::Text => Content::Text(text),
         PartKind::Data => Content::Data(serde_json::from_str(&text).unwrap_or_default()),
         PartKind::Bytes => Content::Bytes(text),
         PartKind::Url => Content::Url(text),
     };
-    Part { content, filename: piece.filename, media_type: piece.media_type }
+    Part { content, filename: stored_part.filename, media_type: stored_part.media_type }
 }

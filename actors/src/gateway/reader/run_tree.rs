@@ -91,14 +91,14 @@ impl ExecutionReader {
         if hop.execution.is_some() || hop.end.is_some() {
             return Ok(hop.execution);
         }
-        map_error(self.find_hop((run.id, run.owner), hop).await)
+        map_error(self.find_hop_by_key((run.id, run.owner), hop).await)
     }
 
     /// Returns the execution with the key of a hop, if the member has accepted the request.
     ///
     /// # Errors
     /// Returns an error if the execution could not be read.
-    pub(crate) async fn find_hop(
+    pub(crate) async fn find_hop_by_key(
         &self,
         (run, owner): (ExecutionId, PrincipalId),
         hop: &Hop,
@@ -113,7 +113,7 @@ impl ExecutionReader {
     ///
     /// # Errors
     /// Returns an error if the hops could not be read.
-    pub(in crate::gateway) async fn all_hops(
+    pub(in crate::gateway) async fn all_hop_ids(
         &self,
         run: ExecutionId,
     ) -> Result<Vec<ExecutionId>, Failure> {

@@ -41,36 +41,39 @@ pub(crate) enum HopState {
 
 /// Handle that a run uses: it reads the ledger, and sends hops, reads them and ends them.
 #[derive(Clone)]
-pub(crate) struct HopHandle {
-    requests: RequestHandle,
+pub(crate) struct RunRequestHandle {
+    request_handle: RequestHandle,
 }
 
-impl HopHandle {
+impl RunRequestHandle {
     /// Creates the handle of a run.
     pub(crate) const fn new(requests: RequestHandle) -> Self {
-        Self { requests }
+        Self { request_handle: requests }
     }
 
     /// Returns the reader of executions.
     pub(crate) const fn reader(&self) -> &ExecutionReader {
-        &self.requests.reader
+        &self.request_handle.reader
     }
 
     /// Returns the services of the tree.
     pub(crate) const fn services(&self) -> &Services {
-        &self.requests.reader.services
+        &self.request_handle.reader.services
     }
 
-    /// Waits until a hop has ended or has a question; see [`RequestHandle::wait_until_settled`].
+    /// Waits until a hop has ended or has a question; see [`RequestHandle::wait_for_end_or_question`].
     ///
     /// # Errors
     /// Returns an error if the end cannot be recorded now.
-    pub(crate) async fn wait_until_settled(
+    pub(crate) async fn wait_for_end_or_question(
         &self,
         record: &ExecutionRecord,
         progress: Option<watch::Receiver<Progress>>,
     ) -> Result<(), Failure> {
-        self.requests.wait_until_settled(&record.agent, record.id, progress).await.map(drop)
+        self.request_handle
+            .wait_for_end_or_question(&record.agent, record.id, progress)
+            .await
+            .map(drop)
     }
 
     /// Sends a hop to its member. Returns once the request is recorded. A hop that was sent before is found by its key.
@@ -78,8 +81,8 @@ impl HopHandle {
     /// # Errors
     /// Returns an error if the request is rejected; then nothing was recorded.
     pub(crate) async fn submit_hop(&self, request: Request) -> Result<SubmitReply, Failure> {
-        let keys = self.services().keyed_hasher.request_keys(&request);
-        self.requests.send(request, keys, None).await
+        let request_identity = self.services().keyed_hasher.request_identity(&request);
+        self.request_handle.send(request, request_identity, None).await
     }
 
     /// Returns true if the original input of an execution is still known.
@@ -110,7 +113,7 @@ impl HopHandle {
 
     /// Returns true if an actor performs the hop now: it neither waits nor is suspended.
     pub(crate) async fn is_hop_active(&self, record: &ExecutionRecord) -> bool {
-        let progress = self.reader().watch(&record.agent, record.id).await;
+        let progress = self.reader().watch_progress(&record.agent, record.id).await;
         progress.is_some_and(|progress| {
             let Progress { state, deferral, is_suspended, .. } = &*progress.borrow();
             !matches!(state, ExecutionState::Idle | ExecutionState::Waiting)
@@ -120,9 +123,9 @@ impl HopHandle {
     }
 
     /// Cancels a hop, and returns once it has ended.
-    pub(crate) async fn end_hop(&self, id: ExecutionId, reason: &str) {
+    pub(crate) async fn cancel_hop(&self, id: ExecutionId, reason: &str) {
         loop {
-            match self.try_end_hop(id, reason).await {
+            match self.try_cancel_hop(id, reason).await {
                 Ok(true) => return,
                 Ok(false) => {}
                 Err(error) => {
@@ -135,20 +138,20 @@ impl HopHandle {
 
     /// Cancels a hop, and waits for its end for a limited time. Returns true if the hop has ended. The record is read
     /// each time, because the hop may change its state before the cancellation arrives.
-    async fn try_end_hop(&self, id: ExecutionId, reason: &str) -> Result<bool, LedgerError> {
+    async fn try_cancel_hop(&self, id: ExecutionId, reason: &str) -> Result<bool, LedgerError> {
         let services = self.services();
         let record = match self.hop_state(id).await? {
             HopState::Ended(_) | HopState::Unknown => return Ok(true),
             HopState::AwaitsAnswer(record) | HopState::Open(record) => record,
         };
-        match self.requests.send_cancellation(&record, reason.to_owned()).await {
+        match self.request_handle.send_cancellation(&record, reason.to_owned()).await {
             Some(mut progress) => {
                 let end = async {
                     progress.wait_for(|progress| progress.outcome.is_some()).await.is_err()
                 };
                 // A crashed actor is replaced, and the next cancellation reaches the other one.
-                let is_lost = tokio::time::timeout(CANCELLATION_INTERVAL, end).await;
-                if is_lost == Ok(true) {
+                let wait_result = tokio::time::timeout(CANCELLATION_INTERVAL, end).await;
+                if wait_result == Ok(true) {
                     tokio::time::sleep(CANCELLATION_RETRY_PAUSE).await;
                 }
             }
@@ -157,7 +160,11 @@ impl HopHandle {
                 // because the member is quarantined; it holds nothing but its record.
                 tokio::time::sleep(LEDGER_RETRY_PAUSE).await;
                 if let HopState::AwaitsAnswer(record) = self.hop_state(id).await?
-                    && self.requests.send_cancellation(&record, reason.to_owned()).await.is_none()
+                    && self
+                        .request_handle
+                        .send_cancellation(&record, reason.to_owned())
+                        .await
+                        .is_none()
                 {
                     let failure = Failure::new(Code::Cancelled, reason);
                     end_execution(services, &record, Outcome::Cancelled, failure).await?;
@@ -169,12 +176,12 @@ impl HopHandle {
     }
 
     /// Cancels all unfinished hops of a run, and returns once they have ended.
-    pub(crate) async fn end_hops(&self, run: ExecutionId, reason: &str) {
+    pub(crate) async fn cancel_hops(&self, run: ExecutionId, reason: &str) {
         loop {
             match self.unfinished_hops(run).await {
                 Ok(hops) => {
                     for hop in hops {
-                        self.end_hop(hop.id, reason).await;
+                        self.cancel_hop(hop.id, reason).await;
                     }
                     return;
                 }

@@ -11,7 +11,7 @@ use crate::services::Services;
 use crate::services::sealed_inputs::unseal_input;
 
 /// Texts of which each redacted value contains one.
-const MARKS_OF_REDACTION: [&str; 2] = ["***", "..."];
+const REDACTION_MARKERS: [&str; 2] = ["***", "..."];
 
 /// Adds the trace context, the overrides and the parameters of the continued execution to a request.
 ///
@@ -26,7 +26,7 @@ pub(super) async fn inherit_settings(
     request.inherited_overrides = record.overrides.clone();
     let params = &mut request.input.params;
     if record.params.keys().any(|name| !params.contains_key(name)) {
-        for (name, value) in earlier_params(services, record, params).await? {
+        for (name, value) in read_earlier_params(services, record, params).await? {
             params.entry(name).or_insert(value);
         }
     }
@@ -34,7 +34,7 @@ pub(super) async fn inherit_settings(
 }
 
 /// Returns the raw parameters of an execution. Without its sealed input, they are those that redaction left unchanged.
-async fn earlier_params(
+async fn read_earlier_params(
     services: &Services,
     record: &ExecutionRecord,
     new_params: &BTreeMap<String, String>,
@@ -47,11 +47,15 @@ async fn earlier_params(
         return Ok(input.params);
     }
     let is_lost = |(name, value): &(&String, &String)| {
-        !new_params.contains_key(*name)
-            && MARKS_OF_REDACTION.iter().any(|mark| value.contains(mark))
+        !new_params.contains_key(*name) && REDACTION_MARKERS.iter().any(|mark| value.contains(mark))
     };
-    let lost: Vec<_> = record.params.iter().filter(is_lost).map(|(name, _)| &**name).collect();
-    if lost.is_empty() { Ok(record.params.clone()) } else { Err(lost_params_failure(&lost)) }
+    let lost_params: Vec<_> =
+        record.params.iter().filter(is_lost).map(|(name, _)| &**name).collect();
+    if lost_params.is_empty() {
+        Ok(record.params.clone())
+    } else {
+        Err(lost_params_failure(&lost_params))
+    }
 }
 
 fn lost_params_failure(names: &[&str]) -> Failure {

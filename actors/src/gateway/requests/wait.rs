@@ -26,7 +26,7 @@ impl RequestHandle {
     ///
     /// # Errors
     /// Returns `ledger-unavailable` if the end cannot be recorded. It is recorded once the storage accepts it.
-    pub async fn wait_until_settled(
+    pub async fn wait_for_end_or_question(
         &self,
         agent: &AgentId,
         id: ExecutionId,
@@ -39,7 +39,7 @@ impl RequestHandle {
     /// Waits until an execution has ended; an open question is not an end.
     ///
     /// # Errors
-    /// Returns the same errors as [`wait_until_settled`](Self::wait_until_settled).
+    /// Returns the same errors as [`Self::wait_for_end_or_question`].
     pub async fn wait_until_ended(
         &self,
         record: &ExecutionRecord,
@@ -60,28 +60,29 @@ impl RequestHandle {
             tokio::select! {
                 outcome = wait_until_reached(&mut progress, target) => match outcome {
                     WaitOutcome::Reached => return Ok(progress),
-                    WaitOutcome::Unrecorded => return Err(end_not_recorded(id)),
-                    WaitOutcome::Questions | WaitOutcome::ActorLost => {}
+                    WaitOutcome::EndUnrecorded => return Err(end_not_recorded_failure(id)),
+                    WaitOutcome::OpenQuestions | WaitOutcome::ActorLost => {}
                 },
                 () = wait_for_drain(&mut draining) => {
                     if !has_started(progress.as_ref()) { return Ok(progress) }
                 }
             }
-            if self.is_over(id, target).await {
+            if self.is_target_reached(id, target).await {
                 return Ok(progress);
             }
             if stuck_since.is_some_and(|since| since.elapsed() >= RECORD_TIMEOUT) {
-                return Err(end_not_recorded(id));
+                return Err(end_not_recorded_failure(id));
             }
             tokio::time::sleep(ACTOR_LOOKUP_PAUSE).await;
-            progress = self.reader.watch(agent, id).await;
+            progress = self.reader.watch_progress(agent, id).await;
             // During a drain this loop checks repeatedly, so the time is counted here too.
-            let is_stuck = progress.as_ref().is_none_or(|progress| progress.borrow().is_ending());
+            let is_stuck =
+                progress.as_ref().is_none_or(|progress| progress.borrow().has_unrecorded_end());
             stuck_since = is_stuck.then(|| stuck_since.unwrap_or_else(Instant::now));
         }
     }
 
-    async fn is_over(&self, id: ExecutionId, target: WaitTarget) -> bool {
+    async fn is_target_reached(&self, id: ExecutionId, target: WaitTarget) -> bool {
         match self.reader.services.ledger.execution(id).await {
             Ok(Some(record)) => {
                 let has_question = record.awaits_answer() || record.has_open_interactions();
@@ -112,9 +113,9 @@ enum WaitOutcome {
     Reached,
     /// There were open interactions. The answer to the last one is recorded before the progress of a run above the
     /// member shows it, so the ledger decides.
-    Questions,
+    OpenQuestions,
     /// The work is over, and the ledger does not record it.
-    Unrecorded,
+    EndUnrecorded,
     /// The actor was lost before.
     ActorLost,
 }
@@ -133,23 +134,23 @@ async fn wait_until_reached(
     let has_questions =
         |progress: &Progress| target == WaitTarget::EndOrQuestion && progress.open_interactions > 0;
     let is_noteworthy = |progress: &Progress| {
-        is_reached(progress) || has_questions(progress) || progress.is_ending()
+        is_reached(progress) || has_questions(progress) || progress.has_unrecorded_end()
     };
     match progress.wait_for(is_noteworthy).await {
         Ok(progress) if is_reached(&progress) => return WaitOutcome::Reached,
-        Ok(progress) if has_questions(&progress) => return WaitOutcome::Questions,
+        Ok(progress) if has_questions(&progress) => return WaitOutcome::OpenQuestions,
         Ok(_) => {}
         Err(_lost) => return WaitOutcome::ActorLost,
     }
     match timeout(RECORD_TIMEOUT, progress.wait_for(is_reached)).await {
         Ok(Ok(_)) => WaitOutcome::Reached,
         Ok(Err(_lost)) => WaitOutcome::ActorLost,
-        Err(_elapsed) => WaitOutcome::Unrecorded,
+        Err(_elapsed) => WaitOutcome::EndUnrecorded,
     }
 }
 
 /// Returns the failure of an execution whose end cannot be recorded now.
-pub(crate) fn end_not_recorded(id: ExecutionId) -> Failure {
+pub(crate) fn end_not_recorded_failure(id: ExecutionId) -> Failure {
     let message = format!(
         "the end of execution `{id}` is not recorded yet, because the disk of the ledger is full or cannot be written"
     );

@@ -2,19 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use super::MonitorData;
-use crate::decide::notification::alert::{AlertChange, AlertInput, AlertKey, step};
+use super::MonitorActorState;
+use crate::decide::notification::alert::{AlertChange, AlertInput, AlertKey, apply_alert_input};
 use crate::model::observation::alert::{Alert, AlertPhase};
 use crate::model::observation::telemetry_events::TelemetryEvent;
 
 /// Open alerts by their key.
 pub(in crate::maintenance::monitor) type OpenAlerts = BTreeMap<AlertKey, Alert>;
 
-impl MonitorData {
+impl MonitorActorState {
     /// Applies an input. No other function opens or closes alerts.
-    pub(in crate::maintenance::monitor) fn observe(&mut self, alert_input: AlertInput) {
+    pub(in crate::maintenance::monitor) fn apply_alert_input(&mut self, alert_input: AlertInput) {
         let (now, spec) = (self.start_instant.elapsed(), self.args.settings.alert_spec);
-        let (tracker, changes) = step(std::mem::take(&mut self.tracker), alert_input, now, &spec);
+        let (tracker, changes) =
+            apply_alert_input(std::mem::take(&mut self.tracker), alert_input, now, &spec);
         self.tracker = tracker;
         for change in changes {
             self.apply_change(change);

@@ -116,7 +116,7 @@ pub enum CallerAuth {
     /// Additionally an API key in the header of this name, in lower case.
     ApiKey(String),
     /// No authentication.
-    Nothing,
+    NoAuth,
 }
 
 /// Rate limit of the calls to an agent.
@@ -136,14 +136,14 @@ pub struct LockoutSpec {
     /// Time window in which failures are counted.
     pub window: Duration,
     /// Duration of the block.
-    pub block: Duration,
+    pub block_duration: Duration,
 }
 
 impl Default for LockoutSpec {
     /// Blocks for 15 minutes after five failures in ten minutes.
     fn default() -> Self {
         let minutes = |count: u64| Duration::from_secs(60 * count);
-        Self { max_failures: 5, window: minutes(10), block: minutes(15) }
+        Self { max_failures: 5, window: minutes(10), block_duration: minutes(15) }
     }
 }
 

@@ -97,7 +97,7 @@ pub struct Token {
     /// Scope of the token.
     pub scope: Scope,
     /// Expiry time; `None` if the token never expires.
-    pub expires: Option<DateTime<Utc>>,
+    pub expires_at: Option<DateTime<Utc>>,
 }
 
 /// Token from the configuration; it creates or keeps the principal of that name.
@@ -110,7 +110,7 @@ pub struct NewToken {
     /// Scope of the token.
     pub scope: Scope,
     /// Expiry time; `None` if the token never expires.
-    pub expires: Option<DateTime<Utc>>,
+    pub expires_at: Option<DateTime<Utc>>,
 }
 
 /// Authenticated caller: a principal with one of its tokens.

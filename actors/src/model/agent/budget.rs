@@ -179,9 +179,9 @@ pub type BudgetLimits = BTreeMap<BudgetMeasure, u64>;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BudgetSpec {
     /// Limits for one execution, with all its attempts and turns.
-    pub run: BudgetLimits,
+    pub execution_limits: BudgetLimits,
     /// Limits for all executions of one day.
-    pub day: BudgetLimits,
+    pub daily_limits: BudgetLimits,
     /// Time zone that determines when the day begins.
     pub zone: Zone,
 }

@@ -13,7 +13,7 @@ pub struct ModelProvider {
     /// Base address of the interface, without a slash at its end.
     pub base_url: String,
     /// Key for `Authorization: Bearer`; `None` sends no credentials.
-    pub key: Option<Secret>,
+    pub api_key: Option<Secret>,
     /// Longest time of one reply.
     pub timeout: Duration,
     /// Number of calls that may be open at the same time.

@@ -13,20 +13,25 @@ use super::queue::QueueReason;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuotaSpec {
     /// Limits of the deferral.
-    pub deferral: DeferralPolicy,
+    pub deferral_policy: DeferralPolicy,
     /// Credential of the agent's account.
     pub credential: QuotaCredential,
     /// True if the agent starts nothing while its credential is known to be unusable.
     pub has_breaker: bool,
     /// Pause after the provider rejected the credential.
-    pub refused_pause: Duration,
+    pub credential_refusal_pause: Duration,
 }
 
 impl Default for QuotaSpec {
     /// Defers executions, gives the agent its own credential, and pauses for half an hour after a rejection.
     fn default() -> Self {
-        let (deferral, credential) = (DeferralPolicy::default(), QuotaCredential::default());
-        Self { deferral, credential, has_breaker: true, refused_pause: Duration::from_secs(1800) }
+        let (deferral_policy, credential) = (DeferralPolicy::default(), QuotaCredential::default());
+        Self {
+            deferral_policy,
+            credential,
+            has_breaker: true,
+            credential_refusal_pause: Duration::from_secs(1800),
+        }
     }
 }
 
@@ -130,7 +135,7 @@ impl DeferralCause {
 
     /// Returns the reason that a waiting execution shows.
     #[must_use]
-    pub const fn reason(self) -> QueueReason {
+    pub const fn queue_reason(self) -> QueueReason {
         match self {
             Self::QuotaExhausted => QueueReason::QuotaExhausted,
             Self::CredentialRefused => QueueReason::CredentialRefused,

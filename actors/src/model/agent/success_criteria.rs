@@ -19,16 +19,16 @@ pub struct SuccessCriteria {
     pub json_pointer: Option<String>,
     /// Path template of a file that must exist and must not be empty; relative to the working folder of the program or
     /// to the execution's own folder.
-    pub artifact: Option<String>,
+    pub artifact_path: Option<String>,
     /// JSON Schema that the answer must match.
-    pub schema: Option<Value>,
+    pub answer_schema: Option<Value>,
     /// Command that verifies the result of a successful attempt.
     pub check: Option<Box<CheckCommand>>,
 }
 
 /// Format in which a program reports its usage within other output.
 #[derive(Debug, Clone, Default)]
-pub struct UsageRules {
+pub struct UsagePattern {
     /// Pattern whose matches in the outputs count as usage. Its named groups capture numbers, and the names of the
     /// groups are the names of the counters.
     pub regex: Option<Regex>,
@@ -49,7 +49,7 @@ pub struct CheckCommand {
 #[derive(Debug, Clone, Default)]
 pub struct FailureMatchers {
     /// HTTP status codes with which the service behind the program answered.
-    pub status: Vec<u16>,
+    pub http_statuses: Vec<u16>,
     /// Exit codes.
     pub exit_codes: Vec<i32>,
     /// Pattern that matches the answer, the output or standard error.
@@ -75,26 +75,26 @@ pub struct OwnRetryRules {
     /// Pattern that matches one output line per failed request, for programs whose events do not report them.
     pub regex: Option<Regex>,
     /// Number of failed requests after which the attempt is stopped.
-    pub max: Option<u32>,
+    pub max_failed_requests: Option<u32>,
 }
 
 impl PartialEq for OwnRetryRules {
     fn eq(&self, other: &Self) -> bool {
-        let Self { regex, max } = self;
-        pattern_sources(regex) == pattern_sources(&other.regex) && *max == other.max
+        let Self { regex, max_failed_requests: max } = self;
+        pattern_sources(regex) == pattern_sources(&other.regex) && *max == other.max_failed_requests
     }
 }
 
 impl FailureRules {
     /// Returns true if a condition uses an HTTP status code.
     #[must_use]
-    pub fn uses_status(&self) -> bool {
+    pub fn uses_http_status(&self) -> bool {
         let Self { transient, permanent, quota, .. } = self;
-        [transient, permanent, quota].iter().any(|matchers| !matchers.status.is_empty())
+        [transient, permanent, quota].iter().any(|matchers| !matchers.http_statuses.is_empty())
     }
 }
 
-impl PartialEq for UsageRules {
+impl PartialEq for UsagePattern {
     fn eq(&self, other: &Self) -> bool {
         pattern_sources(&self.regex) == pattern_sources(&other.regex)
     }
@@ -102,22 +102,29 @@ impl PartialEq for UsageRules {
 
 impl PartialEq for SuccessCriteria {
     fn eq(&self, other: &Self) -> bool {
-        let Self { exit_codes, require_output, fail_regex, json_pointer, artifact, schema, check } =
-            self;
+        let Self {
+            exit_codes,
+            require_output,
+            fail_regex,
+            json_pointer,
+            artifact_path: artifact,
+            answer_schema: schema,
+            check,
+        } = self;
         *exit_codes == other.exit_codes
             && *require_output == other.require_output
             && pattern_sources(fail_regex) == pattern_sources(&other.fail_regex)
             && *json_pointer == other.json_pointer
-            && *artifact == other.artifact
-            && *schema == other.schema
+            && *artifact == other.artifact_path
+            && *schema == other.answer_schema
             && *check == other.check
     }
 }
 
 impl PartialEq for FailureMatchers {
     fn eq(&self, other: &Self) -> bool {
-        let Self { status, exit_codes, regex } = self;
-        *status == other.status
+        let Self { http_statuses: status, exit_codes, regex } = self;
+        *status == other.http_statuses
             && *exit_codes == other.exit_codes
             && pattern_sources(regex) == pattern_sources(&other.regex)
     }

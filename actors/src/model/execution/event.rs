@@ -323,9 +323,9 @@ pub enum EventKind {
 impl EventKind {
     /// Returns the message of a caller.
     #[must_use]
-    pub fn caller_message(message: String, content: StoredContent) -> Self {
-        let StoredContent { pieces, details } = content;
-        Self::Message { speaker: MessageRole::User, message, pieces, details }
+    pub fn caller_message(message_id: String, content: StoredContent) -> Self {
+        let StoredContent { parts: pieces, details } = content;
+        Self::Message { speaker: MessageRole::User, message: message_id, pieces, details }
     }
 
     /// Returns a message without details, as agents send them.
@@ -336,7 +336,7 @@ impl EventKind {
 
     /// Creates the artifact event of a whole answer.
     #[must_use]
-    pub fn answer(text: StoredPart) -> Self {
+    pub fn answer_artifact(text: StoredPart) -> Self {
         let (id, name) = (ANSWER_ARTIFACT_ID.to_owned(), Some(ANSWER_ARTIFACT_ID.to_owned()));
         let pieces = vec![text];
         Self::Artifact { id, name, description: None, pieces, append: false, last: true }

@@ -58,7 +58,7 @@ pub struct RequestDetails {
 #[derive(Debug, Clone, Default)]
 pub struct StoredContent {
     /// Location of each part in the text.
-    pub pieces: Vec<StoredPart>,
+    pub parts: Vec<StoredPart>,
     /// Metadata and references of the message, unless redaction would change them.
     pub details: Option<Box<MessageDetails>>,
 }
@@ -78,7 +78,7 @@ impl MessageDetails {
 
     /// Returns all texts of the details: keys, values and list entries.
     #[must_use]
-    pub fn texts(&self) -> Vec<&str> {
+    pub fn all_strings(&self) -> Vec<&str> {
         let RequestDetails { metadata, accepted_output_modes, requested_extensions } =
             &self.request;
         let parts = self.part_metadata.iter().map(|entry| &entry.metadata);
@@ -86,7 +86,7 @@ impl MessageDetails {
         let lists =
             [&self.extensions, &self.reference_tasks, accepted_output_modes, requested_extensions];
         let mut texts: Vec<_> = lists.into_iter().flatten().map(String::as_str).collect();
-        objects.for_each(|object| add_object_texts(object, &mut texts));
+        objects.for_each(|object| collect_object_strings(object, &mut texts));
         texts
     }
 
@@ -105,19 +105,19 @@ impl RequestDetails {
     }
 }
 
-fn add_object_texts<'v>(object: &'v Map<String, Value>, texts: &mut Vec<&'v str>) {
+fn collect_object_strings<'v>(object: &'v Map<String, Value>, texts: &mut Vec<&'v str>) {
     for (key, value) in object {
         texts.push(key);
-        add_texts(value, texts);
+        collect_strings(value, texts);
     }
 }
 
 /// Adds the texts of a value. The reader of JSON bounds its depth.
-fn add_texts<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
+fn collect_strings<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
     match value {
         Value::String(text) => texts.push(text),
-        Value::Array(items) => items.iter().for_each(|item| add_texts(item, texts)),
-        Value::Object(object) => add_object_texts(object, texts),
+        Value::Array(items) => items.iter().for_each(|item| collect_strings(item, texts)),
+        Value::Object(object) => collect_object_strings(object, texts),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -125,7 +125,7 @@ fn add_texts<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
 /// Returns details as JSON, or an empty text for empty ones. Equal details have one text, because the keys of objects
 /// are sorted.
 #[must_use]
-pub fn details_text<T: Serialize + Default + PartialEq>(details: &T) -> String {
+pub fn details_to_json<T: Serialize + Default + PartialEq>(details: &T) -> String {
     if *details == T::default() {
         return String::new();
     }
@@ -135,7 +135,7 @@ pub fn details_text<T: Serialize + Default + PartialEq>(details: &T) -> String {
 impl fmt::Debug for MessageDetails {
     /// Writes sizes only: metadata may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MessageDetails({} bytes)", details_text(self).len())
+        write!(f, "MessageDetails({} bytes)", details_to_json(self).len())
     }
 }
 
@@ -149,6 +149,6 @@ impl fmt::Debug for PartMetadata {
 impl fmt::Debug for RequestDetails {
     /// Writes sizes only, like the details of messages.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RequestDetails({} bytes)", details_text(self).len())
+        write!(f, "RequestDetails({} bytes)", details_to_json(self).len())
     }
 }

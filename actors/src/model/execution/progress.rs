@@ -67,7 +67,7 @@ pub struct Progress {
 impl Progress {
     /// Returns the progress of an accepted execution that has not started.
     #[must_use]
-    pub fn accepted() -> Self {
+    pub fn for_new_execution() -> Self {
         Self {
             state: ExecutionState::Idle,
             has_requested_input: false,
@@ -85,7 +85,7 @@ impl Progress {
 
     /// Returns true if the work has ended, or has stopped for a question, and the ledger has not yet recorded it.
     #[must_use]
-    pub const fn is_ending(&self) -> bool {
+    pub const fn has_unrecorded_end(&self) -> bool {
         match self.state {
             ExecutionState::Cleanup => self.outcome.is_none(),
             ExecutionState::Waiting => false,
@@ -116,7 +116,7 @@ impl Progress {
     }
 
     /// Counts a new record in the ledger.
-    pub const fn count_record(&mut self) {
+    pub const fn advance_revision(&mut self) {
         self.revision += 1;
     }
 }

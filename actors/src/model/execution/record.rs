@@ -22,7 +22,7 @@ pub struct ExecutionRecord {
     /// Owner: the principal that sent the request.
     pub owner: PrincipalId,
     /// Message id of the caller.
-    pub message: MessageId,
+    pub message_id: MessageId,
     /// Id of the conversation.
     pub context: ContextId,
     /// Trigger of the execution.
@@ -84,7 +84,7 @@ impl ExecutionRecord {
     /// Returns the origin of the request, as far as the ledger stores it.
     #[must_use]
     pub fn origin(&self) -> RequestOrigin {
-        let direct = RequestOrigin::direct(self.owner, self.trigger.clone());
+        let direct = RequestOrigin::for_direct_request(self.owner, self.trigger.clone());
         RequestOrigin { trace: self.trace.clone(), ..direct }
     }
 
@@ -236,9 +236,9 @@ impl PublicState {
 
 /// Prefix or suffix of an execution id, as typed by a person: hexadecimal digits in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IdPart(String);
+pub struct ExecutionIdFragment(String);
 
-impl IdPart {
+impl ExecutionIdFragment {
     /// Minimum number of digits: fewer digits would match too many ids by chance.
     pub const MIN_DIGITS: usize = 4;
 
@@ -271,7 +271,7 @@ pub struct ExecutionFilter {
     /// Restricts the list to this agent.
     pub agent: Option<AgentId>,
     /// Restricts the list to ids that start or end with this part.
-    pub id: Option<IdPart>,
+    pub id: Option<ExecutionIdFragment>,
     /// Restricts the list to these agents.
     pub agents: Option<Vec<AgentId>>,
     /// Restricts the list to this owner.
@@ -319,7 +319,7 @@ impl ExecutionFilter {
             && self.code.is_none_or(|expected| code == Some(expected))
             && self.category.is_none_or(|expected| code.map(Code::category) == Some(expected))
             && self.trigger.as_ref().is_none_or(|filter| filter.matches(&record.trigger))
-            && self.schedule.as_deref().is_none_or(|id| record.trigger.schedule() == Some(id))
+            && self.schedule.as_deref().is_none_or(|id| record.trigger.schedule_id() == Some(id))
             && self.context.as_ref().is_none_or(|context| record.context == *context)
             && self.since.is_none_or(|since| record.accepted_at >= since)
             && self.until.is_none_or(|until| record.accepted_at < until)
@@ -340,7 +340,7 @@ impl TriggerFilter {
     fn matches(&self, trigger: &Trigger) -> bool {
         match self {
             Self::Kind(kind) => trigger.kind() == kind,
-            Self::HopsOf(run) => trigger.hop().is_some_and(|hop| hop.parent == *run),
+            Self::HopsOf(run) => trigger.hop_position().is_some_and(|hop| hop.parent == *run),
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::content::{Content, Part};
 use super::hop::HopPosition;
-use super::message_details::{MessageDetails, details_text};
+use super::message_details::{MessageDetails, details_to_json};
 use super::trace::TraceContext;
 use crate::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId, ScheduleId};
 
@@ -46,7 +46,7 @@ impl Trigger {
 
     /// Returns the id of the schedule, if a schedule was the trigger.
     #[must_use]
-    pub fn schedule(&self) -> Option<&str> {
+    pub fn schedule_id(&self) -> Option<&str> {
         match self {
             Self::Api | Self::Probe | Self::Hop(_) => None,
             Self::Schedule { id, .. } => Some(id.as_str()),
@@ -55,7 +55,7 @@ impl Trigger {
 
     /// Returns the position in the run of a team, if such a run was the trigger.
     #[must_use]
-    pub const fn hop(&self) -> Option<HopPosition> {
+    pub const fn hop_position(&self) -> Option<HopPosition> {
         match self {
             Self::Hop(position) => Some(*position),
             Self::Api | Self::Probe | Self::Schedule { .. } => None,
@@ -142,7 +142,7 @@ impl Input {
             Content::Text(text) | Content::Bytes(text) | Content::Url(text) => text.len(),
             Content::Data(data) => data.to_string().len(),
         });
-        sizes.sum::<usize>() + self.overrides.size() + details_text(&self.details).len()
+        sizes.sum::<usize>() + self.overrides.size() + details_to_json(&self.details).len()
     }
 }
 
@@ -166,7 +166,7 @@ impl RequestOrigin {
 
     /// Returns the origin of a request that no other service passed on, without a trace.
     #[must_use]
-    pub const fn direct(owner: PrincipalId, trigger: Trigger) -> Self {
+    pub const fn for_direct_request(owner: PrincipalId, trigger: Trigger) -> Self {
         Self { owner, trigger, trace: None, service_hops: 0 }
     }
 }
@@ -179,7 +179,7 @@ pub struct Request {
     /// Origin of the request.
     pub origin: RequestOrigin,
     /// Message id of the caller.
-    pub message: MessageId,
+    pub message_id: MessageId,
     /// Idempotency key of the caller, independent of the message id: its `Idempotency-Key`.
     pub idempotency_key: Option<String>,
     /// Conversation of the request.
@@ -197,7 +197,7 @@ pub struct Request {
 impl Request {
     /// Returns the effective overrides: an earlier override applies until a request replaces it.
     #[must_use]
-    pub fn overrides(&self) -> Overrides {
+    pub fn effective_overrides(&self) -> Overrides {
         let Overrides { working_dir, env } = self.input.overrides.clone();
         let mut merged_env = self.inherited_overrides.env.clone();
         merged_env.extend(env);
@@ -210,23 +210,23 @@ impl Request {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DedupKeys {
     /// Key of (owner, agent, message).
-    pub message: [u8; 32],
+    pub message_key: [u8; 32],
     /// Key of (owner, agent, idempotency key).
-    pub idempotency: Option<[u8; 32]>,
+    pub idempotency_key: Option<[u8; 32]>,
 }
 
 impl DedupKeys {
     /// Iterates over the keys.
     pub fn iter(self) -> impl Iterator<Item = [u8; 32]> {
-        std::iter::once(self.message).chain(self.idempotency)
+        std::iter::once(self.message_key).chain(self.idempotency_key)
     }
 }
 
 /// Keys of a request, with the digest of its content: the same key with another digest is a conflict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RequestKeys {
+pub struct RequestIdentity {
     /// Deduplication keys.
     pub dedup: DedupKeys,
     /// Digest of the content.
-    pub digest: [u8; 32],
+    pub content_digest: [u8; 32],
 }

@@ -46,17 +46,17 @@ impl SpanId {
     /// Returns the span id of an execution as a whole.
     #[must_use]
     pub fn for_execution(id: ExecutionId) -> Self {
-        Self::derived(&[id.0.as_bytes()])
+        Self::derive_from(&[id.0.as_bytes()])
     }
 
     /// Returns the span id of one attempt of an execution.
     #[must_use]
     pub fn for_attempt(id: ExecutionId, attempt_id: AttemptId) -> Self {
         let (turn, attempt) = (attempt_id.turn.to_be_bytes(), attempt_id.attempt.to_be_bytes());
-        Self::derived(&[id.0.as_bytes(), &turn, &attempt])
+        Self::derive_from(&[id.0.as_bytes(), &turn, &attempt])
     }
 
-    fn derived(parts: &[&[u8]]) -> Self {
+    fn derive_from(parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
         parts.iter().for_each(|part| hash.update(part));
         let mut bytes = [0; 8];
@@ -185,10 +185,10 @@ fn is_tracestate(text: &str) -> bool {
         text.split(',').map(str::trim).filter(|member| !member.is_empty()).collect();
     text.len() <= MAX_TRACESTATE_BYTES
         && members.len() <= MAX_TRACESTATE_MEMBERS
-        && members.iter().all(|member| is_member(member))
+        && members.iter().all(|member| is_tracestate_member(member))
 }
 
-fn is_member(member: &str) -> bool {
+fn is_tracestate_member(member: &str) -> bool {
     let is_key_byte =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-*/@".contains(&byte);
     let is_value_byte = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'=';

@@ -101,8 +101,8 @@ impl Boundary {
     /// Returns true if the agent could become the operator: it can read the service's secrets, or change files that the
     /// service trusts.
     #[must_use]
-    pub fn is_open(&self) -> bool {
-        let is_wide = |gap: &BoundaryGap| {
+    pub fn allows_privilege_escalation(&self) -> bool {
+        let allows_escalation = |gap: &BoundaryGap| {
             matches!(
                 gap,
                 BoundaryGap::ServiceFiles
@@ -110,7 +110,7 @@ impl Boundary {
                     | BoundaryGap::ConfigurationFolder
             )
         };
-        self.gaps.iter().any(is_wide)
+        self.gaps.iter().any(allows_escalation)
     }
 
     /// Returns a sentence about the gaps of `subject`, such as "the agent", or `None` if there are no gaps.

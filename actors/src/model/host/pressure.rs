@@ -52,17 +52,17 @@ pub enum PressureBasis {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PressureSpec {
     /// True if pressure is evaluated by stall information where the machine reports it; false for resource usage.
-    pub by_stalls: bool,
+    pub uses_stall_information: bool,
     /// Busy time of all processors, in percent. Applies to evaluation by usage.
-    pub cpu_percent: f64,
+    pub max_cpu_percent: f64,
     /// Memory usage in percent. Applies to evaluation by usage, and if the machine reports no stall information.
-    pub memory_percent: f64,
+    pub max_memory_percent: f64,
     /// Load of the whole machine. Applies to evaluation by usage.
-    pub load: f64,
+    pub max_load: f64,
     /// Limits of the stall shares.
-    pub stalls: StallReading,
+    pub max_stalls: StallReading,
     /// Load per processor. Applies together with the processor stall share.
-    pub load_per_core: f64,
+    pub max_load_per_core: f64,
     /// Minimum of free disk space, in bytes.
     pub min_disk_free_bytes: u64,
 }

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResourceLimits {
     /// Memory limit for all processes together, in bytes.
-    pub memory: Option<u64>,
+    pub max_memory_bytes: Option<u64>,
     /// Limit of processes and threads, as counted by the system.
-    pub processes: Option<u64>,
+    pub max_processes: Option<u64>,
     /// Use of a control group for each attempt.
     pub cgroup_mode: CgroupMode,
 }
@@ -20,12 +20,12 @@ impl ResourceLimits {
     /// Returns true if any limit is set.
     #[must_use]
     pub const fn is_limited(&self) -> bool {
-        self.memory.is_some() || self.processes.is_some()
+        self.max_memory_bytes.is_some() || self.max_processes.is_some()
     }
 
     /// Returns true if an attempt should have a control group where one can be created.
     #[must_use]
-    pub const fn wants_group(&self) -> bool {
+    pub const fn needs_cgroup(&self) -> bool {
         match self.cgroup_mode {
             CgroupMode::Auto => self.is_limited(),
             CgroupMode::Required => true,
@@ -50,7 +50,7 @@ pub enum CgroupMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProcessTreeUsage {
     /// Bytes of resident memory. Memory that several processes share counts for each.
-    pub memory: u64,
+    pub memory_bytes: u64,
     /// Number of processes and threads.
     pub processes: u64,
 }
@@ -66,11 +66,11 @@ pub struct Controllers {
 
 /// Refusals of a control group so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CgroupRefusals {
+pub struct CgroupLimitEvents {
     /// Number of processes that were killed because memory was exhausted.
-    pub killed: u64,
+    pub oom_kills: u64,
     /// Number of processes and threads that were not started.
-    pub unstarted: u64,
+    pub failed_forks: u64,
 }
 
 /// Enforcer of a limit.
@@ -97,7 +97,7 @@ impl LimitEnforcer {
 /// Limit that is in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ResourceLimit")]
-pub struct ResourceLimit {
+pub struct EnforcedLimit {
     /// Upper limit of the value.
     pub limit: u64,
     /// Enforcer of the limit.
@@ -110,10 +110,10 @@ pub struct ResourceLimit {
 pub struct LimitEnforcement {
     /// Memory limit in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_bytes: Option<ResourceLimit>,
+    pub memory_bytes: Option<EnforcedLimit>,
     /// Limit of processes and threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub processes: Option<ResourceLimit>,
+    pub processes: Option<EnforcedLimit>,
     /// True if each attempt has a control group, which terminates all its processes at once.
     #[serde(default)]
     pub control_group: bool,
@@ -132,7 +132,7 @@ impl fmt::Display for LimitEnforcement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let memory = self.memory_bytes.map(|limit| ("bytes of memory", limit));
         let processes = self.processes.map(|limit| ("processes and threads", limit));
-        for (unit, ResourceLimit { limit, enforcer }) in memory.into_iter().chain(processes) {
+        for (unit, EnforcedLimit { limit, enforcer }) in memory.into_iter().chain(processes) {
             write!(f, "at most {limit} {unit} (held by the {}), ", enforcer.as_str())?;
         }
         f.write_str(if self.control_group { "in a control group" } else { "in no control group" })
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn limit_enforcement_is_described_in_words() {
-        let limit = |enforcer| Some(ResourceLimit { limit: 10, enforcer });
+        let limit = |enforcer| Some(EnforcedLimit { limit: 10, enforcer });
         let (memory_bytes, processes) = (limit(LimitEnforcer::Watch), limit(LimitEnforcer::Group));
         let enforcement = LimitEnforcement { memory_bytes, processes, control_group: true };
         let words = "at most 10 bytes of memory (held by the watch), at most 10 processes and \

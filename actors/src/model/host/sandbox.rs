@@ -12,12 +12,12 @@ use crate::model::access::Access;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sandbox {
     /// True if the system enforces the sandbox.
-    pub enforce: bool,
+    pub is_enforced: bool,
     /// True if the program has its own sandbox, which the sandbox of an agent would break: the service then only
     /// protects its own files and processes from the program.
     pub has_own_sandbox: bool,
     /// Requirements for the start of the agent: the isolation that the system must provide.
-    pub required: IsolationRequirement,
+    pub isolation_requirement: IsolationRequirement,
     /// Absolute paths that the agent may modify beside its own and temporary folders, and beside its working folder if
     /// the agent is read-write. A read-write agent without this list may modify everything.
     pub writable: Option<Vec<PathBuf>>,
@@ -35,9 +35,9 @@ pub struct Sandbox {
     pub protected: Vec<PathBuf>,
     /// Sockets of other programs that stay reachable, although a program could be started outside of the
     /// sandbox through them.
-    pub sockets: Vec<PathBuf>,
+    pub allowed_sockets: Vec<PathBuf>,
     /// Folders of the agent without links; absent until the service has resolved them.
-    pub roots: Option<SandboxRoots>,
+    pub resolved_roots: Option<SandboxRoots>,
 }
 
 /// Folders that an agent may change, as paths without links. The service resolves them once, so that a link
@@ -54,17 +54,17 @@ pub struct SandboxRoots {
 impl Default for Sandbox {
     fn default() -> Self {
         Self {
-            enforce: true,
+            is_enforced: true,
             has_own_sandbox: false,
-            required: IsolationRequirement::Nothing,
+            isolation_requirement: IsolationRequirement::Nothing,
             writable: None,
             allows_network: true,
             shared_memory: SharedMemoryAccess::Allowed,
             isolation: None,
             hidden: Vec::new(),
             protected: Vec::new(),
-            sockets: Vec::new(),
-            roots: None,
+            allowed_sockets: Vec::new(),
+            resolved_roots: None,
         }
     }
 }
@@ -124,7 +124,7 @@ pub struct SandboxCapabilities {
 impl Sandbox {
     /// Returns true if the service lets an agent of this access type modify only some of the files.
     #[must_use]
-    pub const fn guards_files(&self, access: Access) -> bool {
+    pub const fn restricts_writes(&self, access: Access) -> bool {
         !self.has_own_sandbox && (matches!(access, Access::ReadOnly) || self.writable.is_some())
     }
 
@@ -137,8 +137,8 @@ impl Sandbox {
 
     /// Returns true if the sandbox restricts anything.
     #[must_use]
-    pub fn restricts(&self, access: Access) -> bool {
-        self.guards_files(access) || !self.allows_network || self.needs_bubblewrap()
+    pub fn has_restrictions(&self, access: Access) -> bool {
+        self.restricts_writes(access) || !self.allows_network || self.needs_bubblewrap()
     }
 }
 

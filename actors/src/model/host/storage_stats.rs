@@ -29,7 +29,7 @@ pub struct StorageStats {
 impl StorageStats {
     /// Returns the used bytes of the database.
     #[must_use]
-    pub const fn used(&self) -> u64 {
+    pub const fn used_bytes(&self) -> u64 {
         self.bytes.saturating_sub(self.free_bytes)
     }
 }

@@ -41,7 +41,7 @@ pub enum AnswerValue {
 impl AnswerValue {
     /// Returns the word for the answer, without its text.
     #[must_use]
-    pub const fn word(&self) -> &'static str {
+    pub const fn kind_name(&self) -> &'static str {
         match self {
             Self::Allow => "allow",
             Self::Deny { .. } => "deny",

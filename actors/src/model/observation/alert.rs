@@ -100,7 +100,7 @@ pub struct AlertSpec {
     /// Bytes that must be free on the disk of the ledger.
     pub min_ledger_free_bytes: u64,
     /// Time for which the alert of a single event stays open.
-    pub linger: Duration,
+    pub event_alert_duration: Duration,
 }
 
 impl Default for AlertSpec {
@@ -109,7 +109,7 @@ impl Default for AlertSpec {
             requests_per_minute: 100,
             failure_streak: 5,
             min_ledger_free_bytes: 2_000_000_000,
-            linger: Duration::from_secs(600),
+            event_alert_duration: Duration::from_secs(600),
         }
     }
 }

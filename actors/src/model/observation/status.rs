@@ -239,7 +239,7 @@ impl AgentStatus {
             enabled: spec.enabled,
             unavailable: spec.unavailable_failure().map(|failure| failure.message),
             confinement: spec.confinement().cloned(),
-            resources: spec.resources(),
+            resources: spec.limit_enforcement(),
             program: None,
             actor_starts: ActorStarts::default(),
             work: AgentWork {

@@ -22,7 +22,7 @@ pub struct BackendProgram {
     /// Sandbox of the program.
     pub sandbox: Sandbox,
     /// Resource limits of each process, for the program with all that it starts.
-    pub resources: ResourceLimits,
+    pub resource_limits: ResourceLimits,
     /// Confinement on this machine, decided when the service starts.
     pub confinement: Confinement,
 }
@@ -44,7 +44,7 @@ pub enum BackendRole {
 impl BackendRole {
     /// Returns the kind of the backend as a noun.
     #[must_use]
-    pub const fn noun(&self) -> &'static str {
+    pub const fn kind_name(&self) -> &'static str {
         match self {
             Self::Tool(_) => "tool",
             Self::McpServer(_) => "MCP server",
@@ -80,6 +80,6 @@ impl BackendRole {
 
 impl std::fmt::Display for BackendRole {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} `{}`", self.noun(), self.name())
+        write!(f, "{} `{}`", self.kind_name(), self.name())
     }
 }

@@ -17,7 +17,7 @@ pub struct ProgramRuntimeSettings {
     /// Home folder of the agent, if it has one.
     pub agent_home: Option<Box<AgentHome>>,
     /// Version check of the program.
-    pub version: Option<Box<VersionSpec>>,
+    pub version_check: Option<Box<VersionCheckSpec>>,
     /// Preset on which the agent is based.
     pub preset: Option<PresetReference>,
 }
@@ -42,18 +42,20 @@ pub struct AgentHome {
 
 /// Version check of a program.
 #[derive(Debug, Clone)]
-pub struct VersionSpec {
+pub struct VersionCheckSpec {
     /// Arguments of the version check.
     pub args: Vec<String>,
     /// Pattern that extracts the version from the output: the first group, or the whole match.
     pub regex: Regex,
     /// Range of tested versions.
-    pub tested: Option<VersionRange>,
+    pub tested_versions: Option<VersionRange>,
 }
 
-impl PartialEq for VersionSpec {
+impl PartialEq for VersionCheckSpec {
     fn eq(&self, other: &Self) -> bool {
-        let Self { args, regex, tested } = self;
-        *args == other.args && regex.as_str() == other.regex.as_str() && *tested == other.tested
+        let Self { args, regex, tested_versions: tested } = self;
+        *args == other.args
+            && regex.as_str() == other.regex.as_str()
+            && *tested == other.tested_versions
     }
 }

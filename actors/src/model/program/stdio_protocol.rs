@@ -22,7 +22,7 @@ pub enum StdioProtocol {
 impl StdioProtocol {
     /// Returns the control protocol, if this is one.
     #[must_use]
-    pub const fn control(&self) -> Option<&ControlSpec> {
+    pub const fn control_spec(&self) -> Option<&ControlSpec> {
         match self {
             Self::Control(spec) => Some(spec),
             Self::Rpc(_) | Self::Turns(_) => None,
@@ -35,7 +35,7 @@ impl StdioProtocol {
         match self {
             Self::Rpc(spec) => {
                 let calls = spec.initialize.iter().chain(&spec.initialized);
-                calls.flat_map(|call| texts(&call.params)).collect()
+                calls.flat_map(|call| string_values(&call.params)).collect()
             }
             Self::Turns(_) | Self::Control(_) => Vec::new(),
         }
@@ -47,15 +47,15 @@ impl StdioProtocol {
         match self {
             Self::Rpc(spec) => {
                 let calls = [&spec.submit].into_iter().chain(&spec.cancel);
-                calls.flat_map(|call| texts(&call.params)).collect()
+                calls.flat_map(|call| string_values(&call.params)).collect()
             }
             Self::Turns(spec) => {
                 let messages = [&spec.message].into_iter().chain(&spec.interrupt);
-                let texts = messages.map(|message| match message {
+                let template_texts = messages.map(|message| match message {
                     MessageTemplate::Text(text) => vec![text.as_str()],
-                    MessageTemplate::Json(document) => texts(document),
+                    MessageTemplate::Json(document) => string_values(document),
                 });
-                texts.flatten().collect()
+                template_texts.flatten().collect()
             }
             Self::Control(_) => Vec::new(),
         }
@@ -63,11 +63,11 @@ impl StdioProtocol {
 }
 
 /// Returns all texts of a document, without the names of members.
-fn texts(document: &Value) -> Vec<&str> {
+fn string_values(document: &Value) -> Vec<&str> {
     match document {
         Value::String(text) => vec![text],
-        Value::Array(items) => items.iter().flat_map(texts).collect(),
-        Value::Object(members) => members.values().flat_map(texts).collect(),
+        Value::Array(items) => items.iter().flat_map(string_values).collect(),
+        Value::Object(members) => members.values().flat_map(string_values).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
     }
 }
@@ -185,7 +185,7 @@ pub struct TurnSpec {
     /// Message that makes the program abort an answer; without it, the service stops the program.
     pub interrupt: Option<MessageTemplate>,
     /// True if the program echoes each message before its answer, as line editors do.
-    pub echo: bool,
+    pub echoes_messages: bool,
 }
 
 /// Template of a message to a program.
@@ -233,13 +233,13 @@ pub struct Prompt {
     /// Text of the prompt, such as `calc> `.
     pub text: String,
     /// True if the program also prints the prompt before the first message, after its banner.
-    pub is_at_start: bool,
+    pub is_printed_at_startup: bool,
 }
 
 impl TurnEnd {
     /// Returns the configuration key of this condition.
     #[must_use]
-    pub const fn key(&self) -> &'static str {
+    pub const fn config_key(&self) -> &'static str {
         match self {
             Self::Line(_) => "end_line",
             Self::Regex(_) => "end_regex",

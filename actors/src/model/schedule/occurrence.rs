@@ -90,9 +90,9 @@ pub struct Occurrence {
     /// Id of the schedule.
     pub schedule: ScheduleId,
     /// Planned time; unique within a schedule.
-    pub planned: DateTime<Utc>,
+    pub planned_at: DateTime<Utc>,
     /// Time of submission: the planned time plus the jitter.
-    pub due: DateTime<Utc>,
+    pub due_at: DateTime<Utc>,
     /// Cause of the occurrence.
     pub cause: OccurrenceCause,
     /// Decision about the occurrence.
@@ -101,7 +101,7 @@ pub struct Occurrence {
     pub reason: Option<String>,
     /// Number of planned times that the occurrence represents: 1, except for a run of old times that were missed
     /// together.
-    pub time_count: u32,
+    pub planned_time_count: u32,
     /// Time of the decision.
     pub decided_at: DateTime<Utc>,
     /// Agent that executes the work.
@@ -115,18 +115,18 @@ pub struct Occurrence {
     /// Time by which the execution must have ended.
     pub deadline: Option<DateTime<Utc>>,
     /// End of the execution.
-    pub ending: Option<OccurrenceEnding>,
+    pub end: Option<OccurrenceEnd>,
 }
 
 /// End of an occurrence's execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OccurrenceEnding {
+pub struct OccurrenceEnd {
     /// Outcome of the execution.
     pub outcome: Outcome,
     /// Error code, if the execution failed.
     pub code: Option<Code>,
     /// True if an earlier attempt had failed.
-    pub recovered: bool,
+    pub had_failed_attempt: bool,
     /// End time.
     pub at: DateTime<Utc>,
 }
@@ -135,14 +135,14 @@ impl Occurrence {
     /// Returns the message id of the request, which is never accepted twice.
     #[must_use]
     pub fn message_id(&self) -> String {
-        let Self { schedule, planned, .. } = self;
+        let Self { schedule, planned_at: planned, .. } = self;
         format!("schedule:{schedule}:{}", planned.format("%Y%m%dT%H%M%S%.6fZ"))
     }
 
     /// Returns the delay between the due time and the acceptance.
     #[must_use]
     pub fn delay(&self) -> Option<TimeDelta> {
-        Some(self.fired_at? - self.due)
+        Some(self.fired_at? - self.due_at)
     }
 
     /// Returns true if the occurrence is not finished.
@@ -150,7 +150,7 @@ impl Occurrence {
     pub const fn is_open(&self) -> bool {
         match self.status {
             OccurrenceStatus::Pending => true,
-            OccurrenceStatus::Fired => self.ending.is_none(),
+            OccurrenceStatus::Fired => self.end.is_none(),
             OccurrenceStatus::Skipped
             | OccurrenceStatus::Missed
             | OccurrenceStatus::Coalesced

@@ -29,7 +29,7 @@ pub fn closed_event(interaction: InteractionId, end: &InteractionEnd) -> EventKi
     EventKind::InteractionClosed {
         interaction,
         state: end.state,
-        answer: end.answer.value.as_ref().map(|value| value.word().to_owned()),
+        answer: end.answer.value.as_ref().map(|value| value.kind_name().to_owned()),
         by: end.answer.by.clone(),
     }
 }
@@ -42,13 +42,13 @@ pub fn permission_decision(
 ) -> Option<PermissionDecision> {
     let question = &interaction.question;
     let verdict = verdict(end).filter(|_| question.kind.is_permission())?;
-    let waited = (end.at - interaction.asked_at).num_milliseconds();
+    let waited = (end.at - interaction.opened_at).num_milliseconds();
     Some(PermissionDecision {
         at: end.at,
-        agent: interaction.owner.agent.clone(),
-        owner: interaction.owner.principal,
+        agent: interaction.origin.agent.clone(),
+        owner: interaction.origin.principal,
         execution: interaction.request_key.execution,
-        attempt: interaction.request_key.attempt,
+        attempt_id: interaction.request_key.attempt_id,
         interaction: Some(interaction.id),
         tool: question.subject.as_ref().map(|call| call.tool.clone()).unwrap_or_default(),
         digest: interaction.digest.clone(),

@@ -12,7 +12,7 @@ use super::run::CognitiveAttempt;
 use crate::decide::runs::cognitive::arguments::check_arguments;
 use crate::decide::runs::cognitive::reply::{steps_of_reply, steps_of_unusable_response};
 use crate::decide::runs::cognitive::{
-    CallResult, CognitiveAction, CognitiveRun, RunStep, conversation,
+    CognitiveAction, CognitiveRun, RunStep, ToolCallOutcome, conversation,
 };
 use crate::model::agent::cognitive::CognitiveSpec;
 use crate::model::code::Code;
@@ -21,21 +21,21 @@ use crate::model::failure::Failure;
 use crate::model::observation::telemetry_events::TokenCounts;
 use crate::ports::completion::CompletionError;
 use crate::ports::tools::{StopReceiver, StopSender, TextRedactor, ToolInvocation};
-use crate::runs::attempt::{RunExit, StopSignal};
+use crate::runs::attempt::{RunExit, RunStopReceiver};
 
 impl CognitiveAttempt {
     /// Performs the next action, and records its steps.
     ///
     /// # Errors
     /// Returns the end of the attempt if no action follows.
-    pub(super) async fn advance(
+    pub(super) async fn perform_next_action(
         &self,
         spec: &CognitiveSpec,
         run: &mut CognitiveRun,
         recorder: &mut RunRecorder<'_>,
-        stop: &mut StopSignal,
+        stop: &mut RunStopReceiver,
     ) -> Result<(), RunExit> {
-        if stop.is_requested() {
+        if stop.is_stop_requested() {
             return Err(RunExit::Stopped);
         }
         match run.next_action() {
@@ -44,12 +44,12 @@ impl CognitiveAttempt {
                 recorder.record_reply(run, steps, tokens, stop).await
             }
             CognitiveAction::Call(call) => {
-                let end = self.perform_call(spec, run, call, stop).await?;
-                recorder.record_call_end(run, end, stop).await
+                let end_step = self.perform_call(spec, run, call, stop).await?;
+                recorder.record_call_end(run, end_step, stop).await
             }
             CognitiveAction::RecordUnknownOutcome(call) => {
-                let end = run.unknown_outcome_step(&call.record);
-                recorder.record_call_end(run, end, stop).await
+                let end_step = run.unknown_outcome_step(&call.record);
+                recorder.record_call_end(run, end_step, stop).await
             }
             CognitiveAction::Finish(answer) => {
                 recorder.record_answer(answer);
@@ -58,15 +58,15 @@ impl CognitiveAttempt {
             CognitiveAction::FailTurnsExhausted => {
                 let turns = run.plan().max_steps;
                 let message = format!("the model gave no answer within {turns} turns");
-                Err(failed(Code::StepsExhausted, message))
+                Err(failed_exit(Code::StepsExhausted, message))
             }
             CognitiveAction::FailTooLong => {
                 let message = "the steps of the run have more than 8 MiB of text";
-                Err(failed(Code::StepsExhausted, message))
+                Err(failed_exit(Code::StepsExhausted, message))
             }
             CognitiveAction::FailUnusableReplies => {
                 let message = "three replies of the model in a row could not be used";
-                Err(failed(Code::ModelUnusable, message))
+                Err(failed_exit(Code::ModelUnusable, message))
             }
         }
     }
@@ -76,7 +76,7 @@ impl CognitiveAttempt {
         &self,
         spec: &CognitiveSpec,
         (run, turn): (&CognitiveRun, u32),
-        stop: &mut StopSignal,
+        stop: &mut RunStopReceiver,
     ) -> Result<(Vec<RunStep>, Option<TokenCounts>), RunExit> {
         let input = self.work.request.input.text();
         let reply = async {
@@ -88,7 +88,7 @@ impl CognitiveAttempt {
             biased;
             () = stop.wait() => return Err(RunExit::Stopped),
             // The reply may take longer than the stop of the service. It is requested again after the next start.
-            () = self.requests.wait_for_drain() => return Err(RunExit::Suspended),
+            () = self.request_handle.wait_for_drain() => return Err(RunExit::Suspended),
             reply = reply => reply,
         };
         match reply {
@@ -109,22 +109,22 @@ impl CognitiveAttempt {
         spec: &CognitiveSpec,
         run: &CognitiveRun,
         call: &RunStep,
-        stop: &mut StopSignal,
+        stop: &mut RunStopReceiver,
     ) -> Result<RunStep, RunExit> {
         let started_at = Instant::now();
-        let (order, call_stop) = StopReceiver::channel();
-        let mut result = pin!(self.invoke_tool(spec, call, (&order, call_stop)));
+        let (stop_sender, stop_receiver) = StopReceiver::channel();
+        let mut result = pin!(self.invoke_tool(spec, call, (&stop_sender, stop_receiver)));
         let exit = tokio::select! {
             biased;
             () = stop.wait() => RunExit::Stopped,
             // Another call would have an unknown outcome after the next start, even if it has not been sent yet.
-            () = self.requests.wait_for_drain(), if call.record.idempotent => RunExit::Suspended,
+            () = self.request_handle.wait_for_drain(), if call.record.idempotent => RunExit::Suspended,
             result = &mut result => {
                 return Ok(run.call_end_step(&call.record, result, started_at.elapsed()));
             }
         };
         // Nothing of the call may be left when the attempt ends: the next one could repeat the call.
-        order.request_stop();
+        stop_sender.request_stop();
         _ = result.await;
         Err(exit)
     }
@@ -135,7 +135,7 @@ impl CognitiveAttempt {
         spec: &CognitiveSpec,
         call: &RunStep,
         (stop_sender, stop): (&StopSender, StopReceiver),
-    ) -> CallResult {
+    ) -> ToolCallOutcome {
         let StepRecord { number, tool, .. } = &call.record;
         let name = tool.as_deref().unwrap_or_default();
         let Some(tool) = spec.tool(name) else {
@@ -167,11 +167,11 @@ impl CognitiveAttempt {
 impl CognitiveAttempt {
     /// Returns the redactor with the present secrets.
     fn redactor(&self) -> TextRedactor {
-        let redactor = self.requests.services().redactor.current();
+        let redactor = self.request_handle.services().redactor.current();
         TextRedactor(Arc::new(move |text| redactor.redact(text).into_owned()))
     }
 }
 
-fn failed(code: Code, message: impl Into<String>) -> RunExit {
+fn failed_exit(code: Code, message: impl Into<String>) -> RunExit {
     RunExit::Failed(Failure::new(code, message))
 }

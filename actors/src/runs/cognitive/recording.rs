@@ -3,12 +3,12 @@
 use serde_json::{Number, Value};
 use tokio::time::sleep;
 
-use super::stored_run::StoredRun;
+use super::stored_run::RunFacts;
 use crate::decide::runs::cognitive::{CognitiveRun, RunStep};
 use crate::driver::report::{Reporter, StepTextEnd, UsageCounters};
 use crate::model::execution::content::{Content, Part};
 use crate::model::observation::telemetry_events::TokenCounts;
-use crate::runs::attempt::{LEDGER_RETRY_PAUSE, RunExit, StopSignal};
+use crate::runs::attempt::{LEDGER_RETRY_PAUSE, RunExit, RunStopReceiver};
 
 /// Counters of a run since its start. A resumed run continues them, so that no usage is charged twice.
 #[derive(Debug, Clone, Default)]
@@ -40,9 +40,9 @@ pub(super) struct RunRecorder<'r> {
 
 impl<'r> RunRecorder<'r> {
     /// Creates the recorder that continues what is stored.
-    pub(super) fn new(reporter: &'r Reporter, stored: &StoredRun) -> Self {
-        let usage = RunUsage(stored.usage.clone());
-        Self { reporter, text_end: stored.text_end, usage }
+    pub(super) fn new(reporter: &'r Reporter, stored_run: &RunFacts) -> Self {
+        let usage = RunUsage(stored_run.usage.clone());
+        Self { reporter, text_end: stored_run.text_end, usage }
     }
 
     /// Records the steps of a reply together with the usage of the reply.
@@ -54,11 +54,11 @@ impl<'r> RunRecorder<'r> {
         run: &mut CognitiveRun,
         steps: Vec<RunStep>,
         tokens: Option<TokenCounts>,
-        stop: &mut StopSignal,
+        stop: &mut RunStopReceiver,
     ) -> Result<(), RunExit> {
         self.usage.add_reply(tokens);
         self.reporter.record_usage_later(self.usage.0.clone());
-        self.record(run, steps, stop).await
+        self.record_steps(run, steps, stop).await
     }
 
     /// Records the step that ends a call.
@@ -69,16 +69,16 @@ impl<'r> RunRecorder<'r> {
         &mut self,
         run: &mut CognitiveRun,
         step: RunStep,
-        stop: &mut StopSignal,
+        stop: &mut RunStopReceiver,
     ) -> Result<(), RunExit> {
-        self.record(run, vec![step], stop).await
+        self.record_steps(run, vec![step], stop).await
     }
 
-    async fn record(
+    async fn record_steps(
         &mut self,
         run: &mut CognitiveRun,
         steps: Vec<RunStep>,
-        stop: &mut StopSignal,
+        stop: &mut RunStopReceiver,
     ) -> Result<(), RunExit> {
         for RunStep { record, text } in &steps {
             self.reporter.record_step_later(&mut self.text_end, record.clone(), text);
@@ -95,7 +95,7 @@ impl<'r> RunRecorder<'r> {
     /// # Errors
     /// Returns the end of the attempt if another actor has the run now, or if the run has to stop while the ledger
     /// fails.
-    pub(super) async fn commit(&self, stop: &mut StopSignal) -> Result<(), RunExit> {
+    pub(super) async fn commit(&self, stop: &mut RunStopReceiver) -> Result<(), RunExit> {
         loop {
             let error = match self.reporter.flush_pending().await {
                 Ok(true) => return Ok(()),

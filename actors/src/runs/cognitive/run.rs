@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tokio::time::sleep;
 
 use super::recording::RunRecorder;
-use super::stored_run::{StoredRun, read_run};
+use super::stored_run::{RunFacts, read_run};
 use crate::decide::recovery::interruption_failure;
 use crate::decide::runs::cognitive::{CognitiveAction, CognitiveRun};
 use crate::driver::AttemptWork;
 use crate::driver::report::Reporter;
-use crate::gateway::requests::HopHandle;
+use crate::gateway::requests::RunRequestHandle;
 use crate::model::agent::cognitive::CognitiveSpec;
 use crate::model::code::Code;
 use crate::model::execution::ExecutionState;
@@ -20,11 +20,11 @@ use crate::model::failure::Failure;
 use crate::ports::completion::CompletionClient;
 use crate::ports::ledger::LedgerError;
 use crate::ports::tools::ToolExecutor;
-use crate::runs::attempt::{LEDGER_RETRY_PAUSE, RunExit, RunStart, StopSignal};
+use crate::runs::attempt::{LEDGER_RETRY_PAUSE, RunExit, RunStart, RunStopReceiver};
 
 /// Attempt at a run.
 pub(super) struct CognitiveAttempt {
-    pub(super) requests: HopHandle,
+    pub(super) request_handle: RunRequestHandle,
     pub(super) completions: Arc<dyn CompletionClient>,
     pub(super) tools: Arc<dyn ToolExecutor>,
     pub(super) work: AttemptWork,
@@ -33,9 +33,9 @@ pub(super) struct CognitiveAttempt {
 
 impl CognitiveAttempt {
     /// Runs the attempt, and reports its end.
-    pub(super) async fn run(self, reporter: Reporter, mut stop: StopSignal) {
+    pub(super) async fn run(self, reporter: Reporter, mut stop: RunStopReceiver) {
         let exit = loop {
-            let error = match self.drive(&reporter, &mut stop).await {
+            let error = match self.run_until_exit(&reporter, &mut stop).await {
                 Ok(exit) => break exit,
                 Err(error) => error,
             };
@@ -43,17 +43,17 @@ impl CognitiveAttempt {
             tokio::select! {
                 () = sleep(LEDGER_RETRY_PAUSE) => {}
                 () = stop.wait() => break RunExit::Stopped,
-                () = self.requests.wait_for_drain() => break RunExit::Suspended,
+                () = self.request_handle.wait_for_drain() => break RunExit::Suspended,
             }
         };
         exit.report(reporter);
     }
 
     /// Reads the facts of the run, and performs one action after the other until the run has ended.
-    async fn drive(
+    async fn run_until_exit(
         &self,
         reporter: &Reporter,
-        stop: &mut StopSignal,
+        stop: &mut RunStopReceiver,
     ) -> Result<RunExit, LedgerError> {
         let AttemptWork { execution, attempt_id, spec, request, .. } = &self.work;
         let Some(spec) = spec.cognitive() else {
@@ -64,36 +64,36 @@ impl CognitiveAttempt {
             let message = "a cognitive agent reads text and data, and no files";
             return Ok(RunExit::Failed(Failure::new(Code::InputRejected, message)));
         }
-        let ledger = &self.requests.services().ledger;
-        let mut stored = read_run(&**ledger, (*execution, *attempt_id), spec).await?;
-        let mut recorder = RunRecorder::new(reporter, &stored);
-        let run = match stored.run.take() {
+        let ledger = &self.request_handle.services().ledger;
+        let mut stored_run = read_run(&**ledger, (*execution, *attempt_id), spec).await?;
+        let mut recorder = RunRecorder::new(reporter, &stored_run);
+        let run = match stored_run.run.take() {
             Some(run) => Ok(run),
-            None => self.begin(spec, &recorder, stop).await?,
+            None => self.record_plan(spec, &recorder, stop).await?,
         };
         let mut run = match run {
             Ok(run) => run,
             Err(exit) => return Ok(exit),
         };
         reporter.report_start(None);
-        if let Some(failure) = self.resume_failure(&stored, &run).await? {
+        if let Some(failure) = self.resume_failure(&stored_run, &run).await? {
             return Ok(RunExit::Failed(failure));
         }
         loop {
-            if let Err(exit) = self.advance(spec, &mut run, &mut recorder, stop).await {
+            if let Err(exit) = self.perform_next_action(spec, &mut run, &mut recorder, stop).await {
                 return Ok(exit);
             }
         }
     }
 
     /// Records the plan of a run that has none.
-    async fn begin(
+    async fn record_plan(
         &self,
         spec: &CognitiveSpec,
         recorder: &RunRecorder<'_>,
-        stop: &mut StopSignal,
+        stop: &mut RunStopReceiver,
     ) -> Result<Result<CognitiveRun, RunExit>, LedgerError> {
-        let record = self.requests.services().ledger.execution(self.work.execution).await?;
+        let record = self.request_handle.services().ledger.execution(self.work.execution).await?;
         if record.is_none_or(|record| record.state == ExecutionState::Running) {
             // A run records its plan before it runs. Its agent was of another kind when it started.
             return Ok(Err(RunExit::Failed(interruption_failure())));
@@ -107,19 +107,19 @@ impl CognitiveAttempt {
     /// or a recorded step was redacted.
     async fn resume_failure(
         &self,
-        stored: &StoredRun,
+        stored_run: &RunFacts,
         run: &CognitiveRun,
     ) -> Result<Option<Failure>, LedgerError> {
         if matches!(run.next_action(), CognitiveAction::Finish(_)) {
             return Ok(None);
         }
-        if stored.is_redacted {
+        if stored_run.is_redacted {
             let message =
                 "a step held secrets that are not stored, so the interrupted run cannot continue";
             return Ok(Some(Failure::new(Code::Interrupted, message)));
         }
         if self.start == RunStart::Resumed
-            && !self.requests.has_original_input(self.work.execution).await?
+            && !self.request_handle.has_original_input(self.work.execution).await?
         {
             let message = "the input held secrets that are not stored, so the interrupted run cannot continue";
             return Ok(Some(Failure::new(Code::NotReplayable, message)));

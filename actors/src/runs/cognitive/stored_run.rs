@@ -14,7 +14,7 @@ use crate::model::id::ExecutionId;
 use crate::ports::ledger::{Ledger, LedgerError};
 
 /// Facts of a run as the ledger has them.
-pub(super) struct StoredRun {
+pub(super) struct RunFacts {
     /// Run; `None` if no plan is recorded.
     pub(super) run: Option<CognitiveRun>,
     /// End of the stored text of the attempt.
@@ -30,8 +30,8 @@ pub(super) async fn read_run(
     ledger: &dyn Ledger,
     (execution, attempt_id): (ExecutionId, AttemptId),
     spec: &CognitiveSpec,
-) -> Result<StoredRun, LedgerError> {
-    let mut stored = StoredRun {
+) -> Result<RunFacts, LedgerError> {
+    let mut stored_run = RunFacts {
         run: None,
         text_end: StepTextEnd::default(),
         is_redacted: false,
@@ -43,15 +43,15 @@ pub(super) async fn read_run(
         match data {
             EventKind::StepsPlanned { plan: recorded } => plan = Some(recorded),
             EventKind::StateChanged(change) if change.to == ExecutionState::Starting => {
-                stored.usage.clear();
+                stored_run.usage.clear();
             }
-            EventKind::UsageReported { counters, .. } => stored.usage = counters,
+            EventKind::UsageReported { counters, .. } => stored_run.usage = counters,
             EventKind::RunStep { row: mut record, text } => {
-                stored.is_redacted |= text.redacted > 0;
+                stored_run.is_redacted |= text.redacted > 0;
                 let range = text.text;
                 let text = ledger.text(execution, range).await?;
                 if range.attempt_id == attempt_id {
-                    stored.text_end.add_stored(&text);
+                    stored_run.text_end.advance_past(&text);
                 }
                 // The tool may have changed since: its present definition must permit the repetition too.
                 record.idempotent &= record
@@ -64,6 +64,6 @@ pub(super) async fn read_run(
             _ => {}
         }
     }
-    stored.run = plan.map(|plan| CognitiveRun::restore(plan, steps));
-    Ok(stored)
+    stored_run.run = plan.map(|plan| CognitiveRun::restore(plan, steps));
+    Ok(stored_run)
 }

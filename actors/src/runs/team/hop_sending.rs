@@ -11,7 +11,7 @@ use crate::agent::SubmitReply;
 use crate::decide::runs::team::{Hop, TeamRun};
 use crate::driver::AttemptWork;
 use crate::driver::report::{AnswerText, StoredOutput};
-use crate::gateway::requests::HopHandle;
+use crate::gateway::requests::RunRequestHandle;
 use crate::model::agent::team::TeamStep;
 use crate::model::code::{Category, Code};
 use crate::model::execution::hop::{HopPosition, HopStage};
@@ -21,7 +21,7 @@ use crate::model::execution::request::{Input, Overrides, Request, RequestOrigin,
 use crate::model::execution::trace::TraceContext;
 use crate::model::id::{AgentId, ExecutionId, MessageId};
 use crate::ports::ledger::LedgerError;
-use crate::runs::attempt::{RunExit, StopSignal};
+use crate::runs::attempt::{RunExit, RunStopReceiver};
 
 /// First pause before a refused request is sent again; each further pause is twice as long.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -30,7 +30,7 @@ const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
 
 /// Sender of the hops of one run.
 pub(super) struct HopSender {
-    pub(super) requests: HopHandle,
+    pub(super) request_handle: RunRequestHandle,
     pub(super) work: AttemptWork,
 }
 
@@ -76,7 +76,7 @@ impl HopSender {
         run: &TeamRun,
         hop: &Hop,
         planned_request: &mut Option<Request>,
-        stop: &mut StopSignal,
+        stop: &mut RunStopReceiver,
     ) -> Result<HopSendResult, LedgerError> {
         let request = match planned_request.take() {
             Some(request) => request,
@@ -84,7 +84,7 @@ impl HopSender {
                 let HopRequest { request, .. } =
                     self.build_request(run, (hop.number, &hop.agent)).await?;
                 // The crash may have come between the request and its record here.
-                if let Some(execution) = self.find_hop(hop).await? {
+                if let Some(execution) = self.find_hop_execution(hop).await? {
                     return Ok(HopSendResult::Accepted(execution, None));
                 }
                 if self.input_digest(&request) != hop.input_digest {
@@ -101,11 +101,11 @@ impl HopSender {
         &self,
         hop: &Hop,
         request: &Request,
-        stop: &mut StopSignal,
+        stop: &mut RunStopReceiver,
     ) -> Result<HopSendResult, LedgerError> {
         let mut pause = RetryPause(FIRST_RETRY_PAUSE);
         loop {
-            let failure = match self.requests.submit_hop(request.clone()).await {
+            let failure = match self.request_handle.submit_hop(request.clone()).await {
                 Ok(SubmitReply { execution, progress, .. }) => {
                     return Ok(HopSendResult::Accepted(execution, progress));
                 }
@@ -115,7 +115,7 @@ impl HopSender {
                 Err(failure) if is_transient(failure.code) => failure,
                 Err(failure) => {
                     // An earlier submission without an answer may have been accepted.
-                    return Ok(match self.find_hop(hop).await? {
+                    return Ok(match self.find_hop_execution(hop).await? {
                         Some(execution) => HopSendResult::Accepted(execution, None),
                         None => HopSendResult::Refused(failure.code),
                     });
@@ -125,13 +125,13 @@ impl HopSender {
             tracing::warn!(%execution, hop = number, %failure, "hop refused, trying again");
             // The member may have accepted the request. Only another submission shows this, so a stop does not end the
             // pause.
-            let is_unknown = matches!(failure.code, Code::AcceptTimeout | Code::Internal);
+            let may_be_accepted = matches!(failure.code, Code::AcceptTimeout | Code::Internal);
             tokio::select! {
                 () = pause.wait() => {}
-                () = stop.wait(), if !is_unknown => {
+                () = stop.wait(), if !may_be_accepted => {
                     return Ok(HopSendResult::Interrupted(RunExit::Stopped));
                 }
-                () = self.requests.wait_for_drain() => {
+                () = self.request_handle.wait_for_drain() => {
                     return Ok(HopSendResult::Interrupted(RunExit::Suspended));
                 }
             }
@@ -148,7 +148,7 @@ impl HopSender {
         let mut omitted_files = 0;
         let input = match run.answered_hop_before(number).and_then(|hop| hop.execution) {
             Some(answered) => {
-                let ledger = Arc::clone(&self.requests.services().ledger);
+                let ledger = Arc::clone(&self.request_handle.services().ledger);
                 let AnswerText { text, file_count } =
                     StoredOutput::new(answered, ledger).answer_text().await?;
                 omitted_files = file_count;
@@ -160,7 +160,7 @@ impl HopSender {
                 ..Input::default()
             },
         };
-        let root = request.origin.trigger.hop().map_or(*execution, |hop| hop.root);
+        let root = request.origin.trigger.hop_position().map_or(*execution, |hop| hop.root);
         let trigger = Trigger::Hop(HopPosition { parent: *execution, root, number });
         let trace =
             TraceContext::for_attempt(request.origin.trace.as_ref(), *execution, *attempt_id);
@@ -168,7 +168,7 @@ impl HopSender {
         let request = Request {
             agent: agent.clone(),
             origin: RequestOrigin { owner, trigger, trace: Some(trace), service_hops },
-            message: MessageId(format!("{execution}-hop-{number}")),
+            message_id: MessageId(format!("{execution}-hop-{number}")),
             idempotency_key: None,
             context: request.context.clone(),
             starts_context: request.starts_context,
@@ -180,13 +180,16 @@ impl HopSender {
     }
 
     /// Returns the execution of a hop, if the member has accepted its request.
-    pub(super) async fn find_hop(&self, hop: &Hop) -> Result<Option<ExecutionId>, LedgerError> {
+    pub(super) async fn find_hop_execution(
+        &self,
+        hop: &Hop,
+    ) -> Result<Option<ExecutionId>, LedgerError> {
         let AttemptWork { execution, request, .. } = &self.work;
-        self.requests.reader().find_hop((*execution, request.origin.owner), hop).await
+        self.request_handle.reader().find_hop_by_key((*execution, request.origin.owner), hop).await
     }
 
     fn input_digest(&self, request: &Request) -> String {
-        let digest = self.requests.services().keyed_hasher.body_digest(request);
+        let digest = self.request_handle.services().keyed_hasher.content_digest(request);
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }

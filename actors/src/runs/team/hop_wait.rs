@@ -7,14 +7,14 @@ use tokio::time::sleep;
 
 use crate::decide::runs::team::HopEnd;
 use crate::driver::report::Reporter;
-use crate::gateway::requests::{HopHandle, HopState};
+use crate::gateway::requests::{HopState, RunRequestHandle};
 use crate::model::code::Code;
 use crate::model::execution::Outcome;
 use crate::model::execution::progress::Progress;
 use crate::model::execution::record::ExecutionRecord;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::LedgerError;
-use crate::runs::attempt::{RunExit, StopSignal};
+use crate::runs::attempt::{RunExit, RunStopReceiver};
 
 /// Interval of the checks of a hop while the service stops.
 const DRAIN_CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -35,7 +35,7 @@ pub(super) enum HopWaitResult {
 
 /// Waiter for one hop of a run.
 pub(super) struct HopWaiter<'r> {
-    requests: &'r HopHandle,
+    request_handle: &'r RunRequestHandle,
     reporter: &'r Reporter,
     /// Questions of the hop that were reported last. An earlier actor may have reported others.
     reported_questions: Option<OpenQuestions>,
@@ -45,18 +45,18 @@ pub(super) struct HopWaiter<'r> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct OpenQuestions {
     count: u32,
-    last_event: u64,
+    last_event_number: u64,
 }
 
 impl OpenQuestions {
-    const NONE: Self = Self { count: 0, last_event: 0 };
+    const NONE: Self = Self { count: 0, last_event_number: 0 };
 
     /// Returns the open questions in the record of a hop.
     const fn from_record(record: &ExecutionRecord) -> Self {
         match record.has_open_interactions() {
             true => Self {
                 count: record.requested_input.open_interactions,
-                last_event: record.last_event_number,
+                last_event_number: record.last_event_number,
             },
             false => Self::NONE,
         }
@@ -64,8 +64,8 @@ impl OpenQuestions {
 }
 
 impl<'r> HopWaiter<'r> {
-    pub(super) const fn new(requests: &'r HopHandle, reporter: &'r Reporter) -> Self {
-        Self { requests, reporter, reported_questions: None }
+    pub(super) const fn new(request_handle: &'r RunRequestHandle, reporter: &'r Reporter) -> Self {
+        Self { request_handle, reporter, reported_questions: None }
     }
 
     /// Waits for the end of a hop, or until the run has to stop or to be suspended.
@@ -73,9 +73,9 @@ impl<'r> HopWaiter<'r> {
         mut self,
         execution: ExecutionId,
         progress: Option<watch::Receiver<Progress>>,
-        stop: &mut StopSignal,
+        stop: &mut RunStopReceiver,
     ) -> Result<HopWaitResult, LedgerError> {
-        let result = self.wait(execution, progress, stop).await;
+        let result = self.wait_or_interrupt(execution, progress, stop).await;
         // Otherwise the question stays open, and another waiter follows.
         if matches!(
             result,
@@ -86,18 +86,18 @@ impl<'r> HopWaiter<'r> {
         result
     }
 
-    async fn wait(
+    async fn wait_or_interrupt(
         &mut self,
         execution: ExecutionId,
         progress: Option<watch::Receiver<Progress>>,
-        stop: &mut StopSignal,
+        stop: &mut RunStopReceiver,
     ) -> Result<HopWaitResult, LedgerError> {
-        let requests = self.requests;
+        let request_handle = self.request_handle;
         tokio::select! {
             biased;
             () = stop.wait() => Ok(HopWaitResult::Interrupted(RunExit::Stopped)),
             result = self.wait_for_end(execution, progress) => result,
-            () = requests.wait_for_drain() => tokio::select! {
+            () = request_handle.wait_for_drain() => tokio::select! {
                 biased;
                 () = stop.wait() => Ok(HopWaitResult::Interrupted(RunExit::Stopped)),
                 result = self.wait_while_draining(execution) => result,
@@ -112,7 +112,7 @@ impl<'r> HopWaiter<'r> {
         mut progress: Option<watch::Receiver<Progress>>,
     ) -> Result<HopWaitResult, LedgerError> {
         loop {
-            let record = match self.requests.hop_state(execution).await? {
+            let record = match self.request_handle.hop_state(execution).await? {
                 HopState::Ended(record) => return Ok(HopWaitResult::Ended(hop_end(&record))),
                 HopState::Unknown => return Ok(removed_hop_end()),
                 HopState::AwaitsAnswer(record) => return self.refuse_question(&record).await,
@@ -124,7 +124,7 @@ impl<'r> HopWaiter<'r> {
                 sleep(QUESTION_CHECK_INTERVAL).await;
                 continue;
             }
-            let wait = self.requests.wait_until_settled(&record, progress.take()).await;
+            let wait = self.request_handle.wait_for_end_or_question(&record, progress.take()).await;
             if let Err(failure) = wait {
                 tracing::warn!(%execution, %failure, "end of hop not recorded, waiting");
                 sleep(RECORD_RETRY_PAUSE).await;
@@ -144,18 +144,18 @@ impl<'r> HopWaiter<'r> {
         execution: ExecutionId,
     ) -> Result<HopWaitResult, LedgerError> {
         loop {
-            let is_active = match self.requests.hop_state(execution).await? {
+            let is_active = match self.request_handle.hop_state(execution).await? {
                 HopState::Ended(record) => return Ok(HopWaitResult::Ended(hop_end(&record))),
                 HopState::Unknown => return Ok(removed_hop_end()),
                 HopState::AwaitsAnswer(_) => false,
                 HopState::Open(record) => {
                     self.report_questions(OpenQuestions::from_record(&record));
-                    self.requests.is_hop_active(&record).await
+                    self.request_handle.is_hop_active(&record).await
                 }
             };
             if !is_active {
                 // The hop may have ended between the two reads.
-                return Ok(match self.requests.hop_state(execution).await? {
+                return Ok(match self.request_handle.hop_state(execution).await? {
                     HopState::Ended(record) => HopWaitResult::Ended(hop_end(&record)),
                     _ => HopWaitResult::Interrupted(RunExit::Suspended),
                 });
@@ -169,8 +169,8 @@ impl<'r> HopWaiter<'r> {
         &self,
         record: &ExecutionRecord,
     ) -> Result<HopWaitResult, LedgerError> {
-        self.requests.end_hop(record.id, INPUT_REQUEST_REASON).await;
-        Ok(match self.requests.hop_state(record.id).await? {
+        self.request_handle.cancel_hop(record.id, INPUT_REQUEST_REASON).await;
+        Ok(match self.request_handle.hop_state(record.id).await? {
             // The question was answered in the meantime.
             HopState::Ended(record) if record.outcome != Some(Outcome::Cancelled) => {
                 HopWaitResult::Ended(hop_end(&record))

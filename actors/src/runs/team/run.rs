@@ -15,7 +15,7 @@ use crate::decide::recovery::interruption_failure;
 use crate::decide::runs::team::{HopEnd, TeamAction, TeamRun};
 use crate::driver::AttemptWork;
 use crate::driver::report::Reporter;
-use crate::gateway::requests::{HopHandle, HopState};
+use crate::gateway::requests::{HopState, RunRequestHandle};
 use crate::model::agent::team::TeamStep;
 use crate::model::code::Code;
 use crate::model::execution::event::EventKind;
@@ -26,11 +26,11 @@ use crate::model::execution::{ExecutionState, Outcome};
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::LedgerError;
-use crate::runs::attempt::{LEDGER_RETRY_PAUSE, RunExit, RunStart, StopSignal};
+use crate::runs::attempt::{LEDGER_RETRY_PAUSE, RunExit, RunStart, RunStopReceiver};
 
 /// Attempt at a run.
 pub(super) struct TeamAttempt {
-    sender: HopSender,
+    hop_sender: HopSender,
     start: RunStart,
 }
 
@@ -44,76 +44,80 @@ struct RunState {
     /// Progress of the hop that this process sent last.
     progress: Option<watch::Receiver<Progress>>,
     /// True if an earlier process, or an action that the ledger interrupted, may have written a part of the output.
-    is_repeated: bool,
+    may_have_output: bool,
     /// True if the start of the run is reported.
-    is_started: bool,
+    is_start_reported: bool,
 }
 
 impl RunState {
     /// Reports once that the run runs. Its plan is recorded by now.
     fn report_start(&mut self, reporter: &Reporter) {
-        if !mem::replace(&mut self.is_started, true) {
+        if !mem::replace(&mut self.is_start_reported, true) {
             reporter.report_start(None);
         }
     }
 }
 
 impl TeamAttempt {
-    pub(super) const fn new(requests: HopHandle, work: AttemptWork, start: RunStart) -> Self {
-        Self { sender: HopSender { requests, work }, start }
+    pub(super) const fn new(
+        request_handle: RunRequestHandle,
+        work: AttemptWork,
+        start: RunStart,
+    ) -> Self {
+        Self { hop_sender: HopSender { request_handle, work }, start }
     }
 
-    const fn requests(&self) -> &HopHandle {
-        &self.sender.requests
+    const fn request_handle(&self) -> &RunRequestHandle {
+        &self.hop_sender.request_handle
     }
 
     const fn execution(&self) -> ExecutionId {
-        self.sender.work.execution
+        self.hop_sender.work.execution
     }
 
     /// Returns the output of the run.
     fn output<'r>(&'r self, state: &RunState, reporter: &'r Reporter) -> RunOutput<'r> {
-        let (run, ledger) = (self.execution(), &self.requests().services().ledger);
-        RunOutput { run, ledger, reporter, is_repeated: state.is_repeated }
+        let (run, ledger) = (self.execution(), &self.request_handle().services().ledger);
+        RunOutput { execution: run, ledger, reporter, may_have_output: state.may_have_output }
     }
 
     /// Runs the attempt, and reports its end.
-    pub(super) async fn run(self, reporter: Reporter, mut stop: StopSignal) {
-        let mut state = RunState { is_repeated: self.is_resumed(), ..RunState::default() };
-        let end = self.drive(&mut state, &reporter, &mut stop).await;
-        if !matches!(end, RunExit::Suspended | RunExit::Superseded) {
+    pub(super) async fn run(self, reporter: Reporter, mut stop: RunStopReceiver) {
+        let mut state = RunState { may_have_output: self.is_resumed(), ..RunState::default() };
+        let exit = self.run_until_exit(&mut state, &reporter, &mut stop).await;
+        if !matches!(exit, RunExit::Suspended | RunExit::Superseded) {
             // Before the report: a hop does not outlive its run.
-            self.requests().end_hops(self.execution(), RUN_END_REASON).await;
-            if let Err(error) = self.record_last_end(&state, &reporter).await {
+            self.request_handle().cancel_hops(self.execution(), RUN_END_REASON).await;
+            if let Err(error) = self.record_last_hop_end(&state, &reporter).await {
                 tracing::error!(execution = %self.execution(), %error, "end of hop not recorded");
             }
         }
-        end.report(reporter);
+        exit.report(reporter);
     }
 
     /// Performs one action after the other until the run has ended. An action that fails because of the ledger is
     /// repeated, because the hops do not depend on it.
-    async fn drive(
+    async fn run_until_exit(
         &self,
         state: &mut RunState,
         reporter: &Reporter,
-        stop: &mut StopSignal,
+        stop: &mut RunStopReceiver,
     ) -> RunExit {
         loop {
-            if stop.is_requested() {
+            if stop.is_stop_requested() {
                 return RunExit::Stopped;
             }
-            let error = match self.advance(state, reporter, stop).await {
+            let error = match self.perform_next_action(state, reporter, stop).await {
                 Ok(None) => continue,
                 Ok(Some(end)) => return end,
                 Err(error) => error,
             };
             tracing::error!(execution = %self.execution(), %error, "run not recorded, retrying");
-            state.is_repeated = true;
+            state.may_have_output = true;
             tokio::select! {
                 () = sleep(LEDGER_RETRY_PAUSE) => {}
                 () = stop.wait() => return RunExit::Stopped,
-                () = self.requests().wait_for_drain() => return RunExit::Suspended,
+                () = self.request_handle().wait_for_drain() => return RunExit::Suspended,
             }
         }
     }
@@ -126,29 +130,29 @@ impl TeamAttempt {
         (state, reporter): (&mut RunState, &Reporter),
     ) -> Result<HopStage, LedgerError> {
         let HopRequest { request, omitted_files } =
-            self.sender.build_request(run, (number, &step.agent)).await?;
+            self.hop_sender.build_request(run, (number, &step.agent)).await?;
         if omitted_files > 0 {
             let message = omission_warning(omitted_files, &step.id);
             reporter.record_later(EventKind::Warning { message });
         }
-        let stage = self.sender.planned_stage(step, &request);
+        let stage = self.hop_sender.planned_stage(step, &request);
         state.planned_request = Some(request);
         Ok(stage)
     }
 
     /// Performs the next action. Returns the end of the run, if the run has ended.
-    async fn advance(
+    async fn perform_next_action(
         &self,
         state: &mut RunState,
         reporter: &Reporter,
-        stop: &mut StopSignal,
+        stop: &mut RunStopReceiver,
     ) -> Result<Option<RunExit>, LedgerError> {
         // A copy, because an action that fails must leave the run as it was.
         let Some(mut run) = state.run.clone() else {
-            return self.begin(state, reporter).await;
+            return self.restore_or_plan(state, reporter).await;
         };
         let (number, stage) = match run.next_action() {
-            TeamAction::PlanHop(..) if self.requests().is_draining() => {
+            TeamAction::PlanHop(..) if self.request_handle().is_draining() => {
                 return Ok(Some(RunExit::Suspended));
             }
             TeamAction::PlanHop(number, step) => {
@@ -160,7 +164,7 @@ impl TeamAttempt {
                     return Ok(Some(RunExit::Superseded));
                 }
                 state.report_start(reporter);
-                match self.sender.send(&run, hop, &mut state.planned_request, stop).await? {
+                match self.hop_sender.send(&run, hop, &mut state.planned_request, stop).await? {
                     HopSendResult::Accepted(execution, progress) => {
                         state.progress = progress;
                         (hop.number, HopStage::Taken { execution })
@@ -173,7 +177,7 @@ impl TeamAttempt {
             }
             TeamAction::Wait(hop, execution) => {
                 state.report_start(reporter);
-                let waiter = HopWaiter::new(self.requests(), reporter);
+                let waiter = HopWaiter::new(self.request_handle(), reporter);
                 match waiter.wait_for_hop(execution, state.progress.take(), stop).await? {
                     HopWaitResult::Ended(HopEnd { outcome, code }) => {
                         (hop.number, HopStage::Ended { outcome, code })
@@ -201,13 +205,13 @@ impl TeamAttempt {
     }
 
     /// Restores the run from its recorded facts. Without facts, the plan is the first one.
-    async fn begin(
+    async fn restore_or_plan(
         &self,
         state: &mut RunState,
         reporter: &Reporter,
     ) -> Result<Option<RunExit>, LedgerError> {
         if self.is_resumed() {
-            let ledger = &self.requests().services().ledger;
+            let ledger = &self.request_handle().services().ledger;
             let events = ledger.events(self.execution(), 0).await?;
             state.run = TeamRun::restore(events.iter().map(|event| &event.data));
             if state.run.is_some() {
@@ -218,11 +222,12 @@ impl TeamAttempt {
                 // A run records its plan before it runs. Its agent was of another kind when it started.
                 return Ok(Some(RunExit::Failed(interruption_failure())));
             }
-            if !self.requests().has_original_input(self.execution()).await? {
+            if !self.request_handle().has_original_input(self.execution()).await? {
                 return Ok(Some(RunExit::Failed(lost_input_failure())));
             }
         }
-        let plan = self.sender.work.spec.team().map(|plan| (**plan).clone()).unwrap_or_default();
+        let plan =
+            self.hop_sender.work.spec.team().map(|plan| (**plan).clone()).unwrap_or_default();
         reporter.record_later(EventKind::Planned { plan: plan.clone() });
         state.run = Some(TeamRun::new(plan));
         Ok(None)
@@ -234,7 +239,7 @@ impl TeamAttempt {
     }
 
     /// Records the end of a hop that was cancelled because the run ends.
-    async fn record_last_end(
+    async fn record_last_hop_end(
         &self,
         state: &RunState,
         reporter: &Reporter,
@@ -243,10 +248,10 @@ impl TeamAttempt {
         let Some(hop) = hops.last().filter(|hop| hop.end.is_none()) else { return Ok(()) };
         let execution = match hop.execution {
             Some(execution) => Some(execution),
-            None => self.sender.find_hop(hop).await?,
+            None => self.hop_sender.find_hop_execution(hop).await?,
         };
         let Some(execution) = execution else { return Ok(()) };
-        if let HopState::Ended(record) = self.requests().hop_state(execution).await? {
+        if let HopState::Ended(record) = self.request_handle().hop_state(execution).await? {
             let HopEnd { outcome, code } = hop_end(&record);
             let stage = HopStage::Ended { outcome, code };
             reporter.record_later(EventKind::Hop { hop: hop.number, stage });

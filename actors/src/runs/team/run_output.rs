@@ -12,11 +12,11 @@ use crate::ports::ledger::{Ledger, LedgerError};
 /// Output of one run, which is copied from the executions of its hops.
 pub(super) struct RunOutput<'r> {
     /// Execution of the run.
-    pub(super) run: ExecutionId,
+    pub(super) execution: ExecutionId,
     pub(super) ledger: &'r Arc<dyn Ledger>,
     pub(super) reporter: &'r Reporter,
     /// True if a part of the output may have been written before.
-    pub(super) is_repeated: bool,
+    pub(super) may_have_output: bool,
 }
 
 impl RunOutput<'_> {
@@ -26,16 +26,23 @@ impl RunOutput<'_> {
         let mut output_writer = self.open_output().await?;
         let source = StoredOutput::new(execution, Arc::clone(self.ledger));
         let mut copies = Vec::new();
-        for (index, event) in source.answer().await?.into_iter().enumerate() {
+        for (index, event) in source.answer_events().await?.into_iter().enumerate() {
             let copy = match event {
                 EventKind::Message { speaker, pieces, .. } => {
-                    let message = format!("{}-{}", self.run, index + 1);
-                    let pieces = source.copy_pieces(&pieces, &mut output_writer).await?;
-                    EventKind::message(speaker, message, pieces)
+                    let message = format!("{}-{}", self.execution, index + 1);
+                    let copied_parts = source.copy_parts(&pieces, &mut output_writer).await?;
+                    EventKind::message(speaker, message, copied_parts)
                 }
                 EventKind::Artifact { id, name, description, pieces, append, last } => {
-                    let pieces = source.copy_pieces(&pieces, &mut output_writer).await?;
-                    EventKind::Artifact { id, name, description, pieces, append, last }
+                    let copied_parts = source.copy_parts(&pieces, &mut output_writer).await?;
+                    EventKind::Artifact {
+                        id,
+                        name,
+                        description,
+                        pieces: copied_parts,
+                        append,
+                        last,
+                    }
                 }
                 _ => continue,
             };
@@ -54,14 +61,21 @@ impl RunOutput<'_> {
         for hop in hops.iter().filter(|hop| hop.has_succeeded()) {
             let Some(execution) = hop.execution else { continue };
             let source = StoredOutput::new(execution, Arc::clone(self.ledger));
-            let pieces = copy_all_pieces(&source, &mut output_writer).await?;
-            if pieces.is_empty() {
+            let copied_parts = copy_all_parts(&source, &mut output_writer).await?;
+            if copied_parts.is_empty() {
                 continue;
             }
             let id = format!("hop-{}-{}", hop.number, hop.agent);
             let (name, description) = (Some(id.clone()), None);
             let (append, last) = (false, true);
-            copies.push(EventKind::Artifact { id, name, description, pieces, append, last });
+            copies.push(EventKind::Artifact {
+                id,
+                name,
+                description,
+                pieces: copied_parts,
+                append,
+                last,
+            });
         }
         output_writer.close().await?;
         copies.into_iter().for_each(|copy| self.reporter.record_later(copy));
@@ -70,22 +84,22 @@ impl RunOutput<'_> {
 
     /// Opens the output. A repeated action writes it again from the start.
     async fn open_output(&self) -> Result<OutputWriter, LedgerError> {
-        if self.is_repeated {
+        if self.may_have_output {
             self.reporter.delete_output().await?;
         }
         Ok(self.reporter.open_output(TextChannel::Parts))
     }
 }
 
-async fn copy_all_pieces(
+async fn copy_all_parts(
     source: &StoredOutput,
     output_writer: &mut OutputWriter,
 ) -> Result<Vec<StoredPart>, LedgerError> {
-    let mut copied = Vec::new();
-    for event in source.answer().await? {
+    let mut copied_parts = Vec::new();
+    for event in source.answer_events().await? {
         if let EventKind::Message { pieces, .. } | EventKind::Artifact { pieces, .. } = event {
-            copied.extend(source.copy_pieces(&pieces, output_writer).await?);
+            copied_parts.extend(source.copy_parts(&pieces, output_writer).await?);
         }
     }
-    Ok(copied)
+    Ok(copied_parts)
 }

@@ -4,11 +4,11 @@ use crate::model::id::ScheduleId;
 use crate::model::schedule::Schedule;
 use crate::model::schedule::occurrence::OccurrenceStatus;
 use crate::scheduler::timer_queue::TimerEntry;
-use crate::scheduler::{SchedulerArgs, SchedulerData};
+use crate::scheduler::{SchedulerActorState, SchedulerArgs};
 
 use super::{ChangePlanner, ChangeResult, PendingChange, StoredChange};
 
-impl SchedulerData {
+impl SchedulerActorState {
     /// Starts the next change.
     pub(in crate::scheduler) fn start_change(&mut self) {
         while let Some(PendingChange { change, reply }) = self.pending_changes.pop_front() {
@@ -18,7 +18,8 @@ impl SchedulerData {
             match planner.plan(change) {
                 Err(failure) => _ = reply.send(Err(failure)),
                 Ok(planned) => {
-                    return self.writer.store_change(planned, reply, services, &mut self.tasks);
+                    let tasks = &mut self.tasks;
+                    return self.schedule_writer.store_change(planned, reply, services, tasks);
                 }
             }
         }
@@ -26,7 +27,7 @@ impl SchedulerData {
 
     /// Applies a stored change, then replies.
     pub(in crate::scheduler) fn apply_stored_change(&mut self, stored_change: ChangeResult) {
-        self.writer.finish_write();
+        self.schedule_writer.finish_write();
         let ChangeResult { change, result, reply } = stored_change;
         if let Err(failure) = result {
             _ = reply.send(Err(failure));
@@ -34,39 +35,44 @@ impl SchedulerData {
         }
         match change.stored_form {
             StoredChange::Schedules { upserts, removals } => {
-                removals.iter().for_each(|id| self.remove(id));
-                upserts.into_iter().for_each(|schedule| self.put(schedule));
+                removals.iter().for_each(|id| self.remove_schedule(id));
+                upserts.into_iter().for_each(|schedule| self.put_schedule(schedule));
                 self.table.drop_unused();
             }
-            StoredChange::Triggered(advance) => {
+            StoredChange::TriggeredOccurrence(advance) => {
                 for occurrence in advance.occurrences {
                     let effects = self.occurrences.trigger(occurrence, &self.table);
-                    self.perform(effects);
+                    self.perform_effects(effects);
                 }
             }
         }
         _ = reply.send(Ok(change.changed_schedule.and_then(|id| self.view(&id))));
     }
 
-    fn remove(&mut self, id: &ScheduleId) {
-        self.close_waiting(id, OccurrenceStatus::Refused, "its schedule was removed");
-        self.occurrences.drop_all(id);
+    fn remove_schedule(&mut self, id: &ScheduleId) {
+        self.close_waiting_occurrences(id, OccurrenceStatus::Refused, "its schedule was removed");
+        self.occurrences.drop_occurrences_of(id);
         if let Some(next) = self.table.remove(id) {
             self.timers.remove(next, TimerEntry::Evaluate(id.clone()));
         }
     }
 
     /// Applies a stored schedule; its open occurrences continue.
-    fn put(&mut self, schedule: Schedule) {
+    fn put_schedule(&mut self, schedule: Schedule) {
         if schedule.paused {
             let (id, status) = (&schedule.spec.id, OccurrenceStatus::Skipped);
-            self.close_waiting(id, status, "its schedule was held back");
+            self.close_waiting_occurrences(id, status, "its schedule was held back");
         }
         self.table.put(schedule, self.args.now(), &mut self.timers);
     }
 
-    fn close_waiting(&mut self, id: &ScheduleId, status: OccurrenceStatus, reason: &str) {
-        let effects = self.occurrences.close_waiting(id, status, reason, &self.table);
-        self.perform(effects);
+    fn close_waiting_occurrences(
+        &mut self,
+        id: &ScheduleId,
+        status: OccurrenceStatus,
+        reason: &str,
+    ) {
+        let effects = self.occurrences.close_waiting_occurrences(id, status, reason, &self.table);
+        self.perform_effects(effects);
     }
 }

@@ -13,7 +13,7 @@ use crate::model::execution::progress::Progress;
 use crate::model::execution::record::ExecutionRecord;
 use crate::model::id::ExecutionId;
 use crate::model::schedule::occurrence::{
-    Occurrence, OccurrenceEnding, OccurrenceQuery, OccurrenceStatus,
+    Occurrence, OccurrenceEnd, OccurrenceQuery, OccurrenceStatus,
 };
 use crate::ports::ledger::LedgerError;
 use crate::ports::schedule_store::ScheduleStore;
@@ -25,65 +25,66 @@ use crate::scheduler::{OccurrenceKey, SchedulerMsg};
 const MAX_COUNTED_FAILURES: u32 = 100;
 
 /// Waits for the end of an execution, stores it, and returns it with the number of consecutive failures.
-pub(in crate::scheduler) async fn observe(
-    run: OccurrenceExecution,
+pub(in crate::scheduler) async fn observe_execution(
+    occurrence_execution: OccurrenceExecution,
     requests: RequestHandle,
     store: Arc<dyn ScheduleStore>,
 ) -> SchedulerMsg {
-    let OccurrenceExecution { key, execution, progress } = run;
-    let ending = wait_for_ending(&requests, execution, progress).await;
+    let OccurrenceExecution { key, execution, progress } = occurrence_execution;
+    let end = wait_for_end(&requests, execution, progress).await;
     // Stored before it is counted: the latest occurrences are read from the store.
-    while let Err(error) = store.record_end(&key.schedule, key.planned, ending).await {
+    while let Err(error) = store.record_end(&key.schedule, key.planned_at, end).await {
         tracing::error!(%error, "failed to record result of scheduled run");
         tokio::time::sleep(WRITE_RETRY_PAUSE).await;
     }
     let streak = loop {
-        match latest_runs(&*store, &key, ending).await {
+        match latest_fired_occurrences(&*store, &key, end).await {
             Ok(latest) => break failure_streak(&latest),
             Err(error) => tracing::error!(%error, "failed to count results of scheduled runs"),
         }
         tokio::time::sleep(WRITE_RETRY_PAUSE).await;
     };
-    SchedulerMsg::Ended(key, ending, streak)
+    SchedulerMsg::ExecutionEnded(key, end, streak)
 }
 
 /// Waits until an execution has ended, also after failures of its actors.
-async fn wait_for_ending(
+async fn wait_for_end(
     requests: &RequestHandle,
     execution: ExecutionId,
     mut progress: Option<watch::Receiver<Progress>>,
-) -> OccurrenceEnding {
+) -> OccurrenceEnd {
     loop {
         match requests.reader.services.ledger.execution(execution).await {
-            Ok(Some(record)) if record.outcome.is_some() => return recorded_ending(&record),
+            Ok(Some(record)) if record.outcome.is_some() => return end_from_record(&record),
             Ok(Some(record)) => {
                 if progress.is_none() {
-                    progress = requests.reader.watch(&record.agent, record.id).await;
+                    progress = requests.reader.watch_progress(&record.agent, record.id).await;
                 }
                 _ = requests.wait_until_ended(&record, progress.take()).await; // The record is read again in any case.
             }
-            Ok(None) => return removed_ending(requests.reader.now()),
+            Ok(None) => return end_of_removed_execution(requests.reader.now()),
             Err(error) => tracing::error!(%execution, %error, "read failed"),
         }
         tokio::time::sleep(Duration::from_millis(250)).await; // Only if it has not ended.
     }
 }
 
-fn recorded_ending(record: &ExecutionRecord) -> OccurrenceEnding {
-    OccurrenceEnding {
+fn end_from_record(record: &ExecutionRecord) -> OccurrenceEnd {
+    OccurrenceEnd {
         outcome: record.outcome.unwrap_or(Outcome::Failed),
         code: record.failure.as_ref().map(|failure| failure.code),
-        recovered: record.outcome == Some(Outcome::Completed) && record.attempt_id.attempt > 1,
+        had_failed_attempt: record.outcome == Some(Outcome::Completed)
+            && record.attempt_id.attempt > 1,
         at: record.ended_at.unwrap_or(record.changed_at),
     }
 }
 
 /// Returns the end of an execution that was removed.
-const fn removed_ending(at: DateTime<Utc>) -> OccurrenceEnding {
-    OccurrenceEnding {
+const fn end_of_removed_execution(at: DateTime<Utc>) -> OccurrenceEnd {
+    OccurrenceEnd {
         outcome: Outcome::Failed,
         code: Some(Code::ExecutionUnknown),
-        recovered: false,
+        had_failed_attempt: false,
         at,
     }
 }
@@ -91,12 +92,12 @@ const fn removed_ending(at: DateTime<Utc>) -> OccurrenceEnding {
 /// Returns the latest occurrences of a schedule that ran, as far as they matter for consecutive failures: a success
 /// ends every earlier sequence of failures. Skipped and missed ones, of which there may be many between two runs, are
 /// no results.
-async fn latest_runs(
+async fn latest_fired_occurrences(
     store: &dyn ScheduleStore,
     key: &OccurrenceKey,
-    ending: OccurrenceEnding,
+    end: OccurrenceEnd,
 ) -> Result<Vec<Occurrence>, LedgerError> {
-    let since = (ending.outcome == Outcome::Completed).then_some(key.planned);
+    let since = (end.outcome == Outcome::Completed).then_some(key.planned_at);
     let schedule = Some(key.schedule.clone());
     let status = Some(OccurrenceStatus::Fired);
     let query = OccurrenceQuery {
@@ -111,7 +112,7 @@ async fn latest_runs(
 
 /// Returns the number of consecutive failures, the latest first.
 fn failure_streak(latest: &[Occurrence]) -> u32 {
-    let endings = latest.iter().filter_map(|occurrence| occurrence.ending);
+    let endings = latest.iter().filter_map(|occurrence| occurrence.end);
     let count = endings.take_while(|ending| ending.outcome != Outcome::Completed).count();
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -33,7 +33,7 @@ impl OccurrenceSubmission {
         &self,
         renderer: &dyn ScheduleTemplateRenderer,
     ) -> Result<String, String> {
-        renderer.render(&self.spec, self.occurrence.planned)
+        renderer.render(&self.spec, self.occurrence.planned_at)
     }
 
     /// Submits the request.
@@ -48,13 +48,13 @@ impl OccurrenceSubmission {
         };
         let request = self.build_request(input);
         // An accepted request is found even if its input can no longer be opened, or its owner has lost the right.
-        if let Some(result) = self.early_result(requests, &request).await {
+        if let Some(result) = self.result_without_submission(requests, &request).await {
             return result;
         }
         if self.is_locked {
             return DispatchResult::Refused(sealed_input_failure());
         }
-        match requests.submit(&caller(request.origin.owner, "schedule"), request).await {
+        match requests.submit(&scheduler_caller(request.origin.owner, "schedule"), request).await {
             Ok(SubmitReply { execution, progress, .. }) => {
                 DispatchResult::Accepted(execution, progress)
             }
@@ -65,7 +65,7 @@ impl OccurrenceSubmission {
 
     /// Returns the reason why the request would be rejected permanently. A temporary rejection does not count: the
     /// occurrence waits for its end as it would without a previous run.
-    pub(super) async fn refusal(
+    pub(super) async fn find_refusal(
         &self,
         requests: &RequestHandle,
         input: Result<String, String>,
@@ -83,11 +83,11 @@ impl OccurrenceSubmission {
         {
             return Some(unauthorized_failure());
         }
-        requests.refusal(request).await.filter(|failure| !is_temporary(failure))
+        requests.find_refusal(request).await.filter(|failure| !is_temporary(failure))
     }
 
     /// Returns the result without a submission: the request was accepted before, or its owner has no right.
-    async fn early_result(
+    async fn result_without_submission(
         &self,
         requests: &RequestHandle,
         request: &Request,
@@ -96,7 +96,7 @@ impl OccurrenceSubmission {
         let retryable =
             |error| DispatchResult::Retryable(crate::gateway::reader::read_failure(&error));
         if self.mode != SubmissionMode::First {
-            let key = services.keyed_hasher.dedup_keys(request).message;
+            let key = services.keyed_hasher.dedup_keys(request).message_key;
             match services.ledger.find_by_key(request.origin.owner, &request.agent, key).await {
                 Ok(None) if self.mode == SubmissionMode::FindOnly => {
                     return Some(DispatchResult::Expired);
@@ -117,16 +117,19 @@ impl OccurrenceSubmission {
     /// repeated submission.
     fn build_request(&self, input: String) -> Request {
         let Self { occurrence, spec, .. } = self;
-        let message = occurrence.message_id();
+        let message_id = occurrence.message_id();
         Request {
             agent: occurrence.agent.clone(),
-            origin: RequestOrigin::direct(
+            origin: RequestOrigin::for_direct_request(
                 occurrence.owner,
-                Trigger::Schedule { id: occurrence.schedule.clone(), planned: occurrence.planned },
+                Trigger::Schedule {
+                    id: occurrence.schedule.clone(),
+                    planned: occurrence.planned_at,
+                },
             ),
-            message: MessageId(message.clone()),
+            message_id: MessageId(message_id.clone()),
             idempotency_key: None,
-            context: ContextId(message),
+            context: ContextId(message_id),
             starts_context: true,
             continued_execution: None,
             inherited_overrides: Overrides::default(),
@@ -151,7 +154,7 @@ fn is_temporary(failure: &Failure) -> bool {
 }
 
 /// Returns the caller under which the scheduler submits: the owner, whose right was checked before.
-pub(super) fn caller(principal: PrincipalId, name: &str) -> Caller {
+pub(super) fn scheduler_caller(principal: PrincipalId, name: &str) -> Caller {
     let scope = Scope { rights: vec![Right::Read, Right::Run], agents: None };
     Caller { principal, name: name.to_owned(), scope }
 }

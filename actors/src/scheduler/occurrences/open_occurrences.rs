@@ -19,11 +19,11 @@ pub(in crate::scheduler) struct OpenOccurrences {
 
 impl OpenOccurrences {
     pub(in crate::scheduler) fn get(&self, key: &OccurrenceKey) -> Option<&OpenOccurrence> {
-        self.by_schedule.get(&key.schedule)?.get(&key.planned)
+        self.by_schedule.get(&key.schedule)?.get(&key.planned_at)
     }
 
     pub(super) fn occurrence_mut(&mut self, key: &OccurrenceKey) -> Option<&mut OpenOccurrence> {
-        self.by_schedule.get_mut(&key.schedule)?.get_mut(&key.planned)
+        self.by_schedule.get_mut(&key.schedule)?.get_mut(&key.planned_at)
     }
 
     /// Returns the schedules with open occurrences, in the order of their ids.
@@ -34,7 +34,7 @@ impl OpenOccurrences {
     /// Returns the numbers of the open occurrences of a schedule.
     pub(in crate::scheduler) fn counts(&self, id: &ScheduleId) -> OpenCounts {
         let (all, waiting) =
-            (self.of_schedule(id).count(), self.of_schedule(id).filter(is_waiting).count());
+            (self.occurrences_of(id).count(), self.occurrences_of(id).filter(is_waiting).count());
         OpenCounts { busy: all - waiting, waiting }
     }
 
@@ -42,44 +42,44 @@ impl OpenOccurrences {
     pub(in crate::scheduler) fn view(&self, entry: &LoadedSchedule) -> ScheduleView {
         let id = &entry.schedule.id;
         let executions = self
-            .of_schedule(id)
+            .occurrences_of(id)
             .filter_map(|open_occurrence| open_occurrence.occurrence.execution)
             .collect();
         entry.view(self.counts(id), executions)
     }
 
-    fn of_schedule(&self, id: &ScheduleId) -> impl Iterator<Item = &OpenOccurrence> {
+    fn occurrences_of(&self, id: &ScheduleId) -> impl Iterator<Item = &OpenOccurrence> {
         self.by_schedule.get(id).into_iter().flat_map(BTreeMap::values)
     }
 
     /// Returns the occurrences of a schedule that wait for earlier ones.
     pub(super) fn waiting_keys(&self, id: &ScheduleId) -> Vec<OccurrenceKey> {
-        self.of_schedule(id).filter(is_waiting).map(OpenOccurrence::key).collect()
+        self.occurrences_of(id).filter(is_waiting).map(OpenOccurrence::key).collect()
     }
 
     /// Returns the occurrences of a schedule that are being submitted, or run.
     pub(in crate::scheduler) fn busy_keys(&self, id: &ScheduleId) -> Vec<OccurrenceKey> {
-        self.of_schedule(id)
+        self.occurrences_of(id)
             .filter(|open_occurrence| !is_waiting(open_occurrence))
             .map(OpenOccurrence::key)
             .collect()
     }
 
     pub(super) fn insert(&mut self, open_occurrence: OpenOccurrence) {
-        let OccurrenceKey { schedule, planned } = open_occurrence.key();
+        let OccurrenceKey { schedule, planned_at: planned } = open_occurrence.key();
         self.by_schedule.entry(schedule).or_default().insert(planned, open_occurrence);
     }
 
     pub(super) fn remove(&mut self, key: &OccurrenceKey) {
         let Some(occurrences) = self.by_schedule.get_mut(&key.schedule) else { return };
-        occurrences.remove(&key.planned);
+        occurrences.remove(&key.planned_at);
         if occurrences.is_empty() {
             self.by_schedule.remove(&key.schedule);
         }
     }
 
     /// Drops the occurrences of a removed schedule.
-    pub(super) fn drop_all(&mut self, id: &ScheduleId) {
+    pub(super) fn drop_occurrences_of(&mut self, id: &ScheduleId) {
         self.by_schedule.remove(id);
     }
 }

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{OccurrenceEffect, OccurrenceMachine};
+use super::{OccurrenceEffect, OccurrenceMachine, OpenOccurrences};
 use crate::model::failure::Failure;
 use crate::scheduler::OccurrenceKey;
 use crate::scheduler::loaded_schedule::OccurrencePhase;
@@ -11,23 +11,25 @@ use crate::scheduler::table::ScheduleTable;
 /// Reason of a run that is cancelled for a later occurrence.
 const REPLACED_REASON: &str = "a later occurrence of its schedule takes its place";
 
-impl OccurrenceMachine {
-    /// Starts to replace the runs before an occurrence.
-    ///
-    /// A refused occurrence replaces nothing: cancelling the previous run would lose its work without a
-    /// replacement, for example while the agent is disabled. Therefore the scheduler first checks whether the
-    /// agent would accept the occurrence.
-    pub(super) fn request_check(&mut self, key: &OccurrenceKey) -> Option<OccurrenceEffect> {
-        let open_occurrence = self
-            .open_occurrences
-            .occurrence_mut(key)
-            .filter(|open_occurrence| !open_occurrence.has_check_started)?;
-        open_occurrence.has_check_started = true;
-        Some(OccurrenceEffect::CheckAcceptance(key.clone()))
-    }
+/// Starts to replace the runs before an occurrence.
+///
+/// A refused occurrence replaces nothing: cancelling the previous run would lose its work without a
+/// replacement, for example while the agent is disabled. Therefore the scheduler first checks whether the
+/// agent would accept the occurrence.
+pub(super) fn request_acceptance_check(
+    open_occurrences: &mut OpenOccurrences,
+    key: &OccurrenceKey,
+) -> Option<OccurrenceEffect> {
+    let open_occurrence = open_occurrences
+        .occurrence_mut(key)
+        .filter(|open_occurrence| !open_occurrence.has_check_started)?;
+    open_occurrence.has_check_started = true;
+    Some(OccurrenceEffect::CheckAcceptance(key.clone()))
+}
 
+impl OccurrenceMachine {
     /// Cancels the runs before an occurrence, or rejects the occurrence.
-    pub(in crate::scheduler) fn handle_check(
+    pub(in crate::scheduler) fn handle_acceptance_check(
         &mut self,
         key: &OccurrenceKey,
         refusal: Option<Failure>,
@@ -35,10 +37,7 @@ impl OccurrenceMachine {
         table: &ScheduleTable,
     ) -> Vec<OccurrenceEffect> {
         // Meanwhile the runs may have ended, or a later occurrence may have replaced this one.
-        let open_occurrence = self.open_occurrences.get(key);
-        if open_occurrence
-            .is_none_or(|open_occurrence| open_occurrence.phase != OccurrencePhase::Waiting)
-        {
+        if self.open_occurrences.get(key).is_none_or(|it| it.phase != OccurrencePhase::Waiting) {
             return Vec::new();
         }
         if let Some(failure) = refusal {

@@ -6,7 +6,7 @@ use super::{
     Effects, OccurrenceEffect, OccurrenceExecution, OccurrenceMachine, deadline_effect,
     unsubmitted_result,
 };
-use crate::model::id::{ExecutionId, ScheduleId};
+use crate::model::id::ExecutionId;
 use crate::model::schedule::OverlapPolicy;
 use crate::model::schedule::occurrence::{Occurrence, OccurrenceStatus};
 use crate::scheduler::OccurrenceKey;
@@ -55,13 +55,13 @@ impl OccurrenceMachine {
         let mut open_occurrence = OpenOccurrence::new(occurrence);
         // Queued occurrences keep their place, however long they wait.
         let may_submit = schedule.shared().spec.overlap == OverlapPolicy::Queue
-            || open_occurrence.is_in_time(schedule.late_window(), now);
+            || open_occurrence.is_in_time(schedule.max_submission_delay(), now);
         if may_submit {
-            (open_occurrence.mode, open_occurrence.phase) =
+            (open_occurrence.submission_mode, open_occurrence.phase) =
                 (SubmissionMode::Repeated, OccurrencePhase::Waiting);
         } else {
             // The crash may have happened after the submission, so its execution must still be found.
-            (open_occurrence.mode, open_occurrence.phase) =
+            (open_occurrence.submission_mode, open_occurrence.phase) =
                 (SubmissionMode::FindOnly, OccurrencePhase::Submitting);
             effects.push(OccurrenceEffect::Submit(open_occurrence.key()));
         }
@@ -70,11 +70,13 @@ impl OccurrenceMachine {
     }
 
     /// Starts the resumed occurrences that may proceed. All must be known before: a running one keeps others waiting.
-    pub(in crate::scheduler) fn proceed_all(&mut self, table: &ScheduleTable) -> Effects {
+    pub(in crate::scheduler) fn start_all_ready_occurrences(
+        &mut self,
+        table: &ScheduleTable,
+    ) -> Effects {
         let mut effects = Vec::new();
-        let ids: Vec<ScheduleId> = self.open_occurrences.schedules();
-        for id in ids {
-            self.proceed(&id, table, &mut effects);
+        for id in self.open_occurrences.schedules() {
+            self.start_ready_occurrences(&id, table, &mut effects);
         }
         effects
     }

@@ -37,7 +37,7 @@ fn table(overlap: OverlapPolicy) -> ScheduleTable {
     };
     let schedule = Schedule {
         spec,
-        sealed: SealedTexts::Plain,
+        sealed_texts: SealedTexts::Plain,
         owner: PrincipalId(uuid::Uuid::nil()),
         origin: ScheduleOrigin::Api,
         paused: false,
@@ -61,12 +61,12 @@ fn occurrence(table: &ScheduleTable, second: i64) -> Occurrence {
 }
 
 fn key(second: i64) -> OccurrenceKey {
-    OccurrenceKey { schedule: id(), planned: NOW + TimeDelta::seconds(second) }
+    OccurrenceKey { schedule: id(), planned_at: NOW + TimeDelta::seconds(second) }
 }
 
 /// Returns the effects as short texts, with the times in seconds.
 fn describe(effects: Vec<OccurrenceEffect>) -> Vec<String> {
-    let second = |key: &OccurrenceKey| key.planned.timestamp();
+    let second = |key: &OccurrenceKey| key.planned_at.timestamp();
     let descriptions = effects.into_iter().map(|effect| match effect {
         OccurrenceEffect::Submit(key) => format!("submit {}", second(&key)),
         OccurrenceEffect::CheckAcceptance(key) => format!("check {}", second(&key)),
@@ -80,26 +80,29 @@ fn describe(effects: Vec<OccurrenceEffect>) -> Vec<String> {
     descriptions.collect()
 }
 
-fn run(second: i64) -> OccurrenceExecution {
-    OccurrenceExecution { key: key(second), execution: ExecutionId::fresh(), progress: None }
+fn occurrence_execution(second: i64) -> OccurrenceExecution {
+    OccurrenceExecution { key: key(second), execution: ExecutionId::generate(), progress: None }
 }
 
 #[test]
 fn a_queued_occurrence_starts_when_the_run_before_it_ends() {
     let (table, mut machine) = (table(OverlapPolicy::Queue), OccurrenceMachine::default());
     let occurrences = vec![occurrence(&table, 1), occurrence(&table, 2)];
-    assert_eq!(describe(machine.start(&id(), occurrences, &table)), ["submit 1"]);
-    assert_eq!(describe(machine.record_start(run(1), NOW)), ["record 1 fired", "observe 1"]);
-    assert_eq!(describe(machine.handle_end(&key(1), &table)), ["submit 2"]);
+    assert_eq!(describe(machine.add_occurrences(&id(), occurrences, &table)), ["submit 1"]);
+    assert_eq!(
+        describe(machine.record_start(occurrence_execution(1), NOW)),
+        ["record 1 fired", "observe 1"]
+    );
+    assert_eq!(describe(machine.handle_execution_end(&key(1), &table)), ["submit 2"]);
 }
 
 #[test]
 fn a_cancellation_waits_until_the_execution_is_known() {
     let (table, mut machine) = (table(OverlapPolicy::Queue), OccurrenceMachine::default());
     let occurrences = vec![occurrence(&table, 1), occurrence(&table, 2)];
-    machine.start(&id(), occurrences, &table);
+    machine.add_occurrences(&id(), occurrences, &table);
     assert_eq!(describe(machine.cancel(&key(1), "late", NOW, &table)), ["timer 1"]);
-    machine.record_start(run(1), NOW);
+    machine.record_start(occurrence_execution(1), NOW);
     assert_eq!(describe(machine.cancel(&key(1), "late", NOW, &table)), ["cancel 1"]);
     assert_eq!(describe(machine.cancel(&key(2), "late", NOW, &table)), ["record 2 skipped"]);
     assert_eq!(describe(machine.cancel(&key(2), "late", NOW, &table)), Vec::<String>::new());
@@ -108,7 +111,7 @@ fn a_cancellation_waits_until_the_execution_is_known() {
 #[test]
 fn a_temporary_rejection_is_retried_within_the_window() {
     let (table, mut machine) = (table(OverlapPolicy::Queue), OccurrenceMachine::default());
-    machine.start(&id(), vec![occurrence(&table, 0)], &table);
+    machine.add_occurrences(&id(), vec![occurrence(&table, 0)], &table);
     let failure = Failure::new(Code::QueueFull, "full");
     let mut descriptions = Vec::new();
     for second in [0, 1, 3, 60, 61] {
@@ -123,29 +126,32 @@ fn a_temporary_rejection_is_retried_within_the_window() {
 #[test]
 fn a_replacing_occurrence_cancels_only_once_it_is_accepted() {
     let (table, mut machine) = (table(OverlapPolicy::CancelPrevious), OccurrenceMachine::default());
-    machine.start(&id(), vec![occurrence(&table, 1)], &table);
-    machine.record_start(run(1), NOW);
+    machine.add_occurrences(&id(), vec![occurrence(&table, 1)], &table);
+    machine.record_start(occurrence_execution(1), NOW);
     let later = vec![occurrence(&table, 2), occurrence(&table, 3)];
-    let started = describe(machine.start(&id(), later, &table));
+    let started = describe(machine.add_occurrences(&id(), later, &table));
     assert_eq!(started, ["record 2 coalesced", "check 3"]);
-    assert_eq!(describe(machine.handle_check(&key(3), None, NOW, &table)), ["cancel 1"]);
+    assert_eq!(describe(machine.handle_acceptance_check(&key(3), None, NOW, &table)), ["cancel 1"]);
     let refusal = Failure::new(Code::AgentDisabled, "disabled");
-    let refused = describe(machine.handle_check(&key(3), Some(refusal), NOW, &table));
+    let refused = describe(machine.handle_acceptance_check(&key(3), Some(refusal), NOW, &table));
     assert_eq!(refused, ["record 3 refused"]);
 }
 
 #[test]
 fn a_removed_schedule_keeps_the_record_of_its_run() {
     let (mut table, mut machine) = (table(OverlapPolicy::Queue), OccurrenceMachine::default());
-    machine.start(&id(), vec![occurrence(&table, 1)], &table);
-    machine.drop_all(&id());
+    machine.add_occurrences(&id(), vec![occurrence(&table, 1)], &table);
+    machine.drop_occurrences_of(&id());
     table.remove(&id());
-    assert_eq!(describe(machine.record_start(run(1), NOW)), ["record 1 fired", "observe 1"]);
-    assert_eq!(describe(machine.resume(pending(2), &table, NOW)), ["record 2 refused"]);
+    assert_eq!(
+        describe(machine.record_start(occurrence_execution(1), NOW)),
+        ["record 1 fired", "observe 1"]
+    );
+    assert_eq!(describe(machine.resume(orphaned_occurrence(2), &table, NOW)), ["record 2 refused"]);
     assert_eq!(machine.open_occurrences().counts(&id()), Default::default());
 }
 
 /// Returns an occurrence of a schedule that is no longer in a table.
-fn pending(second: i64) -> Occurrence {
+fn orphaned_occurrence(second: i64) -> Occurrence {
     occurrence(&table(OverlapPolicy::Queue), second)
 }

@@ -147,14 +147,14 @@ impl ScriptedAttempt {
 
     /// Records a warning with its end.
     #[must_use]
-    pub const fn with_last_warning(mut self) -> Self {
+    pub const fn with_warning_at_end(mut self) -> Self {
         self.behavior = ScriptedBehavior::WarnsAtEnd;
         self
     }
 
     /// Writes to its standard error after each of these pauses, before it continues.
     #[must_use]
-    pub fn writing_stderr(mut self, pauses: impl IntoIterator<Item = u64>) -> Self {
+    pub fn with_stderr_pauses(mut self, pauses: impl IntoIterator<Item = u64>) -> Self {
         self.stderr_pauses.extend(pauses.into_iter().map(Duration::from_secs));
         self
     }
@@ -182,7 +182,7 @@ impl ScriptedAttempt {
 
     /// Sends its questions, and runs to its end without the answers.
     #[must_use]
-    pub const fn without_waiting(mut self) -> Self {
+    pub const fn with_open_question_at_end(mut self) -> Self {
         self.behavior = ScriptedBehavior::EndsWithOpenQuestion;
         self
     }

@@ -29,18 +29,18 @@ impl History for MemoryLedger {
     }
 
     async fn text_ranges(&self, id: ExecutionId) -> Result<Vec<TextRange>, LedgerError> {
-        self.enter(LedgerCallKind::Read).await?;
+        self.inject_fault(LedgerCallKind::Read).await?;
         let rows = self.rows.lock().await;
-        let mut texts: BTreeMap<(AttemptId, &str), TextRange> = BTreeMap::new();
+        let mut text_ranges: BTreeMap<(AttemptId, &str), TextRange> = BTreeMap::new();
         for chunk in rows.executions.get(&id).iter().flat_map(|row| &row.chunks) {
             let to = chunk.offset + chunk.text.len() as u64;
             let full_range =
                 TextRange { attempt_id: chunk.attempt_id, channel: chunk.channel, from: 0, to };
-            let text =
-                texts.entry((chunk.attempt_id, chunk.channel.as_str())).or_insert(full_range);
-            text.to = text.to.max(to);
+            let text_range =
+                text_ranges.entry((chunk.attempt_id, chunk.channel.as_str())).or_insert(full_range);
+            text_range.to = text_range.to.max(to);
         }
-        Ok(texts.into_values().collect())
+        Ok(text_ranges.into_values().collect())
     }
 
     async fn text_slice(
@@ -55,7 +55,7 @@ impl History for MemoryLedger {
         let to =
             (0..=index(range.to)).rev().find(|at| full_text.is_char_boundary(*at)).unwrap_or(0);
         let text = full_text.get(from..to).unwrap_or_default().to_owned();
-        Ok(TextSlice { from: from as u64, text })
+        Ok(TextSlice { start_offset: from as u64, text })
     }
 
     async fn principal_names(&self) -> Result<BTreeMap<PrincipalId, String>, LedgerError> {
@@ -64,7 +64,7 @@ impl History for MemoryLedger {
     }
 
     async fn storage_stats(&self) -> Result<StorageStats, LedgerError> {
-        self.enter(LedgerCallKind::List).await?;
+        self.inject_fault(LedgerCallKind::List).await?;
         let rows = self.rows.lock().await;
         let records = || rows.executions.values().map(|row| &row.record);
         let ended = records().filter(|record| record.outcome.is_some()).count() as u64;
@@ -74,7 +74,7 @@ impl History for MemoryLedger {
     }
 
     async fn remove(&self, id: ExecutionId) -> Result<DeletionOutcome, LedgerError> {
-        self.enter(LedgerCallKind::Settle).await?;
+        self.inject_fault(LedgerCallKind::Settle).await?;
         let mut rows = self.rows.lock().await;
         let outcome = rows.executions.get(&id).map(|row| row.record.outcome);
         Ok(match outcome {
@@ -82,14 +82,14 @@ impl History for MemoryLedger {
             Some(None) => DeletionOutcome::Unfinished,
             Some(Some(_)) if rows.has_unfinished_run(id) => DeletionOutcome::Unfinished,
             Some(Some(_)) => {
-                rows.remove(id);
+                rows.remove_execution(id);
                 DeletionOutcome::Removed
             }
         })
     }
 
     async fn remove_batch(&self, batch: RetentionBatch) -> Result<u64, LedgerError> {
-        self.enter(LedgerCallKind::Settle).await?;
+        self.inject_fault(LedgerCallKind::Settle).await?;
         let mut rows = self.rows.lock().await;
         let fits = |at| {
             batch.from.is_none_or(|from| at >= from)
@@ -102,22 +102,22 @@ impl History for MemoryLedger {
         ended.sort_unstable();
         ended.truncate(batch.limit as usize);
         for (_, id) in &ended {
-            rows.remove(*id);
+            rows.remove_execution(*id);
         }
         Ok(ended.len() as u64)
     }
 
     async fn erase_inputs(&self, before: DateTime<Utc>) -> Result<u64, LedgerError> {
-        self.enter(LedgerCallKind::Settle).await?;
+        self.inject_fault(LedgerCallKind::Settle).await?;
         let mut rows = self.rows.lock().await;
-        let is_over =
+        let has_ended_before =
             |row: &&mut MemoryExecutionRow| row.record.ended_at.is_some_and(|at| at < before);
-        let over = rows.executions.values_mut().filter(is_over);
-        Ok(over.filter_map(|row| row.sealed.take()).count() as u64)
+        let ended_rows = rows.executions.values_mut().filter(has_ended_before);
+        Ok(ended_rows.filter_map(|row| row.sealed_input.take()).count() as u64)
     }
 
     async fn release_free_pages(&self) -> Result<u64, LedgerError> {
-        self.enter(LedgerCallKind::Settle).await?;
+        self.inject_fault(LedgerCallKind::Settle).await?;
         Ok(0)
     }
 }

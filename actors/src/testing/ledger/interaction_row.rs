@@ -10,12 +10,12 @@ pub(super) struct InteractionRow {
     /// Raw end until the delivery of the answer.
     pub(super) raw_end: Option<InteractionEnd>,
     /// Runs of teams above the execution, the outermost first.
-    pub(super) runs: Vec<ExecutionId>,
+    pub(super) team_runs: Vec<ExecutionId>,
 }
 
 impl InteractionRow {
     /// Returns the interaction with its raw end.
-    pub(super) fn with_raw_end(&self) -> Interaction {
+    pub(super) fn interaction_with_raw_end(&self) -> Interaction {
         let closed = self.raw_end.clone().or_else(|| self.interaction.end.clone());
         Interaction { end: closed, ..self.interaction.clone() }
     }

@@ -27,9 +27,9 @@ impl InteractionStore for MemoryLedger {
         mut interaction: Interaction,
         fence: Fence,
     ) -> Result<OpenOutcome, LedgerError> {
-        self.enter(LedgerCallKind::Interaction).await?;
+        self.inject_fault(LedgerCallKind::Interaction).await?;
         let mut rows = self.rows.lock().await;
-        let runs = rows.runs_above(interaction.request_key.execution);
+        let team_runs = rows.ancestor_team_runs(interaction.request_key.execution);
         let LedgerRows { executions, interactions, violations, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&interaction.request_key.execution) else {
             return Ok(OpenOutcome::Superseded);
@@ -43,17 +43,18 @@ impl InteractionStore for MemoryLedger {
             existing.interaction.request_key == interaction.request_key
         };
         if let Some(existing) = interactions.values().find(is_same_request) {
-            return Ok(OpenOutcome::Existing(Box::new(existing.with_raw_end())));
+            return Ok(OpenOutcome::Existing(Box::new(existing.interaction_with_raw_end())));
         }
-        row.append(interaction.asked_at, opened_event(&interaction), violations);
-        for run in &runs {
+        row.append(interaction.opened_at, opened_event(&interaction), violations);
+        for run in &team_runs {
             let Some(row) = executions.get_mut(run) else { continue };
-            interaction.owner.teams.push(row.record.agent.clone());
+            interaction.origin.teams.push(row.record.agent.clone());
             if row.record.outcome.is_none() {
-                row.append(interaction.asked_at, opened_event(&interaction), violations);
+                row.append(interaction.opened_at, opened_event(&interaction), violations);
             }
         }
-        interactions.insert(interaction.id, InteractionRow { interaction, raw_end: None, runs });
+        interactions
+            .insert(interaction.id, InteractionRow { interaction, raw_end: None, team_runs });
         Ok(OpenOutcome::New)
     }
 
@@ -61,23 +62,24 @@ impl InteractionStore for MemoryLedger {
         &self,
         id: InteractionId,
         end: InteractionEnd,
-        redacted: InteractionEnd,
+        redacted_end: InteractionEnd,
     ) -> Result<CloseOutcome, LedgerError> {
-        self.enter(LedgerCallKind::Interaction).await?;
+        self.inject_fault(LedgerCallKind::Interaction).await?;
         let mut rows = self.rows.lock().await;
         let Some(row) = rows.interactions.get(&id) else {
             return Ok(CloseOutcome::Unknown);
         };
-        if end.state == InteractionState::Open || end.state != redacted.state {
+        if end.state == InteractionState::Open || end.state != redacted_end.state {
             let cause = format!("the end of interaction {id} is none");
             return Err(LedgerError::Unavailable { cause });
         }
         if !row.interaction.is_open() {
-            return Ok(CloseOutcome::AlreadyClosed(Box::new(row.with_raw_end())));
+            return Ok(CloseOutcome::AlreadyClosed(Box::new(row.interaction_with_raw_end())));
         }
-        let raw_end = (end != redacted).then_some(end);
-        let closed =
-            rows.close(id, &redacted, raw_end).map(|closed| CloseOutcome::Closed(Box::new(closed)));
+        let raw_end = (end != redacted_end).then_some(end);
+        let closed = rows
+            .close_interaction(id, &redacted_end, raw_end)
+            .map(|closed| CloseOutcome::Closed(Box::new(closed)));
         Ok(closed.unwrap_or(CloseOutcome::Unknown))
     }
 
@@ -86,7 +88,7 @@ impl InteractionStore for MemoryLedger {
         id: InteractionId,
         at: DateTime<Utc>,
     ) -> Result<(), LedgerError> {
-        self.enter(LedgerCallKind::Interaction).await?;
+        self.inject_fault(LedgerCallKind::Interaction).await?;
         if let Some(row) = self.rows.lock().await.interactions.get_mut(&id)
             && !row.interaction.is_open()
         {
@@ -97,15 +99,21 @@ impl InteractionStore for MemoryLedger {
     }
 
     async fn interaction(&self, id: InteractionId) -> Result<Option<Interaction>, LedgerError> {
-        self.enter(LedgerCallKind::Read).await?;
-        Ok(self.rows.lock().await.interactions.get(&id).map(InteractionRow::with_raw_end))
+        self.inject_fault(LedgerCallKind::Read).await?;
+        Ok(self
+            .rows
+            .lock()
+            .await
+            .interactions
+            .get(&id)
+            .map(InteractionRow::interaction_with_raw_end))
     }
 
     async fn find_by_request_key(
         &self,
         request_key: &InteractionRequestKey,
     ) -> Result<Option<Interaction>, LedgerError> {
-        self.enter(LedgerCallKind::Read).await?;
+        self.inject_fault(LedgerCallKind::Read).await?;
         let rows = self.rows.lock().await;
         let is_requested = |row: &&InteractionRow| row.interaction.request_key == *request_key;
         Ok(rows.interactions.values().find(is_requested).map(|row| row.interaction.clone()))
@@ -115,7 +123,7 @@ impl InteractionStore for MemoryLedger {
         &self,
         filter: InteractionFilter,
     ) -> Result<Vec<Interaction>, LedgerError> {
-        self.enter(LedgerCallKind::List).await?;
+        self.inject_fault(LedgerCallKind::List).await?;
         let rows = self.rows.lock().await;
         let newest_first = rows.interactions.values().rev();
         let matching = newest_first.filter(|row| matches_filter(&filter, row));
@@ -124,7 +132,7 @@ impl InteractionStore for MemoryLedger {
     }
 
     async fn record_decision(&self, decision: PermissionDecision) -> Result<(), LedgerError> {
-        self.enter(LedgerCallKind::Interaction).await?;
+        self.inject_fault(LedgerCallKind::Interaction).await?;
         self.rows.lock().await.decisions.push(decision);
         Ok(())
     }
@@ -133,7 +141,7 @@ impl InteractionStore for MemoryLedger {
         &self,
         filter: DecisionFilter,
     ) -> Result<Vec<(u64, PermissionDecision)>, LedgerError> {
-        self.enter(LedgerCallKind::List).await?;
+        self.inject_fault(LedgerCallKind::List).await?;
         let rows = self.rows.lock().await;
         let numbered = (1_u64..).zip(&rows.decisions);
         let matching = numbered.filter(|(number, decision)| {
@@ -148,13 +156,20 @@ impl InteractionStore for MemoryLedger {
 
 impl LedgerRows {
     /// Closes the open interactions of earlier attempts of an execution, and erases their raw answers.
-    pub(super) fn close_earlier(&mut self, id: ExecutionId, next: AttemptId, at: DateTime<Utc>) {
-        self.close_all(id, &end_by_process_exit(at), |attempt| attempt != next);
+    pub(super) fn close_interactions_before(
+        &mut self,
+        id: ExecutionId,
+        next_attempt: AttemptId,
+        at: DateTime<Utc>,
+    ) {
+        self.close_matching_interactions(id, &end_by_process_exit(at), |attempt| {
+            attempt != next_attempt
+        });
     }
 
     /// Closes the open interactions of an execution whose attempts fit, and erases their raw answers: nobody will
     /// deliver them.
-    pub(super) fn close_all(
+    pub(super) fn close_matching_interactions(
         &mut self,
         id: ExecutionId,
         end: &InteractionEnd,
@@ -162,54 +177,60 @@ impl LedgerRows {
     ) {
         let mut open_ids = Vec::new();
         for (key, row) in &mut self.interactions {
-            let InteractionRequestKey { execution, attempt, .. } = row.interaction.request_key;
+            let InteractionRequestKey { execution, attempt_id: attempt, .. } =
+                row.interaction.request_key;
             if execution == id && fits(attempt) {
                 row.raw_end = None;
                 open_ids.extend(row.interaction.is_open().then_some(*key));
             }
         }
         for id in open_ids {
-            self.close(id, end, None);
+            self.close_interaction(id, end, None);
         }
     }
 
     /// Closes an open interaction, and returns it with its raw end.
-    fn close(
+    fn close_interaction(
         &mut self,
         id: InteractionId,
-        redacted: &InteractionEnd,
+        redacted_end: &InteractionEnd,
         raw_end: Option<InteractionEnd>,
     ) -> Option<Interaction> {
         let row = self.interactions.get_mut(&id)?;
-        row.interaction.state = redacted.state;
-        row.interaction.end = Some(redacted.clone());
+        row.interaction.state = redacted_end.state;
+        row.interaction.end = Some(redacted_end.clone());
         row.raw_end = raw_end;
-        self.decisions.extend(permission_decision(&row.interaction, redacted));
+        self.decisions.extend(permission_decision(&row.interaction, redacted_end));
         let execution = self.executions.get_mut(&row.interaction.request_key.execution)?;
-        execution.append(redacted.at, closed_event(id, redacted), &mut self.violations);
-        for run in &row.runs {
+        execution.append(redacted_end.at, closed_event(id, redacted_end), &mut self.violations);
+        for run in &row.team_runs {
             let run_row = self.executions.get_mut(run);
             if let Some(run_row) = run_row.filter(|run_row| run_row.record.outcome.is_none()) {
-                run_row.append(redacted.at, closed_event(id, redacted), &mut self.violations);
+                run_row.append(
+                    redacted_end.at,
+                    closed_event(id, redacted_end),
+                    &mut self.violations,
+                );
             }
         }
-        Some(row.with_raw_end())
+        Some(row.interaction_with_raw_end())
     }
 
     /// Returns the runs of teams that sent an execution on, the outermost first.
-    fn runs_above(&self, id: ExecutionId) -> Vec<ExecutionId> {
-        let parent = |id: ExecutionId| Some(self.executions.get(&id)?.record.trigger.hop()?.parent);
-        let mut runs: Vec<_> = std::iter::successors(parent(id), |run| parent(*run)).collect();
-        runs.reverse();
-        runs
+    fn ancestor_team_runs(&self, id: ExecutionId) -> Vec<ExecutionId> {
+        let parent =
+            |id: ExecutionId| Some(self.executions.get(&id)?.record.trigger.hop_position()?.parent);
+        let mut team_runs: Vec<_> = std::iter::successors(parent(id), |run| parent(*run)).collect();
+        team_runs.reverse();
+        team_runs
     }
 }
 
 fn matches_filter(filter: &InteractionFilter, row: &InteractionRow) -> bool {
-    let InteractionRow { interaction, runs, .. } = row;
-    let Interaction { owner, request_key, .. } = interaction;
-    let is_of = |execution| request_key.execution == execution || runs.contains(&execution);
-    let is_on_path = |agents: &Vec<AgentId>| owner.path().any(|agent| agents.contains(agent));
+    let InteractionRow { interaction, team_runs, .. } = row;
+    let Interaction { origin: owner, request_key, .. } = interaction;
+    let is_of = |execution| request_key.execution == execution || team_runs.contains(&execution);
+    let is_on_path = |agents: &Vec<AgentId>| owner.agent_path().any(|agent| agents.contains(agent));
     filter.id.is_none_or(|id| interaction.id == id)
         && filter.owner.is_none_or(|principal| owner.principal == principal)
         && filter.agents.as_ref().is_none_or(is_on_path)

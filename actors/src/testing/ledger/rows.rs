@@ -38,14 +38,14 @@ pub(super) struct MemoryExecutionRow {
     pub(super) workspace: Option<Workspace>,
     pub(super) events: Vec<Event>,
     pub(super) chunks: Vec<TextChunk>,
-    pub(super) settle_calls: usize,
-    pub(super) sealed: Option<Vec<u8>>,
+    pub(super) settle_call_count: usize,
+    pub(super) sealed_input: Option<Vec<u8>>,
 }
 
 impl LedgerRows {
     /// Returns the execution with equal content: completed ones before those in progress, and of these the first.
-    pub(super) fn find_equal(&self, accept: &AcceptCommand) -> Option<ExecutionId> {
-        let (key, after, before) = accept.coalescing_window()?;
+    pub(super) fn find_equal_execution(&self, command: &AcceptCommand) -> Option<ExecutionId> {
+        let (key, after, before) = command.coalescing_window()?;
         let is_equal = |row: &&MemoryExecutionRow| {
             let at = row.record.accepted_at;
             row.content_key == Some(key)
@@ -54,12 +54,16 @@ impl LedgerRows {
                 && row.record.attempt_id.turn == 1
         };
         let equal_rows: Vec<_> = self.executions.values().filter(is_equal).collect();
-        let completed = |row: &&&MemoryExecutionRow| row.record.outcome == Some(Outcome::Completed);
-        let in_progress = |row: &&&MemoryExecutionRow| {
+        let is_completed =
+            |row: &&&MemoryExecutionRow| row.record.outcome == Some(Outcome::Completed);
+        let is_in_progress = |row: &&&MemoryExecutionRow| {
             row.record.outcome.is_none() && row.record.state != ExecutionState::Waiting
         };
-        let found =
-            equal_rows.iter().rev().find(completed).or_else(|| equal_rows.iter().find(in_progress));
+        let found = equal_rows
+            .iter()
+            .rev()
+            .find(is_completed)
+            .or_else(|| equal_rows.iter().find(is_in_progress));
         found.map(|row| row.record.id)
     }
 
@@ -80,10 +84,10 @@ impl LedgerRows {
             } = &row.record;
             let is_same_conversation = (owner, agent, context)
                 == (&own_record.owner, &own_record.agent, &own_record.context);
-            let waits = matches!(state, ExecutionState::Idle | ExecutionState::Failed)
+            let is_pending = matches!(state, ExecutionState::Idle | ExecutionState::Failed)
                 || requested.answered;
-            let is_before = row.record.id < id && outcome.is_none() && waits;
-            is_same_conversation && (row.is_other_at_work(id) || is_before)
+            let is_before = row.record.id < id && outcome.is_none() && is_pending;
+            is_same_conversation && (row.is_other_claim_holder(id) || is_before)
         })
     }
 
@@ -106,63 +110,71 @@ impl LedgerRows {
 impl LedgerRows {
     /// Returns true if the execution is a hop whose run has not ended.
     pub(super) fn has_unfinished_run(&self, id: ExecutionId) -> bool {
-        let hop = self.executions.get(&id).and_then(|row| row.record.trigger.hop());
+        let hop = self.executions.get(&id).and_then(|row| row.record.trigger.hop_position());
         let run = hop.and_then(|hop| self.executions.get(&hop.parent));
         run.is_some_and(|run| run.record.outcome.is_none())
     }
 
     /// Removes an execution with everything that belongs to it; its permission decisions stay.
-    pub(super) fn remove(&mut self, id: ExecutionId) {
+    pub(super) fn remove_execution(&mut self, id: ExecutionId) {
         self.executions.remove(&id);
         self.interactions.retain(|_, row| row.interaction.request_key.execution != id);
     }
 }
 
 impl MemoryExecutionRow {
-    pub(super) fn new(accept: AcceptCommand) -> Self {
+    pub(super) fn new(command: AcceptCommand) -> Self {
         let attempt_id = AttemptId::FIRST;
         let record = ExecutionRecord {
-            id: accept.id,
-            agent: accept.agent,
-            owner: accept.owner,
-            message: accept.message,
-            context: accept.context,
-            trigger: accept.trigger,
-            trace: accept.trace,
-            access: accept.access,
+            id: command.id,
+            agent: command.agent,
+            owner: command.owner,
+            message_id: command.message_id,
+            context: command.context,
+            trigger: command.trigger,
+            trace: command.trace,
+            access: command.access,
             state: ExecutionState::Idle,
             outcome: None,
             failure: None,
             attempt_id,
             fence: Fence::default(),
-            params: accept.params,
-            overrides: accept.overrides,
-            replayable: accept.replayable,
+            params: command.params,
+            overrides: command.overrides,
+            replayable: command.replayable,
             requested_input: RequestedInput::default(),
             latest_deferral: None,
             spent: Charge::default(),
-            accepted_at: accept.at,
+            accepted_at: command.at,
             started_at: None,
-            changed_at: accept.at,
+            changed_at: command.at,
             ended_at: None,
             pid: None,
             exit_code: None,
             last_event_number: 0,
         };
-        let content_key = accept.coalescing_key.map(|(key, _)| key);
-        let keys = accept.keys.iter().map(|key| (key, accept.digest)).collect();
-        let message_event = EventKind::caller_message(record.message.0.clone(), accept.content);
+        let content_key = command.coalescing_key.map(|(key, _)| key);
+        let keys = command.keys.iter().map(|key| (key, command.content_digest)).collect();
+        let message_event = EventKind::caller_message(record.message_id.0.clone(), command.content);
         let (events, chunks) = (Vec::new(), Vec::new());
-        let (workspace, settle_calls, sealed) = (None, 0, accept.sealed_input);
-        let mut row =
-            Self { record, keys, content_key, workspace, events, chunks, settle_calls, sealed };
-        row.store_input(attempt_id, &accept.input);
-        row.append(accept.at, message_event, &mut Vec::new());
+        let (workspace, settle_call_count, sealed_input) = (None, 0, command.sealed_input);
+        let mut row = Self {
+            record,
+            keys,
+            content_key,
+            workspace,
+            events,
+            chunks,
+            settle_call_count,
+            sealed_input,
+        };
+        row.store_input(attempt_id, &command.input_text);
+        row.append(command.at, message_event, &mut Vec::new());
         row
     }
 
     /// Returns true if the row is another execution than this one, and holds its claim.
-    pub(super) fn is_other_at_work(&self, other: ExecutionId) -> bool {
+    pub(super) fn is_other_claim_holder(&self, other: ExecutionId) -> bool {
         let ExecutionRecord { id, state, outcome, .. } = &self.record;
         *id != other
             && outcome.is_none()

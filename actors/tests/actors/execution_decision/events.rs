@@ -52,7 +52,7 @@ fn next_attempts() -> impl Strategy<Value = NextAttempt> {
     ]
 }
 
-fn overspent() -> Failure {
+fn budget_exceeded_failure() -> Failure {
     Failure::new(Code::BudgetExceeded, "it used up too much")
 }
 
@@ -83,17 +83,20 @@ pub(crate) fn events() -> impl Strategy<Value = ExecutionEvent> {
         }),
         attempt_ids().prop_map(|attempt_id| ExecutionEvent::LimitExceeded {
             attempt_id,
-            failure: overspent()
+            failure: budget_exceeded_failure()
         }),
-        Just(ExecutionEvent::StartRefused { failure: overspent() }),
+        Just(ExecutionEvent::StartRefused { failure: budget_exceeded_failure() }),
         (attempt_ids(), sample::select(Interruption::ALL)).prop_map(
-            |(attempt_id, interruption)| ExecutionEvent::NeedsInput { attempt_id, interruption }
+            |(attempt_id, required_input)| ExecutionEvent::NeedsInput {
+                attempt_id,
+                required_input
+            }
         ),
         attempt_ids().prop_map(|attempt_id| ExecutionEvent::Suspended { attempt_id }),
-        Just(ExecutionEvent::Answered),
+        Just(ExecutionEvent::InputReceived),
         attempt_ids().prop_map(|attempt_id| ExecutionEvent::RunDeadlineNear { attempt_id }),
         (attempt_ids(), 0u64..70).prop_map(|(attempt_id, quiet)| {
-            ExecutionEvent::Silent { attempt_id, silence: Duration::from_secs(quiet) }
+            ExecutionEvent::SilenceMeasured { attempt_id, silence: Duration::from_secs(quiet) }
         }),
         (attempt_ids(), deadlines()).prop_map(|(attempt_id, deadline)| {
             ExecutionEvent::DeadlinePassed { attempt_id, deadline }
@@ -103,6 +106,6 @@ pub(crate) fn events() -> impl Strategy<Value = ExecutionEvent> {
         Just(ExecutionEvent::CancelRequested { reason: "called off".to_owned() }),
         Just(ExecutionEvent::Settled),
         attempt_ids().prop_map(|attempt_id| ExecutionEvent::HeartbeatDue { attempt_id }),
-        attempt_ids().prop_map(|attempt_id| ExecutionEvent::Cleaned { attempt_id }),
+        attempt_ids().prop_map(|attempt_id| ExecutionEvent::CleanUpCompleted { attempt_id }),
     ]
 }

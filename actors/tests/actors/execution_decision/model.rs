@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use algonius_actors::decide::execution::{
     ExecutionDeadline, ExecutionEffect, ExecutionEvent, ExecutionPhase, ExecutionPolicy,
-    NextAttempt, step,
+    NextAttempt, apply_event,
 };
 use algonius_actors::decide::retry::{
     FailedAttempt, RetryDecision, RetryHistory, RetryPolicy, decide_retry,
@@ -17,14 +17,14 @@ use chrono::DateTime;
 
 fn policy() -> ExecutionPolicy {
     ExecutionPolicy {
-        deadlines: PhaseTimeouts {
+        timeouts: PhaseTimeouts {
             start: Duration::from_secs(30),
             run: Duration::from_secs(300),
             idle: Some(Duration::from_secs(60)),
             grace: Duration::from_secs(5),
-            answer: Duration::from_secs(600),
+            question: Duration::from_secs(600),
         },
-        heartbeat: Some(Duration::from_secs(30)),
+        heartbeat_interval: Some(Duration::from_secs(30)),
         queue_timeout: Duration::from_secs(60),
     }
 }
@@ -45,14 +45,14 @@ fn attempt_of_event(event: &ExecutionEvent) -> Option<AttemptId> {
         | ExecutionEvent::NeedsInput { attempt_id, .. }
         | ExecutionEvent::Suspended { attempt_id }
         | ExecutionEvent::RunDeadlineNear { attempt_id }
-        | ExecutionEvent::Silent { attempt_id, .. }
+        | ExecutionEvent::SilenceMeasured { attempt_id, .. }
         | ExecutionEvent::HeartbeatDue { attempt_id }
         | ExecutionEvent::DeadlinePassed { attempt_id, .. }
         | ExecutionEvent::RetryDue { attempt_id }
-        | ExecutionEvent::Cleaned { attempt_id } => Some(*attempt_id),
+        | ExecutionEvent::CleanUpCompleted { attempt_id } => Some(*attempt_id),
         ExecutionEvent::SlotAvailable
         | ExecutionEvent::Superseded
-        | ExecutionEvent::Answered
+        | ExecutionEvent::InputReceived
         | ExecutionEvent::QueueExpired
         | ExecutionEvent::StartRefused { .. }
         | ExecutionEvent::CancelRequested { .. }
@@ -98,7 +98,7 @@ impl ExecutionModel {
         Self {
             phase: ExecutionPhase::Idle,
             policy: policy(),
-            retry_policy: RetryPolicy { retry, deferral, access },
+            retry_policy: RetryPolicy { retry, deferral_policy: deferral, access },
             retry_history: RetryHistory::default(),
             state: ExecutionState::Idle,
             claims: Vec::new(),
@@ -109,12 +109,12 @@ impl ExecutionModel {
     }
 
     pub(crate) fn apply(&mut self, event: ExecutionEvent) -> Vec<ExecutionEffect> {
-        let before = self.phase.clone();
-        let (phase, effects) = step(before.clone(), event.clone(), &self.policy);
-        self.expect_late_events_ignored(&before, &event, &phase, &effects);
-        self.track_work(&before, &event);
+        let phase_before = self.phase.clone();
+        let (phase, effects) = apply_event(phase_before.clone(), event.clone(), &self.policy);
+        self.expect_late_events_ignored(&phase_before, &event, &phase, &effects);
+        self.update_liveness(&phase_before, &event);
         if matches!(
-            (&before, &event),
+            (&phase_before, &event),
             (ExecutionPhase::Claiming { attempt_id, .. }, ExecutionEvent::Claimed { attempt_id: claimed_id }) if attempt_id == claimed_id
         ) {
             self.change_state(self.state, ExecutionState::Starting);
@@ -128,25 +128,26 @@ impl ExecutionModel {
 
     fn expect_late_events_ignored(
         &self,
-        before: &ExecutionPhase,
+        phase_before: &ExecutionPhase,
         event: &ExecutionEvent,
-        after: &ExecutionPhase,
+        phase_after: &ExecutionPhase,
         effects: &[ExecutionEffect],
     ) {
-        let is_late = attempt_of_event(event)
-            .is_some_and(|event_attempt_id| attempt_of_phase(before) != Some(event_attempt_id));
+        let is_late = attempt_of_event(event).is_some_and(|event_attempt_id| {
+            attempt_of_phase(phase_before) != Some(event_attempt_id)
+        });
         let is_over = self.settle_count > 0
-            && !matches!(event, ExecutionEvent::Settled | ExecutionEvent::Cleaned { .. });
+            && !matches!(event, ExecutionEvent::Settled | ExecutionEvent::CleanUpCompleted { .. });
         if is_late || is_over {
-            assert_eq!(before, after, "changed by {event:?}");
+            assert_eq!(phase_before, phase_after, "changed by {event:?}");
             assert_eq!(effects, [ExecutionEffect::Ignore { event: event.clone() }]);
         }
     }
 
-    fn track_work(&mut self, before: &ExecutionPhase, event: &ExecutionEvent) {
+    fn update_liveness(&mut self, phase_before: &ExecutionPhase, event: &ExecutionEvent) {
         let is_current = attempt_of_event(event).is_some()
-            && attempt_of_event(event) == attempt_of_phase(before);
-        let is_given_up = matches!(before, ExecutionPhase::Stopping { .. })
+            && attempt_of_event(event) == attempt_of_phase(phase_before);
+        let is_given_up = matches!(phase_before, ExecutionPhase::Stopping { .. })
             && matches!(
                 event,
                 ExecutionEvent::DeadlinePassed { deadline: ExecutionDeadline::Stop, .. }
@@ -155,7 +156,9 @@ impl ExecutionModel {
             ExecutionEvent::Ended { .. }
             | ExecutionEvent::FailedWithRetryAfter { .. }
             | ExecutionEvent::Suspended { .. } => true,
-            ExecutionEvent::NeedsInput { .. } => !matches!(before, ExecutionPhase::Starting { .. }),
+            ExecutionEvent::NeedsInput { .. } => {
+                !matches!(phase_before, ExecutionPhase::Starting { .. })
+            }
             _ => false,
         };
         if is_current && (has_ended || is_given_up) {
@@ -170,15 +173,17 @@ impl ExecutionModel {
                 assert_eq!(*from, self.state, "the claim leaves the present state");
                 self.claim(*attempt_id);
             }
-            ExecutionEffect::Resume { .. } => assert!(!self.is_alive, "resumed while it runs"),
-            ExecutionEffect::Start { attempt_id } => {
+            ExecutionEffect::ResumeAttempt { .. } => {
+                assert!(!self.is_alive, "resumed while it runs");
+            }
+            ExecutionEffect::StartAttempt { attempt_id } => {
                 assert_eq!(self.state, ExecutionState::Starting);
                 assert_eq!(self.claims.last(), Some(attempt_id), "what starts was claimed");
                 assert!(!self.is_alive, "two attempts at once");
                 self.is_alive = true;
             }
             ExecutionEffect::RecordTransition { from, to, .. } => self.change_state(*from, *to),
-            ExecutionEffect::RecordInterruption { .. } => {
+            ExecutionEffect::RecordInputRequest { .. } => {
                 self.change_state(ExecutionState::Running, ExecutionState::Waiting);
             }
             ExecutionEffect::Settle { ending, .. } => {
@@ -188,7 +193,7 @@ impl ExecutionModel {
                 self.settle_count += 1;
                 assert_eq!(self.settle_count, 1, "settled twice");
             }
-            ExecutionEffect::Clean { .. } => {
+            ExecutionEffect::CleanUp { .. } => {
                 assert!(!self.is_alive, "cleaned while the work lives");
             }
             ExecutionEffect::ReportFailure { .. } => {
@@ -198,10 +203,10 @@ impl ExecutionModel {
             ExecutionEffect::Finish => {
                 assert!(self.settle_count == 1 || self.is_superseded, "finishes without an end");
             }
-            ExecutionEffect::Stop => assert!(self.is_alive, "stopped what does not live"),
+            ExecutionEffect::StopWork => assert!(self.is_alive, "stopped what does not live"),
             ExecutionEffect::CheckSilence { .. }
             | ExecutionEffect::ReadUsage { .. }
-            | ExecutionEffect::Warn { .. } => {
+            | ExecutionEffect::RecordDeadlineWarning { .. } => {
                 assert!(self.is_alive, "nothing lives");
             }
             ExecutionEffect::SendLater { .. }
@@ -229,8 +234,8 @@ impl ExecutionModel {
     }
 
     /// Decides about a failed attempt as the agent's actor does.
-    fn decide(&mut self, attempt: FailedAttempt, failure: &Failure) -> NextAttempt {
-        let RetryPolicy { retry, deferral, .. } = self.retry_policy;
+    fn decide_next_attempt(&mut self, attempt: FailedAttempt, failure: &Failure) -> NextAttempt {
+        let RetryPolicy { retry, deferral_policy: deferral, .. } = self.retry_policy;
         match decide_retry(&self.retry_policy, self.retry_history, attempt, failure) {
             RetryDecision::GiveUp => NextAttempt::None,
             RetryDecision::Retry(_) => {
@@ -241,15 +246,15 @@ impl ExecutionModel {
             RetryDecision::Defer(wait, cause) => {
                 assert!(wait <= deferral.max_wait, "deferred for too long");
                 let end = (DateTime::UNIX_EPOCH + wait, cause);
-                let deferred = self.retry_history.count_deferral(attempt.number, failure, end);
-                assert!(deferred.times <= deferral.max_deferrals, "deferred too often");
-                NextAttempt::AfterDeferral(deferred)
+                let next_deferral = self.retry_history.count_deferral(attempt.number, failure, end);
+                assert!(next_deferral.times <= deferral.max_deferrals, "deferred too often");
+                NextAttempt::AfterDeferral(next_deferral)
             }
         }
     }
 
     /// Answers an effect so that everything comes at last.
-    pub(crate) fn answer(
+    pub(crate) fn respond_to_effect(
         &mut self,
         effect: ExecutionEffect,
         result: &Result<(), Failure>,
@@ -259,7 +264,7 @@ impl ExecutionModel {
             ExecutionEffect::ReportFailure { attempt_id, failure, retry_after, had_input } => {
                 let number = attempt_id.attempt;
                 let attempt = FailedAttempt { number, had_input, retry_after };
-                let next_attempt = self.decide(attempt, &failure);
+                let next_attempt = self.decide_next_attempt(attempt, &failure);
                 vec![ExecutionEvent::NextAttemptDecided { attempt_id, next_attempt }]
             }
             ExecutionEffect::UnloadActor | ExecutionEffect::Defer { .. } => match self.phase {
@@ -268,20 +273,21 @@ impl ExecutionModel {
                 }
                 _ => Vec::new(),
             },
-            effect => answer_without_agent(effect, result, never_ends),
+            effect => respond_without_agent(effect, result, never_ends),
         }
     }
 }
 
 /// Answers an effect that the agent's actor has no part in.
-fn answer_without_agent(
+fn respond_without_agent(
     effect: ExecutionEffect,
     result: &Result<(), Failure>,
     never_ends: bool,
 ) -> Vec<ExecutionEvent> {
     match effect {
         ExecutionEffect::Claim { attempt_id, .. } => vec![ExecutionEvent::Claimed { attempt_id }],
-        ExecutionEffect::Start { attempt_id } | ExecutionEffect::Resume { attempt_id } => {
+        ExecutionEffect::StartAttempt { attempt_id }
+        | ExecutionEffect::ResumeAttempt { attempt_id } => {
             let mut events = vec![ExecutionEvent::Started { attempt_id }];
             if !never_ends {
                 events.push(ExecutionEvent::Ended { attempt_id, result: result.clone() });
@@ -293,15 +299,17 @@ fn answer_without_agent(
             vec![ExecutionEvent::ClaimDue { attempt_id }]
         }
         ExecutionEffect::CheckSilence { attempt_id, .. } => {
-            vec![ExecutionEvent::Silent { attempt_id, silence: Duration::from_secs(60) }]
+            vec![ExecutionEvent::SilenceMeasured { attempt_id, silence: Duration::from_secs(60) }]
         }
-        ExecutionEffect::Clean { attempt_id, .. } => vec![ExecutionEvent::Cleaned { attempt_id }],
+        ExecutionEffect::CleanUp { attempt_id, .. } => {
+            vec![ExecutionEvent::CleanUpCompleted { attempt_id }]
+        }
         ExecutionEffect::Settle { .. } => vec![ExecutionEvent::Settled],
-        ExecutionEffect::Stop
+        ExecutionEffect::StopWork
         | ExecutionEffect::ReadUsage { .. }
-        | ExecutionEffect::Warn { .. }
+        | ExecutionEffect::RecordDeadlineWarning { .. }
         | ExecutionEffect::RecordTransition { .. }
-        | ExecutionEffect::RecordInterruption { .. }
+        | ExecutionEffect::RecordInputRequest { .. }
         | ExecutionEffect::ReportFailure { .. }
         | ExecutionEffect::RecordFailedAttempt { .. }
         | ExecutionEffect::UnloadActor

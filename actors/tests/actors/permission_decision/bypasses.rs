@@ -3,7 +3,7 @@
 use algonius_actors::model::interaction::ToolCallSubject;
 use algonius_actors::model::permission::{PermissionPolicy, PermissionRule, PermissionVerdict};
 
-use super::{decide, policy_allowing, shell_call, to_strings};
+use super::{decide_permission, policy_allowing, shell_call, to_strings};
 
 /// Patterns of a careful operator.
 const NARROW_PATTERNS: &[&str] = &["git status*", "cargo test*", "cat *", "echo *", "./build.sh *"];
@@ -224,21 +224,29 @@ fn no_line_runs_more_than_a_narrow_rule_allows() {
     assert!(UNCOVERED_LINES.len() > 80);
     let policy = policy_allowing(NARROW_PATTERNS);
     for line in UNCOVERED_LINES.iter().chain(OTHER_COMMANDS) {
-        assert_eq!(decide(&policy, &shell_call(line)), PermissionVerdict::Ask, "{line:?}");
+        assert_eq!(
+            decide_permission(&policy, &shell_call(line)),
+            PermissionVerdict::Ask,
+            "{line:?}"
+        );
     }
     for line in ["git status --short", "cargo test -p x", "cat a 'b;c'", "./build.sh a"] {
-        assert_eq!(decide(&policy, &shell_call(line)), PermissionVerdict::Allow, "{line:?}");
+        assert_eq!(
+            decide_permission(&policy, &shell_call(line)),
+            PermissionVerdict::Allow,
+            "{line:?}"
+        );
     }
 }
 
 #[test]
 fn no_line_runs_more_than_a_wide_rule_allows() {
     for line in UNCOVERED_LINES {
-        let actual = decide(&policy_allowing(&["*"]), &shell_call(line));
+        let actual = decide_permission(&policy_allowing(&["*"]), &shell_call(line));
         assert_eq!(actual, PermissionVerdict::Ask, "{line:?}");
     }
     for (pattern, line) in WIDE_PATTERN_CASES {
-        let actual = decide(&policy_allowing(&[pattern]), &shell_call(line));
+        let actual = decide_permission(&policy_allowing(&[pattern]), &shell_call(line));
         assert_eq!(actual, PermissionVerdict::Ask, "{pattern:?} {line:?}");
     }
 }
@@ -269,9 +277,13 @@ fn a_denial_is_found_in_lines_that_another_rule_allows() {
         "git 'push' origin",
         "cd a && git push",
     ] {
-        assert_eq!(decide(&policy, &shell_call(line)), PermissionVerdict::Deny, "{line:?}");
+        assert_eq!(
+            decide_permission(&policy, &shell_call(line)),
+            PermissionVerdict::Deny,
+            "{line:?}"
+        );
     }
-    assert_eq!(decide(&policy, &shell_call("ls")), PermissionVerdict::Allow);
+    assert_eq!(decide_permission(&policy, &shell_call("ls")), PermissionVerdict::Allow);
 }
 
 #[test]
@@ -283,7 +295,7 @@ fn no_path_leaves_the_workspace_of_a_rule() {
         ..Default::default()
     };
     let policy = PermissionPolicy { rules: vec![rule], ..Default::default() };
-    let edit = |paths: &[&str]| ToolCallSubject {
+    let edit_call = |paths: &[&str]| ToolCallSubject {
         tool: "Write".to_owned(),
         kind: Some("edit".to_owned()),
         paths: to_strings(paths),
@@ -310,9 +322,17 @@ fn no_path_leaves_the_workspace_of_a_rule() {
         &["a", "/etc/passwd"],
         &["a", ""],
     ] {
-        assert_eq!(decide(&policy, &edit(paths)), PermissionVerdict::Ask, "{paths:?}");
+        assert_eq!(
+            decide_permission(&policy, &edit_call(paths)),
+            PermissionVerdict::Ask,
+            "{paths:?}"
+        );
     }
     for paths in [&["a"][..], &["/srv/ws/a", "b/c"], &["/srv/other/a"]] {
-        assert_eq!(decide(&policy, &edit(paths)), PermissionVerdict::Allow, "{paths:?}");
+        assert_eq!(
+            decide_permission(&policy, &edit_call(paths)),
+            PermissionVerdict::Allow,
+            "{paths:?}"
+        );
     }
 }

@@ -7,7 +7,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
 
-use super::{decide, policy_allowing, shell_call};
+use super::{decide_permission, policy_allowing, shell_call};
 
 /// Characters that a shell interprets, also between double quotes.
 const SHELL_SPECIAL_CHARS: &str = ";&|<>$(){}`\\\n\r\0\u{2028}\u{2029}\u{85}";
@@ -63,7 +63,7 @@ prop_compose! {
 }
 
 /// Parts of a line, each complete: plain words, and text in single or double quotes.
-fn parts() -> impl Strategy<Value = String> {
+fn line_parts() -> impl Strategy<Value = String> {
     prop_oneof!["[a-z /._-]{0,6}", "'[^'\\\\]{0,4}'", "\"[a-z '#*]{0,4}\""]
 }
 
@@ -92,15 +92,15 @@ proptest! {
     #[test]
     fn the_first_fitting_rule_decides(policy in policies(), call in calls()) {
         let (actual, rule_name) = evaluate_policy(&policy, &call, Some("/srv/ws"));
-        let verdict_of_rule = |rule: &PermissionRule| {
+        let evaluate_rule_alone = |rule: &PermissionRule| {
             let policy = PermissionPolicy { rules: vec![rule.clone()], ..Default::default() };
             evaluate_policy(&policy, &call, Some("/srv/ws"))
         };
-        let fitting = policy.rules.iter().position(|rule| verdict_of_rule(rule).1 == "rules[0]");
-        match fitting {
+        let first_fitting_index = policy.rules.iter().position(|rule| evaluate_rule_alone(rule).1 == "rules[0]");
+        match first_fitting_index {
             Some(index) => {
                 prop_assert_eq!(rule_name, format!("rules[{index}]"));
-                prop_assert_eq!(actual, verdict_of_rule(&policy.rules[index]).0);
+                prop_assert_eq!(actual, evaluate_rule_alone(&policy.rules[index]).0);
             }
             None => prop_assert!(!rule_name.starts_with("rules")),
         }
@@ -109,23 +109,23 @@ proptest! {
     /// No character that a shell interprets passes a rule that allows, at any place outside of single quotes.
     #[test]
     fn special_characters_outside_single_quotes_never_pass(
-        before in vec(parts(), 0..4),
-        after in vec(parts(), 0..4),
+        before in vec(line_parts(), 0..4),
+        after in vec(line_parts(), 0..4),
         special in prop::sample::select(SHELL_SPECIAL_CHARS.chars().collect::<Vec<_>>()),
         in_double_quotes in any::<bool>(),
         pattern in prop::sample::select(vec!["*", "ls*", "ls *", "*a", "* *"]),
     ) {
         let quote = if in_double_quotes { "\"" } else { "" };
         let line = format!("ls {}{quote}{special}{quote}{}", before.concat(), after.concat());
-        prop_assert_eq!(decide(&policy_allowing(&[pattern]), &shell_call(&line)), PermissionVerdict::Ask);
+        prop_assert_eq!(decide_permission(&policy_allowing(&[pattern]), &shell_call(&line)), PermissionVerdict::Ask);
         // Not even if the pattern repeats the line.
-        prop_assert_eq!(decide(&policy_allowing(&[&line]), &shell_call(&line)), PermissionVerdict::Ask);
+        prop_assert_eq!(decide_permission(&policy_allowing(&[&line]), &shell_call(&line)), PermissionVerdict::Ask);
     }
 
     /// A line of any characters is allowed only if a simple reading of it has no special character.
     #[test]
     fn an_allowed_line_has_no_special_character(line in "[a-c ';&|$`\\\\\"\n=~*#{}-]{0,12}") {
-        if decide(&policy_allowing(&["*"]), &shell_call(&line)) == PermissionVerdict::Allow {
+        if decide_permission(&policy_allowing(&["*"]), &shell_call(&line)) == PermissionVerdict::Allow {
             let mut quote = None;
             for letter in line.chars() {
                 match (quote, letter) {
@@ -148,7 +148,7 @@ proptest! {
         let mut policy = PermissionPolicy { tool_verdicts, default_verdict, ..Default::default() };
         for pattern in ["*".to_owned(), call.tool.clone()] {
             policy.tool_verdicts.insert(pattern.clone(), PermissionVerdict::Deny);
-            prop_assert_eq!(decide(&policy, &call), PermissionVerdict::Deny);
+            prop_assert_eq!(decide_permission(&policy, &call), PermissionVerdict::Deny);
             policy.tool_verdicts.remove(&pattern);
         }
     }
@@ -169,7 +169,7 @@ proptest! {
         for separator in [" ", ";", "|", "&", "\n", "(", "`", "'", "\"", " /bin/"] {
             let line = format!("{before}{separator}rm x{after}");
             let is_joined = matches!(separator, "'" | "\"") && before.ends_with(char::is_alphabetic);
-            prop_assert!(is_joined || decide(&policy, &shell_call(&line)) == PermissionVerdict::Deny, "{line:?}");
+            prop_assert!(is_joined || decide_permission(&policy, &shell_call(&line)) == PermissionVerdict::Deny, "{line:?}");
         }
     }
 }

@@ -57,18 +57,18 @@ pub(crate) enum PlannedBehavior {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SimulationStep {
     /// Somebody asks an agent, under a message id, for the text of this number.
-    Submit { agent: usize, message: u64, text: usize },
+    Submit { agent: usize, message_number: u64, text: usize },
     /// What was first recorded under so many ids is called off.
     Cancel(u64),
     /// The next calls to the ledger fail.
-    Fail(LedgerCallKind, u32),
+    FailLedgerCalls(LedgerCallKind, u32),
     /// The next calls to the ledger take so many seconds.
-    Delay(LedgerCallKind, Vec<u64>),
+    DelayLedgerCalls(LedgerCallKind, Vec<u64>),
     /// Whoever reads the clock so many readings later panics; of what lives, so many in a hundred is
     /// held for the next actor.
-    Panic { readings: u32, held_percent: u64 },
+    Panic { readings: u32, preserved_percent: u64 },
     /// The service is killed and comes back; of what lives, so many in a hundred is held meanwhile.
-    Restart { downtime: u64, held_percent: u64 },
+    Restart { downtime: u64, preserved_percent: u64 },
 }
 
 impl SimulationPlan {
@@ -82,16 +82,16 @@ impl SimulationPlan {
         let scripts = (0..8).map(|_| attempt_plans(random)).collect();
         // What is rare elsewhere is frequent in some simulations, and absent from others.
         let odds = StepOdds {
-            pause: random.pick(&[1, 3, 10]),
-            cancel: random.pick(&[0, 10, 30]),
-            fault: random.pick(&[0, 0, 10, 20]),
-            restart: random.pick(&[0, 0, 3, 10]),
-            crash: random.pick(&[0, 0, 5, 15]),
+            max_pause: random.pick(&[1, 3, 10]),
+            cancel_percent: random.pick(&[0, 10, 30]),
+            fault_percent: random.pick(&[0, 0, 10, 20]),
+            restart_percent: random.pick(&[0, 0, 3, 10]),
+            crash_percent: random.pick(&[0, 0, 5, 15]),
             message_count: random.pick(&[5, 40, 1000]),
         };
-        let steps = 1 + random.below(40);
+        let step_count = 1 + random.below(40);
         let steps =
-            (0..steps).map(|_| simulation_step(random, &odds, agents.len() as u64)).collect();
+            (0..step_count).map(|_| simulation_step(random, &odds, agents.len() as u64)).collect();
         Self { agents, scripts, steps }
     }
 
@@ -108,11 +108,11 @@ impl SimulationPlan {
 
 /// What happens how often.
 struct StepOdds {
-    pause: u64,
-    cancel: u64,
-    fault: u64,
-    restart: u64,
-    crash: u64,
+    max_pause: u64,
+    cancel_percent: u64,
+    fault_percent: u64,
+    restart_percent: u64,
+    crash_percent: u64,
     message_count: u64,
 }
 
@@ -130,9 +130,10 @@ fn simulated_agent(number: u64, random: &mut SeededRandom) -> SimulatedAgent {
     spec.limits.timeouts.start = Duration::from_secs(random.pick(&[2, 30]));
     spec.limits.timeouts.run = Duration::from_secs(random.pick(&[3, 20, 300]));
     spec.limits.timeouts.idle = random.pick(&[None, Some(Duration::from_secs(4))]);
-    spec.program_mut().unwrap().heartbeat = random.pick(&[None, Some(Duration::from_secs(2))]);
+    spec.program_mut().unwrap().heartbeat_interval =
+        random.pick(&[None, Some(Duration::from_secs(2))]);
     spec.retry.max_retries = u32::try_from(random.below(4)).unwrap();
-    spec.retry.after_start = random.random_bool(20);
+    spec.retry.retries_after_start = random.random_bool(20);
     spec.dedup_window = random.pick(&[None, None, Some(Duration::from_secs(60))]);
     spec.quota = quota_spec(random);
     SimulatedAgent { spec, folder }
@@ -144,7 +145,7 @@ fn quota_spec(random: &mut SeededRandom) -> QuotaSpec {
         |random: &mut SeededRandom, choices: &[u64]| Duration::from_secs(random.pick(choices));
     let (max_wait, first_wait) = (seconds(random, &[0, 30, 600]), seconds(random, &[0, 10]));
     QuotaSpec {
-        deferral: DeferralPolicy {
+        deferral_policy: DeferralPolicy {
             max_wait,
             first_wait,
             max_deferrals: u32::try_from(random.below(4)).unwrap(),
@@ -152,7 +153,7 @@ fn quota_spec(random: &mut SeededRandom) -> QuotaSpec {
         credential: random
             .pick(&[QuotaCredential::Own, QuotaCredential::Named("shared".to_owned())]),
         has_breaker: random.random_bool(80),
-        refused_pause: seconds(random, &[10, 1800]),
+        credential_refusal_pause: seconds(random, &[10, 1800]),
     }
 }
 
@@ -204,7 +205,7 @@ impl AttemptPlan {
         let attempt = attempt.with_start_delay(self.start_delay).with_stop_delay(self.stop_delay);
         let attempt = attempt.with_cleanup_time(self.cleanup_time);
         if self.writes_stderr {
-            attempt.with_answer("so it is").writing_stderr([1, 2])
+            attempt.with_answer("so it is").with_stderr_pauses([1, 2])
         } else {
             attempt
         }
@@ -216,26 +217,30 @@ fn simulation_step(
     odds: &StepOdds,
     agent_count: u64,
 ) -> (u64, SimulationStep) {
-    let pause = if random.random_bool(40) { 0 } else { random.below(odds.pause) };
+    let pause = if random.random_bool(40) { 0 } else { random.below(odds.max_pause) };
     let happens = |random: &mut SeededRandom, percent| random.random_bool(percent);
-    let step = if happens(random, odds.restart) {
+    let step = if happens(random, odds.restart_percent) {
         SimulationStep::Restart {
             downtime: random.pick(&[0, 1, 20]),
-            held_percent: random.pick(&[0, 50, 100]),
+            preserved_percent: random.pick(&[0, 50, 100]),
         }
-    } else if happens(random, odds.crash) {
+    } else if happens(random, odds.crash_percent) {
         let readings = 1 + u32::try_from(random.below(8)).unwrap();
-        SimulationStep::Panic { readings, held_percent: random.pick(&[0, 50, 100]) }
-    } else if happens(random, odds.fault) {
+        SimulationStep::Panic { readings, preserved_percent: random.pick(&[0, 50, 100]) }
+    } else if happens(random, odds.fault_percent) {
         ledger_fault(random)
-    } else if happens(random, odds.cancel) {
+    } else if happens(random, odds.cancel_percent) {
         SimulationStep::Cancel(random.below(40))
     } else {
         let agent = usize::try_from(random.below(agent_count)).unwrap();
         let message = random.below(odds.message_count);
         // The same message says the same but for a few.
         let text = if random.random_bool(95) { message % 8 } else { random.below(8) };
-        SimulationStep::Submit { agent, message, text: usize::try_from(text).unwrap() }
+        SimulationStep::Submit {
+            agent,
+            message_number: message,
+            text: usize::try_from(text).unwrap(),
+        }
     };
     (pause, step)
 }
@@ -251,8 +256,11 @@ fn ledger_fault(random: &mut SeededRandom) -> SimulationStep {
     ];
     let call = random.pick(&calls);
     if random.random_bool(50) {
-        SimulationStep::Fail(call, 1 + u32::try_from(random.below(4)).unwrap())
+        SimulationStep::FailLedgerCalls(call, 1 + u32::try_from(random.below(4)).unwrap())
     } else {
-        SimulationStep::Delay(call, (0..=random.below(3)).map(|_| random.below(6)).collect())
+        SimulationStep::DelayLedgerCalls(
+            call,
+            (0..=random.below(3)).map(|_| random.below(6)).collect(),
+        )
     }
 }

@@ -18,7 +18,7 @@ use super::seeded_random::SeededRandom;
 /// State at the end of a simulation.
 pub(crate) struct SimulationResult {
     /// Results of the callers, with the agent and the message that each had named.
-    pub(crate) answers: Vec<((usize, u64), CallerResult)>,
+    pub(crate) caller_results: Vec<((usize, u64), CallerResult)>,
     /// All executions with their events, oldest first.
     pub(crate) histories: BTreeMap<ExecutionId, ExecutionHistory>,
     /// Lifetimes of all work.
@@ -53,35 +53,35 @@ pub(crate) async fn run_simulation(
             attempt_plans.iter().map(|attempt_plan| attempt_plan.scripted_attempt()),
         );
     }
-    let (mut callers, mut answers) = (JoinSet::new(), Vec::new());
+    let (mut callers, mut caller_results) = (JoinSet::new(), Vec::new());
     for (pause, step) in &plan.steps {
         // In paused time. The plan gives the time of each step.
         tokio::time::sleep(Duration::from_secs(*pause)).await;
         match step {
-            SimulationStep::Submit { agent, message, text } => {
+            SimulationStep::Submit { agent, message_number: message, text } => {
                 let id = plan.agents[*agent].spec.id.as_str();
                 let submission =
                     tree.submit_and_wait(id, &format!("m{message}"), &format!("t{text}"));
                 let request_key = (*agent, *message);
                 callers.spawn(async move { (request_key, submission.await) });
             }
-            SimulationStep::Restart { downtime, held_percent } => {
+            SimulationStep::Restart { downtime, preserved_percent: held_percent } => {
                 // Who calls a service that is killed is cut off.
-                answers.extend(join_finished(&mut callers));
+                caller_results.extend(join_finished(&mut callers));
                 callers.shutdown().await;
                 restart(&mut tree, random, (*downtime, *held_percent)).await;
             }
-            SimulationStep::Panic { readings, held_percent } => {
-                hold_some(&tree, random, *held_percent);
+            SimulationStep::Panic { readings, preserved_percent: held_percent } => {
+                preserve_random_work(&tree, random, *held_percent);
                 tree.clock.panic_at_reading(*readings);
             }
             step => apply_step(&tree, step).await,
         }
     }
-    while let Some(answer) = callers.join_next().await {
-        answers.push(answer.unwrap());
+    while let Some(caller_result) = callers.join_next().await {
+        caller_results.push(caller_result.unwrap());
     }
-    finish(tree, answers).await
+    collect_result(tree, caller_results).await
 }
 
 fn join_finished<T: 'static>(callers: &mut JoinSet<T>) -> Vec<T> {
@@ -97,8 +97,10 @@ async fn apply_step(tree: &TestTree, step: &SimulationStep) {
                 _ = tree.cancel(record.id).await; // It may have ended.
             }
         }
-        SimulationStep::Fail(call, times) => tree.faults.fail(*call, *times),
-        SimulationStep::Delay(call, seconds) => tree.faults.delay_next(*call, seconds.clone()),
+        SimulationStep::FailLedgerCalls(call, times) => tree.faults.fail_next(*call, *times),
+        SimulationStep::DelayLedgerCalls(call, seconds) => {
+            tree.faults.delay_next(*call, seconds.clone());
+        }
         SimulationStep::Submit { .. }
         | SimulationStep::Restart { .. }
         | SimulationStep::Panic { .. } => {}
@@ -106,10 +108,10 @@ async fn apply_step(tree: &TestTree, step: &SimulationStep) {
 }
 
 /// Lets some of what lives be held.
-fn hold_some(tree: &TestTree, random: &mut SeededRandom, percent: u64) {
+fn preserve_random_work(tree: &TestTree, random: &mut SeededRandom, percent: u64) {
     for lifetime in tree.driver.probe().lifetimes {
         if lifetime.end_position.is_none() && random.random_bool(percent) {
-            tree.driver.hold(lifetime.execution);
+            tree.driver.preserve_over_restart(lifetime.execution);
         }
     }
 }
@@ -117,9 +119,9 @@ fn hold_some(tree: &TestTree, random: &mut SeededRandom, percent: u64) {
 async fn restart(
     tree: &mut TestTree,
     random: &mut SeededRandom,
-    (downtime, held_percent): (u64, u64),
+    (downtime, preserved_percent): (u64, u64),
 ) {
-    hold_some(tree, random, held_percent);
+    preserve_random_work(tree, random, preserved_percent);
     tree.clock.panic_at_reading(0);
     tree.kill().await;
     tree.faults.clear_faults(); // A service whose ledger cannot be read does not start.
@@ -129,7 +131,10 @@ async fn restart(
 }
 
 /// Lets everything end, and looks at it.
-async fn finish(tree: TestTree, answers: Vec<((usize, u64), CallerResult)>) -> SimulationResult {
+async fn collect_result(
+    tree: TestTree,
+    caller_results: Vec<((usize, u64), CallerResult)>,
+) -> SimulationResult {
     tree.clock.panic_at_reading(0);
     let unfinished = ExecutionFilter { unfinished: true, ..ExecutionFilter::default() };
     for _ in 0..300 {
@@ -153,7 +158,7 @@ async fn finish(tree: TestTree, answers: Vec<((usize, u64), CallerResult)>) -> S
         histories.insert(history.record.id, history);
     }
     tree.end().await;
-    SimulationResult { answers, histories, lifetimes: probe.lifetimes }
+    SimulationResult { caller_results, histories, lifetimes: probe.lifetimes }
 }
 
 async fn read_history(tree: &TestTree, record: ExecutionRecord) -> ExecutionHistory {

@@ -40,12 +40,13 @@ impl Contender {
     /// Starts the service with this binary.
     pub(crate) async fn start_service(program: &str) -> Self {
         let service = Service::start(program, "", CAT_CONFIG).await;
-        let request = service.request("POST /agents/cat/v1", VERSION_1_0_HEADER, &request_body());
+        let request =
+            service.build_request("POST /agents/cat/v1", VERSION_1_0_HEADER, &request_body());
         let name = "this service".to_owned();
         Self {
             name,
             address: service.address,
-            load_request: checked_request(&request),
+            load_request: echo_load_request(&request),
             server: ContenderProcess::Service(service),
         }
     }
@@ -66,12 +67,13 @@ impl Contender {
         let server = ContenderProcess::Peer(child);
         let (address, name) = line.trim().split_once(' ').expect("a peer that tells its address");
         let address = address.parse().expect("an address");
-        let load_request = checked_request(&post_request("/", VERSION_1_0_HEADER, &request_body()));
+        let load_request =
+            echo_load_request(&post_request("/", VERSION_1_0_HEADER, &request_body()));
         Self { name: name.to_owned(), address, load_request, server }
     }
 
     /// Returns the key of its runs with this many requests in flight.
-    pub(crate) fn key(&self, in_flight: usize) -> String {
+    pub(crate) fn run_kind(&self, in_flight: usize) -> String {
         format!("{} {in_flight}", self.name)
     }
 
@@ -89,7 +91,7 @@ impl Contender {
     /// Panics if the answer is not a completed task with the sent text as its artifact.
     pub(crate) async fn verify(&self, bytes: usize) {
         let mut client = KeepAliveClient::connect(self.address).await;
-        let answer = client.request(&(self.load_request.build)(unique_number())).await;
+        let answer = client.send_request(&(self.load_request.build)(unique_number())).await;
         let body: Value = serde_json::from_slice(answer.body).unwrap_or_default();
         let text_at = |path: &str| body.pointer(path).and_then(Value::as_str);
         let state = text_at("/result/task/status/state");
@@ -115,7 +117,7 @@ fn request_body() -> String {
 }
 
 /// Each answer contains the sent text and the resulting artifact.
-fn checked_request(request: &str) -> Rc<LoadRequest> {
+fn echo_load_request(request: &str) -> Rc<LoadRequest> {
     let is_good = |answer: &BenchResponse<'_>| {
         answer.is_ok_with("\"TASK_STATE_COMPLETED\"") && answer.body.len() >= 2 * MESSAGE_BYTES
     };

@@ -70,11 +70,12 @@ async fn measure(contenders: &[Contender]) -> String {
         request_counts.push(measure_contender(contender, PARALLEL_REQUESTS).await.count());
     }
     let rounds = measure_rounds(contenders).await;
-    let baselines: Vec<_> = idle_memory.into_iter().zip(request_counts).collect();
-    let table = table::markdown(&ContenderRow::for_contenders(contenders, &rounds, &baselines));
-    let (limit, bare) =
+    let initial_readings: Vec<_> = idle_memory.into_iter().zip(request_counts).collect();
+    let table =
+        table::markdown(&ContenderRow::for_contenders(contenders, &rounds, &initial_readings));
+    let (limit_rate, bare_ms) =
         (rounds.median_of("L", RunTimes::rate), rounds.median_of("bare", table::median_ms));
-    format!("{table}\nL: {limit:.0}/s; bare: p50 {bare:.2} ms. {}", machine::description())
+    format!("{table}\nL: {limit_rate:.0}/s; bare: p50 {bare_ms:.2} ms. {}", machine::description())
 }
 
 /// Measures all contenders and both baselines, in turns.
@@ -85,8 +86,10 @@ async fn measure_rounds(contenders: &[Contender]) -> Rounds {
         rounds.add("bare", limit.run(1, Rounds::run_duration()));
         for contender in contenders {
             for in_flight in [PARALLEL_REQUESTS, 1] {
-                rounds
-                    .add(&contender.key(in_flight), measure_contender(contender, in_flight).await);
+                rounds.add(
+                    &contender.run_kind(in_flight),
+                    measure_contender(contender, in_flight).await,
+                );
             }
         }
     }

@@ -38,28 +38,39 @@ impl ContenderRow {
     pub(crate) fn for_contenders(
         contenders: &[Contender],
         rounds: &Rounds,
-        baselines: &[(f64, f64)],
+        initial_readings: &[(f64, f64)],
     ) -> Vec<Self> {
-        let service =
-            contenders.first().map_or_else(String::new, |service| service.key(PARALLEL_REQUESTS));
-        let to_row = |(contender, baseline)| Self::new(contender, &service, rounds, baseline);
-        contenders.iter().zip(baselines).map(to_row).collect()
+        let service_kind = contenders
+            .first()
+            .map_or_else(String::new, |service| service.run_kind(PARALLEL_REQUESTS));
+        let to_row = |(contender, initial_reading)| {
+            Self::new(contender, &service_kind, rounds, initial_reading)
+        };
+        contenders.iter().zip(initial_readings).map(to_row).collect()
     }
 
-    fn new(contender: &Contender, service: &str, rounds: &Rounds, baseline: &(f64, f64)) -> Self {
-        let (wide_key, single_key) = (contender.key(PARALLEL_REQUESTS), contender.key(1));
-        let (wide_runs, single_runs) = (rounds.merged(&wide_key), rounds.merged(&single_key));
+    fn new(
+        contender: &Contender,
+        service_kind: &str,
+        rounds: &Rounds,
+        initial_reading: &(f64, f64),
+    ) -> Self {
+        let (parallel_kind, sequential_kind) =
+            (contender.run_kind(PARALLEL_REQUESTS), contender.run_kind(1));
+        let (parallel_run, sequential_run) =
+            (rounds.merged_run(&parallel_kind), rounds.merged_run(&sequential_kind));
         Self {
             name: contender.name.clone(),
-            rate: rounds.median_of(&wide_key, RunTimes::rate),
-            limit_ratio: rounds.ratio(&wide_key, "L", RunTimes::rate),
-            service_ratio: rounds.ratio(service, &wide_key, RunTimes::rate),
-            median_ms: rounds.median_of(&single_key, median_ms),
-            bare_ratio: rounds.ratio(&single_key, "bare", median_ms),
-            p99_ms: wide_runs.quantile_ms(990),
-            idle_mb: baseline.0 / 1e6,
+            rate: rounds.median_of(&parallel_kind, RunTimes::rate),
+            limit_ratio: rounds.median_ratio(&parallel_kind, "L", RunTimes::rate),
+            service_ratio: rounds.median_ratio(service_kind, &parallel_kind, RunTimes::rate),
+            median_ms: rounds.median_of(&sequential_kind, median_ms),
+            bare_ratio: rounds.median_ratio(&sequential_kind, "bare", median_ms),
+            p99_ms: parallel_run.quantile_ms(990),
+            idle_mb: initial_reading.0 / 1e6,
             final_mb: contender.memory_bytes() / 1e6,
-            answered_thousands: (baseline.1 + wide_runs.count() + single_runs.count()) / 1e3,
+            answered_thousands: (initial_reading.1 + parallel_run.count() + sequential_run.count())
+                / 1e3,
         }
     }
 }

@@ -10,12 +10,12 @@ pub(crate) fn table(rows: &[ResultRow]) -> String {
     let mut text = "| # | What | Value | Gate, stretch | Reached | Behind it |\n\
         |---|---|---|---|---|---|\n"
         .to_owned();
-    for ResultRow { number, description, value, unit, goal, details: behind } in rows {
+    for ResultRow { number, description, value, unit, goal, details } in rows {
         let (value, rating) = (format_number(*value), goal.rating(*value));
-        let (goal, behind) = (goal_text(*goal), behind.replace('|', "\\|").replace('\n', " "));
+        let (goal, details) = (goal_text(*goal), details.replace('|', "\\|").replace('\n', " "));
         _ = writeln!(
             text,
-            "| {number} | {description} | {value} {unit} | {goal} | {rating} | {behind} |"
+            "| {number} | {description} | {value} {unit} | {goal} | {rating} | {details} |"
         );
     }
     text
@@ -34,8 +34,8 @@ fn goal_text(goal: Goal) -> String {
 /// Returns all curves as images.
 pub(crate) fn plots(curves: &[Curve]) -> String {
     let mut text = String::new();
-    for Curve { name, x_label: across, y_label: up, .. } in curves {
-        _ = writeln!(text, "![{up}, by {across}](performance/{name}.svg)\n");
+    for Curve { name, x_label, y_label, .. } in curves {
+        _ = writeln!(text, "![{y_label}, by {x_label}](performance/{name}.svg)\n");
     }
     text
 }

@@ -36,14 +36,14 @@ pub(crate) fn svg(curve: &Curve) -> String {
     }
     let positions: Vec<_> = curve.points.iter().map(|point| x_of(point.0, curve)).collect();
     let mut path = String::new();
-    for (x, (value, y_value)) in positions.iter().zip(&curve.points) {
+    for (x, (x_value, y_value)) in positions.iter().zip(&curve.points) {
         let (y, command) = (y_of(*y_value), if path.is_empty() { 'M' } else { 'L' });
         _ = write!(path, "{command}{x:.1} {y:.1}");
         _ = writeln!(picture, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"#26c\"/>");
         _ = writeln!(
             picture,
             "{}",
-            text_element((*x, BOTTOM + 18.0), "middle", &axis_label(*value))
+            text_element((*x, BOTTOM + 18.0), "middle", &axis_label(*x_value))
         );
     }
     _ = writeln!(picture, "<path d=\"{path}\" fill=\"none\" stroke=\"#26c\" stroke-width=\"2\"/>");

@@ -37,14 +37,16 @@ impl JsonDialect {
     pub(super) fn check_kind(&self, fields: &mut ObjectFields, kind: &str) -> Result<(), Failure> {
         match self.tag_style {
             // An absent `kind` is accepted: the place of the object determines what it is.
-            TagStyle::Internal if fields.non_empty_text("kind")?.is_some_and(|it| it != kind) => {
+            TagStyle::Internal
+                if fields.take_non_empty_text("kind")?.is_some_and(|it| it != kind) =>
+            {
                 Err(invalid_params(format!("`{}` must be \"{kind}\"", fields.field_path("kind"))))
             }
             TagStyle::Internal | TagStyle::External => Ok(()),
         }
     }
 
-    fn wrap(&self, name: &str, value: Value) -> Value {
+    fn wrap_in_member(&self, name: &str, value: Value) -> Value {
         match self.tag_style {
             TagStyle::Internal => value,
             TagStyle::External => ObjectBuilder::from_field(name, value).into(),
@@ -73,11 +75,15 @@ impl JsonDialect {
     /// Writes a stream event as JSON.
     pub(crate) fn write_event(&self, event: StreamEvent) -> Value {
         match event {
-            StreamEvent::Task(task) => self.wrap("task", self.write_task(task)),
-            StreamEvent::Message(message) => self.wrap("message", self.write_message(message)),
-            StreamEvent::Status(it) => self.wrap("statusUpdate", self.write_status_update(it)),
+            StreamEvent::Task(task) => self.wrap_in_member("task", self.write_task(task)),
+            StreamEvent::Message(message) => {
+                self.wrap_in_member("message", self.write_message(message))
+            }
+            StreamEvent::Status(it) => {
+                self.wrap_in_member("statusUpdate", self.write_status_update(it))
+            }
             StreamEvent::Artifact(it) => {
-                self.wrap("artifactUpdate", self.write_artifact_update(it))
+                self.wrap_in_member("artifactUpdate", self.write_artifact_update(it))
             }
         }
     }
@@ -87,7 +93,7 @@ impl JsonDialect {
         let mut fields = ObjectFields::from_value(value)?;
         let (member, fields) = match self.tag_style {
             TagStyle::Internal => {
-                let kind = fields.required_text("kind")?;
+                let kind = fields.take_required_text("kind")?;
                 let known = EVENT_KINDS.iter().find(|(_, known)| *known == kind);
                 (known.map(|(member, _)| *member), fields)
             }
@@ -95,7 +101,7 @@ impl JsonDialect {
                 let mut found = None;
                 for (member, _) in EVENT_KINDS {
                     // Unknown members are ignored, so the known ones are tried in turn.
-                    found = fields.object(member)?.map(|inner| (member, inner)).or(found);
+                    found = fields.take_object(member)?.map(|inner| (member, inner)).or(found);
                 }
                 found.map_or((None, fields), |(member, inner)| (Some(member), inner))
             }
@@ -112,51 +118,51 @@ impl JsonDialect {
     fn write_status_update(&self, update: StatusUpdate) -> Value {
         let StatusUpdate { task_id, context_id, status, is_final, metadata } = update;
         self.object_of_kind("status-update")
-            .with("taskId", task_id)
-            .with("contextId", context_id)
-            .with("status", self.write_status(status))
-            .with_optional("final", self.has_final_field.then_some(is_final))
+            .with_field("taskId", task_id)
+            .with_field("contextId", context_id)
+            .with_field("status", self.write_status(status))
+            .with_optional_field("final", self.has_final_field.then_some(is_final))
             .with_json_map("metadata", metadata)
             .into()
     }
 
     /// Reads a status update. In a dialect without the field `final`, a terminal state ends the stream.
     fn read_status_update(&self, mut fields: ObjectFields) -> Result<StatusUpdate, Failure> {
-        let status = fields.required_object("status")?;
+        let status = fields.take_required_object("status")?;
         let status = self.read_status(status)?;
         // Dialects with the field may end a stream at a question, which is no terminal state.
-        let final_flag = if self.has_final_field { fields.boolean("final")? } else { None };
+        let final_flag = if self.has_final_field { fields.take_boolean("final")? } else { None };
         Ok(StatusUpdate {
-            task_id: fields.required_text("taskId")?,
-            context_id: fields.text("contextId")?.unwrap_or_default(),
+            task_id: fields.take_required_text("taskId")?,
+            context_id: fields.take_text("contextId")?.unwrap_or_default(),
             is_final: final_flag.unwrap_or(!self.has_final_field && status.state.is_terminal()),
             status,
-            metadata: fields.json_map("metadata")?,
+            metadata: fields.take_json_map("metadata")?,
         })
     }
 
     fn write_artifact_update(&self, update: ArtifactUpdate) -> Value {
         let ArtifactUpdate { task_id, context_id, artifact, append, last_chunk, metadata } = update;
         self.object_of_kind("artifact-update")
-            .with("taskId", task_id)
-            .with("contextId", context_id)
-            .with("artifact", self.write_artifact(artifact))
-            .with("append", append)
-            .with("lastChunk", last_chunk)
+            .with_field("taskId", task_id)
+            .with_field("contextId", context_id)
+            .with_field("artifact", self.write_artifact(artifact))
+            .with_field("append", append)
+            .with_field("lastChunk", last_chunk)
             .with_json_map("metadata", metadata)
             .into()
     }
 
     fn read_artifact_update(&self, mut fields: ObjectFields) -> Result<ArtifactUpdate, Failure> {
-        let artifact = fields.required_object("artifact")?;
+        let artifact = fields.take_required_object("artifact")?;
         Ok(ArtifactUpdate {
-            task_id: fields.required_text("taskId")?,
-            context_id: fields.text("contextId")?.unwrap_or_default(),
+            task_id: fields.take_required_text("taskId")?,
+            context_id: fields.take_text("contextId")?.unwrap_or_default(),
             artifact: self.read_artifact(artifact)?,
             // Writers of protobuf JSON omit `false`.
-            append: fields.boolean("append")?.unwrap_or_default(),
-            last_chunk: fields.boolean("lastChunk")?.unwrap_or_default(),
-            metadata: fields.json_map("metadata")?,
+            append: fields.take_boolean("append")?.unwrap_or_default(),
+            last_chunk: fields.take_boolean("lastChunk")?.unwrap_or_default(),
+            metadata: fields.take_json_map("metadata")?,
         })
     }
 }

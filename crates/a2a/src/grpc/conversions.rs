@@ -19,7 +19,7 @@ pub fn invalid_params(message: impl Into<String>) -> Failure {
 }
 
 /// Returns a required field.
-pub fn required<T>(field: Option<T>, name: &str) -> Result<T, Failure> {
+pub fn required_field<T>(field: Option<T>, name: &str) -> Result<T, Failure> {
     field.ok_or_else(|| invalid_params(format!("`{name}` must be given")))
 }
 

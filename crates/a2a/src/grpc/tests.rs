@@ -69,7 +69,7 @@ fn any_part(version: ProtocolVersion) -> impl Strategy<Value = A2aPart> {
     (any_content(version), file_fields, any_metadata()).prop_map(
         move |(content, (filename, media_type), metadata)| match (version, &content) {
             (ProtocolVersion::V0_3, PartContent::Text(_) | PartContent::Data(_)) => {
-                A2aPart { metadata, ..A2aPart::of(content) }
+                A2aPart { metadata, ..A2aPart::from_content(content) }
             }
             (ProtocolVersion::V0_3, PartContent::Raw(_) | PartContent::Url(_))
             | (ProtocolVersion::V1_0, _) => A2aPart { content, filename, media_type, metadata },

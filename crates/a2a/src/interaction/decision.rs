@@ -107,12 +107,13 @@ fn find_function_response<'p>(data: &'p Value, metadata: &Metadata) -> Option<&'
     if let Some(response) = data.get("function_response") {
         return Some(response);
     }
-    let is_marked = ["adk_type", "kagent_type"]
+    let has_response_marker = ["adk_type", "kagent_type"]
         .iter()
         .any(|key| metadata.get(*key).is_some_and(|kind| kind == "function_response"));
-    let is_named = data.get("name").is_some_and(|name| name == CONFIRMATION_FUNCTION);
-    let is_response = data.get("response").is_some() && (is_named || is_marked);
-    (is_response || is_marked && is_named).then_some(data)
+    let has_confirmation_name = data.get("name").is_some_and(|name| name == CONFIRMATION_FUNCTION);
+    let is_response =
+        data.get("response").is_some() && (has_confirmation_name || has_response_marker);
+    (is_response || has_response_marker && has_confirmation_name).then_some(data)
 }
 
 #[derive(Deserialize)]

@@ -10,10 +10,10 @@ use super::reply::{
 };
 
 /// Reads the metadata of kagent; `None` if it is the request that the service has published.
-pub(super) fn read_kagent(payload: &Value) -> Result<Option<Replies>, ReplyFault> {
+pub(super) fn read_kagent_replies(payload: &Value) -> Result<Option<Replies>, ReplyFault> {
     let expected = "`tool_approval_response` or `ask_user_response` with all its fields";
     let payload: KagentPayload =
-        parse_value(&with_type_field(payload), HUMAN_IN_THE_LOOP_EXTENSION, expected)?;
+        parse_value(&normalize_type_field(payload), HUMAN_IN_THE_LOOP_EXTENSION, expected)?;
     Ok(match payload {
         KagentPayload::ToolApprovalResponse { approvals } => {
             let list = approvals.into_iter().map(|approval| InteractionReply {
@@ -51,7 +51,7 @@ struct ToolApproval {
 }
 
 /// Returns a payload with its type as a field, also if the type is the name of an object.
-fn with_type_field(payload: &Value) -> Value {
+fn normalize_type_field(payload: &Value) -> Value {
     for name in ["tool_approval_response", "ask_user_response"] {
         if let Some(Value::Object(body)) = payload.get(name) {
             let mut body = body.clone();

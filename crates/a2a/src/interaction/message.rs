@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::decision::read_decisions;
-use super::kagent::read_kagent;
+use super::kagent::read_kagent_replies;
 use super::reply::{Replies, ReplyFault};
-use super::service_extension::read_service_extension;
+use super::service_extension::read_service_replies;
 use super::{HUMAN_IN_THE_LOOP_EXTENSION, INTERACTIONS_EXTENSION};
 use crate::v1::{A2aPart, Metadata, PartContent};
 
@@ -26,11 +26,11 @@ pub fn read_replies(metadata: &Metadata, parts: &[A2aPart]) -> Result<Replies, R
 
 fn read_metadata_replies(metadata: &Metadata) -> Result<Option<Replies>, ReplyFault> {
     let service_replies =
-        metadata.get(INTERACTIONS_EXTENSION).map(read_service_extension).transpose()?.flatten();
+        metadata.get(INTERACTIONS_EXTENSION).map(read_service_replies).transpose()?.flatten();
     if service_replies.is_some() {
         return Ok(service_replies);
     }
-    Ok(metadata.get(HUMAN_IN_THE_LOOP_EXTENSION).map(read_kagent).transpose()?.flatten())
+    Ok(metadata.get(HUMAN_IN_THE_LOOP_EXTENSION).map(read_kagent_replies).transpose()?.flatten())
 }
 
 fn read_data_part_replies(parts: &[A2aPart]) -> Result<Replies, ReplyFault> {

@@ -31,23 +31,26 @@ pub fn pause_message(interactions: &[Interaction]) -> PauseMessage {
     if open_interactions.is_empty() {
         return PauseMessage { parts: Vec::new(), metadata: Map::new(), extensions: Vec::new() };
     }
-    let permissions: Vec<_> =
+    let permission_requests: Vec<_> =
         open_interactions.iter().filter(|it| it.question.kind.is_permission()).collect();
-    let text_parts = open_interactions
-        .iter()
-        .map(|interaction| A2aPart::of(PartContent::Text(sentence(interaction))));
+    let text_parts = open_interactions.iter().map(|interaction| {
+        A2aPart::from_content(PartContent::Text(question_sentence(interaction)))
+    });
     let parts = text_parts
-        .chain(permissions.iter().map(|permission| confirmation_part(permission)))
+        .chain(permission_requests.iter().map(|permission| confirmation_part(permission)))
         .collect();
     let interaction_values: Vec<Value> =
         open_interactions.iter().map(|interaction| interaction_json(interaction)).collect();
-    let payload = match (permissions.as_slice(), open_interactions.first()) {
+    let payload = match (permission_requests.as_slice(), open_interactions.first()) {
         ([first, ..], _) => ObjectBuilder::from_field("type", "tool_approval_request")
-            .with("hint", sentence(first))
-            .with("tools", permissions.iter().map(|it| tool_entry(it)).collect::<Vec<_>>()),
+            .with_field("hint", question_sentence(first))
+            .with_field(
+                "tools",
+                permission_requests.iter().map(|it| kagent_tool_entry(it)).collect::<Vec<_>>(),
+            ),
         ([], Some(question)) => ObjectBuilder::from_field("type", "ask_user_request")
-            .with("id", question.id.to_string())
-            .with("questions", kagent_questions(question)),
+            .with_field("id", question.id.to_string())
+            .with_field("questions", kagent_questions(question)),
         ([], None) => ObjectBuilder::default(),
     };
     let metadata = [
@@ -65,11 +68,11 @@ pub fn pause_message(interactions: &[Interaction]) -> PauseMessage {
 }
 
 /// Returns the question in one sentence, for callers of a team with the id of the member that opened it.
-fn sentence(interaction: &Interaction) -> String {
+fn question_sentence(interaction: &Interaction) -> String {
     let message = &interaction.question.message;
-    match interaction.owner.teams.is_empty() {
+    match interaction.origin.teams.is_empty() {
         true => message.clone(),
-        false => format!("{}: {message}", interaction.owner.agent),
+        false => format!("{}: {message}", interaction.origin.agent),
     }
 }
 
@@ -77,66 +80,67 @@ fn sentence(interaction: &Interaction) -> String {
 fn interaction_json(interaction: &Interaction) -> Value {
     let question = &interaction.question;
     let options = question.options.iter().map(option_json).collect();
-    let path = interaction.owner.path().filter(|_| !interaction.owner.teams.is_empty());
+    let path = interaction.origin.agent_path().filter(|_| !interaction.origin.teams.is_empty());
     ObjectBuilder::from_field("id", interaction.id.to_string())
         .with_list("path", path.map(|agent| agent.as_str().to_owned()).collect())
-        .with("kind", question.kind.as_str())
-        .with("message", question.message.clone())
+        .with_field("kind", question.kind.as_str())
+        .with_field("message", question.message.clone())
         .with_list::<Value>("options", options)
-        .with_optional("tool", question.subject.as_ref().map(subject_json))
-        .with_optional("schema", question.schema.clone())
-        .with("askedAt", format_time(interaction.asked_at))
-        .with("dueAt", format_time(interaction.due_at))
-        .with("digest", interaction.digest.clone())
+        .with_optional_field("tool", question.subject.as_ref().map(subject_json))
+        .with_optional_field("schema", question.schema.clone())
+        .with_field("askedAt", format_time(interaction.opened_at))
+        .with_field("dueAt", format_time(interaction.due_at))
+        .with_field("digest", interaction.digest.clone())
         .into()
 }
 
 fn option_json(option: &QuestionOption) -> Value {
     ObjectBuilder::from_field("id", option.id.clone())
-        .with("name", option.name.clone())
-        .with_optional("kind", serde_json::to_value(option.kind).ok())
+        .with_field("name", option.name.clone())
+        .with_optional_field("kind", serde_json::to_value(option.kind).ok())
         .into()
 }
 
 fn subject_json(subject: &ToolCallSubject) -> Value {
     ObjectBuilder::from_field("id", subject.id.clone())
-        .with("name", subject.tool.clone())
-        .with_optional("kind", subject.kind.clone())
-        .with_optional("title", subject.title.clone())
-        .with_optional("command", subject.command.clone())
+        .with_field("name", subject.tool.clone())
+        .with_optional_field("kind", subject.kind.clone())
+        .with_optional_field("title", subject.title.clone())
+        .with_optional_field("command", subject.command.clone())
         .with_list("paths", subject.paths.clone())
-        .with_optional("url", subject.url.clone())
-        .with_optional("args", Some(subject.args.clone()).filter(|args| !args.is_null()))
+        .with_optional_field("url", subject.url.clone())
+        .with_optional_field("args", Some(subject.args.clone()).filter(|args| !args.is_null()))
         .into()
 }
 
 /// Returns a permission request as an entry of the extension of kagent.
-fn tool_entry(interaction: &Interaction) -> Value {
+fn kagent_tool_entry(interaction: &Interaction) -> Value {
     let call = function_call(interaction);
     ObjectBuilder::from_field("id", interaction.id.to_string())
-        .with("call_id", call.id)
-        .with("name", call.name)
-        .with("args", call.args)
+        .with_field("call_id", call.id)
+        .with_field("name", call.name)
+        .with_field("args", call.args)
         .into()
 }
 
 /// Returns a permission request as a function call of the Agent Development Kit.
 fn confirmation_part(interaction: &Interaction) -> A2aPart {
     let call = function_call(interaction);
-    let original_call =
-        ObjectBuilder::from_field("name", call.name).with("args", call.args).with("id", call.id);
-    let confirmation =
-        ObjectBuilder::from_field("hint", sentence(interaction)).with("confirmed", false);
+    let original_call = ObjectBuilder::from_field("name", call.name)
+        .with_field("args", call.args)
+        .with_field("id", call.id);
+    let confirmation = ObjectBuilder::from_field("hint", question_sentence(interaction))
+        .with_field("confirmed", false);
     let args = ObjectBuilder::from_field("originalFunctionCall", original_call)
-        .with("toolConfirmation", confirmation);
+        .with_field("toolConfirmation", confirmation);
     let data = ObjectBuilder::from_field("name", CONFIRMATION_FUNCTION)
-        .with("id", interaction.id.to_string())
-        .with("args", args);
+        .with_field("id", interaction.id.to_string())
+        .with_field("args", args);
     let part_metadata = [
         ("adk_type".to_owned(), Value::from("function_call")),
         ("adk_is_long_running".to_owned(), Value::from(true)),
     ];
-    let mut part = A2aPart::of(PartContent::Data(data.into()));
+    let mut part = A2aPart::from_content(PartContent::Data(data.into()));
     part.metadata = part_metadata.into_iter().collect();
     part
 }
@@ -162,8 +166,8 @@ pub(super) fn kagent_questions(interaction: &Interaction) -> Vec<Value> {
     let question = &interaction.question;
     let question_json = |text: &str, choices: Vec<String>, multiple: bool| -> Value {
         ObjectBuilder::from_field("question", text)
-            .with("choices", choices)
-            .with("multiple", multiple)
+            .with_field("choices", choices)
+            .with_field("multiple", multiple)
             .into()
     };
     if question.kind != QuestionKind::Form {

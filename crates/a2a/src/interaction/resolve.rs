@@ -43,8 +43,11 @@ pub fn resolve_replies(
             resolved_replies.push(ResolvedReply { interaction_id: target.id, answer });
         }
     }
-    let mut permissions = open_interactions.iter().filter(|it| it.question.kind.is_permission());
-    if replies.requires_all_decisions && !permissions.all(|it| answered_ids.contains(&it.id)) {
+    let mut permission_requests =
+        open_interactions.iter().filter(|it| it.question.kind.is_permission());
+    if replies.requires_all_decisions
+        && !permission_requests.all(|it| answered_ids.contains(&it.id))
+    {
         return Err(ReplyFault::Incomplete);
     }
     Ok(resolved_replies)
@@ -54,18 +57,22 @@ fn find_targets<'i>(
     reply: &InteractionReply,
     open_interactions: &[&'i Interaction],
 ) -> Result<Vec<&'i Interaction>, ReplyFault> {
-    let (permissions, kagent_questions): (Vec<_>, Vec<_>) = open_interactions
+    let (permission_requests, questions): (Vec<_>, Vec<_>) = open_interactions
         .iter()
         .copied()
         .partition(|interaction| interaction.question.kind.is_permission());
     let Some(id) = &reply.id else {
         return match &reply.answer {
-            ReplyContent::Decision { approved: false, .. } if !permissions.is_empty() => {
-                Ok(permissions)
+            ReplyContent::Decision { approved: false, .. } if !permission_requests.is_empty() => {
+                Ok(permission_requests)
             }
-            ReplyContent::Decision { .. } if !permissions.is_empty() => exactly_one(permissions),
-            ReplyContent::Decision { .. } | ReplyContent::Texts(_) => exactly_one(kagent_questions),
-            ReplyContent::Value(_) => exactly_one(open_interactions.to_vec()),
+            ReplyContent::Decision { .. } if !permission_requests.is_empty() => {
+                require_single_target(permission_requests)
+            }
+            ReplyContent::Decision { .. } | ReplyContent::Texts(_) => {
+                require_single_target(questions)
+            }
+            ReplyContent::Value(_) => require_single_target(open_interactions.to_vec()),
         };
     };
     // The agent chooses the ids of its calls, so the id of an interaction comes first.
@@ -76,12 +83,12 @@ fn find_targets<'i>(
     }
     let is_for_call =
         |it: &Interaction| it.question.subject.as_ref().is_some_and(|call| call.id == *id);
-    exactly_one(
+    require_single_target(
         open_interactions.iter().copied().filter(|it| !id.is_empty() && is_for_call(it)).collect(),
     )
 }
 
-fn exactly_one(candidates: Vec<&Interaction>) -> Result<Vec<&Interaction>, ReplyFault> {
+fn require_single_target(candidates: Vec<&Interaction>) -> Result<Vec<&Interaction>, ReplyFault> {
     match candidates.len() {
         0 => Err(ReplyFault::UnknownTarget),
         1 => Ok(candidates),

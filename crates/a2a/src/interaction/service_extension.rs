@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::reply::{InteractionReply, Replies, ReplyContent, ReplyFault, parse_value};
 
 /// Reads the answers of a message; `None` if it has none under the extension of this service.
-pub(super) fn read_service_extension(payload: &Value) -> Result<Option<Replies>, ReplyFault> {
+pub(super) fn read_service_replies(payload: &Value) -> Result<Option<Replies>, ReplyFault> {
     if payload.get("answers").is_none() {
         return Ok(None);
     }

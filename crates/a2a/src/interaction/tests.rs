@@ -4,7 +4,7 @@ use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, PrincipalId};
 use algonius_actors::model::interaction::{
-    AnswerValue, ApprovalTerms, Interaction, InteractionId, InteractionOwner,
+    AnswerValue, ApprovalTerms, Interaction, InteractionId, InteractionOrigin,
     InteractionRequestKey, InteractionState, OptionKind, Question, QuestionKind, QuestionOption,
     ToolCallSubject, WireId,
 };
@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::*;
 use crate::v1::{A2aPart, Metadata, PartContent};
 
-fn id(number: u128) -> InteractionId {
+fn interaction_id(number: u128) -> InteractionId {
     InteractionId(Uuid::from_u128(number))
 }
 
@@ -32,14 +32,14 @@ fn interaction(number: u128, kind: QuestionKind) -> Interaction {
     let option =
         |id: &str, kind| QuestionOption { id: id.to_owned(), name: id.to_uppercase(), kind };
     Interaction {
-        id: id(number),
+        id: interaction_id(number),
         request_key: InteractionRequestKey {
             execution: ExecutionId(Uuid::from_u128(9)),
-            attempt: AttemptId::FIRST,
+            attempt_id: AttemptId::FIRST,
             wire_id: WireId(number.to_string()),
         },
         terms: ApprovalTerms { approvers: Vec::new(), four_eyes: false },
-        owner: InteractionOwner {
+        origin: InteractionOrigin {
             principal: PrincipalId(Uuid::from_u128(8)),
             agent: AgentId::new("coder").unwrap(),
             context: ContextId("c".to_owned()),
@@ -53,7 +53,7 @@ fn interaction(number: u128, kind: QuestionKind) -> Interaction {
             schema: (kind == QuestionKind::Form).then(form_schema),
         },
         digest: format!("digest-{number}"),
-        asked_at: DateTime::from_timestamp(0, 0).unwrap(),
+        opened_at: DateTime::from_timestamp(0, 0).unwrap(),
         due_at: DateTime::from_timestamp(300, 0).unwrap(),
         state: InteractionState::Open,
         end: None,
@@ -68,11 +68,11 @@ fn form_schema() -> Value {
     }})
 }
 
-fn permission(number: u128) -> Interaction {
+fn permission_request(number: u128) -> Interaction {
     interaction(number, QuestionKind::ToolPermission)
 }
 
-fn question(number: u128) -> Interaction {
+fn choice_question(number: u128) -> Interaction {
     interaction(number, QuestionKind::Choice)
 }
 
@@ -81,7 +81,7 @@ fn metadata_under(extension: &str, payload: Value) -> Metadata {
 }
 
 fn data_part(data: Value) -> A2aPart {
-    A2aPart::of(PartContent::Data(data))
+    A2aPart::from_content(PartContent::Data(data))
 }
 
 /// Returns the answers in a message as short texts, after the assignment to the open interactions.
@@ -108,7 +108,7 @@ fn answer_text(number: u128, answer: &ReplyContent) -> String {
         ReplyContent::Value(AnswerValue::Deny { reason: Some(reason) }) => {
             format!("{number} deny {reason}")
         }
-        ReplyContent::Value(value) => format!("{number} {}", value.word()),
+        ReplyContent::Value(value) => format!("{number} {}", value.kind_name()),
     }
 }
 
@@ -143,9 +143,9 @@ fn answers_of_service(
 
 #[test]
 fn a_pause_for_permissions_has_every_known_form() {
-    let closed = Interaction { state: InteractionState::Expired, ..permission(3) };
-    let pause = pause_message(&[permission(1), question(2), closed]);
-    let (one, two) = (id(1).to_string(), id(2).to_string());
+    let closed = Interaction { state: InteractionState::Expired, ..permission_request(3) };
+    let pause = pause_message(&[permission_request(1), choice_question(2), closed]);
+    let (one, two) = (interaction_id(1).to_string(), interaction_id(2).to_string());
     let options = json!([
         {"id": "a", "name": "A", "kind": "allow_once"}, {"id": "b", "name": "B", "kind": "reject_once"},
     ]);
@@ -187,9 +187,9 @@ fn a_pause_for_questions_lists_choices_and_fields() {
         pause_message(&[interaction]).metadata[HUMAN_IN_THE_LOOP_EXTENSION].clone()
     };
     assert_eq!(
-        pause_metadata(question(2)),
+        pause_metadata(choice_question(2)),
         json!({
-            "type": "ask_user_request", "id": id(2).to_string(),
+            "type": "ask_user_request", "id": interaction_id(2).to_string(),
             "questions": [{"question": "Question 2?", "choices": ["A", "B"], "multiple": false}],
         })
     );
@@ -210,8 +210,12 @@ fn a_pause_for_questions_lists_choices_and_fields() {
 
 #[test]
 fn answers_of_this_service_are_read() {
-    let open_interactions = [permission(1), permission(2), question(3)];
-    let (one, two, three) = (id(1).to_string(), id(2).to_string(), id(3).to_string());
+    let open_interactions = [permission_request(1), permission_request(2), choice_question(3)];
+    let (one, two, three) = (
+        interaction_id(1).to_string(),
+        interaction_id(2).to_string(),
+        interaction_id(3).to_string(),
+    );
     for (list, expected) in [
         (json!([{"id": one, "verdict": "allow"}]), &["1 allow"][..]),
         (json!([{"id": one, "verdict": "allow", "digest": "digest-1"}]), &["1 allow"]),
@@ -231,8 +235,8 @@ fn answers_of_this_service_are_read() {
 
 #[test]
 fn faulty_answers_of_this_service_are_refused() {
-    let open_interactions = [permission(1), permission(2)];
-    let one = id(1).to_string();
+    let open_interactions = [permission_request(1), permission_request(2)];
+    let one = interaction_id(1).to_string();
     let malformed_field = |fault| match fault {
         Err(ReplyFault::Malformed { field, .. }) => field,
         other => panic!("{other:?}"),
@@ -275,8 +279,8 @@ fn faulty_answers_of_this_service_are_refused() {
 
 #[test]
 fn approvals_of_kagent_decide_every_call() {
-    let open_interactions = [permission(1), permission(2), question(3)];
-    let (one, two) = (id(1).to_string(), id(2).to_string());
+    let open_interactions = [permission_request(1), permission_request(2), choice_question(3)];
+    let (one, two) = (interaction_id(1).to_string(), interaction_id(2).to_string());
     let approve = json!({"id": one, "approved": true, "rejection_reason": ""});
     let reject = json!({"id": two, "approved": false, "rejection_reason": "too wide"});
     let response =
@@ -317,20 +321,26 @@ fn approvals_of_kagent_decide_every_call() {
 #[test]
 fn answers_of_kagent_cover_every_question() {
     let form = interaction(3, QuestionKind::Form);
-    let open_interactions = [permission(1), question(2), form];
+    let open_interactions = [permission_request(1), choice_question(2), form];
     let response = |id: String, answers: Value| json!({"type": "ask_user_response", "id": id, "answers": answers});
     let two = json!([{"answer": ["red", "blue"]}, {"answer": ["Mia"]}]);
     for (payload, expected) in [
-        (response(id(2).to_string(), json!([{"answer": ["A"]}])), Ok(r#"2 [["A"]]"#)),
-        (response(id(3).to_string(), two.clone()), Ok(r#"3 [["red", "blue"], ["Mia"]]"#)),
-        (response(id(3).to_string(), json!([{"answer": ["red"]}])), Err(ReplyFault::Incomplete)),
-        (response(id(2).to_string(), two), Err(ReplyFault::Incomplete)),
+        (response(interaction_id(2).to_string(), json!([{"answer": ["A"]}])), Ok(r#"2 [["A"]]"#)),
+        (
+            response(interaction_id(3).to_string(), two.clone()),
+            Ok(r#"3 [["red", "blue"], ["Mia"]]"#),
+        ),
+        (
+            response(interaction_id(3).to_string(), json!([{"answer": ["red"]}])),
+            Err(ReplyFault::Incomplete),
+        ),
+        (response(interaction_id(2).to_string(), two), Err(ReplyFault::Incomplete)),
         (response("x".to_owned(), json!([])), Err(ReplyFault::UnknownTarget)),
     ] {
         let expected = expected.map(|text| vec![text.to_owned()]);
         assert_eq!(answers_of_kagent(payload.clone(), &open_interactions), expected, "{payload}");
     }
-    let decision = response(id(1).to_string(), json!([{"answer": ["yes"]}]));
+    let decision = response(interaction_id(1).to_string(), json!([{"answer": ["yes"]}]));
     assert!(matches!(
         answers_of_kagent(decision, &open_interactions),
         Err(ReplyFault::Malformed { .. })
@@ -339,8 +349,8 @@ fn answers_of_kagent_cover_every_question() {
 
 #[test]
 fn decisions_in_data_parts_are_read() {
-    let (one, two) = ([permission(1)], [permission(1), permission(2)]);
-    let mixed = [permission(1), question(2)];
+    let (one, two) = ([permission_request(1)], [permission_request(1), permission_request(2)]);
+    let mixed = [permission_request(1), choice_question(2)];
     let question_answers = json!([{"answer": ["A"]}]);
     for (part, open_interactions, expected) in [
         (json!({"decision_type": "approve"}), &one[..], Ok(&["1 yes"][..])),
@@ -358,7 +368,7 @@ fn decisions_in_data_parts_are_read() {
             &one,
             Ok(&["1 no x"]),
         ),
-        (json!({"decision_type": "reject"}), &[question(2)], Ok(&["2 no"])),
+        (json!({"decision_type": "reject"}), &[choice_question(2)], Ok(&["2 no"])),
         (
             json!({"decision_type": "batch", "decisions": {"call-1": "approve", "call-2": "reject"},
                    "rejection_reasons": {"call-2": "x", "call-1": "y"}}),
@@ -382,7 +392,7 @@ fn decisions_in_data_parts_are_read() {
         ),
         (
             json!({"decision_type": "approve", "ask_user_answers": question_answers}),
-            &[question(2), question(3)],
+            &[choice_question(2), choice_question(3)],
             Err(ReplyFault::Ambiguous),
         ),
         (json!({"text": "no decision"}), &one, Ok(&[])),
@@ -394,7 +404,7 @@ fn decisions_in_data_parts_are_read() {
 
 #[test]
 fn malformed_decisions_are_refused() {
-    let open_interactions = [permission(1)];
+    let open_interactions = [permission_request(1)];
     for part in [
         json!({"decision_type": "allow"}),
         json!({"decision_type": true}),
@@ -433,23 +443,30 @@ fn malformed_decisions_are_refused() {
 
 #[test]
 fn function_responses_confirm_calls() {
-    let open_interactions = [permission(1), permission(2)];
-    let two = id(2).to_string();
-    let named = json!({"name": "adk_request_confirmation", "id": two, "response": {"confirmed": false, "reason": "x"}});
-    assert_eq!(answers_in_data_part(named, &open_interactions), Ok(vec!["2 no x".to_owned()]));
-    let wrapped = json!({"function_response": {"id": "call-1", "response": {"confirmed": true}}});
-    assert_eq!(answers_in_data_part(wrapped, &open_interactions), Ok(vec!["1 yes".to_owned()]));
-    let mut marked = data_part(json!({"id": two, "response": {"confirmed": true}}));
-    assert_eq!(read_replies(&Map::new(), &[marked.clone()]), Ok(Replies::default()));
-    marked.metadata.insert("kagent_type".to_owned(), json!("function_response"));
-    let replies = read_replies(&Map::new(), &[marked]).unwrap();
+    let open_interactions = [permission_request(1), permission_request(2)];
+    let two = interaction_id(2).to_string();
+    let named_response = json!({"name": "adk_request_confirmation", "id": two, "response": {"confirmed": false, "reason": "x"}});
+    assert_eq!(
+        answers_in_data_part(named_response, &open_interactions),
+        Ok(vec!["2 no x".to_owned()])
+    );
+    let wrapped_response =
+        json!({"function_response": {"id": "call-1", "response": {"confirmed": true}}});
+    assert_eq!(
+        answers_in_data_part(wrapped_response, &open_interactions),
+        Ok(vec!["1 yes".to_owned()])
+    );
+    let mut response_part = data_part(json!({"id": two, "response": {"confirmed": true}}));
+    assert_eq!(read_replies(&Map::new(), &[response_part.clone()]), Ok(Replies::default()));
+    response_part.metadata.insert("kagent_type".to_owned(), json!("function_response"));
+    let replies = read_replies(&Map::new(), &[response_part]).unwrap();
     assert_eq!(replies.list[0].id.as_deref(), Some(&*two));
 }
 
 #[test]
 fn the_first_form_of_a_message_counts() {
-    let open_interactions = [permission(1)];
-    let one = id(1).to_string();
+    let open_interactions = [permission_request(1)];
+    let one = interaction_id(1).to_string();
     let mut metadata = metadata_under(
         INTERACTIONS_EXTENSION,
         json!({"answers": [{"id": one, "verdict": "deny"}]}),
@@ -473,26 +490,26 @@ fn the_first_form_of_a_message_counts() {
 
 #[test]
 fn an_id_of_an_interaction_precedes_ids_of_calls() {
-    let mut other = permission(2);
-    other.question.subject.as_mut().unwrap().id = id(1).to_string();
-    let mut duplicate = permission(3);
+    let mut other = permission_request(2);
+    other.question.subject.as_mut().unwrap().id = interaction_id(1).to_string();
+    let mut duplicate = permission_request(3);
     duplicate.question.subject.as_mut().unwrap().id = "call-4".to_owned();
-    let open_interactions = [other, permission(1), duplicate, permission(4)];
+    let open_interactions = [other, permission_request(1), duplicate, permission_request(4)];
     let allow =
         |id: &str| answers_of_service(json!([{"id": id, "verdict": "allow"}]), &open_interactions);
-    assert_eq!(allow(&id(1).to_string()), Ok(vec!["1 allow".to_owned()]));
+    assert_eq!(allow(&interaction_id(1).to_string()), Ok(vec!["1 allow".to_owned()]));
     assert_eq!(allow("call-4"), Err(ReplyFault::Ambiguous));
 }
 
 #[test]
 fn closed_interactions_take_no_answers() {
-    let closed = Interaction { state: InteractionState::Answered, ..permission(1) };
-    let list = json!([{"id": id(1).to_string(), "verdict": "allow"}]);
+    let closed = Interaction { state: InteractionState::Answered, ..permission_request(1) };
+    let list = json!([{"id": interaction_id(1).to_string(), "verdict": "allow"}]);
     assert_eq!(
         answers_of_service(list, std::slice::from_ref(&closed)),
         Err(ReplyFault::UnknownTarget)
     );
-    let interactions = [closed, permission(2)];
+    let interactions = [closed, permission_request(2)];
     assert_eq!(
         answers_in_data_part(json!({"decision_type": "approve"}), &interactions),
         Ok(vec!["2 yes".to_owned()])
@@ -560,7 +577,7 @@ proptest! {
     /// Any content gives answers for distinct open interactions, or a fault.
     #[test]
     fn answers_are_for_distinct_open_interactions(service_payload in any_payload(), kagent_payload in any_payload(), part in any_payload()) {
-        let open_interactions = [permission(1), question(2)];
+        let open_interactions = [permission_request(1), choice_question(2)];
         for metadata in [metadata_under(INTERACTIONS_EXTENSION, service_payload), metadata_under(HUMAN_IN_THE_LOOP_EXTENSION, kagent_payload), Map::new()] {
             let Ok(replies) = read_replies(&metadata, &[data_part(part.clone())]) else { continue };
             if let Ok(resolved) = resolve_replies(&replies, &open_interactions) {
@@ -576,7 +593,7 @@ proptest! {
     /// The published ids answer the published interactions.
     #[test]
     fn published_ids_are_accepted_in_answers(count in 1_u128..5) {
-        let open_interactions: Vec<_> = (1..=count).map(permission).collect();
+        let open_interactions: Vec<_> = (1..=count).map(permission_request).collect();
         let metadata = pause_message(&open_interactions).metadata;
         let tools = metadata[HUMAN_IN_THE_LOOP_EXTENSION]["tools"].as_array().unwrap();
         let approvals: Vec<_> =

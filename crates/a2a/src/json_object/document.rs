@@ -31,9 +31,9 @@ pub fn parse_document(body: &[u8]) -> Result<Value, Failure> {
 fn replace_unpaired_surrogates(body: &[u8]) -> Option<Vec<u8>> {
     let (mut repaired, mut rest, mut is_changed) = (Vec::with_capacity(body.len()), body, false);
     while !rest.is_empty() {
-        let next_unit = rest.get(ESCAPE_BYTES..).and_then(code_unit);
+        let next_unit = rest.get(ESCAPE_BYTES..).and_then(parse_escaped_code_unit);
         // Outside of strings a valid document has no backslash.
-        let copied_bytes = match code_unit(rest) {
+        let copied_bytes = match parse_escaped_code_unit(rest) {
             Some(0xd800..0xdc00) if matches!(next_unit, Some(0xdc00..0xe000)) => 2 * ESCAPE_BYTES,
             Some(0xd800..0xe000) => {
                 repaired.extend_from_slice(br"\ufffd");
@@ -52,7 +52,7 @@ fn replace_unpaired_surrogates(body: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns the code unit of the escape at the start of a text.
-fn code_unit(text: &[u8]) -> Option<u32> {
+fn parse_escaped_code_unit(text: &[u8]) -> Option<u32> {
     let digits = text.strip_prefix(br"\u")?.get(..4)?;
     digits.iter().try_fold(0, |unit, digit| Some(unit * 16 + char::from(*digit).to_digit(16)?))
 }

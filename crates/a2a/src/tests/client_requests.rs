@@ -3,15 +3,15 @@
 use algonius_actors::model::code::Code;
 use serde_json::{Value, json};
 
+use crate::add_path_params;
 use crate::v0_3::{self, rest};
 use crate::v1::{
     A2aPart, HistoryLength, ListPage, Message, PartContent, PushQuery, SendMode, SendRequest,
     TaskState,
 };
 use crate::v1_json::{read as read_1_0, write as write_1_0};
-use crate::with_path_params;
 
-fn contents(request: SendRequest) -> Vec<PartContent> {
+fn part_contents(request: SendRequest) -> Vec<PartContent> {
     request.message.parts.into_iter().map(|part| part.content).collect()
 }
 
@@ -31,7 +31,7 @@ fn http_requests_of_0_3_clients_are_read() {
             "pushNotification": {"id": "", "url": "https://example.org/hook", "token": "t"},
         },
     });
-    let request = rest::read::send(request_body).expect("a request");
+    let request = rest::read::send_request(request_body).expect("a request");
     assert_eq!(
         (request.send_mode, request.history_length),
         (SendMode::Blocking, HistoryLength::All)
@@ -39,7 +39,7 @@ fn http_requests_of_0_3_clients_are_read() {
     let push = request.push_config.clone().expect("a push configuration");
     assert_eq!((push.id, push.token.as_deref()), (None, Some("t")));
     assert_eq!(
-        contents(request),
+        part_contents(request),
         [
             PartContent::Text("x".to_owned()),
             PartContent::Data(json!({"a": 1})),
@@ -52,7 +52,7 @@ fn http_requests_of_0_3_clients_are_read() {
         "request": {"message_id": "m", "role": "ROLE_USER", "content": [{"text": "x"}]},
         "configuration": {"accepted_output_modes": ["text/plain"]},
     });
-    let request = rest::read::send(snake_case_body).expect("a request");
+    let request = rest::read::send_request(snake_case_body).expect("a request");
     assert_eq!(
         (request.send_mode, request.message.message_id.as_str()),
         (SendMode::NonBlocking, "m")
@@ -64,11 +64,11 @@ fn http_requests_of_0_3_clients_are_read() {
 fn a_body_may_be_empty_if_the_path_has_the_id() {
     for body in ["", " \n", "null", "{}", r#"{"name":"tasks/T1"}"#, r#"{"id":"T1"}"#] {
         let body = rest::read::parse_body(body.as_bytes()).expect("a body");
-        let body = with_path_params(body, &[("id", "T1")]).expect("a body");
-        assert_eq!(rest::read::cancel(body), Ok("T1".to_owned()));
+        let body = add_path_params(body, &[("id", "T1")]).expect("a body");
+        assert_eq!(rest::read::cancel_request(body), Ok("T1".to_owned()));
     }
-    assert!(with_path_params(json!({"id": "T2"}), &[("id", "T1")]).is_err());
-    assert!(with_path_params(json!([]), &[("id", "T1")]).is_err());
+    assert!(add_path_params(json!({"id": "T2"}), &[("id", "T1")]).is_err());
+    assert!(add_path_params(json!([]), &[("id", "T1")]).is_err());
     assert_eq!(
         rest::read::parse_body(b"{").map_err(|failure| failure.code),
         Err(Code::MalformedJson)
@@ -78,30 +78,30 @@ fn a_body_may_be_empty_if_the_path_has_the_id() {
 #[test]
 fn the_default_wait_depends_on_version_and_binding() {
     let message = json!({"messageId": "m", "role": "ROLE_USER", "content": [{"text": "x"}]});
-    let over_http = |configuration: Value| {
+    let http_send_mode = |configuration: Value| {
         let body = json!({"message": message, "configuration": configuration});
-        rest::read::send(body).expect("a request").send_mode
+        rest::read::send_request(body).expect("a request").send_mode
     };
-    assert_eq!(over_http(Value::Null), SendMode::Blocking);
-    assert_eq!(over_http(json!({})), SendMode::NonBlocking);
-    assert_eq!(over_http(json!({"blocking": false})), SendMode::NonBlocking);
-    assert_eq!(over_http(json!({"blocking": true})), SendMode::Blocking);
+    assert_eq!(http_send_mode(Value::Null), SendMode::Blocking);
+    assert_eq!(http_send_mode(json!({})), SendMode::NonBlocking);
+    assert_eq!(http_send_mode(json!({"blocking": false})), SendMode::NonBlocking);
+    assert_eq!(http_send_mode(json!({"blocking": true})), SendMode::Blocking);
     let message =
         json!({"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": ""}]});
-    let over_jsonrpc = |configuration: Value| {
+    let json_rpc_send_mode = |configuration: Value| {
         let params = json!({"message": message, "configuration": configuration});
-        v0_3::read::send(params).expect("a request").send_mode
+        v0_3::read::send_request(params).expect("a request").send_mode
     };
-    assert_eq!(over_jsonrpc(Value::Null), SendMode::Blocking);
-    assert_eq!(over_jsonrpc(json!({})), SendMode::Blocking);
-    assert_eq!(over_jsonrpc(json!({"blocking": false})), SendMode::NonBlocking);
+    assert_eq!(json_rpc_send_mode(Value::Null), SendMode::Blocking);
+    assert_eq!(json_rpc_send_mode(json!({})), SendMode::Blocking);
+    assert_eq!(json_rpc_send_mode(json!({"blocking": false})), SendMode::NonBlocking);
     let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]});
-    let in_1_0 = |configuration: Value| {
+    let send_mode_1_0 = |configuration: Value| {
         let params = json!({"message": message, "configuration": configuration});
-        read_1_0::send(params).expect("a request").send_mode
+        read_1_0::send_request(params).expect("a request").send_mode
     };
-    assert_eq!(in_1_0(Value::Null), SendMode::Blocking);
-    assert_eq!(in_1_0(json!({"returnImmediately": true})), SendMode::NonBlocking);
+    assert_eq!(send_mode_1_0(Value::Null), SendMode::Blocking);
+    assert_eq!(send_mode_1_0(json!({"returnImmediately": true})), SendMode::NonBlocking);
 }
 
 #[test]
@@ -117,17 +117,17 @@ fn push_configurations_of_both_http_clients_are_read() {
             "push_notification_config": {"url": "https://example.org",
                 "authentication": {"schemes": ["Bearer"], "credentials": "c"}}}});
     for body in [unwrapped, wrapped, snake_case_body] {
-        let body = with_path_params(body, &[("taskId", "T1")]).expect("a body");
-        let config = rest::read::push_set(body.clone()).expect("a configuration");
+        let body = add_path_params(body, &[("taskId", "T1")]).expect("a body");
+        let config = rest::read::push_set_request(body.clone()).expect("a configuration");
         assert_eq!((config.id.as_deref(), config.task_id.as_deref()), (Some("cfg"), Some("T1")));
         let authentication = config.authentication.expect("credentials");
         assert_eq!(
             (authentication.scheme.as_str(), authentication.credentials.as_deref()),
             ("Bearer", Some("c"))
         );
-        let is_rejected = with_path_params(body, &[("taskId", "T1")]).map(|mut body| {
+        let is_rejected = add_path_params(body, &[("taskId", "T1")]).map(|mut body| {
             body["taskId"] = json!("T2");
-            rest::read::push_set(body).is_err()
+            rest::read::push_set_request(body).is_err()
         });
         assert_eq!(is_rejected, Ok(true));
     }
@@ -137,7 +137,7 @@ fn push_configurations_of_both_http_clients_are_read() {
 fn a_1_0_body_without_its_version_header_names_the_header() {
     let body =
         json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}});
-    let failure = rest::read::send(body).expect_err("not 0.3");
+    let failure = rest::read::send_request(body).expect_err("not 0.3");
     assert!(failure.message.contains("A2A-Version: 1.0"), "{failure}");
 }
 
@@ -152,7 +152,7 @@ fn requests_of_1_0_clients_are_read() {
             {"url": "u", "authentication": {"scheme": "Bearer", "credentials": "c"}}},
     });
     assert_eq!(read_1_0::tenant(&params), Ok(Some("echo")));
-    let request = read_1_0::send(params).expect("a request");
+    let request = read_1_0::send_request(params).expect("a request");
     assert_eq!(
         (request.history_length, request.message.context_id.as_deref()),
         (HistoryLength::Last(2), None)
@@ -162,7 +162,7 @@ fn requests_of_1_0_clients_are_read() {
         "Bearer"
     );
     assert_eq!(
-        contents(request),
+        part_contents(request),
         [
             PartContent::Text("x".to_owned()),
             PartContent::Raw("eA==".to_owned()),
@@ -173,16 +173,16 @@ fn requests_of_1_0_clients_are_read() {
     // All values of a query are text.
     let query = json!({"status": "TASK_STATE_WORKING", "pageSize": "10", "includeArtifacts": "true",
         "statusTimestampAfter": "2030-01-31T13:00:00+01:00", "history_length": "0"});
-    let list = read_1_0::list(query).expect("a list");
+    let list = read_1_0::list_request(query).expect("a list");
     assert_eq!((list.state, list.page_size), (Some(TaskState::Working), Some(10)));
     assert_eq!((list.history_length, list.include_artifacts), (Some(0), true));
     assert_eq!(
         list.changed_since.map(|time| time.to_rfc3339()).as_deref(),
         Some("2030-01-31T12:00:00+00:00")
     );
-    assert_eq!(read_1_0::list(Value::Null), Ok(super::super::v1::ListRequest::default()));
+    assert_eq!(read_1_0::list_request(Value::Null), Ok(super::super::v1::ListRequest::default()));
     let query = PushQuery { task_id: "t".to_owned(), id: Some("c".to_owned()) };
-    assert_eq!(read_1_0::push_delete(json!({"taskId": "t", "id": "c"})), Ok(query));
+    assert_eq!(read_1_0::push_delete_request(json!({"taskId": "t", "id": "c"})), Ok(query));
 }
 
 #[test]
@@ -190,16 +190,19 @@ fn ids_of_0_3_are_read_in_both_forms() {
     let query =
         |id: Option<&str>| Ok(PushQuery { task_id: "t".to_owned(), id: id.map(str::to_owned) });
     let push_params = || json!({"id": "t", "pushNotificationConfigId": "c"});
-    assert_eq!(v0_3::read::push_get(push_params()), query(Some("c")));
-    assert_eq!(v0_3::read::push_get(json!({"id": "t"})), query(None));
-    assert_eq!(v0_3::read::push_delete(push_params()), query(Some("c")));
-    assert!(v0_3::read::push_delete(json!({"id": "t"})).is_err());
-    assert_eq!(v0_3::read::push_list(json!({"id": "t", "metadata": {}})), Ok("t".to_owned()));
+    assert_eq!(v0_3::read::push_query(push_params()), query(Some("c")));
+    assert_eq!(v0_3::read::push_query(json!({"id": "t"})), query(None));
+    assert_eq!(v0_3::read::push_delete_request(push_params()), query(Some("c")));
+    assert!(v0_3::read::push_delete_request(json!({"id": "t"})).is_err());
+    assert_eq!(
+        v0_3::read::push_list_request(json!({"id": "t", "metadata": {}})),
+        Ok("t".to_owned())
+    );
 }
 
 #[test]
 fn a_wrong_field_is_named_in_full() {
-    let with_part =
+    let params_with_part =
         |part: Value| json!({"message": {"messageId": "m", "role": "user", "parts": [part]}});
     for (params, path) in [
         (json!({"message": {"role": "user"}}), "`message.messageId`"),
@@ -210,17 +213,17 @@ fn a_wrong_field_is_named_in_full() {
         (json!({"message": ["message", "m"]}), "`message`"),
         (json!({}), "`message`"),
         (json!([]), "the parameters"),
-        (with_part(json!(5)), "`message.parts[0]`"),
-        (with_part(json!({"kind": "other", "text": "x"})), "`message.parts[0]`"),
-        (with_part(json!({"kind": "data", "data": 5})), "`message.parts[0]`"),
-        (with_part(json!({"kind": "text", "text": 5})), "`message.parts[0].text`"),
-        (with_part(json!({"kind": "file", "file": {}})), "`message.parts[0].file`"),
+        (params_with_part(json!(5)), "`message.parts[0]`"),
+        (params_with_part(json!({"kind": "other", "text": "x"})), "`message.parts[0]`"),
+        (params_with_part(json!({"kind": "data", "data": 5})), "`message.parts[0]`"),
+        (params_with_part(json!({"kind": "text", "text": 5})), "`message.parts[0].text`"),
+        (params_with_part(json!({"kind": "file", "file": {}})), "`message.parts[0].file`"),
         (
-            with_part(json!({"kind": "file", "file": {"bytes": "!"}})),
+            params_with_part(json!({"kind": "file", "file": {"bytes": "!"}})),
             "`message.parts[0].file.bytes`",
         ),
     ] {
-        let failure = v0_3::read::send(params.clone()).expect_err("wrong");
+        let failure = v0_3::read::send_request(params.clone()).expect_err("wrong");
         assert_eq!(failure.code, Code::InvalidParams);
         assert!(failure.message.contains(path), "{params}: {failure}");
     }
@@ -232,17 +235,17 @@ fn a_wrong_field_is_named_in_full() {
         (json!({}), "`id`"),
         (json!({"id": 5}), "`id`"),
     ] {
-        for read in [v0_3::read::get, rest::read::get, read_1_0::get] {
+        for read in [v0_3::read::task_query, rest::read::task_query, read_1_0::task_query] {
             let failure = read(query.clone()).expect_err("wrong");
             assert!(failure.message.contains(path), "{query}: {failure}");
         }
     }
     // The reader accepts an empty id; the lookup of the task then fails with its own error.
-    assert_eq!(v0_3::read::cancel(json!({"id": ""})), Ok(String::new()));
+    assert_eq!(v0_3::read::cancel_request(json!({"id": ""})), Ok(String::new()));
     for size in [0, 101] {
-        assert!(read_1_0::list(json!({"pageSize": size})).is_err());
+        assert!(read_1_0::list_request(json!({"pageSize": size})).is_err());
     }
-    assert!(read_1_0::list(json!({"status": "working"})).is_err());
+    assert!(read_1_0::list_request(json!({"status": "working"})).is_err());
 }
 
 #[test]
@@ -306,7 +309,8 @@ fn a_total_fits_into_32_bits() {
 
 #[test]
 fn only_representable_times_are_accepted() {
-    let is_accepted = |time: &str| read_1_0::list(json!({"statusTimestampAfter": time})).is_ok();
+    let is_accepted =
+        |time: &str| read_1_0::list_request(json!({"statusTimestampAfter": time})).is_ok();
     assert!(is_accepted("9999-12-31T23:59:59Z") && is_accepted("0001-01-01T00:00:00Z"));
     assert!(!is_accepted("9999-12-31T23:59:59-01:00"), "the year 10000 in UTC");
     assert!(!is_accepted("0001-01-01T00:00:00+01:00"), "the year zero in UTC");

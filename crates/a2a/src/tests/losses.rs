@@ -19,12 +19,18 @@ pub(super) struct DialectLosses {
 /// Losses of 1.0: none, except that 1.0 marks the end of a stream only by ending it.
 pub(super) const LOSSES_1_0: DialectLosses =
     DialectLosses { apply_to_part: |part| part, drops_references: false, drops_final: true };
-pub(super) const LOSSES_0_3: DialectLosses =
-    DialectLosses { apply_to_part: part_of_0_3, drops_references: false, drops_final: false };
-pub(super) const LOSSES_REST: DialectLosses =
-    DialectLosses { apply_to_part: part_of_0_3, drops_references: true, drops_final: false };
+pub(super) const LOSSES_0_3: DialectLosses = DialectLosses {
+    apply_to_part: apply_0_3_part_losses,
+    drops_references: false,
+    drops_final: false,
+};
+pub(super) const LOSSES_REST: DialectLosses = DialectLosses {
+    apply_to_part: apply_0_3_part_losses,
+    drops_references: true,
+    drops_final: false,
+};
 
-fn part_of_0_3(part: A2aPart) -> A2aPart {
+fn apply_0_3_part_losses(part: A2aPart) -> A2aPart {
     match part.content {
         PartContent::Text(_) => A2aPart { filename: None, media_type: None, ..part },
         PartContent::Data(data) if data.is_object() => {

@@ -15,19 +15,19 @@ use crate::v1::{
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn send(params: Value) -> Result<SendRequest, Failure> {
+pub fn send_request(params: Value) -> Result<SendRequest, Failure> {
     let mut fields = ObjectFields::from_value(params)?;
-    let message = fields.required_object("message")?;
-    let mut configuration = fields.object("configuration")?.unwrap_or_default();
-    let push = configuration.object("pushNotificationConfig")?;
+    let message = fields.take_required_object("message")?;
+    let mut configuration = fields.take_object("configuration")?.unwrap_or_default();
+    let push_fields = configuration.take_object("pushNotificationConfig")?;
     let is_blocking = dialect::read_blocking(&mut configuration)?.unwrap_or(true);
     Ok(SendRequest {
         message: DIALECT.read_message(message)?,
         send_mode: if is_blocking { SendMode::Blocking } else { SendMode::NonBlocking },
         history_length: dialect::read_history_length(&mut configuration)?,
-        accepted_output_modes: configuration.texts("acceptedOutputModes")?,
-        push_config: push.map(dialect::read_push_config).transpose()?,
-        metadata: fields.json_map("metadata")?,
+        accepted_output_modes: configuration.take_text_list("acceptedOutputModes")?,
+        push_config: push_fields.map(dialect::read_push_config).transpose()?,
+        metadata: fields.take_json_map("metadata")?,
     })
 }
 
@@ -35,7 +35,7 @@ pub fn send(params: Value) -> Result<SendRequest, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn get(params: Value) -> Result<TaskQuery, Failure> {
+pub fn task_query(params: Value) -> Result<TaskQuery, Failure> {
     dialect::read_task_query(params)
 }
 
@@ -43,7 +43,7 @@ pub fn get(params: Value) -> Result<TaskQuery, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn cancel(params: Value) -> Result<String, Failure> {
+pub fn cancel_request(params: Value) -> Result<String, Failure> {
     dialect::read_task_id(params)
 }
 
@@ -51,7 +51,7 @@ pub fn cancel(params: Value) -> Result<String, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn subscribe(params: Value) -> Result<String, Failure> {
+pub fn subscribe_request(params: Value) -> Result<String, Failure> {
     dialect::read_task_id(params)
 }
 
@@ -59,10 +59,10 @@ pub fn subscribe(params: Value) -> Result<String, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn push_set(params: Value) -> Result<PushConfig, Failure> {
+pub fn push_set_request(params: Value) -> Result<PushConfig, Failure> {
     let mut fields = ObjectFields::from_value(params)?;
-    let task_id = fields.required_id("taskId")?;
-    let config = dialect::read_push_config(fields.required_object("pushNotificationConfig")?)?;
+    let task_id = fields.take_required_id("taskId")?;
+    let config = dialect::read_push_config(fields.take_required_object("pushNotificationConfig")?)?;
     Ok(PushConfig { task_id: Some(task_id), ..config })
 }
 
@@ -70,11 +70,11 @@ pub fn push_set(params: Value) -> Result<PushConfig, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn push_get(params: Value) -> Result<PushQuery, Failure> {
+pub fn push_query(params: Value) -> Result<PushQuery, Failure> {
     let mut fields = ObjectFields::from_value(params)?;
     Ok(PushQuery {
-        task_id: fields.required_id("id")?,
-        id: fields.non_empty_text("pushNotificationConfigId")?,
+        task_id: fields.take_required_id("id")?,
+        id: fields.take_non_empty_text("pushNotificationConfigId")?,
     })
 }
 
@@ -82,7 +82,7 @@ pub fn push_get(params: Value) -> Result<PushQuery, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn push_list(params: Value) -> Result<String, Failure> {
+pub fn push_list_request(params: Value) -> Result<String, Failure> {
     dialect::read_task_id(params)
 }
 
@@ -90,8 +90,8 @@ pub fn push_list(params: Value) -> Result<String, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn push_delete(params: Value) -> Result<PushQuery, Failure> {
-    let query = push_get(params)?;
+pub fn push_delete_request(params: Value) -> Result<PushQuery, Failure> {
+    let query = push_query(params)?;
     if query.id.is_none() {
         return Err(invalid_params("`pushNotificationConfigId` must be present and not empty"));
     }

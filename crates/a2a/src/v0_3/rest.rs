@@ -21,7 +21,7 @@ use crate::v1_json::role_name;
 const DIALECT: JsonDialect = JsonDialect {
     tag_style: TagStyle::External,
     parts_member: "content",
-    has_references: false,
+    writes_references: false,
     has_final_field: true,
     state_name,
     role_name,
@@ -48,8 +48,8 @@ fn write_part(part: A2aPart) -> Value {
     let A2aPart { content, filename, media_type, metadata } = part;
     let file = |name: &str, content: String| {
         let file = ObjectBuilder::from_field(name, content)
-            .with_optional("mimeType", media_type)
-            .with_optional("name", filename);
+            .with_optional_field("mimeType", media_type)
+            .with_optional_field("name", filename);
         ObjectBuilder::from_field("file", file)
     };
     let part = match content {
@@ -66,25 +66,27 @@ fn write_part(part: A2aPart) -> Value {
 }
 
 fn read_part(mut fields: ObjectFields) -> Result<A2aPart, Failure> {
-    let metadata = fields.json_map("metadata")?;
+    let metadata = fields.take_json_map("metadata")?;
     // All three are read, so that a part with two contents is refused instead of losing one.
-    let contents = (fields.text("text")?, fields.object("data")?, fields.object("file")?);
+    let contents =
+        (fields.take_text("text")?, fields.take_object("data")?, fields.take_object("file")?);
     let (content, filename, media_type) = match contents {
         (Some(text), None, None) => (PartContent::Text(text), None, None),
         (None, Some(mut data), None) => {
-            (PartContent::Data(data.json_map("data")?.into()), None, None)
+            (PartContent::Data(data.take_json_map("data")?.into()), None, None)
         }
         (None, None, Some(mut file)) => {
-            let content = match (file.base64_text("fileWithBytes")?, file.text("fileWithUri")?) {
-                (Some(bytes), None) => PartContent::Raw(bytes),
-                (None, Some(uri)) => PartContent::Url(uri),
-                _ => {
-                    let path = file.path_for_error();
-                    let alternatives = "either `fileWithBytes` or `fileWithUri`";
-                    return Err(invalid_params(format!("`{path}` must have {alternatives}")));
-                }
-            };
-            (content, file.non_empty_text("name")?, file.non_empty_text("mimeType")?)
+            let content =
+                match (file.take_base64_text("fileWithBytes")?, file.take_text("fileWithUri")?) {
+                    (Some(bytes), None) => PartContent::Raw(bytes),
+                    (None, Some(uri)) => PartContent::Url(uri),
+                    _ => {
+                        let path = file.path_for_error();
+                        let alternatives = "either `fileWithBytes` or `fileWithUri`";
+                        return Err(invalid_params(format!("`{path}` must have {alternatives}")));
+                    }
+                };
+            (content, file.take_non_empty_text("name")?, file.take_non_empty_text("mimeType")?)
         }
         _ => {
             let path = fields.path_for_error();

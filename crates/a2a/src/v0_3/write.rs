@@ -43,7 +43,7 @@ pub fn event(event: StreamEvent) -> Value {
 pub fn push_config(config: PushConfig) -> Value {
     let task_id = config.task_id.clone().unwrap_or_default();
     ObjectBuilder::from_field("taskId", task_id)
-        .with("pushNotificationConfig", push_config_without_task_id(config))
+        .with_field("pushNotificationConfig", push_config_without_task_id(config))
         .into()
 }
 
@@ -64,10 +64,11 @@ pub(super) fn push_config_without_task_id(config: PushConfig) -> ObjectBuilder {
     // The task is named by the object around this one.
     let PushConfig { id, task_id: _, url, token, authentication } = config;
     let authentication = authentication.map(|PushAuthentication { scheme, credentials }| {
-        ObjectBuilder::from_field("schemes", vec![scheme]).with_optional("credentials", credentials)
+        ObjectBuilder::from_field("schemes", vec![scheme])
+            .with_optional_field("credentials", credentials)
     });
     ObjectBuilder::from_field("url", url)
-        .with_optional("id", id)
-        .with_optional("token", token)
-        .with_optional("authentication", authentication)
+        .with_optional_field("id", id)
+        .with_optional_field("token", token)
+        .with_optional_field("authentication", authentication)
 }

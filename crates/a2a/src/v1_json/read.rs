@@ -1,7 +1,7 @@
 //! Readers of A2A 1.0: parameters and, for clients, answers.
 //!
 //! Over JSON-RPC these functions read `params`; over HTTP they read the body or the query, to which
-//! [`with_path_params`](crate::with_path_params) adds the ids of the path.
+//! [`crate::add_path_params`] adds the ids of the path.
 
 use algonius_actors::model::failure::Failure;
 use serde_json::Value;
@@ -18,26 +18,26 @@ use crate::v1::{
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn send(params: Value) -> Result<SendRequest, Failure> {
+pub fn send_request(params: Value) -> Result<SendRequest, Failure> {
     let mut fields = ObjectFields::from_value(params)?;
-    let message = fields.required_object("message")?;
-    let mut configuration = fields.object("configuration")?.unwrap_or_default();
-    let push = match configuration.object("taskPushNotificationConfig")? {
-        None => configuration.object("pushNotificationConfig")?,
+    let message = fields.take_required_object("message")?;
+    let mut configuration = fields.take_object("configuration")?.unwrap_or_default();
+    let push_fields = match configuration.take_object("taskPushNotificationConfig")? {
+        None => configuration.take_object("pushNotificationConfig")?,
         push => push,
     };
-    let returns_immediately = match configuration.boolean("returnImmediately")? {
+    let returns_immediately = match configuration.take_boolean("returnImmediately")? {
         Some(returns_immediately) => returns_immediately,
         // The name of 0.3, with the opposite meaning: a caller of both versions would otherwise wait without a cause.
-        None => configuration.boolean("blocking")?.is_some_and(|is_blocking| !is_blocking),
+        None => configuration.take_boolean("blocking")?.is_some_and(|is_blocking| !is_blocking),
     };
     Ok(SendRequest {
         message: DIALECT.read_message(message)?,
         send_mode: if returns_immediately { SendMode::NonBlocking } else { SendMode::Blocking },
         history_length: dialect::read_history_length(&mut configuration)?,
-        accepted_output_modes: configuration.texts("acceptedOutputModes")?,
-        push_config: push.map(dialect::read_push_config).transpose()?,
-        metadata: fields.json_map("metadata")?,
+        accepted_output_modes: configuration.take_text_list("acceptedOutputModes")?,
+        push_config: push_fields.map(dialect::read_push_config).transpose()?,
+        metadata: fields.take_json_map("metadata")?,
     })
 }
 
@@ -57,7 +57,7 @@ pub fn tenant(params: &Value) -> Result<Option<&str>, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn get(params: Value) -> Result<TaskQuery, Failure> {
+pub fn task_query(params: Value) -> Result<TaskQuery, Failure> {
     dialect::read_task_query(params)
 }
 
@@ -65,7 +65,7 @@ pub fn get(params: Value) -> Result<TaskQuery, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn list(params: Value) -> Result<ListRequest, Failure> {
+pub fn list_request(params: Value) -> Result<ListRequest, Failure> {
     dialect::read_list_request(&DIALECT, params)
 }
 
@@ -73,7 +73,7 @@ pub fn list(params: Value) -> Result<ListRequest, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn cancel(params: Value) -> Result<String, Failure> {
+pub fn cancel_request(params: Value) -> Result<String, Failure> {
     dialect::read_task_id(params)
 }
 
@@ -81,7 +81,7 @@ pub fn cancel(params: Value) -> Result<String, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn subscribe(params: Value) -> Result<String, Failure> {
+pub fn subscribe_request(params: Value) -> Result<String, Failure> {
     dialect::read_task_id(params)
 }
 
@@ -89,7 +89,7 @@ pub fn subscribe(params: Value) -> Result<String, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn push_set(params: Value) -> Result<PushConfig, Failure> {
+pub fn push_set_request(params: Value) -> Result<PushConfig, Failure> {
     let config = dialect::read_push_config(ObjectFields::from_value(params)?)?;
     if config.task_id.is_none() {
         return Err(invalid_params("`taskId` must be present and not empty"));
@@ -101,7 +101,7 @@ pub fn push_set(params: Value) -> Result<PushConfig, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn push_get(params: Value) -> Result<PushQuery, Failure> {
+pub fn push_query(params: Value) -> Result<PushQuery, Failure> {
     let query = dialect::read_push_query(params)?;
     if query.id.is_none() {
         return Err(invalid_params("`id` must be present and not empty"));
@@ -114,7 +114,7 @@ pub fn push_get(params: Value) -> Result<PushQuery, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn push_list(params: Value) -> Result<String, Failure> {
+pub fn push_list_request(params: Value) -> Result<String, Failure> {
     dialect::read_push_list_task_id(params)
 }
 
@@ -122,8 +122,8 @@ pub fn push_list(params: Value) -> Result<String, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn push_delete(params: Value) -> Result<PushQuery, Failure> {
-    push_get(params)
+pub fn push_delete_request(params: Value) -> Result<PushQuery, Failure> {
+    push_query(params)
 }
 
 /// Reads the answer to a message.

@@ -44,9 +44,9 @@ pub fn page(page: ListPage) -> Value {
     let ListPage { tasks, next_page_token, page_size, total_size } = page;
     let tasks: Vec<_> = tasks.into_iter().map(task).collect();
     ObjectBuilder::from_field("tasks", tasks)
-        .with("nextPageToken", next_page_token)
-        .with("pageSize", page_size)
-        .with("totalSize", saturating_i32(total_size))
+        .with_field("nextPageToken", next_page_token)
+        .with_field("pageSize", page_size)
+        .with_field("totalSize", saturating_i32(total_size))
         .into()
 }
 
@@ -55,13 +55,13 @@ pub fn page(page: ListPage) -> Value {
 pub fn push_config(config: PushConfig) -> Value {
     let PushConfig { id, task_id, url, token, authentication } = config;
     let authentication = authentication.map(|PushAuthentication { scheme, credentials }| {
-        ObjectBuilder::from_field("scheme", scheme).with_optional("credentials", credentials)
+        ObjectBuilder::from_field("scheme", scheme).with_optional_field("credentials", credentials)
     });
     ObjectBuilder::from_field("url", url)
-        .with_optional("id", id)
-        .with_optional("taskId", task_id)
-        .with_optional("token", token)
-        .with_optional("authentication", authentication)
+        .with_optional_field("id", id)
+        .with_optional_field("taskId", task_id)
+        .with_optional_field("token", token)
+        .with_optional_field("authentication", authentication)
         .into()
 }
 
@@ -70,7 +70,7 @@ pub fn push_config(config: PushConfig) -> Value {
 pub fn push_configs(configs: Vec<PushConfig>) -> Value {
     let configs: Vec<_> = configs.into_iter().map(push_config).collect();
     // A task has few configurations, so all are on one page; clients read the empty token as its end.
-    ObjectBuilder::from_field("configs", configs).with("nextPageToken", "").into()
+    ObjectBuilder::from_field("configs", configs).with_field("nextPageToken", "").into()
 }
 
 /// Returns the empty answer: an object without members.

@@ -41,13 +41,16 @@ impl MessageReader {
     }
 
     /// Reads messages until the connection ends, and returns the reason.
-    pub(super) async fn read(mut self, output: impl AsyncRead + Unpin) -> ConnectionEndReason {
+    pub(super) async fn read_until_end(
+        mut self,
+        output: impl AsyncRead + Unpin,
+    ) -> ConnectionEndReason {
         let codec =
             AnyDelimiterCodec::new_with_max_length(b"\n".into(), b"\n".into(), MAX_MESSAGE_BYTES);
         let mut lines = FramedRead::new(output, codec);
         while let Some(line) = lines.next().await {
             let read = match line {
-                Ok(line) => self.read_line(&line).await,
+                Ok(line) => self.handle_line(&line).await,
                 Err(AnyDelimiterCodecError::MaxChunkLengthExceeded) => {
                     Err(ConnectionEndReason::MessageTooLong)
                 }
@@ -60,7 +63,7 @@ impl MessageReader {
         ConnectionEndReason::OutputClosed
     }
 
-    async fn read_line(&mut self, line: &[u8]) -> Result<(), ConnectionEndReason> {
+    async fn handle_line(&mut self, line: &[u8]) -> Result<(), ConnectionEndReason> {
         match self.filter.classify(line) {
             IncomingMessage::Answer(id) => {
                 self.unused_bytes = 0;
@@ -77,13 +80,13 @@ impl MessageReader {
                 }
             }
             IncomingMessage::Request(answer) => {
-                _ = self.writer.write(&answer).await; // The writer ends the connection if it fails.
+                _ = self.writer.enqueue_message(&answer).await; // The writer ends the connection if it fails.
             }
             IncomingMessage::Unused => {}
         }
         self.unused_bytes += line.len() + 1;
         match self.unused_bytes > MAX_UNUSED_BYTES {
-            true => Err(ConnectionEndReason::TooMuchUnrequested),
+            true => Err(ConnectionEndReason::TooMuchUnrequestedOutput),
             false => Ok(()),
         }
     }

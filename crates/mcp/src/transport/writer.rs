@@ -26,30 +26,30 @@ impl LineWriter {
     /// the connection. The future owns the input of the server.
     pub(super) fn new(
         input: impl AsyncWrite + Send + Unpin + 'static,
-        end: watch::Sender<Option<ConnectionEndReason>>,
+        end_sender: watch::Sender<Option<ConnectionEndReason>>,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (sender, queue) = mpsc::unbounded_channel();
-        (Self(sender), write_lines(input, queue, end))
+        (Self(sender), write_lines(input, queue, end_sender))
     }
 
     /// Queues a message at once, and returns the future of its end.
-    pub(super) fn write<M: Serialize + 'static>(
+    pub(super) fn enqueue_message<M: Serialize + 'static>(
         &self,
         message: &M,
     ) -> impl Future<Output = io::Result<()>> + Send + use<M> {
-        let (sender, written) = oneshot::channel();
+        let (sender, written_receiver) = oneshot::channel();
         let queued = serde_json::to_vec(message).map_err(io::Error::other).and_then(|mut line| {
             line.push(b'\n');
-            self.0.send((line, sender)).map_err(|_closed| closed())
+            self.0.send((line, sender)).map_err(|_closed| broken_pipe_error())
         });
         async move {
             queued?;
-            written.await.map_err(|_dropped| closed())
+            written_receiver.await.map_err(|_dropped| broken_pipe_error())
         }
     }
 }
 
-fn closed() -> io::Error {
+fn broken_pipe_error() -> io::Error {
     io::ErrorKind::BrokenPipe.into()
 }
 
@@ -57,22 +57,22 @@ fn closed() -> io::Error {
 async fn write_lines(
     mut input: impl AsyncWrite + Unpin,
     mut queue: mpsc::UnboundedReceiver<QueuedLine>,
-    end: watch::Sender<Option<ConnectionEndReason>>,
+    end_sender: watch::Sender<Option<ConnectionEndReason>>,
 ) {
-    while let Some((line, written)) = queue.recv().await {
+    while let Some((line, written_sender)) = queue.recv().await {
         let write = async {
             input.write_all(&line).await?;
             input.flush().await
         };
         let reason = match timeout(WRITE_TIMEOUT, write).await {
             Ok(Ok(())) => {
-                _ = written.send(()); // The sender of a message may wait no longer.
+                _ = written_sender.send(()); // The sender of a message may wait no longer.
                 continue;
             }
             Ok(Err(_)) => ConnectionEndReason::InputClosed,
             Err(_) => ConnectionEndReason::InputUnread,
         };
-        // Before `written` is dropped: the sender of the message may end the connection then.
-        return set_end(&end, reason);
+        // Before `written_sender` is dropped: the sender of the message may end the connection then.
+        return set_end(&end_sender, reason);
     }
 }

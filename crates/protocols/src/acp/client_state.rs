@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::opening::{AcpSetting, SessionOpening};
 use super::prompt;
-use super::requests::AgentRequests;
+use super::requests::AcpAgentRequests;
 use super::session_table::AcpSessionTable;
 use crate::agent_error::AgentError;
 use crate::model::command::PromptPart;
@@ -23,7 +23,7 @@ pub(super) struct AcpClientState {
     pub(super) rpc: RpcWriter,
     /// Requests of the client without a response.
     pub(super) pending_requests: HashMap<i64, AcpPendingRequest>,
-    pub(super) agent_requests: AgentRequests,
+    pub(super) agent_requests: AcpAgentRequests,
     pub(super) sessions: AcpSessionTable,
 }
 
@@ -66,7 +66,7 @@ impl AcpClientState {
         Self {
             rpc: RpcWriter::new(true),
             pending_requests: HashMap::new(),
-            agent_requests: AgentRequests::default(),
+            agent_requests: AcpAgentRequests::default(),
             sessions: AcpSessionTable::default(),
         }
     }
@@ -76,11 +76,11 @@ impl AcpClientState {
         session: SessionKey,
         setting: AcpSetting,
     ) -> Vec<ProtocolStep> {
-        let Some(open_session) = self.sessions.ready_mut(session) else {
+        let Some(open_session) = self.sessions.find_ready_mut(session) else {
             return vec![ProtocolStep::protocol_error("the session is not open")];
         };
         let native_id = open_session.native_id.clone();
-        let (method, params) = setting.request(&native_id, open_session.options_and_has_modes());
+        let (method, params) = setting.to_request(&native_id, open_session.options_and_has_modes());
         let (id, step) = self.rpc.request(method, &params);
         self.pending_requests.insert(id, AcpPendingRequest::SessionSetting { native_id, setting });
         vec![step]
@@ -94,9 +94,9 @@ impl AcpClientState {
     ) -> Vec<ProtocolStep> {
         let Some(key) = self.sessions.key(native_id) else { return Vec::new() };
         let Some(session) = self.sessions.find_mut(key) else { return Vec::new() };
-        let setting = setting.resolve(session.options_and_has_modes().0);
+        let setting = setting.resolve_option_category(session.options_and_has_modes().0);
         let changes = match outcome {
-            Ok(result) => session.apply_result(setting, &result),
+            Ok(result) => session.apply_setting_response(setting, &result),
             Err(error) => {
                 let text = format!("{} was not set: {}", setting.describe(), error.message);
                 return vec![ProtocolStep::Warning { session: key, text }];
@@ -110,8 +110,10 @@ impl AcpClientState {
         session: SessionKey,
         parts: &[PromptPart],
     ) -> Vec<ProtocolStep> {
-        let native_id =
-            self.sessions.ready_mut(session).map(|open_session| open_session.native_id.clone());
+        let native_id = self
+            .sessions
+            .find_ready_mut(session)
+            .map(|open_session| open_session.native_id.clone());
         let Some(native_id) = native_id.filter(|native_id| !self.is_closing(native_id)) else {
             let message = "the session is not open".to_owned();
             let turn_outcome =
@@ -134,7 +136,7 @@ impl AcpClientState {
         native_id: &str,
         outcome: Result<Value, AgentError>,
     ) -> Vec<ProtocolStep> {
-        if !self.sessions.turns_mut(native_id).record_end() {
+        if !self.sessions.turns_mut(native_id).try_end_turn() {
             return Vec::new();
         }
         let Some(session) = self.sessions.key(native_id) else { return Vec::new() };
@@ -147,8 +149,10 @@ impl AcpClientState {
     }
 
     pub(super) fn cancel(&mut self, session: SessionKey) -> Vec<ProtocolStep> {
-        let Some(native_id) =
-            self.sessions.ready_mut(session).map(|open_session| open_session.native_id.clone())
+        let Some(native_id) = self
+            .sessions
+            .find_ready_mut(session)
+            .map(|open_session| open_session.native_id.clone())
         else {
             return Vec::new();
         };
@@ -169,7 +173,7 @@ impl AcpClientState {
         let Some(native_id) =
             self.sessions.find_mut(session).map(|open_session| open_session.native_id.clone())
         else {
-            return vec![ProtocolStep::Closed { session }];
+            return vec![ProtocolStep::SessionClosed { session }];
         };
         if self.is_closing(&native_id) {
             return Vec::new();
@@ -200,11 +204,15 @@ impl AcpClientState {
     }
 
     /// Removes a session that the sent line with this number closed. Its turn, if any, has no other end any more.
-    pub(super) fn finish_close(&mut self, native_id: &str, line: Option<u64>) -> Vec<ProtocolStep> {
+    pub(super) fn finish_close(
+        &mut self,
+        native_id: &str,
+        line_number: Option<u64>,
+    ) -> Vec<ProtocolStep> {
         let Some(session) = self.sessions.key(native_id) else { return Vec::new() };
-        let mut steps = self.end_lost_turn(session, native_id, line);
+        let mut steps = self.end_lost_turn(session, native_id, line_number);
         self.sessions.remove(session);
-        steps.push(ProtocolStep::Closed { session });
+        steps.push(ProtocolStep::SessionClosed { session });
         steps
     }
 
@@ -217,7 +225,8 @@ impl AcpClientState {
         line_number: Option<u64>,
     ) -> Vec<ProtocolStep> {
         let mut steps = self.agent_requests.cancel_all(session, &mut self.rpc);
-        if let Some(prompt_line) = self.sessions.turns_mut(native_id).record_loss(line_number) {
+        if let Some(prompt_line) = self.sessions.turns_mut(native_id).end_turn_at_line(line_number)
+        {
             self.pending_requests.retain(|_, pending| !pending.is_prompt(prompt_line));
             steps.push(ProtocolStep::TurnEnded {
                 session,

@@ -9,7 +9,7 @@ use crate::model::answer_content::{AnswerContent, ContentValue};
 /// Content of a block.
 pub(super) enum BlockContent {
     /// Content to deliver.
-    Delivered(AnswerContent),
+    Deliverable(AnswerContent),
     /// Address that is not delivered.
     LocalAddress,
     /// Block of another form.
@@ -29,10 +29,10 @@ pub(super) fn parse_content(block: &Value) -> BlockContent {
         },
         _ => (block, None),
     };
-    match value.or_else(|| text_at(source, "uri").map(address)) {
+    match value.or_else(|| text_at(source, "uri").map(content_value_from_uri)) {
         Some(ContentValue::Url(url)) if url.is_empty() => BlockContent::Unreadable,
         Some(ContentValue::Url(url)) if is_local(&url) => BlockContent::LocalAddress,
-        Some(value) => BlockContent::Delivered(content(value, source)),
+        Some(value) => BlockContent::Deliverable(build_answer_content(value, source)),
         None => BlockContent::Unreadable,
     }
 }
@@ -42,7 +42,7 @@ fn bytes_at(source: &Value, name: &str) -> Option<ContentValue> {
 }
 
 /// Returns the value of an address, which may contain the bytes itself.
-fn address(uri: String) -> ContentValue {
+fn content_value_from_uri(uri: String) -> ContentValue {
     let has_bytes = uri.starts_with("data:") && uri.contains(";base64,");
     if has_bytes { ContentValue::Base64(uri) } else { ContentValue::Url(uri) }
 }
@@ -55,7 +55,7 @@ fn is_local(url: &str) -> bool {
     !has_scheme || scheme.eq_ignore_ascii_case("file")
 }
 
-fn content(value: ContentValue, source: &Value) -> AnswerContent {
+fn build_answer_content(value: ContentValue, source: &Value) -> AnswerContent {
     let name = text_at(source, "name").or_else(|| text_at(source, "title")).or_else(|| {
         let uri = text_at(source, "uri").filter(|uri| uri.contains("://"))?;
         let path = uri.split(['?', '#']).next().unwrap_or_default();

@@ -31,7 +31,7 @@ pub(super) enum OpeningOrigin {
     /// Replayed line. The settings are those that follow it among the replayed lines.
     Replay,
     /// Replayed line, whose settings a command of the caller repeats.
-    Adopted,
+    ReplayWithCommand,
 }
 
 impl SessionOpening {
@@ -49,7 +49,7 @@ impl SessionOpening {
     }
 
     /// Returns the opening of a replayed request.
-    pub(super) fn replayed(session: SessionKey, resume_id: Option<String>) -> Self {
+    pub(super) fn from_replay(session: SessionKey, resume_id: Option<String>) -> Self {
         let settings = SettingQueue::new();
         Self { session, resume_id, cwd: String::new(), settings, origin: OpeningOrigin::Replay }
     }
@@ -69,7 +69,7 @@ impl SessionOpening {
     pub(super) fn adopt_settings(&mut self, settings: &mut SettingQueue) -> bool {
         let is_replayed = self.origin == OpeningOrigin::Replay;
         if is_replayed {
-            self.origin = OpeningOrigin::Adopted;
+            self.origin = OpeningOrigin::ReplayWithCommand;
             self.settings = std::mem::take(settings);
         }
         is_replayed
@@ -83,7 +83,7 @@ impl SessionOpening {
         match self.origin {
             OpeningOrigin::Command => {}
             OpeningOrigin::Replay => self.settings = std::mem::take(&mut recorded_settings),
-            OpeningOrigin::Adopted => {
+            OpeningOrigin::ReplayWithCommand => {
                 for (setting, recorded_setting) in
                     self.settings.iter_mut().zip(recorded_settings.iter())
                 {
@@ -104,10 +104,10 @@ impl SessionOpening {
     }
 
     pub(super) fn key_in_use_step(&self) -> ProtocolStep {
-        self.failed_step(OpenFault::Other, "the key of the session is in use")
+        self.open_failed_step(OpenFault::Other, "the key of the session is in use")
     }
 
-    pub(super) fn failed_step(&self, fault: OpenFault, message: &str) -> ProtocolStep {
+    pub(super) fn open_failed_step(&self, fault: OpenFault, message: &str) -> ProtocolStep {
         ProtocolStep::OpenFailed { session: self.session, fault, message: message.to_owned() }
     }
 }
@@ -138,7 +138,7 @@ pub(super) fn initial_settings(
 impl AcpSetting {
     /// Returns the method and the parameters of the request. `has_modes` is whether the session lists modes beside its
     /// options.
-    pub(super) fn request(
+    pub(super) fn to_request(
         &self,
         native_id: &str,
         (options, has_modes): (&[ConfigOption], bool),
@@ -172,7 +172,7 @@ impl AcpSetting {
 
     /// Returns the mode or the model that an option stands for; any other setting as it is. A sent line does not show
     /// the category of its option.
-    pub(super) fn resolve(self, options: &[ConfigOption]) -> Self {
+    pub(super) fn resolve_option_category(self, options: &[ConfigOption]) -> Self {
         let Self::Config(id, value) = self else { return self };
         match options.iter().find(|option| option.id == id) {
             Some(option) if option.has_category("mode") => Self::Mode(value),

@@ -18,14 +18,14 @@ fn content_block(part: &PromptPart) -> Value {
         PromptPart::Text(text) => json!({"type": "text", "text": text}),
         PromptPart::ResourceLink { uri, name, mime } => {
             let link = json!({"type": "resource_link", "uri": uri, "name": name});
-            with_mime(link, mime.as_deref())
+            add_media_type(link, mime.as_deref())
         }
         PromptPart::Resource { uri, mime, body } => {
             let resource = match body {
                 ResourceBody::Text(text) => json!({"uri": uri, "text": text}),
                 ResourceBody::Base64(bytes) => json!({"uri": uri, "blob": bytes}),
             };
-            json!({"type": "resource", "resource": with_mime(resource, mime.as_deref())})
+            json!({"type": "resource", "resource": add_media_type(resource, mime.as_deref())})
         }
         PromptPart::Image { mime, base64 } => {
             json!({"type": "image", "mimeType": mime, "data": base64})
@@ -36,7 +36,7 @@ fn content_block(part: &PromptPart) -> Value {
     }
 }
 
-fn with_mime(mut value: Value, mime: Option<&str>) -> Value {
+fn add_media_type(mut value: Value, mime: Option<&str>) -> Value {
     if let (Some(mime), Some(fields)) = (mime, value.as_object_mut()) {
         fields.extend(Map::from_iter([("mimeType".to_owned(), mime.into())]));
     }

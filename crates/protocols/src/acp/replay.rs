@@ -57,18 +57,18 @@ impl RecordedSettings {
 }
 
 /// Records a sent line.
-pub(super) fn record_sent_line(connection: &mut AcpConnection, line: &[u8]) {
-    let Some(frame) = RpcMessage::parse_sent(line) else { return };
-    let request_id = match &frame {
+pub(super) fn replay_sent_line(connection: &mut AcpConnection, line: &[u8]) {
+    let Some(message) = RpcMessage::parse_sent(line) else { return };
+    let request_id = match &message {
         RpcMessage::Request { id: RequestId::Number(id), .. } => Some(*id),
         RpcMessage::Request { .. }
         | RpcMessage::Notification { .. }
         | RpcMessage::Response { .. } => None,
     };
     connection.client_state.rpc.record_replayed_line(request_id);
-    match frame {
+    match message {
         RpcMessage::Request { method, params, .. } => {
-            if let Some(pending) = record_request(connection, &method, &params, request_id)
+            if let Some(pending) = replay_request(connection, &method, &params, request_id)
                 && let Some(id) = request_id
             {
                 connection.client_state.pending_requests.insert(id, pending);
@@ -90,7 +90,7 @@ pub(super) fn record_sent_line(connection: &mut AcpConnection, line: &[u8]) {
 }
 
 /// Returns what the response to a sent request completes; `None` for a setting that its opening completes.
-fn record_request(
+fn replay_request(
     connection: &mut AcpConnection,
     method: &str,
     params: &Value,
@@ -102,7 +102,7 @@ fn record_request(
             connection.initialize_state = InitializeState::Initializing(Vec::new());
             Some(AcpPendingRequest::Initialize)
         }
-        "session/new" => Some(AcpPendingRequest::Open(SessionOpening::replayed(
+        "session/new" => Some(AcpPendingRequest::Open(SessionOpening::from_replay(
             recorded_settings.next_key(),
             None,
         ))),
@@ -110,7 +110,7 @@ fn record_request(
             let resume_id = parse_native_id(params)?;
             let records = recorded_settings.openings.entry(resume_id.clone()).or_default();
             records.push(OpeningRecord { request_id, ..OpeningRecord::default() });
-            Some(AcpPendingRequest::Open(SessionOpening::replayed(
+            Some(AcpPendingRequest::Open(SessionOpening::from_replay(
                 recorded_settings.next_key(),
                 Some(resume_id),
             )))

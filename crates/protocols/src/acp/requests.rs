@@ -29,11 +29,11 @@ struct SessionRequest {
 
 /// Requests of the agent that are open.
 #[derive(Debug, Default)]
-pub(super) struct AgentRequests {
+pub(super) struct AcpAgentRequests {
     table: AgentRequestTable<AnswerFormat>,
 }
 
-impl AgentRequests {
+impl AcpAgentRequests {
     /// Records an answer of a replay.
     pub(super) fn record_answer(&mut self, id: RequestId, line_number: u64, answer: (bool, Value)) {
         self.table.record_answer(id, line_number, answer);
@@ -49,7 +49,7 @@ impl AgentRequests {
     ) -> Vec<ProtocolStep> {
         if let IdRegistration::Reused(reused_request) = self.table.register_id(id) {
             let withdrawal = reused_request.map(|request| withdrawal_step(&request));
-            let reply = self.reply(id, |rpc| rpc.reused_id_response(id), rpc);
+            let reply = self.reply_unless_recorded(id, |rpc| rpc.reused_id_response(id), rpc);
             let error_step =
                 ProtocolStep::protocol_error(format!("the agent used the request id {id} again"));
             return withdrawal.into_iter().chain(reply).chain([error_step]).collect();
@@ -65,7 +65,7 @@ impl AgentRequests {
                         "the client does not offer this method",
                     )
                 };
-                return self.reply(id, reject, rpc).into_iter().collect();
+                return self.reply_unless_recorded(id, reject, rpc).into_iter().collect();
             }
         };
         match request {
@@ -74,7 +74,7 @@ impl AgentRequests {
                 let reject = |rpc: &mut RpcWriter| {
                     rpc.error_response(id, INVALID_PARAMS, "the parameters are incomplete")
                 };
-                let reply = self.reply(id, reject, rpc);
+                let reply = self.reply_unless_recorded(id, reject, rpc);
                 let error_step =
                     ProtocolStep::protocol_error(format!("request {id} has invalid parameters"));
                 reply.into_iter().chain([error_step]).collect()
@@ -92,9 +92,9 @@ impl AgentRequests {
         let SessionRequest { native_id, answer_format, kind } = request;
         let answer_line = self.table.recorded_answer_line(id);
         let key = sessions.key(&native_id);
-        let ready_key = key.filter(|key| sessions.ready_mut(*key).is_some());
+        let ready_key = key.filter(|key| sessions.find_ready_mut(*key).is_some());
         let turns = sessions.turns_of(&native_id);
-        let is_in_turn = turns.is_some_and(|turns| turns.contains_request(answer_line));
+        let is_in_turn = turns.is_some_and(|turns| turns.is_request_in_turn(answer_line));
         let Some(session) = ready_key.filter(|_| is_in_turn) else {
             let cause = if key.is_some() { "outside of a turn" } else { "for an unknown session" };
             let reply = self.reply_cancelled(id, &answer_format, rpc);
@@ -102,13 +102,15 @@ impl AgentRequests {
             return reply.into_iter().chain([error_step]).collect();
         };
         let is_cancelling = turns.is_some_and(crate::turns::TurnCounts::is_cancelling)
-            && !self.table.is_recorded_as_open(id);
+            && !self.table.has_recorded_id_rejection(id);
         if answer_line.is_some() || is_cancelling {
-            let is_allowed =
-                self.table.recorded_result(id).is_some_and(|it| allows(&answer_format, it));
+            let is_allowed = self
+                .table
+                .recorded_result(id)
+                .is_some_and(|it| is_allowing_result(&answer_format, it));
             let call = AnsweredCall::from_request_kind(&kind, is_allowed);
             let reply = self.reply_cancelled(id, &answer_format, rpc);
-            let answered = ProtocolStep::Answered { session, request: id.clone(), call };
+            let answered = ProtocolStep::RequestAnswered { session, request: id.clone(), call };
             return reply.into_iter().chain([answered]).collect();
         }
         self.table.insert(UnansweredRequest {
@@ -130,10 +132,10 @@ impl AgentRequests {
         rpc: &mut RpcWriter,
     ) -> Option<ProtocolStep> {
         let result = cancelled_result(answer_format);
-        self.reply(id, |rpc| rpc.result_response(id, &result), rpc)
+        self.reply_unless_recorded(id, |rpc| rpc.result_response(id, &result), rpc)
     }
 
-    fn reply(
+    fn reply_unless_recorded(
         &mut self,
         id: &RequestId,
         build: impl FnOnce(&mut RpcWriter) -> ProtocolStep,
@@ -161,7 +163,11 @@ impl AgentRequests {
     }
 
     /// Handles the withdrawal of a request by the agent.
-    pub(super) fn withdraw(&mut self, params: &Value, rpc: &mut RpcWriter) -> Vec<ProtocolStep> {
+    pub(super) fn handle_withdrawal(
+        &mut self,
+        params: &Value,
+        rpc: &mut RpcWriter,
+    ) -> Vec<ProtocolStep> {
         let id =
             params.get("requestId").or_else(|| params.get("id")).and_then(RequestId::from_json);
         let Some(request) = id.and_then(|id| self.table.remove_request(&id)) else {
@@ -192,7 +198,7 @@ impl AgentRequests {
 }
 
 fn withdrawal_step(request: &UnansweredRequest<AnswerFormat>) -> ProtocolStep {
-    ProtocolStep::Withdrawn { session: request.session, request: request.id.clone() }
+    ProtocolStep::RequestWithdrawn { session: request.session, request: request.id.clone() }
 }
 
 fn parse_permission(params: &Value, sessions: &mut AcpSessionTable) -> Option<SessionRequest> {
@@ -201,7 +207,7 @@ fn parse_permission(params: &Value, sessions: &mut AcpSessionTable) -> Option<Se
         params.options.into_iter().map(PermissionOptionParams::into_permission_option).collect();
     let key = sessions.key(&params.session_id);
     let call = match key.and_then(|key| sessions.find_mut(key)) {
-        Some(session) => session.calls.merge(&params.tool_call)?,
+        Some(session) => session.calls.merge_report(&params.tool_call)?,
         None => Default::default(),
     };
     let kind = AgentRequestKind::Permission { call, options: options.clone() };
@@ -259,7 +265,7 @@ fn answer_result(answer_format: &AnswerFormat, answer: RequestAnswer) -> Option<
 }
 
 /// Returns true if a recorded result allows the tool call of the request.
-fn allows(answer_format: &AnswerFormat, result: &Value) -> bool {
+fn is_allowing_result(answer_format: &AnswerFormat, result: &Value) -> bool {
     match answer_format {
         AnswerFormat::Permission(options) => {
             selected_result(options, PermissionOptionKind::AllowOnce)

@@ -20,17 +20,17 @@ pub(super) struct AcpSession {
     mode: Option<String>,
     model: Option<String>,
     options: Vec<ConfigOption>,
-    phase: Phase,
+    phase: SessionOpeningPhase,
 }
 
 /// Progress of the opening.
 #[derive(Debug)]
-enum Phase {
+enum SessionOpeningPhase {
     Opening {
         settings: SettingQueue,
         /// Mode that the agent reported after the request that set it.
         observed_mode: Option<String>,
-        /// Steps that follow `Opened`.
+        /// Steps that follow `SessionOpened`.
         held_steps: Vec<ProtocolStep>,
     },
     Ready,
@@ -47,7 +47,7 @@ impl AcpSession {
     pub(super) fn new(native_id: String, opening: SessionOpening, result: &OpenResult) -> Self {
         let modes = result.current_and_available_modes();
         let (has_modes, (mode, modes)) = (modes.is_some(), modes.unwrap_or_default());
-        let phase = Phase::Opening {
+        let phase = SessionOpeningPhase::Opening {
             settings: opening.settings,
             observed_mode: None,
             held_steps: Vec::new(),
@@ -67,7 +67,7 @@ impl AcpSession {
     }
 
     pub(super) fn is_ready(&self) -> bool {
-        matches!(self.phase, Phase::Ready)
+        matches!(self.phase, SessionOpeningPhase::Ready)
     }
 
     /// Returns the options, and whether the session lists modes beside them.
@@ -76,19 +76,21 @@ impl AcpSession {
     }
 
     /// Takes the next setting of the opening, with the id of its request if it was sent before a crash.
-    pub(super) fn next_setting(&mut self) -> Option<(Option<i64>, AcpSetting)> {
-        let Phase::Opening { settings, observed_mode, .. } = &mut self.phase else { return None };
+    pub(super) fn take_next_setting(&mut self) -> Option<(Option<i64>, AcpSetting)> {
+        let SessionOpeningPhase::Opening { settings, observed_mode, .. } = &mut self.phase else {
+            return None;
+        };
         *observed_mode = None;
         settings.pop_front()
     }
 
-    /// Ends the opening; returns `Opened` and the steps that waited for it.
+    /// Ends the opening; returns `SessionOpened` and the steps that waited for it.
     pub(super) fn finish_opening(&mut self, key: SessionKey) -> Vec<ProtocolStep> {
-        let held_steps = match std::mem::replace(&mut self.phase, Phase::Ready) {
-            Phase::Opening { held_steps, .. } => held_steps,
-            Phase::Ready => return Vec::new(),
+        let held_steps = match std::mem::replace(&mut self.phase, SessionOpeningPhase::Ready) {
+            SessionOpeningPhase::Opening { held_steps, .. } => held_steps,
+            SessionOpeningPhase::Ready => return Vec::new(),
         };
-        let opened = ProtocolStep::Opened {
+        let opened = ProtocolStep::SessionOpened {
             session: key,
             id: self.native_id.clone(),
             modes: self.modes.clone(),
@@ -101,11 +103,11 @@ impl AcpSession {
     /// Returns the steps, or holds them until the opening ends.
     pub(super) fn release_or_hold(&mut self, steps: Vec<ProtocolStep>) -> Vec<ProtocolStep> {
         match &mut self.phase {
-            Phase::Opening { held_steps, .. } => {
+            SessionOpeningPhase::Opening { held_steps, .. } => {
                 held_steps.extend(steps);
                 Vec::new()
             }
-            Phase::Ready => steps,
+            SessionOpeningPhase::Ready => steps,
         }
     }
 
@@ -122,8 +124,8 @@ impl AcpSession {
             ConfigOption::parse_list(result.get("configOptions")).unwrap_or_default(),
         );
         let observed_mode = match &self.phase {
-            Phase::Opening { observed_mode, .. } => observed_mode.clone(),
-            Phase::Ready => None,
+            SessionOpeningPhase::Opening { observed_mode, .. } => observed_mode.clone(),
+            SessionOpeningPhase::Ready => None,
         };
         match (setting, observed_mode) {
             (AcpSetting::Mode(requested), Some(current)) if *requested != current => {
@@ -139,7 +141,7 @@ impl AcpSession {
     }
 
     /// Applies the response to a setting after the opening.
-    pub(super) fn apply_result(
+    pub(super) fn apply_setting_response(
         &mut self,
         setting: AcpSetting,
         result: &Value,
@@ -162,13 +164,13 @@ impl AcpSession {
     ) -> Vec<SettingChange> {
         let current = |name: &str| {
             let option = reported_options.iter().find(|option| option.has_category(name))?;
-            option.current().map(str::to_owned)
+            option.current_text_value().map(str::to_owned)
         };
         let (mode, model) = (current("mode"), current("model"));
         if !self.has_modes
             && let Some(option) = reported_options.iter().find(|option| option.has_category("mode"))
         {
-            self.modes = option.values();
+            self.modes = option.selectable_values();
         }
         if !reported_options.is_empty() {
             self.options = reported_options;
@@ -180,7 +182,7 @@ impl AcpSession {
 
     /// Records the current mode; returns a change if the session is open and the mode is another one.
     pub(super) fn apply_mode(&mut self, mode: String) -> Option<SettingChange> {
-        if let Phase::Opening { observed_mode, .. } = &mut self.phase {
+        if let SessionOpeningPhase::Opening { observed_mode, .. } = &mut self.phase {
             *observed_mode = Some(mode.clone());
         }
         let is_new = self.mode.as_ref() != Some(&mode);

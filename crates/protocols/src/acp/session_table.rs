@@ -50,7 +50,7 @@ impl AcpSessionTable {
     }
 
     /// Returns a session whose opening has ended.
-    pub(super) fn ready_mut(&mut self, key: SessionKey) -> Option<&mut AcpSession> {
+    pub(super) fn find_ready_mut(&mut self, key: SessionKey) -> Option<&mut AcpSession> {
         self.open_sessions.get_mut(&key).filter(|session| session.is_ready())
     }
 
@@ -64,7 +64,7 @@ impl AcpSessionTable {
     }
 
     /// Returns all sessions with their native ids, and whether they are ready.
-    pub(super) fn all(&self) -> Vec<(SessionKey, String, bool)> {
+    pub(super) fn session_summaries(&self) -> Vec<(SessionKey, String, bool)> {
         let summary = |(key, session): (&SessionKey, &AcpSession)| {
             (*key, session.native_id.clone(), session.is_ready())
         };
@@ -98,13 +98,13 @@ impl AcpSessionTable {
     /// Keeps an update of a session that is not known yet. Updates of closed sessions are dropped. Returns false for
     /// the first update that finds no room.
     pub(super) fn buffer_early_update(&mut self, native_id: &str, update: Value) -> bool {
-        if self.closed_native_ids.contains(native_id) || self.try_buffer(native_id, update) {
+        if self.closed_native_ids.contains(native_id) || self.try_buffer_update(native_id, update) {
             return true;
         }
         std::mem::replace(&mut self.has_dropped_update, true)
     }
 
-    fn try_buffer(&mut self, native_id: &str, update: Value) -> bool {
+    fn try_buffer_update(&mut self, native_id: &str, update: Value) -> bool {
         let is_full = self.early_updates.len() >= MAX_EARLY_SESSIONS
             && !self.early_updates.contains_key(native_id);
         let early_bytes = self.early_bytes.saturating_add(update.to_string().len());
@@ -128,7 +128,7 @@ impl AcpSessionTable {
         is_codex: bool,
     ) -> Vec<ProtocolStep> {
         let Some(session) = self.open_sessions.get_mut(&key) else { return Vec::new() };
-        let steps = update::steps(session, key, update, is_codex);
+        let steps = update::apply_update(session, key, update, is_codex);
         session.release_or_hold(steps)
     }
 }

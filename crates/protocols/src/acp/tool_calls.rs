@@ -25,15 +25,15 @@ impl ToolCalls {
     }
 
     /// Merges what the agent reports about a call; `None` if the report has no id.
-    pub(super) fn merge(&mut self, report: &Value) -> Option<ToolCall> {
+    pub(super) fn merge_report(&mut self, report: &Value) -> Option<ToolCall> {
         let entry = self.find_or_insert(report)?;
         apply_report(&mut entry.call, report);
         Some(entry.call.clone())
     }
 
     /// Merges a report; returns the call, and whether it is the first report that becomes a step.
-    pub(super) fn merge_for_step(&mut self, report: &Value) -> Option<(ToolCall, bool)> {
-        let call = self.merge(report)?;
+    pub(super) fn merge_report_for_step(&mut self, report: &Value) -> Option<(ToolCall, bool)> {
+        let call = self.merge_report(report)?;
         let entry = self.find_or_insert(report)?;
         let is_new = !std::mem::replace(&mut entry.is_reported, true);
         Some((call, is_new))

@@ -9,7 +9,7 @@ use crate::model::ids::SessionKey;
 use crate::model::step::{PlanEntry, ProtocolStep, TextRole};
 
 /// Returns the steps of an update. Unknown kinds of updates have none.
-pub(super) fn steps(
+pub(super) fn apply_update(
     session: &mut AcpSession,
     key: SessionKey,
     update: &Value,
@@ -19,7 +19,7 @@ pub(super) fn steps(
     match kind {
         "agent_message_chunk" => text_steps(key, update, TextRole::Answer, is_codex),
         "agent_thought_chunk" => text_steps(key, update, TextRole::Thought, false),
-        "tool_call" | "tool_call_update" => match session.calls.merge_for_step(update) {
+        "tool_call" | "tool_call_update" => match session.calls.merge_report_for_step(update) {
             Some((call, is_new)) => {
                 vec![ProtocolStep::Tool { session: key, call: Box::new(call), is_new }]
             }
@@ -48,7 +48,7 @@ pub(super) fn steps(
         "compaction_update" => {
             let status: Option<String> = parse_or_default(update.get("status"));
             let is_done = status.is_none_or(|status| status == "completed");
-            is_done.then_some(ProtocolStep::Compacted { session: key }).into_iter().collect()
+            is_done.then_some(ProtocolStep::HistoryCompacted { session: key }).into_iter().collect()
         }
         "notice" => {
             let string_at = |path: &&str| update.pointer(path).and_then(Value::as_str);
@@ -119,7 +119,7 @@ fn block_step(
             if role == TextRole::Answer =>
         {
             Some(match parse_content(block) {
-                BlockContent::Delivered(content) => {
+                BlockContent::Deliverable(content) => {
                     ProtocolStep::Content { session, content: Box::new(content) }
                 }
                 BlockContent::LocalAddress => {

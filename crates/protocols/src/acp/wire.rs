@@ -118,12 +118,12 @@ impl ConfigOption {
         self.r#type.as_deref() == Some("boolean")
     }
 
-    pub(super) fn current(&self) -> Option<&str> {
+    pub(super) fn current_text_value(&self) -> Option<&str> {
         self.current_value.as_ref()?.as_str()
     }
 
     /// Returns the values to choose from.
-    pub(super) fn values(&self) -> Vec<String> {
+    pub(super) fn selectable_values(&self) -> Vec<String> {
         let all: Vec<Value> = parse_or_default(self.options.as_ref());
         all.iter().filter_map(|value| value.get("value")?.as_str().map(str::to_owned)).collect()
     }

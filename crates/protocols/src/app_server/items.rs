@@ -44,7 +44,7 @@ pub(super) fn turn_outcome(turn: &Value, failure: Option<Value>) -> TurnOutcome 
 }
 
 /// Returns the steps of a notification about a thread. Unknown notifications have none.
-pub(super) fn notification_steps(
+pub(super) fn apply_notification(
     thread: &mut AppServerThread,
     session: SessionKey,
     method: &str,
@@ -66,7 +66,7 @@ pub(super) fn notification_steps(
             let (message_id, role) = (string_at("/itemId"), TextRole::Thought);
             string_at("/delta").map(|text| ProtocolStep::Text { session, message_id, role, text })
         }
-        "item/started" | "item/completed" => item_step(thread, session, params),
+        "item/started" | "item/completed" => apply_item(thread, session, params),
         "turn/plan/updated" => Some(ProtocolStep::Plan { session, entries: plan_entries(params) }),
         "thread/tokenUsage/updated" => {
             let usage = parse_token_usage(params);
@@ -81,7 +81,7 @@ pub(super) fn notification_steps(
             thread.failure = params.get("error").cloned();
             None
         }
-        "thread/compacted" => Some(ProtocolStep::Compacted { session }),
+        "thread/compacted" => Some(ProtocolStep::HistoryCompacted { session }),
         "model/rerouted" => {
             thread.model = string_at("/toModel");
             thread.model.clone().map(|model| ProtocolStep::ModelChanged { session, model })
@@ -93,7 +93,7 @@ pub(super) fn notification_steps(
         .collect()
 }
 
-fn item_step(
+fn apply_item(
     thread: &mut AppServerThread,
     session: SessionKey,
     params: &Value,

@@ -8,12 +8,12 @@ use crate::model::ids::{RequestId, SessionKey};
 use crate::rpc::RpcMessage;
 
 /// Records a sent line.
-pub(super) fn record_sent_line(connection: &mut AppServerConnection, line: &[u8]) {
-    let Some(frame) = RpcMessage::parse_sent(line) else { return };
-    match frame {
+pub(super) fn replay_sent_line(connection: &mut AppServerConnection, line: &[u8]) {
+    let Some(message) = RpcMessage::parse_sent(line) else { return };
+    match message {
         RpcMessage::Request { id: RequestId::Number(id), method, params } => {
             connection.rpc.record_replayed_line(Some(id));
-            if let Some(pending) = record_request(connection, &method, &params) {
+            if let Some(pending) = replay_request(connection, &method, &params) {
                 connection.pending_requests.insert(id, pending);
             }
         }
@@ -32,7 +32,7 @@ pub(super) fn record_sent_line(connection: &mut AppServerConnection, line: &[u8]
 }
 
 /// Records a request among the replayed lines.
-fn record_request(
+fn replay_request(
     connection: &mut AppServerConnection,
     method: &str,
     params: &Value,
@@ -46,7 +46,7 @@ fn record_request(
         "thread/start" | "thread/resume" => {
             let session = SessionKey(connection.replayed_opening_count);
             connection.replayed_opening_count += 1;
-            let opening = ThreadOpening::replayed(session, native_id, params);
+            let opening = ThreadOpening::from_replay(session, native_id, params);
             Some(AppServerPendingRequest::Open(opening))
         }
         "turn/start" => {

@@ -28,11 +28,11 @@ pub(super) enum AppServerAnswerFormat {
 
 /// Requests of the app server that are open.
 #[derive(Debug, Default)]
-pub(super) struct AppServerRequests {
+pub(super) struct AppServerAgentRequests {
     table: AgentRequestTable<AppServerAnswerFormat>,
 }
 
-impl AppServerRequests {
+impl AppServerAgentRequests {
     pub(super) fn record_answer(&mut self, id: RequestId, line_number: u64, answer: (bool, Value)) {
         self.table.record_answer(id, line_number, answer);
     }
@@ -63,7 +63,7 @@ impl AppServerRequests {
         };
         let answer_line = self.table.recorded_answer_line(id);
         let turns = threads.turns_of(native_id);
-        let is_in_turn = turns.is_some_and(|turns| turns.contains_request(answer_line));
+        let is_in_turn = turns.is_some_and(|turns| turns.is_request_in_turn(answer_line));
         let Some(session) = key.filter(|_| is_in_turn) else {
             let cause = if key.is_some() { "outside of a turn" } else { "for an unknown session" };
             let error_step = ProtocolStep::protocol_error(format!("request {id} {cause}"));
@@ -73,13 +73,13 @@ impl AppServerRequests {
                 .chain([error_step])
                 .collect();
         };
-        let is_cancelling =
-            turns.is_some_and(TurnCounts::is_cancelling) && !self.table.is_recorded_as_open(id);
+        let is_cancelling = turns.is_some_and(TurnCounts::is_cancelling)
+            && !self.table.has_recorded_id_rejection(id);
         if answer_line.is_some() || is_cancelling {
             let result = self.table.recorded_result(id);
             let is_allowed = result.is_some_and(|it| it.get("decision") == Some(&json!("accept")));
             let call = AnsweredCall::from_request_kind(&kind, is_allowed);
-            let answered = ProtocolStep::Answered { session, request: id.clone(), call };
+            let answered = ProtocolStep::RequestAnswered { session, request: id.clone(), call };
             return self
                 .reply_cancelled(id, &answer_format, rpc)
                 .into_iter()
@@ -159,7 +159,7 @@ impl AppServerRequests {
 }
 
 fn withdrawal_step(request: &UnansweredRequest<AppServerAnswerFormat>) -> ProtocolStep {
-    ProtocolStep::Withdrawn { session: request.session, request: request.id.clone() }
+    ProtocolStep::RequestWithdrawn { session: request.session, request: request.id.clone() }
 }
 
 /// Reads a request; `None` if the client does not offer its method.
@@ -175,7 +175,7 @@ fn parse_request(
         "item/permissions/requestApproval" => ToolKind::Other,
         "item/tool/requestUserInput" => {
             let questions = params.get("questions").and_then(Value::as_array);
-            let (message, schema) = questions_form(questions?);
+            let (message, schema) = build_questions_form(questions?);
             let call_id = string_field("itemId");
             return Some((
                 AppServerAnswerFormat::Questions,
@@ -223,7 +223,7 @@ fn parse_decisions(list: Option<&Value>) -> Vec<PermissionOption> {
 }
 
 /// Returns the text and the schema for questions: one field per question, with its id as the name.
-fn questions_form(questions: &[Value]) -> (String, Value) {
+fn build_questions_form(questions: &[Value]) -> (String, Value) {
     let mut fields = Map::new();
     let mut texts = Vec::new();
     for question in questions {

@@ -53,17 +53,21 @@ impl ThreadOpening {
     }
 
     /// Returns the opening of a replayed request.
-    pub(super) fn replayed(session: SessionKey, resume_id: Option<String>, params: &Value) -> Self {
+    pub(super) fn from_replay(
+        session: SessionKey,
+        resume_id: Option<String>,
+        params: &Value,
+    ) -> Self {
         let params = params.as_object().cloned().unwrap_or_default();
         Self { session, resume_id, params, is_replayed: true }
     }
 
-    pub(super) fn request(&self) -> (&'static str, Value) {
+    pub(super) fn to_request(&self) -> (&'static str, Value) {
         let method = if self.resume_id.is_some() { "thread/resume" } else { "thread/start" };
         (method, Value::Object(self.params.clone()))
     }
 
-    pub(super) fn failed_step(&self, fault: OpenFault, message: &str) -> ProtocolStep {
+    pub(super) fn open_failed_step(&self, fault: OpenFault, message: &str) -> ProtocolStep {
         ProtocolStep::OpenFailed { session: self.session, fault, message: message.to_owned() }
     }
 
@@ -153,10 +157,11 @@ impl AppServerThreads {
         let string_at =
             |path: &str| result.pointer(path).and_then(Value::as_str).map(str::to_owned);
         let Some(native_id) = string_at("/thread/id").or_else(|| opening.resume_id.clone()) else {
-            return opening.failed_step(OpenFault::Other, "the response has no thread id");
+            return opening.open_failed_step(OpenFault::Other, "the response has no thread id");
         };
         if self.keys_by_native_id.contains_key(&native_id) {
-            return opening.failed_step(OpenFault::Other, "the id belongs to another open session");
+            return opening
+                .open_failed_step(OpenFault::Other, "the id belongs to another open session");
         }
         let sandbox = string_at("/sandbox/type");
         let sandbox_names =
@@ -168,7 +173,7 @@ impl AppServerThreads {
             let message =
                 format!("sandbox `{requested}` was requested, but the agent reports {mode:?}");
             let fault = OpenFault::ModeNotConfirmed { requested: requested.to_owned() };
-            return opening.failed_step(fault, &message);
+            return opening.open_failed_step(fault, &message);
         }
         let (session, model) = (opening.session, string_at("/model"));
         let thread = AppServerThread {
@@ -179,6 +184,6 @@ impl AppServerThreads {
         self.keys_by_native_id.insert(native_id.clone(), session);
         self.open_threads.insert(session, thread);
         let modes = SANDBOX_NAMES.iter().map(|(name, _)| (*name).to_owned()).collect();
-        ProtocolStep::Opened { session, id: native_id, modes, mode, model }
+        ProtocolStep::SessionOpened { session, id: native_id, modes, mode, model }
     }
 }

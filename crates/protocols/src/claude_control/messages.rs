@@ -98,7 +98,7 @@ impl MessageTranslator {
     }
 
     /// Returns the steps of a message. Unknown messages have none.
-    pub(super) fn steps(
+    pub(super) fn translate_message(
         &mut self,
         session: SessionKey,
         kind: &str,
@@ -121,7 +121,7 @@ impl MessageTranslator {
             "system" => {
                 let string_field = |name: &str| message.get(name).and_then(Value::as_str);
                 if string_field("subtype") == Some("compact_boundary") {
-                    return vec![ProtocolStep::Compacted { session }];
+                    return vec![ProtocolStep::HistoryCompacted { session }];
                 }
                 let mode =
                     string_field("permissionMode").and_then(|mode| self.change_mode(session, mode));

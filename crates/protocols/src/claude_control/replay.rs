@@ -9,7 +9,7 @@ use super::{ControlConnection, ControlInitializeState, ControlPendingRequest};
 use crate::model::ids::RequestId;
 
 /// Records a sent line.
-pub(super) fn record_sent_line(connection: &mut ControlConnection, line: &[u8]) {
+pub(super) fn replay_sent_line(connection: &mut ControlConnection, line: &[u8]) {
     let Ok(message) = serde_json::from_slice::<Value>(line) else { return };
     connection.writer.sent_line_count += 1;
     let string_at = |path: &str| message.pointer(path).and_then(Value::as_str);
@@ -28,11 +28,11 @@ pub(super) fn record_sent_line(connection: &mut ControlConnection, line: &[u8]) 
                 );
             }
         }
-        _ => record_request(connection, &message),
+        _ => replay_request(connection, &message),
     }
 }
 
-fn record_request(connection: &mut ControlConnection, message: &Value) {
+fn replay_request(connection: &mut ControlConnection, message: &Value) {
     let string_at = |path: &str| message.pointer(path).and_then(Value::as_str);
     let Some(id) = string_at("/request_id").map(str::to_owned) else { return };
     let request_number =

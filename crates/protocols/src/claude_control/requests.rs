@@ -18,7 +18,7 @@ const ID_IN_USE_MESSAGE: &str = "the id of the request is already in use";
 
 /// Requests of the agent that are open, with the input of their tools.
 #[derive(Debug, Default)]
-pub(super) struct ControlRequests {
+pub(super) struct ControlAgentRequests {
     table: AgentRequestTable<Value>,
 }
 
@@ -27,7 +27,7 @@ pub(super) fn rejects_reused_id(message: &Value) -> bool {
     message.pointer("/response/error").and_then(Value::as_str) == Some(ID_IN_USE_MESSAGE)
 }
 
-impl ControlRequests {
+impl ControlAgentRequests {
     pub(super) fn record_answer(&mut self, id: RequestId, line_number: u64, answer: (bool, Value)) {
         self.table.record_answer(id, line_number, answer);
     }
@@ -44,19 +44,23 @@ impl ControlRequests {
         };
         if let IdRegistration::Reused(reused_request) = self.table.register_id(&id) {
             let withdrawal = reused_request.map(|request| withdrawal_step(&request));
-            let reply = self.reply(&id, &Err(ID_IN_USE_MESSAGE), writer);
+            let reply = self.reply_unless_recorded(&id, &Err(ID_IN_USE_MESSAGE), writer);
             let error_step =
                 ProtocolStep::protocol_error(format!("the agent used the request id {id} again"));
             return withdrawal.into_iter().chain(reply).chain([error_step]).collect();
         }
         if string_at("/request/subtype") != Some("can_use_tool") {
-            let reply = self.reply(&id, &Err("the client does not offer this request"), writer);
+            let reply = self.reply_unless_recorded(
+                &id,
+                &Err("the client does not offer this request"),
+                writer,
+            );
             return reply.into_iter().collect();
         }
         let answer_line = self.table.recorded_answer_line(&id);
-        let is_in_turn = turns.contains_request(answer_line);
+        let is_in_turn = turns.is_request_in_turn(answer_line);
         let Some(session) = session.filter(|_| is_in_turn) else {
-            let reply = self.reply(&id, &Ok(cancelled_result()), writer);
+            let reply = self.reply_unless_recorded(&id, &Ok(cancelled_result()), writer);
             let error_step =
                 ProtocolStep::protocol_error(format!("request {id} outside of a turn"));
             return reply.into_iter().chain([error_step]).collect();
@@ -69,13 +73,13 @@ impl ControlRequests {
             &input,
         );
         call.title = string_at("/request/description").map(str::to_owned);
-        let is_cancelling = turns.is_cancelling() && !self.table.is_recorded_as_open(&id);
+        let is_cancelling = turns.is_cancelling() && !self.table.has_recorded_id_rejection(&id);
         if answer_line.is_some() || is_cancelling {
             let result = self.table.recorded_result(&id);
             let is_allowed = result.is_some_and(|it| it.get("behavior") == Some(&json!("allow")));
             let call = Some(AnsweredCall { id: call.id, is_allowed });
-            let reply = self.reply(&id, &Ok(cancelled_result()), writer);
-            let answered = ProtocolStep::Answered { session, request: id, call };
+            let reply = self.reply_unless_recorded(&id, &Ok(cancelled_result()), writer);
+            let answered = ProtocolStep::RequestAnswered { session, request: id, call };
             return reply.into_iter().chain([answered]).collect();
         }
         let option = |id: &str, name: &str, kind| PermissionOption {
@@ -93,7 +97,7 @@ impl ControlRequests {
     }
 
     /// Answers a request, unless a replayed line answers it.
-    fn reply(
+    fn reply_unless_recorded(
         &mut self,
         id: &RequestId,
         response: &Result<Value, &str>,
@@ -128,7 +132,7 @@ impl ControlRequests {
         vec![response_step(id, &Ok(response), writer)]
     }
 
-    pub(super) fn withdraw(
+    pub(super) fn handle_withdrawal(
         &mut self,
         message: &Value,
         writer: &mut ControlWriter,
@@ -171,7 +175,7 @@ fn response_step(
 }
 
 fn withdrawal_step(request: &UnansweredRequest<Value>) -> ProtocolStep {
-    ProtocolStep::Withdrawn { session: request.session, request: request.id.clone() }
+    ProtocolStep::RequestWithdrawn { session: request.session, request: request.id.clone() }
 }
 
 fn cancelled_result() -> Value {

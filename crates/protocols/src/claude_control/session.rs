@@ -11,7 +11,7 @@ use crate::model::ids::SessionKey;
 pub(super) struct ControlSession {
     pub(super) key: SessionKey,
     pub(super) id: String,
-    pub(super) settings: VecDeque<(Option<String>, ControlSetting)>,
+    pub(super) pending_settings: VecDeque<(Option<String>, ControlSetting)>,
     pub(super) is_ready: bool,
     pub(super) mode: Option<String>,
     pub(super) model: Option<String>,
@@ -25,7 +25,7 @@ pub(super) enum ControlSetting {
 }
 
 impl ControlSetting {
-    pub(super) fn request(&self) -> Value {
+    pub(super) fn to_request(&self) -> Value {
         match self {
             Self::Mode(mode) => json!({"subtype": "set_permission_mode", "mode": mode}),
             Self::Model(model) => json!({"subtype": "set_model", "model": model}),

@@ -5,25 +5,25 @@ use serde_json::{Value, json};
 
 use super::{LineItem, MAX_ITEMS, MAX_VALUES, TOO_MANY_VALUES, contains_string, read_json_line};
 
-fn objects(line: &[u8]) -> Vec<Value> {
+fn parse_objects(line: &[u8]) -> Vec<Value> {
     let objects = read_json_line(line).into_iter().map(|item| match item {
         LineItem::Object(object) => object,
-        LineItem::Unread(unread) => panic!("unread: {unread:?}"),
+        LineItem::UnreadableText(unread) => panic!("unread: {unread:?}"),
     });
     objects.collect()
 }
 
-fn unread_texts(line: &[u8]) -> Vec<(String, &'static str)> {
+fn unreadable_texts(line: &[u8]) -> Vec<(String, &'static str)> {
     let items = read_json_line(line).into_iter().filter_map(|item| match item {
         LineItem::Object(_) => None,
-        LineItem::Unread(unread) => Some((unread.text, unread.reason)),
+        LineItem::UnreadableText(unread) => Some((unread.text, unread.reason)),
     });
     items.collect()
 }
 
 #[test]
 fn noise_around_an_object_is_skipped() {
-    let leads: [&[u8]; 17] = [
+    let prefixes: [&[u8]; 17] = [
         b"\x1b[?2004h",
         b"\x1b[1;38;5;8m",
         b"\x1b[>4;2m\x1b[=5u",
@@ -42,10 +42,10 @@ fn noise_around_an_object_is_skipped() {
         "\u{9d}0;title\u{9c}".as_bytes(),
         b"\x1b]0;aborted\x1b[2K",
     ];
-    for lead in leads {
+    for lead in prefixes {
         for tail in [&b""[..], b"\r", b" \x1b[0m", b"\x07\0\r"] {
             let line = [lead, br#"{"a":[1]}"#, tail].concat();
-            assert_eq!(objects(&line), [json!({"a": [1]})], "{}", line.escape_ascii());
+            assert_eq!(parse_objects(&line), [json!({"a": [1]})], "{}", line.escape_ascii());
         }
     }
     for blank in [&b""[..], b" \r", b"\x1b[2K\r", b"\xef\xbb\xbf", b"\x1b]0;title\x07"] {
@@ -59,10 +59,10 @@ fn objects_on_one_line_are_all_read() {
     for between in
         ["", " ", "\t", "\r", "\u{1b}[0m", "\rwords\r", "\0", "\r{'loss': 0.5}\r{ no }\r"]
     {
-        assert_eq!(objects(format!("{a}{between}{b}").as_bytes()), [a.clone(), b.clone()]);
+        assert_eq!(parse_objects(format!("{a}{between}{b}").as_bytes()), [a.clone(), b.clone()]);
     }
     let many = "{}".repeat(MAX_ITEMS + 3);
-    let unread = unread_texts(many.as_bytes());
+    let unread = unreadable_texts(many.as_bytes());
     assert_eq!(unread, [("{}{}{}".to_owned(), "has too many parts")]);
 }
 
@@ -83,9 +83,9 @@ fn objects_with_invalid_characters_are_read() {
             json!({"a": [null, null, null, -1], "NaN": 1}),
         ),
     ] {
-        assert_eq!(objects(line), std::slice::from_ref(&object), "{}", line.escape_ascii());
+        assert_eq!(parse_objects(line), std::slice::from_ref(&object), "{}", line.escape_ascii());
         let twice = [line, b"\r", line].concat();
-        assert_eq!(objects(&twice), [object.clone(), object], "{}", twice.escape_ascii());
+        assert_eq!(parse_objects(&twice), [object.clone(), object], "{}", twice.escape_ascii());
     }
 }
 
@@ -104,7 +104,7 @@ fn text_without_an_object_is_returned() {
         ("{\"a\":\"cut\r{\"b\":1}", "{\"a\":\"cut", "is not JSON"),
         ("\u{1b}]0;no end {\"a\":1}", "]0;no end {\"a\":1}", "is not JSON"),
     ] {
-        assert_eq!(unread_texts(line.as_bytes()), [(text.to_owned(), reason)], "{line}");
+        assert_eq!(unreadable_texts(line.as_bytes()), [(text.to_owned(), reason)], "{line}");
     }
 }
 
@@ -113,7 +113,7 @@ fn a_lost_message_is_recognized() {
     let may_be_message = |line: &str| {
         let items = read_json_line(line.as_bytes());
         items.into_iter().any(|item| match item {
-            LineItem::Unread(unread) => unread.may_be_message(
+            LineItem::UnreadableText(unread) => unread.may_be_message(
                 |object| object.get("type").is_some(),
                 |text| contains_string(text, &["type"]),
             ),
@@ -142,7 +142,7 @@ fn a_lost_message_is_recognized() {
 fn a_line_with_too_many_values_is_lost() {
     let line = format!("{{\"type\":\"data\",\"data\":[0{}]}}", ",0".repeat(MAX_VALUES));
     let items = read_json_line(line.as_bytes());
-    let [LineItem::Unread(unread)] = &*items else { panic!("{} items", items.len()) };
+    let [LineItem::UnreadableText(unread)] = &*items else { panic!("{} items", items.len()) };
     assert_eq!(unread.reason, TOO_MANY_VALUES);
     assert!(unread.may_be_message(
         |object| object.get("type").is_some(),
@@ -151,22 +151,22 @@ fn a_line_with_too_many_values_is_lost() {
     // A stray quotation mark before the object changes nothing.
     for lead in ["\"\r", "x \"\r", "\"\u{1b}[2K\r"] {
         assert_eq!(
-            unread_texts(format!("{lead}{line}{{}}").as_bytes()),
+            unreadable_texts(format!("{lead}{line}{{}}").as_bytes()),
             [(line.clone(), TOO_MANY_VALUES)]
         );
     }
     // The objects of a line share the limit.
     let half = format!("{{\"data\":[0{}]}}", ",0".repeat(MAX_VALUES / 2));
-    let lost = unread_texts(format!("{half}{half}{{}}").as_bytes());
+    let lost = unreadable_texts(format!("{half}{half}{{}}").as_bytes());
     assert_eq!(lost, [(half, TOO_MANY_VALUES)]);
     let text = json!({"text": "\",[{".repeat(MAX_VALUES)});
-    assert_eq!(objects(text.to_string().as_bytes()), [text]);
+    assert_eq!(parse_objects(text.to_string().as_bytes()), [text]);
 }
 
 #[test]
 fn progress_that_is_overwritten_hides_no_object() {
     let line = format!("{}{{\"type\":\"text\"}}", "{'loss': 0.5}\r".repeat(2 * MAX_ITEMS));
-    assert_eq!(objects(line.as_bytes()), [json!({"type": "text"})]);
+    assert_eq!(parse_objects(line.as_bytes()), [json!({"type": "text"})]);
 }
 
 /// Without limits these lines would take minutes, and the test would be ended.
@@ -185,17 +185,17 @@ fn a_hostile_line_is_read_in_bounded_time() {
         "x\r",
         "{'loss': 0.5}\r",
     ] {
-        read_all(&piece.repeat(400_000));
+        classify_all_texts(&piece.repeat(400_000));
     }
     for lead in ["x ", "", "x\r"] {
         // Each of the objects is read up to the end of the line.
-        read_all(&format!("{lead}{}\"{}", "{\"a\":".repeat(64), "a".repeat(30 << 20)));
+        classify_all_texts(&format!("{lead}{}\"{}", "{\"a\":".repeat(64), "a".repeat(30 << 20)));
     }
 }
 
-fn read_all(line: &str) {
+fn classify_all_texts(line: &str) {
     for item in read_json_line(line.as_bytes()) {
-        if let LineItem::Unread(unread) = item {
+        if let LineItem::UnreadableText(unread) = item {
             unread.may_be_message(|_| false, |text| contains_string(text, &["type"]));
         }
     }
@@ -210,7 +210,7 @@ proptest! {
     ) {
         let object = json!({"type": "text", "text": text});
         let line = format!("{lead}{object}");
-        prop_assert_eq!(objects(line.as_bytes()), [object]);
+        prop_assert_eq!(parse_objects(line.as_bytes()), [object]);
     }
 
     #[test]
@@ -225,7 +225,7 @@ proptest! {
         let line = json!({"type": "text", "text": text}).to_string();
         let cut = line.get(..size.min(line.len() - 1)).unwrap();
         let items = read_json_line(cut.as_bytes());
-        let [LineItem::Unread(unread)] = &*items else { panic!("{items:?}") };
+        let [LineItem::UnreadableText(unread)] = &*items else { panic!("{items:?}") };
         prop_assert!(unread.may_be_message(|_| false, |text| contains_string(text, &["type"])));
     }
 }

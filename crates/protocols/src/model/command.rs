@@ -29,7 +29,7 @@ pub struct ClientInfo {
 pub enum Command {
     /// Starts the protocol. Must be the first command of a connection.
     Initialize,
-    /// Opens a session. The result is [`crate::ProtocolStep::Opened`] or [`crate::ProtocolStep::OpenFailed`].
+    /// Opens a session. The result is [`crate::ProtocolStep::SessionOpened`] or [`crate::ProtocolStep::OpenFailed`].
     Open {
         /// Key of the new session. A key that is in use fails the opening.
         session: SessionKey,
@@ -80,7 +80,7 @@ pub enum Command {
         /// Id of the model.
         model: String,
     },
-    /// Closes a session. [`crate::ProtocolStep::Closed`] follows, at once if the agent cannot close sessions.
+    /// Closes a session. [`crate::ProtocolStep::SessionClosed`] follows, at once if the agent cannot close sessions.
     Close {
         /// Session to close.
         session: SessionKey,
@@ -94,7 +94,7 @@ pub enum SessionStart {
     New,
     /// Conversation that the agent has stored.
     Resume {
-        /// Native id of the conversation, from [`crate::ProtocolStep::Opened`].
+        /// Native id of the conversation, from [`crate::ProtocolStep::SessionOpened`].
         id: String,
     },
 }

@@ -23,7 +23,7 @@ pub enum ProtocolStep {
         message: String,
     },
     /// Session that is open with all its settings confirmed.
-    Opened {
+    SessionOpened {
         /// Session of the caller.
         session: SessionKey,
         /// Native id of the conversation.
@@ -36,7 +36,7 @@ pub enum ProtocolStep {
         model: Option<String>,
     },
     /// Native id of a conversation that was not known when the session opened, or that changed.
-    Identified {
+    SessionIdentified {
         /// Session of the caller.
         session: SessionKey,
         /// Native id of the conversation.
@@ -52,7 +52,7 @@ pub enum ProtocolStep {
         message: String,
     },
     /// Session that is closed. Its key is free again.
-    Closed {
+    SessionClosed {
         /// Session of the caller.
         session: SessionKey,
     },
@@ -112,7 +112,7 @@ pub enum ProtocolStep {
         model: String,
     },
     /// Shortened history of the conversation.
-    Compacted {
+    HistoryCompacted {
         /// Session of the caller.
         session: SessionKey,
     },
@@ -131,7 +131,7 @@ pub enum ProtocolStep {
         request: Box<AgentRequest>,
     },
     /// Request that needs no answer: the answer is among the replayed lines, or the turn is being cancelled.
-    Answered {
+    RequestAnswered {
         /// Session of the caller.
         session: SessionKey,
         /// Id of the request.
@@ -140,7 +140,7 @@ pub enum ProtocolStep {
         call: Option<AnsweredCall>,
     },
     /// Request that is no longer open: the agent withdrew it, ended its turn, or used its id again.
-    Withdrawn {
+    RequestWithdrawn {
         /// Session of the caller.
         session: SessionKey,
         /// Id of the request.

@@ -32,7 +32,7 @@ fn content_of_another_form_is_read_or_lost_but_never_ignored() {
         ("agent_message_chunk", json!({"type": "image"}), vec![lost(&json!({"type": "image"}))]),
     ] {
         let mut script = ScriptedConnection::with_running_turn();
-        script.clear();
+        script.clear_recorded_output();
         script.receive_update(&json!({"sessionUpdate": kind, "content": content}));
         assert_eq!(script.step_texts, expected, "{content}");
     }

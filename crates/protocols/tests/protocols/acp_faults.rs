@@ -49,7 +49,7 @@ fn an_answer_selects_only_options_that_apply_once() {
         let mut script = ScriptedConnection::with_running_turn();
         script.request_permission(0, "s", options);
         script.answer(0, answer.clone());
-        assert_eq!(script.last_sent(), json!({"id": 0, "result": expected}), "{options:?}");
+        assert_eq!(script.last_sent_message(), json!({"id": 0, "result": expected}), "{options:?}");
     }
 }
 
@@ -58,7 +58,7 @@ fn a_second_answer_sends_no_line() {
     let mut script = ScriptedConnection::with_running_turn();
     script.request_permission(0, "s", DEFAULT_OPTIONS);
     script.answer(0, RequestAnswer::Allow);
-    script.clear();
+    script.clear_recorded_output();
     script.answer(0, RequestAnswer::Deny { message: None });
     script.answer(7, RequestAnswer::Allow);
     assert_eq!((script.sent_messages, script.step_texts), (vec![], vec![]));
@@ -71,14 +71,14 @@ fn a_form_answer_to_a_permission_request_leaves_it_open() {
     script.answer(0, RequestAnswer::Form { action: FormAction::Cancel });
     assert_eq!(script.sent_messages, Vec::<Value>::new());
     script.answer(0, RequestAnswer::Allow);
-    assert_eq!(script.last_sent()["result"], selected_result("once"));
+    assert_eq!(script.last_sent_message()["result"], selected_result("once"));
 }
 
 #[test]
 fn a_request_for_another_session_is_cancelled() {
     let mut script = ScriptedConnection::with_running_turn();
     script.request_permission(0, "other", DEFAULT_OPTIONS);
-    assert_eq!(script.last_sent(), json!({"id": 0, "result": cancelled_result()}));
+    assert_eq!(script.last_sent_message(), json!({"id": 0, "result": cancelled_result()}));
     assert!(script.last_step_text().contains("unknown session"), "{:?}", script.step_texts);
 }
 
@@ -86,9 +86,9 @@ fn a_request_for_another_session_is_cancelled() {
 fn a_request_outside_of_a_turn_is_cancelled() {
     let mut script = ScriptedConnection::with_running_turn();
     script.respond(&json!({"stopReason": "end_turn"}));
-    script.clear();
+    script.clear_recorded_output();
     script.request_permission(0, "s", DEFAULT_OPTIONS);
-    assert_eq!(script.last_sent(), json!({"id": 0, "result": cancelled_result()}));
+    assert_eq!(script.last_sent_message(), json!({"id": 0, "result": cancelled_result()}));
     assert!(script.last_step_text().contains("outside of a turn"), "{:?}", script.step_texts);
     script.prompt("again");
     script.request_permission(1, "s", DEFAULT_OPTIONS);
@@ -100,11 +100,15 @@ fn a_request_outside_of_a_turn_is_cancelled() {
 fn a_reused_request_id_withdraws_the_open_request() {
     let mut script = ScriptedConnection::with_running_turn();
     script.request_permission(0, "s", DEFAULT_OPTIONS);
-    script.clear();
+    script.clear_recorded_output();
     script.request_permission(0, "s", DEFAULT_OPTIONS);
-    assert_eq!(script.last_sent()["error"]["code"], -32600);
-    assert!(script.step_texts.first().unwrap().starts_with("Withdraw"), "{:?}", script.step_texts);
-    script.clear();
+    assert_eq!(script.last_sent_message()["error"]["code"], -32600);
+    assert!(
+        script.step_texts.first().unwrap().starts_with("RequestWithdrawn"),
+        "{:?}",
+        script.step_texts
+    );
+    script.clear_recorded_output();
     script.answer(0, RequestAnswer::Allow);
     assert_eq!(script.sent_messages, Vec::<Value>::new());
 }
@@ -113,7 +117,7 @@ fn a_reused_request_id_withdraws_the_open_request() {
 fn a_cancelled_turn_answers_present_and_later_requests() {
     let mut script = ScriptedConnection::with_running_turn();
     script.request_permission(0, "s", DEFAULT_OPTIONS);
-    script.clear();
+    script.clear_recorded_output();
     script.run_command(Command::Cancel { session: SESSION_KEY });
     let [cancel, answer] = script.sent_messages.as_slice() else {
         panic!("{:?}", script.sent_messages)
@@ -122,14 +126,14 @@ fn a_cancelled_turn_answers_present_and_later_requests() {
     assert_eq!((&answer["id"], &answer["result"]), (&json!(0), &cancelled_result()));
     assert_eq!(script.step_texts, Vec::<String>::new());
     script.request_permission(1, "s", DEFAULT_OPTIONS);
-    assert_eq!(script.last_sent(), json!({"id": 1, "result": cancelled_result()}));
-    assert!(script.last_step_text().starts_with("Answered"), "{:?}", script.step_texts);
+    assert_eq!(script.last_sent_message(), json!({"id": 1, "result": cancelled_result()}));
+    assert!(script.last_step_text().starts_with("RequestAnswered"), "{:?}", script.step_texts);
 }
 
 #[test]
 fn a_cancellation_without_a_turn_sends_no_line() {
     let mut script = ScriptedConnection::with_open_session(None);
-    script.clear();
+    script.clear_recorded_output();
     script.run_command(Command::Cancel { session: SESSION_KEY });
     assert_eq!(script.sent_messages, Vec::<Value>::new());
 }
@@ -138,11 +142,14 @@ fn a_cancellation_without_a_turn_sends_no_line() {
 fn a_withdrawn_request_is_answered_and_reported() {
     let mut script = ScriptedConnection::with_running_turn();
     script.request_permission(4, "s", DEFAULT_OPTIONS);
-    script.clear();
+    script.clear_recorded_output();
     let params = json!({"requestId": 4});
     script.receive_message(&json!({"method": "$/cancel_request", "params": params}));
-    assert_eq!(script.last_sent(), json!({"id": 4, "result": cancelled_result()}));
-    assert_eq!(script.step_texts, ["Withdrawn { session: SessionKey(0), request: Number(4) }"]);
+    assert_eq!(script.last_sent_message(), json!({"id": 4, "result": cancelled_result()}));
+    assert_eq!(
+        script.step_texts,
+        ["RequestWithdrawn { session: SessionKey(0), request: Number(4) }"]
+    );
 }
 
 #[test]
@@ -150,10 +157,11 @@ fn a_turn_that_ends_withdraws_its_open_requests() {
     let mut script = ScriptedConnection::with_running_turn();
     let prompt_id = json!(3);
     script.request_permission(0, "s", DEFAULT_OPTIONS);
-    script.clear();
+    script.clear_recorded_output();
     script.receive_message(&json!({"id": prompt_id, "result": {"stopReason": "refusal"}}));
-    assert_eq!(script.last_sent(), json!({"id": 0, "result": cancelled_result()}));
-    let expected = ["Withdrawn { session: SessionKey(0), request: Number(0) }", "end Refusal"];
+    assert_eq!(script.last_sent_message(), json!({"id": 0, "result": cancelled_result()}));
+    let expected =
+        ["RequestWithdrawn { session: SessionKey(0), request: Number(0) }", "end Refusal"];
     assert_eq!(script.step_texts, expected);
 }
 
@@ -177,7 +185,7 @@ fn form_answers_become_actions() {
         assert_eq!(script.last_step_text(), "ask \"f\" form \"m\" Some([\"a\"]) None");
         let request_id = algonius_protocols::RequestId::Text("f".to_owned());
         script.run_command(Command::Answer { session: SESSION_KEY, request_id, answer });
-        assert_eq!(script.last_sent(), json!({"id": "f", "result": expected}));
+        assert_eq!(script.last_sent_message(), json!({"id": "f", "result": expected}));
     }
 }
 
@@ -187,7 +195,7 @@ fn other_methods_are_not_found() {
     script.receive_message(
         &json!({"id": 0, "method": "fs/read_text_file", "params": {"sessionId": "s"}}),
     );
-    assert_eq!(script.last_sent()["error"]["code"], -32601);
+    assert_eq!(script.last_sent_message()["error"]["code"], -32601);
     assert_eq!(script.step_texts, Vec::<String>::new());
 }
 
@@ -225,9 +233,9 @@ fn a_message_that_cannot_be_read_is_lost() {
         };
         assert_eq!(text, line);
     }
-    let mut cut = ScriptedConnection::with_running_turn();
-    cut.receive_bytes(br#"{"jsonrpc":"2.0","method":"session/upd"#);
-    let steps = cut.connection.handle_end_of_output();
+    let mut cut_line_script = ScriptedConnection::with_running_turn();
+    cut_line_script.receive_bytes(br#"{"jsonrpc":"2.0","method":"session/upd"#);
+    let steps = cut_line_script.connection.handle_end_of_output();
     assert!(matches!(&steps[0], ProtocolStep::MessageLost { .. }), "{steps:?}");
 }
 
@@ -274,23 +282,23 @@ fn malformed_lines_are_reported_and_change_nothing() {
 
 #[test]
 fn the_end_of_the_output_ends_turns_and_openings() {
-    let mut turn = ScriptedConnection::with_running_turn();
-    turn.request_permission(0, "s", DEFAULT_OPTIONS);
-    turn.clear();
-    turn.receive_bytes(b"{\"method\":\"session/update\",\"params\":{\"sessionId\":\"s\",\"update\":{\"sessionUpdate\":\"notice\",\"text\":\"bye\"}}}");
-    let steps = turn.connection.handle_end_of_output();
-    turn.record_steps(&steps);
-    let withdrawn = "Withdrawn { session: SessionKey(0), request: Number(0) }";
+    let mut turn_script = ScriptedConnection::with_running_turn();
+    turn_script.request_permission(0, "s", DEFAULT_OPTIONS);
+    turn_script.clear_recorded_output();
+    turn_script.receive_bytes(b"{\"method\":\"session/update\",\"params\":{\"sessionId\":\"s\",\"update\":{\"sessionUpdate\":\"notice\",\"text\":\"bye\"}}}");
+    let steps = turn_script.connection.handle_end_of_output();
+    turn_script.record_steps(&steps);
+    let withdrawn = "RequestWithdrawn { session: SessionKey(0), request: Number(0) }";
     let warning = "Warning { session: SessionKey(0), text: \"bye\" }";
-    assert_eq!(turn.step_texts, [warning, withdrawn, "end Lost"]);
-    turn.prompt("more");
-    assert_eq!(turn.last_step_text(), "end Lost");
+    assert_eq!(turn_script.step_texts, [warning, withdrawn, "end Lost"]);
+    turn_script.prompt("more");
+    assert_eq!(turn_script.last_step_text(), "end Lost");
 
-    let mut opening = ScriptedConnection::start(&json!({}));
-    opening.run_command(new_session_command(None));
-    let steps = opening.connection.handle_end_of_output();
-    opening.record_steps(&steps);
-    assert_eq!(opening.step_texts, ["open failed Other: the process has ended"]);
+    let mut opening_script = ScriptedConnection::start(&json!({}));
+    opening_script.run_command(new_session_command(None));
+    let steps = opening_script.connection.handle_end_of_output();
+    opening_script.record_steps(&steps);
+    assert_eq!(opening_script.step_texts, ["open failed Other: the process has ended"]);
 }
 
 #[test]

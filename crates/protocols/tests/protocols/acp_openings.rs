@@ -10,17 +10,17 @@ use crate::timeline::{TimelineEvent, check_every_crash, new_connection};
 
 #[test]
 fn an_unconfirmed_mode_fails_the_opening() {
-    let mut refused = ScriptedConnection::start(&json!({}));
-    refused.run_command(new_session_command(Some("ask")));
-    refused.respond(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
-    refused.respond_with_error(-32602, "no such mode");
-    let mut contradicted = ScriptedConnection::start(&json!({}));
-    contradicted.run_command(new_session_command(Some("ask")));
-    contradicted.respond(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
-    contradicted
+    let mut refusal_script = ScriptedConnection::start(&json!({}));
+    refusal_script.run_command(new_session_command(Some("ask")));
+    refusal_script.respond(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
+    refusal_script.respond_with_error(-32602, "no such mode");
+    let mut contradiction_script = ScriptedConnection::start(&json!({}));
+    contradiction_script.run_command(new_session_command(Some("ask")));
+    contradiction_script.respond(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
+    contradiction_script
         .receive_update(&json!({"sessionUpdate": "current_mode_update", "currentModeId": "auto"}));
-    contradicted.respond(&json!({}));
-    for script in [refused, contradicted] {
+    contradiction_script.respond(&json!({}));
+    for script in [refusal_script, contradiction_script] {
         let expected = "open failed ModeNotConfirmed { requested: \"ask\" }";
         assert!(script.last_step_text().starts_with(expected), "{:?}", script.step_texts);
     }
@@ -43,7 +43,7 @@ fn a_mode_without_a_list_is_set_as_an_option() {
             option("fast", "model_config", json!(false), "boolean"),
         ])
     };
-    script.clear();
+    script.clear_recorded_output();
     script.respond(&json!({"sessionId": "s", "configOptions": options("auto")}));
     script.respond(&json!({"configOptions": options("ask")}));
     script.respond(&json!({}));
@@ -84,11 +84,11 @@ fn a_resumed_session_sets_its_mode_again() {
     ] {
         let mut script = ScriptedConnection::start(&capabilities);
         script.run_command(open_command(SessionStart::Resume { id: "s".to_owned() }, Some("ask")));
-        assert_eq!(script.last_sent()["method"], method);
+        assert_eq!(script.last_sent_message()["method"], method);
         let chunk = json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "old"}});
         script.receive_update(&chunk);
         script.respond(&json!({"modes": {"currentModeId": "auto", "availableModes": []}}));
-        assert_eq!(script.last_sent()["method"], "session/set_mode");
+        assert_eq!(script.last_sent_message()["method"], "session/set_mode");
         script.respond(&json!({}));
         assert_eq!(script.step_texts, ["opened s mode=Some(\"ask\") of [] model=None"]);
     }
@@ -147,13 +147,16 @@ fn a_closed_session_ends_its_turn_and_can_be_resumed() {
     script.run_command(new_session_command(None));
     script.respond(&json!({"sessionId": "s"}));
     script.prompt("go");
-    script.clear();
+    script.clear_recorded_output();
     script.run_command(Command::Close { session: SESSION_KEY });
     script.respond(&json!({}));
     script.run_command(open_command(SessionStart::Resume { id: "s".to_owned() }, None));
     script.respond(&json!({}));
-    let expected =
-        ["end Lost", "Closed { session: SessionKey(0) }", "opened s mode=None of [] model=None"];
+    let expected = [
+        "end Lost",
+        "SessionClosed { session: SessionKey(0) }",
+        "opened s mode=None of [] model=None",
+    ];
     assert_eq!(script.step_texts, expected);
 }
 
@@ -162,26 +165,26 @@ fn a_closed_session_ends_its_turn_and_can_be_resumed() {
 fn a_replay_sends_the_lines_that_are_missing() {
     let mut script = ScriptedConnection::start(&json!({}));
     script.run_command(new_session_command(Some("ask")));
-    let written = script.written_bytes.clone();
+    let written_before_crash = script.written_bytes.clone();
     script.respond(&json!({"sessionId": "s"}));
-    let mut restored = new_connection(ProtocolKind::Acp);
-    restored.replay_sent(&written);
-    assert_eq!(restored.perform(new_session_command(Some("ask"))), []);
-    let steps = restored.handle_output(&script.received_bytes);
+    let mut restored_connection = new_connection(ProtocolKind::Acp);
+    restored_connection.replay_sent_lines(&written_before_crash);
+    assert_eq!(restored_connection.perform(new_session_command(Some("ask"))), []);
+    let steps = restored_connection.handle_output(&script.received_bytes);
     assert_eq!(
         crate::timeline::sent_bytes(&steps),
-        script.written_bytes.get(written.len()..).unwrap()
+        script.written_bytes.get(written_before_crash.len()..).unwrap()
     );
 
     let mut script = ScriptedConnection::with_running_turn();
-    let written = script.written_bytes.clone();
+    let written_before_crash = script.written_bytes.clone();
     script.receive_message(&json!({"id": 0, "method": "fs/read_text_file", "params": {}}));
-    let mut restored = new_connection(ProtocolKind::Acp);
-    restored.replay_sent(&written);
-    let steps = restored.handle_output(&script.received_bytes);
+    let mut restored_connection = new_connection(ProtocolKind::Acp);
+    restored_connection.replay_sent_lines(&written_before_crash);
+    let steps = restored_connection.handle_output(&script.received_bytes);
     assert_eq!(
         crate::timeline::sent_bytes(&steps),
-        script.written_bytes.get(written.len()..).unwrap()
+        script.written_bytes.get(written_before_crash.len()..).unwrap()
     );
 }
 
@@ -190,13 +193,13 @@ fn a_replay_sends_the_lines_that_are_missing() {
 fn a_replay_without_settings_reports_the_current_mode() {
     let mut script = ScriptedConnection::start(&json!({}));
     script.run_command(new_session_command(Some("ask")));
-    let written = script.written_bytes.clone();
+    let written_before_crash = script.written_bytes.clone();
     script.respond(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
-    let mut restored = ScriptedConnection::start(&json!({}));
-    restored.connection = new_connection(ProtocolKind::Acp);
-    restored.connection.replay_sent(&written);
-    restored.receive_bytes(&script.received_bytes);
-    assert_eq!(restored.last_step_text(), "opened s mode=Some(\"auto\") of [] model=None");
+    let mut restored_script = ScriptedConnection::start(&json!({}));
+    restored_script.connection = new_connection(ProtocolKind::Acp);
+    restored_script.connection.replay_sent_lines(&written_before_crash);
+    restored_script.receive_bytes(&script.received_bytes);
+    assert_eq!(restored_script.last_step_text(), "opened s mode=Some(\"auto\") of [] model=None");
 }
 
 #[test]

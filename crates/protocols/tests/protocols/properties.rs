@@ -1,5 +1,7 @@
 //! Property tests: arbitrary bytes, arbitrary agents, and a crash at any event.
 
+mod action;
+
 use std::collections::{HashMap, HashSet};
 
 use algonius_protocols::{
@@ -9,64 +11,11 @@ use algonius_protocols::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use self::action::{Action, any_action};
 use crate::timeline::{TimelineEvent, check_every_crash, new_connection, run_timeline, sent_bytes};
 
 /// Part of every option id that applies more than once.
-const ALWAYS: &str = "ALWAYS";
-
-/// Action of a random run. Numbers select among what exists at that time.
-#[derive(Debug, Clone)]
-enum Action {
-    Open {
-        number: u8,
-        mode: bool,
-        resume: bool,
-    },
-    Prompt(u8),
-    Cancel(u8),
-    Close(u8),
-    SetMode(u8),
-    Answer {
-        request: u8,
-        answer: u8,
-    },
-    /// Response to an open request of the client.
-    Respond {
-        request: u8,
-        kind: u8,
-    },
-    /// Permission request or form.
-    Ask {
-        session: u8,
-        id: u8,
-        kind: u8,
-    },
-    Update {
-        session: u8,
-        kind: u8,
-    },
-    Withdraw(u8),
-    /// Line that no agent should write.
-    UnexpectedLine(u8),
-}
-
-fn any_action() -> impl Strategy<Value = Action> {
-    let byte = any::<u8>;
-    prop_oneof![
-        2 => (byte(), any::<bool>(), any::<bool>())
-            .prop_map(|(number, mode, resume)| Action::Open { number, mode, resume }),
-        4 => byte().prop_map(Action::Prompt),
-        1 => byte().prop_map(Action::Cancel),
-        1 => byte().prop_map(Action::Close),
-        1 => byte().prop_map(Action::SetMode),
-        4 => (byte(), byte()).prop_map(|(request, answer)| Action::Answer { request, answer }),
-        8 => (byte(), byte()).prop_map(|(request, kind)| Action::Respond { request, kind }),
-        6 => (byte(), byte(), byte()).prop_map(|(session, id, kind)| Action::Ask { session, id, kind }),
-        4 => (byte(), byte()).prop_map(|(session, kind)| Action::Update { session, kind }),
-        1 => byte().prop_map(Action::Withdraw),
-        1 => byte().prop_map(Action::UnexpectedLine),
-    ]
-}
+const ALWAYS_OPTION_ID: &str = "ALWAYS";
 
 /// Run of actions against a live connection, which turns them into events.
 struct AcpRun {
@@ -76,7 +25,7 @@ struct AcpRun {
     /// Requests of the client without a response, with method and parameters.
     pending_requests: Vec<(Value, String, Value)>,
     native_ids: Vec<String>,
-    opened_count: u32,
+    opened_session_count: u32,
     prompt_counts: HashMap<SessionKey, usize>,
 }
 
@@ -88,16 +37,19 @@ impl AcpRun {
             steps: Vec::new(),
             pending_requests: Vec::new(),
             native_ids: vec!["foreign".to_owned()],
-            opened_count: 0,
+            opened_session_count: 0,
             prompt_counts: HashMap::new(),
         };
-        run.push(TimelineEvent::Client(Command::Initialize));
+        run.run_and_record(TimelineEvent::Client(Command::Initialize));
         let capabilities = json!({"sessionCapabilities": {"close": {}, "resume": {}}});
-        run.respond(0, &json!({"protocolVersion": 1, "agentCapabilities": capabilities}));
+        run.respond_with_result(
+            0,
+            &json!({"protocolVersion": 1, "agentCapabilities": capabilities}),
+        );
         run
     }
 
-    fn push(&mut self, event: TimelineEvent) {
+    fn run_and_record(&mut self, event: TimelineEvent) {
         let steps = crate::timeline::run_event(&mut self.connection, &event);
         if let TimelineEvent::Client(Command::Prompt { session, .. }) = &event
             && !steps.iter().any(|step| matches!(step, ProtocolStep::ProtocolError { .. }))
@@ -116,52 +68,62 @@ impl AcpRun {
         self.events.push(event);
     }
 
-    fn push_message(&mut self, message: &Value) {
-        self.push(TimelineEvent::Agent(format!("{message}\n").into_bytes()));
+    fn run_and_record_message(&mut self, message: &Value) {
+        self.run_and_record(TimelineEvent::Agent(format!("{message}\n").into_bytes()));
     }
 
-    fn respond(&mut self, index: usize, result: &Value) {
+    fn respond_with_result(&mut self, index: usize, result: &Value) {
         let (id, ..) = self.pending_requests.remove(index);
-        self.push_message(&json!({"id": id, "result": result}));
+        self.run_and_record_message(&json!({"id": id, "result": result}));
     }
 
-    fn session(&self, number: u8) -> SessionKey {
-        SessionKey(u32::from(number) % (self.opened_count + 1))
+    fn select_session(&self, number: u8) -> SessionKey {
+        SessionKey(u32::from(number) % (self.opened_session_count + 1))
     }
 
-    fn native_id(&self, number: u8) -> String {
+    fn select_native_id(&self, number: u8) -> String {
         self.native_ids[usize::from(number) % self.native_ids.len()].clone()
     }
 
     fn perform(&mut self, action: Action) {
         match action {
-            Action::Open { number, mode, resume } => self.open(number, mode, resume),
+            Action::Open { number, has_mode, should_resume } => {
+                self.open(number, has_mode, should_resume);
+            }
             Action::Prompt(session) => {
                 let parts = vec![PromptPart::Text("p".to_owned())];
-                let session = self.session(session);
-                self.push(TimelineEvent::Client(Command::Prompt { session, parts }));
+                let session = self.select_session(session);
+                self.run_and_record(TimelineEvent::Client(Command::Prompt { session, parts }));
             }
             Action::Cancel(session) => {
-                let session = self.session(session);
-                self.push(TimelineEvent::Client(Command::Cancel { session }));
+                let session = self.select_session(session);
+                self.run_and_record(TimelineEvent::Client(Command::Cancel { session }));
             }
             Action::Close(session) => {
-                self.push(TimelineEvent::Client(Command::Close { session: self.session(session) }));
+                self.run_and_record(TimelineEvent::Client(Command::Close {
+                    session: self.select_session(session),
+                }));
             }
             Action::SetMode(session) => {
-                let (session, mode) = (self.session(session), format!("m{}", session % 3));
-                self.push(TimelineEvent::Client(Command::SetMode { session, mode }));
+                let (session, mode) = (self.select_session(session), format!("m{}", session % 3));
+                self.run_and_record(TimelineEvent::Client(Command::SetMode { session, mode }));
             }
             Action::Answer { request, answer } => self.answer(request, answer),
             Action::Respond { request, kind } if !self.pending_requests.is_empty() => {
-                self.respond_to(usize::from(request) % self.pending_requests.len(), kind);
+                self.respond_as_kind(usize::from(request) % self.pending_requests.len(), kind);
             }
             Action::Respond { .. } => {}
-            Action::Ask { session, id, kind } => self.ask(&self.native_id(session), id, kind),
-            Action::Update { session, kind } => self.update(&self.native_id(session), kind),
+            Action::RequestFromAgent { session, id, kind } => {
+                self.send_agent_request(&self.select_native_id(session), id, kind);
+            }
+            Action::Update { session, kind } => {
+                self.send_agent_update(&self.select_native_id(session), kind);
+            }
             Action::Withdraw(id) => {
                 let params = json!({"requestId": id % 8});
-                self.push_message(&json!({"method": "$/cancel_request", "params": params}));
+                self.run_and_record_message(
+                    &json!({"method": "$/cancel_request", "params": params}),
+                );
             }
             Action::UnexpectedLine(kind) => {
                 let lines: [&[u8]; 4] = [
@@ -170,27 +132,29 @@ impl AcpRun {
                     b"{\"id\":\"n\",\"method\":\"fs/x\"}\n",
                     b"\n",
                 ];
-                self.push(TimelineEvent::Agent(lines[usize::from(kind) % lines.len()].to_vec()));
+                self.run_and_record(TimelineEvent::Agent(
+                    lines[usize::from(kind) % lines.len()].to_vec(),
+                ));
             }
         }
     }
 
-    fn open(&mut self, number: u8, mode: bool, resume: bool) {
-        let session = SessionKey(self.opened_count);
+    fn open(&mut self, number: u8, has_mode: bool, should_resume: bool) {
+        let session = SessionKey(self.opened_session_count);
         // A stored conversation, or one that this process had open.
         let id = if number.is_multiple_of(2) {
             format!("stored{}", number % 4)
         } else {
-            self.native_id(number)
+            self.select_native_id(number)
         };
-        let start = if resume { SessionStart::Resume { id } } else { SessionStart::New };
-        let mode = mode.then(|| "m1".to_owned());
+        let start = if should_resume { SessionStart::Resume { id } } else { SessionStart::New };
+        let mode = has_mode.then(|| "m1".to_owned());
         let cwd = "/".to_owned();
         let command = Command::Open { session, start, cwd, mode, model: None, options: Vec::new() };
         let before = self.pending_requests.len();
-        self.push(TimelineEvent::Client(command));
+        self.run_and_record(TimelineEvent::Client(command));
         // Replay assigns keys in the order of the open requests, so an opening that sends none takes no key.
-        self.opened_count += u32::from(self.pending_requests.len() > before);
+        self.opened_session_count += u32::from(self.pending_requests.len() > before);
     }
 
     fn answer(&mut self, request: u8, answer: u8) {
@@ -207,14 +171,14 @@ impl AcpRun {
             3 => RequestAnswer::Cancel,
             _ => RequestAnswer::Form { action: FormAction::Accept(json!({"a": 1})) },
         };
-        self.push(TimelineEvent::Client(Command::Answer { session, request_id, answer }));
+        self.run_and_record(TimelineEvent::Client(Command::Answer { session, request_id, answer }));
     }
 
-    fn respond_to(&mut self, index: usize, kind: u8) {
+    fn respond_as_kind(&mut self, index: usize, kind: u8) {
         let (id, method, params) = self.pending_requests.remove(index);
         if kind.is_multiple_of(7) {
             let error = json!({"code": -32603, "message": "no"});
-            return self.push_message(&json!({"id": id, "error": error}));
+            return self.run_and_record_message(&json!({"id": id, "error": error}));
         }
         let result = match method.as_str() {
             "session/new" => {
@@ -235,19 +199,21 @@ impl AcpRun {
             }
             _ => json!({}),
         };
-        self.push_message(&json!({"id": id, "result": result}));
+        self.run_and_record_message(&json!({"id": id, "result": result}));
     }
 
-    fn ask(&mut self, native_id: &str, id: u8, kind: u8) {
+    fn send_agent_request(&mut self, native_id: &str, id: u8, kind: u8) {
         let id = id % 8;
         if kind.is_multiple_of(4) {
             let params = json!({"sessionId": native_id, "message": "m", "requestedSchema": {}});
             let request = json!({"id": id, "method": "elicitation/create", "params": params});
-            return self.push_message(&request);
+            return self.run_and_record_message(&request);
         }
         let option = |id: &str, kind: &str| json!({"optionId": id, "name": "n", "kind": kind});
-        let mut options =
-            vec![option(ALWAYS, "allow_always"), option(&format!("{ALWAYS}2"), "reject_always")];
+        let mut options = vec![
+            option(ALWAYS_OPTION_ID, "allow_always"),
+            option(&format!("{ALWAYS_OPTION_ID}2"), "reject_always"),
+        ];
         if kind.is_multiple_of(2) {
             options.push(option("once", "allow_once"));
         }
@@ -255,15 +221,15 @@ impl AcpRun {
             options.push(option("no", "reject_once"));
         }
         if kind.is_multiple_of(5) {
-            options.insert(0, option(ALWAYS, "allow_once"));
+            options.insert(0, option(ALWAYS_OPTION_ID, "allow_once"));
         }
         let call = json!({"toolCallId": format!("t{}", kind % 3), "rawInput": {"command": "c"}});
         let params = json!({"sessionId": native_id, "toolCall": call, "options": options});
         let request = json!({"id": id, "method": "session/request_permission", "params": params});
-        self.push_message(&request);
+        self.run_and_record_message(&request);
     }
 
-    fn update(&mut self, native_id: &str, kind: u8) {
+    fn send_agent_update(&mut self, native_id: &str, kind: u8) {
         let update = match kind % 4 {
             0 => {
                 json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}})
@@ -277,7 +243,7 @@ impl AcpRun {
             }
         };
         let params = json!({"sessionId": native_id, "update": update});
-        self.push_message(&json!({"method": "session/update", "params": params}));
+        self.run_and_record_message(&json!({"method": "session/update", "params": params}));
     }
 }
 
@@ -323,7 +289,7 @@ proptest! {
     fn a_line_never_selects_an_option_that_applies_always(actions in prop::collection::vec(any_action(), 0..60)) {
         let run = run_actions(actions);
         let lines = String::from_utf8(sent_bytes(&run.steps)).unwrap();
-        prop_assert!(!lines.contains(ALWAYS), "{}", lines);
+        prop_assert!(!lines.contains(ALWAYS_OPTION_ID), "{}", lines);
     }
 
     /// Each id is answered as often as it was used, or once less while it is open.
@@ -334,7 +300,7 @@ proptest! {
         for step in &run.steps {
             match step {
                 ProtocolStep::Request { request, .. } => prop_assert!(open.insert(request.id.clone())),
-                ProtocolStep::Withdrawn { request, .. } => prop_assert!(open.contains(request)),
+                ProtocolStep::RequestWithdrawn { request, .. } => prop_assert!(open.contains(request)),
                 _ => {}
             }
         }
@@ -370,7 +336,7 @@ proptest! {
         written in prop::collection::vec(any::<u8>(), 0..200),
     ) {
         let mut connection = new_connection(kind);
-        connection.replay_sent(&written);
+        connection.replay_sent_lines(&written);
         _ = connection.handle_output(&received);
         _ = connection.perform(Command::Initialize);
         _ = connection.handle_output(&received);

@@ -34,7 +34,7 @@ impl ScriptedConnection {
         script.run_command(Command::Initialize);
         let result = json!({"protocolVersion": 1, "agentCapabilities": capabilities});
         script.respond(&result);
-        script.clear();
+        script.clear_recorded_output();
         script
     }
 
@@ -53,7 +53,7 @@ impl ScriptedConnection {
     pub(crate) fn with_running_turn() -> Self {
         let mut script = Self::with_open_session(None);
         script.prompt("go");
-        script.clear();
+        script.clear_recorded_output();
         script
     }
 
@@ -132,13 +132,13 @@ impl ScriptedConnection {
         self.step_texts.extend(steps.iter().filter_map(step_text));
     }
 
-    pub(crate) fn clear(&mut self) {
+    pub(crate) fn clear_recorded_output(&mut self) {
         self.sent_messages.clear();
         self.step_texts.clear();
     }
 
     /// Returns the latest sent message without its constant members.
-    pub(crate) fn last_sent(&self) -> Value {
+    pub(crate) fn last_sent_message(&self) -> Value {
         let mut message = self.sent_messages.last().cloned().unwrap_or_default();
         if let Some(fields) = message.as_object_mut() {
             fields.remove("jsonrpc");

@@ -73,20 +73,21 @@ pub(crate) fn check_every_crash(kind: ProtocolKind, events: &[TimelineEvent]) {
     }
 }
 
-/// Crashes after `received` events, of which the lines of the first `sent_events` were written; returns these lines.
+/// Crashes after `received_event_count` events, of which the lines of the first `sent_event_count` were written;
+/// returns these lines.
 fn check_crash(
     kind: ProtocolKind,
     events: &[TimelineEvent],
     uninterrupted_steps: &[Vec<ProtocolStep>],
-    (received, sent_events): (usize, usize),
+    (received_event_count, sent_event_count): (usize, usize),
 ) -> Vec<u8> {
-    let received_events = || events.iter().zip(uninterrupted_steps).take(received);
-    let written = sent_bytes(&uninterrupted_steps[..sent_events].concat());
+    let received_events = || events.iter().zip(uninterrupted_steps).take(received_event_count);
+    let written = sent_bytes(&uninterrupted_steps[..sent_event_count].concat());
     let mut connection = new_connection(kind);
-    connection.replay_sent(&written);
+    connection.replay_sent_lines(&written);
     let mut repeated_steps = Vec::new();
     for (event, _) in
-        received_events().filter(|(event, steps)| is_opening(event) && !has_failed(steps))
+        received_events().filter(|(event, steps)| is_opening(event) && !has_failed_opening(steps))
     {
         repeated_steps.extend(run_event(&mut connection, event));
     }
@@ -96,21 +97,21 @@ fn check_crash(
     for (index, (event, steps)) in received_events().enumerate() {
         if let TimelineEvent::Agent(bytes) = event {
             replayed_steps.extend(connection.handle_output(bytes));
-            let is_written = index < sent_events;
+            let is_written = index < sent_event_count;
             let steps =
                 steps.iter().filter(|it| !(is_written && matches!(it, ProtocolStep::Send(_))));
-            expected_steps.extend(as_replayed(steps.cloned(), &answer_lines));
+            expected_steps.extend(to_replayed_steps(steps.cloned(), &answer_lines));
         }
     }
     assert_eq!(
         replayed_steps, expected_steps,
-        "the replay differs after {received} events, {sent_events} of them written: {events:#?}"
+        "the replay differs after {received_event_count} events, {sent_event_count} of them written: {events:#?}"
     );
-    for (event, steps) in events.iter().zip(uninterrupted_steps).skip(received) {
+    for (event, steps) in events.iter().zip(uninterrupted_steps).skip(received_event_count) {
         assert_eq!(
             &run_event(&mut connection, event),
             steps,
-            "the run continues differently after a crash at event {received}: {events:#?}"
+            "the run continues differently after a crash at event {received_event_count}: {events:#?}"
         );
     }
     written
@@ -120,21 +121,23 @@ fn is_opening(event: &TimelineEvent) -> bool {
     matches!(event, TimelineEvent::Client(Command::Open { .. }))
 }
 
-fn has_failed(steps: &[ProtocolStep]) -> bool {
+fn has_failed_opening(steps: &[ProtocolStep]) -> bool {
     steps.iter().any(|step| matches!(step, ProtocolStep::OpenFailed { .. }))
 }
 
 /// Returns the steps that a replay gives in place of the live ones.
-fn as_replayed(
+fn to_replayed_steps(
     steps: impl Iterator<Item = ProtocolStep>,
     answer_lines: &HashMap<RequestId, Value>,
 ) -> impl Iterator<Item = ProtocolStep> {
     steps.filter_map(|step| match step {
         ProtocolStep::Request { session, request } if answer_lines.contains_key(&request.id) => {
             let call = answered_call(&request.kind, &answer_lines[&request.id]);
-            Some(ProtocolStep::Answered { session, request: request.id, call })
+            Some(ProtocolStep::RequestAnswered { session, request: request.id, call })
         }
-        ProtocolStep::Withdrawn { request, .. } if answer_lines.contains_key(&request) => None,
+        ProtocolStep::RequestWithdrawn { request, .. } if answer_lines.contains_key(&request) => {
+            None
+        }
         other => Some(other),
     })
 }

@@ -39,29 +39,31 @@ pub(crate) fn read_transcript(kind: ProtocolKind, name: &str) -> Vec<TranscriptM
 /// Translation of the messages of one transcript.
 struct TimelineBuilder<'m> {
     messages: &'m [TranscriptMessage],
-    opened_count: u32,
+    opened_session_count: u32,
     keys_by_native_id: HashMap<String, SessionKey>,
     /// Requests of the agent by id.
     agent_requests: HashMap<String, &'m Value>,
     /// Sessions whose turn the client cancelled: it answers their requests without a command.
-    is_cancelled: bool,
+    is_turn_cancelled: bool,
 }
 
 /// Returns the timeline of a transcript.
 pub(crate) fn transcript_events(messages: &[TranscriptMessage]) -> Vec<TimelineEvent> {
     let mut builder = TimelineBuilder {
         messages,
-        opened_count: 0,
+        opened_session_count: 0,
         keys_by_native_id: HashMap::new(),
         agent_requests: HashMap::new(),
-        is_cancelled: false,
+        is_turn_cancelled: false,
     };
     let mut events = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         if message.is_client && message.value.get("type").is_some() {
             events.extend(control_commands(&message.value).into_iter().map(TimelineEvent::Client));
         } else if message.is_client {
-            events.extend(builder.command(index, &message.value).map(TimelineEvent::Client));
+            events.extend(
+                builder.translate_message(index, &message.value).map(TimelineEvent::Client),
+            );
         } else {
             builder.record_request(&message.value);
             events.push(TimelineEvent::Agent(format!("{}\n", message.value).into_bytes()));
@@ -77,20 +79,20 @@ impl<'m> TimelineBuilder<'m> {
         }
     }
 
-    fn command(&mut self, index: usize, message: &Value) -> Option<Command> {
+    fn translate_message(&mut self, index: usize, message: &Value) -> Option<Command> {
         let params = &message["params"];
         let string_field = |name: &str| params[name].as_str().map(str::to_owned);
         let native_id = string_field("sessionId").or_else(|| string_field("threadId"));
         match message["method"].as_str() {
             Some("initialize") => Some(Command::Initialize),
             Some("session/new" | "session/load" | "session/resume" | "thread/start") => {
-                let session = SessionKey(self.opened_count);
-                self.opened_count += 1;
-                let id = native_id.unwrap_or_else(|| self.opened_id(message));
+                let session = SessionKey(self.opened_session_count);
+                self.opened_session_count += 1;
+                let id = native_id.unwrap_or_else(|| self.opened_session_id(message));
                 self.keys_by_native_id.insert(id.clone(), session);
                 let is_new = string_field("sessionId").is_none();
                 let start = if is_new { SessionStart::New } else { SessionStart::Resume { id } };
-                let mode = string_field("sandbox").or_else(|| self.first_mode(index));
+                let mode = string_field("sandbox").or_else(|| self.find_opening_mode(index));
                 let cwd = string_field("cwd")?;
                 Some(Command::Open { session, start, cwd, mode, model: None, options: Vec::new() })
             }
@@ -105,7 +107,7 @@ impl<'m> TimelineBuilder<'m> {
                     .then_some(Command::SetMode { session, mode: string_field("modeId")? })
             }
             Some("session/prompt" | "turn/start") => {
-                self.is_cancelled = false;
+                self.is_turn_cancelled = false;
                 let blocks = params.get("prompt").or_else(|| params.get("input"))?;
                 let parts = blocks.as_array()?.iter();
                 let parts =
@@ -114,7 +116,7 @@ impl<'m> TimelineBuilder<'m> {
                 Some(Command::Prompt { session, parts: parts.collect() })
             }
             Some("session/cancel" | "turn/interrupt") => {
-                self.is_cancelled = true;
+                self.is_turn_cancelled = true;
                 Some(Command::Cancel { session: *self.keys_by_native_id.get(&native_id?)? })
             }
             Some("session/close") => {
@@ -122,12 +124,12 @@ impl<'m> TimelineBuilder<'m> {
             }
             Some("initialized") => None,
             Some(other) => panic!("{other} is not translated"),
-            None => self.answer(message),
+            None => self.to_answer_command(message),
         }
     }
 
     /// Returns the id in the response to a request that opens a session.
-    fn opened_id(&self, request: &Value) -> String {
+    fn opened_session_id(&self, request: &Value) -> String {
         let is_response = |it: &&TranscriptMessage| {
             !it.is_client && it.value["id"] == request["id"] && it.value.get("method").is_none()
         };
@@ -137,7 +139,7 @@ impl<'m> TimelineBuilder<'m> {
     }
 
     /// Returns the mode that the client sets before its first prompt.
-    fn first_mode(&self, index: usize) -> Option<String> {
+    fn find_opening_mode(&self, index: usize) -> Option<String> {
         let mut client_messages = self.messages.iter().skip(index).filter(|it| it.is_client);
         let next_message = client_messages.find(|it| {
             it.value["method"] != "session/new" && it.value["method"] != "session/resume"
@@ -148,7 +150,7 @@ impl<'m> TimelineBuilder<'m> {
             .map(str::to_owned)
     }
 
-    fn answer(&self, message: &Value) -> Option<Command> {
+    fn to_answer_command(&self, message: &Value) -> Option<Command> {
         let request = self.agent_requests.get(&message["id"].to_string())?;
         let params = &request["params"];
         let native_id = params["sessionId"].as_str().or(params["threadId"].as_str())?;
@@ -162,7 +164,7 @@ impl<'m> TimelineBuilder<'m> {
                     Some("allow_once") => RequestAnswer::Allow,
                     Some("reject_once") => RequestAnswer::Deny { message: None },
                     Some(other) => panic!("{other} was selected"),
-                    None if self.is_cancelled => return None,
+                    None if self.is_turn_cancelled => return None,
                     None => RequestAnswer::Cancel,
                 }
             }

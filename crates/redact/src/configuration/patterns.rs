@@ -39,7 +39,7 @@ impl RedactionPatterns {
 
     /// Returns the first position from `at` on, which is the start of a line, where a pattern may match. No line that
     /// ends before the position has a match.
-    pub(crate) fn next_candidate(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
+    pub(crate) fn next_candidate_range(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if self.patterns.is_empty() || at >= text.len() {
             return None;
         }
@@ -119,8 +119,8 @@ mod tests {
     fn the_combined_search_finds_the_same_patterns() {
         let texts = ["EMP-[0-9]{3}", "^x{2}", "end$", r"\bword\b", "(?i)caf\u{e9}", "(?s-u:.)\\n"];
         let to_pattern = |text: &&str| Pattern::new(text, text, 0).unwrap();
-        let all: Vec<_> = texts.iter().map(to_pattern).collect();
-        let patterns = RedactionPatterns::new(all.clone());
+        let single_patterns: Vec<_> = texts.iter().map(to_pattern).collect();
+        let patterns = RedactionPatterns::new(single_patterns.clone());
         assert!(patterns.combined_set.is_some());
         let lines: [&[u8]; 7] = [
             b"EMP-123 xx",
@@ -133,13 +133,13 @@ mod tests {
         ];
         for line in lines {
             let combined: Vec<_> = patterns.matching_patterns(line).map(Pattern::name).collect();
-            let alone = all.iter().filter(|pattern| pattern.regex().is_match(line));
+            let alone = single_patterns.iter().filter(|pattern| pattern.regex().is_match(line));
             assert_eq!(combined, alone.map(Pattern::name).collect::<Vec<_>>(), "{line:?}");
         }
     }
 
     /// Patterns with line anchors and word boundaries, and some that could match beyond a line.
-    const TEXTS: [&str; 13] = [
+    const PATTERN_TEXTS: [&str; 13] = [
         "EMP-[0-9]{3}",
         "^x{2}",
         r"\Ay{2}",
@@ -162,7 +162,7 @@ mod tests {
     fn matched_ranges(patterns: &RedactionPatterns, text: &[u8]) -> Vec<std::ops::Range<usize>> {
         let is_end = |byte: &u8| *byte == b'\n';
         let (mut ranges, mut at) = (Vec::new(), 0);
-        while let Some((start, end)) = patterns.next_candidate(text, at) {
+        while let Some((start, end)) = patterns.next_candidate_range(text, at) {
             let from = text[..start].iter().rposition(is_end).map_or(0, |newline| newline + 1);
             let last = end.max(start + 1) - 1;
             let newline = text[last..].iter().position(is_end);
@@ -176,24 +176,25 @@ mod tests {
     #[test]
     fn the_combined_search_reaches_every_line_with_a_match() {
         let to_pattern = |text: &&str| Pattern::new(text, text, 0).unwrap();
-        let patterns = RedactionPatterns::new(TEXTS.iter().map(to_pattern).collect());
+        let patterns = RedactionPatterns::new(PATTERN_TEXTS.iter().map(to_pattern).collect());
         assert!(patterns.multiline_regex.is_some());
         let lines: Vec<_> = LINES.split('|').collect();
         for (ending, step) in
             ["\n", "\r\n", "\r\r\n"].into_iter().flat_map(|line_end| [(line_end, 1), (line_end, 5)])
         {
-            let (mut text, mut matching) = (String::new(), Vec::new());
+            let (mut text, mut matching_positions) = (String::new(), Vec::new());
             for line in lines.iter().cycle().step_by(step).take(lines.len()) {
                 if patterns.patterns.iter().any(|pattern| pattern.regex().is_match(line.as_bytes()))
                 {
-                    matching.push(text.len());
+                    matching_positions.push(text.len());
                 }
                 text.extend([line, ending]);
             }
             let ranges = matched_ranges(&patterns, text.as_bytes());
-            let missed = matching.iter().find(|at| !ranges.iter().any(|range| range.contains(at)));
+            let missed =
+                matching_positions.iter().find(|at| !ranges.iter().any(|range| range.contains(at)));
             assert_eq!(missed, None, "{text:?}");
-            assert!(matching.len() > 9 && ranges.len() < lines.len() - 4, "{ranges:?}");
+            assert!(matching_positions.len() > 9 && ranges.len() < lines.len() - 4, "{ranges:?}");
         }
     }
 }

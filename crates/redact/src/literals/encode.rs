@@ -24,11 +24,11 @@ pub(crate) fn encoded_forms(value: &str) -> Vec<Vec<u8>> {
 
 fn encodings(value: &str) -> Vec<String> {
     let json_text = json_escape(value);
-    let mut forms = vec![value.to_owned(), hex(value, false), hex(value, true)];
+    let mut forms = vec![value.to_owned(), hex_encode(value, false), hex_encode(value, true)];
     for preceding_bytes in 0..3 {
         forms.extend([
-            determined_base64(value, preceding_bytes, b"+/"),
-            determined_base64(value, preceding_bytes, b"-_"),
+            shifted_base64(value, preceding_bytes, b"+/"),
+            shifted_base64(value, preceding_bytes, b"-_"),
         ]);
     }
     forms.extend(percent_encodings(value));
@@ -46,7 +46,7 @@ fn encodings(value: &str) -> Vec<String> {
     forms.extend([
         json_escape(&json_text),
         json_text.replace('/', "\\/"),
-        markup_safe(&json_text),
+        escape_json_markup(&json_text),
         json_text,
     ]);
     forms.extend([
@@ -59,7 +59,7 @@ fn encodings(value: &str) -> Vec<String> {
     forms
 }
 
-fn hex(value: &str, is_upper_case: bool) -> String {
+fn hex_encode(value: &str, is_upper_case: bool) -> String {
     value.bytes().fold(String::new(), |mut out, byte| {
         _ = if is_upper_case { write!(out, "{byte:02X}") } else { write!(out, "{byte:02x}") };
         out
@@ -67,7 +67,7 @@ fn hex(value: &str, is_upper_case: bool) -> String {
 }
 
 /// Returns the base64 characters that `value` alone determines when `preceding_bytes` unknown ones precede it.
-fn determined_base64(value: &str, preceding_bytes: usize, last_two: &[u8; 2]) -> String {
+fn shifted_base64(value: &str, preceding_bytes: usize, last_alphabet_chars: &[u8; 2]) -> String {
     let bytes: Vec<u8> = std::iter::repeat_n(0, preceding_bytes).chain(value.bytes()).collect();
     let end = bytes.len() * 8 / 6;
     let start = (preceding_bytes * 8).div_ceil(6);
@@ -77,7 +77,7 @@ fn determined_base64(value: &str, preceding_bytes: usize, last_two: &[u8; 2]) ->
         let [high, low] = pair;
         ((high << 8 | low) >> (10 - bit % 8)) & 63
     };
-    (start..end).map(|index| base64_char(sextet(index), *last_two)).collect()
+    (start..end).map(|index| base64_char(sextet(index), *last_alphabet_chars)).collect()
 }
 
 fn base64_char(sextet: u32, [plus, slash]: [u8; 2]) -> char {
@@ -123,7 +123,7 @@ fn json_escape(value: &str) -> String {
 }
 
 /// Returns JSON with escaped markup characters, as HTML-safe writers produce it.
-fn markup_safe(json: &str) -> String {
+fn escape_json_markup(json: &str) -> String {
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 

@@ -82,12 +82,12 @@ impl LiteralMatcher {
 
     /// Returns the position of the first literal or form from `at` on.
     pub(crate) fn next_position(&self, text: &[u8], at: usize) -> Option<usize> {
-        let found = [self.next_literal(text, at), self.next_form(text, at)];
+        let found = [self.next_literal(text, at), self.next_form_prefix(text, at)];
         found.into_iter().flatten().map(|found| found.0).min()
     }
 
     /// Returns the range of the prefix of the first form from `at` on.
-    pub(crate) fn next_form(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
+    pub(crate) fn next_form_prefix(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         self.prefix_index.next_position(text, at).map(|start| (start, start + PREFIX_BYTES))
     }
 
@@ -110,7 +110,7 @@ impl LiteralMatcher {
                 Some(format_index) => found_formats |= 1 << format_index,
                 None => spans.push(SecretSpan::without_context(
                     start..start + pattern.len(),
-                    VisiblePart::Stars(0),
+                    VisiblePart::PrefixOnly(0),
                 )),
             }
         };
@@ -123,7 +123,7 @@ impl LiteralMatcher {
         }
         let mut from = 0;
         while let Some(start) = self.prefix_index.next_position(line, from) {
-            self.prefix_index.entries_at(line, start).for_each(|index| visit(index, start));
+            self.prefix_index.text_numbers_at(line, start).for_each(|index| visit(index, start));
             from = start + 1;
         }
         apply_token_formats(line, found_formats, spans);
@@ -138,7 +138,7 @@ impl LiteralMatcher {
 
     /// Returns the start of the longest prefix of a multi-line registered value at the end of `text`, which ends in a
     /// line end.
-    pub(crate) fn open_value_start(&self, text: &[u8]) -> Option<usize> {
+    pub(crate) fn partial_multiline_form_start(&self, text: &[u8]) -> Option<usize> {
         let open_prefixes = self.line_prefixes.iter().filter(|prefix| text.ends_with(prefix));
         open_prefixes.map(|prefix| text.len() - prefix.len()).min()
     }

@@ -91,11 +91,11 @@ impl LiteralPrefilter {
         self.max_literal_bytes = self.max_literal_bytes.max(bytes.len());
         let triples = bytes.windows(3).filter_map(|triple| triple.first_chunk::<3>());
         match triples
-            .min_by_key(|triple| triple.iter().map(|byte| frequency_rank(*byte)).sum::<usize>())
+            .min_by_key(|triple| triple.iter().map(|byte| frequency_score(*byte)).sum::<usize>())
         {
             None => self
                 .short_literal_bytes
-                .extend(bytes.iter().min_by_key(|byte| frequency_rank(**byte))),
+                .extend(bytes.iter().min_by_key(|byte| frequency_score(**byte))),
             Some(triple) => {
                 let case_mask_range =
                     if matches!(literal, Literal::CaseInsensitive(_)) { 1..=8_u8 } else { 8..=8 };
@@ -140,7 +140,7 @@ fn contains_byte(block: &[u8], byte: u8) -> bool {
 }
 
 /// Returns the approximate frequency of a byte.
-fn frequency_rank(byte: u8) -> usize {
+fn frequency_score(byte: u8) -> usize {
     match byte {
         b'a'..=b'z' => {
             LETTERS_BY_FREQUENCY.iter().rev().position(|letter| *letter == byte).unwrap_or(0)

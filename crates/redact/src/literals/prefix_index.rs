@@ -46,7 +46,8 @@ impl PrefixIndex {
         let mut prefix = 0;
         for (offset, byte) in text.get(at..)?.iter().enumerate() {
             prefix = prefix >> 8 | u64::from(*byte) << (u64::BITS - 8);
-            if self.is_marked(prefix) && offset + 1 >= PREFIX_BYTES && self.is_known(prefix) {
+            if self.is_in_hash_bitmap(prefix) && offset + 1 >= PREFIX_BYTES && self.is_known(prefix)
+            {
                 return Some(at + offset + 1 - PREFIX_BYTES);
             }
         }
@@ -54,7 +55,7 @@ impl PrefixIndex {
     }
 
     /// Returns the numbers of the texts whose prefix is at this position.
-    pub(crate) fn entries_at(&self, text: &[u8], at: usize) -> impl Iterator<Item = usize> {
+    pub(crate) fn text_numbers_at(&self, text: &[u8], at: usize) -> impl Iterator<Item = usize> {
         let prefix = text.get(at..).and_then(|rest| rest.first_chunk());
         let prefix = prefix.map(|prefix| u64::from_le_bytes(*prefix));
         let first = self
@@ -64,7 +65,7 @@ impl PrefixIndex {
         entries.take_while(move |(indexed, _)| prefix == Some(*indexed)).map(|(_, number)| *number)
     }
 
-    fn is_marked(&self, prefix: u64) -> bool {
+    fn is_in_hash_bitmap(&self, prefix: u64) -> bool {
         let (word, bit) = bitmap_position(prefix);
         self.hash_bitmap.get(word).is_some_and(|word| word >> bit & 1 == 1)
     }
@@ -76,8 +77,8 @@ impl PrefixIndex {
 
 /// Returns the word and the bit of a prefix in the bitmap.
 const fn bitmap_position(prefix: u64) -> (usize, u32) {
-    let slot = prefix.wrapping_mul(HASH_MULTIPLIER) >> (u64::BITS - BITMAP_INDEX_BITS);
-    ((slot >> 6) as usize, (slot & 63) as u32)
+    let bit_index = prefix.wrapping_mul(HASH_MULTIPLIER) >> (u64::BITS - BITMAP_INDEX_BITS);
+    ((bit_index >> 6) as usize, (bit_index & 63) as u32)
 }
 
 #[cfg(test)]
@@ -92,12 +93,12 @@ mod tests {
         let mut found = Vec::new();
         let mut from = 0;
         while let Some(at) = index.next_position(text, from) {
-            found.push((at, index.entries_at(text, at).collect::<Vec<_>>()));
+            found.push((at, index.text_numbers_at(text, at).collect::<Vec<_>>()));
             from = at + 1;
         }
         assert_eq!(found, [(4, vec![0, 1]), (26, vec![0, 1])]);
-        assert_eq!(index.entries_at(text, 0).count(), 0);
-        assert_eq!(index.entries_at(text, text.len() - 3).count(), 0);
+        assert_eq!(index.text_numbers_at(text, 0).count(), 0);
+        assert_eq!(index.text_numbers_at(text, text.len() - 3).count(), 0);
         assert_eq!(PrefixIndex::default().next_position(text, 0), None);
     }
 }

@@ -13,12 +13,12 @@ pub(crate) fn quoted_forms(value: &str) -> Vec<String> {
     let mut forms = vec![
         value.replace('\'', "'\\''"),
         value.replace('\'', "'\"'\"'"),
-        backslashed(value, |character| character == '\''),
-        backslashed(value, |character| "\"$`\\".contains(character)),
-        backslashed(value, |character| "\"$`\\!".contains(character)),
-        backslashed(value, |character| BASH_SPECIAL_CHARS.contains(character)),
-        backslashed(value, |character| !is_safe(character)),
-        backslashed(value, |character| !is_strictly_safe(character)),
+        escape_with_backslash(value, |character| character == '\''),
+        escape_with_backslash(value, |character| "\"$`\\".contains(character)),
+        escape_with_backslash(value, |character| "\"$`\\!".contains(character)),
+        escape_with_backslash(value, |character| BASH_SPECIAL_CHARS.contains(character)),
+        escape_with_backslash(value, |character| !is_safe(character)),
+        escape_with_backslash(value, |character| !is_strictly_safe(character)),
         value.replace('\'', "\\'"),
     ];
     let writers: [fn(&mut String, char); 6] = [
@@ -27,16 +27,16 @@ pub(crate) fn quoted_forms(value: &str) -> Vec<String> {
         write_octal,
         write_lower_hex,
         write_upper_hex,
-        write_braced,
+        write_braced_escape,
     ];
     forms.extend(writers.into_iter().flat_map(|writer| {
         // Inside quotes of the other kind a quote needs no backslash.
-        ["\\'", "\\\"", "\\'\"", "\\"].map(|special| escaped(value, special, writer))
+        ["\\'", "\\\"", "\\'\"", "\\"].map(|special| escape_c_style(value, special, writer))
     }));
     forms
 }
 
-fn backslashed(value: &str, is_special: impl Fn(char) -> bool) -> String {
+fn escape_with_backslash(value: &str, is_special: impl Fn(char) -> bool) -> String {
     value.chars().fold(String::with_capacity(value.len()), |mut out, character| {
         if is_special(character) {
             out.push('\\');
@@ -48,13 +48,13 @@ fn backslashed(value: &str, is_special: impl Fn(char) -> bool) -> String {
 
 /// Escapes `value` as languages of the C family do: `$'…'` of shells, `repr` of Python, source code. `write_other`
 /// writes the characters outside ASCII.
-fn escaped(value: &str, special: &str, write_other: fn(&mut String, char)) -> String {
+fn escape_c_style(value: &str, special_chars: &str, write_other: fn(&mut String, char)) -> String {
     value.chars().fold(String::with_capacity(value.len()), |mut out, character| {
         match character {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            character if special.contains(character) => out.extend(['\\', character]),
+            character if special_chars.contains(character) => out.extend(['\\', character]),
             ' '..='~' => out.push(character),
             character => write_other(&mut out, character),
         }
@@ -77,7 +77,7 @@ fn write_ascii_escape(out: &mut String, character: char) {
 }
 
 /// Writes `\u{e4}`, as Rust and JavaScript do.
-fn write_braced(out: &mut String, character: char) {
+fn write_braced_escape(out: &mut String, character: char) {
     _ = write!(out, "\\u{{{:x}}}", u32::from(character));
 }
 

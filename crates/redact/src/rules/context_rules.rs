@@ -9,7 +9,7 @@ use super::plausibility::{
     CandidateValue, MAX_JUDGED_BYTES, SecretKind, is_placeholder_or_reference, is_plausible_secret,
 };
 use crate::spans::{SecretSpan, VisiblePart};
-use crate::text::boundary::{byte_before, find, is_word_byte};
+use crate::text::boundary::{byte_before, find_bytes, is_word_byte};
 use crate::text::pattern::compile_constant;
 use crate::text::value::{InspectionBudget, bare_value, value_at};
 
@@ -78,19 +78,21 @@ pub(crate) fn find_header_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
     let mut budget = InspectionBudget::for_line(line);
     for_each_match(AUTHORIZATION_REGEX.as_ref(), line, |captures| {
         let Range { start, end } = match_range(captures);
-        if budget.is_redacted(start) {
+        if budget.is_redacted_at(start) {
             return;
         }
         let location = bare_value(line, end);
         let text = line.get(location.range.clone()).unwrap_or_default();
         let value = CandidateValue { text, is_quoted: false, follows_equals: false };
         // A line of many headers would be inspected in quadratic time; beyond the budget all values count as secrets.
-        if budget.spend(text.len()) || is_plausible_secret(value, SecretKind::Token) {
+        if budget.spend_and_check_exhausted(text.len())
+            || is_plausible_secret(value, SecretKind::Token)
+        {
             budget.mark_redacted(&location.range);
             spans.push(SecretSpan {
                 secret: location.range,
                 context_start: start,
-                visible_part: VisiblePart::Tail(0),
+                visible_part: VisiblePart::PrefixAndTail(0),
             });
         }
     });
@@ -110,7 +112,7 @@ pub(crate) fn find_header_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
             spans.push(SecretSpan {
                 secret,
                 context_start: match_range(captures).start,
-                visible_part: VisiblePart::Tail(0),
+                visible_part: VisiblePart::PrefixAndTail(0),
             });
         }
     });
@@ -120,13 +122,13 @@ pub(crate) fn find_header_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
 pub(crate) fn find_userinfo_passwords(line: &[u8], spans: &mut Vec<SecretSpan>) {
     for_each_match(USERINFO_REGEX.as_ref(), line, |captures| {
         let Some(password) = captures.get(1) else { return };
-        let Some(secret) = up_to_last_at_sign(line, password.range()) else { return };
+        let Some(secret) = trim_to_last_at_sign(line, password.range()) else { return };
         let text = line.get(secret.clone()).unwrap_or_default();
         if !is_placeholder_or_reference(text) {
             spans.push(SecretSpan {
                 secret,
                 context_start: match_range(captures).start,
-                visible_part: VisiblePart::Stars(0),
+                visible_part: VisiblePart::PrefixOnly(0),
             });
         }
     });
@@ -134,7 +136,7 @@ pub(crate) fn find_userinfo_passwords(line: &[u8], spans: &mut Vec<SecretSpan>) 
 
 /// Returns the part of a match that may be a password: up to the last `@` that is near enough to its start.
 /// Text without white space after an address may contain another `@` much later.
-fn up_to_last_at_sign(line: &[u8], candidate: Range<usize>) -> Option<Range<usize>> {
+fn trim_to_last_at_sign(line: &[u8], candidate: Range<usize>) -> Option<Range<usize>> {
     if candidate.len() <= MAX_PASSWORD_BYTES {
         return Some(candidate);
     }
@@ -158,8 +160,11 @@ pub(crate) fn find_option_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
             text.iter().all(|byte| byte.is_ascii_uppercase() || b"_-".contains(byte));
         let value = CandidateValue { text, is_quoted: location.is_quoted, follows_equals: false };
         if !text.starts_with(b"-") && !is_upper_case && is_plausible_secret(value, kind) {
-            let visible_part =
-                if is_password { VisiblePart::Stars(0) } else { VisiblePart::Tail(0) };
+            let visible_part = if is_password {
+                VisiblePart::PrefixOnly(0)
+            } else {
+                VisiblePart::PrefixAndTail(0)
+            };
             spans.push(SecretSpan { secret: location.range, context_start: start, visible_part });
         }
     });
@@ -188,7 +193,7 @@ fn push_plausible_password(
         spans.push(SecretSpan {
             secret,
             context_start: match_range(captures).start,
-            visible_part: VisiblePart::Stars(0),
+            visible_part: VisiblePart::PrefixOnly(0),
         });
     }
 }
@@ -207,7 +212,7 @@ pub(crate) fn find_sentence_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
             spans.push(SecretSpan {
                 secret: location.range,
                 context_start: start,
-                visible_part: VisiblePart::Stars(0),
+                visible_part: VisiblePart::PrefixOnly(0),
             });
         }
     });
@@ -233,7 +238,7 @@ pub(crate) fn find_cookies(line: &[u8], spans: &mut Vec<SecretSpan>) {
                 spans.push(SecretSpan {
                     secret,
                     context_start: match_range(captures).start,
-                    visible_part: VisiblePart::Tail(0),
+                    visible_part: VisiblePart::PrefixAndTail(0),
                 });
             }
         });
@@ -244,7 +249,7 @@ fn is_session_cookie(name: &[u8], value: &[u8]) -> bool {
     let name = name.to_ascii_lowercase();
     let is_attribute = NON_SESSION_COOKIES.iter().any(|known| known.as_bytes() == name.as_slice());
     let has_session_part =
-        SESSION_COOKIE_PARTS.iter().any(|part| find(&name, part.as_bytes()).is_some());
+        SESSION_COOKIE_PARTS.iter().any(|part| find_bytes(&name, part.as_bytes()).is_some());
     let is_plausible = is_plausible_secret(
         CandidateValue { text: value, is_quoted: true, follows_equals: true },
         SecretKind::Token,
@@ -253,7 +258,7 @@ fn is_session_cookie(name: &[u8], value: &[u8]) -> bool {
 }
 
 /// Returns true if `at` lies in the userinfo part of an address.
-pub(crate) fn is_userinfo(line: &[u8], at: usize) -> bool {
+pub(crate) fn is_in_userinfo(line: &[u8], at: usize) -> bool {
     let head = line.get(at.saturating_sub(256)..at).unwrap_or_default();
     let userinfo_bytes = head
         .iter()

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::spans::{SecretSpan, VisiblePart};
-use crate::text::boundary::{begins_word, is_word_byte};
+use crate::text::boundary::{is_word_byte, is_word_start};
 
 /// Length of the second part.
 const SECOND_PART_BYTES: usize = 6;
@@ -38,7 +38,7 @@ pub(crate) fn find_discord_tokens(line: &[u8], spans: &mut Vec<SecretSpan>) {
     let mut from = 0;
     while let Some(token) = next_discord_token(line, from) {
         from = token.end;
-        spans.push(SecretSpan::without_context(token, VisiblePart::Tail(0)));
+        spans.push(SecretSpan::without_context(token, VisiblePart::PrefixAndTail(0)));
     }
 }
 
@@ -47,24 +47,24 @@ pub(crate) fn find_discord_tokens(line: &[u8], spans: &mut Vec<SecretSpan>) {
 /// Every redacted text passes through this function, so it does not inspect single bytes: few blocks have two
 /// dots at this distance, and a few operations show that a whole block has none.
 pub(crate) fn next_discord_token(line: &[u8], from: usize) -> Option<Range<usize>> {
-    let (text, ahead) = (line.get(from..)?, line.get(from + DOT_DISTANCE..)?);
+    let (text, shifted_text) = (line.get(from..)?, line.get(from + DOT_DISTANCE..)?);
     let mut block = from..from + BLOCK_BYTES;
-    for (first, second) in blocks(text).iter().zip(blocks(ahead)) {
+    for (first, second) in blocks(text).iter().zip(blocks(shifted_text)) {
         if have_dot_at_same_offset(first, second)
-            && let Some(token) = first_bot_token_at(line, block.clone())
+            && let Some(token) = first_discord_token_at(line, block.clone())
         {
             return Some(token);
         }
         block = block.end..block.end + BLOCK_BYTES;
     }
     // The rest is shorter than a block, but it is the end of a block.
-    let last_start = ahead.len().saturating_sub(BLOCK_BYTES);
-    let (text, ahead) = (text.get(last_start..)?, ahead.get(last_start..)?);
-    let last_blocks = blocks(text).first().zip(blocks(ahead).first());
+    let last_start = shifted_text.len().saturating_sub(BLOCK_BYTES);
+    let (text, shifted_text) = (text.get(last_start..)?, shifted_text.get(last_start..)?);
+    let last_blocks = blocks(text).first().zip(blocks(shifted_text).first());
     if last_blocks.is_some_and(|(first, second)| !have_dot_at_same_offset(first, second)) {
         return None;
     }
-    first_bot_token_at(line, block.start..line.len())
+    first_discord_token_at(line, block.start..line.len())
 }
 
 fn blocks(bytes: &[u8]) -> &[WordBlock] {
@@ -97,16 +97,16 @@ const fn zero_byte_marks(word: u128) -> u128 {
 }
 
 /// Returns the first token whose first dot is at one of these positions.
-fn first_bot_token_at(line: &[u8], positions: Range<usize>) -> Option<Range<usize>> {
-    let ahead = line.get(positions.start + DOT_DISTANCE..)?;
-    let byte_pairs = line.get(positions.clone())?.iter().zip(ahead).enumerate();
+fn first_discord_token_at(line: &[u8], positions: Range<usize>) -> Option<Range<usize>> {
+    let shifted_text = line.get(positions.start + DOT_DISTANCE..)?;
+    let byte_pairs = line.get(positions.clone())?.iter().zip(shifted_text).enumerate();
     let mut dot_pairs =
         byte_pairs.filter(|(_, (first, second))| **first == b'.' && **second == b'.');
-    dot_pairs.find_map(|(offset, _)| bot_token_at(line, positions.start + offset))
+    dot_pairs.find_map(|(offset, _)| discord_token_at(line, positions.start + offset))
 }
 
 /// Returns the token whose first dot is at `dot`.
-fn bot_token_at(line: &[u8], dot: usize) -> Option<Range<usize>> {
+fn discord_token_at(line: &[u8], dot: usize) -> Option<Range<usize>> {
     let (head, rest) = (line.get(..dot)?, line.get(dot + 1..)?);
     let first_length = head
         .iter()
@@ -121,23 +121,24 @@ fn bot_token_at(line: &[u8], dot: usize) -> Option<Range<usize>> {
         .take(MAX_THIRD_PART_BYTES)
         .take_while(|byte| is_part_byte(**byte))
         .count();
-    let token = bot_token_start(line, dot, first_length)?..dot + 1 + DOT_DISTANCE + third_length;
+    let token =
+        discord_token_start(line, dot, first_length)?..dot + 1 + DOT_DISTANCE + third_length;
     let text = line.get(token.clone())?;
     let (id_part, secret) =
         (text.get(..dot - token.start)?, text.get(text.len() - third_length..)?);
-    let has_numeric_id = is_number(id_part) && third_length >= THIRD_PART_BYTES.start;
+    let has_numeric_id = is_base64_number(id_part) && third_length >= THIRD_PART_BYTES.start;
     let is_random_token =
         THIRD_PART_BYTES.contains(&third_length) && is_random(id_part) && is_random(secret);
     (is_second_valid && (has_numeric_id || is_random_token)).then_some(token)
 }
 
 /// Returns the start of the first part. An escape that ends in a letter (`\n`) may stand directly before it.
-fn bot_token_start(line: &[u8], dot: usize, length: usize) -> Option<usize> {
+fn discord_token_start(line: &[u8], dot: usize, length: usize) -> Option<usize> {
     let starts = (FIRST_PART_BYTES.start..=length.min(FIRST_PART_BYTES.end - 1))
         .rev()
         .map(|length| dot - length);
     let mut starts = starts.filter(|at| line.get(*at).is_some_and(|byte| b"MNO".contains(byte)));
-    starts.find(|at| begins_word(line, *at))
+    starts.find(|at| is_word_start(line, *at))
 }
 
 const fn is_part_byte(byte: u8) -> bool {
@@ -145,7 +146,7 @@ const fn is_part_byte(byte: u8) -> bool {
 }
 
 /// Returns true if a part is the base64 form of a decimal number.
-fn is_number(part: &[u8]) -> bool {
+fn is_base64_number(part: &[u8]) -> bool {
     let number = URL_SAFE_NO_PAD.decode(part);
     number.is_ok_and(|number| number.len() > 15 && number.iter().all(u8::is_ascii_digit))
 }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use super::context_rules::is_userinfo;
+use super::context_rules::is_in_userinfo;
 use crate::spans::{SecretSpan, VisiblePart};
 use crate::text::boundary::{byte_before, is_word_byte};
 use crate::text::pattern::compile_constant;
@@ -89,18 +89,21 @@ pub(crate) fn find_emails(line: &[u8], spans: &mut Vec<SecretSpan>) {
         };
         let start = local_part.start().max(local_part.end().saturating_sub(MAX_LOCAL_PART_BYTES));
         let is_in_run = start > local_part.start();
-        if is_alone(line, start, domain.end(), is_in_run)
+        if is_standalone_address(line, start, domain.end(), is_in_run)
             && is_domain(domain.as_bytes(), last_label.as_bytes())
             // The user of every code host, and no person.
             && local_part.as_bytes() != b"git"
-            && !is_userinfo(line, start)
+            && !is_in_userinfo(line, start)
         {
-            spans.push(SecretSpan::without_context(start..local_part.end(), VisiblePart::Stars(1)));
+            spans.push(SecretSpan::without_context(
+                start..local_part.end(),
+                VisiblePart::PrefixOnly(1),
+            ));
         }
     }
 }
 
-fn is_alone(line: &[u8], start: usize, end: usize, is_in_run: bool) -> bool {
+fn is_standalone_address(line: &[u8], start: usize, end: usize, is_in_run: bool) -> bool {
     let next = line.get(end).copied();
     let second = line.get(end + 1).copied();
     let is_path_byte = |byte: u8| is_word_byte(byte) || b"/~.".contains(&byte);

@@ -36,7 +36,7 @@ static TYPE_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(T
 static SCHEME_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(SCHEME_PATTERN));
 
 /// Finds the values of all keys that announce a secret.
-pub(crate) fn find_key_values(line: &[u8], spans: &mut Vec<SecretSpan>) {
+pub(crate) fn find_key_value_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
     let Some(key_regex) = KEY_REGEX.as_ref() else { return };
     let mut budget = InspectionBudget::for_line(line);
     for captures in key_regex.captures_iter(line) {
@@ -54,7 +54,7 @@ pub(crate) fn find_key_values(line: &[u8], spans: &mut Vec<SecretSpan>) {
             kind,
             follows_equals,
         };
-        if !budget.is_redacted(key_match.key_start) && key_match.is_key(line, key.as_bytes()) {
+        if !budget.is_redacted_at(key_match.key_start) && key_match.is_key(line, key.as_bytes()) {
             let secret_span = key_match.secret_span(line, &mut budget);
             if let Some(span) = secret_span {
                 budget.mark_redacted(&span.secret);
@@ -105,8 +105,9 @@ impl KeyMatch<'_> {
     fn secret_span(&self, line: &[u8], budget: &mut InspectionBudget) -> Option<SecretSpan> {
         let location = value_at(line, self.value_start)
             .filter(|location| !is_closing_quote(line, self.value_start, location));
-        let is_budget_spent =
-            budget.spend(location.as_ref().map_or(0, |location| location.range.len()));
+        let is_budget_spent = budget.spend_and_check_exhausted(
+            location.as_ref().map_or(0, |location| location.range.len()),
+        );
         // Beyond the budget of the line the value counts as a secret without an inspection.
         let direct_location = location.and_then(|location| {
             if is_budget_spent {
@@ -121,9 +122,9 @@ impl KeyMatch<'_> {
             secret_part(line, location, self.kind, false)
         })?;
         let visible_part = if self.kind == SecretKind::Token {
-            VisiblePart::Tail(0)
+            VisiblePart::PrefixAndTail(0)
         } else {
-            VisiblePart::Stars(0)
+            VisiblePart::PrefixOnly(0)
         };
         Some(SecretSpan { secret: location.range, context_start: self.key_start, visible_part })
     }
@@ -146,7 +147,7 @@ fn secret_kind(line: &[u8], start: usize, key: &[u8]) -> SecretKind {
         || key_starts_with(b"secret")
         || preceding.windows(3).any(|part| part == b"aws")
     {
-        SecretKind::HiddenKey
+        SecretKind::KeyWithoutTail
     } else {
         SecretKind::Token
     }

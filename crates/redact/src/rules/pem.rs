@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::bytes::Regex;
 
 use crate::spans::STARS;
-use crate::text::boundary::find;
+use crate::text::boundary::find_bytes;
 use crate::text::pattern::compile_constant;
 
 /// Pattern of the header of a block.
@@ -19,7 +19,7 @@ static HEADER_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant
 static FOOTER_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(FOOTER_PATTERN));
 
 /// Placeholder for the part of a body that a stream has dropped. No text contains this character.
-pub(crate) const DROPPED_BODY: &str = "\u{fdd0}";
+pub(crate) const DROPPED_BODY_PLACEHOLDER: &str = "\u{fdd0}";
 
 /// Shortest base64 run of a body; a shorter run is a word.
 const MIN_BASE64_RUN: usize = 16;
@@ -41,20 +41,29 @@ pub(crate) enum PemBlock {
     Open(usize, usize),
 }
 
-/// Finds the first block whose header lies within `within`; its footer may lie beyond.
-pub(crate) fn find_block(text: &str, within: Range<usize>, is_complete: bool) -> PemBlock {
+/// Finds the first block whose header lies within `header_range`; its footer may lie beyond.
+pub(crate) fn find_pem_block(
+    text: &str,
+    header_range: Range<usize>,
+    is_complete: bool,
+) -> PemBlock {
     let (Some(header_regex), Some(footer_regex)) = (HEADER_REGEX.as_ref(), FOOTER_REGEX.as_ref())
     else {
         return PemBlock::NotFound;
     };
     let bytes = text.as_bytes();
     let headers = header_regex.find_iter(
-        bytes.get(..within.end).unwrap_or_default().get(within.start..).unwrap_or_default(),
+        bytes
+            .get(..header_range.end)
+            .unwrap_or_default()
+            .get(header_range.start..)
+            .unwrap_or_default(),
     );
     for header in headers {
-        let (start, body_start) = (within.start + header.start(), within.start + header.end());
+        let (start, body_start) =
+            (header_range.start + header.start(), header_range.start + header.end());
         let rest = bytes.get(body_start..).unwrap_or_default();
-        match block_follows(rest, is_complete) {
+        match body_follows_header(rest, is_complete) {
             Some(false) => {}
             None => return PemBlock::Open(start, body_start),
             Some(true) => {
@@ -71,7 +80,7 @@ pub(crate) fn find_block(text: &str, within: Range<usize>, is_complete: bool) ->
 /// Returns true if a body follows a header, and false if the header is only mentioned; `None` if that is not known yet.
 ///
 /// The first bytes after the header decide: a mention may precede a line of any length.
-fn block_follows(rest: &[u8], is_complete: bool) -> Option<bool> {
+fn body_follows_header(rest: &[u8], is_complete: bool) -> Option<bool> {
     let blank_bytes =
         rest.iter().take(BODY_PROBE_BYTES).take_while(|byte| byte.is_ascii_whitespace()).count();
     let is_same_line = !rest.get(..blank_bytes).unwrap_or_default().contains(&b'\n');
@@ -90,7 +99,8 @@ fn block_follows(rest: &[u8], is_complete: bool) -> Option<bool> {
 
 /// Returns true if the text after a header is certainly a body, and the header is not only mentioned.
 pub(crate) fn has_body(text: &str, body_start: usize, is_complete: bool) -> bool {
-    block_follows(text.as_bytes().get(body_start..).unwrap_or_default(), is_complete) == Some(true)
+    body_follows_header(text.as_bytes().get(body_start..).unwrap_or_default(), is_complete)
+        == Some(true)
 }
 
 /// Returns true if the body starts in the line of its header.
@@ -98,8 +108,9 @@ fn starts_body(line: &[u8]) -> bool {
     let slash_count = line.iter().take_while(|byte| **byte == b'\\').count();
     let has_escape =
         slash_count > 0 && line.get(slash_count).is_some_and(|next| b"nru".contains(next));
-    let has_encoding =
-        [&b"%0"[..], b"&#", DROPPED_BODY.as_bytes()].iter().any(|head| line.starts_with(head));
+    let has_encoding = [&b"%0"[..], b"&#", DROPPED_BODY_PLACEHOLDER.as_bytes()]
+        .iter()
+        .any(|head| line.starts_with(head));
     let run_bytes = line.iter().take_while(|byte| is_base64(**byte)).count();
     has_escape || has_encoding || run_bytes >= MIN_BASE64_RUN
 }
@@ -107,7 +118,7 @@ fn starts_body(line: &[u8]) -> bool {
 /// Returns true if a line can be the first line of a body: a header field or a long run, at any position.
 fn is_body_line(line: &[u8]) -> bool {
     let names = [&b"Proc-Type"[..], b"DEK-Info", b"Version", b"Comment", b"Hash", b"Charset"];
-    let has_field = names.iter().any(|name| find(line, name).is_some());
+    let has_field = names.iter().any(|name| find_bytes(line, name).is_some());
     let has_footer = FOOTER_REGEX.as_ref().is_some_and(|footer_regex| footer_regex.is_match(line));
     has_field || has_footer || has_base64_run(line)
 }
@@ -123,11 +134,11 @@ fn has_base64_run(line: &[u8]) -> bool {
 }
 
 /// Returns the text with all bodies redacted, and true if the last block is still open.
-pub(crate) fn redact_bodies(text: &str, is_complete: bool) -> (Cow<'_, str>, bool) {
+pub(crate) fn redact_key_bodies(text: &str, is_complete: bool) -> (Cow<'_, str>, bool) {
     let mut out = String::new();
     let mut copied_to = 0;
     loop {
-        match find_block(text, copied_to..text.len(), is_complete) {
+        match find_pem_block(text, copied_to..text.len(), is_complete) {
             PemBlock::Closed(_, body) => {
                 out.push_str(text.get(copied_to..body.start).unwrap_or_default());
                 out.push_str(STARS);

@@ -35,7 +35,7 @@ pub(crate) fn find_personal_numbers(line: &[u8], spans: &mut Vec<SecretSpan>) {
                 && !continues
                 && (!needs_check_digit || passes_luhn_check(found.as_bytes()))
             {
-                spans.push(SecretSpan::without_context(found.range(), VisiblePart::Stars(0)));
+                spans.push(SecretSpan::without_context(found.range(), VisiblePart::PrefixOnly(0)));
             }
         }
     }

@@ -3,7 +3,7 @@
 //! Entropy alone is no evidence: digests, identifiers and pictures have high entropy too.
 
 use crate::spans::{DOTS, STARS};
-use crate::text::boundary::{find, is_word_byte};
+use crate::text::boundary::{find_bytes, is_word_byte};
 
 /// Number of first bytes by which a secret is judged, so that the result does not depend on how much of a long secret
 /// has arrived.
@@ -15,7 +15,7 @@ pub(crate) enum SecretKind {
     /// Password chosen by a person, so it may consist of words. Its end is never shown.
     Password,
     /// Key whose end is never shown.
-    HiddenKey,
+    KeyWithoutTail,
     /// Machine-generated token.
     Token,
 }
@@ -148,7 +148,7 @@ const UNPUNCTUATED_PREFIXES: &[&str] = &[
 ];
 
 /// Returns true if `text` is the result of a redaction.
-pub(crate) fn is_redacted(text: &[u8]) -> bool {
+pub(crate) fn is_redaction_result(text: &[u8]) -> bool {
     if text.starts_with(STARS.as_bytes()) {
         return true;
     }
@@ -170,7 +170,7 @@ pub(crate) fn is_plausible_secret(value: CandidateValue<'_>, kind: SecretKind) -
     let text = value.text.get(..MAX_JUDGED_BYTES).unwrap_or(value.text);
     let value = CandidateValue { text, ..value };
     text.len() >= MIN_SECRET_BYTES
-        && !is_redacted(text)
+        && !is_redaction_result(text)
         && !text.iter().all(u8::is_ascii_digit)
         && !is_placeholder(text)
         && !is_reference(text)
@@ -182,7 +182,7 @@ pub(crate) fn is_plausible_secret(value: CandidateValue<'_>, kind: SecretKind) -
 
 /// Returns true if `text` is only a placeholder or a reference.
 pub(crate) fn is_placeholder_or_reference(text: &[u8]) -> bool {
-    is_redacted(text) || is_placeholder(text) || is_reference(text)
+    is_redaction_result(text) || is_placeholder(text) || is_reference(text)
 }
 
 fn is_placeholder(text: &[u8]) -> bool {
@@ -191,7 +191,7 @@ fn is_placeholder(text: &[u8]) -> bool {
     let is_filler = text.iter().all(|byte| b"xX*.-_#?0".contains(byte));
     let has_dots = text.starts_with(DOTS.as_bytes()) || text.ends_with(DOTS.as_bytes());
     let is_bracketed = text.starts_with(b"[") && may_end_with(text, b"]");
-    let is_crossed_out = find(&lower, b"xxxx").is_some();
+    let is_crossed_out = find_bytes(&lower, b"xxxx").is_some();
     let ends_in_ellipsis = text.ends_with("…".as_bytes());
     is_known_word
         || is_filler
@@ -222,7 +222,8 @@ fn is_reference(text: &[u8]) -> bool {
 /// Returns true for `https://…`, but not for a secret that contains `://` late.
 fn is_address(text: &[u8]) -> bool {
     text.starts_with(b"//")
-        || find(text, b"://").is_some_and(|at| text.iter().take(at).all(u8::is_ascii_alphabetic))
+        || find_bytes(text, b"://")
+            .is_some_and(|at| text.iter().take(at).all(u8::is_ascii_alphabetic))
 }
 
 /// Returns true for `$NAME`, `$name` and `%NAME%`.
@@ -253,7 +254,7 @@ fn is_code(value: CandidateValue<'_>) -> bool {
         starts_with_name && name_length > 0 && matches!(text.get(name_length), Some(b'(' | b'['));
     let is_generic =
         starts_with_name && text.get(name_length) == Some(&b'<') && text.ends_with(b">");
-    let has_path = find(text, b"()").is_some() || find(text, b"::").is_some();
+    let has_path = find_bytes(text, b"()").is_some() || find_bytes(text, b"::").is_some();
     let is_structure = text.first().is_some_and(|first| b"{[(|".contains(first));
     let has_code_chars =
         text.iter().all(|byte| is_word_byte(*byte) || b".:()[]&*$?!,'\"".contains(byte));

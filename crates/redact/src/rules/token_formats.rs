@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::text::boundary::find;
+use crate::text::boundary::find_bytes;
 
 /// Condition on a match besides its format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,13 +44,13 @@ impl TokenFormat {
         let prefix = token.get(..prefix_bytes).unwrap_or_default();
         let has_punctuation = prefix.iter().any(|byte| !byte.is_ascii_alphanumeric());
         let head = line.get(..match_range.start).unwrap_or_default();
-        (has_punctuation || prefix_bytes > 0 && find(token, b".eyJ").is_some())
+        (has_punctuation || prefix_bytes > 0 && find_bytes(token, b".eyJ").is_some())
             && head.len() >= MIN_RUN_BYTES
             && head.iter().rev().take(MIN_RUN_BYTES).all(u8::is_ascii_alphanumeric)
     }
 }
 
-const fn bounded(literals: &'static [&'static str], pattern: &'static str) -> TokenFormat {
+const fn bounded_format(literals: &'static [&'static str], pattern: &'static str) -> TokenFormat {
     TokenFormat {
         literals,
         pattern,
@@ -61,138 +61,153 @@ const fn bounded(literals: &'static [&'static str], pattern: &'static str) -> To
 }
 
 /// Creates the format of a secret of any length, such as a signed token that carries claims of its issuer.
-const fn unbounded(literals: &'static [&'static str], pattern: &'static str) -> TokenFormat {
-    TokenFormat { max_secret_bytes: usize::MAX, ..bounded(literals, pattern) }
+const fn unbounded_format(literals: &'static [&'static str], pattern: &'static str) -> TokenFormat {
+    TokenFormat { max_secret_bytes: usize::MAX, ..bounded_format(literals, pattern) }
 }
 
-const fn conditional(
+const fn conditional_format(
     literals: &'static [&'static str],
     pattern: &'static str,
     condition: MatchCondition,
 ) -> TokenFormat {
-    TokenFormat { condition, ..bounded(literals, pattern) }
+    TokenFormat { condition, ..bounded_format(literals, pattern) }
 }
 
-const fn without_tail(literals: &'static [&'static str], pattern: &'static str) -> TokenFormat {
-    TokenFormat { shows_tail: false, ..bounded(literals, pattern) }
+const fn format_without_tail(
+    literals: &'static [&'static str],
+    pattern: &'static str,
+) -> TokenFormat {
+    TokenFormat { shows_tail: false, ..bounded_format(literals, pattern) }
 }
 
 /// All token formats. Lengths are the vendors' or slightly less; longer tokens are accepted, because formats grow.
 pub(crate) const TOKEN_FORMATS: &[TokenFormat] = &[
     // Model providers and agents.
-    bounded(&["sk-ant-"], r"(sk-ant-)[A-Za-z0-9_-]{20,}"),
-    bounded(&["sk-or-"], r"(sk-or-(?:v\d-)?)[0-9a-f]{32,}"),
-    bounded(&["sk-lf-"], r"(sk-lf-)[0-9a-f-]{32,}"),
-    conditional(
+    bounded_format(&["sk-ant-"], r"(sk-ant-)[A-Za-z0-9_-]{20,}"),
+    bounded_format(&["sk-or-"], r"(sk-or-(?:v\d-)?)[0-9a-f]{32,}"),
+    bounded_format(&["sk-lf-"], r"(sk-lf-)[0-9a-f-]{32,}"),
+    conditional_format(
         &["sk-"],
         r"(sk-)(?:proj|svcacct|admin|None|service|test|live)-[A-Za-z0-9_-]{20,}",
         MatchCondition::Digit,
     ),
-    conditional(&["sk-"], r"(sk-)[A-Za-z0-9]{20,}[A-Za-z0-9_-]*", MatchCondition::Digit),
-    conditional(&["sk-"], r"(sk-)[A-Za-z0-9_-]{32,}", MatchCondition::MixedCaseAndDigit),
-    bounded(&["gsk_"], r"(gsk_)[A-Za-z0-9]{40,}"),
-    bounded(&["xai-"], r"(xai-)[A-Za-z0-9_-]{60,}"),
-    bounded(&["pplx-"], r"(pplx-)[A-Za-z0-9]{40,}"),
-    bounded(&["r8_"], r"(r8_)[A-Za-z0-9]{30,}"),
-    bounded(&["hf_", "api_org_"], r"(hf_|api_org_)[A-Za-z0-9]{30,}"),
-    bounded(&["lsv2_"], r"(lsv2_(?:pt|sk)_)[0-9a-f]{32}_[0-9a-f]{10}"),
-    bounded(&["nvapi-"], r"(nvapi-)[A-Za-z0-9_-]{40,}"),
-    bounded(&["csk-"], r"(csk-)[a-z0-9]{40,}"),
-    bounded(&["tvly-"], r"(tvly-(?:dev-|prod-)?)[A-Za-z0-9]{20,}"),
-    bounded(&["tgp_v1_"], r"(tgp_v1_)[A-Za-z0-9_-]{40,}"),
-    bounded(&["pcsk_"], r"(pcsk_)[A-Za-z0-9_]{40,}"),
-    bounded(&["jina_"], r"(jina_)[A-Za-z0-9_-]{40,}"),
-    bounded(&["e2b_"], r"(e2b_)[0-9a-f]{40,}"),
-    bounded(&["fc-"], r"(fc-)[0-9a-f]{32}"),
+    conditional_format(&["sk-"], r"(sk-)[A-Za-z0-9]{20,}[A-Za-z0-9_-]*", MatchCondition::Digit),
+    conditional_format(&["sk-"], r"(sk-)[A-Za-z0-9_-]{32,}", MatchCondition::MixedCaseAndDigit),
+    bounded_format(&["gsk_"], r"(gsk_)[A-Za-z0-9]{40,}"),
+    bounded_format(&["xai-"], r"(xai-)[A-Za-z0-9_-]{60,}"),
+    bounded_format(&["pplx-"], r"(pplx-)[A-Za-z0-9]{40,}"),
+    bounded_format(&["r8_"], r"(r8_)[A-Za-z0-9]{30,}"),
+    bounded_format(&["hf_", "api_org_"], r"(hf_|api_org_)[A-Za-z0-9]{30,}"),
+    bounded_format(&["lsv2_"], r"(lsv2_(?:pt|sk)_)[0-9a-f]{32}_[0-9a-f]{10}"),
+    bounded_format(&["nvapi-"], r"(nvapi-)[A-Za-z0-9_-]{40,}"),
+    bounded_format(&["csk-"], r"(csk-)[a-z0-9]{40,}"),
+    bounded_format(&["tvly-"], r"(tvly-(?:dev-|prod-)?)[A-Za-z0-9]{20,}"),
+    bounded_format(&["tgp_v1_"], r"(tgp_v1_)[A-Za-z0-9_-]{40,}"),
+    bounded_format(&["pcsk_"], r"(pcsk_)[A-Za-z0-9_]{40,}"),
+    bounded_format(&["jina_"], r"(jina_)[A-Za-z0-9_-]{40,}"),
+    bounded_format(&["e2b_"], r"(e2b_)[0-9a-f]{40,}"),
+    bounded_format(&["fc-"], r"(fc-)[0-9a-f]{32}"),
     // Cloud providers.
-    bounded(&["AKIA", "ASIA", "ABIA", "ACCA"], r"(A(?:KIA|SIA|BIA|CCA))[A-Z0-9]{16,}"),
-    bounded(&["AIza"], r"(AIza)[A-Za-z0-9_-]{30,}"),
-    unbounded(&["ya29."], r"(ya29\.)[A-Za-z0-9_-][A-Za-z0-9_.-]{27,}[A-Za-z0-9_-]"),
-    bounded(&["1//0"], r"(1//0)[A-Za-z0-9_-]{30,}"),
-    bounded(&["GOCSPX-"], r"(GOCSPX-)[A-Za-z0-9_-]{24,}"),
-    without_tail(&["Q~"], r"[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{30,33}[A-Za-z0-9_~-]"),
-    without_tail(&["sig="], r"([?&;]sig=)[A-Za-z0-9%+/_-]{20,}={0,2}"),
-    bounded(&["dop_v1_", "doo_v1_", "dor_v1_"], r"(do[opr]_v1_)[0-9a-f]{60,}"),
-    bounded(&["HRKU-"], r"(HRKU-)[A-Za-z0-9_-]{32,}"),
-    unbounded(&["fm1_", "fm2_", "fo1_"], r"(fm[12]_|fo1_)[A-Za-z0-9+/_-]{40,}={0,2}"),
-    bounded(&["atlasv1"], r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,}"),
-    bounded(&["pul-"], r"(pul-)[0-9a-f]{40,}"),
-    unbounded(&["hvs.", "hvb.", "hvr."], r"(hv[sbr]\.)[A-Za-z0-9_-]{20,}"),
-    bounded(&["dapi"], r"(dapi)[0-9a-f]{32}(?:-\d)?"),
-    bounded(&["sbp_", "sb_secret_"], r"(sbp_|sb_secret_)[A-Za-z0-9_-]{20,}"),
-    unbounded(&["tskey-"], r"(tskey-)[A-Za-z0-9-]{20,}"),
-    bounded(&["pscale_"], r"(pscale_(?:tkn|pw|oauth)_)[A-Za-z0-9_-]{30,}"),
+    bounded_format(&["AKIA", "ASIA", "ABIA", "ACCA"], r"(A(?:KIA|SIA|BIA|CCA))[A-Z0-9]{16,}"),
+    bounded_format(&["AIza"], r"(AIza)[A-Za-z0-9_-]{30,}"),
+    unbounded_format(&["ya29."], r"(ya29\.)[A-Za-z0-9_-][A-Za-z0-9_.-]{27,}[A-Za-z0-9_-]"),
+    bounded_format(&["1//0"], r"(1//0)[A-Za-z0-9_-]{30,}"),
+    bounded_format(&["GOCSPX-"], r"(GOCSPX-)[A-Za-z0-9_-]{24,}"),
+    format_without_tail(&["Q~"], r"[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{30,33}[A-Za-z0-9_~-]"),
+    format_without_tail(&["sig="], r"([?&;]sig=)[A-Za-z0-9%+/_-]{20,}={0,2}"),
+    bounded_format(&["dop_v1_", "doo_v1_", "dor_v1_"], r"(do[opr]_v1_)[0-9a-f]{60,}"),
+    bounded_format(&["HRKU-"], r"(HRKU-)[A-Za-z0-9_-]{32,}"),
+    unbounded_format(&["fm1_", "fm2_", "fo1_"], r"(fm[12]_|fo1_)[A-Za-z0-9+/_-]{40,}={0,2}"),
+    bounded_format(&["atlasv1"], r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,}"),
+    bounded_format(&["pul-"], r"(pul-)[0-9a-f]{40,}"),
+    unbounded_format(&["hvs.", "hvb.", "hvr."], r"(hv[sbr]\.)[A-Za-z0-9_-]{20,}"),
+    bounded_format(&["dapi"], r"(dapi)[0-9a-f]{32}(?:-\d)?"),
+    bounded_format(&["sbp_", "sb_secret_"], r"(sbp_|sb_secret_)[A-Za-z0-9_-]{20,}"),
+    unbounded_format(&["tskey-"], r"(tskey-)[A-Za-z0-9-]{20,}"),
+    bounded_format(&["pscale_"], r"(pscale_(?:tkn|pw|oauth)_)[A-Za-z0-9_-]{30,}"),
     // Code hosting and package registries.
-    bounded(&["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], r"(gh[pousr]_)[A-Za-z0-9_]{30,}"),
-    bounded(&["github_pat_"], r"(github_pat_)[A-Za-z0-9_]{40,}"),
-    bounded(
+    bounded_format(&["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], r"(gh[pousr]_)[A-Za-z0-9_]{30,}"),
+    bounded_format(&["github_pat_"], r"(github_pat_)[A-Za-z0-9_]{40,}"),
+    bounded_format(
         &[
             "glpat-", "glrt-", "glrtr-", "gldt-", "glft-", "glimt-", "glsoat-", "glcbt-",
             "glagent-", "glptt-", "gltr-", "gloas-", "glffct-",
         ],
         r"(gl(?:pat|rt|rtr|dt|ft|imt|soat|cbt|agent|ptt|tr|oas|ffct)-)[A-Za-z0-9_-]{20,}(?:\.[A-Za-z0-9_-]+)*",
     ),
-    bounded(&["npm_"], r"(npm_)[A-Za-z0-9]{36,}"),
-    unbounded(&["pypi-"], r"(pypi-)[A-Za-z0-9_-]{50,}"),
-    bounded(&["rubygems_"], r"(rubygems_)[0-9a-f]{40,}"),
-    bounded(&["dckr_"], r"(dckr_(?:pat|oat)_)[A-Za-z0-9_-]{24,}"),
-    bounded(&["bkua_"], r"(bkua_)[0-9a-f]{40,}"),
-    bounded(&["CCIPAT_"], r"(CCIPAT_)[A-Za-z0-9_]{40,}"),
-    unbounded(&["sntrys_", "sntryu_"], r"(sntry[su]_)[A-Za-z0-9+/_=-]{40,}"),
+    bounded_format(&["npm_"], r"(npm_)[A-Za-z0-9]{36,}"),
+    unbounded_format(&["pypi-"], r"(pypi-)[A-Za-z0-9_-]{50,}"),
+    bounded_format(&["rubygems_"], r"(rubygems_)[0-9a-f]{40,}"),
+    bounded_format(&["dckr_"], r"(dckr_(?:pat|oat)_)[A-Za-z0-9_-]{24,}"),
+    bounded_format(&["bkua_"], r"(bkua_)[0-9a-f]{40,}"),
+    bounded_format(&["CCIPAT_"], r"(CCIPAT_)[A-Za-z0-9_]{40,}"),
+    unbounded_format(&["sntrys_", "sntryu_"], r"(sntry[su]_)[A-Za-z0-9+/_=-]{40,}"),
     // Chat services.
-    unbounded(
+    unbounded_format(
         &["xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-"],
         r"(xoxe\.xox[bp]-|xox[abcdeoprs]-)[A-Za-z0-9-][A-Za-z0-9%-]{9,}",
     ),
-    bounded(&["xapp-"], r"(xapp-)[A-Za-z0-9-]{20,}"),
-    bounded(
+    bounded_format(&["xapp-"], r"(xapp-)[A-Za-z0-9-]{20,}"),
+    bounded_format(
         &["hooks.slack.com/"],
         r"(hooks\.slack\.com/(?:services|workflows|triggers)/)[A-Za-z0-9+/_-]{20,}",
     ),
-    bounded(&[":AA"], r"\d{8,10}:AA[A-Za-z0-9_-]{32,}"),
-    bounded(&["/api/webhooks/"], r"(discord(?:app)?\.com/api/webhooks/\d+/)[A-Za-z0-9_-]{20,}"),
+    bounded_format(&[":AA"], r"\d{8,10}:AA[A-Za-z0-9_-]{32,}"),
+    bounded_format(
+        &["/api/webhooks/"],
+        r"(discord(?:app)?\.com/api/webhooks/\d+/)[A-Za-z0-9_-]{20,}",
+    ),
     // Payments, mail, documents, monitoring.
-    bounded(
+    bounded_format(
         &["sk_live_", "sk_test_", "sk_prod_", "rk_live_", "rk_test_", "rk_prod_"],
         r"((?:sk|rk)_(?:live|test|prod)_)[A-Za-z0-9]{10,}",
     ),
-    bounded(&["whsec_"], r"(whsec_)[A-Za-z0-9+/]{24,}={0,2}"),
-    bounded(
+    bounded_format(&["whsec_"], r"(whsec_)[A-Za-z0-9+/]{24,}={0,2}"),
+    bounded_format(
         &["shpat_", "shpca_", "shppa_", "shpss_", "shpua_"],
         r"(shp(?:at|ca|pa|ss|ua)_)[0-9a-fA-F]{32,}",
     ),
-    bounded(&["sq0"], r"(sq0[a-z]{3}-)[A-Za-z0-9_-]{22,}"),
-    bounded(&["SG."], r"(SG\.)[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
-    bounded(&["key-"], r"(key-)[0-9a-f]{32}"),
-    bounded(
+    bounded_format(&["sq0"], r"(sq0[a-z]{3}-)[A-Za-z0-9_-]{22,}"),
+    bounded_format(&["SG."], r"(SG\.)[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    bounded_format(&["key-"], r"(key-)[0-9a-f]{32}"),
+    bounded_format(
         &["-us1", "-us2", "-us3", "-us4", "-us5", "-us6", "-us7", "-us8", "-us9"],
         r"[0-9a-f]{32}-us\d{1,2}",
     ),
-    bounded(&["lin_"], r"(lin_(?:api|oauth)_)[A-Za-z0-9]{32,}"),
-    bounded(&["ntn_"], r"(ntn_)[A-Za-z0-9]{40,}"),
-    bounded(&["figd_", "figo_", "figp_", "figr_", "figu_"], r"(fig[dopru]_)[A-Za-z0-9_-]{30,}"),
-    bounded(&["PMAK-"], r"(PMAK-)[0-9a-f]{24}-[0-9a-f]{34}"),
-    bounded(&["ATATT3", "ATCTT3"], r"(AT[AC]TT3)[A-Za-z0-9_+/-]{50,}(?:=[0-9A-F]{8})?"),
-    bounded(&["ATBB"], r"(ATBB)[A-Za-z0-9]{24,}"),
-    bounded(&["glsa_"], r"(glsa_)[A-Za-z0-9]{32}_[0-9a-fA-F]{8}"),
-    unbounded(&["glc_"], r"(glc_)[A-Za-z0-9+/]{32,}={0,2}"),
-    bounded(
+    bounded_format(&["lin_"], r"(lin_(?:api|oauth)_)[A-Za-z0-9]{32,}"),
+    bounded_format(&["ntn_"], r"(ntn_)[A-Za-z0-9]{40,}"),
+    bounded_format(
+        &["figd_", "figo_", "figp_", "figr_", "figu_"],
+        r"(fig[dopru]_)[A-Za-z0-9_-]{30,}",
+    ),
+    bounded_format(&["PMAK-"], r"(PMAK-)[0-9a-f]{24}-[0-9a-f]{34}"),
+    bounded_format(&["ATATT3", "ATCTT3"], r"(AT[AC]TT3)[A-Za-z0-9_+/-]{50,}(?:=[0-9A-F]{8})?"),
+    bounded_format(&["ATBB"], r"(ATBB)[A-Za-z0-9]{24,}"),
+    bounded_format(&["glsa_"], r"(glsa_)[A-Za-z0-9]{32}_[0-9a-fA-F]{8}"),
+    unbounded_format(&["glc_"], r"(glc_)[A-Za-z0-9+/]{32,}={0,2}"),
+    bounded_format(
         &["NRAK-", "NRJS-", "NRII-", "NRRA-", "NRIQ-", "NRAA-"],
         r"(NR(?:AK|JS|II|RA|IQ|AA)-)[A-Za-z0-9_-]{19,}",
     ),
-    bounded(&["dt0c01."], r"(dt0c01\.)[A-Z0-9]{24}\.[A-Z0-9]{64}"),
-    bounded(
+    bounded_format(&["dt0c01."], r"(dt0c01\.)[A-Z0-9]{24}\.[A-Z0-9]{64}"),
+    bounded_format(
         &["dp.pt.", "dp.st.", "dp.ct.", "dp.sa.", "dp.scim.", "dp.audit."],
         r"(dp\.(?:pt|st|ct|sa|scim|audit)\.)(?:[a-z0-9_-]+\.)?[A-Za-z0-9]{40,}",
     ),
     // Keys and signed tokens.
-    bounded(&["AGE-SECRET-KEY-"], r"(AGE-SECRET-KEY-1)[0-9A-Z]{50,}"),
-    unbounded(&["ops_eyJ"], r"(ops_)eyJ[A-Za-z0-9+/_-]{50,}={0,2}"),
-    bounded(
+    bounded_format(&["AGE-SECRET-KEY-"], r"(AGE-SECRET-KEY-1)[0-9A-Z]{50,}"),
+    unbounded_format(&["ops_eyJ"], r"(ops_)eyJ[A-Za-z0-9+/_-]{50,}={0,2}"),
+    bounded_format(
         &["A3-"],
         r"(A3-)[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}",
     ),
     // The two heads are enough to recognize the token: its payload may be longer than a window.
-    unbounded(&["eyJ"], r"(eyJ)[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+){0,3}"),
-    unbounded(&["eyJ"], r"(eyJ)[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]{4,}){1,3}"),
+    unbounded_format(
+        &["eyJ"],
+        r"(eyJ)[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+){0,3}",
+    ),
+    unbounded_format(
+        &["eyJ"],
+        r"(eyJ)[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]{4,}){1,3}",
+    ),
 ];

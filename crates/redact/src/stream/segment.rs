@@ -7,7 +7,7 @@ use std::ops::Range;
 use crate::literals::matcher::LiteralMatcher;
 use crate::rules::discord_token::next_discord_token;
 use crate::rules::next_keyword;
-use crate::rules::pem::{PemBlock, find_block, redact_bodies};
+use crate::rules::pem::{PemBlock, find_pem_block, redact_key_bodies};
 use crate::scan::Scanner;
 
 /// Result of the redaction of a text.
@@ -18,7 +18,7 @@ pub(crate) struct TextEdits {
     /// Length of the finished text. The rest is a segment that continues beyond the text.
     pub(crate) finished_bytes: usize,
     /// Number of redactions.
-    pub(crate) count: u64,
+    pub(crate) redaction_count: u64,
 }
 
 impl TextEdits {
@@ -46,7 +46,7 @@ impl Scanner {
         let mut result = TextEdits::default();
         let ranges = self.literals.candidate_ranges(text.as_bytes());
         let mut hits = HitSearch { ranges: &ranges, ..HitSearch::default() };
-        while let Some(hit) = hits.next(self, text.as_bytes(), result.finished_bytes) {
+        while let Some(hit) = hits.next_hit(self, text.as_bytes(), result.finished_bytes) {
             let segment =
                 segment_around(&self.literals, text, result.finished_bytes, hit, is_complete);
             // Its end is in text that has not arrived; a decision now could differ from the one for the whole text.
@@ -61,7 +61,8 @@ impl Scanner {
             }
         }
         let rest = text.get(result.finished_bytes..).unwrap_or_default();
-        let open_start = self.literals.open_value_start(rest.as_bytes()).filter(|_| !is_complete);
+        let open_start =
+            self.literals.partial_multiline_form_start(rest.as_bytes()).filter(|_| !is_complete);
         result.finished_bytes = open_start.map_or(text.len(), |at| {
             line_start(text, result.finished_bytes, result.finished_bytes + at)
         });
@@ -72,7 +73,7 @@ impl Scanner {
     pub(crate) fn has_hit(&self, text: &str) -> bool {
         let ranges = self.literals.candidate_ranges(text.as_bytes());
         HitSearch { ranges: &ranges, ..HitSearch::default() }
-            .next(self, text.as_bytes(), 0)
+            .next_hit(self, text.as_bytes(), 0)
             .is_some()
     }
 
@@ -84,16 +85,16 @@ impl Scanner {
         edits: &mut TextEdits,
     ) {
         let raw = text.get(segment.range.clone()).unwrap_or_default();
-        let (without_bodies, _) =
-            redact_bodies(raw, is_complete && segment.range.end == text.len());
-        let redacted = self.redact(&without_bodies);
-        let is_changed = *without_bodies != *raw;
+        let (text_without_key_bodies, _) =
+            redact_key_bodies(raw, is_complete && segment.range.end == text.len());
+        let redacted = self.redact(&text_without_key_bodies);
+        let is_changed = *text_without_key_bodies != *raw;
         if let Some(redacted) = redacted {
-            edits.count += redacted.count + u64::from(is_changed);
+            edits.redaction_count += redacted.redaction_count + u64::from(is_changed);
             edits.replacements.push((segment.range.clone(), redacted.text));
         } else if is_changed {
-            edits.count += 1;
-            edits.replacements.push((segment.range.clone(), without_bodies.into_owned()));
+            edits.redaction_count += 1;
+            edits.replacements.push((segment.range.clone(), text_without_key_bodies.into_owned()));
         }
     }
 }
@@ -113,7 +114,7 @@ struct HitSearch<'p> {
 type CachedHit = Option<Option<(usize, usize)>>;
 
 impl HitSearch<'_> {
-    fn next(&mut self, scanner: &Scanner, text: &[u8], at: usize) -> Option<(usize, usize)> {
+    fn next_hit(&mut self, scanner: &Scanner, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if scanner.redacts_personal_numbers {
             return (at < text.len()).then_some((at, at));
         }
@@ -124,12 +125,14 @@ impl HitSearch<'_> {
         let literal = cached_or_search(&mut self.literal, at, || {
             search_within(self.ranges, text, at, search_literals)
         });
-        let search_bot_token =
+        let search_discord_token =
             || next_discord_token(text, at).map(|token| (token.start, token.end));
-        let discord_token = cached_or_search(&mut self.discord_token, at, search_bot_token);
-        let form = cached_or_search(&mut self.form, at, || scanner.literals.next_form(text, at));
-        let pattern =
-            cached_or_search(&mut self.pattern, at, || scanner.patterns.next_candidate(text, at));
+        let discord_token = cached_or_search(&mut self.discord_token, at, search_discord_token);
+        let form =
+            cached_or_search(&mut self.form, at, || scanner.literals.next_form_prefix(text, at));
+        let pattern = cached_or_search(&mut self.pattern, at, || {
+            scanner.patterns.next_candidate_range(text, at)
+        });
         [keyword, literal, discord_token, form, pattern].into_iter().flatten().min()
     }
 }
@@ -172,14 +175,14 @@ fn segment_around(
     loop {
         let previous_end = end;
         let lines = text.as_bytes().get(from..end).unwrap_or_default();
-        if let Some(at) = literals.open_value_start(lines) {
+        if let Some(at) = literals.partial_multiline_form_start(lines) {
             start = start.min(line_start(text, from, from + at));
             end = line_end(text, end + 1);
             if previous_end == text.len() {
                 return TextSegment { range: start..end, is_open: true };
             }
         }
-        match find_block(text, searched_to..end, is_complete) {
+        match find_pem_block(text, searched_to..end, is_complete) {
             PemBlock::NotFound => searched_to = searched_to.max(previous_end),
             PemBlock::Open(..) => return TextSegment { range: start..text.len(), is_open: true },
             PemBlock::Closed(_, body) => {

@@ -11,9 +11,9 @@ use crate::Redactor;
 use crate::configuration::Pattern;
 use crate::rules::discord_token::next_discord_token;
 use crate::rules::next_keyword;
-use crate::rules::pem::{PemBlock, find_block, has_body};
+use crate::rules::pem::{PemBlock, find_pem_block, has_body};
 use crate::scan::{MAX_ROUNDS, Replacement, Scanner, apply_replacements, visible_replacements};
-use crate::spans::{STARS, SecretSpan, VisiblePart, merge};
+use crate::spans::{STARS, SecretSpan, VisiblePart, merge_spans};
 use crate::text::ansi::VisibleText;
 use crate::text::boundary::is_token_byte;
 
@@ -43,9 +43,9 @@ const TRAILING_CONTEXT_BYTES: usize = 64;
 /// End of a window, which decides what may still be open there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WindowEnd {
-    /// The line continues after the window. The last attempt releases text, however
-    /// little of the window is visible.
-    Open { is_last_attempt: bool },
+    /// The line continues after the window. A window of the greatest size releases text, however little of it is
+    /// visible.
+    Open { has_max_size: bool },
     /// The window ends with its line.
     Line,
     /// The window ends with its text.
@@ -66,12 +66,12 @@ pub(crate) struct Window<'t> {
     pub(crate) text: &'t str,
     /// Length of the context.
     pub(crate) context_bytes: usize,
-    pub(crate) oversized: Option<OversizedSecret>,
+    pub(crate) oversized_secret: Option<OversizedSecret>,
     pub(crate) end: WindowEnd,
 }
 
 /// Result of the inspection of a window.
-pub(crate) enum InspectedWindow {
+pub(crate) enum WindowAction {
     /// Too little of the window is visible to judge it.
     NeedsMoreText,
     /// The text from the context up to `cut` may be shown, or `replacement` in its place. The next window has the
@@ -105,40 +105,38 @@ impl Redactor {
         let literal = self.scanner.literals.next_position(bytes, 0);
         // A registered value may have arrived only in part.
         let partial = self.scanner.literals.partial_form_start(bytes);
-        let bot = next_discord_token(bytes, 0).map(|token| token.start);
-        let first_start =
-            [keyword, literal, bot, partial].into_iter().flatten().min().unwrap_or(text.len());
+        let discord_token = next_discord_token(bytes, 0).map(|token| token.start);
+        let starts = [keyword, literal, discord_token, partial].into_iter().flatten();
+        let first_start = starts.min().unwrap_or(text.len());
         let head = text.get(..text.floor_char_boundary(first_start)).unwrap_or_default();
         // The last word may be the first half of a literal.
         head.rfind([' ', '\t', '\n']).map_or(0, |space| space + 1)
     }
 
     /// Decides how much of a window can be released, and what is redacted in it.
-    pub(crate) fn inspect(&self, window: &Window<'_>) -> InspectedWindow {
+    pub(crate) fn inspect_window(&self, window: &Window<'_>) -> WindowAction {
         // Most windows contain no literal; the search for them costs a fraction of all rules.
-        if window.oversized.is_none() && !self.scanner.has_hit(window.text) {
+        if window.oversized_secret.is_none() && !self.scanner.has_hit(window.text) {
             let cut = self.cut_without_findings(window);
             let context_start = cut.saturating_sub(CONTEXT_BYTES);
-            return InspectedWindow::Release { cut, context_start, replacement: None };
+            return WindowAction::Release { cut, context_start, replacement: None };
         }
         let findings = WindowFindings::new(&self.scanner, window);
         // With less visible text the part that is read ahead would be too short for the rules.
         let min_bytes = self.window_bytes() / 4 * 3;
-        if window.end == (WindowEnd::Open { is_last_attempt: false })
+        if window.end == (WindowEnd::Open { has_max_size: false })
             && findings.bytes_after_context() < min_bytes
         {
-            return InspectedWindow::NeedsMoreText;
+            return WindowAction::NeedsMoreText;
         }
         match findings.decide_cut(self, window) {
             CutDecision::At(cut) => {
                 let replacement = findings.redact(&self.scanner, window, cut);
                 let context_start = findings.context_start(cut);
-                InspectedWindow::Release { cut, context_start, replacement }
+                WindowAction::Release { cut, context_start, replacement }
             }
-            CutDecision::DropMiddle(range, oversized) => {
-                InspectedWindow::DropMiddle(range, oversized)
-            }
-            CutDecision::DropKeyBody(body) => InspectedWindow::DropKeyBody(body),
+            CutDecision::DropMiddle(range, oversized) => WindowAction::DropMiddle(range, oversized),
+            CutDecision::DropKeyBody(body) => WindowAction::DropKeyBody(body),
         }
     }
 
@@ -156,7 +154,7 @@ impl Redactor {
 
     /// Returns the start of a registered value that may continue in the next line.
     fn continued_value_start(&self, window: &Window<'_>) -> Option<usize> {
-        let open_start = self.scanner.literals.open_value_start(window.text.as_bytes());
+        let open_start = self.scanner.literals.partial_multiline_form_start(window.text.as_bytes());
         open_start.filter(|at| *at >= window.context_bytes && window.end == WindowEnd::Line)
     }
 }
@@ -175,9 +173,9 @@ struct WindowFindings<'t> {
     context_end: usize,
     spans: Vec<SecretSpan>,
     /// Bodies of private keys, each with the start of its header.
-    bodies: Vec<SecretSpan>,
+    key_bodies: Vec<SecretSpan>,
     /// Raw ranges of the bodies.
-    raw_bodies: Vec<Range<usize>>,
+    raw_key_bodies: Vec<Range<usize>>,
     /// Raw positions of the header and of the body of a private key whose footer has not arrived yet.
     open_key: Option<(usize, usize)>,
 }
@@ -189,30 +187,31 @@ impl<'t> WindowFindings<'t> {
         // A secret that starts in the context was judged before, when more of the text before it was known.
         let mut spans = scanner.find_unmerged_spans(&visible.text);
         spans.retain(|span| span.secret.start >= context_end);
-        spans.extend(window.oversized.map(|it| {
+        spans.extend(window.oversized_secret.map(|it| {
             SecretSpan::without_context(context_end..visible.to_visible(it.end), it.visible_part)
         }));
-        let spans = merge(spans);
-        let (bodies, raw_bodies, open_key) = (Vec::new(), Vec::new(), None);
-        let mut findings = Self { visible, context_end, spans, bodies, raw_bodies, open_key };
-        findings.find_keys(window);
+        let spans = merge_spans(spans);
+        let (key_bodies, raw_key_bodies, open_key) = (Vec::new(), Vec::new(), None);
+        let mut findings =
+            Self { visible, context_end, spans, key_bodies, raw_key_bodies, open_key };
+        findings.find_private_keys(window);
         findings
     }
 
-    fn find_keys(&mut self, window: &Window<'_>) {
+    fn find_private_keys(&mut self, window: &Window<'_>) {
         let (text, is_complete) = (window.text, window.end == WindowEnd::Text);
         let mut from = 0;
         loop {
-            match find_block(text, from..text.len(), is_complete) {
+            match find_pem_block(text, from..text.len(), is_complete) {
                 PemBlock::NotFound => return,
                 PemBlock::Closed(start, body) => {
                     from = body.end;
-                    self.push_body(start, body, window.context_bytes);
+                    self.push_key_body(start, body, window.context_bytes);
                 }
                 PemBlock::Open(start, body) => {
                     let is_key = has_body(text, body, is_complete);
                     if is_key && is_complete {
-                        self.push_body(start, body..text.len(), window.context_bytes);
+                        self.push_key_body(start, body..text.len(), window.context_bytes);
                     } else if is_key {
                         self.open_key =
                             Some((start.max(window.context_bytes), body.max(window.context_bytes)));
@@ -232,15 +231,15 @@ impl<'t> WindowFindings<'t> {
         }
     }
 
-    fn push_body(&mut self, header: usize, body: Range<usize>, context: usize) {
+    fn push_key_body(&mut self, header: usize, body: Range<usize>, context: usize) {
         // A window starts within a body only if the header lies in text that was taken for another secret.
         let body = body.start.max(context)..body.end;
         if !body.is_empty() {
             let secret = self.visible.to_visible(body.start)..self.visible.to_visible(body.end);
             let context_start = self.visible.to_visible(header);
-            let visible_part = VisiblePart::Stars(0);
-            self.bodies.push(SecretSpan { secret, context_start, visible_part });
-            self.raw_bodies.push(body);
+            let visible_part = VisiblePart::PrefixOnly(0);
+            self.key_bodies.push(SecretSpan { secret, context_start, visible_part });
+            self.raw_key_bodies.push(body);
         }
     }
 
@@ -254,8 +253,8 @@ impl<'t> WindowFindings<'t> {
         let key_start = self.open_key.map(|(header, _)| self.visible.to_visible(header));
         let lookahead_start = length.saturating_sub(redactor.lookahead_bytes());
         let limit = match window.end {
-            WindowEnd::Open { is_last_attempt: false } => lookahead_start,
-            WindowEnd::Open { is_last_attempt: true } => {
+            WindowEnd::Open { has_max_size: false } => lookahead_start,
+            WindowEnd::Open { has_max_size: true } => {
                 lookahead_start.max(self.context_end + self.bytes_after_context().div_ceil(2))
             }
             WindowEnd::Line | WindowEnd::Text => {
@@ -263,9 +262,8 @@ impl<'t> WindowFindings<'t> {
                     redactor.continued_value_start(window).map(|cut| self.visible.to_visible(cut));
                 let open_start = [key_start, continued_start].into_iter().flatten().min();
                 let cut = open_start.map(|at| self.cut_outside_secrets(at).max(self.context_end));
-                return CutDecision::At(
-                    cut.map_or(window.text.len(), |at| self.to_raw(window, at)),
-                );
+                let raw_cut = cut.map_or(window.text.len(), |at| self.to_raw(window, at));
+                return CutDecision::At(raw_cut);
             }
         };
         let limit = key_start.map_or(limit, |header| limit.min(header));
@@ -273,7 +271,7 @@ impl<'t> WindowFindings<'t> {
         let droppable =
             self.open_key.filter(|_| key_start.is_some_and(|at| at <= self.context_end));
         match droppable {
-            _ if cut > self.context_end => CutDecision::At(self.advancing_position(window, cut)),
+            _ if cut > self.context_end => CutDecision::At(self.to_raw_past_context(window, cut)),
             Some((_, body)) => CutDecision::DropKeyBody(body),
             None => self.cut_secret(window, limit),
         }
@@ -283,7 +281,7 @@ impl<'t> WindowFindings<'t> {
     fn cut_secret(&self, window: &Window<'_>, limit: usize) -> CutDecision {
         let length = self.visible.text.len();
         let begins_here = |span: &&SecretSpan| span.secret.start == self.context_end;
-        let Some(span) = self.spans.iter().chain(&self.bodies).find(begins_here) else {
+        let Some(span) = self.spans.iter().chain(&self.key_bodies).find(begins_here) else {
             return CutDecision::At(window.text.len()); // Only escape sequences are left.
         };
         // A cut between a backslash and its character would change how the rules read the rest.
@@ -292,7 +290,7 @@ impl<'t> WindowFindings<'t> {
         // A rule may extend a secret by text after it, so the end counts only with that text in sight.
         let is_end_known = span.secret.end + TRAILING_CONTEXT_BYTES <= length;
         if is_end_known || to <= from {
-            return CutDecision::At(self.advancing_position(window, span.secret.end));
+            return CutDecision::At(self.to_raw_past_context(window, span.secret.end));
         }
         let dropped = self.to_raw(window, from)..self.to_raw(window, to);
         let end = self.visible.raw_range(&span.secret).end.max(dropped.end) - dropped.len();
@@ -330,7 +328,8 @@ impl<'t> WindowFindings<'t> {
         };
         loop {
             let covers = |span: &&SecretSpan| start_of(span) < cut && cut < span.secret.end;
-            let earliest = self.spans.iter().chain(&self.bodies).filter(covers).map(start_of).min();
+            let earliest =
+                self.spans.iter().chain(&self.key_bodies).filter(covers).map(start_of).min();
             let Some(earlier) = earliest else { return cut };
             cut = earlier;
         }
@@ -342,7 +341,7 @@ impl<'t> WindowFindings<'t> {
     }
 
     /// Returns the same position, at least one character after the context.
-    fn advancing_position(&self, window: &Window<'_>, at: usize) -> usize {
+    fn to_raw_past_context(&self, window: &Window<'_>, at: usize) -> usize {
         self.to_raw(window, at).max(window.text.ceil_char_boundary(window.context_bytes + 1))
     }
 
@@ -355,12 +354,13 @@ impl<'t> WindowFindings<'t> {
     fn redact(&self, scanner: &Scanner, window: &Window<'_>, cut: usize) -> Option<(String, u64)> {
         let Window { text, context_bytes, .. } = *window;
         let in_body = |range: &Range<usize>| {
-            self.raw_bodies.iter().any(|body| body.start < range.end && range.start < body.end)
+            self.raw_key_bodies.iter().any(|body| body.start < range.end && range.start < body.end)
         };
         let mut replacements = visible_replacements(text, &self.visible, &self.spans);
         replacements.extend(scanner.control_string_replacements(text, &self.visible));
         replacements.retain(|(range, _)| !in_body(range));
-        replacements.extend(self.raw_bodies.iter().map(|body| (body.clone(), STARS.to_owned())));
+        replacements
+            .extend(self.raw_key_bodies.iter().map(|body| (body.clone(), STARS.to_owned())));
         let mut output = text.get(context_bytes..cut).unwrap_or_default().to_owned();
         let mut count = 0;
         // A replacement may complete another match beside it, as in a whole text.
@@ -372,9 +372,9 @@ impl<'t> WindowFindings<'t> {
             count += shifted.len() as u64;
             output = apply_replacements(&output, &shifted);
             // With the context around it, or a rule that inspects the text before a secret decides otherwise.
-            let head = text.get(..context_bytes).unwrap_or_default();
-            let in_context = [head, output.as_str(), text.get(cut..).unwrap_or_default()].concat();
-            replacements = scanner.replacements(&in_context);
+            let (head, tail) = (text.get(..context_bytes), text.get(cut..));
+            let parts = [head.unwrap_or_default(), &output, tail.unwrap_or_default()];
+            replacements = scanner.replacements(&parts.concat());
         }
         (count > 0).then_some((output, count))
     }

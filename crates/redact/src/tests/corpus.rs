@@ -4,7 +4,7 @@
 pub(super) struct SeededRng(pub(super) u64);
 
 impl SeededRng {
-    pub(super) fn below(&mut self, limit: usize) -> usize {
+    pub(super) fn next_below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -22,7 +22,7 @@ impl SeededRng {
             let count: usize = placeholder.get(1..).unwrap().parse().unwrap();
             let start = out.len();
             for _ in 0..count {
-                out.push(char::from(alphabet[self.below(alphabet.len())]));
+                out.push(char::from(alphabet[self.next_below(alphabet.len())]));
             }
             if placeholder.starts_with(['a', 'w', 'p']) && count > 3 {
                 out.replace_range(start + 1..start + 4, "aZ7");
@@ -140,7 +140,7 @@ pub(super) const SECRET_TEMPLATES: &[&str] = &[
 ];
 
 /// Places of a formatted secret; `@` is its place, and `^` within it is the start of a colour code.
-pub(super) const PLACES: &[&str] = &[
+pub(super) const SECRET_PLACES: &[&str] = &[
     "@",
     "a line with @ in it",
     "the end is @",

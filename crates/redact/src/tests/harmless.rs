@@ -1,7 +1,7 @@
 //! Texts that look as if they contained a secret.
 
 /// Texts without a secret.
-pub(super) const HARMLESS: &[&str] = &[
+pub(super) const HARMLESS_TEXTS: &[&str] = &[
     "let tokens = quote! {",
     "self.dot2_token == other.dot2_token",
     "Stream>::Token: AsChar,",

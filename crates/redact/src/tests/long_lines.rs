@@ -8,7 +8,7 @@ use super::super::{Redactor, StreamRedactor};
 use super::corpus::{SECRET_TEMPLATES, SeededRng};
 use super::streaming::redact_in_pieces;
 use super::{default_redactor, redactor_with_value};
-use crate::rules::pem::DROPPED_BODY;
+use crate::rules::pem::DROPPED_BODY_PLACEHOLDER;
 
 /// Length of the longest line that the stream holds back as a whole, without registered values.
 const WINDOW_BYTES: usize = 12 * 1024;
@@ -19,7 +19,7 @@ const MAX_STREAM_BYTES: usize = 64 * 1024;
 type RunGenerator = fn(&mut SeededRng, usize) -> String;
 
 /// Kinds of runs without white space, and the separator between a run and a secret.
-const RUNS: &[(&str, RunGenerator, &str)] = &[
+const RUN_KINDS: &[(&str, RunGenerator, &str)] = &[
     ("letters", |rng, length| rng.expand(&format!("{{l{length}}}")), ","),
     ("mixed", |rng, length| rng.expand(&format!("{{a{length}}}")), "|"),
     ("base64", |rng, length| rng.expand(&format!("{{b{length}}}")), "="),
@@ -32,7 +32,7 @@ const RUNS: &[(&str, RunGenerator, &str)] = &[
 ];
 
 fn cjk_letter(rng: &mut SeededRng) -> char {
-    let number = 0x4e00 + u32::try_from(rng.below(0x5000)).unwrap();
+    let number = 0x4e00 + u32::try_from(rng.next_below(0x5000)).unwrap();
     char::from_u32(number).unwrap()
 }
 
@@ -40,7 +40,7 @@ fn cjk_letter(rng: &mut SeededRng) -> char {
 fn json_run(rng: &mut SeededRng, length: usize) -> String {
     let mut out = String::new();
     while out.len() < length {
-        let (id, count) = (rng.expand("{h32}"), rng.below(5000));
+        let (id, count) = (rng.expand("{h32}"), rng.next_below(5000));
         out.push_str(&format!(
             "{{\"id\":\"{id}\",\"max_tokens\":{count},\"author\":\"x\",\"url\":\"https://h.test/{count}\",\
              \"text\":\"a@b @ c\\u00e4 token\"}},"
@@ -54,7 +54,7 @@ fn json_run(rng: &mut SeededRng, length: usize) -> String {
 fn assert_redacted(redactor: &Arc<Redactor>, text: &str, expected: &str, description: &str) {
     let mut rng = SeededRng(41);
     let sizes: [&mut dyn FnMut() -> usize; 5] =
-        [&mut || 7, &mut || 64, &mut || 4096, &mut || usize::MAX, &mut || 1 + rng.below(9000)];
+        [&mut || 7, &mut || 64, &mut || 4096, &mut || usize::MAX, &mut || 1 + rng.next_below(9000)];
     for (index, size) in sizes.into_iter().enumerate() {
         let streamed = redact_in_pieces(Arc::clone(redactor), text.as_bytes(), size);
         assert_same(&streamed, expected, &format!("{description}, {index}"));
@@ -82,7 +82,7 @@ fn assert_same(actual: &str, expected: &str, description: &str) {
 #[test]
 fn a_long_word_without_a_secret_is_unchanged() {
     let redactor = Arc::new(default_redactor());
-    for (kind, generate_run, _) in RUNS {
+    for (kind, generate_run, _) in RUN_KINDS {
         for length in [1 << 10, WINDOW_BYTES - 1, WINDOW_BYTES, WINDOW_BYTES + 1, 40_000, 100_000] {
             let text = generate_run(&mut SeededRng(7), length);
             assert_redacted(&redactor, &text, &text, &format!("{length} of {kind}"));
@@ -95,14 +95,14 @@ fn a_long_word_without_a_secret_is_unchanged() {
 #[test]
 fn a_long_word_is_unchanged_byte_by_byte() {
     let redactor = Arc::new(default_redactor());
-    for (kind, generate_run, _) in RUNS {
+    for (kind, generate_run, _) in RUN_KINDS {
         let text = generate_run(&mut SeededRng(9), 40_000);
         assert_same(&redact_in_pieces(Arc::clone(&redactor), text.as_bytes(), || 1), &text, kind);
     }
 }
 
 /// Returns secrets with their redacted form, and whether each is recognized without a separator from the run.
-fn secrets() -> Vec<(String, String, bool)> {
+fn redaction_cases() -> Vec<(String, String, bool)> {
     let mut rng = SeededRng(77);
     let github = rng.expand("ghp_{a36}");
     let token = rng.expand("sk-ant-api03-{w93}AA");
@@ -128,9 +128,9 @@ fn a_secret_inside_a_long_word_is_masked_alone() {
     let redactor = Arc::new(redactor_with_value("registered-value-1"));
     let window = redactor.window_bytes();
     let borders = [8 << 10, window, window + (4 << 10)];
-    for (kind, generate_run, separator) in RUNS {
+    for (kind, generate_run, separator) in RUN_KINDS {
         let run = generate_run(&mut SeededRng(5), 2 * window);
-        for (secret, redacted, needs_no_separator) in secrets() {
+        for (secret, redacted, needs_no_separator) in redaction_cases() {
             let separator = if needs_no_separator { "" } else { separator };
             let reach = secret.len() + 40;
             for at in borders.into_iter().flat_map(|border: usize| {
@@ -154,8 +154,8 @@ fn a_secret_inside_a_long_word_is_masked_alone() {
 #[test]
 fn a_secret_at_the_end_of_a_long_word_is_masked_alone() {
     let redactor = Arc::new(redactor_with_value("registered-value-1"));
-    for (kind, generate_run, separator) in RUNS {
-        for (secret, redacted, needs_no_separator) in secrets() {
+    for (kind, generate_run, separator) in RUN_KINDS {
+        for (secret, redacted, needs_no_separator) in redaction_cases() {
             if kind == &"slashes" && secret.starts_with('"') {
                 continue;
             }
@@ -253,7 +253,10 @@ fn a_key_directly_behind_a_token_is_masked_to_its_end() {
         let redacted = redactor.redact(&text).into_owned();
         assert_redacted(&redactor, &text, &redacted, &length.to_string());
         let shows = |text: &str| redacted.contains(text);
-        assert!(!shows(&token) && !shows(&next) && !shows(DROPPED_BODY), "{length}: {redacted}");
+        assert!(
+            !shows(&token) && !shows(&next) && !shows(DROPPED_BODY_PLACEHOLDER),
+            "{length}: {redacted}"
+        );
         assert!(!shows(long.get(length - 32..).unwrap()), "{length}: {redacted}");
         assert!(redacted.ends_with("-----END PRIVATE KEY-----\nthe end"), "{length}: {redacted}");
     }
@@ -348,8 +351,8 @@ fn redaction_of_a_long_word_takes_linear_time() {
 
 /// Generates a run, a secret or text that looks like the start of one.
 fn any_fragment() -> impl Strategy<Value = String> {
-    let run = (0..RUNS.len(), 1_usize..20_000, any::<u64>())
-        .prop_map(|(kind, length, seed)| RUNS[kind].1(&mut SeededRng(seed | 1), length));
+    let run = (0..RUN_KINDS.len(), 1_usize..20_000, any::<u64>())
+        .prop_map(|(kind, length, seed)| RUN_KINDS[kind].1(&mut SeededRng(seed | 1), length));
     let secret = (0..SECRET_TEMPLATES.len(), any::<u64>())
         .prop_map(|(kind, seed)| SeededRng(seed | 1).expand(SECRET_TEMPLATES[kind]));
     let word = proptest::sample::select(vec![
@@ -387,9 +390,9 @@ proptest! {
         let redactor = Arc::new(Redactor::new(values));
         let mut rng = SeededRng(seed);
         let redacted_whole = redactor.redact(&text).into_owned();
-        let pieces = redact_in_pieces(Arc::clone(&redactor), text.as_bytes(), || 1 + rng.below(max_chunk));
+        let pieces = redact_in_pieces(Arc::clone(&redactor), text.as_bytes(), || 1 + rng.next_below(max_chunk));
         prop_assert!(pieces == redacted_whole, "{} and {} bytes", pieces.len(), redacted_whole.len());
         prop_assert!(!redacted_whole.contains("registered 1"));
-        prop_assert!(!redacted_whole.contains(DROPPED_BODY));
+        prop_assert!(!redacted_whole.contains(DROPPED_BODY_PLACEHOLDER));
     }
 }

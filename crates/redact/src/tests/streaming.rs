@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::super::{Redactor, StreamRedactor};
 use super::corpus::{SECRET_TEMPLATES, SeededRng};
-use super::{corpus, default_redactor, redactor_with_value, shows};
+use super::{corpus, default_redactor, redactor_with_value, shows_secret};
 
 /// Sends `text` through a stream in pieces whose sizes `next_size` returns.
 pub(super) fn redact_in_pieces(
@@ -40,7 +40,7 @@ fn no_chunk_boundary_shows_a_secret() {
         redacted_whole
     );
     assert_eq!(
-        redact_in_pieces(Arc::new(default_redactor()), text.as_bytes(), || 1 + rng.below(300)),
+        redact_in_pieces(Arc::new(default_redactor()), text.as_bytes(), || 1 + rng.next_below(300)),
         redacted_whole
     );
     assert_eq!(
@@ -83,10 +83,11 @@ fn long_lines_show_no_secret_and_are_released_early() {
     for separator in [" ", " and more words ", "\t"] {
         let text = one_line(separator);
         let mut rng = SeededRng(2);
-        let redacted =
-            redact_in_pieces(Arc::new(default_redactor()), text.as_bytes(), || 1 + rng.below(300));
+        let redacted = redact_in_pieces(Arc::new(default_redactor()), text.as_bytes(), || {
+            1 + rng.next_below(300)
+        });
         for (secret, text) in &all {
-            assert!(!shows(&redacted, secret), "{secret} of {text} in a long line");
+            assert!(!shows_secret(&redacted, secret), "{secret} of {text} in a long line");
         }
     }
 }
@@ -215,14 +216,14 @@ proptest! {
     #[test]
     fn redaction_does_not_depend_on_the_chunks(text in any_text(), seed in 1_u64.., max_chunk in 1_usize..90) {
         let mut rng = SeededRng(seed);
-        let pieces = redact_in_pieces(test_redactor(), text.as_bytes(), || 1 + rng.below(max_chunk));
+        let pieces = redact_in_pieces(test_redactor(), text.as_bytes(), || 1 + rng.next_below(max_chunk));
         prop_assert_eq!(pieces, test_redactor().redact(&text).into_owned());
     }
 
     #[test]
     fn invalid_utf_8_is_replaced(bytes in proptest::collection::vec(any::<u8>(), 0..200), seed in 1_u64..) {
         let mut rng = SeededRng(seed);
-        let pieces = redact_in_pieces(test_redactor(), &bytes, || 1 + rng.below(4));
+        let pieces = redact_in_pieces(test_redactor(), &bytes, || 1 + rng.next_below(4));
         prop_assert_eq!(pieces, test_redactor().redact(&String::from_utf8_lossy(&bytes)).into_owned());
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::Redactor;
 use super::corpus::SeededRng;
-use super::{Pattern, RedactionConfig, corpus, shows};
+use super::{Pattern, RedactionConfig, corpus, shows_secret};
 
 /// Redactor with a multi-line registered value, one with white space, and a pattern.
 fn test_redactor() -> Arc<Redactor> {
@@ -18,14 +18,14 @@ fn test_redactor() -> Arc<Redactor> {
 
 /// Returns ordinary text before and after a secret, long enough as context.
 fn surround(secret: &str, unit: &str, redactor: &Redactor) -> (String, usize) {
-    let filler = unit.repeat(redactor.context_bytes() / unit.len() + 1);
+    let filler = unit.repeat(redactor.required_context_bytes() / unit.len() + 1);
     (format!("{filler}{secret}{}", unit.repeat(20)), filler.len())
 }
 
 /// Returns the redacted end of the text from `at` on, with one context before it.
 fn redacted_end(redactor: &Arc<Redactor>, text: &str, at: usize) -> String {
-    let context_start = at.saturating_sub(redactor.context_bytes());
-    redactor.redact_end(&text.as_bytes()[context_start..], at - context_start).0
+    let context_start = at.saturating_sub(redactor.required_context_bytes());
+    redactor.redact_text_end(&text.as_bytes()[context_start..], at - context_start).0
 }
 
 #[test]
@@ -62,9 +62,13 @@ fn no_truncation_shows_a_secret_of_the_corpus() {
     let mut rng = SeededRng(17);
     for (secret, text) in corpus(4).into_iter().step_by(47) {
         let (full_text, secret_start) = surround(&format!("{text}\n"), "a word and\n", &redactor);
-        let cut = secret_start + rng.below(text.len() + 1);
+        let cut = secret_start + rng.next_below(text.len() + 1);
         let output = redacted_end(&redactor, &full_text, full_text.ceil_char_boundary(cut));
-        assert!(!shows(&output, &secret), "{secret} of {text:?} cut at {}", cut - secret_start);
+        assert!(
+            !shows_secret(&output, &secret),
+            "{secret} of {text:?} cut at {}",
+            cut - secret_start
+        );
     }
 }
 
@@ -76,8 +80,8 @@ fn the_body_of_a_key_without_its_header_is_not_shown() {
     let body: String = (0..4000).map(|_| rng.expand("{b64}\n")).collect();
     let footer = "-----END PRIVATE KEY-----";
     let text = format!("{body}{footer}\nand on\n");
-    for context in [0, 1000, redactor.context_bytes()] {
-        let (output, _) = redactor.redact_end(text.as_bytes(), context);
+    for context in [0, 1000, redactor.required_context_bytes()] {
+        let (output, _) = redactor.redact_text_end(text.as_bytes(), context);
         assert_eq!(output, "***\nand on\n", "{context}");
     }
 }
@@ -85,10 +89,10 @@ fn the_body_of_a_key_without_its_header_is_not_shown() {
 #[test]
 fn the_end_of_a_long_word_is_shown() {
     let redactor = Arc::new(super::default_redactor());
-    let run = "aB3".repeat(redactor.context_bytes());
+    let run = "aB3".repeat(redactor.required_context_bytes());
     for text in [format!("{run} and on"), run.clone(), format!("{run}\nand on\n")] {
-        let context = redactor.context_bytes();
-        let (output, count) = redactor.redact_end(text.as_bytes(), context);
+        let context = redactor.required_context_bytes();
+        let (output, count) = redactor.redact_text_end(text.as_bytes(), context);
         let expected = text.get(context..).unwrap();
         assert!(
             output.ends_with(expected) && output.len() < expected.len() + 20_000,
@@ -105,7 +109,7 @@ fn a_word_with_too_little_context_is_masked() {
     let redactor = Arc::new(super::default_redactor());
     let run = "aB3".repeat(1000);
     for (text, expected) in [(format!("{run} and on"), "***and on"), (run.clone(), "***")] {
-        assert_eq!(redactor.redact_end(text.as_bytes(), 1000).0, expected);
+        assert_eq!(redactor.redact_text_end(text.as_bytes(), 1000).0, expected);
     }
 }
 
@@ -113,8 +117,9 @@ fn a_word_with_too_little_context_is_masked() {
 #[test]
 fn a_line_without_visible_context_is_masked() {
     let redactor = Arc::new(super::default_redactor());
-    let escapes = format!("x {}", "\u{1b}[1m".repeat(redactor.context_bytes() / 4));
+    let escapes = format!("x {}", "\u{1b}[1m".repeat(redactor.required_context_bytes() / 4));
     let text = format!("{escapes}rest of it\nand on\n");
-    let (output, count) = redactor.redact_end(text.as_bytes(), redactor.context_bytes());
+    let (output, count) =
+        redactor.redact_text_end(text.as_bytes(), redactor.required_context_bytes());
     assert_eq!((output.as_str(), count), ("***\nand on\n", 1));
 }

@@ -16,7 +16,7 @@ pub(crate) struct VisibleText<'t> {
     /// Contents of control strings (titles, links), as ranges of the raw text.
     pub(crate) control_strings: Vec<Range<usize>>,
     /// Starts of the pieces: in the visible text and in the raw text.
-    pieces: Vec<(usize, usize)>,
+    piece_offsets: Vec<(usize, usize)>,
 }
 
 impl<'t> VisibleText<'t> {
@@ -27,13 +27,13 @@ impl<'t> VisibleText<'t> {
             return Self {
                 text: Cow::Borrowed(raw),
                 control_strings: Vec::new(),
-                pieces: Vec::new(),
+                piece_offsets: Vec::new(),
             };
         }
         let mut visible_text = Self {
             text: Cow::Owned(Vec::with_capacity(raw.len())),
             control_strings: Vec::new(),
-            pieces: Vec::new(),
+            piece_offsets: Vec::new(),
         };
         let mut at = 0;
         while let Some(rest) = raw.get(at..).filter(|rest| !rest.is_empty()) {
@@ -41,20 +41,20 @@ impl<'t> VisibleText<'t> {
             visible_text.push_piece(at, rest.get(..visible_length).unwrap_or_default());
             at += visible_length;
             at += visible_text
-                .skip_escape_sequence(at, rest.get(visible_length..).unwrap_or_default());
+                .parse_escape_sequence(at, rest.get(visible_length..).unwrap_or_default());
         }
         visible_text
     }
 
     fn push_piece(&mut self, at: usize, piece: &[u8]) {
         if !piece.is_empty() {
-            self.pieces.push((self.text.len(), at));
+            self.piece_offsets.push((self.text.len(), at));
             self.text.to_mut().extend_from_slice(piece);
         }
     }
 
     /// Returns the length of the escape sequence at the start of `rest`.
-    fn skip_escape_sequence(&mut self, at: usize, rest: &[u8]) -> usize {
+    fn parse_escape_sequence(&mut self, at: usize, rest: &[u8]) -> usize {
         match rest.get(1) {
             // An escape at the end of the text: its sequence has not arrived.
             None => rest.len(),
@@ -80,18 +80,19 @@ impl<'t> VisibleText<'t> {
 
     /// Returns the number of visible bytes before a raw position.
     pub(crate) fn to_visible(&self, raw: usize) -> usize {
-        let after = self.pieces.partition_point(|(_, start)| *start <= raw);
-        let Some((visible, start)) = after.checked_sub(1).and_then(|at| self.pieces.get(at)) else {
-            return if self.pieces.is_empty() { raw.min(self.text.len()) } else { 0 };
+        let after = self.piece_offsets.partition_point(|(_, start)| *start <= raw);
+        let Some((visible, start)) = after.checked_sub(1).and_then(|at| self.piece_offsets.get(at))
+        else {
+            return if self.piece_offsets.is_empty() { raw.min(self.text.len()) } else { 0 };
         };
-        let next = self.pieces.get(after).map_or(self.text.len(), |(visible, _)| *visible);
+        let next = self.piece_offsets.get(after).map_or(self.text.len(), |(visible, _)| *visible);
         (visible + (raw - start)).min(next)
     }
 
     /// Returns the raw position of one visible byte.
     pub(crate) fn to_raw(&self, at: usize) -> usize {
-        let after = self.pieces.partition_point(|(visible, _)| *visible <= at);
-        let piece = after.checked_sub(1).and_then(|index| self.pieces.get(index));
+        let after = self.piece_offsets.partition_point(|(visible, _)| *visible <= at);
+        let piece = after.checked_sub(1).and_then(|index| self.piece_offsets.get(index));
         piece.map_or(at, |(visible, raw)| raw + (at - visible))
     }
 }

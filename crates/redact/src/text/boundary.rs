@@ -18,7 +18,7 @@ pub(crate) fn byte_before(line: &[u8], at: usize) -> Option<u8> {
 
 /// Returns true if a word may start at `at`: not directly after a word, or after an escape that ends in a letter or a
 /// digit (`\n`, `\u0022`, `%3D`).
-pub(crate) fn begins_word(line: &[u8], at: usize) -> bool {
+pub(crate) fn is_word_start(line: &[u8], at: usize) -> bool {
     let Some(previous) = byte_before(line, at).filter(|byte| is_word_byte(*byte)) else {
         return true;
     };
@@ -36,11 +36,11 @@ pub(crate) fn begins_word(line: &[u8], at: usize) -> bool {
     follows_letter_escape
         || follows_byte_escape
         || follows_unicode_escape
-        || ends_in_written_color(head)
+        || ends_in_escaped_color_code(head)
 }
 
 /// Returns true if `head` ends in a colour code whose escape character is written out (`\u001b[31m`).
-fn ends_in_written_color(head: &[u8]) -> bool {
+fn ends_in_escaped_color_code(head: &[u8]) -> bool {
     let Some(rest) = head.strip_suffix(b"m") else { return false };
     let digits =
         rest.iter().rev().take(24).take_while(|byte| matches!(byte, b'0'..=b'9' | b';')).count();
@@ -51,6 +51,6 @@ fn ends_in_written_color(head: &[u8]) -> bool {
 }
 
 /// Returns the position of `needle`.
-pub(crate) fn find(line: &[u8], needle: &[u8]) -> Option<usize> {
+pub(crate) fn find_bytes(line: &[u8], needle: &[u8]) -> Option<usize> {
     line.windows(needle.len().max(1)).position(|window| window == needle)
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::boundary::{find, is_word_byte};
+use super::boundary::{find_bytes, is_word_byte};
 
 /// Location of a value in its line.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ impl InspectionBudget {
     }
 
     /// Returns true if the line is already redacted at `at`.
-    pub(crate) fn is_redacted(&self, at: usize) -> bool {
+    pub(crate) fn is_redacted_at(&self, at: usize) -> bool {
         self.redacted_range.contains(&at)
     }
 
@@ -37,7 +37,7 @@ impl InspectionBudget {
     }
 
     /// Spends `length` and returns true if nothing is left.
-    pub(crate) const fn spend(&mut self, length: usize) -> bool {
+    pub(crate) const fn spend_and_check_exhausted(&mut self, length: usize) -> bool {
         self.remaining_bytes = self.remaining_bytes.saturating_sub(length);
         self.remaining_bytes == 0
     }
@@ -134,7 +134,7 @@ fn trimmed_length(text: &[u8]) -> usize {
             _ => break,
         };
         // A bracket that was opened within the value belongs to it.
-        if opener.is_some_and(|opener| find(head, opener).is_some()) {
+        if opener.is_some_and(|opener| find_bytes(head, opener).is_some()) {
             break;
         }
         length -= 1;

@@ -28,7 +28,7 @@ const SELECT_TOKENS: &str = "
     ORDER BY name, tokens.id";
 
 /// Tokens of the configuration, which replace those of the previous configuration.
-pub(crate) struct ReplaceSeededTokens {
+pub(crate) struct ReplaceConfiguredTokens {
     /// All tokens of the configuration.
     pub(crate) tokens: Vec<NewToken>,
     /// Time of the change.
@@ -36,7 +36,7 @@ pub(crate) struct ReplaceSeededTokens {
 }
 
 #[async_trait]
-impl WriteCommand for ReplaceSeededTokens {
+impl WriteCommand for ReplaceConfiguredTokens {
     type WriteOutput = ();
 
     fn invalidation(&self) -> Invalidation {
@@ -45,15 +45,15 @@ impl WriteCommand for ReplaceSeededTokens {
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
         sql::statement("DELETE FROM tokens WHERE seeded").execute(&mut *connection).await?;
-        for seed in &self.tokens {
-            let principal = insert_principal(connection, &seed.name, self.at).await?;
-            insert_token(connection, principal, (seed, true), self.at).await?;
+        for token in &self.tokens {
+            let principal = upsert_principal(connection, &token.name, self.at).await?;
+            insert_token(connection, principal, (token, true), self.at).await?;
         }
         Ok(())
     }
 }
 
-pub(crate) async fn insert_principal(
+pub(crate) async fn upsert_principal(
     connection: &mut DatabaseConnection,
     name: &str,
     at: DateTime<Utc>,
@@ -71,16 +71,16 @@ pub(crate) async fn insert_principal(
 pub(crate) async fn insert_token(
     connection: &mut DatabaseConnection,
     principal: Uuid,
-    (seed, is_seeded): (&NewToken, bool),
+    (token, is_configured): (&NewToken, bool),
     at: DateTime<Utc>,
 ) -> sql::Result<()> {
     sql::statement(INSERT_TOKEN)
         .bind(Uuid::now_v7())
         .bind(principal)
-        .bind(seed.hash.as_slice())
-        .bind(to_json(&seed.scope)?)
-        .bind(seed.expires.map(micros))
-        .bind(is_seeded)
+        .bind(token.hash.as_slice())
+        .bind(to_json(&token.scope)?)
+        .bind(token.expires_at.map(micros))
+        .bind(is_configured)
         .bind(micros(at))
         .execute(connection)
         .await?;
@@ -99,6 +99,6 @@ fn read_token(columns: Columns<'_>) -> sql::Result<Token> {
         name: columns.get("name")?,
         hash: columns.bytes("hash")?,
         scope: columns.json("scope")?,
-        expires: columns.maybe_time("expires_at")?,
+        expires_at: columns.maybe_time("expires_at")?,
     })
 }

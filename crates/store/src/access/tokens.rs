@@ -5,7 +5,7 @@ use algonius_actors::ports::ledger::LedgerError;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::principals::{insert_principal, insert_token};
+use super::principals::{insert_token, upsert_principal};
 use crate::Store;
 use crate::engine::error::ledger_error;
 use crate::engine::read_cache::Invalidation;
@@ -37,11 +37,11 @@ pub struct StoredToken {
     /// Scope of the token.
     pub scope: Scope,
     /// Time at which the token expires; `None` means never.
-    pub expires: Option<DateTime<Utc>>,
+    pub expires_at: Option<DateTime<Utc>>,
     /// True if the token belongs to the configuration.
-    pub seeded: bool,
+    pub is_configured: bool,
     /// Time of the creation.
-    pub created: DateTime<Utc>,
+    pub created_at: DateTime<Utc>,
 }
 
 impl Store {
@@ -74,7 +74,7 @@ impl Store {
     /// # Errors
     /// Fails if the tokens cannot be read.
     pub async fn list_tokens(&self) -> Result<Vec<StoredToken>, LedgerError> {
-        read_tokens(&self.readers).await.map_err(ledger_error)
+        load_stored_tokens(&self.readers).await.map_err(ledger_error)
     }
 }
 
@@ -101,7 +101,7 @@ impl WriteCommand for IssueToken {
             return Ok(false);
         }
         sql::statement(DELETE_ISSUED_TOKENS).bind(name).execute(&mut *connection).await?;
-        let principal = insert_principal(connection, name, self.at).await?;
+        let principal = upsert_principal(connection, name, self.at).await?;
         insert_token(connection, principal, (&self.token, false), self.at).await?;
         Ok(true)
     }
@@ -128,7 +128,7 @@ impl WriteCommand for RevokeToken {
     }
 }
 
-async fn read_tokens(pool: &ReaderPool) -> sql::Result<Vec<StoredToken>> {
+async fn load_stored_tokens(pool: &ReaderPool) -> sql::Result<Vec<StoredToken>> {
     let rows = sql::statement(SELECT_STORED_TOKENS).fetch_all(pool).await?;
     let tokens = rows.iter().map(|row| {
         let columns = Columns(row);
@@ -136,9 +136,9 @@ async fn read_tokens(pool: &ReaderPool) -> sql::Result<Vec<StoredToken>> {
             name: columns.get("name")?,
             hash: columns.bytes("hash")?,
             scope: columns.json("scope")?,
-            expires: columns.maybe_time("expires_at")?,
-            seeded: columns.get("seeded")?,
-            created: columns.time("created_at")?,
+            expires_at: columns.maybe_time("expires_at")?,
+            is_configured: columns.get("seeded")?,
+            created_at: columns.time("created_at")?,
         })
     });
     tokens.collect()

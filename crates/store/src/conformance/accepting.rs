@@ -12,18 +12,18 @@ use uuid::Uuid;
 use ExecutionState::Idle;
 
 use super::{
-    AnyLedger, accept_command, accept_execution, at_second, claim_command, input_range,
-    load_record, message_keys, settlement,
+    AnyLedger, accept_execution, at_second, input_range, load_record, message_keys,
+    new_accept_command, new_claim_command, settlement,
 };
 
 pub(crate) async fn an_accepted_request_is_read_back_unchanged(ledger: AnyLedger) {
-    let command = accept_command("look at this");
+    let command = new_accept_command("look at this");
     assert_eq!(ledger.accept(command.clone()).await.unwrap(), AcceptResult::Created);
     let expected = ExecutionRecord {
         id: command.id,
         agent: command.agent,
         owner: command.owner,
-        message: command.message,
+        message_id: command.message_id,
         context: command.context,
         trigger: command.trigger,
         trace: command.trace,
@@ -49,28 +49,29 @@ pub(crate) async fn an_accepted_request_is_read_back_unchanged(ledger: AnyLedger
     };
     assert_eq!(load_record(&ledger, command.id).await, expected);
     assert_eq!(ledger.text(command.id, input_range("look at this")).await.unwrap(), "look at this");
-    assert_eq!(ledger.execution(ExecutionId::fresh()).await.unwrap(), None);
+    assert_eq!(ledger.execution(ExecutionId::generate()).await.unwrap(), None);
 }
 
 pub(crate) async fn an_equal_key_is_a_duplicate_or_a_conflict(ledger: AnyLedger) {
-    let first = accept_command("look at this");
-    let duplicate = AcceptCommand { id: ExecutionId::fresh(), ..first.clone() };
-    let different_digest = AcceptCommand { digest: [8; 32], ..duplicate.clone() };
+    let first = new_accept_command("look at this");
+    let duplicate = AcceptCommand { id: ExecutionId::generate(), ..first.clone() };
+    let different_digest = AcceptCommand { content_digest: [8; 32], ..duplicate.clone() };
     let other_owner = AcceptCommand { owner: PrincipalId(Uuid::max()), ..duplicate.clone() };
     let other_agent = AgentId::new("writer").unwrap();
     let other_agent =
-        AcceptCommand { id: ExecutionId::fresh(), agent: other_agent, ..duplicate.clone() };
+        AcceptCommand { id: ExecutionId::generate(), agent: other_agent, ..duplicate.clone() };
     assert_eq!(ledger.accept(first.clone()).await.unwrap(), AcceptResult::Created);
     assert_eq!(ledger.accept(duplicate.clone()).await.unwrap(), AcceptResult::Duplicate(first.id));
     assert_eq!(ledger.accept(different_digest).await.unwrap(), AcceptResult::Conflict);
-    let known = ledger.find_repeated(first.owner, &first.agent, first.keys.message).await;
-    assert!(known.is_none_or(|known| known == (first.id, first.digest)));
+    let known =
+        ledger.find_repeated_message(first.owner, &first.agent, first.keys.message_key).await;
+    assert!(known.is_none_or(|known| known == (first.id, first.content_digest)));
     assert_eq!(
-        ledger.find_repeated(other_owner.owner, &first.agent, first.keys.message).await,
+        ledger.find_repeated_message(other_owner.owner, &first.agent, first.keys.message_key).await,
         None
     );
     assert_eq!(
-        ledger.find_repeated(first.owner, &other_agent.agent, first.keys.message).await,
+        ledger.find_repeated_message(first.owner, &other_agent.agent, first.keys.message_key).await,
         None
     );
     assert_eq!(ledger.execution(duplicate.id).await.unwrap(), None);
@@ -79,11 +80,11 @@ pub(crate) async fn an_equal_key_is_a_duplicate_or_a_conflict(ledger: AnyLedger)
 }
 
 pub(crate) async fn one_of_100_equal_requests_is_new(ledger: AnyLedger) {
-    let first = accept_command("look at this");
+    let first = new_accept_command("look at this");
     let mut tasks = JoinSet::new();
     for _ in 0..100 {
         let (ledger, command) =
-            (ledger.clone(), AcceptCommand { id: ExecutionId::fresh(), ..first.clone() });
+            (ledger.clone(), AcceptCommand { id: ExecutionId::generate(), ..first.clone() });
         tasks.spawn(async move { (command.id, ledger.accept(command).await.unwrap()) });
     }
     let acceptances = tasks.join_all().await;
@@ -101,14 +102,14 @@ pub(crate) async fn one_of_100_equal_requests_is_new(ledger: AnyLedger) {
 
 /// Returns a request with this message key and the idempotency key `name`.
 fn request_with_keys(message: u8, name: u8) -> AcceptCommand {
-    let keys = DedupKeys { message: [message; 32], idempotency: Some([name; 32]) };
-    AcceptCommand { keys, ..accept_command("look at this") }
+    let keys = DedupKeys { message_key: [message; 32], idempotency_key: Some([name; 32]) };
+    AcceptCommand { keys, ..new_accept_command("look at this") }
 }
 
 pub(crate) async fn an_idempotency_key_identifies_a_request(ledger: AnyLedger) {
     let first = request_with_keys(1, 1);
     let without_idempotency_key =
-        AcceptCommand { keys: message_keys([1; 32]), ..accept_command("look at this") };
+        AcceptCommand { keys: message_keys([1; 32]), ..new_accept_command("look at this") };
     let other = request_with_keys(2, 2);
     for (command, expected) in [
         (first.clone(), AcceptResult::Created),
@@ -116,7 +117,10 @@ pub(crate) async fn an_idempotency_key_identifies_a_request(ledger: AnyLedger) {
         (request_with_keys(3, 1), AcceptResult::Duplicate(first.id)),
         (without_idempotency_key, AcceptResult::Duplicate(first.id)),
         (request_with_keys(1, 3), AcceptResult::Duplicate(first.id)),
-        (AcceptCommand { digest: [8; 32], ..request_with_keys(4, 1) }, AcceptResult::Conflict),
+        (
+            AcceptCommand { content_digest: [8; 32], ..request_with_keys(4, 1) },
+            AcceptResult::Conflict,
+        ),
         (other.clone(), AcceptResult::Created),
         (request_with_keys(1, 2), AcceptResult::Conflict),
     ] {
@@ -142,7 +146,7 @@ pub(crate) async fn one_of_100_requests_with_one_idempotency_key_is_new(ledger: 
 /// Returns a request whose content has this key, accepted at this time, that accepts results of the last minute.
 fn request_with_content(key: u8, at: i64) -> AcceptCommand {
     let coalescing_key = Some(([key; 32], at_second(at - 60)));
-    AcceptCommand { coalescing_key, at: at_second(at), ..accept_command("look at this") }
+    AcceptCommand { coalescing_key, at: at_second(at), ..new_accept_command("look at this") }
 }
 
 pub(crate) async fn an_equal_request_is_found_while_its_result_can_be_shared(ledger: AnyLedger) {
@@ -150,7 +154,7 @@ pub(crate) async fn an_equal_request_is_found_while_its_result_can_be_shared(led
     let first = request_with_content(1, 0);
     assert_eq!(accept(&first).await, AcceptResult::Created);
     assert_eq!(accept(&request_with_content(2, 1)).await, AcceptResult::Created);
-    assert_eq!(accept(&accept_command("look at this")).await, AcceptResult::Created);
+    assert_eq!(accept(&new_accept_command("look at this")).await, AcceptResult::Created);
     assert_eq!(accept(&request_with_content(1, 30)).await, AcceptResult::Equivalent(first.id));
     // A coalesced execution never becomes a source for later ones, so the window ends with that of the first
     // request.
@@ -159,14 +163,15 @@ pub(crate) async fn an_equal_request_is_found_while_its_result_can_be_shared(led
     assert_eq!(accept(&next).await, AcceptResult::Created);
 
     // A completed execution precedes a running one; a failed one does not count.
-    let ClaimResult::Granted(fence) = ledger.claim(claim_command(first.id, None)).await.unwrap()
+    let ClaimResult::Granted(fence) =
+        ledger.claim(new_claim_command(first.id, None)).await.unwrap()
     else {
         panic!("a free slot was refused");
     };
     let end = |outcome| settlement(first.id, fence, outcome);
     assert!(ledger.settle(end(Outcome::Completed)).await.unwrap());
     assert_eq!(accept(&request_with_content(1, 59)).await, AcceptResult::Equivalent(first.id));
-    let ClaimResult::Granted(fence) = ledger.claim(claim_command(next.id, None)).await.unwrap()
+    let ClaimResult::Granted(fence) = ledger.claim(new_claim_command(next.id, None)).await.unwrap()
     else {
         panic!("a free slot was refused");
     };
@@ -181,7 +186,7 @@ pub(crate) async fn a_request_that_cannot_be_stored_fails_alone(ledger: AnyLedge
     let existing_id = accept_execution(&ledger).await;
     let mut tasks = JoinSet::new();
     for number in 0..50 {
-        let (ledger, mut command) = (ledger.clone(), accept_command("look at this"));
+        let (ledger, mut command) = (ledger.clone(), new_accept_command("look at this"));
         command.id = if number == 25 { existing_id } else { command.id };
         tasks.spawn(async move { ledger.accept(command).await.is_ok() });
     }

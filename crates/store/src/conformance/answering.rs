@@ -16,16 +16,17 @@ use uuid::Uuid;
 use ExecutionState::{Running, Starting, Waiting};
 
 use super::{
-    AnyLedger, accept_command, accept_execution, agent, at_second, caller_overrides, claim_command,
-    claim_execution, load_record, message_content, message_keys, state_change,
+    AnyLedger, accept_execution, at_second, caller_overrides, claim_execution, default_agent_id,
+    load_record, message_content, message_keys, new_accept_command, new_claim_command,
+    state_change,
 };
-use super::{event_numbers, settlement, warning};
+use super::{event_numbers, settlement, warning_event};
 
 /// Turn after the first.
 const NEXT_TURN: AttemptId = AttemptId::FIRST.next_turn();
 
 /// Runs an execution up to its request for input.
-pub(crate) async fn waiting_execution(ledger: &AnyLedger) -> (ExecutionId, Fence) {
+pub(crate) async fn execution_awaiting_input(ledger: &AnyLedger) -> (ExecutionId, Fence) {
     let (id, fence) = claim_execution(ledger).await;
     request_input(ledger, id, fence, AttemptId::FIRST).await;
     (id, fence)
@@ -35,7 +36,7 @@ pub(crate) async fn waiting_execution(ledger: &AnyLedger) -> (ExecutionId, Fence
 pub(crate) async fn execution_awaiting_auth(ledger: &AnyLedger) -> ExecutionId {
     let (id, fence) = claim_execution(ledger).await;
     let auth_required =
-        StateChange::interrupted(AttemptId::FIRST, at_second(3), Interruption::AuthRequired);
+        StateChange::waiting_for(AttemptId::FIRST, at_second(3), Interruption::AuthRequired);
     let events = [state_change(Starting, Running, 2), auth_required]
         .map(|change| (at_second(3), EventKind::StateChanged(change)));
     assert!(ledger.append_events(id, fence, events.into()).await.unwrap());
@@ -57,19 +58,19 @@ async fn request_input(ledger: &AnyLedger, id: ExecutionId, fence: Fence, attemp
 }
 
 /// Returns an answer with a key of its own.
-pub(crate) fn resume_command(id: ExecutionId, fence: Fence, input: &str) -> AnswerCommand {
+pub(crate) fn new_answer_command(id: ExecutionId, fence: Fence, input: &str) -> AnswerCommand {
     let mut key = [1; 32];
     key[..16].copy_from_slice(Uuid::now_v7().as_bytes());
     AnswerCommand {
         id,
-        agent: agent(),
+        agent: default_agent_id(),
         owner: PrincipalId(Uuid::nil()),
         fence,
         attempt_id: NEXT_TURN,
-        message: MessageId("message-2".to_owned()),
+        message_id: MessageId("message-2".to_owned()),
         keys: message_keys(key),
-        digest: [9; 32],
-        input: input.to_owned(),
+        content_digest: [9; 32],
+        input_text: input.to_owned(),
         content: message_content(answer_range(input), "next"),
         params: BTreeMap::from([("branch".to_owned(), "next".to_owned())]),
         overrides: caller_overrides("next"),
@@ -89,13 +90,13 @@ fn answer_range(input: &str) -> TextRange {
 }
 
 async fn find_by_key(ledger: &AnyLedger, key: [u8; 32]) -> Option<(ExecutionId, [u8; 32])> {
-    ledger.find_by_key(PrincipalId(Uuid::nil()), &agent(), key).await.unwrap()
+    ledger.find_by_key(PrincipalId(Uuid::nil()), &default_agent_id(), key).await.unwrap()
 }
 
 pub(crate) async fn an_answer_is_read_back_unchanged(ledger: AnyLedger) {
-    let (id, fence) = waiting_execution(&ledger).await;
+    let (id, fence) = execution_awaiting_input(&ledger).await;
     let before = load_record(&ledger, id).await;
-    let command = resume_command(id, fence, "the left one");
+    let command = new_answer_command(id, fence, "the left one");
     assert!(ledger.record_answer(command.clone()).await.unwrap());
 
     let after = load_record(&ledger, id).await;
@@ -109,7 +110,7 @@ pub(crate) async fn an_answer_is_read_back_unchanged(ledger: AnyLedger) {
         (after.changed_at, after.last_event_number),
         (at_second(5), before.last_event_number + 1)
     );
-    let event_kind = EventKind::caller_message(command.message.0, command.content);
+    let event_kind = EventKind::caller_message(command.message_id.0, command.content);
     let event = Event { number: after.last_event_number, at: at_second(5), data: event_kind };
     assert_eq!(ledger.events(id, before.last_event_number).await.unwrap(), [event]);
     assert_eq!(ledger.text(id, answer_range("the left one")).await.unwrap(), "the left one");
@@ -118,24 +119,24 @@ pub(crate) async fn an_answer_is_read_back_unchanged(ledger: AnyLedger) {
 }
 
 pub(crate) async fn one_of_many_answers_is_accepted(ledger: AnyLedger) {
-    let (id, fence) = waiting_execution(&ledger).await;
+    let (id, fence) = execution_awaiting_input(&ledger).await;
     let before = load_record(&ledger, id).await.last_event_number;
     let mut tasks = JoinSet::new();
     for number in 0..20 {
         let (ledger, command) =
-            (ledger.clone(), resume_command(id, fence, &format!("answer {number}")));
+            (ledger.clone(), new_answer_command(id, fence, &format!("answer {number}")));
         tasks.spawn(async move { (ledger.record_answer(command.clone()).await.unwrap(), command) });
     }
     let answers = tasks.join_all().await;
     for (was_accepted, command) in &answers {
-        let expected = was_accepted.then_some((id, command.digest));
-        assert_eq!(find_by_key(&ledger, command.keys.message).await, expected);
+        let expected = was_accepted.then_some((id, command.content_digest));
+        assert_eq!(find_by_key(&ledger, command.keys.message_key).await, expected);
     }
     let mut winners =
         answers.into_iter().filter(|(was_accepted, _)| *was_accepted).map(|(_, command)| command);
     let (winner, none) = (winners.next().unwrap(), winners.next());
     assert!(none.is_none(), "{none:?}");
-    assert_eq!(ledger.text(id, answer_range(&winner.input)).await.unwrap(), winner.input);
+    assert_eq!(ledger.text(id, answer_range(&winner.input_text)).await.unwrap(), winner.input_text);
     assert_eq!(event_numbers(&ledger, id).await, (1..=before + 1).collect::<Vec<_>>());
 }
 
@@ -143,16 +144,18 @@ pub(crate) async fn one_of_many_answers_is_accepted(ledger: AnyLedger) {
 pub(crate) async fn an_answer_without_an_open_question_changes_nothing(ledger: AnyLedger) {
     let queued = accept_execution(&ledger).await;
     let (starting, fence) = claim_execution(&ledger).await;
-    let (answered, _) = waiting_execution(&ledger).await;
-    assert!(ledger.record_answer(resume_command(answered, fence, "the left one")).await.unwrap());
-    let (ended, _) = waiting_execution(&ledger).await;
+    let (answered, _) = execution_awaiting_input(&ledger).await;
+    assert!(
+        ledger.record_answer(new_answer_command(answered, fence, "the left one")).await.unwrap()
+    );
+    let (ended, _) = execution_awaiting_input(&ledger).await;
     assert!(ledger.settle(settlement(ended, fence, Outcome::Cancelled)).await.unwrap());
     // Only the outcome is invalid here.
-    let (timed_out, _) = waiting_execution(&ledger).await;
+    let (timed_out, _) = execution_awaiting_input(&ledger).await;
     let end = settlement(timed_out, fence, Outcome::Timeout);
     let end = Settlement { batch: WriteBatch::default(), ..end };
     assert!(ledger.settle(end).await.unwrap());
-    let (open, _) = waiting_execution(&ledger).await;
+    let (open, _) = execution_awaiting_input(&ledger).await;
 
     for (id, fence) in [
         (queued, Fence(0)),
@@ -164,30 +167,33 @@ pub(crate) async fn an_answer_without_an_open_question_changes_nothing(ledger: A
         (open, Fence(2)),
     ] {
         let before = (load_record(&ledger, id).await, ledger.events(id, 0).await.unwrap());
-        let late = resume_command(id, fence, "or the right one, as it is longer");
+        let late = new_answer_command(id, fence, "or the right one, as it is longer");
         assert!(!ledger.record_answer(late.clone()).await.unwrap());
-        assert_eq!(find_by_key(&ledger, late.keys.message).await, None);
+        assert_eq!(find_by_key(&ledger, late.keys.message_key).await, None);
         assert_eq!((load_record(&ledger, id).await, ledger.events(id, 0).await.unwrap()), before);
-        let text = ledger.text(id, answer_range(&late.input)).await.unwrap();
+        let text = ledger.text(id, answer_range(&late.input_text)).await.unwrap();
         assert_eq!(text, if id == answered { "the left one" } else { "" });
     }
     assert!(
         !ledger
-            .record_answer(resume_command(ExecutionId::fresh(), fence, "anyone?"))
+            .record_answer(new_answer_command(ExecutionId::generate(), fence, "anyone?"))
             .await
             .unwrap()
     );
-    assert!(ledger.record_answer(resume_command(open, fence, "the left one")).await.unwrap());
+    assert!(ledger.record_answer(new_answer_command(open, fence, "the left one")).await.unwrap());
 }
 
 pub(crate) async fn a_message_answers_only_one_question(ledger: AnyLedger) {
     let [(one, fence), (two, _)] =
-        [waiting_execution(&ledger).await, waiting_execution(&ledger).await];
-    let command = resume_command(one, fence, "the left one");
+        [execution_awaiting_input(&ledger).await, execution_awaiting_input(&ledger).await];
+    let command = new_answer_command(one, fence, "the left one");
     assert!(ledger.record_answer(command.clone()).await.unwrap());
-    let repeated = AnswerCommand { id: two, digest: [8; 32], ..command.clone() };
+    let repeated = AnswerCommand { id: two, content_digest: [8; 32], ..command.clone() };
     assert!(!ledger.record_answer(repeated.clone()).await.unwrap());
-    assert_eq!(find_by_key(&ledger, command.keys.message).await, Some((one, command.digest)));
+    assert_eq!(
+        find_by_key(&ledger, command.keys.message_key).await,
+        Some((one, command.content_digest))
+    );
     assert!(!load_record(&ledger, two).await.requested_input.answered);
     assert!(
         ledger
@@ -199,13 +205,13 @@ pub(crate) async fn a_message_answers_only_one_question(ledger: AnyLedger) {
 
 /// Runs a second turn with a second request for input: each request is answered once.
 pub(crate) async fn the_next_claim_begins_the_answered_turn(ledger: AnyLedger) {
-    let (id, fence) = waiting_execution(&ledger).await;
-    let first = resume_command(id, fence, "the left one");
+    let (id, fence) = execution_awaiting_input(&ledger).await;
+    let first = new_answer_command(id, fence, "the left one");
     assert!(ledger.record_answer(first.clone()).await.unwrap());
-    assert!(ledger.append_events(id, fence, vec![warning("slow")]).await.unwrap());
+    assert!(ledger.append_events(id, fence, vec![warning_event("slow")]).await.unwrap());
     assert!(load_record(&ledger, id).await.requested_input.answered);
     let next = StateChange { attempt_id: NEXT_TURN, ..state_change(Waiting, Starting, 6) };
-    let next = ClaimCommand { fence, state_change: next, ..claim_command(id, None) };
+    let next = ClaimCommand { fence, state_change: next, ..new_claim_command(id, None) };
     assert_eq!(ledger.claim(next).await.unwrap(), ClaimResult::Granted(Fence(2)));
     let row = load_record(&ledger, id).await;
     assert_eq!(
@@ -214,56 +220,70 @@ pub(crate) async fn the_next_claim_begins_the_answered_turn(ledger: AnyLedger) {
     );
 
     request_input(&ledger, id, Fence(2), NEXT_TURN).await;
-    let late = AnswerCommand { fence, ..resume_command(id, fence, "late") };
+    let late = AnswerCommand { fence, ..new_answer_command(id, fence, "late") };
     assert!(!ledger.record_answer(late).await.unwrap());
     let third = NEXT_TURN.next_turn();
     let second_answer =
-        AnswerCommand { attempt_id: third, ..resume_command(id, Fence(2), "and then right") };
+        AnswerCommand { attempt_id: third, ..new_answer_command(id, Fence(2), "and then right") };
     assert!(ledger.record_answer(second_answer.clone()).await.unwrap());
-    assert_eq!(find_by_key(&ledger, first.keys.message).await, Some((id, first.digest)));
     assert_eq!(
-        find_by_key(&ledger, second_answer.keys.message).await,
-        Some((id, second_answer.digest))
+        find_by_key(&ledger, first.keys.message_key).await,
+        Some((id, first.content_digest))
+    );
+    assert_eq!(
+        find_by_key(&ledger, second_answer.keys.message_key).await,
+        Some((id, second_answer.content_digest))
     );
     let third_range = TextRange { attempt_id: third, ..answer_range("and then right") };
     assert_eq!(ledger.text(id, third_range).await.unwrap(), "and then right");
 }
 
 pub(crate) async fn an_accepted_message_is_found_by_its_caller_and_agent(ledger: AnyLedger) {
-    let request_command = accept_command("look at this");
+    let request_command = new_accept_command("look at this");
     ledger.accept(request_command.clone()).await.unwrap();
     assert_eq!(
-        find_by_key(&ledger, request_command.keys.message).await,
-        Some((request_command.id, request_command.digest))
+        find_by_key(&ledger, request_command.keys.message_key).await,
+        Some((request_command.id, request_command.content_digest))
     );
-    let other =
-        AcceptCommand { id: ExecutionId::fresh(), digest: [6; 32], ..request_command.clone() };
+    let other = AcceptCommand {
+        id: ExecutionId::generate(),
+        content_digest: [6; 32],
+        ..request_command.clone()
+    };
     let other_owner_command = AcceptCommand { owner: PrincipalId(Uuid::max()), ..other.clone() };
     ledger.accept(other_owner_command.clone()).await.unwrap();
     let found = ledger
-        .find_by_key(other_owner_command.owner, &agent(), request_command.keys.message)
+        .find_by_key(
+            other_owner_command.owner,
+            &default_agent_id(),
+            request_command.keys.message_key,
+        )
         .await
         .unwrap();
     assert_eq!(found, Some((other_owner_command.id, [6; 32])));
     assert_eq!(
-        find_by_key(&ledger, request_command.keys.message).await,
-        Some((request_command.id, request_command.digest))
+        find_by_key(&ledger, request_command.keys.message_key).await,
+        Some((request_command.id, request_command.content_digest))
     );
 
-    let (id, fence) = waiting_execution(&ledger).await;
-    let answer_command = resume_command(id, fence, "the left one");
+    let (id, fence) = execution_awaiting_input(&ledger).await;
+    let answer_command = new_answer_command(id, fence, "the left one");
     assert!(ledger.record_answer(answer_command.clone()).await.unwrap());
     assert_eq!(
-        find_by_key(&ledger, answer_command.keys.message).await,
-        Some((id, answer_command.digest))
+        find_by_key(&ledger, answer_command.keys.message_key).await,
+        Some((id, answer_command.content_digest))
     );
     let writer = AgentId::new("writer").unwrap();
-    for key in [request_command.keys.message, answer_command.keys.message] {
+    for key in [request_command.keys.message_key, answer_command.keys.message_key] {
         assert_eq!(ledger.find_by_key(request_command.owner, &writer, key).await.unwrap(), None);
     }
     assert_eq!(
         ledger
-            .find_by_key(other_owner_command.owner, &agent(), answer_command.keys.message)
+            .find_by_key(
+                other_owner_command.owner,
+                &default_agent_id(),
+                answer_command.keys.message_key
+            )
             .await
             .unwrap(),
         None
@@ -272,11 +292,11 @@ pub(crate) async fn an_accepted_message_is_found_by_its_caller_and_agent(ledger:
 }
 
 pub(crate) async fn an_idempotency_key_identifies_an_answer(ledger: AnyLedger) {
-    let (id, fence) = waiting_execution(&ledger).await;
-    let mut command = resume_command(id, fence, "the left one");
-    command.keys.idempotency = Some([3; 32]);
+    let (id, fence) = execution_awaiting_input(&ledger).await;
+    let mut command = new_answer_command(id, fence, "the left one");
+    command.keys.idempotency_key = Some([3; 32]);
     assert!(ledger.record_answer(command.clone()).await.unwrap());
     for key in command.keys.iter() {
-        assert_eq!(find_by_key(&ledger, key).await, Some((id, command.digest)));
+        assert_eq!(find_by_key(&ledger, key).await, Some((id, command.content_digest)));
     }
 }

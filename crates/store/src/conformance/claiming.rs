@@ -12,8 +12,8 @@ use uuid::Uuid;
 use ExecutionState::{Failed, Running, Starting};
 
 use super::{
-    AnyLedger, accept_command, accept_execution, at_second, claim_command, claim_execution,
-    load_record, retry_execution, settlement, state_change, warning,
+    AnyLedger, accept_execution, at_second, claim_execution, execution_with_old_fence, load_record,
+    new_accept_command, new_claim_command, settlement, state_change, warning_event,
 };
 
 pub(crate) async fn fifty_concurrent_claims_keep_the_limit(ledger: AnyLedger) {
@@ -24,7 +24,9 @@ pub(crate) async fn fifty_concurrent_claims_keep_the_limit(ledger: AnyLedger) {
     let mut tasks = JoinSet::new();
     for id in ids {
         let ledger = ledger.clone();
-        tasks.spawn(async move { (id, ledger.claim(claim_command(id, Some(3))).await.unwrap()) });
+        tasks.spawn(
+            async move { (id, ledger.claim(new_claim_command(id, Some(3))).await.unwrap()) },
+        );
     }
     let claim_results = tasks.join_all().await;
     let granted: Vec<_> = claim_results
@@ -41,15 +43,15 @@ pub(crate) async fn fifty_concurrent_claims_keep_the_limit(ledger: AnyLedger) {
     let done = settlement(granted[0].0, Fence(1), Outcome::Completed);
     assert!(ledger.settle(done).await.unwrap());
     assert_eq!(
-        ledger.claim(claim_command(waiting, Some(3))).await.unwrap(),
+        ledger.claim(new_claim_command(waiting, Some(3))).await.unwrap(),
         ClaimResult::Granted(Fence(1))
     );
     assert_eq!(
-        ledger.claim(claim_command(busy[1].0, Some(3))).await.unwrap(),
+        ledger.claim(new_claim_command(busy[1].0, Some(3))).await.unwrap(),
         ClaimResult::Busy(QueueReason::AgentBusy)
     );
     assert_eq!(
-        ledger.claim(claim_command(busy[1].0, None)).await.unwrap(),
+        ledger.claim(new_claim_command(busy[1].0, None)).await.unwrap(),
         ClaimResult::Granted(Fence(1))
     );
 }
@@ -59,7 +61,7 @@ pub(crate) async fn one_of_many_claims_of_an_execution_is_granted(ledger: AnyLed
     let mut tasks = JoinSet::new();
     for _ in 0..20 {
         let ledger = ledger.clone();
-        tasks.spawn(async move { ledger.claim(claim_command(id, Some(9))).await.unwrap() });
+        tasks.spawn(async move { ledger.claim(new_claim_command(id, Some(9))).await.unwrap() });
     }
     let claim_results = tasks.join_all().await;
     let granted =
@@ -75,28 +77,28 @@ pub(crate) async fn one_of_many_claims_of_an_execution_is_granted(ledger: AnyLed
 
 pub(crate) async fn only_executions_that_may_start_are_claimed(ledger: AnyLedger) {
     let (id, fence) = claim_execution(&ledger).await;
-    let second_claim = ClaimCommand { fence, ..claim_command(id, None) };
+    let second_claim = ClaimCommand { fence, ..new_claim_command(id, None) };
     assert_eq!(ledger.claim(second_claim).await.unwrap(), ClaimResult::Superseded);
     assert_eq!(
-        ledger.claim(claim_command(ExecutionId::fresh(), None)).await.unwrap(),
+        ledger.claim(new_claim_command(ExecutionId::generate(), None)).await.unwrap(),
         ClaimResult::Superseded
     );
     let waiting = accept_execution(&ledger).await;
     let other_agent = AgentId::new("writer").unwrap();
-    let other = ClaimCommand { agent: other_agent, ..claim_command(waiting, None) };
+    let other = ClaimCommand { agent: other_agent, ..new_claim_command(waiting, None) };
     assert_eq!(ledger.claim(other).await.unwrap(), ClaimResult::Superseded);
-    let (retried, _) = retry_execution(&ledger).await;
+    let (retried, _) = execution_with_old_fence(&ledger).await;
     let row = load_record(&ledger, retried).await;
     assert_eq!((row.started_at, row.pid), (Some(at_second(1)), None));
 }
 
 pub(crate) async fn an_old_fence_changes_nothing(ledger: AnyLedger) {
-    let (id, old) = retry_execution(&ledger).await;
+    let (id, old) = execution_with_old_fence(&ledger).await;
     let before = (load_record(&ledger, id).await, ledger.events(id, 0).await.unwrap());
 
-    assert!(!ledger.append_events(id, old, vec![warning("late")]).await.unwrap());
+    assert!(!ledger.append_events(id, old, vec![warning_event("late")]).await.unwrap());
     assert!(!ledger.settle(settlement(id, old, Outcome::Completed)).await.unwrap());
-    let late = ClaimCommand { fence: old, ..claim_command(id, None) };
+    let late = ClaimCommand { fence: old, ..new_claim_command(id, None) };
     assert_eq!(ledger.claim(late).await.unwrap(), ClaimResult::Superseded);
 
     assert_eq!((load_record(&ledger, id).await, ledger.events(id, 0).await.unwrap()), before);
@@ -104,23 +106,23 @@ pub(crate) async fn an_old_fence_changes_nothing(ledger: AnyLedger) {
 
 /// Only the fence of this claim is invalid.
 pub(crate) async fn a_claim_with_an_old_fence_is_refused(ledger: AnyLedger) {
-    let (id, old) = retry_execution(&ledger).await;
+    let (id, old) = execution_with_old_fence(&ledger).await;
     let failed = vec![(at_second(4), EventKind::StateChanged(state_change(Starting, Failed, 4)))];
     assert!(ledger.append_events(id, Fence(2), failed).await.unwrap());
-    let late = ClaimCommand { fence: old, ..claim_command(id, None) };
+    let late = ClaimCommand { fence: old, ..new_claim_command(id, None) };
     assert_eq!(ledger.claim(late).await.unwrap(), ClaimResult::Superseded);
 }
 
 /// Returns the claim of a new execution of an agent that starts in a directory.
 async fn workspace_claim(ledger: &AnyLedger, agent: &str, folder: Option<&str>) -> ClaimCommand {
     let agent = AgentId::new(agent).unwrap();
-    let command = AcceptCommand { agent: agent.clone(), ..accept_command("change this") };
+    let command = AcceptCommand { agent: agent.clone(), ..new_accept_command("change this") };
     let id = command.id;
     ledger.accept(command).await.unwrap();
-    ClaimCommand { agent, workspace: folder.map(Workspace::new), ..claim_command(id, Some(1)) }
+    ClaimCommand { agent, workspace: folder.map(Workspace::new), ..new_claim_command(id, Some(1)) }
 }
 
-async fn is_granted(ledger: &AnyLedger, command: &ClaimCommand) -> bool {
+async fn try_claim(ledger: &AnyLedger, command: &ClaimCommand) -> bool {
     match ledger.claim(command.clone()).await.unwrap() {
         ClaimResult::Granted(_) => true,
         ClaimResult::Busy(QueueReason::WorkspaceBusy) => false,
@@ -139,7 +141,7 @@ pub(crate) async fn overlapping_workspaces_are_claimed_once(ledger: AnyLedger) {
         ("another-reader", None, true),
     ] {
         let command = workspace_claim(&ledger, agent, folder).await;
-        assert_eq!(is_granted(&ledger, &command).await, expected, "{agent}");
+        assert_eq!(try_claim(&ledger, &command).await, expected, "{agent}");
         let state = load_record(&ledger, command.id).await.state;
         assert_eq!(state == Starting, expected, "{agent}");
     }
@@ -148,27 +150,27 @@ pub(crate) async fn overlapping_workspaces_are_claimed_once(ledger: AnyLedger) {
 pub(crate) async fn a_workspace_is_free_unless_its_claimant_runs(ledger: AnyLedger) {
     let holder = workspace_claim(&ledger, "one", Some("/srv/a")).await;
     let next = workspace_claim(&ledger, "two", Some("/srv/a")).await;
-    assert!(is_granted(&ledger, &holder).await);
+    assert!(try_claim(&ledger, &holder).await);
     let events =
         |from, to| vec![(at_second(3), EventKind::StateChanged(state_change(from, to, 3)))];
     for (from, to) in [(Starting, Running), (Running, Failed)] {
-        assert!(!is_granted(&ledger, &next).await, "{from} holds");
+        assert!(!try_claim(&ledger, &next).await, "{from} holds");
         assert!(ledger.append_events(holder.id, Fence(1), events(from, to)).await.unwrap());
     }
-    assert!(is_granted(&ledger, &next).await);
+    assert!(try_claim(&ledger, &next).await);
 
     let retry =
         ClaimCommand { fence: Fence(1), state_change: state_change(Failed, Starting, 4), ..holder };
-    assert!(!is_granted(&ledger, &retry).await);
+    assert!(!try_claim(&ledger, &retry).await);
     // The directory of the first claim is not the one to which the link leads now.
     let other_workspace = ClaimCommand { workspace: Some(Workspace::new("/srv/b")), ..retry };
-    assert!(is_granted(&ledger, &other_workspace).await);
+    assert!(try_claim(&ledger, &other_workspace).await);
     let end = settlement(next.id, Fence(1), Outcome::Completed);
     assert!(ledger.settle(end).await.unwrap());
     let third = workspace_claim(&ledger, "three", Some("/srv/b/c")).await;
-    assert!(!is_granted(&ledger, &third).await);
+    assert!(!try_claim(&ledger, &third).await);
     let third = ClaimCommand { workspace: Some(Workspace::new("/srv/a")), ..third };
-    assert!(is_granted(&ledger, &third).await);
+    assert!(try_claim(&ledger, &third).await);
 }
 
 pub(crate) async fn one_of_50_claims_of_one_workspace_is_granted(ledger: AnyLedger) {
@@ -176,7 +178,7 @@ pub(crate) async fn one_of_50_claims_of_one_workspace_is_granted(ledger: AnyLedg
     for number in 0..50 {
         let command = workspace_claim(&ledger, &format!("agent-{number}"), Some("/srv/a")).await;
         let ledger = ledger.clone();
-        tasks.spawn(async move { is_granted(&ledger, &command).await });
+        tasks.spawn(async move { try_claim(&ledger, &command).await });
     }
     let granted = tasks.join_all().await.into_iter().filter(|granted| *granted).count();
     assert_eq!(granted, 1);
@@ -190,10 +192,10 @@ async fn conversation_claim(
     let (owner, agent) = (PrincipalId(Uuid::from_u128(owner)), AgentId::new(agent).unwrap());
     let context = ContextId(context.to_owned());
     let command =
-        AcceptCommand { owner, agent: agent.clone(), context, ..accept_command("and then?") };
+        AcceptCommand { owner, agent: agent.clone(), context, ..new_accept_command("and then?") };
     let id = command.id;
     ledger.accept(command).await.unwrap();
-    ClaimCommand { agent, runs_in_order: true, ..claim_command(id, None) }
+    ClaimCommand { agent, runs_in_order: true, ..new_claim_command(id, None) }
 }
 
 pub(crate) async fn messages_of_one_conversation_are_claimed_in_order(ledger: AnyLedger) {

@@ -14,7 +14,7 @@ use algonius_actors::model::execution::{AttemptId, Fence};
 use algonius_actors::model::id::{ContextId, ExecutionId, PrincipalId};
 use algonius_actors::model::interaction::{
     AnswerSource, AnswerValue, ApprovalTerms, Interaction, InteractionAnswer, InteractionEnd,
-    InteractionFilter, InteractionId, InteractionOwner, InteractionRequestKey, InteractionState,
+    InteractionFilter, InteractionId, InteractionOrigin, InteractionRequestKey, InteractionState,
     OptionKind, Question, QuestionKind, QuestionOption, ToolCallSubject, WireId,
 };
 use algonius_actors::model::permission::{DecisionFilter, PermissionDecision};
@@ -23,7 +23,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::ExecutionState::{Running, Starting};
-use super::{AnyHistory, AnyLedger, agent, at_second, claim_execution, load_record, state_change};
+use super::{
+    AnyHistory, AnyLedger, at_second, claim_execution, default_agent_id, load_record, state_change,
+};
 
 pub(crate) type AnyInteractions = Arc<dyn InteractionStore>;
 
@@ -80,7 +82,7 @@ macro_rules! interactions_conformance {
 pub(crate) use interactions_conformance;
 
 /// Returns a permission request of an execution.
-pub(crate) fn permission_request(id: ExecutionId, wire: &str, at: i64) -> Interaction {
+pub(crate) fn permission_request(id: ExecutionId, wire_id: &str, at: i64) -> Interaction {
     let option =
         |id: &str, kind| QuestionOption { id: id.to_owned(), name: id.to_uppercase(), kind };
     let subject = ToolCallSubject {
@@ -92,15 +94,15 @@ pub(crate) fn permission_request(id: ExecutionId, wire: &str, at: i64) -> Intera
         ..ToolCallSubject::default()
     };
     Interaction {
-        id: InteractionId::fresh(),
+        id: InteractionId::generate(),
         request_key: InteractionRequestKey {
             execution: id,
-            attempt: AttemptId::FIRST,
-            wire_id: WireId(wire.to_owned()),
+            attempt_id: AttemptId::FIRST,
+            wire_id: WireId(wire_id.to_owned()),
         },
-        owner: InteractionOwner {
+        origin: InteractionOrigin {
             principal: PrincipalId(Uuid::nil()),
-            agent: agent(),
+            agent: default_agent_id(),
             context: ContextId("context-1".to_owned()),
             teams: Vec::new(),
         },
@@ -116,7 +118,7 @@ pub(crate) fn permission_request(id: ExecutionId, wire: &str, at: i64) -> Intera
         },
         terms: ApprovalTerms { approvers: vec!["ann".to_owned()], four_eyes: true },
         digest: "d1".to_owned(),
-        asked_at: at_second(at),
+        opened_at: at_second(at),
         due_at: at_second(at + 300),
         state: InteractionState::Open,
         end: None,
@@ -124,17 +126,17 @@ pub(crate) fn permission_request(id: ExecutionId, wire: &str, at: i64) -> Intera
     }
 }
 
-fn by_ann() -> AnswerSource {
+fn principal_source() -> AnswerSource {
     AnswerSource::Principal { name: "ann".to_owned(), channel: "api".to_owned(), message: None }
 }
 
 /// Returns the end by an answer.
 pub(crate) fn answered_end(value: AnswerValue, at: i64) -> InteractionEnd {
-    let answer = InteractionAnswer { value: Some(value), by: by_ann() };
+    let answer = InteractionAnswer { value: Some(value), by: principal_source() };
     InteractionEnd { state: InteractionState::Answered, answer, at: at_second(at) }
 }
 
-pub(crate) fn answer_text(text: &str) -> AnswerValue {
+pub(crate) fn text_answer(text: &str) -> AnswerValue {
     AnswerValue::Text { text: text.to_owned() }
 }
 
@@ -142,7 +144,7 @@ fn end_without_answer(state: InteractionState, by: AnswerSource, at: i64) -> Int
     InteractionEnd { state, answer: InteractionAnswer { value: None, by }, at: at_second(at) }
 }
 
-fn with_end(interaction: &Interaction, end: &InteractionEnd) -> Interaction {
+fn interaction_with_end(interaction: &Interaction, end: &InteractionEnd) -> Interaction {
     Interaction { state: end.state, end: Some(end.clone()), ..interaction.clone() }
 }
 
@@ -218,7 +220,7 @@ fn closed_event(id: InteractionId, end: &InteractionEnd) -> EventKind {
     EventKind::InteractionClosed {
         interaction: id,
         state: end.state,
-        answer: end.answer.value.as_ref().map(|value| value.word().to_owned()),
+        answer: end.answer.value.as_ref().map(|value| value.kind_name().to_owned()),
         by: end.answer.by.clone(),
     }
 }

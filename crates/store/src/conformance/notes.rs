@@ -5,7 +5,7 @@ use std::sync::Arc;
 use algonius_actors::model::id::{AgentId, ExecutionId};
 use algonius_actors::ports::note_store::{NewNote, Note, NoteStore};
 
-use super::{agent, at_second};
+use super::{at_second, default_agent_id};
 
 pub(crate) type AnyNotes = Arc<dyn NoteStore>;
 
@@ -38,7 +38,7 @@ pub(crate) use notes_conformance;
 
 pub(crate) fn new_note(second: i64, text: &str) -> NewNote {
     let note = Note { at: at_second(second), text: text.to_owned() };
-    NewNote { agent: agent(), origin: (ExecutionId::fresh(), 1), note }
+    NewNote { agent: default_agent_id(), origin: (ExecutionId::generate(), 1), note }
 }
 
 /// Adds notes, each a second later than the one before.
@@ -50,7 +50,7 @@ async fn add_notes(notes: &AnyNotes, texts: &[&str]) {
 
 /// Returns the texts of the notes that a query finds, in their order.
 async fn found_texts(notes: &AnyNotes, query: &str) -> Vec<String> {
-    let found = notes.search_notes(&agent(), query, 10).await.unwrap();
+    let found = notes.search_notes(&default_agent_id(), query, 10).await.unwrap();
     found.into_iter().map(|note| note.text).collect()
 }
 
@@ -58,7 +58,7 @@ pub(crate) async fn a_note_is_found_by_each_of_its_words(notes: AnyNotes) {
     let added = new_note(5, "The build of src/main.rs fails: error E0308 (mismatched types).");
     notes.add_note(added.clone(), 100).await.unwrap();
     for query in ["build", "BUILD", " e0308 ", "src/main.rs", "(mismatched", "types error", ""] {
-        let found = notes.search_notes(&agent(), query, 10).await.unwrap();
+        let found = notes.search_notes(&default_agent_id(), query, 10).await.unwrap();
         assert_eq!(found, std::slice::from_ref(&added.note), "{query}");
     }
 }
@@ -92,10 +92,10 @@ pub(crate) async fn the_best_match_comes_first_and_then_the_newest(notes: AnyNot
     let other = "nothing of this kind is here";
     let long = "a deploy of many long words that are about all other things than this one";
     add_notes(&notes, &["deploy deploy", "deploy now", long, "deploy now", other, other]).await;
-    let found = notes.search_notes(&agent(), "deploy", 10).await.unwrap();
+    let found = notes.search_notes(&default_agent_id(), "deploy", 10).await.unwrap();
     let times: Vec<_> = found.iter().map(|note| note.at).collect();
     assert_eq!(times, [0, 3, 1, 2].map(at_second));
-    assert_eq!(notes.search_notes(&agent(), "deploy", 1).await.unwrap(), found[..1]);
+    assert_eq!(notes.search_notes(&default_agent_id(), "deploy", 1).await.unwrap(), found[..1]);
 }
 
 pub(crate) async fn a_query_without_words_returns_the_newest_notes(notes: AnyNotes) {
@@ -103,9 +103,9 @@ pub(crate) async fn a_query_without_words_returns_the_newest_notes(notes: AnyNot
     for query in ["", " \t\n", "-", "*", "\"", "\0", "( ) : ^ + -", "…"] {
         assert_eq!(found_texts(&notes, query).await, ["three", "two", "one"], "{query}");
     }
-    let newest = notes.search_notes(&agent(), "", 1).await.unwrap();
+    let newest = notes.search_notes(&default_agent_id(), "", 1).await.unwrap();
     assert_eq!(newest, [Note { at: at_second(2), text: "three".to_owned() }]);
-    assert_eq!(notes.search_notes(&agent(), "one", 0).await.unwrap(), []);
+    assert_eq!(notes.search_notes(&default_agent_id(), "one", 0).await.unwrap(), []);
 }
 
 pub(crate) async fn a_note_after_a_clock_change_is_the_newest(notes: AnyNotes) {
@@ -180,7 +180,7 @@ pub(crate) async fn every_query_is_valid(notes: AnyNotes) {
         "rank",
         "note_words",
     ] {
-        notes.search_notes(&agent(), query, 10).await.expect(query);
+        notes.search_notes(&default_agent_id(), query, 10).await.expect(query);
     }
     for query in ["text OR", "NOT text", "NEAR(text", "^text", "-text", "text*", "text\0\""] {
         assert_eq!(found_texts(&notes, query).await, [text], "{query}");
@@ -198,6 +198,6 @@ pub(crate) async fn a_long_query_matches_by_its_start(notes: AnyNotes) {
     assert_eq!(found_texts(&notes, &many_words).await, [many_words.as_str()]);
     for query in ["\"".repeat(10_000) + "a", "y ".repeat(5000), "-y".repeat(5000), "y".repeat(9999)]
     {
-        notes.search_notes(&agent(), &query, 10).await.unwrap();
+        notes.search_notes(&default_agent_id(), &query, 10).await.unwrap();
     }
 }

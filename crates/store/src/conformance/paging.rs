@@ -14,17 +14,17 @@ use uuid::Uuid;
 
 use ExecutionState::{Cleanup, Completed, Failed, Starting};
 
-use super::answering::{execution_awaiting_auth, resume_command, waiting_execution};
+use super::answering::{execution_awaiting_auth, execution_awaiting_input, new_answer_command};
 use super::{
-    AnyLedger, accept_command, accept_execution, agent, at_second, claim_execution, load_record,
-    settlement, state_change,
+    AnyLedger, accept_execution, at_second, claim_execution, default_agent_id, load_record,
+    new_accept_command, settlement, state_change,
 };
 
 /// Returns a query for all executions of the agent on one page.
 pub(crate) fn all_executions_query() -> ExecutionPageQuery {
     ExecutionPageQuery {
         owner: None,
-        agent: agent(),
+        agent: default_agent_id(),
         context: None,
         public_state: None,
         changed_since: None,
@@ -34,12 +34,12 @@ pub(crate) fn all_executions_query() -> ExecutionPageQuery {
 }
 
 async fn list_page(ledger: &AnyLedger, query: ExecutionPageQuery) -> (Vec<ExecutionId>, u64) {
-    let ExecutionPage { records, total } = ledger.page(query).await.unwrap();
+    let ExecutionPage { records, total } = ledger.execution_page(query).await.unwrap();
     (records.iter().map(|row| row.id).collect(), total)
 }
 
 async fn accept_at(ledger: &AnyLedger, at: i64) -> ExecutionId {
-    let command = AcceptCommand { at: at_second(at), ..accept_command("look at this") };
+    let command = AcceptCommand { at: at_second(at), ..new_accept_command("look at this") };
     ledger.accept(command.clone()).await.unwrap();
     command.id
 }
@@ -87,11 +87,11 @@ pub(crate) async fn pages_visit_each_unchanged_execution_once(ledger: AnyLedger)
     for number in 0..23 {
         ids.push(accept_at(&ledger, 20 + number / 4).await);
     }
-    let (mut seen, mut after, mut fresh) = (Vec::new(), None, 0);
+    let (mut seen, mut after, mut accepted_count) = (Vec::new(), None, 0);
     loop {
         let query = ExecutionPageQuery { after, limit: 5, ..all_executions_query() };
-        let ExecutionPage { records, total } = ledger.page(query).await.unwrap();
-        assert_eq!(total, 23 + fresh);
+        let ExecutionPage { records, total } = ledger.execution_page(query).await.unwrap();
+        assert_eq!(total, 23 + accepted_count);
         let Some(last) = records.last() else {
             break;
         };
@@ -99,11 +99,11 @@ pub(crate) async fn pages_visit_each_unchanged_execution_once(ledger: AnyLedger)
         seen.extend(records.iter().map(|row| row.id));
         complete_at(&ledger, records[0].id, 50).await;
         // The last execution of the page is the cursor itself: it may change too.
-        if fresh % 2 == 0 {
+        if accepted_count % 2 == 0 {
             complete_at(&ledger, last.id, 50).await;
         }
         accept_at(&ledger, 60).await;
-        fresh += 1;
+        accepted_count += 1;
     }
     ids.reverse();
     assert_eq!(seen, ids);
@@ -115,8 +115,10 @@ pub(crate) async fn an_execution_changed_while_paging_moves_to_the_front(ledger:
     for at in 20..26 {
         ids.push(accept_at(&ledger, at).await);
     }
-    let first =
-        ledger.page(ExecutionPageQuery { limit: 3, ..all_executions_query() }).await.unwrap();
+    let first = ledger
+        .execution_page(ExecutionPageQuery { limit: 3, ..all_executions_query() })
+        .await
+        .unwrap();
     complete_at(&ledger, ids[0], 50).await;
     let after = first.records.last().map(|row| (row.status_changed_at(), row.id));
     assert_eq!(
@@ -128,7 +130,10 @@ pub(crate) async fn an_execution_changed_while_paging_moves_to_the_front(ledger:
 }
 
 pub(crate) async fn a_page_respects_its_limit_and_counts_all_matches(ledger: AnyLedger) {
-    assert_eq!(ledger.page(all_executions_query()).await.unwrap(), ExecutionPage::default());
+    assert_eq!(
+        ledger.execution_page(all_executions_query()).await.unwrap(),
+        ExecutionPage::default()
+    );
     for at in 20..25 {
         accept_at(&ledger, at).await;
     }
@@ -145,19 +150,19 @@ pub(crate) async fn a_page_respects_its_limit_and_counts_all_matches(ledger: Any
 }
 
 pub(crate) async fn pages_contain_only_matching_executions(ledger: AnyLedger) {
-    let default_request = accept_command("look at this");
+    let default_request = new_accept_command("look at this");
     let other_owner =
-        AcceptCommand { owner: PrincipalId(Uuid::max()), ..accept_command("look at this") };
+        AcceptCommand { owner: PrincipalId(Uuid::max()), ..new_accept_command("look at this") };
     let second_context = ContextId("context-2".to_owned());
     let other_context =
-        AcceptCommand { context: second_context.clone(), ..accept_command("look at this") };
+        AcceptCommand { context: second_context.clone(), ..new_accept_command("look at this") };
     let both = AcceptCommand {
         owner: other_owner.owner,
         context: second_context.clone(),
-        ..accept_command("look at this")
+        ..new_accept_command("look at this")
     };
     let writer = AgentId::new("writer").unwrap();
-    let other_agent = AcceptCommand { agent: writer.clone(), ..accept_command("look at this") };
+    let other_agent = AcceptCommand { agent: writer.clone(), ..new_accept_command("look at this") };
     let ids = [&default_request, &other_owner, &other_context, &both, &other_agent]
         .map(|command| command.id);
     for command in [default_request, other_owner.clone(), other_context, both, other_agent] {
@@ -200,8 +205,10 @@ pub(crate) async fn a_page_can_start_at_a_time(ledger: AnyLedger) {
 }
 
 pub(crate) async fn each_execution_has_one_public_state(ledger: AnyLedger) {
-    let (answered, fence) = waiting_execution(&ledger).await;
-    assert!(ledger.record_answer(resume_command(answered, fence, "the left one")).await.unwrap());
+    let (answered, fence) = execution_awaiting_input(&ledger).await;
+    assert!(
+        ledger.record_answer(new_answer_command(answered, fence, "the left one")).await.unwrap()
+    );
     let (failed, _) = claim_execution(&ledger).await;
     let events = vec![(at_second(3), EventKind::StateChanged(state_change(Starting, Failed, 3)))];
     assert!(ledger.append_events(failed, fence, events).await.unwrap());
@@ -224,7 +231,7 @@ pub(crate) async fn each_execution_has_one_public_state(ledger: AnyLedger) {
     for (public_state, expected) in [
         (PublicState::Submitted, vec![accept_execution(&ledger).await]),
         (PublicState::Working, vec![answered, failed, claim_execution(&ledger).await.0]),
-        (PublicState::InputRequired, vec![waiting_execution(&ledger).await.0]),
+        (PublicState::InputRequired, vec![execution_awaiting_input(&ledger).await.0]),
         (PublicState::AuthRequired, vec![execution_awaiting_auth(&ledger).await]),
         (PublicState::Completed, vec![ended[0]]),
         (PublicState::Canceled, vec![ended[1]]),

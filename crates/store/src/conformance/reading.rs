@@ -11,8 +11,8 @@ use algonius_actors::ports::ledger::{AcceptCommand, Settlement};
 use uuid::Uuid;
 
 use super::{
-    AnyLedger, accept_command, accept_execution, agent, at_second, claim_execution, input_range,
-    settlement,
+    AnyLedger, accept_execution, at_second, claim_execution, default_agent_id, input_range,
+    new_accept_command, settlement,
 };
 
 pub(crate) async fn text_ranges_are_exact_to_the_byte(ledger: AnyLedger) {
@@ -62,12 +62,12 @@ pub(crate) async fn a_chunk_without_its_predecessor_is_not_stored(ledger: AnyLed
 }
 
 pub(crate) async fn long_input_is_read_back_in_full_and_in_part(ledger: AnyLedger) {
-    let command = accept_command(&"€uro ".repeat(30_000));
+    let command = new_accept_command(&"€uro ".repeat(30_000));
     ledger.accept(command.clone()).await.unwrap();
-    let range = input_range(&command.input);
-    assert_eq!(ledger.text(command.id, range).await.unwrap(), command.input);
+    let range = input_range(&command.input_text);
+    assert_eq!(ledger.text(command.id, range).await.unwrap(), command.input_text);
     let part = TextRange { from: 65_534, to: 131_075, ..range };
-    let expected = String::from_utf8_lossy(&command.input.as_bytes()[65_534..131_075]);
+    let expected = String::from_utf8_lossy(&command.input_text.as_bytes()[65_534..131_075]);
     assert_eq!(ledger.text(command.id, part).await.unwrap(), expected);
     let other = TextRange { channel: TextChannel::Stdout, ..range };
     assert_eq!(ledger.text(command.id, other).await.unwrap(), "");
@@ -96,14 +96,17 @@ pub(crate) async fn executions_are_filtered_by_state_owner_and_agent(ledger: Any
     let running = claim_execution(&ledger).await.0;
     let owner = Some(PrincipalId(Uuid::max()));
     let other_owner =
-        AcceptCommand { owner: PrincipalId(Uuid::max()), ..accept_command("look at this") };
-    let other_agent =
-        AcceptCommand { agent: AgentId::new("writer").unwrap(), ..accept_command("look at this") };
+        AcceptCommand { owner: PrincipalId(Uuid::max()), ..new_accept_command("look at this") };
+    let other_agent = AcceptCommand {
+        agent: AgentId::new("writer").unwrap(),
+        ..new_accept_command("look at this")
+    };
     let (other_owner_id, other_agent_id) = (other_owner.id, other_agent.id);
     ledger.accept(other_owner).await.unwrap();
     ledger.accept(other_agent).await.unwrap();
 
-    let of_agent = ExecutionFilter { agent: Some(agent()), ..ExecutionFilter::default() };
+    let of_agent =
+        ExecutionFilter { agent: Some(default_agent_id()), ..ExecutionFilter::default() };
     assert_eq!(list_ids(&ledger, of_agent.clone()).await, [other_owner_id, running, ended]);
     let unfinished = ExecutionFilter { unfinished: true, ..of_agent };
     assert_eq!(list_ids(&ledger, unfinished.clone()).await, [other_owner_id, running]);
@@ -113,22 +116,24 @@ pub(crate) async fn executions_are_filtered_by_state_owner_and_agent(ledger: Any
 
 /// Each filter alone selects its executions, and two filters select their intersection.
 pub(crate) async fn history_is_filtered_by_each_filter(ledger: AnyLedger) {
-    let seed = NewToken {
+    let configured_token = NewToken {
         name: "ann".to_owned(),
         hash: [1; 32],
         scope: Scope { rights: vec![Right::Read], agents: None },
-        expires: None,
+        expires_at: None,
     };
-    ledger.replace_configured_tokens(vec![seed], at_second(0)).await.unwrap();
+    ledger.replace_configured_tokens(vec![configured_token], at_second(0)).await.unwrap();
     let ann = ledger.tokens().await.unwrap()[0].principal;
-    let done = AcceptCommand { owner: ann, at: at_second(10), ..accept_command("look at this") };
+    let done =
+        AcceptCommand { owner: ann, at: at_second(10), ..new_accept_command("look at this") };
     let late = AcceptCommand {
         context: ContextId("other".to_owned()),
         at: at_second(20),
-        ..accept_command("x")
+        ..new_accept_command("x")
     };
     let writer = AgentId::new("writer").unwrap();
-    let broken = AcceptCommand { agent: writer.clone(), at: at_second(30), ..accept_command("y") };
+    let broken =
+        AcceptCommand { agent: writer.clone(), at: at_second(30), ..new_accept_command("y") };
     let ids = [done.id, late.id, broken.id];
     for command in [done, late, broken] {
         ledger.accept(command).await.unwrap();
@@ -141,10 +146,12 @@ pub(crate) async fn history_is_filtered_by_each_filter(ledger: AnyLedger) {
     }
     let any = ExecutionFilter::default;
     let kind = |kind: &str| Some(TriggerFilter::Kind(kind.to_owned()));
+    let both_agents = Some(vec![default_agent_id(), writer.clone()]);
+    let (default_agent, failed) = (Some(default_agent_id()), Some(ExecutionState::Failed));
     for (filter, expected) in [
         (ExecutionFilter { owner_name: Some("ann".to_owned()), ..any() }, vec![0]),
         (ExecutionFilter { owner_name: Some("bob".to_owned()), ..any() }, vec![]),
-        (ExecutionFilter { agents: Some(vec![agent(), writer.clone()]), ..any() }, vec![2, 1, 0]),
+        (ExecutionFilter { agents: both_agents, ..any() }, vec![2, 1, 0]),
         (ExecutionFilter { agents: Some(vec![writer]), ..any() }, vec![2]),
         (ExecutionFilter { agents: Some(Vec::new()), ..any() }, vec![]),
         (ExecutionFilter { state: Some(ExecutionState::Completed), ..any() }, vec![0]),
@@ -161,10 +168,7 @@ pub(crate) async fn history_is_filtered_by_each_filter(ledger: AnyLedger) {
         (ExecutionFilter { since: Some(at_second(20)), ..any() }, vec![2, 1]),
         (ExecutionFilter { until: Some(at_second(20)), ..any() }, vec![0]),
         (ExecutionFilter { since: Some(at_second(20)), unfinished: true, ..any() }, vec![1]),
-        (
-            ExecutionFilter { state: Some(ExecutionState::Failed), agent: Some(agent()), ..any() },
-            vec![],
-        ),
+        (ExecutionFilter { state: failed, agent: default_agent, ..any() }, vec![]),
     ] {
         let expected: Vec<_> = expected.into_iter().map(|index: usize| ids[index]).collect();
         assert_eq!(list_ids(&ledger, filter.clone()).await, expected, "{filter:?}");
@@ -181,7 +185,7 @@ pub(crate) async fn pages_of_history_lose_and_repeat_no_execution(ledger: AnyLed
     ids.reverse();
     let (mut seen, mut before) = (Vec::<ExecutionId>::new(), None);
     loop {
-        let fresh: Vec<_> = (0..7).map(|_| accept_command("look at this")).collect();
+        let fresh: Vec<_> = (0..7).map(|_| new_accept_command("look at this")).collect();
         let end = settlement(ids[seen.len().min(39)], Fence(0), Outcome::Completed);
         let (page, _) = tokio::join!(
             list_ids(&ledger, ExecutionFilter { before, limit: 6, ..ExecutionFilter::default() }),
@@ -206,30 +210,37 @@ async fn list_ids(ledger: &AnyLedger, filter: ExecutionFilter) -> Vec<ExecutionI
 }
 
 pub(crate) async fn seeded_tokens_are_replaced_and_their_principals_kept(ledger: AnyLedger) {
-    let scope = Scope { rights: vec![Right::Read, Right::Run], agents: Some(vec![agent()]) };
-    let seed = |name: &str, hash| NewToken {
+    let scope =
+        Scope { rights: vec![Right::Read, Right::Run], agents: Some(vec![default_agent_id()]) };
+    let configured_token = |name: &str, hash| NewToken {
         name: name.to_owned(),
         hash: [hash; 32],
         scope: scope.clone(),
-        expires: (hash == 1).then(|| at_second(0)),
+        expires_at: (hash == 1).then(|| at_second(0)),
     };
     ledger
-        .replace_configured_tokens(vec![seed("ann", 1), seed("bob", 2)], at_second(0))
+        .replace_configured_tokens(
+            vec![configured_token("ann", 1), configured_token("bob", 2)],
+            at_second(0),
+        )
         .await
         .unwrap();
     let before = ledger.tokens().await.unwrap();
     let seen: Vec<_> =
-        before.iter().map(|token| (token.name.as_str(), token.hash[0], token.expires)).collect();
+        before.iter().map(|token| (token.name.as_str(), token.hash[0], token.expires_at)).collect();
     assert_eq!(seen, [("ann", 1, Some(at_second(0))), ("bob", 2, None)]);
     assert_eq!(before[0].scope, scope);
 
     ledger
-        .replace_configured_tokens(vec![seed("ann", 3), seed("ann", 4)], at_second(5))
+        .replace_configured_tokens(
+            vec![configured_token("ann", 3), configured_token("ann", 4)],
+            at_second(5),
+        )
         .await
         .unwrap();
     let after = ledger.tokens().await.unwrap();
     let hashes: Vec<_> = after.iter().map(|token| (token.principal, token.hash[0])).collect();
     assert_eq!(hashes, [(before[0].principal, 3), (before[0].principal, 4)]);
-    ledger.replace_configured_tokens(vec![seed("bob", 2)], at_second(6)).await.unwrap();
+    ledger.replace_configured_tokens(vec![configured_token("bob", 2)], at_second(6)).await.unwrap();
     assert_eq!(ledger.tokens().await.unwrap(), before[1..]);
 }

@@ -13,8 +13,8 @@ use tokio::task::JoinSet;
 use ExecutionState::{Cleanup, Completed, Failed, Idle, Running, Starting};
 
 use super::{
-    AnyLedger, accept_execution, at_second, claim_command, claim_execution, event_numbers,
-    load_record, settlement, state_change, warning,
+    AnyLedger, accept_execution, at_second, claim_execution, event_numbers, load_record,
+    new_claim_command, settlement, state_change, warning_event,
 };
 
 pub(crate) async fn the_row_follows_its_events(ledger: AnyLedger) {
@@ -26,7 +26,7 @@ pub(crate) async fn the_row_follows_its_events(ledger: AnyLedger) {
         (at_second(4), EventKind::ProcessStarted { pid: 4711 }),
         (at_second(4), EventKind::StateChanged(late)),
         (at_second(5), EventKind::AttemptFailed(failure.clone())),
-        warning("disk is slow"),
+        warning_event("disk is slow"),
     ];
     assert!(ledger.append_events(id, fence, recorded_events.clone()).await.unwrap());
     let row = load_record(&ledger, id).await;
@@ -63,7 +63,7 @@ pub(crate) async fn only_the_cleanup_is_recorded_after_the_end(ledger: AnyLedger
         |from, to| vec![(at_second(10), EventKind::StateChanged(state_change(from, to, 10)))];
     let mut answers = Vec::new();
     for (fence, events) in [
-        (fence, vec![warning("late")]),
+        (fence, vec![warning_event("late")]),
         (fence, cleanup(Starting, Running)),
         (fence, cleanup(Completed, Cleanup)),
         (Fence(7), cleanup(Cleanup, Idle)),
@@ -87,12 +87,22 @@ pub(crate) async fn text_is_stored_with_any_events_of_its_batch(ledger: AnyLedge
         offset += text.len() as u64;
         WriteBatch { chunks: vec![chunk], events }
     };
-    assert!(ledger.write(id, fence, batch("alone, ", Vec::new())).await.unwrap());
-    assert!(ledger.write(id, fence, batch("with a fact, ", vec![warning("one")])).await.unwrap());
+    assert!(ledger.append_batch(id, fence, batch("alone, ", Vec::new())).await.unwrap());
+    assert!(
+        ledger
+            .append_batch(id, fence, batch("with a fact, ", vec![warning_event("one")]))
+            .await
+            .unwrap()
+    );
     // Events under a lost claim are dropped; the output of its program is stored.
-    assert!(!ledger.write(id, Fence(7), batch("late, ", vec![warning("no")])).await.unwrap());
+    assert!(
+        !ledger
+            .append_batch(id, Fence(7), batch("late, ", vec![warning_event("no")]))
+            .await
+            .unwrap()
+    );
     let end = settlement(id, fence, Outcome::Completed);
-    let last_batch = batch("at the end", vec![warning("two"), end.batch.events[0].clone()]);
+    let last_batch = batch("at the end", vec![warning_event("two"), end.batch.events[0].clone()]);
     assert!(ledger.settle(Settlement { batch: last_batch, ..end }).await.unwrap());
     let range = TextRange {
         attempt_id: AttemptId::FIRST,
@@ -104,7 +114,7 @@ pub(crate) async fn text_is_stored_with_any_events_of_its_batch(ledger: AnyLedge
     assert_eq!(text, "alone, with a fact, late, at the end");
     let event_data = ledger.events(id, 2).await.unwrap().into_iter().map(|event| event.data);
     let event_data: Vec<_> = event_data.take(2).collect();
-    assert_eq!(event_data, [warning("one").1, warning("two").1]);
+    assert_eq!(event_data, [warning_event("one").1, warning_event("two").1]);
     assert_eq!(load_record(&ledger, id).await.state, Completed);
 }
 
@@ -115,7 +125,7 @@ pub(crate) async fn an_ended_execution_is_not_claimed_again(ledger: AnyLedger) {
     assert!(ledger.settle(settlement(id, fence, Outcome::Failed)).await.unwrap());
     let row = load_record(&ledger, id).await;
     assert_eq!((row.state, row.pid), (Failed, None));
-    let second_claim = ClaimCommand { fence, ..claim_command(id, None) };
+    let second_claim = ClaimCommand { fence, ..new_claim_command(id, None) };
     assert_eq!(ledger.claim(second_claim).await.unwrap(), ClaimResult::Superseded);
 }
 
@@ -141,7 +151,8 @@ pub(crate) async fn two_writers_leave_no_gap_in_the_event_numbers(ledger: AnyLed
         let ledger = ledger.clone();
         tasks.spawn(async move {
             for number in 0..40 {
-                let events = vec![warning(&format!("{recorder} {number}")), warning("and more")];
+                let events =
+                    vec![warning_event(&format!("{recorder} {number}")), warning_event("and more")];
                 assert!(ledger.append_events(id, fence, events).await.unwrap());
             }
         });
@@ -193,7 +204,7 @@ pub(crate) async fn repeated_polls_see_every_change(ledger: AnyLedger) {
     let seen = |state, last, text: &str| (state, (1..=last).collect::<Vec<u64>>(), text.to_owned());
     assert_eq!(poller.poll().await, seen(Idle, 1, ""));
     assert_eq!(
-        ledger.claim(claim_command(id, None)).await.unwrap(),
+        ledger.claim(new_claim_command(id, None)).await.unwrap(),
         ClaimResult::Granted(Fence(1))
     );
     assert_eq!(poller.poll().await, seen(Starting, 2, ""));

@@ -9,7 +9,8 @@ use algonius_actors::ports::history::TextSlice;
 use algonius_actors::ports::ledger::{AcceptCommand, Settlement};
 
 use super::{
-    AnyHistory, AnyLedger, accept_command, accept_execution, at_second, settlement, warning,
+    AnyHistory, AnyLedger, accept_execution, at_second, new_accept_command, settlement,
+    warning_event,
 };
 
 /// Instantiates all tests for a history that `$open` returns with its ledger.
@@ -36,7 +37,7 @@ pub(crate) use history_conformance;
 
 pub(crate) async fn events_are_read_in_parts_without_a_gap(ledger: AnyLedger, history: AnyHistory) {
     let id = accept_execution(&ledger).await;
-    let warnings = (0..20).map(|_| warning("mind the gap")).collect();
+    let warnings = (0..20).map(|_| warning_event("mind the gap")).collect();
     assert!(ledger.append_events(id, Fence(0), warnings).await.unwrap());
     let (mut numbers, mut after) = (Vec::new(), 0);
     loop {
@@ -84,15 +85,15 @@ pub(crate) async fn text_ranges_have_whole_characters_without_a_gap(
             if slice.text.is_empty() {
                 break;
             }
-            assert_eq!(slice.from, from);
-            from = slice.to();
+            assert_eq!(slice.start_offset, from);
+            from = slice.end_offset();
             read += &slice.text;
         }
         assert_eq!(read, full_text, "by {step}");
     }
     let inside =
         TextRange { attempt_id: AttemptId::FIRST, channel: TextChannel::Stdout, from: 2, to: 6 };
-    let slice = TextSlice { from: 3, text: "€".to_owned() };
+    let slice = TextSlice { start_offset: 3, text: "€".to_owned() };
     assert_eq!(history.text_slice(id, inside).await.unwrap(), slice);
 }
 
@@ -107,7 +108,7 @@ pub(crate) async fn each_text_of_an_execution_is_listed_with_its_length(
     let text = |channel, to| TextRange { attempt_id: AttemptId::FIRST, channel, from: 0, to };
     let input = "look at this".len() as u64;
     assert_eq!(texts, [text(TextChannel::Input, input), text(TextChannel::Stdout, 9)]);
-    assert_eq!(history.text_ranges(ExecutionId::fresh()).await.unwrap(), []);
+    assert_eq!(history.text_ranges(ExecutionId::generate()).await.unwrap(), []);
 }
 
 pub(crate) async fn a_sealed_input_is_erased_after_the_retry_window(
@@ -131,7 +132,7 @@ pub(crate) async fn removing_an_execution_removes_all_its_data(
     ledger: AnyLedger,
     history: AnyHistory,
 ) {
-    let command = accept_command("look at this");
+    let command = new_accept_command("look at this");
     let (id, other) = (command.id, accept_execution(&ledger).await);
     ledger.accept(command.clone()).await.unwrap();
     append_output(&ledger, id, &["an answer"]).await;
@@ -139,7 +140,7 @@ pub(crate) async fn removing_an_execution_removes_all_its_data(
     assert!(ledger.settle(settlement(id, Fence(0), Outcome::Completed)).await.unwrap());
     let before = history.storage_stats().await.unwrap();
     assert_eq!((before.executions, before.ended), (2, 1));
-    ledger.accept(AcceptCommand { id: ExecutionId::fresh(), ..command.clone() }).await.unwrap();
+    ledger.accept(AcceptCommand { id: ExecutionId::generate(), ..command.clone() }).await.unwrap();
     for _ in 0..3 {
         assert!(ledger.execution(id).await.unwrap().is_some());
         assert_ne!(ledger.events(id, 0).await.unwrap(), []);
@@ -149,9 +150,9 @@ pub(crate) async fn removing_an_execution_removes_all_its_data(
     assert_eq!(ledger.execution(id).await.unwrap(), None);
     assert_eq!(ledger.events(id, 0).await.unwrap(), []);
     assert_eq!(history.text_ranges(id).await.unwrap(), []);
-    let key = command.keys.message;
+    let key = command.keys.message_key;
     assert_eq!(ledger.find_by_key(command.owner, &command.agent, key).await.unwrap(), None);
-    assert_eq!(ledger.find_repeated(command.owner, &command.agent, key).await, None);
+    assert_eq!(ledger.find_repeated_message(command.owner, &command.agent, key).await, None);
     assert_eq!(history.storage_stats().await.unwrap().executions, 1);
     assert!(ledger.execution(other).await.unwrap().is_some());
 }
@@ -163,7 +164,7 @@ pub(crate) async fn a_sweep_removes_the_oldest_ended_executions(
     let running = accept_execution(&ledger).await;
     let mut ids = Vec::new();
     for at in [40, 20, 30] {
-        let command = AcceptCommand { at: at_second(0), ..accept_command("look at this") };
+        let command = AcceptCommand { at: at_second(0), ..new_accept_command("look at this") };
         let end = settlement(command.id, Fence(0), Outcome::Completed);
         ids.push(command.id);
         ledger.accept(command).await.unwrap();

@@ -7,13 +7,13 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::Outcome;
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId, ScheduleId};
 use algonius_actors::model::schedule::occurrence::{
-    Occurrence, OccurrenceCause, OccurrenceEnding, OccurrenceQuery, OccurrenceStatus,
+    Occurrence, OccurrenceCause, OccurrenceEnd, OccurrenceQuery, OccurrenceStatus,
 };
 use algonius_actors::model::schedule::recurrence::RecurrenceRule;
 use algonius_actors::model::schedule::{
     MissedPolicy, OverlapPolicy, Schedule, ScheduleOrigin, ScheduleSpec, SealedTexts,
 };
-use algonius_actors::ports::schedule_store::{ScheduleAdvance, ScheduleStore, SettledOccurrence};
+use algonius_actors::ports::schedule_store::{OccurrenceDecision, ScheduleAdvance, ScheduleStore};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -64,7 +64,7 @@ pub(crate) fn schedule() -> Schedule {
             alert_after: 3,
             enabled: true,
         },
-        sealed: SealedTexts::Sealed([7, 0, 255].into()),
+        sealed_texts: SealedTexts::Sealed([7, 0, 255].into()),
         owner: PrincipalId(Uuid::from_u128(7)),
         origin: ScheduleOrigin::Api,
         paused: true,
@@ -77,19 +77,19 @@ pub(crate) fn schedule() -> Schedule {
 fn occurrence(at: i64, status: OccurrenceStatus) -> Occurrence {
     Occurrence {
         schedule: schedule_id(),
-        planned: at_second(at),
-        due: at_second(at + 1),
+        planned_at: at_second(at),
+        due_at: at_second(at + 1),
         cause: OccurrenceCause::CatchUp,
         status,
         reason: Some("because".to_owned()),
-        time_count: 3,
+        planned_time_count: 3,
         decided_at: at_second(at + 2),
         agent: AgentId::new("worker").unwrap(),
         owner: PrincipalId(Uuid::from_u128(7)),
         fired_at: None,
         execution: None,
         deadline: Some(at_second(at + 9)),
-        ending: None,
+        end: None,
     }
 }
 
@@ -97,27 +97,27 @@ async fn put_occurrences(
     schedule_store: &AnyScheduleStore,
     occurrences: Vec<Occurrence>,
 ) -> Vec<Occurrence> {
-    schedule_store.put(vec![schedule()]).await.unwrap();
+    schedule_store.put_schedules(vec![schedule()]).await.unwrap();
     let advance = ScheduleAdvance { schedule: schedule_id(), cursor: at_second(9), occurrences };
     schedule_store.advance(vec![advance]).await.unwrap().remove(0)
 }
 
 pub(crate) async fn a_schedule_is_read_back_unchanged(schedule_store: AnyScheduleStore) {
-    schedule_store.put(vec![schedule()]).await.unwrap();
+    schedule_store.put_schedules(vec![schedule()]).await.unwrap();
     assert_eq!(schedule_store.schedules().await.unwrap(), [schedule()]);
     let mut changed = schedule();
     changed.spec.input = "other words".to_owned();
     changed.paused = false;
-    schedule_store.put(vec![changed.clone()]).await.unwrap();
+    schedule_store.put_schedules(vec![changed.clone()]).await.unwrap();
     assert_eq!(schedule_store.schedules().await.unwrap(), [changed]);
-    schedule_store.remove(vec![schedule_id()]).await.unwrap();
+    schedule_store.remove_schedules(vec![schedule_id()]).await.unwrap();
     assert_eq!(schedule_store.schedules().await.unwrap(), []);
 }
 
 pub(crate) async fn one_of_100_decisions_about_an_occurrence_counts(
     schedule_store: AnyScheduleStore,
 ) {
-    schedule_store.put(vec![schedule()]).await.unwrap();
+    schedule_store.put_schedules(vec![schedule()]).await.unwrap();
     let mut tasks = JoinSet::new();
     for _ in 0..100 {
         let schedule_store = Arc::clone(&schedule_store);
@@ -142,7 +142,7 @@ pub(crate) async fn an_advance_moves_the_cursor_of_existing_schedules_only(
         occurrences: vec![occurrence(70, OccurrenceStatus::Pending)],
     };
     assert_eq!(schedule_store.advance(vec![unknown_schedule]).await.unwrap(), [[]; 1]);
-    schedule_store.remove(vec![schedule_id()]).await.unwrap();
+    schedule_store.remove_schedules(vec![schedule_id()]).await.unwrap();
     let removed = ScheduleAdvance {
         schedule: schedule_id(),
         cursor: at_second(80),
@@ -153,22 +153,22 @@ pub(crate) async fn an_advance_moves_the_cursor_of_existing_schedules_only(
 
 pub(crate) async fn an_occurrence_is_settled_once_and_read_back(schedule_store: AnyScheduleStore) {
     put_occurrences(&schedule_store, vec![occurrence(60, OccurrenceStatus::Pending)]).await;
-    let execution = Some(ExecutionId::fresh());
-    let fired = SettledOccurrence {
+    let execution = Some(ExecutionId::generate());
+    let fired = OccurrenceDecision {
         schedule: schedule_id(),
-        planned: at_second(60),
+        planned_at: at_second(60),
         status: OccurrenceStatus::Fired,
         reason: None,
         execution,
         at: at_second(63),
     };
     let refused =
-        SettledOccurrence { status: OccurrenceStatus::Refused, execution: None, ..fired.clone() };
-    schedule_store.settle(vec![fired, refused]).await.unwrap();
-    let ending = OccurrenceEnding {
+        OccurrenceDecision { status: OccurrenceStatus::Refused, execution: None, ..fired.clone() };
+    schedule_store.record_decisions(vec![fired, refused]).await.unwrap();
+    let ending = OccurrenceEnd {
         outcome: Outcome::Failed,
         code: Some(Code::Exit),
-        recovered: true,
+        had_failed_attempt: true,
         at: at_second(70),
     };
     schedule_store.record_end(&schedule_id(), at_second(60), ending).await.unwrap();
@@ -177,7 +177,7 @@ pub(crate) async fn an_occurrence_is_settled_once_and_read_back(schedule_store: 
         reason: None,
         execution,
         fired_at: Some(at_second(63)),
-        ending: Some(ending),
+        end: Some(ending),
         ..occurrence(60, OccurrenceStatus::Pending)
     };
     assert_eq!(
@@ -193,10 +193,10 @@ pub(crate) async fn only_unfinished_occurrences_are_open(schedule_store: AnySche
     let open = schedule_store.open_occurrences().await.unwrap();
     let open: Vec<_> = open.iter().map(|it| it.status).collect();
     assert_eq!(open, [OccurrenceStatus::Pending, OccurrenceStatus::Fired]);
-    let ending = OccurrenceEnding {
+    let ending = OccurrenceEnd {
         outcome: Outcome::Completed,
         code: None,
-        recovered: false,
+        had_failed_attempt: false,
         at: at_second(9),
     };
     schedule_store.record_end(&schedule_id(), at_second(2), ending).await.unwrap();
@@ -217,8 +217,8 @@ pub(crate) async fn occurrences_are_paged_by_time(schedule_store: AnyScheduleSto
     loop {
         let page = schedule_store.occurrences(query.clone()).await.unwrap();
         let Some(last) = page.last() else { break };
-        query.before = Some((last.planned, schedule_id()));
-        seen.extend(page.iter().map(|it| it.planned));
+        query.before = Some((last.planned_at, schedule_id()));
+        seen.extend(page.iter().map(|it| it.planned_at));
     }
     let expected: Vec<_> = (1..=25).rev().map(at_second).collect();
     assert_eq!(seen, expected);
@@ -256,6 +256,6 @@ pub(crate) async fn old_settled_occurrences_are_forgotten_but_not_open_ones(
     assert_eq!(schedule_store.remove_occurrences(at_second(50), 3).await.unwrap(), 3);
     assert_eq!(schedule_store.remove_occurrences(at_second(50), 100).await.unwrap(), 2);
     let left = schedule_store.occurrences_since(&schedule_id(), at_second(0)).await.unwrap();
-    let left: Vec<_> = left.iter().map(|it| it.planned).collect();
+    let left: Vec<_> = left.iter().map(|it| it.planned_at).collect();
     assert_eq!(left, [at_second(6), at_second(7), at_second(100)]);
 }

@@ -3,15 +3,15 @@
 use algonius_actors::model::execution::{Fence, Outcome};
 use algonius_actors::ports::ledger::{AcceptCommand, AnswerCommand, Settlement};
 
-use super::answering::{resume_command, waiting_execution};
-use super::{AnyLedger, accept_command, settlement};
+use super::answering::{execution_awaiting_input, new_answer_command};
+use super::{AnyLedger, new_accept_command, settlement};
 
 /// Returns a request whose input was changed by redaction.
 pub(super) fn sealed_request(bytes: &[u8]) -> AcceptCommand {
     AcceptCommand {
         replayable: false,
         sealed_input: Some(bytes.to_vec()),
-        ..accept_command("look at ***")
+        ..new_accept_command("look at ***")
     }
 }
 
@@ -28,7 +28,7 @@ pub(crate) async fn a_sealed_input_is_read_back_and_erased_with_the_end(ledger: 
         assert!(ledger.settle(settlement(id, Fence(0), Outcome::Completed)).await.unwrap());
         assert_eq!(ledger.sealed_input(id).await.unwrap(), None);
     }
-    let unsealed = accept_command("look at this");
+    let unsealed = new_accept_command("look at this");
     let id = unsealed.id;
     ledger.accept(unsealed).await.unwrap();
     assert_eq!(ledger.sealed_input(id).await.unwrap(), None);
@@ -36,10 +36,10 @@ pub(crate) async fn a_sealed_input_is_read_back_and_erased_with_the_end(ledger: 
 
 pub(crate) async fn the_sealed_input_of_a_turn_replaces_the_previous_one(ledger: AnyLedger) {
     for (sealed, replayable) in [(Some(vec![3; 9]), false), (None, true)] {
-        let (id, fence) = waiting_execution(&ledger).await;
+        let (id, fence) = execution_awaiting_input(&ledger).await;
         let first = AnswerCommand {
             sealed_input: Some(vec![1; 100_000]),
-            ..resume_command(id, fence, "***")
+            ..new_answer_command(id, fence, "***")
         };
         assert!(ledger.record_answer(first).await.unwrap());
         assert_eq!(ledger.sealed_input(id).await.unwrap().unwrap().len(), 100_000);
@@ -47,15 +47,15 @@ pub(crate) async fn the_sealed_input_of_a_turn_replaces_the_previous_one(ledger:
         let late = AnswerCommand {
             sealed_input: sealed.clone(),
             replayable,
-            ..resume_command(id, fence, "late")
+            ..new_answer_command(id, fence, "late")
         };
         assert!(!ledger.record_answer(late).await.unwrap());
         assert_eq!(ledger.sealed_input(id).await.unwrap().unwrap().len(), 100_000);
-        let (id, fence) = waiting_execution(&ledger).await;
+        let (id, fence) = execution_awaiting_input(&ledger).await;
         let next = AnswerCommand {
             sealed_input: sealed.clone(),
             replayable,
-            ..resume_command(id, fence, "next")
+            ..new_answer_command(id, fence, "next")
         };
         assert!(ledger.record_answer(next).await.unwrap());
         assert_eq!(ledger.sealed_input(id).await.unwrap(), sealed);

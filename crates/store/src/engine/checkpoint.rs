@@ -27,9 +27,9 @@ impl Checkpointer {
     pub(crate) fn start(connection: &mut DatabaseConnection, database: &Path) -> sql::Result<Self> {
         // One place is enough: a checkpoint moves everything that was committed before it.
         let (request_sender, requests) = mpsc::channel(1);
-        let mut threshold = CheckpointThreshold::default();
+        let mut policy = CheckpointPolicy::default();
         connection.set_checkpoint_policy(move |pages| {
-            let mode = threshold.mode_after(pages);
+            let mode = policy.choose_mode(pages);
             if mode == CheckpointMode::Background {
                 _ = request_sender.try_send(()); // One that waits does for both.
             }
@@ -51,13 +51,13 @@ impl Checkpointer {
 
 /// Decision about the next checkpoint, by the length of the log.
 #[derive(Default)]
-struct CheckpointThreshold {
+struct CheckpointPolicy {
     /// Number of pages at the last request for a checkpoint, since the log restarted.
     pages_at_request: u32,
 }
 
-impl CheckpointThreshold {
-    fn mode_after(&mut self, pages: u32) -> CheckpointMode {
+impl CheckpointPolicy {
+    fn choose_mode(&mut self, pages: u32) -> CheckpointMode {
         // Fewer pages than before mean that SQLite restarted the log from its beginning.
         self.pages_at_request =
             if pages < self.pages_at_request { 0 } else { self.pages_at_request };
@@ -110,8 +110,8 @@ mod tests {
 
     #[test]
     fn the_checkpoint_mode_follows_the_length_of_the_log() {
-        let mut threshold = CheckpointThreshold::default();
-        let mut mode_after = |pages| threshold.mode_after(pages);
+        let mut policy = CheckpointPolicy::default();
+        let mut mode_after = |pages| policy.choose_mode(pages);
         let page_counts = [3, 999, 1001, 1002, 2000, 2001, 4, 999, 1000, 3999, 4000, 4001, 2];
         let expected = "--B--B--BBNN-";
         let modes: String = page_counts

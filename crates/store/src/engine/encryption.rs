@@ -17,7 +17,7 @@ pub(crate) enum KeyPurpose {
 }
 
 impl KeyPurpose {
-    const fn context(self) -> &'static [u8] {
+    const fn derivation_context(self) -> &'static [u8] {
         match self {
             Self::PushTargets => b"seal of push targets",
             Self::Sessions => b"seal of sessions",
@@ -25,7 +25,7 @@ impl KeyPurpose {
         }
     }
 
-    const fn noun(self) -> &'static str {
+    const fn description(self) -> &'static str {
         match self {
             Self::PushTargets => "a push target",
             Self::Sessions => "an id of a session",
@@ -44,20 +44,25 @@ pub(crate) struct StoreCipher {
 impl StoreCipher {
     /// Creates the seal of an instance for one purpose.
     pub(crate) fn new(instance_key: &[u8; 32], purpose: KeyPurpose) -> Self {
-        Self { cipher: seal::Cipher::new(instance_key, purpose.context()), purpose }
+        Self { cipher: seal::Cipher::new(instance_key, purpose.derivation_context()), purpose }
     }
 
     /// Seals a text. The result opens only for the same `associated_data`, so that it cannot be moved to another row.
     pub(crate) fn seal(&self, associated_data: &[u8], text: &[u8]) -> sql::Result<Vec<u8>> {
         self.cipher.seal(associated_data, text).ok_or_else(|| {
-            sql::Error::Encode(format!("{} is too long to be sealed", self.purpose.noun()).into())
+            sql::Error::Encode(
+                format!("{} is too long to be sealed", self.purpose.description()).into(),
+            )
         })
     }
 
     /// Opens a text that was sealed for `associated_data`.
     pub(crate) fn unseal(&self, associated_data: &[u8], sealed: &[u8]) -> sql::Result<Vec<u8>> {
         self.cipher.unseal(associated_data, sealed).ok_or_else(|| {
-            decode_error(format!("{} does not open under this instance's key", self.purpose.noun()))
+            decode_error(format!(
+                "{} does not open under this instance's key",
+                self.purpose.description()
+            ))
         })
     }
 }

@@ -59,7 +59,7 @@ pub enum StoreError {
 
     /// Another release or another program wrote the tables.
     #[error("the tables of the database do not fit this release: {difference}")]
-    Tables {
+    IncompatibleSchema {
         /// Difference, as a clause.
         difference: String,
     },
@@ -70,7 +70,7 @@ const DAMAGE_CODES: [i32; 2] = [11, 26];
 
 impl StoreError {
     /// Returns the error for this database: `Damaged` if damage is the cause, otherwise the error itself.
-    pub(crate) fn for_database(self, database: &Path) -> Self {
+    pub(crate) fn classify_damage(self, database: &Path) -> Self {
         let mut cause: Option<&(dyn Error + 'static)> = Some(&self);
         while let Some(error) = cause {
             if error.downcast_ref::<sql::Error>().is_some_and(is_damage) {

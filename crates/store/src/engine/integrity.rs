@@ -17,7 +17,7 @@ const LOG_EXTENSIONS: [&str; 2] = ["db-wal", "db-journal"];
 ///
 /// # Errors
 /// Fails if the file is too short.
-pub(crate) fn check(database: &Path) -> Result<(), StoreError> {
+pub(crate) fn check_file_length(database: &Path) -> Result<(), StoreError> {
     let has_content = |extension: &&str| {
         fs::metadata(database.with_extension(extension)).is_ok_and(|it| it.len() > 0)
     };
@@ -86,9 +86,9 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let database = folder.path().join("ledger.db");
             fs::write(&database, header(4096, 1)).unwrap();
-            assert!(matches!(check(&database), Err(StoreError::Damaged { .. })));
+            assert!(matches!(check_file_length(&database), Err(StoreError::Damaged { .. })));
             fs::write(database.with_extension(extension), "something").unwrap();
-            check(&database).unwrap();
+            check_file_length(&database).unwrap();
         }
     }
 }

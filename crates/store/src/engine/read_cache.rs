@@ -62,7 +62,7 @@ pub(crate) struct ReadCache(Mutex<CacheState>);
 struct CacheState {
     entries: HashMap<ExecutionId, CacheEntry>,
     /// Insertion order of the entries; may contain entries that were removed since.
-    order: VecDeque<(ExecutionId, u64)>,
+    insertion_order: VecDeque<(ExecutionId, u64)>,
     /// Total size of the cache, in bytes.
     bytes: usize,
     /// Number of the last entry.
@@ -166,8 +166,8 @@ impl CacheState {
         let entry =
             CacheEntry { number: self.last_entry_number, parts: vec![(part, None)], bytes: 0 };
         self.entries.insert(id, entry);
-        self.order.push_back((id, self.last_entry_number));
-        if self.order.len() > MAX_CACHED_EXECUTIONS {
+        self.insertion_order.push_back((id, self.last_entry_number));
+        if self.insertion_order.len() > MAX_CACHED_EXECUTIONS {
             self.evict_oldest();
         }
     }
@@ -189,13 +189,13 @@ impl CacheState {
             entry.bytes += size;
             self.bytes += size;
         }
-        while self.bytes > MAX_CACHE_BYTES && !self.order.is_empty() {
+        while self.bytes > MAX_CACHE_BYTES && !self.insertion_order.is_empty() {
             self.evict_oldest();
         }
     }
 
     fn evict_oldest(&mut self) {
-        let Some((id, number)) = self.order.pop_front() else { return };
+        let Some((id, number)) = self.insertion_order.pop_front() else { return };
         if self.entries.get(&id).is_some_and(|entry| entry.number == number) {
             self.invalidate(Invalidation::One(id));
         }
@@ -205,12 +205,12 @@ impl CacheState {
         match invalidation {
             Invalidation::Nothing => {}
             Invalidation::One(id) => {
-                // `order` keeps its entry; its number shows later that it is outdated.
+                // `insertion_order` keeps its entry; its number shows later that it is outdated.
                 self.bytes -= self.entries.remove(&id).map_or(0, |entry| entry.bytes);
             }
             Invalidation::Any => {
                 self.entries.clear();
-                self.order.clear();
+                self.insertion_order.clear();
                 self.duplicates.clear();
                 self.bytes = 0;
             }
@@ -255,7 +255,7 @@ mod tests {
     #[tokio::test]
     async fn a_second_read_fills_the_cache_until_it_is_invalidated() {
         let (read_cache, changed, unchanged) =
-            (ReadCache::default(), ExecutionId::fresh(), ExecutionId::fresh());
+            (ReadCache::default(), ExecutionId::generate(), ExecutionId::generate());
         assert_eq!(count_reads(&read_cache, changed, 7, 9).await, 2);
         assert_eq!(count_reads(&read_cache, unchanged, 7, 9).await, 2);
         read_cache.invalidate([Invalidation::Nothing, Invalidation::One(changed)]).await;
@@ -263,14 +263,14 @@ mod tests {
         assert_eq!(count_reads(&read_cache, unchanged, 7, 9).await, 0);
         read_cache.invalidate([Invalidation::Any]).await;
         assert_eq!(count_reads(&read_cache, unchanged, 9, 9).await, 2);
-        let large = ExecutionId::fresh();
+        let large = ExecutionId::generate();
         assert_eq!(count_reads(&read_cache, large, MAX_PART_BYTES + 1, 9).await, 9);
     }
 
     /// A read that was overtaken by a change must not cache its outdated result.
     #[tokio::test]
     async fn a_value_changed_while_it_was_read_is_not_cached() {
-        let (read_cache, id) = (ReadCache::default(), ExecutionId::fresh());
+        let (read_cache, id) = (ReadCache::default(), ExecutionId::generate());
         count_reads(&read_cache, id, 7, 1).await;
         let reading = async {
             read_cache.invalidate([Invalidation::One(id)]).await;
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn a_large_value_is_not_cached() {
         for (length, is_cached) in [(MAX_PART_BYTES / 2, true), (MAX_PART_BYTES, false)] {
-            let (mut state, id) = (CacheState::default(), ExecutionId::fresh());
+            let (mut state, id) = (CacheState::default(), ExecutionId::generate());
             state.lookup(id, ALL_EVENTS);
             let event_kind = EventKind::Warning { message: "x".repeat(length) };
             let event = Event { number: 1, at: DateTime::UNIX_EPOCH, data: event_kind };
@@ -305,12 +305,13 @@ mod tests {
     #[test]
     fn the_cache_is_bounded_and_evicts_the_oldest() {
         let mut state = CacheState::default();
-        let ids: Vec<_> = (0..MAX_CACHED_EXECUTIONS + 10).map(|_| ExecutionId::fresh()).collect();
+        let ids: Vec<_> =
+            (0..MAX_CACHED_EXECUTIONS + 10).map(|_| ExecutionId::generate()).collect();
         for id in &ids {
             state.lookup(*id, ALL_EVENTS);
         }
         assert_eq!(
-            (state.entries.len(), state.order.len()),
+            (state.entries.len(), state.insertion_order.len()),
             (MAX_CACHED_EXECUTIONS, MAX_CACHED_EXECUTIONS)
         );
         assert!(matches!(state.lookup(ids[10], ALL_EVENTS), CacheLookup::SecondMiss(_)));
@@ -331,6 +332,6 @@ mod tests {
             CacheLookup::Hit(_)
         ));
         state.invalidate(Invalidation::Any);
-        assert_eq!((state.entries.len(), state.order.len(), state.bytes), (0, 0, 0));
+        assert_eq!((state.entries.len(), state.insertion_order.len(), state.bytes), (0, 0, 0));
     }
 }

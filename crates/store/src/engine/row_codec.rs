@@ -64,17 +64,17 @@ impl<'row> Columns<'row> {
     }
 
     /// Returns a value from its public name.
-    pub(crate) fn keyword<T>(self, name: &str, parse: fn(&str) -> Option<T>) -> sql::Result<T> {
-        parse_keyword(self.get(name)?, name, parse)
+    pub(crate) fn enum_value<T>(self, name: &str, parse: fn(&str) -> Option<T>) -> sql::Result<T> {
+        parse_enum_value(self.get(name)?, name, parse)
     }
 
     /// Returns an optional value from its public name.
-    pub(crate) fn maybe_keyword<T>(
+    pub(crate) fn maybe_enum_value<T>(
         self,
         name: &str,
         parse: fn(&str) -> Option<T>,
     ) -> sql::Result<Option<T>> {
-        self.get::<Option<&str>>(name)?.map(|word| parse_keyword(word, name, parse)).transpose()
+        self.get::<Option<&str>>(name)?.map(|word| parse_enum_value(word, name, parse)).transpose()
     }
 
     /// Deserializes a value from JSON.
@@ -97,6 +97,6 @@ fn timestamp(micros: i64, name: &str) -> sql::Result<DateTime<Utc>> {
         .ok_or_else(|| decode_error(format!("`{name}` is not a time")))
 }
 
-fn parse_keyword<T>(word: &str, name: &str, parse: fn(&str) -> Option<T>) -> sql::Result<T> {
+fn parse_enum_value<T>(word: &str, name: &str, parse: fn(&str) -> Option<T>) -> sql::Result<T> {
     parse(word).ok_or_else(|| decode_error(format!("`{name}` is not a known word")))
 }

@@ -80,7 +80,7 @@ impl SqlStatement {
     }
 
     /// Marks a statement that may read much: it runs on a thread where nothing else waits.
-    pub(crate) const fn blocking(mut self) -> Self {
+    pub(crate) const fn mark_blocking(mut self) -> Self {
         self.is_blocking = true;
         self
     }
@@ -150,7 +150,7 @@ impl SqlStatement {
     where
         T: for<'row> FromColumn<'row>,
     {
-        self.fetch_one(source).await?.at(0)
+        self.fetch_one(source).await?.column_at(0)
     }
 }
 

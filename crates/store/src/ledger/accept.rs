@@ -39,7 +39,7 @@ impl WriteCommand for AcceptCommand {
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<AcceptResult> {
         // Most requests have one key, which the insertion itself looks up.
-        if self.keys.idempotency.is_some()
+        if self.keys.idempotency_key.is_some()
             && let Some(acceptance) = find_duplicate(self, connection).await?
         {
             return Ok(acceptance);
@@ -48,17 +48,18 @@ impl WriteCommand for AcceptCommand {
         let equivalent = find_equivalent(self, connection).await?;
         // Only the first request carries the key, so the window of equal requests does not slide with each
         // repetition.
-        let content_key = self.coalescing_key.filter(|_| equivalent.is_none()).map(|(key, _)| key);
-        if !insert(self, content_key, connection).await? {
+        let coalescing_key =
+            self.coalescing_key.filter(|_| equivalent.is_none()).map(|(key, _)| key);
+        if !insert(self, coalescing_key, connection).await? {
             // The insertion found the key taken, so the earlier request is in this database.
             return Ok(find_duplicate(self, connection).await?.unwrap_or(AcceptResult::Conflict));
         }
-        if let Some(idempotency_key) = self.keys.idempotency {
+        if let Some(idempotency_key) = self.keys.idempotency_key {
             request_keys::insert(
                 connection,
                 &(self.owner, &self.agent),
                 idempotency_key,
-                self.digest,
+                self.content_digest,
                 self.id,
             )
             .await?;
@@ -72,16 +73,16 @@ impl WriteCommand for AcceptCommand {
 /// Inserts the row. Returns true if the row is new.
 async fn insert(
     command: &AcceptCommand,
-    content_key: Option<[u8; 32]>,
+    coalescing_key: Option<[u8; 32]>,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<bool> {
     let changed_rows = sql::statement(INSERT)
         .bind(command.id.0)
         .bind(command.agent.as_str())
         .bind(command.owner.0)
-        .bind(command.message.0.as_str())
-        .bind(command.keys.message.as_slice())
-        .bind(command.digest.as_slice())
+        .bind(command.message_id.0.as_str())
+        .bind(command.keys.message_key.as_slice())
+        .bind(command.content_digest.as_slice())
         .bind(command.context.0.as_str())
         .bind(to_json(&command.trigger)?)
         .bind(to_json(&command.access)?)
@@ -92,7 +93,7 @@ async fn insert(
         .bind(i64::from(AttemptId::FIRST.turn))
         .bind(i64::from(AttemptId::FIRST.attempt))
         .bind(to_json(&command.overrides)?)
-        .bind(content_key.as_ref().map(|key| key.as_slice()))
+        .bind(coalescing_key.as_ref().map(|key| key.as_slice()))
         .bind(command.trace.as_ref().map(to_json).transpose()?)
         .execute(connection)
         .await?;
@@ -119,15 +120,16 @@ async fn store_message(
     command: &AcceptCommand,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<()> {
-    text_chunks::insert_whole(
+    text_chunks::insert_text(
         connection,
         command.id,
         AttemptId::FIRST,
         TextChannel::Input,
-        &command.input,
+        &command.input_text,
     )
     .await?;
-    let event_kind = EventKind::caller_message(command.message.0.clone(), command.content.clone());
+    let event_kind =
+        EventKind::caller_message(command.message_id.0.clone(), command.content.clone());
     let event = Event { number: 1, at: command.at, data: event_kind };
     events::insert(connection, command.id, AttemptId::FIRST, &event).await
 }
@@ -143,5 +145,5 @@ async fn find_duplicate(
             request_keys::find(&mut *connection, command.owner, &command.agent, key).await?,
         );
     }
-    Ok(AcceptResult::from_known(&known_executions, command.digest))
+    Ok(AcceptResult::for_known_keys(&known_executions, command.content_digest))
 }

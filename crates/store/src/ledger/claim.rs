@@ -26,7 +26,7 @@ const SELECT_WORKSPACES: &str = "
     WHERE id <> $1 AND workspace IS NOT NULL AND outcome IS NULL
         AND state IN ('starting', 'running')";
 
-const EXISTS_EARLIER: &str = "
+const EXISTS_EARLIER_EXECUTION: &str = "
     SELECT EXISTS (
         SELECT 1 FROM executions other
         JOIN executions mine ON mine.id = $1 AND other.context = mine.context
@@ -76,7 +76,7 @@ impl WriteCommand for ClaimCommand {
         execution_row.answered = false;
         execution_row.workspace = self.workspace.as_ref().map(path_bytes);
         execution_row
-            .append(
+            .append_event(
                 connection,
                 self.state_change.at,
                 EventKind::StateChanged(self.state_change.clone()),
@@ -115,7 +115,7 @@ async fn is_conversation_busy(
     command: &ClaimCommand,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<bool> {
-    sql::statement(EXISTS_EARLIER).bind(command.id.0).fetch_scalar(connection).await
+    sql::statement(EXISTS_EARLIER_EXECUTION).bind(command.id.0).fetch_scalar(connection).await
 }
 
 /// Returns true if the workspace is free. Few executions write at one time, so each is checked: paths are compared
@@ -128,7 +128,7 @@ async fn is_workspace_free(
         return Ok(true);
     };
     for row in sql::statement(SELECT_WORKSPACES).bind(command.id.0).fetch_all(connection).await? {
-        if workspace_from_bytes(row.at(0)?).overlaps(requested) {
+        if workspace_from_bytes(row.column_at(0)?).overlaps(requested) {
             return Ok(false);
         }
     }

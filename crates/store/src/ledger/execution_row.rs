@@ -50,7 +50,7 @@ pub(crate) struct ExecutionRow {
     /// Path of the workspace that the latest attempt may modify exclusively.
     pub(crate) workspace: Option<Vec<u8>>,
     /// Latest deferral in this turn.
-    pub(crate) deferred: Option<Deferral>,
+    pub(crate) latest_deferral: Option<Deferral>,
     /// True if its latest input is stored as it is, and not sealed.
     pub(crate) replayable: bool,
     /// Amounts that the execution has used.
@@ -58,9 +58,9 @@ pub(crate) struct ExecutionRow {
     changed_at: DateTime<Utc>,
     /// Failure as the JSON that was read, so that a code of a later release is not lost.
     failure: Option<String>,
-    last_event: u64,
+    last_event_number: u64,
     /// Indexed columns as they were read.
-    indexed: IndexedColumns,
+    loaded_columns: IndexedColumns,
 }
 
 /// Columns that describe the waits for an answer.
@@ -82,19 +82,19 @@ impl ExecutionRow {
     }
 
     /// Appends events in their order.
-    pub(crate) async fn append_all(
+    pub(crate) async fn append_events(
         &mut self,
         connection: &mut DatabaseConnection,
         events: &[(DateTime<Utc>, EventKind)],
     ) -> sql::Result<()> {
         for (at, event) in events {
-            self.append(connection, *at, event.clone()).await?;
+            self.append_event(connection, *at, event.clone()).await?;
         }
         Ok(())
     }
 
     /// Appends an event under the next number and updates the row accordingly.
-    pub(crate) async fn append(
+    pub(crate) async fn append_event(
         &mut self,
         connection: &mut DatabaseConnection,
         at: DateTime<Utc>,
@@ -105,8 +105,8 @@ impl ExecutionRow {
             // In the transaction of the event, so that a crash neither loses an amount nor counts it twice.
             budget_usage::add(&mut *connection, &self.agent, *day, charge).await?;
         }
-        self.last_event += 1;
-        let event = Event { number: self.last_event, at, data: event_kind };
+        self.last_event_number += 1;
+        let event = Event { number: self.last_event_number, at, data: event_kind };
         events::insert(connection, self.id, self.attempt_id, &event).await
     }
 
@@ -147,7 +147,7 @@ impl ExecutionRow {
             }
             EventKind::ProcessStarted { pid } => self.pid = Some(*pid),
             EventKind::AttemptFailed(failure) => self.set_failure(Some(failure))?,
-            EventKind::Deferred(deferred) => self.deferred = Some(*deferred),
+            EventKind::Deferred(deferred) => self.latest_deferral = Some(*deferred),
             EventKind::BudgetCharged { charge, .. } => self.spent = self.spent.plus(*charge),
             // Each of the two can change the public status.
             EventKind::InteractionOpened { .. } => {
@@ -182,31 +182,31 @@ impl ExecutionRow {
     }
 
     fn read(id: ExecutionId, columns: Columns<'_>) -> sql::Result<Self> {
-        let indexed = IndexedColumns::read(columns)?;
+        let loaded_columns = IndexedColumns::read(columns)?;
         Ok(Self {
             id,
             agent: columns.get("agent")?,
-            state: indexed.status.state,
-            outcome: indexed.end.outcome,
+            state: loaded_columns.status.state,
+            outcome: loaded_columns.rarely_changed.outcome,
             fence: Fence(columns.get("fence")?),
             attempt_id: read_attempt_id(columns)?,
             started_at: columns.maybe_time("started_at")?,
-            ended_at: indexed.end.ended_at,
+            ended_at: loaded_columns.rarely_changed.ended_at,
             pid: columns.maybe_number("pid")?,
             exit_code: columns.maybe_number("exit_code")?,
-            answered: indexed.end.answered,
+            answered: loaded_columns.rarely_changed.answered,
             waits: WaitColumns {
-                interruption: indexed.end.interruption,
+                interruption: loaded_columns.rarely_changed.interruption,
                 open_interactions: columns.number("asks")?,
             },
-            workspace: indexed.end.workspace.clone(),
-            deferred: columns.maybe_json("parked")?,
+            workspace: loaded_columns.rarely_changed.workspace.clone(),
+            latest_deferral: columns.maybe_json("parked")?,
             replayable: columns.get("replayable")?,
             spent: columns.maybe_json("spent")?.unwrap_or_default(),
-            changed_at: indexed.status.changed_at,
-            failure: indexed.end.failure.clone(),
-            last_event: columns.number("last_event")?,
-            indexed,
+            changed_at: loaded_columns.status.changed_at,
+            failure: loaded_columns.rarely_changed.failure.clone(),
+            last_event_number: columns.number("last_event")?,
+            loaded_columns,
         })
     }
 }

@@ -24,7 +24,7 @@ use row::StoredInteraction;
 
 pub(super) use closing::{close_all, close_earlier};
 #[cfg(test)]
-pub(crate) use row::list_query;
+pub(crate) use row::interaction_list_query;
 
 mod closing;
 mod commands;
@@ -42,7 +42,7 @@ impl InteractionStore for Store {
         Ok(match self.writer.submit(OpenInteraction { interaction, fence }).await? {
             OpenInteractionResult::New => OpenOutcome::New,
             OpenInteractionResult::Existing(stored) => {
-                OpenOutcome::Existing(Box::new(self.with_readable_answer(*stored)))
+                OpenOutcome::Existing(Box::new(self.unseal_answer_or_omit(*stored)))
             }
             OpenInteractionResult::Superseded => OpenOutcome::Superseded,
         })
@@ -66,7 +66,7 @@ impl InteractionStore for Store {
                 CloseOutcome::Closed(Box::new(Interaction { end: Some(end), ..*interaction }))
             }
             CloseInteractionResult::AlreadyClosed(stored) => {
-                CloseOutcome::AlreadyClosed(self.with_raw_answer(*stored)?)
+                CloseOutcome::AlreadyClosed(self.unseal_answer(*stored)?)
             }
             CloseInteractionResult::Unknown => CloseOutcome::Unknown,
         })
@@ -86,9 +86,7 @@ impl InteractionStore for Store {
 
     async fn interaction(&self, id: InteractionId) -> Result<Option<Interaction>, LedgerError> {
         let stored = row::load(&self.readers, id).await.map_err(ledger_error)?;
-        stored
-            .map(|stored| self.with_raw_answer(stored).map(|interaction| *interaction))
-            .transpose()
+        stored.map(|stored| self.unseal_answer(stored).map(|interaction| *interaction)).transpose()
     }
 
     async fn find_by_request_key(
@@ -138,9 +136,9 @@ impl Store {
 
     /// Returns an interaction with its raw answer, or without an answer if the raw one does not open: an error would
     /// make the agent wait for a read that never succeeds.
-    fn with_readable_answer(&self, stored: StoredInteraction) -> Interaction {
+    fn unseal_answer_or_omit(&self, stored: StoredInteraction) -> Interaction {
         let mut redacted = stored.interaction.clone();
-        stored.with_raw_answer(&self.answer_cipher).unwrap_or_else(|error| {
+        stored.unseal_answer(&self.answer_cipher).unwrap_or_else(|error| {
             tracing::error!(interaction = %redacted.id, %error, "answer to an interaction cannot be read");
             if let Some(closed) = &mut redacted.end {
                 closed.answer.value = None;
@@ -150,7 +148,7 @@ impl Store {
     }
 
     /// Returns an interaction with its raw answer, if it has one.
-    fn with_raw_answer(&self, stored: StoredInteraction) -> Result<Box<Interaction>, LedgerError> {
-        stored.with_raw_answer(&self.answer_cipher).map(Box::new).map_err(ledger_error)
+    fn unseal_answer(&self, stored: StoredInteraction) -> Result<Box<Interaction>, LedgerError> {
+        stored.unseal_answer(&self.answer_cipher).map(Box::new).map_err(ledger_error)
     }
 }

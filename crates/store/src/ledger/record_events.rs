@@ -45,7 +45,7 @@ impl WriteCommand for RecordEvents {
         if self.batch.events.is_empty() {
             return Ok(true);
         }
-        execution_row.append_all(connection, &self.batch.events).await?;
+        execution_row.append_events(connection, &self.batch.events).await?;
         execution_row.save(connection).await?;
         Ok(true)
     }

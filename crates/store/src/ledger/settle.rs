@@ -30,14 +30,14 @@ impl WriteCommand for Settlement {
         }
         let (events_before_end, end_events) =
             self.batch.events.split_at(position_before_end(&self.batch.events));
-        execution_row.append_all(connection, events_before_end).await?;
+        execution_row.append_events(connection, events_before_end).await?;
         interactions::close_all(
             connection,
             &mut execution_row,
             &end_by_settlement(self.outcome, self.at),
         )
         .await?;
-        execution_row.append_all(connection, end_events).await?;
+        execution_row.append_events(connection, end_events).await?;
         apply_settlement(self, &mut execution_row)?;
         execution_row.save(connection).await?;
         // In the same commit as the end: no crash may leave a raw input that nobody needs any more.

@@ -133,7 +133,7 @@ pub(crate) async fn insert_all(
 }
 
 /// Stores a whole text in a channel that has none yet.
-pub(crate) async fn insert_whole(
+pub(crate) async fn insert_text(
     connection: &mut DatabaseConnection,
     id: ExecutionId,
     attempt_id: AttemptId,
@@ -156,7 +156,7 @@ pub(crate) async fn read_range(
     range: TextRange,
 ) -> sql::Result<String> {
     String::from_utf8(read_bytes(pool, id, range).await?).or_else(|error| {
-        complete_characters(error.as_bytes())?;
+        complete_char_range(error.as_bytes())?;
         Ok(String::from_utf8_lossy(error.as_bytes()).into_owned())
     })
 }
@@ -168,15 +168,15 @@ pub(crate) async fn read_slice(
     range: TextRange,
 ) -> sql::Result<TextSlice> {
     let mut bytes = read_bytes(pool, id, range).await?;
-    let Range { start, end } = complete_characters(&bytes)?;
+    let Range { start, end } = complete_char_range(&bytes)?;
     bytes.truncate(end);
     bytes.drain(..start);
     let text = String::from_utf8(bytes).map_err(decode_error)?;
-    Ok(TextSlice { from: range.from + start as u64, text })
+    Ok(TextSlice { start_offset: range.from + start as u64, text })
 }
 
 /// Returns the range of the complete characters; the bytes may start and end within a character.
-fn complete_characters(bytes: &[u8]) -> sql::Result<Range<usize>> {
+fn complete_char_range(bytes: &[u8]) -> sql::Result<Range<usize>> {
     let start = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
     match std::str::from_utf8(bytes.get(start..).unwrap_or_default()) {
         Ok(_) => Ok(start..bytes.len()),

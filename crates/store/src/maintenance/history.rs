@@ -57,7 +57,7 @@ impl History for Store {
     }
 
     async fn principal_names(&self) -> Result<BTreeMap<PrincipalId, String>, LedgerError> {
-        load_callers(&self.readers).await.map_err(ledger_error)
+        load_principal_names(&self.readers).await.map_err(ledger_error)
     }
 
     async fn storage_stats(&self) -> Result<StorageStats, LedgerError> {
@@ -84,7 +84,7 @@ impl History for Store {
 async fn load_text_ranges(pool: &ReaderPool, id: ExecutionId) -> sql::Result<Vec<TextRange>> {
     let rows = sql::statement(SELECT_TEXT_LENGTHS).bind(id.0).fetch_all(pool).await?;
     let text_range = |columns: Columns<'_>| {
-        let channel = columns.keyword("channel", TextChannel::parse)?;
+        let channel = columns.enum_value("channel", TextChannel::parse)?;
         Ok(TextRange {
             attempt_id: read_attempt_id(columns)?,
             channel,
@@ -95,14 +95,14 @@ async fn load_text_ranges(pool: &ReaderPool, id: ExecutionId) -> sql::Result<Vec
     rows.iter().map(|row| text_range(Columns(row))).collect()
 }
 
-async fn load_callers(pool: &ReaderPool) -> sql::Result<BTreeMap<PrincipalId, String>> {
+async fn load_principal_names(pool: &ReaderPool) -> sql::Result<BTreeMap<PrincipalId, String>> {
     let rows = sql::statement("SELECT id, name FROM principals").fetch_all(pool).await?;
     let columns = rows.iter().map(Columns);
     columns.map(|row| Ok((PrincipalId(row.uuid("id")?), row.get("name")?))).collect()
 }
 
 async fn load_storage_stats(pool: &ReaderPool, database: &Path) -> sql::Result<StorageStats> {
-    let row = sql::statement(SELECT_STORAGE_STATS).blocking().fetch_one(pool).await?;
+    let row = sql::statement(SELECT_STORAGE_STATS).mark_blocking().fetch_one(pool).await?;
     let columns = Columns(&row);
     let executions: u64 = columns.number("executions")?;
     let unfinished: u64 = columns.number("unfinished")?;

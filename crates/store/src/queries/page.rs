@@ -13,13 +13,13 @@ pub(crate) async fn read(
     pool: &ReaderPool,
     query: &ExecutionPageQuery,
 ) -> sql::Result<ExecutionPage> {
-    let [rows, count_rows] = pool.read_snapshot([select_rows(query), select_count(query)]).await?;
-    let total: i64 = count_rows.first().map_or(Ok(0), |row| row.at(0))?;
+    let [rows, count_rows] = pool.read_snapshot([rows_query(query), count_query(query)]).await?;
+    let total: i64 = count_rows.first().map_or(Ok(0), |row| row.column_at(0))?;
     let records = rows.iter().map(|row| read_record(Columns(row))).collect::<sql::Result<_>>()?;
     Ok(ExecutionPage { records, total: u64::try_from(total).unwrap_or_default() })
 }
 
-fn select_rows(query: &ExecutionPageQuery) -> SqlStatement {
+fn rows_query(query: &ExecutionPageQuery) -> SqlStatement {
     let mut statement = sql::statement(format!("SELECT {RECORD_COLUMNS} FROM executions"));
     push_filters(&mut statement, query);
     if let Some((at, id)) = query.after {
@@ -30,7 +30,7 @@ fn select_rows(query: &ExecutionPageQuery) -> SqlStatement {
     statement
 }
 
-fn select_count(query: &ExecutionPageQuery) -> SqlStatement {
+fn count_query(query: &ExecutionPageQuery) -> SqlStatement {
     let mut statement = sql::statement("SELECT count(*) FROM executions");
     push_filters(&mut statement, query);
     statement

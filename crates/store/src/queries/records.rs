@@ -28,7 +28,7 @@ pub(crate) async fn list(
     pool: &ReaderPool,
     filter: ExecutionFilter,
 ) -> sql::Result<Vec<ExecutionRecord>> {
-    let rows = listing::list_query(filter).blocking().fetch_all(pool).await?;
+    let rows = listing::list_query(filter).mark_blocking().fetch_all(pool).await?;
     rows.iter().map(|row| read_record(Columns(row))).collect()
 }
 
@@ -38,13 +38,13 @@ pub(crate) fn read_record(columns: Columns<'_>) -> sql::Result<ExecutionRecord> 
         id: ExecutionId(columns.uuid("id")?),
         agent: AgentId::new(columns.get::<&str>("agent")?).map_err(decode_error)?,
         owner: PrincipalId(columns.uuid("owner")?),
-        message: MessageId(columns.get("message")?),
+        message_id: MessageId(columns.get("message")?),
         context: ContextId(columns.get("context")?),
         trigger: columns.json("origin")?,
         trace: columns.maybe_json("trace")?,
         access: columns.json("access")?,
-        state: columns.keyword("state", ExecutionState::parse)?,
-        outcome: columns.maybe_keyword("outcome", Outcome::parse)?,
+        state: columns.enum_value("state", ExecutionState::parse)?,
+        outcome: columns.maybe_enum_value("outcome", Outcome::parse)?,
         failure: columns.maybe_json("failure")?,
         attempt_id: read_attempt_id(columns)?,
         fence: Fence(columns.get("fence")?),
@@ -54,7 +54,7 @@ pub(crate) fn read_record(columns: Columns<'_>) -> sql::Result<ExecutionRecord> 
         requested_input: RequestedInput {
             open_interactions: columns.number("asks")?,
             answered: columns.get("answered")?,
-            interruption: columns.maybe_keyword("interruption", Interruption::parse)?,
+            interruption: columns.maybe_enum_value("interruption", Interruption::parse)?,
         },
         latest_deferral: columns.maybe_json("parked")?,
         spent: columns.maybe_json("spent")?.unwrap_or_default(),

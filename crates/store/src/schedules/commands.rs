@@ -1,11 +1,9 @@
 //! Changes of schedules and of their occurrences, and the reads of schedules.
 
 use algonius_actors::model::id::{PrincipalId, ScheduleId};
-use algonius_actors::model::schedule::occurrence::{
-    Occurrence, OccurrenceEnding, OccurrenceStatus,
-};
+use algonius_actors::model::schedule::occurrence::{Occurrence, OccurrenceEnd, OccurrenceStatus};
 use algonius_actors::model::schedule::{Schedule, SealedTexts};
-use algonius_actors::ports::schedule_store::{ScheduleAdvance, SettledOccurrence};
+use algonius_actors::ports::schedule_store::{OccurrenceDecision, ScheduleAdvance};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
@@ -25,13 +23,13 @@ pub(crate) struct RemoveSchedules(pub(crate) Vec<ScheduleId>);
 pub(crate) struct AdvanceSchedules(pub(crate) Vec<ScheduleAdvance>);
 
 /// Results of pending occurrences.
-pub(crate) struct SettleOccurrences(pub(crate) Vec<SettledOccurrence>);
+pub(crate) struct RecordOccurrenceDecisions(pub(crate) Vec<OccurrenceDecision>);
 
 /// End of the execution of an occurrence.
 pub(crate) struct RecordOccurrenceEnd {
     pub(crate) schedule: ScheduleId,
-    pub(crate) planned: DateTime<Utc>,
-    pub(crate) ending: OccurrenceEnding,
+    pub(crate) planned_at: DateTime<Utc>,
+    pub(crate) ending: OccurrenceEnd,
 }
 
 /// Removal of old occurrences.
@@ -88,7 +86,7 @@ impl WriteCommand for PutSchedules {
                 .bind(schedule.paused)
                 .bind(micros(schedule.created_at))
                 .bind(micros(schedule.changed_at))
-                .bind(sealed_column(&schedule.sealed))
+                .bind(sealed_column(&schedule.sealed_texts))
                 .execute(&mut *connection)
                 .await?;
             sql::statement(UPSERT_CURSOR)
@@ -148,7 +146,7 @@ impl WriteCommand for AdvanceSchedules {
 }
 
 #[async_trait]
-impl WriteCommand for SettleOccurrences {
+impl WriteCommand for RecordOccurrenceDecisions {
     type WriteOutput = ();
 
     fn invalidation(&self) -> Invalidation {
@@ -156,14 +154,15 @@ impl WriteCommand for SettleOccurrences {
     }
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
-        for settled in &self.0 {
-            let fired_at = (settled.status == OccurrenceStatus::Fired).then(|| micros(settled.at));
+        for decision in &self.0 {
+            let fired_at =
+                (decision.status == OccurrenceStatus::Fired).then(|| micros(decision.at));
             sql::statement(UPDATE_STATUS)
-                .bind(settled.schedule.as_str())
-                .bind(micros(settled.planned))
-                .bind(settled.status.as_str())
-                .bind(settled.reason.as_deref())
-                .bind(settled.execution.map(|id| id.0))
+                .bind(decision.schedule.as_str())
+                .bind(micros(decision.planned_at))
+                .bind(decision.status.as_str())
+                .bind(decision.reason.as_deref())
+                .bind(decision.execution.map(|id| id.0))
                 .bind(fired_at)
                 .execute(&mut *connection)
                 .await?;
@@ -181,13 +180,13 @@ impl WriteCommand for RecordOccurrenceEnd {
     }
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
-        let OccurrenceEnding { outcome, code, recovered, at } = self.ending;
+        let OccurrenceEnd { outcome, code, had_failed_attempt, at } = self.ending;
         sql::statement(UPDATE_ENDING)
             .bind(self.schedule.as_str())
-            .bind(micros(self.planned))
+            .bind(micros(self.planned_at))
             .bind(outcome.as_str())
             .bind(code.map(|code| code.as_str()))
-            .bind(recovered)
+            .bind(had_failed_attempt)
             .bind(micros(at))
             .execute(connection)
             .await?;
@@ -212,8 +211,8 @@ impl WriteCommand for RemoveOccurrences {
 }
 
 /// Reads every schedule.
-pub(crate) async fn read(pool: &ReaderPool) -> sql::Result<Vec<Schedule>> {
-    let rows = sql::statement(SELECT_SCHEDULES).blocking().fetch_all(pool).await?;
+pub(crate) async fn load_schedules(pool: &ReaderPool) -> sql::Result<Vec<Schedule>> {
+    let rows = sql::statement(SELECT_SCHEDULES).mark_blocking().fetch_all(pool).await?;
     rows.iter().map(|row| read_schedule(Columns(row))).collect()
 }
 
@@ -228,7 +227,7 @@ fn sealed_column(texts: &SealedTexts) -> Option<&[u8]> {
 fn read_schedule(columns: Columns<'_>) -> sql::Result<Schedule> {
     Ok(Schedule {
         spec: columns.json("spec")?,
-        sealed: match columns.get::<Option<&[u8]>>("sealed")? {
+        sealed_texts: match columns.get::<Option<&[u8]>>("sealed")? {
             None => SealedTexts::Unchecked,
             Some([]) => SealedTexts::Plain,
             Some(sealed) => SealedTexts::Sealed(sealed.into()),

@@ -4,7 +4,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::Outcome;
 use algonius_actors::model::id::{AgentId, ExecutionId, PrincipalId, ScheduleId};
 use algonius_actors::model::schedule::occurrence::{
-    Occurrence, OccurrenceCause, OccurrenceEnding, OccurrenceQuery, OccurrenceStatus,
+    Occurrence, OccurrenceCause, OccurrenceEnd, OccurrenceQuery, OccurrenceStatus,
 };
 use chrono::{DateTime, Utc};
 
@@ -34,12 +34,12 @@ pub(crate) async fn insert(
 ) -> sql::Result<bool> {
     let changed_rows = sql::statement(INSERT)
         .bind(occurrence.schedule.as_str())
-        .bind(micros(occurrence.planned))
-        .bind(micros(occurrence.due))
+        .bind(micros(occurrence.planned_at))
+        .bind(micros(occurrence.due_at))
         .bind(occurrence.cause.as_str())
         .bind(occurrence.status.as_str())
         .bind(occurrence.reason.as_deref())
-        .bind(i64::from(occurrence.time_count))
+        .bind(i64::from(occurrence.planned_time_count))
         .bind(micros(occurrence.decided_at))
         .bind(occurrence.agent.as_str())
         .bind(occurrence.owner.0)
@@ -53,7 +53,7 @@ pub(crate) async fn insert(
 
 /// Reads the occurrences that are not finished.
 pub(crate) async fn list_open(pool: &ReaderPool) -> sql::Result<Vec<Occurrence>> {
-    read_rows(&sql::statement(SELECT_OPEN).blocking().fetch_all(pool).await?)
+    read_rows(&sql::statement(SELECT_OPEN).mark_blocking().fetch_all(pool).await?)
 }
 
 /// Reads the occurrences of a schedule since a time.
@@ -62,7 +62,8 @@ pub(crate) async fn list_since(
     schedule: &ScheduleId,
     since: DateTime<Utc>,
 ) -> sql::Result<Vec<Occurrence>> {
-    let query = sql::statement(SELECT_SINCE).blocking().bind(schedule.as_str()).bind(micros(since));
+    let query =
+        sql::statement(SELECT_SINCE).mark_blocking().bind(schedule.as_str()).bind(micros(since));
     read_rows(&query.fetch_all(pool).await?)
 }
 
@@ -71,7 +72,7 @@ pub(crate) async fn list_page(
     pool: &ReaderPool,
     query: OccurrenceQuery,
 ) -> sql::Result<Vec<Occurrence>> {
-    read_rows(&page_query(query).blocking().fetch_all(pool).await?)
+    read_rows(&page_query(query).mark_blocking().fetch_all(pool).await?)
 }
 
 /// Builds a query with only the requested conditions, so that each of the few possible texts uses its index.
@@ -110,26 +111,33 @@ fn read_occurrence(columns: Columns<'_>) -> sql::Result<Occurrence> {
     let execution: Option<uuid::Uuid> = columns.get("execution")?;
     Ok(Occurrence {
         schedule: ScheduleId::new(columns.get::<&str>("schedule")?).map_err(decode_error)?,
-        planned: columns.time("planned_at")?,
-        due: columns.time("due_at")?,
-        cause: columns.keyword("cause", OccurrenceCause::parse)?,
-        status: columns.keyword("verdict", OccurrenceStatus::parse)?,
+        planned_at: columns.time("planned_at")?,
+        due_at: columns.time("due_at")?,
+        cause: columns.enum_value("cause", OccurrenceCause::parse)?,
+        status: columns.enum_value("verdict", OccurrenceStatus::parse)?,
         reason: columns.get("reason")?,
-        time_count: columns.number("times")?,
+        planned_time_count: columns.number("times")?,
         decided_at: columns.time("decided_at")?,
         agent: AgentId::new(columns.get::<&str>("agent")?).map_err(decode_error)?,
         owner: PrincipalId(columns.uuid("owner")?),
         fired_at: columns.maybe_time("fired_at")?,
         execution: execution.map(ExecutionId),
         deadline: columns.maybe_time("deadline_at")?,
-        ending: read_ending(columns)?,
+        end: read_ending(columns)?,
     })
 }
 
-fn read_ending(columns: Columns<'_>) -> sql::Result<Option<OccurrenceEnding>> {
-    let Some(outcome) = columns.maybe_keyword("outcome", Outcome::parse)? else { return Ok(None) };
+fn read_ending(columns: Columns<'_>) -> sql::Result<Option<OccurrenceEnd>> {
+    let Some(outcome) = columns.maybe_enum_value("outcome", Outcome::parse)? else {
+        return Ok(None);
+    };
     let code: Option<&str> = columns.get("code")?;
     let code = code.map(|word| Code::parse(word).unwrap_or(Code::Internal));
     let recovered = columns.get("recovered")?;
-    Ok(Some(OccurrenceEnding { outcome, code, recovered, at: columns.time("ended_at")? }))
+    Ok(Some(OccurrenceEnd {
+        outcome,
+        code,
+        had_failed_attempt: recovered,
+        at: columns.time("ended_at")?,
+    }))
 }

@@ -9,9 +9,9 @@ use chrono::TimeDelta;
 use uuid::Uuid;
 
 use super::*;
-use crate::conformance::agent;
+use crate::conformance::default_agent_id;
 use crate::conformance::interactions::{
-    InteractionPorts, answer_text, answered_end, interactions_conformance, permission_request,
+    InteractionPorts, answered_end, interactions_conformance, permission_request, text_answer,
 };
 
 /// Answer that no file may contain.
@@ -24,8 +24,8 @@ mod sqlite {
 
     async fn open_ports() -> (InteractionPorts, TempDir) {
         let folder = TempDir::new().unwrap();
-        let store = Arc::new(open(folder.path()).await);
-        (ports(&store), folder)
+        let store = Arc::new(open_store(folder.path()).await);
+        (interaction_ports(&store), folder)
     }
 }
 
@@ -45,7 +45,7 @@ mod memory {
     }
 }
 
-fn ports(store: &Arc<Store>) -> InteractionPorts {
+fn interaction_ports(store: &Arc<Store>) -> InteractionPorts {
     InteractionPorts { ledger: store.clone(), history: store.clone(), interactions: store.clone() }
 }
 
@@ -59,12 +59,12 @@ fn is_on_disk(folder: &Path, text: &str) -> bool {
 #[tokio::test]
 async fn no_file_contains_a_raw_answer() {
     let folder = TempDir::new().unwrap();
-    let store = Arc::new(open(folder.path()).await);
-    let ports = ports(&store);
+    let store = Arc::new(open_store(folder.path()).await);
+    let ports = interaction_ports(&store);
     let (id, fence) = ports.running_execution().await;
     let interaction = ports.open(permission_request(id, "1", 5), fence).await;
-    let end = answered_end(answer_text(SECRET), 6);
-    let redacted_end = answered_end(answer_text("the answer is redacted"), 6);
+    let end = answered_end(text_answer(SECRET), 6);
+    let redacted_end = answered_end(text_answer("the answer is redacted"), 6);
     ports.interactions.close(interaction.id, end.clone(), redacted_end).await.unwrap();
     assert!(is_on_disk(folder.path(), "the answer is redacted"));
     assert!(!is_on_disk(folder.path(), SECRET), "the log contains the answer");
@@ -72,7 +72,7 @@ async fn no_file_contains_a_raw_answer() {
     assert!(!is_on_disk(folder.path(), SECRET), "the database contains the answer");
 
     // The raw answer survives a restart, until its delivery.
-    let reopened = open(folder.path()).await;
+    let reopened = open_store(folder.path()).await;
     let stored = reopened.interaction(interaction.id).await.unwrap().unwrap();
     assert_eq!(stored.end, Some(end));
     reopened.record_delivery(interaction.id, at_second(7)).await.unwrap();
@@ -84,13 +84,13 @@ async fn no_file_contains_a_raw_answer() {
 #[tokio::test]
 async fn an_answer_opens_only_for_its_interaction() {
     let folder = TempDir::new().unwrap();
-    let store = Arc::new(open(folder.path()).await);
-    let ports = ports(&store);
+    let store = Arc::new(open_store(folder.path()).await);
+    let ports = interaction_ports(&store);
     let (id, fence) = ports.running_execution().await;
     for (wire, answer) in [("1", "the first"), ("2", "the second")] {
         let interaction = ports.open(permission_request(id, wire, 5), fence).await;
         let (end, redacted_end) =
-            (answered_end(answer_text(answer), 6), answered_end(answer_text("***"), 6));
+            (answered_end(text_answer(answer), 6), answered_end(text_answer("***"), 6));
         ports.interactions.close(interaction.id, end, redacted_end).await.unwrap();
     }
     let moved = "UPDATE interactions SET sealed = (SELECT sealed FROM interactions WHERE wire = '2') \
@@ -105,14 +105,14 @@ async fn an_answer_opens_only_for_its_interaction() {
 #[tokio::test]
 async fn an_old_decision_goes_when_a_later_one_is_recorded() {
     let folder = TempDir::new().unwrap();
-    let store = open(folder.path()).await;
+    let store = open_store(folder.path()).await;
     let decision = |days: i64| PermissionDecision {
         at: at_second(0) + TimeDelta::days(days),
-        agent: agent(),
+        agent: default_agent_id(),
         owner: PrincipalId(Uuid::nil()),
-        execution: algonius_actors::model::id::ExecutionId::fresh(),
-        attempt: AttemptId::FIRST,
-        interaction: Some(InteractionId::fresh()),
+        execution: algonius_actors::model::id::ExecutionId::generate(),
+        attempt_id: AttemptId::FIRST,
+        interaction: Some(InteractionId::generate()),
         tool: "Bash".to_owned(),
         digest: "d".to_owned(),
         verdict: PermissionVerdict::Deny,
@@ -137,7 +137,7 @@ async fn an_old_decision_goes_when_a_later_one_is_recorded() {
 #[tokio::test]
 async fn a_settlement_without_interactions_reads_no_row_of_them() {
     let folder = TempDir::new().unwrap();
-    let store = open(folder.path()).await;
+    let store = open_store(folder.path()).await;
     let explain = "EXPLAIN QUERY PLAN UPDATE interactions SET sealed = NULL \
                    WHERE execution = x'00' AND sealed IS NOT NULL";
     let rows = sql::statement(explain).fetch_all(&store.readers).await.unwrap();

@@ -11,24 +11,24 @@ use crate::StoreError;
 async fn a_second_service_is_refused_until_the_first_is_closed() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
-    let first = open(folder.path()).await;
+    let first = open_store(folder.path()).await;
     let refused = Store::open(&data, Durability::ProcessCrash).await.unwrap_err();
     assert!(matches!(&refused, StoreError::Locked { folder } if *folder == data));
     assert!(refused.to_string().contains("used by another supervisor; stop that one"));
     first.close().await;
-    open(folder.path()).await;
+    open_store(folder.path()).await;
 }
 
 /// The lock is released when the writer has ended, for which a drop does not wait.
 #[tokio::test]
 async fn a_dropped_store_commits_its_orders_and_releases_the_lock() {
     let folder = TempDir::new().unwrap();
-    let first = open(folder.path()).await;
+    let first = open_store(folder.path()).await;
     // A child process that outlives the store must not hold the lock.
     let mut child =
         Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     // The writer may answer some of them before the drop: it has a thread of its own.
-    let commands: Vec<_> = (0..20).map(|_| accept_command("look at this")).collect();
+    let commands: Vec<_> = (0..20).map(|_| new_accept_command("look at this")).collect();
     let ids: Vec<_> = commands.iter().map(|command| command.id).collect();
     for command in commands {
         tokio::select! {
@@ -61,7 +61,7 @@ async fn a_dropped_store_commits_its_orders_and_releases_the_lock() {
 async fn a_lock_that_is_released_soon_does_not_refuse_a_service() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
-    open(folder.path()).await.close().await;
+    open_store(folder.path()).await.close().await;
     let file = fs::File::open(data.join("lock")).unwrap();
     let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock).unwrap();
     let release = async {

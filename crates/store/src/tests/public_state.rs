@@ -76,7 +76,7 @@ impl WriteCommand for InsertCases {
 #[tokio::test]
 async fn sql_and_rust_agree_on_the_public_state_and_its_time() {
     let folder = TempDir::new().unwrap();
-    let store = Arc::new(open(folder.path()).await);
+    let store = Arc::new(open_store(folder.path()).await);
     accept_execution(&(store.clone() as AnyLedger)).await;
     store.writer.submit(InsertCases { varies_progress: true }).await.unwrap();
     let mut records = store.executions(ExecutionFilter::default()).await.unwrap();
@@ -86,8 +86,10 @@ async fn sql_and_rust_agree_on_the_public_state_and_its_time() {
     );
     records.sort_by_key(|record| std::cmp::Reverse((record.status_changed_at(), record.id)));
 
-    let full_page =
-        store.page(ExecutionPageQuery { limit: u32::MAX, ..all_executions_query() }).await.unwrap();
+    let full_page = store
+        .execution_page(ExecutionPageQuery { limit: u32::MAX, ..all_executions_query() })
+        .await
+        .unwrap();
     assert!(full_page.records == records, "the orders differ");
     for public_state in PublicState::ALL {
         let query = ExecutionPageQuery {
@@ -95,7 +97,7 @@ async fn sql_and_rust_agree_on_the_public_state_and_its_time() {
             limit: u32::MAX,
             ..all_executions_query()
         };
-        let page = store.page(query).await.unwrap();
+        let page = store.execution_page(query).await.unwrap();
         let expected: Vec<&ExecutionRecord> =
             records.iter().filter(|record| record.public_state() == *public_state).collect();
         assert_eq!(page.total, expected.len() as u64);
@@ -108,7 +110,7 @@ async fn sql_and_rust_agree_on_the_public_state_and_its_time() {
 #[tokio::test]
 async fn sql_and_rust_agree_on_history_filters() {
     let folder = TempDir::new().unwrap();
-    let store = Arc::new(open(folder.path()).await);
+    let store = Arc::new(open_store(folder.path()).await);
     accept_execution(&(store.clone() as AnyLedger)).await;
     store.writer.submit(InsertCases { varies_progress: false }).await.unwrap();
     let records = store.executions(ExecutionFilter::default()).await.unwrap();

@@ -7,17 +7,17 @@ use algonius_actors::model::interaction::{InteractionFilter, InteractionState};
 use uuid::Uuid;
 
 use super::*;
-use crate::conformance::agent;
+use crate::conformance::default_agent_id;
 use crate::engine::sql::SqlStatement;
-use crate::ledger::interactions::list_query;
+use crate::ledger::interactions::interaction_list_query;
 use crate::queries::listing;
 use algonius_actors::model::execution::record::TriggerFilter;
 
 type FilterFn = fn(ExecutionFilter) -> ExecutionFilter;
 
 /// Filters, each with true if an index serves it.
-const FILTERS: [(FilterFn, bool); 17] = [
-    (|filter| ExecutionFilter { agent: Some(agent()), ..filter }, true),
+const EXECUTION_FILTERS: [(FilterFn, bool); 17] = [
+    (|filter| ExecutionFilter { agent: Some(default_agent_id()), ..filter }, true),
     (|filter| ExecutionFilter { owner: Some(PrincipalId(Uuid::nil())), ..filter }, true),
     (|filter| ExecutionFilter { owner_name: Some("ann".to_owned()), ..filter }, true),
     (|filter| ExecutionFilter { unfinished: true, ..filter }, true),
@@ -29,16 +29,16 @@ const FILTERS: [(FilterFn, bool); 17] = [
     (|filter| ExecutionFilter { schedule: Some("nightly".to_owned()), ..filter }, true),
     (
         |filter| ExecutionFilter {
-            trigger: Some(TriggerFilter::HopsOf(ExecutionId::fresh())),
+            trigger: Some(TriggerFilter::HopsOf(ExecutionId::generate())),
             ..filter
         },
         true,
     ),
     (|filter| ExecutionFilter { context: Some(ContextId("c".to_owned())), ..filter }, true),
-    (|filter| ExecutionFilter { before: Some(ExecutionId::fresh()), ..filter }, true),
+    (|filter| ExecutionFilter { before: Some(ExecutionId::generate()), ..filter }, true),
     // These queries read executions in the order of their ids until the page is full.
     (|filter| ExecutionFilter { category: Some(Category::System), ..filter }, false),
-    (|filter| ExecutionFilter { agents: Some(vec![agent()]), ..filter }, false),
+    (|filter| ExecutionFilter { agents: Some(vec![default_agent_id()]), ..filter }, false),
     (
         |filter| ExecutionFilter { trigger: Some(TriggerFilter::Kind("api".to_owned())), ..filter },
         false,
@@ -62,13 +62,13 @@ async fn query_plan(store: &Store, query: &SqlStatement) -> String {
 #[tokio::test]
 async fn lists_use_an_index_and_no_sort() {
     let folder = TempDir::new().unwrap();
-    let store = open(folder.path()).await;
+    let store = open_store(folder.path()).await;
     let page = ExecutionFilter { limit: 50, ..ExecutionFilter::default() };
-    for (number, (narrow, uses_index)) in FILTERS.iter().enumerate() {
+    for (number, (narrow, uses_index)) in EXECUTION_FILTERS.iter().enumerate() {
         let single_plan = query_plan(&store, &listing::list_query(narrow(page.clone()))).await;
         assert!(!single_plan.contains("TEMP B-TREE"), "{single_plan}");
         assert_eq!(is_indexed(&single_plan), *uses_index, "{number}: {single_plan}");
-        for (narrow_further, further_uses_index) in &FILTERS {
+        for (narrow_further, further_uses_index) in &EXECUTION_FILTERS {
             let is_replaced = narrow(page.clone()).trigger.is_some()
                 && narrow_further(page.clone()).trigger.is_some();
             if is_replaced {
@@ -95,7 +95,7 @@ type InteractionFilterFn = fn(InteractionFilter) -> InteractionFilter;
 /// Filters of interactions, each with a part of its plan: an index that holds few rows.
 const INTERACTION_FILTERS: [(InteractionFilterFn, &str); 3] = [
     (
-        |filter| InteractionFilter { execution: Some(ExecutionId::fresh()), ..filter },
+        |filter| InteractionFilter { execution: Some(ExecutionId::generate()), ..filter },
         "SEARCH interactions USING INDEX sqlite_autoindex_interactions_1 (id=?)",
     ),
     (
@@ -111,14 +111,16 @@ const INTERACTION_FILTERS: [(InteractionFilterFn, &str); 3] = [
 #[tokio::test]
 async fn lists_of_interactions_read_few_rows() {
     let folder = TempDir::new().unwrap();
-    let store = open(folder.path()).await;
+    let store = open_store(folder.path()).await;
     for (number, (narrow, expected)) in INTERACTION_FILTERS.iter().enumerate() {
-        let plan = query_plan(&store, &list_query(&narrow(InteractionFilter::default()))).await;
+        let plan =
+            query_plan(&store, &interaction_list_query(&narrow(InteractionFilter::default())))
+                .await;
         assert!(plan.contains(expected), "{plan}");
         // The execution is the narrowest filter, also with others.
         let (narrowest, expected) = &INTERACTION_FILTERS[0];
         let filter = narrowest(narrow(InteractionFilter::default()));
-        let plan = query_plan(&store, &list_query(&filter)).await;
+        let plan = query_plan(&store, &interaction_list_query(&filter)).await;
         assert!(plan.contains(expected), "{number}: {plan}");
     }
 }

@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use tokio::time::Instant;
 
 use super::*;
-use crate::conformance::outbox::push_target;
+use crate::conformance::push_targets::push_target;
 use crate::conformance::settlement;
 
 /// Copies the one execution until the number is reached, each with an event and a text of its own; one ends in each
@@ -51,7 +51,7 @@ impl WriteCommand for CopyExecutions {
 
 /// Returns a store with one running execution and this number of ended ones.
 async fn store_with_executions(folder: &Path, count: u32) -> Arc<Store> {
-    let store = Arc::new(open(folder).await);
+    let store = Arc::new(open_store(folder).await);
     accept_execution(&(store.clone() as AnyLedger)).await;
     store.writer.submit(CopyExecutions(count)).await.unwrap();
     store
@@ -59,7 +59,10 @@ async fn store_with_executions(folder: &Path, count: u32) -> Arc<Store> {
 
 /// Runs retention batches while the limit is exceeded; returns the number of removed executions and the duration of
 /// the longest batch.
-async fn sweep(store: &Store, exceeds_limit: impl Fn(&StorageStats) -> bool) -> (u64, Duration) {
+async fn run_retention(
+    store: &Store,
+    exceeds_limit: impl Fn(&StorageStats) -> bool,
+) -> (u64, Duration) {
     let (mut removed, mut longest) = (0, Duration::ZERO);
     while exceeds_limit(&store.storage_stats().await.unwrap()) {
         let started_at = Instant::now();
@@ -82,7 +85,7 @@ async fn of_10000_executions_the_newest_1000_stay() {
     let store = store_with_executions(folder.path(), 10_000).await;
     let before = store.storage_stats().await.unwrap();
     assert_eq!((before.executions, before.ended), (10_001, 10_000));
-    let (removed, longest) = sweep(&store, |stats| stats.executions > 1001).await;
+    let (removed, longest) = run_retention(&store, |stats| stats.executions > 1001).await;
     println!("{removed} removed; the longest turn took {longest:?}");
     assert_eq!(removed, 9000);
     let left = store.executions(ExecutionFilter::default()).await.unwrap();
@@ -96,7 +99,7 @@ async fn of_10000_executions_the_newest_1000_stay() {
     store.close().await;
     let file = fs::metadata(folder.path().join("data/ledger.db")).unwrap().len();
     assert_eq!(file, after.bytes);
-    let reopened = open(folder.path()).await;
+    let reopened = open_store(folder.path()).await;
     let foreign_key_check = "SELECT count(*) FROM pragma_foreign_key_check".to_owned();
     assert_eq!(reopened.writer.submit(RawStatement(foreign_key_check)).await.unwrap(), 0);
 }
@@ -106,10 +109,10 @@ async fn a_sweep_by_size_removes_little_more_than_needed() {
     let folder = TempDir::new().unwrap();
     let store = store_with_executions(folder.path(), 2000).await;
     let StorageStats { executions, .. } = store.storage_stats().await.unwrap();
-    let max_used = store.storage_stats().await.unwrap().used() / 2;
-    sweep(&store, |stats| stats.used() > max_used).await;
+    let max_used = store.storage_stats().await.unwrap().used_bytes() / 2;
+    run_retention(&store, |stats| stats.used_bytes() > max_used).await;
     let after = store.storage_stats().await.unwrap();
-    assert!(after.used() <= max_used && after.executions > executions / 3, "{after:?}");
+    assert!(after.used_bytes() <= max_used && after.executions > executions / 3, "{after:?}");
 }
 
 /// An execution with very long texts is a batch of its own.
@@ -130,7 +133,7 @@ async fn a_batch_removes_fewer_large_executions() {
 #[tokio::test]
 async fn executions_with_pending_pushes_are_not_removed() {
     let folder = TempDir::new().unwrap();
-    let store = Arc::new(open(folder.path()).await);
+    let store = Arc::new(open_store(folder.path()).await);
     let id = accept_execution(&(store.clone() as AnyLedger)).await;
     store.register(push_target(id, "one"), 0, 5).await.unwrap();
     assert!(store.settle(settlement(id, Fence(0), Outcome::Completed)).await.unwrap());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use algonius_actors::model::execution::{Fence, Outcome};
 use algonius_actors::model::id::{AgentId, ContextId, PrincipalId};
-use algonius_actors::model::session::{Conversation, Session, SessionId};
+use algonius_actors::model::session::{ConversationKey, Session, SessionId};
 use algonius_actors::ports::history::History;
 use algonius_actors::ports::session_store::SessionStore;
 use serde_json::Number;
@@ -13,15 +13,15 @@ use uuid::Uuid;
 use super::*;
 use crate::conformance::settlement;
 
-fn conversation(owner: u128, agent: &str, context: &str) -> Conversation {
-    Conversation {
+fn conversation(owner: u128, agent: &str, context: &str) -> ConversationKey {
+    ConversationKey {
         owner: PrincipalId(Uuid::from_u128(owner)),
         agent: AgentId::new(agent).unwrap(),
         context: ContextId(context.to_owned()),
     }
 }
 
-async fn session_id(store: &Store, conversation: &Conversation) -> Option<String> {
+async fn session_id(store: &Store, conversation: &ConversationKey) -> Option<String> {
     let session = store.session(conversation).await.unwrap();
     session.map(|session| session.id.expose().to_owned())
 }
@@ -29,14 +29,14 @@ async fn session_id(store: &Store, conversation: &Conversation) -> Option<String
 #[tokio::test]
 async fn a_session_is_found_until_its_execution_is_removed() {
     let folder = TempDir::new().unwrap();
-    let store = Arc::new(open(folder.path()).await);
+    let store = Arc::new(open_store(folder.path()).await);
     let ledger: AnyLedger = store.clone();
     let (first, last) = (accept_execution(&ledger).await, accept_execution(&ledger).await);
     let own_conversation = conversation(1, "one", "c");
     for (execution, id) in [(first, "ses-first"), (last, "ses-last")] {
         let id = SessionId::new(id).unwrap();
         store
-            .store(
+            .save_session(
                 own_conversation.clone(),
                 Session {
                     id,
@@ -67,19 +67,19 @@ async fn a_session_is_found_until_its_execution_is_removed() {
 #[tokio::test]
 async fn a_session_can_be_forgotten_and_needs_an_execution() {
     let folder = TempDir::new().unwrap();
-    let store = Arc::new(open(folder.path()).await);
+    let store = Arc::new(open_store(folder.path()).await);
     let ledger: AnyLedger = store.clone();
     let (own_conversation, id) = (conversation(1, "one", "c"), SessionId::new("a").unwrap());
     let execution = accept_execution(&ledger).await;
     let session =
         Session { id, execution, last_used_at: at_second(5), reported_counters: usage_counters() };
-    store.store(own_conversation.clone(), session.clone()).await.unwrap();
+    store.save_session(own_conversation.clone(), session.clone()).await.unwrap();
     assert_eq!(store.session(&own_conversation).await.unwrap(), Some(session.clone()));
-    store.forget(own_conversation.clone()).await.unwrap();
+    store.delete_session(own_conversation.clone()).await.unwrap();
     assert_eq!(store.session(&own_conversation).await.unwrap(), None);
-    let unknown_execution = algonius_actors::model::id::ExecutionId::fresh();
+    let unknown_execution = algonius_actors::model::id::ExecutionId::generate();
     store
-        .store(own_conversation.clone(), Session { execution: unknown_execution, ..session })
+        .save_session(own_conversation.clone(), Session { execution: unknown_execution, ..session })
         .await
         .unwrap();
     assert_eq!(store.session(&own_conversation).await.unwrap(), None);

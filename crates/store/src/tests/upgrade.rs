@@ -12,7 +12,7 @@ use super::*;
 use crate::StoreError;
 use crate::conformance::interactions::InteractionPorts;
 use crate::conformance::notes::new_note;
-use crate::conformance::{AnyLedger, accept_command, accept_execution, claim_execution};
+use crate::conformance::{AnyLedger, accept_execution, claim_execution, new_accept_command};
 use crate::engine::sql::AccessMode;
 use algonius_actors::model::execution::record::{PublicState, TriggerFilter};
 
@@ -27,7 +27,7 @@ fn change_database(data: &Path, statements: &str) {
 #[tokio::test]
 async fn a_database_of_an_earlier_build_is_refused_with_a_fix() {
     let folder = TempDir::new().unwrap();
-    open(folder.path()).await.close().await;
+    open_store(folder.path()).await.close().await;
     let data = folder.path().join("data");
     let earlier = "PRAGMA application_id = 0; PRAGMA user_version = 0; PRAGMA journal_mode = DELETE; CREATE TABLE _sqlx_migrations (version)";
     change_database(&data, earlier);
@@ -48,32 +48,32 @@ async fn a_database_of_another_release_or_program_is_refused() {
         ("application_id = 7", "another program wrote them"),
     ] {
         let folder = TempDir::new().unwrap();
-        open(folder.path()).await.close().await;
+        open_store(folder.path()).await.close().await;
         let data = folder.path().join("data");
         change_database(&data, &format!("PRAGMA {statement}"));
         let refused = Store::open(&data, Durability::ProcessCrash).await.unwrap_err();
         assert!(
-            matches!(&refused, StoreError::Tables { difference } if difference == expected),
+            matches!(&refused, StoreError::IncompatibleSchema { difference } if difference == expected),
             "{refused}"
         );
     }
 }
 
 /// Statements that turn the present tables into those of version 4.
-const TO_VERSION_4: &str = "
+const DOWNGRADE_TO_VERSION_4: &str = "
     DROP TABLE interaction_runs;
     DROP INDEX interactions_open_by_id;
     UPDATE executions SET asks = 0 WHERE id NOT IN (SELECT execution FROM interactions);
     PRAGMA user_version = 4";
 
 /// Statements that turn the tables of version 4 into those of version 3.
-const TO_VERSION_3: &str = "
+const DOWNGRADE_TO_VERSION_3: &str = "
     DROP TABLE note_words;
     DROP TABLE notes;
     PRAGMA user_version = 3";
 
 /// Statements that turn the tables of version 3 into those of version 2.
-const TO_VERSION_2: &str = "
+const DOWNGRADE_TO_VERSION_2: &str = "
     DROP INDEX executions_by_parent;
     ALTER TABLE executions DROP COLUMN parent;
     ALTER TABLE executions DROP COLUMN made_by;
@@ -84,10 +84,10 @@ const TO_VERSION_2: &str = "
 
 #[tokio::test]
 async fn tables_of_earlier_versions_are_upgraded_with_their_rows() {
-    let all = [TO_VERSION_4, TO_VERSION_3, TO_VERSION_2];
+    let all = [DOWNGRADE_TO_VERSION_4, DOWNGRADE_TO_VERSION_3, DOWNGRADE_TO_VERSION_2];
     for count in 1..=all.len() {
         let folder = TempDir::new().unwrap();
-        let store = Arc::new(open(folder.path()).await);
+        let store = Arc::new(open_store(folder.path()).await);
         let ledger: AnyLedger = Arc::<Store>::clone(&store);
         let (id, _) = claim_execution(&ledger).await;
         let before = (ledger.execution(id).await.unwrap(), table_names(&store).await);
@@ -110,17 +110,17 @@ async fn tables_of_earlier_versions_are_upgraded_with_their_rows() {
 #[tokio::test]
 async fn an_upgrade_passes_open_questions_on_to_their_runs() {
     let folder = TempDir::new().unwrap();
-    let store = Arc::new(open(folder.path()).await);
+    let store = Arc::new(open_store(folder.path()).await);
     let ports = interaction_ports(&store);
     let runs = ports.nested_runs().await;
     ports.open_question(&runs, "1").await;
-    let states = ports.states(&runs).await;
+    let states = ports.open_counts_and_states(&runs).await;
     drop(ports);
     Arc::into_inner(store).unwrap().close().await;
     let data = folder.path().join("data");
-    change_database(&data, TO_VERSION_4);
+    change_database(&data, DOWNGRADE_TO_VERSION_4);
     let store = Arc::new(Store::open(&data, Durability::ProcessCrash).await.unwrap());
-    assert_eq!(interaction_ports(&store).states(&runs).await, states);
+    assert_eq!(interaction_ports(&store).open_counts_and_states(&runs).await, states);
     assert_eq!(states, [(1, PublicState::InputRequired); 3]);
 }
 
@@ -140,7 +140,7 @@ async fn table_names(store: &Store) -> Vec<String> {
 async fn assert_hops_are_listed(ledger: &AnyLedger) {
     let run = accept_execution(ledger).await;
     let position = HopPosition { parent: run, root: run, number: 1 };
-    let hop = AcceptCommand { trigger: Trigger::Hop(position), ..accept_command("step") };
+    let hop = AcceptCommand { trigger: Trigger::Hop(position), ..new_accept_command("step") };
     let hop_id = hop.id;
     ledger.accept(hop).await.unwrap();
     let by_run =

@@ -23,7 +23,7 @@ const NESTED_SANDBOX_CAPABILITY: &str = "CAP_SETFCAP";
 pub struct FilesystemView {
     /// Files, and folders with their contents, that the program may change, as paths without links. A path that does
     /// not exist is skipped. A program that may change `/` has the devices too, unless it runs as root.
-    pub writable: Vec<PathBuf>,
+    pub writable_paths: Vec<PathBuf>,
     /// Folders that the service has created for the program, which it may change too.
     pub private_folders: Vec<PathBuf>,
     /// True if the program shares the network of the machine.
@@ -39,22 +39,22 @@ pub struct FilesystemView {
     /// True if the program creates sandboxes itself.
     pub creates_sandboxes: bool,
     /// Folders and files that appear empty to the program.
-    pub hidden: Vec<PathBuf>,
+    pub hidden_paths: Vec<PathBuf>,
     /// Empty file that replaces each hidden file.
     pub empty_file: PathBuf,
     /// Files of the service.
     pub service_files: ProtectedServiceFiles,
     /// Paths that the program may not change, although it may change their parents; relative to the workspace.
-    pub protected: Vec<PathBuf>,
+    pub protected_paths: Vec<PathBuf>,
 }
 
 /// Files of the service, as a view treats them. A path that does not exist is skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProtectedServiceFiles {
     /// Hidden from the program, except its own folders and its own file in them.
-    pub unreadable: Vec<PathBuf>,
+    pub hidden_paths: Vec<PathBuf>,
     /// Read-only to the program.
-    pub unwritable: Vec<PathBuf>,
+    pub read_only_paths: Vec<PathBuf>,
     /// Folder of the configuration: read-only too, unless it is the working directory or the home of the program.
     pub config_folder: Option<PathBuf>,
 }
@@ -112,7 +112,7 @@ impl FilesystemView {
     ) -> Result<WrapperCommand, ViewError> {
         let (workspace, program) = (self.workspace.canonicalize()?, program.canonicalize()?);
         let layers = Layers::for_view(self, &workspace, &program)?;
-        let mut args = layers.arguments(&self.empty_file);
+        let mut args = layers.bubblewrap_arguments(&self.empty_file);
         args.extend(["--unshare-pid", "--unshare-ipc", "--die-with-parent"].map(Into::into));
         if !self.shares_network {
             args.push("--unshare-net".into());

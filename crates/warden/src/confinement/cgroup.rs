@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use algonius_actors::model::execution::AttemptId;
-use algonius_actors::model::host::resources::{CgroupRefusals, Controllers, ResourceLimits};
+use algonius_actors::model::host::resources::{CgroupLimitEvents, Controllers, ResourceLimits};
 use algonius_actors::model::id::ExecutionId;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
@@ -38,19 +38,23 @@ pub struct ControlGroups {
     instance: Uuid,
     controllers: Controllers,
     /// True if the parent group was changed for them.
-    is_prepared: bool,
+    has_modified_parent: bool,
 }
 
 impl ControlGroups {
     /// Prepares a place for groups or, if none are wanted, handles those that an earlier process instance left there.
     /// Returns `None` if nothing has to be done or can be done.
     #[must_use]
-    pub fn open(root: Option<CgroupRoot>, instance: Uuid, are_wanted: bool) -> Option<Self> {
+    pub fn open(
+        root: Option<CgroupRoot>,
+        instance: Uuid,
+        are_groups_enabled: bool,
+    ) -> Option<Self> {
         let root = root.filter(CgroupRoot::is_writable)?;
         let controllers = Controllers::default();
-        let mut groups = Self { root, instance, controllers, is_prepared: false };
-        if are_wanted {
-            (groups.controllers, groups.is_prepared) = groups.root.prepare();
+        let mut groups = Self { root, instance, controllers, has_modified_parent: false };
+        if are_groups_enabled {
+            (groups.controllers, groups.has_modified_parent) = groups.root.prepare();
         } else if groups.group_folders().next().is_none() {
             return None;
         }
@@ -72,7 +76,7 @@ impl ControlGroups {
         attempt: AttemptKey,
         resources: &ResourceLimits,
     ) -> io::Result<ControlGroup> {
-        let folder = self.folder(attempt);
+        let folder = self.group_folder(attempt);
         match fs::create_dir(&folder) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             result => result?,
@@ -84,19 +88,19 @@ impl ControlGroups {
 
     /// Returns the group of an attempt that an earlier process instance started.
     pub(crate) fn find(&self, attempt: AttemptKey) -> Option<ControlGroup> {
-        let folder = self.folder(attempt);
+        let folder = self.group_folder(attempt);
         folder.is_dir().then(|| ControlGroup::new(folder))
     }
 
     /// Ends every group except those of these attempts; returns the number of ended groups.
-    pub(crate) async fn end_all_except(&self, spared_attempts: &HashSet<AttemptKey>) -> usize {
-        let spared_folders: HashSet<_> =
-            spared_attempts.iter().map(|attempt| self.folder(*attempt)).collect();
+    pub(crate) async fn end_all_except(&self, excluded_attempts: &HashSet<AttemptKey>) -> usize {
+        let excluded_folders: HashSet<_> =
+            excluded_attempts.iter().map(|attempt| self.group_folder(*attempt)).collect();
         let mut ended_groups = 0;
-        for folder in self.group_folders().filter(|folder| !spared_folders.contains(folder)) {
+        for folder in self.group_folders().filter(|folder| !excluded_folders.contains(folder)) {
             let group = ControlGroup::new(folder);
             group.kill();
-            group.close().await;
+            group.remove_when_empty().await;
             ended_groups += 1;
         }
         ended_groups
@@ -105,7 +109,7 @@ impl ControlGroups {
     /// Ends every group, and reverts the changes to the parent group.
     pub(crate) async fn close(&self) {
         self.end_all_except(&HashSet::new()).await;
-        if !self.is_prepared {
+        if !self.has_modified_parent {
             return;
         }
         let (root, controllers) = (self.root.clone(), self.controllers);
@@ -114,7 +118,7 @@ impl ControlGroups {
         }
     }
 
-    fn folder(&self, (execution, attempt_id): AttemptKey) -> PathBuf {
+    fn group_folder(&self, (execution, attempt_id): AttemptKey) -> PathBuf {
         let (id, AttemptId { turn, attempt }) = (execution.0.simple(), attempt_id);
         self.root.folder().join(format!("{}{id}-{turn}-{attempt}", self.prefix()))
     }
@@ -140,14 +144,14 @@ fn write_limits(
     resources: &ResourceLimits,
 ) -> io::Result<()> {
     let write = |name: &str, value: u64| fs::write(folder.join(name), value.to_string());
-    if let Some(limit) = resources.memory.filter(|_| controllers.memory) {
+    if let Some(limit) = resources.max_memory_bytes.filter(|_| controllers.memory) {
         write("memory.max", limit)?;
         // All processes are killed, or none: half a process tree is of no use.
         write("memory.oom.group", 1)?;
         // A kernel without swap has no such file.
         _ = write("memory.swap.max", 0);
     }
-    if let Some(limit) = resources.processes.filter(|_| controllers.pids) {
+    if let Some(limit) = resources.max_processes.filter(|_| controllers.pids) {
         write("pids.max", limit)?;
     }
     Ok(())
@@ -158,13 +162,13 @@ fn write_limits(
 pub(crate) struct ControlGroup {
     folder: PathBuf,
     /// Refusals at the time of the removal.
-    final_refusals: OnceLock<CgroupRefusals>,
-    is_closed: AtomicBool,
+    final_limit_events: OnceLock<CgroupLimitEvents>,
+    is_removed: AtomicBool,
 }
 
 impl ControlGroup {
     fn new(folder: PathBuf) -> Self {
-        Self { folder, final_refusals: OnceLock::new(), is_closed: AtomicBool::new(false) }
+        Self { folder, final_limit_events: OnceLock::new(), is_removed: AtomicBool::new(false) }
     }
 
     /// Opens the file in which a process enters the group by writing a zero.
@@ -189,26 +193,26 @@ impl ControlGroup {
     }
 
     /// Returns the refusals so far, or until the end of the group.
-    pub(crate) fn refusals(&self) -> CgroupRefusals {
-        self.final_refusals.get().copied().unwrap_or_else(|| CgroupRefusals {
-            killed: read_counter(&self.read("memory.events"), "oom_kill"),
-            unstarted: read_counter(&self.read("pids.events"), "max"),
+    pub(crate) fn limit_events(&self) -> CgroupLimitEvents {
+        self.final_limit_events.get().copied().unwrap_or_else(|| CgroupLimitEvents {
+            oom_kills: read_counter(&self.read("memory.events"), "oom_kill"),
+            failed_forks: read_counter(&self.read("pids.events"), "max"),
         })
     }
 
     /// Returns true if the group was removed, as far as possible.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::Relaxed)
+    pub(crate) fn is_removed(&self) -> bool {
+        self.is_removed.load(Ordering::Relaxed)
     }
 
     /// Removes the group after it has become empty.
-    pub(crate) async fn close(&self) {
-        _ = self.final_refusals.set(self.refusals());
+    pub(crate) async fn remove_when_empty(&self) {
+        _ = self.final_limit_events.set(self.limit_events());
         let folder = self.folder.clone();
         if let Err(error) = retry_until_empty(move || remove_group_folder(&folder)).await {
             tracing::warn!(%error, "control group was not removed");
         }
-        self.is_closed.store(true, Ordering::Relaxed);
+        self.is_removed.store(true, Ordering::Relaxed);
     }
 
     fn read(&self, name: &str) -> String {
@@ -257,7 +261,7 @@ pub(crate) async fn end_group(group: Option<&Arc<ControlGroup>>) {
     if let Some(group) = group.map(Arc::clone) {
         let group_to_kill = Arc::clone(&group);
         _ = spawn_blocking(move || group_to_kill.kill()).await;
-        group.close().await;
+        group.remove_when_empty().await;
     }
 }
 

@@ -6,7 +6,7 @@
 //! its processes from tracing processes outside of it and from reading their environment.
 //!
 //! Landlock does not restrict modes, owners, times and attributes of files, listing of folders (the ruleset
-//! does not handle that right, see [`FileAccess::readable`]), and sockets in the file system. Of the network it
+//! does not handle that right, see [`FileAccess::readable_paths`]), and sockets in the file system. Of the network it
 //! restricts ordinary TCP only; a seccomp filter of the program refuses the other protocols.
 
 mod allow_list;
@@ -27,14 +27,14 @@ pub use self::allow_list::{AllowList, ReadablePaths};
 
 /// Landlock domain of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Domain {
+pub struct LandlockDomain {
     /// Files that the program may read and change; without it, all files.
     pub files: Option<FileAccess>,
     /// Network that the program may use.
     pub network: NetworkAccess,
 }
 
-/// Ruleset of a [`Domain`] as a descriptor, with the network that a seccomp filter enforces beside it.
+/// Ruleset of a [`LandlockDomain`] as a descriptor, with the network that a seccomp filter enforces beside it.
 #[derive(Debug, Clone)]
 pub struct Ruleset {
     pub(crate) fd: Arc<OwnedFd>,
@@ -46,10 +46,10 @@ pub struct Ruleset {
 pub struct FileAccess {
     /// Files and folders whose content the program may read and execute. Folders may be listed everywhere,
     /// so that a program can list a folder above a hidden one.
-    pub readable: Arc<ReadablePaths>,
+    pub readable_paths: Arc<ReadablePaths>,
     /// Files and folders that the program may change, and read too, as paths without links. Harmless devices are always
     /// among them. A path that does not exist is skipped.
-    pub writable: Vec<PathBuf>,
+    pub writable_paths: Vec<PathBuf>,
     /// Folders that the service has created for the program, which it may change too.
     pub private_folders: Vec<PathBuf>,
     /// Folder of shared memory in which the program may create, change and remove files, as a path without links. The
@@ -126,13 +126,13 @@ pub fn abi_version() -> Option<u32> {
     u32::try_from(version).ok().filter(|version| *version > 0)
 }
 
-impl Domain {
+impl LandlockDomain {
     /// Returns the ruleset of this domain, as far as the kernel knows its rights.
     ///
     /// # Errors
     /// Fails if the kernel has no Landlock, a path that exists cannot be opened, or a writable path leads through a
     /// link.
-    pub fn ruleset(&self) -> Result<Ruleset, ViewError> {
+    pub fn build_ruleset(&self) -> Result<Ruleset, ViewError> {
         let fd = Arc::new(self.create_ruleset()?);
         Ok(Ruleset { fd, network: self.network })
     }
@@ -161,13 +161,13 @@ impl Domain {
         {
             add_rule(&ruleset, &folder, shared_memory_rights(version))?;
         }
-        for allowed in access.readable.open() {
+        for allowed in access.readable_paths.open_entries() {
             add_rule(&ruleset, &allowed, right::READ)?;
         }
-        for path in access.writable.iter().chain(&access.private_folders) {
+        for path in access.writable_paths.iter().chain(&access.private_folders) {
             let Some(allowed) = AllowedPath::open(path)? else { continue };
             // The rule applies to the open file, so no process can replace it after this comparison.
-            if access.writable.contains(path) && allowed.path()? != *path {
+            if access.writable_paths.contains(path) && allowed.path()? != *path {
                 return Err(ViewError::ReplacedByLink { path: path.clone() });
             }
             add_rule(
@@ -203,7 +203,7 @@ struct AllowedPath {
 impl AllowedPath {
     /// Opens a path, following links; `None` if nothing exists there.
     fn open(path: &Path) -> io::Result<Option<Self>> {
-        match Self::open_with(path, libc::O_PATH) {
+        match Self::open_with_flags(path, libc::O_PATH) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             opened => opened.map(Some),
         }
@@ -214,7 +214,7 @@ impl AllowedPath {
         std::fs::read_link(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
 
-    fn open_with(path: &Path, flags: libc::c_int) -> io::Result<Self> {
+    fn open_with_flags(path: &Path, flags: libc::c_int) -> io::Result<Self> {
         let file = File::options().read(true).custom_flags(flags).open(path)?;
         let is_folder = file.metadata()?.is_dir();
         Ok(Self { file, is_folder })

@@ -15,7 +15,7 @@ pub enum NetworkAccess {
 
 impl NetworkAccess {
     /// Returns the number in a frame.
-    pub(crate) const fn number(self) -> u64 {
+    pub(crate) const fn frame_code(self) -> u64 {
         match self {
             Self::Full => 0,
             Self::EmptyNamespace => 1,
@@ -24,7 +24,7 @@ impl NetworkAccess {
     }
 
     /// Returns the access with this number; a number of a later version refuses the network.
-    pub(crate) const fn from_number(number: u64) -> Self {
+    pub(crate) const fn from_frame_code(number: u64) -> Self {
         match number {
             0 => Self::Full,
             1 => Self::EmptyNamespace,

@@ -33,38 +33,38 @@ pub enum RootCapabilities {
     #[default]
     All,
     /// Capabilities to work with files of other users, and to change their owners and modes.
-    Writing,
+    ReadWrite,
     /// Capabilities to read files of other users.
-    Reading,
+    ReadOnly,
 }
 
 impl RootCapabilities {
     /// Returns the number of the set in a frame.
-    pub(crate) const fn number(self) -> u64 {
+    pub(crate) const fn frame_code(self) -> u64 {
         match self {
             Self::All => 0,
-            Self::Writing => 1,
-            Self::Reading => 2,
+            Self::ReadWrite => 1,
+            Self::ReadOnly => 2,
         }
     }
 
     /// Returns the set with this number; a number of a later version yields the smallest set.
-    pub(crate) const fn from_number(number: u64) -> Self {
+    pub(crate) const fn from_frame_code(number: u64) -> Self {
         match number {
             0 => Self::All,
-            1 => Self::Writing,
-            _ => Self::Reading,
+            1 => Self::ReadWrite,
+            _ => Self::ReadOnly,
         }
     }
 
     /// Returns the numbers of the retained capabilities, for a program that becomes another user until then; `None` for
     /// all.
-    pub(crate) const fn retained(self, changes_user: bool) -> Option<&'static [u32]> {
+    pub(crate) const fn retained_capabilities(self, changes_user: bool) -> Option<&'static [u32]> {
         match self {
             Self::All => None,
-            Self::Writing | Self::Reading if changes_user => Some(&USER_CHANGE_CAPABILITIES),
-            Self::Writing => Some(&WRITE_CAPABILITIES),
-            Self::Reading => Some(&READ_CAPABILITIES),
+            Self::ReadWrite | Self::ReadOnly if changes_user => Some(&USER_CHANGE_CAPABILITIES),
+            Self::ReadWrite => Some(&WRITE_CAPABILITIES),
+            Self::ReadOnly => Some(&READ_CAPABILITIES),
         }
     }
 }

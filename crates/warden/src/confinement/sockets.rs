@@ -45,29 +45,30 @@ const DISPLAY_SOCKET_FOLDER: &str = "/tmp/.X11-unix";
 /// for some programs.
 #[must_use]
 pub fn reachable_sockets(env: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
-    let user = geteuid();
+    let uid = geteuid();
     let mut candidates: Vec<PathBuf> = ENGINE_SOCKETS.map(PathBuf::from).to_vec();
     let folder_from_env =
         |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let default_runtime = PathBuf::from(format!("/run/user/{user}"));
+    let default_runtime = PathBuf::from(format!("/run/user/{uid}"));
     for runtime in folder_from_env("XDG_RUNTIME_DIR").iter().chain([&default_runtime]) {
         candidates.extend(USER_SOCKETS.iter().map(|name| runtime.join(name)));
-        candidates.extend(USER_SOCKET_FOLDERS.iter().flat_map(|name| entries(&runtime.join(name))));
-        candidates.extend(entries(runtime).into_iter().filter(|path| is_editor_socket(path)));
+        candidates
+            .extend(USER_SOCKET_FOLDERS.iter().flat_map(|name| list_folder(&runtime.join(name))));
+        candidates.extend(list_folder(runtime).into_iter().filter(|path| is_editor_socket(path)));
     }
     if let Some(home) = folder_from_env("HOME") {
         candidates.extend(HOME_SOCKETS.iter().map(|name| home.join(name)));
-        candidates.extend(entries(&home.join(".screen")));
+        candidates.extend(list_folder(&home.join(".screen")));
     }
     for tmux_parent in folder_from_env("TMUX_TMPDIR").into_iter().chain([PathBuf::from("/tmp")]) {
-        candidates.extend(entries(&tmux_parent.join(format!("tmux-{user}"))));
+        candidates.extend(list_folder(&tmux_parent.join(format!("tmux-{uid}"))));
     }
-    if let Some(name) = User::from_uid(user).ok().flatten().map(|user| user.name) {
-        candidates.extend(entries(&Path::new("/run/screen").join(format!("S-{name}"))));
+    if let Some(name) = User::from_uid(uid).ok().flatten().map(|user| user.name) {
+        candidates.extend(list_folder(&Path::new("/run/screen").join(format!("S-{name}"))));
     }
-    candidates.extend(entries(Path::new(DISPLAY_SOCKET_FOLDER)));
+    candidates.extend(list_folder(Path::new(DISPLAY_SOCKET_FOLDER)));
     candidates.extend(engine_socket(env("DOCKER_HOST")));
-    if user.is_root() {
+    if uid.is_root() {
         candidates.extend(ROOT_SOCKETS.map(PathBuf::from));
     }
     candidates.retain(|path| is_reachable(path));
@@ -86,7 +87,7 @@ fn is_editor_socket(socket: &Path) -> bool {
     socket.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vscode-"))
 }
 
-fn entries(folder: &Path) -> Vec<PathBuf> {
+fn list_folder(folder: &Path) -> Vec<PathBuf> {
     let dir_entries = fs::read_dir(folder).into_iter().flatten();
     dir_entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
 }

@@ -129,7 +129,7 @@ pub(super) fn start(
         // Only root has capabilities that can be dropped.
         retained_capabilities: spec
             .root_capabilities
-            .retained(spec.user.is_some())
+            .retained_capabilities(spec.user.is_some())
             .filter(|_| geteuid().is_root()),
         user: spec.user,
         errno: 0,
@@ -201,7 +201,7 @@ unsafe fn prepare_child(setup: &ChildSetup) -> Result<(), c_int> {
             check_call(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).into())?;
             check_call(libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0))?;
             // A Landlock domain does not restrict `prlimit`, and of the network only ordinary TCP.
-            syscall_filter::refuse_limits_of_others()?;
+            syscall_filter::refuse_foreign_prlimit()?;
             syscall_filter::restrict_network(setup.network)?;
         }
         check_call(libc::syscall(libc::SYS_close_range, 3, c_uint::MAX, CLOSE_RANGE_CLOEXEC))?;

@@ -10,8 +10,8 @@ use nix::unistd::read;
 
 use crate::output::readerless_pipe::create_readerless_pipe;
 use crate::output::stream::MAX_MOVE_BYTES;
-use crate::protocol::frame::{HolderEvent, ProgramEnd, STDIN_JOURNAL_VERSION};
-use crate::protocol::launch_frame::LaunchTerms;
+use crate::protocol::frame::{HolderEvent, MIN_STDIN_JOURNAL_VERSION, ProgramEnd};
+use crate::protocol::launch_frame::HeldProgramInfo;
 
 /// Bytes that are read of a stream per turn, so that one flood does not delay the others.
 const MAX_PUMP_BYTES: usize = 16 * MAX_MOVE_BYTES;
@@ -103,7 +103,7 @@ impl HeldFds {
 /// State of a held program.
 #[derive(Debug)]
 pub(super) struct HeldProgram {
-    pub(super) terms: LaunchTerms,
+    pub(super) program_info: HeldProgramInfo,
     pub(super) pid: i32,
     /// True if its first process only waits for the others, which end with it.
     pub(super) is_wrapped: bool,
@@ -122,14 +122,14 @@ pub(super) struct HeldProgram {
 impl HeldProgram {
     /// Returns the state of a program that has just started.
     pub(super) fn new(
-        terms: LaunchTerms,
+        program_info: HeldProgramInfo,
         pid: i32,
         HeldFds { streams, held_stdin }: HeldFds,
     ) -> Self {
         let (is_wrapped, is_cleanup_done) = (false, false);
         let (end, killed_so_far, kill_rounds) = (None, None, 0);
         Self {
-            terms,
+            program_info,
             pid,
             is_wrapped,
             end,
@@ -152,13 +152,13 @@ impl HeldProgram {
 
     /// Returns the entry of the program in the list for a supervisor of this frame version.
     pub(super) fn prepare_list_entry(&mut self, version: u64) -> HolderEvent {
-        if version < STDIN_JOURNAL_VERSION {
+        if version < MIN_STDIN_JOURNAL_VERSION {
             // Such a supervisor writes no input, and the program would wait for its end for ever.
             self.held_stdin = None;
         }
-        let (terms, pid) = (self.terms.clone(), self.pid.unsigned_abs().into());
-        HolderEvent::Held {
-            terms,
+        let (program_info, pid) = (self.program_info.clone(), self.pid.unsigned_abs().into());
+        HolderEvent::ProgramListed {
+            program_info,
             pid,
             end: self.end,
             has_stdin_journal: self.held_stdin.is_some(),

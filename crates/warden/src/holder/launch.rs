@@ -12,7 +12,7 @@ use super::clone_exec::{self, ChildStack, Rlimit, StartConfinement};
 use super::held_program::{HeldFds, HeldProgram};
 use crate::inherited_state::soft_limits::SoftLimit;
 use crate::protocol::frame::HolderEvent;
-use crate::protocol::launch_frame::{LaunchFlags, LaunchSpec, LaunchTerms};
+use crate::protocol::launch_frame::{HeldProgramInfo, LaunchFlags, LaunchSpec};
 
 /// First number for held descriptors.
 const PREFERRED_MIN_HELD_FD: u64 = 1000;
@@ -101,31 +101,31 @@ impl LaunchFds {
 impl ProcessHolder {
     pub(super) fn launch(
         &mut self,
-        terms: LaunchTerms,
+        program_info: HeldProgramInfo,
         spec: Option<LaunchSpec>,
         flags: LaunchFlags,
         fds: Vec<OwnedFd>,
     ) {
-        let (slot, has_spec_file) = (terms.slot, spec.is_none());
+        let (slot, has_spec_file) = (program_info.slot, spec.is_none());
         // For a successor of its first supervisor, a process holder only finishes its programs.
         let allowed = if self.supervisor.is_successor { Err(Errno::EPERM) } else { Ok(()) };
         let launched = allowed
             .and_then(|()| LaunchFds::from_received(fds, flags, has_spec_file).ok_or(Errno::EMFILE))
-            .and_then(|fds| self.start(terms, spec, fds));
+            .and_then(|fds| self.start_program(program_info, spec, fds));
         if let Some(program) = self.programs.program_mut(slot) {
             program.is_wrapped = flags.is_wrapped;
         }
         self.queue_event(match launched {
             Ok(pid) => HolderEvent::Launched { slot, pid: pid.unsigned_abs().into() },
             Err(errno) => {
-                HolderEvent::Refused { slot, errno: (errno as i32).unsigned_abs().into() }
+                HolderEvent::LaunchFailed { slot, errno: (errno as i32).unsigned_abs().into() }
             }
         });
     }
 
-    fn start(
+    fn start_program(
         &mut self,
-        terms: LaunchTerms,
+        program_info: HeldProgramInfo,
         spec: Option<LaunchSpec>,
         fds: LaunchFds,
     ) -> Result<i32, Errno> {
@@ -138,13 +138,13 @@ impl ProcessHolder {
         let held_fds =
             HeldFds::hold(&supervisor_fds, held_stdin.as_ref(), self.resources.min_held_fd);
         let held_fds = held_fds.map_err(|_full| Errno::EMFILE)?;
-        let limits = self.resources.limits(terms.label, &spec);
+        let limits = self.resources.limits(program_info.label, &spec);
         let (streams, stack) = (streams.each_ref(), &mut self.resources.stack);
         let pid = clone_exec::start(&spec, streams, &confinement, &limits, stack)?.as_raw();
         // Not in the child: there the non-dumpable state of this process prevents the write.
         _ = fs::write(format!("/proc/{pid}/oom_score_adj"), OOM_SCORE_ADJ);
         // No exit can be missed in between: SIGCHLD is blocked and read by the event loop, after this order.
-        self.programs.insert(HeldProgram::new(terms, pid, held_fds));
+        self.programs.insert(HeldProgram::new(program_info, pid, held_fds));
         Ok(pid)
     }
 }

@@ -32,9 +32,9 @@ pub(super) struct HeldPrograms {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KillResult {
     /// Number of killed processes.
-    pub(super) killed: u64,
+    pub(super) killed_count: u64,
     /// Number of processes that do not die.
-    pub(super) survivors: u64,
+    pub(super) survivor_count: u64,
 }
 
 impl HeldPrograms {
@@ -74,7 +74,7 @@ impl HeldPrograms {
 
     /// Adds a program that has just started.
     pub(super) fn insert(&mut self, program: HeldProgram) {
-        let slot = program.terms.slot;
+        let slot = program.program_info.slot;
         self.slots_by_pid.insert(program.pid, slot);
         self.programs.insert(slot, program);
     }
@@ -113,7 +113,7 @@ impl HeldPrograms {
         let Some(program) = self.programs.get_mut(&(stream_number / 2)) else { return };
         let [out, err] = &mut program.streams;
         let stream = if stream_number.is_multiple_of(2) { out } else { err };
-        stream.pump(program.terms.max_recorded_bytes);
+        stream.pump(program.program_info.max_recorded_bytes);
         if stream.has_ended {
             _ = epoll.delete(&stream.pipe);
         }
@@ -145,24 +145,26 @@ impl HeldPrograms {
             .filter(|program| program.is_wrapped)
             .map(|program| program.pid);
         for pid in self.processes_of(slot).into_iter().filter(|pid| Some(*pid) != wrapper) {
-            self.signal(pid, Signal::SIGTERM);
+            self.signal_descendant(pid, Signal::SIGTERM);
         }
     }
 
     /// Kills the present processes of a program. Returns the result once none is left.
     pub(super) fn run_kill_round(&mut self, slot: u64) -> Option<KillResult> {
         let processes = self.processes_of(slot);
-        let killed = processes.iter().filter(|pid| self.signal(**pid, Signal::SIGKILL)).count();
+        let killed =
+            processes.iter().filter(|pid| self.signal_descendant(**pid, Signal::SIGKILL)).count();
         let program = self.programs.get_mut(&slot)?;
-        let so_far = program.killed_so_far.unwrap_or_default() + killed as u64;
+        let killed_count = program.killed_so_far.unwrap_or_default() + killed as u64;
         program.kill_rounds += 1;
         // The program itself has to be reaped too, so that its end is reported before this event. A process of another
         // user, or one that waits in the kernel for ever, is given up: it must not delay the rest.
         let is_last_round = processes.is_empty() || program.kill_rounds > MAX_KILL_ROUNDS;
         let is_cleanup_done = is_last_round && program.end.is_some();
         (program.killed_so_far, program.is_cleanup_done) =
-            ((!is_cleanup_done).then_some(so_far), is_cleanup_done);
-        is_cleanup_done.then_some(KillResult { killed: so_far, survivors: processes.len() as u64 })
+            ((!is_cleanup_done).then_some(killed_count), is_cleanup_done);
+        is_cleanup_done
+            .then_some(KillResult { killed_count, survivor_count: processes.len() as u64 })
     }
 
     /// Returns every process of a program. A zombie counts until it is reaped, so that the killing is finished
@@ -194,19 +196,19 @@ impl HeldPrograms {
         let label = label_of(pid)?.0;
         self.programs
             .iter()
-            .find(|(_, program)| program.terms.label == label)
+            .find(|(_, program)| program.program_info.label == label)
             .map(|(slot, _)| *slot)
     }
 
     /// Kills a process and all its descendants.
     fn kill_subtree(&self, root: i32) {
         for pid in subtree(root) {
-            self.signal(pid, Signal::SIGKILL);
+            self.signal_descendant(pid, Signal::SIGKILL);
         }
     }
 
     /// Signals a process only if it is a descendant of this one.
-    fn signal(&self, pid: i32, signal: Signal) -> bool {
+    fn signal_descendant(&self, pid: i32, signal: Signal) -> bool {
         pid != self.own_pid && send_signal(pid, signal, || ancestry(pid).contains(&self.own_pid))
     }
 }

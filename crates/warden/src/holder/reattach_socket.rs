@@ -12,9 +12,9 @@ use nix::sys::stat::{Mode, umask};
 use nix::unistd::{UnlinkatFlags, chdir, fchdir, geteuid, unlinkat};
 
 use super::{PEERS_TOKEN, ProcessHolder, REATTACH_TOKEN, SUPERVISOR_TOKEN};
-use crate::process::procfs::runs_for_no_agent;
-use crate::protocol::frame::{HolderEvent, SECRET_VERSION, SecretValue};
-use crate::protocol::peer_auth::{AuthStep, HolderKey, UnauthenticatedConnection};
+use crate::process::procfs::has_no_agent_ancestor;
+use crate::protocol::frame::{HolderEvent, MIN_SECRET_VERSION, SecretValue};
+use crate::protocol::peer_auth::{AuthProgress, HolderKey, UnauthenticatedConnection};
 
 /// Greatest number of peers that have not proved the key; above it the oldest is rejected.
 const MAX_PEERS: usize = 8;
@@ -52,7 +52,7 @@ impl ReattachSocket {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let connection = owned_fd(accept4(self.socket.as_raw_fd(), flags)?);
         let peer = getsockopt(&connection, PeerCredentials)?;
-        let is_allowed = peer.uid() == geteuid().as_raw() && runs_for_no_agent(peer.pid());
+        let is_allowed = peer.uid() == geteuid().as_raw() && has_no_agent_ancestor(peer.pid());
         Ok(is_allowed.then_some(connection))
     }
 
@@ -72,15 +72,15 @@ impl ReattachSocket {
     }
 
     /// Returns the socket of a peer that has proved the key.
-    fn take_authenticated(&mut self) -> Option<OwnedFd> {
+    fn take_authenticated_socket(&mut self) -> Option<OwnedFd> {
         let mut authenticated = None;
         for mut connection in std::mem::take(&mut self.connections) {
-            match connection.step(&self.key) {
-                AuthStep::Pending => self.connections.push(connection),
-                AuthStep::Authenticated => {
+            match connection.advance_authentication(&self.key) {
+                AuthProgress::Pending => self.connections.push(connection),
+                AuthProgress::Authenticated => {
                     _ = authenticated.get_or_insert(connection.into_socket());
                 }
-                AuthStep::Rejected => {}
+                AuthProgress::Rejected => {}
             }
         }
         authenticated
@@ -125,7 +125,7 @@ impl ProcessHolder {
     /// Accepts the peer that proves the key as the supervisor, and rejects the others.
     pub(super) fn authenticate_connections(&mut self) {
         let Some(listener) = &mut self.reattach_socket else { return };
-        let authenticated = listener.take_authenticated().filter(|_| !self.is_ending);
+        let authenticated = listener.take_authenticated_socket().filter(|_| !self.is_ending);
         if authenticated.is_some() || self.is_ending {
             listener.connections.clear();
         }
@@ -148,15 +148,15 @@ impl ProcessHolder {
             // bytes.
             self.programs.set_streams_watched(slot, false, &self.epoll);
             let Some(program) = self.programs.program_mut(slot) else { continue };
-            let event = program.prepare_list_entry(self.supervisor.version);
+            let event = program.prepare_list_entry(self.supervisor.frame_version);
             self.queue_event(event);
         }
         // The peer was checked when its connection was accepted, so it may receive the secret.
-        let knows_secrets = self.supervisor.version >= SECRET_VERSION;
-        if let Some(secret) = self.secret.clone().filter(|_| knows_secrets) {
+        let knows_secrets = self.supervisor.frame_version >= MIN_SECRET_VERSION;
+        if let Some(secret) = self.stored_secret.clone().filter(|_| knows_secrets) {
             self.queue_event(HolderEvent::StoredSecret { secret });
         }
-        self.queue_event(HolderEvent::Listed);
+        self.queue_event(HolderEvent::ListFinished);
     }
 }
 

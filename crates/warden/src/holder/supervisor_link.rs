@@ -18,7 +18,7 @@ use crate::protocol::packet::{Packet, receive_packet, send_packet};
 pub(super) struct SupervisorLink {
     socket: Option<OwnedFd>,
     /// Frame version of the present supervisor.
-    pub(super) version: u64,
+    pub(super) frame_version: u64,
     /// Events for which the socket had no room.
     pending_events: VecDeque<HolderEvent>,
     /// Time for which the process holder waits for the next supervisor.
@@ -43,7 +43,14 @@ impl SupervisorLink {
     pub(super) fn new(socket: OwnedFd) -> Self {
         let (pending_events, reattach_grace) = (VecDeque::new(), Duration::ZERO);
         let (socket, version) = (Some(socket), FRAME_VERSION);
-        Self { socket, version, pending_events, reattach_grace, lost_at: None, is_successor: false }
+        Self {
+            socket,
+            frame_version: version,
+            pending_events,
+            reattach_grace,
+            lost_at: None,
+            is_successor: false,
+        }
     }
 
     /// Returns true if a supervisor is connected.
@@ -72,7 +79,7 @@ impl SupervisorLink {
     }
 
     /// Returns the time that is left for the next supervisor; `None` while there is one.
-    pub(super) fn time_left(&self) -> Option<Duration> {
+    pub(super) fn remaining_reattach_grace(&self) -> Option<Duration> {
         self.lost_at.map(|lost_at| self.reattach_grace.saturating_sub(lost_at.elapsed()))
     }
 
@@ -87,7 +94,9 @@ impl SupervisorLink {
     pub(super) fn send_events(&mut self, programs: &HeldPrograms, epoll: &Epoll) -> SendResult {
         while let (Some(socket), Some(event)) = (&self.socket, self.pending_events.front()) {
             let fds = match event {
-                HolderEvent::Held { terms, .. } => programs.get(terms.slot).map(HeldProgram::fds),
+                HolderEvent::ProgramListed { program_info, .. } => {
+                    programs.get(program_info.slot).map(HeldProgram::fds)
+                }
                 _ => None,
             };
             match send_packet(socket, &event.encode(), fds.as_deref().unwrap_or_default()) {

@@ -45,13 +45,13 @@ const fn load(offset: u32) -> sock_filter {
     instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset)
 }
 
-/// Skips `then` steps if the loaded word is `value`, and `otherwise` steps if not.
-const fn jump_if_equal(value: u32, then: u8, otherwise: u8) -> sock_filter {
-    instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, then, otherwise, value)
+/// Skips `then_skip` steps if the loaded word is `value`, and `otherwise_skip` steps if not.
+const fn jump_if_equal(value: u32, then_skip: u8, otherwise_skip: u8) -> sock_filter {
+    instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, then_skip, otherwise_skip, value)
 }
 
-const fn jump_if_at_least(value: u32, then: u8, otherwise: u8) -> sock_filter {
-    instruction(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, then, otherwise, value)
+const fn jump_if_at_least(value: u32, then_skip: u8, otherwise_skip: u8) -> sock_filter {
+    instruction(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, then_skip, otherwise_skip, value)
 }
 
 const fn return_action(value: u32) -> sock_filter {
@@ -68,9 +68,9 @@ const fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
 /// # Errors
 /// Error number of the call that failed.
 #[expect(unsafe_code, reason = "runs in the child, between two programs")]
-pub(super) unsafe fn refuse_limits_of_others() -> Result<(), i32> {
+pub(super) unsafe fn refuse_foreign_prlimit() -> Result<(), i32> {
     // SAFETY: as the caller promises.
-    unsafe { install(&prlimit::FILTER_PROGRAM) }
+    unsafe { install_filter(&prlimit::FILTER_PROGRAM) }
 }
 
 /// Refuses sockets of the networks that the program may not use, in this process and in all that it starts.
@@ -81,16 +81,16 @@ pub(super) unsafe fn refuse_limits_of_others() -> Result<(), i32> {
 pub(super) unsafe fn restrict_network(access: NetworkAccess) -> Result<(), i32> {
     let filter = match access {
         NetworkAccess::Full => return Ok(()),
-        NetworkAccess::EmptyNamespace => &network::IN_EMPTY_NAMESPACE,
-        NetworkAccess::Refused => &network::WITHOUT_NETWORK,
+        NetworkAccess::EmptyNamespace => &network::EMPTY_NAMESPACE_FILTER,
+        NetworkAccess::Refused => &network::NO_NETWORK_FILTER,
     };
     // SAFETY: as the caller promises.
-    unsafe { install(filter) }
+    unsafe { install_filter(filter) }
 }
 
 /// Installs a filter permanently. `PR_SET_NO_NEW_PRIVS` is set before.
 #[expect(unsafe_code, reason = "runs in the child, between two programs")]
-unsafe fn install(filter: &'static [sock_filter]) -> Result<(), i32> {
+unsafe fn install_filter(filter: &'static [sock_filter]) -> Result<(), i32> {
     #[expect(clippy::cast_possible_truncation, reason = "fewer than 30 steps")]
     let program = sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
     // Kernels before 5.16 slow a filtered process down by a mitigation unless this flag is set.

@@ -4,7 +4,7 @@ use nix::sys::resource::{Resource, getrlimit, rlim_t};
 use nix::unistd::geteuid;
 
 /// Limit below which the work of the service is at risk.
-struct Requirement {
+struct LimitRequirement {
     resource: Resource,
     minimum: rlim_t,
     /// Name of the limit in a unit of systemd.
@@ -15,50 +15,50 @@ struct Requirement {
     description: &'static str,
 }
 
-const REQUIREMENTS: [Requirement; 7] = [
-    Requirement {
+const REQUIREMENTS: [LimitRequirement; 7] = [
+    LimitRequirement {
         resource: Resource::RLIMIT_NOFILE,
         minimum: 1024,
         unit_key: "LimitNOFILE",
         ulimit_option: "-n",
         description: "open files",
     },
-    Requirement {
+    LimitRequirement {
         resource: Resource::RLIMIT_CPU,
         minimum: 1_000_000_000,
         unit_key: "LimitCPU",
         ulimit_option: "-t",
         description: "seconds of processor time",
     },
-    Requirement {
+    LimitRequirement {
         resource: Resource::RLIMIT_FSIZE,
         minimum: 16 << 30,
         unit_key: "LimitFSIZE",
         ulimit_option: "-f",
         description: "bytes of a file, such as the ledger",
     },
-    Requirement {
+    LimitRequirement {
         resource: Resource::RLIMIT_AS,
         minimum: 2 << 30,
         unit_key: "LimitAS",
         ulimit_option: "-v",
         description: "bytes of address space",
     },
-    Requirement {
+    LimitRequirement {
         resource: Resource::RLIMIT_DATA,
         minimum: 1 << 30,
         unit_key: "LimitDATA",
         ulimit_option: "-d",
         description: "bytes of data",
     },
-    Requirement {
+    LimitRequirement {
         resource: Resource::RLIMIT_STACK,
         minimum: 1 << 20,
         unit_key: "LimitSTACK",
         ulimit_option: "-s",
         description: "bytes of stack",
     },
-    Requirement {
+    LimitRequirement {
         resource: Resource::RLIMIT_NPROC,
         minimum: 256,
         unit_key: "LimitNPROC",
@@ -89,7 +89,7 @@ pub(super) fn tight_limits() -> Vec<TightLimit> {
     tight.collect()
 }
 
-impl Requirement {
+impl LimitRequirement {
     fn describe(&self, hard: rlim_t) -> TightLimit {
         let Self { unit_key, ulimit_option, description, .. } = self;
         TightLimit {

@@ -22,7 +22,7 @@ const RAISED_RESOURCES: [(Resource, &str, rlim_t); 7] = [
 ];
 
 /// Soft limits that this process inherited and has raised.
-static INHERITED: OnceLock<Vec<SoftLimit>> = OnceLock::new();
+static INHERITED_SOFT_LIMITS: OnceLock<Vec<SoftLimit>> = OnceLock::new();
 
 /// Soft limit of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,12 +40,12 @@ pub(super) fn raise() {
         is_raised.then_some(SoftLimit { resource, value: soft })
     });
     // A second call finds nothing to raise, and the first one knows what was inherited.
-    _ = INHERITED.set(raised.collect());
+    _ = INHERITED_SOFT_LIMITS.set(raised.collect());
 }
 
 /// Returns the soft limits that this process has raised, as arguments for its process holder.
 pub(crate) fn holder_args() -> impl Iterator<Item = OsString> {
-    let inherited = INHERITED.get().map_or(&[][..], Vec::as_slice);
+    let inherited = INHERITED_SOFT_LIMITS.get().map_or(&[][..], Vec::as_slice);
     inherited.iter().filter_map(|limit| {
         let (_, name, _) = RAISED_RESOURCES.iter().find(|it| it.0 == limit.resource)?;
         Some(format!("{name}={}", limit.value).into())
@@ -54,14 +54,14 @@ pub(crate) fn holder_args() -> impl Iterator<Item = OsString> {
 
 /// Returns the soft limits of programs: those in the arguments of a process holder, and those that this process has
 /// raised itself. An unknown argument is of a later version and is ignored.
-pub(crate) fn for_programs(args: impl Iterator<Item = OsString>) -> Vec<SoftLimit> {
+pub(crate) fn parse_program_limits(args: impl Iterator<Item = OsString>) -> Vec<SoftLimit> {
     let parse = |arg: OsString| {
         let (name, value) = arg.to_str()?.split_once('=')?;
         let (resource, _, _) = RAISED_RESOURCES.into_iter().find(|it| it.1 == name)?;
         Some(SoftLimit { resource, value: value.parse().ok()? })
     };
     let mut limits: Vec<_> = args.filter_map(parse).collect();
-    for own in INHERITED.get().into_iter().flatten() {
+    for own in INHERITED_SOFT_LIMITS.get().into_iter().flatten() {
         if !limits.iter().any(|limit| limit.resource == own.resource) {
             limits.push(*own);
         }
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn arguments_of_a_process_holder_name_soft_limits() {
         let args = ["CPU=90", "NOFILE=1024", "LATER=7", "STACK=much", "AS"].map(OsString::from);
-        let limits = for_programs(args.into_iter());
+        let limits = parse_program_limits(args.into_iter());
         let expected = [(Resource::RLIMIT_CPU, 90), (Resource::RLIMIT_NOFILE, 1024)]
             .map(|(resource, value)| SoftLimit { resource, value });
         assert_eq!(limits, expected);

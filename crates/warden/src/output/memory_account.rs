@@ -25,27 +25,27 @@ pub struct OutputMemory(Arc<SharedMemoryPool>);
 
 #[derive(Debug)]
 struct SharedMemoryPool {
-    limit: u64,
-    used: AtomicU64,
+    limit_bytes: u64,
+    used_bytes: AtomicU64,
     /// Number of the account that may exceed the limit.
     borrower: AtomicU64,
     /// Number of the latest account.
-    latest_account: AtomicU64,
+    latest_account_number: AtomicU64,
     /// Number of readers that wait for room.
     waiting_readers: AtomicUsize,
     /// Notifies when memory was returned.
-    freed: Notify,
+    memory_freed: Notify,
     /// Permits to read a long text as a whole.
-    reader_permits: Arc<Semaphore>,
+    long_text_permits: Arc<Semaphore>,
 }
 
 /// Usage of the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputMemoryUsage {
     /// Limit for all programs together in bytes.
-    pub limit: u64,
+    pub limit_bytes: u64,
     /// Bytes in use.
-    pub used: u64,
+    pub used_bytes: u64,
     /// Number of output streams that are not read for lack of room.
     pub waiting_streams: usize,
 }
@@ -58,52 +58,53 @@ pub struct MemoryAccount(Arc<MemoryAccountState>);
 struct MemoryAccountState {
     memory: OutputMemory,
     number: u64,
-    used: AtomicU64,
+    used_bytes: AtomicU64,
     waiting_readers: AtomicUsize,
     /// Notifies when a reader starts to wait.
     reader_waiting: Notify,
     /// True if the program has ended: its pipes then contain little more.
-    has_ended: AtomicBool,
+    has_program_ended: AtomicBool,
 }
 
 impl OutputMemory {
     /// Returns a memory with this limit in bytes.
     #[must_use]
-    pub fn with_limit(limit: u64) -> Self {
+    pub fn with_limit(limit_bytes: u64) -> Self {
         Self(Arc::new(SharedMemoryPool {
-            limit,
-            used: AtomicU64::new(0),
+            limit_bytes,
+            used_bytes: AtomicU64::new(0),
             borrower: AtomicU64::new(NO_BORROWER),
-            latest_account: AtomicU64::new(NO_BORROWER),
+            latest_account_number: AtomicU64::new(NO_BORROWER),
             waiting_readers: AtomicUsize::new(0),
-            freed: Notify::new(),
-            reader_permits: Arc::new(Semaphore::new(MAX_LONG_TEXTS)),
+            memory_freed: Notify::new(),
+            long_text_permits: Arc::new(Semaphore::new(MAX_LONG_TEXTS)),
         }))
     }
 
     /// Returns an empty account.
     #[must_use]
     pub fn new_account(&self) -> MemoryAccount {
-        let number = self.0.latest_account.fetch_add(1, Ordering::Relaxed) + 1;
-        let (used, waiting_readers, has_ended) = Default::default();
+        let number = self.0.latest_account_number.fetch_add(1, Ordering::Relaxed) + 1;
+        let (used_bytes, waiting_readers, has_program_ended) = Default::default();
         let (memory, reader_waiting) = (self.clone(), Notify::new());
         MemoryAccount(Arc::new(MemoryAccountState {
             memory,
             number,
-            used,
+            used_bytes,
             waiting_readers,
             reader_waiting,
-            has_ended,
+            has_program_ended,
         }))
     }
 
     /// Returns the current usage.
     #[must_use]
     pub fn usage(&self) -> OutputMemoryUsage {
-        let SharedMemoryPool { limit, used, waiting_readers, .. } = &*self.0;
+        let SharedMemoryPool { limit_bytes: limit, used_bytes: used, waiting_readers, .. } =
+            &*self.0;
         OutputMemoryUsage {
-            limit: *limit,
-            used: used.load(Ordering::Relaxed),
+            limit_bytes: *limit,
+            used_bytes: used.load(Ordering::Relaxed),
             waiting_streams: waiting_readers.load(Ordering::Relaxed),
         }
     }
@@ -112,28 +113,34 @@ impl OutputMemory {
 impl MemoryAccount {
     /// Charges `bytes` more to the account.
     pub fn charge(&self, bytes: u64) {
-        self.0.used.fetch_add(bytes, Ordering::Relaxed);
-        self.0.memory.0.used.fetch_add(bytes, Ordering::Relaxed);
+        self.0.used_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.0.memory.0.used_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Returns an empty account of the same memory.
     #[must_use]
-    pub fn sibling(&self) -> Self {
+    pub fn new_sibling_account(&self) -> Self {
         self.0.memory.new_account()
     }
 
     /// Waits for the permit to have a long text in memory as a whole. Dropping the permit releases it; `None` means no
     /// limit.
-    pub async fn acquire_reader_permit(&self) -> Option<OwnedSemaphorePermit> {
+    pub async fn acquire_long_text_permit(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
-        Arc::clone(&self.0.memory.0.reader_permits).acquire_owned().await.ok()
+        Arc::clone(&self.0.memory.0.long_text_permits).acquire_owned().await.ok()
     }
 
     /// Returns true if the account may take more now. The caller takes a small piece before it checks again.
     #[must_use]
-    pub fn may_grow(&self) -> bool {
-        let MemoryAccountState { memory, number, used: own_used, has_ended, .. } = &*self.0;
-        let SharedMemoryPool { limit, used, borrower, .. } = &*memory.0;
+    pub fn try_acquire_growth(&self) -> bool {
+        let MemoryAccountState {
+            memory,
+            number,
+            used_bytes: own_used,
+            has_program_ended: has_ended,
+            ..
+        } = &*self.0;
+        let SharedMemoryPool { limit_bytes: limit, used_bytes: used, borrower, .. } = &*memory.0;
         if own_used.load(Ordering::Relaxed) < GUARANTEED_SHARE_BYTES {
             return true;
         }
@@ -148,12 +155,12 @@ impl MemoryAccount {
     /// Returns when the account may take more.
     pub async fn wait_for_memory(self) {
         let _waiting = WaitingReader::register(&self);
-        let freed = &self.0.memory.0.freed;
+        let freed = &self.0.memory.0.memory_freed;
         loop {
             // Registered before the check, so that no freed memory goes unnoticed in between.
             let mut notified = std::pin::pin!(freed.notified());
             notified.as_mut().enable();
-            if self.may_grow() {
+            if self.try_acquire_growth() {
                 return;
             }
             notified.await;
@@ -170,9 +177,9 @@ impl MemoryAccount {
     }
 
     /// Records that the program has ended. The rest in its pipes is read in any case.
-    pub fn mark_ended(&self) {
-        self.0.has_ended.store(true, Ordering::Relaxed);
-        self.0.memory.0.freed.notify_waiters();
+    pub fn mark_program_ended(&self) {
+        self.0.has_program_ended.store(true, Ordering::Relaxed);
+        self.0.memory.0.memory_freed.notify_waiters();
     }
 }
 
@@ -198,8 +205,9 @@ impl Drop for WaitingReader<'_> {
 
 impl Drop for MemoryAccountState {
     fn drop(&mut self) {
-        let SharedMemoryPool { used, borrower, freed, .. } = &*self.memory.0;
-        used.fetch_sub(*self.used.get_mut(), Ordering::Relaxed);
+        let SharedMemoryPool { used_bytes: used, borrower, memory_freed: freed, .. } =
+            &*self.memory.0;
+        used.fetch_sub(*self.used_bytes.get_mut(), Ordering::Relaxed);
         // Only the borrower returns the loan.
         _ = borrower.compare_exchange(
             self.number,
@@ -230,23 +238,25 @@ mod tests {
         one.charge(6 * GUARANTEED_SHARE_BYTES);
         two.charge(3 * GUARANTEED_SHARE_BYTES);
         three.charge(GUARANTEED_SHARE_BYTES);
-        assert!(two.may_grow(), "one program must get to its end");
-        assert!(two.may_grow() && !one.may_grow() && !three.may_grow());
+        assert!(two.try_acquire_growth(), "one program must get to its end");
+        assert!(
+            two.try_acquire_growth() && !one.try_acquire_growth() && !three.try_acquire_growth()
+        );
         let waiter = tokio::spawn(three.clone().wait_for_memory());
         assert!(timeout(WAIT_TIMEOUT, one.clone().wait_for_memory()).await.is_err());
         timeout(WAIT_TIMEOUT, three.wait_for_blocked_reader()).await.expect("the third waits");
         assert!(timeout(WAIT_TIMEOUT, two.wait_for_blocked_reader()).await.is_err());
         assert_eq!(
             memory.usage(),
-            OutputMemoryUsage { limit: LIMIT, used: LIMIT, waiting_streams: 1 }
+            OutputMemoryUsage { limit_bytes: LIMIT, used_bytes: LIMIT, waiting_streams: 1 }
         );
         drop(two);
         timeout(WAIT_TIMEOUT, waiter).await.expect("memory is free again").expect("no panic");
         assert_eq!(
             memory.usage(),
             OutputMemoryUsage {
-                limit: LIMIT,
-                used: 7 * GUARANTEED_SHARE_BYTES,
+                limit_bytes: LIMIT,
+                used_bytes: 7 * GUARANTEED_SHARE_BYTES,
                 waiting_streams: 0
             }
         );
@@ -259,7 +269,9 @@ mod tests {
         long.charge(2 * LIMIT);
         other.charge(GUARANTEED_SHARE_BYTES);
         short.charge(GUARANTEED_SHARE_BYTES - 1);
-        assert!(long.may_grow() && !other.may_grow() && short.may_grow());
+        assert!(
+            long.try_acquire_growth() && !other.try_acquire_growth() && short.try_acquire_growth()
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -268,10 +280,10 @@ mod tests {
         let [one, two] = [(); 2].map(|()| memory.new_account());
         one.charge(LIMIT);
         two.charge(GUARANTEED_SHARE_BYTES);
-        assert!(one.may_grow() && !two.may_grow());
+        assert!(one.try_acquire_growth() && !two.try_acquire_growth());
         let waiter = tokio::spawn(two.clone().wait_for_memory());
         tokio::task::yield_now().await;
-        two.mark_ended();
+        two.mark_program_ended();
         timeout(WAIT_TIMEOUT, waiter).await.expect("the program has ended").expect("no panic");
     }
 
@@ -280,12 +292,16 @@ mod tests {
         let account = OutputMemory::with_limit(LIMIT).new_account();
         let mut permits = Vec::new();
         for _ in 0..MAX_LONG_TEXTS {
-            permits.push(account.acquire_reader_permit().await);
+            permits.push(account.acquire_long_text_permit().await);
         }
-        assert!(timeout(WAIT_TIMEOUT, account.sibling().acquire_reader_permit()).await.is_err());
+        assert!(
+            timeout(WAIT_TIMEOUT, account.new_sibling_account().acquire_long_text_permit())
+                .await
+                .is_err()
+        );
         permits.pop();
         assert!(
-            timeout(WAIT_TIMEOUT, account.acquire_reader_permit())
+            timeout(WAIT_TIMEOUT, account.acquire_long_text_permit())
                 .await
                 .is_ok_and(|permit| permit.is_some())
         );
@@ -298,8 +314,8 @@ mod tests {
         one.charge(7);
         let other = one.clone();
         drop(one);
-        assert_eq!(memory.usage().used, 7);
+        assert_eq!(memory.usage().used_bytes, 7);
         drop(other);
-        assert_eq!(memory.usage().used, 0);
+        assert_eq!(memory.usage().used_bytes, 0);
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct ProgramStreams {
     pub(crate) stdin: OwnedFd,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
-    pub(crate) supervisor_ends: [StreamEnds; 2],
+    pub(crate) output_ends: [StreamEnds; 2],
     /// Supervisor's end of standard input, if that stays open. No other process has it.
     pub(crate) stdin_pipe: Option<OwnedFd>,
     /// Same end with its journal, if the process holder is to hold both.
@@ -35,8 +35,9 @@ pub(crate) struct ProgramStreams {
 /// # Errors
 /// Fails if the process may not open more files, or memory runs out.
 pub(crate) fn create_streams(input: &StdinSource) -> io::Result<ProgramStreams> {
-    let ((stdout, out), (stderr, err)) = (create_output_pipe()?, create_output_pipe()?);
-    enlarge(&out.pipe);
+    let ((stdout, stdout_ends), (stderr, stderr_ends)) =
+        (create_output_pipe()?, create_output_pipe()?);
+    enlarge_output_pipe(&stdout_ends.pipe);
     let (stdin, stdin_pipe, journaled_stdin) = match input {
         StdinSource::Bytes(input) => (create_stdin(input)?, None, None),
         StdinSource::Piped => {
@@ -52,7 +53,7 @@ pub(crate) fn create_streams(input: &StdinSource) -> io::Result<ProgramStreams> 
         stdin,
         stdout,
         stderr,
-        supervisor_ends: [out, err],
+        output_ends: [stdout_ends, stderr_ends],
         stdin_pipe,
         journaled_stdin,
     })
@@ -87,7 +88,7 @@ fn create_output_pipe() -> io::Result<(OwnedFd, StreamEnds)> {
 /// Enlarges a pipe for a long answer, because some programs exit before the last of it is read. Only standard output:
 /// the pipes of a user together are limited (64 MiB by default), and beyond that each new pipe of the user has two
 /// pages.
-fn enlarge(pipe: &OwnedFd) {
+fn enlarge_output_pipe(pipe: &OwnedFd) {
     // The capacity stays unchanged if that exceeds the limit.
     _ = fcntl(pipe, FcntlArg::F_SETPIPE_SZ(STDOUT_PIPE_BYTES));
 }
@@ -96,7 +97,7 @@ fn create_stdin(input: &[u8]) -> io::Result<OwnedFd> {
     if input.is_empty() {
         return Ok(File::open("/dev/null")?.into());
     }
-    match if input.len() <= MAX_MOVE_BYTES { pipe_with_input(input)? } else { None } {
+    match if input.len() <= MAX_MOVE_BYTES { create_filled_pipe(input)? } else { None } {
         Some(pipe) => Ok(pipe),
         None => create_sealed_memory_file(input),
     }
@@ -104,7 +105,7 @@ fn create_stdin(input: &[u8]) -> io::Result<OwnedFd> {
 
 /// Returns a pipe with the whole input, or `None` if the pipe has too little room, as it may if the user has many
 /// pipes.
-fn pipe_with_input(input: &[u8]) -> io::Result<Option<OwnedFd>> {
+fn create_filled_pipe(input: &[u8]) -> io::Result<Option<OwnedFd>> {
     let (program_end, supervisor_end) = pipe2(OFlag::O_CLOEXEC)?;
     fcntl(&supervisor_end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     match write(&supervisor_end, input) {
@@ -148,7 +149,7 @@ mod tests {
     /// Test that needs root or free pipe memory of the user.
     #[test]
     fn an_output_pipe_is_large_from_the_start() {
-        let [out, err] = create_streams(&StdinSource::Bytes(Vec::new())).unwrap().supervisor_ends;
+        let [out, err] = create_streams(&StdinSource::Bytes(Vec::new())).unwrap().output_ends;
         let pipe_bytes = |pipe| fcntl(pipe, FcntlArg::F_GETPIPE_SZ).unwrap();
         assert_eq!(pipe_bytes(&out.pipe), STDOUT_PIPE_BYTES);
         assert!(pipe_bytes(&err.pipe) <= 64 << 10);

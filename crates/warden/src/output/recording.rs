@@ -30,7 +30,7 @@ impl OutputRecording {
     /// Fails if the process may not open more files.
     pub fn new(account: &MemoryAccount) -> io::Result<Self> {
         let file = memfd_create("algonius", MFdFlags::MFD_CLOEXEC)?;
-        Ok(Self { file: Arc::new(file), account: account.sibling() })
+        Ok(Self { file: Arc::new(file), account: account.new_sibling_account() })
     }
 
     /// Writes bytes at a position. The account is charged for the bytes by which the file grows.
@@ -83,8 +83,8 @@ mod tests {
         assert_eq!(recording.read_at(4, 5).unwrap(), b"o wor");
         assert_eq!(recording.read_at(9, 100).unwrap(), b"ld");
         assert_eq!(recording.read_at(100, 5).unwrap(), b"");
-        assert_eq!(memory.usage().used, 11);
+        assert_eq!(memory.usage().used_bytes, 11);
         drop(recording);
-        assert_eq!(memory.usage().used, 0);
+        assert_eq!(memory.usage().used_bytes, 0);
     }
 }

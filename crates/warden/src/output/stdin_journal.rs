@@ -36,10 +36,10 @@ pub const DEFAULT_MAX_JOURNAL_BYTES: u64 = 64 << 20;
 pub enum StdinJournalError {
     /// The program has closed its standard input, or has ended. A message that was recorded never reaches it.
     #[error("the program has closed its standard input")]
-    Closed,
+    InputClosed,
     /// The message was not recorded.
     #[error("the input of the program since the last pause exceeds {limit} bytes")]
-    Full {
+    JournalFull {
         /// Greatest length of the journal in bytes.
         limit: u64,
     },
@@ -48,7 +48,7 @@ pub enum StdinJournalError {
     InvalidMessage,
     /// The file offset lies beyond the end of the journal.
     #[error("the journal has {size} bytes, of which {delivered} were delivered")]
-    Corrupt {
+    JournalCorrupt {
         /// Length of the journal in bytes.
         size: u64,
         /// Delivered bytes.
@@ -70,7 +70,7 @@ pub enum StdinJournalError {
 impl From<Errno> for StdinJournalError {
     fn from(errno: Errno) -> Self {
         match errno {
-            Errno::EPIPE => Self::Closed,
+            Errno::EPIPE => Self::InputClosed,
             errno => Self::Io(errno.into()),
         }
     }
@@ -81,10 +81,10 @@ impl From<StdinJournalError> for io::Error {
         use StdinJournalError as E;
         let kind = match error {
             E::Io(error) => return error,
-            E::Closed => io::ErrorKind::BrokenPipe,
-            E::Full { .. } => io::ErrorKind::StorageFull,
+            E::InputClosed => io::ErrorKind::BrokenPipe,
+            E::JournalFull { .. } => io::ErrorKind::StorageFull,
             E::InvalidMessage => io::ErrorKind::InvalidInput,
-            E::Corrupt { .. } => io::ErrorKind::InvalidData,
+            E::JournalCorrupt { .. } => io::ErrorKind::InvalidData,
             E::HolderTooOld { .. } => io::ErrorKind::Unsupported,
         };
         Self::new(kind, error)
@@ -112,18 +112,18 @@ pub(crate) struct StdinState {
 impl StdinState {
     /// Returns the state behind its lock. The journal is charged to a sibling of this account.
     pub(crate) fn new_shared(ends: StdinEnds, account: &MemoryAccount) -> Arc<Mutex<Self>> {
-        Arc::new(Mutex::new(Self { ends: Some(ends), account: account.sibling() }))
+        Arc::new(Mutex::new(Self { ends: Some(ends), account: account.new_sibling_account() }))
     }
 
     /// Charges the account for this many bytes in all.
     fn charge(&mut self, bytes: u64) {
-        self.account = self.account.sibling();
+        self.account = self.account.new_sibling_account();
         self.account.charge(bytes);
     }
 }
 
 /// Order to the process holder to close the input.
-pub(crate) type CloseOrder = Box<dyn FnOnce() + Send + Sync>;
+pub(crate) type CloseStdinCallback = Box<dyn FnOnce() + Send + Sync>;
 
 /// Standard input of a running program, with the record of everything that was written to it. Dropping it closes
 /// nothing: the next driver of the program continues. A journal has one writer at a time.
@@ -135,7 +135,7 @@ pub struct StdinJournal {
     /// Bytes that are in the pipe or were read: the file offset.
     delivered: u64,
     max_bytes: u64,
-    send_close: CloseOrder,
+    send_close: CloseStdinCallback,
     state: OwnedMutexGuard<StdinState>,
 }
 
@@ -157,7 +157,7 @@ impl StdinJournal {
     /// Fails if the journal is corrupt, or if the runtime cannot watch the pipe.
     pub(crate) fn attach(
         mut state: OwnedMutexGuard<StdinState>,
-        send_close: CloseOrder,
+        send_close: CloseStdinCallback,
     ) -> Result<Option<Self>, StdinJournalError> {
         let Some(StdinEnds { pipe, journal }) = state.ends.clone() else { return Ok(None) };
         let (file, size, delivered) = JournalFile::repair(journal)?;
@@ -167,14 +167,14 @@ impl StdinJournal {
         let mut journal = Self { pipe, file, size, delivered, max_bytes, send_close, state };
         match journal.deliver_now() {
             // A program that has closed its input may still run, and its output is still of interest.
-            Ok(()) | Err(StdinJournalError::Closed) => Ok(Some(journal)),
+            Ok(()) | Err(StdinJournalError::InputClosed) => Ok(Some(journal)),
             Err(error) => Err(error),
         }
     }
 
     /// Sets the greatest length of the journal in bytes, instead of [`DEFAULT_MAX_JOURNAL_BYTES`].
     #[must_use]
-    pub const fn with_limit(mut self, max_bytes: u64) -> Self {
+    pub const fn with_max_bytes(mut self, max_bytes: u64) -> Self {
         self.max_bytes = max_bytes;
         self
     }
@@ -184,26 +184,26 @@ impl StdinJournal {
     /// [`Self::deliver`] moves the rest.
     ///
     /// # Errors
-    /// [`StdinJournalError::Full`], [`StdinJournalError::InvalidMessage`] and [`StdinJournalError::Io`]: the message
-    /// was not recorded. [`StdinJournalError::Closed`]: the program does not read any more.
+    /// [`StdinJournalError::JournalFull`], [`StdinJournalError::InvalidMessage`] and [`StdinJournalError::Io`]: the
+    /// message was not recorded. [`StdinJournalError::InputClosed`]: the program does not read any more.
     pub fn write_message(&mut self, message: &[u8]) -> Result<(), StdinJournalError> {
-        self.record(message)?;
+        self.record_message(message)?;
         self.deliver_now()
     }
 
     /// Moves all recorded messages into the pipe, as the program makes room. A dropped future loses nothing.
     ///
     /// # Errors
-    /// [`StdinJournalError::Closed`] if the program does not read any more.
+    /// [`StdinJournalError::InputClosed`] if the program does not read any more.
     pub async fn deliver(&mut self) -> Result<(), StdinJournalError> {
         while !self.is_drained() {
             let (file, move_bytes) = (&self.file, self.next_move_bytes());
-            let move_piece = |pipe: &Arc<OwnedFd>| Ok(file.move_to(pipe, move_bytes)?);
-            match self.pipe.async_io(Interest::WRITABLE, move_piece).await {
+            let move_chunk = |pipe: &Arc<OwnedFd>| Ok(file.move_to(pipe, move_bytes)?);
+            match self.pipe.async_io(Interest::WRITABLE, move_chunk).await {
                 Ok(moved) => self.add_delivered(moved)?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                    return Err(StdinJournalError::Closed);
+                    return Err(StdinJournalError::InputClosed);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -215,7 +215,7 @@ impl StdinJournal {
     ///
     /// # Errors
     /// Fails if the journal cannot be read.
-    pub fn messages(&self) -> io::Result<Vec<u8>> {
+    pub fn read_messages(&self) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(self.size).map_err(io::Error::other)?];
         let read = self.file.read_at(&mut bytes, 0)?;
         bytes.truncate(read);
@@ -261,10 +261,10 @@ impl StdinJournal {
         (self.send_close)();
     }
 
-    fn record(&mut self, message: &[u8]) -> Result<(), StdinJournalError> {
+    fn record_message(&mut self, message: &[u8]) -> Result<(), StdinJournalError> {
         let length = message.len() as u64;
         if self.size.saturating_add(length) > self.max_bytes {
-            return Err(StdinJournalError::Full { limit: self.max_bytes });
+            return Err(StdinJournalError::JournalFull { limit: self.max_bytes });
         }
         self.file.append(message, self.size)?;
         self.size += length;
@@ -294,6 +294,6 @@ impl StdinJournal {
         self.delivered += moved as u64;
         let Self { size, delivered, .. } = *self;
         // Nothing moves only if the file ends early: without an error the caller would try for ever.
-        if moved > 0 { Ok(()) } else { Err(StdinJournalError::Corrupt { size, delivered }) }
+        if moved > 0 { Ok(()) } else { Err(StdinJournalError::JournalCorrupt { size, delivered }) }
     }
 }

@@ -80,7 +80,7 @@ impl ProgramStream {
     /// memory file.
     fn poll_memory(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let needs_memory = self.recorded_bytes < self.max_recorded_bytes;
-        if self.memory_wait.is_none() && (!needs_memory || self.account.may_grow()) {
+        if self.memory_wait.is_none() && (!needs_memory || self.account.try_acquire_growth()) {
             return Poll::Ready(());
         }
         let memory_wait = self
@@ -92,7 +92,7 @@ impl ProgramStream {
     }
 
     /// Moves available bytes, if there are any.
-    fn move_available(&mut self, buffer: &mut ReadBuf<'_>) -> Result<(), Errno> {
+    fn move_available_bytes(&mut self, buffer: &mut ReadBuf<'_>) -> Result<(), Errno> {
         let capacity = usize::try_from(self.max_recorded_bytes.saturating_sub(self.recorded_bytes))
             .unwrap_or(MAX_MOVE_BYTES);
         let pipe = self.pipe.get_ref();
@@ -113,7 +113,7 @@ impl ProgramStream {
     }
 
     /// Reads bytes of the memory file that were not read yet.
-    fn read_recorded(&mut self, buffer: &mut ReadBuf<'_>) -> io::Result<()> {
+    fn read_recorded_bytes(&mut self, buffer: &mut ReadBuf<'_>) -> io::Result<()> {
         let unread_bytes =
             usize::try_from(self.recorded_bytes - self.read_offset).unwrap_or(usize::MAX);
         let target = buffer.initialize_unfilled();
@@ -131,16 +131,16 @@ impl ProgramStream {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
+        let filled_before = buffer.filled().len();
         loop {
             if self.read_offset < self.recorded_bytes {
-                return Poll::Ready(self.read_recorded(buffer));
+                return Poll::Ready(self.read_recorded_bytes(buffer));
             }
-            if self.has_ended || buffer.filled().len() > before || buffer.remaining() == 0 {
+            if self.has_ended || buffer.filled().len() > filled_before || buffer.remaining() == 0 {
                 return Poll::Ready(Ok(()));
             }
             ready!(self.poll_memory(cx));
-            match self.move_available(buffer) {
+            match self.move_available_bytes(buffer) {
                 Ok(()) | Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => ready!(self.pipe.poll_read_ready(cx))?.clear_ready(),
                 Err(errno) => return Poll::Ready(Err(errno.into())),

@@ -15,10 +15,10 @@ use super::signal::{reap, send_signal};
 use crate::INSTANCE_VARIABLE;
 
 /// Number of rounds until a sweep gives up against a program that forks faster than its processes die.
-const MAX_SWEEP_ROUNDS: u32 = 200;
+const MAX_KILL_ROUNDS: u32 = 200;
 
 /// Pause between two rounds, in which the killed processes disappear.
-const SWEEP_ROUND_PAUSE: Duration = Duration::from_millis(5);
+const KILL_ROUND_PAUSE: Duration = Duration::from_millis(5);
 
 /// Owner of the processes.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ impl ProcessOwner {
             }
             Self::Instance(instance, _) => {
                 label.is_some_and(|label| label.belongs_to(*instance))
-                    || is_of_instance(pid, *instance)
+                    || has_instance_variable(pid, *instance)
             }
         }
     }
@@ -58,7 +58,7 @@ pub(crate) async fn kill_unheld(instance: Uuid, held: BTreeSet<ProcessLabel>) ->
 /// Returns when a round found no living process. Spares this process and its ancestors.
 async fn kill_until_none(owner: ProcessOwner) -> usize {
     let mut killed = BTreeSet::new();
-    for _ in 0..MAX_SWEEP_ROUNDS {
+    for _ in 0..MAX_KILL_ROUNDS {
         let owner = owner.clone();
         // Tokio treats `/proc` as files, and a process under memory pressure answers slowly.
         let round = tokio::task::spawn_blocking(move || run_kill_round(&owner)).await;
@@ -67,7 +67,7 @@ async fn kill_until_none(owner: ProcessOwner) -> usize {
             Ok(found) => killed.extend(found),
             Err(_) => break,
         }
-        tokio::time::sleep(SWEEP_ROUND_PAUSE).await;
+        tokio::time::sleep(KILL_ROUND_PAUSE).await;
     }
     killed.len()
 }
@@ -88,7 +88,7 @@ fn kill_if_owned(pid: i32, owner: &ProcessOwner) -> Option<(i32, u64)> {
             .then_some((pid, process_stat.start_ticks));
     }
     // If the process holder is gone too, this process has become its parent.
-    if process_stat.parent == Pid::this().as_raw() {
+    if process_stat.parent_pid == Pid::this().as_raw() {
         _ = reap(Some(Pid::from_raw(pid)));
     }
     None
@@ -96,7 +96,7 @@ fn kill_if_owned(pid: i32, owner: &ProcessOwner) -> Option<(i32, u64)> {
 
 /// Returns true if the environment names the data directory. A process that runs as another user in between may have
 /// lost its label.
-fn is_of_instance(pid: i32, instance: Uuid) -> bool {
+fn has_instance_variable(pid: i32, instance: Uuid) -> bool {
     let expected = format!("{INSTANCE_VARIABLE}={instance}");
     let environment = fs::read(proc_folder(pid).join("environ")).unwrap_or_default();
     environment.split(|byte| *byte == 0).any(|entry| entry == expected.as_bytes())
@@ -112,7 +112,7 @@ mod tests {
     use std::process::{Child, Command};
     use uuid::Uuid;
 
-    fn sleeper(variable: &str) -> (Child, i32) {
+    fn spawn_sleep(variable: &str) -> (Child, i32) {
         let child = Command::new("sleep").arg("60").env("ALGONIUS_INSTANCE_ID", variable).spawn();
         let child = child.unwrap();
         let pid = child.id().try_into().unwrap();
@@ -122,8 +122,8 @@ mod tests {
     #[test]
     fn only_processes_with_the_label_are_killed() {
         let instance = Uuid::new_v4();
-        let (mut child, pid) = sleeper(&Uuid::new_v4().to_string());
-        let label = ProcessLabel::for_attempt(instance, ExecutionId::fresh(), AttemptId::FIRST);
+        let (mut child, pid) = spawn_sleep(&Uuid::new_v4().to_string());
+        let label = ProcessLabel::for_attempt(instance, ExecutionId::generate(), AttemptId::FIRST);
         assert_eq!(kill_if_owned(pid, &ProcessOwner::Attempt(label)), None);
         assert_eq!(kill_if_owned(pid, &ProcessOwner::Instance(instance, BTreeSet::new())), None);
         assert_eq!(child.try_wait().unwrap(), None);

@@ -82,12 +82,12 @@ fn run_kill_round(instance: Uuid) -> Option<usize> {
 fn is_inherited(pid: i32, instance: Uuid) -> bool {
     is_child(pid)
         && getsid(Some(Pid::from_raw(pid))).ok() != getsid(None).ok()
-        && (seccomp_filters(pid) > seccomp_filters(Pid::this().as_raw())
+        && (seccomp_filter_count(pid) > seccomp_filter_count(Pid::this().as_raw())
             || label_of(pid).is_some_and(|label| label.belongs_to(instance)))
 }
 
 fn is_child(pid: i32) -> bool {
-    read_process_stat(pid).is_some_and(|stat| stat.parent == Pid::this().as_raw())
+    read_process_stat(pid).is_some_and(|stat| stat.parent_pid == Pid::this().as_raw())
 }
 
 fn is_alive(pid: i32) -> bool {
@@ -95,7 +95,7 @@ fn is_alive(pid: i32) -> bool {
 }
 
 /// Returns the number of seccomp filters of a process; before Linux 5.9, 1 if it has any.
-fn seccomp_filters(pid: i32) -> u32 {
+fn seccomp_filter_count(pid: i32) -> u32 {
     let status = read_status(pid);
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;

@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn a_label_states_its_instance_and_differs_by_attempt() {
         let (instance, other) = (Uuid::new_v4(), Uuid::new_v4());
-        let execution = ExecutionId::fresh();
+        let execution = ExecutionId::generate();
         let first = ProcessLabel::for_attempt(instance, execution, AttemptId::FIRST);
         let retry = AttemptId { attempt: AttemptId::FIRST.attempt + 1, ..AttemptId::FIRST };
         assert_eq!(first, ProcessLabel::for_attempt(instance, execution, AttemptId::FIRST));
@@ -83,7 +83,8 @@ mod tests {
         let line = |soft: &str| {
             format!("Max stack size  1 2 bytes\nMax file locks  {soft} unlimited locks\n")
         };
-        let label = ProcessLabel::for_attempt(Uuid::nil(), ExecutionId::fresh(), AttemptId::FIRST);
+        let label =
+            ProcessLabel::for_attempt(Uuid::nil(), ExecutionId::generate(), AttemptId::FIRST);
         assert_eq!(parse_label(&line(&label.0.to_string())), Some(label));
         assert_eq!(parse_label(&line("unlimited")), None);
         assert_eq!(parse_label(&line("1024")), None);

@@ -19,7 +19,7 @@ type ProcessesByLabel = Arc<HashMap<ProcessLabel, Vec<i32>>>;
 /// Latest scan of this user's processes by label.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessScanner {
-    latest: Mutex<Option<(Instant, ProcessesByLabel)>>,
+    cached_scan: Mutex<Option<(Instant, ProcessesByLabel)>>,
 }
 
 impl ProcessScanner {
@@ -30,21 +30,21 @@ impl ProcessScanner {
 
     async fn latest_scan(&self) -> ProcessesByLabel {
         // Callers that arrive during a scan wait for its result.
-        let mut latest = self.latest.lock().await;
+        let mut cached_scan = self.cached_scan.lock().await;
         if let Some((_, pids_by_label)) =
-            latest.as_ref().filter(|(scanned_at, _)| scanned_at.elapsed() < MAX_SCAN_AGE)
+            cached_scan.as_ref().filter(|(scanned_at, _)| scanned_at.elapsed() < MAX_SCAN_AGE)
         {
             return Arc::clone(pids_by_label);
         }
         // Taken before the scan: the result is as old as its start.
         let scanned_at = Instant::now();
         // Tokio treats `/proc` as files, and a process under memory pressure answers slowly.
-        let pids_by_label = tokio::task::spawn_blocking(scan).await.unwrap_or_default();
-        Arc::clone(&latest.insert((scanned_at, Arc::new(pids_by_label))).1)
+        let pids_by_label = tokio::task::spawn_blocking(scan_processes).await.unwrap_or_default();
+        Arc::clone(&cached_scan.insert((scanned_at, Arc::new(pids_by_label))).1)
     }
 }
 
-fn scan() -> HashMap<ProcessLabel, Vec<i32>> {
+fn scan_processes() -> HashMap<ProcessLabel, Vec<i32>> {
     let mut pids_by_label: HashMap<ProcessLabel, Vec<i32>> = HashMap::new();
     for pid in list_pids().into_iter().filter(|pid| runs_as_same_user(*pid)) {
         if let Some(label) = label_of(pid) {

@@ -22,7 +22,7 @@ pub(crate) struct ProcessStat {
     /// True if the process is not a zombie.
     pub(crate) is_alive: bool,
     /// Process id of the parent.
-    pub(crate) parent: i32,
+    pub(crate) parent_pid: i32,
     /// Processor time of the process and its waited-for children, in ticks.
     pub(crate) cpu_ticks: u64,
     /// Start time in ticks since the boot: together with the id it identifies a process.
@@ -84,18 +84,18 @@ fn parse_stat(line: &[u8]) -> Option<ProcessStat> {
     let start_ticks = fields.nth(22 - 18)?.parse().ok()?;
     Some(ProcessStat {
         is_alive: !matches!(state, "Z" | "X" | "x"),
-        parent,
+        parent_pid: parent,
         cpu_ticks,
         start_ticks,
     })
 }
 
 /// Returns the children of all threads of a process.
-pub(crate) fn children(pid: i32) -> Vec<i32> {
+pub(crate) fn child_pids(pid: i32) -> Vec<i32> {
     let Ok(tasks) = fs::read_dir(proc_folder(pid).join("task")) else { return Vec::new() };
     let lists =
         tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    lists.flat_map(|list| numbers(&list)).collect()
+    lists.flat_map(|list| parse_pids(&list)).collect()
 }
 
 /// Children of this process, which has one thread. Their list stays open, because it is read whenever a program ends.
@@ -114,11 +114,11 @@ impl OwnChildren {
         let Some(mut file) = self.0.as_ref() else { return Vec::new() };
         let mut list = String::new();
         let read = file.rewind().and_then(|()| file.read_to_string(&mut list));
-        read.map(|_| numbers(&list)).unwrap_or_default()
+        read.map(|_| parse_pids(&list)).unwrap_or_default()
     }
 }
 
-fn numbers(list: &str) -> Vec<i32> {
+fn parse_pids(list: &str) -> Vec<i32> {
     list.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect()
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn subtree(root: i32) -> BTreeSet<i32> {
     let (mut pids, mut pending) = (BTreeSet::new(), vec![root]);
     while let Some(pid) = pending.pop() {
         if pids.insert(pid) {
-            pending.extend(children(pid));
+            pending.extend(child_pids(pid));
         }
     }
     pids
@@ -142,7 +142,7 @@ pub(crate) fn ancestry(pid: i32) -> BTreeSet<i32> {
         if !ancestors.insert(pid) {
             break;
         }
-        next = read_process_stat(pid).map(|stat| stat.parent);
+        next = read_process_stat(pid).map(|stat| stat.parent_pid);
     }
     ancestors
 }
@@ -150,20 +150,22 @@ pub(crate) fn ancestry(pid: i32) -> BTreeSet<i32> {
 /// Returns true if a process that uses a socket of the service certainly belongs to no agent: none of its ancestors is
 /// a process holder, except those that are also ancestors of this process. A process counts as an agent's if one of its
 /// ancestors cannot be read.
-pub(crate) fn runs_for_no_agent(pid: i32) -> bool {
+pub(crate) fn has_no_agent_ancestor(pid: i32) -> bool {
     let mut own_ancestors = own_ancestry();
     own_ancestors.remove(&Pid::this().as_raw());
-    let Some(mut next) = read_process_stat(pid).map(|stat| stat.parent) else { return false };
+    let Some(mut ancestor) = read_process_stat(pid).map(|stat| stat.parent_pid) else {
+        return false;
+    };
     // A longer chain is inconsistent: process ids were reused meanwhile.
     for _ in 0..MAX_ANCESTORS {
-        if matches!(next, 0 | 1) {
+        if matches!(ancestor, 0 | 1) {
             return true;
         }
-        if is_holder(next) && !own_ancestors.contains(&next) {
+        if is_holder(ancestor) && !own_ancestors.contains(&ancestor) {
             return false;
         }
-        let Some(stat) = read_process_stat(next) else { return false };
-        next = stat.parent;
+        let Some(stat) = read_process_stat(ancestor) else { return false };
+        ancestor = stat.parent_pid;
     }
     false
 }
@@ -182,14 +184,15 @@ pub(crate) fn own_ancestry() -> BTreeSet<i32> {
 #[cfg(test)]
 mod tests {
     use super::{
-        ProcessStat, children, own_ancestry, parse_stat, read_process_stat, runs_for_no_agent,
-        subtree,
+        ProcessStat, child_pids, has_no_agent_ancestor, own_ancestry, parse_stat,
+        read_process_stat, subtree,
     };
 
     #[test]
     fn a_process_name_with_parentheses_shifts_no_field() {
         let line = b"41 (a) R 9 (b) Z 7 41 41 0 -1 4 0 0 0 0 5 6 7 8 20 0 1 0 9876 1 2 3";
-        let expected = ProcessStat { is_alive: false, parent: 7, cpu_ticks: 26, start_ticks: 9876 };
+        let expected =
+            ProcessStat { is_alive: false, parent_pid: 7, cpu_ticks: 26, start_ticks: 9876 };
         assert_eq!(parse_stat(line), Some(expected));
         assert_eq!(parse_stat(b"41 (cut"), None);
     }
@@ -205,11 +208,13 @@ mod tests {
     fn a_child_is_found_below_its_parent() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let (own_pid, pid) = (nix::unistd::getpid().as_raw(), i32::try_from(child.id()).unwrap());
-        assert!(children(own_pid).contains(&pid) && subtree(own_pid).contains(&pid));
-        assert_eq!(read_process_stat(pid).unwrap().parent, own_pid);
-        assert!(runs_for_no_agent(pid) && runs_for_no_agent(nix::unistd::getppid().as_raw()));
+        assert!(child_pids(own_pid).contains(&pid) && subtree(own_pid).contains(&pid));
+        assert_eq!(read_process_stat(pid).unwrap().parent_pid, own_pid);
+        assert!(
+            has_no_agent_ancestor(pid) && has_no_agent_ancestor(nix::unistd::getppid().as_raw())
+        );
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(!runs_for_no_agent(pid), "a process whose ancestors are unknown is not let in");
+        assert!(!has_no_agent_ancestor(pid), "a process whose ancestors are unknown is not let in");
     }
 }

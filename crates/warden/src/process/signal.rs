@@ -120,7 +120,7 @@ mod tests {
 
     const LAST_PID_FILE: &str = "/proc/sys/kernel/ns_last_pid";
 
-    fn sleeper() -> Child {
+    fn spawn_sleep() -> Child {
         Command::new("sleep").arg("60").spawn().unwrap()
     }
 
@@ -134,7 +134,7 @@ mod tests {
         let number = child.id();
         kill_and_wait(child);
         fs::write(LAST_PID_FILE, (number - 1).to_string()).unwrap();
-        let next = sleeper();
+        let next = spawn_sleep();
         if next.id() == number {
             return Some(next);
         }
@@ -148,7 +148,7 @@ mod tests {
             return algonius_skips::skip("only root can choose process ids");
         }
         for _ in 0..200 {
-            let target = sleeper();
+            let target = spawn_sleep();
             let number = target.id().try_into().unwrap();
             let process = RefCell::new(Some(target));
             let sent = send_signal(number, Signal::SIGKILL, || {

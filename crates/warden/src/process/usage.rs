@@ -41,7 +41,7 @@ impl UsageGauge {
         let measure_all = move || {
             self.all_pids(labelled_pids)
                 .into_iter()
-                .map(memory_and_threads)
+                .map(read_memory_and_threads)
                 .fold(ProcessTreeUsage::default(), add_tree_usages)
         };
         tokio::task::spawn_blocking(measure_all).await.unwrap_or_default()
@@ -97,17 +97,17 @@ fn read_usage(pid: i32, tick_ms: u64) -> Option<UsageReading> {
 
 /// Returns memory and threads of one process. A zombie has no memory, but still counts, because it occupies a process
 /// slot.
-fn memory_and_threads(pid: i32) -> ProcessTreeUsage {
+fn read_memory_and_threads(pid: i32) -> ProcessTreeUsage {
     let status = read_status(pid);
     ProcessTreeUsage {
-        memory: field_number(&status, "VmRSS:") * 1024,
+        memory_bytes: field_number(&status, "VmRSS:") * 1024,
         processes: field_number(&status, "Threads:"),
     }
 }
 
 fn add_tree_usages(one: ProcessTreeUsage, other: ProcessTreeUsage) -> ProcessTreeUsage {
     ProcessTreeUsage {
-        memory: one.memory + other.memory,
+        memory_bytes: one.memory_bytes + other.memory_bytes,
         processes: one.processes + other.processes,
     }
 }
@@ -120,7 +120,7 @@ fn field_number(lines: &str, key: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{UsageGauge, add_readings, field_number, memory_and_threads, read_usage};
+    use super::{UsageGauge, add_readings, field_number, read_memory_and_threads, read_usage};
     use crate::process::process_label::ProcessLabel;
     use algonius_actors::model::execution::AttemptId;
     use algonius_actors::model::execution::usage::UsageReading;
@@ -177,10 +177,10 @@ mod tests {
             std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
             let mut child = std::process::Command::new(&program).arg("60").spawn().unwrap();
             let pid = child.id().try_into().unwrap();
-            let (held, usage) = (memory_and_threads(pid), read_usage(pid, 10));
+            let (held, usage) = (read_memory_and_threads(pid), read_usage(pid, 10));
             child.kill().unwrap();
             child.wait().unwrap();
-            assert!(held.memory > 0 && held.processes == 1, "{name:?}: {held:?}");
+            assert!(held.memory_bytes > 0 && held.processes == 1, "{name:?}: {held:?}");
             assert!(usage.is_some_and(|usage| usage.memory_bytes > 0), "{name:?}: {usage:?}");
         }
     }
@@ -188,17 +188,17 @@ mod tests {
     #[test]
     fn threads_are_counted_as_processes() {
         let (sender, receiver) = std::sync::mpsc::channel::<()>();
-        let waits = std::thread::spawn(move || receiver.recv());
-        let own = memory_and_threads(std::process::id().try_into().unwrap());
-        assert!(own.memory > 0 && own.processes >= 2, "{own:?}");
+        let waiting_thread = std::thread::spawn(move || receiver.recv());
+        let own = read_memory_and_threads(std::process::id().try_into().unwrap());
+        assert!(own.memory_bytes > 0 && own.processes >= 2, "{own:?}");
         drop(sender);
-        assert!(waits.join().unwrap().is_err());
+        assert!(waiting_thread.join().unwrap().is_err());
     }
 
     #[tokio::test]
     async fn usage_of_a_dead_program_is_absent() {
         let label =
-            ProcessLabel::for_attempt(Uuid::new_v4(), ExecutionId::fresh(), AttemptId::FIRST);
+            ProcessLabel::for_attempt(Uuid::new_v4(), ExecutionId::generate(), AttemptId::FIRST);
         let gauge = UsageGauge::new(std::process::id(), label, Arc::default());
         assert_eq!(gauge.clone().read().await, None);
         assert_eq!(gauge.read_memory_and_processes().await, ProcessTreeUsage::default());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::model::execution::usage::ResourceUsage;
-use algonius_actors::model::host::resources::{CgroupRefusals, Controllers};
+use algonius_actors::model::host::resources::{CgroupLimitEvents, Controllers};
 use async_trait::async_trait;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
@@ -22,7 +22,7 @@ use crate::{ProcessTree, SpawnedProgram, UsageGauge};
 ///
 /// # Errors
 /// Fails if the program could not be started, with the system's error number if there is one.
-pub(crate) async fn take_over(
+pub(crate) async fn take_over_program(
     link: Arc<HolderLink>,
     (program, claim): (Arc<ProgramHandle>, u32),
     scanner: Arc<ProcessScanner>,
@@ -33,7 +33,7 @@ pub(crate) async fn take_over(
     let state =
         program.wait_until(|state| state.pid.is_some() || state.launch_errno.is_some()).await;
     if let Some(errno) = state.launch_errno {
-        return Err(tree.release_refused(io::Error::from_raw_os_error(errno)).await);
+        return Err(tree.release_after_failed_launch(io::Error::from_raw_os_error(errno)).await);
     }
     let Some(pid) = state.pid else { return Err(io::ErrorKind::ConnectionAborted.into()) };
     let [stdout, stderr] = program.open_streams().await?;
@@ -48,7 +48,7 @@ pub(crate) async fn take_over(
         stdout: Box::pin(stdout),
         stderr: Box::pin(stderr),
         recordings: program.recordings(),
-        account: program.memory_account().clone(),
+        memory_account: program.memory_account().clone(),
         exit: Box::pin(program.wait_for_exit()),
         tree: Box::new(tree),
     })
@@ -71,9 +71,9 @@ struct HeldTree {
 
 impl HeldTree {
     /// Releases a program that did not start.
-    async fn release_refused(mut self, error: io::Error) -> io::Error {
+    async fn release_after_failed_launch(mut self, error: io::Error) -> io::Error {
         self.is_released = true;
-        self.link.release(self.program.slot());
+        self.link.release_program(self.program.slot());
         end_group(self.group.as_ref()).await;
         error
     }
@@ -119,8 +119,8 @@ impl ProcessTree for HeldTree {
         self.group.as_ref().map(|group| group.enforced_controllers()).unwrap_or_default()
     }
 
-    fn refusals(&self) -> CgroupRefusals {
-        self.group.as_ref().map(|group| group.refusals()).unwrap_or_default()
+    fn limit_events(&self) -> CgroupLimitEvents {
+        self.group.as_ref().map(|group| group.limit_events()).unwrap_or_default()
     }
 
     async fn kill_all_processes(&self) -> u64 {
@@ -135,7 +135,7 @@ async fn kill_and_remove_group(
     group: Option<&Arc<ControlGroup>>,
 ) -> u64 {
     // A program that is left to the next process instance of the service keeps its group.
-    let group = group.filter(|group| !group.is_closed() && !link.is_detached());
+    let group = group.filter(|group| !group.is_removed() && !link.is_detached());
     if let Some(group) = group {
         group.kill();
     }
@@ -146,11 +146,11 @@ async fn kill_and_remove_group(
 
 async fn kill_processes(link: &HolderLink, program: &ProgramHandle) -> u64 {
     if !program.state().has_survivors() {
-        return program.state().killed.unwrap_or_default();
+        return program.state().killed_count.unwrap_or_default();
     }
     link.send_order(HolderOrder::Kill { slot: program.slot() }, Vec::new());
-    match timeout(KILL_TIMEOUT, program.wait_until(|state| state.killed.is_some())).await {
-        Ok(ProgramState { killed: Some(killed), survivors, .. }) => {
+    match timeout(KILL_TIMEOUT, program.wait_until(|state| state.killed_count.is_some())).await {
+        Ok(ProgramState { killed_count: Some(killed), survivor_count: survivors, .. }) => {
             if survivors > 0 {
                 tracing::error!(survivors, "failed to kill process of agent");
             }
@@ -170,15 +170,15 @@ impl Drop for HeldTree {
             return;
         }
         let (link, program) = (Arc::clone(&self.link), Arc::clone(&self.program));
-        let group = self.group.take().filter(|group| !group.is_closed());
+        let group = self.group.take().filter(|group| !group.is_removed());
         if !program.state().has_survivors() && group.is_none() {
-            return link.release(program.slot());
+            return link.release_program(program.slot());
         }
         // If the whole service stops, the next process instance takes over the held programs.
         let Ok(runtime) = Handle::try_current() else { return };
         runtime.spawn(async move {
             kill_and_remove_group(&link, &program, group.as_ref()).await;
-            link.release(program.slot());
+            link.release_program(program.slot());
         });
     }
 }

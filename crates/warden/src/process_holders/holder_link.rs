@@ -18,7 +18,7 @@ use crate::output::memory_account::OutputMemory;
 use crate::output::stdin_journal::StdinJournalError;
 use crate::process::process_label::ProcessLabel;
 use crate::protocol::frame::{
-    FRAME_VERSION, HolderEvent, HolderOrder, NETWORK_VERSION, STDIN_JOURNAL_VERSION,
+    FRAME_VERSION, HolderEvent, HolderOrder, MIN_NETWORK_FILTER_VERSION, MIN_STDIN_JOURNAL_VERSION,
 };
 use crate::protocol::packet::{Packet, receive_packet, register_fd, send_packet};
 
@@ -39,7 +39,7 @@ pub(crate) struct LinkState {
     /// Frame version of the process holder, after its first event.
     pub(crate) version: u64,
     /// True if everything that it held was listed.
-    pub(crate) is_listed: bool,
+    pub(crate) has_listed_programs: bool,
     /// True if the connection is lost.
     pub(crate) is_lost: bool,
 }
@@ -57,7 +57,7 @@ pub(crate) struct HolderLink {
     /// True if the link sends no more orders.
     is_detached: AtomicBool,
     /// Memory for the output of programs that are held already.
-    memory: OutputMemory,
+    output_memory: OutputMemory,
 }
 
 impl HolderLink {
@@ -81,7 +81,7 @@ impl HolderLink {
             stored_secret,
             next_slot,
             is_detached,
-            memory,
+            output_memory: memory,
         });
         let writer_handle = tokio::spawn(write_orders(Arc::clone(&socket), order_receiver));
         let reader_link = Arc::clone(&link);
@@ -111,28 +111,28 @@ impl HolderLink {
     }
 
     /// Returns a number that no program of this process holder has.
-    pub(crate) fn fresh_slot(&self) -> u64 {
+    pub(crate) fn allocate_slot(&self) -> u64 {
         self.next_slot.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Returns an error if the process holder is of a release that holds no journaled standard input. It would take the
     /// descriptors for others, and the program would see the end of its input when this process ends.
-    pub(crate) fn check_stdin_journal(&self) -> Result<(), StdinJournalError> {
+    pub(crate) fn require_stdin_journal_support(&self) -> Result<(), StdinJournalError> {
         match self.state().version {
-            version if version < STDIN_JOURNAL_VERSION => {
-                Err(StdinJournalError::HolderTooOld { version, needed: STDIN_JOURNAL_VERSION })
+            version if version < MIN_STDIN_JOURNAL_VERSION => {
+                Err(StdinJournalError::HolderTooOld { version, needed: MIN_STDIN_JOURNAL_VERSION })
             }
             _ => Ok(()),
         }
     }
 
     /// Returns an error if the process holder is of a release that does not restrict the network of a program.
-    pub(crate) fn check_network_filter(&self) -> io::Result<()> {
+    pub(crate) fn require_network_filter_support(&self) -> io::Result<()> {
         match self.state().version {
-            version if version < NETWORK_VERSION => {
+            version if version < MIN_NETWORK_FILTER_VERSION => {
                 let message = format!(
                     "the process holder has protocol version {version}, and a program without network needs \
-                     version {NETWORK_VERSION}"
+                     version {MIN_NETWORK_FILTER_VERSION}"
                 );
                 Err(io::Error::new(io::ErrorKind::Unsupported, message))
             }
@@ -144,14 +144,14 @@ impl HolderLink {
         self.programs.send_modify(|programs| _ = programs.insert(program.slot(), program));
     }
 
-    pub(crate) fn release(&self, slot: u64) {
+    pub(crate) fn release_program(&self, slot: u64) {
         if self.programs.send_if_modified(|programs| programs.remove(&slot).is_some()) {
             self.send_order(HolderOrder::Release { slot }, Vec::new());
         }
     }
 
     /// Returns the program that carries a label.
-    pub(crate) fn find(&self, label: ProcessLabel) -> Option<Arc<ProgramHandle>> {
+    pub(crate) fn find_program(&self, label: ProcessLabel) -> Option<Arc<ProgramHandle>> {
         self.programs.borrow().values().find(|program| program.label() == label).map(Arc::clone)
     }
 
@@ -165,7 +165,7 @@ impl HolderLink {
     }
 
     /// Records that the process holder has not created its socket again.
-    pub(crate) fn give_up_socket(&self) {
+    pub(crate) fn clear_socket_name(&self) {
         self.socket_name.send_replace(None);
     }
 
@@ -209,23 +209,25 @@ impl HolderLink {
             }
             HolderEvent::StoredSecret { secret } => _ = self.stored_secret.set(secret.0),
             HolderEvent::ChallengeResponse { .. } => {} // This event comes only before a link is opened.
-            HolderEvent::Listed => self.state.send_modify(|link_state| link_state.is_listed = true),
-            HolderEvent::Held { terms, pid, end, has_stdin_journal } => {
+            HolderEvent::ListFinished => {
+                self.state.send_modify(|link_state| link_state.has_listed_programs = true);
+            }
+            HolderEvent::ProgramListed { program_info, pid, end, has_stdin_journal } => {
                 // Slots of an earlier process instance must not be given again.
-                self.next_slot.fetch_max(terms.slot + 1, Ordering::Relaxed);
+                self.next_slot.fetch_max(program_info.slot + 1, Ordering::Relaxed);
                 match ProgramHandle::from_held(
-                    terms,
+                    program_info,
                     pid,
                     end,
                     (fds, has_stdin_journal),
-                    self.memory.new_account(),
+                    self.output_memory.new_account(),
                 ) {
                     Some(program) => self.add_program(Arc::new(program)),
                     None => tracing::error!("descriptors of a held program did not arrive"),
                 }
             }
             HolderEvent::Launched { slot, .. }
-            | HolderEvent::Refused { slot, .. }
+            | HolderEvent::LaunchFailed { slot, .. }
             | HolderEvent::Ended { slot, .. }
             | HolderEvent::KillFinished { slot, .. } => {
                 // Cloned, so that the lock of the map is not held while the waiters of the program wake.
@@ -250,8 +252,8 @@ async fn write_orders(
 ) {
     while let Some(OutgoingOrder { order, fds }) = order_receiver.recv().await {
         let (frame, fds) = (order.encode(), fds);
-        let numbers: Vec<RawFd> = fds.iter().map(|fd| fd.as_raw_fd()).collect();
-        if send_frame(&socket, &frame, &numbers).await.is_err() {
+        let raw_fds: Vec<RawFd> = fds.iter().map(|fd| fd.as_raw_fd()).collect();
+        if send_frame(&socket, &frame, &raw_fds).await.is_err() {
             _ = shutdown(socket.as_raw_fd(), Shutdown::Both); // The shutdown notifies the reader too.
             return;
         }

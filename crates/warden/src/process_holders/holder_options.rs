@@ -18,11 +18,11 @@ pub struct ProcessHolderOptions {
     /// Folder in which the next process instance of the service finds the process holders.
     pub runtime_dir: PathBuf,
     /// Data directory of the service.
-    pub instance: Uuid,
+    pub instance_id: Uuid,
     /// Time for which a process holder waits for the next process instance of the service.
     pub reattach_grace: Duration,
     /// Control groups of the programs, if there are any.
-    pub groups: Option<Arc<ControlGroups>>,
+    pub control_groups: Option<Arc<ControlGroups>>,
     /// Memory for the output of programs.
-    pub memory: OutputMemory,
+    pub output_memory: OutputMemory,
 }

@@ -19,14 +19,14 @@ use crate::protocol::packet;
 
 impl ProcessHolders {
     /// Returns the process holder for new programs: the present one, or a replacement.
-    pub(super) async fn current_holder(&self) -> io::Result<Arc<HolderLink>> {
+    pub(super) async fn reuse_or_start_holder(&self) -> io::Result<Arc<HolderLink>> {
         let mut current = self.current_link.lock().await;
         if let Some(link) = current.as_ref().filter(|link| !link.state().is_lost) {
             return Ok(Arc::clone(link));
         }
         // The programs of a lost process holder are children of this process now; nobody can read or settle them.
         if let Some(lost_link) = current.take() {
-            lost_processes::end_lost_holder(lost_link.state().pid, self.options.instance).await;
+            lost_processes::end_lost_holder(lost_link.state().pid, self.options.instance_id).await;
         }
         let started = self.start_holder().await;
         // Relaxed, because no other data depends on it.
@@ -38,8 +38,8 @@ impl ProcessHolders {
     }
 
     /// Starts a process holder if the latest start of one failed. Returns false if that fails too.
-    pub async fn ensure_holder(&self) -> bool {
-        !self.has_failed_start.load(Ordering::Relaxed) || self.current_holder().await.is_ok()
+    pub async fn retry_failed_start(&self) -> bool {
+        !self.has_failed_start.load(Ordering::Relaxed) || self.reuse_or_start_holder().await.is_ok()
     }
 
     async fn start_holder(&self) -> io::Result<Arc<HolderLink>> {
@@ -51,7 +51,7 @@ impl ProcessHolders {
         command.stdin(Stdio::from(child_socket)).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn()?;
         drop(command); // It holds the other end; with it open here, the end of the process holder would go unnoticed.
-        let (link, mut child) = open_link(own_socket, self.options.memory.clone(), child)?;
+        let (link, mut child) = open_link(own_socket, self.options.output_memory.clone(), child)?;
         // The first order, so that the holder knows the version before anything that depends on it.
         self.runtime_folder.send_hello(&link);
         self.send_secret(&link);

@@ -14,7 +14,7 @@ use crate::output::memory_account::MemoryAccount;
 use crate::output::program_streams::{ProgramStreams, create_spec_file, create_streams};
 use crate::process::process_label::ProcessLabel;
 use crate::protocol::frame::{HolderOrder, MAX_FRAME_BYTES};
-use crate::protocol::launch_frame::{LaunchFlags, LaunchSpec, LaunchTerms};
+use crate::protocol::launch_frame::{HeldProgramInfo, LaunchFlags, LaunchSpec};
 use crate::{LaunchRequest, identity_variables};
 
 /// Prepared launch.
@@ -37,10 +37,10 @@ pub(crate) fn prepare_launch(
     instance: Uuid,
     slot: u64,
 ) -> io::Result<PreparedLaunch> {
-    let ProgramStreams { stdin, stdout, stderr, supervisor_ends, stdin_pipe, journaled_stdin } =
+    let ProgramStreams { stdin, stdout, stderr, output_ends, stdin_pipe, journaled_stdin } =
         create_streams(&launch.stdin)?;
     let (execution, attempt_id) = (launch.execution, launch.attempt_id);
-    let terms = LaunchTerms {
+    let program_info = HeldProgramInfo {
         slot,
         label: ProcessLabel::for_attempt(instance, execution, attempt_id).0,
         metadata: encode_metadata(execution, attempt_id, launch.scratch_slot),
@@ -48,8 +48,8 @@ pub(crate) fn prepare_launch(
         ends_with_supervisor: launch.ends_with_supervisor,
     };
     let mut fds: Vec<_> = [stdin, stdout, stderr].into_iter().map(Arc::new).collect();
-    fds.extend(supervisor_ends.iter().map(|ends| Arc::clone(&ends.pipe)));
-    fds.extend(supervisor_ends.iter().map(|ends| Arc::clone(&ends.memory_file)));
+    fds.extend(output_ends.iter().map(|ends| Arc::clone(&ends.pipe)));
+    fds.extend(output_ends.iter().map(|ends| Arc::clone(&ends.memory_file)));
     let flags = LaunchFlags {
         is_confined: launch.ruleset.is_some(),
         is_wrapped: launch.wrapper.is_some(),
@@ -60,8 +60,8 @@ pub(crate) fn prepare_launch(
     let spec = launch_spec(&launch, instance);
     let ruleset = launch.ruleset.map(|ruleset| ruleset.fd);
     fds.extend(ruleset.into_iter().chain(procs_file.map(Arc::new)));
-    let input = journaled_stdin.iter().flat_map(|ends| [&ends.pipe, &ends.journal]);
-    fds.extend(input.map(Arc::clone));
+    let stdin_fds = journaled_stdin.iter().flat_map(|ends| [&ends.pipe, &ends.journal]);
+    fds.extend(stdin_fds.map(Arc::clone));
     let encoded = spec.encode();
     let spec = if encoded.len() <= MAX_FRAME_BYTES {
         Some(spec)
@@ -70,11 +70,12 @@ pub(crate) fn prepare_launch(
         None
     };
     let program = Arc::new(
-        ProgramHandle::new(terms.clone(), supervisor_ends, account).with_stdin(journaled_stdin),
+        ProgramHandle::new(program_info.clone(), output_ends, account)
+            .with_stdin_journal(journaled_stdin),
     );
     Ok(PreparedLaunch {
         program,
-        order: HolderOrder::Launch { terms, spec, flags },
+        order: HolderOrder::Launch { program_info, spec, flags },
         fds,
         stdin_pipe,
     })

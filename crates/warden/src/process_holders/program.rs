@@ -16,12 +16,12 @@ use uuid::Uuid;
 
 use crate::output::memory_account::MemoryAccount;
 use crate::output::recording::OutputRecording;
-use crate::output::stdin_journal::{CloseOrder, StdinEnds, StdinJournal, StdinState};
+use crate::output::stdin_journal::{CloseStdinCallback, StdinEnds, StdinJournal, StdinState};
 use crate::output::stream::{ProgramStream, StreamEnds};
 use crate::process::process_label::ProcessLabel;
 use crate::process::procfs::process_age;
 use crate::protocol::frame::{HolderEvent, ProgramEnd};
-use crate::protocol::launch_frame::LaunchTerms;
+use crate::protocol::launch_frame::HeldProgramInfo;
 
 /// Claim number of a program that is driven by the task that launched it.
 pub(crate) const LAUNCHER_CLAIM: u32 = 0;
@@ -33,9 +33,9 @@ pub(crate) struct ProgramState {
     pub(crate) launch_errno: Option<i32>,
     pub(crate) end: Option<ProgramEnd>,
     /// Number of killed processes, after the last one was killed.
-    pub(crate) killed: Option<u64>,
+    pub(crate) killed_count: Option<u64>,
     /// Number of processes that do not die.
-    pub(crate) survivors: u64,
+    pub(crate) survivor_count: u64,
     /// True if its process holder is lost.
     pub(crate) is_lost: bool,
 }
@@ -43,13 +43,13 @@ pub(crate) struct ProgramState {
 impl ProgramState {
     /// Returns true if a process of the program may be alive.
     pub(crate) fn has_survivors(&self) -> bool {
-        self.killed.is_none() && self.end.is_none_or(|end| end.has_survivors)
+        self.killed_count.is_none() && self.end.is_none_or(|end| end.has_survivors)
     }
 }
 
 /// Program in a process holder.
 pub(crate) struct ProgramHandle {
-    terms: LaunchTerms,
+    program_info: HeldProgramInfo,
     streams: [StreamEnds; 2],
     /// Journaled standard input, with the lock of its present writer.
     stdin_state: Option<Arc<Mutex<StdinState>>>,
@@ -64,17 +64,25 @@ pub(crate) struct ProgramHandle {
 impl ProgramHandle {
     /// Returns a program that is about to start.
     pub(crate) fn new(
-        terms: LaunchTerms,
+        program_info: HeldProgramInfo,
         streams: [StreamEnds; 2],
         memory_account: MemoryAccount,
     ) -> Self {
         let (reader_lock, state, claim_count) =
             (Arc::default(), watch::Sender::default(), watch::Sender::default());
-        Self { terms, streams, stdin_state: None, memory_account, reader_lock, state, claim_count }
+        Self {
+            program_info,
+            streams,
+            stdin_state: None,
+            memory_account,
+            reader_lock,
+            state,
+            claim_count,
+        }
     }
 
     /// Returns the same program with a journaled standard input.
-    pub(crate) fn with_stdin(mut self, ends: Option<StdinEnds>) -> Self {
+    pub(crate) fn with_stdin_journal(mut self, ends: Option<StdinEnds>) -> Self {
         self.stdin_state = ends.map(|ends| StdinState::new_shared(ends, &self.memory_account));
         self
     }
@@ -82,7 +90,7 @@ impl ProgramHandle {
     /// Returns a program that an earlier process instance started, or `None` if a descriptor did not arrive. The
     /// descriptors of a journaled input follow those of the outputs.
     pub(crate) fn from_held(
-        terms: LaunchTerms,
+        program_info: HeldProgramInfo,
         pid: u64,
         end: Option<ProgramEnd>,
         (mut fds, has_stdin_journal): (Vec<OwnedFd>, bool),
@@ -95,15 +103,16 @@ impl ProgramHandle {
             None
         };
         let fds: [OwnedFd; 4] = fds.try_into().ok()?;
-        let [out, err, out_memory, err_memory] = fds.map(Arc::new);
+        let [stdout_pipe, stderr_pipe, out_memory, err_memory] = fds.map(Arc::new);
         let streams = [
-            StreamEnds { pipe: out, memory_file: out_memory },
-            StreamEnds { pipe: err, memory_file: err_memory },
+            StreamEnds { pipe: stdout_pipe, memory_file: out_memory },
+            StreamEnds { pipe: stderr_pipe, memory_file: err_memory },
         ];
         let lengths = streams.iter().filter_map(|ends| fstat(&ends.memory_file).ok());
         // Bytes that were recorded before this process started use memory too.
         memory_account.charge(lengths.map(|file| file.st_size.unsigned_abs()).sum());
-        let program = Self::new(terms, streams, memory_account).with_stdin(stdin_ends);
+        let program =
+            Self::new(program_info, streams, memory_account).with_stdin_journal(stdin_ends);
         let pid = u32::try_from(pid).ok();
         program
             .state
@@ -112,26 +121,26 @@ impl ProgramHandle {
     }
 
     pub(crate) fn slot(&self) -> u64 {
-        self.terms.slot
+        self.program_info.slot
     }
 
     pub(crate) fn label(&self) -> ProcessLabel {
-        ProcessLabel(self.terms.label)
+        ProcessLabel(self.program_info.label)
     }
 
     /// Returns true if the program ends when its supervisor is gone.
     pub(crate) fn ends_with_supervisor(&self) -> bool {
-        self.terms.ends_with_supervisor
+        self.program_info.ends_with_supervisor
     }
 
     /// Returns the attempt of the program.
     pub(crate) fn attempt(&self) -> Option<(ExecutionId, AttemptId)> {
-        decode_attempt(&self.terms.metadata)
+        decode_attempt(&self.program_info.metadata)
     }
 
     /// Returns the number of its scratch slot, as the service recorded it at the launch.
     pub(crate) fn scratch_slot(&self) -> Option<u64> {
-        decode_scratch_slot(&self.terms.metadata)
+        decode_scratch_slot(&self.program_info.metadata)
     }
 
     /// Claims the program, in place of its present driver.
@@ -167,16 +176,17 @@ impl ProgramHandle {
     pub(crate) fn handle_event(&self, event: &HolderEvent) {
         self.state.send_modify(|process_state| match event {
             HolderEvent::Launched { pid, .. } => process_state.pid = u32::try_from(*pid).ok(),
-            HolderEvent::Refused { errno, .. } => {
+            HolderEvent::LaunchFailed { errno, .. } => {
                 process_state.launch_errno = i32::try_from(*errno).ok();
             }
             HolderEvent::Ended { end, .. } => process_state.end = Some(*end),
             HolderEvent::KillFinished { killed, survivors, .. } => {
-                (process_state.killed, process_state.survivors) = (Some(*killed), *survivors);
+                (process_state.killed_count, process_state.survivor_count) =
+                    (Some(*killed), *survivors);
             }
             HolderEvent::Hello { .. }
-            | HolderEvent::Held { .. }
-            | HolderEvent::Listed
+            | HolderEvent::ProgramListed { .. }
+            | HolderEvent::ListFinished
             | HolderEvent::StoredSecret { .. }
             | HolderEvent::ChallengeResponse { .. } => {}
         });
@@ -203,7 +213,9 @@ impl ProgramHandle {
     pub(crate) async fn wait_for_exit(self: Arc<Self>) -> io::Result<ProcessExit> {
         let end = self.wait_until(|state| state.end.is_some()).await.end;
         let end = end.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionAborted))?;
-        to_exit(ExitStatus::from_raw(u32::try_from(end.status).unwrap_or(u32::MAX).cast_signed()))
+        to_process_exit(ExitStatus::from_raw(
+            u32::try_from(end.status).unwrap_or(u32::MAX).cast_signed(),
+        ))
     }
 
     /// Returns the program's account of the memory for output.
@@ -228,7 +240,8 @@ impl ProgramHandle {
     /// Fails if the runtime cannot watch them.
     pub(crate) async fn open_streams(&self) -> io::Result<[ProgramStream; 2]> {
         let reader_lock = Arc::new(Arc::clone(&self.reader_lock).lock_owned().await);
-        let limit_and_account = || (self.terms.max_recorded_bytes, self.memory_account.clone());
+        let limit_and_account =
+            || (self.program_info.max_recorded_bytes, self.memory_account.clone());
         let open = |ends| ProgramStream::open(ends, limit_and_account(), Arc::clone(&reader_lock));
         let [out, err] = &self.streams;
         Ok([open(out)?, open(err)?])
@@ -240,7 +253,7 @@ impl ProgramHandle {
     /// Fails if the journal is corrupt, or if the runtime cannot watch the pipe.
     pub(crate) async fn attach_stdin_journal(
         &self,
-        close: CloseOrder,
+        close: CloseStdinCallback,
     ) -> io::Result<Option<StdinJournal>> {
         let Some(stdin_state) = &self.stdin_state else { return Ok(None) };
         let state = Arc::clone(stdin_state).lock_owned().await;
@@ -248,7 +261,7 @@ impl ProgramHandle {
     }
 }
 
-fn to_exit(status: ExitStatus) -> io::Result<ProcessExit> {
+fn to_process_exit(status: ExitStatus) -> io::Result<ProcessExit> {
     let code = status.code().map(ProcessExit::Code);
     let exit = code.or_else(|| status.signal().map(ProcessExit::Signal));
     exit.ok_or_else(|| io::Error::other("the program ended neither by itself nor by a signal"))
@@ -287,7 +300,7 @@ fn decode_attempt(meta: &[u8]) -> Option<(ExecutionId, AttemptId)> {
 #[cfg(test)]
 mod tests {
     use super::{
-        ATTEMPT_META_BYTES, decode_attempt, decode_scratch_slot, encode_metadata, to_exit,
+        ATTEMPT_META_BYTES, decode_attempt, decode_scratch_slot, encode_metadata, to_process_exit,
     };
     use algonius_actors::model::execution::AttemptId;
     use algonius_actors::model::id::ExecutionId;
@@ -297,7 +310,8 @@ mod tests {
 
     #[test]
     fn attempt_metadata_survives_a_round_trip() {
-        let (execution, attempt_id) = (ExecutionId::fresh(), AttemptId { turn: 2, attempt: 700 });
+        let (execution, attempt_id) =
+            (ExecutionId::generate(), AttemptId { turn: 2, attempt: 700 });
         let encoded = encode_metadata(execution, attempt_id, Some(1 << 40));
         assert_eq!(decode_attempt(&encoded), Some((execution, attempt_id)));
         assert_eq!(decode_scratch_slot(&encoded), Some(1 << 40));
@@ -307,7 +321,7 @@ mod tests {
 
     #[test]
     fn an_exit_status_is_a_code_or_a_signal() {
-        assert_eq!(to_exit(ExitStatus::from_raw(3 << 8)).unwrap(), ProcessExit::Code(3));
-        assert_eq!(to_exit(ExitStatus::from_raw(9)).unwrap(), ProcessExit::Signal(9));
+        assert_eq!(to_process_exit(ExitStatus::from_raw(3 << 8)).unwrap(), ProcessExit::Code(3));
+        assert_eq!(to_process_exit(ExitStatus::from_raw(9)).unwrap(), ProcessExit::Signal(9));
     }
 }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::holder_link::HolderLink;
 use super::holder_options::ProcessHolderOptions;
-use crate::process::procfs::runs_for_no_agent;
+use crate::process::procfs::has_no_agent_ancestor;
 use crate::protocol::frame::{FRAME_VERSION, HolderOrder, SecretValue};
 use crate::protocol::peer_auth::HolderKey;
 
@@ -37,14 +37,14 @@ fn socket_prefix(instance: Uuid) -> String {
 }
 
 /// Returns a link to every process holder of this data directory that answers, with its programs.
-pub(crate) async fn attach_all(
+pub(crate) async fn reattach_holders(
     folder: &OwnedFd,
     options: &ProcessHolderOptions,
     key: &HolderKey,
 ) -> Vec<Arc<HolderLink>> {
-    let (socket_prefix, mut links) = (socket_prefix(options.instance), Vec::new());
+    let (socket_prefix, mut links) = (socket_prefix(options.instance_id), Vec::new());
     for name in socket_names(&options.runtime_dir, &socket_prefix) {
-        match attach(folder, &name, options, key).await {
+        match attach_with_retries(folder, &name, options, key).await {
             Ok(link) => {
                 let held = link.programs().len();
                 link.set_socket_name(name);
@@ -72,7 +72,7 @@ fn socket_names(folder: &Path, prefix: &str) -> Vec<String> {
     names.filter(|name| name.starts_with(prefix)).collect()
 }
 
-async fn attach(
+async fn attach_with_retries(
     folder: &OwnedFd,
     name: &str,
     options: &ProcessHolderOptions,
@@ -106,16 +106,16 @@ async fn connect_link(
     let authenticated =
         timeout(LIST_TIMEOUT, key.authenticate(connect_socket(folder, name)?)).await;
     let socket = authenticated.unwrap_or_else(|_| Err(io::ErrorKind::PermissionDenied.into()))?;
-    let link = HolderLink::open(socket, options.memory.clone())?;
+    let link = HolderLink::open(socket, options.output_memory.clone())?;
     let reattach_grace_ms = u64::try_from(options.reattach_grace.as_millis()).unwrap_or(u64::MAX);
     let (name, key) = (Vec::new(), SecretValue(Vec::new()));
     link.send_order(
-        HolderOrder::Hello { version: FRAME_VERSION, reattach_grace_ms, name, key },
+        HolderOrder::Hello { version: FRAME_VERSION, reattach_grace_ms, socket_name: name, key },
         Vec::new(),
     );
     link.send_order(HolderOrder::List, Vec::new());
-    match timeout(LIST_TIMEOUT, link.wait_until(|state| state.is_listed)).await {
-        Ok(state) if state.is_listed => Ok(link),
+    match timeout(LIST_TIMEOUT, link.wait_until(|state| state.has_listed_programs)).await {
+        Ok(state) if state.has_listed_programs => Ok(link),
         Ok(_) => Err(io::ErrorKind::ConnectionAborted.into()),
         Err(_) => Err(io::ErrorKind::TimedOut.into()),
     }
@@ -138,5 +138,5 @@ pub(crate) fn connect_socket(folder: &OwnedFd, name: &str) -> io::Result<OwnedFd
 /// the runtime folder can create a socket there, and would report programs that it never ran.
 fn is_trusted_listener(socket: &OwnedFd) -> io::Result<bool> {
     let peer = getsockopt(socket, PeerCredentials)?;
-    Ok(peer.uid() == geteuid().as_raw() && runs_for_no_agent(peer.pid()))
+    Ok(peer.uid() == geteuid().as_raw() && has_no_agent_ancestor(peer.pid()))
 }

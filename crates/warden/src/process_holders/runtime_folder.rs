@@ -21,11 +21,11 @@ use super::ProcessHolders;
 use super::holder_link::HolderLink;
 use super::holder_options::ProcessHolderOptions;
 use super::reattach::fresh_socket_name;
-use crate::protocol::frame::{FRAME_VERSION, HolderOrder, SOCKET_RENEWAL_VERSION};
+use crate::protocol::frame::{FRAME_VERSION, HolderOrder, MIN_SOCKET_RENEWAL_VERSION};
 use crate::protocol::peer_auth::HolderKey;
 
 /// Bits of a mode that let other users write.
-const WRITE_OTHERS: u32 = 0o022;
+const NON_OWNER_WRITE_BITS: u32 = 0o022;
 
 /// Bits of a mode without the type of the file.
 const MODE_BITS: u32 = 0o7777;
@@ -37,7 +37,7 @@ const SOCKET_POLL_PAUSE: Duration = Duration::from_millis(10);
 /// Runtime folder, with the key that the next process instance of the service proves to the process holders.
 pub(crate) struct RuntimeFolder {
     path: PathBuf,
-    instance: Uuid,
+    instance_id: Uuid,
     reattach_grace_ms: u64,
     key: HolderKey,
     descriptor: watch::Sender<Arc<OwnedFd>>,
@@ -49,12 +49,13 @@ impl RuntimeFolder {
     /// # Errors
     /// Fails if the folder or the key can be neither opened nor created.
     pub(super) fn open(options: &ProcessHolderOptions) -> io::Result<Self> {
-        let ProcessHolderOptions { runtime_dir, instance, reattach_grace, .. } = options;
+        let ProcessHolderOptions { runtime_dir, instance_id: instance, reattach_grace, .. } =
+            options;
         DirBuilder::new().recursive(true).mode(0o700).create(runtime_dir)?;
         let descriptor = Arc::new(OwnedFd::from(File::open(runtime_dir)?));
         Ok(Self {
             path: runtime_dir.clone(),
-            instance: *instance,
+            instance_id: *instance,
             reattach_grace_ms: u64::try_from(reattach_grace.as_millis()).unwrap_or(u64::MAX),
             key: HolderKey::open(runtime_dir, *instance)?,
             descriptor: watch::Sender::new(descriptor),
@@ -71,12 +72,12 @@ impl RuntimeFolder {
 
     /// Sends the first order, which opens the socket of a process holder in this folder.
     pub(super) fn send_hello(&self, link: &HolderLink) {
-        let name = fresh_socket_name(self.instance);
+        let name = fresh_socket_name(self.instance_id);
         link.set_socket_name(name.clone());
         let hello = HolderOrder::Hello {
             version: FRAME_VERSION,
             reattach_grace_ms: self.reattach_grace_ms,
-            name: name.into_bytes(),
+            socket_name: name.into_bytes(),
             key: self.key.secret(),
         };
         link.send_order(hello, vec![self.descriptor()]);
@@ -98,7 +99,7 @@ impl RuntimeFolder {
     async fn renew_sockets(&self, links: impl Iterator<Item = Arc<HolderLink>>) {
         for link in links.filter(|link| !link.is_detached() && !self.has_socket(link)) {
             if !self.renew_socket(&link).await {
-                link.give_up_socket();
+                link.clear_socket_name();
                 tracing::warn!(
                     pid = link.state().pid,
                     "a process holder did not create its socket again; its programs end with this process instance of \
@@ -112,9 +113,9 @@ impl RuntimeFolder {
     pub(super) fn count_programs(&self, links: &[Arc<HolderLink>]) -> (usize, usize) {
         let (mut running, mut ending) = (0, 0);
         for link in links {
-            let is_found = self.has_socket(link);
+            let is_reattachable = self.has_socket(link);
             for program in link.programs().iter().filter(|it| it.state().has_survivors()) {
-                let continues = is_found && !program.ends_with_supervisor();
+                let continues = is_reattachable && !program.ends_with_supervisor();
                 *(if continues { &mut running } else { &mut ending }) += 1;
             }
         }
@@ -123,24 +124,24 @@ impl RuntimeFolder {
 
     /// Lets a process holder create a socket again. Returns true if it is there, or needed by nobody.
     async fn renew_socket(&self, link: &HolderLink) -> bool {
-        if link.state().version < SOCKET_RENEWAL_VERSION {
+        if link.state().version < MIN_SOCKET_RENEWAL_VERSION {
             return false;
         }
         self.send_hello(link);
-        let is_settled = async {
+        let wait_for_socket = async {
             while !self.has_socket(link) && !link.state().is_lost {
                 sleep(SOCKET_POLL_PAUSE).await; // No event reports that the file has appeared.
             }
         };
-        timeout(SOCKET_TIMEOUT, is_settled).await.is_ok()
+        timeout(SOCKET_TIMEOUT, wait_for_socket).await.is_ok()
     }
 
     /// Returns true if the folder is at its path, and has the key.
     fn is_in_place(&self) -> io::Result<bool> {
-        let opened = fstat(&*self.descriptor())?;
+        let open_stat = fstat(&*self.descriptor())?;
         match fs::metadata(&self.path) {
-            Ok(found) => Ok((found.dev(), found.ino()) == (opened.st_dev, opened.st_ino)
-                && HolderKey::exists(&self.path, self.instance)),
+            Ok(found) => Ok((found.dev(), found.ino()) == (open_stat.st_dev, open_stat.st_ino)
+                && HolderKey::exists(&self.path, self.instance_id)),
             Err(error) if is_missing(&error) => Ok(false),
             Err(error) => Err(error),
         }
@@ -148,10 +149,10 @@ impl RuntimeFolder {
 
     /// Creates the folder again, with the key.
     async fn recreate(&self) -> io::Result<()> {
-        let (opened, path, key) = (self.descriptor(), self.path.clone(), self.key.clone());
-        let instance = self.instance;
+        let (previous_folder, path, key) = (self.descriptor(), self.path.clone(), self.key.clone());
+        let instance = self.instance_id;
         let recreate = move || {
-            let folder = recreate_folder(&path, &opened)?;
+            let folder = recreate_folder(&path, &previous_folder)?;
             key.restore(&path, instance)?;
             Ok::<_, io::Error>(folder)
         };
@@ -190,25 +191,27 @@ impl ProcessHolders {
 
 /// Opens a folder that was open before. If it was removed, creates it again with the same mode: users of agents may
 /// have to pass through it.
-fn recreate_folder(path: &Path, opened: &OwnedFd) -> io::Result<OwnedFd> {
-    let before = fstat(opened)?;
-    let is_same = |found: &Metadata| (found.dev(), found.ino()) == (before.st_dev, before.st_ino);
+fn recreate_folder(path: &Path, previous_folder: &OwnedFd) -> io::Result<OwnedFd> {
+    let previous_stat = fstat(previous_folder)?;
+    let is_same = |found: &Metadata| {
+        (found.dev(), found.ino()) == (previous_stat.st_dev, previous_stat.st_ino)
+    };
     if fs::metadata(path).is_ok_and(|found| is_same(&found)) {
-        return opened.try_clone();
+        return previous_folder.try_clone();
     }
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     // Meanwhile another user may have put a link or a folder there, where everybody can: in `/dev/shm`.
     let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
     let folder = File::options().read(true).custom_flags(flags).open(path)?;
     let found = folder.metadata()?;
-    if found.uid() != geteuid().as_raw() || found.mode() & WRITE_OTHERS != 0 {
+    if found.uid() != geteuid().as_raw() || found.mode() & NON_OWNER_WRITE_BITS != 0 {
         return Err(io::Error::other("another user can write in it"));
     }
-    if is_in_memory(opened) && !is_in_memory(&folder) {
+    if is_in_memory(previous_folder) && !is_in_memory(&folder) {
         // A key that must not reach a disk would be written there.
         return Err(io::Error::other("it is no longer in memory"));
     }
-    folder.set_permissions(Permissions::from_mode(before.st_mode & MODE_BITS))?;
+    folder.set_permissions(Permissions::from_mode(previous_stat.st_mode & MODE_BITS))?;
     Ok(folder.into())
 }
 

@@ -9,7 +9,7 @@ mod tests;
 use std::fmt;
 
 use super::codec::{FrameReader, FrameWriter};
-use super::launch_frame::{LaunchFlags, LaunchSpec, LaunchTerms};
+use super::launch_frame::{HeldProgramInfo, LaunchFlags, LaunchSpec};
 
 /// Version of these frames. Version 2 adds [`HolderOrder::StoreSecret`] and [`HolderEvent::StoredSecret`]. From version
 /// 3 on both sides prove a key before anything else at a named socket: [`HolderOrder::Challenge`],
@@ -19,16 +19,16 @@ use super::launch_frame::{LaunchFlags, LaunchSpec, LaunchTerms};
 pub(crate) const FRAME_VERSION: u64 = 6;
 
 /// First version whose supervisors know [`HolderEvent::StoredSecret`].
-pub(crate) const SECRET_VERSION: u64 = 2;
+pub(crate) const MIN_SECRET_VERSION: u64 = 2;
 
 /// First version whose process holders hold a journaled standard input, and whose supervisors continue it.
-pub(crate) const STDIN_JOURNAL_VERSION: u64 = 4;
+pub(crate) const MIN_STDIN_JOURNAL_VERSION: u64 = 4;
 
 /// First version whose process holders restrict the network of a program.
-pub(crate) const NETWORK_VERSION: u64 = 5;
+pub(crate) const MIN_NETWORK_FILTER_VERSION: u64 = 5;
 
 /// First version whose process holders open another socket in another folder.
-pub(crate) const SOCKET_RENEWAL_VERSION: u64 = 6;
+pub(crate) const MIN_SOCKET_RENEWAL_VERSION: u64 = 6;
 
 /// Greatest length of a frame in bytes; a longer spec travels in a memory file.
 pub(crate) const MAX_FRAME_BYTES: usize = 64 * 1024;
@@ -51,11 +51,11 @@ pub(crate) enum HolderOrder {
     /// socket for that, and the key that the next supervisor proves there; name and key are empty in the `Hello` of a
     /// later supervisor. The packet contains the folder of that socket. A supervisor repeats the order when it has
     /// created that folder again.
-    Hello { version: u64, reattach_grace_ms: u64, name: Vec<u8>, key: SecretValue },
+    Hello { version: u64, reattach_grace_ms: u64, socket_name: Vec<u8>, key: SecretValue },
     /// Starts a program. The packet contains its three streams, the supervisor's two pipe ends, two memory files, and,
     /// if present, the ruleset, the entry file of the control group, the write end of standard input with its journal,
     /// and the file of the spec.
-    Launch { terms: LaunchTerms, spec: Option<LaunchSpec>, flags: LaunchFlags },
+    Launch { program_info: HeldProgramInfo, spec: Option<LaunchSpec>, flags: LaunchFlags },
     /// Sends SIGTERM to all processes of the program.
     Terminate { slot: u64 },
     /// Kills all processes of the program; the answer follows when none is left.
@@ -84,17 +84,22 @@ pub(crate) enum HolderEvent {
     /// The program is running.
     Launched { slot: u64, pid: u64 },
     /// The program could not be started; with the system's error number.
-    Refused { slot: u64, errno: u64 },
+    LaunchFailed { slot: u64, errno: u64 },
     /// The program has ended, with the result of `wait`.
     Ended { slot: u64, end: ProgramEnd },
     /// No process is pending: numbers of the killed processes and of those that do not die.
     KillFinished { slot: u64, killed: u64, survivors: u64 },
     /// Held program. The packet contains its two pipe ends and its two memory files, and, for a journaled input, the
     /// write end of its standard input and the journal of that.
-    Held { terms: LaunchTerms, pid: u64, end: Option<ProgramEnd>, has_stdin_journal: bool },
+    ProgramListed {
+        program_info: HeldProgramInfo,
+        pid: u64,
+        end: Option<ProgramEnd>,
+        has_stdin_journal: bool,
+    },
     /// The list is complete.
-    Listed,
-    /// Bytes that an earlier supervisor had stored. Sent before [`HolderEvent::Listed`].
+    ListFinished,
+    /// Bytes that an earlier supervisor had stored. Sent before [`HolderEvent::ListFinished`].
     StoredSecret { secret: SecretValue },
     /// Answer to [`HolderOrder::Challenge`].
     ChallengeResponse { nonce: Vec<u8>, proof: Vec<u8> },
@@ -115,17 +120,17 @@ pub(crate) struct ProgramEnd {
 
 impl ProgramEnd {
     fn write(self, writer: FrameWriter) -> FrameWriter {
-        let writer = writer.number(self.status).number(self.has_survivors.into());
-        writer.number(self.cpu_micros).number(self.peak_memory_kib)
+        let writer = writer.write_number(self.status).write_number(self.has_survivors.into());
+        writer.write_number(self.cpu_micros).write_number(self.peak_memory_kib)
     }
 
     fn read(reader: &mut FrameReader<'_>) -> Option<Self> {
-        let (status, has_survivors) = (reader.number()?, reader.number()? != 0);
+        let (status, has_survivors) = (reader.read_number()?, reader.read_number()? != 0);
         Some(Self {
             status,
             has_survivors,
-            cpu_micros: reader.number()?,
-            peak_memory_kib: reader.number()?,
+            cpu_micros: reader.read_number()?,
+            peak_memory_kib: reader.read_number()?,
         })
     }
 }
@@ -133,24 +138,25 @@ impl ProgramEnd {
 impl HolderOrder {
     pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
-            Self::Hello { version, reattach_grace_ms, name, key } => {
-                let writer = FrameWriter::new(1).number(*version).number(*reattach_grace_ms);
-                writer.bytes(name).bytes(&key.0)
+            Self::Hello { version, reattach_grace_ms, socket_name: name, key } => {
+                let writer =
+                    FrameWriter::new(1).write_number(*version).write_number(*reattach_grace_ms);
+                writer.write_bytes(name).write_bytes(&key.0)
             }
-            Self::Launch { terms, spec, flags } => {
-                let writer = terms.write(FrameWriter::new(2)).number(flags.number());
-                let writer = writer.number(spec.is_some().into());
+            Self::Launch { program_info, spec, flags } => {
+                let writer = program_info.write(FrameWriter::new(2)).write_number(flags.to_bits());
+                let writer = writer.write_number(spec.is_some().into());
                 spec.iter().fold(writer, |writer, spec| spec.write(writer))
             }
-            Self::Terminate { slot } => FrameWriter::new(3).number(*slot),
-            Self::Kill { slot } => FrameWriter::new(4).number(*slot),
-            Self::Release { slot } => FrameWriter::new(5).number(*slot),
+            Self::Terminate { slot } => FrameWriter::new(3).write_number(*slot),
+            Self::Kill { slot } => FrameWriter::new(4).write_number(*slot),
+            Self::Release { slot } => FrameWriter::new(5).write_number(*slot),
             Self::List => FrameWriter::new(6),
             Self::Shutdown => FrameWriter::new(7),
-            Self::StoreSecret { secret } => FrameWriter::new(8).bytes(&secret.0),
-            Self::Challenge { nonce } => FrameWriter::new(9).bytes(nonce),
-            Self::Authenticate { proof } => FrameWriter::new(10).bytes(proof),
-            Self::CloseStdin { slot } => FrameWriter::new(11).number(*slot),
+            Self::StoreSecret { secret } => FrameWriter::new(8).write_bytes(&secret.0),
+            Self::Challenge { nonce } => FrameWriter::new(9).write_bytes(nonce),
+            Self::Authenticate { proof } => FrameWriter::new(10).write_bytes(proof),
+            Self::CloseStdin { slot } => FrameWriter::new(11).write_number(*slot),
         }
         .finish()
     }
@@ -159,27 +165,27 @@ impl HolderOrder {
         let (kind, mut reader) = FrameReader::new(frame)?;
         Some(match kind {
             1 => Self::Hello {
-                version: reader.number()?,
-                reattach_grace_ms: reader.number()?,
-                name: reader.bytes()?,
-                key: SecretValue(reader.bytes()?),
+                version: reader.read_number()?,
+                reattach_grace_ms: reader.read_number()?,
+                socket_name: reader.read_bytes()?,
+                key: SecretValue(reader.read_bytes()?),
             },
             2 => {
-                let terms = LaunchTerms::read(&mut reader)?;
+                let program_info = HeldProgramInfo::read(&mut reader)?;
                 let (flags, has_spec) =
-                    (LaunchFlags::from_number(reader.number()?), reader.number()? != 0);
+                    (LaunchFlags::from_bits(reader.read_number()?), reader.read_number()? != 0);
                 let spec = if has_spec { Some(LaunchSpec::read(&mut reader)?) } else { None };
-                Self::Launch { terms, spec, flags }
+                Self::Launch { program_info, spec, flags }
             }
-            3 => Self::Terminate { slot: reader.number()? },
-            4 => Self::Kill { slot: reader.number()? },
-            5 => Self::Release { slot: reader.number()? },
+            3 => Self::Terminate { slot: reader.read_number()? },
+            4 => Self::Kill { slot: reader.read_number()? },
+            5 => Self::Release { slot: reader.read_number()? },
             6 => Self::List,
             7 => Self::Shutdown,
-            8 => Self::StoreSecret { secret: SecretValue(reader.bytes()?) },
-            9 => Self::Challenge { nonce: reader.bytes()? },
-            10 => Self::Authenticate { proof: reader.bytes()? },
-            11 => Self::CloseStdin { slot: reader.number()? },
+            8 => Self::StoreSecret { secret: SecretValue(reader.read_bytes()?) },
+            9 => Self::Challenge { nonce: reader.read_bytes()? },
+            10 => Self::Authenticate { proof: reader.read_bytes()? },
+            11 => Self::CloseStdin { slot: reader.read_number()? },
             _ => return None,
         })
     }
@@ -188,26 +194,35 @@ impl HolderOrder {
 impl HolderEvent {
     pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
-            Self::Hello { version, pid } => FrameWriter::new(1).number(*version).number(*pid),
-            Self::Launched { slot, pid } => FrameWriter::new(2).number(*slot).number(*pid),
-            Self::Refused { slot, errno } => FrameWriter::new(3).number(*slot).number(*errno),
-            Self::Ended { slot, end } => end.write(FrameWriter::new(4).number(*slot)),
-            Self::KillFinished { slot, killed, survivors } => {
-                FrameWriter::new(5).number(*slot).number(*killed).number(*survivors)
+            Self::Hello { version, pid } => {
+                FrameWriter::new(1).write_number(*version).write_number(*pid)
             }
-            Self::Held { terms, pid, end, has_stdin_journal } => {
-                let writer =
-                    terms.write(FrameWriter::new(6)).number(*pid).number(end.is_some().into());
+            Self::Launched { slot, pid } => {
+                FrameWriter::new(2).write_number(*slot).write_number(*pid)
+            }
+            Self::LaunchFailed { slot, errno } => {
+                FrameWriter::new(3).write_number(*slot).write_number(*errno)
+            }
+            Self::Ended { slot, end } => end.write(FrameWriter::new(4).write_number(*slot)),
+            Self::KillFinished { slot, killed, survivors } => FrameWriter::new(5)
+                .write_number(*slot)
+                .write_number(*killed)
+                .write_number(*survivors),
+            Self::ProgramListed { program_info, pid, end, has_stdin_journal } => {
+                let writer = program_info
+                    .write(FrameWriter::new(6))
+                    .write_number(*pid)
+                    .write_number(end.is_some().into());
                 let writer = end.iter().fold(writer, |writer, end| end.write(writer));
-                writer.number(
+                writer.write_number(
                     LaunchFlags { has_stdin_journal: *has_stdin_journal, ..LaunchFlags::default() }
-                        .number(),
+                        .to_bits(),
                 )
             }
-            Self::Listed => FrameWriter::new(7),
-            Self::StoredSecret { secret } => FrameWriter::new(8).bytes(&secret.0),
+            Self::ListFinished => FrameWriter::new(7),
+            Self::StoredSecret { secret } => FrameWriter::new(8).write_bytes(&secret.0),
             Self::ChallengeResponse { nonce, proof } => {
-                FrameWriter::new(9).bytes(nonce).bytes(proof)
+                FrameWriter::new(9).write_bytes(nonce).write_bytes(proof)
             }
         }
         .finish()
@@ -216,28 +231,31 @@ impl HolderEvent {
     pub(crate) fn decode(frame: &[u8]) -> Option<Self> {
         let (kind, mut reader) = FrameReader::new(frame)?;
         Some(match kind {
-            1 => Self::Hello { version: reader.number()?, pid: reader.number()? },
-            2 => Self::Launched { slot: reader.number()?, pid: reader.number()? },
-            3 => Self::Refused { slot: reader.number()?, errno: reader.number()? },
-            4 => Self::Ended { slot: reader.number()?, end: ProgramEnd::read(&mut reader)? },
+            1 => Self::Hello { version: reader.read_number()?, pid: reader.read_number()? },
+            2 => Self::Launched { slot: reader.read_number()?, pid: reader.read_number()? },
+            3 => Self::LaunchFailed { slot: reader.read_number()?, errno: reader.read_number()? },
+            4 => Self::Ended { slot: reader.read_number()?, end: ProgramEnd::read(&mut reader)? },
             5 => Self::KillFinished {
-                slot: reader.number()?,
-                killed: reader.number()?,
-                survivors: reader.number()?,
+                slot: reader.read_number()?,
+                killed: reader.read_number()?,
+                survivors: reader.read_number()?,
             },
             6 => {
-                let (terms, pid) = (LaunchTerms::read(&mut reader)?, reader.number()?);
-                let has_ended = reader.number()? != 0;
+                let (program_info, pid) =
+                    (HeldProgramInfo::read(&mut reader)?, reader.read_number()?);
+                let has_ended = reader.read_number()? != 0;
                 let end = if has_ended { Some(ProgramEnd::read(&mut reader)?) } else { None };
                 // A process holder of an earlier version sends no flags.
                 let has_stdin_journal = reader
-                    .number()
-                    .is_some_and(|flags| LaunchFlags::from_number(flags).has_stdin_journal);
-                Self::Held { terms, pid, end, has_stdin_journal }
+                    .read_number()
+                    .is_some_and(|flags| LaunchFlags::from_bits(flags).has_stdin_journal);
+                Self::ProgramListed { program_info, pid, end, has_stdin_journal }
             }
-            7 => Self::Listed,
-            8 => Self::StoredSecret { secret: SecretValue(reader.bytes()?) },
-            9 => Self::ChallengeResponse { nonce: reader.bytes()?, proof: reader.bytes()? },
+            7 => Self::ListFinished,
+            8 => Self::StoredSecret { secret: SecretValue(reader.read_bytes()?) },
+            9 => {
+                Self::ChallengeResponse { nonce: reader.read_bytes()?, proof: reader.read_bytes()? }
+            }
             _ => return None,
         })
     }

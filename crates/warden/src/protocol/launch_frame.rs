@@ -25,25 +25,29 @@ pub(crate) struct LaunchSpec {
 
 impl LaunchSpec {
     pub(super) fn write(&self, writer: FrameWriter) -> FrameWriter {
-        let writer = writer.bytes(&self.program).list(&self.args).list(&self.env);
-        let writer = writer.bytes(&self.working_dir).number(self.limits.len() as u64);
+        let writer = writer.write_bytes(&self.program).write_list(&self.args).write_list(&self.env);
+        let writer = writer.write_bytes(&self.working_dir).write_number(self.limits.len() as u64);
         let limits = self.limits.iter();
-        let writer = limits
-            .fold(writer, |writer, (resource, limit)| writer.number(*resource).number(*limit));
-        let writer =
-            writer.number(self.root_capabilities.number()).number(self.user.is_some().into());
+        let writer = limits.fold(writer, |writer, (resource, limit)| {
+            writer.write_number(*resource).write_number(*limit)
+        });
+        let writer = writer
+            .write_number(self.root_capabilities.frame_code())
+            .write_number(self.user.is_some().into());
         let user = self.user.iter();
-        user.fold(writer, |writer, (uid, gid)| writer.number((*uid).into()).number((*gid).into()))
+        user.fold(writer, |writer, (uid, gid)| {
+            writer.write_number((*uid).into()).write_number((*gid).into())
+        })
     }
 
     pub(super) fn read(reader: &mut FrameReader<'_>) -> Option<Self> {
-        let (program, args, env) = (reader.bytes()?, reader.list()?, reader.list()?);
-        let (working_dir, count) = (reader.bytes()?, reader.number()?);
-        let limits = (0..count).map(|_| Some((reader.number()?, reader.number()?)));
+        let (program, args, env) = (reader.read_bytes()?, reader.read_list()?, reader.read_list()?);
+        let (working_dir, count) = (reader.read_bytes()?, reader.read_number()?);
+        let limits = (0..count).map(|_| Some((reader.read_number()?, reader.read_number()?)));
         let limits = limits.collect::<Option<_>>()?;
         let (root_capabilities, has_user) =
-            (RootCapabilities::from_number(reader.number()?), reader.number()? != 0);
-        let mut id = || u32::try_from(reader.number()?).ok();
+            (RootCapabilities::from_frame_code(reader.read_number()?), reader.read_number()? != 0);
+        let mut id = || u32::try_from(reader.read_number()?).ok();
         let user = if has_user { Some((id()?, id()?)) } else { None };
         Some(Self { program, args, env, working_dir, limits, root_capabilities, user })
     }
@@ -60,7 +64,7 @@ impl LaunchSpec {
 
 /// Terms under which a program is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LaunchTerms {
+pub(crate) struct HeldProgramInfo {
     /// Number by which both sides identify the program.
     pub(crate) slot: u64,
     /// Label of the program's processes.
@@ -73,15 +77,18 @@ pub(crate) struct LaunchTerms {
     pub(crate) ends_with_supervisor: bool,
 }
 
-impl LaunchTerms {
+impl HeldProgramInfo {
     pub(super) fn write(&self, writer: FrameWriter) -> FrameWriter {
-        let writer = writer.number(self.slot).number(self.label).bytes(&self.metadata);
-        writer.number(self.max_recorded_bytes).number(self.ends_with_supervisor.into())
+        let writer =
+            writer.write_number(self.slot).write_number(self.label).write_bytes(&self.metadata);
+        writer.write_number(self.max_recorded_bytes).write_number(self.ends_with_supervisor.into())
     }
 
     pub(super) fn read(reader: &mut FrameReader<'_>) -> Option<Self> {
-        let (slot, label, metadata) = (reader.number()?, reader.number()?, reader.bytes()?);
-        let (max_recorded_bytes, ends_with_supervisor) = (reader.number()?, reader.number()? != 0);
+        let (slot, label, metadata) =
+            (reader.read_number()?, reader.read_number()?, reader.read_bytes()?);
+        let (max_recorded_bytes, ends_with_supervisor) =
+            (reader.read_number()?, reader.read_number()? != 0);
         Some(Self { slot, label, metadata, max_recorded_bytes, ends_with_supervisor })
     }
 }
@@ -111,23 +118,25 @@ impl LaunchFlags {
     const NETWORK_SHIFT: u32 = 4;
     const NETWORK_MASK: u64 = 0b11;
 
-    pub(super) fn number(self) -> u64 {
+    pub(super) fn to_bits(self) -> u64 {
         let bit = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
         bit(self.is_confined, Self::CONFINED)
             | bit(self.is_wrapped, Self::WRAPPED)
             | bit(self.has_control_group, Self::CONTROL_GROUP)
             | bit(self.has_stdin_journal, Self::STDIN_JOURNAL)
-            | self.network.number() << Self::NETWORK_SHIFT
+            | self.network.frame_code() << Self::NETWORK_SHIFT
     }
 
-    pub(super) fn from_number(number: u64) -> Self {
+    pub(super) fn from_bits(number: u64) -> Self {
         let has = |bit| number & bit != 0;
         Self {
             is_confined: has(Self::CONFINED),
             is_wrapped: has(Self::WRAPPED),
             has_control_group: has(Self::CONTROL_GROUP),
             has_stdin_journal: has(Self::STDIN_JOURNAL),
-            network: NetworkAccess::from_number(number >> Self::NETWORK_SHIFT & Self::NETWORK_MASK),
+            network: NetworkAccess::from_frame_code(
+                number >> Self::NETWORK_SHIFT & Self::NETWORK_MASK,
+            ),
         }
     }
 }

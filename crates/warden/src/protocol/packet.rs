@@ -84,14 +84,14 @@ pub(crate) fn receive_packet(socket: &impl AsFd) -> io::Result<Option<Packet>> {
             read => usize::try_from(read?).unwrap_or_default(),
         };
         frame.set_len(length.min(FRAME_BUFFER_BYTES));
-        (length, received_fds(&header))
+        (length, take_received_fds(&header))
     };
     Ok((length > 0).then_some(Packet { frame, fds }))
 }
 
 /// Returns the received descriptors of a message.
 #[expect(unsafe_code, reason = "descriptors that arrive are numbers until they are owned")]
-unsafe fn received_fds(header: &libc::msghdr) -> Vec<OwnedFd> {
+unsafe fn take_received_fds(header: &libc::msghdr) -> Vec<OwnedFd> {
     let mut fds = Vec::new();
     // SAFETY: the kernel has filled the header and what it names. It has just opened each of these
     // for this process, and nobody else knows them.

@@ -68,15 +68,15 @@ impl HolderKey {
 
     /// Writes the key atomically.
     fn write(&self, file: &Path) -> io::Result<()> {
-        let temporary = file.with_added_extension(std::process::id().to_string());
-        match fs::remove_file(&temporary) {
+        let temporary_file = file.with_added_extension(std::process::id().to_string());
+        match fs::remove_file(&temporary_file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
         let mut writer =
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary_file)?;
         writer.write_all(&self.0.0)?;
-        fs::rename(&temporary, file)
+        fs::rename(&temporary_file, file)
     }
 
     /// Returns the key of these bytes; `None` if they have another length.
@@ -90,12 +90,12 @@ impl HolderKey {
     }
 
     /// Returns the proof of a side for one connection.
-    pub(crate) fn proof(&self, side: PeerSide, nonces: &Nonces) -> Vec<u8> {
+    pub(crate) fn compute_proof(&self, side: PeerSide, nonces: &Nonces) -> Vec<u8> {
         self.mac(side, nonces).map(|mac| mac.finalize().into_bytes().to_vec()).unwrap_or_default()
     }
 
     /// Returns true if a proof is that of a side. Takes the same time for every wrong proof.
-    pub(crate) fn verifies(&self, side: PeerSide, nonces: &Nonces, proof: &[u8]) -> bool {
+    pub(crate) fn is_valid_proof(&self, side: PeerSide, nonces: &Nonces, proof: &[u8]) -> bool {
         self.mac(side, nonces).is_some_and(|mac| mac.verify_slice(proof).is_ok())
     }
 
@@ -129,10 +129,10 @@ impl HolderKey {
             return Err(io::ErrorKind::PermissionDenied.into());
         };
         let nonces = [own_nonce, nonce];
-        if !self.verifies(PeerSide::Holder, &nonces, &proof) {
+        if !self.is_valid_proof(PeerSide::Holder, &nonces, &proof) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        let proof = self.proof(PeerSide::Service, &nonces);
+        let proof = self.compute_proof(PeerSide::Service, &nonces);
         send_packet(&socket, &HolderOrder::Authenticate { proof }.encode(), &[])?;
         drop(async_socket);
         Arc::into_inner(socket).ok_or_else(|| io::Error::other("the socket is in use"))
@@ -146,7 +146,7 @@ pub(crate) struct UnauthenticatedConnection {
 }
 
 /// Progress of an [`UnauthenticatedConnection`].
-pub(crate) enum AuthStep {
+pub(crate) enum AuthProgress {
     /// The peer has sent nothing more.
     Pending,
     /// The peer knows the key.
@@ -165,32 +165,32 @@ impl UnauthenticatedConnection {
     }
 
     /// Reads what the peer has sent, without waiting.
-    pub(crate) fn step(&mut self, key: &HolderKey) -> AuthStep {
+    pub(crate) fn advance_authentication(&mut self, key: &HolderKey) -> AuthProgress {
         loop {
             let order = match receive_packet(&self.socket) {
                 Ok(Some(packet)) => HolderOrder::decode(&packet.frame),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return AuthStep::Pending;
+                    return AuthProgress::Pending;
                 }
-                Ok(None) | Err(_) => return AuthStep::Rejected,
+                Ok(None) | Err(_) => return AuthProgress::Rejected,
             };
             match (order, self.nonces.take()) {
                 (Some(HolderOrder::Challenge { nonce: service_nonce }), None) => {
                     let nonces = [service_nonce, random_bytes()];
-                    let proof = key.proof(PeerSide::Holder, &nonces);
+                    let proof = key.compute_proof(PeerSide::Holder, &nonces);
                     let response =
                         HolderEvent::ChallengeResponse { nonce: nonces[1].clone(), proof };
                     if send_packet(&self.socket, &response.encode(), &[]).is_err() {
-                        return AuthStep::Rejected;
+                        return AuthProgress::Rejected;
                     }
                     self.nonces = Some(nonces);
                 }
                 (Some(HolderOrder::Authenticate { proof }), Some(nonces))
-                    if key.verifies(PeerSide::Service, &nonces, &proof) =>
+                    if key.is_valid_proof(PeerSide::Service, &nonces, &proof) =>
                 {
-                    return AuthStep::Authenticated;
+                    return AuthProgress::Authenticated;
                 }
-                _ => return AuthStep::Rejected,
+                _ => return AuthProgress::Rejected,
             }
         }
     }
@@ -238,11 +238,11 @@ mod tests {
 
     use uuid::Uuid;
 
-    use super::{AuthStep, HolderKey, PeerSide, UnauthenticatedConnection, random_bytes};
+    use super::{AuthProgress, HolderKey, PeerSide, UnauthenticatedConnection, random_bytes};
     use crate::protocol::frame::{HolderEvent, HolderOrder};
     use crate::protocol::packet::{receive_packet, send_packet, socket_pair};
 
-    fn key() -> (tempfile::TempDir, HolderKey) {
+    fn create_key() -> (tempfile::TempDir, HolderKey) {
         let folder = tempfile::tempdir().unwrap();
         let key = HolderKey::open(folder.path(), Uuid::nil()).unwrap();
         (folder, key)
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn the_key_is_kept_and_its_mode_repaired() {
-        let (folder, key) = key();
+        let (folder, key) = create_key();
         let file = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
         for mode in [0o000, 0o644] {
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
@@ -264,37 +264,47 @@ mod tests {
 
     #[test]
     fn a_proof_is_valid_for_one_side_and_one_connection() {
-        let ((_one, key), (_other, wrong)) = (key(), key());
+        let ((_one, key), (_other, wrong)) = (create_key(), create_key());
         let nonces = [random_bytes(), random_bytes()];
-        let proof = key.proof(PeerSide::Service, &nonces);
-        assert!(key.verifies(PeerSide::Service, &nonces, &proof));
-        assert!(!key.verifies(PeerSide::Holder, &nonces, &proof));
-        assert!(!key.verifies(PeerSide::Service, &[nonces[0].clone(), random_bytes()], &proof));
-        assert!(!wrong.verifies(PeerSide::Service, &nonces, &proof));
+        let proof = key.compute_proof(PeerSide::Service, &nonces);
+        assert!(key.is_valid_proof(PeerSide::Service, &nonces, &proof));
+        assert!(!key.is_valid_proof(PeerSide::Holder, &nonces, &proof));
+        assert!(!key.is_valid_proof(
+            PeerSide::Service,
+            &[nonces[0].clone(), random_bytes()],
+            &proof
+        ));
+        assert!(!wrong.is_valid_proof(PeerSide::Service, &nonces, &proof));
         // A nonce of another length proves nothing, not even with an empty proof.
         let short = [Vec::new(), random_bytes()];
-        assert!(!key.verifies(PeerSide::Service, &short, &key.proof(PeerSide::Service, &short)));
+        assert!(!key.is_valid_proof(
+            PeerSide::Service,
+            &short,
+            &key.compute_proof(PeerSide::Service, &short)
+        ));
     }
 
-    async fn proves(connection: OwnedFd, key: &HolderKey) -> bool {
+    async fn authenticates_peer(connection: OwnedFd, key: &HolderKey) -> bool {
         let mut connection = UnauthenticatedConnection::new(connection);
         loop {
-            match connection.step(key) {
-                AuthStep::Pending => tokio::task::yield_now().await,
-                step => return matches!(step, AuthStep::Authenticated),
+            match connection.advance_authentication(key) {
+                AuthProgress::Pending => tokio::task::yield_now().await,
+                step => return matches!(step, AuthProgress::Authenticated),
             }
         }
     }
 
     #[tokio::test]
     async fn both_sides_prove_the_key() {
-        let ((_one, right), (_other, wrong)) = (key(), key());
+        let ((_one, right), (_other, wrong)) = (create_key(), create_key());
         for (service_key, holder_key, expected) in
             [(&right, &right, true), (&right, &wrong, false), (&wrong, &right, false)]
         {
             let (service, holder) = socket_pair().unwrap();
-            let (accepted, proved) =
-                tokio::join!(service_key.authenticate(service), proves(holder, holder_key));
+            let (accepted, proved) = tokio::join!(
+                service_key.authenticate(service),
+                authenticates_peer(holder, holder_key)
+            );
             let accepted = accepted.is_ok();
             assert_eq!((accepted, proved), (expected, expected));
         }
@@ -302,7 +312,7 @@ mod tests {
 
     #[test]
     fn an_unauthenticated_client_receives_a_proof_only() {
-        let (_folder, key) = key();
+        let (_folder, key) = create_key();
         for orders in [
             vec![HolderOrder::List],
             vec![HolderOrder::Challenge { nonce: random_bytes() }, HolderOrder::List],
@@ -312,8 +322,8 @@ mod tests {
                 send_packet(&service, &order.encode(), &[]).unwrap();
             }
             assert!(matches!(
-                UnauthenticatedConnection::new(holder).step(&key),
-                AuthStep::Rejected
+                UnauthenticatedConnection::new(holder).advance_authentication(&key),
+                AuthProgress::Rejected
             ));
             let events = std::iter::from_fn(|| receive_packet(&service).unwrap());
             let events: Vec<_> =

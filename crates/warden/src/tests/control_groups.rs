@@ -12,12 +12,15 @@ use crate::confinement::cgroup::CgroupRoot;
 use crate::testing::create_simulated_cgroup;
 use crate::{LaunchRequest, Warden};
 
-const LIMITS: ResourceLimits =
-    ResourceLimits { memory: Some(1 << 30), processes: Some(20), cgroup_mode: CgroupMode::Auto };
+const LIMITS: ResourceLimits = ResourceLimits {
+    max_memory_bytes: Some(1 << 30),
+    max_processes: Some(20),
+    cgroup_mode: CgroupMode::Auto,
+};
 
 /// Returns a launch into a group.
 fn launch_in_group(fixture: &WardenFixture, id: ExecutionId, script: &str) -> LaunchRequest {
-    LaunchRequest { resource_limits: LIMITS, ..fixture.shell(id, script) }
+    LaunchRequest { resource_limits: LIMITS, ..fixture.shell_launch(id, script) }
 }
 
 /// Returns the groups of attempts in a folder.
@@ -33,7 +36,7 @@ fn a_program_enters_its_group_before_it_starts() {
     let root_folder = tempfile::tempdir().unwrap();
     fixture.cgroup_root =
         Some(create_simulated_cgroup(root_folder.path(), &[std::process::id()]).unwrap());
-    let (service, id) = (fixture.start_service(), ExecutionId::fresh());
+    let (service, id) = (fixture.start_service(), ExecutionId::generate());
     // A spec that does not fit into a frame comes in a file, after the group's descriptor.
     for script in ["true".to_owned(), format!("true {}", "x".repeat(100_000))] {
         let spawned = service.launch(launch_in_group(&fixture, id, &script));
@@ -48,16 +51,16 @@ fn a_program_enters_its_group_before_it_starts() {
         assert_eq!(fs::read_to_string(group.join("cgroup.kill")).unwrap(), "1");
         fs::remove_dir_all(group).unwrap();
     }
-    service.wait(service.launch(fixture.shell(id, "true")).exit).unwrap();
+    service.wait(service.launch(fixture.shell_launch(id, "true")).exit).unwrap();
     assert_eq!(groups(root_folder.path()), Vec::<PathBuf>::new(), "nobody asked for one");
 }
 
 #[test]
 fn a_failed_start_leaves_no_group() {
     let mut fixture = WardenFixture::new();
-    let Some(kernel_group) = KernelGroup::make() else { return };
+    let Some(kernel_group) = KernelGroup::create() else { return };
     fixture.cgroup_root = Some(CgroupRoot::new(&kernel_group.0));
-    let (service, id) = (fixture.start_service(), ExecutionId::fresh());
+    let (service, id) = (fixture.start_service(), ExecutionId::generate());
     let absent = LaunchRequest {
         program: PathBuf::from("/absent"),
         ..launch_in_group(&fixture, id, "true")
@@ -72,7 +75,7 @@ fn a_program_runs_without_a_group_unless_it_requires_one() {
     let root_folder = tempfile::tempdir().unwrap();
     fixture.cgroup_root =
         Some(create_simulated_cgroup(root_folder.path(), &[std::process::id()]).unwrap());
-    let (service, id) = (fixture.start_service(), ExecutionId::fresh());
+    let (service, id) = (fixture.start_service(), ExecutionId::generate());
     fs::remove_dir_all(root_folder.path()).unwrap();
     let spawned = service.launch(launch_in_group(&fixture, id, "true"));
     assert_eq!(spawned.tree.enforced_controllers(), Controllers::default());
@@ -88,7 +91,7 @@ struct KernelGroup(PathBuf);
 
 impl KernelGroup {
     /// Returns `None` if the machine does not permit it, which is recorded as a skip.
-    fn make() -> Option<Self> {
+    fn create() -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "));
         let mount = mount.and_then(|line| line.split(' ').nth(4));
@@ -114,29 +117,29 @@ impl Drop for KernelGroup {
     }
 }
 
-fn group_of(pid: i32) -> String {
+fn read_process_cgroup(pid: i32) -> String {
     fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default()
 }
 
 #[test]
 fn a_group_holds_a_whole_attempt_and_dies_with_one_kill() {
-    let Some(kernel_group) = KernelGroup::make() else { return };
-    let (mut fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
+    let Some(kernel_group) = KernelGroup::create() else { return };
+    let (mut fixture, id) = (WardenFixture::new(), ExecutionId::generate());
     fixture.cgroup_root = Some(CgroupRoot::new(&kernel_group.0));
     let service = fixture.start_service();
     let spawned = service.launch(launch_in_group(&fixture, id, SCRIPT_IGNORING_SIGTERM));
-    service.wait_until(|| fixture.alive(id).len() == 3);
+    service.wait_until(|| fixture.live_pids(id).len() == 3);
     let [group] = groups(&kernel_group.0).try_into().unwrap();
     let name = group.file_name().unwrap().to_str().unwrap().to_owned();
-    for pid in fixture.alive(id) {
-        assert!(group_of(pid).contains(&name), "{}", group_of(pid));
+    for pid in fixture.live_pids(id) {
+        assert!(read_process_cgroup(pid).contains(&name), "{}", read_process_cgroup(pid));
     }
     drop((service, spawned)); // As after a kill.
     let service = fixture.start_service();
     assert_eq!(groups(&kernel_group.0), [group.as_path()], "what is held keeps its group");
     let spawned = service.adopt(id);
     fs::write(group.join("cgroup.kill"), "1").unwrap();
-    service.wait_until(|| fixture.alive(id).is_empty());
+    service.wait_until(|| fixture.live_pids(id).is_empty());
     service.wait(spawned.tree.kill_all_processes());
     // A program is in its group before it starts, and one kill of the group ends everything
     // that it started
@@ -146,17 +149,19 @@ fn a_group_holds_a_whole_attempt_and_dies_with_one_kill() {
 
 #[test]
 fn an_orphaned_group_is_killed_at_the_next_start() {
-    let Some(kernel_group) = KernelGroup::make() else { return };
-    let (mut fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
+    let Some(kernel_group) = KernelGroup::create() else { return };
+    let (mut fixture, id) = (WardenFixture::new(), ExecutionId::generate());
     fixture.cgroup_root = Some(CgroupRoot::new(&kernel_group.0));
     let service = fixture.start_service();
     let spawned = service.launch(launch_in_group(&fixture, id, SCRIPT_IGNORING_SIGTERM));
-    service.wait_until(|| fixture.alive(id).len() == 3);
-    service.kill_warden();
+    service.wait_until(|| fixture.live_pids(id).len() == 3);
+    service.kill_process_holders();
     drop((service, spawned));
     let service = fixture.start_service();
     assert_eq!(groups(&kernel_group.0), Vec::<PathBuf>::new());
     // The next start ends the groups that have no owner
-    assert!(fixture.alive(id).is_empty() && service.holders.claim(id, AttemptId::FIRST).is_none());
+    assert!(
+        fixture.live_pids(id).is_empty() && service.holders.claim(id, AttemptId::FIRST).is_none()
+    );
     service.wait(service.holders.shut_down());
 }

@@ -31,7 +31,7 @@ pub(super) const SCRIPT_IGNORING_SIGTERM: &str =
 
 pub(super) struct WardenFixture {
     pub(super) home: tempfile::TempDir,
-    pub(super) instance: Uuid,
+    pub(super) instance_id: Uuid,
     /// Time for which process holders wait for the next process instance.
     pub(super) reattach_grace: Duration,
     /// Parent of the control groups, if there are any.
@@ -47,7 +47,7 @@ pub(super) struct ServiceInstance {
 impl WardenFixture {
     pub(super) fn new() -> Self {
         let (home, instance) = (tempfile::tempdir().unwrap(), Uuid::new_v4());
-        Self { home, instance, reattach_grace: WAIT, cgroup_root: None }
+        Self { home, instance_id: instance, reattach_grace: WAIT, cgroup_root: None }
     }
 
     pub(super) fn runtime_dir(&self) -> PathBuf {
@@ -55,7 +55,7 @@ impl WardenFixture {
     }
 
     /// Returns the names of the sockets of process holders.
-    pub(super) fn sockets(&self) -> Vec<String> {
+    pub(super) fn socket_names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.runtime_dir()).unwrap().flatten();
         let names = entries.map(|entry| entry.file_name().into_string().unwrap());
         names.filter(|name| name.ends_with(".sock")).collect()
@@ -64,13 +64,16 @@ impl WardenFixture {
     pub(super) fn start_service(&self) -> ServiceInstance {
         let runtime = Builder::new_multi_thread().enable_all().build().unwrap();
         let groups =
-            ControlGroups::open(self.cgroup_root.clone(), self.instance, true).map(Arc::new);
+            ControlGroups::open(self.cgroup_root.clone(), self.instance_id, true).map(Arc::new);
         let options = ProcessHolderOptions {
             reattach_grace: self.reattach_grace,
-            ..holder_options(&self.runtime_dir(), self.instance)
+            ..holder_options(&self.runtime_dir(), self.instance_id)
         };
         let holders = runtime
-            .block_on(ProcessHolders::start(ProcessHolderOptions { groups, ..options }))
+            .block_on(ProcessHolders::start(ProcessHolderOptions {
+                control_groups: groups,
+                ..options
+            }))
             .unwrap();
         ServiceInstance { runtime, holders }
     }
@@ -81,7 +84,7 @@ impl WardenFixture {
         runtime.block_on(wait_until(condition));
     }
 
-    pub(super) fn shell(&self, execution: ExecutionId, script: &str) -> LaunchRequest {
+    pub(super) fn shell_launch(&self, execution: ExecutionId, script: &str) -> LaunchRequest {
         let path = std::env::var_os("PATH").unwrap_or_default();
         LaunchRequest {
             execution,
@@ -104,8 +107,8 @@ impl WardenFixture {
     }
 
     /// Returns the living processes that carry the label of an execution.
-    pub(super) fn alive(&self, execution: ExecutionId) -> Vec<i32> {
-        let label = ProcessLabel::for_attempt(self.instance, execution, AttemptId::FIRST);
+    pub(super) fn live_pids(&self, execution: ExecutionId) -> Vec<i32> {
+        let label = ProcessLabel::for_attempt(self.instance_id, execution, AttemptId::FIRST);
         let is_alive = |pid: &i32| read_process_stat(*pid).is_some_and(|stat| stat.is_alive);
         list_pids()
             .into_iter()
@@ -132,8 +135,8 @@ impl ServiceInstance {
     }
 
     /// Kills the process holders.
-    pub(super) fn kill_warden(&self) {
-        kill_all(&self.holders.pids());
+    pub(super) fn kill_process_holders(&self) {
+        kill_pids(&self.holders.pids());
     }
 
     pub(super) fn read(&self, pipe: &mut OutputPipe) -> Vec<u8> {
@@ -152,7 +155,7 @@ async fn wait_until(condition: impl Fn() -> bool) {
     timeout(WAIT, waiting).await.expect("it did not become true in time");
 }
 
-pub(super) fn kill_all(pids: &[u32]) {
+pub(super) fn kill_pids(pids: &[u32]) {
     for pid in pids {
         kill(Pid::from_raw((*pid).try_into().unwrap()), Signal::SIGKILL).unwrap();
     }

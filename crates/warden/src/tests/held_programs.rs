@@ -11,7 +11,7 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::ProcessExit;
 use tokio::io::AsyncReadExt;
 
-use super::fixture::{SCRIPT_IGNORING_SIGTERM, WardenFixture, digest, kill_all};
+use super::fixture::{SCRIPT_IGNORING_SIGTERM, WardenFixture, digest, kill_pids};
 use super::holder_options;
 use crate::process_holders::launch_order::{PreparedLaunch, prepare_launch};
 use crate::process_holders::reattach;
@@ -26,10 +26,11 @@ fn numbered_lines() -> Vec<u8> {
 
 #[test]
 fn a_million_lines_survive_the_loss_of_the_service() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
     let mut service = fixture.start_service();
-    let mut spawned = service
-        .launch(fixture.shell(id, &format!("seq {LINE_COUNT}; seq {LINE_COUNT} >&2; exit 3")));
+    let mut spawned = service.launch(
+        fixture.shell_launch(id, &format!("seq {LINE_COUNT}; seq {LINE_COUNT} >&2; exit 3")),
+    );
     for bytes in [0, 1, 100_000, 1_000_000, 3_000_000] {
         let mut prefix = vec![0; bytes];
         service.wait(spawned.stdout.read_exact(&mut prefix)).unwrap();
@@ -55,11 +56,11 @@ fn a_million_lines_survive_the_loss_of_the_service() {
 
 #[test]
 fn a_claimed_program_is_not_ended_by_its_previous_owner() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
-    let first =
-        service.launch(fixture.shell(id, "seq 3; until [ -e go ]; do sleep 0.01; done; seq 4 6"));
-    service.wait_until(|| !fixture.alive(id).is_empty());
+    let first = service
+        .launch(fixture.shell_launch(id, "seq 3; until [ -e go ]; do sleep 0.01; done; seq 4 6"));
+    service.wait_until(|| !fixture.live_pids(id).is_empty());
     assert!(service.holders.claim(id, AttemptId::FIRST).is_some());
     service.wait(first.tree.wait_until_claimed());
     service.wait(async move { drop(first) });
@@ -71,15 +72,15 @@ fn a_claimed_program_is_not_ended_by_its_previous_owner() {
 
 #[test]
 fn a_program_that_ended_unattended_reports_all_its_output() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     let script = format!(
         "until [ -e go ]; do sleep 0.01; done; seq {LINE_COUNT}; setsid sleep 600 & exit 7"
     );
-    let spawned = service.launch(fixture.shell(id, &script));
+    let spawned = service.launch(fixture.shell_launch(id, &script));
     drop((service, spawned));
     fs::write(fixture.home.path().join("go"), "").unwrap();
-    fixture.wait_until(|| fixture.alive(id).is_empty());
+    fixture.wait_until(|| fixture.live_pids(id).is_empty());
     let service = fixture.start_service();
     assert!(service.holders.claim(id, AttemptId::FIRST).is_some(), "it is held");
     let mut spawned = service.adopt(id);
@@ -89,11 +90,11 @@ fn a_program_that_ended_unattended_reports_all_its_output() {
 
 #[test]
 fn unattended_output_beyond_the_cap_does_not_block_a_program() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     let script = "until [ -e go ]; do sleep 0.01; done; head -c 9000000 /dev/zero; touch done";
-    let spawned =
-        service.launch(LaunchRequest { max_recorded_bytes: 100_000, ..fixture.shell(id, script) });
+    let spawned = service
+        .launch(LaunchRequest { max_recorded_bytes: 100_000, ..fixture.shell_launch(id, script) });
     drop((service, spawned));
     fs::write(fixture.home.path().join("go"), "").unwrap();
     fixture.wait_until(|| fixture.home.path().join("done").exists());
@@ -105,92 +106,93 @@ fn unattended_output_beyond_the_cap_does_not_block_a_program() {
 
 #[test]
 fn a_program_bound_to_its_service_ends_with_it() {
-    let (fixture, id, other) = (WardenFixture::new(), ExecutionId::fresh(), ExecutionId::fresh());
+    let (fixture, id, other) =
+        (WardenFixture::new(), ExecutionId::generate(), ExecutionId::generate());
     let service = fixture.start_service();
     let spawned = (
         service.launch(LaunchRequest {
             ends_with_supervisor: true,
-            ..fixture.shell(id, SCRIPT_IGNORING_SIGTERM)
+            ..fixture.shell_launch(id, SCRIPT_IGNORING_SIGTERM)
         }),
-        service.launch(fixture.shell(other, SCRIPT_IGNORING_SIGTERM)),
+        service.launch(fixture.shell_launch(other, SCRIPT_IGNORING_SIGTERM)),
     );
-    service.wait_until(|| fixture.alive(id).len() + fixture.alive(other).len() == 6);
+    service.wait_until(|| fixture.live_pids(id).len() + fixture.live_pids(other).len() == 6);
     drop((service, spawned));
-    fixture.wait_until(|| fixture.alive(id).is_empty());
-    assert_eq!(fixture.alive(other).len(), 3);
+    fixture.wait_until(|| fixture.live_pids(id).is_empty());
+    assert_eq!(fixture.live_pids(other).len(), 3);
     let service = fixture.start_service();
     let end = service.wait(service.adopt(id).exit).unwrap();
     assert_eq!(end, ProcessExit::Signal(9));
     let spawned = service.adopt(other);
     service.wait(async { drop(spawned) }); // Lets it go, which ends it.
-    service.wait_until(|| fixture.alive(other).is_empty());
+    service.wait_until(|| fixture.live_pids(other).is_empty());
 }
 
 #[test]
 fn all_programs_end_if_no_service_returns_in_time() {
-    let (mut fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
+    let (mut fixture, id) = (WardenFixture::new(), ExecutionId::generate());
     fixture.reattach_grace = Duration::from_millis(300);
     let service = fixture.start_service();
-    let spawned = service.launch(fixture.shell(id, SCRIPT_IGNORING_SIGTERM));
-    service.wait_until(|| fixture.alive(id).len() == 3);
+    let spawned = service.launch(fixture.shell_launch(id, SCRIPT_IGNORING_SIGTERM));
+    service.wait_until(|| fixture.live_pids(id).len() == 3);
     drop((service, spawned));
-    fixture.wait_until(|| fixture.alive(id).is_empty());
-    fixture.wait_until(|| fixture.sockets().is_empty());
+    fixture.wait_until(|| fixture.live_pids(id).is_empty());
+    fixture.wait_until(|| fixture.socket_names().is_empty());
     assert!(fixture.start_service().holders.claim(id, AttemptId::FIRST).is_none());
 }
 
 #[test]
 fn a_killed_process_holder_is_reported_and_replaced() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
-    let spawned = service.launch(fixture.shell(id, SCRIPT_IGNORING_SIGTERM));
-    service.wait_until(|| fixture.alive(id).len() == 3);
-    service.kill_warden();
+    let spawned = service.launch(fixture.shell_launch(id, SCRIPT_IGNORING_SIGTERM));
+    service.wait_until(|| fixture.live_pids(id).len() == 3);
+    service.kill_process_holders();
     let lost = service.wait(spawned.exit).unwrap_err();
     assert_eq!(lost.kind(), ErrorKind::ConnectionAborted);
     assert!(service.wait(spawned.tree.kill_all_processes()) > 0);
-    assert!(fixture.alive(id).is_empty());
-    let mut next = service.launch(fixture.shell(ExecutionId::fresh(), "echo again"));
+    assert!(fixture.live_pids(id).is_empty());
+    let mut next = service.launch(fixture.shell_launch(ExecutionId::generate(), "echo again"));
     assert_eq!(service.read(&mut next.stdout), b"again\n");
 }
 
 #[test]
 fn orphans_are_swept_at_the_next_start_and_nothing_else() {
     let (fixture, other) = (WardenFixture::new(), WardenFixture::new());
-    let (id, other_id) = (ExecutionId::fresh(), ExecutionId::fresh());
+    let (id, other_id) = (ExecutionId::generate(), ExecutionId::generate());
     let (service, other_service) = (fixture.start_service(), other.start_service());
     let spawned = (
-        service.launch(fixture.shell(id, SCRIPT_IGNORING_SIGTERM)),
-        other_service.launch(other.shell(other_id, SCRIPT_IGNORING_SIGTERM)),
+        service.launch(fixture.shell_launch(id, SCRIPT_IGNORING_SIGTERM)),
+        other_service.launch(other.shell_launch(other_id, SCRIPT_IGNORING_SIGTERM)),
     );
-    service.wait_until(|| fixture.alive(id).len() + other.alive(other_id).len() == 6);
+    service.wait_until(|| fixture.live_pids(id).len() + other.live_pids(other_id).len() == 6);
     let holder_pids = service.holders.pids();
     drop(service);
-    kill_all(&holder_pids); // Both are dead.
-    assert_eq!(fixture.alive(id).len(), 3);
+    kill_pids(&holder_pids); // Both are dead.
+    assert_eq!(fixture.live_pids(id).len(), 3);
     let service = fixture.start_service();
-    assert_eq!((fixture.alive(id).len(), other.alive(other_id).len()), (0, 3));
+    assert_eq!((fixture.live_pids(id).len(), other.live_pids(other_id).len()), (0, 3));
     drop((service, other_service, spawned));
 }
 
 #[test]
 fn a_replaced_warden_starts_no_program() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
-    let spawned = service.launch(fixture.shell(id, SCRIPT_IGNORING_SIGTERM));
+    let spawned = service.launch(fixture.shell_launch(id, SCRIPT_IGNORING_SIGTERM));
     drop((service, spawned));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let pid_and_errno = runtime.block_on(async {
         let folder = OwnedFd::from(fs::File::open(fixture.runtime_dir()).unwrap());
-        let options = holder_options(&fixture.runtime_dir(), fixture.instance);
-        let key = HolderKey::open(&fixture.runtime_dir(), fixture.instance).unwrap();
-        let link = reattach::attach_all(&folder, &options, &key).await.pop().unwrap();
-        let launch = fixture.shell(ExecutionId::fresh(), "echo in");
+        let options = holder_options(&fixture.runtime_dir(), fixture.instance_id);
+        let key = HolderKey::open(&fixture.runtime_dir(), fixture.instance_id).unwrap();
+        let link = reattach::reattach_holders(&folder, &options, &key).await.pop().unwrap();
+        let launch = fixture.shell_launch(ExecutionId::generate(), "echo in");
         let PreparedLaunch { program, order, fds, stdin_pipe: _ } = prepare_launch(
             launch,
             (None, OutputMemory::with_limit(1 << 30).new_account()),
-            fixture.instance,
-            link.fresh_slot(),
+            fixture.instance_id,
+            link.allocate_slot(),
         )
         .unwrap();
         link.add_program(Arc::clone(&program));
@@ -204,15 +206,15 @@ fn a_replaced_warden_starts_no_program() {
 
 #[test]
 fn a_program_cannot_take_over_its_own_warden() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
-    let name = fixture.sockets().pop().unwrap();
+    let name = fixture.socket_names().pop().unwrap();
     // A sequenced packet socket in perl: it receives the end at once, and nothing else.
     let script = format!(
         "cd run && exec setsid env -i /usr/bin/perl -MSocket -e 'socket(S, AF_UNIX, 5, 0) or die; \
          connect(S, sockaddr_un(\"{name}\")) or die $!; my $n = sysread(S, my $b, 99); \
          print \"got \", $n // -1'"
     );
-    let mut spawned = service.launch(fixture.shell(id, &script));
+    let mut spawned = service.launch(fixture.shell_launch(id, &script));
     assert_eq!(service.read(&mut spawned.stdout), b"got 0");
 }

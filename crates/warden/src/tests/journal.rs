@@ -9,7 +9,7 @@ use std::time::Duration;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use tokio::time::timeout;
 
-use super::killed_writers::{WriterProcess, attach};
+use super::killed_writers::{WriterProcess, attach_journal};
 use crate::output::program_streams::create_journaled_stdin;
 use crate::output::stdin_journal::StdinEnds;
 use crate::testing::WAIT_TIMEOUT;
@@ -21,7 +21,7 @@ fn memory() -> OutputMemory {
 
 /// Returns a journal as the next writer gets it.
 fn next_journal(ends: &StdinEnds) -> StdinJournal {
-    attach(ends, &memory().new_account()).unwrap()
+    attach_journal(ends, &memory().new_account()).unwrap()
 }
 
 fn journal_file(ends: &StdinEnds) -> File {
@@ -29,7 +29,7 @@ fn journal_file(ends: &StdinEnds) -> File {
 }
 
 /// Reads what the program would read without waiting.
-fn read_available(pipe: &OwnedFd) -> Vec<u8> {
+fn read_available_bytes(pipe: &OwnedFd) -> Vec<u8> {
     fcntl(pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
     let mut bytes = Vec::new();
     let end = File::from(pipe.try_clone().unwrap()).read_to_end(&mut bytes).unwrap_err();
@@ -49,11 +49,11 @@ async fn a_torn_message_is_cut_and_delivery_continues() {
         journal_file(&ends).write_all_at(&vec![b'\n'; torn], first.len() as u64 + 1).unwrap();
         let mut journal = next_journal(&ends);
         assert_eq!(journal_file(&ends).metadata().unwrap().len(), first.len() as u64);
-        assert_eq!(journal.messages().unwrap(), first.as_bytes());
+        assert_eq!(journal.read_messages().unwrap(), first.as_bytes());
         journal.write_message(b"two\n").unwrap();
         let both = format!("{first}two\n").into_bytes();
         assert_eq!(
-            (read_available(&program_end), journal.messages().unwrap()),
+            (read_available_bytes(&program_end), journal.read_messages().unwrap()),
             (both.clone(), both)
         );
     }
@@ -80,7 +80,7 @@ async fn an_undelivered_message_is_delivered_by_the_next_writer() {
     timeout(WAIT_TIMEOUT, journal.deliver()).await.unwrap().unwrap();
     assert!(journal.is_drained());
     assert!(reading.await.unwrap().unwrap() == message);
-    assert!(journal.messages().unwrap() == message);
+    assert!(journal.read_messages().unwrap() == message);
 }
 
 #[tokio::test]
@@ -88,14 +88,14 @@ async fn an_interrupted_shrink_is_repaired() {
     let (program_end, ends) = create_journaled_stdin().unwrap();
     let mut journal = next_journal(&ends);
     journal.write_message(b"a turn\n").unwrap();
-    assert_eq!(read_available(&program_end), b"a turn\n");
+    assert_eq!(read_available_bytes(&program_end), b"a turn\n");
     drop(journal);
     journal_file(&ends).set_len(0).unwrap(); // The first half of a shrink.
     let mut journal = next_journal(&ends);
-    assert_eq!((journal.delivered(), journal.messages().unwrap()), (0, Vec::new()));
+    assert_eq!((journal.delivered(), journal.read_messages().unwrap()), (0, Vec::new()));
     journal.write_message(b"next\n").unwrap();
     assert_eq!(
-        (read_available(&program_end), journal.messages().unwrap()),
+        (read_available_bytes(&program_end), journal.read_messages().unwrap()),
         (b"next\n".to_vec(), b"next\n".into())
     );
 }
@@ -105,8 +105,11 @@ async fn an_offset_beyond_the_end_is_corrupt() {
     let (program_end, ends) = create_journaled_stdin().unwrap();
     next_journal(&ends).write_message(b"a turn\n").unwrap();
     journal_file(&ends).set_len(3).unwrap();
-    let error = attach(&ends, &memory().new_account()).unwrap_err();
-    assert!(matches!(error, StdinJournalError::Corrupt { size: 3, delivered: 7 }), "{error}");
+    let error = attach_journal(&ends, &memory().new_account()).unwrap_err();
+    assert!(
+        matches!(error, StdinJournalError::JournalCorrupt { size: 3, delivered: 7 }),
+        "{error}"
+    );
     assert_eq!(io::Error::from(error).kind(), io::ErrorKind::InvalidData);
     drop(program_end);
 }
@@ -114,34 +117,34 @@ async fn an_offset_beyond_the_end_is_corrupt() {
 #[tokio::test]
 async fn a_journal_shrinks_only_after_everything_is_read() {
     let ((program_end, ends), memory) = (create_journaled_stdin().unwrap(), memory());
-    let mut journal = attach(&ends, &memory.new_account()).unwrap();
+    let mut journal = attach_journal(&ends, &memory.new_account()).unwrap();
     journal.write_message(b"first\n").unwrap();
     assert!(!journal.clear_if_read().unwrap(), "the program has not read it");
-    assert_eq!(memory.usage().used, 6);
-    assert_eq!(read_available(&program_end), b"first\n");
+    assert_eq!(memory.usage().used_bytes, 6);
+    assert_eq!(read_available_bytes(&program_end), b"first\n");
     assert!(journal.clear_if_read().unwrap());
-    assert_eq!(memory.usage().used, 0);
-    assert_eq!((journal.delivered(), journal.messages().unwrap()), (0, Vec::new()));
+    assert_eq!(memory.usage().used_bytes, 0);
+    assert_eq!((journal.delivered(), journal.read_messages().unwrap()), (0, Vec::new()));
     journal.write_message(&vec![b'x'; 300_000]).unwrap();
-    read_available(&program_end);
+    read_available_bytes(&program_end);
     assert!(!journal.clear_if_read().unwrap(), "it is not delivered");
     drop(journal);
-    assert_eq!(next_journal(&ends).messages().unwrap().len(), 300_000);
+    assert_eq!(next_journal(&ends).read_messages().unwrap().len(), 300_000);
 }
 
 #[tokio::test]
 async fn a_full_journal_refuses_a_message_and_continues() {
     let (program_end, ends) = create_journaled_stdin().unwrap();
-    let mut journal = next_journal(&ends).with_limit(10);
+    let mut journal = next_journal(&ends).with_max_bytes(10);
     journal.write_message(b"12345\n").unwrap();
     let full = journal.write_message(b"6789\n").unwrap_err();
-    assert!(matches!(full, StdinJournalError::Full { limit: 10 }), "{full}");
+    assert!(matches!(full, StdinJournalError::JournalFull { limit: 10 }), "{full}");
     for invalid in [&b""[..], b"a\0b\n", b"\0"] {
         let refused = journal.write_message(invalid).unwrap_err();
         assert!(matches!(refused, StdinJournalError::InvalidMessage), "{refused}");
     }
     journal.write_message(b"678\n").unwrap();
-    assert_eq!(read_available(&program_end), b"12345\n678\n");
+    assert_eq!(read_available_bytes(&program_end), b"12345\n678\n");
     assert!(journal.clear_if_read().unwrap());
     journal.write_message(b"again\n").unwrap();
 }
@@ -152,8 +155,8 @@ async fn a_closed_input_is_an_error_for_every_writer() {
     let mut journal = next_journal(&ends);
     journal.write_message(&vec![b'x'; 300_000]).unwrap();
     drop(program_end);
-    assert!(matches!(journal.deliver().await, Err(StdinJournalError::Closed)));
-    assert!(matches!(journal.write_message(b"more\n"), Err(StdinJournalError::Closed)));
+    assert!(matches!(journal.deliver().await, Err(StdinJournalError::InputClosed)));
+    assert!(matches!(journal.write_message(b"more\n"), Err(StdinJournalError::InputClosed)));
     drop(journal);
     let mut journal = next_journal(&ends);
     let closed = journal.write_message(b"more\n").unwrap_err();
@@ -165,6 +168,6 @@ async fn a_closed_input_is_an_error_for_every_writer() {
 async fn a_closed_input_sends_no_signal() {
     let (program_end, ends) = create_journaled_stdin().unwrap();
     drop(program_end);
-    let mut writer = WriterProcess::start(&ends, WriterProcess::WRITE_UNREAD, 0);
+    let mut writer = WriterProcess::start(&ends, WriterProcess::WRITE_WITHOUT_READER, 0);
     assert!(writer.child.wait().unwrap().success());
 }

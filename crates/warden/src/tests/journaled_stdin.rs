@@ -17,7 +17,7 @@ use super::holder_options;
 use crate::process_holders::holder_link::HolderLink;
 use crate::process_holders::reattach;
 use crate::process_holders::{HolderCommand, ProcessHolderOptions, ProcessHolders};
-use crate::protocol::frame::{HolderEvent, HolderOrder, STDIN_JOURNAL_VERSION, SecretValue};
+use crate::protocol::frame::{HolderEvent, HolderOrder, MIN_STDIN_JOURNAL_VERSION, SecretValue};
 use crate::protocol::packet::{receive_packet, send_packet};
 use crate::protocol::peer_auth::HolderKey;
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
 const COPY_SCRIPT: &str = "cat > got; exit 3";
 
 fn journaled_launch(fixture: &WardenFixture, id: ExecutionId, script: &str) -> LaunchRequest {
-    LaunchRequest { stdin: StdinSource::Journaled, ..fixture.shell(id, script) }
+    LaunchRequest { stdin: StdinSource::Journaled, ..fixture.shell_launch(id, script) }
 }
 
 fn copied_input(fixture: &WardenFixture) -> String {
@@ -42,19 +42,19 @@ fn take_journal(spawned: &mut SpawnedProgram) -> StdinJournal {
 
 fn claim_and_adopt(service: &ServiceInstance, id: ExecutionId) -> SpawnedProgram {
     let claimed = service.holders.claim(id, AttemptId::FIRST).unwrap();
-    assert!(claimed.age.is_some(), "it runs");
+    assert!(claimed.running_time.is_some(), "it runs");
     service.adopt(id)
 }
 
 #[test]
 fn a_fed_input_survives_services_until_it_is_closed() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
     let mut service = fixture.start_service();
     let mut spawned = service.launch(journaled_launch(&fixture, id, COPY_SCRIPT));
     let mut expected = String::new();
     for number in 0..3 {
         let mut journal = take_journal(&mut spawned);
-        assert_eq!(journal.messages().unwrap(), expected.as_bytes());
+        assert_eq!(journal.read_messages().unwrap(), expected.as_bytes());
         let message = format!("{number} {}\n", "x".repeat(200_000));
         service.runtime.block_on(async {
             // Some of it is left to the next service.
@@ -80,7 +80,7 @@ fn a_fed_input_survives_services_until_it_is_closed() {
 
 #[test]
 fn the_journal_of_a_closed_input_can_be_read() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     let mut spawned =
         service.launch(journaled_launch(&fixture, id, "cat > got; touch end; exec sleep 600"));
@@ -90,9 +90,9 @@ fn the_journal_of_a_closed_input_can_be_read() {
     service.wait_until(|| fixture.home.path().join("end").exists());
     let check = |service: &ServiceInstance, next: &mut SpawnedProgram| {
         let mut second = take_journal(next);
-        assert_eq!((second.messages().unwrap(), second.delivered()), (b"a\n".to_vec(), 2));
+        assert_eq!((second.read_messages().unwrap(), second.delivered()), (b"a\n".to_vec(), 2));
         let written = service.runtime.block_on(async { second.write_message(b"b\n") });
-        assert!(matches!(written, Err(StdinJournalError::Closed)));
+        assert!(matches!(written, Err(StdinJournalError::InputClosed)));
         second.close();
     };
     // The next driver, in this service or the next, understands the output by the messages.
@@ -105,12 +105,12 @@ fn the_journal_of_a_closed_input_can_be_read() {
     let mut last = claim_and_adopt(&service, id);
     let third = take_journal(&mut last);
     // The refused message was recorded, and will never be delivered.
-    assert_eq!((third.messages().unwrap(), third.delivered()), (b"a\nb\n".to_vec(), 2));
+    assert_eq!((third.read_messages().unwrap(), third.delivered()), (b"a\nb\n".to_vec(), 2));
 }
 
 #[test]
 fn the_next_driver_of_a_service_continues_a_journal() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     let mut spawned = service.launch(journaled_launch(&fixture, id, COPY_SCRIPT));
     let mut first = take_journal(&mut spawned);
@@ -119,7 +119,7 @@ fn the_next_driver_of_a_service_continues_a_journal() {
     service.wait(async { drop((first, spawned)) });
     let mut spawned = service.adopt(id);
     let mut second = take_journal(&mut spawned);
-    assert_eq!((second.messages().unwrap(), second.delivered()), (b"a\n".to_vec(), 2));
+    assert_eq!((second.read_messages().unwrap(), second.delivered()), (b"a\n".to_vec(), 2));
     service.runtime.block_on(async { second.write_message(b"b\n").unwrap() });
     second.close();
     assert_eq!(service.wait(spawned.exit).unwrap(), ProcessExit::Code(3));
@@ -128,36 +128,36 @@ fn the_next_driver_of_a_service_continues_a_journal() {
 
 #[test]
 fn a_program_that_closes_its_input_is_reported() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     let script = "exec <&-; touch closed; exec sleep 600";
     let mut spawned = service.launch(journaled_launch(&fixture, id, script));
     service.wait_until(|| fixture.home.path().join("closed").exists());
     let mut first = take_journal(&mut spawned);
     let written = service.runtime.block_on(async { first.write_message(b"a\n") });
-    assert!(matches!(written, Err(StdinJournalError::Closed)));
+    assert!(matches!(written, Err(StdinJournalError::InputClosed)));
     drop((service, spawned, first));
     // It runs, and its output is still of interest.
     let service = fixture.start_service();
     let mut spawned = claim_and_adopt(&service, id);
     let mut next = take_journal(&mut spawned);
     let written = service.runtime.block_on(async { next.write_message(b"b\n") });
-    assert!(matches!(written, Err(StdinJournalError::Closed)));
+    assert!(matches!(written, Err(StdinJournalError::InputClosed)));
 }
 
 /// Test that a supervisor of an earlier release gets only the descriptors that it knows, and that the program sees the
 /// end of its input when nobody will write to it any more.
 #[test]
 fn an_earlier_supervisor_gets_no_journal() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     let mut spawned = service.launch(journaled_launch(&fixture, id, COPY_SCRIPT));
     let mut journal = take_journal(&mut spawned);
     service.runtime.block_on(async { journal.write_message(b"a\n").unwrap() });
     drop((service, spawned, journal));
     let folder = fs::File::open(fixture.runtime_dir()).unwrap().into();
-    let key = HolderKey::open(&fixture.runtime_dir(), fixture.instance).unwrap();
-    let name = fixture.sockets().pop().unwrap();
+    let key = HolderKey::open(&fixture.runtime_dir(), fixture.instance_id).unwrap();
+    let name = fixture.socket_names().pop().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let link = runtime.block_on(async {
         loop {
@@ -167,14 +167,14 @@ fn an_earlier_supervisor_gets_no_journal() {
             let link = HolderLink::open(socket, OutputMemory::with_limit(1 << 20)).unwrap();
             let (name, key) = (Vec::new(), SecretValue(Vec::new()));
             let hello = HolderOrder::Hello {
-                version: STDIN_JOURNAL_VERSION - 1,
+                version: MIN_STDIN_JOURNAL_VERSION - 1,
                 reattach_grace_ms: 20_000,
-                name,
+                socket_name: name,
                 key,
             };
             link.send_order(hello, Vec::new());
             link.send_order(HolderOrder::List, Vec::new());
-            if link.wait_until(|state| state.is_listed).await.is_listed {
+            if link.wait_until(|state| state.has_listed_programs).await.has_listed_programs {
                 return link;
             }
         }
@@ -195,26 +195,26 @@ fn an_earlier_process_holder_gets_no_fed_program() {
     let command = HolderCommand { program: PathBuf::from("/proc/self/exe"), args };
     let options = ProcessHolderOptions {
         command,
-        ..holder_options(&fixture.runtime_dir(), fixture.instance)
+        ..holder_options(&fixture.runtime_dir(), fixture.instance_id)
     };
     let holders = runtime.block_on(ProcessHolders::start(options)).unwrap();
-    let id = ExecutionId::fresh();
+    let id = ExecutionId::generate();
     let launched = runtime.block_on(holders.launch(journaled_launch(&fixture, id, COPY_SCRIPT)));
     let error = launched.map(|_| ()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
-    let needed = STDIN_JOURNAL_VERSION;
+    let needed = MIN_STDIN_JOURNAL_VERSION;
     assert!(
         matches!(cause, Some(StdinJournalError::HolderTooOld { version, needed: it })
-            if *version == STDIN_JOURNAL_VERSION - 1 && *it == needed),
+            if *version == MIN_STDIN_JOURNAL_VERSION - 1 && *it == needed),
         "{cause:?}"
     );
     // It refuses every order of a launch that reaches it.
-    let other = runtime.block_on(holders.launch(fixture.shell(id, COPY_SCRIPT)));
+    let other = runtime.block_on(holders.launch(fixture.shell_launch(id, COPY_SCRIPT)));
     assert_eq!(other.map(|_| ()).unwrap_err().raw_os_error(), Some(libc::EPERM));
 }
 
-/// Entry point of a process holder of the version before [`STDIN_JOURNAL_VERSION`], not a test.
+/// Entry point of a process holder of the version before [`MIN_STDIN_JOURNAL_VERSION`], not a test.
 #[test]
 fn earlier_holder() {
     if !matches!(getsockopt(&io::stdin(), sockopt::SockType), Ok(SockType::SeqPacket)) {
@@ -226,11 +226,11 @@ fn earlier_holder() {
         let Some(packet) = receive_packet(&socket).unwrap() else { return };
         let answer = match HolderOrder::decode(&packet.frame) {
             Some(HolderOrder::Hello { .. }) => HolderEvent::Hello {
-                version: STDIN_JOURNAL_VERSION - 1,
+                version: MIN_STDIN_JOURNAL_VERSION - 1,
                 pid: std::process::id().into(),
             },
-            Some(HolderOrder::Launch { terms, .. }) => {
-                HolderEvent::Refused { slot: terms.slot, errno: 1 }
+            Some(HolderOrder::Launch { program_info, .. }) => {
+                HolderEvent::LaunchFailed { slot: program_info.slot, errno: 1 }
             }
             _ => continue,
         };

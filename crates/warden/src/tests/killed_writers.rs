@@ -26,7 +26,7 @@ use crate::{OutputMemory, StdinJournal, StdinJournalError};
 const KILL_COUNT: u32 = 400;
 
 /// Returns the journal as the next writer gets it.
-pub(super) fn attach(
+pub(super) fn attach_journal(
     ends: &StdinEnds,
     account: &MemoryAccount,
 ) -> Result<StdinJournal, StdinJournalError> {
@@ -47,7 +47,7 @@ impl WriterProcess {
     /// Writes one line.
     const WRITE_ONE_LINE: u8 = 1;
     /// Writes to a program that does not read, with the default action of every signal.
-    pub(super) const WRITE_UNREAD: u8 = 2;
+    pub(super) const WRITE_WITHOUT_READER: u8 = 2;
 
     /// Starts a writer, whose next line has at least this number.
     pub(super) fn start(ends: &StdinEnds, mode: u8, number: u64) -> Self {
@@ -69,13 +69,13 @@ impl WriterProcess {
     }
 
     /// Returns its last report, after it was killed.
-    async fn kill(mut self, mut last: u64) -> u64 {
+    async fn kill(mut self, mut last_report: u64) -> u64 {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         while let Some(report) = self.next_report().await {
-            last = report;
+            last_report = report;
         }
-        last
+        last_report
     }
 }
 
@@ -95,20 +95,20 @@ async fn run_writer() {
     let (mode, number) = frame.split_first().unwrap();
     let [pipe, journal] = <[OwnedFd; 2]>::try_from(fds).unwrap().map(Arc::new);
     let account = OutputMemory::with_limit(1 << 30).new_account();
-    if *mode == WriterProcess::WRITE_UNREAD {
+    if *mode == WriterProcess::WRITE_WITHOUT_READER {
         reset_signal_handlers();
     }
-    let mut journal = attach(&StdinEnds { pipe, journal }, &account).unwrap();
-    if *mode == WriterProcess::WRITE_UNREAD {
-        assert!(matches!(journal.write_message(b"a\n"), Err(StdinJournalError::Closed)));
-        assert!(matches!(journal.deliver().await, Err(StdinJournalError::Closed)));
+    let mut journal = attach_journal(&StdinEnds { pipe, journal }, &account).unwrap();
+    if *mode == WriterProcess::WRITE_WITHOUT_READER {
+        assert!(matches!(journal.write_message(b"a\n"), Err(StdinJournalError::InputClosed)));
+        assert!(matches!(journal.deliver().await, Err(StdinJournalError::InputClosed)));
         return;
     }
-    let reported = u64::from_le_bytes(number.try_into().unwrap());
-    let mut number = next_number(&journal.messages().unwrap()).unwrap_or(reported);
+    let reported_number = u64::from_le_bytes(number.try_into().unwrap());
+    let mut number = next_number(&journal.read_messages().unwrap()).unwrap_or(reported_number);
     send_packet(&socket, &number.to_le_bytes(), &[]).unwrap();
     loop {
-        journal.write_message(&line(number)).unwrap();
+        journal.write_message(&build_line(number)).unwrap();
         number += 1;
         // Sometimes several lines wait for the pipe.
         if number.is_multiple_of(8) || *mode == WriterProcess::WRITE_ONE_LINE {
@@ -143,7 +143,7 @@ fn next_number(messages: &[u8]) -> Option<u64> {
 }
 
 /// Returns a line of 20 bytes to 200 KB.
-fn line(number: u64) -> Vec<u8> {
+fn build_line(number: u64) -> Vec<u8> {
     let length = match number % 10 {
         0 => 200_000,
         1 => 70_000 + number % 997,
@@ -158,7 +158,7 @@ fn line(number: u64) -> Vec<u8> {
 }
 
 /// Compares all lines with the expected ones; returns their number, or the first wrong line.
-fn verify(output: ChildStdout) -> JoinHandle<Result<u64, String>> {
+fn spawn_verifier(output: ChildStdout) -> JoinHandle<Result<u64, String>> {
     std::thread::spawn(move || {
         let mut lines = BufReader::with_capacity(1 << 20, output);
         for number in 0.. {
@@ -167,7 +167,7 @@ fn verify(output: ChildStdout) -> JoinHandle<Result<u64, String>> {
             if read.is_empty() {
                 return Ok(number);
             }
-            if read != line(number) {
+            if read != build_line(number) {
                 let (start, length) = (&read[..read.len().min(40)], read.len());
                 let start = String::from_utf8_lossy(start);
                 return Err(format!("line {number} has {length} bytes and starts with {start:?}"));
@@ -178,7 +178,7 @@ fn verify(output: ChildStdout) -> JoinHandle<Result<u64, String>> {
 }
 
 /// Returns true if the killed writer left an incomplete message.
-fn is_torn(file: &File) -> bool {
+fn has_torn_message(file: &File) -> bool {
     let (size, delivered) = (file.metadata().unwrap().len(), lseek(file, 0, Whence::SeekCur));
     let delivered = delivered.unwrap().unsigned_abs();
     let mut rest = vec![0; usize::try_from(size.saturating_sub(delivered)).unwrap()];
@@ -193,7 +193,7 @@ async fn no_line_is_lost_or_doubled_by_kills_of_its_writer() {
     reader.stdin(Stdio::from(program_end)).stdout(Stdio::piped());
     let mut program = reader.spawn().unwrap();
     drop(reader); // It has the read end too.
-    let verifier = verify(program.stdout.take().unwrap());
+    let verifier = spawn_verifier(program.stdout.take().unwrap());
     let journal = File::from(ends.journal.try_clone().unwrap());
     let (mut number, mut torn, mut random) = (0, 0, 1_u32);
     for kill in 0..KILL_COUNT {
@@ -206,7 +206,7 @@ async fn no_line_is_lost_or_doubled_by_kills_of_its_writer() {
         // The moment of the kill is the input of this test.
         sleep(Duration::from_micros(u64::from(random >> 18))).await;
         number = writer.kill(number).await;
-        torn += u32::from(is_torn(&journal));
+        torn += u32::from(has_torn_message(&journal));
         if verifier.is_finished() {
             break; // A line was wrong.
         }

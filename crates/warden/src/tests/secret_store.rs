@@ -17,12 +17,12 @@ const SECRET: [u8; 32] = [7; 32];
 
 #[test]
 fn a_warden_returns_its_secret_to_each_next_service() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     assert_eq!(service.holders.stored_secret().count(), 0);
     service.wait(service.holders.store_secret(SECRET.to_vec()));
-    let spawned = service.launch(fixture.shell(id, SCRIPT_IGNORING_SIGTERM));
-    service.wait_until(|| fixture.alive(id).len() == 3);
+    let spawned = service.launch(fixture.shell_launch(id, SCRIPT_IGNORING_SIGTERM));
+    service.wait_until(|| fixture.live_pids(id).len() == 3);
     drop((service, spawned));
     for _ in 0..2 {
         let service = fixture.start_service();
@@ -37,11 +37,11 @@ fn a_later_warden_gets_the_secret_too() {
     let fixture = WardenFixture::new();
     let service = fixture.start_service();
     service.wait(service.holders.store_secret(SECRET.to_vec()));
-    service.kill_warden();
+    service.kill_process_holders();
     service.wait_until(|| service.holders.pids().is_empty());
-    let id = ExecutionId::fresh();
-    let spawned = service.launch(fixture.shell(id, SCRIPT_IGNORING_SIGTERM));
-    service.wait_until(|| fixture.alive(id).len() == 3);
+    let id = ExecutionId::generate();
+    let spawned = service.launch(fixture.shell_launch(id, SCRIPT_IGNORING_SIGTERM));
+    service.wait_until(|| fixture.live_pids(id).len() == 3);
     drop((service, spawned));
     assert_eq!(
         fixture.start_service().holders.stored_secret().collect::<Vec<_>>(),
@@ -53,15 +53,15 @@ fn a_later_warden_gets_the_secret_too() {
 /// version disturbs no process holder.
 #[test]
 fn older_protocol_versions_are_not_sent_the_secret() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::fresh());
+    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     service.wait(service.holders.store_secret(SECRET.to_vec()));
-    let spawned = service.launch(fixture.shell(id, SCRIPT_IGNORING_SIGTERM));
-    service.wait_until(|| fixture.alive(id).len() == 3);
+    let spawned = service.launch(fixture.shell_launch(id, SCRIPT_IGNORING_SIGTERM));
+    service.wait_until(|| fixture.live_pids(id).len() == 3);
     drop((service, spawned));
     let folder = OwnedFd::from(File::open(fixture.runtime_dir()).unwrap());
-    let name = fixture.sockets().pop().unwrap();
-    let key = HolderKey::open(&fixture.runtime_dir(), fixture.instance).unwrap();
+    let name = fixture.socket_names().pop().unwrap();
+    let key = HolderKey::open(&fixture.runtime_dir(), fixture.instance_id).unwrap();
     let secret_for_version = |version: u64| {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         runtime.block_on(async {
@@ -75,14 +75,14 @@ fn older_protocol_versions_are_not_sent_the_secret() {
                     HolderOrder::Hello {
                         version,
                         reattach_grace_ms: 20_000,
-                        name: Vec::new(),
+                        socket_name: Vec::new(),
                         key: SecretValue(Vec::new()),
                     },
                     Vec::new(),
                 );
                 link.send_order(HolderOrder::List, Vec::new());
-                let state = link.wait_until(|state| state.is_listed).await;
-                if state.is_listed {
+                let state = link.wait_until(|state| state.has_listed_programs).await;
+                if state.has_listed_programs {
                     assert_eq!(link.programs().len(), 1);
                     return link.stored_secret().map(<[u8]>::to_vec);
                 }

@@ -15,26 +15,26 @@ pub(super) struct PrintedAnswer {
 impl PrintedAnswer {
     /// Returns the content of a task. Without a text in its artifacts, the message of its status is the text, or else
     /// their data.
-    pub(super) fn of_task(task: &Value) -> Self {
+    pub(super) fn from_task(task: &Value) -> Self {
         let texts = [artifact_text(task), message_text(task.pointer("/status/message"))];
         let text = texts.into_iter().find(|text| !text.is_empty());
         let is_data_printed = text.is_none();
-        let mut content = Self { text: text.unwrap_or_default(), notes: Vec::new() };
+        let mut answer = Self { text: text.unwrap_or_default(), notes: Vec::new() };
         let message = task.pointer("/status/message").cloned().unwrap_or_default();
         let message_text = message_text(Some(&message));
-        if !content.text.contains(&message_text) {
-            content.notes.push(format!("the agent adds: {message_text}"));
+        if !answer.text.contains(&message_text) {
+            answer.notes.push(format!("the agent adds: {message_text}"));
         }
         for part in artifact_parts(task).chain(parts_of(&message)) {
             match part.get("data") {
-                Some(data) if is_data_printed => content.text.push_str(&format!("{data}\n")),
+                Some(data) if is_data_printed => answer.text.push_str(&format!("{data}\n")),
                 Some(_) => {
-                    content.notes.push("the answer has data, which `--json` prints".to_owned());
+                    answer.notes.push("the answer has data, which `--json` prints".to_owned());
                 }
-                None => content.notes.extend(file_note(&part)),
+                None => answer.notes.extend(file_note(&part)),
             }
         }
-        content
+        answer
     }
 }
 
@@ -90,7 +90,7 @@ mod tests {
             "artifacts": [{"parts": artifact_parts}],
             "status": {"state": "completed", "message": message},
         });
-        let PrintedAnswer { text, notes } = PrintedAnswer::of_task(&task);
+        let PrintedAnswer { text, notes } = PrintedAnswer::from_task(&task);
         (text, notes)
     }
 
@@ -136,7 +136,7 @@ mod tests {
             json!({"kind": "message", "taskId": "t", "parts": [{"kind": "text", "text": "a"}]});
         let task = to_task(message);
         assert_eq!((text_at(&task, "/id"), text_at(&task, "/status/state")), ("t", "completed"));
-        assert_eq!(PrintedAnswer::of_task(&task).text, "a");
+        assert_eq!(PrintedAnswer::from_task(&task).text, "a");
         let task = json!({"kind": "task", "id": "t"});
         assert_eq!(to_task(task.clone()), task);
     }

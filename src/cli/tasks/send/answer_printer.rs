@@ -36,7 +36,7 @@ impl<'o> AnswerPrinter<'o> {
     }
 
     /// Sets the latest message of the agent in a status update.
-    pub(super) fn set_message(&mut self, message: &str) {
+    pub(super) fn set_status_message(&mut self, message: &str) {
         message.clone_into(&mut self.status_message);
     }
 

@@ -33,7 +33,7 @@ pub(crate) struct StreamedSend<'d> {
     /// Id of the task, once it is known.
     task_id: Option<String>,
     state: String,
-    answer: AnswerPrinter<'d>,
+    answer_printer: AnswerPrinter<'d>,
     /// True if the standard error of the program is shown.
     shows_stderr: bool,
     /// True if the user has canceled the task.
@@ -73,7 +73,7 @@ impl<'d> StreamedSend<'d> {
             interrupt: interrupt.map_err(|source| CliError::Input { source })?,
             task_id: None,
             state: String::new(),
-            answer: AnswerPrinter::new(out),
+            answer_printer: AnswerPrinter::new(out),
             shows_stderr,
             is_cancelled: false,
             deferred_until: String::new(),
@@ -84,12 +84,14 @@ impl<'d> StreamedSend<'d> {
     /// Sends the message, shows the stream, forwards requests for input to the person at the terminal, and reports
     /// the end.
     pub(crate) async fn run(mut self, params: Value) -> Result<(), CliError> {
-        self.progress.show("sent");
+        self.progress.set_text("sent");
         let mut request: StreamRequest = ("message/stream", params);
         loop {
-            let pause = match self.follow(request).await {
-                Err(CliError::Refused(refusal))
-                    if self.task_id.is_some() && may_ask_again(&refusal) && self.can_prompt() =>
+            let pause = match self.read_until_pause(request).await {
+                Err(CliError::RequestRefused(refusal))
+                    if self.task_id.is_some()
+                        && leaves_task_open(&refusal)
+                        && self.can_prompt() =>
                 {
                     // The status of the task names the question that is open now.
                     self.progress.clear();
@@ -113,11 +115,11 @@ impl<'d> StreamedSend<'d> {
     }
 
     /// Reads to the end or to a request for input. A broken stream is resumed.
-    async fn follow(&mut self, request: StreamRequest) -> Result<PauseReason, CliError> {
+    async fn read_until_pause(&mut self, request: StreamRequest) -> Result<PauseReason, CliError> {
         let mut stream = self.open_stream(request, None).await?;
         let mut attempts = 0;
         loop {
-            let error = match self.next(&mut stream).await {
+            let error = match self.next_event(&mut stream).await {
                 Ok(Some(event)) => {
                     attempts = 0;
                     match self.handle_event(&event) {
@@ -139,7 +141,7 @@ impl<'d> StreamedSend<'d> {
                 return Err(error);
             };
             attempts += 1;
-            self.progress.show("connection lost, resuming");
+            self.progress.set_text("connection lost, resuming");
             self.progress.tick().await;
             // The cursor of the last event prevents duplicates.
             let cursor = stream.cursor().and_then(|cursor| HeaderValue::from_str(cursor).ok());
@@ -169,13 +171,13 @@ impl<'d> StreamedSend<'d> {
             opened = self.client.open_rpc_stream(self.agent, request, &headers) => {
                 opened.map(SseStream::new)
             }
-            () = self.out.stdout_failed() => Err(self.output_error()),
+            () = self.out.wait_for_stdout_failure() => Err(self.output_error()),
             _ = self.interrupt.recv() => Err(self.detached_error()),
         }
     }
 
     /// Returns the next event. Ctrl-C cancels the task; a second Ctrl-C detaches from it.
-    async fn next(&mut self, stream: &mut SseStream) -> Result<Option<Value>, CliError> {
+    async fn next_event(&mut self, stream: &mut SseStream) -> Result<Option<Value>, CliError> {
         loop {
             tokio::select! {
                 event = stream.next() => {
@@ -185,13 +187,13 @@ impl<'d> StreamedSend<'d> {
                     return take_rpc_result(response).map(Some);
                 }
                 () = self.progress.tick() => {}
-                () = self.out.stdout_failed() => return Err(self.output_error()),
-                _ = self.interrupt.recv() => self.cancel().await?,
+                () = self.out.wait_for_stdout_failure() => return Err(self.output_error()),
+                _ = self.interrupt.recv() => self.cancel_or_detach().await?,
             }
         }
     }
 
-    async fn cancel(&mut self) -> Result<(), CliError> {
+    async fn cancel_or_detach(&mut self) -> Result<(), CliError> {
         self.progress.clear();
         let Some(task_id) = self.task_id.clone().filter(|_| !self.is_cancelled) else {
             return Err(self.detached_error());
@@ -213,14 +215,15 @@ impl<'d> StreamedSend<'d> {
 
     /// Returns the error of standard output. The task goes on.
     fn output_error(&self) -> CliError {
-        let source = self.out.check_written().err().unwrap_or_else(|| io::ErrorKind::Other.into());
+        let source =
+            self.out.take_write_error().err().unwrap_or_else(|| io::ErrorKind::Other.into());
         CliError::ExecutionOutput { task_id: self.task_id.clone().unwrap_or_default(), source }
     }
 
     fn detached_error(&self) -> CliError {
         let task_id = self.task_id.as_ref().map_or(String::new(), |task_id| format!(" {task_id}"));
         let message = format!("detached from the task; `algonius tasks watch{task_id}` follows it");
-        CliError::NotSucceeded { message, error_body: None }
+        CliError::ExecutionNotSucceeded { message, error_body: None }
     }
 
     /// Processes an event.
@@ -231,7 +234,7 @@ impl<'d> StreamedSend<'d> {
         let kind = event.get("kind").and_then(Value::as_str).unwrap_or_default();
         match kind {
             "artifact-update" => {
-                self.answer.print_update(event, &mut self.progress);
+                self.answer_printer.print_update(event, &mut self.progress);
                 None
             }
             _ => self.handle_status(event, kind),
@@ -256,9 +259,9 @@ impl<'d> StreamedSend<'d> {
         let progress_text = if message.is_empty() { self.state.clone() } else { message.clone() };
         // Steps and heartbeats have no message. They may arrive between a message and the next one.
         if !message.is_empty() {
-            self.answer.set_message(&message);
+            self.answer_printer.set_status_message(&message);
         }
-        self.progress.show(&progress_text);
+        self.progress.set_text(&progress_text);
         self.report_deferral(event, &message);
         self.pause_reason(event, message)
     }
@@ -282,7 +285,7 @@ impl<'d> StreamedSend<'d> {
         let message = message_text(task.pointer("/status/message"));
         match self.pause_reason(&task, message) {
             Some(pause) => Ok(pause),
-            None => self.follow(("tasks/resubscribe", json!({"id": self.task_id}))).await,
+            None => self.read_until_pause(("tasks/resubscribe", json!({"id": self.task_id}))).await,
         }
     }
 
@@ -309,13 +312,13 @@ impl<'d> StreamedSend<'d> {
     /// Shows a question to the person at the terminal, until Ctrl-C cancels the task.
     async fn prompt(&mut self, question: &PendingQuestion) -> Result<PromptResult, CliError> {
         self.progress.clear();
-        self.answer.reset();
+        self.answer_printer.reset();
         let task_id = self.task_id.clone().unwrap_or_default();
         let task = PausedExecution { client: self.client, agent: self.agent, id: &task_id };
         tokio::select! {
             result = question.ask(&task, &mut self.typed_lines, self.out) => result,
             _ = self.interrupt.recv() => {
-                self.cancel().await?;
+                self.cancel_or_detach().await?;
                 Ok(PromptResult::Abandoned)
             }
         }
@@ -331,14 +334,14 @@ impl<'d> StreamedSend<'d> {
         if self.out.is_json() {
             return report_outcome((self.client, self.agent), &task, |_| {}, self.out).await;
         }
-        let print = |full_text: &str| self.answer.print_rest(full_text);
+        let print = |full_text: &str| self.answer_printer.print_rest(full_text);
         report_outcome((self.client, self.agent), &task, print, self.out).await
     }
 }
 
 /// Returns true after a refusal of an answer that leaves the task open: the answer did not suit the question, the
 /// question was closed or changed before the answer arrived, or somebody else must answer.
-fn may_ask_again(refusal: &ErrorBody) -> bool {
+fn leaves_task_open(refusal: &ErrorBody) -> bool {
     matches!(
         &*refusal.code,
         "answer-invalid" | "interaction-closed" | "interaction-changed" | "forbidden"

@@ -17,29 +17,29 @@ const TIME_BOUNDS: ValueBounds<f64> = ValueBounds::new(0.001, 31_536_000.0, 0.0)
 /// Reads the section.
 pub(crate) fn read(mut section: Section<'_>) -> BudgetSpec {
     let budget = BudgetSpec {
-        run: budget_limits(section.section("run")),
-        day: budget_limits(section.section("day")),
+        execution_limits: read_budget_limits(section.section("run")),
+        daily_limits: read_budget_limits(section.section("day")),
         zone: read_zone(&mut section),
     };
-    section.finish();
+    section.report_unknown_keys();
     budget
 }
 
 fn read_zone(section: &mut Section<'_>) -> Zone {
-    let Some(name) = section.nonblank("zone") else { return Zone::default() };
+    let Some(name) = section.nonblank_text("zone") else { return Zone::default() };
     parse_zone(&name.value).unwrap_or_else(|| {
         let diagnostic = new_diagnostic("there is no such time zone")
             .with_hint("write one such as `Europe/Berlin`");
-        section.reader.error(&name.position, diagnostic);
+        section.reader.report_error(&name.position, diagnostic);
         Zone::default()
     })
 }
 
 /// Reads the configured limits; other measures have none.
-fn budget_limits(mut section: Section<'_>) -> budget::BudgetLimits {
+fn read_budget_limits(mut section: Section<'_>) -> budget::BudgetLimits {
     let amount = |measure: &BudgetMeasure| Some((*measure, read_amount(&mut section, *measure)?));
     let limits = BudgetMeasure::ALL.iter().filter_map(amount).collect();
-    section.finish();
+    section.report_unknown_keys();
     limits
 }
 

@@ -26,19 +26,19 @@ const TOOL_CALL_BOUNDS: ValueBounds<u64> = ValueBounds::new(1, 100_000, 1000);
 
 /// Reads the policy. Returns `None` for an agent that asks nobody.
 pub(crate) fn read(agent: &mut Section<'_>, is_interactive: bool) -> Option<PermissionPolicy> {
-    let is_given = agent.has("consent");
+    let is_given = agent.has_key("consent");
     if is_given && !is_interactive {
-        let position = agent.position.below("consent").unprintable();
-        agent.reader.error(&position, "has a meaning with `protocol` only");
+        let position = agent.position.child("consent").without_excerpt();
+        agent.reader.report_error(&position, "has a meaning with `protocol` only");
     }
     let mut section = agent.section("consent");
     let policy = PermissionPolicy {
-        rules: rules(&mut section),
-        tool_verdicts: tools(section.section("tools")),
+        rules: read_rules(&mut section),
+        tool_verdicts: read_tool_verdicts(section.section("tools")),
         default_verdict: section
             .keyword("default", &VERDICTS)
             .map_or(PermissionVerdict::Ask, |found| found.value),
-        timeout: section.seconds("timeout", TIMEOUT_BOUNDS),
+        timeout: section.duration("timeout", TIMEOUT_BOUNDS),
         on_timeout: section
             .keyword(
                 "on_timeout",
@@ -57,17 +57,17 @@ pub(crate) fn read(agent: &mut Section<'_>, is_interactive: bool) -> Option<Perm
             .map(|found| found.value)
             .unwrap_or_default(),
         terms: ApprovalTerms {
-            approvers: approvers(&mut section),
+            approvers: read_approvers(&mut section),
             four_eyes: section.flag("four_eyes", false),
         },
-        max_tool_calls: max_tool_calls(&mut section),
+        max_tool_calls: read_max_tool_calls(&mut section),
     };
-    section.finish();
+    section.report_unknown_keys();
     is_interactive.then_some(policy)
 }
 
-fn approvers(section: &mut Section<'_>) -> Vec<String> {
-    let configured = section.texts("approvers");
+fn read_approvers(section: &mut Section<'_>) -> Vec<String> {
+    let configured = section.text_list("approvers");
     configured.map_or_else(
         || vec![OWNER_APPROVER.to_owned()],
         |names| names.into_iter().map(|name| name.value).collect(),
@@ -75,24 +75,24 @@ fn approvers(section: &mut Section<'_>) -> Vec<String> {
 }
 
 /// Reads the limit of a turn; `None` is unlimited.
-fn max_tool_calls(section: &mut Section<'_>) -> Option<u32> {
+fn read_max_tool_calls(section: &mut Section<'_>) -> Option<u32> {
     let entry = section.entry("max_tool_calls");
     let max = entry.and_then(|entry| value::count(section.reader, &entry, TOOL_CALL_BOUNDS));
     section.record_shape("max_tool_calls", || ValueShape::Count(TOOL_CALL_BOUNDS, false));
     max.map(|max| u32::try_from(max).unwrap_or(u32::MAX))
 }
 
-fn rules(section: &mut Section<'_>) -> Vec<PermissionRule> {
+fn read_rules(section: &mut Section<'_>) -> Vec<PermissionRule> {
     let reader = section.reader;
     let mut rules = Vec::new();
     for item in section.list("rules").unwrap_or_default() {
         let Some(mut rule_section) = Section::from_entry(reader, item) else { continue };
         let verdict = rule_section.keyword("then", &VERDICTS).map(|found| found.value);
         let permission_rule = PermissionRule {
-            tool_patterns: patterns(&mut rule_section, "tool"),
-            tool_kinds: patterns(&mut rule_section, "kind"),
-            command_patterns: patterns(&mut rule_section, "command"),
-            path_patterns: patterns(&mut rule_section, "path"),
+            tool_patterns: read_patterns(&mut rule_section, "tool"),
+            tool_kinds: read_patterns(&mut rule_section, "kind"),
+            command_patterns: read_patterns(&mut rule_section, "command"),
+            path_patterns: read_patterns(&mut rule_section, "path"),
             verdict,
         };
         let conditions = [
@@ -101,44 +101,45 @@ fn rules(section: &mut Section<'_>) -> Vec<PermissionRule> {
             &permission_rule.command_patterns,
             &permission_rule.path_patterns,
         ];
-        if verdict.is_none() && !rule_section.has("then") {
-            reader.error(&rule_section.position.below("then").unprintable(), "is needed");
+        if verdict.is_none() && !rule_section.has_key("then") {
+            reader
+                .report_error(&rule_section.position.child("then").without_excerpt(), "is needed");
         }
         if conditions.iter().all(|patterns| patterns.is_empty()) {
             let diagnostic = "needs a condition: `tool`, `kind`, `command` or `path`";
-            reader.error(&rule_section.position.clone().unprintable(), diagnostic);
+            reader.report_error(&rule_section.position.clone().without_excerpt(), diagnostic);
         }
-        rule_section.finish();
+        rule_section.report_unknown_keys();
         rules.push(permission_rule);
     }
     rules
 }
 
-fn patterns(rule_section: &mut Section<'_>, key: &'static str) -> Vec<String> {
-    let texts = rule_section.texts(key).unwrap_or_default();
+fn read_patterns(rule_section: &mut Section<'_>, key: &'static str) -> Vec<String> {
+    let texts = rule_section.text_list(key).unwrap_or_default();
     let mut patterns = Vec::new();
     for pattern in texts {
         if pattern.value.trim().is_empty() {
-            rule_section.reader.error(&pattern.position, "must not be blank");
+            rule_section.reader.report_error(&pattern.position, "must not be blank");
         }
         patterns.push(pattern.value);
     }
     patterns
 }
 
-fn tools(section: Section<'_>) -> BTreeMap<String, PermissionVerdict> {
+fn read_tool_verdicts(section: Section<'_>) -> BTreeMap<String, PermissionVerdict> {
     let reader = section.reader;
-    let mut tools = BTreeMap::new();
+    let mut tool_verdicts = BTreeMap::new();
     for (name, entry) in section.entries() {
-        let entry = Positioned { position: entry.position.unprintable(), ..entry };
+        let entry = Positioned { position: entry.position.without_excerpt(), ..entry };
         let Some(word) = value::text(reader, &entry) else { continue };
         match VERDICTS.iter().find(|(known, _)| *known == word) {
-            Some((_, verdict)) => _ = tools.insert(name.value, *verdict),
+            Some((_, verdict)) => _ = tool_verdicts.insert(name.value, *verdict),
             None => {
                 let diagnostic = "must be \"allow\", \"deny\", \"ask\" or \"approve\"";
-                reader.error(&entry.position, diagnostic);
+                reader.report_error(&entry.position, diagnostic);
             }
         }
     }
-    tools
+    tool_verdicts
 }

@@ -9,20 +9,20 @@ use crate::config::keys::limits::AgentSettingBounds;
 use crate::config::table::{Section, value};
 
 /// Reads the deadlines of an agent.
-pub(crate) fn read(section: &mut Section<'_>, limits: &AgentSettingBounds) -> PhaseTimeouts {
-    let timeout = section.seconds("timeout", limits.timeout);
+pub(crate) fn read(section: &mut Section<'_>, bounds: &AgentSettingBounds) -> PhaseTimeouts {
+    let timeout = section.duration("timeout", bounds.timeout);
     PhaseTimeouts {
-        start: section.seconds("start_timeout", limits.start_timeout),
+        start: section.duration("start_timeout", bounds.start_timeout),
         run: timeout,
-        idle: idle_timeout(section, limits, timeout),
-        grace: section.seconds("stop_grace", limits.stop_grace),
-        answer: section.seconds("answer_timeout", limits.answer_timeout),
+        idle: read_idle_timeout(section, bounds, timeout),
+        grace: section.duration("stop_grace", bounds.stop_grace),
+        question: section.duration("answer_timeout", bounds.answer_timeout),
     }
 }
 
 /// Reads the idle limit. Disabled by default: many programs are silent before their answer, and `timeout` bounds them
 /// anyway.
-fn idle_timeout(
+fn read_idle_timeout(
     section: &mut Section<'_>,
     bounds: &AgentSettingBounds,
     timeout: Duration,

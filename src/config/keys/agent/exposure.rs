@@ -27,7 +27,7 @@ const MESSAGE_ID_POLICIES: [(&str, MessageIdPolicy); 2] =
     [("unique", MessageIdPolicy::Unique), ("reused", MessageIdPolicy::Reused)];
 
 /// Authentication settings of all agents that were read so far.
-pub(crate) struct AuthConfig {
+pub(crate) struct ExposureReadState {
     /// True if only this machine can reach the service.
     pub(crate) is_loopback: bool,
     /// Tokens that were read so far.
@@ -38,7 +38,7 @@ pub(crate) struct AuthConfig {
     pub(crate) default_endpoint: Arc<EndpointConfig>,
 }
 
-impl AuthConfig {
+impl ExposureReadState {
     /// Returns the settings before any agent is read. `provider` applies to every agent that names none.
     pub(crate) fn new(
         is_loopback: bool,
@@ -55,11 +55,11 @@ impl AuthConfig {
 pub(crate) fn read(
     agent: &mut Section<'_>,
     id: &AgentId,
-    auth_config: &mut AuthConfig,
+    exposure_state: &mut ExposureReadState,
 ) -> Arc<EndpointConfig> {
     let mut section = agent.section("a2a");
     let table = &mut section;
-    let default = Arc::clone(&auth_config.default_endpoint);
+    let default = Arc::clone(&exposure_state.default_endpoint);
     let bindings = read_keyword_list(table, "bindings", Binding::ALL, Binding::as_str);
     let endpoint_config = EndpointConfig {
         versions: read_keyword_list(
@@ -68,30 +68,31 @@ pub(crate) fn read(
             ProtocolVersion::ALL,
             ProtocolVersion::as_str,
         ),
-        card_bindings: card::bindings(table, &bindings),
+        card_bindings: card::read_card_bindings(table, &bindings),
         bindings,
-        details: card::details(table, &default.details),
-        base_path: base_path(table, id, auth_config),
-        operations: operations(table),
-        input_modes: media_types(table, "input_modes")
+        details: card::read_card_details(table, &default.details),
+        base_path: read_base_path(table, id, exposure_state),
+        operations: read_operations(table),
+        input_modes: read_media_types(table, "input_modes")
             .unwrap_or_else(|| default.input_modes.clone()),
-        output_modes: media_types(table, "output_modes")
+        output_modes: read_media_types(table, "output_modes")
             .unwrap_or_else(|| default.output_modes.clone()),
-        rate_limit: rate_limit(table),
+        rate_limit: read_rate_limit(table),
         message_id_policy: table
             .keyword("message_ids", &MESSAGE_ID_POLICIES)
             .map(|word| word.value)
             .unwrap_or_default(),
         ..EndpointConfig::default()
     };
-    section.finish();
-    let raw = agent.flag("unredacted_response", false);
+    section.report_unknown_keys();
+    let returns_raw_answers = agent.flag("unredacted_response", false);
     let stream_output = agent.flag("stream_output", true);
-    let (credential, open) = auth(agent.section("auth"), id, auth_config);
+    let (caller_auth, allows_anonymous) =
+        read_caller_auth(agent.section("auth"), id, exposure_state);
     let endpoint_config = EndpointConfig {
-        caller_auth: credential,
-        allows_anonymous: open,
-        returns_raw_answers: raw,
+        caller_auth,
+        allows_anonymous,
+        returns_raw_answers,
         stream_output,
         ..endpoint_config
     };
@@ -99,7 +100,7 @@ pub(crate) fn read(
 }
 
 /// Returns the permitted operations: the listed methods without the disabled ones.
-fn operations(section: &mut Section<'_>) -> Vec<ProtocolOperation> {
+fn read_operations(section: &mut Section<'_>) -> Vec<ProtocolOperation> {
     let mut operations =
         read_keyword_list(section, "methods", ProtocolOperation::ALL, ProtocolOperation::as_str);
     for (key, disabled_operations) in [
@@ -115,12 +116,12 @@ fn operations(section: &mut Section<'_>) -> Vec<ProtocolOperation> {
 }
 
 /// Reads an alternative base path of the agent. It may be written with the `/v1` that follows it.
-fn base_path(
+fn read_base_path(
     section: &mut Section<'_>,
     id: &AgentId,
-    auth_config: &mut AuthConfig,
+    exposure_state: &mut ExposureReadState,
 ) -> Option<String> {
-    let text = section.nonblank("base_path")?;
+    let text = section.nonblank_text("base_path")?;
     let path = text.value.trim_end_matches('/');
     let path = path.strip_suffix("/v1").unwrap_or(path).to_owned();
     if path == format!("/agents/{id}") {
@@ -138,49 +139,54 @@ fn base_path(
         "must be a path of the characters A-Z a-z 0-9 _ -, such as \"/bots/x\""
     } else if segments.first().is_some_and(|first| RESERVED_PATH_SEGMENTS.contains(first)) {
         "begins like a path of the service itself"
-    } else if auth_config
+    } else if exposure_state
         .base_paths
         .iter()
         .any(|other| is_within(&path, other) || is_within(other, &path))
     {
         "is, or lies within, the path of another agent"
     } else {
-        auth_config.base_paths.push(path.clone());
+        exposure_state.base_paths.push(path.clone());
         return Some(path);
     };
-    section.reader.error(&text.position, diagnostic);
+    section.reader.report_error(&text.position, diagnostic);
     None
 }
 
 /// Reads media types; `*/*` is any.
-pub(crate) fn media_types(section: &mut Section<'_>, key: &'static str) -> Option<Vec<String>> {
-    let texts = section.texts(key)?;
+pub(crate) fn read_media_types(
+    section: &mut Section<'_>,
+    key: &'static str,
+) -> Option<Vec<String>> {
+    let texts = section.text_list(key)?;
     let is_part = |part: &str| {
         let is_permitted =
             |letter: char| letter.is_ascii_alphanumeric() || "-+._*".contains(letter);
         !part.is_empty() && part.chars().all(is_permitted)
     };
     if texts.is_empty() {
-        section.reader.error(&section.position.below(key).unprintable(), "must name one at least");
+        section
+            .reader
+            .report_error(&section.position.child(key).without_excerpt(), "must name one at least");
     }
     let valid = texts.into_iter().filter_map(|text| {
         let parts = text.value.split_once('/');
         if parts.is_some_and(|(main_type, subtype)| is_part(main_type) && is_part(subtype)) {
             return Some(text.value.to_ascii_lowercase());
         }
-        section.reader.error(&text.position, "must be a media type such as \"text/plain\"");
+        section.reader.report_error(&text.position, "must be a media type such as \"text/plain\"");
         None
     });
     Some(valid.collect())
 }
 
 /// Reads the rate limit of calls.
-fn rate_limit(section: &mut Section<'_>) -> Option<RateLimit> {
-    let is_given = section.has("rate_limit");
+fn read_rate_limit(section: &mut Section<'_>) -> Option<RateLimit> {
+    let is_given = section.has_key("rate_limit");
     let mut limit = section.section("rate_limit");
     let per_second = limit.number("requests_per_second", ValueBounds::new(0.001, 1e6, 10.0));
     let burst = limit.count("burst", ValueBounds::new(1, 1_000_000, 10));
-    limit.finish();
+    limit.report_unknown_keys();
     let burst = u32::try_from(burst).unwrap_or(u32::MAX);
     is_given.then_some(RateLimit { per_second, burst })
 }
@@ -201,38 +207,40 @@ const CREDENTIAL_KINDS: [(&str, CredentialKind); 4] = [
 ];
 
 /// Reads `auth`: the kind of credential, and whether it is required.
-fn auth(
+fn read_caller_auth(
     mut section: Section<'_>,
     id: &AgentId,
-    auth_config: &mut AuthConfig,
+    exposure_state: &mut ExposureReadState,
 ) -> (CallerAuth, bool) {
     let table = &mut section;
     let credential_kind = table
         .keyword("type", &CREDENTIAL_KINDS)
         .map_or(CredentialKind::Bearer, |found| found.value);
-    let name = table.nonblank("name");
+    let name = table.nonblank_text("name");
     if credential_kind == CredentialKind::ApiKey
-        || table.has("token_env")
-        || table.has("token_file")
+        || table.has_key("token_env")
+        || table.has_key("token_file")
     {
-        add_own_token(table, id, name, auth_config);
+        add_own_token(table, id, name, exposure_state);
     }
-    let header = header(table, credential_kind);
+    let header = read_api_key_header(table, credential_kind);
     let is_open = !table.flag("required", credential_kind != CredentialKind::Nothing);
     let is_insecure = table.flag("insecure", false);
-    if is_open && !(is_insecure && auth_config.is_loopback) {
+    if is_open && !(is_insecure && exposure_state.is_loopback) {
         let diagnostic = new_diagnostic("admits every caller who can reach the service")
             .with_hint("this needs `insecure = true`, and a `server.listen` that is on loopback");
-        table.reader.error(&table.position.clone().unprintable(), diagnostic);
+        table.reader.report_error(&table.position.clone().without_excerpt(), diagnostic);
     }
     if !is_open && credential_kind == CredentialKind::Nothing {
-        table.reader.error(&table.position.below("required"), "cannot be with `type = \"none\"`");
+        table
+            .reader
+            .report_error(&table.position.child("required"), "cannot be with `type = \"none\"`");
     }
-    section.finish();
+    section.report_unknown_keys();
     let caller_auth = match credential_kind {
         CredentialKind::Bearer => CallerAuth::Bearer,
         CredentialKind::ApiKey => CallerAuth::ApiKey(header),
-        CredentialKind::Nothing => CallerAuth::Nothing,
+        CredentialKind::Nothing => CallerAuth::NoAuth,
     };
     (caller_auth, is_open)
 }
@@ -242,26 +250,26 @@ fn add_own_token(
     section: &mut Section<'_>,
     id: &AgentId,
     name: Option<Positioned<String>>,
-    auth_config: &mut AuthConfig,
+    exposure_state: &mut ExposureReadState,
 ) {
-    let position = section.position.clone().unprintable();
+    let position = section.position.clone().without_excerpt();
     let name = name.map_or_else(|| format!("agent:{id}"), |name| name.value);
     let token_name = Positioned { value: name, position };
     let Some(text) = tokens::read_token_text(section, &token_name) else { return };
     // The hash is enough to recognize the token, so the text is not kept.
     let hash = Sha256::digest(text).into();
-    if let Some(other) = auth_config.tokens.iter().find(|other| other.hash == hash) {
+    if let Some(other) = exposure_state.tokens.iter().find(|other| other.hash == hash) {
         let diagnostic = format!("has the same text as the token `{}`", other.name);
-        section.reader.error(&token_name.position, diagnostic);
+        section.reader.report_error(&token_name.position, diagnostic);
     }
     let scope = Scope { rights: vec![Right::Read, Right::Run], agents: Some(vec![id.clone()]) };
-    auth_config.tokens.push(NewToken { name: token_name.value, hash, scope, expires: None });
+    exposure_state.tokens.push(NewToken { name: token_name.value, hash, scope, expires_at: None });
 }
 
 /// Reads the header of the key.
-fn header(section: &mut Section<'_>, credential_kind: CredentialKind) -> String {
+fn read_api_key_header(section: &mut Section<'_>, credential_kind: CredentialKind) -> String {
     let default = "x-api-key".to_owned();
-    let Some(text) = section.nonblank("header") else { return default };
+    let Some(text) = section.nonblank_text("header") else { return default };
     let name = text.value.to_ascii_lowercase();
     let is_permitted = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
     let diagnostic = if credential_kind != CredentialKind::ApiKey {
@@ -271,6 +279,6 @@ fn header(section: &mut Section<'_>, credential_kind: CredentialKind) -> String 
     } else {
         return name;
     };
-    section.reader.error(&text.position, diagnostic);
+    section.reader.report_error(&text.position, diagnostic);
     default
 }

@@ -136,7 +136,7 @@ pub(super) fn read(section: &mut Section<'_>) -> AgentKind {
 
 /// Reports each key of programs in the section of an agent of another kind.
 fn refuse_program_keys(section: &mut Section<'_>, kind: AgentKind) {
-    let has_preset = section.has("preset");
+    let has_preset = section.has_key("preset");
     for key in PROGRAM_KEYS.into_iter().chain(["working_dir", "preset"]) {
         let Some(entry) = section.entry(key) else { continue };
         // Another function reports the policy of a cognitive agent.
@@ -145,7 +145,7 @@ fn refuse_program_keys(section: &mut Section<'_>, kind: AgentKind) {
         if (!has_preset || key == "preset") && !has_own_report {
             let diagnostic = new_diagnostic("has a meaning for agents with a program only")
                 .with_hint(format!("leave it out, or leave out `kind = \"{}\"`", kind.as_str()));
-            section.reader.error(&entry.position.unprintable(), diagnostic);
+            section.reader.report_error(&entry.position.without_excerpt(), diagnostic);
         }
     }
 }
@@ -155,13 +155,13 @@ fn refuse_non_team_keys(section: &mut Section<'_>) {
     for (key, hint) in INAPPLICABLE_TEAM_KEYS {
         if let Some(entry) = section.entry(key) {
             let diagnostic = new_diagnostic("has no meaning for a team").with_hint(hint);
-            section.reader.error(&entry.position.unprintable(), diagnostic);
+            section.reader.report_error(&entry.position.without_excerpt(), diagnostic);
         }
     }
     for key in UNSUPPORTED_TEAM_KEYS {
         if let Some(entry) = section.entry(key) {
             let diagnostic = new_diagnostic("is not supported for a team yet");
-            section.reader.error(&entry.position.unprintable(), diagnostic);
+            section.reader.report_error(&entry.position.without_excerpt(), diagnostic);
         }
     }
 }
@@ -169,25 +169,25 @@ fn refuse_non_team_keys(section: &mut Section<'_>) {
 /// Reports each key in the section of a cognitive agent that it does not have. A preset has some of these keys, and is
 /// reported alone.
 fn refuse_non_cognitive_keys(section: &mut Section<'_>) {
-    let has_preset = section.has("preset");
+    let has_preset = section.has_key("preset");
     for (key, hint) in INAPPLICABLE_COGNITIVE_KEYS {
         if let Some(entry) = section.entry(key).filter(|_| !has_preset) {
             let diagnostic = new_diagnostic("has no meaning for a cognitive agent").with_hint(hint);
-            section.reader.error(&entry.position.unprintable(), diagnostic);
+            section.reader.report_error(&entry.position.without_excerpt(), diagnostic);
         }
     }
     for key in UNSUPPORTED_COGNITIVE_KEYS {
         // Only a key that is there: the others would be suggested for unknown keys.
-        if section.has(key)
+        if section.has_key(key)
             && let Some(entry) = section.entry(key).filter(|_| !has_preset)
         {
             let message = "is not supported for a cognitive agent yet";
-            section.reader.error(&entry.position.unprintable(), message);
+            section.reader.report_error(&entry.position.without_excerpt(), message);
         }
     }
     if section.peek("access").and_then(DeValue::as_str) == Some("read-write")
         && let Some(entry) = section.entry("access").filter(|_| !has_preset)
     {
-        section.reader.error(&entry.position, "a cognitive agent has no access of its own: `sandbox.writable` of a tool or of an MCP server permits changes");
+        section.reader.report_error(&entry.position, "a cognitive agent has no access of its own: `sandbox.writable` of a tool or of an MCP server permits changes");
     }
 }

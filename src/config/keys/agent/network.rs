@@ -48,10 +48,10 @@ pub const NETWORK_VARIABLES: [&str; 13] = [
 
 /// Sets the variables that the configuration does not set itself. A program without a network needs none, and a proxy
 /// URL may contain a password.
-pub(crate) fn read(section: &mut Section<'_>, program: Option<&mut ProgramSpec>) {
-    let is_wanted = section.flag("network_env", true);
+pub(crate) fn set_network_variables(section: &mut Section<'_>, program: Option<&mut ProgramSpec>) {
+    let is_enabled = section.flag("network_env", true);
     let Some(program) = program else { return };
-    if is_wanted && program.sandbox.allows_network {
+    if is_enabled && program.sandbox.allows_network {
         for name in NETWORK_VARIABLES {
             let Some(value) = section.reader.env(name) else { continue };
             // An empty list of certificate authorities would refuse every connection.
@@ -87,8 +87,8 @@ fn register_proxy_password(section: &Section<'_>, name: &str, proxy: &mut EnvVar
             "the password in {name} has fewer than {min} characters and is not redacted in \
              the output"
         );
-        let position = section.position.below("network_env").unprintable();
-        return section.reader.warning(&position, new_diagnostic(diagnostic));
+        let position = section.position.child("network_env").without_excerpt();
+        return section.reader.report_warning(&position, new_diagnostic(diagnostic));
     }
     section.reader.register_secret(&password);
     // A program may print the password in either form.
@@ -125,11 +125,11 @@ fn percent_decode(text: &str) -> String {
 
 /// Warns about certificates that the program cannot read: its connections would fail one by one.
 fn warn_if_unreadable(section: &Section<'_>, name: &str, path: &Path, hidden: &[PathBuf]) {
-    let position = section.position.below("network_env").unprintable();
+    let position = section.position.child("network_env").without_excerpt();
     let warn = |reason: &str| {
         let diagnostic = new_diagnostic(format!("{name} names {}, {reason}", path.display()))
             .with_hint("correct the variable of the service, or set `network_env = false`");
-        section.reader.warning(&position, diagnostic);
+        section.reader.report_warning(&position, diagnostic);
     };
     if !path.exists() {
         return warn("which does not exist");

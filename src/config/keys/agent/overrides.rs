@@ -26,20 +26,20 @@ pub(crate) fn read(
     let no_variables = BTreeMap::new();
     let own_variables = program.map_or(&no_variables, |program| &program.env);
     let override_policy = OverridePolicy {
-        folders: folders(&mut section, missing_severity),
-        variables: variables(&mut section, own_variables),
-        params: params(&mut section, program),
+        folders: read_folders(&mut section, missing_severity),
+        variables: read_variables(&mut section, own_variables),
+        params: read_params(&mut section, program),
     };
-    section.finish();
+    section.report_unknown_keys();
     override_policy
 }
 
 /// Reads the folders in which a caller may choose one.
-fn folders(section: &mut Section<'_>, missing_severity: Severity) -> Vec<PathBuf> {
+fn read_folders(section: &mut Section<'_>, missing_severity: Severity) -> Vec<PathBuf> {
     let reader = section.reader;
     let mut folders = Vec::new();
-    for text in section.texts("working_dirs").unwrap_or_default() {
-        let folder = reader.resolve(&text.value);
+    for text in section.text_list("working_dirs").unwrap_or_default() {
+        let folder = reader.resolve_path(&text.value);
         if !folder.is_dir() {
             reader.record_fault(
                 missing_severity,
@@ -56,35 +56,35 @@ fn folders(section: &mut Section<'_>, missing_severity: Severity) -> Vec<PathBuf
 }
 
 /// Reads the variables that a caller may set.
-fn variables(
+fn read_variables(
     section: &mut Section<'_>,
     own_variables: &BTreeMap<String, EnvVariable>,
 ) -> Vec<String> {
     let reader = section.reader;
     let mut variables = Vec::new();
-    for name in section.texts("env").unwrap_or_default() {
+    for name in section.text_list("env").unwrap_or_default() {
         match variable_fault(&name, own_variables) {
             None => variables.push(name.value),
-            Some(text) => reader.error(&name.position, text),
+            Some(text) => reader.report_error(&name.position, text),
         }
     }
     variables
 }
 
 /// Reads the parameters that a caller may set, among those that the agent has.
-fn params(section: &mut Section<'_>, program: Option<&ProgramSpec>) -> Vec<String> {
+fn read_params(section: &mut Section<'_>, program: Option<&ProgramSpec>) -> Vec<String> {
     let is_used = |name: &str| program.is_none_or(|program| uses_param(program, name));
     let has_param =
         |name: &str| is_used(name) || program.is_some_and(|it| it.params.contains_key(name));
-    let stays_between_messages = program.is_some_and(|program| program.pool.is_some());
-    let names = section.texts("params").unwrap_or_default();
+    let is_pooled = program.is_some_and(|program| program.pool.is_some());
+    let names = section.text_list("params").unwrap_or_default();
     for name in &names {
         if !is_identifier(&name.value) {
-            section.reader.error(&name.position, "is not the name of a parameter");
+            section.reader.report_error(&name.position, "is not the name of a parameter");
         } else if !has_param(&name.value) {
             let diagnostic = "the agent has no such parameter in `params` or in a template";
-            section.reader.error(&name.position, diagnostic);
-        } else if stays_between_messages && !is_used(&name.value) {
+            section.reader.report_error(&name.position, diagnostic);
+        } else if is_pooled && !is_used(&name.value) {
             // Other programs find all parameters in a variable of each message.
             let diagnostic =
                 "no template of this program uses the parameter, so it changes nothing";
@@ -106,12 +106,13 @@ fn uses_param(program: &ProgramSpec, name: &str) -> bool {
     let protocol = program.stdio_protocol.iter();
     let messages =
         protocol.flat_map(|it| it.start_templates().into_iter().chain(it.message_templates()));
-    let check_args = program.success.check.iter().flat_map(|check| &check.args).map(String::as_str);
+    let check_args =
+        program.success_criteria.check.iter().flat_map(|check| &check.args).map(String::as_str);
     let file_names = [program.input_file.as_str(), program.output_file.as_str()];
     args.chain(messages)
         .chain(check_args)
         .chain(file_names)
-        .chain(program.success.artifact.as_deref())
+        .chain(program.success_criteria.artifact_path.as_deref())
         .filter_map(|source| Template::new(source).ok())
         .any(|template| template.used_params().contains(name))
 }

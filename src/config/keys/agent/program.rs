@@ -71,12 +71,12 @@ pub(crate) fn read(
 ) -> Option<ConfiguredProgram> {
     let run_as = user::read(section, missing_severity);
     let mut env = environment::read_for_agent(section, access, missing_severity);
-    let agent_home = runtime::agent_home(section, (id, data_dir), run_as.is_dynamic());
+    let agent_home = runtime::read_agent_home(section, (id, data_dir), run_as.is_dynamic());
     if agent_home.is_none() {
         run_as.set_variables(&mut env);
     }
     let program_runtime = runtime::read(section, agent_home, &mut env);
-    let protocol = control::protocol(section);
+    let protocol = control::read_protocol(section);
     let working_dir = read_working_dir(section, missing_severity, protocol.is_some());
     let path = search_path(section, &env);
     let path = path.as_deref();
@@ -85,46 +85,46 @@ pub(crate) fn read(
     arguments.check_model(section, (program_runtime.model.is_some(), protocol.is_some()));
     // A program with a control protocol sends its questions to the service.
     if let Some(command) = command.as_ref().filter(|_| protocol.is_none()) {
-        interactive_commands::warn(section.reader, &command.file, &arguments.words());
+        let words = arguments.words();
+        interactive_commands::warn_if_interactive(section.reader, &command.file, &words);
     }
-    let (default_input, default_output) = match protocol {
-        Some(_) => (InputMethod::JsonRpc, OutputMethod::JsonRpc),
-        None => (InputMethod::Stdin, OutputMethod::Stdout),
-    };
-    let input = read_method(section, "input", &INPUT_METHODS, default_input);
-    let output = read_method(section, "output", &OUTPUT_METHODS, default_output);
+    let (input, output) = read_methods(section, protocol.is_some());
     if let (Some(input), Some(output)) = (input, output) {
         arguments.check_methods(section, input, output);
     }
-    let input_file = arguments::file_name(section, "input_file", "input.txt");
-    let output_file = arguments::file_name(section, "output_file", "output.txt");
+    let input_file = arguments::read_file_name(section, "input_file", "input.txt");
+    let output_file = arguments::read_file_name(section, "output_file", "output.txt");
     let (session, session_settings) = session::read(section, &arguments, input, output, protocol);
     let control = protocol.map(|protocol| session_settings.into_spec(protocol));
     let stdio_protocol = stdio_protocol::read(section, input, output, control);
-    let is_plain = |stdio_protocol: &StdioProtocol| stdio_protocol.control().is_none();
-    let on_loss = on_loss(section, stdio_protocol.as_ref().is_some_and(is_plain));
+    let is_plain = |stdio_protocol: &StdioProtocol| stdio_protocol.control_spec().is_none();
+    let on_loss = read_service_loss_action(section, stdio_protocol.as_ref().is_some_and(is_plain));
     // All keys are read before a missing command ends the function, so that each fault is reported.
     let (file, search_result) = command.map(ProgramCommand::into_parts).unzip();
     let spec = ProgramSpec {
-        on_loss,
-        params: params(section),
-        prompts: prompt_patterns::read(section),
-        success: success(section, (output, stdio_protocol.is_some()), (path, missing_severity)),
-        failures: success::failures(section),
-        usage: success::usage(section),
+        on_service_loss: on_loss,
+        params: read_params(section),
+        prompt_patterns: prompt_patterns::read(section),
+        success_criteria: read_success_criteria(
+            section,
+            (output, stdio_protocol.is_some()),
+            (path, missing_severity),
+        ),
+        failure_rules: success::read_failure_rules(section),
+        usage_pattern: success::read_usage_pattern(section),
         command: file?,
         args: arguments.templates(),
         env,
         user: run_as.user(),
         has_dynamic_user: run_as.is_dynamic(),
         working_dir: working_dir?,
-        input: input?,
-        output: output?,
+        input_method: input?,
+        output_method: output?,
         input_file,
         output_file,
         sandbox: Sandbox::default(),
-        resources: ResourceLimits::default(),
-        program_runtime,
+        resource_limits: ResourceLimits::default(),
+        runtime_settings: program_runtime,
         session: session.map(Box::new),
         stdio_protocol,
         pool: None,
@@ -141,25 +141,39 @@ fn search_path(section: &Section<'_>, env: &BTreeMap<String, EnvVariable>) -> Op
 
 /// Reads the treatment of the program after a loss of the service. A program with a protocol has no partner then, and
 /// ends.
-fn on_loss(section: &mut Section<'_>, has_protocol: bool) -> ServiceLossAction {
+fn read_service_loss_action(section: &mut Section<'_>, has_protocol: bool) -> ServiceLossAction {
     let keywords = [("reattach", ServiceLossAction::Reattach), ("kill", ServiceLossAction::Kill)];
     let found = section.keyword("on_supervisor_loss", &keywords);
     let default = if has_protocol { ServiceLossAction::Kill } else { ServiceLossAction::default() };
     if let Some(found) = found.as_ref().filter(|found| has_protocol && found.value != default) {
         let diagnostic = "must be \"kill\": no service continues the protocol of the program";
-        section.reader.error(&found.position, diagnostic);
+        section.reader.report_error(&found.position, diagnostic);
     }
     found.map_or(default, |found| found.value)
 }
 
 /// Reads the conditions of success. Only a program whose whole output is the answer may write a document.
-fn success(
+fn read_success_criteria(
     section: &mut Section<'_>,
     (output, has_protocol): (Option<OutputMethod>, bool),
-    place: (Option<&str>, Severity),
+    search_context: (Option<&str>, Severity),
 ) -> SuccessCriteria {
     let is_text = matches!(output, None | Some(OutputMethod::Stdout | OutputMethod::File));
-    success::success(section.section("success"), is_text && !has_protocol, place)
+    success::read_criteria(section.section("success"), is_text && !has_protocol, search_context)
+}
+
+/// Reads the methods of input and output. The control protocol changes their default values.
+fn read_methods(
+    section: &mut Section<'_>,
+    has_protocol: bool,
+) -> (Option<InputMethod>, Option<OutputMethod>) {
+    let (default_input, default_output) = match has_protocol {
+        true => (InputMethod::JsonRpc, OutputMethod::JsonRpc),
+        false => (InputMethod::Stdin, OutputMethod::Stdout),
+    };
+    let input = read_method(section, "input", &INPUT_METHODS, default_input);
+    let output = read_method(section, "output", &OUTPUT_METHODS, default_output);
+    (input, output)
 }
 
 /// Reads a method of input or output; `None` if an unknown one is given.
@@ -169,7 +183,7 @@ fn read_method<T: Copy>(
     known: &[(&str, T)],
     default: T,
 ) -> Option<T> {
-    let is_absent = !section.has(key);
+    let is_absent = !section.has_key(key);
     section.keyword(key, known).map(|found| found.value).or(is_absent.then_some(default))
 }
 
@@ -180,41 +194,46 @@ fn read_working_dir(
     missing_severity: Severity,
     must_be_text: bool,
 ) -> Option<PathBuf> {
-    let folder = find_working_dir(section, missing_severity)?;
+    let folder = read_working_dir_or_current(section, missing_severity)?;
     if must_be_text && folder.to_str().is_none() {
         let diagnostic = new_diagnostic("the path is not UTF-8, which `protocol` requires")
             .with_hint("rename the folder, or reach it by a link");
-        let position = section.position.below("working_dir").unprintable();
+        let position = section.position.child("working_dir").without_excerpt();
         section.reader.record_fault(missing_severity, &position, diagnostic);
     }
     Some(folder)
 }
 
-fn find_working_dir(section: &mut Section<'_>, missing_severity: Severity) -> Option<PathBuf> {
+fn read_working_dir_or_current(
+    section: &mut Section<'_>,
+    missing_severity: Severity,
+) -> Option<PathBuf> {
     let configured = working_dir::read(section, missing_severity);
     // A key with a fault has no folder either.
-    if configured.is_some() || section.has("working_dir") {
+    if configured.is_some() || section.has_key("working_dir") {
         return configured;
     }
     let current = std::env::current_dir();
     let report = |error: std::io::Error| {
         let diagnostic = new_diagnostic(format!("the service's own folder is not known: {error}"));
-        let position = section.position.below("working_dir").unprintable();
+        let position = section.position.child("working_dir").without_excerpt();
         section.reader.record_fault(Severity::Error, &position, diagnostic);
     };
     current.map_err(report).ok()
 }
 
 /// Reads the default values of parameters.
-fn params(section: &mut Section<'_>) -> BTreeMap<String, String> {
+fn read_params(section: &mut Section<'_>) -> BTreeMap<String, String> {
     let reader = section.reader;
     let mut params = BTreeMap::new();
     for (name, entry) in section.section("params").entries() {
         if !is_identifier(&name.value) {
-            reader
-                .error(&name.position, "the name of a parameter has letters, digits and `_` only");
+            reader.report_error(
+                &name.position,
+                "the name of a parameter has letters, digits and `_` only",
+            );
         }
-        let entry = Positioned { position: entry.position.unprintable(), ..entry };
+        let entry = Positioned { position: entry.position.without_excerpt(), ..entry };
         params.extend(value::scalar(reader, &entry).map(|text| (name.value, text)));
     }
     params

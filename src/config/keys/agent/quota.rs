@@ -21,35 +21,36 @@ pub(crate) fn read(
 ) -> QuotaSpec {
     let default = QuotaSpec::default();
     let DeferralPolicy { max_wait: max, first_wait: first, max_deferrals: times } =
-        default.deferral;
+        default.deferral_policy;
     let bounds = |default: std::time::Duration| {
         ValueBounds::new(0.0, MAX_WAIT_SECONDS, default.as_secs_f64())
     };
     let times = section.count("max_deferrals", ValueBounds::new(0, 1000, times.into()));
     let quota = QuotaSpec {
-        deferral: DeferralPolicy {
-            max_wait: section.seconds("max_wait", bounds(max)),
-            first_wait: section.seconds("first_wait", bounds(first)),
+        deferral_policy: DeferralPolicy {
+            max_wait: section.duration("max_wait", bounds(max)),
+            first_wait: section.duration("first_wait", bounds(first)),
             max_deferrals: u32::try_from(times).unwrap_or(u32::MAX),
         },
         credential: configured_credential(&mut section)
             .unwrap_or_else(|| derive_credential(program, account)),
         has_breaker: section.flag("breaker", default.has_breaker),
-        refused_pause: section.seconds("blocked_time", bounds(default.refused_pause)),
+        credential_refusal_pause: section
+            .duration("blocked_time", bounds(default.credential_refusal_pause)),
     };
-    section.finish();
+    section.report_unknown_keys();
     quota
 }
 
 /// Reads the credential by its configured name.
 fn configured_credential(section: &mut Section<'_>) -> Option<QuotaCredential> {
-    let name = section.nonblank("credential")?;
+    let name = section.nonblank_text("credential")?;
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if name.value.len() > MAX_CREDENTIAL_NAME_BYTES || !name.value.chars().all(is_plain) {
         let hint = "it is shown: give it a name, not the credential itself";
         let diagnostic =
             new_diagnostic("must be 1 to 64 letters, digits, `-`, `_` or `.`").with_hint(hint);
-        section.reader.error(&name.position.unprintable(), diagnostic);
+        section.reader.report_error(&name.position.without_excerpt(), diagnostic);
         return None;
     }
     Some(QuotaCredential::Named(name.value))

@@ -34,14 +34,14 @@ pub(crate) fn read(
     missing_severity: Severity,
 ) -> Option<RemoteSpec> {
     let is_remote = kind == AgentKind::Remote;
-    if agent.has("remote") && !is_remote {
-        let position = agent.position.below("remote").unprintable();
-        agent.reader.error(&position, "has a meaning with `kind = \"remote\"` only");
+    if agent.has_key("remote") && !is_remote {
+        let position = agent.position.child("remote").without_excerpt();
+        agent.reader.report_error(&position, "has a meaning with `kind = \"remote\"` only");
     }
     let mut section = agent.section("remote");
     let table = &mut section;
     let allows_http = table.flag("insecure_http", false);
-    let url = table.nonblank("url");
+    let url = table.nonblank_text("url");
     let version = table.keyword("version", &VERSIONS).map(|word| word.value);
     let binding = table.keyword("binding", &BINDINGS).map(|word| word.value);
     let token = read_credential(table, &TOKEN_SETTING_KEYS, missing_severity);
@@ -50,7 +50,7 @@ pub(crate) fn read(
     }
     let url = url.and_then(|url| validate_service_url(table, url, allows_http, &URL_FAULT_TEXTS));
     let url = url.filter(|_| is_remote);
-    section.finish();
+    section.report_unknown_keys();
     let (version, binding) =
         (version.unwrap_or(ProtocolVersion::V1_0), binding.unwrap_or_default());
     Some(RemoteSpec { url: url?, token, version, binding })

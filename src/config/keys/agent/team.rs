@@ -6,7 +6,7 @@ use algonius_actors::model::agent::AgentKind;
 use algonius_actors::model::agent::team::{TeamPlan, TeamStep};
 use algonius_actors::model::id::AgentId;
 
-pub(super) use self::check::{ConfiguredTeams, check_all};
+pub(super) use self::check::{ConfiguredTeams, resolve_teams};
 use crate::config::keys::limits::AgentSettingBounds;
 use crate::config::table::{
     ConfigReader, Positioned, PositionedValue, Section, SourcePosition, ValueBounds, ValueShape,
@@ -65,35 +65,35 @@ pub(super) fn bounds(mut bounds: AgentSettingBounds) -> AgentSettingBounds {
 /// Reads the section of a team. In an agent of another kind, the section is a fault.
 pub(super) fn read(agent: &mut Section<'_>, kind: AgentKind) -> Option<ConfiguredTeam> {
     let is_team = kind == AgentKind::Team;
-    let position = agent.position.below("team").unprintable();
-    if agent.has("team") && !is_team {
-        agent.reader.error(&position, "has a meaning with `kind = \"team\"` only");
+    let position = agent.position.child("team").without_excerpt();
+    if agent.has_key("team") && !is_team {
+        agent.reader.report_error(&position, "has a meaning with `kind = \"team\"` only");
     }
     let mut section = agent.section("team");
     let reader = section.reader;
     section.refuse_unsupported_keys(&UNSUPPORTED_KEYS);
-    let position = section.position.below("steps").unprintable();
+    let position = section.position.child("steps").without_excerpt();
     let items = section.list("steps");
-    section.record_shape("steps", || ValueShape::TextsOrTables);
-    let is_given = section.has("steps");
-    section.finish();
+    section.record_shape("steps", || ValueShape::TextOrTableList);
+    let is_given = section.has_key("steps");
+    section.report_unknown_keys();
     let Some(items) = items else {
         if is_team && !is_given {
-            reader.error(&position, "is needed");
+            reader.report_error(&position, "is needed");
         }
         return None;
     };
     if items.is_empty() || items.len() > TeamPlan::MAX_STEPS {
         let max = TeamPlan::MAX_STEPS;
-        reader.error(&position, format!("must hold 1 to {max} steps"));
+        reader.report_error(&position, format!("must hold 1 to {max} steps"));
     }
     let mut steps: Vec<(TeamStep, SourcePosition)> = Vec::new();
     for item in items {
-        let item_position = item.position.clone().unprintable();
-        let Some(ConfiguredStep { id, member }) = step(reader, item) else { continue };
+        let item_position = item.position.clone().without_excerpt();
+        let Some(ConfiguredStep { id, member }) = read_step(reader, item) else { continue };
         let is_taken = |id: &str| steps.iter().any(|(step, _)| step.id == id);
         if let Some(id) = id.as_ref().filter(|id| is_taken(id)) {
-            reader.error(&item_position, format!("another step has the id `{id}`"));
+            reader.report_error(&item_position, format!("another step has the id `{id}`"));
             continue;
         }
         let id = id.unwrap_or_else(|| unused_id(&member.value, is_taken));
@@ -109,37 +109,43 @@ struct ConfiguredStep {
 }
 
 /// Reads one step: the id of its member, or a table.
-fn step<'c>(reader: &'c ConfigReader<'c>, item: PositionedValue<'c>) -> Option<ConfiguredStep> {
+fn read_step<'c>(
+    reader: &'c ConfigReader<'c>,
+    item: PositionedValue<'c>,
+) -> Option<ConfiguredStep> {
     if item.value.is_str() {
         let text = value::text(reader, &item)?.to_owned();
-        let member = member(reader, Positioned { value: text, position: item.position })?;
+        let member = parse_member(reader, Positioned { value: text, position: item.position })?;
         return Some(ConfiguredStep { id: None, member });
     }
     let mut section = Section::from_entry(reader, item)?;
     section.refuse_unsupported_keys(&UNSUPPORTED_STEP_KEYS);
-    let id = section.nonblank("id");
-    let agent = section.nonblank("agent");
+    let id = section.nonblank_text("id");
+    let agent = section.nonblank_text("agent");
     section.require("agent");
-    section.finish();
+    section.report_unknown_keys();
     let id = match id {
         Some(id) => Some(
             AgentId::new(id.value.as_str())
                 .map_err(|error| {
-                    reader.error(&id.position, error.to_string());
+                    reader.report_error(&id.position, error.to_string());
                 })
                 .ok()?,
         ),
         None => None,
     };
-    let member = member(reader, agent?)?;
+    let member = parse_member(reader, agent?)?;
     Some(ConfiguredStep { id: id.map(|id| id.to_string()), member })
 }
 
-fn member(reader: &ConfigReader<'_>, text: Positioned<String>) -> Option<Positioned<AgentId>> {
+fn parse_member(
+    reader: &ConfigReader<'_>,
+    text: Positioned<String>,
+) -> Option<Positioned<AgentId>> {
     match AgentId::new(text.value) {
         Ok(value) => Some(Positioned { value, position: text.position }),
         Err(error) => {
-            reader.error(&text.position, error.to_string());
+            reader.report_error(&text.position, error.to_string());
             None
         }
     }

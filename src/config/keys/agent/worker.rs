@@ -10,7 +10,7 @@ use algonius_actors::model::push::Secret;
 
 use super::program::{self, ConfiguredProgram, file_delivery, mode};
 use super::team::ConfiguredTeam;
-use super::{AgentWorker, ReadContext, consent, network, remote, resources, team};
+use super::{AgentReadContext, AgentWorker, consent, network, remote, resources, team};
 use crate::config::diagnostics::Severity;
 use crate::config::keys::cognition::cognitive_agent::{self, ConfiguredCognition};
 use crate::config::keys::limits::AgentSettingBounds;
@@ -33,7 +33,7 @@ pub(super) struct ConfiguredWorker {
     pub(super) remote: Option<RemoteSpec>,
     pub(super) team: Option<ConfiguredTeam>,
     cognition: Option<ConfiguredCognition>,
-    pub(super) facts: WorkerSpec,
+    pub(super) spec: WorkerSpec,
 }
 
 impl ConfiguredWorker {
@@ -41,30 +41,31 @@ impl ConfiguredWorker {
     pub(super) fn read(
         section: &mut Section<'_>,
         (kind, id): (AgentKind, &AgentId),
-        context: &ReadContext<'_>,
+        context: &AgentReadContext<'_>,
         worker_context: &WorkerReadContext<'_>,
     ) -> Self {
         let WorkerReadContext { access, missing_severity, .. } = *worker_context;
         let remote = remote::read(section, kind, missing_severity);
         let team = team::read(section, kind);
         let cognition = cognitive_agent::read(section, kind, context.cognition);
-        let mut worker = Self { program: None, remote, team, cognition, facts: WorkerSpec::Remote };
+        let mut worker = Self { program: None, remote, team, cognition, spec: WorkerSpec::Remote };
         match kind {
             AgentKind::Program => {
                 let location = (id, context.data_dir);
                 worker.program = program::read(section, location, access, missing_severity);
-                let facts = program_facts(section, worker.program.as_mut(), worker_context);
-                worker.facts = WorkerSpec::Program(facts);
+                let program_spec =
+                    read_worker_spec(section, worker.program.as_mut(), worker_context);
+                worker.spec = WorkerSpec::Program(program_spec);
             }
             AgentKind::Remote => {}
             AgentKind::Team => {
                 let plan = worker.team.as_ref().map(ConfiguredTeam::plan).unwrap_or_default();
-                worker.facts = WorkerSpec::Team(Arc::new(plan));
+                worker.spec = WorkerSpec::Team(Arc::new(plan));
             }
             // An agent with a fault is dropped with its facts.
             AgentKind::Cognitive => {
                 if let Some(cognition) = &worker.cognition {
-                    worker.facts = WorkerSpec::Cognitive(Arc::clone(&cognition.spec));
+                    worker.spec = WorkerSpec::Cognitive(Arc::clone(&cognition.spec));
                 }
             }
         }
@@ -75,7 +76,7 @@ impl ConfiguredWorker {
     pub(super) fn account(&self) -> Option<(&str, &Secret)> {
         let remote = self.remote.as_ref().map(|remote| (&remote.url, &remote.token));
         let provider = self.cognition.as_ref().map(|cognition| &cognition.provider);
-        let provider = provider.map(|provider| (&provider.base_url, &provider.key));
+        let provider = provider.map(|provider| (&provider.base_url, &provider.api_key));
         let (address, secret) = remote.or(provider)?;
         secret.as_ref().map(|secret| (address.as_str(), secret))
     }
@@ -91,8 +92,8 @@ impl ConfiguredWorker {
             AgentKind::Remote => self.remote.map(|remote| AgentWorker::Remote(Arc::new(remote))),
             AgentKind::Team => Some(AgentWorker::Team),
             AgentKind::Cognitive => self.cognition.map(|cognition| {
-                let ConfiguredCognition { provider, sources, .. } = cognition;
-                AgentWorker::Cognitive { provider, sources }
+                let ConfiguredCognition { provider, tool_backends, .. } = cognition;
+                AgentWorker::Cognitive { provider, tool_backends }
             }),
         }
     }
@@ -100,29 +101,29 @@ impl ConfiguredWorker {
 
 /// Reads the surroundings of a program: its sandbox, its network, its limits and its mode. Returns the facts about the
 /// program. The confinement is unknown until the service starts, because it depends on the capabilities of the system.
-fn program_facts(
+fn read_worker_spec(
     section: &mut Section<'_>,
     mut configured_program: Option<&mut program::ConfiguredProgram>,
     worker_context: &WorkerReadContext<'_>,
 ) -> ProgramWorkerSpec {
     let WorkerReadContext { bounds, capacity, access, missing_severity } = *worker_context;
-    let missing = configured_program
+    let missing_program = configured_program
         .as_ref()
         .filter(|configured| configured.is_missing)
         .map(|configured| configured.search.name());
     let mut program = configured_program.as_mut().map(|configured| &mut configured.spec);
-    let is_interactive = program.as_ref().is_some_and(|program| program.control().is_some());
+    let is_interactive = program.as_ref().is_some_and(|program| program.control_spec().is_some());
     let permissions = consent::read(section, is_interactive).map(Arc::new);
     sandbox::read_for_agent(section, program.as_deref_mut(), access, missing_severity);
-    network::read(section, program.as_deref_mut());
-    let expected_memory = resources::read(section, program.as_deref_mut());
+    network::set_network_variables(section, program.as_deref_mut());
+    let expected_memory = resources::read_into_program(section, program.as_deref_mut());
     let file_delivery = file_delivery::read(section, program.as_deref());
-    mode::read(section, bounds, capacity, program);
+    mode::read_into_program(section, bounds, capacity, program);
     ProgramWorkerSpec {
-        missing_program: missing,
+        missing_program,
         expected_memory,
-        heartbeat: Some(section.seconds("heartbeat", bounds.heartbeat)),
-        permissions,
+        heartbeat_interval: Some(section.duration("heartbeat", bounds.heartbeat)),
+        permission_policy: permissions,
         file_delivery,
         ..ProgramWorkerSpec::default()
     }
@@ -134,7 +135,7 @@ fn program_worker(
     preset: Option<&AgentPreset>,
 ) -> AgentWorker {
     let ConfiguredProgram { spec: mut program, search, .. } = configured_program;
-    program.program_runtime.preset = preset.map(|preset| PresetReference {
+    program.runtime_settings.preset = preset.map(|preset| PresetReference {
         name: preset.name.clone(),
         is_verified: preset.metadata.is_verified,
     });

@@ -55,7 +55,7 @@ pub(super) fn read(
     let sandbox = read_sandbox(table, &sandbox_context, (context.noun, working_dir.is_some()));
     let mut limits = table.section("resources");
     let resources = resources::read(&mut limits);
-    limits.finish();
+    limits.report_unknown_keys();
     table.refuse_unsupported_keys(&UNSUPPORTED_KEYS);
     Some(BackendProgram {
         command: command?,
@@ -63,7 +63,7 @@ pub(super) fn read(
         working_dir,
         home: home.map(PathBuf::from).unwrap_or_default(),
         sandbox,
-        resources,
+        resource_limits: resources,
         confinement: Confinement::default(),
     })
 }
@@ -76,12 +76,12 @@ fn read_sandbox(
 ) -> Sandbox {
     let sandbox = sandbox::read(table, context);
     if sandbox.has_own_sandbox {
-        let position = table.position.below("sandbox.nested").unprintable();
-        table.reader.error(&position, format!("is not supported for {noun}"));
+        let position = table.position.child("sandbox.nested").without_excerpt();
+        table.reader.report_error(&position, format!("is not supported for {noun}"));
     }
     if !has_working_dir && sandbox.protected.iter().any(|path| path.is_relative()) {
-        let position = table.position.below("sandbox.protected").unprintable();
-        table.reader.error(&position, "a relative path needs `working_dir`");
+        let position = table.position.child("sandbox.protected").without_excerpt();
+        table.reader.report_error(&position, "a relative path needs `working_dir`");
     }
     sandbox
 }

@@ -38,7 +38,7 @@ pub(crate) struct ConfiguredCognition {
     pub(crate) spec: Arc<CognitiveSpec>,
     pub(crate) provider: Arc<ModelProvider>,
     /// Programs behind its tools.
-    pub(crate) sources: ToolBackends,
+    pub(crate) tool_backends: ToolBackends,
 }
 
 /// Returns the bounds of the settings of a cognitive agent.
@@ -61,11 +61,11 @@ pub(crate) fn read(
     let words = CognitiveLayer::ALL.iter().map(|layer| (layer.as_str(), *layer));
     let layer = agent.keyword("layer", &words.collect::<Vec<_>>());
     agent.supported_keyword("agent_type", &[("tool_calling_agent", ())], &["code_agent"]);
-    let model = model(agent, catalog);
+    let model = read_model(agent, catalog);
     let instructions = agent.text("instructions").map(|text| text.value).unwrap_or_default();
     let temperature = agent.number("temperature", TEMPERATURE_BOUNDS);
     let max_steps = agent.count("max_steps", STEP_BOUNDS);
-    let (tools, sources) = tools(agent, catalog);
+    let (tools, tool_backends) = read_tools(agent, catalog);
     if !is_cognitive {
         return None;
     }
@@ -75,23 +75,23 @@ pub(crate) fn read(
     let max_steps = u32::try_from(max_steps).ok().and_then(NonZeroU32::new)?;
     let layer = layer?.value;
     let spec = CognitiveSpec { layer, model, instructions, temperature, max_steps, tools };
-    Some(ConfiguredCognition { spec: Arc::new(spec), provider, sources })
+    Some(ConfiguredCognition { spec: Arc::new(spec), provider, tool_backends })
 }
 
 /// Reports each key of cognitive agents; returns true if there is one.
 fn refuse_keys(agent: &mut Section<'_>) -> bool {
-    let has_keys = COGNITIVE_KEYS.iter().any(|key| agent.has(key));
+    let has_keys = COGNITIVE_KEYS.iter().any(|key| agent.has_key(key));
     for key in COGNITIVE_KEYS {
         if let Some(entry) = agent.entry(key) {
             let message = "has a meaning with `kind = \"cognitive\"` only";
-            agent.reader.error(&entry.position.unprintable(), message);
+            agent.reader.report_error(&entry.position.without_excerpt(), message);
         }
     }
     has_keys
 }
 
 /// Reads the model, and finds its provider.
-fn model(
+fn read_model(
     agent: &mut Section<'_>,
     catalog: &CognitionCatalog,
 ) -> Option<(ModelReference, Arc<ModelProvider>)> {
@@ -99,22 +99,22 @@ fn model(
     if agent.peek("model_id").is_some_and(DeValue::is_array) {
         let diagnostic = new_diagnostic("is not supported yet").with_hint("name one model");
         let position = agent.entry("model_id")?.position;
-        reader.error(&position.unprintable(), diagnostic);
+        reader.report_error(&position.without_excerpt(), diagnostic);
         return None;
     }
-    let text = agent.nonblank("model_id")?;
+    let text = agent.nonblank_text("model_id")?;
     let has_space = text.value.chars().any(char::is_whitespace);
     let parts = text.value.split_once('/').filter(|(_, name)| !name.is_empty() && !has_space);
     let Some((prefix, name)) = parts else {
         let message = "must be the prefix of a provider and the name of a model, such as \
                        \"local/qwen3\"";
-        reader.error(&text.position, message);
+        reader.report_error(&text.position, message);
         return None;
     };
     let Some(provider) = catalog.providers.get(prefix) else {
         let diagnostic = new_diagnostic(format!("there is no section `[models.{prefix}]`"));
         let known = catalog.providers.keys().map(String::as_str);
-        reader.error(&text.position, diagnostic.suggest_from(prefix, known));
+        reader.report_error(&text.position, diagnostic.suggest_from(prefix, known));
         return None;
     };
     let reference = ModelReference { provider: prefix.to_owned(), name: name.to_owned() };
@@ -122,26 +122,26 @@ fn model(
 }
 
 /// Reads the tools in their order, and the programs behind them.
-fn tools(
+fn read_tools(
     agent: &mut Section<'_>,
     catalog: &CognitionCatalog,
 ) -> (Vec<Arc<ToolSpec>>, ToolBackends) {
     let reader = agent.reader;
-    let names = agent.texts("tools").unwrap_or_default();
+    let names = agent.text_list("tools").unwrap_or_default();
     if names.len() > CognitiveSpec::MAX_TOOLS
         && let Some(list) = agent.entry("tools")
     {
         let message = format!("must name {} tools at most", CognitiveSpec::MAX_TOOLS);
-        reader.error(&list.position.unprintable(), message);
+        reader.report_error(&list.position.without_excerpt(), message);
     }
-    let (mut tools, mut sources) = (Vec::new(), ToolBackends::default());
-    let mut found: Vec<&str> = Vec::new();
+    let (mut tools, mut tool_backends) = (Vec::new(), ToolBackends::default());
+    let mut seen_names: Vec<&str> = Vec::new();
     for Positioned { value: name, position } in &names {
-        if found.contains(&name.as_str()) {
-            reader.error(position, "is named twice");
+        if seen_names.contains(&name.as_str()) {
+            reader.report_error(position, "is named twice");
             continue;
         }
-        found.push(name);
+        seen_names.push(name);
         let tool = match catalog.tools.get(name) {
             // The faults of the tool have been reported.
             Some(tool) => tool.clone(),
@@ -151,28 +151,28 @@ fn tools(
             None => {
                 let diagnostic = new_diagnostic(format!("there is no section `[tools.{name}]`"));
                 let known = catalog.tools.keys().map(String::as_str);
-                reader.error(position, diagnostic.suggest_from(name, known));
+                reader.report_error(position, diagnostic.suggest_from(name, known));
                 None
             }
         };
         if let Some(ConfiguredTool { spec, worker }) = tool {
             tools.push(spec);
-            add_worker(&mut sources, name, worker);
+            add_backend(&mut tool_backends, name, worker);
         }
     }
-    (tools, sources)
+    (tools, tool_backends)
 }
 
 /// Adds what performs the calls of a tool.
-fn add_worker(sources: &mut ToolBackends, name: &str, worker: ToolWorker) {
+fn add_backend(tool_backends: &mut ToolBackends, name: &str, worker: ToolWorker) {
     match worker {
         ToolWorker::Service => {}
         ToolWorker::Program(program) => {
-            sources.programs.insert(name.to_owned(), program);
+            tool_backends.programs.insert(name.to_owned(), program);
         }
         ToolWorker::Server(tool, server) => {
-            sources.server_tools.insert(name.to_owned(), tool);
-            sources.servers.insert(server.name.clone(), server);
+            tool_backends.server_tools.insert(name.to_owned(), tool);
+            tool_backends.servers.insert(server.name.clone(), server);
         }
     }
 }

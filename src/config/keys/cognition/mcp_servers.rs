@@ -23,11 +23,11 @@ const START_TIMEOUT_BOUNDS: ValueBounds<f64> = ValueBounds::new(1.0, 600.0, 30.0
 /// Bounds of the time without a use in seconds.
 const IDLE_BOUNDS: ValueBounds<f64> = ValueBounds::new(1.0, 86_400.0, 300.0);
 
-/// Reads every server. `used` are the names of the servers of enabled agents: a fault of the machine is an error only
-/// if such an agent needs the server.
+/// Reads every server. `used_servers` are the names of the servers of enabled agents: a fault of the machine is an
+/// error only if such an agent needs the server.
 pub(super) fn read_all(
     root: &mut Section<'_>,
-    used: &BTreeSet<&str>,
+    used_servers: &BTreeSet<&str>,
 ) -> BTreeMap<String, Option<Arc<McpServer>>> {
     let mut section = root.section("mcp");
     let mut servers = BTreeMap::new();
@@ -38,37 +38,37 @@ pub(super) fn read_all(
                 "must not contain `{SERVER_TOOL_SEPARATOR}` or end with `_`: `{SERVER_TOOL_SEPARATOR}` separates the name of a server from its \
                  tools"
             );
-            server.reader.error(&name.position, message);
+            server.reader.report_error(&name.position, message);
         }
         let is_valid = check_name(&server, &name) && !is_ambiguous;
-        let is_used = used.contains(name.value.as_str());
+        let is_used = used_servers.contains(name.value.as_str());
         let missing_severity =
             if is_used { Severity::Error } else { Severity::MissingWhileDisabled };
         let server = read(server, &name.value, missing_severity).filter(|_| is_valid);
         servers.insert(name.value, server.map(Arc::new));
     }
-    section.finish();
+    section.report_unknown_keys();
     servers
 }
 
 fn read(mut server: Section<'_>, name: &str, missing_severity: Severity) -> Option<McpServer> {
     let table = &mut server;
     // Its own message is clearer than that about the missing command.
-    let has_url = table.has("url");
+    let has_url = table.has_key("url");
     let context = BackendReadContext {
         noun: "an MCP server",
         missing_report: MissingProgramReport::MCP_SERVER,
         missing_severity,
     };
-    let program = match has_url && !table.has("command") {
+    let program = match has_url && !table.has_key("command") {
         true => None,
         false => backend_program::read(table, &context),
     };
-    let args = table.texts("args").unwrap_or_default();
-    let start_timeout = table.seconds("start_timeout", START_TIMEOUT_BOUNDS);
-    let idle_timeout = table.seconds("idle", IDLE_BOUNDS);
+    let args = table.text_list("args").unwrap_or_default();
+    let start_timeout = table.duration("start_timeout", START_TIMEOUT_BOUNDS);
+    let idle_timeout = table.duration("idle", IDLE_BOUNDS);
     table.refuse_unsupported_keys(&UNSUPPORTED_KEYS);
-    server.finish();
+    server.report_unknown_keys();
     let args = args.into_iter().map(|argument| argument.value).collect();
     Some(McpServer { name: name.to_owned(), program: program?, args, start_timeout, idle_timeout })
 }

@@ -50,7 +50,7 @@ pub(super) fn read_all(
 fn read(mut section: Section<'_>, name: &str, missing_severity: Severity) -> Option<ModelProvider> {
     let table = &mut section;
     let allows_http = table.flag("insecure_http", false);
-    let url = table.nonblank("base_url");
+    let url = table.nonblank_text("base_url");
     table.require("base_url");
     let url = url.and_then(|url| validate_service_url(table, url, allows_http, &URL_FAULT_TEXTS));
     let is_local = url.as_deref().is_some_and(is_local_url);
@@ -59,14 +59,14 @@ fn read(mut section: Section<'_>, name: &str, missing_severity: Severity) -> Opt
         false => bounds,
     };
     let key = read_credential(table, &API_KEY_SETTING_KEYS, missing_severity);
-    let timeout = table.seconds("timeout", TIMEOUT_BOUNDS);
+    let timeout = table.duration("timeout", TIMEOUT_BOUNDS);
     let max_concurrent = table.count("max_concurrent", bounds(CONCURRENCY_BOUNDS, 1));
     let rate = table.count("requests_per_minute", bounds(RATE_BOUNDS, RATE_BOUNDS.max));
-    section.finish();
+    section.report_unknown_keys();
     Some(ModelProvider {
         name: name.to_owned(),
         base_url: strip_completions_path(url?),
-        key,
+        api_key: key,
         timeout,
         max_concurrent: to_nonzero(max_concurrent),
         requests_per_minute: to_nonzero(rate),

@@ -9,7 +9,7 @@ use algonius_actors::model::program::tool_backends::ServerTool;
 
 use super::configured_tool::{ConfiguredTool, TIMEOUT_BOUNDS, ToolWorker, UNSUPPORTED_KEYS};
 use super::mcp_servers::SERVER_TOOL_SEPARATOR;
-use super::{ServerCatalog, is_name};
+use super::{ServerCatalog, is_valid_name};
 use crate::config::diagnostics::new_diagnostic;
 use crate::config::table::{Section, SourcePosition};
 
@@ -21,14 +21,14 @@ pub(super) fn read(
 ) -> Option<ConfiguredTool> {
     table.require("server");
     table.require("mcp_tool_name");
-    let server = table.nonblank("server");
-    let tool = table.nonblank("mcp_tool_name");
+    let server = table.nonblank_text("server");
+    let tool = table.nonblank_text("mcp_tool_name");
     let spec = ToolSpec {
         name: name.to_owned(),
-        description: table.nonblank("description").map(|text| text.value).unwrap_or_default(),
+        description: table.nonblank_text("description").map(|text| text.value).unwrap_or_default(),
         inputs: None,
         idempotent: table.flag("idempotent", false),
-        timeout: table.seconds("timeout", TIMEOUT_BOUNDS),
+        timeout: table.duration("timeout", TIMEOUT_BOUNDS),
         handler: ToolHandler::Mcp,
     };
     table.refuse_unsupported_keys(&UNSUPPORTED_KEYS);
@@ -45,12 +45,12 @@ pub(super) fn find_qualified_tool(
 ) -> Option<ConfiguredTool> {
     let (server, tool) = name.split_once(SERVER_TOOL_SEPARATOR)?;
     let server = find_server(agent, (server, position), servers)?;
-    if !is_name(name) || tool.is_empty() {
+    if !is_valid_name(name) || tool.is_empty() {
         let diagnostic = new_diagnostic("is no name for a model: 1 to 64 of A-Z a-z 0-9 _ -")
             .with_hint(
                 "write a section `[tools.<name>]` with `source = \"mcp\"` and `mcp_tool_name`",
             );
-        agent.reader.error(position, diagnostic);
+        agent.reader.report_error(position, diagnostic);
         return None;
     }
     let spec = ToolSpec {
@@ -73,7 +73,7 @@ fn find_server<'s>(
     let Some(server) = servers.get(name) else {
         let diagnostic = new_diagnostic(format!("there is no section `[mcp.servers.{name}]`"));
         let known = servers.keys().map(String::as_str);
-        section.reader.error(position, diagnostic.suggest_from(name, known));
+        section.reader.report_error(position, diagnostic.suggest_from(name, known));
         return None;
     };
     server.as_ref()

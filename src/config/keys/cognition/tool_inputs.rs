@@ -13,32 +13,32 @@ const MAX_INPUTS: usize = 64;
 
 /// Inputs by name, with the positions of their tables.
 #[derive(Default)]
-pub(super) struct ConfiguredInputs(BTreeMap<String, (ToolInput, SourcePosition)>);
+pub(super) struct ConfiguredToolInputs(BTreeMap<String, (ToolInput, SourcePosition)>);
 
 /// Reads the inputs.
-pub(super) fn read(tool: &mut Section<'_>) -> ConfiguredInputs {
+pub(super) fn read(tool: &mut Section<'_>) -> ConfiguredToolInputs {
     let reader = tool.reader;
-    let position = tool.position.below("inputs").unprintable();
+    let position = tool.position.child("inputs").without_excerpt();
     let sections = tool.sections("inputs");
     if sections.len() > MAX_INPUTS {
-        reader.error(&position, format!("must have {MAX_INPUTS} inputs at most"));
+        reader.report_error(&position, format!("must have {MAX_INPUTS} inputs at most"));
     }
     let inputs = sections.into_iter().map(|(name, section)| {
-        check_name(&section, &name.value, &name.position);
+        check_input_name(&section, &name.value, &name.position);
         (name.value, (read_input(section), name.position))
     });
-    ConfiguredInputs(inputs.collect())
+    ConfiguredToolInputs(inputs.collect())
 }
 
 /// Checks the name of an input, which is also a name in templates.
-fn check_name(section: &Section<'_>, name: &str, position: &SourcePosition) {
+fn check_input_name(section: &Section<'_>, name: &str, position: &SourcePosition) {
     if name == ALL_ARGUMENTS {
         let message = format!("`{ALL_ARGUMENTS}` is the name of all arguments together");
-        section.reader.error(position, message);
+        section.reader.report_error(position, message);
     } else if !ToolTemplate::is_variable_name(name) {
         let message =
             "must be a name with letters, digits and `_`, and no word of templates such as `true`";
-        section.reader.error(position, message);
+        section.reader.report_error(position, message);
     }
 }
 
@@ -46,9 +46,9 @@ fn read_input(mut section: Section<'_>) -> ToolInput {
     let words: Vec<_> = InputType::ALL.iter().map(|known| (known.as_str(), *known)).collect();
     let input_type = section.keyword("type", &words);
     section.require("type");
-    let description = section.nonblank("description");
+    let description = section.nonblank_text("description");
     let optional = section.flag("optional", false);
-    section.finish();
+    section.report_unknown_keys();
     ToolInput {
         input_type: input_type.map_or(InputType::Any, |Positioned { value, .. }| value),
         description: description.map(|text| text.value).unwrap_or_default(),
@@ -56,7 +56,7 @@ fn read_input(mut section: Section<'_>) -> ToolInput {
     }
 }
 
-impl ConfiguredInputs {
+impl ConfiguredToolInputs {
     /// Returns the inputs without their positions.
     pub(super) fn into_inputs(self) -> BTreeMap<String, ToolInput> {
         self.0.into_iter().map(|(name, (input, _))| (name, input)).collect()
@@ -81,11 +81,11 @@ impl ConfiguredInputs {
         tool: &Section<'_>,
         templates: impl Iterator<Item = ToolTemplate<'t>>,
     ) {
-        let used: BTreeSet<String> = templates.flat_map(ToolTemplate::names).collect();
+        let used: BTreeSet<String> = templates.flat_map(ToolTemplate::used_variables).collect();
         let is_unused = |name: &str| !used.contains(ALL_ARGUMENTS) && !used.contains(name);
         for (name, (_, position)) in self.0.iter().filter(|(name, _)| is_unused(name)) {
             let message = format!("no template of the handler uses `{name}`");
-            tool.reader.warning(position, message);
+            tool.reader.report_warning(position, message);
         }
     }
 }

@@ -4,7 +4,7 @@ use algonius_actors::model::program::tool_program::ToolProgram;
 use serde_json::{Map, Value};
 
 use super::backend_program::{self, BackendReadContext};
-use super::tool_inputs::ConfiguredInputs;
+use super::tool_inputs::ConfiguredToolInputs;
 use crate::config::diagnostics::{Severity, new_diagnostic};
 use crate::config::keys::programs::command::MissingProgramReport;
 use crate::config::table::{Positioned, Section};
@@ -29,11 +29,11 @@ const COMMAND_KEYS: [&str; 10] = [
 pub(super) fn refuse_keys(handler: &mut Section<'_>) {
     for key in COMMAND_KEYS {
         // Only a key that is there: the others would be suggested for unknown keys.
-        if handler.has(key)
+        if handler.has_key(key)
             && let Some(entry) = handler.entry(key)
         {
             let message = "has a meaning with `kind = \"command\"` only";
-            handler.reader.error(&entry.position.unprintable(), message);
+            handler.reader.report_error(&entry.position.without_excerpt(), message);
         }
     }
 }
@@ -48,7 +48,7 @@ pub(super) fn skip_keys(handler: &mut Section<'_>) {
 /// Reads the program of a tool. A fault of the machine has the severity `missing_severity`.
 pub(super) fn read(
     handler: &mut Section<'_>,
-    inputs: &ConfiguredInputs,
+    inputs: &ConfiguredToolInputs,
     missing_severity: Severity,
 ) -> Option<ToolProgram> {
     let reader = handler.reader;
@@ -59,7 +59,7 @@ pub(super) fn read(
     };
     let program = backend_program::read(handler, &context);
     let sample = inputs.sample_arguments();
-    let args = handler.texts("args").unwrap_or_default();
+    let args = handler.text_list("args").unwrap_or_default();
     let stdin = handler.text("stdin");
     let templates = || args.iter().chain(&stdin);
     let faults_before = reader.fault_count();
@@ -89,5 +89,5 @@ fn check_template(
         }
         _ => diagnostic,
     };
-    handler.reader.error(&template.position, diagnostic);
+    handler.reader.report_error(&template.position, diagnostic);
 }

@@ -10,13 +10,14 @@ use algonius_actors::model::agent::cognitive::{
 use algonius_actors::model::program::tool_program::ToolProgram;
 
 use super::configured_tool::{ConfiguredTool, TIMEOUT_BOUNDS, ToolWorker, UNSUPPORTED_KEYS};
-use super::tool_inputs::{self, ConfiguredInputs};
+use super::tool_inputs::{self, ConfiguredToolInputs};
 use super::{ServerCatalog, check_name, server_tools, tool_program};
 use crate::config::diagnostics::Severity;
 use crate::config::table::{Section, ValueShape};
 
 /// Sources of tools by keyword.
-const SOURCES: [(&str, Source); 2] = [("handler", Source::Handler), ("mcp", Source::Mcp)];
+const SOURCES: [(&str, ToolSource); 2] =
+    [("handler", ToolSource::Handler), ("mcp", ToolSource::Mcp)];
 /// Keys that only a tool with the source `handler` has.
 const HANDLER_KEYS: [&str; 2] = ["handler", "inputs"];
 /// Keys that only a tool with the source `mcp` has.
@@ -35,7 +36,7 @@ const NOTE_OPERATIONS: [(&str, ToolHandler); 2] =
 
 /// Source of a tool as it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum ToolSource {
     Handler,
     Mcp,
 }
@@ -48,11 +49,11 @@ enum HandlerKind {
     Notes,
 }
 
-/// Reads every tool. `used` are the names of the tools of enabled agents: a fault of the machine is an error only if
-/// such an agent needs the tool.
+/// Reads every tool. `used_tools` are the names of the tools of enabled agents: a fault of the machine is an error
+/// only if such an agent needs the tool.
 pub(super) fn read_all(
     root: &mut Section<'_>,
-    used: &BTreeSet<&str>,
+    used_tools: &BTreeSet<&str>,
     servers: &ServerCatalog,
 ) -> BTreeMap<String, Option<ConfiguredTool>> {
     let mut tools = BTreeMap::new();
@@ -60,10 +61,10 @@ pub(super) fn read_all(
         let is_reserved = name.value == FINAL_ANSWER;
         if is_reserved {
             let message = format!("`{FINAL_ANSWER}` is the name of the call with the answer");
-            section.reader.error(&name.position, message);
+            section.reader.report_error(&name.position, message);
         }
         let is_valid = check_name(&section, &name) && !is_reserved;
-        let is_used = used.contains(name.value.as_str());
+        let is_used = used_tools.contains(name.value.as_str());
         let missing_severity =
             if is_used { Severity::Error } else { Severity::MissingWhileDisabled };
         let tool = read(section, &name.value, (missing_severity, servers)).filter(|_| is_valid);
@@ -81,25 +82,25 @@ fn read(
     table.require("source");
     let source = table.keyword("source", &SOURCES).map(|found| found.value);
     match source {
-        Some(Source::Handler) => {
+        Some(ToolSource::Handler) => {
             table.require("handler");
             refuse_keys(table, &MCP_KEYS, "has a meaning with `source = \"mcp\"` only");
         }
-        Some(Source::Mcp) => {
+        Some(ToolSource::Mcp) => {
             refuse_keys(table, &HANDLER_KEYS, "has a meaning with `source = \"handler\"` only");
             let tool = server_tools::read(table, name, servers);
-            section.finish();
+            section.report_unknown_keys();
             return tool;
         }
-        None => MCP_KEYS.iter().for_each(|key| _ = table.nonblank(key)),
+        None => MCP_KEYS.iter().for_each(|key| _ = table.nonblank_text(key)),
     }
-    let inputs_position = table.entry("inputs").map(|entry| entry.position.unprintable());
+    let inputs_position = table.entry("inputs").map(|entry| entry.position.without_excerpt());
     let configured_inputs = tool_inputs::read(table);
     let handler = ConfiguredHandler::read(table, &configured_inputs, missing_severity);
-    let description = table.nonblank("description").map(|text| text.value);
+    let description = table.nonblank_text("description").map(|text| text.value);
     let is_command = handler.as_ref().is_none_or(ConfiguredHandler::is_command);
     if let Some(position) = inputs_position.filter(|_| !is_command) {
-        table.reader.error(&position, "has a meaning with `kind = \"command\"` only");
+        table.reader.report_error(&position, "has a meaning with `kind = \"command\"` only");
     }
     if handler.as_ref().is_some_and(ConfiguredHandler::is_command) {
         table.require("description");
@@ -108,14 +109,14 @@ fn read(
     let is_idempotent = table.flag("idempotent", !is_command);
     // The schema knows no default that depends on the handler.
     table.record_shape("idempotent", || ValueShape::Flag(None));
-    let timeout: Duration = table.seconds("timeout", TIMEOUT_BOUNDS);
+    let timeout: Duration = table.duration("timeout", TIMEOUT_BOUNDS);
     table.refuse_unsupported_keys(&UNSUPPORTED_KEYS);
-    section.finish();
+    section.report_unknown_keys();
     let (handler, worker) = handler?.into_parts()?;
     let spec = ToolSpec {
         name: name.to_owned(),
         description: description.unwrap_or_else(|| default_description(handler).to_owned()),
-        inputs: Some(inputs(handler, configured_inputs.into_inputs())),
+        inputs: Some(handler_inputs(handler, configured_inputs.into_inputs())),
         idempotent: is_idempotent,
         timeout,
         handler,
@@ -126,10 +127,10 @@ fn read(
 /// Reports each of these keys that is there.
 fn refuse_keys(table: &mut Section<'_>, keys: &[&'static str], message: &str) {
     for key in keys {
-        if table.has(key)
+        if table.has_key(key)
             && let Some(entry) = table.entry(key)
         {
-            table.reader.error(&entry.position.unprintable(), message);
+            table.reader.report_error(&entry.position.without_excerpt(), message);
         }
     }
 }
@@ -145,10 +146,10 @@ impl ConfiguredHandler {
     /// Reads the handler; `None` without a known kind. A key of another kind is a fault.
     fn read(
         tool: &mut Section<'_>,
-        inputs: &ConfiguredInputs,
+        inputs: &ConfiguredToolInputs,
         missing_severity: Severity,
     ) -> Option<Self> {
-        let is_given = tool.has("handler");
+        let is_given = tool.has_key("handler");
         let mut section = tool.section("handler");
         let kind = section.supported_keyword("kind", &HANDLER_KINDS, &UNSUPPORTED_HANDLER_KINDS);
         if is_given {
@@ -160,7 +161,7 @@ impl ConfiguredHandler {
             section.require("operation");
         } else if let Some(operation) = operation.as_ref().filter(|_| kind.is_some()) {
             let message = "has a meaning with `kind = \"notes\"` only";
-            section.reader.error(&operation.position, message);
+            section.reader.report_error(&operation.position, message);
         }
         let program = match kind {
             Some(HandlerKind::Clock | HandlerKind::Notes) => {
@@ -175,7 +176,7 @@ impl ConfiguredHandler {
                 None
             }
         };
-        section.finish();
+        section.report_unknown_keys();
         Some(Self { kind: kind?, operation: operation.map(|found| found.value), program })
     }
 
@@ -209,20 +210,20 @@ const fn default_description(handler: ToolHandler) -> &'static str {
 }
 
 /// Returns the inputs of a handler; those of a program are configured.
-fn inputs(
+fn handler_inputs(
     handler: ToolHandler,
     configured: BTreeMap<String, ToolInput>,
 ) -> BTreeMap<String, ToolInput> {
-    let text = |name: &str, description: &str, optional| {
+    let text_input = |name: &str, description: &str, optional| {
         let description = description.to_owned();
         (name.to_owned(), ToolInput { input_type: InputType::String, description, optional })
     };
     let input = match handler {
         ToolHandler::Command | ToolHandler::Mcp => return configured,
         ToolHandler::Clock => None,
-        ToolHandler::AddNote => Some(text("text", "Text of the note.", false)),
+        ToolHandler::AddNote => Some(text_input("text", "Text of the note.", false)),
         ToolHandler::SearchNotes => {
-            Some(text("query", "Words of the notes; without it, the latest notes.", true))
+            Some(text_input("query", "Words of the notes; without it, the latest notes.", true))
         }
     };
     input.into_iter().collect()

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::search::ProgramSearch;
 use crate::config::diagnostics::{DiagnosticBuilder, FaultCode, Severity, new_diagnostic};
 use crate::config::table::{ConfigReader, Positioned, Section, SourcePosition};
-use crate::platform::program_file::ProgramFault;
+use crate::platform::executable_file::ProgramFault;
 
 /// Command of a program.
 pub(crate) struct ProgramCommand {
@@ -36,7 +36,7 @@ pub(crate) struct MissingProgramReport {
 impl MissingProgramReport {
     /// The agent accepts no work without its program.
     pub(crate) const AGENT: Self = Self {
-        severity: Severity::Unavailable,
+        severity: Severity::AgentUnavailable,
         hint: "install it; the agent is unavailable until then",
     };
     /// Only the calls of the tool fail without its program.
@@ -61,17 +61,17 @@ pub(crate) fn read(
     missing_report: MissingProgramReport,
 ) -> Option<ProgramCommand> {
     let reader = section.reader;
-    if !section.has("command") {
+    if !section.has_key("command") {
         section.entry("command");
-        reader.error(&section.position.below("command").unprintable(), "is needed");
+        reader.report_error(&section.position.child("command").without_excerpt(), "is needed");
         return None;
     }
-    let command = section.nonblank("command")?;
+    let command = section.nonblank_text("command")?;
     let search = ProgramSearch::new(reader, &command.value, search_path);
     let file = search.find();
     if file.is_none() {
         let (severity, diagnostic) =
-            missing_command((&command.value, &search), missing_severity, missing_report);
+            missing_command_diagnostic((&command.value, &search), missing_severity, missing_report);
         reader.record_fault(severity, &command.position, diagnostic);
     }
     if let Some(file) = &file {
@@ -93,14 +93,14 @@ pub(crate) fn warn_if_unexecutable(
     position: &SourcePosition,
 ) {
     if let Some(fault) = ProgramFault::find(file, search_path) {
-        reader.record_fault(Severity::Warning, position, unexecutable_command(&fault));
+        reader.record_fault(Severity::Warning, position, unexecutable_diagnostic(&fault));
     }
 }
 
 /// Returns the diagnostic about a command that was found and cannot be executed.
-fn unexecutable_command(fault: &ProgramFault) -> DiagnosticBuilder {
+fn unexecutable_diagnostic(fault: &ProgramFault) -> DiagnosticBuilder {
     let diagnostic = new_diagnostic(format!("cannot be executed: {fault}"));
-    match (fault, fault.path()) {
+    match (fault, fault.interpreter_or_loader()) {
         (ProgramFault::InterpreterMissing { ends_in_carriage_return: true, .. }, _) => diagnostic
             .with_hint("save the file with the line ends of Unix; every run fails until then"),
         (_, Some(path)) if path.to_string_lossy().contains(' ') => diagnostic.with_hint(
@@ -121,7 +121,7 @@ fn unexecutable_command(fault: &ProgramFault) -> DiagnosticBuilder {
 /// Returns the diagnostic about a command that was not found, and its severity.
 ///
 /// A command that can never be found is an error. A program that can still be installed has a report of its own.
-fn missing_command(
+fn missing_command_diagnostic(
     (command, search): (&str, &ProgramSearch),
     missing_severity: Severity,
     missing_report: MissingProgramReport,

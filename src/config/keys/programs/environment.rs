@@ -52,21 +52,21 @@ impl<'c> VariableCollector<'c> {
     /// Adds `env_from`, `env_file` and `env_allow`, and returns all variables.
     fn read_other_sources(mut self, table: &mut Section<'_>) -> BTreeMap<String, EnvVariable> {
         for (name, entry) in table.section("env_from").entries() {
-            let entry = Positioned { position: entry.position.unprintable(), ..entry };
+            let entry = Positioned { position: entry.position.without_excerpt(), ..entry };
             if let Some(source_variable) = value::text(self.reader, &entry) {
                 let value = self.reader.required_env(source_variable);
                 self.add_secret(&name, &entry.position, value);
             }
         }
         for (name, entry) in table.section("env_file").entries() {
-            let entry = Positioned { position: entry.position.unprintable(), ..entry };
+            let entry = Positioned { position: entry.position.without_excerpt(), ..entry };
             if let Some(path) = value::text(self.reader, &entry) {
-                let value = self.reader.read_secret_file(&self.reader.resolve(path));
+                let value = self.reader.read_secret_file(&self.reader.resolve_path(path));
                 let value = value.map_err(|error| format!("cannot be read: {error}"));
                 self.add_secret(&name, &entry.position, value);
             }
         }
-        for name in table.texts("env_allow").unwrap_or_default() {
+        for name in table.text_list("env_allow").unwrap_or_default() {
             self.add_inherited(&name);
         }
         self.variables
@@ -75,7 +75,7 @@ impl<'c> VariableCollector<'c> {
     /// Adds the values of a table.
     fn add_table(&mut self, section: Section<'_>) {
         for (name, entry) in section.entries() {
-            let position = entry.position.clone().unprintable();
+            let position = entry.position.clone().without_excerpt();
             if let Some(text) =
                 value::scalar(self.reader, &Positioned { position: position.clone(), ..entry })
             {
@@ -98,19 +98,19 @@ impl<'c> VariableCollector<'c> {
                     .add_table(table);
             }
         }
-        section.finish();
+        section.report_unknown_keys();
     }
 
     /// Copies a variable of the service. A variable that the file sets stays as it is, and one that the service does
     /// not have is skipped.
     fn add_inherited(&mut self, name: &Positioned<String>) {
         if !is_identifier(&name.value) {
-            return self.reader.error(&name.position, "is not the name of a variable");
+            return self.reader.report_error(&name.position, "is not the name of a variable");
         }
         if self.variables.contains_key(&name.value) {
             return;
         }
-        let value = match self.reader.named_env(&name.value) {
+        let value = match self.reader.try_env(&name.value) {
             Ok(Some(value)) => value,
             Ok(None) => return,
             Err(NotUtf8) => return self.record_missing(&name.position, VARIABLE_NOT_UTF_8),
@@ -125,7 +125,7 @@ impl<'c> VariableCollector<'c> {
 
     /// Adds a value of the file with `${NAME}` expanded.
     fn add_expanded(&mut self, name: &Positioned<String>, text: &Positioned<String>) {
-        let expanded = match expand(&text.value, &|name| self.reader.named_env(name)) {
+        let expanded = match expand(&text.value, &|name| self.reader.try_env(name)) {
             Ok(expanded) => expanded,
             Err(ExpandError::Unset { name }) => {
                 let message = format!("`{name}` is not set in the service's environment");
@@ -135,7 +135,7 @@ impl<'c> VariableCollector<'c> {
                 let message = format!("`{name}` is not UTF-8 in the service's environment");
                 return self.record_missing(&text.position, &message);
             }
-            Err(error) => return self.reader.error(&text.position, error.to_string()),
+            Err(error) => return self.reader.report_error(&text.position, error.to_string()),
         };
         let is_secret = is_secret_name(&name.value)
             || expanded.names.iter().any(|used_name| is_secret_name(used_name));
@@ -148,9 +148,9 @@ impl<'c> VariableCollector<'c> {
         &mut self,
         name: &Positioned<String>,
         position: &SourcePosition,
-        read_value: Result<String, String>,
+        secret_value: Result<String, String>,
     ) {
-        match read_value {
+        match secret_value {
             Ok(value) => {
                 self.set(name, EnvVariable { value, secrecy: VariableSecrecy::Secret }, position);
             }
@@ -167,16 +167,16 @@ impl<'c> VariableCollector<'c> {
     fn set(&mut self, name: &Positioned<String>, variable: EnvVariable, position: &SourcePosition) {
         let is_valid_name = !name.value.is_empty() && !name.value.contains(['=', '\0']);
         if !is_valid_name {
-            return self.reader.error(&name.position, "is not the name of a variable");
+            return self.reader.report_error(&name.position, "is not the name of a variable");
         }
         if variable.value.contains('\0') {
-            return self.reader.error(position, "must not hold a NUL character");
+            return self.reader.report_error(position, "must not hold a NUL character");
         }
         if variable.secrecy == VariableSecrecy::Secret {
             self.reader.register_foreign_secret(position, &variable.value);
         }
         if self.variables.insert(name.value.clone(), variable).is_some() {
-            self.reader.error(&name.position, "this variable is set twice");
+            self.reader.report_error(&name.position, "this variable is set twice");
         }
     }
 }

@@ -15,8 +15,8 @@ const CGROUP_MODES: [(&str, CgroupMode); 3] =
 /// Reads the limits of a program.
 pub(crate) fn read(resources: &mut Section<'_>) -> ResourceLimits {
     ResourceLimits {
-        memory: read_memory(resources, "memory_bytes"),
-        processes: limit(resources, "processes", PROCESS_BOUNDS),
+        max_memory_bytes: read_memory(resources, "memory_bytes"),
+        max_processes: read_limit(resources, "processes", PROCESS_BOUNDS),
         cgroup_mode: resources
             .keyword("group", &CGROUP_MODES)
             .map(|found| found.value)
@@ -26,10 +26,14 @@ pub(crate) fn read(resources: &mut Section<'_>) -> ResourceLimits {
 
 /// Reads an optional number of bytes of memory.
 pub(crate) fn read_memory(resources: &mut Section<'_>, key: &'static str) -> Option<u64> {
-    limit(resources, key, MEMORY_BOUNDS)
+    read_limit(resources, key, MEMORY_BOUNDS)
 }
 
-fn limit(section: &mut Section<'_>, key: &'static str, bounds: ValueBounds<u64>) -> Option<u64> {
+fn read_limit(
+    section: &mut Section<'_>,
+    key: &'static str,
+    bounds: ValueBounds<u64>,
+) -> Option<u64> {
     let entry = section.entry(key)?;
     value::count(section.reader, &entry, bounds)
 }

@@ -10,7 +10,7 @@ use algonius_actors::model::program::ProgramSpec;
 
 use crate::config::diagnostics::{Severity, new_diagnostic};
 use crate::config::table::{ConfigReader, Positioned, Section, SourcePosition, ValueShape};
-use crate::platform::program_file::HiddenPaths;
+use crate::platform::executable_file::HiddenPaths;
 
 const ISOLATIONS: [(&str, Isolation); 2] =
     [("landlock", Isolation::Landlock), ("bubblewrap", Isolation::Bubblewrap)];
@@ -75,7 +75,7 @@ pub(crate) fn read(table: &mut Section<'_>, context: &SandboxContext<'_>) -> San
         false => SharedMemoryAccess::Refused,
     };
     let path_resolver = SandboxPathResolver { home: context.home.clone(), missing_severity };
-    let configured = section.texts("writable");
+    let configured = section.text_list("writable");
     let writable: Option<Vec<_>> = configured.as_ref().map(|configured| {
         configured
             .iter()
@@ -85,53 +85,58 @@ pub(crate) fn read(table: &mut Section<'_>, context: &SandboxContext<'_>) -> San
     let isolation = section.keyword("isolation", &ISOLATIONS);
     let visible: Vec<_> =
         writable.iter().flatten().map(PathBuf::as_path).chain(working_dir).collect();
-    let hidden = hidden(&mut section, &path_resolver, (command, &visible));
-    let protected = protected(&mut section, &path_resolver);
-    let sockets = sockets(&mut section);
+    let hidden = read_hidden_paths(&mut section, &path_resolver, (command, &visible));
+    let protected = read_protected_paths(&mut section, &path_resolver);
+    let sockets = read_sockets(&mut section);
     let sandbox = Sandbox {
-        enforce,
+        is_enforced: enforce,
         has_own_sandbox: nested,
-        required: IsolationRequirement::Nothing,
+        isolation_requirement: IsolationRequirement::Nothing,
         writable,
         allows_network: network,
         shared_memory,
         isolation: isolation.as_ref().map(|found| found.value),
         hidden,
         protected,
-        sockets,
-        roots: None,
+        allowed_sockets: sockets,
+        resolved_roots: None,
     };
-    refuse_landlock(&section, isolation, &sandbox);
-    refuse_nesting(&section, &sandbox);
-    let required = required(&mut section, context, &sandbox);
+    refuse_unsuitable_landlock(&section, isolation, &sandbox);
+    check_nested_sandbox(&section, &sandbox);
+    let required = read_requirement(&mut section, context, &sandbox);
     if let (Access::ReadOnly, Some(working_dir)) = (access, working_dir) {
-        warn_about_workspace(&section, &configured.unwrap_or_default(), &sandbox, working_dir);
+        warn_if_workspace_writable(
+            &section,
+            &configured.unwrap_or_default(),
+            &sandbox,
+            working_dir,
+        );
     }
-    section.finish();
-    Sandbox { required, ..sandbox }
+    section.report_unknown_keys();
+    Sandbox { isolation_requirement: required, ..sandbox }
 }
 
 /// Returns the weakest isolation with which the program is started. By default, each sandbox of a backend program is
 /// required, and a sandbox of an agent with more restrictions than `access` implies.
-fn required(
+fn read_requirement(
     section: &mut Section<'_>,
     context: &SandboxContext<'_>,
     sandbox: &Sandbox,
 ) -> IsolationRequirement {
     let limits_writes = context.access == Access::ReadWrite && sandbox.writable.is_some();
     let is_restricted = sandbox.needs_bubblewrap() || !sandbox.allows_network || limits_writes;
-    let is_given = section.has("required");
+    let is_given = section.has_key("required");
     let required =
-        section.flag("required", (is_restricted || context.is_required) && sandbox.enforce);
+        section.flag("required", (is_restricted || context.is_required) && sandbox.is_enforced);
     // The schema knows no default that depends on other keys.
     section.record_shape("required", || ValueShape::Flag(None));
-    if !sandbox.enforce && (is_restricted || required) {
-        let position = section.position.below("enforce").unprintable();
+    if !sandbox.is_enforced && (is_restricted || required) {
+        let position = section.position.child("enforce").without_excerpt();
         let diagnostic = new_diagnostic("`enforce = false` leaves nothing to require or to refuse");
-        let is_default = !context.has_network && !section.has("network");
+        let is_default = !context.has_network && !section.has_key("network");
         let hint = "write `network = true` too: by default the network is refused";
         let diagnostic = if is_default { diagnostic.with_hint(hint) } else { diagnostic };
-        section.reader.error(&position, diagnostic);
+        section.reader.report_error(&position, diagnostic);
     }
     match (required, is_given) {
         (false, _) => IsolationRequirement::Nothing,
@@ -141,27 +146,29 @@ fn required(
 }
 
 /// Refuses folders with `nested`, because the service does not restrict the folders of such a program.
-fn refuse_nesting(section: &Section<'_>, sandbox: &Sandbox) {
-    if sandbox.has_own_sandbox && (!sandbox.enforce || sandbox.writable.is_some()) {
+fn check_nested_sandbox(section: &Section<'_>, sandbox: &Sandbox) {
+    if sandbox.has_own_sandbox && (!sandbox.is_enforced || sandbox.writable.is_some()) {
         let diagnostic =
             new_diagnostic("with `nested = true` the program decides itself what it may change")
                 .with_hint("leave out `writable` and `enforce = false`, or leave out `nested`");
-        section.reader.error(&section.position.below("nested").unprintable(), diagnostic);
+        section
+            .reader
+            .report_error(&section.position.child("nested").without_excerpt(), diagnostic);
     }
 }
 
 /// Returns the sockets of other programs that the agent may reach. A missing one may be created later.
-fn sockets(section: &mut Section<'_>) -> Vec<PathBuf> {
-    let configured = section.texts("sockets").unwrap_or_default();
+fn read_sockets(section: &mut Section<'_>) -> Vec<PathBuf> {
+    let configured = section.text_list("sockets").unwrap_or_default();
     let is_absolute = |socket: &Positioned<String>| socket.value.starts_with('/');
     for socket in configured.iter().filter(|socket| !is_absolute(socket)) {
-        section.reader.error(&socket.position, "must be an absolute path");
+        section.reader.report_error(&socket.position, "must be an absolute path");
     }
     configured.into_iter().map(|socket| socket.value.into()).collect()
 }
 
 /// Refuses Landlock if the sandbox has exceptions, because Landlock has no deny rules.
-fn refuse_landlock(
+fn refuse_unsuitable_landlock(
     section: &Section<'_>,
     isolation: Option<Positioned<Isolation>>,
     sandbox: &Sandbox,
@@ -170,7 +177,7 @@ fn refuse_landlock(
     if let Some(isolation) = landlock.filter(|_| sandbox.needs_bubblewrap()) {
         let diagnostic = new_diagnostic("Landlock can neither hide nor protect a path")
             .with_hint("leave it out, or write \"bubblewrap\"");
-        section.reader.error(&isolation.position, diagnostic);
+        section.reader.report_error(&isolation.position, diagnostic);
     }
 }
 
@@ -184,14 +191,14 @@ struct SandboxPathResolver {
 impl SandboxPathResolver {
     /// Returns a path relative to the home or to the file's folder. The system accepts only existing paths.
     fn resolve(&self, section: &Section<'_>, path: &Positioned<String>, hint: &str) -> PathBuf {
-        let resolved = self.below_home(&path.value);
+        let resolved = self.expand_tilde(&path.value);
         if resolved.is_none() && path.value.starts_with("~/") {
             let diagnostic = new_diagnostic("has no meaning: `HOME` is not set, empty or relative")
                 .with_hint("set `HOME` to the folder, or write its whole path");
             section.reader.record_fault(self.missing_severity, &path.position, diagnostic);
-            return section.reader.resolve(&path.value);
+            return section.reader.resolve_path(&path.value);
         }
-        let resolved = resolved.unwrap_or_else(|| section.reader.resolve(&path.value));
+        let resolved = resolved.unwrap_or_else(|| section.reader.resolve_path(&path.value));
         if !resolved.exists() {
             let diagnostic = new_diagnostic("there is no such file or folder").with_hint(hint);
             section.reader.record_fault(self.missing_severity, &path.position, diagnostic);
@@ -199,19 +206,19 @@ impl SandboxPathResolver {
         resolved
     }
 
-    fn below_home(&self, path: &str) -> Option<PathBuf> {
+    fn expand_tilde(&self, path: &str) -> Option<PathBuf> {
         let (rest, home) = path.strip_prefix("~/").zip(self.home.as_ref())?;
         Some(Path::new(home)).filter(|home| home.is_absolute()).map(|home| home.join(rest))
     }
 }
 
 /// Reads the hidden paths. The program itself must stay visible, as the `visible` paths do.
-fn hidden(
+fn read_hidden_paths(
     section: &mut Section<'_>,
     path_resolver: &SandboxPathResolver,
     (command, visible): (Option<&Path>, &[&Path]),
 ) -> Vec<PathBuf> {
-    let configured = section.texts("hidden").unwrap_or_default();
+    let configured = section.text_list("hidden").unwrap_or_default();
     let hidden: Vec<_> = configured
         .iter()
         .map(|path| path_resolver.resolve(section, path, MISSING_HIDDEN_HINT))
@@ -231,12 +238,12 @@ fn report_hidden_program(
     position: &SourcePosition,
 ) {
     if folder.canonicalize().is_ok_and(|folder| program.starts_with(folder)) {
-        reader.error(position, "the program is in it, and could not be started");
+        reader.report_error(position, "the program is in it, and could not be started");
         return;
     }
     let visible = visible.iter().copied().map(Path::to_owned).collect();
     let hidden_paths = HiddenPaths { hidden: vec![folder.to_owned()], visible };
-    if let Some(file) = hidden_paths.find_executed_file(program, None) {
+    if let Some(file) = hidden_paths.find_hidden_executed_file(program, None) {
         let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
         let message = format!("the interpreter `{}` of the program is in it", name.escape_debug());
         let diagnostic = new_diagnostic(message).with_hint(HIDDEN_INTERPRETER_HINT);
@@ -246,8 +253,11 @@ fn report_hidden_program(
 
 /// Reads the protected paths. A relative one is in the working directory, which a caller may choose, so its existence
 /// is checked when an attempt starts.
-fn protected(section: &mut Section<'_>, path_resolver: &SandboxPathResolver) -> Vec<PathBuf> {
-    let configured = section.texts("protected").unwrap_or_default();
+fn read_protected_paths(
+    section: &mut Section<'_>,
+    path_resolver: &SandboxPathResolver,
+) -> Vec<PathBuf> {
+    let configured = section.text_list("protected").unwrap_or_default();
     let resolve = |path: &Positioned<String>| {
         let relative = Path::new(&path.value);
         if relative.is_absolute() || path.value.starts_with("~/") {
@@ -258,7 +268,7 @@ fn protected(section: &mut Section<'_>, path_resolver: &SandboxPathResolver) -> 
         if !is_below || !parts.all(|part| matches!(part, Component::Normal(_))) {
             let diagnostic =
                 new_diagnostic("must be absolute, or below the working folder without `..`");
-            section.reader.error(&path.position, diagnostic);
+            section.reader.report_error(&path.position, diagnostic);
         }
         relative.to_owned()
     };
@@ -266,7 +276,7 @@ fn protected(section: &mut Section<'_>, path_resolver: &SandboxPathResolver) -> 
 }
 
 /// Warns about a read-only agent whose working directory is writable.
-fn warn_about_workspace(
+fn warn_if_workspace_writable(
     section: &Section<'_>,
     configured: &[Positioned<String>],
     sandbox: &Sandbox,
@@ -279,7 +289,7 @@ fn warn_about_workspace(
             let diagnostic =
                 new_diagnostic("the agent's working folder is in it, and so may be changed")
                     .with_hint("with `access = \"read-write\"` agents would not meet there");
-            section.reader.warning(&path.position, diagnostic);
+            section.reader.report_warning(&path.position, diagnostic);
         }
     }
 }

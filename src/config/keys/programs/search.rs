@@ -18,7 +18,7 @@ pub struct ProgramSearch {
 impl ProgramSearch {
     pub(crate) fn new(reader: &ConfigReader<'_>, command: &str, search_path: Option<&str>) -> Self {
         if command.contains('/') {
-            return Self { command: reader.resolve(command), search_path: Box::default() };
+            return Self { command: reader.resolve_path(command), search_path: Box::default() };
         }
         Self {
             command: PathBuf::from(command),

@@ -7,8 +7,8 @@ use crate::config::table::Section;
 
 /// Reads `working_dir`; `None` if the key is absent. A missing folder has the severity `missing_severity`.
 pub(crate) fn read(section: &mut Section<'_>, missing_severity: Severity) -> Option<PathBuf> {
-    let configured = section.nonblank("working_dir")?;
-    let folder = section.reader.resolve(&configured.value);
+    let configured = section.nonblank_text("working_dir")?;
+    let folder = section.reader.resolve_path(&configured.value);
     if !folder.is_dir() {
         let diagnostic = new_diagnostic("there is no such folder");
         let diagnostic = if configured.value.starts_with('~') {

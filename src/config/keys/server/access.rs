@@ -10,7 +10,7 @@ use crate::config::table::{Positioned, Section, ValueBounds};
 
 /// Admission rules of requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AccessSettings {
+pub struct RequestAccessSettings {
     /// Further host names of the service, with or without a port; `*` is any.
     pub allowed_hosts: Vec<String>,
     /// Web origins whose pages may send requests.
@@ -29,50 +29,51 @@ pub struct LockoutSettings {
     /// Conditions of a block; `None` is never.
     pub spec: Option<LockoutSpec>,
     /// Addresses whose wrong credentials are not counted.
-    pub exempt: Vec<IpNet>,
+    pub exempt_networks: Vec<IpNet>,
 }
 
 /// Reads the admission keys of `[server]`.
-pub(crate) fn read(section: &mut Section<'_>) -> AccessSettings {
-    let hosts = section.texts("allowed_hosts").unwrap_or_default();
-    let origins = section.texts("allowed_origins").unwrap_or_default();
-    AccessSettings {
-        allowed_hosts: valid_texts(
+pub(crate) fn read(section: &mut Section<'_>) -> RequestAccessSettings {
+    let hosts = section.text_list("allowed_hosts").unwrap_or_default();
+    let origins = section.text_list("allowed_origins").unwrap_or_default();
+    RequestAccessSettings {
+        allowed_hosts: validate_texts(
             section,
             hosts,
             is_host,
             "must be a name such as \"agents.lan\"",
         ),
-        allowed_origins: valid_texts(
+        allowed_origins: validate_texts(
             section,
             origins,
             is_origin,
             "must be a site such as \"https://console.example.org\"",
         ),
-        trusted_proxies: networks(section, "trusted_proxies"),
-        grpc_url_0_3: section.nonblank("grpc_url_0_3").map(|text| text.value),
-        grpc_url_1_0: section.nonblank("grpc_url_1_0").map(|text| text.value),
+        trusted_proxies: read_networks(section, "trusted_proxies"),
+        grpc_url_0_3: section.nonblank_text("grpc_url_0_3").map(|text| text.value),
+        grpc_url_1_0: section.nonblank_text("grpc_url_1_0").map(|text| text.value),
     }
 }
 
 /// Reads `[lockout]`.
-pub(crate) fn lockout(mut section: Section<'_>) -> LockoutSettings {
-    let LockoutSpec { max_failures: failures, window, block } = LockoutSpec::default();
+pub(crate) fn read_lockout(mut section: Section<'_>) -> LockoutSettings {
+    let LockoutSpec { max_failures: failures, window, block_duration: block } =
+        LockoutSpec::default();
     let is_enabled = section.flag("enabled", true);
     let failures = section.count("failures", ValueBounds::new(1, 1000, u64::from(failures)));
     let time_bounds = |default: f64| ValueBounds::new(0.1, 604_800.0, default);
     let spec = LockoutSpec {
         max_failures: u32::try_from(failures).unwrap_or(u32::MAX),
-        window: section.seconds("window", time_bounds(window.as_secs_f64())),
-        block: section.seconds("block", time_bounds(block.as_secs_f64())),
+        window: section.duration("window", time_bounds(window.as_secs_f64())),
+        block_duration: section.duration("block", time_bounds(block.as_secs_f64())),
     };
-    let exempt = networks(&mut section, "exempt");
-    section.finish();
-    LockoutSettings { spec: is_enabled.then_some(spec), exempt }
+    let exempt_networks = read_networks(&mut section, "exempt");
+    section.report_unknown_keys();
+    LockoutSettings { spec: is_enabled.then_some(spec), exempt_networks }
 }
 
 /// Returns the valid texts of a list, and reports the others.
-fn valid_texts(
+fn validate_texts(
     section: &Section<'_>,
     texts: Vec<Positioned<String>>,
     is_valid: fn(&str) -> bool,
@@ -82,7 +83,7 @@ fn valid_texts(
         if is_valid(&text.value) {
             return Some(text.value.to_ascii_lowercase());
         }
-        section.reader.error(&text.position, diagnostic);
+        section.reader.report_error(&text.position, diagnostic);
         None
     });
     valid.collect()
@@ -100,20 +101,20 @@ fn is_origin(text: &str) -> bool {
 }
 
 /// Reads addresses and networks.
-fn networks(section: &mut Section<'_>, key: &'static str) -> Vec<IpNet> {
-    let texts = section.texts(key).unwrap_or_default();
+fn read_networks(section: &mut Section<'_>, key: &'static str) -> Vec<IpNet> {
+    let texts = section.text_list(key).unwrap_or_default();
     let networks = texts.into_iter().filter_map(|text| {
-        let network = network(&text.value);
+        let network = parse_network(&text.value);
         if network.is_none() {
             let diagnostic =
                 new_diagnostic("must be an address or a network").with_hint("write `10.0.0.0/8`");
-            section.reader.error(&text.position, diagnostic);
+            section.reader.report_error(&text.position, diagnostic);
         }
         network
     });
     networks.collect()
 }
 
-fn network(text: &str) -> Option<IpNet> {
+fn parse_network(text: &str) -> Option<IpNet> {
     text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
 }

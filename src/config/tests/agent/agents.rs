@@ -8,10 +8,10 @@ fn durations_are_seconds_or_text_with_a_unit() {
         [("90", 90.0), ("90.5", 90.5), ("\"90s\"", 90.0), ("\"1.5h\"", 5400.0), ("\"5m\"", 300.0)]
     {
         let text = format!("[limits]\ntimeout_max = \"2h\"\n{CAT}timeout = {written}\n");
-        let run = settings(&text).agents[0].spec.limits.timeouts.run;
+        let run = load_settings(&text).agents[0].spec.limits.timeouts.run;
         assert_eq!(run, Duration::from_secs_f64(seconds), "{written}");
     }
-    check_agent(&[
+    assert_agent_faults(&[
         (
             "stop_grace = \"50ms\"",
             &["c:3:14: error: agents.a.stop_grace = \"50ms\": must be 0.1 to 60 seconds"],
@@ -40,10 +40,10 @@ fn durations_are_seconds_or_text_with_a_unit() {
 #[test]
 fn an_agent_has_no_idle_timeout_by_default() {
     let idle =
-        |lines: &str| settings(&format!("{CAT}{lines}\n")).agents[0].spec.limits.timeouts.idle;
+        |lines: &str| load_settings(&format!("{CAT}{lines}\n")).agents[0].spec.limits.timeouts.idle;
     assert_eq!(idle(""), None);
     assert_eq!(idle("idle_timeout = \"2m\""), Some(Duration::from_secs(120)));
-    check_agent(&[
+    assert_agent_faults(&[
         (
             "idle_timeout = 0",
             &["c:3:16: error: agents.a.idle_timeout = 0: must be 1 to 86400 seconds"],
@@ -60,7 +60,7 @@ fn an_agent_has_no_idle_timeout_by_default() {
 #[test]
 fn limits_move_the_bounds_and_the_defaults_with_them() {
     let run = |limits: &str| {
-        settings(&format!("[limits]\n{limits}\n{CAT}")).agents[0].spec.limits.timeouts.run
+        load_settings(&format!("[limits]\n{limits}\n{CAT}")).agents[0].spec.limits.timeouts.run
     };
     assert_eq!(run("timeout_max = 100").as_secs(), 100);
     assert_eq!(run("timeout_min = 0.05\ntimeout_max = 0.5"), Duration::from_millis(500));
@@ -73,13 +73,13 @@ fn limits_move_the_bounds_and_the_defaults_with_them() {
 #[test]
 fn a_read_write_agent_has_a_concurrency_of_one() {
     let running = |lines: &str| {
-        settings(&format!("{CAT}{lines}\n")).agents[0].spec.limits.capacity.max_running
+        load_settings(&format!("{CAT}{lines}\n")).agents[0].spec.limits.capacity.max_running
     };
     let running = |lines: &str| running(lines).map(NonZeroU32::get);
     assert_eq!(running("access = \"read-write\""), Some(1));
     assert_eq!(running("access = \"read-write\"\nmax_concurrent = 1"), Some(1));
     assert_eq!(running("max_concurrent = 0"), None);
-    check_agent(&[(
+    assert_agent_faults(&[(
         "access = \"read-write\"\nmax_concurrent = 2",
         &[
             "c:4:18: error: agents.a.max_concurrent = 2: must be 1: an agent with access = \"read-write\" runs alone; leave it out, or make the agent read-only",
@@ -89,7 +89,7 @@ fn a_read_write_agent_has_a_concurrency_of_one() {
 
 #[test]
 fn an_unknown_preset_is_refused_with_the_known_ones() {
-    check_agent(&[(
+    assert_agent_faults(&[(
         "preset = \"claude\"",
         &[
             "c:3:10: error: agents.a.preset = \"claude\": there is no such preset; known: aider, claude-code, codex, continue, copilot, cursor-agent, gemini, generic, goose, llm, opencode, qwen",
@@ -100,9 +100,9 @@ fn an_unknown_preset_is_refused_with_the_known_ones() {
 #[test]
 fn an_unknown_access_or_pattern_is_refused_with_the_known_ones() {
     for access in ["read-only", "read-write"] {
-        check_agent(&[(&format!("access = \"{access}\""), &[])]);
+        assert_agent_faults(&[(&format!("access = \"{access}\""), &[])]);
     }
-    check_agent(&[
+    assert_agent_faults(&[
         (
             "access = \"write\"",
             &[
@@ -126,7 +126,7 @@ fn an_unknown_access_or_pattern_is_refused_with_the_known_ones() {
 
 #[test]
 fn arguments_must_match_the_input_pattern() {
-    check_agent(&[
+    assert_agent_faults(&[
         ("input = \"args\"\nargs = [\"{{ input }}\"]", &[]),
         ("input = \"file\"\nargs = [\"{{ input_file }}\"]", &[]),
         ("output = \"file\"\nargs = [\"--to={{ output_file }}\"]", &[]),
@@ -186,7 +186,7 @@ fn arguments_must_match_the_input_pattern() {
 
 #[test]
 fn file_names_must_not_leave_the_execution_folder() {
-    check_agent(&[
+    assert_agent_faults(&[
         (
             "output_file = \"sub/x\"",
             &[
@@ -208,13 +208,13 @@ fn command_line_arguments_keep_their_order() {
     let text = format!(
         "{CAT}args = [\"z\", \"a\"]\n[agents.a.cli_args]\n--y = 2\n--b = \"\"\n--c = true\n--d = false\n--a = \"{{{{ param.m }}}}\"\n"
     );
-    let args = settings(&text).agents[0].program().unwrap().args.clone();
+    let args = load_settings(&text).agents[0].program().unwrap().args.clone();
     assert_eq!(args, ["z", "a", "--y", "2", "--b", "--c", "--a", "{{ param.m }}"]);
 }
 
 #[test]
 fn agent_errors_are_reported() {
-    check_agent(&[
+    assert_agent_faults(&[
         (
             "[agents.b]\nname = \"a\"\ncommand = \"cat\"",
             &["c:4:8: error: agents.b.name = \"a\": another agent has the name `a`"],
@@ -275,7 +275,7 @@ fn agent_errors_are_reported() {
 
 #[test]
 fn columns_count_characters() {
-    check_agent(&[(
+    assert_agent_faults(&[(
         "args = [\"é\", 7]",
         &["c:3:14: error: agents.a.args[1] = 7: must be text in quotes, not a whole number"],
     )]);
@@ -284,12 +284,12 @@ fn columns_count_characters() {
 #[test]
 fn deduplication_by_content_must_be_configured() {
     let window =
-        |lines: &str| settings(&format!("{CAT}{lines}")).agents.remove(0).spec.dedup_window;
+        |lines: &str| load_settings(&format!("{CAT}{lines}")).agents.remove(0).spec.dedup_window;
     let seconds = |seconds| Some(Duration::from_secs(seconds));
     assert_eq!((window(""), window("dedup = \"message\"\n")), (None, None));
     assert_eq!(window("dedup = \"content\"\n"), seconds(60));
     assert_eq!(window("dedup = \"content\"\ndedup_window = \"5m\"\n"), seconds(300));
-    check_agent(&[(
+    assert_agent_faults(&[(
         "dedup_window = 60",
         &[
             "c:3:16: error: agents.a.dedup_window = 60: has a meaning with `dedup = \"content\"` only",
@@ -300,8 +300,8 @@ fn deduplication_by_content_must_be_configured() {
 #[test]
 fn prompt_patterns_have_defaults_and_can_be_configured() {
     let prompts = |lines: &str| {
-        let settings = settings(&format!("{CAT}{lines}\n"));
-        let prompts = &settings.agents[0].program().unwrap().prompts;
+        let settings = load_settings(&format!("{CAT}{lines}\n"));
+        let prompts = &settings.agents[0].program().unwrap().prompt_patterns;
         (prompts.patterns.len(), prompts.silence)
     };
     let two_seconds = Duration::from_secs(2);
@@ -311,7 +311,7 @@ fn prompt_patterns_have_defaults_and_can_be_configured() {
         prompts("interactive_prompts = ['> $']\nprompt_silence = 0.5"),
         (1, Duration::from_millis(500))
     );
-    check_agent(&[(
+    assert_agent_faults(&[(
         "interactive_prompts = ['> $', '(']",
         &[
             "c:3:31: error: agents.a.interactive_prompts[1] = '(': is not a regular expression: unclosed group",
@@ -328,6 +328,6 @@ fn a_json_pointer_needs_an_output_that_may_be_a_document() {
         ("mode = \"interactive\"\nturn.end_line = \"END\"\n", "c:5:24"),
     ] {
         let lines = format!("{lines}success.json_pointer = \"/a\"");
-        check_agent(&[(&*lines, &[&*format!("{position}: error: {reason}")])]);
+        assert_agent_faults(&[(&*lines, &[&*format!("{position}: error: {reason}")])]);
     }
 }

@@ -12,23 +12,23 @@ const SECTIONS: &str = "[models.local]\nbase_url = \"http://127.0.0.1:11434/v1\"
                         [tools.now]\nsource = \"handler\"\nhandler = { kind = \"clock\" }\n";
 
 /// Returns an agent with these lines, of which the first is line 3, and the sections that it names.
-fn text(lines: &str) -> String {
+fn agent_config(lines: &str) -> String {
     format!("[agents.a]\nkind = \"cognitive\"\n{lines}\n{SECTIONS}")
 }
 
 /// Returns an agent with the keys that are needed and these lines, of which the first is line 5.
 fn complete_agent_config(lines: &str) -> String {
-    text(&format!("layer = \"perceptual\"\nmodel_id = \"local/qwen3\"\n{lines}"))
+    agent_config(&format!("layer = \"perceptual\"\nmodel_id = \"local/qwen3\"\n{lines}"))
 }
 
-fn spec(lines: &str) -> (Arc<AgentSpec>, CognitiveSpec) {
-    let spec = settings(&complete_agent_config(lines)).agents.remove(0).spec;
+fn load_specs(lines: &str) -> (Arc<AgentSpec>, CognitiveSpec) {
+    let spec = load_settings(&complete_agent_config(lines)).agents.remove(0).spec;
     let cognitive = (**spec.cognitive().unwrap()).clone();
     (spec, cognitive)
 }
 
 /// Checks the faults of a complete agent with further lines.
-fn check(rows: &[(&str, &str)]) {
+fn assert_faults(rows: &[(&str, &str)]) {
     for (lines, expected) in rows {
         assert_eq!(fault_messages(&complete_agent_config(lines)), [*expected], "{lines}");
     }
@@ -38,13 +38,13 @@ fn check(rows: &[(&str, &str)]) {
 fn a_cognitive_agent_has_a_layer_a_model_and_tools() {
     let notes = "[tools.note]\nsource = \"handler\"\n\
                  handler = { kind = \"notes\", operation = \"add\" }\n";
-    let config = text(
+    let config = agent_config(
         "layer = \"metacognitive\"\nagent_type = \"tool_calling_agent\"\n\
          model_id = \"local/org/qwen3:8b\"\ninstructions = \"Be brief.\"\ntemperature = 2\n\
          max_steps = 50\ntools = [\"note\", \"now\"]\ndescription = \"Thinks.\"\n\
          access = \"read-only\"\ntimeout = 60",
     );
-    let settings = settings(&format!("{config}{notes}"));
+    let settings = load_settings(&format!("{config}{notes}"));
     let spec = &settings.agents[0].spec;
     assert_eq!((spec.kind(), spec.access), (AgentKind::Cognitive, Access::ReadOnly));
     assert_eq!((&*spec.profile.description, spec.retry.max_retries), ("Thinks.", 0));
@@ -65,19 +65,20 @@ fn a_cognitive_agent_has_a_layer_a_model_and_tools() {
 
 #[test]
 fn a_cognitive_agent_of_two_keys_gets_every_default() {
-    let (agent, cognitive) = spec("");
+    let (agent, cognitive) = load_specs("");
     assert_eq!((&*cognitive.instructions, cognitive.temperature), ("", 0.2));
     assert_eq!((cognitive.max_steps.get(), cognitive.tools.len()), (10, 0));
     assert_eq!(agent.limits.timeouts.run, Duration::from_secs(600));
     assert_eq!(agent.limits.capacity.max_running, NonZeroU32::new(10));
-    let bounded = settings(&format!("{}[limits]\ntimeout_max = 400\n", complete_agent_config("")));
+    let bounded =
+        load_settings(&format!("{}[limits]\ntimeout_max = 400\n", complete_agent_config("")));
     assert_eq!(bounded.agents[0].spec.limits.timeouts.run, Duration::from_secs(400));
     // Agents of one provider share its limits.
     let both = format!(
         "{}[agents.b]\nkind = \"cognitive\"\nlayer = \"abstract\"\nmodel_id = \"local/x\"\n",
         complete_agent_config("")
     );
-    let settings = settings(&both);
+    let settings = load_settings(&both);
     match (&settings.agents[0].worker, &settings.agents[1].worker) {
         (
             AgentWorker::Cognitive { provider: one, .. },
@@ -93,22 +94,23 @@ fn a_cognitive_agent_of_two_keys_gets_every_default() {
 fn a_layer_is_one_of_the_five_words() {
     let model = "model_id = \"local/qwen3\"";
     for layer in CognitiveLayer::ALL {
-        let config = text(&format!("layer = \"{}\"\n{model}", layer.as_str()));
-        assert_eq!(settings(&config).agents[0].spec.cognitive().unwrap().layer, *layer);
+        let config = agent_config(&format!("layer = \"{}\"\n{model}", layer.as_str()));
+        assert_eq!(load_settings(&config).agents[0].spec.cognitive().unwrap().layer, *layer);
     }
     assert_eq!(
-        fault_messages(&text(&format!("layer = \"perceptul\"\n{model}"))),
+        fault_messages(&agent_config(&format!("layer = \"perceptul\"\n{model}"))),
         [
             "c:3:9: error: agents.a.layer = \"perceptul\": must be \"perceptual\" or \"conceptual\" or \
           \"abstract\" or \"metacognitive\" or \"consciousness\"; did you mean `perceptual`?"
         ]
     );
-    assert_eq!(fault_messages(&text(model)), ["c:1:1: error: agents.a.layer: is needed"]);
+    assert_eq!(fault_messages(&agent_config(model)), ["c:1:1: error: agents.a.layer: is needed"]);
 }
 
 #[test]
 fn a_model_needs_a_prefix_with_a_section() {
-    let model = |line: &str| fault_messages(&text(&format!("layer = \"abstract\"\n{line}")));
+    let model =
+        |line: &str| fault_messages(&agent_config(&format!("layer = \"abstract\"\n{line}")));
     assert_eq!(model(""), ["c:1:1: error: agents.a.model_id: is needed"]);
     assert_eq!(
         model("model_id = \"lokal/qwen3\""),
@@ -139,7 +141,7 @@ fn a_model_needs_a_prefix_with_a_section() {
 
 #[test]
 fn numbers_of_a_cognitive_agent_have_bounds() {
-    check(&[
+    assert_faults(&[
         ("max_steps = 0", "c:5:13: error: agents.a.max_steps = 0: must be 1 to 50"),
         ("max_steps = 51", "c:5:13: error: agents.a.max_steps = 51: must be 1 to 50"),
         ("temperature = 2.1", "c:5:15: error: agents.a.temperature = 2.1: must be 0 to 2"),
@@ -153,12 +155,12 @@ fn numbers_of_a_cognitive_agent_have_bounds() {
             "c:5:14: error: agents.a.agent_type = \"x\": must be \"tool_calling_agent\"",
         ),
     ]);
-    assert_eq!(spec("max_steps = 1\ntemperature = 0").1.max_steps.get(), 1);
+    assert_eq!(load_specs("max_steps = 1\ntemperature = 0").1.max_steps.get(), 1);
 }
 
 #[test]
 fn tools_are_named_once_and_have_a_section() {
-    check(&[
+    assert_faults(&[
         (
             "tools = [\"now\", \"nov\"]",
             "c:5:17: error: agents.a.tools[1] = \"nov\": there is no section `[tools.nov]`; did \
@@ -170,7 +172,7 @@ fn tools_are_named_once_and_have_a_section() {
         ),
         ("tools = \"now\"", "c:5:9: error: agents.a.tools: must be a list in brackets, not text"),
     ]);
-    let many = |count: usize| {
+    let config_with_tools = |count: usize| {
         let (names, sections): (Vec<_>, Vec<_>) = (0..count)
             .map(|number| {
                 let clock = "source = \"handler\"\nhandler = { kind = \"clock\" }\n";
@@ -183,9 +185,12 @@ fn tools_are_named_once_and_have_a_section() {
             sections.concat()
         )
     };
-    assert_eq!(settings(&many(64)).agents[0].spec.cognitive().unwrap().tools.len(), 64);
     assert_eq!(
-        fault_messages(&many(65)),
+        load_settings(&config_with_tools(64)).agents[0].spec.cognitive().unwrap().tools.len(),
+        64
+    );
+    assert_eq!(
+        fault_messages(&config_with_tools(65)),
         ["c:5:9: error: agents.a.tools: must name 64 tools at most"]
     );
     // A tool with a fault causes no other fault.

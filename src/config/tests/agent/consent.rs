@@ -6,8 +6,8 @@ use super::*;
 
 /// Returns the policy of an agent that speaks ACP, with these lines.
 fn policy(lines: &str) -> PermissionPolicy {
-    let agent = settings(&format!("{CAT}protocol = \"acp\"\n{lines}\n")).agents.remove(0);
-    agent.spec.permissions().clone()
+    let agent = load_settings(&format!("{CAT}protocol = \"acp\"\n{lines}\n")).agents.remove(0);
+    agent.spec.permission_policy().clone()
 }
 
 #[test]
@@ -73,9 +73,9 @@ fn an_unusable_policy_is_refused() {
     ] {
         let lines = format!("protocol = \"acp\"\nconsent = {{ {line} }}");
         let expected = format!("c:{position}: error: agents.a.consent.{fault}");
-        check_agent(&[(&lines, &[&expected])]);
+        assert_agent_faults(&[(&lines, &[&expected])]);
     }
-    check_agent(&[(
+    assert_agent_faults(&[(
         "consent = { default = \"ask\" }",
         &["c:1:1: error: agents.a.consent: has a meaning with `protocol` only"],
     )]);

@@ -5,7 +5,7 @@ use algonius_actors::model::agent::file_delivery::FileDelivery;
 use super::*;
 
 fn delivery(lines: &str) -> FileDelivery {
-    settings(&format!("{CAT}{lines}\n")).agents[0].spec.file_delivery()
+    load_settings(&format!("{CAT}{lines}\n")).agents[0].spec.file_delivery()
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn files_are_refused_unless_an_argument_or_a_key_takes_them() {
 
 #[test]
 fn combinations_without_a_meaning_are_reported() {
-    check_agent(&[
+    assert_agent_faults(&[
         (
             "files = \"lists\"",
             &[
@@ -82,6 +82,6 @@ fn combinations_without_a_meaning_are_reported() {
         "a2a.input_modes = [\"text/html\", \"application/json\"]",
         "files = \"list\"\na2a.input_modes = [\"image/*\"]",
     ] {
-        check_agent(&[(lines, &[])]);
+        assert_agent_faults(&[(lines, &[])]);
     }
 }

@@ -6,10 +6,10 @@ use super::*;
 
 #[test]
 fn overrides_are_empty_by_default() {
-    let mut agents = settings(CAT).agents;
+    let mut agents = load_settings(CAT).agents;
     assert!(agents.remove(0).spec.override_policy == OverridePolicy::default());
     let lines = "[agents.a.overrides]\nworking_dirs = [\"/usr\"]\nenv = [\"BRANCH\", \"CI\"]\n";
-    let mut agents = settings(&format!("{CAT}{lines}")).agents;
+    let mut agents = load_settings(&format!("{CAT}{lines}")).agents;
     let override_policy = agents.remove(0).spec.override_policy.clone();
     assert_eq!(override_policy.folders, [PathBuf::from("/usr")]);
     assert_eq!(override_policy.variables, ["BRANCH", "CI"]);
@@ -24,7 +24,7 @@ fn an_allowed_link_is_allowed_under_both_names() {
     std::os::unix::fs::symlink(&real, &link).unwrap();
     let lines =
         format!("[agents.a.overrides]\nworking_dirs = [{:?}]\n", link.display().to_string());
-    let mut agents = settings(&format!("{CAT}{lines}")).agents;
+    let mut agents = load_settings(&format!("{CAT}{lines}")).agents;
     assert_eq!(agents.remove(0).spec.override_policy.folders, [link, real]);
 }
 
@@ -54,25 +54,27 @@ fn overrides_of_code_paths_and_secrets_are_refused() {
 
 #[test]
 fn an_overridable_parameter_must_exist() {
-    let with = |lines: &str| format!("{CAT}args = ['--style={{{{ param.style }}}}']\n{lines}");
+    let config_with =
+        |lines: &str| format!("{CAT}args = ['--style={{{{ param.style }}}}']\n{lines}");
     let lines = "params.model = 'small'\noverrides.params = ['model', 'style']\n";
-    let override_policy = settings(&with(lines)).agents.remove(0).spec.override_policy.clone();
+    let override_policy =
+        load_settings(&config_with(lines)).agents.remove(0).spec.override_policy.clone();
     assert_eq!(override_policy.params, ["model", "style"]);
-    let messages = fault_messages(&with("overrides.params = ['other', '1']\n"));
+    let messages = fault_messages(&config_with("overrides.params = ['other', '1']\n"));
     assert!(messages.len() == 2 && messages[0].contains("has no such parameter"), "{messages:?}");
     assert!(messages[1].contains("is not the name of a parameter"), "{messages:?}");
 }
 
 #[test]
 fn a_parameter_of_a_persistent_program_needs_a_template() {
-    let with = |message: &str| {
+    let config_with_message = |message: &str| {
         format!(
             "[agents.a]\ncommand = \"cat\"\nmode = \"interactive\"\nparams.style = \"plain\"\n\
              overrides.params = [\"style\"]\nturn = {{ end_line = \"END\", message = \"{message}\" }}\n"
         )
     };
-    let warnings = fault_messages(&with("{{ input }}\\n"));
+    let warnings = fault_messages(&config_with_message("{{ input }}\\n"));
     assert!(warnings.join("").contains("so it changes nothing"), "{warnings:?}");
-    let used = fault_messages(&with("{{ input }} {{ param.style }}\\n"));
+    let used = fault_messages(&config_with_message("{{ input }} {{ param.style }}\\n"));
     assert!(!used.join("").contains("changes nothing"), "{used:?}");
 }

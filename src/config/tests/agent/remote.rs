@@ -9,12 +9,12 @@ use super::*;
 use crate::config::keys::agent::kind::PROGRAM_KEYS;
 use crate::config::keys::cognition::cognitive_agent::COGNITIVE_KEYS;
 
-fn text(agent: &str, remote: &str) -> String {
+fn remote_agent_config(agent: &str, remote: &str) -> String {
     format!("[agents.a]\nkind = \"remote\"\n{agent}\n[agents.a.remote]\n{remote}\n")
 }
 
 fn remote(lines: &str) -> RemoteSpec {
-    match settings(&text("", lines)).agents.remove(0).worker {
+    match load_settings(&remote_agent_config("", lines)).agents.remove(0).worker {
         AgentWorker::Remote(remote) => (*remote).clone(),
         _ => panic!("another kind"),
     }
@@ -24,8 +24,8 @@ fn faults(text: &str) -> ConfigFaults {
     load_text(text).unwrap_err()
 }
 
-fn refusals(agent: &str, remote: &str) -> Vec<String> {
-    let faults = faults(&text(agent, remote));
+fn faults_by_key(agent: &str, remote: &str) -> Vec<String> {
+    let faults = faults(&remote_agent_config(agent, remote));
     faults.iter().map(|fault| format!("{}: {}", fault.key_path, fault.message)).collect()
 }
 
@@ -41,7 +41,8 @@ fn a_remote_agent_has_an_address_a_protocol_and_a_token() {
     );
     assert_eq!((spec.version, spec.binding), (ProtocolVersion::V0_3, RemoteBinding::HttpJson));
     assert_eq!(spec.token.unwrap().0, CANARY);
-    let settings = settings(&text("", "url = \"https://x.org\"\ntoken_env = \"MY_KEY\""));
+    let settings =
+        load_settings(&remote_agent_config("", "url = \"https://x.org\"\ntoken_env = \"MY_KEY\""));
     assert!(settings.secrecy.secrets.contains(&CANARY.to_owned()));
     assert!(!format!("{settings:?}").contains(CANARY));
     assert_eq!(settings.agents[0].spec.kind(), AgentKind::Remote);
@@ -69,35 +70,36 @@ fn a_remote_url_must_protect_the_token() {
         ("x.org", "must be an address"),
         ("", "must not be empty"),
     ] {
-        let messages = refusals("", &format!("url = \"{url}\""));
+        let messages = faults_by_key("", &format!("url = \"{url}\""));
         assert!(messages.len() == 1 && messages[0].contains(message), "{url}: {messages:?}");
     }
     let internal = remote("url = \"http://10.0.0.1\"\ninsecure_http = true");
     assert_eq!(internal.url, "http://10.0.0.1");
-    assert_eq!(refusals("", ""), ["agents.a.remote.url: is needed"]);
+    assert_eq!(faults_by_key("", ""), ["agents.a.remote.url: is needed"]);
 }
 
 #[test]
 fn a_token_in_the_file_is_refused() {
-    let faults = faults(&text("", &format!("url = \"https://x.org\"\ntoken = \"{CANARY}\"")));
+    let faults =
+        faults(&remote_agent_config("", &format!("url = \"https://x.org\"\ntoken = \"{CANARY}\"")));
     assert!(faults.to_string().contains("use `token_file` or `token_env`"), "{faults}");
     assert!(!faults.to_string().contains(CANARY));
     let both = "url = \"https://x.org\"\ntoken_env = \"MY_KEY\"\ntoken_file = \"x\"";
-    assert_eq!(refusals("", both).len(), 1);
-    assert_eq!(refusals("", "url = \"https://x.org\"\ntoken_env = \"NOT_THERE\"").len(), 1);
+    assert_eq!(faults_by_key("", both).len(), 1);
+    assert_eq!(faults_by_key("", "url = \"https://x.org\"\ntoken_env = \"NOT_THERE\"").len(), 1);
 }
 
 #[test]
 fn a_program_key_is_an_error_for_a_remote_agent() {
     let url = "url = \"https://x.org\"";
-    let messages = refusals("command = \"cat\"\nsandbox.writable = [\"x\"]", url);
+    let messages = faults_by_key("command = \"cat\"\nsandbox.writable = [\"x\"]", url);
     assert_eq!(messages.len(), 2, "{messages:?}");
     assert!(
         messages.iter().all(|fault| fault.contains("agents with a program only")),
         "{messages:?}"
     );
     // The keys of the preset are not reported one by one.
-    assert_eq!(refusals("preset = \"gemini\"", url).len(), 1);
+    assert_eq!(faults_by_key("preset = \"gemini\"", url).len(), 1);
     let found = faults("[agents.a]\ncommand = \"cat\"\n[agents.a.remote]\nurl = \"https://x.org\"");
     assert!(found.to_string().contains("`kind = \"remote\"` only"), "{found}");
 }

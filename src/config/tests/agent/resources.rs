@@ -6,14 +6,15 @@ use super::*;
 
 #[test]
 fn agents_have_no_resource_limits_by_default() {
-    let resources =
-        |lines: &str| settings(&format!("{CAT}{lines}\n")).agents[0].program().unwrap().resources;
+    let resources = |lines: &str| {
+        load_settings(&format!("{CAT}{lines}\n")).agents[0].program().unwrap().resource_limits
+    };
     assert_eq!(resources(""), ResourceLimits::default());
-    assert!(!resources("").wants_group());
+    assert!(!resources("").needs_cgroup());
     let configured = resources("resources.memory_bytes = 1_048_576\nresources.processes = 10");
     let expected = ResourceLimits {
-        memory: Some(1 << 20),
-        processes: Some(10),
+        max_memory_bytes: Some(1 << 20),
+        max_processes: Some(10),
         cgroup_mode: CgroupMode::Auto,
     };
     assert_eq!(configured, expected);
@@ -22,7 +23,7 @@ fn agents_have_no_resource_limits_by_default() {
 
 #[test]
 fn resource_limits_have_bounds_and_three_group_modes() {
-    check_agent(&[
+    assert_agent_faults(&[
         (
             "resources.memory_bytes = 1000",
             &[

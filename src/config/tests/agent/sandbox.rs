@@ -5,7 +5,7 @@ use algonius_actors::model::host::sandbox::{Isolation, IsolationRequirement, San
 use super::*;
 
 fn sandbox(lines: &str) -> Sandbox {
-    settings(&format!("{CAT}{lines}\n")).agents[0].program().unwrap().sandbox.clone()
+    load_settings(&format!("{CAT}{lines}\n")).agents[0].program().unwrap().sandbox.clone()
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn extra_sandbox_features_are_required_by_default() {
         ("sandbox = { hidden = ['/usr/share'], required = false }", IsolationRequirement::Nothing),
         ("sandbox.required = true", IsolationRequirement::Boundary),
     ] {
-        assert_eq!(sandbox(lines).required, required, "{lines}");
+        assert_eq!(sandbox(lines).isolation_requirement, required, "{lines}");
     }
 }
 
@@ -69,7 +69,7 @@ fn a_tilde_needs_a_home() {
         let text = format!("[server]\ndata_dir = '/people/me/data'\n{CAT}{line}\n");
         let env = |name: &str| match name {
             "HOME" => home.map(Into::into),
-            other => env(other),
+            other => test_env(other),
         };
         let faults = crate::config::load_text(Path::new("c.toml"), &text, &env).unwrap_err();
         let messages: Vec<_> = faults.iter().map(|fault| fault.message.as_str()).collect();

@@ -8,7 +8,8 @@ use super::*;
 
 /// Returns the program of an agent with these lines.
 fn program(lines: &str) -> ProgramSpec {
-    let program = settings(&format!("{CAT}{lines}\n")).agents.remove(0).program().unwrap().clone();
+    let program =
+        load_settings(&format!("{CAT}{lines}\n")).agents.remove(0).program().unwrap().clone();
     std::sync::Arc::unwrap_or_clone(program)
 }
 
@@ -53,13 +54,13 @@ fn claude_control_resumes_a_session_by_arguments() {
 fn the_model_of_an_interactive_agent_needs_no_argument() {
     for protocol in ["acp", "claude-control", "codex-app-server"] {
         let program = program(&format!("model = \"m\"\nprotocol = \"{protocol}\""));
-        assert_eq!(program.program_runtime.model.as_deref(), Some("m"), "{protocol}");
+        assert_eq!(program.runtime_settings.model.as_deref(), Some("m"), "{protocol}");
     }
 }
 
 #[test]
 fn an_unusable_session_is_refused() {
-    check_agent(&[
+    assert_agent_faults(&[
         (
             "session = { regex = \"x\" }",
             &[
@@ -99,7 +100,7 @@ fn json_rpc_calls_are_read_with_their_templates() {
         "{RPC}[agents.a.json_rpc]\nmethod = \"ask\"\nparams = {{ a = [1, \"{{{{ input }}}}\"], b = {{ c = true }} }}"
     );
     let program = program(&lines);
-    assert_eq!(program.on_loss, ServiceLossAction::Kill);
+    assert_eq!(program.on_service_loss, ServiceLossAction::Kill);
     let Some(StdioProtocol::Rpc(rpc)) = program.stdio_protocol else { panic!("no call") };
     assert_eq!(rpc.submit.method, "ask");
     assert_eq!(rpc.submit.params, json!({"a": [1, "{{ input }}"], "b": {"c": true}}));
@@ -107,7 +108,7 @@ fn json_rpc_calls_are_read_with_their_templates() {
 
 #[test]
 fn json_rpc_conflicts_are_refused() {
-    check_agent(&[
+    assert_agent_faults(&[
         (
             "input = \"json-rpc\"\njson_rpc = { method = \"x\" }",
             &[
@@ -152,7 +153,7 @@ fn a_pooled_program_needs_a_turn_end() {
 
 #[test]
 fn invalid_interactive_modes_are_refused() {
-    check_agent(&[
+    assert_agent_faults(&[
         (
             "mode = \"interactive\"",
             &[

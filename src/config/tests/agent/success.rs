@@ -6,8 +6,9 @@ use algonius_actors::model::program::EventDialect;
 use super::*;
 
 fn criteria_and_rules(lines: &str) -> (SuccessCriteria, FailureRules) {
-    let program = settings(&format!("{CAT}{lines}\n")).agents.remove(0).program().unwrap().clone();
-    (program.success.clone(), program.failures.clone())
+    let program =
+        load_settings(&format!("{CAT}{lines}\n")).agents.remove(0).program().unwrap().clone();
+    (program.success_criteria.clone(), program.failure_rules.clone())
 }
 
 #[test]
@@ -16,7 +17,7 @@ fn short_forms_equal_the_full_forms() {
     let full = criteria_and_rules("failures.transient = { exit_codes = [3], regex = \"busy\" }").1;
     assert_eq!(short, full);
     let matchers = criteria_and_rules("failures.transient.status = [503]").1.transient;
-    assert_eq!((matchers.status, matchers.exit_codes), (vec![503], vec![75]));
+    assert_eq!((matchers.http_statuses, matchers.exit_codes), (vec![503], vec![75]));
     let quota =
         criteria_and_rules("failures.quota = { status = [429], regex = \"used up\" }").1.quota;
     assert!(quota.regex.is_some_and(|regex| regex.is_match("all used up")));
@@ -24,10 +25,10 @@ fn short_forms_equal_the_full_forms() {
     let own_retries = criteria_and_rules(own_retries).1.own_retries;
     assert!(
         own_retries.regex.is_some_and(|regex| regex.is_match("again in 2 s"))
-            && own_retries.max == Some(5)
+            && own_retries.max_failed_requests == Some(5)
     );
-    assert_eq!(criteria_and_rules("").1.own_retries.max, None);
-    check_agent(&[
+    assert_eq!(criteria_and_rules("").1.own_retries.max_failed_requests, None);
+    assert_agent_faults(&[
         (
             "failures.own_retries.max = 1001",
             &["c:3:28: error: agents.a.failures.own_retries.max = 1001: must be 0 to 1000"],
@@ -57,15 +58,15 @@ fn short_forms_equal_the_full_forms() {
 fn success_can_require_an_artifact_a_schema_and_a_check() {
     let lines = r#"success = { artifact = "out/a.md", schema = '{"type": "object"}', check = ["sh", "-c", "true"], check_timeout = 5 }"#;
     let success = criteria_and_rules(lines).0;
-    assert_eq!(success.artifact.as_deref(), Some("out/a.md"));
-    assert_eq!(success.schema, Some(serde_json::json!({"type": "object"})));
+    assert_eq!(success.artifact_path.as_deref(), Some("out/a.md"));
+    assert_eq!(success.answer_schema, Some(serde_json::json!({"type": "object"})));
     let check = success.check.unwrap();
     assert!(check.command.is_absolute());
     assert_eq!(
         (check.args, check.timeout),
         (vec!["-c".to_owned(), "true".to_owned()], Duration::from_secs(5))
     );
-    check_agent(&[(
+    assert_agent_faults(&[(
         "success.check = []",
         &[
             "c:3:17: error: agents.a.success.check: must name a command, and may give its arguments after it",
@@ -82,7 +83,7 @@ fn native_event_formats_are_named_by_their_program() {
         ("copilot-jsonl", EventDialect::Copilot),
         ("opencode-jsonl", EventDialect::Opencode),
     ] {
-        let agent = settings(&format!("{CAT}output = \"{word}\"\n")).agents.remove(0);
-        assert_eq!(agent.program().unwrap().output, OutputMethod::Native(dialect), "{word}");
+        let agent = load_settings(&format!("{CAT}output = \"{word}\"\n")).agents.remove(0);
+        assert_eq!(agent.program().unwrap().output_method, OutputMethod::Native(dialect), "{word}");
     }
 }

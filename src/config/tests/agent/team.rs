@@ -9,15 +9,15 @@ use super::*;
 const MEMBERS: &str = "[agents.one]\ncommand = \"cat\"\naccess = \"read-only\"\n\
                        [agents.two]\ncommand = \"cat\"\naccess = \"read-write\"\nstop_grace = 9\n";
 
-fn text(id: &str, agent: &str, team: &str) -> String {
+fn team_config(id: &str, agent: &str, team: &str) -> String {
     format!("[agents.{id}]\nkind = \"team\"\n{agent}\n[agents.{id}.team]\n{team}\n")
 }
 
 fn crew_config(agent: &str, team: &str) -> String {
-    format!("{MEMBERS}{}", text("crew", agent, team))
+    format!("{MEMBERS}{}", team_config("crew", agent, team))
 }
 
-fn refusals(config: &str) -> Vec<String> {
+fn faults_by_key(config: &str) -> Vec<String> {
     let faults = load_text(config).unwrap_err();
     faults.iter().map(|fault| format!("{}: {}", fault.key_path, fault.message)).collect()
 }
@@ -25,7 +25,7 @@ fn refusals(config: &str) -> Vec<String> {
 #[test]
 fn a_team_has_steps_in_order_with_ids_of_their_own() {
     let steps = "steps = [\"one\", { id = \"think\", agent = \"two\" }, { agent = \"one\" }]";
-    let settings = settings(&crew_config("", steps));
+    let settings = load_settings(&crew_config("", steps));
     let spec = &settings.agents[2].spec;
     assert_eq!(spec.kind(), AgentKind::Team);
     let plan = spec.team().unwrap();
@@ -46,7 +46,7 @@ fn a_team_has_steps_in_order_with_ids_of_their_own() {
 }
 
 fn crew_spec(agent: &str) -> Arc<AgentSpec> {
-    Arc::clone(&settings(&crew_config(agent, "steps = [\"one\"]")).agents[2].spec)
+    Arc::clone(&load_settings(&crew_config(agent, "steps = [\"one\"]")).agents[2].spec)
 }
 
 #[test]
@@ -73,39 +73,40 @@ fn wrong_steps_are_faults_with_their_place() {
         ),
         ("steps = [\"one\"]\nwhatever = 1", "agents.crew.team.whatever: unknown key"),
     ] {
-        let found = refusals(&crew_config("", steps));
+        let found = faults_by_key(&crew_config("", steps));
         assert!(found.len() == 1 && found[0].starts_with(expected), "{steps}: {found:?}");
     }
     let long: Vec<_> = (0..101).map(|_| "\"one\"").collect();
-    let found = refusals(&crew_config("", &format!("steps = [{}]", long.join(", "))));
+    let found = faults_by_key(&crew_config("", &format!("steps = [{}]", long.join(", "))));
     assert_eq!(found, ["agents.crew.team.steps: must hold 1 to 100 steps"]);
 }
 
 #[test]
 fn a_cycle_of_teams_is_a_fault_with_its_path() {
     let [a, b, c] = [("a", "b"), ("b", "c"), ("c", "a")]
-        .map(|(id, member)| text(id, "", &format!("steps = [\"{member}\"]")));
-    let found = refusals(&[a, b, c].concat());
+        .map(|(id, member)| team_config(id, "", &format!("steps = [\"{member}\"]")));
+    let found = faults_by_key(&[a, b, c].concat());
     assert_eq!(found, ["agents.c.team.steps[0]: the teams form a cycle: a → b → c → a"]);
-    let found = refusals(&text("own", "", "steps = [\"own\"]"));
+    let found = faults_by_key(&team_config("own", "", "steps = [\"own\"]"));
     assert_eq!(found, ["agents.own.team.steps[0]: the teams form a cycle: own → own"]);
     // A member that occurs twice is no cycle.
-    let teams = [text("x", "", "steps = [\"one\"]"), text("y", "", "steps = [\"x\", \"x\"]")];
-    settings(&format!("{MEMBERS}{}", teams.concat()));
+    let teams =
+        [team_config("x", "", "steps = [\"one\"]"), team_config("y", "", "steps = [\"x\", \"x\"]")];
+    load_settings(&format!("{MEMBERS}{}", teams.concat()));
 }
 
 #[test]
 fn teams_are_nested_to_a_limited_depth() {
     let nested = |depth: usize| {
         let teams = (1..=depth).map(|level| match level {
-            1 => text("t1", "", "steps = [\"one\"]"),
-            _ => text(&format!("t{level}"), "", &format!("steps = [\"t{}\"]", level - 1)),
+            1 => team_config("t1", "", "steps = [\"one\"]"),
+            _ => team_config(&format!("t{level}"), "", &format!("steps = [\"t{}\"]", level - 1)),
         });
         format!("{MEMBERS}{}", teams.collect::<String>())
     };
-    settings(&nested(3));
+    load_settings(&nested(3));
     assert_eq!(
-        refusals(&nested(4)),
+        faults_by_key(&nested(4)),
         ["agents.t4.team.steps[0]: teams are nested 4 levels deep; 3 is the most"]
     );
 }
@@ -121,9 +122,9 @@ fn keys_of_other_kinds_are_faults_of_a_team() {
         ("timeout = 0.5", "agents.crew.timeout: "),
         ("timeout = \"25h\"", "agents.crew.timeout: "),
     ] {
-        let found = refusals(&crew_config(line, "steps = [\"one\"]"));
+        let found = faults_by_key(&crew_config(line, "steps = [\"one\"]"));
         assert!(found.len() == 1 && found[0].starts_with(expected), "{line}: {found:?}");
     }
-    let found = refusals("[agents.a]\ncommand = \"cat\"\n[agents.a.team]\nsteps = [\"a\"]");
+    let found = faults_by_key("[agents.a]\ncommand = \"cat\"\n[agents.a.team]\nsteps = [\"a\"]");
     assert_eq!(found, ["agents.a.team: has a meaning with `kind = \"team\"` only"]);
 }

@@ -8,40 +8,45 @@ use algonius_actors::model::program::tool_backends::{ServerTool, ToolBackends};
 use super::*;
 
 /// Agent with these tools; the next lines begin with line 8.
-fn text(tools: &str, lines: &str) -> String {
+fn agent_config(tools: &str, lines: &str) -> String {
     format!(
         "[models.p]\nbase_url = \"https://x.org\"\n[agents.a]\nkind = \"cognitive\"\n\
          layer = \"abstract\"\nmodel_id = \"p/m\"\ntools = [{tools}]\n{lines}\n"
     )
 }
 
-fn sources(tools: &str, lines: &str) -> (Arc<CognitiveSpec>, ToolBackends) {
-    let agent = settings(&text(tools, lines)).agents.remove(0);
+fn spec_and_backends(tools: &str, lines: &str) -> (Arc<CognitiveSpec>, ToolBackends) {
+    let agent = load_settings(&agent_config(tools, lines)).agents.remove(0);
     let spec = Arc::clone(agent.spec.cognitive().unwrap());
-    let AgentWorker::Cognitive { sources, .. } = agent.worker else { panic!("{:?}", agent.worker) };
-    (spec, sources)
+    let AgentWorker::Cognitive { tool_backends, .. } = agent.worker else {
+        panic!("{:?}", agent.worker)
+    };
+    (spec, tool_backends)
 }
 
 const SERVER: &str = "[mcp.servers.store]\ncommand = \"sort\"\nargs = [\"-r\", \"-n\"]\n";
 
 #[test]
 fn a_tool_of_a_server_needs_no_section() {
-    let (spec, sources) = sources("\"store__read_all\"", SERVER);
+    let (spec, tool_backends) = spec_and_backends("\"store__read_all\"", SERVER);
     let [tool] = spec.tools.as_slice() else { panic!("{:?}", spec.tools) };
     assert_eq!((tool.name.as_str(), tool.handler), ("store__read_all", ToolHandler::Mcp));
     assert_eq!((&tool.inputs, tool.idempotent, tool.timeout.as_secs()), (&None, false, 60));
     let server_tool = ServerTool { server: "store".to_owned(), name: "read_all".to_owned() };
-    assert_eq!(sources.server_tools["store__read_all"], server_tool);
-    let server = &sources.servers["store"];
+    assert_eq!(tool_backends.server_tools["store__read_all"], server_tool);
+    let server = &tool_backends.servers["store"];
     assert_eq!(
         (server.name.as_str(), &*server.args),
         ("store", &["-r".to_owned(), "-n".to_owned()][..])
     );
     assert_eq!((server.start_timeout.as_secs(), server.idle_timeout.as_secs()), (30, 300));
     let sandbox = &server.program.sandbox;
-    assert_eq!((sandbox.enforce, sandbox.allows_network, &sandbox.writable), (true, false, &None));
-    assert_eq!(sandbox.required, IsolationRequirement::Sandbox);
-    let backends: Vec<_> = sources.backends().map(|(role, _)| role).collect();
+    assert_eq!(
+        (sandbox.is_enforced, sandbox.allows_network, &sandbox.writable),
+        (true, false, &None)
+    );
+    assert_eq!(sandbox.isolation_requirement, IsolationRequirement::Sandbox);
+    let backends: Vec<_> = tool_backends.backends().map(|(role, _)| role).collect();
     assert_eq!(backends, [BackendRole::McpServer("store".to_owned())]);
 }
 
@@ -52,20 +57,20 @@ fn a_section_gives_a_tool_of_a_server_another_name() {
          [tools.recall]\nsource = \"mcp\"\nserver = \"store\"\nmcp_tool_name = \"search.all\"\n\
          description = \"Searches.\"\nidempotent = true\ntimeout = 7"
     );
-    let (spec, sources) = sources("\"recall\"", &lines);
+    let (spec, tool_backends) = spec_and_backends("\"recall\"", &lines);
     let tool = &spec.tools[0];
     assert_eq!((tool.description.as_str(), tool.idempotent), ("Searches.", true));
     assert_eq!(tool.timeout.as_secs(), 7);
-    assert_eq!(sources.server_tools["recall"].name, "search.all");
-    let server = &sources.servers["store"];
+    assert_eq!(tool_backends.server_tools["recall"].name, "search.all");
+    let server = &tool_backends.servers["store"];
     assert_eq!((server.start_timeout.as_millis(), server.idle_timeout.as_secs()), (2500, 5));
     assert_eq!(server.program.env["API_KEY"].value, CANARY);
 }
 
 /// Checks the faults of the tools of an agent, and of further lines.
-fn check_faults(rows: &[(&str, String, &[&str])]) {
+fn assert_tool_faults(rows: &[(&str, String, &[&str])]) {
     for (tools, lines, expected) in rows {
-        assert_eq!(fault_messages(&text(tools, lines)), *expected, "{lines}");
+        assert_eq!(fault_messages(&agent_config(tools, lines)), *expected, "{lines}");
     }
 }
 
@@ -129,7 +134,7 @@ fn faults_of_tools_of_servers_have_a_position() {
             &["c:10:10: error: tools.t.server: has a meaning with `source = \"mcp\"` only"],
         ),
     ];
-    check_faults(&rows);
+    assert_tool_faults(&rows);
 }
 
 #[test]
@@ -171,5 +176,5 @@ fn faults_of_servers_have_a_position() {
             ],
         ),
     ];
-    check_faults(&rows);
+    assert_tool_faults(&rows);
 }

@@ -12,7 +12,7 @@ const AGENT: &str = "[agents.a]\nkind = \"cognitive\"\nlayer = \"abstract\"\nmod
 
 fn provider(lines: &str) -> Arc<ModelProvider> {
     let text = format!("{AGENT}[models.p]\n{lines}\n");
-    match settings(&text).agents.remove(0).worker {
+    match load_settings(&text).agents.remove(0).worker {
         AgentWorker::Cognitive { provider, .. } => provider,
         _ => panic!("another kind"),
     }
@@ -22,12 +22,12 @@ fn tool(lines: &str) -> Arc<ToolSpec> {
     let text = format!(
         "{AGENT}tools = [\"t\"]\n[models.p]\nbase_url = \"https://x.org\"\n[tools.t]\n{lines}\n"
     );
-    let spec = settings(&text).agents.remove(0).spec;
+    let spec = load_settings(&text).agents.remove(0).spec;
     Arc::clone(&spec.cognitive().unwrap().tools[0])
 }
 
 /// Checks the faults of a section after `cat`; its first line is line 3.
-fn check_sections(rows: &[(&str, &[&str])]) {
+fn assert_section_faults(rows: &[(&str, &[&str])]) {
     for (lines, expected) in rows {
         assert_eq!(fault_messages(&format!("{CAT}{lines}\n")), *expected, "{lines}");
     }
@@ -35,14 +35,14 @@ fn check_sections(rows: &[(&str, &[&str])]) {
 
 #[test]
 fn a_provider_has_an_address_a_key_and_limits() {
-    let far = provider("base_url = \"https://x.org/v1/\"\napi_key_env = \"MY_KEY\"");
-    assert_eq!((far.name.as_str(), far.base_url.as_str()), ("p", "https://x.org/v1"));
-    assert_eq!(far.key.as_ref().unwrap().0, CANARY);
-    assert_eq!((far.timeout, far.max_concurrent.get()), (Duration::from_secs(120), 5));
-    assert_eq!(far.requests_per_minute.get(), 60);
+    let external = provider("base_url = \"https://x.org/v1/\"\napi_key_env = \"MY_KEY\"");
+    assert_eq!((external.name.as_str(), external.base_url.as_str()), ("p", "https://x.org/v1"));
+    assert_eq!(external.api_key.as_ref().unwrap().0, CANARY);
+    assert_eq!((external.timeout, external.max_concurrent.get()), (Duration::from_secs(120), 5));
+    assert_eq!(external.requests_per_minute.get(), 60);
     for url in ["http://127.0.0.1:11434/v1", "http://localhost:1", "https://[::1]/v1"] {
         let local = provider(&format!("base_url = \"{url}\""));
-        assert_eq!((&*local.base_url, &local.key), (url, &None));
+        assert_eq!((&*local.base_url, &local.api_key), (url, &None));
         assert_eq!((local.max_concurrent.get(), local.requests_per_minute.get()), (1, 100_000));
     }
     let whole = provider("base_url = \"https://x.org/v1/chat/completions/\"");
@@ -62,12 +62,12 @@ fn the_key_of_a_provider_is_a_secret() {
     fs::write(&key_file, "canary-of-the-model\n").unwrap();
     fs::set_permissions(&key_file, fs::Permissions::from_mode(0o600)).unwrap();
     let models = "[models.p]\nbase_url = \"https://x.org\"\napi_key_file = \"model.key\"\n";
-    let loaded = load_in(folder.path(), &format!("{AGENT}{models}")).unwrap();
+    let loaded = load_in_folder(folder.path(), &format!("{AGENT}{models}")).unwrap();
     let settings = &loaded.settings;
     assert_eq!((loaded.warnings.len(), settings.secrecy.secrets.len()), (0, 1));
     assert!(!format!("{settings:?}").contains("canary-of-the-model"));
-    assert!(settings.files.contains(&key_file));
-    assert!(settings.service_files.unreadable.contains(&key_file));
+    assert!(settings.referenced_files.contains(&key_file));
+    assert!(settings.service_files.read_protected_paths.contains(&key_file));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_missing_key_is_an_error_of_an_enabled_agent_only() {
 
 #[test]
 fn faults_of_providers_have_a_position() {
-    check_sections(&[
+    assert_section_faults(&[
         ("[models.p]", &["c:3:1: error: models.p.base_url: is needed"]),
         (
             "[models.p]\nbase_url = \"http://x.org/v1\"",
@@ -155,15 +155,15 @@ fn each_handler_has_its_inputs_and_a_description() {
 
 #[test]
 fn faults_of_tools_have_a_position() {
-    let named = |name: &str| format!("[tools.{name}]\n{CLOCK}");
-    check_sections(&[
+    let tool_section = |name: &str| format!("[tools.{name}]\n{CLOCK}");
+    assert_section_faults(&[
         (
-            &named("final_answer"),
+            &tool_section("final_answer"),
             &["c:3:8: error: tools.final_answer: `final_answer` is the name of the call with the \
                answer"],
         ),
         (
-            &named("\"a.b\""),
+            &tool_section("\"a.b\""),
             &["c:3:8: error: tools.a.b: `a.b` is not a name: 1 to 64 of the characters A-Z a-z \
                0-9 _ -"],
         ),
@@ -192,7 +192,7 @@ fn faults_of_tools_have_a_position() {
                \"notes\"` only"],
         ),
         (
-            &format!("{}\ntimeout = 3601", named("t")),
+            &format!("{}\ntimeout = 3601", tool_section("t")),
             &["c:6:11: error: tools.t.timeout = 3601: must be 1 to 3600 seconds"],
         ),
     ]);

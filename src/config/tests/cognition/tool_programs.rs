@@ -9,7 +9,7 @@ use algonius_actors::model::program::{EnvVariable, VariableSecrecy};
 use super::*;
 
 /// Returns a cognitive agent with the tool `t`; `lines` are its lines from line 8 on.
-fn text(lines: &str) -> String {
+fn tool_config(lines: &str) -> String {
     format!(
         "[agents.a]\nkind = \"cognitive\"\nlayer = \"abstract\"\nmodel_id = \"p/m\"\ntools = [\"t\"]\n\
          [tools.t]\nsource = \"handler\"\n{lines}\n[models.p]\nbase_url = \"https://x.org\"\n"
@@ -17,17 +17,17 @@ fn text(lines: &str) -> String {
 }
 
 fn tool(lines: &str) -> (Arc<ToolSpec>, Arc<ToolProgram>) {
-    let agent = settings(&text(lines)).agents.remove(0);
+    let agent = load_settings(&tool_config(lines)).agents.remove(0);
     let spec = Arc::clone(&agent.spec.cognitive().unwrap().tools[0]);
-    let AgentWorker::Cognitive { sources, .. } = agent.worker else { panic!("{agent:?}") };
-    let program = Arc::clone(&sources.programs[&spec.name]);
+    let AgentWorker::Cognitive { tool_backends, .. } = agent.worker else { panic!("{agent:?}") };
+    let program = Arc::clone(&tool_backends.programs[&spec.name]);
     (spec, program)
 }
 
 /// Checks the faults of tools.
-fn check_faults(rows: &[(&str, &[&str])]) {
+fn assert_tool_faults(rows: &[(&str, &[&str])]) {
     for (lines, expected) in rows {
-        assert_eq!(fault_messages(&text(lines)), *expected, "{lines}");
+        assert_eq!(fault_messages(&tool_config(lines)), *expected, "{lines}");
     }
 }
 
@@ -60,13 +60,16 @@ fn the_program_of_a_tool_has_strict_defaults() {
     let (_, program) =
         tool("description = \"x\"\nhandler = { kind = \"command\", command = \"sort\" }");
     let sandbox = &program.program.sandbox;
-    assert_eq!((sandbox.enforce, sandbox.allows_network, &sandbox.writable), (true, false, &None));
-    assert_eq!(sandbox.required, IsolationRequirement::Sandbox);
+    assert_eq!(
+        (sandbox.is_enforced, sandbox.allows_network, &sandbox.writable),
+        (true, false, &None)
+    );
+    assert_eq!(sandbox.isolation_requirement, IsolationRequirement::Sandbox);
     let (_, with_network) = tool(
         "description = \"x\"\n[tools.t.handler]\nkind = \"command\"\ncommand = \"sort\"\n\
          sandbox.network = true",
     );
-    assert_eq!(with_network.program.sandbox.required, IsolationRequirement::Sandbox);
+    assert_eq!(with_network.program.sandbox.isolation_requirement, IsolationRequirement::Sandbox);
 }
 
 #[test]
@@ -82,10 +85,13 @@ fn the_keys_of_a_tool_program_are_read() {
     ));
     let sandbox = &program.program.sandbox;
     assert!(spec.idempotent && sandbox.allows_network);
-    assert_eq!(sandbox.required, IsolationRequirement::Nothing);
-    let limits =
-        ResourceLimits { memory: Some(2_000_000), processes: None, cgroup_mode: CgroupMode::Off };
-    assert_eq!(program.program.resources, limits);
+    assert_eq!(sandbox.isolation_requirement, IsolationRequirement::Nothing);
+    let limits = ResourceLimits {
+        max_memory_bytes: Some(2_000_000),
+        max_processes: None,
+        cgroup_mode: CgroupMode::Off,
+    };
+    assert_eq!(program.program.resource_limits, limits);
     assert_eq!(sandbox.writable.as_deref(), Some(&[folder.path().to_owned()][..]));
     assert_eq!(program.program.working_dir.as_deref(), Some(folder.path()));
     let variable = |value: &str, secrecy| EnvVariable { value: value.to_owned(), secrecy };
@@ -94,22 +100,22 @@ fn the_keys_of_a_tool_program_are_read() {
 }
 
 /// Returns the lines of a tool whose handler has further keys.
-fn command(keys: &str) -> String {
+fn tool_lines(keys: &str) -> String {
     format!("description = \"x\"\nhandler = {{ kind = \"command\", command = \"sort\"{keys} }}")
 }
 
 #[test]
 fn faults_of_inputs_and_templates_have_a_position() {
-    check_faults(&[
+    assert_tool_faults(&[
         (
-            &command(", args = [\"{{ town }}\"]"),
+            &tool_lines(", args = [\"{{ town }}\"]"),
             &["c:9:57: error: tools.t.handler.args[0] = \"{{ town }}\": `town` is not known to \
                templates; known: arguments"],
         ),
         (
             &format!(
                 "inputs.city = {{ type = \"string\" }}\n{}",
-                command(", stdin = \"{{ cty }}\"")
+                tool_lines(", stdin = \"{{ cty }}\"")
             ),
             &["c:10:57: error: tools.t.handler.stdin = \"{{ cty }}\": `cty` is not known to \
                templates; did you mean `city`?"],
@@ -117,7 +123,7 @@ fn faults_of_inputs_and_templates_have_a_position() {
         (
             &format!(
                 "inputs.arguments = {{ type = \"string\" }}\ninputs.true = {{ type = \"text\" }}\n{}",
-                command(", stdin = \"{{ arguments }}\"")
+                tool_lines(", stdin = \"{{ arguments }}\"")
             ),
             &[
                 "c:8:8: error: tools.t.inputs.arguments: `arguments` is the name of all arguments \
@@ -129,7 +135,7 @@ fn faults_of_inputs_and_templates_have_a_position() {
             ],
         ),
         (
-            &format!("inputs.city = {{ type = \"string\" }}\n{}", command("")),
+            &format!("inputs.city = {{ type = \"string\" }}\n{}", tool_lines("")),
             &["c:8:8: warning: tools.t.inputs.city: no template of the handler uses `city`"],
         ),
     ]);
@@ -137,7 +143,7 @@ fn faults_of_inputs_and_templates_have_a_position() {
 
 #[test]
 fn faults_of_tool_programs_have_a_position() {
-    check_faults(&[
+    assert_tool_faults(&[
         (
             "handler = { kind = \"command\" }",
             &[
@@ -146,28 +152,28 @@ fn faults_of_tool_programs_have_a_position() {
             ],
         ),
         (
-            &command(", sandbox.protected = [\"out\"]"),
+            &tool_lines(", sandbox.protected = [\"out\"]"),
             &["c:9:11: error: tools.t.handler.sandbox.protected: a relative path needs \
                `working_dir`"],
         ),
         (
-            &command(", sandbox.nested = true"),
+            &tool_lines(", sandbox.nested = true"),
             &["c:9:11: error: tools.t.handler.sandbox.nested: is not supported for a tool"],
         ),
         (
-            &command(", sandbox.enforce = false"),
+            &tool_lines(", sandbox.enforce = false"),
             &[
                 "c:9:49: error: tools.t.handler.sandbox.enforce: `enforce = false` leaves nothing to \
                require or to refuse; write `network = true` too: by default the network is refused",
             ],
         ),
         (
-            &command(", resources.expected_bytes = 2_000_000"),
+            &tool_lines(", resources.expected_bytes = 2_000_000"),
             &["c:9:59: error: tools.t.handler.resources.expected_bytes: unknown key; known: \
                memory_bytes, processes, group"],
         ),
         (
-            &command(", user = \"nobody\""),
+            &tool_lines(", user = \"nobody\""),
             &["c:9:56: error: tools.t.handler.user: is not supported yet"],
         ),
         (
@@ -178,7 +184,7 @@ fn faults_of_tool_programs_have_a_position() {
             ],
         ),
         (
-            &command(", working_dir = \"/nonexistent\""),
+            &tool_lines(", working_dir = \"/nonexistent\""),
             &["c:9:63: error: tools.t.handler.working_dir = \"/nonexistent\": there is no such \
                folder"],
         ),
@@ -194,9 +200,9 @@ fn a_fault_of_the_machine_affects_only_enabled_agents() {
     let hint = "; install it, and run `algonius reload`; calls of the tool fail until then";
     let unset = "tools.t.handler.env_from.API_KEY: this variable is not set in the service's \
                  environment";
-    let enabled = fault_messages(&text(lines));
+    let enabled = fault_messages(&tool_config(lines));
     assert_eq!(enabled, [format!("c:11:11: {missing}{hint}"), format!("c:12:24: error: {unset}")]);
-    let disabled = text(lines).replace("layer =", "enabled = false\nlayer =");
+    let disabled = tool_config(lines).replace("layer =", "enabled = false\nlayer =");
     let disabled = fault_messages(&disabled);
     assert_eq!(disabled, [format!("c:12:11: {missing}"), format!("c:13:24: warning: {unset}")]);
 }

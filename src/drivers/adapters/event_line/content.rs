@@ -24,18 +24,18 @@ pub(in crate::drivers) enum EventContent {
 #[derive(Debug)]
 pub(in crate::drivers) struct ReportedContent {
     parts: Vec<ContentPart>,
-    unread: UnreadMember,
+    unreadable_member: UnreadableMember,
 }
 
 /// File or address beside the content that has another form than those that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum UnreadMember {
+pub(super) enum UnreadableMember {
     /// There is none.
     None,
     /// File that is a text: perhaps its path, perhaps only the place that the content is about.
-    Place,
+    FileAsText,
     /// Content that is lost.
-    Content,
+    LostContent,
 }
 
 /// Part of the content, with the name and the type that the program gave it.
@@ -122,9 +122,9 @@ impl TryFrom<ContentMembers> for EventContent {
 
     fn try_from(ContentMembers { parts, own }: ContentMembers) -> Result<Self, Self::Error> {
         let (has_list, mut reported) = (parts.is_some(), Vec::new());
-        let mut unread = own.unread_member();
+        let mut unreadable_member = own.unreadable_member();
         for part in parts.into_iter().flatten() {
-            unread = unread.max(part.unread_member());
+            unreadable_member = unreadable_member.max(part.unreadable_member());
             let values = part.into_content();
             if values.is_empty() {
                 return Err("a part has no content");
@@ -139,24 +139,24 @@ impl TryFrom<ContentMembers> for EventContent {
         if reported.is_empty() && !has_list {
             return Err("there is no content");
         }
-        Ok(Self::Reported(ReportedContent { parts: reported, unread }))
+        Ok(Self::Reported(ReportedContent { parts: reported, unreadable_member }))
     }
 }
 
 impl PartMembers {
     /// Returns the file or address that is not read. Many programs write all members of their own data type, so an
     /// empty value is none.
-    fn unread_member(&self) -> UnreadMember {
+    fn unreadable_member(&self) -> UnreadableMember {
         let file = self.file.as_ref().filter(|file| !is_empty(file));
         let url = self.url.as_ref().filter(|url| !is_empty(url));
-        let of_file = match file {
-            None => UnreadMember::None,
-            Some(Value::String(_)) => UnreadMember::Place,
-            Some(file) if ReportedFile::deserialize(file).is_ok() => UnreadMember::None,
-            Some(_) => UnreadMember::Content,
+        let file_member = match file {
+            None => UnreadableMember::None,
+            Some(Value::String(_)) => UnreadableMember::FileAsText,
+            Some(file) if ReportedFile::deserialize(file).is_ok() => UnreadableMember::None,
+            Some(_) => UnreadableMember::LostContent,
         };
         let is_url_lost = url.is_some_and(|url| !url.is_string());
-        if is_url_lost { UnreadMember::Content } else { of_file }
+        if is_url_lost { UnreadableMember::LostContent } else { file_member }
     }
 
     /// Returns a part for each member that has content. A `null`, or a file or address of another form, counts only if
@@ -199,10 +199,10 @@ fn is_empty(value: &Value) -> bool {
 
 impl EventContent {
     /// Returns the file or address beside the content that was not read.
-    pub(super) const fn unread_member(&self) -> UnreadMember {
+    pub(super) const fn unreadable_member(&self) -> UnreadableMember {
         match self {
-            Self::Reported(ReportedContent { unread, .. }) => *unread,
-            Self::Text(_) | Self::Parts(_) => UnreadMember::None,
+            Self::Reported(ReportedContent { unreadable_member: unread, .. }) => *unread,
+            Self::Text(_) | Self::Parts(_) => UnreadableMember::None,
         }
     }
 
@@ -251,7 +251,7 @@ impl ReportedFile {
             (Some(encoded), None, None) => STANDARD.decode(&encoded).is_ok().then_some(encoded)?,
             (None, Some(text), None) => STANDARD.encode(text),
             (None, None, Some(path)) => {
-                return Some(ReportedPart::Named(NamedFile { path, name, media_type }));
+                return Some(ReportedPart::NamedFile(NamedFile { path, name, media_type }));
             }
             _ => return None,
         };

@@ -21,12 +21,12 @@ pub(super) fn documented_forms(object: &Value) -> [Option<Value>; 2] {
         event_type(&members),
         Some("failed" | "rejected" | "status" | "input_required" | "auth_required")
     ) {
-        unfold_message(&mut members);
+        flatten_message(&mut members);
     }
     let progress = match event_type(&members) {
         Some("failed" | "rejected") => {
             copy_reason(&mut members);
-            progress_before(&members)
+            build_progress_event(&members)
         }
         Some("status" | "input_required" | "auth_required") => {
             copy_message(&mut members);
@@ -69,7 +69,7 @@ fn replace_final_status(members: &mut Map<String, Value>) {
 }
 
 /// Replaces a message of A2A, or an object with a text, by its content.
-fn unfold_message(members: &mut Map<String, Value>) {
+fn flatten_message(members: &mut Map<String, Value>) {
     let Some(Value::Object(message)) = members.get("message") else { return };
     let parts = message.get("parts").filter(|parts| parts.is_array()).cloned();
     let text = message.get("text").or_else(|| message.get("message")).and_then(text_of);
@@ -97,7 +97,7 @@ fn copy_reason(members: &mut Map<String, Value>) {
 }
 
 /// Returns a progress message with the content of a failure or rejection that is no text.
-fn progress_before(members: &Map<String, Value>) -> Option<Value> {
+fn build_progress_event(members: &Map<String, Value>) -> Option<Value> {
     let is_text = |part: &Value| {
         part.as_object().is_some_and(|part| {
             part.contains_key("text")

@@ -90,7 +90,7 @@ fn into_parts(content: &str) -> Option<Vec<ReportedPart>> {
 fn parts(content: &str) -> Option<Vec<Part>> {
     let parts = into_parts(content)?.into_iter().map(|part| match part {
         ReportedPart::Part(part) => Some(part),
-        ReportedPart::Named(_) => None,
+        ReportedPart::NamedFile(_) => None,
     });
     parts.collect()
 }
@@ -119,7 +119,7 @@ fn no_member_with_content_is_dropped() {
         panic!("two parts");
     };
     assert!(matches!(text, ReportedPart::Part(Part { content: Content::Text(_), .. })));
-    assert!(matches!(file, ReportedPart::Named(_)));
+    assert!(matches!(file, ReportedPart::NamedFile(_)));
     let list = r#""parts":[{"text":"a","data":1},{"url":"u"}],"text":"b""#;
     let text = |text: &str| Content::Text(text.to_owned());
     let expected = [text("a"), Content::Data(1.into()), Content::Url("u".to_owned()), text("b")];
@@ -179,7 +179,7 @@ fn malformed_artifact_parts_are_rejected() {
 fn a_file_part_may_be_only_a_path() {
     let own = |text: &str| Some(text.to_owned());
     let named = |path: &str, name, media_type| {
-        Some(vec![ReportedPart::Named(NamedFile { path: path.to_owned(), name, media_type })])
+        Some(vec![ReportedPart::NamedFile(NamedFile { path: path.to_owned(), name, media_type })])
     };
     assert_eq!(into_parts(r#""file":{"path":"out/a.txt"}"#), named("out/a.txt", None, None));
     let full = r#""parts":[{"file":{"path":"/a","name":"n","media_type":"m"}}]"#;

@@ -81,7 +81,7 @@ impl<'r> AnswerRecorder<'r> {
     pub(super) async fn release(&mut self) -> Result<(), LedgerError> {
         match self {
             Self::Stream(stream) => stream.release().await,
-            Self::Drafts(drafts) => drafts.release().await,
+            Self::Drafts(drafts) => drafts.publish_visible_text().await,
         }
     }
 

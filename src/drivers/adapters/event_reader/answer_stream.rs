@@ -13,22 +13,22 @@ use crate::drivers::output::raw_text::TextStorage;
 /// Answer so far.
 pub(super) struct AnswerStream<'r> {
     reporter: &'r Reporter,
-    raw_writer: ChannelWriter,
+    channel_writer: ChannelWriter,
     pending_text: String,
     next_offset: u64,
-    redacted_before: u64,
+    recorded_redactions: u64,
 }
 
 impl<'r> AnswerStream<'r> {
     /// Opens the answer's channel.
     pub(super) fn open(reporter: &'r Reporter, limit: usize, storage: TextStorage) -> Self {
-        let raw_writer = ChannelWriter::open(reporter, TextChannel::Answer, (limit, storage));
+        let channel_writer = ChannelWriter::open(reporter, TextChannel::Answer, (limit, storage));
         Self {
             reporter,
-            raw_writer,
+            channel_writer,
             pending_text: String::new(),
             next_offset: 0,
-            redacted_before: 0,
+            recorded_redactions: 0,
         }
     }
 
@@ -48,8 +48,8 @@ impl<'r> AnswerStream<'r> {
         if text.is_empty() {
             return Ok(());
         }
-        let piece = self.raw_writer.write_and_flush(text.as_bytes()).await?;
-        self.write_piece(piece).await
+        let stored_part = self.channel_writer.write_and_flush(text.as_bytes()).await?;
+        self.record_stored_part(stored_part).await
     }
 
     /// Shows the safe part of a line that has no end.
@@ -57,15 +57,18 @@ impl<'r> AnswerStream<'r> {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(super) async fn release(&mut self) -> Result<(), LedgerError> {
-        let piece = self.raw_writer.release().await?;
-        self.write_piece(piece).await
+        let stored_part = self.channel_writer.publish_visible_text().await?;
+        self.record_stored_part(stored_part).await
     }
 
-    async fn write_piece(&mut self, piece: Option<StoredPart>) -> Result<(), LedgerError> {
-        let Some(piece) = piece else { return Ok(()) };
-        let is_first = std::mem::replace(&mut self.next_offset, piece.text.to) == 0;
-        self.redacted_before += piece.redacted;
-        self.reporter.record_event(artifact_event(piece, !is_first, false)).await
+    async fn record_stored_part(
+        &mut self,
+        stored_part: Option<StoredPart>,
+    ) -> Result<(), LedgerError> {
+        let Some(stored_part) = stored_part else { return Ok(()) };
+        let is_first = std::mem::replace(&mut self.next_offset, stored_part.text.to) == 0;
+        self.recorded_redactions += stored_part.redacted;
+        self.reporter.record_event(artifact_event(stored_part, !is_first, false)).await
     }
 
     /// Shows the rest, and closes the artifact if there is one.
@@ -74,20 +77,26 @@ impl<'r> AnswerStream<'r> {
     /// Fails if the ledger did not commit.
     pub(super) async fn close(mut self) -> Result<ChannelText, LedgerError> {
         self.flush().await?;
-        let Self { reporter, raw_writer, next_offset, redacted_before, .. } = self;
-        let text = raw_writer.close().await?;
-        let StoredPart { text: span, redacted, dropped, .. } = text.piece;
+        let Self {
+            reporter,
+            channel_writer,
+            next_offset,
+            recorded_redactions: redacted_before,
+            ..
+        } = self;
+        let text = channel_writer.close().await?;
+        let StoredPart { text: span, redacted, dropped, .. } = text.redacted;
         if span.to > 0 {
-            let last_piece = StoredPart::text(TextRange { from: next_offset, ..span });
-            let last_piece =
-                StoredPart { redacted: redacted - redacted_before, dropped, ..last_piece };
-            reporter.record_event(artifact_event(last_piece, next_offset > 0, true)).await?;
+            let last_part = StoredPart::text(TextRange { from: next_offset, ..span });
+            let last_part =
+                StoredPart { redacted: redacted - redacted_before, dropped, ..last_part };
+            reporter.record_event(artifact_event(last_part, next_offset > 0, true)).await?;
         }
         Ok(text)
     }
 }
 
-fn artifact_event(piece: StoredPart, append: bool, last: bool) -> EventKind {
+fn artifact_event(stored_part: StoredPart, append: bool, last: bool) -> EventKind {
     let (id, name) = (ANSWER_ARTIFACT_ID.to_owned(), Some(ANSWER_ARTIFACT_ID.to_owned()));
-    EventKind::Artifact { id, name, description: None, pieces: vec![piece], append, last }
+    EventKind::Artifact { id, name, description: None, pieces: vec![stored_part], append, last }
 }

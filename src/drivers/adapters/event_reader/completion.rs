@@ -18,20 +18,20 @@ const MAX_UNDELIVERED_FILES: usize = 100;
 #[derive(Default)]
 pub(super) struct CompletionReport {
     failure: Option<Failure>,
-    status: Option<u16>,
-    denied: Vec<String>,
+    http_status: Option<u16>,
+    denied_tools: Vec<String>,
     is_completion_reported: bool,
     /// Latest request for input from the caller.
     interruption: Option<Interruption>,
     /// True if there was output besides the answer's text.
     has_other_output: bool,
     /// Failures for files that were not delivered, with the ids of their artifacts.
-    undelivered: Vec<(Option<String>, Failure)>,
+    undelivered_files: Vec<(Option<String>, Failure)>,
 }
 
 impl CompletionReport {
     /// Records that the program rejects the work.
-    pub(super) fn reject(&mut self, message: &str) {
+    pub(super) fn record_rejection(&mut self, message: &str) {
         let clause = "the agent rejected it";
         let sentence =
             if message.is_empty() { clause.to_owned() } else { format!("{clause}: {message}") };
@@ -53,8 +53,8 @@ impl CompletionReport {
             message => format!("the agent reported: {message}"),
         };
         let failure = Failure::new(reported.code(), sentence);
-        self.failure = Some(Failure { until: reported.until(now), ..failure });
-        self.status = reported.status;
+        self.failure = Some(Failure { until: reported.retry_time(now), ..failure });
+        self.http_status = reported.status;
     }
 
     /// Records a failure for a reason of the service.
@@ -65,21 +65,21 @@ impl CompletionReport {
     /// Records that a file of an artifact, or of a message without an id, was not delivered.
     pub(super) fn record_undelivered(&mut self, artifact: Option<&str>, failure: Failure) {
         // The last one kept has no id, so that nothing takes it back.
-        let id = artifact.filter(|_| self.undelivered.len() + 1 < MAX_UNDELIVERED_FILES);
-        let is_known = self.undelivered.iter().any(|(known, _)| known.as_deref() == id);
-        if !is_known && self.undelivered.len() < MAX_UNDELIVERED_FILES {
-            self.undelivered.push((id.map(str::to_owned), failure));
+        let id = artifact.filter(|_| self.undelivered_files.len() + 1 < MAX_UNDELIVERED_FILES);
+        let is_known = self.undelivered_files.iter().any(|(known, _)| known.as_deref() == id);
+        if !is_known && self.undelivered_files.len() < MAX_UNDELIVERED_FILES {
+            self.undelivered_files.push((id.map(str::to_owned), failure));
         }
     }
 
     /// Records that an artifact was delivered as a whole, perhaps after a file of it was not there yet.
     pub(super) fn mark_delivered(&mut self, artifact: &str) {
-        self.undelivered.retain(|(id, _)| id.as_deref() != Some(artifact));
+        self.undelivered_files.retain(|(id, _)| id.as_deref() != Some(artifact));
     }
 
     /// Returns the failure for a file that was not delivered.
     pub(super) fn take_undelivered(&mut self) -> Option<Failure> {
-        self.undelivered.drain(..).next().map(|(_, failure)| failure)
+        self.undelivered_files.drain(..).next().map(|(_, failure)| failure)
     }
 
     /// Adds a failure of the service that was found at the end.
@@ -89,12 +89,12 @@ impl CompletionReport {
 
     /// Records that a tool was denied, whose name may be shown.
     pub(super) fn record_denial(&mut self, tool: String) {
-        if self.denied.contains(&tool) {
+        if self.denied_tools.contains(&tool) {
             return;
         }
-        match self.denied.len() {
-            ..MAX_NAMED_DENIALS => self.denied.push(tool),
-            MAX_NAMED_DENIALS => self.denied.push("others".to_owned()),
+        match self.denied_tools.len() {
+            ..MAX_NAMED_DENIALS => self.denied_tools.push(tool),
+            MAX_NAMED_DENIALS => self.denied_tools.push("others".to_owned()),
             _ => {}
         }
     }
@@ -105,7 +105,7 @@ impl CompletionReport {
     }
 
     /// Records that the program needs input from its caller.
-    pub(super) const fn interrupt(&mut self, interruption: Interruption) {
+    pub(super) const fn record_interruption(&mut self, interruption: Interruption) {
         (self.interruption, self.has_other_output) = (Some(interruption), true);
     }
 
@@ -126,13 +126,13 @@ impl CompletionReport {
 
     /// Returns the reported result. `must_report_completion` is true if the program has to report its completion.
     pub(super) fn reported_result(self, must_report_completion: bool) -> ReportedResult {
-        let Self { failure, status: http_status, denied, is_completion_reported, .. } = self;
+        let Self { failure, http_status, denied_tools: denied, is_completion_reported, .. } = self;
         ReportedResult {
             failure,
             http_status,
             lacks_final_event: must_report_completion && !is_completion_reported,
             denied_tools: denied,
-            unread_line: None,
+            unreadable_line: None,
         }
     }
 }

@@ -18,7 +18,7 @@ const DROPPED_MESSAGES_WARNING: &str = "the messages before the answer are longe
 /// Messages so far.
 pub(super) struct DraftAnswer<'r> {
     reporter: &'r Reporter,
-    raw_writer: ChannelWriter,
+    channel_writer: ChannelWriter,
     /// Remaining bytes for superseded messages.
     remaining_bytes: u64,
     /// Latest message after the superseded ones have used up the limit: it is written at the end, if it is the answer.
@@ -34,10 +34,10 @@ pub(super) struct DraftAnswer<'r> {
 impl<'r> DraftAnswer<'r> {
     /// Opens the answer's channel.
     pub(super) fn open(reporter: &'r Reporter, limit: usize, storage: TextStorage) -> Self {
-        let raw_writer = ChannelWriter::open(reporter, TextChannel::Answer, (limit, storage));
+        let channel_writer = ChannelWriter::open(reporter, TextChannel::Answer, (limit, storage));
         Self {
             reporter,
-            raw_writer,
+            channel_writer,
             remaining_bytes: limit as u64,
             withheld_message: None,
             has_dropped_message: false,
@@ -57,7 +57,7 @@ impl<'r> DraftAnswer<'r> {
                 hidden.push_str(text);
                 Ok(())
             }
-            None => self.raw_writer.write(text.as_bytes()).await,
+            None => self.channel_writer.write(text.as_bytes()).await,
         }
     }
 
@@ -82,7 +82,7 @@ impl<'r> DraftAnswer<'r> {
             }
             return Ok(None);
         }
-        let superseded = self.raw_writer.start_next_text().await?;
+        let superseded = self.channel_writer.start_next_text().await?;
         self.remaining_bytes = self.remaining_bytes.saturating_sub(message_bytes);
         // Superseded messages may take as much as one answer. From then on only the answer is written, so it always has
         // room.
@@ -96,8 +96,8 @@ impl<'r> DraftAnswer<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn release(&mut self) -> Result<(), LedgerError> {
-        self.raw_writer.release().await.map(|_| ())
+    pub(super) async fn publish_visible_text(&mut self) -> Result<(), LedgerError> {
+        self.channel_writer.publish_visible_text().await.map(|_| ())
     }
 
     /// Closes the channel, and records the answer if there is one. A message that was never finished is no answer.
@@ -106,14 +106,14 @@ impl<'r> DraftAnswer<'r> {
     /// Fails if the ledger did not commit.
     pub(super) async fn close(mut self) -> Result<ChannelText, LedgerError> {
         if let Some(message) = self.withheld_message.take().filter(|_| self.is_answer) {
-            self.raw_writer.write(message.as_bytes()).await?;
+            self.channel_writer.write(message.as_bytes()).await?;
         }
-        let text = self.raw_writer.close().await?;
+        let text = self.channel_writer.close().await?;
         if !self.is_answer {
             return Ok(text.without_raw());
         }
-        if text.piece.text.to > text.piece.text.from {
-            self.reporter.record_event(EventKind::answer(text.piece.clone())).await?;
+        if text.redacted.text.to > text.redacted.text.from {
+            self.reporter.record_event(EventKind::answer_artifact(text.redacted.clone())).await?;
         }
         Ok(text)
     }

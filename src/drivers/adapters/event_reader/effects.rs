@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use algonius_actors::decide::classify::success_evaluation::ReportedResult;
-use algonius_actors::decide::session::UNUSABLE_SESSION_ID;
+use algonius_actors::decide::session::UNUSABLE_SESSION_ID_WARNING;
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::{EventKind, MessageRole};
@@ -24,18 +24,18 @@ const MAX_USAGE_COUNTERS: usize = 64;
 impl EventHandler<'_> {
     /// Records a warning for a file that is not delivered, as far as there is room. At its end the attempt fails,
     /// unless the file belongs to progress. A file that is too large has a failure of its own.
-    pub(super) async fn note_undelivered(
+    pub(super) async fn record_undelivered_file(
         &mut self,
         undelivered: &UndeliveredFile,
-        (speaker, artifact): (MessageRole, Option<&str>),
+        (role, artifact): (MessageRole, Option<&str>),
     ) -> Result<(), LedgerError> {
-        self.buffer.count_missing(speaker, undelivered.missing_bytes());
+        self.part_recorder.count_dropped(role, undelivered.oversize_bytes());
         let message = undelivered.warning_text(|name| redacted_label(self.reporter, name));
-        if speaker != MessageRole::AgentProgress && undelivered.missing_bytes() == 0 {
+        if role != MessageRole::AgentProgress && undelivered.oversize_bytes() == 0 {
             let failure = Failure::new(Code::OutputUnreadable, message.clone());
             self.completion.record_undelivered(artifact, failure);
         }
-        self.buffer.record_event(EventKind::Warning { message }).await
+        self.part_recorder.record_event(EventKind::Warning { message }).await
     }
 
     pub(super) async fn record_usage(
@@ -52,33 +52,35 @@ impl EventHandler<'_> {
         }
         // A resumed session counts from its beginning, and only the difference belongs to this attempt.
         let (numbers, cumulative) =
-            if cumulative { self.counters.record_totals(numbers) } else { (numbers, false) };
+            if cumulative { self.counters.take_increments(numbers) } else { (numbers, false) };
         self.reporter.set_session_counters(self.counters.totals().clone());
-        self.buffer.record_event(EventKind::UsageReported { counters: numbers, cumulative }).await
+        self.part_recorder
+            .record_event(EventKind::UsageReported { counters: numbers, cumulative })
+            .await
     }
 
     /// Records the session if it differs from the previous one.
     pub(super) async fn record_session(&mut self, id: &str) -> Result<(), LedgerError> {
         // The raw id, with which the next message resumes the session. Records get the redacted one.
-        let is_usable = self.reporter.set_session(id);
+        let is_usable = self.reporter.set_session_id(id);
         let id = redacted_label(self.reporter, id);
-        if id.is_empty() || self.session.replace(id.clone()).as_ref() == Some(&id) {
+        if id.is_empty() || self.session_id.replace(id.clone()).as_ref() == Some(&id) {
             return Ok(());
         }
-        let message = UNUSABLE_SESSION_ID.to_owned();
+        let message = UNUSABLE_SESSION_ID_WARNING.to_owned();
         let event =
             if is_usable { EventKind::Session { id } } else { EventKind::Warning { message } };
-        self.buffer.record_event(event).await
+        self.part_recorder.record_event(event).await
     }
 
     pub(super) async fn record_stop(&mut self, reason: &str) -> Result<(), LedgerError> {
         self.completion.mark_completed();
-        self.malformed.end_result();
+        self.malformed_lines.mark_result_ended();
         let reason = redacted_label(self.reporter, reason);
         if reason.is_empty() {
             Ok(())
         } else {
-            self.buffer.record_event(EventKind::Stopped { reason }).await
+            self.part_recorder.record_event(EventKind::Stopped { reason }).await
         }
     }
 
@@ -94,7 +96,7 @@ impl EventHandler<'_> {
         loss: ResultLoss,
     ) -> Result<(), LedgerError> {
         let error = EventParseError::for_content(reason, loss);
-        self.malformed.record(self.line_number, &error).await
+        self.malformed_lines.record(self.line_number, &error).await
     }
 }
 
@@ -106,16 +108,17 @@ pub(super) async fn close(
     handler: EventHandler<'_>,
     must_report_completion: bool,
 ) -> Result<EventSummary, LedgerError> {
-    let EventHandler { answer, buffer, mut completion, malformed, .. } = handler;
+    let EventHandler { answer, part_recorder, mut completion, malformed_lines: malformed, .. } =
+        handler;
     let undelivered = completion.take_undelivered();
-    let completion = completion.or_failure(buffer.failure()).or_failure(undelivered);
-    let unread_line = malformed.close();
+    let completion = completion.or_failure(part_recorder.failure()).or_failure(undelivered);
+    let unreadable_line = malformed.close();
     let text = answer.close().await?;
-    buffer.close().await?;
+    part_recorder.close().await?;
     let (interruption, has_other_output) =
         (completion.interruption(), completion.has_other_output());
     let reported_result =
-        ReportedResult { unread_line, ..completion.reported_result(must_report_completion) };
+        ReportedResult { unreadable_line, ..completion.reported_result(must_report_completion) };
     Ok(EventSummary { text, reported_result, interruption, has_other_output })
 }
 

@@ -10,10 +10,10 @@ use algonius_actors::model::execution::event::{AgentStep, EventKind, MessageRole
 use algonius_actors::ports::ledger::LedgerError;
 
 use super::answer::AnswerRecorder;
-use super::artifact_buffer::ArtifactBuffer;
 use super::completion::CompletionReport;
 use super::ids::EventIds;
 use super::malformed_lines::MalformedLines;
+use super::part_recorder::PartRecorder;
 use super::step_recorder::StepRecorder;
 use crate::drivers::adapters::event_line::{
     EventContent, ProgramEvent, ReportedArtifact, ResultLoss,
@@ -32,15 +32,15 @@ pub(super) struct EventHandler<'r> {
     pub(super) reporter: &'r Reporter,
     pub(super) allowed_folders: &'r AllowedFolders,
     pub(super) answer: AnswerRecorder<'r>,
-    pub(super) buffer: ArtifactBuffer<'r>,
+    pub(super) part_recorder: PartRecorder<'r>,
     pub(super) steps: StepRecorder<'r>,
     /// Number of the line of the latest event, 0 before the first line.
     pub(super) line_number: u64,
-    pub(super) malformed: MalformedLines<'r>,
+    pub(super) malformed_lines: MalformedLines<'r>,
     pub(super) ids: EventIds,
     pub(super) completion: CompletionReport,
     pub(super) counters: CumulativeUsage,
-    pub(super) session: Option<String>,
+    pub(super) session_id: Option<String>,
 }
 
 impl<'r> EventHandler<'r> {
@@ -52,24 +52,24 @@ impl<'r> EventHandler<'r> {
         allowed_folders: &'r AllowedFolders,
         (has_messages, storage): (bool, TextStorage),
     ) -> Self {
-        let limit = work.spec.limits.sizes.output;
+        let limit = work.spec.limits.sizes.max_output_bytes;
         Self {
             reporter,
             allowed_folders,
             answer: AnswerRecorder::open(reporter, has_messages, (limit, storage)),
-            buffer: ArtifactBuffer::open(reporter, limit),
+            part_recorder: PartRecorder::open(reporter, limit),
             steps: StepRecorder::new(reporter),
             line_number: 0,
-            malformed: MalformedLines::new(reporter),
+            malformed_lines: MalformedLines::new(reporter),
             ids: EventIds::for_attempt(work),
             completion: CompletionReport::default(),
             counters: CumulativeUsage::from_totals(reporter.session_counters()),
-            session: None,
+            session_id: None,
         }
     }
 
     /// Returns a text of the program in its redacted and shortened form.
-    pub(super) fn label(&self, text: &str) -> String {
+    pub(super) fn redact(&self, text: &str) -> String {
         redacted_label(self.reporter, text)
     }
 
@@ -78,8 +78,8 @@ impl<'r> EventHandler<'r> {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(super) async fn warn(&mut self, message: &str) -> Result<(), LedgerError> {
-        let message = self.label(message);
-        self.buffer.record_event(EventKind::Warning { message }).await
+        let message = self.redact(message);
+        self.part_recorder.record_event(EventKind::Warning { message }).await
     }
 
     /// Records that the agent does not know the session of the conversation.
@@ -87,7 +87,9 @@ impl<'r> EventHandler<'r> {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(super) async fn record_lost_session(&mut self, message: &str) -> Result<(), LedgerError> {
-        self.buffer.record_event(EventKind::SessionLost { message: message.to_owned() }).await
+        self.part_recorder
+            .record_event(EventKind::SessionLost { message: message.to_owned() })
+            .await
     }
 
     /// Handles an event.
@@ -97,7 +99,7 @@ impl<'r> EventHandler<'r> {
     pub(super) async fn handle(&mut self, event: ProgramEvent) -> Result<(), LedgerError> {
         match event {
             ProgramEvent::Text { text } | ProgramEvent::Draft { text } => {
-                self.malformed.continue_result();
+                self.malformed_lines.mark_result_continued();
                 return self.answer.extend(&text).await;
             }
             ProgramEvent::Superseded => return self.supersede().await,
@@ -113,14 +115,14 @@ impl<'r> EventHandler<'r> {
                 return self.report_message(Role::AgentAnswer, Some(content)).await;
             }
             ProgramEvent::InputRequired { content } => {
-                self.completion.interrupt(Interruption::InputRequired);
+                self.completion.record_interruption(Interruption::InputRequired);
                 return self.report_message(Role::AgentQuestion, content).await;
             }
             ProgramEvent::AuthRequired { url, content } => {
-                return self.require_auth(url, content).await;
+                return self.report_auth_request(url, content).await;
             }
             ProgramEvent::Rejected { message } => {
-                self.completion.reject(&self.label(&message));
+                self.completion.record_rejection(&self.redact(&message));
             }
             ProgramEvent::Failed(reported) => self.record_failure(&reported),
             ProgramEvent::Usage { fields, cumulative } => {
@@ -130,24 +132,24 @@ impl<'r> EventHandler<'r> {
             ProgramEvent::Stop { reason } => return self.record_stop(&reason).await,
             ProgramEvent::Thinking {} => return self.steps.record(AgentStep::Thinking).await,
             ProgramEvent::ToolCall { id, tool, stage } => {
-                let (id, tool) = (id.map(|id| self.label(&id)), self.label(&tool));
+                let (id, tool) = (id.map(|id| self.redact(&id)), self.redact(&tool));
                 return self.steps.record(AgentStep::ToolCall { id, tool, stage }).await;
             }
             ProgramEvent::FileChange { path, change } => {
-                let path = self.label(&self.allowed_folders.display_path(&path));
+                let path = self.redact(&self.allowed_folders.display_path(&path));
                 return self.steps.record(AgentStep::FileChange { path, change }).await;
             }
             ProgramEvent::PermissionDenied { tool } => {
-                let tool = self.label(&tool);
+                let tool = self.redact(&tool);
                 self.completion.record_denial(tool.clone());
                 return self.steps.record(AgentStep::Denied { tool }).await;
             }
             ProgramEvent::RequestsFailed { count } => self.reporter.add_failed_requests(count),
             ProgramEvent::Malformed(error) => {
-                return self.malformed.record(self.line_number, &error).await;
+                return self.malformed_lines.record(self.line_number, &error).await;
             }
             ProgramEvent::FileIsText => return self.warn(FILE_IS_TEXT).await,
-            ProgramEvent::AnswerRepeated => self.malformed.forget_lost_results(),
+            ProgramEvent::AnswerRepeated => self.malformed_lines.forget_lost_results(),
             ProgramEvent::Unknown => {
                 return self.report_malformed("has an unknown `type`", ResultLoss::Possible).await;
             }
@@ -157,21 +159,21 @@ impl<'r> EventHandler<'r> {
 
     /// Records the previous message as progress, because another message follows.
     async fn supersede(&mut self) -> Result<(), LedgerError> {
-        self.malformed.continue_result();
-        let Some(piece) = self.answer.supersede().await? else { return Ok(()) };
+        self.malformed_lines.mark_result_continued();
+        let Some(stored_part) = self.answer.supersede().await? else { return Ok(()) };
         // The text is in the ledger already, so the message only refers to it.
-        let (speaker, message) = (Role::AgentProgress, self.ids.next_message_id());
-        self.reporter.record_event(EventKind::message(speaker, message, vec![piece])).await
+        let (role, message) = (Role::AgentProgress, self.ids.next_message_id());
+        self.reporter.record_event(EventKind::message(role, message, vec![stored_part])).await
     }
 
     /// Records the message of the program about the authentication that it needs, and the page for it. Without either,
     /// the task shows a message of the service.
-    async fn require_auth(
+    async fn report_auth_request(
         &mut self,
         url: Option<String>,
         content: Option<EventContent>,
     ) -> Result<(), LedgerError> {
-        self.completion.interrupt(Interruption::AuthRequired);
+        self.completion.record_interruption(Interruption::AuthRequired);
         let mut parts = Vec::new();
         if content.is_some() {
             // The page alone is enough for the caller.
@@ -191,27 +193,29 @@ impl<'r> EventHandler<'r> {
 
     async fn report_message(
         &mut self,
-        speaker: Role,
+        role: Role,
         content: Option<EventContent>,
     ) -> Result<(), LedgerError> {
-        let loss = match (&content, speaker) {
+        let loss = match (&content, role) {
             (None, _) => ResultLoss::None,
             (Some(_), Role::AgentProgress) => ResultLoss::Possible,
             (Some(_), _) => ResultLoss::Likely,
         };
-        let Some(parts) = self.read_content(content, loss, (speaker, None)).await? else {
+        let Some(parts) = self.read_content(content, loss, (role, None)).await? else {
             return Ok(());
         };
-        if speaker != Role::AgentProgress {
+        if role != Role::AgentProgress {
             self.completion.mark_other_output();
         }
-        self.store_message(speaker, parts).await
+        self.store_message(role, parts).await
     }
 
-    async fn store_message(&mut self, speaker: Role, parts: Vec<Part>) -> Result<(), LedgerError> {
-        let Some(pieces) = self.buffer.store(speaker, parts).await? else { return Ok(()) };
+    async fn store_message(&mut self, role: Role, parts: Vec<Part>) -> Result<(), LedgerError> {
+        let Some(stored_parts) = self.part_recorder.store(role, parts).await? else {
+            return Ok(());
+        };
         let message = self.ids.next_message_id();
-        self.reporter.record_event(EventKind::message(speaker, message, pieces)).await
+        self.reporter.record_event(EventKind::message(role, message, stored_parts)).await
     }
 
     async fn handle_artifact(&mut self, reported: ReportedArtifact) -> Result<(), LedgerError> {
@@ -221,20 +225,20 @@ impl<'r> EventHandler<'r> {
         let id = id.map(|id| redacted_id(self.reporter, &id));
         let (name, description) = (redact_label(name), redact_label(description));
         // The id is assigned even if the artifact fails: an append without an id continues this one.
-        let id = self.ids.artifact_id(id, append);
-        let dropped_before = self.buffer.dropped_bytes();
+        let id = self.ids.assign_artifact_id(id, append);
+        let dropped_before = self.part_recorder.dropped_bytes();
         let Some(parts) = self
             .read_content(Some(content), ResultLoss::Likely, (Role::AgentAnswer, Some(&id)))
             .await?
         else {
-            self.buffer.mark_incomplete(&id, dropped_before);
+            self.part_recorder.mark_incomplete(&id, dropped_before);
             return Ok(());
         };
         self.completion.mark_other_output();
         if !append {
             self.completion.mark_delivered(&id);
         }
-        self.buffer
+        self.part_recorder
             .store_artifact(ArtifactPiece { id, name, description, parts, append, last })
             .await
     }
@@ -245,17 +249,17 @@ impl<'r> EventHandler<'r> {
         &mut self,
         content: Option<EventContent>,
         loss: ResultLoss,
-        (speaker, artifact): (Role, Option<&str>),
+        (role, artifact): (Role, Option<&str>),
     ) -> Result<Option<Vec<Part>>, LedgerError> {
         let Some(parts) = content.and_then(EventContent::into_parts) else {
             self.report_malformed("has no parts that can be read", loss).await?;
             return Ok(None);
         };
-        let space = self.buffer.available_bytes(speaker);
+        let space = self.part_recorder.available_bytes(role);
         match file_parts::read_parts(parts, self.allowed_folders, space).await {
             Ok(parts) => Ok(Some(parts)),
             Err(undelivered) => {
-                self.note_undelivered(&undelivered, (speaker, artifact)).await.map(|()| None)
+                self.record_undelivered_file(&undelivered, (role, artifact)).await.map(|()| None)
             }
         }
     }

@@ -24,7 +24,11 @@ impl EventIds {
     }
 
     /// Returns the id of an artifact. An append without an id continues the latest artifact.
-    pub(super) fn artifact_id(&mut self, reported_id: Option<String>, append: bool) -> String {
+    pub(super) fn assign_artifact_id(
+        &mut self,
+        reported_id: Option<String>,
+        append: bool,
+    ) -> String {
         let continued_id = if append { self.latest_artifact_id.take() } else { None };
         let id = reported_id.filter(|id| !id.is_empty()).or(continued_id).unwrap_or_else(|| {
             self.artifact_count += 1;

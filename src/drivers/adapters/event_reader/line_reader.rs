@@ -52,10 +52,10 @@ impl LineReader {
     }
 
     /// Handles the end of the output, and returns the events of the last line, with or without a line end.
-    pub(super) fn end(&mut self, raw_output: &mut Vec<u8>) -> Vec<(u64, ProgramEvent)> {
+    pub(super) fn read_end(&mut self, raw_output: &mut Vec<u8>) -> Vec<(u64, ProgramEvent)> {
         let mut events = self.finish_line(b"", raw_output);
         // An error after which the program has written nothing is known as a failure only now.
-        let last_events = self.adapter.as_mut().map(|adapter| adapter.end());
+        let last_events = self.adapter.as_mut().map(|adapter| adapter.finish_output());
         events.extend(
             last_events.unwrap_or_default().into_iter().map(|event| (self.line_count, event)),
         );
@@ -69,13 +69,13 @@ impl LineReader {
     ) -> Vec<(u64, ProgramEvent)> {
         let line = self.line.take();
         self.line_count += 1;
-        let (events, is_piece) = match &mut self.adapter {
+        let (events, is_delta) = match &mut self.adapter {
             None => (line.parse_events(), false),
             Some(adapter) => read_native_line(&line, &mut **adapter),
         };
         // A line with the whole message follows its pieces. Stored pieces would make the raw output of an answer up to
         // a hundred times as long.
-        if !is_piece {
+        if !is_delta {
             raw_output.append(&mut line.into_bytes());
             raw_output.extend_from_slice(line_end);
         }
@@ -93,7 +93,7 @@ fn read_native_line(line: &EventLine, adapter: &mut dyn EventAdapter) -> (Vec<Pr
         match item {
             Ok(object) => {
                 delta_count += usize::from(adapter.is_delta(&object));
-                events.extend(adapter.read(&object));
+                events.extend(adapter.convert_line(&object));
             }
             Err(error) => events.push(ProgramEvent::Malformed(error)),
         }

@@ -5,7 +5,7 @@
 //! warning gives the number of all of them. The line that explains a missing part of the result is kept for the
 //! failure.
 
-use algonius_actors::decide::classify::success_evaluation::UnreadLine;
+use algonius_actors::decide::classify::success_evaluation::UnreadableLine;
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::ports::ledger::LedgerError;
@@ -30,7 +30,7 @@ pub(super) struct MalformedLines<'r> {
     /// True if the result has ended: no later line is a part of it.
     has_result_ended: bool,
     /// First line with which a part of the result may be lost, or else the first one.
-    unread_line: Option<UnreadLine>,
+    unreadable_line: Option<UnreadableLine>,
 }
 
 impl<'r> MalformedLines<'r> {
@@ -43,7 +43,7 @@ impl<'r> MalformedLines<'r> {
             first_line: 0,
             last_line: 0,
             has_result_ended: false,
-            unread_line: None,
+            unreadable_line: None,
         }
     }
 
@@ -63,9 +63,9 @@ impl<'r> MalformedLines<'r> {
         self.line_count += u64::from(line == 0 || line != self.last_line);
         self.last_line = line;
         let is_result_lost = error.loss == ResultLoss::Likely && !self.has_result_ended;
-        let explains_loss = match &self.unread_line {
+        let explains_loss = match &self.unreadable_line {
             None => error.loss != ResultLoss::None,
-            Some(kept_line) => is_result_lost && !kept_line.is_result_lost,
+            Some(previous_line) => is_result_lost && !previous_line.is_result_lost,
         };
         if self.text_count > MAX_REPORTED_LINES && !explains_loss {
             return Ok(());
@@ -75,7 +75,7 @@ impl<'r> MalformedLines<'r> {
         let text = redacted_label(self.reporter, &error.text);
         if explains_loss {
             let (reason, text) = (reason.clone(), text.clone());
-            self.unread_line = Some(UnreadLine { line, reason, text, is_result_lost });
+            self.unreadable_line = Some(UnreadableLine { line, reason, text, is_result_lost });
         }
         if self.text_count > MAX_REPORTED_LINES {
             return Ok(());
@@ -84,31 +84,31 @@ impl<'r> MalformedLines<'r> {
     }
 
     /// Records that the program has reported the end of its result.
-    pub(super) const fn end_result(&mut self) {
+    pub(super) const fn mark_result_ended(&mut self) {
         self.has_result_ended = true;
     }
 
     /// Records that the result continues: the end that the program reported was not the last one.
-    pub(super) const fn continue_result(&mut self) {
+    pub(super) const fn mark_result_continued(&mut self) {
         self.has_result_ended = false;
     }
 
     /// Forgets that a part of the result may be lost, because the program has repeated its whole answer.
     pub(super) fn forget_lost_results(&mut self) {
-        if let Some(unread_line) = &mut self.unread_line {
-            unread_line.is_result_lost = false;
+        if let Some(unreadable_line) = &mut self.unreadable_line {
+            unreadable_line.is_result_lost = false;
         }
     }
 
     /// Adds the warning to the end of the attempt, if a line was malformed. Returns the line that explains a missing
     /// part of the result.
-    pub(super) fn close(self) -> Option<UnreadLine> {
+    pub(super) fn close(self) -> Option<UnreadableLine> {
         if self.line_count > 0 {
             self.reporter.record_later(EventKind::Warning {
                 message: warning(self.line_count, self.first_line),
             });
         }
-        self.unread_line
+        self.unreadable_line
     }
 }
 

@@ -8,38 +8,39 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use tempfile::TempDir;
 
-use super::{AllowedFolders, PathRefusal, real_path};
+use super::{AllowedFolders, NamedFileRefusal, real_path};
 
 /// Working directory, own folder, and a secret beside them.
 struct AccessFixture {
-    home: TempDir,
+    root_folder: TempDir,
     allowed_folders: AllowedFolders,
 }
 
 impl AccessFixture {
     async fn new() -> Self {
-        let home = tempfile::tempdir().unwrap();
+        let root_folder = tempfile::tempdir().unwrap();
         for folder in ["work", "work/out", "work/hidden", "own", "beside"] {
-            fs::create_dir(home.path().join(folder)).unwrap();
+            fs::create_dir(root_folder.path().join(folder)).unwrap();
         }
         for (file, text) in [("work/out/a", "a"), ("own/b", "b"), ("beside/secret", "c")] {
-            fs::write(home.path().join(file), text).unwrap();
+            fs::write(root_folder.path().join(file), text).unwrap();
         }
-        let own = Some(home.path().join("own"));
-        let hidden = vec![home.path().join("work/hidden"), home.path().to_owned()];
-        let allowed_folders = AllowedFolders::new(home.path().join("work"), own, hidden).await;
-        Self { home, allowed_folders }
+        let own = Some(root_folder.path().join("own"));
+        let hidden = vec![root_folder.path().join("work/hidden"), root_folder.path().to_owned()];
+        let allowed_folders =
+            AllowedFolders::new(root_folder.path().join("work"), own, hidden).await;
+        Self { root_folder, allowed_folders }
     }
 
     fn absolute_path(&self, path: &str) -> PathBuf {
-        self.home.path().join(path)
+        self.root_folder.path().join(path)
     }
 
     fn link(&self, to: &str, from: &str) {
         symlink(self.absolute_path(to), self.absolute_path(from)).unwrap();
     }
 
-    async fn read(&self, path: impl AsRef<Path>) -> Result<String, PathRefusal> {
+    async fn read(&self, path: impl AsRef<Path>) -> Result<String, NamedFileRefusal> {
         self.read_up_to(8, path).await
     }
 
@@ -47,13 +48,13 @@ impl AccessFixture {
         &self,
         limit: usize,
         path: impl AsRef<Path>,
-    ) -> Result<String, PathRefusal> {
+    ) -> Result<String, NamedFileRefusal> {
         let path = path.as_ref().to_str().unwrap().to_owned();
         self.allowed_folders.read(&path, limit, |bytes| String::from_utf8(bytes).unwrap()).await
     }
 }
 
-fn text_ok(text: &str) -> Result<String, PathRefusal> {
+fn text_ok(text: &str) -> Result<String, NamedFileRefusal> {
     Ok(text.to_owned())
 }
 
@@ -76,7 +77,7 @@ async fn a_link_is_followed_inside_the_allowed_folders() {
     fixture.link("work/file", "own/chain");
     assert_eq!(fixture.read("inside").await, text_ok("b"));
     for path in ["file", "folder/secret", "../own/chain"] {
-        assert_eq!(fixture.read(path).await, Err(PathRefusal::Outside), "{path}");
+        assert_eq!(fixture.read(path).await, Err(NamedFileRefusal::OutsideFolders), "{path}");
     }
 }
 
@@ -86,7 +87,7 @@ async fn a_hidden_file_is_not_read_by_any_path() {
     fs::write(fixture.absolute_path("work/hidden/key"), "d").unwrap();
     fixture.link("work/hidden/key", "own/way");
     for path in ["hidden/key", "../own/way"] {
-        assert_eq!(fixture.read(path).await, Err(PathRefusal::Outside), "{path}");
+        assert_eq!(fixture.read(path).await, Err(NamedFileRefusal::OutsideFolders), "{path}");
     }
 }
 
@@ -96,7 +97,7 @@ async fn files_outside_the_allowed_folders_are_not_read() {
     fs::create_dir(fixture.absolute_path("work-not")).unwrap();
     fs::write(fixture.absolute_path("work-not/a"), "a").unwrap();
     for path in ["../beside/secret", "../work-not/a", "/dev/null", "/", ".."] {
-        assert_eq!(fixture.read(path).await, Err(PathRefusal::Outside), "{path}");
+        assert_eq!(fixture.read(path).await, Err(NamedFileRefusal::OutsideFolders), "{path}");
     }
 }
 
@@ -105,7 +106,7 @@ async fn a_folder_replaced_by_a_link_is_not_followed() {
     let fixture = AccessFixture::new().await;
     fs::rename(fixture.absolute_path("work"), fixture.absolute_path("moved")).unwrap();
     fixture.link("beside", "work");
-    assert_eq!(fixture.read("secret").await, Err(PathRefusal::Outside));
+    assert_eq!(fixture.read("secret").await, Err(NamedFileRefusal::OutsideFolders));
 }
 
 /// Test of the check that a change of the path between the check and the opening cannot deceive.
@@ -126,7 +127,7 @@ async fn pipes_and_folders_are_refused_without_blocking() {
     mkfifo(&fixture.absolute_path("work/pipe"), Mode::S_IRWXU).unwrap();
     fixture.link("work/pipe", "work/link");
     for path in ["pipe", "link", "out", "", "."] {
-        assert_eq!(fixture.read(path).await, Err(PathRefusal::Irregular), "{path:?}");
+        assert_eq!(fixture.read(path).await, Err(NamedFileRefusal::NotRegularFile), "{path:?}");
     }
 }
 
@@ -135,11 +136,11 @@ async fn a_path_that_does_not_exist_is_missing() {
     let fixture = AccessFixture::new().await;
     fixture.link("gone", "work/broken");
     for path in ["gone", "out/a/below", "broken", "../beside/gone"] {
-        assert_eq!(fixture.read(path).await, Err(PathRefusal::Missing), "{path}");
+        assert_eq!(fixture.read(path).await, Err(NamedFileRefusal::Missing), "{path}");
     }
-    assert_eq!(fixture.read("zero\0byte").await, Err(PathRefusal::Unreadable));
+    assert_eq!(fixture.read("zero\0byte").await, Err(NamedFileRefusal::Unreadable));
     fixture.link("work/round", "work/round");
-    assert_eq!(fixture.read("round").await, Err(PathRefusal::Unreadable));
+    assert_eq!(fixture.read("round").await, Err(NamedFileRefusal::Unreadable));
 }
 
 #[tokio::test]
@@ -150,7 +151,7 @@ async fn a_file_over_the_size_limit_is_not_read() {
     let sparse = File::create(fixture.absolute_path("work/sparse")).unwrap();
     sparse.set_len(1 << 40).unwrap();
     assert_eq!(fixture.read("full").await, text_ok("12345678"));
-    assert_eq!(fixture.read("over").await, Err(PathRefusal::TooLarge(9)));
-    assert_eq!(fixture.read("sparse").await, Err(PathRefusal::TooLarge(1 << 40)));
-    assert_eq!(fixture.read_up_to(0, "out/a").await, Err(PathRefusal::TooLarge(1)));
+    assert_eq!(fixture.read("over").await, Err(NamedFileRefusal::TooLarge(9)));
+    assert_eq!(fixture.read("sparse").await, Err(NamedFileRefusal::TooLarge(1 << 40)));
+    assert_eq!(fixture.read_up_to(0, "out/a").await, Err(NamedFileRefusal::TooLarge(1)));
 }

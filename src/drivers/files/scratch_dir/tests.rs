@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use nix::unistd::geteuid;
 
 use super::*;
-use crate::drivers::files::program_file::{FileRefusal, ProgramFile};
+use crate::drivers::files::program_file::{ProgramFile, ProgramFileRefusal};
 
 const USER: UnixUser = UnixUser { uid: 65_531, gid: 65_531 };
 
@@ -50,12 +50,12 @@ fn no_link_in_a_folder_is_followed() {
     assert!(folder.write("files/1-a", b"x").is_err());
     assert!(folder.write("input.txt", b"x").is_err());
     let file = ProgramFile::new(&folder, OsStr::new("input.txt"), owner).unwrap();
-    assert_eq!(file.read_contents(100).unwrap_err(), FileRefusal::Link);
+    assert_eq!(file.read_contents(100).unwrap_err(), ProgramFileRefusal::Link);
     // The folder stays the same when its path leads elsewhere.
     fs::rename(&path, temp_dir.path().join("moved")).unwrap();
     symlink(&outside, &path).unwrap();
     let file = ProgramFile::new(&folder, OsStr::new("file"), None).unwrap();
-    assert_eq!(file.read_contents(100).unwrap_err(), FileRefusal::Absent);
+    assert_eq!(file.read_contents(100).unwrap_err(), ProgramFileRefusal::Missing);
     folder.remove_blocking();
     assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "of another");
     assert_eq!(owner_and_mode(&outside.join("file")), before);
@@ -70,9 +70,9 @@ fn a_user_reads_files_by_their_modes() {
     for (mode, other, owner) in [(0o600, false, true), (0o604, true, true), (0o044, true, false)] {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         let metadata = fs::metadata(&path).unwrap();
-        assert_eq!(may_read(USER, &metadata), other, "{mode:o}");
+        assert_eq!(can_read(USER, &metadata), other, "{mode:o}");
         let service = UnixUser { uid: own.uid(), gid: own.gid() };
-        assert_eq!(may_read(service, &metadata), owner, "{mode:o}");
+        assert_eq!(can_read(service, &metadata), owner, "{mode:o}");
     }
 }
 
@@ -85,18 +85,18 @@ fn a_user_reads_only_below_accessible_folders() {
     fs::create_dir(&closed).unwrap();
     fs::write(closed.join("file"), "text").unwrap();
     symlink(&closed, temp_dir.join("link")).unwrap();
-    let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
-    set(&temp_dir, 0o755).unwrap();
-    set(&closed.join("file"), 0o644).unwrap();
+    let set_mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    set_mode(&temp_dir, 0o755).unwrap();
+    set_mode(&closed.join("file"), 0o644).unwrap();
     let is_read =
         |path: &Path| open_regular_file(path, Some(USER)).is_ok_and(|file| file.is_some());
     for (mode, expected) in [(0o700, false), (0o711, true), (0o744, false)] {
-        set(&closed, mode).unwrap();
+        set_mode(&closed, mode).unwrap();
         assert_eq!(is_read(&closed.join("file")), expected, "{mode:o}");
         assert!(!is_read(&temp_dir.join("link/file")));
     }
-    set(&closed, 0o711).unwrap();
-    set(&closed.join("file"), 0o600).unwrap();
+    set_mode(&closed, 0o711).unwrap();
+    set_mode(&closed.join("file"), 0o600).unwrap();
     assert!(!is_read(&closed.join("file")));
     assert!(open_regular_file(&closed.join("file"), None).unwrap().is_some());
 }

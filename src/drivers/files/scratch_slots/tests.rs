@@ -4,22 +4,29 @@ use std::time::Duration;
 
 use super::*;
 
-const NAME: &str = "0193e1a0-0000-7000-8000-000000000000-1-2";
+const ATTEMPT_FOLDER_NAME: &str = "0193e1a0-0000-7000-8000-000000000000-1-2";
 
 #[test]
 fn only_folders_of_ended_executions_are_removed() {
     let folder = tempfile::tempdir().unwrap();
-    let continued = NAME.replace("-2", "-3");
-    for folder_name in
-        [NAME, &continued, "scratch/4/own/x", "scratch/5/own/x", "scratch/6/own", "other"]
-    {
+    let continued = ATTEMPT_FOLDER_NAME.replace("-2", "-3");
+    for folder_name in [
+        ATTEMPT_FOLDER_NAME,
+        &continued,
+        "scratch/4/own/x",
+        "scratch/5/own/x",
+        "scratch/6/own",
+        "other",
+    ] {
         fs::create_dir_all(folder.path().join(folder_name)).unwrap();
     }
     fs::write(folder.path().join("w-socket"), "").unwrap();
     let slots = ScratchSlots::new(folder.path());
     let held = HashSet::from([5]);
-    let sweep = |deadline| slots.sweep((folder.path(), deadline), &|name| name == continued, &held);
-    fs::write(folder.path().join(NAME).join("file"), "").unwrap();
+    let sweep = |deadline| {
+        slots.remove_stale_folders((folder.path(), deadline), &|name| name == continued, &held)
+    };
+    fs::write(folder.path().join(ATTEMPT_FOLDER_NAME).join("file"), "").unwrap();
     assert_eq!(sweep(Instant::now()), 0, "the deadline has passed");
     assert_eq!(sweep(Instant::now() + Duration::from_secs(60)), 2);
     let mut left: Vec<_> = fs::read_dir(folder.path())
@@ -29,9 +36,12 @@ fn only_folders_of_ended_executions_are_removed() {
     left.sort();
     assert_eq!(left, [continued.as_str(), "other", "scratch", "w-socket"]);
     let slot = folder.path().join("scratch/5");
-    assert_eq!(attempt_folder(folder.path(), Some(5), &continued), (slot.join("own"), Some(slot)));
     assert_eq!(
-        attempt_folder(folder.path(), None, &continued),
+        attempt_folder_paths(folder.path(), Some(5), &continued),
+        (slot.join("own"), Some(slot))
+    );
+    assert_eq!(
+        attempt_folder_paths(folder.path(), None, &continued),
         (folder.path().join(&continued), None)
     );
     assert!(!folder.path().join("scratch/4").exists());
@@ -43,11 +53,14 @@ fn a_slot_is_reused_for_the_same_domain_only() {
     let Some(_) = abi_version() else { return };
     let folder = tempfile::tempdir().unwrap();
     let slots = ScratchSlots::new(folder.path());
-    let domain = |network| Domain { files: None, network };
+    let domain = |network| LandlockDomain { files: None, network };
     let slot = slots.create(domain(NetworkAccess::Full), None).unwrap();
     let path = slot.execution_folder().to_owned();
     slots.release(slot);
-    assert!(slots.take(&domain(NetworkAccess::Refused), None).is_none());
-    assert_eq!(slots.take(&domain(NetworkAccess::Full), None).unwrap().execution_folder(), path);
+    assert!(slots.take_idle_slot(&domain(NetworkAccess::Refused), None).is_none());
+    assert_eq!(
+        slots.take_idle_slot(&domain(NetworkAccess::Full), None).unwrap().execution_folder(),
+        path
+    );
     assert!(!path.exists(), "a slot that was dropped leaves its folder");
 }

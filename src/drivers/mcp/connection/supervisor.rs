@@ -7,7 +7,7 @@ use algonius_mcp::{ConnectionEndReason, McpClient};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{ConnectionPhase, ConnectionUsage, explain_end};
+use super::{ConnectionPhase, ConnectionUsage, kill_and_explain_end};
 use crate::drivers::mcp::process::ServerProcess;
 use crate::drivers::mcp::server_failure::ServerFailure;
 
@@ -23,7 +23,7 @@ pub(super) struct ConnectionSupervisor {
     /// Receiver whose channel closes when the connection is dropped.
     pub(super) lifetime_receiver: watch::Receiver<()>,
     /// True once the service stops.
-    pub(super) stop: watch::Receiver<bool>,
+    pub(super) stop_receiver: watch::Receiver<bool>,
     pub(super) phase: watch::Sender<ConnectionPhase>,
 }
 
@@ -46,28 +46,28 @@ impl ConnectionSupervisor {
             mut process,
             client,
             usage,
-            lifetime_receiver: mut connection,
-            mut stop,
+            mut lifetime_receiver,
+            stop_receiver: mut stop,
             phase,
         } = self;
         let cause = tokio::select! {
             sentence = process.wait_for_failure() => EndCause::Process(sentence),
-            reason = client.ended() => EndCause::Connection(reason),
+            reason = client.wait_for_end() => EndCause::Connection(reason),
             () = wait_until_idle(&usage, idle_timeout) => EndCause::NoLongerNeeded,
             // The only change is the end of its sender.
-            _ = connection.changed() => EndCause::NoLongerNeeded,
-            _ = stop.wait_for(|is_given| *is_given) => EndCause::NoLongerNeeded,
+            _ = lifetime_receiver.changed() => EndCause::NoLongerNeeded,
+            _ = stop.wait_for(|is_stopping| *is_stopping) => EndCause::NoLongerNeeded,
         };
         let failure = match cause {
             EndCause::Process(sentence) => process.kill_and_explain(sentence).await,
-            EndCause::Connection(end) => explain_end(end, &mut process).await,
+            EndCause::Connection(end) => kill_and_explain_end(end, &mut process).await,
             EndCause::NoLongerNeeded => ServerFailure::new("the service ended the MCP server"),
         };
         let failure = Arc::new(failure);
         phase.send_replace(ConnectionPhase::Ending(Arc::clone(&failure)));
         client.close();
         process.wait_for_exit().await;
-        process.end().await;
+        process.kill_and_clean_up().await;
         tracing::info!(server = name, reason = failure.sentence, "MCP server ended");
         phase.send_replace(ConnectionPhase::Removed(failure));
     }

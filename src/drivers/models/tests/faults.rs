@@ -7,7 +7,7 @@ use super::*;
 async fn failure_of(responses: impl IntoIterator<Item = ScriptedResponse>) -> (Failure, usize) {
     let mut provider = ScriptedProvider::start(responses).await;
     match complete(&provider).await {
-        Err(CompletionError::Failed(failure)) => (failure, provider.request_count()),
+        Err(CompletionError::Failed(failure)) => (failure, provider.drain_request_count()),
         result => panic!("no failure: {result:?}"),
     }
 }
@@ -30,7 +30,7 @@ async fn a_reply_after_three_faults_is_returned() {
     ];
     let mut provider = ScriptedProvider::start(responses).await;
     assert_eq!(complete(&provider).await.unwrap().text, "at last");
-    assert_eq!(provider.request_count(), 4);
+    assert_eq!(provider.drain_request_count(), 4);
 }
 
 #[tokio::test]
@@ -101,25 +101,27 @@ async fn a_required_pause_is_waited_for() {
         ScriptedProvider::start([rate_limited_response("1"), ScriptedResponse::text("ok")]).await;
     let mut connections = connections();
     // With this pause the call would not end in time, so that of the provider is the one in use.
-    connections.pauses.fill(RetryBackoff { rate_limit: STEP_TIMEOUT * 100, ..TEST_PAUSE });
+    connections
+        .backoffs
+        .fill(RetryBackoff { after_rate_limit: STEP_TIMEOUT * 100, ..TEST_BACKOFF });
     let client = connections.client(Arc::new(model_provider(&provider.base_url())));
     let reply = tokio::time::timeout(STEP_TIMEOUT, client.complete(greeting())).await.unwrap();
     assert_eq!(reply.unwrap().text, "ok");
-    assert_eq!(provider.request_count(), 2);
+    assert_eq!(provider.drain_request_count(), 2);
 }
 
 #[test]
 fn every_pause_follows_its_fault() {
     let client = connections().client(Arc::new(model_provider("http://127.0.0.1:1/v1")));
     let pauses = |fault: fn() -> CallFault| {
-        RETRY_BACKOFFS.map(|next| client.pause_after(fault(), Some(next)).unwrap().as_secs())
+        RETRY_BACKOFFS.map(|next| client.retry_pause(fault(), Some(next)).unwrap().as_secs())
     };
     assert_eq!(pauses(|| CallFault::Transient { clause: String::new() }), [1, 2, 4]);
     assert_eq!(pauses(|| CallFault::RateLimited { until: None }), [5, 10, 20]);
     let until = |seconds| Some(now() + chrono::TimeDelta::seconds(seconds));
     for (seconds, pause) in [(60, Some(60)), (1, Some(1)), (61, None)] {
         let fault = CallFault::RateLimited { until: until(seconds) };
-        let result = client.pause_after(fault, Some(TEST_PAUSE)).ok();
+        let result = client.retry_pause(fault, Some(TEST_BACKOFF)).ok();
         assert_eq!(result.map(|pause| pause.as_secs()), pause, "{seconds}");
     }
 }
@@ -173,7 +175,7 @@ async fn an_answer_that_is_no_completion_is_unusable() {
         let mut provider = ScriptedProvider::start([ScriptedResponse::status(200, "", body)]).await;
         let unusable = CompletionError::Unusable(clause.to_owned());
         assert_eq!(complete(&provider).await, Err(unusable), "{body}");
-        assert_eq!(provider.request_count(), 1, "{body}");
+        assert_eq!(provider.drain_request_count(), 1, "{body}");
     }
 }
 
@@ -183,12 +185,12 @@ async fn an_endless_reply_is_unusable_and_loses_its_connection() {
     let unusable = CompletionError::Unusable("is longer than 8 MiB".to_owned());
     assert_eq!(complete(&provider).await, Err(unusable.clone()));
     provider.wait_for_closed_body().await;
-    assert_eq!(provider.request_count(), 1);
+    assert_eq!(provider.drain_request_count(), 1);
 
     let announced = "HTTP/1.1 200 OK\r\ncontent-length: 200000000\r\n\r\n".to_owned();
     let mut provider = ScriptedProvider::start([ScriptedResponse::Bytes(announced)]).await;
     assert_eq!(complete(&provider).await, Err(unusable));
-    assert_eq!(provider.request_count(), 1);
+    assert_eq!(provider.drain_request_count(), 1);
 }
 
 #[tokio::test]
@@ -207,7 +209,7 @@ async fn an_error_in_a_successful_response_is_repeated() {
     let error = || ScriptedResponse::status(200, "", body);
     let mut provider = ScriptedProvider::start([error(), ScriptedResponse::text("at last")]).await;
     assert_eq!(complete(&provider).await.unwrap().text, "at last");
-    assert_eq!(provider.request_count(), 2);
+    assert_eq!(provider.drain_request_count(), 2);
     let in_choice = |error: &str| {
         format!("{{\"choices\": [{{\"message\": {{\"content\": \"half\"}}, {error}}}]}}")
     };

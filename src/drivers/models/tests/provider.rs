@@ -47,12 +47,12 @@ impl ScriptedResponse {
 }
 
 /// Request that the provider received.
-pub(super) struct ReceivedCall {
+pub(super) struct ReceivedProviderRequest {
     pub(super) head: String,
     body: Vec<u8>,
 }
 
-impl ReceivedCall {
+impl ReceivedProviderRequest {
     pub(super) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }
@@ -61,10 +61,10 @@ impl ReceivedCall {
 /// Running provider. The last response is repeated.
 pub(super) struct ScriptedProvider {
     address: SocketAddr,
-    requests: mpsc::UnboundedReceiver<ReceivedCall>,
+    requests: mpsc::UnboundedReceiver<ReceivedProviderRequest>,
     /// Notifies of each endless or absent reply whose connection the client has closed.
     closed_bodies: mpsc::UnboundedReceiver<()>,
-    server_handle: JoinHandle<()>,
+    server_join_handle: JoinHandle<()>,
 }
 
 impl ScriptedProvider {
@@ -74,7 +74,7 @@ impl ScriptedProvider {
         let (sender, requests) = mpsc::unbounded_channel();
         let (closed_sender, closed_bodies) = mpsc::unbounded_channel();
         let mut responses: VecDeque<_> = responses.into_iter().collect();
-        let server_handle = tokio::spawn(async move {
+        let server_join_handle = tokio::spawn(async move {
             loop {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 // A client may close a connection before its request, at the end of a time limit.
@@ -97,19 +97,19 @@ impl ScriptedProvider {
                 }
             }
         });
-        Self { address, requests, closed_bodies, server_handle }
+        Self { address, requests, closed_bodies, server_join_handle }
     }
 
     pub(super) fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    pub(super) async fn next_request(&mut self) -> ReceivedCall {
+    pub(super) async fn next_request(&mut self) -> ReceivedProviderRequest {
         timeout(STEP_TIMEOUT, self.requests.recv()).await.unwrap().unwrap()
     }
 
     /// Returns the number of requests that were received and not read by the test.
-    pub(super) fn request_count(&mut self) -> usize {
+    pub(super) fn drain_request_count(&mut self) -> usize {
         std::iter::from_fn(|| self.requests.try_recv().ok()).count()
     }
 
@@ -121,12 +121,12 @@ impl ScriptedProvider {
 
 impl Drop for ScriptedProvider {
     fn drop(&mut self) {
-        self.server_handle.abort();
+        self.server_join_handle.abort();
     }
 }
 
 /// Reads one request; returns `None` if the connection ends before.
-pub(super) async fn read_request(stream: &mut TcpStream) -> Option<ReceivedCall> {
+pub(super) async fn read_request(stream: &mut TcpStream) -> Option<ReceivedProviderRequest> {
     let mut stream = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -140,7 +140,7 @@ pub(super) async fn read_request(stream: &mut TcpStream) -> Option<ReceivedCall>
     });
     let mut body = vec![0; length?];
     stream.read_exact(&mut body).await.ok()?;
-    Some(ReceivedCall { head, body })
+    Some(ReceivedProviderRequest { head, body })
 }
 
 async fn write_endless_body(mut stream: TcpStream) {
@@ -152,7 +152,7 @@ async fn write_endless_body(mut stream: TcpStream) {
 
 /// Waits until the client closes the connection, and notifies of it. The client sends nothing more, so the read ends
 /// then.
-async fn wait_for_close(mut stream: TcpStream, closed: mpsc::UnboundedSender<()>) {
+async fn wait_for_close(mut stream: TcpStream, closed_sender: mpsc::UnboundedSender<()>) {
     _ = stream.read(&mut [0]).await;
-    _ = closed.send(());
+    _ = closed_sender.send(());
 }

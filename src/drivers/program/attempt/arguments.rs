@@ -15,14 +15,14 @@ use crate::platform::template::{ExecutionValues, Template};
 const MAX_ARGUMENT_BYTES: usize = 131_071;
 
 /// Greatest length of arguments and environment together; Linux accepts 2 MiB at the default stack limit.
-const MAX_TOTAL_BYTES: usize = 1_536 * 1024;
+const MAX_COMMAND_LINE_BYTES: usize = 1_536 * 1024;
 
 /// Bytes that the kernel adds to each argument: a closing zero byte and a pointer.
 const ARGUMENT_OVERHEAD_BYTES: usize = 1 + size_of::<usize>();
 
 /// Returns the parameters and the details of the message that the start of a program uses, by their names in templates,
 /// whether it starts a session or resumes one.
-pub(in crate::drivers::program) fn start_values(
+pub(in crate::drivers::program) fn start_template_values(
     program: &ProgramSpec,
     values: &ExecutionValues,
 ) -> BTreeMap<String, String> {
@@ -34,10 +34,10 @@ pub(in crate::drivers::program) fn start_values(
     let mut used_values = BTreeMap::new();
     for template in templates.filter_map(|source| Template::new(source).ok()) {
         let params =
-            template.used_params().iter().filter_map(|name| values.param.get_key_value(name));
+            template.used_params().iter().filter_map(|name| values.params.get_key_value(name));
         used_values.extend(params.map(|(name, value)| (format!("param.{name}"), value.clone())));
         let names = template.used_variables().iter();
-        let details = names.filter_map(|name| values.details.get_key_value(name.as_str()));
+        let details = names.filter_map(|name| values.message_details.get_key_value(name.as_str()));
         used_values.extend(details.map(|(name, text)| ((*name).to_owned(), text.clone())));
     }
     used_values
@@ -118,7 +118,7 @@ pub(super) fn check_total_size(
         check_argument(value.as_bytes())?;
         length += name.len() + 1 + value.len() + ARGUMENT_OVERHEAD_BYTES;
     }
-    if length > MAX_TOTAL_BYTES {
+    if length > MAX_COMMAND_LINE_BYTES {
         return Err(input_failure(
             "the arguments and the environment together are too long for a command line",
         ));
@@ -130,7 +130,10 @@ pub(super) fn check_total_size(
 ///
 /// # Errors
 /// Fails if a template names a value that the request does not have, or if the text cannot be passed.
-pub(super) fn render_text(template: &str, values: &ExecutionValues) -> Result<String, Failure> {
+pub(super) fn render_check_text(
+    template: &str,
+    values: &ExecutionValues,
+) -> Result<String, Failure> {
     let text = render(template, values)
         .ok_or_else(|| input_failure("a success check could not be rendered"))?;
     check_argument(text.as_bytes())?;

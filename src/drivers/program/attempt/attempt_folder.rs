@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use algonius_actors::decide::classify::success_evaluation::files_failure;
+use algonius_actors::decide::classify::success_evaluation::file_write_failure;
 use algonius_actors::model::execution::request::Request;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::UnixUser;
@@ -32,7 +32,7 @@ pub(in crate::drivers::program) struct AttemptFolderSpec {
 /// Files of a request in an execution's own folder.
 pub(in crate::drivers::program) struct FolderInput {
     /// Name and contents of the file with the text for the program, if there is one.
-    pub(in crate::drivers::program) text: Option<(String, String)>,
+    pub(in crate::drivers::program) text_file: Option<(String, String)>,
     /// Request whose files the program receives, if it has any.
     pub(in crate::drivers::program) request: Option<Arc<Request>>,
 }
@@ -48,10 +48,10 @@ pub(in crate::drivers::program) async fn create_folder_and_sandbox(
     launch: LaunchRequest,
     context: &Arc<SharedDriverContext>,
 ) -> Result<(Option<ScratchDir>, LaunchRequest), Failure> {
-    let is_ready =
-        folder_spec.as_ref().is_none_or(AttemptFolderSpec::writes_no_file) && sandbox.is_ready();
+    let can_run_inline = folder_spec.as_ref().is_none_or(AttemptFolderSpec::writes_no_file)
+        && sandbox.can_apply_without_io();
     let (in_memory, slots) = (context.settings.is_in_memory, Arc::clone(&context.slots));
-    let is_ready = is_ready && in_memory;
+    let can_run_inline = can_run_inline && in_memory;
     let create = move || {
         let slot = slot.map(|slot| (slot, slots));
         let folder = folder_spec.map(|folder_spec| folder_spec.create(slot)).transpose()?;
@@ -59,7 +59,7 @@ pub(in crate::drivers::program) async fn create_folder_and_sandbox(
         Ok((folder, sandbox.apply(launch)?))
     };
     // In memory this is about fifteen short system calls, which cost less than two changes of the thread.
-    if is_ready {
+    if can_run_inline {
         return create();
     }
     let created = spawn_blocking(create).await;
@@ -82,7 +82,7 @@ impl AttemptFolderSpec {
         if has_temporary_folder {
             folder.create_folder(TEMPORARY_FOLDER).map_err(|error| folder_failure(&error))?;
         }
-        if let Some(FolderInput { text, request }) = input {
+        if let Some(FolderInput { text_file: text, request }) = input {
             if let Some((name, text)) = text {
                 let written = folder.write(&name, text.as_bytes());
                 written.map_err(|error| folder_failure(&error))?;
@@ -100,5 +100,5 @@ impl AttemptFolderSpec {
 
 fn folder_failure(error: &io::Error) -> Failure {
     tracing::error!(%error, "failed to create folder of an execution");
-    files_failure(error.raw_os_error())
+    file_write_failure(error.raw_os_error())
 }

@@ -25,7 +25,7 @@ const DETAIL_VARIABLES: [(&str, &str); 7] = [
 ];
 
 /// Returns the texts of an input by the names of templates: JSON each, and absent if the message has none.
-pub(super) fn template_texts(input: &Input) -> BTreeMap<&'static str, String> {
+pub(super) fn message_detail_values(input: &Input) -> BTreeMap<&'static str, String> {
     let MessageDetails { metadata, part_metadata: _, extensions, reference_tasks, request } =
         &input.details;
     let RequestDetails { metadata: request_metadata, accepted_output_modes, requested_extensions } =
@@ -39,19 +39,19 @@ pub(super) fn template_texts(input: &Input) -> BTreeMap<&'static str, String> {
         ("reference_task_ids", list(reference_tasks)),
         ("accepted_output_modes", list(accepted_output_modes)),
         ("requested_extensions", list(requested_extensions)),
-        ("parts", list_parts(input)),
+        ("parts", describe_parts(input)),
     ];
     texts.into_iter().filter_map(|(name, json)| Some((name, json?.to_string()))).collect()
 }
 
 /// Returns the variables of a program that works on one message.
 pub(super) fn detail_variables(
-    texts: &BTreeMap<&'static str, String>,
+    detail_values: &BTreeMap<&'static str, String>,
     params: &BTreeMap<String, String>,
 ) -> impl Iterator<Item = (&'static str, String)> {
     let details = DETAIL_VARIABLES
         .into_iter()
-        .filter_map(|(name, variable)| Some((variable, texts.get(name)?.clone())));
+        .filter_map(|(name, variable)| Some((variable, detail_values.get(name)?.clone())));
     // Templates have each parameter, also a long one of the configuration.
     let params = (!params.is_empty()).then(|| json!(params).to_string());
     let params = params.filter(|text| text.len() <= MAX_VARIABLE_BYTES);
@@ -66,7 +66,7 @@ pub(super) fn detail_variable_names() -> impl Iterator<Item = &'static str> {
 
 /// Returns what the caller states of each part, or `None` if the text and the list of files have all of it. A list that
 /// is too long for a variable has only the metadata.
-fn list_parts(input: &Input) -> Option<Value> {
+fn describe_parts(input: &Input) -> Option<Value> {
     let details = &input.details;
     let has_names = |part: &Part| {
         !part.content.is_file() && (part.filename.is_some() || part.media_type.is_some())
@@ -78,8 +78,8 @@ fn list_parts(input: &Input) -> Option<Value> {
         Value::Array(described.collect())
     };
     let is_needed = !details.part_metadata.is_empty() || input.parts.iter().any(has_names);
-    let named = is_needed.then(|| list(true));
-    let named = named.filter(|list| list.to_string().len() <= MAX_VARIABLE_BYTES);
+    let list_with_names = is_needed.then(|| list(true));
+    let named = list_with_names.filter(|list| list.to_string().len() <= MAX_VARIABLE_BYTES);
     named.or_else(|| (!details.part_metadata.is_empty()).then(|| list(false)))
 }
 
@@ -132,10 +132,10 @@ mod tests {
     #[test]
     fn a_list_of_parts_that_is_too_long_has_only_metadata() {
         let named = json!([{"kind": "text", "name": "n", "metadata": {"a": 1}}]);
-        assert_eq!(list_parts(&input(1, "n", true)), Some(named));
+        assert_eq!(describe_parts(&input(1, "n", true)), Some(named));
         let long = "n".repeat(100);
-        assert_eq!(list_parts(&input(1000, &long, false)), None);
-        let list = list_parts(&input(1000, &long, true)).unwrap();
+        assert_eq!(describe_parts(&input(1000, &long, false)), None);
+        let list = describe_parts(&input(1000, &long, true)).unwrap();
         assert_eq!(
             (&list[0], &list[999]),
             (&json!({"kind": "text", "metadata": {"a": 1}}), &json!({"kind": "text"}))

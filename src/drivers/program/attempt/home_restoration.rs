@@ -6,13 +6,13 @@ use algonius_actors::model::failure::Failure;
 use tokio::fs;
 use tokio::task::spawn_blocking;
 
-use super::AttemptStart;
+use super::PendingAttempt;
 use crate::drivers::files::agent_home;
 
-impl AttemptStart {
+impl PendingAttempt {
     /// Creates the home of the agent with its configured files if it is missing.
     pub(super) async fn restore_home(&self) -> Result<(), Failure> {
-        let Some(home) = self.program.program_runtime.agent_home.clone() else { return Ok(()) };
+        let Some(home) = self.program.runtime_settings.agent_home.clone() else { return Ok(()) };
         if fs::metadata(&home.path).await.is_ok_and(|metadata| metadata.is_dir()) {
             return Ok(());
         }

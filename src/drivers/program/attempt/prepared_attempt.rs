@@ -11,8 +11,8 @@ use algonius_actors::model::host::resources::{CgroupMode, ResourceLimits};
 use algonius_actors::model::program::{InputMethod, OutputMethod, ServiceLossAction};
 use algonius_warden::{LaunchRequest, RootCapabilities, StdinSource};
 
-use super::AttemptStart;
-use super::arguments::{check_total_size, render_arguments, render_file_name, render_text};
+use super::PendingAttempt;
+use super::arguments::{check_total_size, render_arguments, render_check_text, render_file_name};
 use super::attempt_folder::{AttemptFolderSpec, FolderInput};
 use super::detail_variables::{detail_variable_names, detail_variables};
 use crate::drivers::files::file_access::AllowedFolders;
@@ -32,12 +32,12 @@ const MESSAGE_VARIABLES: [&str; 4] = ["A2A_MESSAGE_ID", "A2A_TASK_ID", "TRACEPAR
 
 /// Attempt whose folders are known.
 pub(super) struct PreparedAttempt<'a> {
-    attempt: &'a AttemptStart,
+    attempt: &'a PendingAttempt,
     /// Path of the attempt's own folder, which may not exist yet.
     folder: PathBuf,
     working_dir: PathBuf,
     /// Name of the input file; empty if there is none.
-    input_name: String,
+    input_file_name: String,
     /// Values for the templates of the configuration, with the text for the program and the paths of its files.
     values: ExecutionValues,
     /// Files of the request that the program receives.
@@ -50,17 +50,17 @@ impl<'a> PreparedAttempt<'a> {
     /// # Errors
     /// `input-rejected` if the request leads to no usable name of a file.
     pub(super) fn new(
-        attempt: &'a AttemptStart,
+        attempt: &'a PendingAttempt,
         folder: PathBuf,
         working_dir: PathBuf,
     ) -> Result<Self, Failure> {
         let program = &attempt.program;
         let mut values = attempt.template_values();
-        let input_name = match program.input {
+        let input_name = match program.input_method {
             InputMethod::File => render_file_name(&program.input_file, &values)?,
             InputMethod::Stdin | InputMethod::Args | InputMethod::JsonRpc => String::new(),
         };
-        let output_file = match program.output {
+        let output_file = match program.output_method {
             OutputMethod::File => folder.join(render_file_name(&program.output_file, &values)?),
             OutputMethod::Stdout
             | OutputMethod::Events
@@ -81,7 +81,7 @@ impl<'a> PreparedAttempt<'a> {
         if delivery == FileDelivery::Prompt {
             input_files::add_to_prompt(&mut values.input, &files);
         }
-        Ok(Self { attempt, folder, working_dir, input_name, values, files })
+        Ok(Self { attempt, folder, working_dir, input_file_name: input_name, values, files })
     }
 
     /// Returns the path of the attempt's own folder.
@@ -94,13 +94,13 @@ impl<'a> PreparedAttempt<'a> {
     /// # Errors
     /// `input-rejected` if the request cannot be passed to a program.
     pub(super) fn build_launch(&self) -> Result<LaunchRequest, Failure> {
-        let AttemptStart { program, context, work, session, .. } = self.attempt;
-        let inherited = &context.inherited;
+        let PendingAttempt { program, context, work, session, .. } = self.attempt;
+        let inherited = &context.inherited_variables;
         let args = render_arguments(program, session.argument_templates(program), &self.values)?;
         let mut env = attempt_environment(program, inherited, work);
         let listing = input_files::to_json(&self.files);
         env.extend(listing.map(|listing| (input_files::FILES_VARIABLE.into(), listing.into())));
-        let details = detail_variables(&self.values.details, &self.values.param);
+        let details = detail_variables(&self.values.message_details, &self.values.params);
         env.extend(details.map(|(name, text)| (name.into(), text.into())));
         if is_confined(work, program) {
             sandbox::set_temporary_folder(&mut env, &program.env, inherited, &self.folder);
@@ -111,8 +111,8 @@ impl<'a> PreparedAttempt<'a> {
             names.for_each(|name| _ = env.remove(OsStr::new(name)));
         }
         check_total_size(&args, &env)?;
-        let stdin = match program.input {
-            _ if program.control().is_some() => StdinSource::Journaled,
+        let stdin = match program.input_method {
+            _ if program.control_spec().is_some() => StdinSource::Journaled,
             _ if program.stdio_protocol.is_some() => StdinSource::Piped,
             // Complete before the start, because the program may outlive the service that would write the rest.
             InputMethod::Stdin => StdinSource::Bytes(self.values.input.clone().into_bytes()),
@@ -132,16 +132,16 @@ impl<'a> PreparedAttempt<'a> {
             max_recorded_bytes: match is_pooled {
                 // A pooled process ends with the service, so no later process reads this output again.
                 true => 0,
-                false => max_recorded_bytes(program, spec.limits.sizes.output),
+                false => max_recorded_bytes(program, spec.limits.sizes.max_output_bytes),
             },
-            ends_with_supervisor: program.on_loss == ServiceLossAction::Kill,
+            ends_with_supervisor: program.on_service_loss == ServiceLossAction::Kill,
             rlimits: Vec::new(),
             ruleset: None,
             scratch_slot: None,
             root_capabilities: RootCapabilities::All,
             user: program.user,
             wrapper: None,
-            resource_limits: program.resources,
+            resource_limits: program.resource_limits,
         })
     }
 
@@ -154,19 +154,19 @@ impl<'a> PreparedAttempt<'a> {
         &self,
         sandbox: Option<&LaunchSandbox>,
     ) -> Result<Option<SuccessChecks>, Failure> {
-        let AttemptStart { program, warden, .. } = self.attempt;
-        let criteria = &program.success;
+        let PendingAttempt { program, warden, .. } = self.attempt;
+        let criteria = &program.success_criteria;
         if !SuccessChecks::is_required(criteria) {
             return Ok(None);
         }
         let mut checks =
-            SuccessChecks { schema: criteria.schema.clone(), ..SuccessChecks::default() };
-        if let Some(path) = &criteria.artifact {
+            SuccessChecks { schema: criteria.answer_schema.clone(), ..SuccessChecks::default() };
+        if let Some(path) = &criteria.artifact_path {
             let allowed_folders = self.allowed_folders(Some(self.folder.clone())).await;
-            checks.artifact = Some((render_text(path, &self.values)?, allowed_folders));
+            checks.artifact = Some((render_check_text(path, &self.values)?, allowed_folders));
         }
         if let Some(check) = &criteria.check {
-            let args = check.args.iter().map(|arg| render_text(arg, &self.values));
+            let args = check.args.iter().map(|arg| render_check_text(arg, &self.values));
             let launch = LaunchRequest {
                 program: check.command.clone(),
                 args: args.collect::<Result<_, _>>()?,
@@ -184,7 +184,7 @@ impl<'a> PreparedAttempt<'a> {
             };
             let sandbox = match sandbox {
                 Some(sandbox) => sandbox.clone(),
-                None => self.check_sandbox().await?,
+                None => self.build_check_sandbox().await?,
             };
             let (warden, time_limit) = (Arc::clone(warden), check.timeout);
             checks.check = Some(CheckLaunch { sandbox, launch, warden, time_limit });
@@ -193,11 +193,11 @@ impl<'a> PreparedAttempt<'a> {
     }
 
     /// Returns the sandbox of a check that reads the files of a resumed program.
-    async fn check_sandbox(&self) -> Result<LaunchSandbox, Failure> {
-        let AttemptStart { program, context, work, .. } = self.attempt;
+    async fn build_check_sandbox(&self) -> Result<LaunchSandbox, Failure> {
+        let PendingAttempt { program, context, work, .. } = self.attempt;
         let subject = SandboxSubject::for_attempt(program, work);
         let plan = sandbox::plan(&subject, context, &self.working_dir).await?;
-        let plan = plan.with_writable(&self.folder);
+        let plan = plan.with_writable_folder(&self.folder);
         let (sandbox, _slot) = sandbox::prepare(plan, context, &subject).await?;
         Ok(sandbox)
     }
@@ -205,7 +205,7 @@ impl<'a> PreparedAttempt<'a> {
     /// Returns the source of the answer. The permitted files are determined before the program starts.
     pub(super) async fn answer_location(&self, folder: Option<&ScratchDir>) -> AnswerLocation {
         let program = &self.attempt.program;
-        let dialect = match program.output {
+        let dialect = match program.output_method {
             OutputMethod::Stdout if program.stdio_protocol.is_none() => {
                 return AnswerLocation::Stdout;
             }
@@ -223,7 +223,7 @@ impl<'a> PreparedAttempt<'a> {
 
     /// Returns the files that the program may hand over: those in its working directory and in `folder`.
     async fn allowed_folders(&self, folder: Option<PathBuf>) -> AllowedFolders {
-        let AttemptStart { program, context, .. } = self.attempt;
+        let PendingAttempt { program, context, .. } = self.attempt;
         let hidden = sandbox::hidden_paths(program, context);
         let allowed_folders = AllowedFolders::new(self.working_dir.clone(), folder, hidden).await;
         // The service may be root, and could read more than the program.
@@ -232,18 +232,21 @@ impl<'a> PreparedAttempt<'a> {
 
     /// Returns the contents of the attempt's own folder, or `None` if it needs no folder.
     pub(super) fn folder_spec(&self) -> Option<AttemptFolderSpec> {
-        let AttemptStart { program, work, .. } = self.attempt;
+        let PendingAttempt { program, work, .. } = self.attempt;
         let has_temporary_folder = is_confined(work, program);
-        let has_input_file = program.input == InputMethod::File;
+        let has_input_file = program.input_method == InputMethod::File;
         let has_files = work.spec.file_delivery().writes_files()
-            && input_files::has_written_files(&work.request.input.parts);
-        let has_output_file = program.output == OutputMethod::File;
+            && input_files::has_files_to_write(&work.request.input.parts);
+        let has_output_file = program.output_method == OutputMethod::File;
         let templates = self.attempt.session.argument_templates(program);
-        let has_named_folder = templates.iter().any(|template| template.contains("own_folder"));
+        let has_own_folder_template =
+            templates.iter().any(|template| template.contains("own_folder"));
         let request = has_files.then(|| Arc::clone(&work.request));
-        let text = has_input_file.then(|| (self.input_name.clone(), self.values.input.clone()));
-        let input = (has_input_file || has_files).then_some(FolderInput { text, request });
-        let is_needed = has_temporary_folder || has_named_folder || has_output_file;
+        let text =
+            has_input_file.then(|| (self.input_file_name.clone(), self.values.input.clone()));
+        let input =
+            (has_input_file || has_files).then_some(FolderInput { text_file: text, request });
+        let is_needed = has_temporary_folder || has_own_folder_template || has_output_file;
         (is_needed || input.is_some()).then(|| AttemptFolderSpec {
             folder: self.folder.clone(),
             has_temporary_folder,

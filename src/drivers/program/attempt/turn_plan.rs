@@ -8,7 +8,7 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::stdio_protocol::{ControlProtocol, ControlSpec};
 use algonius_protocols::{PromptPart, ProtocolKind, ResourceBody};
 
-use super::AttemptStart;
+use super::PendingAttempt;
 use crate::drivers::files::input_files;
 use crate::drivers::output::line_limit::max_line_bytes;
 use crate::drivers::program::session_resume::AttemptSession;
@@ -23,7 +23,7 @@ const DEFAULT_FILE_NAME: &str = "attachment";
 /// `input-rejected` if the protocol of the agent has no part for a file of the message.
 pub(super) fn plan_turn(
     control: &ControlSpec,
-    attempt: &AttemptStart,
+    attempt: &PendingAttempt,
     cwd: &Path,
 ) -> Result<TurnPlan, Failure> {
     let resumed_session = match &attempt.session {
@@ -43,11 +43,11 @@ pub(super) fn plan_turn(
         resumed_session,
         cwd: cwd.to_string_lossy().into_owned(),
         mode: control.mode.clone(),
-        model: attempt.program.program_runtime.model.clone(),
+        model: attempt.program.runtime_settings.model.clone(),
         options: options.collect(),
         prompt,
         open_timeout: attempt.work.spec.limits.timeouts.start,
-        max_line_bytes: max_line_bytes(attempt.work.spec.limits.sizes.output),
+        max_line_bytes: max_line_bytes(attempt.work.spec.limits.sizes.max_output_bytes),
         tool_call_monitor: ToolCallMonitor::new(&attempt.work),
     })
 }

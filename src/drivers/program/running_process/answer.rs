@@ -11,9 +11,9 @@ use algonius_actors::ports::ledger::LedgerError;
 use algonius_protocols::{LineItem, read_json_line};
 use serde_json::Value;
 
-use crate::drivers::files::program_file::{FileContents, FileRefusal, ProgramFile};
+use crate::drivers::files::program_file::{FileContents, ProgramFile, ProgramFileRefusal};
 use crate::drivers::output::channel_writer::{ChannelText, ChannelWriter};
-use crate::drivers::output::invalid_bytes::InvalidBytes;
+use crate::drivers::output::invalid_bytes::InvalidByteCounter;
 use crate::drivers::output::raw_text::{MAX_HEAP_TEXT_BYTES, TextStorage};
 
 /// Answer of an attempt: the raw text and the redacted text that the ledger holds.
@@ -21,23 +21,23 @@ pub(super) struct AttemptAnswer<'t> {
     /// The raw text.
     pub(super) raw: Cow<'t, str>,
     /// Redacted text, as the ledger holds it.
-    pub(super) piece: StoredPart,
+    pub(super) redacted: StoredPart,
 }
 
 /// Returns the answer from standard output, or from the place in it that the contract names.
 ///
 /// # Errors
 /// Fails if the ledger did not commit.
-pub(super) async fn stdout_answer<'t>(
+pub(super) async fn extract_stdout_answer<'t>(
     program: &ProgramSpec,
     stdout: &'t ChannelText,
     reporter: &Reporter,
 ) -> Result<Result<AttemptAnswer<'t>, MissingAnswer>, LedgerError> {
     warn_of_invalid_bytes(stdout.invalid_bytes, reporter).await?;
-    match &program.success.json_pointer {
+    match &program.success_criteria.json_pointer {
         None => Ok(Ok(AttemptAnswer {
             raw: Cow::Borrowed(stdout.raw.as_str()),
-            piece: stdout.piece.clone(),
+            redacted: stdout.redacted.clone(),
         })),
         // Bytes can be missing in the middle of a text, and what remains is still a document.
         Some(_) if stdout.raw.is_truncated() => Ok(Err(MissingAnswer::DocumentTruncated)),
@@ -49,7 +49,7 @@ pub(super) async fn stdout_answer<'t>(
 ///
 /// # Errors
 /// Fails if the ledger did not commit.
-pub(super) async fn file_answer(
+pub(super) async fn extract_file_answer(
     program: &ProgramSpec,
     file: &ProgramFile,
     (limit, storage): (usize, TextStorage),
@@ -59,7 +59,7 @@ pub(super) async fn file_answer(
         Ok(contents) => contents,
         Err(missing) => return Ok(Err(missing)),
     };
-    if let Some(pointer) = &program.success.json_pointer {
+    if let Some(pointer) = &program.success_criteria.json_pointer {
         let dropped = skipped_bytes + tail.len() as u64;
         if dropped > 0 {
             reporter
@@ -67,16 +67,16 @@ pub(super) async fn file_answer(
                 .await?;
             return Ok(Err(MissingAnswer::DocumentTruncated)); // The head of a JSON document cannot be parsed.
         }
-        warn_of_invalid_bytes(InvalidBytes::in_text(&head), reporter).await?;
+        warn_of_invalid_bytes(InvalidByteCounter::count_in_text(&head), reporter).await?;
         return record_answer(value_at(&String::from_utf8_lossy(&head), pointer), reporter).await;
     }
-    let mut raw_writer = ChannelWriter::open(reporter, TextChannel::Answer, (limit, storage));
-    raw_writer.write(&head).await?;
-    raw_writer.skip(skipped_bytes);
-    raw_writer.write(&tail).await?;
-    let ChannelText { raw, piece, invalid_bytes } = raw_writer.close().await?;
+    let mut channel_writer = ChannelWriter::open(reporter, TextChannel::Answer, (limit, storage));
+    channel_writer.write(&head).await?;
+    channel_writer.record_missing_bytes(skipped_bytes);
+    channel_writer.write(&tail).await?;
+    let ChannelText { raw, redacted, invalid_bytes } = channel_writer.close().await?;
     warn_of_invalid_bytes(invalid_bytes, reporter).await?;
-    Ok(Ok(AttemptAnswer { raw: Cow::Owned(raw.as_str().to_owned()), piece }))
+    Ok(Ok(AttemptAnswer { raw: Cow::Owned(raw.as_str().to_owned()), redacted }))
 }
 
 /// Records a warning if an answer has bytes that are no text: a caller gets other bytes than the program wrote.
@@ -90,7 +90,7 @@ async fn warn_of_invalid_bytes(count: u64, reporter: &Reporter) -> Result<(), Le
 }
 
 /// Returns true if reading a file takes much memory.
-pub(super) async fn is_long(file: &ProgramFile) -> bool {
+pub(super) async fn is_long_file(file: &ProgramFile) -> bool {
     let file = file.clone();
     tokio::task::spawn_blocking(move || file.length())
         .await
@@ -100,13 +100,13 @@ pub(super) async fn is_long(file: &ProgramFile) -> bool {
 async fn read_contents(file: &ProgramFile, limit: usize) -> Result<FileContents, MissingAnswer> {
     let file = file.clone();
     let read = tokio::task::spawn_blocking(move || file.read_contents(limit)).await;
-    read.unwrap_or(Err(FileRefusal::Unreadable)).map_err(|refusal| match refusal {
-        FileRefusal::Absent => MissingAnswer::FileAbsent,
-        FileRefusal::FolderRemoved => MissingAnswer::FolderRemoved,
-        FileRefusal::Link => MissingAnswer::FileIsLink,
-        FileRefusal::Irregular => MissingAnswer::FileIsIrregular,
-        FileRefusal::NotPermitted => MissingAnswer::FileNotPermitted,
-        FileRefusal::Unreadable => MissingAnswer::FileUnreadable,
+    read.unwrap_or(Err(ProgramFileRefusal::Unreadable)).map_err(|refusal| match refusal {
+        ProgramFileRefusal::Missing => MissingAnswer::FileAbsent,
+        ProgramFileRefusal::FolderRemoved => MissingAnswer::FolderRemoved,
+        ProgramFileRefusal::Link => MissingAnswer::FileIsLink,
+        ProgramFileRefusal::NotRegularFile => MissingAnswer::FileIsIrregular,
+        ProgramFileRefusal::NotPermitted => MissingAnswer::FileNotPermitted,
+        ProgramFileRefusal::Unreadable => MissingAnswer::FileUnreadable,
     })
 }
 
@@ -120,7 +120,7 @@ async fn record_answer(
     };
     let mut writer = reporter.open_output(TextChannel::Answer);
     writer.write(answer.as_bytes()).await?;
-    Ok(Ok(AttemptAnswer { raw: Cow::Owned(answer), piece: writer.close().await? }))
+    Ok(Ok(AttemptAnswer { raw: Cow::Owned(answer), redacted: writer.close().await? }))
 }
 
 /// Returns the value at a JSON pointer: a string as it is, anything else as compact JSON. A null is no answer.

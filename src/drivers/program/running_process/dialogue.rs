@@ -43,7 +43,7 @@ impl RunningDialogue {
                 })))
             }
             DialoguePlan::Agent(plan, commands) => {
-                let answers = commands.take_answers()?;
+                let answers = commands.take_answer_receiver()?;
                 match AgentTurn::new(*plan, journal?, (answers, commands)) {
                     Ok(turn) => Some(Self::Agent(Box::new(turn))),
                     Err(error) => {
@@ -56,7 +56,7 @@ impl RunningDialogue {
     }
 
     /// Returns true if the answer is the last of several messages.
-    pub(super) const fn has_messages(&self) -> bool {
+    pub(super) const fn has_multiple_messages(&self) -> bool {
         matches!(self, Self::Agent(_))
     }
 
@@ -64,16 +64,16 @@ impl RunningDialogue {
     pub(super) async fn run(
         self,
         source: OutputSource,
-        raw_writer: ChannelWriter,
-        (events, reporter): (&mut EventReader<'_>, &Reporter),
+        channel_writer: ChannelWriter,
+        (event_reader, reporter): (&mut EventReader<'_>, &Reporter),
         answered_sender: &watch::Sender<bool>,
     ) -> Result<ChannelText, LedgerError> {
         match self {
             Self::Stdio(exchange) => {
-                exchange.run_once(source, raw_writer, events, answered_sender).await
+                exchange.run_once(source, channel_writer, event_reader, answered_sender).await
             }
             Self::Agent(turn) => {
-                turn.run(source, raw_writer, (events, reporter), answered_sender).await
+                turn.run(source, channel_writer, (event_reader, reporter), answered_sender).await
             }
         }
     }

@@ -17,13 +17,13 @@ pub(super) struct ExitReport {
     /// Failure for which the service ended the program, if the program caused it.
     pub(super) fault: Option<Failure>,
     /// True if the program was ended because too many requests to its model failed.
-    pub(super) is_exhausted: bool,
+    pub(super) has_exhausted_retries: bool,
 }
 
 impl ExitReport {
     /// Returns the report about a program that exited by itself.
     pub(super) const fn from_exit(exit: ProcessExit) -> Self {
-        Self { exit, fault: None, is_exhausted: false }
+        Self { exit, fault: None, has_exhausted_retries: false }
     }
 }
 
@@ -60,7 +60,7 @@ impl AttemptEnd {
         }
     }
 
-    pub(super) fn without_exit_status(kind: io::ErrorKind) -> Self {
+    pub(super) fn from_exit_error(kind: io::ErrorKind) -> Self {
         let failure = match kind {
             io::ErrorKind::ConnectionAborted => {
                 Failure::new(Code::Interrupted, "its process holder was lost")

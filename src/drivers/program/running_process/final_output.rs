@@ -11,7 +11,7 @@ use crate::drivers::output::display_label::redacted_label;
 const MAX_LAST_LINES: usize = 3;
 
 /// Greatest number of characters of these lines.
-const MAX_SHOWN_CHARS: usize = 300;
+const MAX_DISPLAYED_CHARS: usize = 300;
 
 /// Absolute paths: callers must not see the folders of this machine.
 static ABSOLUTE_PATHS: LazyLock<Option<Regex>> =
@@ -37,7 +37,7 @@ fn last_lines(text: &str) -> Option<String> {
     let mut lines: Vec<_> = lines.collect();
     lines.reverse();
     let joined = lines.join(" / ");
-    let start = joined.char_indices().rev().nth(MAX_SHOWN_CHARS).map_or(0, |(place, _)| place);
+    let start = joined.char_indices().rev().nth(MAX_DISPLAYED_CHARS).map_or(0, |(place, _)| place);
     (!joined.is_empty()).then(|| joined.get(start..).unwrap_or_default().to_owned())
 }
 
@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(last_lines("a\n\nb\n c \nd\n\n").as_deref(), Some("b / c / d"));
         assert_eq!(last_lines(" \n\n"), None);
         let long = last_lines(&"é".repeat(10_000)).unwrap();
-        assert!(long.chars().count() <= MAX_SHOWN_CHARS + 1, "{}", long.len());
+        assert!(long.chars().count() <= MAX_DISPLAYED_CHARS + 1, "{}", long.len());
     }
 
     #[test]

@@ -20,7 +20,7 @@ const OFFLINE_WARNING: &str = "this machine has no way to other networks (no def
 
 /// Warns once about an attempt that needs a remote model and has no network. Never returns.
 pub(super) async fn warn_if_offline(program: &ProgramSpec, reporter: &Reporter) -> Infallible {
-    if needs_network(program) {
+    if needs_remote_model(program) {
         sleep(WARNING_DELAY).await;
         if !network::has_external_route() {
             let recorded = reporter
@@ -36,17 +36,17 @@ pub(super) async fn warn_if_offline(program: &ProgramSpec, reporter: &Reporter) 
 }
 
 /// Returns true if the program is a known agent that is not configured for a model on this machine.
-fn needs_network(program: &ProgramSpec) -> bool {
+fn needs_remote_model(program: &ProgramSpec) -> bool {
     let values = program.env.values().map(|variable| variable.value.as_str());
     let files = program
-        .program_runtime
+        .runtime_settings
         .agent_home
         .iter()
         .flat_map(|home| home.files.values().map(String::as_str));
-    program.program_runtime.preset.is_some() && !values.chain(files).any(names_this_machine)
+    program.runtime_settings.preset.is_some() && !values.chain(files).any(has_loopback_address)
 }
 
-fn names_this_machine(text: &str) -> bool {
+fn has_loopback_address(text: &str) -> bool {
     ["://127.", "://localhost", "://[::1]", "://0.0.0.0"]
         .iter()
         .any(|address| text.contains(address))

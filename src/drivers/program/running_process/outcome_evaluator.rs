@@ -7,28 +7,28 @@ use algonius_actors::decide::classify::success_evaluation::{
     AttemptOutcome, MissingAnswer, ReportedResult,
 };
 use algonius_actors::decide::host::denied_access::{find_denied_path, reports_denied_access};
-use algonius_actors::decide::host::resources::refusal_failure;
+use algonius_actors::decide::host::resources::cgroup_limit_failure;
 use algonius_actors::decide::host::sandbox::bwrap_failed;
 use algonius_actors::driver::AttemptWork;
 use algonius_actors::driver::report::Reporter;
 use algonius_actors::model::code::{Category, Code};
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::host::resources::CgroupRefusals;
+use algonius_actors::model::host::resources::CgroupLimitEvents;
 use algonius_actors::model::program::{ProcessExit, ProgramSpec};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_warden::MemoryAccount;
 use tokio::sync::{Mutex, OwnedSemaphorePermit};
 
-use super::answer::{AttemptAnswer, file_answer, is_long, stdout_answer};
+use super::answer::{AttemptAnswer, extract_file_answer, extract_stdout_answer, is_long_file};
 use super::answer_location::AnswerLocation;
 use super::end_report::{AttemptEnd, ExitReport};
-use super::read_output::{ProgramOutput, flush_pending_text};
+use super::program_output::{ProgramOutput, flush_pending_text};
 use crate::drivers::adapters::event_reader::EventSummary;
 use crate::drivers::lease_commands::LeaseCommandReceiver;
 use crate::drivers::output::channel_writer::ChannelText;
 use crate::drivers::output::display_label::redacted_label;
-use crate::drivers::output::model_retries::exhausted_failure;
+use crate::drivers::output::model_retries::retries_exhausted_failure;
 use crate::drivers::output::raw_text::TextStorage;
 use crate::drivers::program::sandbox::{self, is_confined};
 use crate::drivers::program::session_resume::AttemptSession;
@@ -50,7 +50,7 @@ pub(super) struct OutcomeEvaluator {
 
 /// Memory for the long texts of a run.
 struct LongTextMemory {
-    account: MemoryAccount,
+    memory_account: MemoryAccount,
     /// Permit to hold long texts in the heap, while the run has it.
     permit: Mutex<Option<OwnedSemaphorePermit>>,
 }
@@ -60,12 +60,12 @@ impl LongTextMemory {
     async fn acquire_permit(&self) {
         let mut permit = self.permit.lock().await;
         if permit.is_none() {
-            *permit = self.account.acquire_reader_permit().await;
+            *permit = self.memory_account.acquire_long_text_permit().await;
         }
     }
 
     /// Returns the permit.
-    async fn release(&self) {
+    async fn release_permit(&self) {
         self.permit.lock().await.take();
     }
 }
@@ -76,25 +76,25 @@ impl OutcomeEvaluator {
         program: Arc<ProgramSpec>,
         (work, session): (AttemptWork, AttemptSession),
         (answer_location, checks): (AnswerLocation, Option<SuccessChecks>),
-        account: MemoryAccount,
+        memory_account: MemoryAccount,
     ) -> Self {
-        let memory = LongTextMemory { account, permit: Mutex::default() };
+        let memory = LongTextMemory { memory_account, permit: Mutex::default() };
         Self { program, work, answer_location, session, checks: Mutex::new(checks), memory }
     }
 
-    /// Judges the end of a run, and records what explains it. `refusals` are those of the program's control group.
-    pub(super) async fn conclude(
+    /// Judges the end of a run, and records what explains it. `limit_events` are those of the program's control group.
+    pub(super) async fn evaluate_end(
         &self,
-        end: io::Result<ExitReport>,
+        exit_report: io::Result<ExitReport>,
         output: Result<ProgramOutput, LedgerError>,
-        refusals: CgroupRefusals,
+        limit_events: CgroupLimitEvents,
         (reporter, commands): (&Reporter, &mut LeaseCommandReceiver),
     ) -> AttemptEnd {
-        let ExitReport { exit, fault, is_exhausted } = match end {
+        let ExitReport { exit, fault, has_exhausted_retries } = match exit_report {
             Ok(end) => end,
             Err(error) => {
                 tracing::error!(execution = %self.work.execution, %error, "exit status of program is unknown");
-                return AttemptEnd::without_exit_status(error.kind());
+                return AttemptEnd::from_exit_error(error.kind());
             }
         };
         // From here on the long texts are in the heap, for which only two executions at a time have a permit.
@@ -102,23 +102,25 @@ impl OutcomeEvaluator {
             self.memory.acquire_permit().await;
         }
         let interruption = output.as_ref().ok().and_then(ProgramOutput::interruption);
-        let evaluate_output = |output: &ProgramOutput| {
-            self.session.evaluate_output(
+        let find_session_update = |output: &ProgramOutput| {
+            self.session.find_session_update(
                 &self.program,
                 exit,
                 [&output.stdout, &output.stderr].map(ChannelText::raw),
             )
         };
-        let session_update = output.as_ref().map(evaluate_output).unwrap_or_default();
+        let session_update = output.as_ref().map(find_session_update).unwrap_or_default();
         session_update.record_warning(reporter).await;
         if let Ok(output) = &output {
-            output.record_usage(&self.program.usage, reporter).await;
+            output.record_usage(&self.program.usage_pattern, reporter).await;
         }
         // Found before the judgement, which consumes the texts.
-        let refusal = output.as_ref().ok().and_then(|output| self.find_refusal(output, reporter));
+        let denial_note =
+            output.as_ref().ok().and_then(|output| self.find_access_denial_note(output, reporter));
         let last_lines_of =
             |output: &ProgramOutput| output.redacted_last_lines(&self.answer_location, reporter);
-        let last_lines = output.as_ref().ok().filter(|_| commands.is_stopped()).map(last_lines_of);
+        let last_lines =
+            output.as_ref().ok().filter(|_| commands.is_stop_requested()).map(last_lines_of);
         let last_lines = last_lines.unwrap_or_default();
         // A fault for which the service ended the program outweighs its exit status.
         let mut result = match (output, fault) {
@@ -128,19 +130,19 @@ impl OutcomeEvaluator {
         };
         if let Ok(Err(failure)) = &mut result {
             // A kill or a refused fork by the control group explains the failure better than the exit does.
-            if let Some(cause) = refusal_failure(&self.program.resources, refusals) {
+            if let Some(cause) = cgroup_limit_failure(&self.program.resource_limits, limit_events) {
                 *failure = cause;
-            } else if is_exhausted && failure.category() == Category::Agent {
-                *failure = exhausted_failure(*reporter.failed_request_counter().borrow());
+            } else if has_exhausted_retries && failure.category() == Category::Agent {
+                *failure = retries_exhausted_failure(*reporter.failed_request_counter().borrow());
             }
             failure.last_output = last_lines;
         }
         // The complaint is a guess from standard error, so it explains a failure but never makes one.
-        if let Some(message) = refusal.filter(|_| matches!(result, Ok(Err(_)))) {
+        if let Some(message) = denial_note.filter(|_| matches!(result, Ok(Err(_)))) {
             let recorded = reporter.record_event(EventKind::Warning { message }).await;
             result = recorded.and(result);
         }
-        self.memory.release().await;
+        self.memory.release_permit().await;
         AttemptEnd {
             result: result.unwrap_or_else(|error| Err(self.ledger_failure(&error))),
             exit_code: exit.code(),
@@ -150,14 +152,18 @@ impl OutcomeEvaluator {
     }
 
     /// Returns the note on complaints in standard error that the sandbox may have caused.
-    fn find_refusal(&self, output: &ProgramOutput, reporter: &Reporter) -> Option<String> {
+    fn find_access_denial_note(
+        &self,
+        output: &ProgramOutput,
+        reporter: &Reporter,
+    ) -> Option<String> {
         let stderr = output.stderr.raw();
         if !is_confined(&self.work, &self.program) || !reports_denied_access(stderr) {
             return None;
         }
         let path = find_denied_path(stderr).map(|path| redacted_label(reporter, path));
         let (access, sandbox) = (self.work.spec.access, &self.program.sandbox);
-        Some(sandbox::refusal_note(access, sandbox, path.as_deref()))
+        Some(sandbox::access_denial_note(access, sandbox, path.as_deref()))
     }
 
     async fn evaluate(
@@ -166,7 +172,7 @@ impl OutcomeEvaluator {
         output: ProgramOutput,
         (reporter, commands): (&Reporter, &mut LeaseCommandReceiver),
     ) -> Result<Result<(), Failure>, LedgerError> {
-        let ProgramOutput { stdout, stderr, events } = output;
+        let ProgramOutput { stdout, stderr, event_summary: events } = output;
         let stderr = stderr.raw();
         // Bubblewrap reports its own failure in words only, with the exit code 1.
         if bwrap_failed(sandbox::isolation(&self.work), exit, stdout.raw(), stderr) {
@@ -190,13 +196,13 @@ impl OutcomeEvaluator {
     async fn evaluate_with_checks(
         &self,
         attempt_outcome: &AttemptOutcome<'_>,
-        context: (&Reporter, &mut LeaseCommandReceiver),
+        reporter_and_commands: (&Reporter, &mut LeaseCommandReceiver),
     ) -> Result<(), Failure> {
         evaluate_ended_attempt(&self.program, attempt_outcome).await?;
         let Some(checks) = self.checks.lock().await.take() else { return Ok(()) };
-        flush_pending_text(context.0).await; // A check may take long: others wait for the permit, and followers for the text.
-        self.memory.release().await;
-        checks.run_all(attempt_outcome.answer.unwrap_or_default(), context).await
+        flush_pending_text(reporter_and_commands.0).await; // A check may take long: others wait for the permit, and followers for the text.
+        self.memory.release_permit().await;
+        checks.run_all(attempt_outcome.answer.unwrap_or_default(), reporter_and_commands).await
     }
 
     /// Judges a program with events, which the ledger has recorded already.
@@ -209,7 +215,7 @@ impl OutcomeEvaluator {
     ) -> Result<Result<(), Failure>, LedgerError> {
         let EventSummary { text, reported_result, has_other_output, .. } = summary;
         let (answer, ended_at) = (Ok(text.raw()), reporter.now());
-        let denied = reported_result.denied_tools.join(", ");
+        let denied_tools = reported_result.denied_tools.join(", ");
         let attempt_outcome = AttemptOutcome {
             exit,
             answer,
@@ -223,8 +229,8 @@ impl OutcomeEvaluator {
         if result.is_ok() {
             reporter.publish_answer(text.raw());
             // Many programs succeed although nobody allowed them a tool, and neither exit nor answer shows it.
-            if !denied.is_empty() {
-                let message = format!("it answered, but was not permitted to use {denied}");
+            if !denied_tools.is_empty() {
+                let message = format!("it answered, but was not permitted to use {denied_tools}");
                 reporter.record_event(EventKind::Warning { message }).await?;
             }
         }
@@ -237,18 +243,21 @@ impl OutcomeEvaluator {
         (stdout, stderr): (&ChannelText, &str),
         (reporter, commands): (&Reporter, &mut LeaseCommandReceiver),
     ) -> Result<Result<(), Failure>, LedgerError> {
-        let limit = self.work.spec.limits.sizes.output;
+        let limit = self.work.spec.limits.sizes.max_output_bytes;
         let attempt_answer = match &self.answer_location {
             AnswerLocation::File(None) => Err(MissingAnswer::FolderRemoved),
             AnswerLocation::File(Some(file)) => {
-                if is_long(file).await {
+                if is_long_file(file).await {
                     self.memory.acquire_permit().await;
                 }
-                let storage = TextStorage { account: self.memory.account.clone(), recording: None };
-                file_answer(&self.program, file, (limit, storage), reporter).await?
+                let storage = TextStorage {
+                    memory_account: self.memory.memory_account.clone(),
+                    recording: None,
+                };
+                extract_file_answer(&self.program, file, (limit, storage), reporter).await?
             }
             AnswerLocation::Stdout | AnswerLocation::Events(..) => {
-                stdout_answer(&self.program, stdout, reporter).await?
+                extract_stdout_answer(&self.program, stdout, reporter).await?
             }
         };
         let answer =
@@ -265,8 +274,8 @@ impl OutcomeEvaluator {
             ended_at,
         };
         let result = self.evaluate_with_checks(&attempt_outcome, (reporter, commands)).await;
-        if let (Ok(()), Ok(AttemptAnswer { raw, piece })) = (&result, attempt_answer) {
-            reporter.record_later(EventKind::answer(piece));
+        if let (Ok(()), Ok(AttemptAnswer { raw, redacted })) = (&result, attempt_answer) {
+            reporter.record_later(EventKind::answer_artifact(redacted));
             reporter.publish_answer(&raw);
         }
         Ok(result)

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use algonius_actors::decide::classify::success_evaluation::{files_failure, spawn_failure};
+use algonius_actors::decide::classify::success_evaluation::{file_write_failure, spawn_failure};
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
@@ -11,22 +11,22 @@ use algonius_warden::confinement::bubblewrap::ViewError;
 use nix::errno::Errno;
 
 /// Clause about files of the note on a refusal.
-const REFUSED_FILES: &str = "its sandbox lets it change only its own folder, its temporary folder, shared memory if \
+const FILE_RESTRICTION_CLAUSE: &str = "its sandbox lets it change only its own folder, its temporary folder, shared memory if \
      `sandbox.shared_memory` permits it, and what `sandbox.writable` names, and nothing that `sandbox.protected` names; \
      it does not let it read the service's own files";
 
 /// Clause about the network of the note on a refusal.
-const REFUSED_NETWORK: &str = "its sandbox lets it use no network (`sandbox.network`)";
+const NETWORK_RESTRICTION_CLAUSE: &str = "its sandbox lets it use no network (`sandbox.network`)";
 
 /// Returns the note on an attempt that failed and complains of a refusal, of this path if it names one.
-pub(in crate::drivers::program) fn refusal_note(
+pub(in crate::drivers::program) fn access_denial_note(
     access: Access,
     sandbox: &Sandbox,
     path: Option<&str>,
 ) -> String {
-    let guards_files = sandbox.guards_files(access) || sandbox.needs_bubblewrap();
-    let files = guards_files.then_some(REFUSED_FILES);
-    let network = (!sandbox.allows_network).then_some(REFUSED_NETWORK);
+    let guards_files = sandbox.restricts_writes(access) || sandbox.needs_bubblewrap();
+    let files = guards_files.then_some(FILE_RESTRICTION_CLAUSE);
+    let network = (!sandbox.allows_network).then_some(NETWORK_RESTRICTION_CLAUSE);
     let clauses: Vec<_> = files.into_iter().chain(network).collect();
     let path = path.map(|path| format!(" of `{path}`")).unwrap_or_default();
     format!("its error output complains of a refusal{path}: {}", clauses.join("; "))
@@ -56,7 +56,7 @@ fn system_failure(error: &io::Error) -> Failure {
     let lacks_resources = |errno| spawn_failure(errno).code == Code::NoResources;
     match error.raw_os_error() {
         Some(errno) if [Errno::ENOSPC, Errno::EDQUOT].iter().any(|full| *full as i32 == errno) => {
-            files_failure(Some(errno))
+            file_write_failure(Some(errno))
         }
         Some(errno) if lacks_resources(errno) => spawn_failure(errno),
         _ => setup_failure(),

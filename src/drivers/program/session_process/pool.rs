@@ -12,7 +12,7 @@ use algonius_actors::model::execution::usage::UsageReading;
 use algonius_actors::model::host::resources::ResourceLimits;
 use algonius_actors::model::observation::status::PooledProcess;
 use algonius_actors::model::program::stdio_protocol::PoolSettings;
-use algonius_actors::model::session::Conversation;
+use algonius_actors::model::session::ConversationKey;
 use algonius_warden::{OutputPipe, UsageGauge};
 use chrono::{DateTime, Utc};
 use tokio::io::AsyncReadExt;
@@ -20,14 +20,14 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::process::SessionProcess;
-use crate::drivers::program::limit_monitor::wait_until_exceeded;
+use crate::drivers::program::limit_monitor::wait_until_limit_exceeded;
 
 /// Interval between two measurements of an idle program.
 const MEASUREMENT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Terms for holding an idle program.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct HoldLimits {
+pub(super) struct IdleProcessLimits {
     /// Grace period for its end.
     pub(super) grace: Duration,
     /// Resource limits of the program.
@@ -42,9 +42,9 @@ pub(in crate::drivers::program) struct ProcessPool {
 
 #[derive(Default)]
 struct ProcessEntries {
-    by_conversation: HashMap<Conversation, ProcessEntry>,
+    by_conversation: HashMap<ConversationKey, ProcessEntry>,
     /// Number of entries that were ever created.
-    created_entries: u64,
+    created_entry_count: u64,
 }
 
 /// Entry of one program.
@@ -64,7 +64,7 @@ struct IdleHandle {
 
 /// Reservation of an entry in the pool. Dropping it releases the entry.
 pub(super) struct PoolReservation {
-    conversation: Conversation,
+    conversation: ConversationKey,
     number: u64,
     pool: Weak<ProcessPool>,
 }
@@ -118,33 +118,33 @@ impl ProcessPool {
     }
 
     /// Takes the idle program of a conversation, if it is alive.
-    pub(super) async fn take(&self, conversation: &Conversation) -> Option<ReservedProcess> {
-        let mut idle = None;
+    pub(super) async fn take(&self, conversation: &ConversationKey) -> Option<ReservedProcess> {
+        let mut idle_handle = None;
         self.entries.send_modify(|entries| {
             if let Some(entry) = entries.by_conversation.get_mut(conversation) {
-                (idle, entry.status.busy) = (entry.idle_handle.take(), true);
+                (idle_handle, entry.status.busy) = (entry.idle_handle.take(), true);
             }
         });
-        let (reply, reserved) = oneshot::channel();
-        idle?.request_sender.send(reply).ok()?;
-        reserved.await.ok()
+        let (reply, reply_receiver) = oneshot::channel();
+        idle_handle?.request_sender.send(reply).ok()?;
+        reply_receiver.await.ok()
     }
 
     /// Reserves an entry for a program that is about to start. In a full pool, first ends the program with the longest
     /// idle time.
     pub(super) async fn reserve(
         self: &Arc<Self>,
-        conversation: &Conversation,
+        conversation: &ConversationKey,
         now: DateTime<Utc>,
     ) -> PoolReservation {
-        while let Some(IdleHandle { request_sender, ended }) = self.eviction_candidate() {
+        while let Some(IdleHandle { request_sender, ended }) = self.evict_longest_idle() {
             drop(request_sender);
             _ = ended.await; // An error also means that the program has ended.
         }
         let mut number = 0;
         self.entries.send_modify(|entries| {
-            entries.created_entries += 1;
-            number = entries.created_entries;
+            entries.created_entry_count += 1;
+            number = entries.created_entry_count;
             let status = PooledProcess { pid: 0, busy: true, since: now, used: now, usage: None };
             let entry = ProcessEntry { number, status, idle_handle: None };
             entries.by_conversation.insert(conversation.clone(), entry);
@@ -153,8 +153,8 @@ impl ProcessPool {
     }
 
     /// Removes and returns the longest idle program if the pool is full.
-    fn eviction_candidate(&self) -> Option<IdleHandle> {
-        let mut idle = None;
+    fn evict_longest_idle(&self) -> Option<IdleHandle> {
+        let mut idle_handle = None;
         self.entries.send_if_modified(|entries| {
             if entries.by_conversation.len() < self.settings.max_programs {
                 return false;
@@ -163,12 +163,12 @@ impl ProcessPool {
                 entries.by_conversation.iter().filter(|(_, entry)| entry.idle_handle.is_some());
             let longest_idle = idle_entries.min_by_key(|(_, entry)| entry.status.used);
             let longest_idle = longest_idle.map(|(conversation, _)| conversation.clone());
-            idle = longest_idle.and_then(|conversation| {
+            idle_handle = longest_idle.and_then(|conversation| {
                 entries.by_conversation.remove(&conversation)?.idle_handle
             });
-            idle.is_some()
+            idle_handle.is_some()
         });
-        idle
+        idle_handle
     }
 
     /// Records the process of an entry.
@@ -180,7 +180,7 @@ impl ProcessPool {
     pub(super) fn put_back(
         self: &Arc<Self>,
         reserved: ReservedProcess,
-        terms: HoldLimits,
+        limits: IdleProcessLimits,
         now: DateTime<Utc>,
     ) {
         let ((request_sender, request_receiver), (ended_sender, ended)) =
@@ -192,7 +192,7 @@ impl ProcessPool {
         let pool = Arc::downgrade(self);
         let idle_timeout = self.settings.idle_timeout;
         tokio::spawn(async move {
-            hold(reserved, request_receiver, (pool, idle_timeout, terms)).await;
+            hold_idle_process(reserved, request_receiver, (pool, idle_timeout, limits)).await;
             drop(ended_sender);
         });
     }
@@ -215,10 +215,10 @@ enum IdleEnd {
 }
 
 /// Holds an idle program until a message needs it or the pool ends it.
-async fn hold(
+async fn hold_idle_process(
     mut reserved: ReservedProcess,
     request_receiver: oneshot::Receiver<oneshot::Sender<ReservedProcess>>,
-    (pool, idle_timeout, terms): (Weak<ProcessPool>, Duration, HoldLimits),
+    (pool, idle_timeout, limits): (Weak<ProcessPool>, Duration, IdleProcessLimits),
 ) {
     let ReservedProcess { process, reservation } = &mut reserved;
     let SessionProcess { stdout, stderr, program_exit, tree, .. } = process;
@@ -229,7 +229,7 @@ async fn hold(
             Err(_) => IdleEnd::Evicted("its place is needed, or its agent is gone"),
         },
         _ = program_exit => IdleEnd::Ended,
-        failure = wait_until_exceeded(&terms.resources, &**tree) => {
+        failure = wait_until_limit_exceeded(&limits.resources, &**tree) => {
             tracing::warn!(%failure, "idle session process exceeds its resource limits");
             IdleEnd::Evicted("it exceeded its resource limits")
         }
@@ -240,7 +240,7 @@ async fn hold(
     match idle_end {
         IdleEnd::Requested(reply) => {
             if let Err(reserved) = reply.send(reserved) {
-                reserved.end(terms.grace).await; // The requester is gone.
+                reserved.end(limits.grace).await; // The requester is gone.
             }
         }
         IdleEnd::Ended => {
@@ -252,7 +252,7 @@ async fn hold(
         }
         IdleEnd::Evicted(reason) => {
             tracing::info!(pid = reserved.process.pid, reason, "ending session process");
-            reserved.end(terms.grace).await;
+            reserved.end(limits.grace).await;
         }
     }
 }
@@ -263,13 +263,13 @@ async fn discard_output(stdout: &mut OutputPipe, stderr: &mut OutputPipe) {
         let mut bytes = [0; 4096];
         while pipe.read(&mut bytes).await.is_ok_and(|count| count > 0) {}
     };
-    let errors = async {
+    let stderr_future = async {
         discard(stderr).await;
         std::future::pending::<()>().await;
     };
     tokio::select! {
         () = discard(stdout) => {}
-        () = errors => {}
+        () = stderr_future => {}
     }
 }
 

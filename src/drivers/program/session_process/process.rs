@@ -14,8 +14,8 @@ use tokio::time::timeout;
 
 use crate::drivers::files::file_access::AllowedFolders;
 use crate::drivers::files::scratch_dir::ScratchDir;
-use crate::drivers::program::attempt::AttemptStart;
-use crate::drivers::program::attempt::arguments::start_values;
+use crate::drivers::program::attempt::PendingAttempt;
+use crate::drivers::program::attempt::arguments::start_template_values;
 
 /// Session process of a program. Dropping it kills its whole process tree.
 pub(super) struct SessionProcess {
@@ -42,7 +42,7 @@ pub(super) struct StartSettings {
     pub(super) working_dir: PathBuf,
     pub(super) overrides: Overrides,
     /// Parameters and details of the message that the start of the program used.
-    pub(super) values: BTreeMap<String, String>,
+    pub(super) template_values: BTreeMap<String, String>,
 }
 
 impl StartSettings {
@@ -50,11 +50,11 @@ impl StartSettings {
     ///
     /// # Errors
     /// Fails if the working folder cannot be used.
-    pub(super) async fn for_attempt(attempt: &AttemptStart) -> Result<Self, Failure> {
+    pub(super) async fn for_attempt(attempt: &PendingAttempt) -> Result<Self, Failure> {
         Ok(Self {
             working_dir: attempt.resolve_working_dir().await?,
-            overrides: attempt.work.request.overrides(),
-            values: start_values(&attempt.program, &attempt.template_values()),
+            overrides: attempt.work.request.effective_overrides(),
+            template_values: start_template_values(&attempt.program, &attempt.template_values()),
         })
     }
 }
@@ -67,7 +67,7 @@ pub(super) struct ConversationProgress {
     /// Cumulative counters since the program started, if it reports such.
     pub(super) counters: CounterValues,
     /// Session id of the conversation in the program.
-    pub(super) session: Option<SessionId>,
+    pub(super) session_id: Option<SessionId>,
 }
 
 impl SessionProcess {

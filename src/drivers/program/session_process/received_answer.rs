@@ -21,7 +21,7 @@ use crate::drivers::output::channel_writer::{ChannelText, ChannelWriter, OutputS
 use crate::drivers::output::prompt_detection::PromptWatcher;
 use crate::drivers::output::raw_text::TextStorage;
 use crate::drivers::output::release_timer::ReleaseTimer;
-use crate::drivers::program::limit_monitor::wait_until_exceeded;
+use crate::drivers::program::limit_monitor::wait_until_limit_exceeded;
 use crate::drivers::stdio::protocol::StdioTurn;
 use crate::drivers::stdio::stdio_exchange::{ExchangeEnd, StdioExchange, incomplete_failure};
 
@@ -31,9 +31,9 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Reason for the end of a turn.
 pub(super) enum AnswerEnd {
     /// End mark of the answer.
-    Over,
+    Completed,
     /// Message that could not be read, after which the program must be ended: it may still work on this turn.
-    Lost,
+    UnreadableMessage,
     /// Exit of the program.
     Exit(ProcessExit),
     /// Failure for which the program must be ended.
@@ -44,7 +44,7 @@ impl AnswerEnd {
     /// Returns the exit of the program, a successful one if it still runs.
     pub(super) fn exit(&self) -> Result<ProcessExit, Failure> {
         match self {
-            Self::Over | Self::Lost => Ok(success_exit()),
+            Self::Completed | Self::UnreadableMessage => Ok(success_exit()),
             Self::Exit(exit) => Ok(*exit),
             Self::Fault(failure) => Err(failure.clone()),
         }
@@ -68,83 +68,81 @@ impl SessionTurn {
         reporter: &Reporter,
     ) -> Result<ReceivedAnswer, LedgerError> {
         let (program, work) = (&self.attempt.program, &self.attempt.work);
-        let (_cut, is_cut) = watch::channel(false);
+        let (_drain_sender, drain_signal) = watch::channel(false);
         let source = |pipe: &mut OutputPipe| {
             let pipe = mem::replace(pipe, Box::pin(tokio::io::empty()));
-            OutputSource::new(pipe, is_cut.clone(), PromptWatcher::default(), 0)
+            OutputSource::new(pipe, drain_signal.clone(), PromptWatcher::default(), 0)
         };
         let (mut stdout_source, mut stderr_source) =
             (source(&mut process.stdout), source(&mut process.stderr));
-        let storage = TextStorage { account: process.memory_account.clone(), recording: None };
-        let open_writer = |channel| {
-            ChannelWriter::open(reporter, channel, (work.spec.limits.sizes.output, storage.clone()))
-        };
+        let storage =
+            TextStorage { memory_account: process.memory_account.clone(), recording: None };
+        let max_bytes = work.spec.limits.sizes.max_output_bytes;
+        let open_writer =
+            |channel| ChannelWriter::open(reporter, channel, (max_bytes, storage.clone()));
         let (mut stdout_writer, mut stderr_writer) =
             (open_writer(TextChannel::Stdout), open_writer(TextChannel::Stderr));
-        let mut events = EventReader::open(
-            reporter,
-            work,
-            (&process.allowed_folders, process.dialect),
-            &process.memory_account,
-        );
+        let event_source = (&process.allowed_folders, process.dialect);
+        let mut event_reader =
+            EventReader::open(reporter, work, event_source, &process.memory_account);
         let mut exchange =
             StdioExchange::new(process.stdin.take(), dialogue).with_commands(self.commands.clone());
-        if program.output == OutputMethod::Stdout {
+        if program.output_method == OutputMethod::Stdout {
             exchange = exchange.with_text_answer();
         }
         let end = {
-            let turn = exchange.run_turn(&mut stdout_source, &mut stdout_writer, &mut events);
+            let turn = exchange.run_turn(&mut stdout_source, &mut stdout_writer, &mut event_reader);
             let mut turn = std::pin::pin!(turn);
             tokio::select! {
                 biased;
                 end = &mut turn => match end? {
-                    ExchangeEnd::Over => AnswerEnd::Over,
-                    ExchangeEnd::Lost => AnswerEnd::Lost,
-                    ExchangeEnd::Closed => AnswerEnd::Exit(wait_for_exit(&mut process.program_exit, &*process.tree).await),
+                    ExchangeEnd::Completed => AnswerEnd::Completed,
+                    ExchangeEnd::UnreadableMessage => AnswerEnd::UnreadableMessage,
+                    ExchangeEnd::OutputClosed => AnswerEnd::Exit(wait_for_exit_or_kill(&mut process.program_exit, &*process.tree).await),
                     ExchangeEnd::Stopped => AnswerEnd::Fault(cancelled_failure()),
                 },
                 error = record_stderr(&mut stderr_source, &mut stderr_writer, ReleaseTimer::new(reporter.followers())) => {
                     return Err(error);
                 }
                 exit = &mut process.program_exit => match timeout(DRAIN_TIMEOUT, &mut turn).await {
-                    Ok(Ok(ExchangeEnd::Over | ExchangeEnd::Lost)) => AnswerEnd::Exit(success_exit()),
+                    Ok(Ok(ExchangeEnd::Completed | ExchangeEnd::UnreadableMessage)) => AnswerEnd::Exit(success_exit()),
                     Ok(Err(error)) => return Err(error),
                     Ok(Ok(_)) | Err(_) => AnswerEnd::Exit(exit.unwrap_or(ProcessExit::Signal(0))),
                 },
-                failure = wait_until_exceeded(&program.resources, &*process.tree) => AnswerEnd::Fault(failure),
-                () = wait_until_overdue(self.commands.clone(), work.spec.limits.timeouts.grace) => {
+                failure = wait_until_limit_exceeded(&program.resource_limits, &*process.tree) => AnswerEnd::Fault(failure),
+                () = wait_until_stop_overdue(self.commands.clone(), work.spec.limits.timeouts.grace) => {
                     AnswerEnd::Fault(cancelled_failure())
                 }
             }
         };
         if matches!(end, AnswerEnd::Exit(exit) if exit != success_exit()) {
-            events.fail_with(incomplete_failure());
+            event_reader.fail_with(incomplete_failure());
         }
-        read_remainder(&mut stderr_source, &mut stderr_writer).await?;
+        record_available_output(&mut stderr_source, &mut stderr_writer).await?;
         (process.stdout, process.stderr, process.stdin) =
             (stdout_source.into_pipe(), stderr_source.into_pipe(), exchange.into_stdin());
         let (stdout, stderr) = (stdout_writer.close().await?, stderr_writer.close().await?);
-        Ok(ReceivedAnswer { end, summary: events.close().await?, stdout, stderr })
+        Ok(ReceivedAnswer { end, summary: event_reader.close().await?, stdout, stderr })
     }
 }
 
 /// Records standard error. Returns only if recording fails.
 async fn record_stderr(
     source: &mut OutputSource,
-    raw_writer: &mut ChannelWriter,
+    channel_writer: &mut ChannelWriter,
     mut release_timer: ReleaseTimer,
 ) -> LedgerError {
     loop {
         let bytes = source.next_unless_due(&release_timer).await;
         let written = match bytes {
             Some([]) => return std::future::pending().await,
-            Some(bytes) => raw_writer.write(bytes).await,
+            Some(bytes) => channel_writer.write(bytes).await,
             None => Ok(()),
         };
         release_timer.mark_read();
         let released = match written {
             Ok(()) if release_timer.must_release(bytes) => {
-                let released = raw_writer.release().await;
+                let released = channel_writer.publish_visible_text().await;
                 release_timer.mark_released();
                 released.map(|_| ())
             }
@@ -157,9 +155,9 @@ async fn record_stderr(
 }
 
 /// Records the bytes that are available now.
-async fn read_remainder(
+async fn record_available_output(
     source: &mut OutputSource,
-    raw_writer: &mut ChannelWriter,
+    channel_writer: &mut ChannelWriter,
 ) -> Result<(), LedgerError> {
     loop {
         let bytes = tokio::select! {
@@ -170,12 +168,15 @@ async fn read_remainder(
         if bytes.is_empty() {
             return Ok(());
         }
-        raw_writer.write(bytes).await?;
+        channel_writer.write(bytes).await?;
     }
 }
 
 /// Waits for the exit of a program that has closed its output, and kills it after a delay.
-async fn wait_for_exit(program_exit: &mut ProgramExit, tree: &dyn ProcessTree) -> ProcessExit {
+async fn wait_for_exit_or_kill(
+    program_exit: &mut ProgramExit,
+    tree: &dyn ProcessTree,
+) -> ProcessExit {
     let exit = match timeout(DRAIN_TIMEOUT, &mut *program_exit).await {
         Ok(exit) => exit,
         Err(_elapsed) => {
@@ -187,11 +188,11 @@ async fn wait_for_exit(program_exit: &mut ProgramExit, tree: &dyn ProcessTree) -
 }
 
 /// Returns after the grace period that follows a stop order, or when the holder of the lease is gone.
-async fn wait_until_overdue(mut commands: LeaseCommandReceiver, grace: Duration) {
-    let mut release_orders = commands.clone();
+async fn wait_until_stop_overdue(mut commands: LeaseCommandReceiver, grace: Duration) {
+    let mut release_commands = commands.clone();
     tokio::select! {
         () = commands.wait_for_stop() => { _ = timeout(grace, std::future::pending::<()>()).await; }
-        _ = release_orders.wait_for_release() => {}
+        _ = release_commands.wait_for_release() => {}
     }
 }
 

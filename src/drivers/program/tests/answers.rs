@@ -7,12 +7,14 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_actors::model::program::{EnvVariable, InputMethod, OutputMethod, VariableSecrecy};
 
-use super::fixture::{AttemptRecord, ProgramFixture, RecordedEntry, program, shell};
+use super::fixture::{
+    AttemptRecord, ProgramFixture, RecordedEntry, program_fixture, shell_fixture,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn standard_input_reaches_the_program_whole_and_in_order() {
     let input: String = (0..400_000).map(|number| format!("{number}\n")).collect();
-    let record = program("/bin/cat", &[]).with_input(&input).run_to_end().await;
+    let record = program_fixture("/bin/cat", &[]).with_input(&input).run_to_end().await;
     assert_eq!(record.result, Ok(()));
     assert!(record.answer().unwrap() == input);
     let first = record.entries.first();
@@ -28,7 +30,8 @@ async fn standard_input_reaches_the_program_whole_and_in_order() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unread_input_is_no_failure() {
-    let record = program("/bin/echo", &["well"]).with_input("x".repeat(4 << 20)).run_to_end().await;
+    let record =
+        program_fixture("/bin/echo", &["well"]).with_input("x".repeat(4 << 20)).run_to_end().await;
     assert_eq!((record.code(), record.answer().as_deref()), (None, Some("well\n")));
 }
 
@@ -36,15 +39,16 @@ async fn unread_input_is_no_failure() {
 async fn files_pass_through_a_private_folder() {
     let script = r#"stat -c %a "$0" "${0%/*}"; sort "$0" > "$1""#;
     let mut fixture =
-        shell(script, &["{{ input_file }}", "{{ output_file }}"]).with_input("b\na\n");
-    (fixture.program.input, fixture.program.output) = (InputMethod::File, OutputMethod::File);
+        shell_fixture(script, &["{{ input_file }}", "{{ output_file }}"]).with_input("b\na\n");
+    (fixture.program.input_method, fixture.program.output_method) =
+        (InputMethod::File, OutputMethod::File);
     let record = fixture.run_to_end().await;
     assert_eq!(record.answer().as_deref(), Some("a\nb\n"));
     assert_eq!(record.text(TextChannel::Answer), "a\nb\n");
     assert_eq!(record.text(TextChannel::Stdout), "600\n700\n");
 }
 
-fn assert_missing(record: &AttemptRecord, expected: Option<&str>, case: &str) {
+fn assert_missing_answer(record: &AttemptRecord, expected: Option<&str>, case: &str) {
     let failure = record.result.as_ref().err();
     let expected = expected.map(|message| (Code::AnswerMissing, message.to_owned()));
     assert_eq!(failure.map(|failure| (failure.code, failure.message.clone())), expected, "{case}");
@@ -63,16 +67,18 @@ async fn only_a_regular_file_of_the_agent_is_an_answer() {
         ),
         (r#"echo yes > "$0""#, None),
     ] {
-        let mut fixture = shell(script, &["{{ output_file }}"]);
-        fixture.program.output = OutputMethod::File;
-        assert_missing(&fixture.run_to_end().await, expected, script);
+        let mut fixture = shell_fixture(script, &["{{ output_file }}"]);
+        fixture.program.output_method = OutputMethod::File;
+        assert_missing_answer(&fixture.run_to_end().await, expected, script);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_over_the_limit_is_truncated_and_counted() {
-    let mut fixture = shell(r#"head -c 5000 /dev/zero | tr '\0' a > "$0""#, &["{{ output_file }}"]);
-    (fixture.program.output, fixture.spec.limits.sizes.output) = (OutputMethod::File, 1000);
+    let mut fixture =
+        shell_fixture(r#"head -c 5000 /dev/zero | tr '\0' a > "$0""#, &["{{ output_file }}"]);
+    (fixture.program.output_method, fixture.spec.limits.sizes.max_output_bytes) =
+        (OutputMethod::File, 1000);
     let record = fixture.run_to_end().await;
     let marker = "\n[... 4000 bytes were dropped ...]\n";
     let expected = ["a".repeat(750).as_str(), marker, &"a".repeat(250)].concat();
@@ -85,8 +91,8 @@ async fn a_file_over_the_limit_is_truncated_and_counted() {
 async fn arguments_are_expanded() {
     let words =
         ["%s|", "{{ input }}", "--p={{ param.p }}", "{{ param.q }}", "{{ attempt }}/{{ turn }}"];
-    let mut fixture = program("/usr/bin/printf", &words).with_input("a 'b' $(c)\n{{ d }}");
-    fixture.program.input = InputMethod::Args;
+    let mut fixture = program_fixture("/usr/bin/printf", &words).with_input("a 'b' $(c)\n{{ d }}");
+    fixture.program.input_method = InputMethod::Args;
     fixture.program.params = [("p", "1"), ("q", "-2")].map(|(k, v)| (k.into(), v.into())).into();
     fixture.input.params = [("p".to_owned(), "3".to_owned())].into();
     let answer = fixture.run_to_end().await.answer();
@@ -95,15 +101,15 @@ async fn arguments_are_expanded() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_answer_can_be_a_member_of_a_json_document() {
-    let pointed = |text: &str| {
-        let mut fixture = program("/bin/cat", &[]).with_input(text);
-        fixture.program.success.json_pointer = Some("/result".to_owned());
+    let fixture_with_pointer = |text: &str| {
+        let mut fixture = program_fixture("/bin/cat", &[]).with_input(text);
+        fixture.program.success_criteria.json_pointer = Some("/result".to_owned());
         fixture
     };
-    let record = pointed(r#"{"result": "four\n"}"#).run_to_end().await;
+    let record = fixture_with_pointer(r#"{"result": "four\n"}"#).run_to_end().await;
     assert_eq!(record.answer().as_deref(), Some("four\n"));
     assert_eq!(record.text(TextChannel::Stdout), r#"{"result": "four\n"}"#);
-    let record = pointed(r#"{"result": {"a": [4]}}"#).run_to_end().await;
+    let record = fixture_with_pointer(r#"{"result": {"a": [4]}}"#).run_to_end().await;
     assert_eq!(record.answer().as_deref(), Some(r#"{"a":[4]}"#));
     let long = format!(r#"{{"result": "{}"}}"#, "a".repeat(2000));
     for (text, reason) in [
@@ -114,17 +120,17 @@ async fn the_answer_can_be_a_member_of_a_json_document() {
         ("[\n  no", "the output is not one JSON document with the answer: line 2, column 4"),
         (&long, "the JSON with the answer is longer than `max_output_bytes`, and was truncated"),
     ] {
-        let mut fixture = pointed(text);
-        fixture.spec.limits.sizes.output = 1000;
+        let mut fixture = fixture_with_pointer(text);
+        fixture.spec.limits.sizes.max_output_bytes = 1000;
         let record = fixture.run_to_end().await;
-        assert_missing(&record, Some(reason), text);
+        assert_missing_answer(&record, Some(reason), text);
         assert_eq!(record.answer(), None, "{text}");
     }
 }
 
 fn event_program(lines: &str) -> ProgramFixture {
-    let mut fixture = program("/bin/cat", &[]).with_input(lines);
-    fixture.program.output = OutputMethod::Events;
+    let mut fixture = program_fixture("/bin/cat", &[]).with_input(lines);
+    fixture.program.output_method = OutputMethod::Events;
     fixture
 }
 
@@ -182,12 +188,12 @@ async fn a_line_may_be_as_long_as_the_output() {
     let line = |text: &str| format!("{{\"type\":\"text\",\"text\":\"{text}\"}}\n");
     let long = "x".repeat(3 << 20);
     let mut fixture = event_program(&(line(&long) + &line("y")));
-    fixture.spec.limits.sizes.output = 4 << 20;
+    fixture.spec.limits.sizes.max_output_bytes = 4 << 20;
     let record = fixture.run_to_end().await;
     assert_eq!((record.code(), malformed_lines(&record)), (None, Vec::new()));
     assert!(record.answer().unwrap().ends_with("xxxy"));
     let mut fixture = event_program(&(line(&"x".repeat(17 << 20)) + &line("y")));
-    fixture.spec.limits.sizes.output = 1000;
+    fixture.spec.limits.sizes.max_output_bytes = 1000;
     let failure = fixture.run_to_end().await.result.unwrap_err();
     assert_eq!(failure.code, Code::OutputUnreadable);
     assert!(failure.message.contains("line 1 of its output"), "{failure}");
@@ -265,8 +271,8 @@ async fn a_failed_event_gives_the_failure_of_the_agent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn output_over_the_limit_is_drained_and_counted() {
-    let mut fixture = shell("yes aaaaaaaaa | head -c 300000; echo $? >&2", &[]);
-    fixture.spec.limits.sizes.output = 10_000;
+    let mut fixture = shell_fixture("yes aaaaaaaaa | head -c 300000; echo $? >&2", &[]);
+    fixture.spec.limits.sizes.max_output_bytes = 10_000;
     let record = fixture.run_to_end().await;
     let lines = |count| "aaaaaaaaa\n".repeat(count);
     let marker = "\n[... 290000 bytes were dropped ...]\n";
@@ -278,7 +284,7 @@ async fn output_over_the_limit_is_drained_and_counted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_gets_the_allowed_and_its_own_variables() {
-    let mut fixture = program("/usr/bin/env", &[]);
+    let mut fixture = program_fixture("/usr/bin/env", &[]);
     let variable =
         |value: &str| EnvVariable { value: value.to_owned(), secrecy: VariableSecrecy::Plain };
     fixture.program.env.insert("MODEL".to_owned(), variable("m1"));

@@ -9,7 +9,7 @@ use algonius_actors::model::execution::content::StoredPart;
 use algonius_actors::model::execution::event::{AgentStep, EventKind, MessageRole, TextChannel};
 use algonius_actors::model::program::{EventDialect, OutputMethod};
 
-use super::fixture::{AttemptRecord, shell};
+use super::fixture::{AttemptRecord, shell_fixture};
 
 /// Recorded run: agent, case and exit code; then the expected outcome.
 type Case = (&'static str, &'static str, i32, Result<&'static str, Code>);
@@ -83,15 +83,16 @@ async fn replay(agent: &str, case: &str, exit: i32, stop_at: &str) -> AttemptRec
         lines.lines().take_while(|line| stop_at.is_empty() || !line.contains(stop_at));
     let replayed_lines: Vec<&str> = replayed_lines.collect();
     let script = format!("cat; printf %s \"$1\" >&2; exit {exit}");
-    let mut fixture = shell(&script, &["sh", &errors]).with_input(replayed_lines.join("\n"));
-    fixture.program.output = OutputMethod::Native(dialect(agent));
+    let mut fixture =
+        shell_fixture(&script, &["sh", &errors]).with_input(replayed_lines.join("\n"));
+    fixture.program.output_method = OutputMethod::Native(dialect(agent));
     fixture.run_to_end().await
 }
 
 /// Returns the text of a piece of the answer's channel.
-fn text_of(record: &AttemptRecord, piece: &StoredPart) -> String {
+fn text_of(record: &AttemptRecord, part: &StoredPart) -> String {
     let (text, at) = (record.text(TextChannel::Answer), |byte| usize::try_from(byte).unwrap());
-    text.get(at(piece.text.from)..at(piece.text.to)).unwrap().to_owned()
+    text.get(at(part.text.from)..at(part.text.to)).unwrap().to_owned()
 }
 
 /// Returns the artifact of the answer, or an empty text for a failed run.
@@ -237,8 +238,8 @@ async fn text_before_a_tool_call_is_an_intermediate_message() {
         {"type":"result","is_error":false,"result":"seen","total_cost_usd":0.5}
         {"type":"result","is_error":false,"result":"","total_cost_usd":0.75}"#;
     let lines = lines.replace("},\n        {", "},{");
-    let mut fixture = shell("cat", &[]).with_input(lines);
-    fixture.program.output = OutputMethod::Native(EventDialect::Claude);
+    let mut fixture = shell_fixture("cat", &[]).with_input(lines);
+    fixture.program.output_method = OutputMethod::Native(EventDialect::Claude);
     let record = fixture.run_to_end().await;
     assert_eq!((&record.result, answer(&record).as_str()), (&Ok(()), "seen"));
     assert_eq!(progress_messages(&record), ["let me look"]);
@@ -248,8 +249,8 @@ async fn text_before_a_tool_call_is_an_intermediate_message() {
 
 /// Plays lines of a native dialect.
 async fn replay_lines(dialect: EventDialect, lines: &str) -> AttemptRecord {
-    let mut fixture = shell("cat", &[]).with_input(lines.to_owned());
-    fixture.program.output = OutputMethod::Native(dialect);
+    let mut fixture = shell_fixture("cat", &[]).with_input(lines.to_owned());
+    fixture.program.output_method = OutputMethod::Native(dialect);
     fixture.run_to_end().await
 }
 
@@ -317,9 +318,9 @@ async fn dropped_intermediate_messages_are_reported() {
     for (count, warning_count) in [(1, 0), (2, 0), (3, 1), (5, 1)] {
         let messages = (0..count).map(|number| message(&format!("{number} {long}")));
         let lines: Vec<_> = messages.chain([message("the end"), result.to_owned()]).collect();
-        let mut fixture = shell("cat", &[]).with_input(lines.join("\n"));
-        fixture.program.output = OutputMethod::Native(EventDialect::Claude);
-        fixture.spec.limits.sizes.output = 4096;
+        let mut fixture = shell_fixture("cat", &[]).with_input(lines.join("\n"));
+        fixture.program.output_method = OutputMethod::Native(EventDialect::Claude);
+        fixture.spec.limits.sizes.max_output_bytes = 4096;
         let record = fixture.run_to_end().await;
         assert_eq!((&record.result, answer(&record).as_str()), (&Ok(()), "the end"));
         let is_warning = |event: &&&EventKind| matches!(event, EventKind::Warning { message } if message.contains("later ones of them"));
@@ -338,9 +339,9 @@ async fn answers_of_earlier_turns_are_stored_up_to_the_limit() {
         )
     };
     let lines: Vec<_> = (0..9).map(result).collect();
-    let mut fixture = shell("cat", &[]).with_input(lines.join("\n"));
-    fixture.program.output = OutputMethod::Native(EventDialect::Claude);
-    fixture.spec.limits.sizes.output = 4096;
+    let mut fixture = shell_fixture("cat", &[]).with_input(lines.join("\n"));
+    fixture.program.output_method = OutputMethod::Native(EventDialect::Claude);
+    fixture.spec.limits.sizes.max_output_bytes = 4096;
     let record = fixture.run_to_end().await;
     assert_eq!((&record.result, answer(&record)), (&Ok(()), format!("8 {long}")));
     assert_eq!(progress_messages(&record).len(), 2);

@@ -11,7 +11,7 @@ use algonius_actors::model::execution::content::{PartKind, StoredPart};
 use algonius_actors::model::execution::event::{EventKind, MessageRole, TextChannel};
 use algonius_actors::model::program::OutputMethod;
 
-use super::fixture::{AttemptRecord, ProgramFixture, RecordedEntry, shell};
+use super::fixture::{AttemptRecord, ProgramFixture, RecordedEntry, shell_fixture};
 
 /// Parts as they are stored.
 type PartTexts = Vec<(PartKind, String)>;
@@ -22,26 +22,27 @@ fn event_program(lines: &str) -> ProgramFixture {
 }
 
 fn script_program(script: &str, args: &[&str]) -> ProgramFixture {
-    let mut fixture = shell(script, args);
-    (fixture.program.output, fixture.program.success.require_output) = (OutputMethod::Events, true);
+    let mut fixture = shell_fixture(script, args);
+    (fixture.program.output_method, fixture.program.success_criteria.require_output) =
+        (OutputMethod::Events, true);
     fixture
 }
 
-fn text_of(record: &AttemptRecord, piece: &StoredPart) -> String {
+fn text_of(record: &AttemptRecord, part: &StoredPart) -> String {
     let index = |at| usize::try_from(at).unwrap();
-    let range = index(piece.text.from)..index(piece.text.to);
-    record.text(piece.text.channel).get(range).unwrap().to_owned()
+    let range = index(part.text.from)..index(part.text.to);
+    record.text(part.text.channel).get(range).unwrap().to_owned()
 }
 
-fn texts(record: &AttemptRecord, pieces: &[StoredPart]) -> PartTexts {
-    pieces.iter().map(|piece| (piece.kind, text_of(record, piece))).collect()
+fn part_texts(record: &AttemptRecord, parts: &[StoredPart]) -> PartTexts {
+    parts.iter().map(|piece| (piece.kind, text_of(record, piece))).collect()
 }
 
 /// Returns the messages: their role, their id and their texts.
 fn messages(record: &AttemptRecord) -> Vec<(MessageRole, String, PartTexts)> {
     let messages = record.events().into_iter().filter_map(|event| match event {
         EventKind::Message { speaker, message, pieces, .. } => {
-            Some((*speaker, message.clone(), texts(record, pieces)))
+            Some((*speaker, message.clone(), part_texts(record, pieces)))
         }
         _ => None,
     });
@@ -52,7 +53,7 @@ fn messages(record: &AttemptRecord) -> Vec<(MessageRole, String, PartTexts)> {
 fn artifacts(record: &AttemptRecord) -> Vec<(String, PartTexts, bool, bool)> {
     let artifacts = record.events().into_iter().filter_map(|event| match event {
         EventKind::Artifact { id, pieces, append, last, .. } => {
-            Some((id.clone(), texts(record, pieces), *append, *last))
+            Some((id.clone(), part_texts(record, pieces), *append, *last))
         }
         _ => None,
     });
@@ -70,7 +71,7 @@ fn has_warning(record: &AttemptRecord) -> bool {
     record.events().into_iter().any(|event| matches!(event, EventKind::Warning { .. }))
 }
 
-fn text(text: &str) -> (PartKind, String) {
+fn text_part(text: &str) -> (PartKind, String) {
     (PartKind::Text, text.to_owned())
 }
 
@@ -86,7 +87,8 @@ async fn a_line_of_the_answer_is_visible_while_the_program_runs() {
     assert_eq!(run.wait_for_end().await, Ok(()));
     run.clean().await;
     let record = AttemptRecord { result: Ok(()), entries: run.entries };
-    let piece = |words: &str, append, last| ("answer".to_owned(), vec![text(words)], append, last);
+    let piece =
+        |words: &str, append, last| ("answer".to_owned(), vec![text_part(words)], append, last);
     assert_eq!(artifacts(&record), [piece("one\n", false, false), piece("two", true, true)]);
 }
 
@@ -116,11 +118,11 @@ async fn messages_are_recorded_with_their_roles() {
     let record = fixture.run_to_end().await;
     let id = |number| format!("{}-1-1-{number}", fixture.execution);
     let expected = [
-        (MessageRole::AgentProgress, id(1), vec![text("on it")]),
+        (MessageRole::AgentProgress, id(1), vec![text_part("on it")]),
         (
             MessageRole::AgentOutcome,
             id(2),
-            vec![text("done"), (PartKind::Data, r#"{"n":[1]}"#.to_owned())],
+            vec![text_part("done"), (PartKind::Data, r#"{"n":[1]}"#.to_owned())],
         ),
         (
             MessageRole::AgentAnswer,
@@ -139,8 +141,8 @@ async fn artifacts_are_created_and_appended() {
         {"type":"artifact","text":"b","append":true}
         {"type":"artifact","data":[true]}"#;
     let record = event_program(lines).run_to_end().await;
-    let piece = |id: &str, of, text: &str, append, last| {
-        (id.to_owned(), vec![(of, text.to_owned())], append, last)
+    let piece = |id: &str, kind, text: &str, append, last| {
+        (id.to_owned(), vec![(kind, text.to_owned())], append, last)
     };
     let expected = [
         piece("artifact-1", PartKind::Bytes, "aGk=", false, true),
@@ -164,7 +166,8 @@ async fn a_secret_split_across_two_artifact_events_is_masked() {
     let mut fixture = event_program(lines);
     fixture.secrets = vec!["correct-horse-battery".to_owned()];
     let record = fixture.run_to_end().await;
-    let piece = |words: &str, append, last| ("log".to_owned(), vec![text(words)], append, last);
+    let piece =
+        |words: &str, append, last| ("log".to_owned(), vec![text_part(words)], append, last);
     let rest = artifacts(&record)[1].1[0].1.clone();
     assert_eq!(artifacts(&record), [piece("see\n", false, false), piece(&rest, true, true)]);
     assert!(rest.starts_with("it is ") && rest.ends_with(", yes"), "{rest}");
@@ -184,7 +187,8 @@ async fn held_back_artifact_text_is_reported_after_a_kill() {
     let result = run.wait_for_end().await;
     run.clean().await;
     let record = AttemptRecord { result, entries: run.entries };
-    let piece = |words: &str, append, last| ("log".to_owned(), vec![text(words)], append, last);
+    let piece =
+        |words: &str, append, last| ("log".to_owned(), vec![text_part(words)], append, last);
     assert_eq!(record.code(), Some(Code::Killed));
     assert_eq!(artifacts(&record), [piece("one\n", false, false), piece("two", true, true)]);
 }
@@ -195,7 +199,7 @@ async fn a_question_ends_the_attempt_unless_the_program_fails() {
     let record = event_program(question).run_to_end().await;
     assert_eq!((record.code(), input_required_exit_code(&record)), (None, Some(0)));
     assert_eq!(messages(&record)[0].0, MessageRole::AgentQuestion);
-    assert_eq!(messages(&record)[0].2, [text("which one?")]);
+    assert_eq!(messages(&record)[0].2, [text_part("which one?")]);
     let record = script_program("cat; exit 3", &[]).with_input(question).run_to_end().await;
     assert_eq!((record.code(), input_required_exit_code(&record)), (Some(Code::Exit), None));
     let record = event_program(&format!("{question}\n{{\"type\":\"failed\"}}")).run_to_end().await;
@@ -207,9 +211,9 @@ async fn a_question_ends_the_attempt_unless_the_program_fails() {
 /// Returns the reported input that the program needs from its caller.
 fn interruption(record: &AttemptRecord) -> Option<Interruption> {
     match record.entries.last() {
-        Some(RecordedEntry::Report(Report::InputRequired { interruption, .. })) => {
-            Some(*interruption)
-        }
+        Some(RecordedEntry::Report(Report::InputRequired {
+            required_input: interruption, ..
+        })) => Some(*interruption),
         _ => None,
     }
 }
@@ -218,10 +222,13 @@ fn interruption(record: &AttemptRecord) -> Option<Interruption> {
 async fn an_authentication_request_names_its_page() {
     use Interruption::{AuthRequired, InputRequired};
     let page = || (PartKind::Url, "https://example.org".to_owned());
-    for (fields, words) in [
-        (r#","text":"sign in""#, vec![vec![text("sign in")]]),
+    for (fields, expected_texts) in [
+        (r#","text":"sign in""#, vec![vec![text_part("sign in")]]),
         (r#","url":"https://example.org""#, vec![vec![page()]]),
-        (r#","text":"sign in","url":"https://example.org""#, vec![vec![text("sign in"), page()]]),
+        (
+            r#","text":"sign in","url":"https://example.org""#,
+            vec![vec![text_part("sign in"), page()]],
+        ),
         ("", Vec::new()),
     ] {
         let record =
@@ -229,9 +236,9 @@ async fn an_authentication_request_names_its_page() {
         assert_eq!(interruption(&record), Some(AuthRequired), "{fields}");
         let received: Vec<_> =
             messages(&record).into_iter().map(|(by, _, words)| (by, words)).collect();
-        let words: Vec<_> =
-            words.into_iter().map(|words| (MessageRole::AgentQuestion, words)).collect();
-        assert_eq!((received, has_warning(&record)), (words, false), "{fields}");
+        let expected_messages: Vec<_> =
+            expected_texts.into_iter().map(|words| (MessageRole::AgentQuestion, words)).collect();
+        assert_eq!((received, has_warning(&record)), (expected_messages, false), "{fields}");
     }
     let (auth, input) = (r#"{"type":"auth_required"}"#, r#"{"type":"input_required","text":"x"}"#);
     let record = event_program(&format!("{auth}\n{input}")).run_to_end().await;

@@ -13,7 +13,7 @@ use algonius_actors::driver::report::{
 };
 use algonius_actors::driver::{AttemptWork, Driver};
 use algonius_actors::model::agent::success_criteria::{
-    FailureMatchers, FailureRules, SuccessCriteria, UsageRules,
+    FailureMatchers, FailureRules, SuccessCriteria, UsagePattern,
 };
 use algonius_actors::model::agent::workspace::Workspace;
 use algonius_actors::model::agent::{
@@ -82,17 +82,17 @@ impl RecordingLedger {
 
 /// Returns a report with the entries that an execution writes for it: before an end, after a start.
 fn entries_of(report: Report) -> Vec<RecordedEntry> {
-    let (spawned, lines) = match &report {
-        Report::Started { start_event: spawned, .. } => (spawned.clone(), WriteBatch::default()),
-        Report::Ended { batch: lines, .. }
-        | Report::InputRequired { batch: lines, .. }
-        | Report::Suspended { batch: lines, .. } => (None, lines.clone()),
+    let (start_event, batch) = match &report {
+        Report::Started { start_event, .. } => (start_event.clone(), WriteBatch::default()),
+        Report::Ended { batch, .. }
+        | Report::InputRequired { batch, .. }
+        | Report::Suspended { batch, .. } => (None, batch.clone()),
         Report::UsageReported { .. } | Report::Questions { .. } => (None, WriteBatch::default()),
     };
-    let mut entries: Vec<_> = lines.chunks.into_iter().map(RecordedEntry::Chunk).collect();
-    entries.extend(lines.events.into_iter().map(|(_, event)| RecordedEntry::Event(event)));
+    let mut entries: Vec<_> = batch.chunks.into_iter().map(RecordedEntry::Chunk).collect();
+    entries.extend(batch.events.into_iter().map(|(_, event)| RecordedEntry::Event(event)));
     entries.push(RecordedEntry::Report(report));
-    entries.extend(spawned.map(|(_, event)| RecordedEntry::Event(event)));
+    entries.extend(start_event.map(|(_, event)| RecordedEntry::Event(event)));
     entries
 }
 
@@ -114,7 +114,7 @@ pub(super) struct ProgramFixture {
     pub(super) spec: AgentSpec,
     pub(super) input: Input,
     pub(super) secrets: Vec<String>,
-    pub(super) context: String,
+    pub(super) context_id: String,
     pub(super) execution: ExecutionId,
     pub(super) attempt_id: AttemptId,
     pub(super) workspace: Option<Workspace>,
@@ -123,19 +123,19 @@ pub(super) struct ProgramFixture {
     /// Directory of the control groups, if there are any.
     pub(super) cgroup_root: Option<CgroupRoot>,
     /// True if the folders are declared to be in memory.
-    pub(super) in_memory: bool,
+    pub(super) is_in_memory: bool,
     holders: OnceCell<Arc<ProcessHolders>>,
 }
 
 /// Returns a fixture for `sh -c script args…`, read-only, with standard input and output.
-pub(super) fn shell(script: &str, args: &[&str]) -> ProgramFixture {
+pub(super) fn shell_fixture(script: &str, args: &[&str]) -> ProgramFixture {
     let mut words = vec!["-c", script];
     words.extend(args);
-    program("/bin/sh", &words)
+    program_fixture("/bin/sh", &words)
 }
 
 /// Returns a fixture for a program with templates of its arguments.
-pub(super) fn program(command: &str, args: &[&str]) -> ProgramFixture {
+pub(super) fn program_fixture(command: &str, args: &[&str]) -> ProgramFixture {
     let home = tempfile::tempdir().unwrap();
     ProgramFixture {
         program: ProgramSpec {
@@ -146,45 +146,45 @@ pub(super) fn program(command: &str, args: &[&str]) -> ProgramFixture {
             user: None,
             has_dynamic_user: false,
             working_dir: home.path().to_owned(),
-            input: InputMethod::Stdin,
-            output: OutputMethod::Stdout,
+            input_method: InputMethod::Stdin,
+            output_method: OutputMethod::Stdout,
             input_file: "input.txt".to_owned(),
-            on_loss: ServiceLossAction::Reattach,
+            on_service_loss: ServiceLossAction::Reattach,
             output_file: "{{ agent_id }}.out".to_owned(),
-            success: SuccessCriteria { exit_codes: vec![0], ..SuccessCriteria::default() },
-            failures: FailureRules {
+            success_criteria: SuccessCriteria { exit_codes: vec![0], ..SuccessCriteria::default() },
+            failure_rules: FailureRules {
                 transient: FailureMatchers { exit_codes: vec![75], ..FailureMatchers::default() },
                 ..FailureRules::default()
             },
-            prompts: PromptPatterns {
+            prompt_patterns: PromptPatterns {
                 patterns: [regex::Regex::new(r"\[y/N\] ?$").unwrap()].into(),
                 silence: Duration::from_millis(300),
             },
             // Programs leave files as evidence.
             sandbox: Sandbox { writable: Some(vec![home.path().to_owned()]), ..Sandbox::default() },
-            resources: ResourceLimits::default(),
-            program_runtime: Default::default(),
+            resource_limits: ResourceLimits::default(),
+            runtime_settings: Default::default(),
             session: None,
             stdio_protocol: None,
-            usage: UsageRules::default(),
+            usage_pattern: UsagePattern::default(),
             pool: None,
         },
-        spec: spec(),
+        spec: agent_spec(),
         input: Input::default(),
         secrets: Vec::new(),
-        context: "context".to_owned(),
-        execution: ExecutionId::fresh(),
+        context_id: "context".to_owned(),
+        execution: ExecutionId::generate(),
         attempt_id: AttemptId::FIRST,
         workspace: None,
         instance: Uuid::new_v4(),
         home,
         cgroup_root: None,
-        in_memory: false,
+        is_in_memory: false,
         holders: OnceCell::new(),
     }
 }
 
-fn spec() -> AgentSpec {
+fn agent_spec() -> AgentSpec {
     let (day, grace) = (Duration::from_secs(86_400), Duration::from_millis(200));
     let (enforcement, isolation) =
         (Enforcement::Enforced, abi_version().map(|_| Isolation::Landlock));
@@ -205,8 +205,8 @@ fn spec() -> AgentSpec {
         }),
         limits: WorkLimits {
             capacity: Capacity { max_running: None, max_waiting: 0, queue_timeout: day },
-            timeouts: PhaseTimeouts { start: day, run: day, idle: None, grace, answer: day },
-            sizes: SizeLimits { input: 16 << 20, output: 8 << 20 },
+            timeouts: PhaseTimeouts { start: day, run: day, idle: None, grace, question: day },
+            sizes: SizeLimits { max_input_bytes: 16 << 20, max_output_bytes: 8 << 20 },
         },
         retry: RetrySpec::default(),
         quota: Default::default(),
@@ -223,7 +223,7 @@ impl ProgramFixture {
         self
     }
 
-    pub(super) fn runtime_dir(&self) -> PathBuf {
+    pub(super) fn holder_dir(&self) -> PathBuf {
         self.home.path().join("run")
     }
 
@@ -233,19 +233,21 @@ impl ProgramFixture {
     }
 
     pub(super) async fn driver(&self) -> ProcessDriver {
-        let (folder, instance) = (self.runtime_dir(), self.instance);
+        let (holder_dir, instance) = (self.holder_dir(), self.instance);
         let holders = self.holders.get_or_init(|| async move {
             let groups =
                 ControlGroups::open(self.cgroup_root.clone(), instance, true).map(Arc::new);
             let options = testing::process_holder_options(
                 "drivers::program::tests::process_holder",
-                &folder,
+                &holder_dir,
                 instance,
             );
-            ProcessHolders::start(ProcessHolderOptions { groups, ..options }).await.unwrap()
+            ProcessHolders::start(ProcessHolderOptions { control_groups: groups, ..options })
+                .await
+                .unwrap()
         });
         let holders = Arc::clone(holders.await);
-        let (runtime_dir, in_memory) = (self.files_dir(), self.in_memory);
+        let (runtime_dir, in_memory) = (self.files_dir(), self.is_in_memory);
         fs::create_dir_all(&runtime_dir).unwrap();
         let driver_settings = DriverSettings {
             runtime_dir,
@@ -255,7 +257,7 @@ impl ProgramFixture {
         };
         let unreadable = vec![self.home.path().join("data"), self.files_dir()];
         let service = Arc::new(ServicePaths::new(ProtectedServiceFiles {
-            unreadable,
+            hidden_paths: unreadable,
             ..ProtectedServiceFiles::default()
         }));
         let shared =
@@ -283,11 +285,11 @@ impl ProgramFixture {
             ledger,
             clock: Arc::new(FixedClock),
             redactor: Arc::new(Redactor::new(self.secrets.clone())),
-            output: OutputSettings {
-                limit: self.spec.limits.sizes.output,
+            output_settings: OutputSettings {
+                max_channel_bytes: self.spec.limits.sizes.max_output_bytes,
                 publishes_raw_answer: false,
             },
-            progress: watch::Sender::new(Progress::accepted()),
+            progress: watch::Sender::new(Progress::for_new_execution()),
             liveness: Liveness::default(),
             replay_filter: ReplayFilter::default(),
             budget_meter: BudgetMeter::new(&self.spec, &BudgetUsageCache::default()),
@@ -302,9 +304,9 @@ impl ProgramFixture {
     pub(super) fn work(&self) -> AttemptWork {
         let request = Request {
             agent: self.spec.id.clone(),
-            origin: RequestOrigin::direct(PrincipalId(Uuid::nil()), Trigger::Api),
-            message: MessageId("message".to_owned()),
-            context: ContextId(self.context.clone()),
+            origin: RequestOrigin::for_direct_request(PrincipalId(Uuid::nil()), Trigger::Api),
+            message_id: MessageId("message".to_owned()),
+            context: ContextId(self.context_id.clone()),
             starts_context: true,
             idempotency_key: None,
             continued_execution: None,
@@ -326,12 +328,12 @@ impl ProgramFixture {
         let result = run.wait_for_end().await;
         run.clean().await;
         assert_eq!(self.living_pids(), Vec::<i32>::new(), "something outlived the clean-up");
-        assert_eq!(self.leftover_folders(), 0, "files outlived the clean-up");
+        assert_eq!(self.leftover_folder_count(), 0, "files outlived the clean-up");
         AttemptRecord { result, entries: run.entries }
     }
 
     /// Returns the number of folders of attempts that were not removed. Slots without one are kept for later attempts.
-    pub(super) fn leftover_folders(&self) -> usize {
+    pub(super) fn leftover_folder_count(&self) -> usize {
         let count = |folder: &Path| fs::read_dir(folder).map_or(0, Iterator::count);
         let slots = fs::read_dir(self.files_dir().join("scratch")).into_iter().flatten().flatten();
         let in_slots: usize = slots.map(|slot| count(&slot.path().join("own"))).sum();

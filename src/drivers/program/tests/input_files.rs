@@ -5,14 +5,14 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::content::{Content, Part};
 use serde_json::{Value, json};
 
-use super::fixture::{ProgramFixture, exists, shell};
+use super::fixture::{ProgramFixture, exists, shell_fixture};
 
 fn part(content: Content, filename: Option<&str>, media_type: Option<&str>) -> Part {
     let owned = |text: Option<&str>| text.map(ToOwned::to_owned);
     Part { content, filename: owned(filename), media_type: owned(media_type) }
 }
 
-fn bytes(encoded: &str, filename: Option<&str>) -> Part {
+fn bytes_part(encoded: &str, filename: Option<&str>) -> Part {
     part(Content::Bytes(encoded.to_owned()), filename, None)
 }
 
@@ -20,14 +20,14 @@ fn bytes(encoded: &str, filename: Option<&str>) -> Part {
 fn file_reader(parts: Vec<Part>) -> ProgramFixture {
     let script = r#"cat; printf '%s' "${ALGONIUS_FILES-none}"; cd "$0" 2>/dev/null || exit 0
         echo; stat -c '%a %n' . files/*; cat files/*"#;
-    let mut fixture = shell(script, &[""]);
+    let mut fixture = shell_fixture(script, &[""]);
     fixture.program.args[2] = fixture.files_dir().join("scratch/0/own").display().to_string();
     fixture.input.parts = parts;
-    deliver(&mut fixture, FileDelivery::List);
+    set_file_delivery(&mut fixture, FileDelivery::List);
     fixture
 }
 
-fn deliver(fixture: &mut ProgramFixture, delivery: FileDelivery) {
+fn set_file_delivery(fixture: &mut ProgramFixture, delivery: FileDelivery) {
     fixture.spec.program_mut().unwrap().file_delivery = delivery;
 }
 
@@ -36,9 +36,9 @@ async fn input_files_are_written_and_listed() {
     let url = Content::Url("https://example.com/x".to_owned());
     let fixture = file_reader(vec![
         Part::text("look: "),
-        bytes("aGkg", Some("../a b.txt")),
+        bytes_part("aGkg", Some("../a b.txt")),
         part(url, None, Some("image/png")),
-        bytes("eW91", None),
+        bytes_part("eW91", None),
     ]);
     let answer = fixture.run_to_end().await.answer().unwrap();
     let (list, rest) = answer.split_once('\n').unwrap();
@@ -73,9 +73,9 @@ async fn an_unsandboxed_agent_without_files_gets_no_file_list() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn invalid_base64_is_refused_before_the_start() {
-    let mut fixture = shell("touch started", &[]);
-    fixture.input.parts = vec![bytes("aGk=", None), bytes("no base64!", None)];
-    deliver(&mut fixture, FileDelivery::List);
+    let mut fixture = shell_fixture("touch started", &[]);
+    fixture.input.parts = vec![bytes_part("aGk=", None), bytes_part("no base64!", None)];
+    set_file_delivery(&mut fixture, FileDelivery::List);
     let record = fixture.run_to_end().await;
     let failure = record.result.unwrap_err();
     assert_eq!(failure.code, Code::InputRejected);
@@ -87,7 +87,7 @@ async fn invalid_base64_is_refused_before_the_start() {
 async fn files_that_the_program_does_not_get_are_refused() {
     for content in [Content::Bytes("aGk=".to_owned()), Content::Url("https://u.example".to_owned())]
     {
-        let mut fixture = shell("touch started", &[]);
+        let mut fixture = shell_fixture("touch started", &[]);
         fixture.input.parts = vec![Part::text("a"), part(content, None, None)];
         let failure = fixture.run_to_end().await.result.unwrap_err();
         assert_eq!(failure.code, Code::InputRejected);

@@ -46,7 +46,7 @@ impl Ledger for RecordingLedger {
         Err(unavailable_error())
     }
 
-    async fn write(
+    async fn append_batch(
         &self,
         _: ExecutionId,
         _: Fence,
@@ -81,7 +81,7 @@ impl Ledger for RecordingLedger {
         Err(unavailable_error())
     }
 
-    async fn page(&self, _: ExecutionPageQuery) -> Result<ExecutionPage, LedgerError> {
+    async fn execution_page(&self, _: ExecutionPageQuery) -> Result<ExecutionPage, LedgerError> {
         Err(unavailable_error())
     }
 
@@ -93,11 +93,11 @@ impl Ledger for RecordingLedger {
         Err(unavailable_error())
     }
 
-    async fn spent(&self, _: &AgentId, _: NaiveDate) -> Result<Charge, LedgerError> {
+    async fn spent_on_day(&self, _: &AgentId, _: NaiveDate) -> Result<Charge, LedgerError> {
         Err(unavailable_error())
     }
 
-    async fn spent_by_all(
+    async fn spent_by_all_agents(
         &self,
         _: &[NaiveDate],
     ) -> Result<BTreeMap<(AgentId, NaiveDate), Charge>, LedgerError> {

@@ -4,20 +4,23 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::host::resources::{CgroupMode, ResourceLimits};
 use algonius_warden::testing::create_simulated_cgroup;
 
-use super::fixture::{ProgramFixture, shell};
+use super::fixture::{ProgramFixture, shell_fixture};
 
 /// Program in a group whose kernel files it writes itself: the group's folder is `$G`.
 fn program_in_group(script: &str) -> (tempfile::TempDir, ProgramFixture) {
     let folder = tempfile::tempdir().unwrap();
     let groups = folder.path().display();
     let find = format!("for G in {groups}/algonius-*-1-1; do :; done; {script}");
-    let mut fixture = shell(&find, &[]);
+    let mut fixture = shell_fixture(&find, &[]);
     fixture.cgroup_root =
         Some(create_simulated_cgroup(folder.path(), &[std::process::id()]).unwrap());
     let writable = fixture.program.sandbox.writable.get_or_insert_default();
     writable.push(folder.path().to_owned());
-    fixture.program.resources =
-        ResourceLimits { memory: Some(1 << 30), processes: Some(9), cgroup_mode: CgroupMode::Auto };
+    fixture.program.resource_limits = ResourceLimits {
+        max_memory_bytes: Some(1 << 30),
+        max_processes: Some(9),
+        cgroup_mode: CgroupMode::Auto,
+    };
     (folder, fixture)
 }
 

@@ -5,7 +5,7 @@ use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_warden::OutputMemory;
 use proptest::prelude::*;
 
-use super::fixture::{ProgramFixture, RecordedEntry, shell};
+use super::fixture::{ProgramFixture, RecordedEntry, shell_fixture};
 use crate::drivers::output::channel_writer::{ChannelText, ChannelWriter};
 use crate::drivers::output::raw_text::TextStorage;
 
@@ -19,32 +19,32 @@ struct WrittenOutput {
 }
 
 fn program_with_limit(limit: usize) -> ProgramFixture {
-    let mut fixture = shell("true", &[]);
-    fixture.spec.limits.sizes.output = limit;
+    let mut fixture = shell_fixture("true", &[]);
+    fixture.spec.limits.sizes.max_output_bytes = limit;
     fixture.secrets = vec![SECRET.to_owned()];
     fixture
 }
 
 fn storage() -> TextStorage {
-    TextStorage { account: OutputMemory::with_limit(1 << 30).new_account(), recording: None }
+    TextStorage { memory_account: OutputMemory::with_limit(1 << 30).new_account(), recording: None }
 }
 
 /// Writes a text in pieces of these sizes, and reads it back from the ledger entries.
 async fn write_in_pieces(fixture: &ProgramFixture, text: &[u8], sizes: &[usize]) -> WrittenOutput {
     let (reporter, mut entries, _) = fixture.reporter();
-    let mut raw_writer = ChannelWriter::open(
+    let mut channel_writer = ChannelWriter::open(
         &reporter,
         TextChannel::Stdout,
-        (fixture.spec.limits.sizes.output, storage()),
+        (fixture.spec.limits.sizes.max_output_bytes, storage()),
     );
     let (mut rest, mut sizes) = (text, sizes.iter().cycle());
     while !rest.is_empty() {
         let size = (*sizes.next().unwrap()).clamp(1, rest.len());
         let (piece, tail) = rest.split_at(size);
-        raw_writer.write(piece).await.unwrap();
+        channel_writer.write(piece).await.unwrap();
         rest = tail;
     }
-    let ChannelText { raw, piece, .. } = raw_writer.close().await.unwrap();
+    let ChannelText { raw, redacted: redacted_part, .. } = channel_writer.close().await.unwrap();
     reporter.flush_pending().await.unwrap();
     let raw = raw.as_str().to_owned();
     let mut output = WrittenOutput { raw, redacted: String::new(), dropped: 0 };
@@ -60,12 +60,12 @@ async fn write_in_pieces(fixture: &ProgramFixture, text: &[u8], sizes: &[usize])
             RecordedEntry::Event(_) | RecordedEntry::Report(_) => {}
         }
     }
-    assert_eq!((piece.text.from, piece.text.to), (0, output.redacted.len() as u64));
+    assert_eq!((redacted_part.text.from, redacted_part.text.to), (0, output.redacted.len() as u64));
     output
 }
 
 /// Strategy for words with the secret among them.
-fn text() -> impl Strategy<Value = String> {
+fn text_strategy() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         30 => proptest::sample::select(&["a word", " and ", "\n", "é", "\r\n", ", "][..])
             .prop_map(str::to_owned),
@@ -83,7 +83,7 @@ proptest! {
 
     #[test]
     fn a_truncated_text_keeps_its_ends_and_shows_no_secret(
-        text in text(), limit in 200_usize..20_000,
+        text in text_strategy(), limit in 200_usize..20_000,
         sizes in proptest::collection::vec(1_usize..40_000, 1..5),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -144,8 +144,8 @@ async fn a_truncated_answer_and_its_errors_keep_their_ends() {
     let script = r#"
 seq -f 'line %.0f' 200000; echo last words
 { echo first trouble; yes trouble | head -c 400000; echo last trouble; } >&2"#;
-    let mut fixture = shell(script, &[]);
-    fixture.spec.limits.sizes.output = 4000;
+    let mut fixture = shell_fixture(script, &[]);
+    fixture.spec.limits.sizes.max_output_bytes = 4000;
     let record = fixture.run_to_end().await;
     let answer = record.answer().unwrap();
     assert!(
@@ -162,9 +162,9 @@ seq -f 'line %.0f' 200000; echo last words
 /// Test in which only the end of the output reports the failure.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_error_after_a_flood_is_recognized() {
-    let mut fixture = shell("yes | head -c 1000000; echo; echo fatal: lost", &[]);
-    fixture.spec.limits.sizes.output = 4000;
-    fixture.program.success.fail_regex = Some(regex::Regex::new("(?m)^fatal").unwrap());
+    let mut fixture = shell_fixture("yes | head -c 1000000; echo; echo fatal: lost", &[]);
+    fixture.spec.limits.sizes.max_output_bytes = 4000;
+    fixture.program.success_criteria.fail_regex = Some(regex::Regex::new("(?m)^fatal").unwrap());
     let failure = fixture.run_to_end().await.result.unwrap_err();
     assert_eq!(failure.code, algonius_actors::model::code::Code::FailPattern);
 }
@@ -172,9 +172,9 @@ async fn an_error_after_a_flood_is_recognized() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_truncated_answer_file_keeps_its_ends() {
     let script = r#"{ echo first; yes | head -c 9000000; echo last; } > "$0""#;
-    let mut fixture = shell(script, &["{{ output_file }}"]);
-    fixture.program.output = algonius_actors::model::program::OutputMethod::File;
-    fixture.spec.limits.sizes.output = 1000;
+    let mut fixture = shell_fixture(script, &["{{ output_file }}"]);
+    fixture.program.output_method = algonius_actors::model::program::OutputMethod::File;
+    fixture.spec.limits.sizes.max_output_bytes = 1000;
     let answer = fixture.run_to_end().await.answer().unwrap();
     let marker = truncation_marker(9_000_011 - 1000);
     assert!(answer.starts_with("first\ny\n") && answer.ends_with("y\nlast\n"), "{answer}");

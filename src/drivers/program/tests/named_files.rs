@@ -7,16 +7,17 @@ use algonius_actors::model::program::{InputMethod, OutputMethod};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::fixture::{AttemptRecord, ProgramFixture, shell};
+use super::fixture::{AttemptRecord, ProgramFixture, shell_fixture};
 
 fn file_program(script: &str, args: &[&str]) -> ProgramFixture {
-    let mut fixture = shell(script, args);
-    (fixture.program.output, fixture.program.success.require_output) = (OutputMethod::Events, true);
+    let mut fixture = shell_fixture(script, args);
+    (fixture.program.output_method, fixture.program.success_criteria.require_output) =
+        (OutputMethod::Events, true);
     fixture
 }
 
 /// Returns the names and bytes of the delivered files, each an artifact of one part.
-fn files(record: &AttemptRecord) -> Vec<(String, Vec<u8>)> {
+fn delivered_files(record: &AttemptRecord) -> Vec<(String, Vec<u8>)> {
     let text = record.text(TextChannel::Parts);
     let index = |at| usize::try_from(at).unwrap();
     let files = record.events().into_iter().filter_map(|event| match event {
@@ -58,7 +59,7 @@ async fn a_named_file_is_delivered_although_its_path_is_reused() {
     assert_eq!(run.wait_for_end().await, Ok(()));
     run.clean().await;
     let record = AttemptRecord { result: Ok(()), entries: run.entries };
-    assert_eq!(files(&record), [file("a.bin", b"one\xff"), file("b", b"two")]);
+    assert_eq!(delivered_files(&record), [file("a.bin", b"one\xff"), file("b", b"two")]);
     assert_eq!(warnings(&record), [""; 0]);
 }
 
@@ -67,9 +68,12 @@ async fn a_file_in_the_execution_folder_is_delivered_before_cleanup() {
     let script = r#"made="$(dirname "$0")/report.txt"; tr a-z A-Z < "$0" > "$made"
         printf '{"type":"artifact","file":{"path":"%s","media_type":"text/plain"}}' "$made""#;
     let mut fixture = file_program(script, &["{{ input_file }}"]).with_input("loud");
-    fixture.program.input = InputMethod::File;
+    fixture.program.input_method = InputMethod::File;
     let record = fixture.run_to_end().await;
-    assert_eq!((record.code(), files(&record)), (None, vec![file("report.txt", b"LOUD")]));
+    assert_eq!(
+        (record.code(), delivered_files(&record)),
+        (None, vec![file("report.txt", b"LOUD")])
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,7 +83,7 @@ async fn a_secret_in_a_named_file_is_masked() {
     let mut fixture = file_program(script, &[]);
     fixture.secrets = vec!["correct-horse-battery".to_owned()];
     let record = fixture.run_to_end().await;
-    assert_eq!(files(&record), [file("a", b"it is ***, yes")]);
+    assert_eq!(delivered_files(&record), [file("a", b"it is ***, yes")]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -89,7 +93,7 @@ async fn each_undeliverable_file_is_reported_without_its_folder() {
             printf '{"type":"artifact","parts":[{"text":"see"},{"file":{"path":"%s"}}]}\n' $path
         done"#;
     let record = file_program(script, &[]).run_to_end().await;
-    assert_eq!((record.code(), files(&record)), (Some(Code::OutputUnreadable), vec![]));
+    assert_eq!((record.code(), delivered_files(&record)), (Some(Code::OutputUnreadable), vec![]));
     let outside = "was not delivered: it is outside the folders of the agent and of the execution";
     let missing = "the file `gone` was not delivered: it does not exist";
     let expected = [
@@ -144,9 +148,9 @@ async fn delivered_files_share_the_output_limit() {
     let script = r#"head -c 3000 /dev/zero > a
         for _ in 1 2 3; do echo '{"type":"artifact","file":{"path":"a"}}'; done"#;
     let mut fixture = file_program(script, &[]);
-    fixture.spec.limits.sizes.output = 9_000;
+    fixture.spec.limits.sizes.max_output_bytes = 9_000;
     let record = fixture.run_to_end().await;
-    assert_eq!((record.code(), files(&record).len()), (Some(Code::OutputTooLarge), 2));
+    assert_eq!((record.code(), delivered_files(&record).len()), (Some(Code::OutputTooLarge), 2));
     let clause = "it exceeds the rest of the agent's output limit";
     assert_eq!(warnings(&record), [format!("the file `a` was not delivered: {clause}")]);
     let cut = EventKind::OutputTruncated { channel: TextChannel::Parts, dropped: 4000 };
@@ -161,7 +165,7 @@ async fn a_file_that_is_too_large_ends_its_artifact() {
         echo '{"type":"artifact","id":"a","text":"three","append":true}'
         echo '{"type":"artifact","id":"b","text":"another"}'"#;
     let mut fixture = file_program(script, &[]);
-    fixture.spec.limits.sizes.output = 9_000;
+    fixture.spec.limits.sizes.max_output_bytes = 9_000;
     let record = fixture.run_to_end().await;
     let pieces = record.events().into_iter().filter_map(|event| match event {
         EventKind::Artifact { id, pieces, .. } => {

@@ -7,7 +7,7 @@ use algonius_actors::model::execution::event::TextChannel;
 use algonius_actors::model::program::OutputMethod;
 use regex::Regex;
 
-use super::fixture::{ProgramFixture, shell};
+use super::fixture::{ProgramFixture, shell_fixture};
 
 async fn expect_prompt(fixture: ProgramFixture, script: &str) {
     assert_eq!(
@@ -27,14 +27,14 @@ async fn a_silent_program_at_a_prompt_is_stopped_and_fails() {
         "trap 'exit 0' TERM; printf 'Go on? [y/N] '; sleep 600 & wait",
         "trap '' TERM; printf 'Go on? [y/N] '; while :; do sleep 600; done",
     ] {
-        expect_prompt(shell(script, &[]), script).await;
+        expect_prompt(shell_fixture(script, &[]), script).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn output_before_a_prompt_is_kept() {
-    let mut fixture = shell("echo begun; printf 'Go on? [y/N] '; sleep 600 & wait", &[]);
-    fixture.program.output = OutputMethod::Events;
+    let mut fixture = shell_fixture("echo begun; printf 'Go on? [y/N] '; sleep 600 & wait", &[]);
+    fixture.program.output_method = OutputMethod::Events;
     let record = fixture.run_to_end().await;
     assert_eq!(record.result, Err(tty_prompt_detection::prompt_failure()));
     assert_eq!(record.text(TextChannel::Stdout), "begun\nGo on? [y/N] ");
@@ -47,7 +47,7 @@ async fn a_failed_exit_at_a_prompt_is_a_prompt_failure() {
         "printf 'Go on? [y/N] '; echo 'EOFError: EOF when reading a line' >&2; exit 1",
         "printf 'Go on? [y/N] ' >&2; exit 75",
     ] {
-        expect_prompt(shell(script, &[]), script).await;
+        expect_prompt(shell_fixture(script, &[]), script).await;
     }
 }
 
@@ -55,7 +55,7 @@ async fn a_failed_exit_at_a_prompt_is_a_prompt_failure() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_for_a_terminal_is_a_prompt_failure() {
     let script = "setsid -w sh -c 'read answer < /dev/tty'";
-    expect_prompt(shell(script, &[]), script).await;
+    expect_prompt(shell_fixture(script, &[]), script).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -68,7 +68,7 @@ async fn a_program_that_continues_after_a_prompt_is_not_stopped() {
         ("printf 'is it so?'; sleep 0.7", "is it so?"),
     ] {
         assert_eq!(
-            shell(script, &[]).run_to_end().await.answer().as_deref(),
+            shell_fixture(script, &[]).run_to_end().await.answer().as_deref(),
             Some(answer),
             "{script}"
         );
@@ -79,16 +79,16 @@ async fn a_program_that_continues_after_a_prompt_is_not_stopped() {
 async fn another_failure_after_a_prompt_keeps_its_code() {
     use algonius_actors::model::code::Code;
     let script = "printf 'Go on? [y/N] '; echo no; exit 3";
-    assert_eq!(shell(script, &[]).run_to_end().await.code(), Some(Code::Exit));
-    let mut fixture = shell("printf 'Go on? [y/N] '; sleep 0.7; exit 3", &[]);
-    fixture.program.prompts.patterns = [].into();
+    assert_eq!(shell_fixture(script, &[]).run_to_end().await.code(), Some(Code::Exit));
+    let mut fixture = shell_fixture("printf 'Go on? [y/N] '; sleep 0.7; exit 3", &[]);
+    fixture.program.prompt_patterns.patterns = [].into();
     assert_eq!(fixture.run_to_end().await.code(), Some(Code::Exit));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn prompt_patterns_come_from_the_configuration() {
-    let mut fixture = shell("printf 'Quo vadis> '; sleep 600", &[]);
-    fixture.program.prompts.patterns = [Regex::new("> $").unwrap()].into();
-    fixture.program.prompts.silence = Duration::from_millis(100);
+    let mut fixture = shell_fixture("printf 'Quo vadis> '; sleep 600", &[]);
+    fixture.program.prompt_patterns.patterns = [Regex::new("> $").unwrap()].into();
+    fixture.program.prompt_patterns.silence = Duration::from_millis(100);
     assert_eq!(fixture.run_to_end().await.result, Err(tty_prompt_detection::prompt_failure()));
 }

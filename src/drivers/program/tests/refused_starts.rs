@@ -7,16 +7,16 @@ use algonius_actors::driver::report::Report;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::program::{InputMethod, OutputMethod};
 
-use super::fixture::{ProgramFixture, RecordedEntry, program, shell};
+use super::fixture::{ProgramFixture, RecordedEntry, program_fixture, shell_fixture};
 
 fn program_with_input(args: &[&str], input: &str) -> ProgramFixture {
-    let mut fixture = program("/bin/echo", args).with_input(input);
-    fixture.program.input = InputMethod::Args;
+    let mut fixture = program_fixture("/bin/echo", args).with_input(input);
+    fixture.program.input_method = InputMethod::Args;
     fixture
 }
 
 /// Returns the code of the refusal, and asserts that no process started for it.
-async fn refusal(fixture: &ProgramFixture) -> Option<Code> {
+async fn run_and_find_refusal(fixture: &ProgramFixture) -> Option<Code> {
     let record = fixture.run_to_end().await;
     let has_started = record
         .entries
@@ -45,7 +45,11 @@ async fn unsafe_or_long_command_lines_are_refused() {
         ("a guard behind it is none", &["{{ input }}", "--"], "-e", refused),
         ("no such parameter", &["{{ param.x }}"], "", refused),
     ] {
-        assert_eq!(refusal(&program_with_input(args, input)).await, expected, "{case}");
+        assert_eq!(
+            run_and_find_refusal(&program_with_input(args, input)).await,
+            expected,
+            "{case}"
+        );
     }
 }
 
@@ -53,40 +57,40 @@ async fn unsafe_or_long_command_lines_are_refused() {
 async fn options_come_from_the_configuration_only() {
     let mut fixture = program_with_input(&["{{ param.flag }}"], "");
     fixture.program.params.insert("flag".to_owned(), "-n".to_owned());
-    assert_eq!(refusal(&fixture).await, None);
+    assert_eq!(run_and_find_refusal(&fixture).await, None);
     fixture.input.params.insert("flag".to_owned(), "-e".to_owned());
-    assert_eq!(refusal(&fixture).await, Some(Code::InputRejected));
+    assert_eq!(run_and_find_refusal(&fixture).await, Some(Code::InputRejected));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_context_id_with_a_zero_byte_is_refused() {
-    let mut fixture = program("/bin/true", &[]);
-    fixture.context = "a\0b".to_owned();
-    assert_eq!(refusal(&fixture).await, Some(Code::InputRejected));
+    let mut fixture = program_fixture("/bin/true", &[]);
+    fixture.context_id = "a\0b".to_owned();
+    assert_eq!(run_and_find_refusal(&fixture).await, Some(Code::InputRejected));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_name_must_stay_in_its_folder() {
     for name in ["../{{ attempt }}", "{{ input }}", "", "..", "a/b"] {
-        let mut fixture = shell("true", &[]).with_input("/etc/passwd");
-        (fixture.program.output, fixture.program.output_file) =
+        let mut fixture = shell_fixture("true", &[]).with_input("/etc/passwd");
+        (fixture.program.output_method, fixture.program.output_file) =
             (OutputMethod::File, name.to_owned());
-        assert_eq!(refusal(&fixture).await, Some(Code::InputRejected), "{name}");
+        assert_eq!(run_and_find_refusal(&fixture).await, Some(Code::InputRejected), "{name}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_start_is_one_permanent_failure() {
-    let missing = program("/nowhere/agent", &[]).run_to_end().await.result.unwrap_err();
+    let missing = program_fixture("/nowhere/agent", &[]).run_to_end().await.result.unwrap_err();
     assert_eq!(missing.code, Code::AgentUnavailable);
     assert!(missing.message.ends_with("its program `agent` is not installed"), "{missing:?}");
-    let closed = program("/etc/passwd", &[]).run_to_end().await.result.unwrap_err();
+    let closed = program_fixture("/etc/passwd", &[]).run_to_end().await.result.unwrap_err();
     assert_eq!(closed.message, "the program may not be executed");
     for (folder, message) in [
         ("/nowhere", "its working folder does not exist"),
         ("/etc/passwd", "its working folder is a file"),
     ] {
-        let mut homeless = program("/bin/true", &[]);
+        let mut homeless = program_fixture("/bin/true", &[]);
         homeless.program.working_dir = folder.into();
         let failure = homeless.run_to_end().await.result.unwrap_err();
         assert_eq!((failure.code, &*failure.message), (Code::NotStarted, message));
@@ -118,7 +122,8 @@ async fn each_cause_of_a_failed_start_has_its_own_sentence() {
         let file = folder.path().join("agent");
         fs::write(&file, text).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-        let failure = program(file.to_str().unwrap(), &[]).run_to_end().await.result.unwrap_err();
+        let failure =
+            program_fixture(file.to_str().unwrap(), &[]).run_to_end().await.result.unwrap_err();
         assert_eq!((failure.code, &*failure.message), (Code::NotStarted, expected), "{text:?}");
     }
 }

@@ -7,13 +7,14 @@ use algonius_actors::model::agent::success_criteria::CheckCommand;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::EventKind;
 
-use super::fixture::{AttemptRecord, ProgramFixture, shell, wait_until};
+use super::fixture::{AttemptRecord, ProgramFixture, shell_fixture, wait_until};
 
 fn program_with_check(script: &str, check: &str, limit: Duration) -> ProgramFixture {
-    let mut fixture = shell(script, &[]);
+    let mut fixture = shell_fixture(script, &[]);
     let args = ["-c", check, "{{ execution_id }}"].map(ToOwned::to_owned).to_vec();
     let command = PathBuf::from("/bin/sh");
-    fixture.program.success.check = Some(Box::new(CheckCommand { command, args, timeout: limit }));
+    fixture.program.success_criteria.check =
+        Some(Box::new(CheckCommand { command, args, timeout: limit }));
     fixture
 }
 
@@ -29,8 +30,8 @@ async fn a_required_artifact_must_exist_and_not_be_empty() {
         ("echo done", Some(Code::ArtifactMissing)),
         ("exit 3", Some(Code::Exit)),
     ] {
-        let mut fixture = shell(script, &[]);
-        fixture.program.success.artifact = Some("report.md".to_owned());
+        let mut fixture = shell_fixture(script, &[]);
+        fixture.program.success_criteria.artifact_path = Some("report.md".to_owned());
         let record = fixture.run_to_end().await;
         assert_eq!(record.code(), code, "{script}");
         assert_eq!(record.answer().is_some(), code.is_none(), "{script}");
@@ -44,9 +45,9 @@ async fn an_answer_must_match_its_schema() {
         (r#"{"n": "unus"}"#, Some(Code::SchemaMismatch)),
         (r#"Sure: {"n": 1}"#, Some(Code::SchemaMismatch)),
     ] {
-        let mut fixture = shell("cat", &[]).with_input(answer);
+        let mut fixture = shell_fixture("cat", &[]).with_input(answer);
         let schema = serde_json::json!({"properties": {"n": {"type": "integer"}}});
-        fixture.program.success.schema = Some(schema);
+        fixture.program.success_criteria.answer_schema = Some(schema);
         let record = fixture.run_to_end().await;
         assert_eq!(record.code(), code, "{answer}");
         let printed = format!("{:?}", record.result);
@@ -83,7 +84,7 @@ fn check_output(record: &AttemptRecord) -> Option<(&str, &str)> {
 async fn output_of_a_failed_check_is_redacted_and_bounded() {
     let mut fixture =
         program_with_check("echo done", "echo 2 of 7 fail; echo at $0 >&2; exit 3", CHECK_TIMEOUT);
-    if let Some(check) = &mut fixture.program.success.check {
+    if let Some(check) = &mut fixture.program.success_criteria.check {
         check.args[2] = "hush-hush-hush".to_owned();
     }
     fixture.secrets = vec!["hush-hush-hush".to_owned()];

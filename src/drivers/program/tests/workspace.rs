@@ -9,11 +9,11 @@ use algonius_actors::model::agent::Access;
 use algonius_actors::model::agent::workspace::Workspace;
 use algonius_actors::model::code::Code;
 
-use super::fixture::{ProgramFixture, shell};
+use super::fixture::{ProgramFixture, shell_fixture};
 
 /// Agent that changes files and prints its directory. Its folder is `link`, which leads to `one`.
-fn writer() -> ProgramFixture {
-    let mut fixture = shell("pwd -P", &[]);
+fn writer_fixture() -> ProgramFixture {
+    let mut fixture = shell_fixture("pwd -P", &[]);
     fixture.spec.access = Access::ReadWrite;
     for folder in ["one", "two"] {
         fs::create_dir(fixture.home.path().join(folder)).unwrap();
@@ -41,7 +41,7 @@ async fn workspace(fixture: &ProgramFixture) -> Option<Workspace> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workspace_is_the_link_target_and_readers_have_none() {
-    let mut fixture = writer();
+    let mut fixture = writer_fixture();
     for folder in ["one", "two"] {
         set_link_target(&fixture, folder);
         assert_eq!(workspace(&fixture).await, Some(Workspace::new(folder_path(&fixture, folder))));
@@ -54,7 +54,7 @@ async fn a_workspace_is_the_link_target_and_readers_have_none() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn work_stays_in_the_claimed_folder_when_the_link_changes() {
-    let mut fixture = writer();
+    let mut fixture = writer_fixture();
     fixture.workspace = workspace(&fixture).await;
     set_link_target(&fixture, "two");
     let expected = format!("{}\n", folder_path(&fixture, "one").display());
@@ -63,7 +63,7 @@ async fn work_stays_in_the_claimed_folder_when_the_link_changes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn work_does_not_start_when_its_folder_became_a_link() {
-    let mut fixture = writer();
+    let mut fixture = writer_fixture();
     fixture.workspace = workspace(&fixture).await;
     fs::remove_dir(folder_path(&fixture, "one")).unwrap();
     symlink(folder_path(&fixture, "two"), folder_path(&fixture, "one")).unwrap();

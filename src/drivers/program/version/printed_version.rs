@@ -39,7 +39,7 @@ pub enum MissingVersion {
 impl VersionOutput {
     /// Returns the version. Programs such as `java -version` print it to standard error; the error message of a program
     /// that failed is no version.
-    pub(super) fn version(&self, regex: &Regex) -> Result<String, MissingVersion> {
+    pub(super) fn find_version(&self, regex: &Regex) -> Result<String, MissingVersion> {
         let stderr = (self.exit == ProcessExit::Code(0)).then_some(&self.stderr);
         let outputs = [Some(&self.stdout), stderr];
         let matched = outputs.into_iter().flatten().find_map(|text| first_match(regex, text));
@@ -77,7 +77,7 @@ mod tests {
         regex: &str,
     ) -> Result<String, MissingVersion> {
         let (stdout, stderr) = (stdout.to_owned(), stderr.to_owned());
-        VersionOutput { stdout, stderr, exit }.version(&Regex::new(regex).unwrap())
+        VersionOutput { stdout, stderr, exit }.find_version(&Regex::new(regex).unwrap())
     }
 
     #[test]

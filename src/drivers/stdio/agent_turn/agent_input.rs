@@ -15,7 +15,7 @@ use crate::drivers::adapters::event_reader::EventReader;
 const DELIVERY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Warning about an agent that reads no more while its turn continues.
-const INPUT_CLOSED: &str =
+const INPUT_CLOSED_WARNING: &str =
     "the agent closed its standard input, so it does not receive the rest of its messages";
 
 /// Reason why an agent does not receive what is written to it.
@@ -32,14 +32,14 @@ impl WriteFault {
     pub(super) async fn report(
         self,
         (state, plan): (&mut TurnState, &mut TurnPlan),
-        events: &mut EventReader<'_>,
+        event_reader: &mut EventReader<'_>,
     ) -> Result<(), LedgerError> {
         match self {
-            Self::Closed => events.warn(INPUT_CLOSED).await,
+            Self::Closed => event_reader.warn(INPUT_CLOSED_WARNING).await,
             Self::Failed(failure) => {
                 state.fail(failure);
                 // The agent waits for what cannot be written.
-                plan.tool_call_monitor.end_now();
+                plan.tool_call_monitor.stop_waiting();
                 Ok(())
             }
         }
@@ -65,11 +65,11 @@ impl AgentInput {
         &mut self,
         line: &[u8],
         state_and_plan: (&mut TurnState, &mut TurnPlan),
-        events: &mut EventReader<'_>,
+        event_reader: &mut EventReader<'_>,
     ) -> Result<(), LedgerError> {
         match self.write(line) {
             Ok(()) => Ok(()),
-            Err(fault) => fault.report(state_and_plan, events).await,
+            Err(fault) => fault.report(state_and_plan, event_reader).await,
         }
     }
 
@@ -77,7 +77,7 @@ impl AgentInput {
     pub(super) fn write(&mut self, line: &[u8]) -> Result<(), WriteFault> {
         let Some(journal) = &mut self.0 else { return Ok(()) };
         let written = journal.write_message(line);
-        written.map_err(|error| self.lose(&error))
+        written.map_err(|error| self.handle_journal_error(&error))
     }
 
     /// Delivers what was written; never returns while nothing is left to deliver.
@@ -86,7 +86,7 @@ impl AgentInput {
             Some(journal) if !journal.is_drained() => journal.deliver().await,
             _ => std::future::pending().await,
         };
-        delivered.map_err(|error| self.lose(&error))
+        delivered.map_err(|error| self.handle_journal_error(&error))
     }
 
     /// Delivers what was written, and closes the input, which ends most agents.
@@ -98,8 +98,8 @@ impl AgentInput {
         }
     }
 
-    fn lose(&mut self, error: &StdinJournalError) -> WriteFault {
-        if matches!(error, StdinJournalError::Closed) {
+    fn handle_journal_error(&mut self, error: &StdinJournalError) -> WriteFault {
+        if matches!(error, StdinJournalError::InputClosed) {
             self.0 = None;
             return WriteFault::Closed;
         }

@@ -16,18 +16,19 @@ use super::{AgentTurn, SESSION_KEY};
 use crate::drivers::adapters::event_line::ProgramEvent;
 use crate::drivers::adapters::event_reader::EventReader;
 
-const SESSION_UNKNOWN: &str = "the session of the conversation is lost: the agent does not know it";
+const SESSION_UNKNOWN_MESSAGE: &str =
+    "the session of the conversation is lost: the agent does not know it";
 
 impl AgentTurn {
     /// Performs steps. Returns true if the turn is over.
-    pub(super) async fn perform(
+    pub(super) async fn perform_steps(
         &mut self,
         steps: Vec<ProtocolStep>,
-        (events, reporter): (&mut EventReader<'_>, &Reporter),
+        (event_reader, reporter): (&mut EventReader<'_>, &Reporter),
     ) -> Result<bool, LedgerError> {
         let mut steps = std::collections::VecDeque::from(steps);
         while let Some(step) = steps.pop_front() {
-            let caused_steps = self.perform_step(step, (events, reporter)).await?;
+            let caused_steps = self.perform_step(step, (event_reader, reporter)).await?;
             if self.plan.tool_call_monitor.is_overdue() {
                 break; // An answer that was not written is not delivered.
             }
@@ -40,71 +41,71 @@ impl AgentTurn {
     async fn perform_step(
         &mut self,
         step: ProtocolStep,
-        (events, reporter): (&mut EventReader<'_>, &Reporter),
+        (event_reader, reporter): (&mut EventReader<'_>, &Reporter),
     ) -> Result<Vec<ProtocolStep>, LedgerError> {
         match step {
             ProtocolStep::Send(line) => {
-                self.input.send(&line, (&mut self.state, &mut self.plan), events).await?;
+                self.input.send(&line, (&mut self.state, &mut self.plan), event_reader).await?;
             }
             ProtocolStep::Initialized(agent) => self.capabilities = agent.capabilities,
-            ProtocolStep::Opened { id, .. } => {
+            ProtocolStep::SessionOpened { id, .. } => {
                 self.state.open_deadline = None;
-                record_session(id, events).await?;
-                return Ok(self.send_prompt(events));
+                record_session(id, event_reader).await?;
+                return Ok(self.send_prompt(event_reader));
             }
-            ProtocolStep::Identified { id, .. } => record_session(id, events).await?,
+            ProtocolStep::SessionIdentified { id, .. } => record_session(id, event_reader).await?,
             ProtocolStep::OpenFailed { fault: OpenFault::UnknownSession, .. }
                 if self.plan.resumed_session.take().is_some() =>
             {
-                events.record_lost_session(SESSION_UNKNOWN).await?;
-                reporter.set_session_counters(CounterValues::default());
-                return Ok(self.open_session(SessionStart::New));
+                return replace_lost_session(self, (event_reader, reporter)).await;
             }
             ProtocolStep::OpenFailed { fault, message, .. }
             | ProtocolStep::InitializeFailed { fault, message } => {
-                self.state.end_turn(Some(open_failure(&fault, &message)), events);
+                self.state.end_turn(Some(open_failure(&fault, &message)), event_reader);
             }
             ProtocolStep::Text { message_id, role, text, .. } => {
-                self.state.answer.report_text((message_id, role), text, events).await?;
+                self.state.answer.report_text((message_id, role), text, event_reader).await?;
             }
             ProtocolStep::Content { content, .. } => {
-                self.state.report_content(*content, events).await?;
+                self.state.report_content(*content, event_reader).await?;
             }
-            ProtocolStep::ContentLost { reason, text } => self.state.lose((reason, &text), events),
+            ProtocolStep::ContentLost { reason, text } => {
+                self.state.fail_unreadable_part((reason, &text), event_reader);
+            }
             ProtocolStep::Tool { call, .. } => {
-                self.state.report_tool_call(&call, events).await?;
+                self.state.report_tool_call(&call, event_reader).await?;
                 let monitor = &mut self.plan.tool_call_monitor;
-                let failure = monitor.check_reported_call(&call, (events, reporter)).await?;
-                return Ok(failure.map_or_else(Vec::new, |failure| self.cancel_for(failure)));
+                let failure = monitor.judge_reported_call(&call, (event_reader, reporter)).await?;
+                return Ok(failure.map_or_else(Vec::new, |failure| self.cancel_turn(failure)));
             }
-            ProtocolStep::Usage { usage, .. } => record_usage(usage, events).await?,
+            ProtocolStep::Usage { usage, .. } => record_usage(usage, event_reader).await?,
             ProtocolStep::Warning { text: message, .. }
-            | ProtocolStep::ProtocolError { message } => events.warn(&message).await?,
+            | ProtocolStep::ProtocolError { message } => event_reader.warn(&message).await?,
             ProtocolStep::MessageLost { reason, text } => {
-                self.state.end_unread((reason, &text), events);
+                self.state.end_unreadable_turn((reason, &text), event_reader);
             }
             ProtocolStep::Request { request, .. } => {
-                return self.report_question(*request, (events, reporter)).await;
+                return self.report_question(*request, (event_reader, reporter)).await;
             }
-            ProtocolStep::Answered { request, call, .. } => {
-                handle_answered(self, (&request, call), reporter);
+            ProtocolStep::RequestAnswered { request, call, .. } => {
+                handle_answered_request(self, (&request, call), reporter);
             }
-            ProtocolStep::Withdrawn { request, .. } => {
+            ProtocolStep::RequestWithdrawn { request, .. } => {
                 reporter.report_withdrawal(self.requests.remove(&request));
             }
             ProtocolStep::TurnEnded { outcome, usage, .. } => {
-                self.state.end_with_outcome(outcome, usage, events).await?;
+                self.state.end_with_outcome(outcome, usage, event_reader).await?;
             }
             // Nothing of these steps is recorded.
-            ProtocolStep::Closed { .. } => {}
-            ProtocolStep::Plan { .. } | ProtocolStep::Compacted { .. } => {}
+            ProtocolStep::SessionClosed { .. } => {}
+            ProtocolStep::Plan { .. } | ProtocolStep::HistoryCompacted { .. } => {}
             ProtocolStep::ModeChanged { .. } | ProtocolStep::ModelChanged { .. } => {}
         }
         Ok(Vec::new())
     }
 
     /// Returns the steps for an answer. An answer to an unknown request changes nothing.
-    pub(super) fn answer_steps(
+    pub(super) fn answer_request(
         &mut self,
         wire_id: &WireId,
         answer: Option<AnswerValue>,
@@ -120,7 +121,7 @@ impl AgentTurn {
         // Only a written line is a delivered answer.
         steps
             .into_iter()
-            .chain([ProtocolStep::Answered { session: SESSION_KEY, request, call }])
+            .chain([ProtocolStep::RequestAnswered { session: SESSION_KEY, request, call }])
             .collect()
     }
 
@@ -128,15 +129,15 @@ impl AgentTurn {
     async fn report_question(
         &mut self,
         request: AgentRequest,
-        (events, reporter): (&mut EventReader<'_>, &Reporter),
+        (event_reader, reporter): (&mut EventReader<'_>, &Reporter),
     ) -> Result<Vec<ProtocolStep>, LedgerError> {
         if let AgentRequestKind::Permission { call, .. } = &request.kind
             && let Some(failure) = self.plan.tool_call_monitor.count_call(call)
         {
-            return Ok(self.cancel_for(failure));
+            return Ok(self.cancel_turn(failure));
         }
         // The text before a question is shown before it.
-        events.release().await?;
+        event_reader.release().await?;
         reporter.flush_pending().await?;
         let (wire_id, question) = self.requests.add(request);
         reporter.report_question(wire_id, question);
@@ -144,7 +145,7 @@ impl AgentTurn {
     }
 
     /// Cancels the turn, which ends with this failure.
-    fn cancel_for(&mut self, failure: Failure) -> Vec<ProtocolStep> {
+    fn cancel_turn(&mut self, failure: Failure) -> Vec<ProtocolStep> {
         self.state.fail(failure);
         // A replay finds the cause again, and the agent has received the cancellation.
         if self.connection.has_sent_cancel() {
@@ -154,9 +155,19 @@ impl AgentTurn {
     }
 }
 
+/// Returns the steps that open a new session in place of one that the agent does not know.
+async fn replace_lost_session(
+    turn: &mut AgentTurn,
+    (event_reader, reporter): (&mut EventReader<'_>, &Reporter),
+) -> Result<Vec<ProtocolStep>, LedgerError> {
+    event_reader.record_lost_session(SESSION_UNKNOWN_MESSAGE).await?;
+    reporter.set_session_counters(CounterValues::default());
+    Ok(turn.open_session(SessionStart::New))
+}
+
 /// Counts the answer to a permission request; a replay reports the answers again, so no earlier place may count them.
 /// Reports the delivery of an answer, unless the agent has closed its input and cannot have read it.
-fn handle_answered(
+fn handle_answered_request(
     turn: &mut AgentTurn,
     (request, call): (&RequestId, Option<AnsweredCall>),
     reporter: &Reporter,
@@ -167,12 +178,12 @@ fn handle_answered(
     }
     let wire_id = turn.requests.remove(request);
     if turn.input.is_open() {
-        reporter.report_delivery(wire_id);
+        reporter.report_answer_delivery(wire_id);
     }
 }
 
-async fn record_session(id: String, events: &mut EventReader<'_>) -> Result<(), LedgerError> {
-    events.handle_event(ProgramEvent::Session { id }).await
+async fn record_session(id: String, event_reader: &mut EventReader<'_>) -> Result<(), LedgerError> {
+    event_reader.handle_event(ProgramEvent::Session { id }).await
 }
 
 fn open_failure(fault: &OpenFault, message: &str) -> Failure {

@@ -30,7 +30,7 @@ pub(in crate::drivers) struct ToolCallMonitor {
     /// Calls of the turn by their ids.
     calls: HashMap<String, MonitoredCall>,
     /// Time at which a turn that must end is no longer awaited.
-    ends_at: Option<Instant>,
+    end_deadline: Option<Instant>,
 }
 
 /// Tool call of the turn.
@@ -49,7 +49,7 @@ impl ToolCallMonitor {
             spec: Arc::clone(&work.spec),
             workspace: path.map(Cow::into_owned),
             calls: HashMap::new(),
-            ends_at: None,
+            end_deadline: None,
         }
     }
 
@@ -58,13 +58,13 @@ impl ToolCallMonitor {
     pub(super) fn count_call(&mut self, call: &ToolCall) -> Option<Failure> {
         self.calls.entry(call.id.clone()).or_default();
         let call_count = u32::try_from(self.calls.len()).unwrap_or(u32::MAX);
-        let policy = self.spec.permissions();
-        if self.ends_at.is_some() || !permission::exceeds_limit(policy, call_count) {
+        let policy = self.spec.permission_policy();
+        if self.end_deadline.is_some() || !permission::exceeds_call_limit(policy, call_count) {
             return None;
         }
         let limit = policy.max_tool_calls.unwrap_or_default();
         let message = format!("the agent began more than {limit} tool calls in its turn");
-        Some(self.end_turn(Code::ToolLimit, message))
+        Some(self.require_turn_end(Code::ToolLimit, message))
     }
 
     /// Records the answer to a permission request.
@@ -79,74 +79,76 @@ impl ToolCallMonitor {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn check_reported_call(
+    pub(super) async fn judge_reported_call(
         &mut self,
         call: &ToolCall,
-        (events, reporter): (&mut EventReader<'_>, &Reporter),
+        (event_reader, reporter): (&mut EventReader<'_>, &Reporter),
     ) -> Result<Option<Failure>, LedgerError> {
         if let Some(failure) = self.count_call(call) {
             return Ok(Some(failure));
         }
-        let Some(cause) = self.violation(call) else { return Ok(None) };
+        let Some(cause) = self.find_new_violation(call) else { return Ok(None) };
         let message = format!(
             "the agent used the tool `{}` {cause}",
             redacted_label(reporter, &tool_name(call))
         );
         tracing::warn!(agent = %self.spec.id, violation = %message, "tool call without permission");
-        match self.spec.permissions().on_unauthorized {
+        match self.spec.permission_policy().on_unauthorized {
             UnauthorizedCallAction::Stop => {
-                Ok(Some(self.end_turn(Code::UnauthorizedTool, message)))
+                Ok(Some(self.require_turn_end(Code::UnauthorizedTool, message)))
             }
-            UnauthorizedCallAction::Report => events.warn(&message).await.map(|()| None),
+            UnauthorizedCallAction::Report => event_reader.warn(&message).await.map(|()| None),
         }
     }
 
     /// Returns in which way a call violates the policy, as the rest of a clause; each call violates it once.
-    fn violation(&mut self, call: &ToolCall) -> Option<String> {
-        let watched_call = self.calls.get_mut(&call.id)?;
+    fn find_new_violation(&mut self, call: &ToolCall) -> Option<String> {
+        let monitored_call = self.calls.get_mut(&call.id)?;
         // A turn that is being cancelled has its failure, and its calls may end in any way.
-        let is_settled = watched_call.is_reported || self.ends_at.is_some();
-        if is_settled || !permission::is_unauthorized(watched_call.verdict, call.status.as_str()) {
+        let is_exempt = monitored_call.is_reported || self.end_deadline.is_some();
+        if is_exempt
+            || !permission::is_unauthorized_call(monitored_call.verdict, call.status.as_str())
+        {
             return None;
         }
-        let (policy, workspace) = (self.spec.permissions(), self.workspace.as_deref());
+        let (policy, workspace) = (self.spec.permission_policy(), self.workspace.as_deref());
         let subject = call_subject(call.clone());
         let (decision, rule) = permission::evaluate_policy(policy, &subject, workspace);
-        let cause = match (watched_call.verdict, decision) {
+        let cause = match (monitored_call.verdict, decision) {
             (Some(_), _) => "although it was denied".to_owned(),
             (None, PermissionVerdict::Allow) => return None, // An allowed call needs no request.
             (None, PermissionVerdict::Deny) => format!("which the policy denies: {rule}"),
             (None, PermissionVerdict::Ask) => {
-                if !permission::requires_request(&rule, subject.kind.as_deref()) {
+                if !permission::requires_permission_request(&rule, subject.kind.as_deref()) {
                     return None;
                 }
                 format!("without a request for permission, which the policy requires: {rule}")
             }
         };
-        watched_call.is_reported = true;
+        monitored_call.is_reported = true;
         Some(cause)
     }
 
     /// Returns when an agent that should end its turn has not done so within its grace period.
     pub(super) async fn wait_until_overdue(&self) {
-        match self.ends_at {
+        match self.end_deadline {
             Some(time) => sleep_until(time).await,
             None => std::future::pending().await,
         }
     }
 
     /// Ends the wait for the turn.
-    pub(super) fn end_now(&mut self) {
-        self.ends_at = Some(Instant::now());
+    pub(super) fn stop_waiting(&mut self) {
+        self.end_deadline = Some(Instant::now());
     }
 
     /// Returns true if the turn is no longer awaited.
     pub(super) fn is_overdue(&self) -> bool {
-        self.ends_at.is_some_and(|time| time <= Instant::now())
+        self.end_deadline.is_some_and(|time| time <= Instant::now())
     }
 
-    fn end_turn(&mut self, code: Code, message: String) -> Failure {
-        self.ends_at = Some(Instant::now() + self.spec.limits.timeouts.grace);
+    fn require_turn_end(&mut self, code: Code, message: String) -> Failure {
+        self.end_deadline = Some(Instant::now() + self.spec.limits.timeouts.grace);
         Failure::new(code, message)
     }
 }

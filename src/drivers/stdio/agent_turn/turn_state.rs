@@ -54,7 +54,7 @@ impl TurnState {
     }
 
     /// Waits until the session should be open; forever if it is open.
-    pub(super) async fn wait_until_opening_is_late(&self) {
+    pub(super) async fn wait_until_open_deadline(&self) {
         match self.open_deadline {
             Some(deadline) => sleep_until(deadline).await,
             None => std::future::pending().await,
@@ -62,11 +62,11 @@ impl TurnState {
     }
 
     /// Fails a turn whose session was not opened in time.
-    pub(super) fn fail_opening(&mut self, events: &mut EventReader<'_>) {
+    pub(super) fn fail_opening(&mut self, event_reader: &mut EventReader<'_>) {
         let seconds = self.open_timeout.as_secs_f64();
         let message = format!("the agent opened no session within {seconds} s");
         self.fail(Failure::new(Code::SessionNotOpened, message));
-        self.fail_unless_over(events);
+        self.fail_unless_over(event_reader);
     }
 
     /// Records that the turn is cancelled by order.
@@ -80,22 +80,22 @@ impl TurnState {
     }
 
     /// Fails the attempt if its turn has not ended: for the cause that cancelled the turn, if there is one.
-    pub(super) fn fail_unless_over(&mut self, events: &mut EventReader<'_>) {
+    pub(super) fn fail_unless_over(&mut self, event_reader: &mut EventReader<'_>) {
         if !self.is_over {
             let failure = self.failure.take();
-            events.fail_with(failure.unwrap_or_else(|| {
+            event_reader.fail_with(failure.unwrap_or_else(|| {
                 Failure::new(Code::EndedEarly, "the agent ended before its turn was over")
             }));
         }
     }
 
     /// Returns the failure of a turn that ended in this way; `None` for a success.
-    fn failure_of(&mut self, end: TurnOutcome) -> Option<Failure> {
+    fn take_failure(&mut self, outcome: TurnOutcome) -> Option<Failure> {
         let failure = |code, message: &str| Some(Failure::new(code, message));
         if let Some(failure) = self.failure.take() {
             return Some(failure);
         }
-        match end {
+        match outcome {
             TurnOutcome::EndTurn if self.answer.is_empty() && self.denied_calls > 0 => {
                 failure(Code::Denied, "the agent was denied a tool, and gave no answer")
             }
@@ -129,52 +129,67 @@ impl TurnState {
         &mut self,
         outcome: TurnOutcome,
         usage: Option<TokenUsage>,
-        events: &mut EventReader<'_>,
+        event_reader: &mut EventReader<'_>,
     ) -> Result<(), LedgerError> {
         if let Some(usage) = usage {
-            record_usage(usage, events).await?;
+            record_usage(usage, event_reader).await?;
         }
         if outcome == TurnOutcome::EndTurn {
-            events.handle_event(ProgramEvent::Accepted).await?;
+            event_reader.handle_event(ProgramEvent::Accepted).await?;
         }
-        let failure = self.failure_of(outcome);
-        self.end_turn(failure, events);
+        let failure = self.take_failure(outcome);
+        self.end_turn(failure, event_reader);
         Ok(())
     }
 
     /// Ends a turn of which a message could not be read: it may have been the response that the turn waits for.
-    pub(super) fn end_unread(&mut self, lost: (String, &str), events: &mut EventReader<'_>) {
+    pub(super) fn end_unreadable_turn(
+        &mut self,
+        unreadable_text: (String, &str),
+        event_reader: &mut EventReader<'_>,
+    ) {
         if self.is_over {
             return; // Whatever follows the end of a turn is no part of it.
         }
         let earlier_failure = self.failure.take();
-        self.end_turn(earlier_failure, events);
-        events.fail_unreadable(lost);
+        self.end_turn(earlier_failure, event_reader);
+        event_reader.fail_with_unreadable_message(unreadable_text);
     }
 
-    pub(super) fn end_turn(&mut self, failure: Option<Failure>, events: &mut EventReader<'_>) {
+    pub(super) fn end_turn(
+        &mut self,
+        failure: Option<Failure>,
+        event_reader: &mut EventReader<'_>,
+    ) {
         self.is_over = true;
-        failure.into_iter().for_each(|failure| events.fail_with(failure));
+        failure.into_iter().for_each(|failure| event_reader.fail_with(failure));
     }
 
     /// Fails a turn of whose answer a part could not be read. The turn continues.
-    pub(super) fn lose(&mut self, lost: (String, &str), events: &EventReader<'_>) {
-        self.fail(events.unreadable_failure(lost));
+    pub(super) fn fail_unreadable_part(
+        &mut self,
+        unreadable_text: (String, &str),
+        event_reader: &EventReader<'_>,
+    ) {
+        self.fail(event_reader.unreadable_failure(unreadable_text));
     }
 
     /// Delivers a part that is no text as an artifact.
     pub(super) async fn report_content(
         &mut self,
         content: AnswerContent,
-        events: &mut EventReader<'_>,
+        event_reader: &mut EventReader<'_>,
     ) -> Result<(), LedgerError> {
         (self.answer.is_thinking, self.answer.has_content) = (false, true);
         let AnswerContent { value, name, media_type } = content;
         let content = match value {
-            ContentValue::Base64(encoded) => match standard_base64(&encoded) {
+            ContentValue::Base64(encoded) => match normalize_base64(&encoded) {
                 Some(encoded) => Content::Bytes(encoded),
                 None => {
-                    self.lose(("has bytes that are not base64".to_owned(), &encoded), events);
+                    self.fail_unreadable_part(
+                        ("has bytes that are not base64".to_owned(), &encoded),
+                        event_reader,
+                    );
                     return Ok(());
                 }
             },
@@ -191,14 +206,14 @@ impl TurnState {
             append: false,
             last: true,
         };
-        events.handle_event(ProgramEvent::Artifact(artifact)).await
+        event_reader.handle_event(ProgramEvent::Artifact(artifact)).await
     }
 
     /// Shows the stage of a tool call, once.
     pub(super) async fn report_tool_call(
         &mut self,
         call: &ToolCall,
-        events: &mut EventReader<'_>,
+        event_reader: &mut EventReader<'_>,
     ) -> Result<(), LedgerError> {
         self.answer.is_thinking = false;
         let stage = match call.status {
@@ -217,10 +232,10 @@ impl TurnState {
             let is_new = diff.old.is_none();
             let change = if is_new { FileChange::Created } else { FileChange::Modified };
             let path = diff.path.clone();
-            events.handle_event(ProgramEvent::FileChange { path, change }).await?;
+            event_reader.handle_event(ProgramEvent::FileChange { path, change }).await?;
         }
         let (id, tool) = (Some(call.id.clone()), tool_name(call));
-        events.handle_event(ProgramEvent::ToolCall { id, tool, stage }).await
+        event_reader.handle_event(ProgramEvent::ToolCall { id, tool, stage }).await
     }
 }
 
@@ -245,28 +260,28 @@ impl AnswerProgress {
         &mut self,
         (message_id, role): (Option<String>, TextRole),
         text: String,
-        events: &mut EventReader<'_>,
+        event_reader: &mut EventReader<'_>,
     ) -> Result<(), LedgerError> {
         if role == TextRole::Thought {
             let is_first = !std::mem::replace(&mut self.is_thinking, true);
             return if is_first {
-                events.handle_event(ProgramEvent::Thinking {}).await
+                event_reader.handle_event(ProgramEvent::Thinking {}).await
             } else {
                 Ok(())
             };
         }
         self.is_thinking = false;
         if self.has_text && message_id != self.message_id {
-            events.handle_event(ProgramEvent::Superseded).await?;
+            event_reader.handle_event(ProgramEvent::Superseded).await?;
         }
         (self.message_id, self.has_text) = (message_id, true);
-        events.handle_event(ProgramEvent::Draft { text }).await
+        event_reader.handle_event(ProgramEvent::Draft { text }).await
     }
 }
 
 /// Returns bytes in the form of base64 that the ledger has, from one that agents write: with line breaks, without
 /// padding, or as the address of a `data:` URL.
-fn standard_base64(encoded: &str) -> Option<String> {
+fn normalize_base64(encoded: &str) -> Option<String> {
     let encoded = match encoded.strip_prefix("data:") {
         Some(url) => url.split_once(";base64,")?.1,
         None => encoded,
@@ -282,7 +297,7 @@ fn standard_base64(encoded: &str) -> Option<String> {
 /// Records the usage that the agent reported.
 pub(super) async fn record_usage(
     usage: TokenUsage,
-    events: &mut EventReader<'_>,
+    event_reader: &mut EventReader<'_>,
 ) -> Result<(), LedgerError> {
     let TokenUsage { input, output, cached, reasoning, .. } = usage;
     let numbers = [
@@ -298,5 +313,5 @@ pub(super) async fn record_usage(
     if fields.is_empty() {
         return Ok(());
     }
-    events.handle_event(ProgramEvent::Usage { cumulative: false, fields }).await
+    event_reader.handle_event(ProgramEvent::Usage { cumulative: false, fields }).await
 }

@@ -2,11 +2,12 @@
 
 use algonius_actors::model::program::stdio_protocol::Framing;
 use algonius_protocols::{
-    LineItem, UnreadText, has_too_many_values, is_rpc_message, may_be_rpc_message, read_json_line,
+    LineItem, UnreadableText, has_too_many_values, is_rpc_message, may_be_rpc_message,
+    read_json_line,
 };
 use serde_json::Value;
 
-use super::UnreadMessage;
+use super::UnreadableMessageText;
 
 /// Greatest size of a header in bytes.
 const MAX_HEADER_BYTES: usize = 8 * 1024;
@@ -19,7 +20,7 @@ pub(super) enum Frame {
     /// Bytes that are not a message.
     Invalid,
     /// Bytes that may have been a message.
-    Lost(UnreadMessage),
+    Unreadable(UnreadableMessageText),
     /// Bytes after which no message boundary can be found.
     Desynchronized,
 }
@@ -77,7 +78,10 @@ impl FrameDecoder {
             Framing::ContentLength if bytes.trim_ascii().is_empty() => Vec::new(),
             Framing::ContentLength => {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
-                vec![Frame::Lost(UnreadMessage { reason: "has no end".to_owned(), text })]
+                vec![Frame::Unreadable(UnreadableMessageText {
+                    reason: "has no end".to_owned(),
+                    text,
+                })]
             }
         }
     }
@@ -108,7 +112,7 @@ impl FrameDecoder {
     fn next(&mut self) -> Option<Vec<Frame>> {
         match self.framing {
             Framing::Lines => self.next_line(),
-            Framing::ContentLength => self.next_with_length(),
+            Framing::ContentLength => self.next_body(),
         }
     }
 
@@ -132,7 +136,7 @@ impl FrameDecoder {
         Some(parse_frames(&line))
     }
 
-    fn next_with_length(&mut self) -> Option<Vec<Frame>> {
+    fn next_body(&mut self) -> Option<Vec<Frame>> {
         let Some((header_end, body_start)) = header_bounds(&self.bytes) else {
             return (self.bytes.len() > MAX_HEADER_BYTES).then(|| vec![self.desynchronize()]);
         };
@@ -153,7 +157,7 @@ impl FrameDecoder {
 
     fn too_long_frame(&self) -> Frame {
         let reason = format!("is longer than {} bytes", self.max_message_bytes);
-        Frame::Lost(UnreadMessage { reason, text: String::new() })
+        Frame::Unreadable(UnreadableMessageText { reason, text: String::new() })
     }
 
     fn desynchronize(&mut self) -> Frame {
@@ -182,11 +186,13 @@ fn parse_frames(bytes: &[u8]) -> Vec<Frame> {
     }
     let frames = read_json_line(bytes).into_iter().map(|item| match item {
         LineItem::Object(message) => Frame::Message(message),
-        LineItem::Unread(unread) if unread.may_be_message(is_rpc_message, may_be_rpc_message) => {
-            let UnreadText { reason, text } = unread;
-            Frame::Lost(UnreadMessage { reason: reason.to_owned(), text })
+        LineItem::UnreadableText(unreadable)
+            if unreadable.may_be_message(is_rpc_message, may_be_rpc_message) =>
+        {
+            let UnreadableText { reason, text } = unreadable;
+            Frame::Unreadable(UnreadableMessageText { reason: reason.to_owned(), text })
         }
-        LineItem::Unread(_) => Frame::Invalid,
+        LineItem::UnreadableText(_) => Frame::Invalid,
     });
     frames.collect()
 }
@@ -274,7 +280,7 @@ mod tests {
         for (framing, bytes) in [(Framing::Lines, lines), (Framing::ContentLength, counted)] {
             let found = decode_all(framing, &bytes, || 1 << 16);
             let reason = "is longer than 1048576 bytes".to_owned();
-            let lost = Frame::Lost(UnreadMessage { reason, text: String::new() });
+            let lost = Frame::Unreadable(UnreadableMessageText { reason, text: String::new() });
             assert_eq!(found, [lost, Frame::Message(json!({}))]);
         }
     }
@@ -283,7 +289,10 @@ mod tests {
     fn a_message_is_read_in_spite_of_its_surroundings() {
         let message = || Frame::Message(json!({"id": 1}));
         let lost = |text: &str| {
-            Frame::Lost(UnreadMessage { reason: "is not JSON".to_owned(), text: text.to_owned() })
+            Frame::Unreadable(UnreadableMessageText {
+                reason: "is not JSON".to_owned(),
+                text: text.to_owned(),
+            })
         };
         for (line, frames) in [
             (&b"\x1b[?2004h{\"id\":1}\r"[..], vec![message()]),

@@ -14,7 +14,7 @@ use super::document_template::{render_document, render_text};
 use crate::platform::template::ExecutionValues;
 
 /// Length in bytes from which on an unfinished line is passed on in pieces, unless an end mark needs the whole line.
-const HELD_LINE_BYTES: usize = 1 << 20;
+const LINE_SPLIT_THRESHOLD_BYTES: usize = 1 << 20;
 
 /// Bytes of a line end, `\r\n`.
 const LINE_END_BYTES: usize = 2;
@@ -34,7 +34,7 @@ enum EndMatch {
     None,
     End,
     /// The line has more values than are read, and may be the end.
-    Unread,
+    PossibleEnd,
 }
 
 /// Turn of a program.
@@ -58,12 +58,12 @@ pub(in crate::drivers) struct MessageTurn {
 }
 
 impl MessageTurn {
-    /// Returns a turn that sends the `values`; `number` counts the turns of the program from 0. A longer line than
+    /// Returns a turn that sends the `values`; `turn_number` counts the turns of the program from 0. A longer line than
     /// `max_line_bytes` fails a turn whose end is an expression or an object.
     pub(super) fn new(
         spec: &TurnSpec,
         values: &ExecutionValues,
-        number: u64,
+        turn_number: u64,
         max_line_bytes: usize,
     ) -> Result<Self, Failure> {
         // The program would take the second line for another message.
@@ -77,13 +77,14 @@ impl MessageTurn {
             spec.interrupt.as_ref().map(|template| render_message(template, values)).transpose()?;
         let message = render_message(&spec.message, values)?;
         let end = spec.end.clone();
-        let prompts_at_start = matches!(&end, TurnEnd::Prompt(prompt) if prompt.is_at_start);
+        let prompts_at_start =
+            matches!(&end, TurnEnd::Prompt(prompt) if prompt.is_printed_at_startup);
         Ok(Self {
-            pending_echo: if spec.echo { message.clone() } else { Vec::new() },
+            pending_echo: if spec.echoes_messages { message.clone() } else { Vec::new() },
             message,
             interrupt_message,
             end,
-            phase: if prompts_at_start && number == 0 {
+            phase: if prompts_at_start && turn_number == 0 {
                 TurnPhase::Starting
             } else {
                 TurnPhase::Answering
@@ -111,14 +112,14 @@ impl MessageTurn {
 
     pub(super) fn receive(&mut self, bytes: &[u8]) -> Vec<StdioStep> {
         let mut steps = Vec::new();
-        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+        for line_chunk in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.phase == TurnPhase::Over {
-                self.has_extra_output |= !part.trim_ascii().is_empty();
+                self.has_extra_output |= !line_chunk.trim_ascii().is_empty();
                 continue;
             }
-            self.handle_part(part, &mut steps);
+            self.handle_line_chunk(line_chunk, &mut steps);
         }
-        if self.phase != TurnPhase::Over && self.is_prompt() {
+        if self.phase != TurnPhase::Over && self.is_at_prompt() {
             self.handle_prompt(&mut steps);
         }
         steps
@@ -127,13 +128,13 @@ impl MessageTurn {
     /// Returns true if the unfinished line ends with the prompt, with text of the answer before it. Only silence
     /// distinguishes it from the prompt.
     pub(super) fn may_be_over(&self) -> bool {
-        self.phase != TurnPhase::Over && self.text_before_prompt().is_some()
+        self.phase != TurnPhase::Over && self.length_before_prompt().is_some()
     }
 
     /// Ends the turn if the program has been silent since [`may_be_over`](Self::may_be_over).
-    pub(super) fn conclude(&mut self) -> Vec<StdioStep> {
+    pub(super) fn end_on_silence(&mut self) -> Vec<StdioStep> {
         let mut steps = Vec::new();
-        if let Some(length) = self.text_before_prompt() {
+        if let Some(length) = self.length_before_prompt() {
             let text: Vec<_> = self.line.drain(..length).collect();
             if self.phase != TurnPhase::Starting {
                 self.add_answer(text, &mut steps);
@@ -145,7 +146,7 @@ impl MessageTurn {
 
     /// Returns the failure of an end mark that came before the answer: the program continued writing after it.
     pub(super) fn early_end_failure(&self) -> Failure {
-        let key = self.end.key();
+        let key = self.end.config_key();
         let message = format!(
             "the answer was empty because its end was found too early: the program continued writing \
              after the match of `turn.{key}`"
@@ -163,8 +164,8 @@ impl MessageTurn {
         self.has_extra_output
     }
 
-    fn handle_part(&mut self, part: &[u8], steps: &mut Vec<StdioStep>) {
-        self.line.extend_from_slice(part);
+    fn handle_line_chunk(&mut self, line_chunk: &[u8], steps: &mut Vec<StdioStep>) {
+        self.line.extend_from_slice(line_chunk);
         if self.line.len() > self.max_held_bytes() {
             if self.needs_whole_lines() {
                 let reason = format!("is longer than {} bytes", self.max_line_bytes);
@@ -172,7 +173,7 @@ impl MessageTurn {
             }
             self.split_line(steps);
         }
-        if part.ends_with(b"\n") {
+        if line_chunk.ends_with(b"\n") {
             self.handle_line(steps);
         }
     }
@@ -184,7 +185,7 @@ impl MessageTurn {
             return;
         }
         let line_match = if is_split { EndMatch::None } else { self.match_end(&line) };
-        if line_match == EndMatch::Unread {
+        if line_match == EndMatch::PossibleEnd {
             return self.fail_long_line("has too many values to be read", steps);
         }
         let is_end = line_match == EndMatch::End;
@@ -220,7 +221,7 @@ impl MessageTurn {
     fn fail_long_line(&mut self, reason: &str, steps: &mut Vec<StdioStep>) {
         self.line.clear();
         self.phase = TurnPhase::Over;
-        let key = self.end.key();
+        let key = self.end.config_key();
         let message =
             format!("a line of the answer {reason}, and a match of `turn.{key}` may be in it");
         steps.push(StdioStep::Desynchronized(Failure::new(Code::OutputUnreadable, message)));
@@ -241,7 +242,7 @@ impl MessageTurn {
         longest_mark
             .max(self.pending_echo.len())
             .saturating_add(LINE_END_BYTES)
-            .max(HELD_LINE_BYTES)
+            .max(LINE_SPLIT_THRESHOLD_BYTES)
     }
 
     fn add_answer(&mut self, text: Vec<u8>, steps: &mut Vec<StdioStep>) {
@@ -271,13 +272,13 @@ impl MessageTurn {
     }
 
     /// Returns true if the unfinished line is the prompt and nothing else.
-    fn is_prompt(&self) -> bool {
+    fn is_at_prompt(&self) -> bool {
         !self.is_line_split
             && matches!(&self.end, TurnEnd::Prompt(prompt) if self.line == prompt.text.as_bytes())
     }
 
     /// Returns the length of the text before a prompt that does not start its line.
-    fn text_before_prompt(&self) -> Option<usize> {
+    fn length_before_prompt(&self) -> Option<usize> {
         let TurnEnd::Prompt(prompt) = &self.end else { return None };
         let text = self.line.strip_suffix(prompt.text.as_bytes())?;
         (self.is_line_split || !text.is_empty()).then_some(text.len())
@@ -318,10 +319,10 @@ fn match_members(members: &Map<String, Value>, line: &[u8]) -> EndMatch {
         |text: &str| members.iter().all(|(name, _)| text.contains(&format!("\"{name}\"")));
     let items = read_json_line(line);
     let is_end = |item: &LineItem| matches!(item, LineItem::Object(object) if has_members(object));
-    let is_unread = |item: &LineItem| matches!(item, LineItem::Unread(unread) if unread.exceeds_limit() && names_members(&unread.text));
+    let is_possible_end = |item: &LineItem| matches!(item, LineItem::UnreadableText(unread) if unread.exceeds_limit() && names_members(&unread.text));
     match () {
         () if items.iter().any(is_end) => EndMatch::End,
-        () if items.iter().any(is_unread) => EndMatch::Unread,
+        () if items.iter().any(is_possible_end) => EndMatch::PossibleEnd,
         () => EndMatch::None,
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct NotifiedText {
     /// Number of bytes that may still be compared with the result.
     remaining_bytes: usize,
     /// Method of the first notification without its text.
-    missing_method: Option<String>,
+    textless_method: Option<String>,
     is_empty: bool,
 }
 
@@ -27,7 +27,7 @@ impl NotifiedText {
     /// Returns an empty text, of which at most `max_bytes` are compared with the result.
     pub(super) fn new(max_bytes: usize) -> Self {
         let segments = vec![String::new()];
-        Self { segments, remaining_bytes: max_bytes, missing_method: None, is_empty: true }
+        Self { segments, remaining_bytes: max_bytes, textless_method: None, is_empty: true }
     }
 
     /// Takes the next text.
@@ -35,7 +35,7 @@ impl NotifiedText {
         self.is_empty &= text.trim().is_empty();
         if text.len() > self.remaining_bytes {
             // Too long to be compared with the result.
-            (self.segments, self.remaining_bytes, self.missing_method) = (Vec::new(), 0, None);
+            (self.segments, self.remaining_bytes, self.textless_method) = (Vec::new(), 0, None);
         }
         self.remaining_bytes = self.remaining_bytes.saturating_sub(text.len());
         if let Some(segment) = self.segments.last_mut() {
@@ -45,12 +45,12 @@ impl NotifiedText {
 
     /// Takes a notification without its text. Several kinds of notifications may have the same method, so it is a loss
     /// only if the result has more text.
-    pub(super) fn note_missing(&mut self, method: &str) {
+    pub(super) fn record_missing_text(&mut self, method: &str) {
         let Some(segment) = self.segments.last() else { return };
         if !segment.is_empty() {
             self.segments.push(String::new());
         }
-        self.missing_method.get_or_insert_with(|| method.to_owned());
+        self.textless_method.get_or_insert_with(|| method.to_owned());
     }
 
     /// Returns true if no notification had a text.
@@ -60,7 +60,7 @@ impl NotifiedText {
 
     /// Compares the text with that of the result. Blanks do not count.
     pub(super) fn compare(&self, result_text: &str) -> NotifiedShare {
-        let Some(method) = &self.missing_method else { return NotifiedShare::Whole };
+        let Some(method) = &self.textless_method else { return NotifiedShare::Whole };
         let result: String = result_text.split_whitespace().collect();
         if self.segments.concat().contains(&result) {
             return NotifiedShare::Whole;

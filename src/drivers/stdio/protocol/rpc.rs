@@ -20,13 +20,13 @@ use crate::platform::template::ExecutionValues;
 /// JSON-RPC error code for an unknown method.
 const METHOD_NOT_FOUND: i64 = -32601;
 
-const INVALID_OUTPUT: &str = "its output is no longer valid JSON-RPC";
-const UNKNOWN_RESPONSE: &str = "the agent answered another call than the present one";
-const NO_ANSWER: &str = "the answer was not where `json_rpc.result` says";
+const INVALID_OUTPUT_MESSAGE: &str = "its output is no longer valid JSON-RPC";
+const UNKNOWN_RESPONSE_WARNING: &str = "the agent answered another call than the present one";
+const MISSING_ANSWER_MESSAGE: &str = "the answer was not where `json_rpc.result` says";
 
 /// Progress of the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RpcStage {
+enum RpcPhase {
     /// The program is being initialized.
     Initializing,
     /// The request was sent.
@@ -39,9 +39,9 @@ enum RpcStage {
 pub(in crate::drivers) struct RpcTurn {
     spec: Arc<RpcSpec>,
     decoder: FrameDecoder,
-    stage: RpcStage,
+    phase: RpcPhase,
     initialize: Option<RpcCall>,
-    initialized: Option<RpcCall>,
+    initialized_notification: Option<RpcCall>,
     request: RpcCall,
     cancel: Option<RpcCall>,
     /// Id of the request; the initialization has the previous number.
@@ -57,24 +57,25 @@ impl RpcTurn {
     pub(super) fn new(
         spec: &RpcSpec,
         values: &ExecutionValues,
-        number: u64,
+        call_number: u64,
         max_message_bytes: usize,
     ) -> Result<Self, Failure> {
-        let fill_call = |call: &RpcCall| {
+        let render_call = |call: &RpcCall| {
             let params = render_document(&call.params, values)?;
             Ok::<_, Failure>(RpcCall { method: call.method.clone(), params })
         };
-        let fill_optional_call = |call: &Option<RpcCall>| call.as_ref().map(fill_call).transpose();
-        let initialize = fill_optional_call(&spec.initialize)?.filter(|_| number == 0);
-        let stage = if initialize.is_some() { RpcStage::Initializing } else { RpcStage::Calling };
+        let render_optional_call =
+            |call: &Option<RpcCall>| call.as_ref().map(render_call).transpose();
+        let initialize = render_optional_call(&spec.initialize)?.filter(|_| call_number == 0);
+        let phase = if initialize.is_some() { RpcPhase::Initializing } else { RpcPhase::Calling };
         Ok(Self {
             decoder: FrameDecoder::new(spec.framing, max_message_bytes),
-            stage,
+            phase,
             initialize,
-            initialized: fill_optional_call(&spec.initialized)?,
-            request: fill_call(&spec.submit)?,
-            cancel: fill_optional_call(&spec.cancel)?,
-            request_id: number + 2,
+            initialized_notification: render_optional_call(&spec.initialized)?,
+            request: render_call(&spec.submit)?,
+            cancel: render_optional_call(&spec.cancel)?,
+            request_id: call_number + 2,
             notified_text: NotifiedText::new(max_message_bytes),
             has_warned: false,
             has_warned_of_response: false,
@@ -94,7 +95,7 @@ impl RpcTurn {
         self.handle_frames(frames)
     }
 
-    pub(super) fn finish(&mut self) -> Vec<StdioStep> {
+    pub(super) fn handle_end_of_output(&mut self) -> Vec<StdioStep> {
         let frames = self.decoder.finish();
         self.handle_frames(frames)
     }
@@ -114,7 +115,7 @@ impl RpcTurn {
     }
 
     fn handle_frame(&mut self, frame: Frame) -> Vec<StdioStep> {
-        if self.stage == RpcStage::Over {
+        if self.phase == RpcPhase::Over {
             return Vec::new();
         }
         match frame {
@@ -122,40 +123,41 @@ impl RpcTurn {
                 messages.into_iter().flat_map(|message| self.handle_message(message)).collect()
             }
             Frame::Message(message) => self.handle_message(message),
-            Frame::Invalid => self.warn(),
-            Frame::Lost(message) => {
-                self.stage = RpcStage::Over; // It may have been the answer, for which the call would wait.
-                vec![StdioStep::Unreadable(message)]
+            Frame::Invalid => self.warn_once(),
+            Frame::Unreadable(message) => {
+                self.phase = RpcPhase::Over; // It may have been the answer, for which the call would wait.
+                vec![StdioStep::UnreadableMessage(message)]
             }
             Frame::Desynchronized => {
-                self.stage = RpcStage::Over;
-                let failure = Failure::new(Code::OutputUnreadable, INVALID_OUTPUT);
+                self.phase = RpcPhase::Over;
+                let failure = Failure::new(Code::OutputUnreadable, INVALID_OUTPUT_MESSAGE);
                 vec![StdioStep::Desynchronized(failure)]
             }
         }
     }
 
     fn handle_message(&mut self, message: Value) -> Vec<StdioStep> {
-        let Value::Object(mut message) = message else { return self.warn() };
+        let Value::Object(mut message) = message else { return self.warn_once() };
         let id = message.remove("id").filter(|id| !id.is_null());
         let method = message.get("method").and_then(Value::as_str).map(str::to_owned);
         match (method, id) {
-            (Some(method), Some(id)) => self.refuse(&method, &id),
+            (Some(method), Some(id)) => self.refuse_request(&method, &id),
             (Some(method), None) => self.handle_notification(&method, message.remove("params")),
             (None, Some(id)) if self.is_own_id(&id) => self.handle_response(message),
             // An error without an id is about a message that could not be read; there is only one call.
             (None, None) if message.contains_key("error") => self.handle_response(message),
             (None, Some(_)) => {
                 let is_first = !std::mem::replace(&mut self.has_warned_of_response, true);
-                let warning = is_first.then(|| StdioStep::Warn(UNKNOWN_RESPONSE.to_owned()));
+                let warning =
+                    is_first.then(|| StdioStep::Warn(UNKNOWN_RESPONSE_WARNING.to_owned()));
                 warning.into_iter().collect()
             }
-            (None, None) => self.warn(),
+            (None, None) => self.warn_once(),
         }
     }
 
     fn is_own_id(&self, id: &Value) -> bool {
-        let current_id = if self.stage == RpcStage::Initializing {
+        let current_id = if self.phase == RpcPhase::Initializing {
             self.request_id - 1
         } else {
             self.request_id
@@ -169,7 +171,7 @@ impl RpcTurn {
     }
 
     /// Answers a request of the program with an error: the service offers no methods.
-    fn refuse(&self, method: &str, id: &Value) -> Vec<StdioStep> {
+    fn refuse_request(&self, method: &str, id: &Value) -> Vec<StdioStep> {
         // The program may wait for an answer, so it gets one.
         let error = json!({"code": METHOD_NOT_FOUND, "message": "method not found"});
         let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
@@ -185,7 +187,7 @@ impl RpcTurn {
         let value = params.pointer(pointer).filter(|value| !value.is_null());
         let Some(value) = value else {
             if *kind == NotificationKind::Text {
-                self.notified_text.note_missing(method);
+                self.notified_text.record_missing_text(method);
             }
             return Vec::new();
         };
@@ -204,7 +206,7 @@ impl RpcTurn {
     fn handle_response(&mut self, mut message: Map<String, Value>) -> Vec<StdioStep> {
         if let Some(error) = message.get("error").filter(|error| !error.is_null()) {
             let event = StdioStep::Event(self.failure_event(error));
-            return [event].into_iter().chain(self.end(None)).collect();
+            return [event].into_iter().chain(self.end_call(None)).collect();
         }
         let result = message.remove("result").unwrap_or_default();
         let session = self
@@ -214,17 +216,18 @@ impl RpcTurn {
             .and_then(|pointer| result.pointer(pointer))
             .and_then(to_text);
         let session = session.map(|id| StdioStep::Event(ProgramEvent::Session { id }));
-        let next_steps = match self.stage {
-            RpcStage::Initializing => self.send_request(),
-            RpcStage::Calling | RpcStage::Over => self.handle_result(&result),
+        let next_steps = match self.phase {
+            RpcPhase::Initializing => self.send_request(),
+            RpcPhase::Calling | RpcPhase::Over => self.handle_result(&result),
         };
         session.into_iter().chain(next_steps).collect()
     }
 
     /// Sends the request, because the program is initialized.
     fn send_request(&mut self) -> Vec<StdioStep> {
-        self.stage = RpcStage::Calling;
-        let initialized = self.initialized.as_ref().map(|call| self.encode_call(call, None));
+        self.phase = RpcPhase::Calling;
+        let initialized =
+            self.initialized_notification.as_ref().map(|call| self.encode_call(call, None));
         let request = self.encode_call(&self.request, Some(self.request_id));
         initialized.into_iter().chain([request]).map(StdioStep::Write).collect()
     }
@@ -244,7 +247,7 @@ impl RpcTurn {
         let has_text = !self.notified_text.is_empty();
         let mut warning = None;
         let failure = match &answer_text {
-            None if !has_text => Some(Failure::new(Code::AnswerMissing, NO_ANSWER)),
+            None if !has_text => Some(Failure::new(Code::AnswerMissing, MISSING_ANSWER_MESSAGE)),
             // A value of another form is not the text of an answer.
             Some(text) if has_text && is_text_result => match self.notified_text.compare(text) {
                 NotifiedShare::Whole => None,
@@ -266,7 +269,7 @@ impl RpcTurn {
         };
         let answer = answer_text.filter(|_| !has_text).map(|text| ProgramEvent::Text { text });
         let events = [usage, answer].into_iter().flatten().map(StdioStep::Event);
-        events.chain(warning).chain(self.end(failure)).collect()
+        events.chain(warning).chain(self.end_call(failure)).collect()
     }
 
     fn failure_event(&self, error: &Value) -> ProgramEvent {
@@ -279,12 +282,12 @@ impl RpcTurn {
         ProgramEvent::Failed(ReportedFailure { message, category, ..ReportedFailure::default() })
     }
 
-    fn end(&mut self, failure: Option<Failure>) -> Option<StdioStep> {
-        self.stage = RpcStage::Over;
+    fn end_call(&mut self, failure: Option<Failure>) -> Option<StdioStep> {
+        self.phase = RpcPhase::Over;
         Some(StdioStep::End(failure))
     }
 
-    fn warn(&mut self) -> Vec<StdioStep> {
+    fn warn_once(&mut self) -> Vec<StdioStep> {
         // A program may write much that is no JSON-RPC, and one warning is enough.
         if std::mem::replace(&mut self.has_warned, true) {
             return Vec::new();

@@ -44,7 +44,7 @@ pub struct PublicAddressResolver {
 impl PublicAddressResolver {
     /// Uses the same address for every caller.
     #[must_use]
-    pub fn fixed(url: String, grpc_config: GrpcUrlConfig) -> Self {
+    pub fn with_fixed_url(url: String, grpc_config: GrpcUrlConfig) -> Self {
         Self { default: PublicAddress::new(url, &grpc_config), grpc_config, scheme: None }
     }
 
@@ -140,7 +140,8 @@ mod tests {
         assert_eq!(address_for("[::1]:8080").url, "http://[::1]:8080");
         assert_eq!(address_for("no host").url, "http://0.0.0.0:8080");
         assert_eq!(public_addresses.for_host(None).url, "http://0.0.0.0:8080");
-        let fixed = PublicAddressResolver::fixed("https://a.example".to_owned(), grpc_config);
+        let fixed =
+            PublicAddressResolver::with_fixed_url("https://a.example".to_owned(), grpc_config);
         assert_eq!(
             fixed.for_host(Some(&HeaderValue::from_static("b.example"))).url,
             "https://a.example"

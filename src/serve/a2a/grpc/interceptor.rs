@@ -44,8 +44,12 @@ pub(super) struct GrpcCallHead {
 }
 
 /// Rejects requests that cannot be a call; passes a call on with its [`GrpcCallHead`] and its whole message.
-pub(super) async fn admit(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    if !is_grpc(request.headers()) {
+pub(super) async fn intercept(
+    State(app): State<AppState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if !is_grpc_call(request.headers()) {
         let failure = Failure::new(Code::ContentType, "the body must be `application/grpc`");
         return ProblemBody(failure).into_response();
     }
@@ -74,7 +78,7 @@ pub(super) async fn admit(State(app): State<AppState>, request: Request, next: N
 }
 
 /// True if a request is a gRPC call, by its media type.
-pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
+pub(super) fn is_grpc_call(headers: &HeaderMap) -> bool {
     let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let suffix = text.and_then(|text| text.strip_prefix("application/grpc"));
     suffix.is_some_and(|suffix| suffix.is_empty() || suffix.starts_with(['+', ';']))
@@ -86,7 +90,7 @@ async fn authenticate_and_read(app: &AppState, request: Request) -> Result<Reque
     let caller = if parts.headers.contains_key(header::AUTHORIZATION) {
         Some(caller::authenticate(app, client_address.as_ref(), &parts.headers, None).await?)
     } else {
-        caller::authenticate_for_any_agent(app, client_address.as_ref(), &parts.headers).await?;
+        caller::check_any_agent_access(app, client_address.as_ref(), &parts.headers).await?;
         None
     };
     let host_header = parts.headers.get(header::HOST).and_then(|value| value.to_str().ok());
@@ -111,7 +115,7 @@ fn agent_of_host(app: &AppState, host: &str) -> Option<AgentId> {
 
 impl GrpcCallHead {
     /// Splits a call into its head and its message, and checks that a named version is this version.
-    pub(super) fn split<T>(
+    pub(super) fn split_request<T>(
         mut request: tonic::Request<T>,
         version: ProtocolVersion,
     ) -> Result<(Self, T), Failure> {
@@ -147,9 +151,9 @@ impl GrpcCallHead {
         tenant: &str,
         method: A2aMethod,
     ) -> Result<(Caller, AgentId), Failure> {
-        let agent = self.agent(app, tenant)?;
+        let agent = self.resolve_agent(app, tenant)?;
         let spec = app.agents.get(&agent).ok_or_else(unknown_agent)?;
-        let authenticated = match self.caller {
+        let caller_result = match self.caller {
             Some(caller) => Ok(caller),
             None => {
                 caller::authenticate(app, self.client_address.as_ref(), &self.headers, Some(&agent))
@@ -157,9 +161,9 @@ impl GrpcCallHead {
             }
         };
         let caller =
-            authenticated.map_err(|refusal| refusal.into_failure_at(app.api.reader.now()))?;
+            caller_result.map_err(|refusal| refusal.into_failure_at(app.api.reader.now()))?;
         // The message names the agent, so the count cannot happen earlier as on the other transports.
-        app.access
+        app.access_control
             .rate_limiter
             .try_acquire(spec)
             .await
@@ -176,7 +180,7 @@ impl GrpcCallHead {
     }
 
     /// Returns the agent of the call, in this order: the tenant of the message, metadata, host name, default agent.
-    fn agent(&self, app: &AppState, tenant: &str) -> Result<AgentId, Failure> {
+    fn resolve_agent(&self, app: &AppState, tenant: &str) -> Result<AgentId, Failure> {
         match (tenant, self.metadata_values(AGENT_METADATA)?.as_slice()) {
             ("", []) => self
                 .host_agent

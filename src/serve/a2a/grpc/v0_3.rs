@@ -8,7 +8,7 @@ use algonius_actors::model::access::endpoint_config::ProtocolVersion;
 use tonic::Request;
 
 use super::interceptor::GrpcCallHead;
-use super::{GrpcResponse, GrpcStream, respond, status, to_grpc_stream};
+use super::{GrpcResponse, GrpcStream, status, to_grpc_response, to_grpc_stream};
 use crate::serve::AppState;
 use crate::serve::a2a::card;
 use crate::serve::a2a::operations::push::{push_delete, push_get, push_list, push_set};
@@ -37,10 +37,10 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::SendMessageRequest>,
     ) -> GrpcResponse<pb::SendMessageResponse> {
-        respond(
+        to_grpc_response(
             status::v0_3_status,
             Box::pin(async {
-                let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V0_3)?;
+                let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
                 let metadata = call.request_metadata()?;
                 let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::Send).await?;
                 let send = read::send_request(message)?;
@@ -58,8 +58,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::SendMessageRequest>,
     ) -> GrpcResponse<Self::SendStreamingMessageStream> {
-        respond(status::v0_3_status, async {
-            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V0_3)?;
+        to_grpc_response(status::v0_3_status, async {
+            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
             let metadata = call.request_metadata()?;
             let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::Stream).await?;
             let send = read::send_request(message)?;
@@ -73,8 +73,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
     }
 
     async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> GrpcResponse<pb::Task> {
-        respond(status::v0_3_status, async {
-            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V0_3)?;
+        to_grpc_response(status::v0_3_status, async {
+            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
             let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::Get).await?;
             let history_length = read::read_history_length(message.history_length)?;
             let query =
@@ -85,8 +85,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
     }
 
     async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> GrpcResponse<pb::Task> {
-        respond(status::v0_3_status, async {
-            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V0_3)?;
+        to_grpc_response(status::v0_3_status, async {
+            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
             let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::Cancel).await?;
             let id = read::task_id_of_name(&message.name)?;
             operations::cancel(&self.app, &caller, &agent, id).await.and_then(write::task)
@@ -98,8 +98,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::TaskSubscriptionRequest>,
     ) -> GrpcResponse<Self::TaskSubscriptionStream> {
-        respond(status::v0_3_status, async {
-            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V0_3)?;
+        to_grpc_response(status::v0_3_status, async {
+            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
             let metadata = call.request_metadata()?;
             let (caller, agent) =
                 call.authorize(&self.app, NO_TENANT, A2aMethod::Subscribe).await?;
@@ -116,8 +116,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::CreateTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
-        respond(status::v0_3_status, async {
-            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V0_3)?;
+        to_grpc_response(status::v0_3_status, async {
+            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
             let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::PushSet).await?;
             let config = read::push_config_request(message)?;
             push_set(&self.app, &caller, &agent, ProtocolVersion::V0_3, config)
@@ -131,8 +131,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::GetTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
-        respond(status::v0_3_status, async {
-            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V0_3)?;
+        to_grpc_response(status::v0_3_status, async {
+            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
             let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::PushGet).await?;
             let (task, config) = read::push_config_ids_of_name(&message.name)?;
             let config = push_get(&self.app, &caller, &agent, task, config).await;
@@ -145,8 +145,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::ListTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<pb::ListTaskPushNotificationConfigResponse> {
-        respond(status::v0_3_status, async {
-            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V0_3)?;
+        to_grpc_response(status::v0_3_status, async {
+            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
             let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::PushList).await?;
             let task = read::task_id_of_name(&message.parent)?;
             let configs = push_list(&self.app, &caller, &agent, task).await?;
@@ -162,8 +162,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::DeleteTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<()> {
-        respond(status::v0_3_status, async {
-            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V0_3)?;
+        to_grpc_response(status::v0_3_status, async {
+            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
             let (caller, agent) =
                 call.authorize(&self.app, NO_TENANT, A2aMethod::PushDelete).await?;
             let (task, config) = read::push_config_ids_of_name(&message.name)?;
@@ -177,8 +177,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         &self,
         request: Request<pb::GetAgentCardRequest>,
     ) -> GrpcResponse<pb::AgentCard> {
-        respond(status::v0_3_status, async {
-            let (call, _) = GrpcCallHead::split(request, ProtocolVersion::V0_3)?;
+        to_grpc_response(status::v0_3_status, async {
+            let (call, _) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
             let host = call.requested_host();
             let (_, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::ExtendedCard).await?;
             card::card_for_host(&self.app, &agent, host.as_ref()).map(write::card)

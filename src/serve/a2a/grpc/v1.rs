@@ -8,7 +8,7 @@ use algonius_actors::model::access::endpoint_config::ProtocolVersion;
 use tonic::Request;
 
 use super::interceptor::GrpcCallHead;
-use super::{GrpcResponse, GrpcStream, respond, status, to_grpc_stream};
+use super::{GrpcResponse, GrpcStream, status, to_grpc_response, to_grpc_stream};
 use crate::serve::AppState;
 use crate::serve::a2a::card;
 use crate::serve::a2a::operations::push::{push_delete, push_get, push_list, push_set};
@@ -34,10 +34,10 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::SendMessageRequest>,
     ) -> GrpcResponse<pb::SendMessageResponse> {
-        respond(
+        to_grpc_response(
             status::v1_status,
             Box::pin(async {
-                let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
+                let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
                 let metadata = call.request_metadata()?;
                 let (caller, agent) =
                     call.authorize(&self.app, &message.tenant, A2aMethod::Send).await?;
@@ -56,10 +56,10 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::SendMessageRequest>,
     ) -> GrpcResponse<Self::SendStreamingMessageStream> {
-        respond(
+        to_grpc_response(
             status::v1_status,
             Box::pin(async {
-                let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
+                let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
                 let metadata = call.request_metadata()?;
                 let (caller, agent) =
                     call.authorize(&self.app, &message.tenant, A2aMethod::Stream).await?;
@@ -74,8 +74,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
     }
 
     async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> GrpcResponse<pb::Task> {
-        respond(status::v1_status, async {
-            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
+        to_grpc_response(status::v1_status, async {
+            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
             let (caller, agent) =
                 call.authorize(&self.app, &message.tenant, A2aMethod::Get).await?;
             let history_length = read::read_history_length(message.history_length)?;
@@ -89,8 +89,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::ListTasksRequest>,
     ) -> GrpcResponse<pb::ListTasksResponse> {
-        respond(status::v1_status, async {
-            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
+        to_grpc_response(status::v1_status, async {
+            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
             let (caller, agent) =
                 call.authorize(&self.app, &message.tenant, A2aMethod::List).await?;
             let list = read::list_request(message)?;
@@ -100,8 +100,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
     }
 
     async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> GrpcResponse<pb::Task> {
-        respond(status::v1_status, async {
-            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
+        to_grpc_response(status::v1_status, async {
+            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
             let (caller, agent) =
                 call.authorize(&self.app, &message.tenant, A2aMethod::Cancel).await?;
             operations::cancel(&self.app, &caller, &agent, &message.id).await.and_then(write::task)
@@ -113,8 +113,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::SubscribeToTaskRequest>,
     ) -> GrpcResponse<Self::SubscribeToTaskStream> {
-        respond(status::v1_status, async {
-            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
+        to_grpc_response(status::v1_status, async {
+            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
             let metadata = call.request_metadata()?;
             let (caller, agent) =
                 call.authorize(&self.app, &message.tenant, A2aMethod::Subscribe).await?;
@@ -136,8 +136,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::TaskPushNotificationConfig>,
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
-        respond(status::v1_status, async {
-            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
+        to_grpc_response(status::v1_status, async {
+            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
             let (caller, agent) =
                 call.authorize(&self.app, &message.tenant, A2aMethod::PushSet).await?;
             let config = read::push_config(message)?;
@@ -152,8 +152,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::GetTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
-        respond(status::v1_status, async {
-            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
+        to_grpc_response(status::v1_status, async {
+            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
             let (caller, agent) =
                 call.authorize(&self.app, &message.tenant, A2aMethod::PushGet).await?;
             let config = Some(message.id.as_str()).filter(|id| !id.is_empty());
@@ -167,8 +167,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::ListTaskPushNotificationConfigsRequest>,
     ) -> GrpcResponse<pb::ListTaskPushNotificationConfigsResponse> {
-        respond(status::v1_status, async {
-            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
+        to_grpc_response(status::v1_status, async {
+            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
             let (caller, agent) =
                 call.authorize(&self.app, &message.tenant, A2aMethod::PushList).await?;
             let configs = push_list(&self.app, &caller, &agent, &message.task_id).await?;
@@ -184,8 +184,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::DeleteTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<()> {
-        respond(status::v1_status, async {
-            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
+        to_grpc_response(status::v1_status, async {
+            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
             let (caller, agent) =
                 call.authorize(&self.app, &message.tenant, A2aMethod::PushDelete).await?;
             push_delete(&self.app, &caller, &agent, &message.task_id, &message.id).await
@@ -197,8 +197,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         &self,
         request: Request<pb::GetExtendedAgentCardRequest>,
     ) -> GrpcResponse<pb::AgentCard> {
-        respond(status::v1_status, async {
-            let (call, message) = GrpcCallHead::split(request, ProtocolVersion::V1_0)?;
+        to_grpc_response(status::v1_status, async {
+            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
             let host = call.requested_host();
             let (_, agent) =
                 call.authorize(&self.app, &message.tenant, A2aMethod::ExtendedCard).await?;

@@ -52,7 +52,7 @@ pub(super) async fn answer_interactions(
     }
     let answers = match (open_interactions.is_empty(), replies.list.is_empty()) {
         (true, true) => return Ok(None),
-        (true, false) => answers_to_closed(&interactions, &replies),
+        (true, false) => answers_to_closed_interactions(&interactions, &replies),
         (false, true) => vec![text_answer(&open_interactions, &message.parts)?],
         (false, false) => structured_answers(&open_interactions, &replies)?,
     };
@@ -78,10 +78,10 @@ fn refuse_new_settings(
     message: &Message,
     record: &ExecutionRecord,
 ) -> Result<(), Failure> {
-    let Overrides { working_dir, env } = message::overrides(message)?;
+    let Overrides { working_dir, env } = message::read_overrides(message)?;
     let is_new_variable =
         |(name, value): (&String, &String)| record.overrides.env.get(name) != Some(value);
-    let is_new = !app.api.approvals.has_params(record, &message::parameters(message)?)
+    let is_new = !app.api.approvals.has_params(record, &message::read_parameters(message)?)
         || env.iter().any(is_new_variable)
         || working_dir.is_some() && working_dir != record.overrides.working_dir;
     if is_new {
@@ -133,7 +133,7 @@ fn text_answer(
 }
 
 /// Returns the answers to interactions that are closed already, which changes none of them.
-fn answers_to_closed(
+fn answers_to_closed_interactions(
     interactions: &[Interaction],
     replies: &Replies,
 ) -> Vec<(InteractionId, AnswerValue)> {

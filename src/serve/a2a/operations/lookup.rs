@@ -9,7 +9,7 @@ use algonius_actors::model::id::{AgentId, ExecutionId};
 use crate::serve::AppState;
 
 /// Returns an execution of this agent that the caller may see; every other execution counts as unknown.
-pub(in crate::serve::a2a) async fn find(
+pub(in crate::serve::a2a) async fn find_by_text_id(
     app: &AppState,
     caller: &Caller,
     agent: &AgentId,
@@ -29,7 +29,7 @@ pub(super) async fn find_by_id(
     id: ExecutionId,
 ) -> Result<ExecutionRecord, Failure> {
     match app.api.reader.execution(caller, id).await {
-        Ok(record) => visible_record(caller, agent, record),
+        Ok(record) => require_visible_record(caller, agent, record),
         Err(failure) if failure.code != Code::ExecutionUnknown => Err(failure),
         // The domain speaks of executions; a client of A2A knows tasks only.
         Err(_) => Err(unknown_task()),
@@ -37,7 +37,7 @@ pub(super) async fn find_by_id(
 }
 
 /// Returns the record if it belongs to this agent and the caller may see it.
-pub(super) fn visible_record(
+pub(super) fn require_visible_record(
     caller: &Caller,
     agent: &AgentId,
     record: ExecutionRecord,

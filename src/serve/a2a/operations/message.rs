@@ -32,7 +32,7 @@ pub(in crate::serve) fn build_request(
     caller: &Caller,
     agent: &AgentId,
     (message, fields, metadata): (Message, RequestFields, RequestMetadata),
-    continued: Option<&ExecutionRecord>,
+    continued_execution: Option<&ExecutionRecord>,
 ) -> Result<Request, Failure> {
     // First of all checks that look at the content: later ones copy and walk through what is bounded here.
     check(&message)?;
@@ -43,10 +43,14 @@ pub(in crate::serve) fn build_request(
             return Err(Failure::new(Code::InvalidParams, text));
         }
     }
-    let service_hops = hops(&message)?;
-    let (params, overrides) = (parameters(&message)?, overrides(&message)?);
-    let details =
-        message_details::read_details(&message, fields, &metadata.extensions, continued.is_some())?;
+    let service_hops = read_service_hops(&message)?;
+    let (params, overrides) = (read_parameters(&message)?, read_overrides(&message)?);
+    let details = message_details::read_details(
+        &message,
+        fields,
+        &metadata.extensions,
+        continued_execution.is_some(),
+    )?;
     Ok(Request {
         agent: agent.clone(),
         origin: RequestOrigin {
@@ -55,13 +59,13 @@ pub(in crate::serve) fn build_request(
             trace: metadata.trace,
             service_hops,
         },
-        message: MessageId(message.message_id),
+        message_id: MessageId(message.message_id),
         idempotency_key: metadata.idempotency_key,
-        starts_context: message.context_id.is_none() && continued.is_none(),
-        context: context(message.context_id, continued),
-        continued_execution: continued.map(|record| record.id),
+        starts_context: message.context_id.is_none() && continued_execution.is_none(),
+        context: resolve_context(message.context_id, continued_execution),
+        continued_execution: continued_execution.map(|record| record.id),
         inherited_overrides: Overrides::default(),
-        input: Input { parts: parts(message.parts), params, overrides, details },
+        input: Input { parts: to_content_parts(message.parts), params, overrides, details },
     })
 }
 
@@ -93,14 +97,17 @@ pub(super) fn check(message: &Message) -> Result<(), Failure> {
 }
 
 /// Returns the conversation that the caller names, or that of the task, or a new one.
-fn context(context_id: Option<String>, continued: Option<&ExecutionRecord>) -> ContextId {
+fn resolve_context(
+    context_id: Option<String>,
+    continued_execution: Option<&ExecutionRecord>,
+) -> ContextId {
     let default_context =
-        || continued.map_or_else(ContextId::fresh, |record| record.context.clone());
+        || continued_execution.map_or_else(ContextId::generate, |record| record.context.clone());
     context_id.map_or_else(default_context, ContextId)
 }
 
 /// Converts the parts of a message.
-fn parts(parts: Vec<A2aPart>) -> Vec<content::Part> {
+fn to_content_parts(parts: Vec<A2aPart>) -> Vec<content::Part> {
     let part = |part: A2aPart| {
         let content = match part.content {
             PartContent::Text(text) => content::Content::Text(text),
@@ -117,7 +124,7 @@ fn parts(parts: Vec<A2aPart>) -> Vec<content::Part> {
 
 /// Reads the number of services that passed the message on, and refuses a message that more services passed on than a
 /// chain of agents may have: agents of several services that call each other would otherwise never stop.
-fn hops(message: &Message) -> Result<u32, Failure> {
+fn read_service_hops(message: &Message) -> Result<u32, Failure> {
     let Some(value) = message.metadata.get(HOPS_EXTENSION) else { return Ok(0) };
     let count = value.get("count").and_then(Value::as_u64).ok_or_else(|| {
         let text = format!("`{HOPS_EXTENSION}` must be an object with a whole number `count`");
@@ -131,7 +138,7 @@ fn hops(message: &Message) -> Result<u32, Failure> {
 }
 
 /// Reads the parameters of a caller.
-pub(super) fn parameters(message: &Message) -> Result<BTreeMap<String, String>, Failure> {
+pub(super) fn read_parameters(message: &Message) -> Result<BTreeMap<String, String>, Failure> {
     message.metadata.get(PARAMETERS_EXTENSION).map_or_else(
         || Ok(BTreeMap::new()),
         |value| {
@@ -144,7 +151,7 @@ pub(super) fn parameters(message: &Message) -> Result<BTreeMap<String, String>, 
 }
 
 /// Reads the overrides of a caller. The agent decides later whether it allows them.
-pub(super) fn overrides(message: &Message) -> Result<Overrides, Failure> {
+pub(super) fn read_overrides(message: &Message) -> Result<Overrides, Failure> {
     let invalid_overrides = || {
         let text = "overrides must be an object with a text `workingDirectory`, an object \
                     `environment` of texts, numbers and truth values, or both";
@@ -235,10 +242,11 @@ mod tests {
     fn a_message_is_passed_on_so_often_and_no_more() {
         let hops_of = |value: Value| {
             let metadata = [(HOPS_EXTENSION.to_owned(), value)].into_iter().collect();
-            hops(&Message { metadata, ..minimal_message() }).map_err(|failure| failure.code)
+            read_service_hops(&Message { metadata, ..minimal_message() })
+                .map_err(|failure| failure.code)
         };
         let max_hops = RequestOrigin::MAX_SERVICE_HOPS;
-        assert_eq!(hops(&minimal_message()).map_err(|failure| failure.code), Ok(0));
+        assert_eq!(read_service_hops(&minimal_message()).map_err(|failure| failure.code), Ok(0));
         assert_eq!(hops_of(json!({"count": max_hops})), Ok(max_hops));
         for count in [u64::from(max_hops) + 1, u64::MAX] {
             assert_eq!(hops_of(json!({"count": count})), Err(Code::TooManyHops));

@@ -5,7 +5,7 @@ use algonius_a2a::v1::{Message, Metadata};
 use algonius_a2a::{HOPS_EXTENSION, OVERRIDES_EXTENSION, PARAMETERS_EXTENSION};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::message_details::{
-    MessageDetails, PartMetadata, RequestDetails, details_text,
+    MessageDetails, PartMetadata, RequestDetails, details_to_json,
 };
 use algonius_actors::model::failure::Failure;
 
@@ -52,19 +52,19 @@ pub(super) fn read_details(
     let part_metadata =
         parts.map(|(part, a2a_part)| PartMetadata { part, metadata: a2a_part.metadata.clone() });
     let is_foreign = |uri: &&String| !uri.starts_with(SERVICE_EXTENSION_PREFIX);
-    let foreign = |uris: &[String]| uris.iter().filter(is_foreign).cloned().collect();
+    let foreign_extensions = |uris: &[String]| uris.iter().filter(is_foreign).cloned().collect();
     let details = MessageDetails {
         metadata,
         part_metadata: part_metadata.collect(),
-        extensions: foreign(&message.extensions),
+        extensions: foreign_extensions(&message.extensions),
         reference_tasks: message.reference_task_ids.clone(),
         request: RequestDetails {
             metadata: request_metadata,
             accepted_output_modes,
-            requested_extensions: foreign(requested_extensions),
+            requested_extensions: foreign_extensions(requested_extensions),
         },
     };
-    if details_text(&details).len() > MAX_METADATA_BYTES {
+    if details_to_json(&details).len() > MAX_METADATA_BYTES {
         return invalid_params(format!(
             "the metadata and the lists of names of a request have at most {MAX_METADATA_BYTES} bytes"
         ));
@@ -94,7 +94,7 @@ mod tests {
             role: Role::User,
             parts: vec![
                 A2aPart::text("a"),
-                A2aPart { metadata: single("p", 1), ..A2aPart::text("b") },
+                A2aPart { metadata: single_entry("p", 1), ..A2aPart::text("b") },
             ],
             metadata,
             extensions: vec!["urn:x".to_owned()],
@@ -102,30 +102,30 @@ mod tests {
         }
     }
 
-    fn single(key: &str, value: u64) -> Metadata {
+    fn single_entry(key: &str, value: u64) -> Metadata {
         Metadata::from_iter([(key.to_owned(), json!(value))])
     }
 
     #[test]
     fn details_are_all_that_the_service_does_not_read() {
-        let mut metadata = single("mine", 2);
+        let mut metadata = single_entry("mine", 2);
         for key in SERVICE_KEYS {
             metadata.insert(key.to_owned(), json!({}));
         }
         let fields = RequestFields {
             accepted_output_modes: vec!["text/plain".to_owned()],
-            metadata: single("r", 3),
+            metadata: single_entry("r", 3),
         };
         let mut message = message(metadata);
         message.extensions.push(PARAMETERS_EXTENSION.to_owned());
         let requested = ["urn:y".to_owned(), CURSOR_EXTENSION.to_owned()];
         let expected = MessageDetails {
-            metadata: single("mine", 2),
-            part_metadata: vec![PartMetadata { part: 1, metadata: single("p", 1) }],
+            metadata: single_entry("mine", 2),
+            part_metadata: vec![PartMetadata { part: 1, metadata: single_entry("p", 1) }],
             extensions: vec!["urn:x".to_owned()],
             reference_tasks: vec!["t".to_owned()],
             request: RequestDetails {
-                metadata: single("r", 3),
+                metadata: single_entry("r", 3),
                 accepted_output_modes: vec!["text/plain".to_owned()],
                 requested_extensions: vec!["urn:y".to_owned()],
             },
@@ -138,11 +138,12 @@ mod tests {
         for key in
             [PARAMETERS_EXTENSION, OVERRIDES_EXTENSION, HOPS_EXTENSION, INTERACTIONS_EXTENSION]
         {
-            let fields = RequestFields { metadata: single(key, 1), ..RequestFields::default() };
+            let fields =
+                RequestFields { metadata: single_entry(key, 1), ..RequestFields::default() };
             let failure = read_details(&message(Metadata::new()), fields, &[], true).unwrap_err();
             assert_eq!(failure.code, Code::InvalidParams, "{key}");
         }
-        let answer = message(single(INTERACTIONS_EXTENSION, 1));
+        let answer = message(single_entry(INTERACTIONS_EXTENSION, 1));
         let read =
             |is_continuation| read_details(&answer, RequestFields::default(), &[], is_continuation);
         assert_eq!(read(false).unwrap_err().code, Code::InvalidParams);

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     fn position(micros: i64) -> (DateTime<Utc>, ExecutionId) {
-        (DateTime::from_timestamp_micros(micros).unwrap(), ExecutionId::fresh())
+        (DateTime::from_timestamp_micros(micros).unwrap(), ExecutionId::generate())
     }
 
     #[test]

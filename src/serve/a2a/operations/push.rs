@@ -38,11 +38,11 @@ pub async fn push_set(
 ) -> Result<PushConfig, Failure> {
     let registry = registry(app)?;
     let id = config.task_id.as_deref().unwrap_or_default();
-    let record = lookup::find(app, caller, agent, id).await?;
+    let record = lookup::find_by_text_id(app, caller, agent, id).await?;
     // Read before the registration, so that an event in between is delivered.
-    let after_event = last_known_event(app, &record).await?;
+    let last_known_event = last_known_event(app, &record).await?;
     let target = new_target(registry, caller, record.id, version, config)?;
-    registry.set(target.clone(), after_event).await?;
+    registry.set(target.clone(), last_known_event).await?;
     Ok(public_config(target))
 }
 
@@ -58,7 +58,7 @@ pub async fn push_get(
     config_id: Option<&str>,
 ) -> Result<PushConfig, Failure> {
     let registry = registry(app)?;
-    let record = lookup::find(app, caller, agent, task_id).await?;
+    let record = lookup::find_by_text_id(app, caller, agent, task_id).await?;
     let id =
         config_id.filter(|id| !id.is_empty()).map_or_else(|| record.id.to_string(), str::to_owned);
     let mut target = registry.get(record.id, &id).await?;
@@ -81,7 +81,7 @@ pub async fn push_list(
     task_id: &str,
 ) -> Result<Vec<PushConfig>, Failure> {
     let registry = registry(app)?;
-    let record = lookup::find(app, caller, agent, task_id).await?;
+    let record = lookup::find_by_text_id(app, caller, agent, task_id).await?;
     Ok(registry.list(record.id).await?.into_iter().map(public_config).collect())
 }
 
@@ -97,7 +97,7 @@ pub async fn push_delete(
     config_id: &str,
 ) -> Result<(), Failure> {
     let registry = registry(app)?;
-    let record = lookup::find(app, caller, agent, task_id).await?;
+    let record = lookup::find_by_text_id(app, caller, agent, task_id).await?;
     registry.delete(record.id, config_id).await?;
     Ok(())
 }
@@ -114,7 +114,7 @@ pub async fn notification_body(
     version: ProtocolVersion,
     event: u64,
 ) -> Result<Option<Vec<u8>>, Failure> {
-    if !updates::is_current(api, record, event).await? {
+    if !updates::is_event_current(api, record, event).await? {
         return Ok(None);
     }
     match version {
@@ -134,7 +134,7 @@ pub async fn notification_body(
 ///
 /// # Errors
 /// Fails if the configuration cannot be registered.
-pub(super) fn check(
+pub(super) fn check_config(
     app: &AppState,
     caller: &Caller,
     version: ProtocolVersion,
@@ -142,8 +142,8 @@ pub(super) fn check(
 ) -> Result<(), Failure> {
     let registry = registry(app)?;
     // The execution does not exist yet, and no check depends on its id.
-    let no_execution = ExecutionId(Uuid::nil());
-    registry.check(&new_target(registry, caller, no_execution, version, config.clone())?)
+    let placeholder_id = ExecutionId(Uuid::nil());
+    registry.check(&new_target(registry, caller, placeholder_id, version, config.clone())?)
 }
 
 /// Returns the target for the configuration of an accepted message.
@@ -165,22 +165,22 @@ pub(super) fn build_message_target(
     new_target(registry(app)?, caller, id, version, config)
 }
 
-/// Registers a target that receives the events after the event `after_event`.
+/// Registers a target that receives the events after the event `last_known_event`.
 ///
 /// # Errors
 /// Fails if the ledger cannot record the target.
 pub(super) async fn register(
     app: &AppState,
     target: PushTarget,
-    after_event: u64,
+    last_known_event: u64,
 ) -> Result<(), Failure> {
-    registry(app)?.set(target, after_event).await
+    registry(app)?.set(target, last_known_event).await
 }
 
 fn registry(app: &AppState) -> Result<&PushRegistry, Failure> {
     let push_disabled =
         || Failure::new(Code::PushUnsupported, "this service sends no push notifications");
-    app.push.as_ref().ok_or_else(push_disabled)
+    app.push_registry.as_ref().ok_or_else(push_disabled)
 }
 
 /// Returns the last event that the receiver does not get: the latest event, or the one before the end.
@@ -220,7 +220,7 @@ fn new_target(
         execution,
         owner: caller.principal,
         version,
-        registration: Uuid::new_v4(),
+        registration_id: Uuid::new_v4(),
         url: Secret(url),
         token: token.filter(|token| !token.is_empty()).map(Secret),
         authentication: authentication.map(|authentication| PushCredentials {

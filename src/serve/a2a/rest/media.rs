@@ -12,7 +12,7 @@ pub(in crate::serve) const A2A_JSON: &str = "application/a2a+json";
 ///
 /// 1.0 has its own media type, which is used unless the caller requests plain JSON: by `Accept` or, if that header
 /// selects neither, by the type of its own body. Callers of 0.3 receive plain JSON unless they name the other type.
-pub(super) fn for_results(headers: &HeaderMap, version: ProtocolVersion) -> &'static str {
+pub(super) fn result_media_type(headers: &HeaderMap, version: ProtocolVersion) -> &'static str {
     let accepted_type = accepted_media_type(headers);
     let has_body_type = |media_type| {
         list_items(headers, &header::CONTENT_TYPE).any(|it| matches_type(it, media_type))
@@ -27,7 +27,7 @@ pub(super) fn for_results(headers: &HeaderMap, version: ProtocolVersion) -> &'st
 
 /// Returns the media type of an error: plain JSON, unless the caller names that of A2A. The body is a
 /// `google.rpc.Status` and no shape of A2A, and the official Go SDK reads errors from plain JSON only.
-pub(in crate::serve) fn for_errors(headers: &HeaderMap) -> &'static str {
+pub(in crate::serve) fn error_media_type(headers: &HeaderMap) -> &'static str {
     let sends_a2a = list_items(headers, &header::CONTENT_TYPE).any(|it| matches_type(it, A2A_JSON));
     match accepted_media_type(headers) {
         Some(media_type) => media_type,
@@ -105,7 +105,7 @@ mod tests {
             (Some("text/html"), None, A2A_JSON),
         ] {
             let headers = headers(accept, body);
-            assert_eq!(for_results(&headers, ProtocolVersion::V1_0), expected, "{headers:?}");
+            assert_eq!(result_media_type(&headers, ProtocolVersion::V1_0), expected, "{headers:?}");
         }
     }
 
@@ -119,8 +119,8 @@ mod tests {
             (Some("application/json"), Some(A2A_JSON), JSON),
         ] {
             let headers = headers(accept, body);
-            assert_eq!(for_errors(&headers), expected, "{headers:?}");
-            assert_eq!(for_results(&headers, ProtocolVersion::V0_3), expected, "{headers:?}");
+            assert_eq!(error_media_type(&headers), expected, "{headers:?}");
+            assert_eq!(result_media_type(&headers, ProtocolVersion::V0_3), expected, "{headers:?}");
         }
     }
 }

@@ -12,7 +12,7 @@ use algonius_actors::model::failure::Failure;
 
 use super::text_progress::CHUNK_BYTES;
 use crate::serve::a2a::task;
-use crate::serve::a2a::task::artifact::{ArtifactLosses, artifact};
+use crate::serve::a2a::task::artifact::{ArtifactLosses, build_artifact};
 
 /// The rest of an event about an artifact that has yet to be sent.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct ArtifactChunks {
     id: String,
     name: Option<String>,
     description: Option<String>,
-    remaining: VecDeque<StoredPart>,
+    remaining_parts: VecDeque<StoredPart>,
     losses: ArtifactLosses,
     is_append: bool,
     is_last: bool,
@@ -44,7 +44,7 @@ impl ArtifactChunks {
             name: name.clone(),
             description: description.clone(),
             losses: ArtifactLosses::from_parts(pieces),
-            remaining: pieces.clone().into(),
+            remaining_parts: pieces.clone().into(),
             is_append: *append,
             is_last: *last,
             sent_bytes: 0,
@@ -54,9 +54,11 @@ impl ArtifactChunks {
     /// Returns the only text of the event; `None` if the event has no text or several.
     #[must_use]
     pub fn single_text_range(&self) -> Option<TextRange> {
-        let piece =
-            self.remaining.front().filter(|piece| self.remaining.len() == 1 && is_text(piece))?;
-        Some(piece.text)
+        let part = self
+            .remaining_parts
+            .front()
+            .filter(|piece| self.remaining_parts.len() == 1 && is_text(piece))?;
+        Some(part.text)
     }
 
     /// Skips the first bytes of the text, which were sent before: the rest is appended to them. One piece always
@@ -65,14 +67,14 @@ impl ArtifactChunks {
         self.sent_bytes = bytes;
         self.is_append |= bytes > 0;
         let mut remaining_bytes = bytes;
-        while let Some(piece) = self.remaining.front_mut() {
-            let length = piece.text.to - piece.text.from;
-            if remaining_bytes < length || self.remaining.len() == 1 {
-                self.shorten(remaining_bytes);
+        while let Some(part) = self.remaining_parts.front_mut() {
+            let length = part.text.to - part.text.from;
+            if remaining_bytes < length || self.remaining_parts.len() == 1 {
+                self.shorten_first_part(remaining_bytes);
                 return;
             }
             remaining_bytes -= length;
-            self.remaining.pop_front();
+            self.remaining_parts.pop_front();
         }
     }
 
@@ -86,20 +88,21 @@ impl ArtifactChunks {
     ///
     /// # Errors
     /// Fails if the ledger cannot be read.
-    pub async fn next(
+    pub async fn next_update(
         &mut self,
         api: &Api,
         record: &ExecutionRecord,
     ) -> Result<(ArtifactUpdate, bool), Failure> {
-        let size: u64 = self.remaining.iter().map(|piece| piece.text.to - piece.text.from).sum();
+        let size: u64 =
+            self.remaining_parts.iter().map(|piece| piece.text.to - piece.text.from).sum();
         // Small events, which are nearly all, are read in one query.
         let parts = if size <= CHUNK_BYTES {
-            let pieces: Vec<_> = self.remaining.drain(..).collect();
-            task::read_parts(api, record, &pieces).await?
+            let stored_parts: Vec<_> = self.remaining_parts.drain(..).collect();
+            task::read_parts(api, record, &stored_parts).await?
         } else {
             self.next_parts(api, record).await?
         };
-        let is_last = self.remaining.is_empty();
+        let is_last = self.remaining_parts.is_empty();
         // Clients add up what the pieces report, so the losses of the whole event are reported once.
         let losses = if is_last { self.losses } else { ArtifactLosses::default() };
         // Only the first piece may replace an artifact; every later one belongs to it.
@@ -108,7 +111,7 @@ impl ArtifactChunks {
         let update = ArtifactUpdate {
             task_id: record.id.to_string(),
             context_id: record.context.0.clone(),
-            artifact: artifact(&self.id, name, description, (parts, losses)),
+            artifact: build_artifact(&self.id, name, description, (parts, losses)),
             append,
             last_chunk: is_last && self.is_last,
             metadata: Metadata::new(),
@@ -122,32 +125,32 @@ impl ArtifactChunks {
         api: &Api,
         record: &ExecutionRecord,
     ) -> Result<Vec<A2aPart>, Failure> {
-        let Some(first) = self.remaining.front().cloned() else { return Ok(Vec::new()) };
+        let Some(first) = self.remaining_parts.front().cloned() else { return Ok(Vec::new()) };
         let TextRange { from, to, .. } = first.text;
         // Data and files cannot be split: a client cannot append half of a JSON document.
         if !is_text(&first) || to - from <= CHUNK_BYTES {
             self.sent_bytes += to - from;
-            self.remaining.pop_front();
+            self.remaining_parts.pop_front();
             return task::read_parts(api, record, &[first]).await;
         }
         let range = TextRange { to: from + CHUNK_BYTES, ..first.text };
-        let passage = api.reader.text_slice(record, range).await?;
-        let read_bytes = passage.to() - from;
+        let slice = api.reader.text_slice(record, range).await?;
+        let read_bytes = slice.end_offset() - from;
         self.sent_bytes += read_bytes;
         // A text that was deleted with its execution since then ends here.
-        self.shorten(if passage.text.is_empty() { to - from } else { read_bytes });
-        Ok(vec![A2aPart::text(passage.text)])
+        self.shorten_first_part(if slice.text.is_empty() { to - from } else { read_bytes });
+        Ok(vec![A2aPart::text(slice.text)])
     }
 
-    fn shorten(&mut self, bytes: u64) {
-        if let Some(piece) = self.remaining.front_mut() {
-            piece.text.from = piece.text.to.min(piece.text.from.saturating_add(bytes));
+    fn shorten_first_part(&mut self, bytes: u64) {
+        if let Some(part) = self.remaining_parts.front_mut() {
+            part.text.from = part.text.to.min(part.text.from.saturating_add(bytes));
         }
     }
 }
 
-fn is_text(piece: &StoredPart) -> bool {
-    piece.kind == PartKind::Text && piece.filename.is_none()
+fn is_text(part: &StoredPart) -> bool {
+    part.kind == PartKind::Text && part.filename.is_none()
 }
 
 #[cfg(test)]
@@ -158,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    fn text(from: u64, to: u64) -> StoredPart {
+    fn text_part(from: u64, to: u64) -> StoredPart {
         StoredPart::text(TextRange {
             attempt_id: AttemptId::FIRST,
             channel: TextChannel::Parts,
@@ -173,8 +176,8 @@ mod tests {
         ArtifactChunks::from_event(&Event { number: 7, at: DateTime::UNIX_EPOCH, data }).unwrap()
     }
 
-    fn remaining_ranges(pieces: &ArtifactChunks) -> Vec<(u64, u64)> {
-        pieces.remaining.iter().map(|piece| (piece.text.from, piece.text.to)).collect()
+    fn remaining_ranges(chunks: &ArtifactChunks) -> Vec<(u64, u64)> {
+        chunks.remaining_parts.iter().map(|piece| (piece.text.from, piece.text.to)).collect()
     }
 
     #[test]
@@ -187,18 +190,21 @@ mod tests {
             (30, vec![(30, 30)]),
             (99, vec![(30, 30)]),
         ] {
-            let mut pieces = chunks_of(vec![text(0, 10), text(10, 30)]);
-            pieces.skip(skipped);
-            assert_eq!(remaining_ranges(&pieces), expected, "{skipped}");
-            assert_eq!((pieces.is_append, pieces.sent_bytes()), (skipped > 0, skipped));
+            let mut chunks = chunks_of(vec![text_part(0, 10), text_part(10, 30)]);
+            chunks.skip(skipped);
+            assert_eq!(remaining_ranges(&chunks), expected, "{skipped}");
+            assert_eq!((chunks.is_append, chunks.sent_bytes()), (skipped > 0, skipped));
         }
     }
 
     #[test]
     fn a_single_text_is_recognized() {
-        let span = text(0, 10).text;
-        assert_eq!(chunks_of(vec![text(0, 10)]).single_text_range(), Some(span));
-        assert_eq!(chunks_of(vec![text(5, 10)]).single_text_range(), Some(text(5, 10).text));
-        assert_eq!(chunks_of(vec![text(0, 5), text(5, 10)]).single_text_range(), None);
+        let span = text_part(0, 10).text;
+        assert_eq!(chunks_of(vec![text_part(0, 10)]).single_text_range(), Some(span));
+        assert_eq!(
+            chunks_of(vec![text_part(5, 10)]).single_text_range(),
+            Some(text_part(5, 10).text)
+        );
+        assert_eq!(chunks_of(vec![text_part(0, 5), text_part(5, 10)]).single_text_range(), None);
     }
 }

@@ -20,7 +20,7 @@ pub struct StreamCursor {
     /// Bytes of text of the next event that were sent too.
     pub byte_offset: u64,
     /// Progress of the texts of an attempt, if the stream has texts.
-    pub texts: Option<TextCursor>,
+    pub text_cursor: Option<TextCursor>,
 }
 
 /// Progress of the texts of one attempt.
@@ -45,7 +45,7 @@ impl fmt::Display for StreamCursor {
         if self.byte_offset > 0 {
             write!(f, "+{}", self.byte_offset)?;
         }
-        let Some(TextCursor { attempt_id, positions }) = &self.texts else { return Ok(()) };
+        let Some(TextCursor { attempt_id, positions }) = &self.text_cursor else { return Ok(()) };
         write!(f, ":{}.{}:", attempt_id.turn, attempt_id.attempt)?;
         for (index, (channel, position)) in positions.iter().enumerate() {
             let separator = if index > 0 { "," } else { "" };
@@ -70,7 +70,7 @@ impl StreamCursor {
             }
             _ => return None,
         };
-        Some(Self { event, byte_offset, texts })
+        Some(Self { event, byte_offset, text_cursor: texts })
     }
 }
 
@@ -109,11 +109,11 @@ mod tests {
     #[test]
     fn an_event_id_survives_a_round_trip() {
         for text in ["0", "12", "12+65536", "12:1.2:stdout=345", "7:2.1:stdout=0,stderr=20"] {
-            let event_id = StreamCursor::parse(text).unwrap();
-            assert_eq!(event_id.to_string(), text);
+            let cursor = StreamCursor::parse(text).unwrap();
+            assert_eq!(cursor.to_string(), text);
         }
         assert_eq!(StreamCursor::parse("12"), Some(StreamCursor::from(12)));
-        let texts = StreamCursor::parse("7:2.1:stdout=0,stderr=20").unwrap().texts.unwrap();
+        let texts = StreamCursor::parse("7:2.1:stdout=0,stderr=20").unwrap().text_cursor.unwrap();
         assert_eq!(
             (texts.position_of(TextChannel::Stderr), texts.position_of(TextChannel::Answer)),
             (Some(20), None)

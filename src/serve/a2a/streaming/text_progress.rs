@@ -28,7 +28,7 @@ impl TextProgress {
 
     /// Returns the texts with this known progress. The progress of another text counts as none.
     #[must_use]
-    pub fn resumed_from(mut self, known: &TextCursor) -> Self {
+    pub fn with_progress(mut self, known: &TextCursor) -> Self {
         self.0.attempt_id = known.attempt_id;
         for (channel, position) in &mut self.0.positions {
             *position = known.position_of(*channel).unwrap_or_default();
@@ -71,7 +71,7 @@ impl TextProgress {
         };
         for StoredPart { text, .. } in pieces {
             if (text.attempt_id, text.channel) == (self.0.attempt_id, TextChannel::Answer)
-                && let Some((_, position)) = self.entry_mut(TextChannel::Answer)
+                && let Some((_, position)) = self.channel_position_mut(TextChannel::Answer)
             {
                 *position = text.to;
             }
@@ -80,12 +80,12 @@ impl TextProgress {
 
     /// Skips the bytes before a position of a text.
     pub fn skip_to(&mut self, channel: TextChannel, from: u64) {
-        if let Some((_, position)) = self.entry_mut(channel) {
+        if let Some((_, position)) = self.channel_position_mut(channel) {
             *position = from.max(*position);
         }
     }
 
-    fn entry_mut(&mut self, channel: TextChannel) -> Option<&mut (TextChannel, u64)> {
+    fn channel_position_mut(&mut self, channel: TextChannel) -> Option<&mut (TextChannel, u64)> {
         self.0.positions.iter_mut().find(|(known, _)| *known == channel)
     }
 
@@ -96,7 +96,7 @@ impl TextProgress {
     }
 
     /// Switches to the texts of this attempt, unless they are the present ones.
-    pub fn advance_to(&mut self, attempt_id: AttemptId) {
+    pub fn switch_to_attempt(&mut self, attempt_id: AttemptId) {
         if self.0.attempt_id != attempt_id {
             self.start_attempt(attempt_id);
         }
@@ -112,15 +112,15 @@ impl TextProgress {
     ///
     /// # Errors
     /// Fails when the ledger could not be read.
-    pub async fn next(
+    pub async fn next_chunk(
         &mut self,
         api: &Api,
         record: &ExecutionRecord,
     ) -> Result<Option<(TextRange, String)>, Failure> {
-        // A copy, because `next_of` changes the positions.
+        // A copy, because `next_chunk_of` changes the positions.
         let channels: Vec<_> = self.0.positions.iter().map(|(channel, _)| *channel).collect();
         for channel in channels {
-            let next = self.next_of(channel, api, record).await?;
+            let next = self.next_chunk_of(channel, api, record).await?;
             if next.is_some() {
                 return Ok(next);
             }
@@ -132,28 +132,28 @@ impl TextProgress {
     ///
     /// # Errors
     /// Fails when the ledger could not be read.
-    pub async fn next_of(
+    pub async fn next_chunk_of(
         &mut self,
         channel: TextChannel,
         api: &Api,
         record: &ExecutionRecord,
     ) -> Result<Option<(TextRange, String)>, Failure> {
         let TextCursor { attempt_id, positions } = &mut self.0;
-        let entry = positions.iter_mut().find(|(known, _)| *known == channel);
-        let Some((_, position)) = entry else { return Ok(None) };
+        let channel_position = positions.iter_mut().find(|(known, _)| *known == channel);
+        let Some((_, position)) = channel_position else { return Ok(None) };
         let range = TextRange {
             attempt_id: *attempt_id,
             channel,
             from: *position,
             to: position.saturating_add(CHUNK_BYTES),
         };
-        let passage = api.reader.text_slice(record, range).await?;
-        if passage.text.is_empty() {
+        let slice = api.reader.text_slice(record, range).await?;
+        if slice.text.is_empty() {
             return Ok(None);
         }
         // The ledger may return less than requested: it cuts between characters, and ends at what is committed.
-        *position = passage.to();
-        Ok(Some((TextRange { from: passage.from, to: *position, ..range }, passage.text)))
+        *position = slice.end_offset();
+        Ok(Some((TextRange { from: slice.start_offset, to: *position, ..range }, slice.text)))
     }
 }
 

@@ -17,16 +17,16 @@ const DROPPED_BYTES_KEY: &str = "droppedBytes";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ArtifactLosses {
     /// Number of redacted places.
-    redacted: u64,
+    redacted_count: u64,
     /// Number of dropped bytes.
-    dropped: u64,
+    dropped_bytes: u64,
 }
 
 impl ArtifactLosses {
     /// Sums up the losses of pieces.
     #[must_use]
-    pub fn from_parts(pieces: &[StoredPart]) -> Self {
-        let losses = pieces.iter().map(|piece| Self::from((piece.redacted, piece.dropped)));
+    pub fn from_parts(parts: &[StoredPart]) -> Self {
+        let losses = parts.iter().map(|piece| Self::from((piece.redacted, piece.dropped)));
         losses.fold(Self::default(), Self::plus)
     }
 
@@ -39,14 +39,19 @@ impl ArtifactLosses {
     }
 
     const fn plus(self, other: Self) -> Self {
-        Self { redacted: self.redacted + other.redacted, dropped: self.dropped + other.dropped }
+        Self {
+            redacted_count: self.redacted_count + other.redacted_count,
+            dropped_bytes: self.dropped_bytes + other.dropped_bytes,
+        }
     }
 
     /// The metadata of an artifact with these losses.
     #[must_use]
     pub fn metadata(self) -> Metadata {
-        let redacted = (self.redacted > 0).then(|| (REDACTED_KEY.to_owned(), self.redacted.into()));
-        let dropped = (self.dropped > 0).then(|| json!({ DROPPED_BYTES_KEY: self.dropped }));
+        let redacted = (self.redacted_count > 0)
+            .then(|| (REDACTED_KEY.to_owned(), self.redacted_count.into()));
+        let dropped =
+            (self.dropped_bytes > 0).then(|| json!({ DROPPED_BYTES_KEY: self.dropped_bytes }));
         redacted.into_iter().chain(dropped.map(|value| (TRUNCATED_KEY.to_owned(), value))).collect()
     }
 }
@@ -54,13 +59,13 @@ impl ArtifactLosses {
 impl From<(u64, u64)> for ArtifactLosses {
     /// Losses of so many redacted places and so many dropped bytes.
     fn from((redacted, dropped): (u64, u64)) -> Self {
-        Self { redacted, dropped }
+        Self { redacted_count: redacted, dropped_bytes: dropped }
     }
 }
 
 /// Creates an artifact of these parts, with the losses of its text.
 #[must_use]
-pub fn artifact(
+pub fn build_artifact(
     id: &str,
     name: Option<String>,
     description: Option<String>,

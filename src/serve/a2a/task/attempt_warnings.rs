@@ -8,27 +8,30 @@ const MAX_WARNINGS: usize = 20;
 /// The latest warnings of an attempt: the end of an attempt sums up what went wrong in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AttemptWarnings {
-    latest: VecDeque<String>,
-    omitted: u64,
+    latest_warnings: VecDeque<String>,
+    omitted_count: u64,
 }
 
 impl AttemptWarnings {
     /// Adds a warning, in the place of the oldest one if there are too many.
     pub fn push(&mut self, warning: String) {
-        if self.latest.len() == MAX_WARNINGS {
-            self.latest.pop_front();
-            self.omitted += 1;
+        if self.latest_warnings.len() == MAX_WARNINGS {
+            self.latest_warnings.pop_front();
+            self.omitted_count += 1;
         }
-        self.latest.push_back(warning);
+        self.latest_warnings.push_back(warning);
     }
 
     /// Returns the sentences. If warnings were omitted, the first sentence states their number.
     #[must_use]
     pub fn into_sentences(self) -> Vec<String> {
-        let omitted = (self.omitted > 0).then(|| {
-            format!("{} earlier warnings are only in the events of the execution", self.omitted)
+        let omitted = (self.omitted_count > 0).then(|| {
+            format!(
+                "{} earlier warnings are only in the events of the execution",
+                self.omitted_count
+            )
         });
-        omitted.into_iter().chain(self.latest).collect()
+        omitted.into_iter().chain(self.latest_warnings).collect()
     }
 }
 

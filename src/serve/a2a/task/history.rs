@@ -35,7 +35,7 @@ impl TaskView<'_> {
         for (speaker, message, pieces, details) in recorded_messages.into_iter().skip(skipped) {
             let message = recorded_message(self.api, self.record, speaker, message, pieces).await?;
             messages.push(match details {
-                Some(details) => with_details(message, details),
+                Some(details) => add_details(message, details),
                 None => message,
             });
         }
@@ -44,7 +44,7 @@ impl TaskView<'_> {
 }
 
 /// Returns a message of the caller with its metadata and references. Those of the request were no part of it.
-fn with_details(message: Message, details: &MessageDetails) -> Message {
+fn add_details(message: Message, details: &MessageDetails) -> Message {
     let MessageDetails { metadata, part_metadata, extensions, reference_tasks, request: _ } =
         details.clone();
     let mut message =

@@ -18,7 +18,7 @@ pub(super) const CONTINUITY_LOST: &str = "lost";
 /// Returns the service's message about a failure.
 pub(super) fn failure_message(record: &ExecutionRecord, failure: &Failure) -> Message {
     let id = format!("{}-failure", record.id);
-    let mut message = message(record, id, Role::Agent, vec![A2aPart::text(&*failure.message)]);
+    let mut message = new_message(record, id, Role::Agent, vec![A2aPart::text(&*failure.message)]);
     if let Value::Object(details) = problem::error_details(failure) {
         message.metadata = details;
     }
@@ -29,7 +29,7 @@ pub(super) fn failure_message(record: &ExecutionRecord, failure: &Failure) -> Me
 pub(super) fn auth_required_message(record: &ExecutionRecord) -> Message {
     let text = "the agent needs you to authenticate before it can continue";
     let id = format!("{}-auth", record.id);
-    message(record, id, Role::Agent, vec![A2aPart::text(text)])
+    new_message(record, id, Role::Agent, vec![A2aPart::text(text)])
 }
 
 /// Returns the service's message with the open interactions of a task; `None` if there are none.
@@ -39,7 +39,7 @@ pub(super) fn interaction_message(
 ) -> Option<Message> {
     let newest = interactions.last()?;
     let PauseMessage { parts, metadata, extensions } = pause_message(interactions);
-    let message = message(record, format!("{}-interaction", newest.id), Role::Agent, parts);
+    let message = new_message(record, format!("{}-interaction", newest.id), Role::Agent, parts);
     Some(Message { metadata, extensions, ..message })
 }
 
@@ -51,7 +51,7 @@ pub fn deadline_message(
     text: &str,
 ) -> Message {
     let id = format!("{}-{}-deadline", record.id, limit.as_str());
-    let mut message = message(record, id, Role::Agent, vec![A2aPart::text(text)]);
+    let mut message = new_message(record, id, Role::Agent, vec![A2aPart::text(text)]);
     message.metadata.insert("limit".to_owned(), limit.as_str().into());
     let at = at.to_rfc3339_opts(SecondsFormat::Millis, true);
     message.metadata.insert("endsAt".to_owned(), at.into());
@@ -62,7 +62,7 @@ pub fn deadline_message(
 #[must_use]
 pub fn session_lost_message(record: &ExecutionRecord, text: &str) -> Message {
     let id = format!("{}-continuity", record.id);
-    let mut message = message(record, id, Role::Agent, vec![A2aPart::text(text)]);
+    let mut message = new_message(record, id, Role::Agent, vec![A2aPart::text(text)]);
     message.metadata.insert(CONTINUITY_KEY.to_owned(), CONTINUITY_LOST.into());
     message
 }
@@ -71,7 +71,7 @@ pub fn session_lost_message(record: &ExecutionRecord, text: &str) -> Message {
 #[must_use]
 pub fn warning_message(record: &ExecutionRecord, (number, text): (u64, &str)) -> Message {
     let id = format!("{}-{number}-warning", record.id);
-    let mut message = message(record, id, Role::Agent, vec![A2aPart::text(text)]);
+    let mut message = new_message(record, id, Role::Agent, vec![A2aPart::text(text)]);
     message.metadata.insert("warning".to_owned(), true.into());
     message
 }
@@ -80,14 +80,14 @@ pub fn warning_message(record: &ExecutionRecord, (number, text): (u64, &str)) ->
 #[must_use]
 pub fn queue_message(record: &ExecutionRecord, queued: Queued) -> Message {
     let id = format!("{}-queue", record.id);
-    let mut message = message(record, id, Role::Agent, vec![A2aPart::text(queued.to_string())]);
+    let mut message = new_message(record, id, Role::Agent, vec![A2aPart::text(queued.to_string())]);
     if let Ok(Value::Object(details)) = serde_json::to_value(queued) {
         message.metadata = details;
     }
     message
 }
 
-pub(super) fn message(
+pub(super) fn new_message(
     record: &ExecutionRecord,
     message_id: String,
     role: Role,

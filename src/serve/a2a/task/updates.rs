@@ -20,13 +20,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::TaskView;
-use super::artifact::{ArtifactLosses, artifact};
+use super::artifact::{ArtifactLosses, build_artifact};
 
 /// Key in the metadata of an update for a piece of the program's standard error.
 const STDERR_KEY: &str = "stderr";
 
 /// Converter of events into the updates of one task.
-pub struct TaskUpdates {
+pub struct TaskUpdateBuilder {
     /// Source of texts.
     pub api: Api,
     /// Execution of the task.
@@ -44,7 +44,11 @@ pub struct TaskUpdates {
 /// # Errors
 /// Fails if the ledger could not be read, or if the task does not show the question yet, because the member of a team
 /// can open a question before its run is recorded as running.
-pub async fn is_current(api: &Api, record: &ExecutionRecord, number: u64) -> Result<bool, Failure> {
+pub async fn is_event_current(
+    api: &Api,
+    record: &ExecutionRecord,
+    number: u64,
+) -> Result<bool, Failure> {
     let Some(event) = find_event(api, record, number).await? else { return Ok(true) };
     if !matches!(event.data, EventKind::InteractionOpened { .. }) || record.has_open_interactions()
     {
@@ -88,21 +92,21 @@ pub async fn notification_update(
     let (api, record) = (api.clone(), record.clone());
     let is_paused = record.has_open_interactions();
     let sent_state = if is_paused { TaskState::InputRequired } else { TaskState::Submitted };
-    let mut updates =
-        TaskUpdates { api, record, sent_state, is_queued: false, has_unsent_question: false };
+    let mut update_builder =
+        TaskUpdateBuilder { api, record, sent_state, is_queued: false, has_unsent_question: false };
     match &event.data {
         EventKind::StateChanged(change)
             if matches!(change.to, ExecutionState::Cleanup | ExecutionState::Waiting) =>
         {
-            let view = TaskView::read(&updates.api, &updates.record).await?;
+            let view = TaskView::read(&update_builder.api, &update_builder.record).await?;
             let status = view.status().await?;
-            Ok(Some(updates.status_event(status, true, view.end_metadata())))
+            Ok(Some(update_builder.status_event(status, true, view.end_metadata())))
         }
-        _ => updates.update_for(event).await,
+        _ => update_builder.update_for(event).await,
     }
 }
 
-impl TaskUpdates {
+impl TaskUpdateBuilder {
     /// Returns the update of an event. Moves within one public state cause no update.
     ///
     /// # Errors
@@ -125,27 +129,27 @@ impl TaskUpdates {
                     &pieces,
                 );
                 let message = recorded.await?;
-                Ok(Some(self.message_update(event.at, message)))
+                Ok(Some(self.message_event(event.at, message)))
             }
             EventKind::DeadlineApproaching { limit, ends_at, message } => {
                 let message = super::deadline_message(&self.record, (limit, ends_at), &message);
-                Ok(Some(self.message_update(event.at, message)))
+                Ok(Some(self.message_event(event.at, message)))
             }
             EventKind::SessionLost { message } => {
                 let message = super::session_lost_message(&self.record, &message);
-                Ok(Some(self.message_update(event.at, message)))
+                Ok(Some(self.message_event(event.at, message)))
             }
             EventKind::Warning { message } => {
                 let message = super::warning_message(&self.record, (event.number, &message));
-                Ok(Some(self.message_update(event.at, message)))
+                Ok(Some(self.message_event(event.at, message)))
             }
             EventKind::InteractionOpened { .. } | EventKind::InteractionClosed { .. } => {
-                self.interaction_update(event.at).await
+                self.interaction_event(event.at).await
             }
             EventKind::StateChanged(change)
                 if change.to == ExecutionState::Running && self.has_unsent_question =>
             {
-                self.interaction_update(event.at).await
+                self.interaction_event(event.at).await
             }
             EventKind::Heartbeat(usage) => {
                 Ok(Some(self.metadata_event(event.at, ("usage", usage))))
@@ -160,7 +164,7 @@ impl TaskUpdates {
             EventKind::Artifact { id, name, description, pieces, append, last } => {
                 let losses = ArtifactLosses::from_parts(&pieces);
                 let parts = super::read_parts(&self.api, &self.record, &pieces).await?;
-                let artifact = artifact(&id, name, description, (parts, losses));
+                let artifact = build_artifact(&id, name, description, (parts, losses));
                 Ok(Some(self.artifact_event(artifact, append, last)))
             }
             _ => Ok(None),
@@ -169,7 +173,7 @@ impl TaskUpdates {
 
     /// Returns the update after an interaction was opened or closed: the open interactions, or that the agent works
     /// again.
-    async fn interaction_update(
+    async fn interaction_event(
         &mut self,
         at: DateTime<Utc>,
     ) -> Result<Option<StreamEvent>, Failure> {
@@ -189,7 +193,7 @@ impl TaskUpdates {
     }
 
     /// Returns the update with a message of an agent that acts.
-    fn message_update(&mut self, at: DateTime<Utc>, message: Message) -> StreamEvent {
+    fn message_event(&mut self, at: DateTime<Utc>, message: Message) -> StreamEvent {
         self.sent_state = self.current_state();
         self.working_event(at, Some(message))
     }
@@ -200,9 +204,10 @@ impl TaskUpdates {
     }
 
     /// Returns the update with a piece of an answer that grows.
-    pub fn answer_update(&self, text: String, append: bool) -> StreamEvent {
+    pub fn answer_event(&self, text: String, append: bool) -> StreamEvent {
         let (id, parts) = (ANSWER_ARTIFACT_ID, vec![A2aPart::text(text)]);
-        let artifact = artifact(id, Some(id.to_owned()), None, (parts, ArtifactLosses::default()));
+        let artifact =
+            build_artifact(id, Some(id.to_owned()), None, (parts, ArtifactLosses::default()));
         self.artifact_event(artifact, append, false)
     }
 
@@ -290,14 +295,14 @@ const fn is_interrupted(state: TaskState) -> bool {
 fn step_value(event: &EventKind) -> Option<Value> {
     match event {
         EventKind::Step { step } => Some(json!(step)),
-        EventKind::Hop { hop, stage } => Some(hop_step(*hop, stage)),
-        EventKind::RunStep { row, .. } => Some(run_step(row)),
+        EventKind::Hop { hop, stage } => Some(hop_step_value(*hop, stage)),
+        EventKind::RunStep { row, .. } => Some(run_step_value(row)),
         _ => None,
     }
 }
 
 /// Returns a step of a run as a step of the agent, without its text.
-fn run_step(row: &StepRecord) -> Value {
+fn run_step_value(row: &StepRecord) -> Value {
     let StepRecord { number, turn, step_type, tool, .. } = row;
     let mut step = json!({"step": step_type, "number": number, "turn": turn});
     if let (Some(tool), Some(step)) = (tool, step.as_object_mut()) {
@@ -307,7 +312,7 @@ fn run_step(row: &StepRecord) -> Value {
 }
 
 /// Returns a stage of a hop as a step of the agent.
-fn hop_step(hop: u32, stage: &HopStage) -> Value {
+fn hop_step_value(hop: u32, stage: &HopStage) -> Value {
     match stage {
         HopStage::Planned { step, agent, .. } => {
             json!({"step": "hop", "hop": hop, "stage": "planned", "name": step, "agent": agent})

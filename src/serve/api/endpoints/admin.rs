@@ -17,7 +17,7 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
                 "listTokens",
                 "List tokens whose scopes the token of the caller includes.",
             )
-            .requires(Right::Admin)
+            .with_required_right(Right::Admin)
             .with_response::<TokenList>(200, "The tokens without their secrets.")
             .with_errors(&[Code::LedgerUnavailable, Code::Draining]),
         ApiEndpoint::post("/api/v1/tokens", admin::create_token)
@@ -25,19 +25,19 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
                 "createToken",
                 "Create a token. Only this response contains its secret.",
             )
-            .requires(Right::Admin)
+            .with_required_right(Right::Admin)
             .with_body::<TokenRequest>()
             .with_response::<CreatedToken>(201, "The token with its secret.")
             .with_errors(&[Code::TokenExists, Code::LedgerUnavailable, Code::Draining]),
         ApiEndpoint::delete("/api/v1/tokens/{name}", admin::revoke_token)
             .with_operation("revokeToken", "Revoke a token that was created through this API.")
-            .requires(Right::Admin)
+            .with_required_right(Right::Admin)
             .with_path_parameter::<String>("name", "Name of the principal of the token.")
             .with_response::<Empty>(200, "The token is revoked.")
             .with_errors(&[Code::TokenUnknown, Code::LedgerUnavailable, Code::Draining]),
         ApiEndpoint::post("/api/v1/operator/rotate", admin::rotate_operator_token)
             .with_operation("rotateOperatorToken", "Replace the token of the operator in its file.")
-            .requires(Right::Admin)
+            .with_required_right(Right::Admin)
             .with_response::<Empty>(200, "The previous token is revoked.")
             .with_errors(&[Code::LedgerUnavailable, Code::Draining]),
         ApiEndpoint::post("/api/v1/reload", admin::reload)
@@ -45,7 +45,7 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
                 "reloadConfiguration",
                 "Reload the configuration and apply its changes.",
             )
-            .requires(Right::Admin)
+            .with_required_right(Right::Admin)
             .with_response::<ReloadResult>(200, "Result of the reload.")
             .with_error_body::<ReloadRejection>(Code::ConfigurationRejected)
             .with_errors(&[Code::LedgerUnavailable, Code::Draining]),
@@ -54,7 +54,7 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
                 "getEnvironment",
                 "List which environment variables of the service are set, without their values.",
             )
-            .requires(Right::Admin)
+            .with_required_right(Right::Admin)
             .with_query::<admin::EnvironmentQuery>()
             .with_response::<EnvironmentStatus>(200, "Variables with their state."),
     ]

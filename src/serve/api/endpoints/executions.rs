@@ -57,7 +57,7 @@ fn query_endpoints() -> Vec<ApiEndpoint> {
                 "listExecutions",
                 "List executions that the caller may read, newest first, by page.",
             )
-            .requires(Right::Read)
+            .with_required_right(Right::Read)
             .with_query::<ListQuery>()
             .with_query::<PageParameters>()
             .with_response::<ExecutionList>(200, "A page of executions.")
@@ -67,7 +67,7 @@ fn query_endpoints() -> Vec<ApiEndpoint> {
                 "exportExecutions",
                 "Export executions with their events, newest first, as a stream.",
             )
-            .requires(Right::Read)
+            .with_required_right(Right::Read)
             .with_query::<ListQuery>()
             .with_query::<ExportQuery>()
             .with_response_contents(
@@ -81,7 +81,7 @@ fn query_endpoints() -> Vec<ApiEndpoint> {
                 "getExecution",
                 "Get one execution with its attempts, events and texts.",
             )
-            .requires(Right::Read)
+            .with_required_right(Right::Read)
             .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_response::<ExecutionDetail>(200, "The execution.")
             .with_errors(&[Code::ExecutionUnknown, Code::LedgerUnavailable]),
@@ -90,7 +90,7 @@ fn query_endpoints() -> Vec<ApiEndpoint> {
                 "listEvents",
                 "List events of an execution, or follow them as a stream.",
             )
-            .requires(Right::Read)
+            .with_required_right(Right::Read)
             .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_query::<EventQuery>()
             .with_header::<String>(
@@ -105,7 +105,7 @@ fn query_endpoints() -> Vec<ApiEndpoint> {
             .with_errors(&[Code::ExecutionUnknown, Code::LedgerUnavailable]),
         ApiEndpoint::get("/api/v1/executions/{id}/text", events_and_texts::text)
             .with_operation("getText", "Get a range of a text of an execution.")
-            .requires(Right::Read)
+            .with_required_right(Right::Read)
             .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_query::<TextQuery>()
             .with_response::<TextPart>(200, "The range; empty if the execution has no such text.")
@@ -117,7 +117,7 @@ fn mutation_endpoints() -> Vec<ApiEndpoint> {
     vec![
         ApiEndpoint::post("/api/v1/executions", create::create)
             .with_operation("createExecution", "Send a request to an agent. Optionally wait for the outcome.")
-            .requires(Right::Run)
+            .with_required_right(Right::Run)
             .with_header::<IdempotencyKeyHeader>("Idempotency-Key", "Key of the request, chosen by the caller. A repeated key returns the same execution.")
             .with_body::<ExecutionRequest>()
             .with_response::<ExecutionDetail>(200, "The execution has ended.")
@@ -125,7 +125,7 @@ fn mutation_endpoints() -> Vec<ApiEndpoint> {
             .with_errors(SUBMIT_ERRORS),
         ApiEndpoint::post("/api/v1/executions/{id}/retry", create::retry)
             .with_operation("retryExecution", "Retry an ended execution as a new execution.")
-            .requires(Right::Run)
+            .with_required_right(Right::Run)
             .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_response::<ExecutionDetail>(200, "The new execution has ended.")
             .with_response::<ExecutionDetail>(202, "The new execution is accepted and has not ended.")
@@ -133,7 +133,7 @@ fn mutation_endpoints() -> Vec<ApiEndpoint> {
             .with_errors(&[Code::ExecutionUnknown, Code::ExecutionUnfinished, Code::NotReplayable]),
         ApiEndpoint::post("/api/v1/executions/{id}/cancel", executions::cancel)
             .with_operation("cancelExecution", "Cancel an execution. The response follows when it has ended.")
-            .requires(Right::Run)
+            .with_required_right(Right::Run)
             .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_response::<ExecutionEntry>(200, "The execution.")
             .with_errors(&[Code::ExecutionUnknown, Code::ExecutionEnded, Code::LedgerUnavailable]),
@@ -142,7 +142,7 @@ fn mutation_endpoints() -> Vec<ApiEndpoint> {
                 "deleteExecution",
                 "Delete an ended execution with its events and texts.",
             )
-            .requires(Right::Run)
+            .with_required_right(Right::Run)
             .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_empty_response(204, "The execution is deleted.")
             .with_errors(&[Code::ExecutionUnknown, Code::ExecutionUnfinished, Code::LedgerUnavailable]),
@@ -165,12 +165,15 @@ fn event_stream_content() -> BodyContent {
         ("rest", schema_fn::<ExecutionEntry>()),
         ("error", schema_fn::<Problem>()),
     ];
-    BodyContent { media_type: "text/event-stream", schema: ContentSchema::Documents(kinds) }
+    BodyContent { media_type: "text/event-stream", schema: ContentSchema::DocumentSequence(kinds) }
 }
 
 fn export_content() -> BodyContent {
     let kinds = vec![("line", schema_fn::<ExportLine>())];
-    BodyContent { media_type: "application/x-ndjson", schema: ContentSchema::Documents(kinds) }
+    BodyContent {
+        media_type: "application/x-ndjson",
+        schema: ContentSchema::DocumentSequence(kinds),
+    }
 }
 
 /// Returns the endpoints of runs, which consist of hops or of steps.
@@ -178,13 +181,13 @@ fn run_endpoints() -> Vec<ApiEndpoint> {
     vec![
         ApiEndpoint::get("/api/v1/executions/{id}/tree", tree::show)
             .with_operation("getExecutionTree", "Get one execution with the hops of its run.")
-            .requires(Right::Read)
+            .with_required_right(Right::Read)
             .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_response::<ExecutionTree>(200, "The execution.")
             .with_errors(&[Code::ExecutionUnknown, Code::LedgerUnavailable]),
         ApiEndpoint::get("/api/v1/executions/{id}/steps", steps::list)
             .with_operation("listSteps", "List the steps of a cognitive agent's run.")
-            .requires(Right::Read)
+            .with_required_right(Right::Read)
             .with_path_parameter::<ExecutionId>("id", ID_DESCRIPTION)
             .with_query::<StepQuery>()
             .with_response::<StepList>(200, "A page of steps.")

@@ -16,13 +16,13 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
     vec![
         ApiEndpoint::get("/api/v1/interactions", interactions::list)
             .with_operation("listInteractions", "List questions of agents, newest first.")
-            .requires(Right::Read)
+            .with_required_right(Right::Read)
             .with_query::<InteractionQuery>()
             .with_response::<InteractionList>(200, "A page of interactions.")
             .with_errors(&[Code::LedgerUnavailable]),
         ApiEndpoint::get("/api/v1/interactions/{id}", interactions::show)
             .with_operation("getInteraction", "Get one question of an agent, with its answer.")
-            .requires(Right::Read)
+            .with_required_right(Right::Read)
             .with_path_parameter::<InteractionId>("id", ID_DESCRIPTION)
             .with_response::<InteractionEntry>(200, "The interaction.")
             .with_errors(&[Code::InteractionUnknown, Code::LedgerUnavailable]),
@@ -31,7 +31,7 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
                 "answerInteraction",
                 "Answer a question of an agent. The same answer again changes nothing.",
             )
-            .requires(Right::Read)
+            .with_required_right(Right::Read)
             .with_path_parameter::<InteractionId>("id", ID_DESCRIPTION)
             .with_body::<AnswerRequest>()
             .with_response::<InteractionEntry>(200, "The answer is recorded.")
@@ -47,7 +47,7 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
                 "listPermissionDecisions",
                 "List verdicts about tool calls, oldest first.",
             )
-            .requires(Right::Admin)
+            .with_required_right(Right::Admin)
             .with_query::<DecisionQuery>()
             .with_response::<DecisionList>(200, "A page of decisions.")
             .with_errors(&[Code::LedgerUnavailable]),

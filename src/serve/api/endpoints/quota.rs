@@ -15,14 +15,14 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
                 "listAccounts",
                 "List the accounts of agents with state, cause and time.",
             )
-            .requires(Right::Read)
+            .with_required_right(Right::Read)
             .with_response::<AccountList>(200, "The accounts."),
         ApiEndpoint::post("/api/v1/quota/{account}/reopen", quota::reopen)
             .with_operation(
                 "reopenAccount",
                 "Reopen an account, so that its agents start work again.",
             )
-            .requires(Right::Admin)
+            .with_required_right(Right::Admin)
             .with_path_parameter::<String>("account", "Name of the account.")
             .with_response::<AccountStatus>(200, "The account is available.")
             .with_errors(&[Code::AccountUnknown]),

@@ -42,13 +42,13 @@ fn query_endpoints() -> Vec<ApiEndpoint> {
                 "listSchedules",
                 "List schedules that the caller may read, sorted by id.",
             )
-            .requires(Right::Read)
+            .with_required_right(Right::Read)
             .with_query::<ScheduleListQuery>()
             .with_response::<ScheduleList>(200, "A page of schedules.")
             .with_errors(&[Code::ScheduleUnknown, Code::LedgerUnavailable, Code::Draining]),
         ApiEndpoint::post("/api/v1/schedules/preview", queries::preview)
             .with_operation("previewSchedule", "Preview the due times of a cron expression.")
-            .requires(Right::Read)
+            .with_required_right(Right::Read)
             .with_body::<PreviewRequest>()
             .with_response::<Preview>(200, "Next due times."),
         ApiEndpoint::get("/api/v1/schedules/{id}", queries::show)
@@ -56,20 +56,20 @@ fn query_endpoints() -> Vec<ApiEndpoint> {
                 "getSchedule",
                 "Get one schedule with its next due times and statistics.",
             )
-            .requires(Right::Read)
+            .with_required_right(Right::Read)
             .with_path_parameter::<ScheduleId>("id", ID_DESCRIPTION)
             .with_response::<ScheduleDetail>(200, "The schedule.")
             .with_errors(LOOKUP_ERRORS),
         ApiEndpoint::get("/api/v1/schedules/{id}/next", queries::upcoming)
             .with_operation("listDueTimes", "List the next due times of a schedule.")
-            .requires(Right::Read)
+            .with_required_right(Right::Read)
             .with_path_parameter::<ScheduleId>("id", ID_DESCRIPTION)
             .with_query::<CountQuery>()
             .with_response::<Preview>(200, "Next due times.")
             .with_errors(LOOKUP_ERRORS),
         ApiEndpoint::get("/api/v1/schedules/{id}/occurrences", queries::occurrences)
             .with_operation("listOccurrences", "List past occurrences of a schedule, newest first.")
-            .requires(Right::Read)
+            .with_required_right(Right::Read)
             .with_path_parameter::<ScheduleId>("id", ID_DESCRIPTION)
             .with_query::<OccurrencesQuery>()
             .with_response::<OccurrenceList>(200, "A page of occurrences.")
@@ -81,14 +81,14 @@ fn mutation_endpoints() -> Vec<ApiEndpoint> {
     vec![
         ApiEndpoint::post("/api/v1/schedules", mutations::create)
             .with_operation("createSchedule", "Create a schedule that the caller owns.")
-            .requires(Right::Run)
+            .with_required_right(Right::Run)
             .with_body::<ScheduleRequest>()
             .with_response::<ScheduleEntry>(201, "The schedule.")
             .with_errors(WRITE_ERRORS)
             .with_errors(&[Code::ScheduleExists]),
         ApiEndpoint::put("/api/v1/schedules/{id}", mutations::update)
             .with_operation("replaceSchedule", "Replace a schedule.")
-            .requires(Right::Run)
+            .with_required_right(Right::Run)
             .with_path_parameter::<ScheduleId>("id", ID_DESCRIPTION)
             .with_body::<ScheduleRequest>()
             .with_response::<ScheduleEntry>(200, "The schedule after the change.")
@@ -96,26 +96,26 @@ fn mutation_endpoints() -> Vec<ApiEndpoint> {
             .with_errors(&[Code::ScheduleUnknown, Code::ScheduleFixed, Code::ScheduleExists]),
         ApiEndpoint::delete("/api/v1/schedules/{id}", mutations::remove)
             .with_operation("deleteSchedule", "Delete a schedule. Its executions continue.")
-            .requires(Right::Run)
+            .with_required_right(Right::Run)
             .with_path_parameter::<ScheduleId>("id", ID_DESCRIPTION)
             .with_empty_response(204, "The schedule is deleted.")
             .with_errors(LOOKUP_ERRORS)
             .with_errors(&[Code::ScheduleFixed]),
         ApiEndpoint::post("/api/v1/schedules/{id}/pause", mutations::pause)
             .with_operation("pauseSchedule", "Pause a schedule.")
-            .requires(Right::Run)
+            .with_required_right(Right::Run)
             .with_path_parameter::<ScheduleId>("id", ID_DESCRIPTION)
             .with_response::<ScheduleEntry>(200, "The schedule after the change.")
             .with_errors(LOOKUP_ERRORS),
         ApiEndpoint::post("/api/v1/schedules/{id}/resume", mutations::resume)
             .with_operation("resumeSchedule", "Resume a schedule from now on.")
-            .requires(Right::Run)
+            .with_required_right(Right::Run)
             .with_path_parameter::<ScheduleId>("id", ID_DESCRIPTION)
             .with_response::<ScheduleEntry>(200, "The schedule after the change.")
             .with_errors(LOOKUP_ERRORS),
         ApiEndpoint::post("/api/v1/schedules/{id}/run", mutations::trigger)
             .with_operation("triggerSchedule", "Trigger a schedule now.")
-            .requires(Right::Run)
+            .with_required_right(Right::Run)
             .with_path_parameter::<ScheduleId>("id", ID_DESCRIPTION)
             .with_response::<ScheduleEntry>(202, "The schedule is triggered.")
             .with_errors(LOOKUP_ERRORS),

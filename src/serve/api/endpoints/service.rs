@@ -22,20 +22,20 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
         ApiEndpoint::get("/health", status::health)
             .with_operation("getHealth", "Check that the service responds. Needs no token.")
             .with_response::<HealthStatus>(200, "The service responds."),
-        ApiEndpoint::get("/ready", status::ready)
+        ApiEndpoint::get("/ready", status::readiness)
             .with_operation(
                 "getReadiness",
                 "Check whether the service accepts requests. Needs no token.",
             )
             .with_response::<Readiness>(200, "The service accepts requests.")
             .with_response::<Readiness>(503, "The service refuses requests for these reasons."),
-        ApiEndpoint::get("/status", status::tree)
+        ApiEndpoint::get("/status", status::service_status)
             .with_operation("getStatus", "Get the supervision tree, as far as the token permits.")
-            .requires(Right::Read)
+            .with_required_right(Right::Read)
             .with_response::<ServiceStatus>(200, "The supervision tree."),
         ApiEndpoint::get("/metrics", status::metrics)
             .with_operation("getMetrics", "Get metrics for Prometheus, where they are enabled.")
-            .requires(Right::Read)
+            .with_required_right(Right::Read)
             .with_response_contents(200, "Metrics in OpenMetrics 1.0.", vec![metrics_content])
             .with_errors(&[Code::PathUnknown]),
         ApiEndpoint::get("/errors", error_pages::index)

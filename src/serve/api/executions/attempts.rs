@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::mem;
 
-use algonius_actors::decide::budget::cumulative_usage::sum;
+use algonius_actors::decide::budget::cumulative_usage::add_numbers;
 use algonius_actors::model::execution::event::{Event, EventKind};
 use algonius_actors::model::execution::record::ExecutionRecord;
 use algonius_actors::model::execution::{ExecutionState, StateChange};
@@ -27,7 +27,7 @@ impl AttemptHistory {
         if let EventKind::StateChanged(change) = &event.data
             && change.to == ExecutionState::Starting
         {
-            self.add_warnings();
+            self.move_warnings_to_attempt();
             self.attempts.push(new_attempt(change));
         }
         // Events before the first start belong to no attempt.
@@ -40,7 +40,7 @@ impl AttemptHistory {
 
     /// Returns the attempts, with the details of the last one that only the record contains.
     pub(super) fn into_attempts(mut self, record: &ExecutionRecord) -> Vec<AttemptEntry> {
-        self.add_warnings();
+        self.move_warnings_to_attempt();
         let last_attempt =
             self.attempts.last_mut().filter(|attempt| attempt.attempt_id == record.attempt_id);
         if let Some(last_attempt) = last_attempt {
@@ -51,7 +51,7 @@ impl AttemptHistory {
         self.attempts
     }
 
-    fn add_warnings(&mut self) {
+    fn move_warnings_to_attempt(&mut self) {
         if let Some(attempt) = self.attempts.last_mut() {
             attempt.warnings = mem::take(&mut self.warnings).into_sentences();
         }
@@ -94,11 +94,12 @@ fn apply_to_attempt(attempt: &mut AttemptEntry, data: &EventKind) {
 }
 
 /// Adds counters to the totals: each event counts since the previous one.
-fn add_counters(used: &mut BTreeMap<String, Number>, counters: &BTreeMap<String, Number>) {
+fn add_counters(totals: &mut BTreeMap<String, Number>, counters: &BTreeMap<String, Number>) {
     for (name, number) in counters {
-        let before = used.get(name);
-        let total = before.and_then(|before| sum(before, number)).unwrap_or_else(|| number.clone());
-        used.insert(name.clone(), total);
+        let before = totals.get(name);
+        let total =
+            before.and_then(|before| add_numbers(before, number)).unwrap_or_else(|| number.clone());
+        totals.insert(name.clone(), total);
     }
 }
 

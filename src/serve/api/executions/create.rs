@@ -45,11 +45,11 @@ pub async fn create(
     let agent = app.agents.resolve_id(&execution_request.agent)?;
     let caller = caller.require_right(Right::Run, Some(&agent))?;
     if let Some(spec) = app.agents.get(&agent) {
-        app.access.rate_limiter.try_acquire(spec).await?;
+        app.access_control.rate_limiter.try_acquire(spec).await?;
     }
     let wait_seconds = execution_request.wait;
     let submit_reply = submit(&app, &caller, &agent, (execution_request, metadata)).await?;
-    Ok(respond(&app, &caller, submit_reply, wait_seconds).await?)
+    Ok(wait_and_respond(&app, &caller, submit_reply, wait_seconds).await?)
 }
 
 /// Retries an execution with the same request.
@@ -63,15 +63,15 @@ pub async fn retry(
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Run, None)?;
     let submit_reply = app.api.requests.retry(&caller, parse_execution_id(&id)?).await?;
-    Ok(respond(&app, &caller, submit_reply, 0).await?)
+    Ok(wait_and_respond(&app, &caller, submit_reply, 0).await?)
 }
 
 fn read_request(bytes: &[u8]) -> Result<ExecutionRequest, Failure> {
-    let shape = "the body must be an object with `agent`, and with `text` or `parts`";
+    let hint = "the body must be an object with `agent`, and with `text` or `parts`";
     let document = Some(parse_document(bytes)?).filter(Value::is_object);
     let execution_request: ExecutionRequest = document
         .and_then(|document| serde_json::from_value(document).ok())
-        .ok_or_else(|| invalid_params(shape))?;
+        .ok_or_else(|| invalid_params(hint))?;
     if execution_request.wait > MAX_WAIT_SECONDS {
         return Err(invalid_params("`wait` must be 0 to 3600 seconds"));
     }
@@ -91,13 +91,14 @@ async fn submit(
         execution_request.idempotency_key.clone().or_else(|| metadata.idempotency_key.clone());
     let is_probe = execution_request.probe;
     // The request takes the path of a message of 1.0, so that both have the same checks and the same defaults.
-    let message = read::send(json!({ "message": message_json(execution_request)? }))?.message;
+    let message =
+        read::send_request(json!({ "message": message_json(execution_request)? }))?.message;
     if let Some(spec) = app.agents.get(agent) {
         exposure::check_media_types(spec, &message.parts)?;
     }
     let metadata = RequestMetadata { idempotency_key, ..metadata };
-    let message = (message, RequestFields::default(), metadata);
-    let mut request = message::build_request(caller, agent, message, None)?;
+    let message_and_fields = (message, RequestFields::default(), metadata);
+    let mut request = message::build_request(caller, agent, message_and_fields, None)?;
     if let Some(spec) = app.agents.get(agent) {
         override_policy::check_params(&spec.override_policy, request.input.params.keys())?;
     }
@@ -149,7 +150,7 @@ fn check_part_members(parts: &Value) -> Result<(), Failure> {
 }
 
 /// Waits up to `wait_seconds` for the end and returns the state of the execution.
-async fn respond(
+async fn wait_and_respond(
     app: &AppState,
     caller: &Caller,
     submit_reply: SubmitReply,
@@ -157,12 +158,16 @@ async fn respond(
 ) -> Result<Response, Failure> {
     let record = app.api.reader.execution(caller, submit_reply.execution).await?;
     if wait_seconds > 0 {
-        let settled =
-            app.api.requests.wait_until_settled(&record.agent, record.id, submit_reply.progress);
+        let end_or_question = app.api.requests.wait_for_end_or_question(
+            &record.agent,
+            record.id,
+            submit_reply.progress,
+        );
         // After the waiting time the caller receives the current state.
-        if let Ok(settled) = tokio::time::timeout(Duration::from_secs(wait_seconds), settled).await
+        if let Ok(wait_result) =
+            tokio::time::timeout(Duration::from_secs(wait_seconds), end_or_question).await
         {
-            settled?;
+            wait_result?;
         }
     }
     // The record above is older than the wait.

@@ -61,20 +61,21 @@ pub(super) async fn read_detail(
         reader.output.dropped = dropped.copied().unwrap_or_default();
     }
     let DetailReader { input, output, agent_question, .. } = reader;
-    let request = agent_question.filter(|_| record.open_interruption().is_some());
-    let cut = [
+    let open_question = agent_question.filter(|_| record.open_interruption().is_some());
+    let cut_flags = [
         ("input", input.is_cut),
-        ("request", request.as_ref().is_some_and(|request| request.is_cut)),
+        ("request", open_question.as_ref().is_some_and(|request| request.is_cut)),
         ("output", output.is_cut),
         ("stderr", stderr.is_cut),
     ];
-    let cut = cut.into_iter().filter(|(_, is_cut)| *is_cut).map(|(name, _)| name.to_owned());
+    let cut_names =
+        cut_flags.into_iter().filter(|(_, is_cut)| *is_cut).map(|(name, _)| name.to_owned());
     let texts = api.reader.text_ranges(record).await?.into_iter();
     let output_dropped = Some(output.dropped).filter(|dropped| *dropped > 0);
     let last_number = events.last().map(|event| event.number);
     Ok(ExecutionDetail {
         entry: ExecutionEntry::from_record(record, api.reader.queue_position(record).await),
-        message_id: record.message.0.clone(),
+        message_id: record.message_id.0.clone(),
         owner: record.owner.to_string(),
         trace_id: Some(
             TraceContext::for_execution(record.trace.as_ref(), record.id).id.to_string(),
@@ -86,9 +87,9 @@ pub(super) async fn read_detail(
         parameters: record.params.clone(),
         working_directory: record.overrides.working_dir.clone(),
         environment: record.overrides.env.clone(),
-        cut: cut.collect(),
+        cut: cut_names.collect(),
         input: input.text,
-        request: request.map(|request| request.text),
+        request: open_question.map(|request| request.text),
         stderr: stderr.text,
         output: record.outcome.map(|_| output.text),
         output_dropped: record.outcome.and(output_dropped),
@@ -139,7 +140,7 @@ impl<'r> DetailReader<'r> {
             after = last.number;
             for event in &page {
                 history.apply_event(event);
-                self.read_event(&event.data).await?;
+                self.read_event_texts(&event.data).await?;
             }
             if first_page.is_empty() {
                 first_page = page;
@@ -149,45 +150,45 @@ impl<'r> DetailReader<'r> {
     }
 
     /// Reads the texts of the caller's latest message, of the agent's latest request and of the artifacts.
-    async fn read_event(&mut self, event: &EventKind) -> Result<(), Failure> {
+    async fn read_event_texts(&mut self, event: &EventKind) -> Result<(), Failure> {
         match event {
             EventKind::Message { speaker: MessageRole::User, pieces, .. } => {
-                self.input = self.append_pieces(TextStart::default(), pieces).await?;
+                self.input = self.append_parts(TextStart::default(), pieces).await?;
                 // A message of the caller answers the request before it.
                 self.agent_question = None;
             }
             EventKind::Message { speaker: MessageRole::AgentQuestion, pieces, .. } => {
-                let mut request = TextStart::default();
-                for piece in pieces {
-                    if !request.text.is_empty() && !request.text.ends_with('\n') {
-                        request.text.push('\n');
+                let mut question = TextStart::default();
+                for part in pieces {
+                    if !question.text.is_empty() && !question.text.ends_with('\n') {
+                        question.text.push('\n');
                     }
-                    request = self.append_pieces(request, std::slice::from_ref(piece)).await?;
+                    question = self.append_parts(question, std::slice::from_ref(part)).await?;
                 }
-                self.agent_question = Some(request);
+                self.agent_question = Some(question);
             }
             EventKind::Artifact { pieces, .. } => {
-                let before = std::mem::take(&mut self.output);
-                self.output = self.append_pieces(before, pieces).await?;
+                let previous_output = std::mem::take(&mut self.output);
+                self.output = self.append_parts(previous_output, pieces).await?;
             }
             _ => {}
         }
         Ok(())
     }
 
-    async fn append_pieces(
+    async fn append_parts(
         &self,
         mut start: TextStart,
-        pieces: &[StoredPart],
+        parts: &[StoredPart],
     ) -> Result<TextStart, Failure> {
-        for piece in pieces {
-            start.dropped += piece.dropped;
-            let TextRange { from, to, .. } = piece.text;
+        for part in parts {
+            start.dropped += part.dropped;
+            let TextRange { from, to, .. } = part.text;
             let free_bytes = MAX_TEXT_BYTES.saturating_sub(start.text.len() as u64);
             let end = to.min(from.saturating_add(free_bytes));
             start.is_cut |= end < to;
             if end > from {
-                let range = TextRange { to: end, ..piece.text };
+                let range = TextRange { to: end, ..part.text };
                 start.text += &self.api.reader.text_slice(self.record, range).await?.text;
             }
         }
@@ -200,8 +201,9 @@ impl<'r> DetailReader<'r> {
             TextRange { attempt_id: self.record.attempt_id, channel, from: 0, to: MAX_TEXT_BYTES };
         let text = self.api.reader.text_slice(self.record, range).await?.text;
         // A few bytes, because the ledger cuts between characters and would return nothing for a part of one.
-        let following = TextRange { from: MAX_TEXT_BYTES, to: MAX_TEXT_BYTES + 8, ..range };
-        let is_cut = !self.api.reader.text_slice(self.record, following).await?.text.is_empty();
+        let following_range = TextRange { from: MAX_TEXT_BYTES, to: MAX_TEXT_BYTES + 8, ..range };
+        let is_cut =
+            !self.api.reader.text_slice(self.record, following_range).await?.text.is_empty();
         Ok(TextStart { text, is_cut, dropped: 0 })
     }
 }

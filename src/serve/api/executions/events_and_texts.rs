@@ -79,7 +79,12 @@ pub async fn text(
     let empty_range = TextRange { attempt_id, channel, from: 0, to: 0 };
     let entry = text_entry(texts.iter().find(is_requested).copied().unwrap_or(empty_range));
     let part = app.api.reader.text_slice(&record, TextRange { from, to, ..empty_range }).await?;
-    Ok(ok_response(&to_json(&TextPart { entry, from: part.from, to: part.to(), text: part.text })?))
+    Ok(ok_response(&to_json(&TextPart {
+        entry,
+        from: part.start_offset,
+        to: part.end_offset(),
+        text: part.text,
+    })?))
 }
 
 /// Requested page of events.
@@ -139,7 +144,7 @@ pub async fn events(
     }
     if accepts_event_stream(&headers) {
         // A browser that reconnects repeats the address with the old `after`, so the header is the newer position.
-        let header_position = RequestMetadata::from_headers(&headers)?.after;
+        let header_position = RequestMetadata::from_headers(&headers)?.resume_after;
         let after = header_position.unwrap_or_else(|| query.after.unwrap_or_default().into());
         let channels = parse_channels(query.text.as_deref())?;
         return Ok(stream::response(app.api.clone(), record, &after, &channels));

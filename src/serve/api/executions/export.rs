@@ -12,7 +12,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 
 use super::ndjson::NdjsonLineWriter;
-use super::query::{self, QueryParameters};
+use super::query::{self, ExtractedListQuery};
 use crate::serve::AppState;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::response::ProblemBody;
@@ -28,14 +28,22 @@ const EXPORT_PAGE_SIZE: u32 = 100;
 pub async fn stream(
     State(app): State<AppState>,
     caller: AuthenticatedCaller,
-    parameters: QueryParameters,
+    parameters: ExtractedListQuery,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
-    let (query, with_text) = query::read_export(parameters)?;
-    let filter = query.filter(&caller, app.api.reader.now())?;
-    let remaining = query.limit.map_or(u64::MAX, u64::from);
+    let (query, includes_text) = query::parse_export_query(parameters)?;
+    let filter = query.execution_filter(&caller, app.api.reader.now())?;
+    let remaining_count = query.limit.map_or(u64::MAX, u64::from);
     let (api, page) = (app.api.clone(), VecDeque::new());
-    let mut export = Export { api, caller, filter, with_text, remaining, page, current_line: None };
+    let mut export = ExportStream {
+        api,
+        caller,
+        filter,
+        includes_text,
+        remaining_count,
+        page,
+        current_line: None,
+    };
     export.read_page().await?; // What cannot be read at all is refused as a whole.
     let lines = futures_util::stream::unfold(Some(export), async |export| {
         let mut export = export?;
@@ -55,17 +63,17 @@ pub async fn stream(
 }
 
 /// State of a running export.
-struct Export {
+struct ExportStream {
     api: Api,
     caller: Caller,
     filter: ExecutionFilter,
-    with_text: bool,
-    remaining: u64,
+    includes_text: bool,
+    remaining_count: u64,
     page: VecDeque<ExecutionRecord>,
     current_line: Option<NdjsonLineWriter>,
 }
 
-impl Export {
+impl ExportStream {
     /// Returns the next bytes.
     async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         loop {
@@ -80,7 +88,7 @@ impl Export {
             let Some(record) = self.page.pop_front() else { return Ok(None) };
             // Executions that were removed since the page was read are left out.
             if let Some((head, line)) =
-                NdjsonLineWriter::start(&self.api, &record, self.with_text).await?
+                NdjsonLineWriter::start(&self.api, &record, self.includes_text).await?
             {
                 self.current_line = Some(line);
                 return Ok(Some(head.into()));
@@ -89,14 +97,14 @@ impl Export {
     }
 
     async fn read_page(&mut self) -> Result<(), Failure> {
-        let limit =
-            u32::try_from(self.remaining.min(EXPORT_PAGE_SIZE.into())).unwrap_or(EXPORT_PAGE_SIZE);
+        let limit = u32::try_from(self.remaining_count.min(EXPORT_PAGE_SIZE.into()))
+            .unwrap_or(EXPORT_PAGE_SIZE);
         if limit == 0 {
             return Ok(());
         }
         let filter = ExecutionFilter { limit, ..self.filter.clone() };
         let records = self.api.reader.executions(&self.caller, filter).await?;
-        self.remaining = self.remaining.saturating_sub(records.len() as u64);
+        self.remaining_count = self.remaining_count.saturating_sub(records.len() as u64);
         // Pages continue after the last id and not after a number of rows: rows may be removed meanwhile.
         self.filter.before = records.last().map(|record| record.id).or(self.filter.before);
         self.page = records.into();

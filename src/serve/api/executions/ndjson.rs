@@ -22,19 +22,19 @@ const TEXT_CHUNK_BYTES: u64 = 64 << 10;
 pub(super) struct NdjsonLineWriter {
     record: ExecutionRecord,
     position: LinePosition,
-    with_text: bool,
+    includes_text: bool,
     /// Texts that are not written yet.
-    texts: VecDeque<TextRange>,
+    remaining_texts: VecDeque<TextRange>,
 }
 
 /// Position in a line.
 enum LinePosition {
     /// After the event with this number.
-    Events(u64),
+    AfterEvent(u64),
     /// Before a text: the first one or a later one.
-    Texts { is_first: bool },
+    BeforeText { is_first: bool },
     /// Within a text, before this remaining range.
-    Text(TextRange),
+    InText(TextRange),
 }
 
 impl NdjsonLineWriter {
@@ -42,33 +42,39 @@ impl NdjsonLineWriter {
     pub(super) async fn start(
         api: &Api,
         record: &ExecutionRecord,
-        with_text: bool,
+        includes_text: bool,
     ) -> Result<Option<(String, Self)>, Failure> {
         let record = match api.reader.reread(record).await {
             Err(failure) if failure.code == Code::ExecutionUnknown => return Ok(None),
             read => read?,
         };
-        let texts = if with_text { api.reader.text_ranges(&record).await? } else { Vec::new() };
+        let texts = if includes_text { api.reader.text_ranges(&record).await? } else { Vec::new() };
         let details = json!({
             "owner": record.owner.to_string(),
-            "messageId": record.message.0,
+            "messageId": record.message_id.0,
             "parameters": record.params,
             "madeBy": record.trigger,
         });
         // Two objects become one by dropping the brace between them; events and texts follow before the last brace.
-        let (head, details) =
-            (to_open_object(&ExecutionEntry::from(&record)), to_open_object(&details).split_off(1));
-        let line =
-            Self { record, position: LinePosition::Events(0), with_text, texts: texts.into() };
+        let (head, details) = (
+            to_unclosed_json(&ExecutionEntry::from(&record)),
+            to_unclosed_json(&details).split_off(1),
+        );
+        let line = Self {
+            record,
+            position: LinePosition::AfterEvent(0),
+            includes_text,
+            remaining_texts: texts.into(),
+        };
         Ok(Some((format!("{head},{details},\"events\":["), line)))
     }
 
     /// Returns the next part of the line and its remaining state, or `None` at its end.
     pub(super) async fn next_chunk(self, api: &Api) -> Result<(String, Option<Self>), Failure> {
         match self.position {
-            LinePosition::Events(after) => self.next_events(api, after).await,
-            LinePosition::Texts { is_first } => Ok(self.next_text(is_first)),
-            LinePosition::Text(range) => self.read_range(api, range).await,
+            LinePosition::AfterEvent(after) => self.next_events(api, after).await,
+            LinePosition::BeforeText { is_first } => Ok(self.next_text(is_first)),
+            LinePosition::InText(range) => self.read_range(api, range).await,
         }
     }
 
@@ -79,25 +85,25 @@ impl NdjsonLineWriter {
     ) -> Result<(String, Option<Self>), Failure> {
         let part = api.reader.next_events(&self.record, after, EVENT_PAGE_SIZE).await?;
         let Some(last) = part.last().map(|event| event.number) else {
-            self.position = LinePosition::Texts { is_first: true };
+            self.position = LinePosition::BeforeText { is_first: true };
             return Ok(("]".to_owned(), Some(self)));
         };
         let events: Vec<_> = part.iter().map(to_json_text).collect();
         let separator = if after == 0 { "" } else { "," };
-        self.position = LinePosition::Events(last);
+        self.position = LinePosition::AfterEvent(last);
         Ok((format!("{separator}{}", events.join(",")), Some(self)))
     }
 
     fn next_text(mut self, is_first: bool) -> (String, Option<Self>) {
-        let opening = if is_first && self.with_text { ",\"texts\":[" } else { "" };
-        let Some(range) = self.texts.pop_front() else {
-            let closing = if self.with_text { "]" } else { "" };
+        let opening = if is_first && self.includes_text { ",\"texts\":[" } else { "" };
+        let Some(range) = self.remaining_texts.pop_front() else {
+            let closing = if self.includes_text { "]" } else { "" };
             return (format!("{opening}{closing}}}\n"), None);
         };
         let separator = if is_first { "" } else { "," };
-        self.position = LinePosition::Text(range);
+        self.position = LinePosition::InText(range);
         (
-            format!("{opening}{separator}{},\"text\":\"", to_open_object(&text_entry(range))),
+            format!("{opening}{separator}{},\"text\":\"", to_unclosed_json(&text_entry(range))),
             Some(self),
         )
     }
@@ -113,11 +119,11 @@ impl NdjsonLineWriter {
         let quoted = to_json_text(&part.text);
         let escaped = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
         let mut text = escaped.unwrap_or_default().to_owned();
-        self.position = if part.text.is_empty() || part.to() >= range.to {
+        self.position = if part.text.is_empty() || part.end_offset() >= range.to {
             text.push_str("\"}");
-            LinePosition::Texts { is_first: false }
+            LinePosition::BeforeText { is_first: false }
         } else {
-            LinePosition::Text(TextRange { from: part.to(), ..range })
+            LinePosition::InText(TextRange { from: part.end_offset(), ..range })
         };
         Ok((text, Some(self)))
     }
@@ -129,7 +135,7 @@ fn to_json_text(value: &impl Serialize) -> String {
 }
 
 /// Serializes an object without its closing brace.
-fn to_open_object(value: &impl Serialize) -> String {
+fn to_unclosed_json(value: &impl Serialize) -> String {
     let mut text = to_json_text(value);
     text.pop();
     text

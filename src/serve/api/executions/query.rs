@@ -2,7 +2,9 @@
 
 use algonius_actors::model::access::principal::{Caller, Right};
 use algonius_actors::model::code::{Category, Code};
-use algonius_actors::model::execution::record::{ExecutionFilter, IdPart, TriggerFilter};
+use algonius_actors::model::execution::record::{
+    ExecutionFilter, ExecutionIdFragment, TriggerFilter,
+};
 use algonius_actors::model::execution::{ExecutionState, Outcome};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId};
@@ -126,13 +128,13 @@ enum TimeParameter {
 }
 
 /// Query as the extractor returns it.
-pub type QueryParameters = Result<Query<ListQuery>, QueryRejection>;
+pub type ExtractedListQuery = Result<Query<ListQuery>, QueryRejection>;
 
 /// Returns the query of a list if it is valid.
 ///
 /// # Errors
 /// `invalid-params`.
-pub fn read_list(parameters: QueryParameters) -> Result<ListQuery, Failure> {
+pub fn parse_list_query(parameters: ExtractedListQuery) -> Result<ListQuery, Failure> {
     // One structure reads both queries; `text` is known to an export only.
     let query = parameters.map(|Query(query)| query).ok().filter(|query| !query.text);
     query.ok_or_else(|| invalid_params(PARAMETERS_HINT))
@@ -142,13 +144,13 @@ pub fn read_list(parameters: QueryParameters) -> Result<ListQuery, Failure> {
 ///
 /// # Errors
 /// `invalid-params`.
-pub fn read_export(parameters: QueryParameters) -> Result<(ListQuery, bool), Failure> {
+pub fn parse_export_query(parameters: ExtractedListQuery) -> Result<(ListQuery, bool), Failure> {
     let query = parameters.map(|Query(query)| query);
     let query = query.map_err(|_rejected| {
         invalid_params(&format!("{PARAMETERS_HINT}; an export takes `text` too"))
     })?;
-    let with_text = query.text;
-    Ok((query, with_text))
+    let includes_text = query.text;
+    Ok((query, includes_text))
 }
 
 impl ListQuery {
@@ -156,7 +158,11 @@ impl ListQuery {
     ///
     /// # Errors
     /// `invalid-params`, or `forbidden` if a caller that may not see the executions of others requests them.
-    pub fn filter(&self, caller: &Caller, now: DateTime<Utc>) -> Result<ExecutionFilter, Failure> {
+    pub fn execution_filter(
+        &self,
+        caller: &Caller,
+        now: DateTime<Utc>,
+    ) -> Result<ExecutionFilter, Failure> {
         let agent = self.agent.clone().map(AgentId::new).transpose();
         Ok(ExecutionFilter {
             agent: agent.map_err(|error| invalid_params(&error.to_string()))?,
@@ -200,8 +206,8 @@ fn owner_filter(caller: &Caller, name: Option<String>) -> Result<Option<String>,
     Err(Failure::new(Code::Forbidden, "the token may list only its own executions"))
 }
 
-fn parse_id_part(text: &str) -> Result<IdPart, Failure> {
-    IdPart::parse(text).ok_or_else(|| {
+fn parse_id_part(text: &str) -> Result<ExecutionIdFragment, Failure> {
+    ExecutionIdFragment::parse(text).ok_or_else(|| {
         invalid_params(
             "`id` must be 4 to 32 hexadecimal digits, of the beginning or the end of an id",
         )
@@ -264,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_cursor_is_read_back_and_other_text_is_refused() {
-        let id = ExecutionId::fresh();
+        let id = ExecutionId::generate();
         assert_eq!(parse_cursor(&encode_cursor(id)), Ok(id));
         for invalid in ["", "x", "!", &id.to_string(), &format!("{}A", encode_cursor(id))] {
             assert_eq!(

@@ -85,9 +85,9 @@ async fn step_list(
 }
 
 /// Sets the state of the call that a step ends.
-fn set_call_state(entries: &mut [StepEntry], end: &StepRecord) {
-    let call = entries.iter_mut().find(|entry| Some(entry.row.number) == end.call);
-    let is_unknown = end.cause == Some(StepErrorCause::Interrupted);
+fn set_call_state(entries: &mut [StepEntry], ending_step: &StepRecord) {
+    let call = entries.iter_mut().find(|entry| Some(entry.row.number) == ending_step.call);
+    let is_unknown = ending_step.cause == Some(StepErrorCause::Interrupted);
     if let Some(call) = call {
         call.state = Some(if is_unknown { CallState::Unknown } else { CallState::Done });
     }

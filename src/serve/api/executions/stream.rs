@@ -30,16 +30,18 @@ pub(super) fn response(
     let subscription = if channels.is_empty() { subscription } else { subscription.with_text() };
     // A stream from the start contains all attempts; a later one starts with the present attempt.
     let attempt_id = if after.event == 0 { AttemptId::FIRST } else { record.attempt_id };
-    let texts = TextProgress::new(attempt_id, channels);
-    let texts =
-        after.texts.as_ref().map_or(texts.clone(), |known_texts| texts.resumed_from(known_texts));
+    let text_progress = TextProgress::new(attempt_id, channels);
+    let text_progress = after
+        .text_cursor
+        .as_ref()
+        .map_or(text_progress.clone(), |known_texts| text_progress.with_progress(known_texts));
     let has_text = !channels.is_empty();
     let last_event = after.event;
     let execution_stream = ExecutionStream {
         api,
         record,
         subscription,
-        texts,
+        text_progress,
         has_text,
         last_event,
         pending_item: None,
@@ -64,7 +66,7 @@ struct ExecutionStream {
     api: Api,
     record: ExecutionRecord,
     subscription: Subscription,
-    texts: TextProgress,
+    text_progress: TextProgress,
     has_text: bool,
     /// Number of the last event that was sent.
     last_event: u64,
@@ -78,7 +80,7 @@ impl ExecutionStream {
     async fn next(&mut self) -> Result<Option<Event>, Failure> {
         loop {
             if self.may_have_unsent_text {
-                match self.texts.next(&self.api, &self.record).await? {
+                match self.text_progress.next_chunk(&self.api, &self.record).await? {
                     Some((range, text)) => return Ok(Some(self.text_event(range, text))),
                     None => self.may_have_unsent_text = false,
                 }
@@ -102,7 +104,7 @@ impl ExecutionStream {
     fn sse_event_for(&mut self, item: SubscriptionItem) -> Option<Event> {
         Some(match item {
             SubscriptionItem::Event(event) => {
-                self.texts.apply_event(&event.data);
+                self.text_progress.apply_event(&event.data);
                 self.last_event = event.number;
                 Event::default().id(self.cursor()).event("event").data(to_json_text(&event))
             }
@@ -126,8 +128,12 @@ impl ExecutionStream {
     }
 
     fn cursor(&self) -> String {
-        StreamCursor { event: self.last_event, byte_offset: 0, texts: self.texts.cursor() }
-            .to_string()
+        StreamCursor {
+            event: self.last_event,
+            byte_offset: 0,
+            text_cursor: self.text_progress.cursor(),
+        }
+        .to_string()
     }
 }
 

@@ -11,7 +11,7 @@ pub(super) fn add_links(
     operation: &ApiEndpoint,
     operations: &[ApiEndpoint],
 ) {
-    if operation.input.body.is_none() || operation.method != "POST" {
+    if operation.input.body_schema.is_none() || operation.method != "POST" {
         return;
     }
     let path_prefix = format!("{}/{{", operation.path);
@@ -33,7 +33,7 @@ pub(super) fn add_links(
 
 /// Creates a link. The member of the response has the same name as the path parameter.
 fn link_to(endpoint: &ApiEndpoint) -> Option<(String, Value)> {
-    let name = endpoint.input.path.first()?.name;
+    let name = endpoint.input.path_parameters.first()?.name;
     let link = json!({
         "operationId": endpoint.operation_id,
         "parameters": {name: format!("$response.body#/{name}")},

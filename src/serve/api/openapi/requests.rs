@@ -8,22 +8,22 @@ use crate::serve::api::endpoint::ApiEndpoint;
 /// Returns the parameters of an operation: path, then headers, then query.
 pub(super) fn parameters(operation: &ApiEndpoint, components: &mut Components) -> Vec<Value> {
     let mut parameters = Vec::new();
-    for parameter in &operation.input.path {
-        let schema = (parameter.schema)(&mut components.requests);
+    for parameter in &operation.input.path_parameters {
+        let schema = (parameter.schema)(&mut components.request_schemas);
         parameters.push(json!({
             "name": parameter.name, "in": "path", "required": true,
             "description": parameter.description, "schema": schema,
         }));
     }
-    for header in &operation.input.headers {
-        let schema = (header.schema)(&mut components.requests);
+    for header in &operation.input.header_parameters {
+        let schema = (header.schema)(&mut components.request_schemas);
         parameters.push(json!({
             "name": header.name, "in": "header", "description": header.description, "schema": schema,
         }));
     }
-    for query in &operation.input.queries {
+    for query in &operation.input.query_schemas {
         // Inline and not as a reference: OpenAPI describes each member of a query as a parameter of its own.
-        let members = query(&mut components.requests).to_value();
+        let members = query(&mut components.request_schemas).to_value();
         let members = members.get("properties").and_then(Value::as_object).cloned();
         parameters.extend(
             members.into_iter().flatten().map(|(name, schema)| query_parameter(name, schema)),

@@ -19,7 +19,7 @@ const RETRY_AFTER_HEADER: (&str, &str) = ("Retry-After", "RetryAfter");
 const AUTHENTICATE_HEADER: (&str, &str) = ("WWW-Authenticate", "Authenticate");
 
 /// Returns the descriptions of the headers by name.
-pub(super) fn headers() -> Value {
+pub(super) fn header_components() -> Value {
     let header = |description: &str, schema: Value| json!({"description": description, "required": true, "schema": schema});
     json!({
         REQUEST_ID_HEADER.1: header(
@@ -43,13 +43,16 @@ pub(super) fn response_objects(operation: &ApiEndpoint, components: &mut Compone
             success_response(endpoint_response, components),
         );
     }
-    for (status, codes) in by_status(&operation.errors.codes) {
+    for (status, codes) in group_by_status(&operation.errors.codes) {
         // A status has one response, so the code with additional members describes all codes of its status.
-        let extended_body =
-            operation.errors.bodies_by_code.iter().find(|(code, _)| codes.contains(code.as_str()));
+        let extended_body = operation
+            .errors
+            .body_schemas_by_code
+            .iter()
+            .find(|(code, _)| codes.contains(code.as_str()));
         let response = match extended_body {
             Some((_, schema_fn)) => {
-                let schema = schema_fn(&mut components.responses).to_value();
+                let schema = schema_fn(&mut components.response_schemas).to_value();
                 error_response(status, &codes, schema)
             }
             None => shared_error_response(status, &codes, components),
@@ -76,12 +79,12 @@ fn success_response(endpoint_response: &EndpointResponse, components: &mut Compo
 fn content_object(content: &BodyContent, components: &mut Components) -> Value {
     match &content.schema {
         ContentSchema::Document(schema_fn) => {
-            json!({"schema": schema_fn(&mut components.responses)})
+            json!({"schema": schema_fn(&mut components.response_schemas)})
         }
         ContentSchema::Text => json!({"schema": {"type": "string"}}),
-        ContentSchema::Documents(kinds) => {
+        ContentSchema::DocumentSequence(kinds) => {
             let kinds = kinds.iter().map(|(kind, schema_fn)| {
-                ((*kind).to_owned(), schema_fn(&mut components.responses).to_value())
+                ((*kind).to_owned(), schema_fn(&mut components.response_schemas).to_value())
             });
             let kinds: Map<_, _> = kinds.collect();
             json!({"schema": {"type": "string"}, "x-documents": kinds})
@@ -90,7 +93,7 @@ fn content_object(content: &BodyContent, components: &mut Components) -> Value {
 }
 
 /// Groups the codes by their HTTP status.
-fn by_status(codes: &[Code]) -> BTreeMap<u16, BTreeSet<&'static str>> {
+fn group_by_status(codes: &[Code]) -> BTreeMap<u16, BTreeSet<&'static str>> {
     let mut codes_by_status = BTreeMap::<_, BTreeSet<_>>::new();
     for code in codes {
         codes_by_status.entry(problem::wire_codes(*code).http).or_default().insert(code.as_str());
@@ -107,7 +110,7 @@ fn shared_error_response(
     let name = codes.iter().map(|code| component_name(code)).collect::<Vec<_>>().join("Or");
     // Most operations have the same errors; written out at each, they would make up most of the document.
     if !components.error_responses.contains_key(&name) {
-        let mut schema = schema_fn::<Problem>()(&mut components.responses).to_value();
+        let mut schema = schema_fn::<Problem>()(&mut components.response_schemas).to_value();
         let restriction = json!({"status": {"const": status}, "code": {"enum": codes}});
         insert_member(&mut schema, "properties", restriction);
         components.error_responses.insert(name.clone(), error_response(status, codes, schema));

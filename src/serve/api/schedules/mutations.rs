@@ -12,7 +12,7 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
-use super::{entry, parse_schedule_id, recurrence_rule};
+use super::{parse_recurrence_rule, parse_schedule_id, schedule_entry};
 use crate::serve::AppState;
 use crate::serve::api::invalid_params;
 use crate::serve::api::read_json_body;
@@ -31,9 +31,9 @@ pub async fn create(
     request: Request,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Run, None)?;
-    let spec = schedule_spec(&app, read_json_body(&app, request).await?)?;
+    let spec = build_schedule_spec(&app, read_json_body(&app, request).await?)?;
     let view = app.api.schedules.put_schedule(&caller, spec, true).await?;
-    Ok((StatusCode::CREATED, ok_response(&to_json(&entry(&view))?)).into_response())
+    Ok((StatusCode::CREATED, ok_response(&to_json(&schedule_entry(&view))?)).into_response())
 }
 
 /// Replaces a schedule; its owner stays the same.
@@ -54,8 +54,9 @@ pub async fn update(
     }
     // Who may not see the schedule gets `schedule-unknown` here, before the checks of the body name anything else.
     app.api.schedules.schedule(&caller, &parse_schedule_id(&id)?).await?;
-    let view = app.api.schedules.put_schedule(&caller, schedule_spec(&app, body)?, false).await?;
-    Ok(ok_response(&to_json(&entry(&view))?))
+    let view =
+        app.api.schedules.put_schedule(&caller, build_schedule_spec(&app, body)?, false).await?;
+    Ok(ok_response(&to_json(&schedule_entry(&view))?))
 }
 
 /// Removes a schedule. Its running executions continue, and its past occurrences stay recorded.
@@ -103,8 +104,9 @@ async fn set_paused(
     paused: bool,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Run, None)?;
-    let view = app.api.schedules.pause_schedule(&caller, &parse_schedule_id(&id)?, paused).await?;
-    Ok(ok_response(&to_json(&entry(&view))?))
+    let view =
+        app.api.schedules.set_schedule_paused(&caller, &parse_schedule_id(&id)?, paused).await?;
+    Ok(ok_response(&to_json(&schedule_entry(&view))?))
 }
 
 /// Triggers a schedule now.
@@ -117,12 +119,12 @@ pub async fn trigger(
     PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Run, None)?;
-    let view = app.api.schedules.run_schedule(&caller, &parse_schedule_id(&id)?).await?;
-    Ok((StatusCode::ACCEPTED, ok_response(&to_json(&entry(&view))?)).into_response())
+    let view = app.api.schedules.trigger_schedule(&caller, &parse_schedule_id(&id)?).await?;
+    Ok((StatusCode::ACCEPTED, ok_response(&to_json(&schedule_entry(&view))?)).into_response())
 }
 
 /// Returns the definition of a schedule with the defaults of the service.
-fn schedule_spec(app: &AppState, body: ScheduleRequest) -> Result<ScheduleSpec, Failure> {
+fn build_schedule_spec(app: &AppState, body: ScheduleRequest) -> Result<ScheduleSpec, Failure> {
     let id =
         ScheduleId::new(body.id.as_str()).map_err(|error| invalid_params(&error.to_string()))?;
     let agent =
@@ -137,7 +139,7 @@ fn schedule_spec(app: &AppState, body: ScheduleRequest) -> Result<ScheduleSpec, 
     let missed = body.missed_policy();
     let overlap =
         body.overlap.unwrap_or_else(|| OverlapPolicy::default_for(missed, agent_spec.access));
-    if overlap.loses(missed) {
+    if overlap.loses_occurrences(missed) {
         return Err(invalid_params(
             "this `overlap` would drop occurrences that `missed` makes up for",
         ));
@@ -154,7 +156,7 @@ fn schedule_spec(app: &AppState, body: ScheduleRequest) -> Result<ScheduleSpec, 
         return Err(invalid_params(message));
     }
     Ok(ScheduleSpec {
-        recurrence: recurrence_rule(app, &body.cron, body.timezone.as_deref())?,
+        recurrence: parse_recurrence_rule(app, &body.cron, body.timezone.as_deref())?,
         id,
         name,
         agent,

@@ -1,6 +1,6 @@
 //! Operations that read schedules, their times and their occurrences.
 
-use algonius_actors::decide::schedule::due::due_at;
+use algonius_actors::decide::schedule::due::due_time;
 use algonius_actors::model::access::principal::Right;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ScheduleId;
@@ -14,7 +14,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{entry, parse_schedule_id, recurrence_rule};
+use super::{parse_recurrence_rule, parse_schedule_id, schedule_entry};
 use crate::serve::AppState;
 use crate::serve::api::invalid_params;
 use crate::serve::api::read_json_body;
@@ -61,7 +61,7 @@ pub async fn list(
     let has_more = views.len() > limit as usize;
     views.truncate(limit as usize);
     let next = views.last().filter(|_| has_more).map(|view| view.schedule.spec.id.to_string());
-    let schedules = views.iter().map(entry).collect();
+    let schedules = views.iter().map(schedule_entry).collect();
     Ok(ok_response(&to_json(&ScheduleList { schedules, next })?))
 }
 
@@ -80,7 +80,7 @@ pub async fn show(
     let statistics = app.api.schedules.statistics(&caller, &id).await?;
     let spec = &view.schedule.spec;
     let upcoming = upcoming_occurrences(spec, app.api.reader.now(), UPCOMING_COUNT);
-    let (entry, description) = (entry(&view), spec.recurrence.description());
+    let (entry, description) = (schedule_entry(&view), spec.recurrence.description());
     Ok(ok_response(&to_json(&ScheduleDetail { entry, description, upcoming, statistics })?))
 }
 
@@ -122,7 +122,7 @@ pub async fn preview(
 ) -> Result<Response, ProblemBody> {
     caller.require_right(Right::Read, None)?;
     let body: PreviewRequest = read_json_body(&app, request).await?;
-    let rule = recurrence_rule(&app, &body.cron, body.timezone.as_deref())?;
+    let rule = parse_recurrence_rule(&app, &body.cron, body.timezone.as_deref())?;
     let from = body.from.unwrap_or_else(|| app.api.reader.now());
     // An expression alone has no id, from which the delay of a schedule is derived.
     let to_upcoming = |planned| upcoming_occurrence(&rule, planned, planned);
@@ -180,7 +180,7 @@ pub async fn occurrences(
     let mut records = app.api.schedules.occurrences(&caller, query).await?;
     let has_more = records.len() > limit as usize;
     records.truncate(limit as usize);
-    let next = records.last().filter(|_| has_more).map(|last| last.planned);
+    let next = records.last().filter(|_| has_more).map(|last| last.planned_at);
     let occurrences = records.iter().map(Into::into).collect();
     Ok(ok_response(&to_json(&OccurrenceList { occurrences, next })?))
 }
@@ -189,7 +189,7 @@ fn upcoming_occurrences(spec: &ScheduleSpec, now: DateTime<Utc>, count: usize) -
     let rule = &spec.recurrence;
     rule.planned_times_after(now)
         .take(count)
-        .map(|planned| upcoming_occurrence(rule, planned, due_at(&spec.id, spec.jitter, planned)))
+        .map(|planned| upcoming_occurrence(rule, planned, due_time(&spec.id, spec.jitter, planned)))
         .collect()
 }
 

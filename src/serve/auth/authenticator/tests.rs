@@ -11,12 +11,12 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 /// Returns an authenticator that accepts `TOKEN`, with a plain agent, one with a key, and an open one.
 fn authenticator(expires: Option<&str>) -> Authenticator {
     let expires = expires.map(|text| text.parse().expect("a time"));
-    let token = |seed: NewToken| Token {
+    let token = |new_token: NewToken| Token {
         principal: PrincipalId(Uuid::nil()),
-        name: seed.name,
-        hash: seed.hash,
-        scope: seed.scope,
-        expires: seed.expires,
+        name: new_token.name,
+        hash: new_token.hash,
+        scope: new_token.scope,
+        expires_at: new_token.expires_at,
     };
     let endpoint = |credential, open| EndpointConfig {
         caller_auth: credential,
@@ -26,12 +26,16 @@ fn authenticator(expires: Option<&str>) -> Authenticator {
     let specs = [
         agent_spec("plain", EndpointConfig::default()),
         agent_spec("keyed", endpoint(CallerAuth::ApiKey("x-api-key".to_owned()), false)),
-        agent_spec("open", endpoint(CallerAuth::Nothing, true)),
+        agent_spec("open", endpoint(CallerAuth::NoAuth, true)),
     ];
     let anonymous_principals = anonymous_principals(&specs);
     let scope = Scope { rights: vec![Right::Read], agents: None };
-    let ann =
-        NewToken { name: "ann".to_owned(), hash: Sha256::digest(TOKEN).into(), scope, expires };
+    let ann = NewToken {
+        name: "ann".to_owned(),
+        hash: Sha256::digest(TOKEN).into(),
+        scope,
+        expires_at: expires,
+    };
     let tokens = anonymous_principals.iter().cloned().chain([ann]).map(token).collect();
     Authenticator::new(tokens, &specs, &anonymous_principals)
 }
@@ -51,15 +55,15 @@ fn authenticate(
     authenticator(expires).authenticate(&headers, agent.as_ref(), now).map(|caller| caller.name)
 }
 
-fn is_admitted(values: &[&str], expires: Option<&str>) -> bool {
+fn is_authenticated(values: &[&str], expires: Option<&str>) -> bool {
     let lines: Vec<_> = values.iter().map(|value| ("authorization", *value)).collect();
     authenticate("plain", &lines, expires).is_ok()
 }
 
 #[test]
 fn only_one_header_with_a_known_token_is_accepted() {
-    assert!(is_admitted(&[&format!("Bearer {TOKEN}")], None));
-    assert!(is_admitted(&[&format!("bearer {TOKEN}")], None));
+    assert!(is_authenticated(&[&format!("Bearer {TOKEN}")], None));
+    assert!(is_authenticated(&[&format!("bearer {TOKEN}")], None));
     for values in [
         vec![],
         vec![TOKEN.to_owned()],
@@ -69,15 +73,15 @@ fn only_one_header_with_a_known_token_is_accepted() {
         vec![format!("Bearer {TOKEN}"), format!("Bearer {TOKEN}")],
     ] {
         let values: Vec<_> = values.iter().map(String::as_str).collect();
-        assert!(!is_admitted(&values, None), "{values:?}");
+        assert!(!is_authenticated(&values, None), "{values:?}");
     }
 }
 
 #[test]
 fn an_expired_token_is_treated_as_unknown() {
     let header = format!("Bearer {TOKEN}");
-    assert!(is_admitted(&[&header], Some("2030-01-01T00:00:01Z")));
-    assert!(!is_admitted(&[&header], Some("2030-01-01T00:00:00Z")));
+    assert!(is_authenticated(&[&header], Some("2030-01-01T00:00:01Z")));
+    assert!(!is_authenticated(&[&header], Some("2030-01-01T00:00:00Z")));
 }
 
 #[test]

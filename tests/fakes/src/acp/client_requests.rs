@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::AcpAgent;
 use super::turn::TurnWait;
-use super::wire::{append_to_env_file, log_unexpected, value_at, write_message};
+use super::wire::{append_to_env_file, log_unexpected_answer, value_at, write_message};
 use crate::instruction::Instruction;
 
 /// Action that follows the answer to a request.
@@ -33,21 +33,22 @@ pub(super) struct ToolUse {
 }
 
 impl ToolUse {
-    pub(super) fn from_instruction(instruction: &Instruction, number: usize) -> Self {
+    pub(super) fn from_instruction(instruction: &Instruction, call_number: usize) -> Self {
         let fields = ["command", "path", "url"].into_iter();
         let input = fields
             .filter_map(|name| Some((name.to_owned(), Value::from(instruction.setting(name)?))));
-        let id = instruction.setting("id").map_or_else(|| format!("call-{number}"), str::to_owned);
+        let id =
+            instruction.setting("id").map_or_else(|| format!("call-{call_number}"), str::to_owned);
         let kind = instruction.setting("kind").unwrap_or("execute").to_owned();
         let name = instruction.word(0).to_owned();
         Self { id, name, kind, input: input.collect(), edit: None }
     }
 
-    pub(super) fn edit_from_instruction(instruction: &Instruction, number: usize) -> Self {
+    pub(super) fn edit_from_instruction(instruction: &Instruction, call_number: usize) -> Self {
         let [path, old, new] = [0, 1, 2].map(|place| instruction.word(place).to_owned());
         let input = Map::from_iter([("file_path".to_owned(), Value::from(path.as_str()))]);
         Self {
-            id: format!("call-{number}"),
+            id: format!("call-{call_number}"),
             name: "Edit".to_owned(),
             kind: "edit".to_owned(),
             input,
@@ -56,7 +57,7 @@ impl ToolUse {
     }
 
     /// Returns the call as updates and requests show it.
-    fn json(&self, status: &str) -> Value {
+    fn tool_call_json(&self, status: &str) -> Value {
         let mut call = json!({
             "toolCallId": self.id, "name": self.name, "title": self.name, "kind": self.kind,
             "status": status, "rawInput": self.input, "content": [], "locations": [],
@@ -90,20 +91,24 @@ impl ToolUse {
 
 impl AcpAgent {
     /// Begins a tool call: requests permission, or runs it at once.
-    pub(super) fn start_tool(
+    pub(super) fn start_tool_call(
         &mut self,
         session_id: &str,
         tool: ToolUse,
         instruction: &Instruction,
     ) -> Result<(), Box<dyn Error>> {
         let Some(session) = self.sessions.get(session_id) else { return Ok(()) };
-        let mut call = tool.json(if instruction.has("early") { "in_progress" } else { "pending" });
+        let mut call = tool.tool_call_json(if instruction.has_word("early") {
+            "in_progress"
+        } else {
+            "pending"
+        });
         if let Some(fields) = call.as_object_mut() {
             fields.insert("sessionUpdate".to_owned(), "tool_call".into());
         }
         session.send_update(&call)?;
         let needs_permission =
-            self.settings.ask_modes.contains(&session.mode) && !instruction.has("unasked");
+            self.settings.ask_modes.contains(&session.mode) && !instruction.has_word("unasked");
         if needs_permission {
             return self.request_permission(session_id, AnswerEffect::RunTool(tool)).map(drop);
         }
@@ -130,14 +135,14 @@ impl AcpAgent {
         effect: AnswerEffect,
     ) -> Result<i64, Box<dyn Error>> {
         let call = match &effect {
-            AnswerEffect::RunTool(tool) => tool.json("pending"),
+            AnswerEffect::RunTool(tool) => tool.tool_call_json("pending"),
             AnswerEffect::SendText(_) | AnswerEffect::Nothing => ToolUse {
                 id: format!("call-without-effect-{}", self.next_request_id),
                 name: "Nothing".to_owned(),
                 kind: "other".to_owned(),
                 ..ToolUse::default()
             }
-            .json("pending"),
+            .tool_call_json("pending"),
         };
         let option = |id: &str, kind: &str| json!({"optionId": id, "name": id, "kind": kind});
         let options = [
@@ -183,7 +188,7 @@ impl AcpAgent {
         self.next_request_id += 1;
         let turn = self.sessions.get_mut(session_id).and_then(|session| session.turns.front_mut());
         if let (Some(turn), false) = (turn, matches!(effect, AnswerEffect::Nothing)) {
-            turn.wait_for_answer();
+            turn.add_awaited_answer();
         }
         self.pending_requests.insert(id, (session_id.to_owned(), effect));
         write_message(&json!({"id": id, "method": method, "params": params}))?;
@@ -197,7 +202,7 @@ impl AcpAgent {
         message: &Value,
     ) -> Result<(), Box<dyn Error>> {
         let pending_request = id.as_i64().and_then(|id| self.pending_requests.remove(&id));
-        let Some((session_id, effect)) = pending_request else { return log_unexpected(id) };
+        let Some((session_id, effect)) = pending_request else { return log_unexpected_answer(id) };
         let is_awaited = !matches!(effect, AnswerEffect::Nothing);
         let outcome = value_at(message, "/result/outcome/outcome");
         match effect {
@@ -224,8 +229,8 @@ impl AcpAgent {
                     &tool,
                     if is_allowed { "completed" } else { "failed" },
                 )?;
-                if !is_allowed && self.settings.after_rejection != "continue" {
-                    let is_end = self.settings.after_rejection == "end";
+                if !is_allowed && self.settings.rejection_behavior != "continue" {
+                    let is_end = self.settings.rejection_behavior == "end";
                     return self
                         .end_turn(&session_id, if is_end { "end_turn" } else { "cancelled" });
                 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::turn::Turn;
+use super::turn::FakeTurn;
 use super::wire::{AcpSettings, fresh_id, value_at, write_message};
 
 /// Conversation with its turns; the first turn runs, the others wait.
@@ -16,7 +16,7 @@ pub(super) struct FakeSession {
     pub(super) id: String,
     pub(super) mode: String,
     pub(super) prompts: Vec<String>,
-    pub(super) turns: VecDeque<Turn>,
+    pub(super) turns: VecDeque<FakeTurn>,
 }
 
 impl FakeSession {

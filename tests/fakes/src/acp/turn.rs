@@ -24,8 +24,8 @@ pub(super) enum TurnWait {
 }
 
 /// Turn that runs or waits for the one before it.
-pub(super) struct Turn {
-    request: Value,
+pub(super) struct FakeTurn {
+    request_id: Value,
     prompt: String,
     remaining_instructions: VecDeque<Instruction>,
     pub(super) wait: TurnWait,
@@ -34,13 +34,13 @@ pub(super) struct Turn {
     usage: Map<String, Value>,
     ignores_cancel: bool,
     is_cancelled: bool,
-    requests_after_end: bool,
+    requests_permission_after_end: bool,
 }
 
-impl Turn {
-    fn new(request: Value, prompt: String) -> Self {
+impl FakeTurn {
+    fn new(request_id: Value, prompt: String) -> Self {
         Self {
-            request,
+            request_id,
             remaining_instructions: parse_instructions(&prompt).into(),
             prompt,
             wait: TurnWait::Nothing,
@@ -49,11 +49,11 @@ impl Turn {
             usage: Map::new(),
             ignores_cancel: false,
             is_cancelled: false,
-            requests_after_end: false,
+            requests_permission_after_end: false,
         }
     }
 
-    pub(super) fn wait_for_answer(&mut self) {
+    pub(super) fn add_awaited_answer(&mut self) {
         let count = if let TurnWait::Answers(count) = self.wait { count } else { 0 };
         self.wait = TurnWait::Answers(count + 1);
     }
@@ -67,11 +67,11 @@ impl AcpAgent {
         blocks: &Value,
     ) -> Result<(), Box<dyn Error>> {
         let Some(session) = self.sessions.get_mut(session_id) else {
-            return self.fail_unknown_session(id, session_id);
+            return self.reject_unknown_session(id, session_id);
         };
         let blocks = blocks.as_array().into_iter().flatten();
         let texts = blocks.filter_map(|block| value_at(block, "/text").as_str());
-        session.turns.push_back(Turn::new(id.clone(), texts.collect::<Vec<_>>().join("\n")));
+        session.turns.push_back(FakeTurn::new(id.clone(), texts.collect::<Vec<_>>().join("\n")));
         self.advance(session_id)
     }
 
@@ -84,8 +84,8 @@ impl AcpAgent {
                 return Ok(());
             }
             match turn.remaining_instructions.pop_front() {
-                Some(instruction) => self.execute(session_id, &instruction)?,
-                None => self.finish(session_id, &json!({"stopReason": "end_turn"}))?,
+                Some(instruction) => self.execute_instruction(session_id, &instruction)?,
+                None => self.respond_to_prompt(session_id, &json!({"stopReason": "end_turn"}))?,
             }
         }
         Ok(())
@@ -97,11 +97,15 @@ impl AcpAgent {
         session_id: &str,
         reason: &str,
     ) -> Result<(), Box<dyn Error>> {
-        self.finish(session_id, &json!({"stopReason": reason}))?;
+        self.respond_to_prompt(session_id, &json!({"stopReason": reason}))?;
         self.advance(session_id)
     }
 
-    fn finish(&mut self, session_id: &str, result: &Value) -> Result<(), Box<dyn Error>> {
+    fn respond_to_prompt(
+        &mut self,
+        session_id: &str,
+        result: &Value,
+    ) -> Result<(), Box<dyn Error>> {
         let Some(session) = self.sessions.get_mut(session_id) else { return Ok(()) };
         let Some(turn) = session.turns.pop_front() else { return Ok(()) };
         session.prompts.push(turn.prompt);
@@ -117,16 +121,16 @@ impl AcpAgent {
             result.insert("usage".to_owned(), Value::Object(turn.usage));
         }
         match result.get("error") {
-            Some(error) => write_message(&json!({"id": turn.request, "error": error}))?,
-            None => write_message(&json!({"id": turn.request, "result": result}))?,
+            Some(error) => write_message(&json!({"id": turn.request_id, "error": error}))?,
+            None => write_message(&json!({"id": turn.request_id, "result": result}))?,
         }
-        if turn.requests_after_end {
+        if turn.requests_permission_after_end {
             self.request_permission(session_id, AnswerEffect::Nothing)?;
         }
         Ok(())
     }
 
-    pub(super) fn wake(&mut self, session_id: &str) -> Result<(), Box<dyn Error>> {
+    pub(super) fn handle_timer(&mut self, session_id: &str) -> Result<(), Box<dyn Error>> {
         let turn = self.sessions.get_mut(session_id).and_then(|session| session.turns.front_mut());
         if let Some(turn) = turn.filter(|turn| turn.wait == TurnWait::Timer) {
             turn.wait = TurnWait::Nothing;
@@ -156,7 +160,7 @@ impl AcpAgent {
         self.end_turn(session_id, "cancelled")
     }
 
-    fn execute(
+    fn execute_instruction(
         &mut self,
         session_id: &str,
         instruction: &Instruction,
@@ -165,7 +169,7 @@ impl AcpAgent {
             "say" => self.send_text(session_id, "agent_message_chunk", &instruction.text()),
             "think" => self.send_text(session_id, "agent_thought_chunk", &instruction.text()),
             "image" => self.send_image(session_id, &instruction.text()),
-            "burst" => (1..=instruction.number()).try_for_each(|n| {
+            "burst" => (1..=instruction.first_number()).try_for_each(|n| {
                 self.send_text(session_id, "agent_message_chunk", &format!("{n} "))
             }),
             "recall" => {
@@ -201,7 +205,9 @@ impl AcpAgent {
             "foreign-session" => {
                 self.request_permission("no-such-session", AnswerEffect::Nothing).map(drop)
             }
-            "stop" => self.finish(session_id, &json!({"stopReason": instruction.word(0)})),
+            "stop" => {
+                self.respond_to_prompt(session_id, &json!({"stopReason": instruction.word(0)}))
+            }
             "auth-error" => self.fail_turn(session_id, -32_000, "Authentication required"),
             "error" => {
                 self.fail_turn(session_id, instruction.word(0).parse()?, instruction.word(1))
@@ -221,7 +227,7 @@ impl AcpAgent {
     }
 
     fn fail_turn(&mut self, session_id: &str, code: i64, text: &str) -> Result<(), Box<dyn Error>> {
-        self.finish(session_id, &json!({"error": {"code": code, "message": text}}))
+        self.respond_to_prompt(session_id, &json!({"error": {"code": code, "message": text}}))
     }
 
     fn send_image(&self, session_id: &str, encoded: &str) -> Result<(), Box<dyn Error>> {
@@ -260,7 +266,7 @@ impl AcpAgent {
                 instruction.words.iter().map(command).collect()
             }
         };
-        tools.into_iter().try_for_each(|tool| self.start_tool(session_id, tool, instruction))
+        tools.into_iter().try_for_each(|tool| self.start_tool_call(session_id, tool, instruction))
     }
 
     fn send_instructed_update(
@@ -305,7 +311,7 @@ impl AcpAgent {
             "message" => turn.message_number += 1,
             "hang" => turn.wait = TurnWait::Cancellation,
             "ignore-cancel" => turn.ignores_cancel = true,
-            "late-ask" => turn.requests_after_end = true,
+            "late-ask" => turn.requests_permission_after_end = true,
             "wait" => {
                 turn.wait = TurnWait::Timer;
                 let duration = Duration::try_from_secs_f64(instruction.word(0).parse()?)?;
@@ -318,10 +324,10 @@ impl AcpAgent {
             }
             other => {
                 let text = format!("no instruction `{other}`");
-                let request = turn.request.clone();
+                let request_id = turn.request_id.clone();
                 turn.remaining_instructions.clear();
                 self.sessions.get_mut(session_id).and_then(|session| session.turns.pop_front());
-                return respond_with_error(&request, -32_602, &text);
+                return respond_with_error(&request_id, -32_602, &text);
             }
         }
         Ok(())

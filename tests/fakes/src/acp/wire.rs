@@ -7,18 +7,18 @@ use std::io::{self, Read, Write};
 
 use serde_json::{Value, json};
 
-use crate::append;
+use crate::append_to_file;
 
 /// Settings from the environment.
 pub(super) struct AcpSettings {
     pub(super) modes: Vec<String>,
     pub(super) ask_modes: Vec<String>,
-    pub(super) confirmation: String,
-    pub(super) is_mode_reset: bool,
+    pub(super) mode_confirmation: String,
+    pub(super) resets_mode_on_resume: bool,
     pub(super) resume_method: String,
     pub(super) can_close: bool,
     pub(super) unknown_session_code: i64,
-    pub(super) after_rejection: String,
+    pub(super) rejection_behavior: String,
     pub(super) cancel_behavior: String,
     /// Kinds of parts beside text and links that the agent accepts.
     pub(super) prompt_kinds: Vec<String>,
@@ -35,12 +35,12 @@ impl AcpSettings {
         Self {
             modes: list("MODES", "ask,auto"),
             ask_modes: list("ASK_MODES", "ask"),
-            confirmation: text("CONFIRM", "yes"),
-            is_mode_reset: text("MODE_AFTER_RESUME", "kept") == "reset",
+            mode_confirmation: text("CONFIRM", "yes"),
+            resets_mode_on_resume: text("MODE_AFTER_RESUME", "kept") == "reset",
             resume_method: text("RESUME", "resume"),
             can_close: text("CLOSE", "yes") != "no",
             unknown_session_code: text("UNKNOWN", "-32002").parse().unwrap_or(-32_002),
-            after_rejection: text("AFTER_REJECTION", "continue"),
+            rejection_behavior: text("AFTER_REJECTION", "continue"),
             cancel_behavior: text("CANCEL", "end"),
             prompt_kinds: list("PROMPTS", "embeddedContext,image"),
         }
@@ -113,14 +113,14 @@ pub(crate) fn log_line(line: &str) -> Result<(), Box<dyn Error>> {
     )
 }
 
-pub(crate) fn log_unexpected(id: &Value) -> Result<(), Box<dyn Error>> {
+pub(crate) fn log_unexpected_answer(id: &Value) -> Result<(), Box<dyn Error>> {
     append_to_env_file("LOG", &format!("unexpected\t{}\t{id}\n", std::process::id()))
 }
 
 /// Appends text to the file that the environment names, if it names one.
 pub(crate) fn append_to_env_file(name: &str, text: &str) -> Result<(), Box<dyn Error>> {
     if let Some(file) = env::var(format!("FAKE_ACP_{name}")).ok().filter(|file| !file.is_empty()) {
-        append(&file, text)?;
+        append_to_file(&file, text)?;
     }
     Ok(())
 }

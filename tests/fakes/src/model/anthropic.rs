@@ -26,7 +26,7 @@ pub(crate) fn events(answer: &ModelAnswer) -> Vec<ModelStreamEvent> {
         event("message_start", json!({"message": message})),
         event("content_block_start", json!({"index": 0, "content_block": opened_block})),
     ];
-    events.extend(answer.pieces().into_iter().map(|piece| {
+    events.extend(answer.reply_pieces().into_iter().map(|piece| {
         let delta = match &answer.reply {
             AnswerContent::Text(_) => json!({"type": "text_delta", "text": piece}),
             AnswerContent::Call { .. } => {
@@ -45,7 +45,7 @@ pub(crate) fn events(answer: &ModelAnswer) -> Vec<ModelStreamEvent> {
 
 fn event(name: &'static str, mut data: Value) -> ModelStreamEvent {
     data["type"] = json!(name);
-    ModelStreamEvent::named(name, &data)
+    ModelStreamEvent::with_name(name, &data)
 }
 
 fn content_block(answer: &ModelAnswer) -> Value {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::dialect::{AnswerContent, ModelAnswer, ModelStreamEvent, ScriptedCall, ScriptedTurn};
 
 pub(crate) fn full_document(answer: &ModelAnswer) -> Value {
-    let turn = turn(answer);
+    let turn = answer_turn(answer);
     let content = has_content(&turn).then_some(&turn.text);
     let mut message = json!({"role": "assistant", "content": content});
     if !turn.calls.is_empty() {
@@ -22,10 +22,10 @@ pub(crate) fn events(answer: &ModelAnswer) -> Vec<ModelStreamEvent> {
     let chunk = |delta: Value, finish: Option<&str>| {
         let mut document = document_head(answer, "chat.completion.chunk");
         document["choices"] = json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
-        ModelStreamEvent::unnamed(&document)
+        ModelStreamEvent::without_name(&document)
     };
     let mut events = vec![chunk(json!({"role": "assistant", "content": ""}), None)];
-    let turn = turn(answer);
+    let turn = answer_turn(answer);
     if has_content(&turn) {
         let pieces = answer.split_into_pieces(&turn.text).into_iter();
         events.extend(pieces.map(|piece| chunk(json!({"content": piece}), None)));
@@ -35,10 +35,10 @@ pub(crate) fn events(answer: &ModelAnswer) -> Vec<ModelStreamEvent> {
         events.push(chunk(json!({"tool_calls": [call]}), None));
     }
     events.push(chunk(json!({}), Some(finish_reason(&turn))));
-    let mut last = document_head(answer, "chat.completion.chunk");
-    last["choices"] = json!([]);
-    last["usage"] = usage(answer);
-    events.push(ModelStreamEvent::unnamed(&last));
+    let mut last_chunk = document_head(answer, "chat.completion.chunk");
+    last_chunk["choices"] = json!([]);
+    last_chunk["usage"] = usage(answer);
+    events.push(ModelStreamEvent::without_name(&last_chunk));
     events.push(ModelStreamEvent { name: None, data: "[DONE]".to_owned() });
     events
 }
@@ -49,7 +49,7 @@ fn document_head(answer: &ModelAnswer, object: &str) -> Value {
 }
 
 /// Returns the turn of an answer, also of one without the directive `turns`.
-fn turn(answer: &ModelAnswer) -> ScriptedTurn {
+fn answer_turn(answer: &ModelAnswer) -> ScriptedTurn {
     if let Some(turn) = &answer.turn {
         return turn.clone();
     }

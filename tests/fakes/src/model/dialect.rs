@@ -30,7 +30,7 @@ pub(crate) struct ScriptedTurn {
     pub(crate) text: String,
     pub(crate) calls: Vec<ScriptedCall>,
     /// Seconds before the answer, beside those of the directive.
-    pub(crate) delay: Option<f64>,
+    pub(crate) delay_seconds: Option<f64>,
 }
 
 /// Call in a turn.
@@ -85,11 +85,11 @@ pub(crate) struct ModelStreamEvent {
 
 impl ModelStreamEvent {
     /// Returns an event whose name is also in its data.
-    pub(crate) fn named(name: &'static str, data: &Value) -> Self {
+    pub(crate) fn with_name(name: &'static str, data: &Value) -> Self {
         Self { name: Some(name), data: data.to_string() }
     }
 
-    pub(crate) fn unnamed(data: &Value) -> Self {
+    pub(crate) fn without_name(data: &Value) -> Self {
         Self { name: None, data: data.to_string() }
     }
 }
@@ -152,7 +152,7 @@ impl ModelAnswer {
     }
 
     /// Returns that text in pieces of a stream.
-    pub(crate) fn pieces(&self) -> Vec<String> {
+    pub(crate) fn reply_pieces(&self) -> Vec<String> {
         self.split_into_pieces(&self.reply_text())
     }
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Deserializer, Map, Value};
 
-const OPENING: &str = "[[mock";
-const CLOSING: &str = "]]";
+const OPENING_MARK: &str = "[[mock";
+const CLOSING_MARK: &str = "]]";
 
 /// Settings by name. A value is JSON if it starts like JSON, otherwise a word; a name alone is true.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -17,26 +17,27 @@ impl Directive {
 
     /// Removes the directives from a text; returns the rest of the text, and the last directive.
     pub(crate) fn extract_from(text: &str) -> (String, Option<Self>) {
-        let (mut text_without_directives, mut last, mut rest) = (String::new(), None, text);
-        while let Some((before, after)) = rest.split_once(OPENING) {
+        let (mut text_without_directives, mut last_directive, mut rest) =
+            (String::new(), None, text);
+        while let Some((before, after)) = rest.split_once(OPENING_MARK) {
             let (settings, after) = parse_settings(after);
             text_without_directives.push_str(before);
-            (last, rest) = (Some(Self(settings)), after);
+            (last_directive, rest) = (Some(Self(settings)), after);
         }
         text_without_directives.push_str(rest);
-        (text_without_directives.trim().to_owned(), last)
+        (text_without_directives.trim().to_owned(), last_directive)
     }
 
     /// Returns true if a text has a directive.
     pub(crate) fn is_in(text: &str) -> bool {
-        text.contains(OPENING)
+        text.contains(OPENING_MARK)
     }
 
     pub(crate) fn value(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }
 
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub(crate) fn is_set(&self, name: &str) -> bool {
         self.0.get(name).is_some_and(|value| *value != Value::Bool(false))
     }
 
@@ -65,7 +66,7 @@ impl Directive {
 fn parse_settings(text: &str) -> (Map<String, Value>, &str) {
     let (mut settings, mut rest) = (Map::new(), text.trim_start());
     while !rest.is_empty() {
-        if let Some(after) = rest.strip_prefix(CLOSING) {
+        if let Some(after) = rest.strip_prefix(CLOSING_MARK) {
             return (settings, after);
         }
         let end = rest.find(|c: char| c == '=' || c == ']' || c.is_whitespace());
@@ -95,7 +96,7 @@ fn parse_value(text: &str) -> (Value, &str) {
         }
     }
     let blank = text.find(char::is_whitespace).unwrap_or(text.len());
-    let end = text.find(CLOSING).map_or(blank, |closing| closing.min(blank));
+    let end = text.find(CLOSING_MARK).map_or(blank, |closing| closing.min(blank));
     let (word, after) = text.split_at(end);
     (serde_json::from_str(word).unwrap_or_else(|_| Value::from(word)), after)
 }
@@ -120,7 +121,7 @@ mod tests {
     fn the_last_of_several_directives_counts() {
         let (_, directive) = Directive::extract_from("[[mock hang]] [[mock delay=0.5]]");
         let directive = directive.unwrap_or_default();
-        assert_eq!((directive.has("hang"), directive.seconds("delay")), (false, Some(0.5)));
+        assert_eq!((directive.is_set("hang"), directive.seconds("delay")), (false, Some(0.5)));
     }
 
     #[test]

@@ -10,15 +10,19 @@ pub(crate) fn full_document(answer: &ModelAnswer) -> Value {
 
 pub(crate) fn events(answer: &ModelAnswer) -> Vec<ModelStreamEvent> {
     let pieces = match &answer.reply {
-        AnswerContent::Text(_) => answer.pieces(),
+        AnswerContent::Text(_) => answer.reply_pieces(),
         AnswerContent::Call { .. } => vec![answer.reply_text()],
     };
     let piece_count = pieces.len();
-    let numbered = pieces.into_iter().enumerate();
+    let numbered_pieces = pieces.into_iter().enumerate();
     let event = |(index, piece)| {
-        ModelStreamEvent::unnamed(&document(answer, &part(answer, piece), index + 1 == piece_count))
+        ModelStreamEvent::without_name(&document(
+            answer,
+            &part(answer, piece),
+            index + 1 == piece_count,
+        ))
     };
-    numbered.map(event).collect()
+    numbered_pieces.map(event).collect()
 }
 
 fn part(answer: &ModelAnswer, text: String) -> Value {

@@ -40,7 +40,7 @@ pub(crate) struct ModelServer {
     key: Option<String>,
     state: Mutex<ModelState>,
     /// Notifies of a new line in the log.
-    log_changed: Notify,
+    log_change_notify: Notify,
 }
 
 #[derive(Default)]
@@ -88,7 +88,7 @@ impl ModelServer {
     /// Waits until a value is found in the state, and returns it.
     async fn wait_until_found<T>(&self, find: impl Fn(&ModelState) -> Option<T>) -> T {
         loop {
-            let log_changed = self.log_changed.notified();
+            let log_changed = self.log_change_notify.notified();
             let mut log_changed = std::pin::pin!(log_changed);
             log_changed.as_mut().enable(); // Registered before the check, so that no line is missed in between.
             if let Some(found) = find(&*self.state.lock().await) {
@@ -166,8 +166,8 @@ async fn handle_model_request(
     };
     let request = ModelRequest::parse(dialect, path, &body);
     log_request(&mut log_line, dialect, &request);
-    let directive = Directive::extract_from(&request.text).1;
-    let (number, directive, refusal_status) = {
+    let directive = Directive::extract_from(&request.user_text).1;
+    let (answer_number, directive, refusal_status) = {
         let mut state = server.state.lock().await;
         let directive = directive.unwrap_or_else(|| state.script.clone());
         let is_authorized =
@@ -180,12 +180,12 @@ async fn handle_model_request(
                 .prompts_by_directive
                 .entry(directive.canonical_text())
                 .or_default()
-                .insert(request.text.clone());
+                .insert(request.user_text.clone());
         }
         state.log.push(log_line);
         (state.answer_count, directive, refusal_status)
     };
-    server.log_changed.notify_waiters();
+    server.log_change_notify.notify_waiters();
     if let Some(status) = refusal_status {
         let (headers, body) = refusal(dialect, status, &directive);
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -194,30 +194,31 @@ async fn handle_model_request(
     if let Some(count) = directive.number("together") {
         server.wait_for_prompts(&directive, count).await;
     }
-    send_answer(dialect, &request, &directive, number).await
+    send_answer(dialect, &request, &directive, answer_number).await
 }
 
 async fn send_answer(
     dialect: ApiDialect,
     request: &ModelRequest,
     directive: &Directive,
-    number: u64,
+    answer_number: u64,
 ) -> Response {
-    if directive.has("hang") {
+    if directive.is_set("hang") {
         future::pending::<()>().await; // It ends when the client goes.
     }
-    let turn_delay = scripted_answer::turn(request, directive).and_then(|turn| turn.delay);
+    let turn_delay =
+        scripted_answer::scripted_turn(request, directive).and_then(|turn| turn.delay_seconds);
     let delays = [directive.seconds("delay"), turn_delay].into_iter().flatten();
     for delay in delays.filter_map(|delay| Duration::try_from_secs_f64(delay).ok()) {
         tokio::time::sleep(delay).await;
     }
-    if directive.has("garbage") {
-        return transmission::garbage();
+    if directive.is_set("garbage") {
+        return transmission::garbage_response();
     }
-    transmission::send(
+    transmission::answer_response(
         dialect,
         request,
-        &scripted_answer::answer(request, directive, number),
+        &scripted_answer::answer(request, directive, answer_number),
         directive,
     )
 }
@@ -249,14 +250,14 @@ fn answer_without_prompt(path: &str) -> Response {
 }
 
 fn log_request(log_line: &mut Value, dialect: ApiDialect, request: &ModelRequest) {
-    let shortened = |text: &str| text.chars().take(MAX_LOGGED_CHARS).collect::<String>();
-    let results: Vec<_> = request.tool_results.iter().map(|result| shortened(result)).collect();
+    let shorten = |text: &str| text.chars().take(MAX_LOGGED_CHARS).collect::<String>();
+    let results: Vec<_> = request.tool_results.iter().map(|result| shorten(result)).collect();
     log_line["dialect"] = json!(dialect.name());
     log_line["model"] = json!(request.model);
     log_line["stream"] = json!(request.is_streamed);
     log_line["tools"] = json!(request.tool_names);
     log_line["toolDefinitions"] = request.tool_definitions.clone();
-    log_line["text"] = json!(shortened(&request.text));
+    log_line["text"] = json!(shorten(&request.user_text));
     log_line["turns"] = json!(request.user_message_count);
     log_line["results"] = json!(results);
     log_line["schema"] = json!(request.schema.is_some());

@@ -60,15 +60,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn parse_options(
-    mut words: impl Iterator<Item = String>,
+    mut arguments: impl Iterator<Item = String>,
 ) -> Result<CommandLineOptions, Box<dyn Error>> {
     let mut options = CommandLineOptions {
         listen_address: SocketAddr::from(([127, 0, 0, 1], 4010)),
         key: None,
         name_server_address: None,
     };
-    while let Some(word) = words.next() {
-        let value = words.next().ok_or_else(|| format!("`{word}` needs a value"))?;
+    while let Some(word) = arguments.next() {
+        let value = arguments.next().ok_or_else(|| format!("`{word}` needs a value"))?;
         match word.as_str() {
             "--listen" => options.listen_address = value.parse()?,
             "--key" => options.key = Some(value),

@@ -26,7 +26,7 @@ pub(crate) struct ModelRequest {
     pub(crate) is_streamed: bool,
     pub(crate) tool_names: Vec<String>,
     /// Text of the user, with its directives.
-    pub(crate) text: String,
+    pub(crate) user_text: String,
     /// Tools as they are offered.
     pub(crate) tool_definitions: Value,
     /// Number of messages of the user, including this one.
@@ -51,7 +51,7 @@ impl ModelRequest {
         };
         request.model = body["model"].as_str().map_or_else(|| model_from_path(path), str::to_owned);
         request.is_streamed = body["stream"] == true || path.ends_with(":streamGenerateContent");
-        request.schema = schema(dialect, body).filter(|schema| !schema.is_null()).cloned();
+        request.schema = answer_schema(dialect, body).filter(|schema| !schema.is_null()).cloned();
         match dialect {
             ApiDialect::Anthropic => request.read_anthropic(body),
             ApiDialect::Chat => request.read_chat(body),
@@ -62,18 +62,21 @@ impl ModelRequest {
     }
 
     fn read_anthropic(&mut self, body: &Value) {
-        for message in elements(&body["messages"]).filter(|message| message["role"] == "user") {
+        for message in array_elements(&body["messages"]).filter(|message| message["role"] == "user")
+        {
             let parts = &message["content"];
-            let results = elements(parts).filter(|part| part["type"] == "tool_result");
+            let results = array_elements(parts).filter(|part| part["type"] == "tool_result");
             let results: Vec<_> = results.map(|part| result_text(&part["content"])).collect();
-            self.add_message(texts(parts), results);
+            self.add_user_message(content_texts(parts), results);
         }
     }
 
     fn read_chat(&mut self, body: &Value) {
-        for message in elements(&body["messages"]) {
+        for message in array_elements(&body["messages"]) {
             match message["role"].as_str() {
-                Some("user") => self.add_message(texts(&message["content"]), Vec::new()),
+                Some("user") => {
+                    self.add_user_message(content_texts(&message["content"]), Vec::new());
+                }
                 Some("tool" | "function") => {
                     self.tool_results.push(result_text(&message["content"]));
                 }
@@ -88,12 +91,12 @@ impl ModelRequest {
 
     fn read_responses(&mut self, body: &Value) {
         if let Some(text) = body["input"].as_str() {
-            self.add_message(vec![text], Vec::new());
+            self.add_user_message(vec![text], Vec::new());
         }
-        for item in elements(&body["input"]) {
+        for item in array_elements(&body["input"]) {
             let kind = item["type"].as_str().unwrap_or("message");
             if kind == "message" && item["role"] == "user" {
-                self.add_message(texts(&item["content"]), Vec::new());
+                self.add_user_message(content_texts(&item["content"]), Vec::new());
             } else if kind.ends_with("_call_output") {
                 self.tool_results.push(result_text(&item["output"]));
             }
@@ -101,16 +104,18 @@ impl ModelRequest {
     }
 
     fn read_gemini(&mut self, body: &Value) {
-        for content in elements(&body["contents"]).filter(|content| content["role"] != "model") {
+        for content in
+            array_elements(&body["contents"]).filter(|content| content["role"] != "model")
+        {
             let parts = &content["parts"];
-            let results = elements(parts).filter_map(|part| part.get("functionResponse"));
+            let results = array_elements(parts).filter_map(|part| part.get("functionResponse"));
             let results: Vec<_> = results.map(|result| result_text(&result["response"])).collect();
-            self.add_message(texts(parts), results);
+            self.add_user_message(content_texts(parts), results);
         }
     }
 
     /// Adds one message. Texts beside tool results are remarks of the agent, not text of the user.
-    fn add_message(&mut self, texts: Vec<&str>, results: Vec<String>) {
+    fn add_user_message(&mut self, texts: Vec<&str>, results: Vec<String>) {
         if !results.is_empty() {
             self.tool_results.extend(results);
             return;
@@ -121,7 +126,7 @@ impl ModelRequest {
         let Some(prompt) = prompt else { return };
         self.user_message_count += 1;
         if Directive::is_in(prompt) || !self.has_scripted_turns() {
-            (*prompt).clone_into(&mut self.text);
+            (*prompt).clone_into(&mut self.user_text);
             self.tool_results.clear();
             self.reply_count_after_text = 0;
         }
@@ -129,7 +134,7 @@ impl ModelRequest {
 
     /// Returns true if the directive of the text determines several turns. It stays in force after further texts.
     fn has_scripted_turns(&self) -> bool {
-        let directive = Directive::extract_from(&self.text).1;
+        let directive = Directive::extract_from(&self.user_text).1;
         directive.is_some_and(|directive| directive.value("turns").is_some())
     }
 }
@@ -141,13 +146,13 @@ fn offered_tool_names(tools: &Value) -> Vec<String> {
         names.into_iter().find_map(Value::as_str).unwrap_or("?").to_owned()
     };
     let tool_names = |tool: &Value| match tool.get("functionDeclarations") {
-        Some(declared) => elements(declared).map(name).collect(),
+        Some(declared) => array_elements(declared).map(name).collect(),
         None => vec![name(tool)],
     };
-    elements(tools).flat_map(tool_names).collect()
+    array_elements(tools).flat_map(tool_names).collect()
 }
 
-fn schema(dialect: ApiDialect, body: &Value) -> Option<&Value> {
+fn answer_schema(dialect: ApiDialect, body: &Value) -> Option<&Value> {
     let pointers: &[&str] = match dialect {
         ApiDialect::Anthropic => &["/output_config/format/schema", "/output_format/schema"],
         ApiDialect::Chat => &["/response_format/json_schema/schema"],
@@ -165,14 +170,14 @@ fn model_from_path(path: &str) -> String {
     last.split(':').next().unwrap_or_default().to_owned()
 }
 
-fn elements(value: &Value) -> impl DoubleEndedIterator<Item = &Value> {
+fn array_elements(value: &Value) -> impl DoubleEndedIterator<Item = &Value> {
     value.as_array().map(Vec::as_slice).unwrap_or_default().iter()
 }
 
 /// Returns the texts of a message's content.
-fn texts(content: &Value) -> Vec<&str> {
+fn content_texts(content: &Value) -> Vec<&str> {
     let plain_text = content.as_str().into_iter();
-    plain_text.chain(elements(content).filter_map(|part| part["text"].as_str())).collect()
+    plain_text.chain(array_elements(content).filter_map(|part| part["text"].as_str())).collect()
 }
 
 /// Returns a tool result as one text.

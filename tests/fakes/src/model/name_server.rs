@@ -9,8 +9,8 @@ use crate::http::ModelServer;
 
 /// Address in 192.0.2.0/24, which is reserved for documentation.
 const UNREACHABLE_ADDRESS: [u8; 4] = [192, 0, 2, 1];
-const HEADER_BYTES: usize = 12;
-const ADDRESS_TYPE: [u8; 2] = [0, 1];
+const DNS_HEADER_BYTES: usize = 12;
+const A_RECORD_TYPE: [u8; 2] = [0, 1];
 
 /// Answers queries until the process ends.
 pub(crate) async fn serve(socket: UdpSocket, server: Arc<ModelServer>) {
@@ -28,14 +28,14 @@ pub(crate) async fn serve(socket: UdpSocket, server: Arc<ModelServer>) {
 
 /// Returns the name in a query, and its answer.
 fn answer_query(query: &[u8]) -> Option<(String, Vec<u8>)> {
-    let (name, end) = parse_name(query)?;
-    let question = query.get(HEADER_BYTES..end + 4)?;
-    let is_address = query.get(end..end + 2)? == ADDRESS_TYPE;
+    let (name, name_end) = parse_name(query)?;
+    let question = query.get(DNS_HEADER_BYTES..name_end + 4)?;
+    let is_address_query = query.get(name_end..name_end + 2)? == A_RECORD_TYPE;
     let mut answer = query.get(..2)?.to_vec();
     // A response without error, with recursion; one question, one answer or none.
-    answer.extend([0x81, 0x80, 0, 1, 0, u8::from(is_address), 0, 0, 0, 0]);
+    answer.extend([0x81, 0x80, 0, 1, 0, u8::from(is_address_query), 0, 0, 0, 0]);
     answer.extend(question);
-    if is_address {
+    if is_address_query {
         // The name of the question, an internet address, a time to live of zero, four bytes.
         answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
         answer.extend(UNREACHABLE_ADDRESS);
@@ -45,7 +45,7 @@ fn answer_query(query: &[u8]) -> Option<(String, Vec<u8>)> {
 
 /// Returns the name in the question, and its end.
 fn parse_name(query: &[u8]) -> Option<(String, usize)> {
-    let (mut labels, mut position) = (Vec::new(), HEADER_BYTES);
+    let (mut labels, mut position) = (Vec::new(), DNS_HEADER_BYTES);
     loop {
         let length = usize::from(*query.get(position)?);
         position += 1;

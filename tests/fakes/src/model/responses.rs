@@ -20,11 +20,11 @@ pub(crate) fn full_document(answer: &ModelAnswer) -> Value {
 }
 
 pub(crate) fn events(answer: &ModelAnswer) -> Vec<ModelStreamEvent> {
-    let mut created = full_document(answer);
-    created["status"] = json!("in_progress");
-    created["output"] = json!([]);
-    created["usage"] = Value::Null;
-    let mut events = vec![("response.created", json!({"response": created}))];
+    let mut created_response = full_document(answer);
+    created_response["status"] = json!("in_progress");
+    created_response["output"] = json!([]);
+    created_response["usage"] = Value::Null;
+    let mut events = vec![("response.created", json!({"response": created_response}))];
     events.extend(match &answer.reply {
         AnswerContent::Text(text) => text_events(answer, text),
         AnswerContent::Call { .. } => call_events(answer),
@@ -32,12 +32,12 @@ pub(crate) fn events(answer: &ModelAnswer) -> Vec<ModelStreamEvent> {
     let item = output_item(answer);
     events.push(("response.output_item.done", json!({"output_index": 0, "item": item})));
     events.push(("response.completed", json!({"response": full_document(answer)})));
-    let numbered = events.into_iter().enumerate().map(|(number, (name, mut data))| {
+    let numbered_events = events.into_iter().enumerate().map(|(number, (name, mut data))| {
         data["type"] = json!(name);
         data["sequence_number"] = json!(number);
-        ModelStreamEvent::named(name, &data)
+        ModelStreamEvent::with_name(name, &data)
     });
-    numbered.collect()
+    numbered_events.collect()
 }
 
 fn text_events(answer: &ModelAnswer, text: &str) -> Vec<(&'static str, Value)> {
@@ -56,7 +56,7 @@ fn text_events(answer: &ModelAnswer, text: &str) -> Vec<(&'static str, Value)> {
         ("response.content_part.added", event_data("part", part(""))),
     ];
     let delta = |piece: String| ("response.output_text.delta", event_data("delta", json!(piece)));
-    events.extend(answer.pieces().into_iter().map(delta));
+    events.extend(answer.reply_pieces().into_iter().map(delta));
     events.push(("response.output_text.done", event_data("text", json!(text))));
     events.push(("response.content_part.done", event_data("part", part(text))));
     events

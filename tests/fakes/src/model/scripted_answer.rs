@@ -49,16 +49,16 @@ pub(crate) fn answer(
     directive: &Directive,
     answer_number: u64,
 ) -> ModelAnswer {
-    let turn = turn(request, directive);
+    let turn = scripted_turn(request, directive);
     let reply = match &turn {
         Some(turn) => turn.first_part(),
-        None => reply(request, directive),
+        None => scripted_reply(request, directive),
     };
-    let length = length(&reply, turn.as_ref());
-    let (input_tokens, output_tokens) = usage(directive)
-        .unwrap_or_else(|| (estimate_tokens(request.text.len()), estimate_tokens(length)));
+    let length = answer_length(&reply, turn.as_ref());
+    let (input_tokens, output_tokens) = scripted_usage(directive)
+        .unwrap_or_else(|| (estimate_tokens(request.user_text.len()), estimate_tokens(length)));
     // A stream that should break must break before its text ends.
-    let is_broken = ["drop", "stall", "cut"].iter().any(|name| directive.has(name));
+    let is_broken = ["drop", "stall", "cut"].iter().any(|name| directive.is_set(name));
     let piece_bytes = if is_broken { length.div_ceil(4) } else { DEFAULT_PIECE_BYTES };
     let piece_bytes = directive
         .number("piece")
@@ -78,9 +78,9 @@ pub(crate) fn answer(
 }
 
 /// Returns the element of `turns` for this request; `None` without the setting or without elements.
-pub(crate) fn turn(request: &ModelRequest, directive: &Directive) -> Option<ScriptedTurn> {
+pub(crate) fn scripted_turn(request: &ModelRequest, directive: &Directive) -> Option<ScriptedTurn> {
     let elements = directive.value("turns")?.as_array()?;
-    let number = match Directive::is_in(&request.text) {
+    let number = match Directive::is_in(&request.user_text) {
         true => request.reply_count_after_text,
         false => request.reply_count,
     };
@@ -94,11 +94,11 @@ pub(crate) fn turn(request: &ModelRequest, directive: &Directive) -> Option<Scri
         }
     });
     let (calls, delay) = (calls.collect(), element["delay"].as_f64());
-    Some(ScriptedTurn { text, calls, delay })
+    Some(ScriptedTurn { text, calls, delay_seconds: delay })
 }
 
 /// Returns the number of bytes of an answer's text and arguments.
-fn length(reply: &AnswerContent, turn: Option<&ScriptedTurn>) -> usize {
+fn answer_length(reply: &AnswerContent, turn: Option<&ScriptedTurn>) -> usize {
     match (turn, reply) {
         (Some(turn), _) => {
             let arguments = turn.calls.iter().map(|call| call.arguments_text().len());
@@ -115,21 +115,21 @@ pub(crate) fn now() -> DateTime<Utc> {
     Utc::now()
 }
 
-fn reply(request: &ModelRequest, directive: &Directive) -> AnswerContent {
-    let steps = directive.number("steps").unwrap_or(1);
+fn scripted_reply(request: &ModelRequest, directive: &Directive) -> AnswerContent {
+    let max_steps = directive.number("steps").unwrap_or(1);
     if let Some(name) =
-        directive.text("tool").filter(|_| (request.tool_results.len() as u64) < steps)
+        directive.text("tool").filter(|_| (request.tool_results.len() as u64) < max_steps)
     {
         let arguments =
             directive.value("args").cloned().unwrap_or_else(|| Value::Object(Default::default()));
-        let arguments = with_listed_file(arguments, &request.text);
+        let arguments = replace_listed_file(arguments, &request.user_text);
         return AnswerContent::Call { name, arguments };
     }
-    AnswerContent::Text(text(request, directive))
+    AnswerContent::Text(answer_text(request, directive))
 }
 
 /// Replaces `LISTED_FILE` in arguments by the first path that the prompt lists.
-fn with_listed_file(arguments: Value, prompt: &str) -> Value {
+fn replace_listed_file(arguments: Value, prompt: &str) -> Value {
     let items = prompt.lines().filter_map(|line| line.strip_prefix("- "));
     let path = items.filter_map(|item| item.split(' ').next()).find(|path| path.starts_with('/'));
     let Some(path) = path else { return arguments };
@@ -137,8 +137,8 @@ fn with_listed_file(arguments: Value, prompt: &str) -> Value {
     serde_json::from_str(&replaced).unwrap_or(arguments)
 }
 
-fn text(request: &ModelRequest, directive: &Directive) -> String {
-    if directive.has("empty") {
+fn answer_text(request: &ModelRequest, directive: &Directive) -> String {
+    if directive.is_set("empty") {
         return String::new();
     }
     if let Some(text) = directive.text("text") {
@@ -152,7 +152,7 @@ fn text(request: &ModelRequest, directive: &Directive) -> String {
     }
     match request.tool_results.last() {
         Some(result) => format!("TOOL: {result}"),
-        None => format!("ECHO: {}", Directive::extract_from(&request.text).0),
+        None => format!("ECHO: {}", Directive::extract_from(&request.user_text).0),
     }
 }
 
@@ -169,7 +169,7 @@ fn filler_text(size: usize) -> String {
     text
 }
 
-fn usage(directive: &Directive) -> Option<(u64, u64)> {
+fn scripted_usage(directive: &Directive) -> Option<(u64, u64)> {
     let text = directive.text("usage")?;
     let (input, output) = text.split_once(',')?;
     Some((input.parse().ok()?, output.parse().ok()?))
@@ -194,7 +194,7 @@ mod tests {
     fn chat_document(messages: &Value) -> Value {
         let body = json!({"model": "m", "messages": messages});
         let request = ModelRequest::parse(ApiDialect::Chat, "/v1/chat/completions", &body);
-        let directive = Directive::extract_from(&request.text).1.unwrap_or_default();
+        let directive = Directive::extract_from(&request.user_text).1.unwrap_or_default();
         ApiDialect::Chat.full_document(&answer(&request, &directive, 7))
     }
 
@@ -246,14 +246,17 @@ mod tests {
         let user = json!({"role": "user", "content": "no directive"});
         let body = json!({"messages": [user, reply, user]});
         let request = ModelRequest::parse(ApiDialect::Chat, "/v1/chat/completions", &body);
-        assert_eq!(turn(&request, &directive).map(|turn| turn.text), Some("two".to_owned()));
+        assert_eq!(
+            scripted_turn(&request, &directive).map(|turn| turn.text),
+            Some("two".to_owned())
+        );
     }
 
     #[test]
     fn a_turn_is_streamed_as_text_and_numbered_calls() {
         let body = json!({"messages": [{"role": "user", "content": DIRECTIVE}]});
         let request = ModelRequest::parse(ApiDialect::Chat, "/v1/chat/completions", &body);
-        let directive = Directive::extract_from(&request.text).1.unwrap_or_default();
+        let directive = Directive::extract_from(&request.user_text).1.unwrap_or_default();
         let events = ApiDialect::Chat.events(&answer(&request, &directive, 7));
         let documents = events.iter().filter_map(|event| serde_json::from_str(&event.data).ok());
         let deltas: Vec<Value> =
@@ -270,7 +273,7 @@ mod tests {
     fn another_dialect_sends_the_first_part_of_the_first_turn() {
         let body = json!({"messages": [{"role": "user", "content": DIRECTIVE}]});
         let request = ModelRequest::parse(ApiDialect::Anthropic, "/v1/messages", &body);
-        let directive = Directive::extract_from(&request.text).1.unwrap_or_default();
+        let directive = Directive::extract_from(&request.user_text).1.unwrap_or_default();
         let document = ApiDialect::Anthropic.full_document(&answer(&request, &directive, 7));
         assert_eq!(document["content"][0]["name"], "now");
     }

@@ -18,7 +18,7 @@ const EVENT_STREAM_HEADERS: [(header::HeaderName, &str); 2] =
 const JSON_HEADERS: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
 
 /// Sends an answer in the requested form.
-pub(crate) fn send(
+pub(crate) fn answer_response(
     dialect: ApiDialect,
     request: &ModelRequest,
     answer: &ModelAnswer,
@@ -27,9 +27,9 @@ pub(crate) fn send(
     let pieces = if request.is_streamed {
         dialect.events(answer).into_iter().map(|event| Bytes::from(event_text(&event))).collect()
     } else {
-        halves(&dialect.full_document(answer).to_string())
+        split_into_halves(&dialect.full_document(answer).to_string())
     };
-    let body = body(pieces, directive);
+    let body = answer_body(pieces, directive);
     if request.is_streamed {
         (EVENT_STREAM_HEADERS, body).into_response()
     } else {
@@ -38,13 +38,13 @@ pub(crate) fn send(
 }
 
 /// Returns an HTML page where JSON is expected.
-pub(crate) fn garbage() -> Response {
+pub(crate) fn garbage_response() -> Response {
     (StatusCode::OK, JSON_HEADERS, "<html><body>a page of the proxy</body></html>").into_response()
 }
 
-fn body(mut pieces: Vec<Bytes>, directive: &Directive) -> Body {
+fn answer_body(mut pieces: Vec<Bytes>, directive: &Directive) -> Body {
     let half_count = pieces.len() / 2;
-    if directive.has("drop") {
+    if directive.is_set("drop") {
         pieces.truncate(half_count);
         let reset_error = stream::once(async {
             tokio::task::yield_now().await; // The earlier pieces are sent first.
@@ -52,20 +52,22 @@ fn body(mut pieces: Vec<Bytes>, directive: &Directive) -> Body {
         });
         return Body::from_stream(stream::iter(pieces.into_iter().map(Ok)).chain(reset_error));
     }
-    let unsent = if directive.has("stall") { pieces.split_off(half_count) } else { Vec::new() };
-    if directive.has("cut") {
+    let unsent_pieces =
+        if directive.is_set("stall") { pieces.split_off(half_count) } else { Vec::new() };
+    if directive.is_set("cut") {
         pieces.truncate(half_count);
     }
-    let drip = directive.seconds("drip").and_then(|drip| Duration::try_from_secs_f64(drip).ok());
-    let drip = drip.unwrap_or_default();
+    let piece_delay =
+        directive.seconds("drip").and_then(|drip| Duration::try_from_secs_f64(drip).ok());
+    let piece_delay = piece_delay.unwrap_or_default();
     let piece_stream = stream::iter(pieces).enumerate().then(move |(number, piece)| async move {
         // Without a pause the pieces are sent together, as they were created.
-        if number > 0 && !drip.is_zero() {
-            tokio::time::sleep(drip).await;
+        if number > 0 && !piece_delay.is_zero() {
+            tokio::time::sleep(piece_delay).await;
         }
         Ok::<_, Infallible>(piece)
     });
-    if unsent.is_empty() {
+    if unsent_pieces.is_empty() {
         Body::from_stream(piece_stream)
     } else {
         Body::from_stream(piece_stream.chain(stream::pending()))
@@ -77,7 +79,7 @@ fn event_text(event: &ModelStreamEvent) -> String {
     format!("{name}data: {}\n\n", event.data)
 }
 
-fn halves(text: &str) -> Vec<Bytes> {
+fn split_into_halves(text: &str) -> Vec<Bytes> {
     let bytes = Bytes::copy_from_slice(text.as_bytes());
     let (first, second) = (bytes.slice(..bytes.len() / 2), bytes.slice(bytes.len() / 2..));
     vec![first, second]

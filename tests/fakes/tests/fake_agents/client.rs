@@ -28,39 +28,45 @@ pub(crate) struct ProtocolClient {
     pub(crate) answer_text: String,
     pub(crate) turn_outcomes: Vec<TurnOutcome>,
     pub(crate) protocol_error_count: usize,
-    settings: Vec<(String, String)>,
+    environment: Vec<(String, String)>,
     connection: Connection,
     output: Receiver<Vec<u8>>,
-    steps: VecDeque<ProtocolStep>,
+    pending_steps: VecDeque<ProtocolStep>,
     session_id: String,
 }
 
 impl ProtocolClient {
     /// Starts the agent with these variables.
-    pub(crate) fn start(settings: &[(&str, &str)]) -> Self {
-        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    pub(crate) fn start(environment: &[(&str, &str)]) -> Self {
+        let to_owned_pair =
+            |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let folder = Rc::new(TempDir::new().unwrap());
-        Self::start_in(&["acp"], ProtocolKind::Acp, folder, settings.iter().map(owned).collect())
+        Self::start_in_folder(
+            &["acp"],
+            ProtocolKind::Acp,
+            folder,
+            environment.iter().map(to_owned_pair).collect(),
+        )
     }
 
     /// Starts another role of the fake agent and opens a session.
     pub(crate) fn open_role(arguments: &[&str], kind: ProtocolKind) -> Self {
         let folder = Rc::new(TempDir::new().unwrap());
-        Self::start_in(arguments, kind, folder, Vec::new()).open_session(None, None).unwrap()
+        Self::start_in_folder(arguments, kind, folder, Vec::new()).open_session(None, None).unwrap()
     }
 
-    fn start_in(
+    fn start_in_folder(
         arguments: &[&str],
         kind: ProtocolKind,
         folder: Rc<TempDir>,
-        settings: Vec<(String, String)>,
+        environment: Vec<(String, String)>,
     ) -> Self {
         let mut program = Program::new(env!("CARGO_BIN_EXE_fake-agent"));
         program.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
         program.env("FAKE_ACP_STATE", folder.path());
         program.env("FAKE_ACP_LOG", folder.path().join("log"));
         program.env("FAKE_ACP_RAN", folder.path().join("ran"));
-        program.envs(settings.clone());
+        program.envs(environment.clone());
         let mut child = program.spawn().unwrap();
         let mut stdout = child.stdout.take().unwrap();
         let (sender, output) = channel();
@@ -81,10 +87,10 @@ impl ProtocolClient {
             answer_text: String::new(),
             turn_outcomes: Vec::new(),
             protocol_error_count: 0,
-            settings,
+            environment,
             connection,
             output,
-            steps: VecDeque::new(),
+            pending_steps: VecDeque::new(),
             session_id: String::new(),
         };
         client.send_command(Command::Initialize);
@@ -92,8 +98,8 @@ impl ProtocolClient {
     }
 
     /// Starts the agent and opens a session in its initial mode.
-    pub(crate) fn open(settings: &[(&str, &str)]) -> Self {
-        Self::start(settings).open_session(None, None).unwrap()
+    pub(crate) fn open(environment: &[(&str, &str)]) -> Self {
+        Self::start(environment).open_session(None, None).unwrap()
     }
 
     pub(crate) fn open_session(
@@ -113,10 +119,10 @@ impl ProtocolClient {
             options,
         });
         match self.wait_for_step(|it| {
-            matches!(it, ProtocolStep::Opened { .. } | ProtocolStep::OpenFailed { .. })
+            matches!(it, ProtocolStep::SessionOpened { .. } | ProtocolStep::OpenFailed { .. })
         }) {
             ProtocolStep::OpenFailed { fault, .. } => Err(fault),
-            ProtocolStep::Opened { id, .. } => {
+            ProtocolStep::SessionOpened { id, .. } => {
                 self.session_id = id;
                 Ok(self)
             }
@@ -133,8 +139,8 @@ impl ProtocolClient {
     pub(crate) fn resume_session(mut self, session_id: &str) -> Result<Self, OpenFault> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        let (folder, settings) = (Rc::clone(&self.folder), self.settings.clone());
-        Self::start_in(&["acp"], ProtocolKind::Acp, folder, settings)
+        let (folder, environment) = (Rc::clone(&self.folder), self.environment.clone());
+        Self::start_in_folder(&["acp"], ProtocolKind::Acp, folder, environment)
             .open_session(Some(session_id), None)
     }
 
@@ -148,7 +154,7 @@ impl ProtocolClient {
             match step {
                 // A process that has ended reads nothing; the end of its output follows.
                 ProtocolStep::Send(line) => _ = self.child.stdin.as_mut().unwrap().write_all(&line),
-                other => self.steps.push_back(other),
+                other => self.pending_steps.push_back(other),
             }
         }
     }
@@ -159,7 +165,7 @@ impl ProtocolClient {
         is_match: impl Fn(&ProtocolStep) -> bool,
     ) -> ProtocolStep {
         loop {
-            while let Some(step) = self.steps.pop_front() {
+            while let Some(step) = self.pending_steps.pop_front() {
                 match &step {
                     ProtocolStep::Text {
                         text, role: algonius_protocols::TextRole::Answer, ..
@@ -204,7 +210,7 @@ impl ProtocolClient {
         self.answer_text.clone()
     }
 
-    pub(crate) fn next_request(&mut self) -> AgentRequest {
+    pub(crate) fn wait_for_request(&mut self) -> AgentRequest {
         match self.wait_for_step(|step| matches!(step, ProtocolStep::Request { .. })) {
             ProtocolStep::Request { request, .. } => *request,
             other => panic!("{other:?}"),

@@ -25,14 +25,14 @@ fn a_prompt_without_instructions_is_echoed() {
 fn a_tool_runs_once_after_permission() {
     let mut client = ProtocolClient::open(&[]);
     client.send_prompt("[[tool Bash command=\"git status\"]] [[say done]]");
-    let request = client.next_request();
+    let request = client.wait_for_request();
     let AgentRequestKind::Permission { call, .. } = &request.kind else { panic!("{request:?}") };
     assert_eq!(call.command.as_deref(), Some("git status"));
     assert_eq!(client.executed_tools(), Vec::<String>::new());
     client.answer(&request, RequestAnswer::Allow);
     client.wait_for_turn_end();
     client.send_prompt("[[tool Bash command=other id=second]]");
-    let request = client.next_request();
+    let request = client.wait_for_request();
     client.answer(&request, RequestAnswer::Deny { message: None });
     client.wait_for_turn_end();
     assert_eq!(client.executed_tools(), ["call-1\tgit status"]);
@@ -45,7 +45,7 @@ fn tools_run_unasked_outside_of_the_asking_modes() {
     client.run_turn("[[tool Bash command=a]]");
     client.send_command(Command::SetMode { session: SESSION_KEY, mode: "ask".to_owned() });
     client.send_prompt("[[tool Bash command=b unasked]] [[tool Bash command=c]]");
-    let request = client.next_request();
+    let request = client.wait_for_request();
     client.answer(&request, RequestAnswer::Cancel);
     client.wait_for_turn_end();
     assert_eq!(client.executed_tools(), ["call-1\ta", "call-1\tb"]);
@@ -55,7 +55,7 @@ fn tools_run_unasked_outside_of_the_asking_modes() {
 fn two_requests_are_open_at_once() {
     let mut client = ProtocolClient::open(&[]);
     client.send_prompt("[[ask-twice one two]] [[say done]]");
-    let (first, second) = (client.next_request(), client.next_request());
+    let (first, second) = (client.wait_for_request(), client.wait_for_request());
     client.answer(&second, RequestAnswer::Allow);
     client.answer(&first, RequestAnswer::Allow);
     client.wait_for_turn_end();
@@ -69,7 +69,7 @@ fn an_edit_changes_the_file_after_permission() {
     let file = client.folder.path().join("a.txt");
     fs::write(&file, "one two").unwrap();
     client.send_prompt(&format!("[[edit {} two 2]]", file.display()));
-    let request = client.next_request();
+    let request = client.wait_for_request();
     let AgentRequestKind::Permission { call, .. } = &request.kind else { panic!("{request:?}") };
     assert_eq!(call.diffs.first().unwrap().new, "2");
     client.answer(&request, RequestAnswer::Allow);
@@ -81,7 +81,7 @@ fn an_edit_changes_the_file_after_permission() {
 fn a_form_returns_its_values() {
     let mut client = ProtocolClient::open(&[]);
     client.send_prompt("[[form \"Which one?\" colour=string]]");
-    let request = client.next_request();
+    let request = client.wait_for_request();
     let accept = FormAction::Accept(json!({"colour": "red"}));
     client.answer(&request, RequestAnswer::Form { action: accept });
     client.wait_for_turn_end();
@@ -116,7 +116,7 @@ fn a_cancellation_ends_the_turn_unless_it_is_ignored() {
     for setting in ["end", "notify", "wait"] {
         let mut client = ProtocolClient::open(&[("FAKE_ACP_CANCEL", setting)]);
         client.send_prompt("[[tool Bash command=a]]");
-        _ = client.next_request();
+        _ = client.wait_for_request();
         client.send_command(Command::Cancel { session: SESSION_KEY });
         client.wait_for_turn_end();
         assert_eq!(client.turn_outcomes, [TurnOutcome::Cancelled], "{setting}");
@@ -142,7 +142,7 @@ fn a_rejection_has_the_effect_of_the_setting() {
     ] {
         let mut client = ProtocolClient::open(&[("FAKE_ACP_AFTER_REJECTION", setting)]);
         client.send_prompt("[[tool Bash command=a]] [[say after]]");
-        let request = client.next_request();
+        let request = client.wait_for_request();
         client.answer(&request, RequestAnswer::Deny { message: None });
         client.wait_for_turn_end();
         assert_eq!(
@@ -206,14 +206,14 @@ fn the_other_protocols_follow_the_same_instructions() {
         assert_eq!(client.run_turn("hello"), "ECHO: hello", "{role}");
         assert_eq!(client.run_turn("[[think x]] [[burst 2]] [[recall]]"), "1 2 hello", "{role}");
         client.send_prompt("[[tool Bash command=one]] [[tool Bash command=two]] [[tool Bash command=three unasked]]");
-        let request = client.next_request();
+        let request = client.wait_for_request();
         client.answer(&request, RequestAnswer::Allow);
-        let request = client.next_request();
+        let request = client.wait_for_request();
         client.answer(&request, RequestAnswer::Deny { message: None });
         client.wait_for_turn_end();
         assert_eq!(client.executed_tools(), ["call-1\tone", "call-3\tthree"], "{role}");
         client.send_prompt("[[malformed]] [[tool Bash command=four]]");
-        _ = client.next_request();
+        _ = client.wait_for_request();
         client.send_command(Command::Cancel { session: SESSION_KEY });
         client.wait_for_turn_end();
         client.send_prompt("[[say waits]] [[hang]]");
@@ -222,7 +222,7 @@ fn the_other_protocols_follow_the_same_instructions() {
         client.wait_for_turn_end();
         client.run_turn("[[auth-error]]");
         client.run_turn("[[exit 0]]");
-        let failed =
+        let is_authentication_failure =
             |end: &TurnOutcome| matches!(end, TurnOutcome::Failed { is_authentication: true, .. });
         let [.., hung, cancelled, failure, lost] = client.turn_outcomes.as_slice() else {
             panic!("{role}")
@@ -231,7 +231,7 @@ fn the_other_protocols_follow_the_same_instructions() {
             (hung, cancelled, lost),
             (&TurnOutcome::Cancelled, &TurnOutcome::Cancelled, &TurnOutcome::Lost)
         );
-        assert!(failed(failure), "{role}: {failure:?}");
+        assert!(is_authentication_failure(failure), "{role}: {failure:?}");
         assert_eq!(
             (
                 client.protocol_error_count,

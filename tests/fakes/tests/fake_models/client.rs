@@ -17,9 +17,9 @@ pub(crate) struct ModelProcess {
 }
 
 impl ModelProcess {
-    pub(crate) fn start(words: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mock-model"));
-        command.args(["--listen", "127.0.0.1:0", "--names", "127.0.0.1:0"]).args(words);
+        command.args(["--listen", "127.0.0.1:0", "--names", "127.0.0.1:0"]).args(arguments);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut value_after = |mark: &str| {
@@ -83,7 +83,7 @@ impl ModelProcess {
         self.request_until_close(dialect.path, &(dialect.request_body)(text))
     }
 
-    pub(crate) fn log(&self) -> Vec<Value> {
+    pub(crate) fn request_log(&self) -> Vec<Value> {
         let log = self.request("GET /_mock/log", "", "").json();
         log.as_array().unwrap().clone()
     }
@@ -110,9 +110,9 @@ impl ModelResponse {
         let text = String::from_utf8_lossy(bytes);
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        let (head, chunked) = (head.to_lowercase(), head.contains("chunked"));
-        let is_complete = !chunked || body.ends_with("0\r\n\r\n");
-        let body = if chunked { decode_chunks(body) } else { body.to_owned() };
+        let (head, is_chunked) = (head.to_lowercase(), head.contains("chunked"));
+        let is_complete = !is_chunked || body.ends_with("0\r\n\r\n");
+        let body = if is_chunked { decode_chunks(body) } else { body.to_owned() };
         Self { status, head, body, is_complete }
     }
 

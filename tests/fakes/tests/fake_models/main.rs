@@ -90,11 +90,12 @@ fn the_model_refuses_as_often_as_the_directive_requires() {
         assert_eq!(refused.value_at(dialect.error_message_pointer), "mock: rate limit exceeded");
         assert!(refused.head.contains("retry-after: 7\r\n"), "{refused:?}");
     }
-    let limited = |dialect| model.send_prompt(dialect, "x [[mock status=429 reset=30]]");
-    assert!(limited(&CHAT).head.contains("x-ratelimit-reset-requests: 30s"));
-    assert!(limited(&ANTHROPIC).head.contains("anthropic-ratelimit-requests-reset: 2"));
-    assert_eq!(limited(&GEMINI).value_at("/error/details/0/retryDelay"), "30s");
-    assert_eq!(limited(&ANTHROPIC).value_at("/error/type"), "rate_limit_error");
+    let send_limited_prompt =
+        |dialect| model.send_prompt(dialect, "x [[mock status=429 reset=30]]");
+    assert!(send_limited_prompt(&CHAT).head.contains("x-ratelimit-reset-requests: 30s"));
+    assert!(send_limited_prompt(&ANTHROPIC).head.contains("anthropic-ratelimit-requests-reset: 2"));
+    assert_eq!(send_limited_prompt(&GEMINI).value_at("/error/details/0/retryDelay"), "30s");
+    assert_eq!(send_limited_prompt(&ANTHROPIC).value_at("/error/type"), "rate_limit_error");
 }
 
 #[test]
@@ -195,7 +196,7 @@ fn the_log_shows_the_requests_of_the_agents() {
     let answer = model.request(&line, "User-Agent: an agent\r\n", &body.to_string());
     assert_eq!(answer.value_at(CHAT.text_pointer), "as told");
     model.request("GET http://elsewhere.test/metrics", "", "");
-    let log = model.log();
+    let log = model.request_log();
     let expected = json!({
         "method": "POST", "path": CHAT.path, "host": "model.test", "agent": "an agent",
         "dialect": "openai-chat", "model": "m", "stream": false, "tools": ["Read"],
@@ -209,7 +210,7 @@ fn the_log_shows_the_requests_of_the_agents() {
         (&json!("elsewhere.test"), &json!(404))
     );
     model.request("POST /_mock/reset", "", "");
-    assert_eq!(model.log(), Vec::<Value>::new());
+    assert_eq!(model.request_log(), Vec::<Value>::new());
     assert_eq!(
         model.send_prompt(&CHAT, "a question").value_at(CHAT.text_pointer),
         "ECHO: a question"

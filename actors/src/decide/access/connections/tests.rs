@@ -114,9 +114,9 @@ fn evicted_connections_that_stay_open_are_bounded() {
     let refused = (0..100).map(admit).filter(|it| *it == ConnectionAdmission::Refused).count();
     assert_eq!(
         connections.open_count() + connections.closing.len(),
-        16 + ConnectionTable::slack(16)
+        16 + ConnectionTable::max_excess(16)
     );
-    assert_eq!(refused, 100 - 16 - ConnectionTable::slack(16));
+    assert_eq!(refused, 100 - 16 - ConnectionTable::max_excess(16));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_connection_with_a_waiting_request_is_not_evicted() {
         assert!(matches!(admit(&|_| true), ConnectionAdmission::Admitted(_)));
     }
     assert_eq!(admit(&|_| true), ConnectionAdmission::Refused);
-    assert_eq!(connections.open_count() + 1, 16 + ConnectionTable::slack(16));
+    assert_eq!(connections.open_count() + 1, 16 + ConnectionTable::max_excess(16));
 }
 
 #[derive(Debug, Clone)]
@@ -166,7 +166,7 @@ proptest! {
         for step in steps {
             match step {
                 ConnectionStep::Admit(from) => {
-                    let (share, is_full) = (connections.share(), open_connections.len() >= limit);
+                    let (share, is_full) = (connections.share_limit(), open_connections.len() >= limit);
                     let own_count = open_connections.values().filter(|it| **it == (from, None)).count();
                     match connections.admit(network(from), |_| false) {
                         ConnectionAdmission::Admitted(id) => {
@@ -208,7 +208,7 @@ proptest! {
             prop_assert_eq!(connections.open_count(), open_connections.len());
             let counted = connections.networks.total + connections.principals.total;
             prop_assert_eq!(counted, open_connections.len());
-            prop_assert_eq!(connections.networks.sizes.len(), connections.networks.members.len());
+            prop_assert_eq!(connections.networks.groups_by_size.len(), connections.networks.members.len());
         }
     }
 }

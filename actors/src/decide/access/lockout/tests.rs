@@ -105,14 +105,14 @@ fn the_count_restarts_after_a_block() {
 
 #[test]
 fn an_ipv6_network_is_one_origin_and_a_mapped_address_is_ipv4() {
-    let origin_of =
+    let network_of =
         |text: &str| ClientNetwork::from_v6(text.parse::<core::net::Ipv6Addr>().unwrap().octets());
-    assert_eq!(origin_of("2001:db8:1:2::1"), origin_of("2001:db8:1:2:ffff::9"));
-    assert_ne!(origin_of("2001:db8:1:2::1"), origin_of("2001:db8:1:3::1"));
-    assert_eq!(origin_of("::ffff:192.0.2.1"), FIRST_ADDRESS);
+    assert_eq!(network_of("2001:db8:1:2::1"), network_of("2001:db8:1:2:ffff::9"));
+    assert_ne!(network_of("2001:db8:1:2::1"), network_of("2001:db8:1:3::1"));
+    assert_eq!(network_of("::ffff:192.0.2.1"), FIRST_ADDRESS);
 }
 
-fn origin(number: usize) -> ClientNetwork {
+fn network(number: usize) -> ClientNetwork {
     let [.., a, b, c, d] = number.to_be_bytes();
     ClientNetwork::V4([a, b, c, d])
 }
@@ -121,16 +121,16 @@ fn origin(number: usize) -> ClientNetwork {
 fn the_least_recently_failed_address_is_forgotten_first() {
     let mut lockout = LockoutTable::new(LockoutSpec { max_failures: 2, ..LockoutSpec::default() });
     for number in 0..MAX_REMEMBERED_ADDRESSES {
-        lockout.record_failure(origin(number), credential_digest(0), seconds(1));
+        lockout.record_failure(network(number), credential_digest(0), seconds(1));
     }
     assert_eq!(
-        lockout.record_failure(origin(0), credential_digest(0), seconds(2)),
+        lockout.record_failure(network(0), credential_digest(0), seconds(2)),
         CredentialBlocked
     );
-    lockout.record_failure(origin(MAX_REMEMBERED_ADDRESSES), credential_digest(0), seconds(3));
+    lockout.record_failure(network(MAX_REMEMBERED_ADDRESSES), credential_digest(0), seconds(3));
     assert_eq!(lockout.address_count(), MAX_REMEMBERED_ADDRESSES);
-    assert_eq!(lockout.record_failure(origin(1), credential_digest(0), seconds(4)), NoNewBlock);
-    assert!(lockout.remaining_block(origin(0), credential_digest(0), seconds(4)).is_some());
+    assert_eq!(lockout.record_failure(network(1), credential_digest(0), seconds(4)), NoNewBlock);
+    assert!(lockout.remaining_block(network(0), credential_digest(0), seconds(4)).is_some());
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn the_table_is_bounded_for_a_high_failure_limit() {
         LockoutTable::new(LockoutSpec { max_failures: 100, ..LockoutSpec::default() });
     for number in 0..1100 {
         for attempt in 0..99 {
-            lockout.record_failure(origin(number), credential_digest(attempt), seconds(1));
+            lockout.record_failure(network(number), credential_digest(attempt), seconds(1));
         }
     }
     let stored_entries: usize = lockout.histories.values().map(FailureHistory::entry_count).sum();
@@ -166,18 +166,18 @@ proptest! {
         let mut address_blocks = BTreeMap::<u8, u64>::new();
         for (address, token_number, gap) in events {
             now += gap;
-            let (origin, credential) = (ClientNetwork::V4([10, 0, 0, address]), credential_digest(token_number));
+            let (network, credential) = (ClientNetwork::V4([10, 0, 0, address]), credential_digest(token_number));
             let block_ends = credential_blocks
                 .get(&(address, token_number))
                 .into_iter()
                 .chain(address_blocks.get(&address));
             let remaining = block_ends.max().and_then(|end| end.checked_sub(now)).filter(|remaining| *remaining > 0);
-            prop_assert_eq!(lockout.remaining_block(origin, credential, seconds(now)), remaining.map(seconds));
+            prop_assert_eq!(lockout.remaining_block(network, credential, seconds(now)), remaining.map(seconds));
             if remaining.is_none() {
                 tries.entry(address).or_default().push((token_number, now));
             }
-            let end = now + spec.block.as_secs();
-            match lockout.record_failure(origin, credential, seconds(now)) {
+            let end = now + spec.block_duration.as_secs();
+            match lockout.record_failure(network, credential, seconds(now)) {
                 NoNewBlock => {}
                 CredentialBlocked => _ = credential_blocks.insert((address, token_number), end),
                 AddressBlocked => _ = address_blocks.insert(address, end),

@@ -3,9 +3,9 @@
 use chrono::{DateTime, Utc};
 use regex::Regex;
 
-use crate::decide::classify::success_evaluation::tests::program;
+use crate::decide::classify::success_evaluation::tests::test_program;
 use crate::decide::classify::success_evaluation::{
-    AttemptOutcome, ReportedResult, UnreadLine, evaluate_attempt,
+    AttemptOutcome, ReportedResult, UnreadableLine, evaluate_attempt,
 };
 use crate::model::agent::success_criteria::{FailureMatchers, FailureRules};
 use crate::model::code::Code;
@@ -14,13 +14,13 @@ use crate::model::program::{EventDialect, OutputMethod, ProcessExit, ProgramSpec
 
 fn matchers(status: &[u16], exit_codes: &[i32], regex: &str) -> FailureMatchers {
     let regex = Some(Regex::new(regex).unwrap());
-    FailureMatchers { status: status.to_vec(), exit_codes: exit_codes.to_vec(), regex }
+    FailureMatchers { http_statuses: status.to_vec(), exit_codes: exit_codes.to_vec(), regex }
 }
 
 fn native_program() -> ProgramSpec {
-    let mut program = program();
-    program.output = OutputMethod::Native(EventDialect::Claude);
-    program.failures = FailureRules {
+    let mut program = test_program();
+    program.output_method = OutputMethod::Native(EventDialect::Claude);
+    program.failure_rules = FailureRules {
         transient: matchers(&[404, 401], &[75, 41], "busy"),
         permanent: matchers(&[529], &[41], "hopeless"),
         quota: matchers(&[430], &[42], "used up"),
@@ -128,7 +128,7 @@ fn a_quota_failure_states_its_end() {
 #[test]
 fn failure_rules_with_429_classifies_short_waits_as_rate_limits() {
     let mut program = native_program();
-    program.failures.quota.status.push(429);
+    program.failure_rules.quota.http_statuses.push(429);
     let ended_at: DateTime<Utc> = "2026-11-22T14:00:00Z".parse().unwrap();
     for (stderr, code, retry_after) in [
         ("", Code::QuotaExceeded, None),
@@ -164,8 +164,8 @@ fn an_output_without_an_end_marker_is_ended_early() {
     // Words beside it do not explain the missing answer; a lost part of it does.
     for (is_result_lost, code) in [(false, Code::Denied), (true, Code::OutputUnreadable)] {
         let (reason, text) = ("is not JSON".to_owned(), "new version".to_owned());
-        let unread_line = Some(UnreadLine { line: 1, reason, text, is_result_lost });
-        let result = ReportedResult { unread_line, ..denied_result.clone() };
+        let unreadable_line = Some(UnreadableLine { line: 1, reason, text, is_result_lost });
+        let result = ReportedResult { unreadable_line, ..denied_result.clone() };
         assert_eq!(classify_attempt(0, "", result).code, code);
     }
     assert_eq!(classify_attempt(0, "", ReportedResult::default()).code, Code::EmptyAnswer);

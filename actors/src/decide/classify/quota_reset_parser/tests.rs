@@ -3,14 +3,14 @@
 use chrono::{DateTime, Utc};
 use proptest::prelude::*;
 
-use super::find;
+use super::find_reset_time;
 
 fn now() -> DateTime<Utc> {
     "2026-11-22T14:00:00Z".parse().unwrap()
 }
 
 fn reset_time(text: &str) -> Option<String> {
-    find(text, now()).map(|at| at.format("%m-%d %H:%M:%S").to_string())
+    find_reset_time(text, now()).map(|at| at.format("%m-%d %H:%M:%S").to_string())
 }
 
 #[test]
@@ -67,7 +67,7 @@ proptest! {
     fn any_text_gives_a_future_reset_time_or_none(
         text in r"(try again in |resets at |retry-after: |until |[0-9]{1,14}|h|m|s|pm| |:|-|T|Z|\PC){0,24}",
     ) {
-        if let Some(at) = find(&text, now()) {
+        if let Some(at) = find_reset_time(&text, now()) {
             prop_assert!(at > now());
         }
     }

@@ -12,7 +12,7 @@ use super::{
     AttemptOutcome, MissingAnswer, ProcessExit, ReportedResult, evaluate_attempt, spawn_failure,
 };
 use crate::model::agent::success_criteria::{
-    FailureMatchers, FailureRules, SuccessCriteria, UsageRules,
+    FailureMatchers, FailureRules, SuccessCriteria, UsagePattern,
 };
 use crate::model::code::{Category, Code};
 use crate::model::failure::Failure;
@@ -24,45 +24,45 @@ use crate::model::program::{
 };
 
 /// Program that succeeds with exit code 0 or 4, with an answer and without `broken`; 75 and `busy` are transient.
-pub(in crate::decide) fn program() -> ProgramSpec {
+pub(in crate::decide) fn test_program() -> ProgramSpec {
     ProgramSpec {
         user: None,
         has_dynamic_user: false,
-        on_loss: ServiceLossAction::default(),
+        on_service_loss: ServiceLossAction::default(),
         command: PathBuf::from("/bin/true"),
         args: Vec::new(),
         params: BTreeMap::new(),
         env: BTreeMap::new(),
         working_dir: PathBuf::from("/"),
-        input: InputMethod::Stdin,
-        output: OutputMethod::Stdout,
+        input_method: InputMethod::Stdin,
+        output_method: OutputMethod::Stdout,
         input_file: String::new(),
         output_file: String::new(),
-        success: SuccessCriteria {
+        success_criteria: SuccessCriteria {
             exit_codes: vec![0, 4],
             require_output: true,
             fail_regex: Some(Regex::new("broken").unwrap()),
             json_pointer: None,
-            artifact: None,
-            schema: None,
+            artifact_path: None,
+            answer_schema: None,
             check: None,
         },
-        failures: FailureRules {
+        failure_rules: FailureRules {
             transient: FailureMatchers {
-                status: Vec::new(),
+                http_statuses: Vec::new(),
                 exit_codes: vec![4, 75],
                 regex: Some(Regex::new("busy").unwrap()),
             },
             ..FailureRules::default()
         },
-        prompts: PromptPatterns {
+        prompt_patterns: PromptPatterns {
             patterns: [Regex::new(r"\[y/N\] ?$").unwrap()].into(),
             silence: Duration::from_secs(2),
         },
         sandbox: Sandbox::default(),
-        resources: ResourceLimits::default(),
-        program_runtime: ProgramRuntimeSettings::default(),
-        usage: UsageRules::default(),
+        resource_limits: ResourceLimits::default(),
+        runtime_settings: ProgramRuntimeSettings::default(),
+        usage_pattern: UsagePattern::default(),
         session: None,
         stdio_protocol: None,
         pool: None,
@@ -100,7 +100,7 @@ fn failure_code(
     let reported_result = ReportedResult { failure: reported, ..ReportedResult::default() };
     let attempt_outcome =
         AttemptOutcome { stdout, reported_result, ..outcome_with(exit, answer, stderr) };
-    evaluate_attempt(&program(), &attempt_outcome).err().map(|failure| failure.code)
+    evaluate_attempt(&test_program(), &attempt_outcome).err().map(|failure| failure.code)
 }
 
 #[test]
@@ -142,8 +142,8 @@ fn the_first_failed_criterion_is_the_failure() {
 
 #[test]
 fn an_empty_answer_succeeds_if_no_output_is_required() {
-    let mut program = program();
-    program.success.require_output = false;
+    let mut program = test_program();
+    program.success_criteria.require_output = false;
     let attempt_outcome = outcome_with(ProcessExit::Code(0), Some(""), "");
     assert_eq!(evaluate_attempt(&program, &attempt_outcome), Ok(()));
 }
@@ -152,9 +152,9 @@ fn an_empty_answer_succeeds_if_no_output_is_required() {
 fn output_besides_the_answer_is_searched_for_transient_errors() {
     let with_stdout =
         |stdout| AttemptOutcome { stdout, ..outcome_with(ProcessExit::Code(0), Some("  "), "") };
-    let code = |stdout| evaluate_attempt(&program(), &with_stdout(stdout)).unwrap_err().code;
+    let code = |stdout| evaluate_attempt(&test_program(), &with_stdout(stdout)).unwrap_err().code;
     let with_artifact = AttemptOutcome { has_other_output: true, ..with_stdout("") };
-    assert_eq!(evaluate_attempt(&program(), &with_artifact), Ok(()));
+    assert_eq!(evaluate_attempt(&test_program(), &with_artifact), Ok(()));
     assert_eq!(code("broken"), Code::EmptyAnswer);
     assert_eq!(code("busy"), Code::TransientFailure);
 }
@@ -176,7 +176,7 @@ fn exits() -> impl Strategy<Value = ProcessExit> {
     ]
 }
 
-fn texts() -> impl Strategy<Value = String> {
+fn output_texts() -> impl Strategy<Value = String> {
     "( |broken|busy|yes){0,3}"
 }
 
@@ -184,8 +184,8 @@ proptest! {
     #[test]
     fn success_requires_that_every_criterion_holds(
         exit in exits(),
-        answer in proptest::option::of(texts()),
-        stderr in texts(),
+        answer in proptest::option::of(output_texts()),
+        stderr in output_texts(),
         has_reported_failure in any::<bool>(),
     ) {
         let reported = if has_reported_failure { reported_failure() } else { None };
@@ -205,7 +205,7 @@ proptest! {
         let text = format!("{secret} {word}");
         let (answer, stderr) = (Some(text.as_str()), text.as_str());
         let attempt_outcome = AttemptOutcome { stdout: &text, ..outcome_with(exit, answer, stderr) };
-        if let Err(failure) = evaluate_attempt(&program(), &attempt_outcome) {
+        if let Err(failure) = evaluate_attempt(&test_program(), &attempt_outcome) {
             prop_assert!(!failure.message.contains(&secret));
         }
     }

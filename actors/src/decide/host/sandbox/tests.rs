@@ -1,6 +1,7 @@
 //! Isolation of agents with each sandbox, on each kind of machine.
 
 use super::*;
+use BoundaryLevel as Level;
 use Enforcement::{Enforced, Off, Partial, Unavailable, Unneeded};
 
 const RO: Access = Access::ReadOnly;
@@ -8,20 +9,20 @@ const RW: Access = Access::ReadWrite;
 const LANDLOCK: Option<Isolation> = Some(Isolation::Landlock);
 const BUBBLEWRAP: Option<Isolation> = Some(Isolation::Bubblewrap);
 
-fn plain() -> Sandbox {
+fn default_sandbox() -> Sandbox {
     Sandbox::default()
 }
 
-fn confined() -> Sandbox {
-    Sandbox { writable: Some(Vec::new()), ..plain() }
+fn confined_sandbox() -> Sandbox {
+    Sandbox { writable: Some(Vec::new()), ..default_sandbox() }
 }
 
-fn nested() -> Sandbox {
-    Sandbox { has_own_sandbox: true, ..plain() }
+fn nested_sandbox() -> Sandbox {
+    Sandbox { has_own_sandbox: true, ..default_sandbox() }
 }
 
-fn with_hidden_folder() -> Sandbox {
-    Sandbox { hidden: vec!["/srv".into()], ..plain() }
+fn hidden_folder_sandbox() -> Sandbox {
+    Sandbox { hidden: vec!["/srv".into()], ..default_sandbox() }
 }
 
 fn confinement_of(
@@ -40,20 +41,20 @@ fn confinement_of(
 #[test]
 fn enforcement_depends_on_the_sandbox_and_the_kernel() {
     for (access, sandbox, by_version) in [
-        (RO, plain(), [Unavailable, Partial, Enforced, Enforced]),
-        (RO, Sandbox { enforce: false, ..plain() }, [Off; 4]),
-        (RO, nested(), [Off; 4]),
-        (RW, nested(), [Unneeded; 4]),
+        (RO, default_sandbox(), [Unavailable, Partial, Enforced, Enforced]),
+        (RO, Sandbox { is_enforced: false, ..default_sandbox() }, [Off; 4]),
+        (RO, nested_sandbox(), [Off; 4]),
+        (RW, nested_sandbox(), [Unneeded; 4]),
         (
             RO,
-            Sandbox { allows_network: false, ..plain() },
+            Sandbox { allows_network: false, ..default_sandbox() },
             [Unavailable, Partial, Enforced, Enforced],
         ),
-        (RW, plain(), [Unneeded; 4]),
-        (RW, confined(), [Unavailable, Partial, Enforced, Enforced]),
+        (RW, default_sandbox(), [Unneeded; 4]),
+        (RW, confined_sandbox(), [Unavailable, Partial, Enforced, Enforced]),
         (
             RW,
-            Sandbox { allows_network: false, ..plain() },
+            Sandbox { allows_network: false, ..default_sandbox() },
             [Unavailable, Enforced, Enforced, Enforced],
         ),
     ] {
@@ -66,24 +67,24 @@ fn enforcement_depends_on_the_sandbox_and_the_kernel() {
 
 #[test]
 fn bubblewrap_is_used_if_landlock_leaves_a_gap() {
-    let landlock_only = || Sandbox { isolation: LANDLOCK, ..plain() };
+    let landlock_only = || Sandbox { isolation: LANDLOCK, ..default_sandbox() };
     for (access, sandbox, by_version) in [
-        (RO, plain(), [BUBBLEWRAP, BUBBLEWRAP, BUBBLEWRAP, LANDLOCK]),
+        (RO, default_sandbox(), [BUBBLEWRAP, BUBBLEWRAP, BUBBLEWRAP, LANDLOCK]),
         (
             RO,
-            Sandbox { allows_network: false, ..plain() },
+            Sandbox { allows_network: false, ..default_sandbox() },
             [BUBBLEWRAP, BUBBLEWRAP, BUBBLEWRAP, LANDLOCK],
         ),
         (RO, landlock_only(), [None, LANDLOCK, LANDLOCK, LANDLOCK]),
-        (RO, Sandbox { isolation: BUBBLEWRAP, ..plain() }, [BUBBLEWRAP; 4]),
-        (RW, plain(), [BUBBLEWRAP; 4]),
-        (RW, confined(), [BUBBLEWRAP, BUBBLEWRAP, BUBBLEWRAP, LANDLOCK]),
-        (RW, with_hidden_folder(), [BUBBLEWRAP; 4]),
-        (RW, Sandbox { protected: vec![".git".into()], ..plain() }, [BUBBLEWRAP; 4]),
+        (RO, Sandbox { isolation: BUBBLEWRAP, ..default_sandbox() }, [BUBBLEWRAP; 4]),
+        (RW, default_sandbox(), [BUBBLEWRAP; 4]),
+        (RW, confined_sandbox(), [BUBBLEWRAP, BUBBLEWRAP, BUBBLEWRAP, LANDLOCK]),
+        (RW, hidden_folder_sandbox(), [BUBBLEWRAP; 4]),
+        (RW, Sandbox { protected: vec![".git".into()], ..default_sandbox() }, [BUBBLEWRAP; 4]),
         (RW, landlock_only(), [None, LANDLOCK, LANDLOCK, LANDLOCK]),
-        (RW, Sandbox { enforce: false, ..with_hidden_folder() }, [None; 4]),
-        (RO, nested(), [BUBBLEWRAP; 4]),
-        (RO, Sandbox { isolation: LANDLOCK, ..nested() }, [None, None, None, LANDLOCK]),
+        (RW, Sandbox { is_enforced: false, ..hidden_folder_sandbox() }, [None; 4]),
+        (RO, nested_sandbox(), [BUBBLEWRAP; 4]),
+        (RO, Sandbox { isolation: LANDLOCK, ..nested_sandbox() }, [None, None, None, LANDLOCK]),
     ] {
         let versions = [None, Some(1), Some(4), Some(6)];
         let isolations =
@@ -95,9 +96,9 @@ fn bubblewrap_is_used_if_landlock_leaves_a_gap() {
 #[test]
 fn landlock_alone_enforces_only_a_part() {
     for (access, sandbox, expected) in [
-        (RO, with_hidden_folder(), (Partial, LANDLOCK)),
-        (RW, with_hidden_folder(), (Unavailable, None)),
-        (RW, Sandbox { allows_network: false, ..with_hidden_folder() }, (Partial, LANDLOCK)),
+        (RO, hidden_folder_sandbox(), (Partial, LANDLOCK)),
+        (RW, hidden_folder_sandbox(), (Unavailable, None)),
+        (RW, Sandbox { allows_network: false, ..hidden_folder_sandbox() }, (Partial, LANDLOCK)),
     ] {
         let confinement = confinement_of(access, &sandbox, (Some(4), false));
         assert_eq!(
@@ -114,11 +115,11 @@ fn a_writable_folder_with_secrets_is_no_boundary_of_landlock() {
     let hazards = vec![Hazard::ServiceFiles, Hazard::SecretFiles];
     let facts = BoundaryFacts { has_own_user: false, hazards };
     for (bubblewrap, level, gaps) in [
-        (false, BoundaryLevel::None, &[BoundaryGap::ServiceFiles, BoundaryGap::Configuration][..]),
-        (true, BoundaryLevel::MountNamespace, &[][..]),
+        (false, Level::None, &[BoundaryGap::ServiceFiles, BoundaryGap::Configuration][..]),
+        (true, Level::MountNamespace, &[][..]),
     ] {
         let capabilities = SandboxCapabilities { landlock: Some(7), bubblewrap };
-        let confinement = choose_confinement(RO, &confined(), capabilities, &facts);
+        let confinement = choose_confinement(RO, &confined_sandbox(), capabilities, &facts);
         assert_eq!(confinement.boundary, Boundary { level, gaps: gaps.to_vec() });
     }
 }
@@ -138,40 +139,40 @@ fn the_boundary_names_every_gap() {
         has_own_user: true,
         ..facts_with(&[Hazard::ServiceFiles, Hazard::Sockets])
     };
-    let unenforced = || Sandbox { enforce: false, ..plain() };
+    let unenforced = || Sandbox { is_enforced: false, ..default_sandbox() };
     let file_gaps = &[ServiceFiles, Configuration, ConfigurationFolder, UserFiles][..];
     let all_gaps = &[file_gaps, &[Processes, Signals]].concat()[..];
     let no_gaps = &[][..];
     for (access, sandbox, version, facts, (level, landlock), bubblewrap_gaps) in [
-        (RO, plain(), Some(6), &no_hazards, (BoundaryLevel::Landlock, no_gaps), no_gaps),
-        (RO, plain(), Some(5), &no_hazards, (BoundaryLevel::Landlock, &[Signals]), no_gaps),
-        (RO, plain(), None, &no_hazards, (BoundaryLevel::None, all_gaps), no_gaps),
-        (RO, unenforced(), Some(6), &no_hazards, (BoundaryLevel::None, all_gaps), all_gaps),
-        (RO, nested(), Some(6), &no_hazards, (BoundaryLevel::None, file_gaps), &[UserFiles]),
-        (RO, nested(), Some(5), &no_hazards, (BoundaryLevel::None, all_gaps), &[UserFiles]),
-        (RO, nested(), None, &own_user, (BoundaryLevel::OwnUser, no_gaps), no_gaps),
-        (RO, plain(), Some(6), &sockets, (BoundaryLevel::Landlock, &[Sockets]), no_gaps),
-        (RO, plain(), Some(6), &allowed, (BoundaryLevel::Landlock, &[Sockets]), &[Sockets]),
-        (RW, plain(), Some(6), &no_hazards, (BoundaryLevel::None, file_gaps), &[UserFiles]),
+        (RO, default_sandbox(), Some(6), &no_hazards, (Level::Landlock, no_gaps), no_gaps),
+        (RO, default_sandbox(), Some(5), &no_hazards, (Level::Landlock, &[Signals]), no_gaps),
+        (RO, default_sandbox(), None, &no_hazards, (Level::None, all_gaps), no_gaps),
+        (RO, unenforced(), Some(6), &no_hazards, (Level::None, all_gaps), all_gaps),
+        (RO, nested_sandbox(), Some(6), &no_hazards, (Level::None, file_gaps), &[UserFiles]),
+        (RO, nested_sandbox(), Some(5), &no_hazards, (Level::None, all_gaps), &[UserFiles]),
+        (RO, nested_sandbox(), None, &own_user, (Level::OwnUser, no_gaps), no_gaps),
+        (RO, default_sandbox(), Some(6), &sockets, (Level::Landlock, &[Sockets]), no_gaps),
+        (RO, default_sandbox(), Some(6), &allowed, (Level::Landlock, &[Sockets]), &[Sockets]),
+        (RW, default_sandbox(), Some(6), &no_hazards, (Level::None, file_gaps), &[UserFiles]),
         (
             RW,
-            plain(),
+            default_sandbox(),
             Some(6),
             &changeable_folder,
-            (BoundaryLevel::None, file_gaps),
+            (Level::None, file_gaps),
             &[ConfigurationFolder, UserFiles],
         ),
-        (RW, confined(), Some(6), &no_hazards, (BoundaryLevel::Landlock, no_gaps), no_gaps),
+        (RW, confined_sandbox(), Some(6), &no_hazards, (Level::Landlock, no_gaps), no_gaps),
         (
             RW,
-            confined(),
+            confined_sandbox(),
             Some(6),
             &service_files,
-            (BoundaryLevel::Landlock, &[Configuration]),
+            (Level::Landlock, &[Configuration]),
             no_gaps,
         ),
-        (RW, plain(), None, &own_user, (BoundaryLevel::OwnUser, no_gaps), no_gaps),
-        (RW, unenforced(), Some(6), &own_user, (BoundaryLevel::OwnUser, no_gaps), no_gaps),
+        (RW, default_sandbox(), None, &own_user, (Level::OwnUser, no_gaps), no_gaps),
+        (RW, unenforced(), Some(6), &own_user, (Level::OwnUser, no_gaps), no_gaps),
     ] {
         let case = format!("{access:?} {sandbox:?} {version:?} {facts:?}");
         let capabilities = SandboxCapabilities { landlock: version, bubblewrap: false };

@@ -17,10 +17,11 @@ impl AlertScenario {
             requests_per_minute: 10,
             failure_streak: 3,
             min_ledger_free_bytes: 100,
-            linger: Duration::from_secs(30),
+            event_alert_duration: Duration::from_secs(30),
         };
         let now = Duration::from_secs(second);
-        let (tracker, changes) = step(std::mem::take(&mut self.tracker), alert_input, now, &spec);
+        let (tracker, changes) =
+            apply_alert_input(std::mem::take(&mut self.tracker), alert_input, now, &spec);
         self.tracker = tracker;
         self.log.extend(changes.into_iter().map(|change| match change {
             AlertChange::Opened((cause, subject), value, limit) => {
@@ -149,7 +150,7 @@ fn a_one_time_alert_closes_after_a_quiet_period() {
     assert_eq!(scenario.log, ["0 push-given-up  20/0"]);
     scenario.apply(50, AlertInput::Tick).apply(60, AlertInput::Tick);
     assert_eq!(scenario.log.last().map(String::as_str), Some("50 push-given-up  over"));
-    scenario.apply(70, AlertInput::Quarantined(agent())).apply(9_999, AlertInput::Tick);
+    scenario.apply(70, AlertInput::AgentQuarantined(agent())).apply(9_999, AlertInput::Tick);
     assert_eq!(scenario.log.last().map(String::as_str), Some("70 agent-quarantined one 1/0"));
 }
 
@@ -159,13 +160,13 @@ fn a_limit_of_zero_disables_its_alert() {
         requests_per_minute: 0,
         failure_streak: 0,
         min_ledger_free_bytes: 0,
-        linger: Duration::ZERO,
+        event_alert_duration: Duration::ZERO,
     };
     let mut tracker = AlertTracker::default();
     for alert_input in
         [one_request(), AlertInput::ExecutionEnded(agent(), false), AlertInput::LedgerFreeBytes(0)]
     {
-        let (next, changes) = step(tracker, alert_input, Duration::ZERO, &spec);
+        let (next, changes) = apply_alert_input(tracker, alert_input, Duration::ZERO, &spec);
         assert_eq!(changes, []);
         tracker = next;
     }

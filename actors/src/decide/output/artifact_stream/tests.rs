@@ -62,7 +62,7 @@ fn visible_pieces(events: impl IntoIterator<Item = ArtifactPiece<Part>>) -> Vec<
         };
         (
             id,
-            stored.pieces.iter().map(|piece| (piece.kind, text(piece.text))).collect(),
+            stored.parts.iter().map(|piece| (piece.kind, text(piece.text))).collect(),
             append,
             last,
         )

@@ -48,13 +48,13 @@ fn text_answer(text: &str) -> AnswerValue {
     AnswerValue::Text { text: text.to_owned() }
 }
 
-const NO_REASON: AnswerValue = AnswerValue::Deny { reason: None };
+const DENY_WITHOUT_REASON: AnswerValue = AnswerValue::Deny { reason: None };
 
 #[test]
 fn every_kind_of_question_takes_its_kinds_of_answers() {
     let answers = [
         AnswerValue::Allow,
-        NO_REASON,
+        DENY_WITHOUT_REASON,
         option_answer("a1"),
         text_answer("x"),
         AnswerValue::Form { values: json!({"name": "x"}) },
@@ -70,9 +70,10 @@ fn every_kind_of_question_takes_its_kinds_of_answers() {
     ] {
         let question = question(kind, &permission_question().options);
         let accepted = answers.iter().filter(|answer| check_answer(&question, answer).is_ok());
-        assert_eq!(accepted.map(AnswerValue::word).collect::<Vec<_>>(), words, "{kind:?}");
-        for answer in answers.iter().filter(|answer| !words.contains(&answer.word())) {
-            let fault = AnswerFault::WrongKind { question: kind.as_str(), answer: answer.word() };
+        assert_eq!(accepted.map(AnswerValue::kind_name).collect::<Vec<_>>(), words, "{kind:?}");
+        for answer in answers.iter().filter(|answer| !words.contains(&answer.kind_name())) {
+            let fault =
+                AnswerFault::WrongKind { question: kind.as_str(), answer: answer.kind_name() };
             assert_eq!(check_answer(&question, answer), Err(fault));
         }
     }
@@ -83,8 +84,8 @@ fn options_of_a_permission_allow_once_or_deny() {
     for (id, expected) in [
         ("a1", Ok(AnswerValue::Allow)),
         ("a2", Ok(AnswerValue::Allow)),
-        ("r1", Ok(NO_REASON)),
-        ("r2", Ok(NO_REASON)),
+        ("r1", Ok(DENY_WITHOUT_REASON)),
+        ("r2", Ok(DENY_WITHOUT_REASON)),
         ("o", Err(AnswerFault::UnclearOption)),
         ("A1", Err(AnswerFault::UnknownOption)),
         ("Yes", Err(AnswerFault::UnknownOption)),
@@ -146,10 +147,10 @@ fn a_text_allows_by_three_words_only() {
         ("a1", None),
         ("yes, always", None),
         ("A2", None),
-        ("no", Some(NO_REASON)),
-        ("DENY", Some(NO_REASON)),
-        ("reject", Some(NO_REASON)),
-        ("never", Some(NO_REASON)),
+        ("no", Some(DENY_WITHOUT_REASON)),
+        ("DENY", Some(DENY_WITHOUT_REASON)),
+        ("reject", Some(DENY_WITHOUT_REASON)),
+        ("never", Some(DENY_WITHOUT_REASON)),
         ("explain", None),
         ("yes please", None),
         ("not yes", None),
@@ -173,7 +174,7 @@ fn names_of_options_do_not_reverse_words() {
         ],
     );
     for word in ["no", "deny", "reject", "yes", "allow", "go", "GO"] {
-        assert_eq!(parse_answer(&reversed, word), Some(NO_REASON), "{word}");
+        assert_eq!(parse_answer(&reversed, word), Some(DENY_WITHOUT_REASON), "{word}");
     }
     assert_eq!(parse_answer(&reversed, "approve"), Some(AnswerValue::Allow));
 }

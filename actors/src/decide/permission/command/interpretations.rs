@@ -22,31 +22,31 @@ enum CharTreatment {
 /// Returns true if a pattern matches a part of the line in any form. A part begins at a word and ends at the end of
 /// a word.
 pub(super) fn matches_any_part(patterns: &[String], line: &str) -> bool {
-    let forms = [
+    let interpretations = [
         interpret(line, CharTreatment::Omitted, CharTreatment::Word),
         interpret(line, CharTreatment::Omitted, CharTreatment::Blank),
         // `bash -c'rm x'`: the quotes separate the option from the command.
         interpret(line, CharTreatment::Blank, CharTreatment::Blank),
         // `r$()m x`: expansions to nothing.
-        interpret(&without_expansions(line), CharTreatment::Omitted, CharTreatment::Blank),
+        interpret(&strip_expansions(line), CharTreatment::Omitted, CharTreatment::Blank),
     ];
     patterns.iter().any(|pattern| {
         let pattern = interpret(pattern, CharTreatment::Omitted, CharTreatment::Word);
         let pattern = pattern.trim_matches(' ');
-        !pattern.is_empty() && forms.iter().any(|form| has_part(form, pattern))
+        !pattern.is_empty() && interpretations.iter().any(|form| has_part(form, pattern))
     })
 }
 
-fn has_part(form: &str, pattern: &str) -> bool {
+fn has_part(interpretation: &str, pattern: &str) -> bool {
     PART_BOUNDARIES.iter().any(|boundary| {
-        matches(&format!("*{boundary}{pattern}"), form)
-            || matches(&format!("*{boundary}{pattern} *"), form)
+        matches(&format!("*{boundary}{pattern}"), interpretation)
+            || matches(&format!("*{boundary}{pattern} *"), interpretation)
     })
 }
 
 /// Returns a form of a line: words with one blank before and after each. Backslashes are left out.
 fn interpret(line: &str, quotes: CharTreatment, separators: CharTreatment) -> String {
-    let mut form = String::from(" ");
+    let mut interpretation = String::from(" ");
     let mut characters = line.chars().peekable();
     while let Some(character) = characters.next() {
         let treatment = match character {
@@ -60,31 +60,31 @@ fn interpret(line: &str, quotes: CharTreatment, separators: CharTreatment) -> St
             _ if SEPARATORS.contains(character) => separators,
             _ if character.is_whitespace() || character.is_control() => CharTreatment::Blank,
             _ => {
-                form.push(character);
+                interpretation.push(character);
                 continue;
             }
         };
         if treatment != CharTreatment::Omitted {
-            end_word(&mut form);
+            end_word(&mut interpretation);
         }
         if treatment == CharTreatment::Word {
-            form.push(character);
-            end_word(&mut form);
+            interpretation.push(character);
+            end_word(&mut interpretation);
         }
     }
-    end_word(&mut form);
-    form
+    end_word(&mut interpretation);
+    interpretation
 }
 
-fn end_word(form: &mut String) {
-    if !form.ends_with(' ') {
-        form.push(' ');
+fn end_word(interpretation: &mut String) {
+    if !interpretation.ends_with(' ') {
+        interpretation.push(' ');
     }
 }
 
 /// Returns the line without expansions of variables and commands, as if each gave nothing. The time is proportional to
 /// the length of the line, also if brackets do not close.
-fn without_expansions(line: &str) -> String {
+fn strip_expansions(line: &str) -> String {
     let mut output = String::new();
     let mut closing_chars = Vec::new(); // Closing characters of the open expansions.
     let mut characters = line.chars().peekable();
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     /// Lines that run `rm`.
-    const DISGUISES: &[&str] = &[
+    const LINES_THAT_RUN_RM: &[&str] = &[
         "rm x",
         "rm",
         "  rm   x",
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_denied_command_is_found_in_every_disguise() {
-        for line in DISGUISES {
+        for line in LINES_THAT_RUN_RM {
             assert!(matches_any_part(&["rm *".to_owned()], line), "{line:?}");
         }
     }

@@ -97,7 +97,7 @@ fn add_turn(turn: &[RunStep], messages: &mut Vec<ModelMessage>) {
             StepType::Thought | StepType::ToolCall => continue,
         };
         messages.push(match step.record.call {
-            Some(call) => ModelMessage::ToolResult { call: call_id(call), text },
+            Some(call) => ModelMessage::ToolResult { call_id: call_id(call), text },
             None => ModelMessage::User(text),
         });
     }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::check_arguments;
 use super::{CognitiveRun, RunStep};
-use crate::decide::output::truncation::{HeadAndTailLimits, keep_tail, truncation_marker};
+use crate::decide::output::truncation::{HeadAndTailLimits, truncate_to_tail, truncation_marker};
 use crate::model::agent::cognitive::{ANSWER_ARGUMENT, CognitiveSpec, FINAL_ANSWER};
 use crate::model::completion::{ModelReply, RequestedToolCall};
 use crate::model::execution::step::{StepErrorCause, StepRecord, StepType};
@@ -43,13 +43,13 @@ pub fn steps_of_reply(
     if is_cut_off {
         return steps.finish_unusable("was cut off at the greatest length of a reply");
     }
-    let text_call = if calls.is_empty() { call_in_text(&text) } else { None };
+    let text_call = if calls.is_empty() { parse_text_call(&text) } else { None };
     let is_text_a_call = text_call.is_some();
     let calls = text_call.map_or(calls, |call| vec![call]);
     if text.trim().is_empty() && calls.is_empty() {
         return steps.finish_unusable("is empty");
     }
-    let allowed = allowed_calls(spec, &calls);
+    let allowed = check_calls(spec, &calls);
     // The error refers to the calls, so the conversation must contain them.
     let thought = match &allowed {
         Ok(_) if is_text_a_call => String::new(),
@@ -74,7 +74,7 @@ pub fn steps_of_unusable_response(run: &CognitiveRun, turn: u32, reason: &str) -
 /// Returns the text of a reply, followed by its calls in the form in which a text may contain a call.
 fn text_with_calls(mut text: String, calls: &[RequestedToolCall]) -> String {
     for RequestedToolCall { tool, arguments } in calls.iter().take(MAX_CALLS_PER_REPLY) {
-        let arguments = shorten(arguments.clone());
+        let arguments = truncate_result(arguments.clone());
         let call = json!({"name": sanitized_name(tool), "arguments": arguments});
         text.push_str(&format!("\n{call}"));
     }
@@ -83,13 +83,13 @@ fn text_with_calls(mut text: String, calls: &[RequestedToolCall]) -> String {
 
 /// Returns a text of at most 20 KiB as it is, and the head and the tail of a longer one.
 #[must_use]
-pub fn shorten(mut text: String) -> String {
+pub fn truncate_result(mut text: String) -> String {
     if text.len() <= MAX_RESULT_BYTES {
         return text;
     }
     let limits = HeadAndTailLimits { head: MAX_RESULT_BYTES / 2, tail: MAX_RESULT_BYTES / 2 };
     let mut tail = text.split_off(text.floor_char_boundary(limits.head));
-    let dropped = keep_tail(&mut tail, limits.tail);
+    let dropped = truncate_to_tail(&mut tail, limits.tail);
     text + &truncation_marker(dropped) + &tail
 }
 
@@ -163,7 +163,7 @@ fn answer_text(arguments: &Map<String, Value>) -> String {
 ///
 /// # Errors
 /// The reason as a sentence without a full stop.
-fn allowed_calls(
+fn check_calls(
     spec: &CognitiveSpec,
     calls: &[RequestedToolCall],
 ) -> Result<Vec<AllowedCall>, String> {
@@ -182,10 +182,10 @@ fn allowed_calls(
     if calls.len() > 1 && calls.iter().any(is_final) {
         return Err(format!("`{FINAL_ANSWER}` must be the only call of a reply"));
     }
-    calls.iter().map(|call| allowed_call(spec, call)).collect()
+    calls.iter().map(|call| check_call(spec, call)).collect()
 }
 
-fn allowed_call(spec: &CognitiveSpec, call: &RequestedToolCall) -> Result<AllowedCall, String> {
+fn check_call(spec: &CognitiveSpec, call: &RequestedToolCall) -> Result<AllowedCall, String> {
     let RequestedToolCall { tool: name, arguments } = call;
     let limit = if name == FINAL_ANSWER { MAX_TEXT_BYTES } else { MAX_ARGUMENT_BYTES };
     if arguments.len() > limit {
@@ -222,7 +222,7 @@ fn sanitized_name(name: &str) -> String {
 
 /// Returns the call that a text consists of: a JSON object with `name` and `arguments`, also in a code
 /// block of Markdown. Models that were not trained for calls write them so.
-fn call_in_text(text: &str) -> Option<RequestedToolCall> {
+fn parse_text_call(text: &str) -> Option<RequestedToolCall> {
     let text = text.trim();
     let inner = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     let json = inner.map_or(text, |inner| inner.strip_prefix("json").unwrap_or(inner));

@@ -8,7 +8,9 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::conversation::completion_request;
-use super::reply::{MAX_CALLS_PER_REPLY, shorten, steps_of_reply, steps_of_unusable_response};
+use super::reply::{
+    MAX_CALLS_PER_REPLY, steps_of_reply, steps_of_unusable_response, truncate_result,
+};
 use super::*;
 use crate::model::agent::cognitive::{
     CognitiveLayer, CognitiveSpec, InputType, ModelReference, ToolHandler, ToolInput, ToolSpec,
@@ -68,7 +70,7 @@ fn steps(reply: ModelReply) -> Vec<String> {
 }
 
 /// Returns the reason why a reply is refused, or an empty text.
-fn refusal(reply: ModelReply) -> String {
+fn refusal_reason(reply: ModelReply) -> String {
     let steps = steps_of_reply(&run(9), &spec(), 1, reply);
     let calls = steps.iter().filter(|step| step.record.step_type == StepType::ToolCall).count();
     let error = steps.iter().find(|step| step.record.step_type == StepType::Error);
@@ -102,7 +104,10 @@ fn a_call_may_be_written_as_text() {
         assert_eq!(steps(text_reply(form)), ["tool-call: {}"], "{form}");
     }
     for other in [r#"{"name": "look"}"#, r#"{"name":"look","arguments":{},"x":1}"#, "look {}"] {
-        assert!(refusal(text_reply(other)).starts_with("The reply calls no tool"), "{other}");
+        assert!(
+            refusal_reason(text_reply(other)).starts_with("The reply calls no tool"),
+            "{other}"
+        );
     }
 }
 
@@ -122,19 +127,19 @@ fn a_reply_with_a_wrong_call_sends_none() {
         (reply(&[("look", "{}"); MAX_CALLS_PER_REPLY + 1]), "has 17 calls; 16 are the most"),
     ];
     for (reply, reason) in cases {
-        let refusal = refusal(reply);
+        let refusal = refusal_reason(reply);
         assert!(refusal.contains(reason), "{refusal} instead of {reason}");
         assert!(refusal.ends_with("The tools are: `look`, `push`, `final_answer`."), "{refusal}");
     }
     let long = format!(r#"{{"count": 1, "note": "{}"}}"#, "x".repeat(256 << 10));
-    assert!(refusal(reply(&[("push", &long)])).contains("longer than 262144 bytes"));
-    assert_eq!(refusal(reply(&[("look", "{}"); MAX_CALLS_PER_REPLY])), "");
+    assert!(refusal_reason(reply(&[("push", &long)])).contains("longer than 262144 bytes"));
+    assert_eq!(refusal_reason(reply(&[("look", "{}"); MAX_CALLS_PER_REPLY])), "");
 }
 
 #[test]
 fn a_name_of_the_model_cannot_break_the_line() {
     let name = "a`b\u{1b}[2J\n".to_owned() + &"x".repeat(1000);
-    let refusal = refusal(reply(&[(&name, "{}")]));
+    let refusal = refusal_reason(reply(&[(&name, "{}")]));
     let displayed = format!("ab[2J{}", "x".repeat(59));
     let tools = "`look`, `push`, `final_answer`";
     let expected =
@@ -214,7 +219,7 @@ fn the_conversation_shows_each_reply_with_its_results() {
     let ModelMessage::Assistant { calls, .. } = call else { panic!("{call:?}") };
     assert_eq!((calls[0].id.as_str(), calls[0].tool.as_str()), ("call-3", "look"));
     let expected =
-        ModelMessage::ToolResult { call: "call-3".to_owned(), text: "Error: dark".to_owned() };
+        ModelMessage::ToolResult { call_id: "call-3".to_owned(), text: "Error: dark".to_owned() };
     assert_eq!(*result, expected);
     assert!(matches!(unusable, ModelMessage::User(text) if text.contains("is empty")));
     let names: Vec<_> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -277,10 +282,10 @@ fn a_run_with_too_much_text_sends_no_further_request() {
 #[test]
 fn a_long_result_keeps_its_head_and_its_tail() {
     let long = format!("head{}tail", "é".repeat(50_000));
-    let short = shorten(long);
+    let short = truncate_result(long);
     assert!(short.len() < (20 << 10) + 100, "{}", short.len());
     assert!(short.starts_with("head") && short.ends_with("tail") && short.contains("dropped"));
-    assert_eq!(shorten("x".repeat(20 << 10)).len(), 20 << 10);
+    assert_eq!(truncate_result("x".repeat(20 << 10)).len(), 20 << 10);
 }
 
 /// Reply of a model that may do anything.

@@ -17,7 +17,7 @@ fn execution(number: u32) -> ExecutionId {
     ExecutionId(uuid::Uuid::from_u128(number.into()))
 }
 
-fn ended(outcome: Outcome) -> HopStage {
+fn ended_stage(outcome: Outcome) -> HopStage {
     let code = (outcome != Outcome::Completed).then_some(Code::Exit);
     HopStage::Ended { outcome, code }
 }
@@ -38,7 +38,7 @@ fn events_of_run(plan: &TeamPlan, outcomes: &[Outcome]) -> Vec<EventKind> {
             }
             TeamAction::Wait(hop, performed_by) => {
                 assert_eq!(performed_by, execution(hop.number));
-                (hop.number, ended(*outcomes.next().unwrap_or(&Outcome::Completed)))
+                (hop.number, ended_stage(*outcomes.next().unwrap_or(&Outcome::Completed)))
             }
             TeamAction::Complete(_) | TeamAction::Fail(..) | TeamAction::NoStep => return events,
         };

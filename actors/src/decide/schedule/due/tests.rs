@@ -32,7 +32,15 @@ fn at(text: &str) -> DateTime<Utc> {
 /// Formats the result of an evaluation: the fires and the missed ones, as `12:00 due` and `10:00+2 missed`.
 fn format_evaluation(evaluation: &DueEvaluation) -> Vec<String> {
     let passed = evaluation.unsubmitted.iter().map(|it| {
-        (it.first, format!("{}+{} {}", it.first.format("%H:%M"), it.time_count, it.status.as_str()))
+        (
+            it.first,
+            format!(
+                "{}+{} {}",
+                it.first.format("%H:%M"),
+                it.planned_time_count,
+                it.status.as_str()
+            ),
+        )
     });
     let fires = evaluation.to_submit.iter();
     let fires =
@@ -45,10 +53,13 @@ fn format_evaluation(evaluation: &DueEvaluation) -> Vec<String> {
 #[test]
 fn a_due_time_fires_and_the_next_one_is_returned() {
     let hourly = spec("0 * * * *", MissedPolicy::default());
-    let evaluation = evaluate((&hourly).into(), at("11:00:00"), at("12:00:00"));
+    let evaluation = evaluate_schedule((&hourly).into(), at("11:00:00"), at("12:00:00"));
     assert_eq!(format_evaluation(&evaluation), ["12:00 due"]);
-    assert_eq!((evaluation.cursor, evaluation.next), (at("12:00:00"), Some(at("13:00:00"))));
-    let evaluation = evaluate((&hourly).into(), at("12:00:00"), at("12:59:59"));
+    assert_eq!(
+        (evaluation.cursor, evaluation.next_evaluation_at),
+        (at("12:00:00"), Some(at("13:00:00")))
+    );
+    let evaluation = evaluate_schedule((&hourly).into(), at("12:00:00"), at("12:59:59"));
     assert_eq!((format_evaluation(&evaluation).len(), evaluation.cursor), (0, at("12:00:00")));
 }
 
@@ -79,22 +90,26 @@ fn missed_times_are_handled_by_the_missed_policy() {
         ),
     ];
     for (missed, now, expected) in cases {
-        let evaluation = evaluate((&spec("0 * * * *", missed)).into(), at("07:00:00"), at(now));
+        let evaluation =
+            evaluate_schedule((&spec("0 * * * *", missed)).into(), at("07:00:00"), at(now));
         assert_eq!(format_evaluation(&evaluation), expected, "{missed:?} at {now}");
         // Occurrences that passed while the service was down follow the policy of the
         // schedule
-        assert_eq!(evaluation.next, Some(at("13:00:00")));
+        assert_eq!(evaluation.next_evaluation_at, Some(at("13:00:00")));
     }
 }
 
 #[test]
 fn times_are_open_again_after_the_clock_is_set_back() {
     let hourly = spec("0 * * * *", MissedPolicy::default());
-    let evaluation = evaluate((&hourly).into(), at("18:00:00"), at("12:30:00"));
-    assert_eq!((format_evaluation(&evaluation).len(), evaluation.next), (0, Some(at("13:00:00"))));
-    let evaluation = evaluate((&hourly).into(), at("13:00:00"), at("12:59:40"));
+    let evaluation = evaluate_schedule((&hourly).into(), at("18:00:00"), at("12:30:00"));
     assert_eq!(
-        evaluation.next,
+        (format_evaluation(&evaluation).len(), evaluation.next_evaluation_at),
+        (0, Some(at("13:00:00")))
+    );
+    let evaluation = evaluate_schedule((&hourly).into(), at("13:00:00"), at("12:59:40"));
+    assert_eq!(
+        evaluation.next_evaluation_at,
         Some(at("14:00:00")),
         "a clock that is a little off decides nothing twice"
     );
@@ -105,21 +120,21 @@ fn jitter_is_stable_per_occurrence_and_bounded() {
     let jittered = ScheduleSpec { jitter: HOUR / 2, ..spec("0 * * * *", MissedPolicy::default()) };
     let mut delays: Vec<_> = (0..20)
         .map(|hour| at(&format!("{hour:02}:00:00")))
-        .map(|planned| due_at(&jittered.id, jittered.jitter, planned) - planned)
+        .map(|planned| due_time(&jittered.id, jittered.jitter, planned) - planned)
         .collect();
     let max_delay = TimeDelta::from_std(jittered.jitter).unwrap();
     assert!(delays.iter().all(|delay| *delay >= TimeDelta::zero() && *delay <= max_delay));
     delays.dedup();
     assert!(delays.len() > 15, "{delays:?}");
-    let due = due_at(&jittered.id, jittered.jitter, at("12:00:00"));
+    let due = due_time(&jittered.id, jittered.jitter, at("12:00:00"));
     let earlier_evaluation =
-        evaluate((&jittered).into(), at("11:00:00"), due - TimeDelta::milliseconds(1));
+        evaluate_schedule((&jittered).into(), at("11:00:00"), due - TimeDelta::milliseconds(1));
     assert_eq!(
-        (format_evaluation(&earlier_evaluation).len(), earlier_evaluation.next),
+        (format_evaluation(&earlier_evaluation).len(), earlier_evaluation.next_evaluation_at),
         (0, Some(due))
     );
     assert_eq!(
-        format_evaluation(&evaluate((&jittered).into(), at("11:00:00"), due)),
+        format_evaluation(&evaluate_schedule((&jittered).into(), at("11:00:00"), due)),
         ["12:00 due"]
     );
 }
@@ -129,14 +144,14 @@ fn years_of_seconds_are_not_iterated() {
     let busy = spec("* * * * * *", MissedPolicy::default());
     // Also between two seconds, where the window starts within a second.
     for now in [at("12:00:00"), at("12:00:00.5")] {
-        let evaluation = evaluate((&busy).into(), now - TimeDelta::days(400), now);
+        let evaluation = evaluate_schedule((&busy).into(), now - TimeDelta::days(400), now);
         let [expired, late] = &*evaluation.unsubmitted else { panic!("{evaluation:?}") };
         let first = (now - TimeDelta::days(400)).timestamp() + 1;
         assert_eq!(expired.first.timestamp(), first);
-        assert!(expired.time_count as usize >= MAX_COUNTED_TIMES, "{expired:?}");
+        assert!(expired.planned_time_count as usize >= MAX_COUNTED_TIMES, "{expired:?}");
         assert!(expired.reason.contains("more than are counted"));
         assert_eq!(late.status, OccurrenceStatus::Coalesced);
-        assert!((3568..=3570).contains(&late.time_count), "{late:?}");
+        assert!((3568..=3570).contains(&late.planned_time_count), "{late:?}");
         assert!((30..=31).contains(&evaluation.to_submit.len()));
         assert_eq!(evaluation.cursor, at("12:00:00"));
     }
@@ -147,7 +162,7 @@ fn expired_times_of_a_delayed_schedule_have_one_record() {
     let jitter = Duration::from_secs(300);
     let delayed = ScheduleSpec { jitter, ..spec("* * * * *", MissedPolicy::default()) };
     let now = at("12:00:00");
-    let evaluation = evaluate((&delayed).into(), now - TimeDelta::days(30), now);
+    let evaluation = evaluate_schedule((&delayed).into(), now - TimeDelta::days(30), now);
     let expired: Vec<_> = evaluation
         .unsubmitted
         .iter()
@@ -155,7 +170,7 @@ fn expired_times_of_a_delayed_schedule_have_one_record() {
         .collect();
     let [range] = &*expired else { panic!("{expired:?}") };
     assert_eq!(range.first, now - TimeDelta::days(30) + TimeDelta::minutes(1));
-    assert!(range.time_count as usize >= MAX_COUNTED_TIMES, "{range:?}");
+    assert!(range.planned_time_count as usize >= MAX_COUNTED_TIMES, "{range:?}");
     assert!(range.reason.contains("more than are counted"));
 }
 
@@ -176,7 +191,8 @@ fn the_latest_of_many_late_times_are_caught_up() {
         ("*/30 * * * * *", once, 3, 1),
     ] {
         let frequent = spec(cron, missed);
-        let evaluation = evaluate((&frequent).into(), now - TimeDelta::days(days_late), now);
+        let evaluation =
+            evaluate_schedule((&frequent).into(), now - TimeDelta::days(days_late), now);
         let caught_up = evaluation.to_submit.iter().filter(|it| it.2 == OccurrenceCause::CatchUp);
         let caught_up: Vec<_> = caught_up.map(|(planned, _, _)| *planned).collect();
         let is_late = |planned: &DateTime<Utc>| {
@@ -191,7 +207,7 @@ fn the_latest_of_many_late_times_are_caught_up() {
         };
         assert_eq!(caught_up, expected, "{cron} {missed:?} {days_late}");
         let passed = evaluation.unsubmitted.iter().filter(|it| is_late(&it.last));
-        let passed_count: usize = passed.clone().map(|it| it.time_count as usize).sum();
+        let passed_count: usize = passed.clone().map(|it| it.planned_time_count as usize).sum();
         let is_count_complete = !passed.clone().any(|it| it.reason.contains("counted"));
         assert_eq!(
             is_count_complete,
@@ -212,13 +228,13 @@ fn no_time_of_a_delayed_schedule_is_lost() {
             jitter: Duration::from_secs(jitter),
             ..spec("* * * * *", MissedPolicy::Once { window })
         };
-        let evaluation = evaluate((&delayed).into(), now - TimeDelta::days(5), now);
+        let evaluation = evaluate_schedule((&delayed).into(), now - TimeDelta::days(5), now);
         let punctual: Vec<_> =
             evaluation.to_submit.iter().map(|(planned, _, _)| *planned).collect();
         let due_times = delayed
             .recurrence
             .planned_times_after(now - TimeDelta::days(5))
-            .map(|planned| (planned, due_at(&delayed.id, delayed.jitter, planned)))
+            .map(|planned| (planned, due_time(&delayed.id, delayed.jitter, planned)))
             .take_while(|(_, due)| *due <= now)
             .collect::<Vec<_>>();
         let last_planned = due_times.last().unwrap().0;
@@ -264,18 +280,18 @@ proptest! {
         let (mut cursor, mut now, mut decided_times) = (start, start, 0);
         for gap in gaps {
             now += TimeDelta::seconds(gap.into());
-            let evaluation = evaluate((&spec).into(), cursor, now);
-            for run in &evaluation.unsubmitted {
-                let planned_times = spec.recurrence.planned_times_after(cursor).take_while(|it| *it <= run.last);
-                prop_assert!(planned_times.count() >= run.time_count as usize);
-                decided_times += run.time_count as usize;
+            let evaluation = evaluate_schedule((&spec).into(), cursor, now);
+            for range in &evaluation.unsubmitted {
+                let planned_times = spec.recurrence.planned_times_after(cursor).take_while(|it| *it <= range.last);
+                prop_assert!(planned_times.count() >= range.planned_time_count as usize);
+                decided_times += range.planned_time_count as usize;
             }
             decided_times += evaluation.to_submit.len();
             prop_assert!(evaluation.cursor >= cursor);
-            prop_assert!(evaluation.next.is_some_and(|next| next > now));
+            prop_assert!(evaluation.next_evaluation_at.is_some_and(|next| next > now));
             cursor = evaluation.cursor;
         }
-        let due = |planned: &DateTime<Utc>| due_at(&spec.id, spec.jitter, *planned) <= now;
+        let due = |planned: &DateTime<Utc>| due_time(&spec.id, spec.jitter, *planned) <= now;
         let expected = spec.recurrence.planned_times_after(start).take_while(due).count();
         prop_assert_eq!(decided_times, expected);
     }

@@ -4,7 +4,8 @@ use algonius_actors::model::failure::Failure;
 
 use crate::base64;
 use crate::grpc::conversions::{
-    invalid_params, optional_text, read_count, read_metadata, read_object, required, required_text,
+    invalid_params, optional_text, read_count, read_metadata, read_object, required_field,
+    required_text,
 };
 use crate::grpc::proto::a2a_v1 as pb;
 use crate::v0_3::rest::resource_name;
@@ -16,7 +17,7 @@ use crate::v1::{
 /// Converts a request. Without a configuration the answer waits for the end: the wire format cannot distinguish
 /// `blocking: false` from an absent field.
 pub fn send_request(proto: pb::SendMessageRequest) -> Result<SendRequest, Failure> {
-    let message = message(required(proto.request, "request")?)?;
+    let message = message(required_field(proto.request, "request")?)?;
     let metadata = read_metadata(proto.metadata)?;
     let Some(configuration) = proto.configuration else {
         return Ok(SendRequest {
@@ -135,8 +136,9 @@ pub fn push_config_request(
     proto: pb::CreateTaskPushNotificationConfigRequest,
 ) -> Result<PushConfig, Failure> {
     let task_id = task_id_of_name(&proto.parent)?.to_owned();
-    let config = required(proto.config, "config")?.push_notification_config;
-    let config = push_config(Some(task_id), required(config, "config.push_notification_config")?)?;
+    let config = required_field(proto.config, "config")?.push_notification_config;
+    let config =
+        push_config(Some(task_id), required_field(config, "config.push_notification_config")?)?;
     Ok(PushConfig { id: optional_text(proto.config_id).or(config.id), ..config })
 }
 

@@ -4,7 +4,7 @@ use algonius_actors::model::failure::Failure;
 
 use crate::base64;
 use crate::grpc::conversions::{
-    invalid_params, optional_text, read_count, read_json, read_metadata, read_time, required,
+    invalid_params, optional_text, read_count, read_json, read_metadata, read_time, required_field,
     required_text,
 };
 use crate::grpc::proto::lf_a2a_v1 as pb;
@@ -32,7 +32,7 @@ pub fn send_request(proto: pb::SendMessageRequest) -> Result<SendRequest, Failur
         // All defaults of 1.0 are the zero values of protobuf, so an absent configuration needs no case of its own.
     } = configuration.unwrap_or_default();
     Ok(SendRequest {
-        message: message(required(proto_message, "message")?)?,
+        message: message(required_field(proto_message, "message")?)?,
         send_mode: if return_immediately { SendMode::NonBlocking } else { SendMode::Blocking },
         history_length: read_history_length(history_length)?,
         accepted_output_modes,

@@ -1,6 +1,6 @@
 //! Readers of A2A 0.3 over HTTP: bodies, queries and, for clients, answers.
 //!
-//! A body that is empty or null reads as a body without fields. [`with_path_params`](crate::with_path_params) adds the
+//! A body that is empty or null reads as a body without fields. [`crate::add_path_params`] adds the
 //! ids of the path beforehand: `id` for a task, `taskId` and `id` for a push configuration.
 
 use algonius_actors::model::failure::Failure;
@@ -34,26 +34,26 @@ pub fn parse_body(bytes: &[u8]) -> Result<Value, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn send(body: Value) -> Result<SendRequest, Failure> {
+pub fn send_request(body: Value) -> Result<SendRequest, Failure> {
     let mut fields = ObjectFields::from_value(body)?;
     // The `.proto` file of 0.3 names the message `request`, the text of the specification `message`.
-    let message = match fields.object("request")? {
-        None => fields.required_object("message")?,
+    let message = match fields.take_object("request")? {
+        None => fields.take_required_object("message")?,
         Some(message) => message,
     };
     if message.contains("parts") && !message.contains("content") {
         let text = "a message of 0.3 has `content`; for 1.0 send the header `A2A-Version: 1.0`";
         return Err(invalid_params(text));
     }
-    let configuration = fields.object("configuration")?;
-    let is_configured = configuration.is_some();
+    let configuration = fields.take_object("configuration")?;
+    let has_configuration = configuration.is_some();
     let mut configuration = configuration.unwrap_or_default();
     // The `.proto` file and the specification name this field differently too.
-    let push = match configuration.object("pushNotification")? {
-        None => configuration.object("pushNotificationConfig")?,
+    let push_fields = match configuration.take_object("pushNotification")? {
+        None => configuration.take_object("pushNotificationConfig")?,
         push => push,
     };
-    let is_blocking = dialect::read_blocking(&mut configuration)?.unwrap_or(!is_configured);
+    let is_blocking = dialect::read_blocking(&mut configuration)?.unwrap_or(!has_configuration);
     let history_length = match dialect::read_history_length(&mut configuration)? {
         HistoryLength::Last(0) => HistoryLength::All,
         history @ (HistoryLength::All | HistoryLength::Last(_)) => history,
@@ -62,9 +62,9 @@ pub fn send(body: Value) -> Result<SendRequest, Failure> {
         message: DIALECT.read_message(message)?,
         send_mode: if is_blocking { SendMode::Blocking } else { SendMode::NonBlocking },
         history_length,
-        accepted_output_modes: configuration.texts("acceptedOutputModes")?,
-        push_config: push.map(dialect::read_push_config).transpose()?,
-        metadata: fields.json_map("metadata")?,
+        accepted_output_modes: configuration.take_text_list("acceptedOutputModes")?,
+        push_config: push_fields.map(dialect::read_push_config).transpose()?,
+        metadata: fields.take_json_map("metadata")?,
     })
 }
 
@@ -72,7 +72,7 @@ pub fn send(body: Value) -> Result<SendRequest, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn get(query: Value) -> Result<TaskQuery, Failure> {
+pub fn task_query(query: Value) -> Result<TaskQuery, Failure> {
     dialect::read_task_query(query)
 }
 
@@ -80,7 +80,7 @@ pub fn get(query: Value) -> Result<TaskQuery, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn list(query: Value) -> Result<ListRequest, Failure> {
+pub fn list_request(query: Value) -> Result<ListRequest, Failure> {
     dialect::read_list_request(&DIALECT, query)
 }
 
@@ -88,7 +88,7 @@ pub fn list(query: Value) -> Result<ListRequest, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn cancel(body: Value) -> Result<String, Failure> {
+pub fn cancel_request(body: Value) -> Result<String, Failure> {
     dialect::read_task_id(body)
 }
 
@@ -96,7 +96,7 @@ pub fn cancel(body: Value) -> Result<String, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn subscribe(body: Value) -> Result<String, Failure> {
+pub fn subscribe_request(body: Value) -> Result<String, Failure> {
     dialect::read_task_id(body)
 }
 
@@ -105,29 +105,29 @@ pub fn subscribe(body: Value) -> Result<String, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn push_set(body: Value) -> Result<PushConfig, Failure> {
+pub fn push_set_request(body: Value) -> Result<PushConfig, Failure> {
     let mut fields = ObjectFields::from_value(body)?;
-    let task_id = fields.required_text("taskId")?;
-    let outer_id = check_resource_names(&mut fields, &task_id)?;
-    let config_id = fields.non_empty_text("configId")?;
-    let mut fields = match fields.object("config")? {
+    let task_id = fields.take_required_text("taskId")?;
+    let outer_id = read_named_config_id(&mut fields, &task_id)?;
+    let config_id = fields.take_non_empty_text("configId")?;
+    let mut fields = match fields.take_object("config")? {
         Some(config) => config,
         None => fields,
     };
-    let inner_id = check_resource_names(&mut fields, &task_id)?;
-    let config = dialect::read_push_config(fields.required_object("pushNotificationConfig")?)?;
+    let inner_id = read_named_config_id(&mut fields, &task_id)?;
+    let config = dialect::read_push_config(fields.take_required_object("pushNotificationConfig")?)?;
     // Clients put the id in any of these places; the innermost one is the most specific.
     let id = config.id.or(config_id).or(inner_id).or(outer_id);
     Ok(PushConfig { id, task_id: Some(task_id), ..config })
 }
 
 /// Rejects the name of another task; returns the id of the configuration if the fields name one.
-fn check_resource_names(
+fn read_named_config_id(
     fields: &mut ObjectFields,
     task_id: &str,
 ) -> Result<Option<String>, Failure> {
-    let parent = fields.non_empty_text("parent")?;
-    let name = fields.non_empty_text("name")?;
+    let parent = fields.take_non_empty_text("parent")?;
+    let name = fields.take_non_empty_text("name")?;
     let ids =
         name.as_deref().map(|name| resource_name::parse_push_config_ids(name).unwrap_or_default());
     let parent_id =
@@ -148,7 +148,7 @@ fn check_resource_names(
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn push_get(query: Value) -> Result<PushQuery, Failure> {
+pub fn push_query(query: Value) -> Result<PushQuery, Failure> {
     dialect::read_push_query(query)
 }
 
@@ -156,7 +156,7 @@ pub fn push_get(query: Value) -> Result<PushQuery, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn push_list(query: Value) -> Result<String, Failure> {
+pub fn push_list_request(query: Value) -> Result<String, Failure> {
     dialect::read_push_list_task_id(query)
 }
 
@@ -164,7 +164,7 @@ pub fn push_list(query: Value) -> Result<String, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn push_delete(query: Value) -> Result<PushQuery, Failure> {
+pub fn push_delete_request(query: Value) -> Result<PushQuery, Failure> {
     dialect::read_push_query(query)
 }
 

@@ -37,9 +37,9 @@ pub fn page(page: ListPage) -> Value {
     let ListPage { tasks, next_page_token, page_size, total_size } = page;
     let tasks: Vec<_> = tasks.into_iter().map(task).collect();
     ObjectBuilder::from_field("tasks", tasks)
-        .with("nextPageToken", next_page_token)
-        .with("pageSize", page_size)
-        .with("totalSize", saturating_i32(total_size))
+        .with_field("nextPageToken", next_page_token)
+        .with_field("pageSize", page_size)
+        .with_field("totalSize", saturating_i32(total_size))
         .into()
 }
 
@@ -50,7 +50,7 @@ pub fn push_config(config: PushConfig) -> Value {
     // The name of a resource must not end with a slash.
     let id = config.id.clone().unwrap_or_else(|| task_id.clone());
     ObjectBuilder::from_field("name", resource_name::push_config_name(&task_id, &id))
-        .with("pushNotificationConfig", push_config_without_task_id(config))
+        .with_field("pushNotificationConfig", push_config_without_task_id(config))
         .into()
 }
 
@@ -58,7 +58,7 @@ pub fn push_config(config: PushConfig) -> Value {
 #[must_use]
 pub fn push_configs(configs: Vec<PushConfig>) -> Value {
     let configs: Vec<_> = configs.into_iter().map(push_config).collect();
-    ObjectBuilder::from_field("configs", configs).with("nextPageToken", "").into()
+    ObjectBuilder::from_field("configs", configs).with_field("nextPageToken", "").into()
 }
 
 /// Returns the empty answer: an object without members.

@@ -17,12 +17,12 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::{
-    InteractionPorts, answer_text, answered_end, by_ann, closed_event, end_without_answer,
-    execution_filter, permission_request, with_end,
+    InteractionPorts, answered_end, closed_event, end_without_answer, execution_filter,
+    interaction_with_end, permission_request, principal_source, text_answer,
 };
 use crate::conformance::ExecutionState::{Failed, Running, Starting};
 use crate::conformance::{
-    at_second, claim_command, event_numbers, load_record, settlement, state_change,
+    at_second, event_numbers, load_record, new_claim_command, settlement, state_change,
 };
 
 pub(crate) async fn one_of_many_ends_closes_an_interaction(ports: InteractionPorts) {
@@ -35,10 +35,14 @@ pub(crate) async fn one_of_many_ends_closes_an_interaction(ports: InteractionPor
             let (state, by, answer) = match number % 4 {
                 0 => (InteractionState::Expired, AnswerSource::Timeout, None),
                 1 => (InteractionState::Withdrawn, AnswerSource::Agent, None),
-                2 => (InteractionState::Answered, by_ann(), Some(AnswerValue::Allow)),
+                2 => (InteractionState::Answered, principal_source(), Some(AnswerValue::Allow)),
                 _ => {
                     let reason = Some(format!("reason {number}"));
-                    (InteractionState::Answered, by_ann(), Some(AnswerValue::Deny { reason }))
+                    (
+                        InteractionState::Answered,
+                        principal_source(),
+                        Some(AnswerValue::Deny { reason }),
+                    )
                 }
             };
             let end = InteractionEnd {
@@ -68,7 +72,7 @@ pub(crate) async fn one_of_many_ends_closes_an_interaction(ports: InteractionPor
 
 pub(crate) async fn an_end_without_an_interaction_changes_nothing(ports: InteractionPorts) {
     let (interaction, _) = ports.open_interaction().await;
-    let (unknown, end) = (InteractionId::fresh(), answered_end(AnswerValue::Allow, 6));
+    let (unknown, end) = (InteractionId::generate(), answered_end(AnswerValue::Allow, 6));
     assert_eq!(ports.close(unknown, &end).await, CloseOutcome::Unknown);
     ports.interactions.record_delivery(unknown, at_second(6)).await.unwrap();
     assert_eq!(ports.interactions.interaction(unknown).await.unwrap(), None);
@@ -94,10 +98,10 @@ pub(crate) async fn a_raw_answer_is_erased_with_its_delivery(ports: InteractionP
     let form = |value: &str| AnswerValue::Form { values: json!({ "token": value }) };
     let denied = |reason: &str| AnswerValue::Deny { reason: Some(reason.to_owned()) };
     for (raw_answer, redacted_answer) in [
-        (answer_text("my key is hunter2"), answer_text("my key is ***")),
+        (text_answer("my key is hunter2"), text_answer("my key is ***")),
         (form("hunter2"), form("***")),
         (denied("hunter2"), denied("***")),
-        (answer_text("nothing to hide"), answer_text("nothing to hide")),
+        (text_answer("nothing to hide"), text_answer("nothing to hide")),
     ] {
         let (interaction, _) = ports.open_interaction().await;
         let (end, redacted_end) = (answered_end(raw_answer, 6), answered_end(redacted_answer, 6));
@@ -106,7 +110,10 @@ pub(crate) async fn a_raw_answer_is_erased_with_its_delivery(ports: InteractionP
             .close(interaction.id, end.clone(), redacted_end.clone())
             .await
             .unwrap();
-        let (raw, redacted) = (with_end(&interaction, &end), with_end(&interaction, &redacted_end));
+        let (raw, redacted) = (
+            interaction_with_end(&interaction, &end),
+            interaction_with_end(&interaction, &redacted_end),
+        );
         assert_eq!(closing, CloseOutcome::Closed(Box::new(raw.clone())));
         assert_eq!(ports.load(interaction.id).await, raw);
         let late = answered_end(AnswerValue::Allow, 7);
@@ -132,14 +139,14 @@ pub(crate) async fn a_raw_answer_is_erased_with_its_delivery(ports: InteractionP
 
 pub(crate) async fn a_raw_answer_is_erased_with_its_attempt(ports: InteractionPorts) {
     let (end, redacted_end) =
-        (answered_end(answer_text("hunter2"), 6), answered_end(answer_text("***"), 6));
+        (answered_end(text_answer("hunter2"), 6), answered_end(text_answer("***"), 6));
     for is_settled in [true, false] {
         let (interaction, fence) = ports.open_interaction().await;
         let id = interaction.request_key.execution;
         ports.interactions.close(interaction.id, end.clone(), redacted_end.clone()).await.unwrap();
         let failed = EventKind::StateChanged(state_change(Running, Failed, 7));
         assert!(ports.ledger.append_events(id, fence, vec![(at_second(7), failed)]).await.unwrap());
-        assert_eq!(ports.load(interaction.id).await, with_end(&interaction, &end));
+        assert_eq!(ports.load(interaction.id).await, interaction_with_end(&interaction, &end));
         if is_settled {
             let batch = WriteBatch::default();
             let failed_settlement = Settlement { batch, ..settlement(id, fence, Outcome::Failed) };
@@ -147,7 +154,10 @@ pub(crate) async fn a_raw_answer_is_erased_with_its_attempt(ports: InteractionPo
         } else {
             next_claim(&ports, id, fence, 2).await;
         }
-        assert_eq!(ports.load(interaction.id).await, with_end(&interaction, &redacted_end));
+        assert_eq!(
+            ports.load(interaction.id).await,
+            interaction_with_end(&interaction, &redacted_end)
+        );
     }
 }
 
@@ -166,7 +176,7 @@ pub(crate) async fn a_settlement_closes_open_interactions(ports: InteractionPort
         assert_eq!(ports.open_count_and_state(id).await.0, 2);
         assert!(ports.ledger.settle(settlement(id, fence, outcome)).await.unwrap());
         for one in [&interaction, &second_one] {
-            assert_eq!(ports.load(one.id).await, with_end(one, &end));
+            assert_eq!(ports.load(one.id).await, interaction_with_end(one, &end));
         }
         let ends = [closed_event(interaction.id, &end), closed_event(second_one.id, &end)];
         assert_eq!(ports.interaction_events(id).await[2..], ends);
@@ -184,7 +194,10 @@ pub(crate) async fn a_settlement_closes_open_interactions(ports: InteractionPort
         assert_eq!(waits, [(PermissionVerdict::Deny, 4000), (PermissionVerdict::Deny, 3000)]);
         // Nothing follows the end.
         let late = ports.close(interaction.id, &answered_end(AnswerValue::Allow, 10)).await;
-        assert_eq!(late, CloseOutcome::AlreadyClosed(Box::new(with_end(&interaction, &end))));
+        assert_eq!(
+            late,
+            CloseOutcome::AlreadyClosed(Box::new(interaction_with_end(&interaction, &end)))
+        );
         assert_eq!(load_record(&ports.ledger, id).await, row);
         assert_eq!(ports.load_decisions(id).await, decisions);
     }
@@ -201,8 +214,8 @@ pub(crate) async fn the_next_claim_closes_earlier_interactions(ports: Interactio
     assert_eq!(ports.open_count_and_state(id).await, (1, PublicState::Working));
     next_claim(&ports, id, fence, 2).await;
     let lost = end_without_answer(InteractionState::Lost, AnswerSource::ProcessEnd, 8);
-    assert_eq!(ports.load(interaction.id).await, with_end(&interaction, &lost));
-    assert_eq!(ports.load(done.id).await, with_end(&done, &answer));
+    assert_eq!(ports.load(interaction.id).await, interaction_with_end(&interaction, &lost));
+    assert_eq!(ports.load(done.id).await, interaction_with_end(&done, &answer));
     assert_eq!(ports.open_count_and_state(id).await, (0, PublicState::Working));
     assert_eq!(
         ports.interaction_events(id).await.last(),
@@ -218,14 +231,14 @@ pub(crate) async fn the_next_claim_closes_earlier_interactions(ports: Interactio
     // The question of the new attempt is another one, and stays open.
     let other = permission_request(id, "1", 9);
     let request_key = InteractionRequestKey {
-        attempt: AttemptId { turn: 1, attempt: 2 },
+        attempt_id: AttemptId { turn: 1, attempt: 2 },
         ..other.request_key.clone()
     };
     let next = ports.open(Interaction { request_key, ..other }, Fence(fence.0 + 1)).await;
     assert_eq!(ports.load(next.id).await, next);
     // A claim that is refused closes nothing.
     let refused =
-        ports.ledger.claim(ClaimCommand { fence, ..claim_command(id, None) }).await.unwrap();
+        ports.ledger.claim(ClaimCommand { fence, ..new_claim_command(id, None) }).await.unwrap();
     assert_eq!(refused, ClaimResult::Superseded);
     assert_eq!(ports.load(next.id).await, next);
 }
@@ -235,7 +248,7 @@ pub(crate) async fn a_claim_keeps_the_interactions_of_its_attempt(ports: Interac
     let id = interaction.request_key.execution;
     let other = permission_request(id, "1", 6);
     let attempt = AttemptId { turn: 1, attempt: 2 };
-    let request_key = InteractionRequestKey { attempt, ..other.request_key.clone() };
+    let request_key = InteractionRequestKey { attempt_id: attempt, ..other.request_key.clone() };
     let current = ports.open(Interaction { request_key, ..other }, fence).await;
     let failed = EventKind::StateChanged(state_change(Running, Failed, 7));
     assert!(ports.ledger.append_events(id, fence, vec![(at_second(7), failed)]).await.unwrap());
@@ -252,7 +265,7 @@ async fn next_claim(ports: &InteractionPorts, id: ExecutionId, fence: Fence, att
         StateChange::new((Failed, Starting), attempt_id, at_second(8), "because".to_owned());
     let claim = ports
         .ledger
-        .claim(ClaimCommand { fence, state_change, ..claim_command(id, None) })
+        .claim(ClaimCommand { fence, state_change, ..new_claim_command(id, None) })
         .await
         .unwrap();
     assert_eq!(claim, ClaimResult::Granted(Fence(fence.0 + 1)));

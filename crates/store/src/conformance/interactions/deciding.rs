@@ -11,10 +11,11 @@ use algonius_actors::ports::interaction_store::CloseOutcome;
 use uuid::Uuid;
 
 use super::{
-    InteractionPorts, answer_text, answered_end, by_ann, end_without_answer, permission_request,
+    InteractionPorts, answered_end, end_without_answer, permission_request, principal_source,
+    text_answer,
 };
 use crate::conformance::ExecutionState::Completed;
-use crate::conformance::{agent, at_second, load_record, settlement};
+use crate::conformance::{at_second, default_agent_id, load_record, settlement};
 
 pub(crate) async fn each_end_of_a_permission_question_is_a_decision(ports: InteractionPorts) {
     let deny = AnswerValue::Deny { reason: Some("not now".to_owned()) };
@@ -28,7 +29,7 @@ pub(crate) async fn each_end_of_a_permission_question_is_a_decision(ports: Inter
         (without_answer(InteractionState::Withdrawn, AnswerSource::Agent), denied),
         (without_answer(InteractionState::Lost, AnswerSource::ProcessEnd), denied),
         (answered_with(AnswerValue::Decline), None),
-        (answered_with(answer_text("why?")), None),
+        (answered_with(text_answer("why?")), None),
     ] {
         for kind in QuestionKind::ALL.iter().copied() {
             let (id, fence) = ports.running_execution().await;
@@ -39,10 +40,10 @@ pub(crate) async fn each_end_of_a_permission_question_is_a_decision(ports: Inter
             let expected =
                 verdict.filter(|_| kind.is_permission()).map(|verdict| PermissionDecision {
                     at: at_second(9),
-                    agent: agent(),
+                    agent: default_agent_id(),
                     owner: PrincipalId(Uuid::nil()),
                     execution: id,
-                    attempt: AttemptId::FIRST,
+                    attempt_id: AttemptId::FIRST,
                     interaction: Some(interaction.id),
                     tool: "Bash".to_owned(),
                     digest: "d1".to_owned(),
@@ -71,7 +72,7 @@ pub(crate) async fn decisions_are_listed_by_number(ports: InteractionPorts) {
         owner: PrincipalId(Uuid::from_u128(9)),
         // No execution exists for this id: a decision outlives its execution.
         execution: ExecutionId(Uuid::from_u128(number)),
-        attempt: AttemptId { turn: 2, attempt: 3 },
+        attempt_id: AttemptId { turn: 2, attempt: 3 },
         interaction: None,
         tool: "Edit".to_owned(),
         digest: format!("d{number}"),
@@ -79,12 +80,12 @@ pub(crate) async fn decisions_are_listed_by_number(ports: InteractionPorts) {
         source: AnswerSource::Rule { rule: "rules[1]".to_owned() },
         waited_ms: 0,
     };
-    let rules: Vec<_> = (1..=5).map(by_rule).collect();
-    for decision in &rules[..4] {
+    let rule_decisions: Vec<_> = (1..=5).map(by_rule).collect();
+    for decision in &rule_decisions[..4] {
         ports.interactions.record_decision(decision.clone()).await.unwrap();
     }
     ports.close(interaction.id, &answered_end(AnswerValue::Allow, 6)).await;
-    ports.interactions.record_decision(rules[4].clone()).await.unwrap();
+    ports.interactions.record_decision(rule_decisions[4].clone()).await.unwrap();
     let listed = async |filter| ports.interactions.decisions(filter).await.unwrap();
     let numbered_decisions = listed(DecisionFilter::default()).await;
     assert_eq!(
@@ -92,9 +93,12 @@ pub(crate) async fn decisions_are_listed_by_number(ports: InteractionPorts) {
         [1, 2, 3, 4, 5, 6]
     );
     let (_, answered) = &numbered_decisions[4];
-    assert_eq!((answered.interaction, &answered.source), (Some(interaction.id), &by_ann()));
+    assert_eq!(
+        (answered.interaction, &answered.source),
+        (Some(interaction.id), &principal_source())
+    );
     let rows = [0, 1, 2, 3, 5].map(|index: usize| numbered_decisions[index].1.clone());
-    assert_eq!(rows[..], rules);
+    assert_eq!(rows[..], rule_decisions);
     let decisions_at = |indexes: &[usize]| {
         indexes.iter().map(|index| numbered_decisions[*index].clone()).collect::<Vec<_>>()
     };

@@ -12,14 +12,14 @@ use algonius_actors::ports::interaction_store::{CloseOutcome, OpenOutcome};
 use uuid::Uuid;
 
 use super::{
-    InteractionPorts, answer_text, answered_end, end_without_answer, execution_filter,
-    permission_request, with_end,
+    InteractionPorts, answered_end, end_without_answer, execution_filter, interaction_with_end,
+    permission_request, text_answer,
 };
 use crate::conformance::ExecutionState::{Failed, Running, Starting};
 use crate::conformance::paging::all_executions_query;
 use crate::conformance::{
-    accept_execution, at_second, claim_execution, load_record, retry_execution, settlement,
-    state_change,
+    accept_execution, at_second, claim_execution, execution_with_old_fence, load_record,
+    settlement, state_change,
 };
 
 pub(crate) async fn an_open_interaction_is_read_back_unchanged(ports: InteractionPorts) {
@@ -45,11 +45,11 @@ pub(crate) async fn an_open_interaction_is_read_back_unchanged(ports: Interactio
         ..all_executions_query()
     };
     assert_eq!(ports.open_count_and_state(id).await, (1, PublicState::Working));
-    assert_eq!(ports.ledger.page(query.clone()).await.unwrap().total, 0);
+    assert_eq!(ports.ledger.execution_page(query.clone()).await.unwrap().total, 0);
     let run = EventKind::StateChanged(state_change(Starting, Running, 6));
     assert!(ports.ledger.append_events(id, fence, vec![(at_second(6), run)]).await.unwrap());
     assert_eq!(ports.open_count_and_state(id).await, (1, PublicState::InputRequired));
-    let page = ports.ledger.page(query.clone()).await.unwrap();
+    let page = ports.ledger.execution_page(query.clone()).await.unwrap();
     assert_eq!(
         (page.total, page.records[0].id, page.records[0].requested_input.open_interactions),
         (1, id, 1)
@@ -59,14 +59,14 @@ pub(crate) async fn an_open_interaction_is_read_back_unchanged(ports: Interactio
     let end = answered_end(AnswerValue::Allow, 8);
     assert_eq!(
         ports.close(interaction.id, &end).await,
-        CloseOutcome::Closed(Box::new(with_end(&interaction, &end)))
+        CloseOutcome::Closed(Box::new(interaction_with_end(&interaction, &end)))
     );
     assert_eq!(ports.open_count_and_state(id).await, (1, PublicState::InputRequired));
     ports.close(two.id, &answered_end(AnswerValue::Allow, 9)).await;
     assert_eq!(ports.open_count_and_state(id).await, (0, PublicState::Working));
     assert_eq!(load_record(&ports.ledger, id).await.changed_at, at_second(9));
-    assert_eq!(ports.ledger.page(query).await.unwrap().total, 0);
-    assert_eq!(ports.load(interaction.id).await, with_end(&interaction, &end));
+    assert_eq!(ports.ledger.execution_page(query).await.unwrap().total, 0);
+    assert_eq!(ports.load(interaction.id).await, interaction_with_end(&interaction, &end));
 }
 
 pub(crate) async fn a_repeated_question_finds_the_first_interaction(ports: InteractionPorts) {
@@ -80,17 +80,19 @@ pub(crate) async fn a_repeated_question_finds_the_first_interaction(ports: Inter
         };
     assert_eq!(open_repeated().await, interaction);
     assert_eq!(ports.open_count_and_state(id).await.0, 1);
-    let end = answered_end(answer_text("the secret"), 8);
-    let redacted_end = answered_end(answer_text("***"), 8);
+    let end = answered_end(text_answer("the secret"), 8);
+    let redacted_end = answered_end(text_answer("***"), 8);
     ports.interactions.close(interaction.id, end.clone(), redacted_end.clone()).await.unwrap();
     assert_eq!(
         open_repeated().await,
-        with_end(&interaction, &end),
+        interaction_with_end(&interaction, &end),
         "an answer without delivery is raw"
     );
     ports.interactions.record_delivery(interaction.id, at_second(9)).await.unwrap();
-    let delivered =
-        Interaction { delivered_at: Some(at_second(9)), ..with_end(&interaction, &redacted_end) };
+    let delivered = Interaction {
+        delivered_at: Some(at_second(9)),
+        ..interaction_with_end(&interaction, &redacted_end)
+    };
     assert_eq!(open_repeated().await, delivered);
     let found = ports.interactions.find_by_request_key(&interaction.request_key).await;
     assert_eq!(found.unwrap(), Some(delivered));
@@ -98,7 +100,7 @@ pub(crate) async fn a_repeated_question_finds_the_first_interaction(ports: Inter
     // Another request, another attempt or another execution is another place.
     let retry = AttemptId { turn: 1, attempt: 2 };
     let other = permission_request(id, "1", 9);
-    let request_key = InteractionRequestKey { attempt: retry, ..other.request_key.clone() };
+    let request_key = InteractionRequestKey { attempt_id: retry, ..other.request_key.clone() };
     let found = ports.interactions.find_by_request_key(&request_key).await;
     assert_eq!(found.unwrap(), None);
     ports.open(Interaction { request_key, ..other }, fence).await;
@@ -114,9 +116,9 @@ pub(crate) async fn an_invalid_claim_opens_no_interaction(ports: InteractionPort
         assert_eq!(ports.list_ids(execution_filter(id)).await, []);
         assert_eq!(ports.ledger.execution(id).await.unwrap(), before);
     };
-    assert_refused(ExecutionId::fresh(), Fence(0)).await;
+    assert_refused(ExecutionId::generate(), Fence(0)).await;
     assert_refused(accept_execution(&ports.ledger).await, Fence(0)).await;
-    let (id, old) = retry_execution(&ports.ledger).await;
+    let (id, old) = execution_with_old_fence(&ports.ledger).await;
     assert_refused(id, old).await;
     let (id, fence) = ports.running_execution().await;
     assert_refused(id, Fence(fence.0 + 1)).await;
@@ -138,9 +140,9 @@ pub(crate) async fn interactions_are_filtered_and_paged(ports: InteractionPorts)
         let mut interaction = permission_request(id, &number.to_string(), 5);
         // The ids decide about the order, not the times.
         interaction.id = InteractionId(Uuid::from_u128(u128::from(number) + 1));
-        interaction.asked_at = at_second(50 - i64::from(number));
-        interaction.owner.principal = PrincipalId(Uuid::from_u128(u128::from(number % 2)));
-        interaction.owner.agent = AgentId::new(format!("agent-{}", number % 3)).unwrap();
+        interaction.opened_at = at_second(50 - i64::from(number));
+        interaction.origin.principal = PrincipalId(Uuid::from_u128(u128::from(number % 2)));
+        interaction.origin.agent = AgentId::new(format!("agent-{}", number % 3)).unwrap();
         ids.push(ports.open(interaction, fence).await.id);
     }
     ports.close(ids[1], &answered_end(AnswerValue::Allow, 60)).await;
@@ -159,7 +161,7 @@ pub(crate) async fn interactions_are_filtered_and_paged(ports: InteractionPorts)
     for (filter, expected) in [
         (all.clone(), vec![5, 4, 3, 2, 1, 0]),
         (InteractionFilter { id: Some(ids[2]), ..all.clone() }, vec![2]),
-        (InteractionFilter { id: Some(InteractionId::fresh()), ..all.clone() }, vec![]),
+        (InteractionFilter { id: Some(InteractionId::generate()), ..all.clone() }, vec![]),
         (InteractionFilter { id: Some(ids[2]), ..of_owner(1) }, vec![]),
         (execution_filter(one), vec![3, 2, 1, 0]),
         (of_owner(1), vec![5, 3, 1]),

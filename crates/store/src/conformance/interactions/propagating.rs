@@ -7,13 +7,15 @@ use algonius_actors::model::execution::request::Trigger;
 use algonius_actors::model::execution::{Fence, Outcome};
 use algonius_actors::model::id::{AgentId, ExecutionId};
 use algonius_actors::model::interaction::{
-    AnswerValue, Interaction, InteractionFilter, InteractionOwner, InteractionState,
+    AnswerValue, Interaction, InteractionFilter, InteractionOrigin, InteractionState,
 };
 use algonius_actors::ports::ledger::{AcceptCommand, ClaimResult};
 
 use super::{InteractionPorts, answered_end, execution_filter, permission_request};
 use crate::conformance::ExecutionState::{Running, Starting};
-use crate::conformance::{accept_command, at_second, claim_command, settlement, state_change};
+use crate::conformance::{
+    at_second, new_accept_command, new_claim_command, settlement, state_change,
+};
 
 /// A nested team with the execution of its innermost member, from the outside in; all of them run.
 pub(crate) struct NestedRuns {
@@ -22,7 +24,7 @@ pub(crate) struct NestedRuns {
     member: (ExecutionId, Fence),
 }
 
-fn agent(id: &str) -> AgentId {
+fn agent_id(id: &str) -> AgentId {
     AgentId::new(id).unwrap()
 }
 
@@ -36,11 +38,12 @@ impl InteractionPorts {
         let trigger = parent_and_root.map_or(Trigger::Api, |(parent, root)| {
             Trigger::Hop(HopPosition { parent, root, number: 1 })
         });
-        let command = AcceptCommand { agent: agent(id), trigger, ..accept_command("look at this") };
+        let command =
+            AcceptCommand { agent: agent_id(id), trigger, ..new_accept_command("look at this") };
         let execution = command.id;
         self.ledger.accept(command).await.unwrap();
-        let mut claim = claim_command(execution, None);
-        claim.agent = agent(id);
+        let mut claim = new_claim_command(execution, None);
+        claim.agent = agent_id(id);
         let ClaimResult::Granted(fence) = self.ledger.claim(claim).await.unwrap() else {
             panic!("a free slot was refused");
         };
@@ -60,16 +63,19 @@ impl InteractionPorts {
     }
 
     /// Opens a question of the member.
-    pub(crate) async fn open_question(&self, runs: &NestedRuns, wire: &str) -> Interaction {
+    pub(crate) async fn open_question(&self, runs: &NestedRuns, wire_id: &str) -> Interaction {
         let (member, fence) = runs.member;
-        let mut interaction = permission_request(member, wire, 5);
-        interaction.owner.agent = agent("coder");
+        let mut interaction = permission_request(member, wire_id, 5);
+        interaction.origin.agent = agent_id("coder");
         self.open(interaction, fence).await
     }
 
     /// Returns the number of open questions and the public state of the runs and the member. Later reads of the same
     /// state come from the cache.
-    pub(crate) async fn states(&self, runs: &NestedRuns) -> [(u32, PublicState); 3] {
+    pub(crate) async fn open_counts_and_states(
+        &self,
+        runs: &NestedRuns,
+    ) -> [(u32, PublicState); 3] {
         let mut states = [(0, PublicState::Working); 3];
         for _ in 0..3 {
             for (state, (execution, _)) in
@@ -85,14 +91,14 @@ impl InteractionPorts {
 pub(crate) async fn a_question_of_a_member_is_one_of_its_runs(ports: InteractionPorts) {
     let runs = ports.nested_runs().await;
     let first = ports.open_question(&runs, "1").await;
-    assert_eq!(ports.states(&runs).await, [(1, PublicState::InputRequired); 3]);
+    assert_eq!(ports.open_counts_and_states(&runs).await, [(1, PublicState::InputRequired); 3]);
     let second = ports.open_question(&runs, "2").await;
-    assert_eq!(ports.states(&runs).await, [(2, PublicState::InputRequired); 3]);
+    assert_eq!(ports.open_counts_and_states(&runs).await, [(2, PublicState::InputRequired); 3]);
     ports.close(first.id, &answered_end(AnswerValue::Allow, 6)).await;
-    assert_eq!(ports.states(&runs).await, [(1, PublicState::InputRequired); 3]);
+    assert_eq!(ports.open_counts_and_states(&runs).await, [(1, PublicState::InputRequired); 3]);
     let (member, fence) = runs.member;
     assert!(ports.ledger.settle(settlement(member, fence, Outcome::Cancelled)).await.unwrap());
-    let [outer, inner, _] = ports.states(&runs).await;
+    let [outer, inner, _] = ports.open_counts_and_states(&runs).await;
     assert_eq!([outer, inner], [(0, PublicState::Working); 2]);
     let events = ports.interaction_events(runs.member.0).await;
     assert_eq!(events.len(), 4, "{events:?}");
@@ -111,15 +117,15 @@ pub(crate) async fn questions_are_listed_with_each_run_and_team(ports: Interacti
         assert_eq!(ports.list_ids(execution_filter(execution)).await, [question.id]);
     }
     let by_agents = |ids: &[&str]| InteractionFilter {
-        agents: Some(ids.iter().map(|id| agent(id)).collect()),
+        agents: Some(ids.iter().map(|id| agent_id(id)).collect()),
         ..InteractionFilter::default()
     };
     for ids in [&["outer"][..], &["other", "inner"], &["coder"]] {
         assert_eq!(ports.list_ids(by_agents(ids)).await, [other_question.id, question.id]);
     }
     assert_eq!(ports.list_ids(by_agents(&["other"])).await, []);
-    let InteractionOwner { agent: member, teams, .. } = ports.load(question.id).await.owner;
-    assert_eq!((member, teams), (agent("coder"), vec![agent("outer"), agent("inner")]));
+    let InteractionOrigin { agent: member, teams, .. } = ports.load(question.id).await.origin;
+    assert_eq!((member, teams), (agent_id("coder"), vec![agent_id("outer"), agent_id("inner")]));
 }
 
 pub(crate) async fn a_run_that_has_ended_gets_no_question(ports: InteractionPorts) {
@@ -131,6 +137,6 @@ pub(crate) async fn a_run_that_has_ended_gets_no_question(ports: InteractionPort
     ports.open_question(&runs, "2").await;
     ports.close(first.id, &answered_end(AnswerValue::Allow, 6)).await;
     assert_eq!(ports.ledger.events(outer, 0).await.unwrap(), events);
-    let [_, inner, member] = ports.states(&runs).await;
+    let [_, inner, member] = ports.open_counts_and_states(&runs).await;
     assert_eq!([inner, member], [(1, PublicState::InputRequired); 2]);
 }

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use super::{InteractionPorts, answered_end, permission_request};
 use crate::conformance::ExecutionState::Cleanup;
 use crate::conformance::{
-    at_second, event_numbers, load_record, settlement, state_change, warning,
+    at_second, event_numbers, load_record, settlement, state_change, warning_event,
 };
 
 pub(crate) async fn events_about_interactions_leave_no_gap(ports: InteractionPorts) {
@@ -25,7 +25,11 @@ pub(crate) async fn events_about_interactions_leave_no_gap(ports: InteractionPor
             let interaction =
                 ports.open(permission_request(id, &number.to_string(), 5), fence).await;
             assert!(
-                ports.ledger.append_events(id, fence, vec![warning("meanwhile")]).await.unwrap()
+                ports
+                    .ledger
+                    .append_events(id, fence, vec![warning_event("meanwhile")])
+                    .await
+                    .unwrap()
             );
             if number % 3 > 0 {
                 let closing =

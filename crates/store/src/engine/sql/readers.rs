@@ -12,7 +12,7 @@ use super::{
 };
 
 /// Maximum time to wait for a free connection.
-const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Number of reader connections.
 const READER_COUNT: usize = 4;
@@ -100,7 +100,7 @@ impl ReaderPool {
         }
         let index = self.next_slot.fetch_add(1, Ordering::Relaxed) % READER_COUNT;
         let slot = self.slots.get(index).ok_or(Error::Unavailable("there are no readers"))?;
-        let free = tokio::time::timeout(CONNECTION_TIMEOUT, Arc::clone(slot).lock_owned()).await;
+        let free = tokio::time::timeout(ACQUIRE_TIMEOUT, Arc::clone(slot).lock_owned()).await;
         free.map_err(|_elapsed| Error::Unavailable("every reader is taken"))
     }
 }

@@ -38,14 +38,14 @@ impl SqlRow {
     pub(crate) fn get<'row, T: FromColumn<'row>>(&'row self, name: &str) -> Result<T> {
         let index = self.column_names.iter().position(|known| **known == *name);
         let index = index.ok_or_else(|| Error::Decode(format!("there is no `{name}`").into()))?;
-        self.at(index)
+        self.column_at(index)
     }
 
     /// Returns the column at this position, from 0.
-    pub(crate) fn at<'row, T: FromColumn<'row>>(&'row self, index: usize) -> Result<T> {
+    pub(crate) fn column_at<'row, T: FromColumn<'row>>(&'row self, index: usize) -> Result<T> {
         let name = || self.column_names.get(index).map_or("?", |name| name);
         let value = self.values.get(index).unwrap_or(&ColumnValue::Null);
-        T::read(value)
+        T::from_column(value)
             .ok_or_else(|| Error::Decode(format!("`{}` is of another kind", name()).into()))
     }
 }
@@ -53,38 +53,38 @@ impl SqlRow {
 /// Type that a column can be read as.
 pub(crate) trait FromColumn<'row>: Sized {
     /// Returns the value, or `None` if it has another type.
-    fn read(value: &'row ColumnValue) -> Option<Self>;
+    fn from_column(value: &'row ColumnValue) -> Option<Self>;
 }
 
 impl FromColumn<'_> for i64 {
-    fn read(value: &ColumnValue) -> Option<Self> {
+    fn from_column(value: &ColumnValue) -> Option<Self> {
         let ColumnValue::Integer(number) = value else { return None };
         Some(*number)
     }
 }
 
 impl FromColumn<'_> for bool {
-    fn read(value: &ColumnValue) -> Option<Self> {
+    fn from_column(value: &ColumnValue) -> Option<Self> {
         let ColumnValue::Integer(number) = value else { return None };
         Some(*number != 0)
     }
 }
 
 impl<'row> FromColumn<'row> for &'row str {
-    fn read(value: &'row ColumnValue) -> Option<Self> {
+    fn from_column(value: &'row ColumnValue) -> Option<Self> {
         let ColumnValue::Text(text) = value else { return None };
         Some(text)
     }
 }
 
 impl FromColumn<'_> for String {
-    fn read(value: &ColumnValue) -> Option<Self> {
-        <&str>::read(value).map(str::to_owned)
+    fn from_column(value: &ColumnValue) -> Option<Self> {
+        <&str>::from_column(value).map(str::to_owned)
     }
 }
 
 impl<'row> FromColumn<'row> for &'row [u8] {
-    fn read(value: &'row ColumnValue) -> Option<Self> {
+    fn from_column(value: &'row ColumnValue) -> Option<Self> {
         match value {
             ColumnValue::Bytes(bytes) => Some(bytes),
             ColumnValue::Text(text) => Some(text.as_bytes()),
@@ -94,22 +94,22 @@ impl<'row> FromColumn<'row> for &'row [u8] {
 }
 
 impl FromColumn<'_> for Vec<u8> {
-    fn read(value: &ColumnValue) -> Option<Self> {
-        <&[u8]>::read(value).map(<[u8]>::to_vec)
+    fn from_column(value: &ColumnValue) -> Option<Self> {
+        <&[u8]>::from_column(value).map(<[u8]>::to_vec)
     }
 }
 
 impl FromColumn<'_> for Uuid {
-    fn read(value: &ColumnValue) -> Option<Self> {
-        Self::from_slice(<&[u8]>::read(value)?).ok()
+    fn from_column(value: &ColumnValue) -> Option<Self> {
+        Self::from_slice(<&[u8]>::from_column(value)?).ok()
     }
 }
 
 impl<'row, T: FromColumn<'row>> FromColumn<'row> for Option<T> {
-    fn read(value: &'row ColumnValue) -> Option<Self> {
+    fn from_column(value: &'row ColumnValue) -> Option<Self> {
         match value {
             ColumnValue::Null => Some(None),
-            value => T::read(value).map(Some),
+            value => T::from_column(value).map(Some),
         }
     }
 }

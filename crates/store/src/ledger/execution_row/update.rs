@@ -32,7 +32,7 @@ const UPDATE_ALL: &str = "
 /// Columns that have an index.
 pub(in crate::ledger::execution_row) struct IndexedColumns {
     pub(in crate::ledger::execution_row) status: StatusColumns,
-    pub(in crate::ledger::execution_row) end: EndColumns,
+    pub(in crate::ledger::execution_row) rarely_changed: RarelyChangedColumns,
 }
 
 /// State and the time of its last change.
@@ -44,7 +44,7 @@ pub(in crate::ledger::execution_row) struct StatusColumns {
 
 /// Columns that describe the end or block other executions.
 #[derive(PartialEq)]
-pub(in crate::ledger::execution_row) struct EndColumns {
+pub(in crate::ledger::execution_row) struct RarelyChangedColumns {
     pub(in crate::ledger::execution_row) outcome: Option<Outcome>,
     pub(in crate::ledger::execution_row) failure: Option<String>,
     pub(in crate::ledger::execution_row) answered: bool,
@@ -56,10 +56,10 @@ pub(in crate::ledger::execution_row) struct EndColumns {
 impl ExecutionRow {
     /// Saves the changed columns.
     pub(crate) async fn save(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
-        let IndexedColumns { status, end } = self.indexed_columns();
-        let statement = if end != self.indexed.end {
-            self.bind_all(UPDATE_ALL, &status, end)?
-        } else if status != self.indexed.status {
+        let IndexedColumns { status, rarely_changed } = self.indexed_columns();
+        let statement = if rarely_changed != self.loaded_columns.rarely_changed {
+            self.bind_all(UPDATE_ALL, &status, rarely_changed)?
+        } else if status != self.loaded_columns.status {
             self.bind_state(UPDATE_STATE, &status)?
         } else {
             self.bind_unindexed_columns(UPDATE_UNINDEXED_COLUMNS)?
@@ -70,7 +70,7 @@ impl ExecutionRow {
 
     fn indexed_columns(&self) -> IndexedColumns {
         let status = StatusColumns { state: self.state, changed_at: self.changed_at };
-        let end = EndColumns {
+        let rarely_changed = RarelyChangedColumns {
             outcome: self.outcome,
             failure: self.failure.clone(),
             answered: self.answered,
@@ -78,23 +78,23 @@ impl ExecutionRow {
             workspace: self.workspace.clone(),
             ended_at: self.ended_at,
         };
-        IndexedColumns { status, end }
+        IndexedColumns { status, rarely_changed }
     }
 
     fn bind_all(
         &self,
         text: &'static str,
         status: &StatusColumns,
-        end: EndColumns,
+        rarely_changed: RarelyChangedColumns,
     ) -> sql::Result<SqlStatement> {
         let statement = self.bind_state(text, status)?;
         Ok(statement
-            .bind(end.outcome.map(|outcome| outcome.state().as_str()))
-            .bind(end.failure)
-            .bind(end.ended_at.map(micros))
-            .bind(end.answered)
-            .bind(end.workspace.as_deref())
-            .bind(end.interruption.map(Interruption::as_str)))
+            .bind(rarely_changed.outcome.map(|outcome| outcome.state().as_str()))
+            .bind(rarely_changed.failure)
+            .bind(rarely_changed.ended_at.map(micros))
+            .bind(rarely_changed.answered)
+            .bind(rarely_changed.workspace.as_deref())
+            .bind(rarely_changed.interruption.map(Interruption::as_str)))
     }
 
     fn bind_state(&self, text: &'static str, status: &StatusColumns) -> sql::Result<SqlStatement> {
@@ -112,8 +112,8 @@ impl ExecutionRow {
             .bind(self.started_at.map(micros))
             .bind(self.pid.map(i64::from))
             .bind(self.exit_code.map(i64::from))
-            .bind(saturating_i64(self.last_event))
-            .bind(self.deferred.as_ref().map(to_json).transpose()?)
+            .bind(saturating_i64(self.last_event_number))
+            .bind(self.latest_deferral.as_ref().map(to_json).transpose()?)
             .bind(spent)
             .bind(i64::from(self.waits.open_interactions)))
     }
@@ -122,17 +122,17 @@ impl ExecutionRow {
 impl IndexedColumns {
     pub(in crate::ledger::execution_row) fn read(columns: Columns<'_>) -> sql::Result<Self> {
         let status = StatusColumns {
-            state: columns.keyword("state", ExecutionState::parse)?,
+            state: columns.enum_value("state", ExecutionState::parse)?,
             changed_at: columns.time("changed_at")?,
         };
-        let end = EndColumns {
-            outcome: columns.maybe_keyword("outcome", Outcome::parse)?,
+        let rarely_changed = RarelyChangedColumns {
+            outcome: columns.maybe_enum_value("outcome", Outcome::parse)?,
             failure: columns.get("failure")?,
             answered: columns.get("answered")?,
-            interruption: columns.maybe_keyword("interruption", Interruption::parse)?,
+            interruption: columns.maybe_enum_value("interruption", Interruption::parse)?,
             workspace: columns.get("workspace")?,
             ended_at: columns.maybe_time("ended_at")?,
         };
-        Ok(Self { status, end })
+        Ok(Self { status, rarely_changed })
     }
 }

@@ -14,7 +14,7 @@ use crate::engine::row_codec::{Columns, to_json};
 use crate::engine::sql::{self, DatabaseConnection, SqlStatement};
 use crate::ledger::execution_row::ExecutionRow;
 
-const OPEN_OTHERS: &str =
+const OPEN_IN_OTHER_ATTEMPTS: &str =
     "execution = $1 AND state = 'open' AND (turn, attempt) <> ($2, $3) ORDER BY id";
 
 const UPDATE_CLOSED: &str = "
@@ -34,7 +34,7 @@ pub(crate) async fn close_all(
     execution_row: &mut ExecutionRow,
     end: &InteractionEnd,
 ) -> sql::Result<()> {
-    close_others(connection, execution_row, NO_ATTEMPT, end).await
+    close_except_attempt(connection, execution_row, NO_ATTEMPT, end).await
 }
 
 /// Closes the open interactions of earlier attempts than the next one, and erases their answers that were never
@@ -45,37 +45,44 @@ pub(crate) async fn close_earlier(
     next: AttemptId,
     at: DateTime<Utc>,
 ) -> sql::Result<()> {
-    close_others(connection, execution_row, next, &end_by_process_exit(at)).await
+    close_except_attempt(connection, execution_row, next, &end_by_process_exit(at)).await
 }
 
-async fn close_others(
+async fn close_except_attempt(
     connection: &mut DatabaseConnection,
     execution_row: &mut ExecutionRow,
-    except: AttemptId,
+    excluded_attempt: AttemptId,
     end: &InteractionEnd,
 ) -> sql::Result<()> {
     if execution_row.has_open_interactions() {
-        for interaction in load_open(connection, execution_row.id(), except).await? {
+        for interaction in load_open(connection, execution_row.id(), excluded_attempt).await? {
             close(connection, execution_row, &interaction, end, None).await?;
         }
     }
     let statement = sql::statement(ERASE_ANSWERS);
-    bind_others(statement, execution_row.id(), except).execute(connection).await?;
+    bind_execution_and_attempt(statement, execution_row.id(), excluded_attempt)
+        .execute(connection)
+        .await?;
     Ok(())
 }
 
 async fn load_open(
     connection: &mut DatabaseConnection,
     id: ExecutionId,
-    except: AttemptId,
+    excluded_attempt: AttemptId,
 ) -> sql::Result<Vec<Interaction>> {
-    let query = bind_others(row::select(OPEN_OTHERS), id, except);
+    let query =
+        bind_execution_and_attempt(row::select_where(OPEN_IN_OTHER_ATTEMPTS), id, excluded_attempt);
     let rows = query.fetch_all(connection).await?;
     rows.iter().map(|row| Ok(StoredInteraction::read(Columns(row))?.interaction)).collect()
 }
 
-fn bind_others(statement: SqlStatement, id: ExecutionId, except: AttemptId) -> SqlStatement {
-    let AttemptId { turn, attempt } = except;
+fn bind_execution_and_attempt(
+    statement: SqlStatement,
+    id: ExecutionId,
+    excluded_attempt: AttemptId,
+) -> SqlStatement {
+    let AttemptId { turn, attempt } = excluded_attempt;
     statement.bind(id.0).bind(i64::from(turn)).bind(i64::from(attempt))
 }
 
@@ -98,7 +105,7 @@ pub(super) async fn close(
         decisions::insert(connection, &decision).await?;
     }
     execution_row
-        .append(connection, redacted_end.at, closed_event(interaction.id, redacted_end))
+        .append_event(connection, redacted_end.at, closed_event(interaction.id, redacted_end))
         .await?;
     team_runs::report_closed(connection, interaction.id, redacted_end).await
 }

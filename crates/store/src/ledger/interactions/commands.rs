@@ -93,7 +93,9 @@ impl WriteCommand for OpenInteraction {
             return Ok(OpenInteractionResult::Existing(Box::new(stored)));
         }
         row::insert(connection, interaction).await?;
-        execution_row.append(connection, interaction.asked_at, opened_event(interaction)).await?;
+        execution_row
+            .append_event(connection, interaction.opened_at, opened_event(interaction))
+            .await?;
         execution_row.save(connection).await?;
         team_runs::report_opened(connection, interaction).await?;
         Ok(OpenInteractionResult::New)

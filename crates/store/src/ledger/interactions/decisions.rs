@@ -24,7 +24,7 @@ const INSERT: &str = "
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
 
 /// Two rows for each new one keep the list from growing, and a wrong clock removes only a few.
-const DELETE_OLD: &str = "
+const DELETE_EXPIRED_DECISIONS: &str = "
     DELETE FROM permission_decisions WHERE number IN (
         SELECT number FROM permission_decisions WHERE at < $1 ORDER BY at LIMIT 2)";
 
@@ -49,7 +49,7 @@ pub(super) async fn insert(
     connection: &mut DatabaseConnection,
     decision: &PermissionDecision,
 ) -> sql::Result<()> {
-    let PermissionDecision { attempt, .. } = decision;
+    let PermissionDecision { attempt_id: attempt, .. } = decision;
     sql::statement(INSERT)
         .bind(micros(decision.at))
         .bind(decision.agent.as_str())
@@ -67,7 +67,7 @@ pub(super) async fn insert(
         .await?;
     let cutoff = micros(decision.at)
         .saturating_sub(DECISION_RETENTION.num_microseconds().unwrap_or(i64::MAX));
-    sql::statement(DELETE_OLD).bind(cutoff).execute(connection).await?;
+    sql::statement(DELETE_EXPIRED_DECISIONS).bind(cutoff).execute(connection).await?;
     Ok(())
 }
 
@@ -76,7 +76,7 @@ pub(super) async fn list(
     pool: &ReaderPool,
     filter: &DecisionFilter,
 ) -> sql::Result<Vec<(u64, PermissionDecision)>> {
-    let rows = list_query(filter).blocking().fetch_all(pool).await?;
+    let rows = list_query(filter).mark_blocking().fetch_all(pool).await?;
     rows.iter().map(|row| read_numbered_decision(Columns(row))).collect()
 }
 
@@ -102,11 +102,11 @@ fn read_numbered_decision(columns: Columns<'_>) -> sql::Result<(u64, PermissionD
         agent: AgentId::new(columns.get::<&str>("agent")?).map_err(decode_error)?,
         owner: PrincipalId(columns.uuid("owner")?),
         execution: ExecutionId(columns.uuid("execution")?),
-        attempt: read_attempt_id(columns)?,
+        attempt_id: read_attempt_id(columns)?,
         interaction: columns.get::<Option<Uuid>>("interaction")?.map(InteractionId),
         tool: columns.get("tool")?,
         digest: columns.get("digest")?,
-        verdict: columns.keyword("verdict", PermissionVerdict::parse)?,
+        verdict: columns.enum_value("verdict", PermissionVerdict::parse)?,
         source: columns.json("source")?,
         waited_ms: columns.number("waited_ms")?,
     };

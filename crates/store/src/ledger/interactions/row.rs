@@ -3,7 +3,7 @@
 use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, PrincipalId};
 use algonius_actors::model::interaction::{
-    Interaction, InteractionFilter, InteractionId, InteractionOwner, InteractionRequestKey,
+    Interaction, InteractionFilter, InteractionId, InteractionOrigin, InteractionRequestKey,
     InteractionState, WireId,
 };
 
@@ -14,7 +14,7 @@ use crate::engine::sql::{self, DatabaseConnection, Queryable, ReaderPool, SqlSta
 use crate::ledger::execution_row::read_attempt_id;
 
 /// The outermost run is the first one.
-const SELECT: &str = "
+const SELECT_INTERACTIONS: &str = "
     SELECT *, (
         SELECT json_group_array(agent ORDER BY depth DESC) FROM interaction_runs
         WHERE interaction = interactions.id
@@ -40,10 +40,10 @@ impl StoredInteraction {
             id: InteractionId(columns.uuid("id")?),
             request_key: InteractionRequestKey {
                 execution: ExecutionId(columns.uuid("execution")?),
-                attempt: read_attempt_id(columns)?,
+                attempt_id: read_attempt_id(columns)?,
                 wire_id: WireId(columns.get("wire")?),
             },
-            owner: InteractionOwner {
+            origin: InteractionOrigin {
                 principal: PrincipalId(columns.uuid("owner")?),
                 agent: AgentId::new(columns.get::<&str>("agent")?).map_err(decode_error)?,
                 context: ContextId(columns.get("context")?),
@@ -52,9 +52,9 @@ impl StoredInteraction {
             question: columns.json("body")?,
             terms: columns.json("terms")?,
             digest: columns.get("digest")?,
-            asked_at: columns.time("asked_at")?,
+            opened_at: columns.time("asked_at")?,
             due_at: columns.time("due_at")?,
-            state: columns.keyword("state", InteractionState::parse)?,
+            state: columns.enum_value("state", InteractionState::parse)?,
             end: columns.maybe_json("closed")?,
             delivered_at: columns.maybe_time("delivered_at")?,
         };
@@ -62,7 +62,7 @@ impl StoredInteraction {
     }
 
     /// Returns the interaction with its raw answer, or with the redacted one after the raw answer was erased.
-    pub(super) fn with_raw_answer(self, cipher: &StoreCipher) -> sql::Result<Interaction> {
+    pub(super) fn unseal_answer(self, cipher: &StoreCipher) -> sql::Result<Interaction> {
         let Self { mut interaction, sealed } = self;
         if let Some(sealed) = sealed {
             let unsealed = cipher.unseal(interaction.id.0.as_bytes(), &sealed)?;
@@ -73,8 +73,8 @@ impl StoredInteraction {
 }
 
 /// Returns the query for the interactions that meet a condition.
-pub(super) fn select(condition: &str) -> SqlStatement {
-    let mut query = sql::statement(SELECT);
+pub(super) fn select_where(condition: &str) -> SqlStatement {
+    let mut query = sql::statement(SELECT_INTERACTIONS);
     query.push(condition);
     query
 }
@@ -84,7 +84,7 @@ pub(super) async fn load(
     source: impl Queryable,
     id: InteractionId,
 ) -> sql::Result<Option<StoredInteraction>> {
-    let row = select("id = $1").bind(id.0).fetch_optional(source).await?;
+    let row = select_where("id = $1").bind(id.0).fetch_optional(source).await?;
     row.map(|row| StoredInteraction::read(Columns(&row))).transpose()
 }
 
@@ -93,8 +93,8 @@ pub(super) async fn load_by_request_key(
     source: impl Queryable,
     request_key: &InteractionRequestKey,
 ) -> sql::Result<Option<StoredInteraction>> {
-    let AttemptId { turn, attempt } = request_key.attempt;
-    let row = select("execution = $1 AND turn = $2 AND attempt = $3 AND wire = $4")
+    let AttemptId { turn, attempt } = request_key.attempt_id;
+    let row = select_where("execution = $1 AND turn = $2 AND attempt = $3 AND wire = $4")
         .bind(request_key.execution.0)
         .bind(i64::from(turn))
         .bind(i64::from(attempt))
@@ -109,12 +109,12 @@ pub(super) async fn insert(
     connection: &mut DatabaseConnection,
     interaction: &Interaction,
 ) -> sql::Result<()> {
-    let Interaction { request_key, owner, question, .. } = interaction;
+    let Interaction { request_key, origin: owner, question, .. } = interaction;
     sql::statement(INSERT)
         .bind(interaction.id.0)
         .bind(request_key.execution.0)
-        .bind(i64::from(request_key.attempt.turn))
-        .bind(i64::from(request_key.attempt.attempt))
+        .bind(i64::from(request_key.attempt_id.turn))
+        .bind(i64::from(request_key.attempt_id.attempt))
         .bind(request_key.wire_id.0.as_str())
         .bind(owner.principal.0)
         .bind(owner.agent.as_str())
@@ -123,7 +123,7 @@ pub(super) async fn insert(
         .bind(to_json(question)?)
         .bind(to_json(&interaction.terms)?)
         .bind(interaction.digest.as_str())
-        .bind(micros(interaction.asked_at))
+        .bind(micros(interaction.opened_at))
         .bind(micros(interaction.due_at))
         .bind(InteractionState::Open.as_str())
         .execute(connection)
@@ -136,15 +136,15 @@ pub(super) async fn list(
     pool: &ReaderPool,
     filter: &InteractionFilter,
 ) -> sql::Result<Vec<Interaction>> {
-    let rows = list_query(filter).blocking().fetch_all(pool).await?;
+    let rows = interaction_list_query(filter).mark_blocking().fetch_all(pool).await?;
     let read_interaction = |row| Ok(StoredInteraction::read(Columns(row))?.interaction);
     rows.iter().map(read_interaction).collect()
 }
 
 /// Builds the query for matching interactions. The text contains only the requested conditions, so that each of the few
 /// possible texts uses its index.
-pub(crate) fn list_query(filter: &InteractionFilter) -> SqlStatement {
-    let mut query = select("1 = 1");
+pub(crate) fn interaction_list_query(filter: &InteractionFilter) -> SqlStatement {
+    let mut query = select_where("1 = 1");
     if let Some(id) = filter.id {
         query.push(" AND id = ").push_bind(id.0);
     }

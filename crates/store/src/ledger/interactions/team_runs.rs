@@ -34,7 +34,7 @@ pub(super) async fn report_opened(
     if statement.execute(connection).await? == 0 {
         return Ok(());
     }
-    append_to_runs(connection, interaction.id, interaction.asked_at, &opened_event(interaction))
+    append_to_runs(connection, interaction.id, interaction.opened_at, &opened_event(interaction))
         .await
 }
 
@@ -59,7 +59,7 @@ async fn append_to_runs(
         let run = ExecutionId(Columns(row).uuid("run")?);
         let Some(mut run_row) = ExecutionRow::load(connection, run).await? else { continue };
         if run_row.outcome.is_none() {
-            run_row.append(connection, at, event_kind.clone()).await?;
+            run_row.append_event(connection, at, event_kind.clone()).await?;
             run_row.save(connection).await?;
             connection.mark_changed(run.0);
         }

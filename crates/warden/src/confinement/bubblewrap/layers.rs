@@ -47,19 +47,19 @@ impl Layers {
     ) -> Result<Self, ViewError> {
         let mut layers = Self::base(view)?;
         check_workspace(view, workspace)?;
-        let hidden = view.hidden.iter().map(|path| canonical_path(path));
+        let hidden = view.hidden_paths.iter().map(|path| canonical_path(path));
         let mut hidden = hidden.collect::<Result<Vec<_>, _>>()?;
-        hidden.extend(existing_paths(&view.service_files.unreadable));
+        hidden.extend(existing_paths(&view.service_files.hidden_paths));
         hidden.sort();
         for path in hidden {
             layers.insert(path, Layer::Hidden)?;
         }
-        layers.show_workspace(workspace, view.is_workspace_writable)?;
-        layers.show_program(program);
+        layers.unhide_workspace(workspace, view.is_workspace_writable)?;
+        layers.unhide_program(program);
         let protected =
-            view.protected.iter().map(|path| layers.resolve_protected(workspace.join(path)));
+            view.protected_paths.iter().map(|path| layers.resolve_protected(workspace.join(path)));
         let mut read_only = protected.collect::<Result<Vec<_>, _>>()?;
-        read_only.extend(existing_paths(&view.service_files.unwritable));
+        read_only.extend(existing_paths(&view.service_files.read_only_paths));
         // A program needs to change its working directory and its home, whatever else they contain.
         let home = view.home.canonicalize().unwrap_or_default();
         let is_used = |path: &PathBuf| workspace.starts_with(path) || home.starts_with(path);
@@ -74,7 +74,7 @@ impl Layers {
     }
 
     /// Shows the working directory if its parent is hidden.
-    fn show_workspace(&mut self, workspace: &Path, is_writable: bool) -> Result<(), ViewError> {
+    fn unhide_workspace(&mut self, workspace: &Path, is_writable: bool) -> Result<(), ViewError> {
         if self.0.get(workspace) == Some(&Layer::Hidden) {
             return Err(ViewError::HiddenWorkspace);
         }
@@ -86,7 +86,7 @@ impl Layers {
     }
 
     /// Shows the program if its parent is hidden, with the files beside it unless these are hidden themselves.
-    fn show_program(&mut self, program: &Path) {
+    fn unhide_program(&mut self, program: &Path) {
         if self.layer_of(program) != Layer::Hidden {
             return;
         }
@@ -97,9 +97,9 @@ impl Layers {
     /// Returns the writable paths on top of the read-only root. Missing paths are skipped.
     fn base(view: &FilesystemView) -> Result<Self, ViewError> {
         let mut layers = BTreeMap::from([("/proc".into(), Layer::Processes)]);
-        for path in view.writable.iter().chain(&view.private_folders) {
+        for path in view.writable_paths.iter().chain(&view.private_folders) {
             match path.canonicalize() {
-                Ok(canonical) if canonical != *path && view.writable.contains(path) => {
+                Ok(canonical) if canonical != *path && view.writable_paths.contains(path) => {
                     return Err(ViewError::ReplacedByLink { path: path.clone() });
                 }
                 Ok(canonical) => _ = layers.insert(canonical, Layer::Writable),
@@ -172,7 +172,10 @@ impl Layers {
 
     /// Returns the arguments of bubblewrap. A hidden file reads as the file `empty_file`: its mount is read-only, so
     /// that its mode cannot be changed either. (A device such as `/dev/null` would be the machine's own.)
-    pub(in crate::confinement::bubblewrap) fn arguments(&self, empty_file: &Path) -> Vec<OsString> {
+    pub(in crate::confinement::bubblewrap) fn bubblewrap_arguments(
+        &self,
+        empty_file: &Path,
+    ) -> Vec<OsString> {
         let has_devices = self.0.get(Path::new("/")) == Some(&Layer::Writable)
             && self.0.get(Path::new("/dev")) != Some(&Layer::Devices);
         let mut args = Vec::new();
@@ -214,7 +217,8 @@ fn check_workspace(view: &FilesystemView, workspace: &Path) -> Result<(), ViewEr
         |paths: &[PathBuf]| existing_paths(paths).any(|path| workspace.starts_with(path));
     let is_above =
         |paths: &[PathBuf]| existing_paths(paths).any(|path| path.starts_with(workspace));
-    let ProtectedServiceFiles { unreadable, unwritable, .. } = &view.service_files;
+    let ProtectedServiceFiles { hidden_paths: unreadable, read_only_paths: unwritable, .. } =
+        &view.service_files;
     // Not resolved again: an agent may have put a link there meanwhile.
     let leads_outside_roots = !view.workspace_roots.is_empty()
         && !view.workspace_roots.iter().any(|root| workspace.starts_with(root));

@@ -53,21 +53,21 @@ fn run_probe(mut command: Command, timeout_ms: u16) -> io::Result<bool> {
         Err(error) if is_transient_error(&error.to_string()) => return Err(error),
         Err(_) => return Ok(false),
     };
-    let ended = wait_for_end(&mut child, timeout_ms);
-    if !matches!(ended, Ok(Some(_))) {
-        end(&mut child)?;
+    let wait_result = wait_for_end(&mut child, timeout_ms);
+    if !matches!(wait_result, Ok(Some(_))) {
+        kill_probe(&mut child)?;
     }
-    let status = ended?.ok_or_else(|| {
+    let status = wait_result?.ok_or_else(|| {
         io::Error::new(ErrorKind::TimedOut, format!("it did not end within {timeout_ms} ms"))
     })?;
     messages.rewind()?;
     let mut text = Vec::new();
     messages.read_to_end(&mut text)?;
-    judge(status, &String::from_utf8_lossy(&text))
+    evaluate_probe(status, &String::from_utf8_lossy(&text))
 }
 
 /// Returns the result of a probe that has ended.
-fn judge(status: ExitStatus, messages: &str) -> io::Result<bool> {
+fn evaluate_probe(status: ExitStatus, messages: &str) -> io::Result<bool> {
     if status.signal() == Some(libc::SIGKILL) {
         return Err(io::Error::other("it was killed"));
     }
@@ -85,16 +85,16 @@ pub fn is_transient_error(message: &str) -> bool {
 
 /// Waits for the end of the probe; returns `None` if it has not ended after this time in milliseconds.
 fn wait_for_end(child: &mut Child, timeout_ms: u16) -> io::Result<Option<ExitStatus>> {
-    let end = open_pidfd(child.id().try_into().map_err(io::Error::other)?)?;
+    let pidfd = open_pidfd(child.id().try_into().map_err(io::Error::other)?)?;
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-    epoll.add(&end, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+    epoll.add(&pidfd, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
     // A signal to this process begins the time anew.
     while epoll.wait(&mut [EpollEvent::empty()], timeout_ms) == Err(Errno::EINTR) {}
     child.try_wait()
 }
 
 /// Ends the probe with its descendants. A process that the kernel does not let go is left.
-fn end(child: &mut Child) -> io::Result<()> {
+fn kill_probe(child: &mut Child) -> io::Result<()> {
     let group = Pid::from_raw(child.id().try_into().map_err(io::Error::other)?);
     killpg(group, Signal::SIGKILL)?;
     wait_for_end(child, END_TIMEOUT_MS).map(|_| ())

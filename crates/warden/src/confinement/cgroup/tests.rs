@@ -23,11 +23,15 @@ fn read(folder: &Path, name: &str) -> String {
 }
 
 fn memory_and_processes() -> ResourceLimits {
-    ResourceLimits { memory: Some(1 << 30), processes: Some(20), cgroup_mode: CgroupMode::Auto }
+    ResourceLimits {
+        max_memory_bytes: Some(1 << 30),
+        max_processes: Some(20),
+        cgroup_mode: CgroupMode::Auto,
+    }
 }
 
 fn attempt() -> AttemptKey {
-    (ExecutionId::fresh(), AttemptId::FIRST)
+    (ExecutionId::generate(), AttemptId::FIRST)
 }
 
 fn sleeper() -> Child {
@@ -98,7 +102,7 @@ async fn a_group_gets_the_limits_that_its_controllers_enforce() {
         (group.enforced_controllers().memory, group.enforced_controllers().pids),
         (false, true)
     );
-    let memory_only = ResourceLimits { processes: None, ..memory_and_processes() };
+    let memory_only = ResourceLimits { max_processes: None, ..memory_and_processes() };
     assert_eq!(
         groups.create(attempt(), &memory_only).unwrap().enforced_controllers(),
         Controllers::default()
@@ -110,15 +114,15 @@ async fn refusals_are_known_after_the_group_is_gone() {
     let (_folder, cgroup_root) = delegated_group(&[std::process::id()]);
     let groups = ControlGroups::open(Some(cgroup_root), Uuid::new_v4(), true).unwrap();
     let group = groups.create(attempt(), &ResourceLimits::default()).unwrap();
-    assert_eq!(group.refusals(), CgroupRefusals::default());
+    assert_eq!(group.limit_events(), CgroupLimitEvents::default());
     let events = "low 0\nhigh 0\nmax 9\noom 2\noom_kill 3\noom_group_kill 1\n";
     fs::write(group.folder.join("memory.events"), events).unwrap();
     fs::write(group.folder.join("pids.events"), "max 7\n").unwrap();
-    let refusals = CgroupRefusals { killed: 3, unstarted: 7 };
-    assert_eq!(group.refusals(), refusals);
-    group.close().await;
+    let limit_events = CgroupLimitEvents { oom_kills: 3, failed_forks: 7 };
+    assert_eq!(group.limit_events(), limit_events);
+    group.remove_when_empty().await;
     fs::remove_dir_all(&group.folder).unwrap();
-    assert_eq!((group.refusals(), group.is_closed()), (refusals, true));
+    assert_eq!((group.limit_events(), group.is_removed()), (limit_events, true));
 }
 
 #[tokio::test]
@@ -148,6 +152,6 @@ async fn a_group_is_removed_with_its_subgroups() {
     let groups = ControlGroups::open(Some(cgroup_root), Uuid::new_v4(), true).unwrap();
     let group = groups.create(attempt(), &ResourceLimits::default()).unwrap();
     fs::create_dir_all(group.folder.join("inner/most")).unwrap();
-    group.close().await;
+    group.remove_when_empty().await;
     assert!(!group.folder.exists());
 }

@@ -28,8 +28,8 @@ const MAX_LINKS: u32 = 40;
 /// Paths that no confined program may read, and the allow-list that omits them.
 #[derive(Debug, Default)]
 pub struct AllowList {
-    hidden: Vec<PathBuf>,
-    readable: Arc<ReadablePaths>,
+    hidden_paths: Vec<PathBuf>,
+    readable_paths: Arc<ReadablePaths>,
 }
 
 /// Files and folders that may be read: siblings of the hidden paths.
@@ -59,27 +59,27 @@ impl AllowList {
     /// Returns a list that omits these absolute paths and all below them. Lists folders, so it may block.
     #[must_use]
     pub fn new(hidden: Vec<PathBuf>) -> Self {
-        let readable = Arc::new(ReadablePaths::without(&hidden));
-        Self { hidden, readable }
+        let readable = Arc::new(ReadablePaths::from_hidden_paths(&hidden));
+        Self { hidden_paths: hidden, readable_paths: readable }
     }
 
     /// Returns the list if no folder has changed since its creation; needs one `lstat` per folder.
     #[must_use]
-    pub fn cached(&self) -> Option<Arc<ReadablePaths>> {
-        self.readable.is_current().then(|| Arc::clone(&self.readable))
+    pub fn cached_paths(&self) -> Option<Arc<ReadablePaths>> {
+        self.readable_paths.is_current().then(|| Arc::clone(&self.readable_paths))
     }
 
     /// Returns the present list; rebuilds it if a folder has changed, which may block.
-    pub fn current(&mut self) -> Arc<ReadablePaths> {
-        if !self.readable.is_current() {
-            self.readable = Arc::new(ReadablePaths::without(&self.hidden));
+    pub fn refresh_paths(&mut self) -> Arc<ReadablePaths> {
+        if !self.readable_paths.is_current() {
+            self.readable_paths = Arc::new(ReadablePaths::from_hidden_paths(&self.hidden_paths));
         }
-        Arc::clone(&self.readable)
+        Arc::clone(&self.readable_paths)
     }
 }
 
 impl ReadablePaths {
-    fn without(hidden: &[PathBuf]) -> Self {
+    fn from_hidden_paths(hidden: &[PathBuf]) -> Self {
         let (mut resolved, mut readable) = (BTreeSet::new(), Self::default());
         for path in hidden {
             // A replaced link hides another file from then on, so its state is recorded before the link is read.
@@ -131,9 +131,11 @@ impl ReadablePaths {
     }
 
     /// Opens the entries. An entry that no longer exists or cannot be opened is skipped, which allows less.
-    pub(in crate::confinement::landlock) fn open(&self) -> impl Iterator<Item = AllowedPath> {
+    pub(in crate::confinement::landlock) fn open_entries(
+        &self,
+    ) -> impl Iterator<Item = AllowedPath> {
         let flags = libc::O_PATH | libc::O_NOFOLLOW;
-        self.entries.iter().filter_map(move |path| AllowedPath::open_with(path, flags).ok())
+        self.entries.iter().filter_map(move |path| AllowedPath::open_with_flags(path, flags).ok())
     }
 }
 
@@ -188,7 +190,7 @@ mod tests {
     use super::*;
 
     /// Creates a folder with `state/ledger`, `state/homes/a`, `config/supervisor.toml` and files beside them.
-    fn tree() -> (tempfile::TempDir, PathBuf) {
+    fn create_test_tree() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         for name in ["state/homes/a", "config", "other/deep"] {
@@ -210,9 +212,9 @@ mod tests {
 
     #[test]
     fn siblings_of_hidden_paths_are_allowed() {
-        let (_folder, root) = tree();
+        let (_folder, root) = create_test_tree();
         let hidden = ["state", "config/supervisor.toml"].map(|name| root.join(name)).to_vec();
-        let list = AllowList::new(hidden).current();
+        let list = AllowList::new(hidden).refresh_paths();
         assert_eq!(entries_below(&list, &root), ["config/beside", "file", "other"]);
         let is_parent_allowed =
             root.ancestors().skip(1).any(|parent| list.entries.iter().any(|it| it == parent));
@@ -223,7 +225,7 @@ mod tests {
     #[test]
     fn a_hidden_path_below_dev_opens_no_disk() {
         let hidden = tempfile::tempdir_in("/dev/shm").unwrap();
-        let list = AllowList::new(vec![hidden.path().canonicalize().unwrap()]).current();
+        let list = AllowList::new(vec![hidden.path().canonicalize().unwrap()]).refresh_paths();
         let is_block_device = |path: &&PathBuf| {
             fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
         };
@@ -250,37 +252,37 @@ mod tests {
 
     #[test]
     fn a_link_to_a_hidden_path_allows_nothing() {
-        let (_folder, root) = tree();
+        let (_folder, root) = create_test_tree();
         symlink(root.join("state"), root.join("way")).unwrap();
         symlink(&root, root.join("other/up")).unwrap();
-        let list = AllowList::new(vec![root.join("way/ledger")]).current();
+        let list = AllowList::new(vec![root.join("way/ledger")]).refresh_paths();
         assert_eq!(entries_below(&list, &root), ["config", "file", "other", "state/homes"]);
     }
 
     #[test]
     fn a_missing_hidden_path_stays_hidden_when_it_is_created() {
-        let (_folder, root) = tree();
+        let (_folder, root) = create_test_tree();
         let mut list = AllowList::new(vec![root.join("config/token")]);
         fs::write(root.join("config/token"), "secret").unwrap();
         fs::write(root.join("config/new"), "text").unwrap();
-        let entries = entries_below(&list.current(), &root);
+        let entries = entries_below(&list.refresh_paths(), &root);
         assert!(entries.contains(&"config/new".to_owned()), "{entries:?}");
         assert!(!entries.contains(&"config/token".to_owned()), "{entries:?}");
     }
 
     #[test]
     fn the_allow_list_is_rebuilt_only_after_a_change() {
-        let (_folder, root) = tree();
+        let (_folder, root) = create_test_tree();
         let secret = root.join("config/key");
         symlink("../state/ledger", &secret).unwrap();
         let mut list = AllowList::new(vec![secret.clone()]);
-        let first = list.current();
-        assert!(Arc::ptr_eq(&first, &list.current()));
+        let first = list.refresh_paths();
+        assert!(Arc::ptr_eq(&first, &list.refresh_paths()));
         // As with a renewed certificate: first another file, then the link to it.
         fs::write(root.join("other/deep/renewed"), "key").unwrap();
         fs::remove_file(&secret).unwrap();
         symlink("../other/deep/renewed", &secret).unwrap();
-        let second = list.current();
+        let second = list.refresh_paths();
         assert!(!entries_below(&second, &root).contains(&"other/deep/renewed".to_owned()));
         assert!(!entries_below(&second, &root).contains(&"other".to_owned()));
     }

@@ -41,10 +41,10 @@ const NETLINK: u32 = libc::AF_NETLINK.unsigned_abs();
 const NETLINK_ROUTE: u32 = libc::NETLINK_ROUTE.unsigned_abs();
 
 /// Filter for a program without network.
-pub(super) static WITHOUT_NETWORK: [sock_filter; 27] = filter_program([UNIX; 3]);
+pub(super) static NO_NETWORK_FILTER: [sock_filter; 27] = filter_program([UNIX; 3]);
 
 /// Filter for a program in a network namespace without devices.
-pub(super) static IN_EMPTY_NAMESPACE: [sock_filter; 27] =
+pub(super) static EMPTY_NAMESPACE_FILTER: [sock_filter; 27] =
     filter_program([UNIX, libc::AF_INET.unsigned_abs(), libc::AF_INET6.unsigned_abs()]);
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number")]

@@ -65,7 +65,7 @@ fn socket_actions(filter: &[sock_filter], family: u64, protocol: u64) -> Vec<u32
 #[test]
 fn sockets_are_refused_by_their_family() {
     let refused = errno_action(EACCES);
-    let in_namespace = &network::IN_EMPTY_NAMESPACE;
+    let in_namespace = &network::EMPTY_NAMESPACE_FILTER;
     for (family, protocol, without_network, with_namespace) in [
         (UNIX, 0, ALLOW, ALLOW),
         (NETLINK, 0, ALLOW, ALLOW),
@@ -77,7 +77,7 @@ fn sockets_are_refused_by_their_family() {
         (0, 0, refused, refused),
         (200, 0, refused, refused),
     ] {
-        let actions = socket_actions(&network::WITHOUT_NETWORK, family, protocol);
+        let actions = socket_actions(&network::NO_NETWORK_FILTER, family, protocol);
         assert_eq!(actions, [without_network; 4], "{family} {protocol}");
         let actions = socket_actions(in_namespace, family, protocol);
         assert_eq!(actions, [with_namespace; 4], "{family} {protocol}");
@@ -87,7 +87,7 @@ fn sockets_are_refused_by_their_family() {
 #[test]
 fn other_calls_that_reach_a_network_are_refused() {
     let args = |first| [first, 0, 0, 0, 0, 0];
-    for filter in [&network::WITHOUT_NETWORK, &network::IN_EMPTY_NAMESPACE] {
+    for filter in [&network::NO_NETWORK_FILTER, &network::EMPTY_NAMESPACE_FILTER] {
         for (call, expected) in [
             (SystemCall(arch::NATIVE, IO_URING_SETUP, args(8)), NOT_IMPLEMENTED),
             (SystemCall(arch::COMPAT, IO_URING_SETUP, args(8)), NOT_IMPLEMENTED),

@@ -18,7 +18,7 @@ use super::StdinJournalError;
 pub(super) const MAX_MOVE_BYTES: usize = 64 * 1024;
 
 /// First byte of a message that is not complete.
-const UNCOMMITTED: u8 = 0;
+const UNCOMMITTED_BYTE: u8 = 0;
 
 /// Memory file that only one process at a time writes to.
 pub(super) struct JournalFile(Arc<OwnedFd>);
@@ -31,17 +31,17 @@ impl JournalFile {
         let file = Self(file);
         if delivered > size {
             if size > 0 {
-                return Err(StdinJournalError::Corrupt { size, delivered });
+                return Err(StdinJournalError::JournalCorrupt { size, delivered });
             }
             // The writer was killed while it emptied the file.
             file.clear()?;
             return Ok((file, 0, 0));
         }
-        let complete = file.find_uncommitted(delivered)?.unwrap_or(size);
-        if complete < size {
-            file.truncate(complete)?;
+        let complete_size = file.find_uncommitted_message(delivered)?.unwrap_or(size);
+        if complete_size < size {
+            file.truncate(complete_size)?;
         }
-        Ok((file, complete, delivered))
+        Ok((file, complete_size, delivered))
     }
 
     /// Appends a message at the end of the complete ones. A kill leaves it complete or uncommitted.
@@ -49,7 +49,7 @@ impl JournalFile {
         let Some((first, rest)) = message.split_first() else {
             return Err(StdinJournalError::InvalidMessage);
         };
-        if message.contains(&UNCOMMITTED) {
+        if message.contains(&UNCOMMITTED_BYTE) {
             return Err(StdinJournalError::InvalidMessage);
         }
         // The first byte commits the message: one byte cannot be torn.
@@ -78,11 +78,13 @@ impl JournalFile {
     }
 
     /// Returns the start of the message that a killed writer did not complete.
-    fn find_uncommitted(&self, start: u64) -> io::Result<Option<u64>> {
-        let (mut piece, mut offset) = (vec![0; MAX_MOVE_BYTES], start);
+    fn find_uncommitted_message(&self, start: u64) -> io::Result<Option<u64>> {
+        let (mut buffer, mut offset) = (vec![0; MAX_MOVE_BYTES], start);
         loop {
-            let read = self.read_at(&mut piece, offset)?;
-            if let Some(position) = piece.iter().take(read).position(|byte| *byte == UNCOMMITTED) {
+            let read = self.read_at(&mut buffer, offset)?;
+            if let Some(position) =
+                buffer.iter().take(read).position(|byte| *byte == UNCOMMITTED_BYTE)
+            {
                 return Ok(Some(offset + position as u64));
             }
             if read < MAX_MOVE_BYTES {

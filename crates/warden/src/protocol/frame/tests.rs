@@ -3,10 +3,10 @@
 use super::{HolderEvent, HolderOrder, ProgramEnd, SecretValue};
 use crate::confinement::network_access::NetworkAccess;
 use crate::confinement::root_capabilities::RootCapabilities;
-use crate::protocol::launch_frame::{LaunchFlags, LaunchSpec, LaunchTerms};
+use crate::protocol::launch_frame::{HeldProgramInfo, LaunchFlags, LaunchSpec};
 
-fn terms() -> LaunchTerms {
-    LaunchTerms {
+fn sample_program_info() -> HeldProgramInfo {
+    HeldProgramInfo {
         slot: 3,
         label: 1 << 61,
         metadata: vec![0, 255],
@@ -15,8 +15,8 @@ fn terms() -> LaunchTerms {
     }
 }
 
-fn launch(flags: LaunchFlags) -> HolderOrder {
-    HolderOrder::Launch { terms: terms(), spec: None, flags }
+fn launch_order(flags: LaunchFlags) -> HolderOrder {
+    HolderOrder::Launch { program_info: sample_program_info(), spec: None, flags }
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn every_order_survives_a_round_trip() {
         env: vec![b"A=1".to_vec()],
         working_dir: b"/".to_vec(),
         limits: vec![(7, 1024), (4, 0)],
-        root_capabilities: RootCapabilities::Reading,
+        root_capabilities: RootCapabilities::ReadOnly,
         user: Some((1000, 1001)),
     };
     assert_eq!(LaunchSpec::decode(&spec.encode()).as_ref(), Some(&spec));
@@ -36,16 +36,20 @@ fn every_order_survives_a_round_trip() {
         HolderOrder::Hello {
             version: 1,
             reattach_grace_ms: 60_000,
-            name: b"x.sock".to_vec(),
+            socket_name: b"x.sock".to_vec(),
             key: SecretValue(vec![7; 32]),
         },
-        HolderOrder::Launch { terms: terms(), spec: Some(spec), flags: no_flags },
-        launch(LaunchFlags { is_confined: true, ..no_flags }),
-        launch(LaunchFlags { is_wrapped: true, ..no_flags }),
-        launch(LaunchFlags { has_control_group: true, ..no_flags }),
-        launch(LaunchFlags { has_stdin_journal: true, ..no_flags }),
-        launch(LaunchFlags { network: NetworkAccess::EmptyNamespace, ..no_flags }),
-        launch(LaunchFlags { network: NetworkAccess::Refused, ..no_flags }),
+        HolderOrder::Launch {
+            program_info: sample_program_info(),
+            spec: Some(spec),
+            flags: no_flags,
+        },
+        launch_order(LaunchFlags { is_confined: true, ..no_flags }),
+        launch_order(LaunchFlags { is_wrapped: true, ..no_flags }),
+        launch_order(LaunchFlags { has_control_group: true, ..no_flags }),
+        launch_order(LaunchFlags { has_stdin_journal: true, ..no_flags }),
+        launch_order(LaunchFlags { network: NetworkAccess::EmptyNamespace, ..no_flags }),
+        launch_order(LaunchFlags { network: NetworkAccess::Refused, ..no_flags }),
         HolderOrder::Terminate { slot: 1 },
         HolderOrder::Kill { slot: 2 },
         HolderOrder::Release { slot: 3 },
@@ -74,13 +78,28 @@ fn every_event_survives_a_round_trip() {
     let events = [
         HolderEvent::Hello { version: 1, pid: 4 },
         HolderEvent::Launched { slot: 1, pid: 4 },
-        HolderEvent::Refused { slot: 1, errno: 2 },
+        HolderEvent::LaunchFailed { slot: 1, errno: 2 },
         HolderEvent::Ended { slot: 1, end },
         HolderEvent::KillFinished { slot: 1, killed: 3, survivors: 1 },
-        HolderEvent::Held { terms: terms(), pid: 4, end: Some(end), has_stdin_journal: false },
-        HolderEvent::Held { terms: terms(), pid: 4, end: Some(end), has_stdin_journal: true },
-        HolderEvent::Held { terms: terms(), pid: 4, end: None, has_stdin_journal: true },
-        HolderEvent::Listed,
+        HolderEvent::ProgramListed {
+            program_info: sample_program_info(),
+            pid: 4,
+            end: Some(end),
+            has_stdin_journal: false,
+        },
+        HolderEvent::ProgramListed {
+            program_info: sample_program_info(),
+            pid: 4,
+            end: Some(end),
+            has_stdin_journal: true,
+        },
+        HolderEvent::ProgramListed {
+            program_info: sample_program_info(),
+            pid: 4,
+            end: None,
+            has_stdin_journal: true,
+        },
+        HolderEvent::ListFinished,
         HolderEvent::StoredSecret { secret: SecretValue(vec![1, 2]) },
         HolderEvent::ChallengeResponse { nonce: vec![1; 32], proof: vec![2; 32] },
     ];
@@ -92,7 +111,12 @@ fn every_event_survives_a_round_trip() {
 
 #[test]
 fn a_program_of_an_earlier_holder_is_not_fed() {
-    let held = HolderEvent::Held { terms: terms(), pid: 4, end: None, has_stdin_journal: false };
+    let held = HolderEvent::ProgramListed {
+        program_info: sample_program_info(),
+        pid: 4,
+        end: None,
+        has_stdin_journal: false,
+    };
     let frame = held.encode();
     let (earlier, _flag_bytes) = frame.split_at(frame.len() - 8);
     assert_eq!(HolderEvent::decode(earlier), Some(held));

@@ -35,9 +35,9 @@ impl Arguments {
     pub(crate) fn read(section: &mut Section<'_>, access: Access, has_model: bool) -> Self {
         let reader = section.reader;
         let faults_before = reader.fault_count();
-        let mut texts = section.texts("args").unwrap_or_default();
+        let mut texts = section.text_list("args").unwrap_or_default();
         for (key, entry) in section.section("cli_args").entries() {
-            let entry = Positioned { position: entry.position.unprintable(), ..entry };
+            let entry = Positioned { position: entry.position.without_excerpt(), ..entry };
             match entry.value {
                 DeValue::Boolean(false) => {}
                 DeValue::Boolean(true) => texts.push(key),
@@ -48,10 +48,10 @@ impl Arguments {
                 }
             }
         }
-        texts.extend(access_arguments(section.section("access_args"), access));
-        let model_texts = section.texts("model_args").unwrap_or_default();
+        texts.extend(read_access_arguments(section.section("access_args"), access));
+        let model_texts = section.text_list("model_args").unwrap_or_default();
         texts.extend(model_texts.into_iter().filter(|_| has_model));
-        let input_texts = section.texts("input_args").unwrap_or_default();
+        let input_texts = section.text_list("input_args").unwrap_or_default();
         let parse = |texts: Vec<_>| -> Vec<_> {
             texts.into_iter().filter_map(|template| parse_argument(reader, template)).collect()
         };
@@ -69,7 +69,7 @@ impl Arguments {
     pub(crate) fn read_list(section: &mut Section<'_>, key: &'static str) -> Option<Self> {
         let reader = section.reader;
         let faults_before = reader.fault_count();
-        let texts = section.texts(key)?;
+        let texts = section.text_list(key)?;
         let arguments =
             texts.into_iter().filter_map(|template| parse_argument(reader, template)).collect();
         Some(Self {
@@ -89,7 +89,9 @@ impl Arguments {
     pub(crate) fn require_placeholder(&self, section: &Section<'_>, name: &str) {
         if !self.uses_placeholder(name) && !self.has_faults {
             let message = format!("needs an argument with `{{{{ {name} }}}}`");
-            section.reader.error(&section.position.below(self.key).unprintable(), message);
+            section
+                .reader
+                .report_error(&section.position.child(self.key).without_excerpt(), message);
         }
     }
 
@@ -98,7 +100,9 @@ impl Arguments {
         let uses = |argument: &&Argument| argument.placeholders.iter().any(|used| used == name);
         for argument in self.arguments.iter().filter(uses) {
             let message = format!("`{{{{ {name} }}}}` has a value {condition}");
-            section.reader.error(&argument.template.position.clone().unprintable(), message);
+            section
+                .reader
+                .report_error(&argument.template.position.clone().without_excerpt(), message);
         }
     }
 
@@ -132,11 +136,11 @@ impl Arguments {
                 let message = "`{{ model }}` has a value where `model` is given only";
                 return section
                     .reader
-                    .error(&argument.template.position.clone().unprintable(), message);
+                    .report_error(&argument.template.position.clone().without_excerpt(), message);
             }
             _ => return,
         };
-        section.reader.error(&section.position.below("model").unprintable(), message);
+        section.reader.report_error(&section.position.child("model").without_excerpt(), message);
     }
 
     /// Returns the arguments as words, for a search for options.
@@ -177,15 +181,17 @@ impl Arguments {
         }
         if !self.uses_placeholder(name) && !self.has_faults {
             let message = format!("`{key} = \"{word}\"` needs an argument with `{{{{ {name} }}}}`");
-            section.reader.error(&section.position.below(self.key).unprintable(), message);
+            section
+                .reader
+                .report_error(&section.position.child(self.key).without_excerpt(), message);
         }
     }
 }
 
 /// Returns the arguments for this access.
-fn access_arguments(mut section: Section<'_>, access: Access) -> Vec<Positioned<String>> {
-    let (reading, writing) = (section.texts("read-only"), section.texts("read-write"));
-    section.finish();
+fn read_access_arguments(mut section: Section<'_>, access: Access) -> Vec<Positioned<String>> {
+    let (reading, writing) = (section.text_list("read-only"), section.text_list("read-write"));
+    section.report_unknown_keys();
     match access {
         Access::ReadOnly => reading.unwrap_or_default(),
         Access::ReadWrite => writing.unwrap_or_default(),
@@ -198,18 +204,22 @@ fn parse_argument(reader: &ConfigReader<'_>, template: Positioned<String>) -> Op
 }
 
 /// Returns the template of a file name within the execution's own folder.
-pub(crate) fn file_name(section: &mut Section<'_>, key: &'static str, default: &str) -> String {
+pub(crate) fn read_file_name(
+    section: &mut Section<'_>,
+    key: &'static str,
+    default: &str,
+) -> String {
     let reader = section.reader;
-    let Some(text) = section.nonblank(key) else { return default.to_owned() };
+    let Some(text) = section.nonblank_text(key) else { return default.to_owned() };
     let names = parse_placeholders(reader, (&text.value, &text.position)).unwrap_or_default();
     if let Some(name) = names.iter().find(|name| !FILE_NAME_PLACEHOLDERS.contains(&name.as_str())) {
         let allowed = format!("allowed: {}", FILE_NAME_PLACEHOLDERS.join(", "));
         let diagnostic = new_diagnostic(format!("`{name}` may not stand in the name of a file"))
             .with_hint(allowed);
-        reader.error(&text.position, diagnostic);
+        reader.report_error(&text.position, diagnostic);
     }
     if text.value.contains('/') || text.value.contains("..") || text.value == "." {
-        reader.error(&text.position, "must be a file name alone, without `/` and `..`");
+        reader.report_error(&text.position, "must be a file name alone, without `/` and `..`");
     }
     text.value
 }
@@ -222,7 +232,7 @@ pub(crate) fn parse_placeholders(
     match Template::new(text) {
         Ok(template) => Some(template.used_variables().iter().cloned().collect()),
         Err(error) => {
-            reader.error(&position.clone().unprintable(), template_diagnostic(&error));
+            reader.report_error(&position.clone().without_excerpt(), template_diagnostic(&error));
             None
         }
     }

@@ -16,12 +16,12 @@ const PROTOCOLS: [(&str, ControlProtocol); 3] = [
 const CONFLICTING_KEYS: [&str; 6] = ["input", "output", "json_rpc", "turn", "mode", "prompts"];
 
 /// Reads the protocol of an interactive agent; `None` for every other program.
-pub(super) fn protocol(section: &mut Section<'_>) -> Option<ControlProtocol> {
+pub(super) fn read_protocol(section: &mut Section<'_>) -> Option<ControlProtocol> {
     let protocol = section.keyword("protocol", &PROTOCOLS)?;
     for key in CONFLICTING_KEYS {
-        if section.has(key) {
-            let position = section.position.below(key).unprintable();
-            section.reader.error(&position, "has no meaning with `protocol`");
+        if section.has_key(key) {
+            let position = section.position.child(key).without_excerpt();
+            section.reader.report_error(&position, "has no meaning with `protocol`");
         }
     }
     Some(protocol.value)
@@ -37,18 +37,18 @@ pub(super) struct SessionSettings {
 impl SessionSettings {
     /// Reads the settings from the section of the session.
     pub(super) fn read(section: &mut Section<'_>, is_interactive: bool) -> Self {
-        let mode = section.nonblank("mode");
+        let mode = section.nonblank_text("mode");
         if let Some(mode) = mode.as_ref().filter(|_| !is_interactive) {
-            section.reader.error(&mode.position, "has a meaning with `protocol` only");
+            section.reader.report_error(&mode.position, "has a meaning with `protocol` only");
         }
-        if section.has("options") && !is_interactive {
-            let position = section.position.below("options").unprintable();
-            section.reader.error(&position, "has a meaning with `protocol` only");
+        if section.has_key("options") && !is_interactive {
+            let position = section.position.child("options").without_excerpt();
+            section.reader.report_error(&position, "has a meaning with `protocol` only");
         }
         let reader = section.reader;
         let mut options = BTreeMap::new();
         for (name, entry) in section.section("options").entries() {
-            let entry = Positioned { position: entry.position.unprintable(), ..entry };
+            let entry = Positioned { position: entry.position.without_excerpt(), ..entry };
             options.extend(value::scalar(reader, &entry).map(|text| (name.value, text)));
         }
         Self { mode: mode.map(|mode| mode.value), options }

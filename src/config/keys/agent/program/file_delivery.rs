@@ -9,7 +9,7 @@ use crate::config::table::{Positioned, Section};
 use crate::platform::template::Template;
 
 /// Name that templates use for the list of files.
-const TEMPLATE_NAME: &str = "files";
+const FILES_TEMPLATE_VARIABLE: &str = "files";
 
 /// Methods by keyword.
 const DELIVERIES: [(&str, FileDelivery); 3] =
@@ -23,18 +23,18 @@ const INLINE_TYPES: [&str; 3] = ["*/", "text/", "application/json"];
 pub(crate) fn read(section: &mut Section<'_>, program: Option<&ProgramSpec>) -> FileDelivery {
     let found = section.keyword("files", &DELIVERIES);
     let Some(program) = program else { return FileDelivery::None };
-    let uses_list = uses_list(program);
+    let uses_file_list = uses_file_list(program);
     if program.stdio_protocol.is_some() {
-        return read_for_protocol(section, program, (found, uses_list));
+        return read_for_protocol(section, program, (found, uses_file_list));
     }
     match found {
-        Some(found) if found.value == FileDelivery::None && uses_list => {
+        Some(found) if found.value == FileDelivery::None && uses_file_list => {
             let message = "must be \"list\" or \"prompt\": a template contains `{{ files }}`";
-            section.reader.error(&found.position, message);
+            section.reader.report_error(&found.position, message);
             FileDelivery::None
         }
         Some(found) => found.value,
-        None if uses_list => FileDelivery::List,
+        None if uses_file_list => FileDelivery::List,
         None => FileDelivery::None,
     }
 }
@@ -44,22 +44,23 @@ pub(crate) fn read(section: &mut Section<'_>, program: Option<&ProgramSpec>) -> 
 fn read_for_protocol(
     section: &Section<'_>,
     program: &ProgramSpec,
-    (found, uses_list): (Option<Positioned<FileDelivery>>, bool),
+    (found, uses_file_list): (Option<Positioned<FileDelivery>>, bool),
 ) -> FileDelivery {
-    if uses_list {
-        let position = section.position.below("args").unprintable();
-        section
-            .reader
-            .error(&position, "`{{ files }}` has no value with `protocol`, `json_rpc` or `turn`");
+    if uses_file_list {
+        let position = section.position.child("args").without_excerpt();
+        section.reader.report_error(
+            &position,
+            "`{{ files }}` has no value with `protocol`, `json_rpc` or `turn`",
+        );
     }
-    let is_control = program.control().is_some();
+    let is_control = program.control_spec().is_some();
     if let Some(found) = found.filter(|found| is_control || found.value.writes_files()) {
         let diagnostic = match is_control {
             true => new_diagnostic("has no meaning with `protocol`, which transfers files"),
             false => new_diagnostic("must be \"none\" with `json_rpc` or `turn`")
                 .with_hint("set `files = \"none\"` if a preset sets another value"),
         };
-        section.reader.error(&found.position, diagnostic);
+        section.reader.report_error(&found.position, diagnostic);
     }
     if is_control { FileDelivery::Protocol } else { FileDelivery::None }
 }
@@ -75,7 +76,7 @@ pub(crate) fn check_input_modes(
     }
     let is_inline = |mode: &&String| INLINE_TYPES.iter().any(|kind| mode.starts_with(kind));
     if let Some(mode) = spec.endpoint_config.input_modes.iter().find(|mode| !is_inline(mode)) {
-        let position = section.position.below("a2a").below("input_modes").unprintable();
+        let position = section.position.child("a2a").child("input_modes").without_excerpt();
         let has_protocol = program.is_some_and(|program| program.stdio_protocol.is_some());
         let hint = match has_protocol {
             true => "leave it out: a program with `json_rpc` or `turn` receives no files",
@@ -83,17 +84,18 @@ pub(crate) fn check_input_modes(
         };
         let diagnostic =
             new_diagnostic(format!("the agent rejects files of the type `{mode}`")).with_hint(hint);
-        section.reader.warning(&position, diagnostic);
+        section.reader.report_warning(&position, diagnostic);
     }
 }
 
 /// Returns true if an argument or a success condition of the program contains the list of files.
-fn uses_list(program: &ProgramSpec) -> bool {
-    let ProgramSpec { args, session, success, .. } = program;
+fn uses_file_list(program: &ProgramSpec) -> bool {
+    let ProgramSpec { args, session, success_criteria: success, .. } = program;
     let session_args = session.iter().flat_map(|it| it.start_args.iter().chain(&it.resume_args));
     let check_args = success.check.iter().flat_map(|check| &check.args);
-    let templates = args.iter().chain(session_args).chain(check_args).chain(&success.artifact);
+    let templates = args.iter().chain(session_args).chain(check_args).chain(&success.artifact_path);
     templates.into_iter().any(|template| {
-        Template::new(template).is_ok_and(|it| it.used_variables().contains(TEMPLATE_NAME))
+        Template::new(template)
+            .is_ok_and(|it| it.used_variables().contains(FILES_TEMPLATE_VARIABLE))
     })
 }

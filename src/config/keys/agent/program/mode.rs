@@ -9,7 +9,7 @@ use crate::config::keys::limits::AgentSettingBounds;
 use crate::config::table::{Section, ValueBounds};
 
 /// Reads the mode into the program.
-pub(crate) fn read(
+pub(crate) fn read_into_program(
     section: &mut Section<'_>,
     bounds: &AgentSettingBounds,
     capacity: Capacity,
@@ -17,29 +17,29 @@ pub(crate) fn read(
 ) {
     let mode = section.keyword("mode", &[("task", false), ("interactive", true)]);
     let is_interactive = mode.as_ref().is_some_and(|mode| mode.value);
-    if !is_interactive && mode.is_some() | !section.has("mode") {
+    if !is_interactive && mode.is_some() | !section.has_key("mode") {
         for key in ["keep_alive", "session_timeout", "max_sessions"] {
             if let Some(entry) = section.entry(key) {
                 let diagnostic = "has a meaning with `mode = \"interactive\"` only";
-                section.reader.error(&entry.position, diagnostic);
+                section.reader.report_error(&entry.position, diagnostic);
             }
         }
     }
     let keep_alive = section.flag("keep_alive", true);
-    let idle_timeout = section.seconds("session_timeout", bounds.session_timeout);
+    let idle_timeout = section.duration("session_timeout", bounds.session_timeout);
     let max_running = capacity.max_running.map_or(0, |max_running| u64::from(max_running.get()));
     let max_sessions = section.count("max_sessions", ValueBounds::new(1, 1000, max_running.max(1)));
     let Some(program) = program.filter(|_| is_interactive) else {
         let message = "needs `mode = \"interactive\"`: a turn is of a program that is kept";
-        if section.has("turn") && !is_interactive {
-            section.reader.error(&section.position.below("turn").unprintable(), message);
+        if section.has_key("turn") && !is_interactive {
+            section.reader.report_error(&section.position.child("turn").without_excerpt(), message);
         }
         return;
     };
     if max_running == 0 || max_sessions < max_running {
         let diagnostic =
             new_diagnostic("must not be less than `max_concurrent`, which must have an end");
-        let position = section.position.below("max_sessions").unprintable();
+        let position = section.position.child("max_sessions").without_excerpt();
         section.reader.record_fault(Severity::Error, &position, diagnostic);
     }
     if keep_alive {
@@ -54,7 +54,7 @@ pub(crate) fn read(
                 );
         section.reader.record_fault(
             Severity::Error,
-            &section.position.below("keep_alive").unprintable(),
+            &section.position.child("keep_alive").without_excerpt(),
             diagnostic,
         );
     }
@@ -62,7 +62,7 @@ pub(crate) fn read(
 
 /// Checks that the end of an answer can be detected.
 fn check_pooling(section: &Section<'_>, program: &ProgramSpec) {
-    let position_of = |key: &str| section.position.below(key).unprintable();
+    let position_of = |key: &str| section.position.child(key).without_excerpt();
     if program.stdio_protocol.is_none() {
         let diagnostic =
             new_diagnostic("needs `turn`, which defines the end of an answer, or \"json-rpc\"")
@@ -70,14 +70,16 @@ fn check_pooling(section: &Section<'_>, program: &ProgramSpec) {
         section.reader.record_fault(Severity::Error, &position_of("mode"), diagnostic);
     }
     let has_turns = matches!(program.stdio_protocol, Some(StdioProtocol::Turns(_)));
-    let success = &program.success;
-    if success.artifact.is_some() || success.check.is_some() || success.schema.is_some() {
+    let success = &program.success_criteria;
+    if success.artifact_path.is_some() || success.check.is_some() || success.answer_schema.is_some()
+    {
         let diagnostic = "success conditions apply only to programs that end with their answer";
-        section.reader.error(&position_of("success"), diagnostic);
+        section.reader.report_error(&position_of("success"), diagnostic);
     }
-    if has_turns && program.output == OutputMethod::File {
-        section
-            .reader
-            .error(&position_of("output"), "a program that is kept answers on standard output");
+    if has_turns && program.output_method == OutputMethod::File {
+        section.reader.report_error(
+            &position_of("output"),
+            "a program that is kept answers on standard output",
+        );
     }
 }

@@ -20,8 +20,8 @@ const DEFAULT_PROMPT_PATTERNS: [&str; 5] = [
 /// Reads the patterns of prompts, and the silence that must follow one.
 pub(crate) fn read(section: &mut Section<'_>) -> PromptPatterns {
     let bounds = ValueBounds::new(0.1, 600.0, 2.0);
-    let silence = section.seconds("prompt_silence", bounds);
-    let patterns = match section.texts("interactive_prompts") {
+    let silence = section.duration("prompt_silence", bounds);
+    let patterns = match section.text_list("interactive_prompts") {
         None => section.reader.default_prompt_patterns(default_patterns),
         Some(texts) => texts.iter().filter_map(|text| parse_regex(section.reader, text)).collect(),
     };

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::runtime_settings::{
-    AgentHome, ProgramRuntimeSettings, VersionSpec,
+    AgentHome, ProgramRuntimeSettings, VersionCheckSpec,
 };
 use algonius_actors::model::program::version::VersionRange;
 use algonius_actors::model::program::{EnvVariable, VariableSecrecy};
@@ -37,19 +37,19 @@ pub(crate) fn read(
 ) -> ProgramRuntimeSettings {
     let home = set_home(section, agent_home.as_ref(), env);
     ProgramRuntimeSettings {
-        model: model(section),
+        model: read_model(section),
         home,
         agent_home: agent_home.map(Box::new),
-        version: version_spec(section).map(Box::new),
+        version_check: read_version_spec(section).map(Box::new),
         preset: None,
     }
 }
 
 /// Reads the model of the program. A name that begins with `-` would be read as an option.
-fn model(section: &mut Section<'_>) -> Option<String> {
-    let model = section.nonblank("model")?;
+fn read_model(section: &mut Section<'_>) -> Option<String> {
+    let model = section.nonblank_text("model")?;
     if model.value.starts_with('-') {
-        section.reader.error(&model.position, "must not begin with `-`");
+        section.reader.report_error(&model.position, "must not begin with `-`");
     }
     Some(model.value)
 }
@@ -57,49 +57,51 @@ fn model(section: &mut Section<'_>) -> Option<String> {
 /// Reads the agent's private home, if it has one, and the files that are written into it.
 ///
 /// An agent with a dynamic user always has one.
-pub(crate) fn agent_home(
+pub(crate) fn read_agent_home(
     section: &mut Section<'_>,
     (id, data_dir): (&AgentId, &Path),
-    is_needed: bool,
+    has_dynamic_user: bool,
 ) -> Option<AgentHome> {
     let home = section.keyword("home", &HOME_KINDS);
-    let has_home_files = section.has("home_files");
-    let files = home_files(section.section("home_files"));
+    let has_home_files = section.has_key("home_files");
+    let files = read_home_files(section.section("home_files"));
     let is_private = home.as_ref().is_some_and(|home| home.value == HomeKind::PerAgent);
-    if !is_private && !is_needed {
+    if !is_private && !has_dynamic_user {
         if has_home_files {
-            let position = section.position.below("home_files").unprintable();
-            section.reader.error(&position, "has a meaning with `home = \"per-agent\"` only");
+            let position = section.position.child("home_files").without_excerpt();
+            section
+                .reader
+                .report_error(&position, "has a meaning with `home = \"per-agent\"` only");
         }
         return None;
     }
     if let Some(home) = home.as_ref().filter(|_| !is_private) {
         let diagnostic = "must be \"per-agent\": a dynamic user has no other home";
-        section.reader.error(&home.position, diagnostic);
+        section.reader.report_error(&home.position, diagnostic);
     }
     let position =
-        home.map_or_else(|| section.position.below("user").unprintable(), |home| home.position);
+        home.map_or_else(|| section.position.child("user").without_excerpt(), |home| home.position);
     if data_dir.starts_with("/tmp") {
         let diagnostic = new_diagnostic(
             "the agent's home is below /tmp, where some programs cannot confine themselves",
         )
         .with_hint("set `server.data_dir` to a folder elsewhere");
-        section.reader.warning(&position, diagnostic);
+        section.reader.report_warning(&position, diagnostic);
     }
     Some(AgentHome { path: data_dir.join(HOMES_DIR).join(id.as_str()), files })
 }
 
 /// Reads texts by their paths in the home.
-fn home_files(section: Section<'_>) -> BTreeMap<String, String> {
+fn read_home_files(section: Section<'_>) -> BTreeMap<String, String> {
     let reader = section.reader;
     let mut files = BTreeMap::new();
     for (name, entry) in section.entries() {
-        let entry = Positioned { position: entry.position.unprintable(), ..entry };
+        let entry = Positioned { position: entry.position.without_excerpt(), ..entry };
         let mut parts = Path::new(&name.value).components().peekable();
         let is_below =
             parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)));
         if !is_below {
-            reader.error(&name.position, "must be a path in the home, without `..`");
+            reader.report_error(&name.position, "must be a path in the home, without `..`");
         }
         let text = value::text(reader, &entry).map(str::to_owned);
         files.extend(text.map(|text| (name.value, text)));
@@ -117,10 +119,10 @@ fn set_home(
         let value = agent_home.path.display().to_string();
         let home = EnvVariable { value, secrecy: VariableSecrecy::Plain };
         if env.insert("HOME".to_owned(), home).is_some() {
-            let position = section.position.below("env.HOME").unprintable();
+            let position = section.position.child("env.HOME").without_excerpt();
             let diagnostic = new_diagnostic("the agent has a home of its own already")
                 .with_hint("leave it out, or set `home = \"shared\"`");
-            section.reader.error(&position, diagnostic);
+            section.reader.report_error(&position, diagnostic);
         }
     }
     let home = env.get("HOME").map(|home| home.value.clone());
@@ -128,19 +130,19 @@ fn set_home(
 }
 
 /// Reads `[agents.<id>.program_version]`: the arguments and pattern for the version of the program.
-fn version_spec(agent: &mut Section<'_>) -> Option<VersionSpec> {
-    let is_given = agent.has("program_version");
+fn read_version_spec(agent: &mut Section<'_>) -> Option<VersionCheckSpec> {
+    let is_given = agent.has_key("program_version");
     let mut section = agent.section("program_version");
-    let args = section.texts("args");
-    let regex = section.nonblank("regex").map(|text| parse_regex(section.reader, &text));
-    let tested = section.nonblank("tested");
-    section.finish();
+    let args = section.text_list("args");
+    let regex = section.nonblank_text("regex").map(|text| parse_regex(section.reader, &text));
+    let tested = section.nonblank_text("tested");
+    section.report_unknown_keys();
     let tested = tested.and_then(|text| {
         let range = VersionRange::parse(&text.value);
         if range.is_none() {
             let diagnostic = new_diagnostic("must be bounds with commas between them")
                 .with_hint("write `>=2.1, <3`");
-            agent.reader.error(&text.position, diagnostic);
+            agent.reader.report_error(&text.position, diagnostic);
         }
         range
     });
@@ -148,9 +150,9 @@ fn version_spec(agent: &mut Section<'_>) -> Option<VersionSpec> {
     if !is_given {
         return None;
     }
-    Some(VersionSpec {
+    Some(VersionCheckSpec {
         args: args.unwrap_or_else(|| vec!["--version".to_owned()]),
         regex: regex.unwrap_or_else(|| agent.reader.compile_regex(DEFAULT_VERSION_PATTERN).ok())?,
-        tested,
+        tested_versions: tested,
     })
 }

@@ -9,7 +9,7 @@ use regex::Regex;
 
 use super::arguments::Arguments;
 use super::control::SessionSettings;
-use super::success::exit_codes;
+use super::success::read_exit_codes;
 use crate::config::diagnostics::new_diagnostic;
 use crate::config::table::pattern::{read_json_pointer, read_regex};
 use crate::config::table::{Section, ValueBounds, value};
@@ -28,7 +28,7 @@ pub(crate) fn read(
     output: Option<OutputMethod>,
     protocol: Option<ControlProtocol>,
 ) -> (Option<SessionSpec>, SessionSettings) {
-    let is_given = agent.has("session");
+    let is_given = agent.has_key("session");
     let mut table = agent.section("session");
     let section = &mut table;
     let added_arguments = Arguments::read_list(section, "resume_args");
@@ -43,11 +43,11 @@ pub(crate) fn read(
         generates_id: new_session_arguments
             .as_ref()
             .is_some_and(|new_session_arguments| new_session_arguments.uses_placeholder("uuid")),
-        ttl: ttl(section),
+        ttl: read_ttl(section),
         regex: read_regex(section, "regex"),
         json_pointer: read_json_pointer(section, "json_pointer"),
         lost_rules: LostSessionRules {
-            exit_codes: exit_codes(section, "unknown_session_exit_codes").unwrap_or_default(),
+            exit_codes: read_exit_codes(section, "unknown_session_exit_codes").unwrap_or_default(),
             regex: read_regex(section, "unknown_session_regex"),
         },
     };
@@ -55,7 +55,7 @@ pub(crate) fn read(
     if let Some(protocol) = protocol {
         refuse_non_protocol_keys(section);
         if protocol == ControlProtocol::ClaudeControl {
-            resume_by_arguments(&mut session_spec, program_arguments);
+            set_resume_arguments(&mut session_spec, program_arguments);
         }
     } else if is_given {
         if let (Some(replacing_arguments), Some(input), Some(output)) =
@@ -70,13 +70,13 @@ pub(crate) fn read(
             output,
         );
     }
-    table.finish();
+    table.report_unknown_keys();
     // An interactive agent names its sessions itself.
     ((is_given || protocol.is_some()).then_some(session_spec), session_settings)
 }
 
 /// Sets how claude-control resumes a session: no message of the protocol does, only the arguments of the program.
-fn resume_by_arguments(session_spec: &mut SessionSpec, program_arguments: &Arguments) {
+fn set_resume_arguments(session_spec: &mut SessionSpec, program_arguments: &Arguments) {
     let added = ["--resume", "{{ session_id }}"];
     session_spec.resume_args = program_arguments.templates_with(added.map(str::to_owned).to_vec());
     session_spec.lost_rules.regex = Regex::new("No conversation found with session ID").ok();
@@ -93,10 +93,11 @@ fn refuse_non_protocol_keys(section: &Section<'_>) {
         "unknown_session_regex",
         "unknown_session_exit_codes",
     ];
-    for key in keys.into_iter().filter(|key| section.has(key)) {
-        section
-            .reader
-            .error(&section.position.below(key).unprintable(), "has no meaning with `protocol`");
+    for key in keys.into_iter().filter(|key| section.has_key(key)) {
+        section.reader.report_error(
+            &section.position.child(key).without_excerpt(),
+            "has no meaning with `protocol`",
+        );
     }
 }
 
@@ -107,12 +108,12 @@ fn check_session(
     session_spec: &SessionSpec,
     output: Option<OutputMethod>,
 ) {
-    let position_of = |key: &str| section.position.below(key).unprintable();
+    let position_of = |key: &str| section.position.child(key).without_excerpt();
     match (added_arguments, replacing_arguments) {
         (Some(_), Some(_)) => {
             let diagnostic =
                 "give `args`, which are all, or `resume_args`, which are added: not both";
-            section.reader.error(&position_of("args"), diagnostic);
+            section.reader.report_error(&position_of("args"), diagnostic);
         }
         (Some(resume), None) | (None, Some(resume)) => {
             resume.require_placeholder(section, "session_id");
@@ -138,11 +139,13 @@ fn check_session(
     let has_id_source = session_spec.regex.is_some() || session_spec.json_pointer.is_some();
     let is_plain_output = matches!(output, Some(OutputMethod::Stdout | OutputMethod::File));
     if is_plain_output && !has_id_source && !session_spec.generates_id {
-        section.reader.error(&section.position.clone().unprintable(), MISSING_SESSION_ID);
+        section
+            .reader
+            .report_error(&section.position.clone().without_excerpt(), MISSING_SESSION_ID);
     }
 }
 
-fn ttl(section: &mut Section<'_>) -> Option<Duration> {
+fn read_ttl(section: &mut Section<'_>) -> Option<Duration> {
     let entry = section.entry("ttl")?;
     let seconds = value::seconds(section.reader, &entry, TTL_BOUNDS)?;
     Duration::try_from_secs_f64(seconds).ok()

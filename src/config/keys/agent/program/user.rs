@@ -34,7 +34,7 @@ pub(crate) struct SystemUser {
 
 /// Reads `user`. A fault of the machine has the severity `missing_severity`.
 pub(crate) fn read(section: &mut Section<'_>, missing_severity: Severity) -> RunAs {
-    let Some(name) = section.nonblank("user") else { return RunAs::Service };
+    let Some(name) = section.nonblank_text("user") else { return RunAs::Service };
     if name.value == DYNAMIC_USER {
         return RunAs::Dynamic;
     }
@@ -60,7 +60,7 @@ pub(crate) fn read(section: &mut Section<'_>, missing_severity: Severity) -> Run
     match system_user(name.value, &account, geteuid()) {
         Ok(user) => RunAs::Named(user),
         Err(problem) => {
-            reader.error(&name.position, problem);
+            reader.report_error(&name.position, problem);
             RunAs::Service
         }
     }
@@ -73,7 +73,7 @@ pub(crate) fn refuse_dynamic_user(section: &mut Section<'_>) {
     if let Some(user) = user.filter(|user| user.value.as_str() == Some(DYNAMIC_USER)) {
         let diagnostic = new_diagnostic("needs a range of users")
             .with_hint("set `server.agent_users`, such as \"61184-61999\"");
-        section.reader.error(&user.position, diagnostic);
+        section.reader.report_error(&user.position, diagnostic);
     }
 }
 
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn an_account_needs_a_usable_home_and_other_rights() {
-        let found = |uid: u32, home: &[u8]| {
+        let validated_home = |uid: u32, home: &[u8]| {
             let account = unistd::User {
                 name: "agent".to_owned(),
                 passwd: CString::default(),
@@ -143,13 +143,13 @@ mod tests {
             };
             system_user("agent".to_owned(), &account, Uid::from_raw(7)).map(|user| user.home)
         };
-        assert_eq!(found(8, b"/srv/agent").as_deref(), Ok("/srv/agent"));
+        assert_eq!(validated_home(8, b"/srv/agent").as_deref(), Ok("/srv/agent"));
         for (uid, home, problem) in [
             (8, &b"/srv/caf\xe9"[..], "not UTF-8"),
             (7, b"/srv/agent", "own user"),
             (0, b"/root", "must not be root"),
         ] {
-            assert!(found(uid, home).unwrap_err().contains(problem), "{uid}");
+            assert!(validated_home(uid, home).unwrap_err().contains(problem), "{uid}");
         }
     }
 }

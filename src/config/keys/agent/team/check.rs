@@ -21,7 +21,7 @@ pub(crate) type ConfiguredTeams = BTreeMap<AgentId, ConfiguredTeam>;
 
 /// Checks the teams, and derives what follows from their members. `ids` are all agents of the file, also those with
 /// faults of their own.
-pub(crate) fn check_all(
+pub(crate) fn resolve_teams(
     reader: &ConfigReader<'_>,
     ids: &[AgentId],
     teams: &ConfiguredTeams,
@@ -64,7 +64,8 @@ impl CycleSearch<'_, '_> {
             if !self.ids.contains(&step.agent) {
                 let known = self.ids.iter().map(AgentId::as_str);
                 let diagnostic = new_diagnostic("no agent has this id");
-                self.reader.error(position, diagnostic.suggest_from(step.agent.as_str(), known));
+                self.reader
+                    .report_error(position, diagnostic.suggest_from(step.agent.as_str(), known));
             } else if self.path.contains(&step.agent) {
                 self.report_cycle(&step.agent, position);
             } else {
@@ -76,7 +77,7 @@ impl CycleSearch<'_, '_> {
             let max = TeamPlan::MAX_DEPTH;
             let message = format!("teams are nested {depth} levels deep; {max} is the most");
             if let Some((_, position)) = team.steps.first() {
-                self.reader.error(&position.clone().unprintable(), message);
+                self.reader.report_error(&position.clone().without_excerpt(), message);
             }
         }
         self.depths.insert(id.clone(), depth);
@@ -88,16 +89,16 @@ impl CycleSearch<'_, '_> {
         let cycle: Vec<_> = cycle.map(AgentId::as_str).collect();
         let diagnostic = new_diagnostic(format!("the teams form a cycle: {}", cycle.join(" → ")))
             .with_hint("a team cannot be a member of itself, directly or through other teams");
-        self.reader.error(position, diagnostic);
+        self.reader.report_error(position, diagnostic);
     }
 }
 
 /// Sets the access and the grace period of a team.
 fn derive_from_members(id: &AgentId, teams: &ConfiguredTeams, agents: &mut [ConfiguredAgent]) {
     let Some(team) = teams.get(id) else { return };
-    let members =
+    let is_member =
         |agent: &&ConfiguredAgent| team.steps.iter().any(|(step, _)| step.agent == agent.spec.id);
-    let members: Vec<_> = agents.iter().filter(members).map(|agent| &agent.spec).collect();
+    let members: Vec<_> = agents.iter().filter(is_member).map(|agent| &agent.spec).collect();
     let writes = members.iter().any(|member| member.access == Access::ReadWrite);
     let access = if writes { Access::ReadWrite } else { Access::ReadOnly };
     let grace = members.iter().map(|member| member.limits.timeouts.grace).max();

@@ -40,7 +40,7 @@ fn read<'b>(
     for piece in pieces {
         events.extend(reader.read(piece, &mut Vec::new()));
     }
-    events.extend(reader.end(&mut Vec::new()));
+    events.extend(reader.read_end(&mut Vec::new()));
     events
 }
 

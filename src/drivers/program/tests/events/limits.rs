@@ -18,7 +18,7 @@ fn warnings(record: &AttemptRecord) -> Vec<&str> {
 async fn parts_over_the_limit_are_counted() {
     let line = format!("{{\"type\":\"artifact\",\"text\":\"{}\"}}\n", "x".repeat(744));
     let mut fixture = event_program(&line.repeat(5));
-    fixture.spec.limits.sizes.output = 3500;
+    fixture.spec.limits.sizes.max_output_bytes = 3500;
     let record = fixture.run_to_end().await;
     assert_eq!((record.code(), artifacts(&record).len()), (Some(Code::OutputTooLarge), 3));
     let message = "the agent returned more in artifacts and messages than the 3500 bytes of \
@@ -54,7 +54,7 @@ async fn only_a_lost_part_of_the_result_fails_the_attempt() {
     ] {
         let mut fixture =
             event_program(&format!("{event}\n{{\"type\":\"text\",\"text\":\"done\"}}\n"));
-        fixture.spec.limits.sizes.output = 3500;
+        fixture.spec.limits.sizes.max_output_bytes = 3500;
         let record = fixture.run_to_end().await;
         assert_eq!(record.code(), code, "{}", event.get(..40).unwrap());
     }
@@ -70,7 +70,7 @@ async fn an_artifact_over_the_limit_hides_nothing_after_it() {
         r#"{"type":"usage","input_tokens":7}"#.to_owned(),
     ];
     let mut fixture = event_program(&lines.join("\n"));
-    fixture.spec.limits.sizes.output = 3500;
+    fixture.spec.limits.sizes.max_output_bytes = 3500;
     let record = fixture.run_to_end().await;
     assert_eq!((record.code(), artifacts(&record).len()), (Some(Code::OutputTooLarge), 1));
     let (has_usage, dropped) =
@@ -149,7 +149,7 @@ async fn a_long_file_fails_only_the_result() {
         let text = r#"{"type":"text","text":"done"}"#;
         let script = format!("head -c 9000 /dev/zero > big; echo '{event}'; echo '{text}'");
         let mut fixture = script_program(&script, &[]);
-        fixture.spec.limits.sizes.output = 9_000;
+        fixture.spec.limits.sizes.max_output_bytes = 9_000;
         let record = fixture.run_to_end().await;
         assert_eq!((record.code(), warnings(&record).len()), (code, 1), "{event}");
     }

@@ -23,7 +23,7 @@ fn numbered_turn(
     let message = MessageTemplate::default_template();
     let values = ExecutionValues { input: input.to_owned(), ..ExecutionValues::default() };
     MessageTurn::new(
-        &TurnSpec { message, end, interrupt: None, echo },
+        &TurnSpec { message, end, interrupt: None, echoes_messages: echo },
         &values,
         number,
         MAX_LINE_BYTES,
@@ -31,11 +31,11 @@ fn numbered_turn(
 }
 
 fn prompt(text: &str, is_at_start: bool) -> TurnEnd {
-    TurnEnd::Prompt(Prompt { text: text.to_owned(), is_at_start })
+    TurnEnd::Prompt(Prompt { text: text.to_owned(), is_printed_at_startup: is_at_start })
 }
 
 /// Returns the answer bytes from chunked input, and true if the turn is over.
-fn received_end(end: TurnEnd, bytes: &[u8], size: usize) -> (Vec<u8>, bool) {
+fn receive_until_end(end: TurnEnd, bytes: &[u8], size: usize) -> (Vec<u8>, bool) {
     let mut turn = turn(end, "").unwrap();
     let (mut all, mut is_over) = (Vec::new(), false);
     for step in bytes.chunks(size).flat_map(|piece| turn.receive(piece)) {
@@ -56,7 +56,7 @@ fn a_message_is_one_line_unless_configured_otherwise() {
     let values =
         ExecutionValues { input: "two\n\"lines\"".to_owned(), ..ExecutionValues::default() };
     let message = MessageTemplate::Json(json!({"say": "{{ input }}"}));
-    let spec = TurnSpec { message, end: end(), interrupt: None, echo: false };
+    let spec = TurnSpec { message, end: end(), interrupt: None, echoes_messages: false };
     let written = MessageTurn::new(&spec, &values, 0, MAX_LINE_BYTES).unwrap().take_first_bytes();
     assert_eq!(written, b"{\"say\":\"two\\n\\\"lines\\\"\"}\n");
 }
@@ -65,15 +65,15 @@ fn a_message_is_one_line_unless_configured_otherwise() {
 fn each_kind_of_turn_end_is_recognized() {
     let line = TurnEnd::Line("END".to_owned());
     assert_eq!(
-        received_end(line.clone(), b"a END\nEND\r\nrest\n", 99),
+        receive_until_end(line.clone(), b"a END\nEND\r\nrest\n", 99),
         (b"a END\n".to_vec(), true)
     );
     let regex = TurnEnd::Regex(Regex::new("^=+ done").unwrap());
-    assert_eq!(received_end(regex, b"a\n=== done: 7\n", 99), (b"a\n".to_vec(), true));
+    assert_eq!(receive_until_end(regex, b"a\n=== done: 7\n", 99), (b"a\n".to_vec(), true));
     let json = TurnEnd::Json(json!({"type": "result"}).as_object().unwrap().clone());
     let text = b"{\"type\":\"text\"}\n{\"type\":\"result\",\"x\":1}\n".to_vec();
-    assert_eq!(received_end(json, &text, 99), (text, true));
-    assert!(!received_end(line, b"END", 1).1, "a line has an end");
+    assert_eq!(receive_until_end(json, &text, 99), (text, true));
+    assert!(!receive_until_end(line, b"END", 1).1, "a line has an end");
 }
 
 #[test]
@@ -81,14 +81,17 @@ fn a_prompt_on_its_own_line_ends_a_turn_at_once() {
     let end = || prompt("calc> ", true);
     for size in [1, 2, 99] {
         assert_eq!(
-            received_end(end(), b"2\n4\ncalc> ", size),
+            receive_until_end(end(), b"2\n4\ncalc> ", size),
             (b"2\n4\n".to_vec(), true),
             "{size}"
         );
     }
     let text = b"calc> is its prompt\ncalc> ";
-    assert_eq!(received_end(end(), text, 99), (b"calc> is its prompt\n".to_vec(), true));
-    assert!(!received_end(prompt("calc> ", true), b"4\ncalc>", 99).1, "the prompt is not whole");
+    assert_eq!(receive_until_end(end(), text, 99), (b"calc> is its prompt\n".to_vec(), true));
+    assert!(
+        !receive_until_end(prompt("calc> ", true), b"4\ncalc>", 99).1,
+        "the prompt is not whole"
+    );
 }
 
 #[test]
@@ -98,7 +101,7 @@ fn a_prompt_after_text_ends_a_turn_after_silence() {
     assert!(matches!(&*turn.receive(b"b\nend> "), [StdioStep::Output(line)] if line == b"a > b\n"));
     assert!(turn.may_be_over());
     assert!(
-        matches!(&*turn.conclude(), [StdioStep::Output(text), StdioStep::End(None)] if text == b"end")
+        matches!(&*turn.end_on_silence(), [StdioStep::Output(text), StdioStep::End(None)] if text == b"end")
     );
     assert!(!turn.may_be_over() && !turn.is_empty());
 }
@@ -146,7 +149,7 @@ fn an_end_before_the_answer_names_its_configuration_key() {
 fn an_end_in_a_long_line_is_found_up_to_the_limit() {
     let regex = || TurnEnd::Regex(Regex::new("END$").unwrap());
     let line = |length: usize| [vec![b'x'; length - 4], b"END\n".to_vec()].concat();
-    assert_eq!(received_end(regex(), &line(MAX_LINE_BYTES), 4096), (Vec::new(), true));
+    assert_eq!(receive_until_end(regex(), &line(MAX_LINE_BYTES), 4096), (Vec::new(), true));
     let steps = turn(regex(), "").unwrap().receive(&line(MAX_LINE_BYTES + 1));
     let [StdioStep::Desynchronized(failure)] = &*steps else { panic!("the turn continues") };
     assert_eq!(failure.code, Code::OutputUnreadable);
@@ -161,27 +164,27 @@ fn an_end_in_a_long_line_is_found_up_to_the_limit() {
     }
     let text = "x".repeat(2 << 20);
     let line = format!("{{\"type\":\"result\",\"text\":\"{text}\"}}\n").into_bytes();
-    assert_eq!(received_end(json, &line, 4096), (line, true));
+    assert_eq!(receive_until_end(json, &line, 4096), (line, true));
 }
 
 #[test]
 fn a_line_longer_than_any_end_is_passed_on_in_pieces() {
-    let long = vec![b'x'; HELD_LINE_BYTES + 7];
+    let long = vec![b'x'; LINE_SPLIT_THRESHOLD_BYTES + 7];
     let line = [&*long, b"\n"].concat();
     let bytes = [&*line, b"END\n"].concat();
     let end = TurnEnd::Line("END".to_owned());
-    assert_eq!(received_end(end.clone(), &bytes, 4096), (line, true));
+    assert_eq!(receive_until_end(end.clone(), &bytes, 4096), (line, true));
     let steps = turn(end, "").unwrap().receive(&long);
     assert!(matches!(&*steps, [StdioStep::Output(_)]), "{}", steps.len());
     let longer_end = String::from_utf8(long).unwrap();
     let bytes = format!("{longer_end}\n").into_bytes();
-    assert_eq!(received_end(TurnEnd::Line(longer_end), &bytes, 4096), (Vec::new(), true));
+    assert_eq!(receive_until_end(TurnEnd::Line(longer_end), &bytes, 4096), (Vec::new(), true));
 }
 
 #[test]
 fn a_prompt_after_a_long_line_ends_a_turn_after_silence() {
     for size in [1000, 4096, 3 << 20] {
-        let long = vec![b'x'; HELD_LINE_BYTES + 7];
+        let long = vec![b'x'; LINE_SPLIT_THRESHOLD_BYTES + 7];
         let bytes = [&*long, b"calc> "].concat();
         let mut turn = turn(prompt("calc> ", true), "x").unwrap();
         let mut text = Vec::new();
@@ -190,7 +193,7 @@ fn a_prompt_after_a_long_line_ends_a_turn_after_silence() {
             text.extend(bytes);
         }
         assert!(turn.may_be_over(), "{size}");
-        for step in turn.conclude() {
+        for step in turn.end_on_silence() {
             if let StdioStep::Output(bytes) = step {
                 text.extend(bytes);
             }
@@ -202,7 +205,7 @@ fn a_prompt_after_a_long_line_ends_a_turn_after_silence() {
 #[test]
 fn a_long_banner_keeps_the_echo_out_of_the_answer() {
     let mut turn = numbered_turn(prompt("> ", true), "1+1", true, 0).unwrap();
-    let banner = format!("{}\n> ", "x".repeat(HELD_LINE_BYTES + 7));
+    let banner = format!("{}\n> ", "x".repeat(LINE_SPLIT_THRESHOLD_BYTES + 7));
     let steps: Vec<_> =
         banner.as_bytes().chunks(4096).flat_map(|piece| turn.receive(piece)).collect();
     assert!(matches!(&*steps, [StdioStep::Write(message)] if message == b"1+1\n"));
@@ -212,7 +215,7 @@ fn a_long_banner_keeps_the_echo_out_of_the_answer() {
 
 #[test]
 fn a_long_echoed_message_is_not_part_of_the_answer() {
-    let message = "x".repeat(HELD_LINE_BYTES + 7);
+    let message = "x".repeat(LINE_SPLIT_THRESHOLD_BYTES + 7);
     let mut turn = numbered_turn(prompt("> ", true), &message, true, 1).unwrap();
     let output = format!("{message}\r\n1\n> ");
     let mut text = Vec::new();
@@ -229,6 +232,6 @@ proptest! {
     fn turns_do_not_depend_on_the_chunks(text in "[a\\nEND]{0,60}", size in 1_usize..70) {
         let end = || TurnEnd::Line("END".to_owned());
         let bytes = format!("{text}\nEND\n").into_bytes();
-        prop_assert_eq!(received_end(end(), &bytes, size), received_end(end(), &bytes, bytes.len()));
+        prop_assert_eq!(receive_until_end(end(), &bytes, size), receive_until_end(end(), &bytes, bytes.len()));
     }
 }

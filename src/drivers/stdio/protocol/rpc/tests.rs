@@ -8,7 +8,7 @@ fn call(method: &str, params: Value) -> RpcCall {
     RpcCall { method: method.to_owned(), params }
 }
 
-fn notice(kind: NotificationKind, pointer: &str) -> NotificationRule {
+fn notification_rule(kind: NotificationKind, pointer: &str) -> NotificationRule {
     NotificationRule { kind, pointer: pointer.to_owned() }
 }
 
@@ -23,16 +23,16 @@ fn spec() -> RpcSpec {
         session_pointer: Some("/session".to_owned()),
         usage_pointer: Some("/usage".to_owned()),
         notifications: [
-            ("said".to_owned(), notice(NotificationKind::Text, "/text")),
-            ("doing".to_owned(), notice(NotificationKind::Status, "")),
-            ("named".to_owned(), notice(NotificationKind::Session, "/id")),
+            ("said".to_owned(), notification_rule(NotificationKind::Text, "/text")),
+            ("doing".to_owned(), notification_rule(NotificationKind::Status, "")),
+            ("named".to_owned(), notification_rule(NotificationKind::Session, "/id")),
         ]
         .into(),
         transient_codes: vec![-32_000],
     }
 }
 
-fn exchange(spec: &RpcSpec, number: u64) -> RpcTurn {
+fn rpc_turn(spec: &RpcSpec, number: u64) -> RpcTurn {
     let values = ExecutionValues { input: "a \"b\"".to_owned(), ..ExecutionValues::default() };
     RpcTurn::new(spec, &values, number, 1 << 20).unwrap()
 }
@@ -53,7 +53,9 @@ fn step_texts(rpc: &mut RpcTurn, lines: &[Value]) -> Vec<String> {
         StdioStep::Event(ProgramEvent::Status { .. }) => "status".to_owned(),
         StdioStep::Event(_) | StdioStep::Output(_) => "something".to_owned(),
         StdioStep::Warn(message) => format!("warn {message}"),
-        StdioStep::Unreadable(message) => format!("unreadable {} {}", message.reason, message.text),
+        StdioStep::UnreadableMessage(message) => {
+            format!("unreadable {} {}", message.reason, message.text)
+        }
         StdioStep::Desynchronized(failure) => format!("desynchronized {}", failure.code),
         StdioStep::End(None) => "end".to_owned(),
         StdioStep::End(Some(failure)) => format!("end {}", failure.code),
@@ -63,7 +65,7 @@ fn step_texts(rpc: &mut RpcTurn, lines: &[Value]) -> Vec<String> {
 
 #[test]
 fn the_result_of_a_call_is_the_answer() {
-    let mut rpc = exchange(&spec(), 0);
+    let mut rpc = rpc_turn(&spec(), 0);
     let request: Value = serde_json::from_slice(&rpc.take_first_bytes()).unwrap();
     let params = json!({"text": "a \"b\""});
     assert_eq!(request, json!({"jsonrpc": "2.0", "id": 2, "method": "ask", "params": params}));
@@ -75,7 +77,7 @@ fn the_result_of_a_call_is_the_answer() {
 
 #[test]
 fn notifications_give_the_answer_without_repeating_the_result() {
-    let mut rpc = exchange(&spec(), 0);
+    let mut rpc = rpc_turn(&spec(), 0);
     let notification = |text: &str| json!({"method": "said", "params": {"text": text}});
     let steps = step_texts(
         &mut rpc,
@@ -106,11 +108,11 @@ fn a_notification_without_text_is_a_loss_if_the_result_has_more() {
             json!({"method": "said", "params": params}),
             json!({"id": 2, "result": {"answer": answer}}),
         ];
-        let steps = step_texts(&mut exchange(&spec(), 0), &lines);
+        let steps = step_texts(&mut rpc_turn(&spec(), 0), &lines);
         assert_eq!(steps, [&["text one "], expected].concat(), "{params} {answer}");
         // By default all of the result is its text: an object, which is no answer beside notifications.
         let default = RpcSpec { result_pointer: String::new(), ..spec() };
-        assert_eq!(step_texts(&mut exchange(&default, 0), &lines), ["text one ", "end"]);
+        assert_eq!(step_texts(&mut rpc_turn(&default, 0), &lines), ["text one ", "end"]);
     }
     let text_notification = |text: &str| json!({"method": "said", "params": {"text": text}});
     let lines = [
@@ -120,27 +122,27 @@ fn a_notification_without_text_is_a_loss_if_the_result_has_more() {
         text_notification("world"),
         json!({"id": 2, "result": {"answer": "Hello brave world"}}),
     ];
-    let steps = step_texts(&mut exchange(&spec(), 0), &lines);
+    let steps = step_texts(&mut rpc_turn(&spec(), 0), &lines);
     assert_eq!(steps, ["text Hello ", "text world", "end output-unreadable"]);
     let object = json!({"id": 2, "result": {"answer": {"content": "Hello brave world"}}});
     let lines = [text_notification("Hello "), json!({"method": "said"}), object];
-    assert_eq!(step_texts(&mut exchange(&spec(), 0), &lines), ["text Hello ", "end"]);
+    assert_eq!(step_texts(&mut rpc_turn(&spec(), 0), &lines), ["text Hello ", "end"]);
     let lines = [
         text_notification(" "),
         json!({"method": "said"}),
         json!({"id": 2, "result": {"answer": "all"}}),
     ];
-    assert_eq!(step_texts(&mut exchange(&spec(), 0), &lines), ["text  ", "text all", "end"]);
+    assert_eq!(step_texts(&mut rpc_turn(&spec(), 0), &lines), ["text  ", "text all", "end"]);
     // Without any text of a notification, the result is the answer.
     let lines = [json!({"method": "said"}), json!({"id": 2, "result": {"answer": "all"}})];
-    assert_eq!(step_texts(&mut exchange(&spec(), 0), &lines), ["text all", "end"]);
+    assert_eq!(step_texts(&mut rpc_turn(&spec(), 0), &lines), ["text all", "end"]);
 }
 
 #[test]
 fn a_program_is_initialized_once_before_its_calls() {
     let initialize = Some(call("initialize", json!({"v": 1})));
     let ready = RpcSpec { initialize, initialized: Some(call("ready", Value::Null)), ..spec() };
-    let mut rpc = exchange(&ready, 0);
+    let mut rpc = rpc_turn(&ready, 0);
     let first: Value = serde_json::from_slice(&rpc.take_first_bytes()).unwrap();
     assert_eq!((&first["id"], &first["method"]), (&json!(1), &json!("initialize")));
     // A response to a call that was not made yet is no answer.
@@ -150,7 +152,7 @@ fn a_program_is_initialized_once_before_its_calls() {
     assert_eq!(steps.len(), 2, "{steps:?}");
     assert!(steps[0].contains("\"ready\"") && !steps[0].contains("id"), "{steps:?}");
     assert!(steps[1].contains("\"ask\"") && steps[1].contains("\"id\":2"), "{steps:?}");
-    let later: Value = serde_json::from_slice(&exchange(&ready, 5).take_first_bytes()).unwrap();
+    let later: Value = serde_json::from_slice(&rpc_turn(&ready, 5).take_first_bytes()).unwrap();
     assert_eq!((&later["id"], &later["method"]), (&json!(7), &json!("ask")));
 }
 
@@ -158,20 +160,20 @@ fn a_program_is_initialized_once_before_its_calls() {
 fn error_responses_are_failures_with_transient_codes() {
     let error = |code: i64| json!({"id": 2, "error": {"code": code, "message": "no"}});
     for (code, category) in [(-32_000, "transient"), (7, "")] {
-        let steps = step_texts(&mut exchange(&spec(), 0), &[error(code)]);
+        let steps = step_texts(&mut rpc_turn(&spec(), 0), &[error(code)]);
         assert_eq!(steps, [format!("failed {category} no (error {code})"), "end".to_owned()]);
     }
     let steps =
-        step_texts(&mut exchange(&spec(), 0), &[json!({"id": null, "error": {"code": -32_700}})]);
+        step_texts(&mut rpc_turn(&spec(), 0), &[json!({"id": null, "error": {"code": -32_700}})]);
     assert_eq!(steps, ["failed   (error -32700)", "end"]);
     let missing =
-        step_texts(&mut exchange(&spec(), 0), &[json!({"id": 2, "result": {"other": 1}})]);
+        step_texts(&mut rpc_turn(&spec(), 0), &[json!({"id": 2, "result": {"other": 1}})]);
     assert_eq!(missing, ["end answer-missing"]);
 }
 
 #[test]
 fn requests_of_the_program_are_refused_and_junk_is_noted() {
-    let mut rpc = exchange(&spec(), 0);
+    let mut rpc = rpc_turn(&spec(), 0);
     let steps = step_texts(
         &mut rpc,
         &[json!({"id": "x", "method": "fs/read", "params": {}}), json!("junk"), json!(7)],
@@ -183,12 +185,12 @@ fn requests_of_the_program_are_refused_and_junk_is_noted() {
 
 #[test]
 fn a_call_is_cancelled_by_its_id_or_as_configured() {
-    assert_eq!(exchange(&spec(), 0).interrupt_bytes(), None);
+    assert_eq!(rpc_turn(&spec(), 0).interrupt_bytes(), None);
     for (params, expected) in
         [(Value::Null, json!({"id": 5})), (json!({"s": "{{ input }}"}), json!({"s": "a \"b\""}))]
     {
         let spec = RpcSpec { cancel: Some(call("$/cancel", params)), ..spec() };
-        let bytes = exchange(&spec, 3).interrupt_bytes().unwrap();
+        let bytes = rpc_turn(&spec, 3).interrupt_bytes().unwrap();
         let written: Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(written["params"], expected);
     }
@@ -200,7 +202,7 @@ fn a_response_to_another_call_is_a_warning() {
         json!({"id": 7, "result": {"answer": "another"}}),
         json!({"id": 2.5, "result": {"answer": "another"}}),
     ] {
-        let mut rpc = exchange(&spec(), 0);
+        let mut rpc = rpc_turn(&spec(), 0);
         let steps = step_texts(&mut rpc, &[message.clone(), message.clone()]);
         assert!(
             matches!(&*steps, [warning] if warning.starts_with("warn ")),
@@ -208,7 +210,7 @@ fn a_response_to_another_call_is_a_warning() {
         );
     }
     for id in [json!(2), json!(2.0), json!("2")] {
-        let mut rpc = exchange(&spec(), 0);
+        let mut rpc = rpc_turn(&spec(), 0);
         let steps = step_texts(&mut rpc, &[json!({"id": id, "result": {"answer": "a"}})]);
         assert_eq!(steps, ["text a", "end"], "{id}");
     }

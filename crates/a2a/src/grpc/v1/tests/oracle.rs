@@ -1,8 +1,8 @@
 //! Comparison of 1.0 in JSON with 1.0 over gRPC, by an independent implementation of the JSON mapping.
 //!
 //! That implementation, `pbjson`, deviates in these points, and the tests work around them:
-//! - it reads a null as an absent value, also if null is the value: [`without_nulls`];
-//! - it writes every number with a fraction, `1.0` for `1`: [`with_integers`];
+//! - it reads a null as an absent value, also if null is the value: [`remove_nulls`];
+//! - it writes every number with a fraction, `1.0` for `1`: [`convert_whole_numbers`];
 //! - it writes times with `+00:00`, which this service reads, and which 1.0 forbids.
 
 use algonius_oracle as oracle;
@@ -45,17 +45,17 @@ fn write_with_oracle(message: &impl Serialize) -> Value {
 }
 
 /// Returns a message without the nulls that the other implementation cannot read.
-fn without_nulls<T: Serialize + DeserializeOwned>(message: &T) -> T {
+fn remove_nulls<T: Serialize + DeserializeOwned>(message: &T) -> T {
     parse_with_oracle(write_with_oracle(message))
 }
 
 /// Returns numbers in their usual JSON form: a whole number has no fraction.
-fn with_integers(value: Value) -> Value {
+fn convert_whole_numbers(value: Value) -> Value {
     match value {
         Value::Number(number) => Value::Number(to_integer(number)),
-        Value::Array(list) => list.into_iter().map(with_integers).collect(),
+        Value::Array(list) => list.into_iter().map(convert_whole_numbers).collect(),
         Value::Object(map) => {
-            map.into_iter().map(|(name, value)| (name, with_integers(value))).collect()
+            map.into_iter().map(|(name, value)| (name, convert_whole_numbers(value))).collect()
         }
         other @ (Value::Null | Value::Bool(_) | Value::String(_)) => other,
     }
@@ -227,13 +227,13 @@ proptest! {
         let event = truncate_to_milliseconds(event);
         let expected = to_oracle(&write::event(event.clone()).expect("written"));
         let parsed: oracle::StreamResponse = parse_with_oracle(json::write::event(event));
-        prop_assert_eq!(parsed, without_nulls(&expected));
+        prop_assert_eq!(parsed, remove_nulls(&expected));
     }
 
     #[test]
     fn an_event_in_foreign_json_equals_the_grpc_event(event in any_event(ProtocolVersion::V1_0)) {
         let oracle_event: oracle::StreamResponse = to_oracle(&write::event(event.clone()).expect("written"));
-        prop_assert_eq!(json::read::event(with_integers(write_with_oracle(&oracle_event))), Ok(mark_final(event)));
+        prop_assert_eq!(json::read::event(convert_whole_numbers(write_with_oracle(&oracle_event))), Ok(mark_final(event)));
     }
 
     #[test]
@@ -242,8 +242,8 @@ proptest! {
             StreamEvent::Task(task) => {
                 let expected = to_oracle(&write::task(task.clone()).expect("written"));
                 let parsed: oracle::Task = parse_with_oracle(json::write::task(task.clone()));
-                prop_assert_eq!(parsed, without_nulls(&expected));
-                prop_assert_eq!(json::read::task(with_integers(write_with_oracle(&expected))), Ok(task.clone()));
+                prop_assert_eq!(parsed, remove_nulls(&expected));
+                prop_assert_eq!(json::read::task(convert_whole_numbers(write_with_oracle(&expected))), Ok(task.clone()));
                 SendResponse::Task(task)
             }
             StreamEvent::Message(message) => SendResponse::Message(message),
@@ -251,8 +251,8 @@ proptest! {
         };
         let expected = to_oracle(&write::send_response(reply.clone()).expect("written"));
         let parsed: oracle::SendMessageResponse = parse_with_oracle(json::write::send_response(reply.clone()));
-        prop_assert_eq!(parsed, without_nulls(&expected));
-        prop_assert_eq!(json::read::send_response(with_integers(write_with_oracle(&expected))), Ok(reply));
+        prop_assert_eq!(parsed, remove_nulls(&expected));
+        prop_assert_eq!(json::read::send_response(convert_whole_numbers(write_with_oracle(&expected))), Ok(reply));
     }
 
     #[test]
@@ -260,14 +260,14 @@ proptest! {
         let expected = to_oracle(&write::push_config(config.clone()));
         let parsed: oracle::TaskPushNotificationConfig = parse_with_oracle(json::write::push_config(config.clone()));
         prop_assert_eq!(&parsed, &expected);
-        prop_assert_eq!(json::read::push_set(write_with_oracle(&expected)), Ok(config));
+        prop_assert_eq!(json::read::push_set_request(write_with_oracle(&expected)), Ok(config));
     }
 
     #[test]
     fn a_page_of_tasks_is_equal_in_json_and_over_grpc(page in any_page()) {
         let expected = to_oracle(&write::page(page.clone()).expect("written"));
         let parsed: oracle::ListTasksResponse = parse_with_oracle(json::write::page(page));
-        prop_assert_eq!(parsed, without_nulls(&expected));
+        prop_assert_eq!(parsed, remove_nulls(&expected));
     }
 
     #[test]
@@ -280,12 +280,12 @@ proptest! {
     #[test]
     fn a_send_request_is_equal_in_json_and_over_grpc(request in any_send_request()) {
         let oracle_request: oracle::SendMessageRequest = to_oracle(&request);
-        prop_assert_eq!(json::read::send(with_integers(write_with_oracle(&oracle_request))), read::send_request(request));
+        prop_assert_eq!(json::read::send_request(convert_whole_numbers(write_with_oracle(&oracle_request))), read::send_request(request));
     }
 
     #[test]
     fn a_list_request_is_equal_in_json_and_over_grpc(request in any_list_request()) {
         let oracle_request: oracle::ListTasksRequest = to_oracle(&request);
-        prop_assert_eq!(json::read::list(write_with_oracle(&oracle_request)), read::list_request(request));
+        prop_assert_eq!(json::read::list_request(write_with_oracle(&oracle_request)), read::list_request(request));
     }
 }

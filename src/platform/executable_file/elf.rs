@@ -17,7 +17,7 @@ const CLASS_64: u8 = 2;
 const LITTLE_ENDIAN: u8 = 1;
 
 /// Type of the program header that names the dynamic loader.
-const LOADER_HEADER: u32 = 3;
+const LOADER_HEADER_TYPE: u32 = 3;
 
 /// Greatest number of program headers that are read, and greatest length of a loader's path.
 const MAX_HEADERS: u16 = 128;
@@ -36,7 +36,7 @@ const PROCESSORS: [(u16, &str); 8] = [
 ];
 
 /// Processors that a kernel may execute, by its name. Other kernels are not judged.
-const FAMILIES: [(&str, &[u16]); 3] =
+const PROCESSOR_FAMILIES: [(&str, &[u16]); 3] =
     [("x86_64", &[62, 3]), ("aarch64", &[183, 40]), ("riscv64", &[243])];
 
 /// Parts of the header that decide whether the machine can execute the binary.
@@ -69,7 +69,7 @@ impl ElfHeader {
     pub(super) fn foreign_processor(&self) -> Option<&'static str> {
         let machine = uname().ok()?;
         let kernel = machine.machine().to_str()?;
-        let (_, own_family) = FAMILIES.iter().find(|(name, _)| *name == kernel)?;
+        let (_, own_family) = PROCESSOR_FAMILIES.iter().find(|(name, _)| *name == kernel)?;
         if own_family.contains(&self.machine) {
             return None;
         }
@@ -79,17 +79,17 @@ impl ElfHeader {
 }
 
 fn read_loader(file: &File, beginning: &[u8], layout: ElfLayout) -> Option<PathBuf> {
-    let (table, size_at) = match layout.is_64_bit {
+    let (table_offset, size_at) = match layout.is_64_bit {
         true => (layout.read_u64(beginning, 32)?, 54),
         false => (layout.read_u32(beginning, 28)?.into(), 42),
     };
-    let header_bytes = layout.read_u16(beginning, size_at)?;
+    let header_size = layout.read_u16(beginning, size_at)?;
     let count = layout.read_u16(beginning, size_at + 2)?.min(MAX_HEADERS);
     for index in 0..count {
-        let mut header = vec![0; header_bytes.into()];
-        let at = table.checked_add(u64::from(index) * u64::from(header_bytes))?;
+        let mut header = vec![0; header_size.into()];
+        let at = table_offset.checked_add(u64::from(index) * u64::from(header_size))?;
         file.read_exact_at(&mut header, at).ok()?;
-        if layout.read_u32(&header, 0)? != LOADER_HEADER {
+        if layout.read_u32(&header, 0)? != LOADER_HEADER_TYPE {
             continue;
         }
         let (start, length) = match layout.is_64_bit {
@@ -106,7 +106,7 @@ fn read_loader(file: &File, beginning: &[u8], layout: ElfLayout) -> Option<PathB
 
 impl ElfLayout {
     fn read_u16(self, bytes: &[u8], at: usize) -> Option<u16> {
-        let field = field(bytes, at)?;
+        let field = read_field(bytes, at)?;
         Some(if self.is_little_endian {
             u16::from_le_bytes(field)
         } else {
@@ -115,7 +115,7 @@ impl ElfLayout {
     }
 
     fn read_u32(self, bytes: &[u8], at: usize) -> Option<u32> {
-        let field = field(bytes, at)?;
+        let field = read_field(bytes, at)?;
         Some(if self.is_little_endian {
             u32::from_le_bytes(field)
         } else {
@@ -124,7 +124,7 @@ impl ElfLayout {
     }
 
     fn read_u64(self, bytes: &[u8], at: usize) -> Option<u64> {
-        let field = field(bytes, at)?;
+        let field = read_field(bytes, at)?;
         Some(if self.is_little_endian {
             u64::from_le_bytes(field)
         } else {
@@ -133,6 +133,6 @@ impl ElfLayout {
     }
 }
 
-fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+fn read_field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }

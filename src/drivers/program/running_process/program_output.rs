@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use algonius_actors::decide::budget::usage_parser;
 use algonius_actors::driver::report::Reporter;
-use algonius_actors::model::agent::success_criteria::UsageRules;
+use algonius_actors::model::agent::success_criteria::UsagePattern;
 use algonius_actors::model::execution::Interruption;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_actors::ports::ledger::LedgerError;
@@ -35,13 +35,13 @@ const MAX_FLUSH_DELAY: Duration = Duration::from_millis(50);
 pub(super) struct ProgramOutput {
     pub(super) stdout: ChannelText,
     pub(super) stderr: ChannelText,
-    pub(super) events: Option<EventSummary>,
+    pub(super) event_summary: Option<EventSummary>,
 }
 
 impl ProgramOutput {
     /// Returns true if reading the texts takes much memory.
     pub(super) fn is_long(&self) -> bool {
-        let answer_text = self.events.as_ref().map(|summary| &summary.text);
+        let answer_text = self.event_summary.as_ref().map(|summary| &summary.text);
         [&self.stdout, &self.stderr].into_iter().chain(answer_text).any(|text| text.raw.is_long())
     }
 
@@ -57,8 +57,9 @@ impl ProgramOutput {
     }
 
     /// Counts the usage that the program wrote to its output.
-    pub(super) async fn record_usage(&self, usage: &UsageRules, reporter: &Reporter) {
-        let counters = usage_parser::sum_usage(usage, [self.stdout.raw(), self.stderr.raw()]);
+    pub(super) async fn record_usage(&self, usage_pattern: &UsagePattern, reporter: &Reporter) {
+        let counters =
+            usage_parser::sum_usage(usage_pattern, [self.stdout.raw(), self.stderr.raw()]);
         if counters.is_empty() {
             return;
         }
@@ -70,7 +71,7 @@ impl ProgramOutput {
 
     /// Returns the input that the program needs from its caller.
     pub(super) fn interruption(&self) -> Option<Interruption> {
-        self.events.as_ref().and_then(|summary| summary.interruption)
+        self.event_summary.as_ref().and_then(|summary| summary.interruption)
     }
 }
 
@@ -85,9 +86,9 @@ impl RunningProcess {
         ),
         (dialogue, answered_sender): (Option<RunningDialogue>, &watch::Sender<bool>),
     ) -> Result<ProgramOutput, LedgerError> {
-        let limit = self.evaluator.work.spec.limits.sizes.output;
+        let limit = self.evaluator.work.spec.limits.sizes.max_output_bytes;
         let open_writer = |channel, recording| {
-            let storage = TextStorage { account: self.account.clone(), recording };
+            let storage = TextStorage { memory_account: self.memory_account.clone(), recording };
             ChannelWriter::open(reporter, channel, (limit, storage))
         };
         let new_timer = || ReleaseTimer::new(reporter.followers());
@@ -98,28 +99,32 @@ impl RunningProcess {
         );
         if let AnswerLocation::Events(allowed_folders, dialect) = &self.evaluator.answer_location {
             let work = &self.evaluator.work;
-            let mut events = match dialogue.as_ref().is_some_and(RunningDialogue::has_messages) {
-                true => EventReader::for_messages(reporter, work, allowed_folders, &self.account),
-                false => {
-                    EventReader::open(reporter, work, (allowed_folders, *dialect), &self.account)
-                }
+            let has_messages =
+                dialogue.as_ref().is_some_and(RunningDialogue::has_multiple_messages);
+            let account = &self.memory_account;
+            let mut event_reader = match has_messages {
+                true => EventReader::for_messages(reporter, work, allowed_folders, account),
+                false => EventReader::open(reporter, work, (allowed_folders, *dialect), account),
             };
             // The raw output omits pieces of native messages, so it differs from the recording.
             let stdout_recording = dialect.is_none().then_some(stdout_recording);
-            let raw_writer = open_writer(TextChannel::Stdout, stdout_recording);
+            let channel_writer = open_writer(TextChannel::Stdout, stdout_recording);
             let stdout_pump = async {
                 match dialogue {
                     Some(dialogue) => {
-                        dialogue
-                            .run(stdout, raw_writer, (&mut events, reporter), answered_sender)
+                        let events = (&mut event_reader, reporter);
+                        dialogue.run(stdout, channel_writer, events, answered_sender).await
+                    }
+                    None => {
+                        record_events(stdout, channel_writer, (&mut event_reader, new_timer()))
                             .await
                     }
-                    None => record_events(stdout, raw_writer, (&mut events, new_timer())).await,
                 }
             };
             let (stdout, stderr) =
                 join_streams(pin!(stdout_pump), pin!(stderr_pump), reporter).await?;
-            return Ok(ProgramOutput { stdout, stderr, events: Some(events.close().await?) });
+            let event_summary = Some(event_reader.close().await?);
+            return Ok(ProgramOutput { stdout, stderr, event_summary });
         }
         let stdout_pump = record_output(
             stdout,
@@ -127,26 +132,26 @@ impl RunningProcess {
             new_timer(),
         );
         let (stdout, stderr) = join_streams(pin!(stdout_pump), pin!(stderr_pump), reporter).await?;
-        Ok(ProgramOutput { stdout, stderr, events: None })
+        Ok(ProgramOutput { stdout, stderr, event_summary: None })
     }
 
     /// Reads the rest of the pipes. Another process may hold them open, so their end is not awaited.
     pub(super) async fn drain(
         &self,
         mut output_future: Pin<&mut impl Future<Output = Result<ProgramOutput, LedgerError>>>,
-        cut: &watch::Sender<bool>,
+        drain_sender: &watch::Sender<bool>,
     ) -> Result<ProgramOutput, LedgerError> {
         if let Ok(output) = timeout(DRAIN_TIMEOUT, &mut output_future).await {
             return output;
         }
         self.tree.kill();
         // A process that escaped from the tree may hold the pipes open, so the kill alone does not end them.
-        cut.send_replace(true);
+        drain_sender.send_replace(true);
         output_future.await
     }
 
     /// Waits for the exit of a program that has closed its output.
-    pub(super) async fn exit_after_output(
+    pub(super) async fn wait_for_exit_after_output(
         &self,
         mut end_future: Pin<&mut impl Future<Output = io::Result<ExitReport>>>,
         reporter: &Reporter,
@@ -190,25 +195,25 @@ async fn join_streams(
 /// Fails if the ledger did not commit.
 async fn record_events(
     mut source: OutputSource,
-    mut raw_writer: ChannelWriter,
-    (events, mut release_timer): (&mut EventReader<'_>, ReleaseTimer),
+    mut channel_writer: ChannelWriter,
+    (event_reader, mut release_timer): (&mut EventReader<'_>, ReleaseTimer),
 ) -> Result<ChannelText, LedgerError> {
     loop {
         let bytes = source.next_unless_due(&release_timer).await;
         match bytes {
             Some([]) => {
-                events.read_end(&mut raw_writer).await?;
-                return raw_writer.close().await;
+                event_reader.read_end(&mut channel_writer).await?;
+                return channel_writer.close().await;
             }
             Some(bytes) => {
-                events.read(bytes, &mut raw_writer).await?;
+                event_reader.read(bytes, &mut channel_writer).await?;
                 release_timer.mark_read();
             }
             None => {}
         }
         if release_timer.must_release(bytes) {
-            raw_writer.release().await?;
-            events.release().await?;
+            channel_writer.publish_visible_text().await?;
+            event_reader.release().await?;
             release_timer.mark_released();
         }
     }
@@ -222,8 +227,8 @@ pub(super) async fn flush_pending_text(reporter: &Reporter) {
 }
 
 /// Returns when the call is answered; never if there is no call.
-pub(super) async fn wait_until_answered(is_answered: &mut watch::Receiver<bool>) {
-    if is_answered.wait_for(|is_answered| *is_answered).await.is_err() {
+pub(super) async fn wait_until_answered(answered_receiver: &mut watch::Receiver<bool>) {
+    if answered_receiver.wait_for(|is_answered| *is_answered).await.is_err() {
         std::future::pending::<()>().await;
     }
 }

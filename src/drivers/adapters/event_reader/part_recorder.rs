@@ -16,7 +16,7 @@ use crate::drivers::output::display_label::redacted_label;
 const RECORD_OVERHEAD_BYTES: usize = 256;
 
 /// Store of parts.
-pub(super) struct ArtifactBuffer<'r> {
+pub(super) struct PartRecorder<'r> {
     reporter: &'r Reporter,
     writer: OutputWriter,
     /// Space for the content of the result.
@@ -34,7 +34,7 @@ pub(super) struct ArtifactBuffer<'r> {
     open_artifacts: BTreeMap<String, u64>,
 }
 
-impl<'r> ArtifactBuffer<'r> {
+impl<'r> PartRecorder<'r> {
     /// Opens the channel of parts.
     pub(super) fn open(reporter: &'r Reporter, limit: usize) -> Self {
         Self {
@@ -56,16 +56,16 @@ impl<'r> ArtifactBuffer<'r> {
     /// Fails if the ledger did not commit.
     pub(super) async fn store(
         &mut self,
-        speaker: MessageRole,
+        role: MessageRole,
         parts: Vec<Part>,
     ) -> Result<Option<Vec<StoredPart>>, LedgerError> {
         let size = parts.iter().map(part_size).sum();
-        if !self.try_reserve(speaker, size) {
-            self.count_missing(speaker, size as u64);
+        if !self.try_reserve(role, size) {
+            self.count_dropped(role, size as u64);
             return Ok(None);
         }
         let redacted_parts = self.redact_labels(parts);
-        self.writer.store_raw(&redacted_parts).await.map(Some)
+        self.writer.store_raw_parts(&redacted_parts).await.map(Some)
     }
 
     /// Stores and records an artifact, or more of it, if there is room.
@@ -82,7 +82,7 @@ impl<'r> ArtifactBuffer<'r> {
             if let Some(dropped) = self.open_artifacts.get_mut(&artifact.id) {
                 *dropped += size as u64;
             }
-            self.count_missing(MessageRole::AgentAnswer, size as u64);
+            self.count_dropped(MessageRole::AgentAnswer, size as u64);
             return Ok(());
         }
         self.open_artifacts.insert(artifact.id.clone(), 0);
@@ -95,12 +95,12 @@ impl<'r> ArtifactBuffer<'r> {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(super) async fn release(&mut self) -> Result<(), LedgerError> {
-        self.writer.release().await.map(|_| ())
+        self.writer.release_visible_text().await.map(|_| ())
     }
 
     /// Returns the space for one more part in bytes.
-    pub(super) fn available_bytes(&self, speaker: MessageRole) -> usize {
-        let remaining_bytes = match speaker {
+    pub(super) fn available_bytes(&self, role: MessageRole) -> usize {
+        let remaining_bytes = match role {
             MessageRole::AgentProgress => self.remaining_progress_bytes,
             _ => self.remaining_bytes,
         };
@@ -108,8 +108,8 @@ impl<'r> ArtifactBuffer<'r> {
     }
 
     /// Counts content that is missing because there is no room for it. Progress is no part of the result.
-    pub(super) fn count_missing(&mut self, speaker: MessageRole, size: u64) {
-        if speaker != MessageRole::AgentProgress {
+    pub(super) fn count_dropped(&mut self, role: MessageRole, size: u64) {
+        if role != MessageRole::AgentProgress {
             self.lost_bytes = self.lost_bytes.saturating_add(size);
         }
         self.dropped_bytes = self.dropped_bytes.saturating_add(size);
@@ -151,7 +151,7 @@ impl<'r> ArtifactBuffer<'r> {
                 self.reporter.record_event(event).await
             }
             None => {
-                self.count_missing(MessageRole::AgentProgress, RECORD_OVERHEAD_BYTES as u64);
+                self.count_dropped(MessageRole::AgentProgress, RECORD_OVERHEAD_BYTES as u64);
                 Ok(())
             }
         }
@@ -184,8 +184,8 @@ impl<'r> ArtifactBuffer<'r> {
     }
 
     /// Reserves the space, and returns false if there is too little.
-    fn try_reserve(&mut self, speaker: MessageRole, size: usize) -> bool {
-        let space = match speaker {
+    fn try_reserve(&mut self, role: MessageRole, size: usize) -> bool {
+        let space = match role {
             MessageRole::AgentProgress => &mut self.remaining_progress_bytes,
             _ => &mut self.remaining_bytes,
         };

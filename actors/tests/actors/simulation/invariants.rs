@@ -13,9 +13,9 @@ use super::plan::{PlannedBehavior, SimulationPlan, SimulationStep};
 use super::run::{ExecutionHistory, SimulationResult};
 
 /// Checks all of it.
-pub(crate) fn check(plan: &SimulationPlan, result: &SimulationResult) {
-    for ((agent, message), answer) in &result.answers {
-        check_answer(plan, (*agent, *message), answer);
+pub(crate) fn assert_invariants(plan: &SimulationPlan, result: &SimulationResult) {
+    for ((agent, message), answer) in &result.caller_results {
+        check_caller_result(plan, (*agent, *message), answer);
     }
     check_dedup(result);
     for history in result.histories.values() {
@@ -34,16 +34,18 @@ pub(crate) fn check(plan: &SimulationPlan, result: &SimulationResult) {
 }
 
 /// A refusal has its cause in the plan.
-fn check_answer(plan: &SimulationPlan, request_key: (usize, u64), answer: &CallerResult) {
-    let texts = plan.steps.iter().filter_map(|(_, step)| match step {
-        SimulationStep::Submit { agent, message, text } if (*agent, *message) == request_key => {
+fn check_caller_result(plan: &SimulationPlan, request_key: (usize, u64), answer: &CallerResult) {
+    let text_numbers = plan.steps.iter().filter_map(|(_, step)| match step {
+        SimulationStep::Submit { agent, message_number: message, text }
+            if (*agent, *message) == request_key =>
+        {
             Some(*text)
         }
         _ => None,
     });
-    let texts: BTreeSet<_> = texts.collect();
-    let has_faults = plan.has_step(|step| matches!(step, SimulationStep::Fail(..)));
-    let is_slow = plan.has_step(|step| matches!(step, SimulationStep::Delay(..)));
+    let text_numbers: BTreeSet<_> = text_numbers.collect();
+    let has_faults = plan.has_step(|step| matches!(step, SimulationStep::FailLedgerCalls(..)));
+    let is_slow = plan.has_step(|step| matches!(step, SimulationStep::DelayLedgerCalls(..)));
     let has_crashes = plan.has_step(|step| matches!(step, SimulationStep::Panic { .. }));
     let has_panics = plan.has_behavior(PlannedBehavior::PanicOnStart) || has_crashes;
     let is_expected = match answer {
@@ -52,7 +54,7 @@ fn check_answer(plan: &SimulationPlan, request_key: (usize, u64), answer: &Calle
         CallerResult::Refused(Code::QueueFull) => {
             plan.agents[request_key.0].spec.limits.capacity.max_waiting < 40
         }
-        CallerResult::Refused(Code::MessageReused) => texts.len() > 1,
+        CallerResult::Refused(Code::MessageReused) => text_numbers.len() > 1,
         CallerResult::Refused(Code::LedgerUnavailable) => has_faults,
         CallerResult::Refused(Code::Internal) => has_panics || is_slow,
         CallerResult::Refused(Code::AgentQuarantined) => has_panics,
@@ -66,11 +68,11 @@ fn check_dedup(result: &SimulationResult) {
     let mut execution_ids = BTreeMap::new();
     for ExecutionHistory { record, .. } in result.histories.values() {
         let earlier =
-            execution_ids.insert((record.agent.clone(), record.message.0.clone()), record.id);
-        assert_eq!(earlier, None, "{:?} of {} was run twice", record.message, record.agent);
+            execution_ids.insert((record.agent.clone(), record.message_id.0.clone()), record.id);
+        assert_eq!(earlier, None, "{:?} of {} was run twice", record.message_id, record.agent);
     }
     let mut executions = BTreeMap::new();
-    for (request_key, answer) in &result.answers {
+    for (request_key, answer) in &result.caller_results {
         if let CallerResult::Ended(execution) = answer {
             let first = executions.entry(*request_key).or_insert(*execution);
             assert_eq!(first, execution, "{request_key:?} was told of two executions");
@@ -78,7 +80,7 @@ fn check_dedup(result: &SimulationResult) {
     }
 }
 
-fn transitions(events: &[Event]) -> Vec<&StateChange> {
+fn state_changes(events: &[Event]) -> Vec<&StateChange> {
     let changes = events.iter().map(|event| match &event.data {
         EventKind::StateChanged(change) => Some(change),
         _ => None,
@@ -90,7 +92,7 @@ fn transitions(events: &[Event]) -> Vec<&StateChange> {
 fn check_end(record: &ExecutionRecord, events: &[Event]) {
     let numbers: Vec<_> = events.iter().map(|event| event.number).collect();
     assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>(), "{}", record.id);
-    let changes = transitions(events);
+    let changes = state_changes(events);
     let ends = changes.iter().filter(|change| change.to == ExecutionState::Cleanup);
     let ends: Vec<_> = ends.map(|change| change.from).collect();
     let outcome = record.outcome.map(Outcome::state);
@@ -113,7 +115,7 @@ fn check_attempts(spec: &AgentSpec, record: &ExecutionRecord, events: &[Event]) 
                 has_run = true;
             }
             EventKind::StateChanged(change) if change.to == ExecutionState::Starting => {
-                let is_writer = spec.access == Access::ReadWrite && !spec.retry.after_start;
+                let is_writer = spec.access == Access::ReadWrite && !spec.retry.retries_after_start;
                 if !attempts.is_empty() {
                     assert_eq!(failure, Some(Category::Transient), "{}", record.id);
                     assert!(!(is_writer && has_run), "{} had its input already", record.id);
@@ -135,26 +137,30 @@ fn check_attempts(spec: &AgentSpec, record: &ExecutionRecord, events: &[Event]) 
     assert_eq!(attempts, expected, "{}", record.id);
     let max_attempts = 1 + spec.retry.max_retries as usize + deferrals.len();
     assert!(attempts.len() <= max_attempts, "{}: {attempts:?}", record.id);
-    let times: Vec<_> = deferrals.iter().map(|deferral| deferral.times).collect();
-    assert_eq!(times, (1..).take(deferrals.len()).collect::<Vec<_>>(), "{}", record.id);
-    assert!(times.len() <= spec.quota.deferral.max_deferrals as usize, "{}: {times:?}", record.id);
+    let deferral_numbers: Vec<_> = deferrals.iter().map(|deferral| deferral.times).collect();
+    assert_eq!(deferral_numbers, (1..).take(deferrals.len()).collect::<Vec<_>>(), "{}", record.id);
+    assert!(
+        deferral_numbers.len() <= spec.quota.deferral_policy.max_deferrals as usize,
+        "{}: {deferral_numbers:?}",
+        record.id
+    );
 }
 
 /// Nothing lives that was not claimed, nothing is begun twice, and what succeeded did succeed.
 fn check_lifetimes(plan: &SimulationPlan, result: &SimulationResult, history: &ExecutionHistory) {
     let ExecutionHistory { record, events, .. } = history;
-    let claimed: BTreeSet<_> = transitions(events)
+    let claimed_attempts: BTreeSet<_> = state_changes(events)
         .into_iter()
         .filter(|change| change.to == ExecutionState::Starting)
         .map(|change| change.attempt_id.attempt)
         .collect();
     let lifetimes = || result.lifetimes.iter().filter(|lifetime| lifetime.execution == record.id);
-    let mut started = BTreeSet::new();
+    let mut started_attempts = BTreeSet::new();
     for lifetime in lifetimes() {
         let attempt = lifetime.attempt_id.attempt;
-        assert!(claimed.contains(&attempt), "{} lived unclaimed", record.id);
+        assert!(claimed_attempts.contains(&attempt), "{} lived unclaimed", record.id);
         assert!(
-            lifetime.is_resumed || started.insert(attempt),
+            lifetime.is_resumed || started_attempts.insert(attempt),
             "{} began {attempt} twice",
             record.id
         );
@@ -163,8 +169,8 @@ fn check_lifetimes(plan: &SimulationPlan, result: &SimulationResult, history: &E
         let Some(last) = lifetimes().next_back() else {
             return check_coalesced(result, history);
         };
-        let number: usize = history.text.trim_start_matches('t').parse().unwrap();
-        let attempt_plans = &plan.scripts[number];
+        let script_index: usize = history.text.trim_start_matches('t').parse().unwrap();
+        let attempt_plans = &plan.scripts[script_index];
         let index = (last.attempt_id.attempt - 1) as usize;
         let attempt_plan = attempt_plans.get(index).or(attempt_plans.last()).unwrap();
         assert_eq!(
@@ -181,7 +187,7 @@ fn check_coalesced(
     result: &SimulationResult,
     ExecutionHistory { record, text, .. }: &ExecutionHistory,
 ) {
-    let is_leader =
+    let is_coalescing_source =
         |ExecutionHistory { record: other, text: other_text, .. }: &ExecutionHistory| {
             let has_worked = result.lifetimes.iter().any(|lifetime| lifetime.execution == other.id);
             other.agent == record.agent
@@ -190,7 +196,7 @@ fn check_coalesced(
                 && has_worked
         };
     let mut histories = result.histories.values();
-    assert!(histories.any(is_leader), "{} completed out of nothing", record.id);
+    assert!(histories.any(is_coalescing_source), "{} completed out of nothing", record.id);
 }
 
 /// Where one runs at a time, who came first begins first.
@@ -203,9 +209,9 @@ fn check_order(spec: &AgentSpec, lifetimes: &[WorkLifetime]) {
     let is_first_start = |lifetime: &&WorkLifetime| {
         lifetime.agent == spec.id && lifetime.attempt_id == AttemptId::FIRST && !lifetime.is_resumed
     };
-    let started: Vec<_> =
+    let started_ids: Vec<_> =
         lifetimes.iter().filter(is_first_start).map(|lifetime| lifetime.execution).collect();
-    assert!(started.is_sorted(), "{} began out of order: {started:?}", spec.id);
+    assert!(started_ids.is_sorted(), "{} began out of order: {started_ids:?}", spec.id);
 }
 
 fn check_slots(spec: &AgentSpec, lifetimes: &[WorkLifetime]) {

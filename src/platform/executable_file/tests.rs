@@ -9,9 +9,9 @@ use std::process::Command;
 use super::ProgramFault;
 
 /// Folder in which a test writes programs.
-struct Programs(tempfile::TempDir);
+struct ProgramFolder(tempfile::TempDir);
 
-impl Programs {
+impl ProgramFolder {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -40,19 +40,19 @@ fn is_refused(program: &Path, search_path: &str) -> bool {
     }
 }
 
-fn missing(interpreter: &str) -> ProgramFault {
+fn missing_interpreter(interpreter: &str) -> ProgramFault {
     let interpreter = interpreter.into();
     ProgramFault::InterpreterMissing { interpreter, ends_in_carriage_return: false }
 }
 
-fn missing_by_line_end(interpreter: &str) -> ProgramFault {
+fn missing_by_carriage_return(interpreter: &str) -> ProgramFault {
     let interpreter = interpreter.into();
     ProgramFault::InterpreterMissing { interpreter, ends_in_carriage_return: true }
 }
 
 #[test]
 fn the_first_line_of_a_script_is_read_as_by_the_kernel() {
-    let programs = Programs::new();
+    let programs = ProgramFolder::new();
     let search_path = format!("{}:/usr/bin:/bin", programs.folder());
     programs.write("word", "#!/bin/sh\n");
     let nested = programs.write("nested", "#!/nowhere/inner\n");
@@ -68,17 +68,20 @@ fn the_first_line_of_a_script_is_read_as_by_the_kernel() {
         ("#!/usr/bin/env -S PATH=/nowhere:${PATH} word\n".into(), None),
         ("#!/usr/bin/env -S \"sh\" -c true\n".into(), None),
         ("#!/usr/bin/env /bin/sh\n".into(), None),
-        ("#!/usr/bin/env sh -e\n".into(), Some(missing("sh -e"))),
-        ("#!/no/such/interpreter\n".into(), Some(missing("/no/such/interpreter"))),
-        ("#!/no/such/interpreter -u\n".into(), Some(missing("/no/such/interpreter"))),
-        ("#!  /no/such/interpreter".into(), Some(missing("/no/such/interpreter"))),
-        ("#!/bin/sh/python\n".into(), Some(missing("/bin/sh/python"))),
-        ("#!/bin/sh\r\n".into(), Some(missing_by_line_end("/bin/sh"))),
-        ("#!/usr/bin/env sh\r\n".into(), Some(missing_by_line_end("sh"))),
+        ("#!/usr/bin/env sh -e\n".into(), Some(missing_interpreter("sh -e"))),
+        ("#!/no/such/interpreter\n".into(), Some(missing_interpreter("/no/such/interpreter"))),
+        ("#!/no/such/interpreter -u\n".into(), Some(missing_interpreter("/no/such/interpreter"))),
+        ("#!  /no/such/interpreter".into(), Some(missing_interpreter("/no/such/interpreter"))),
+        ("#!/bin/sh/python\n".into(), Some(missing_interpreter("/bin/sh/python"))),
+        ("#!/bin/sh\r\n".into(), Some(missing_by_carriage_return("/bin/sh"))),
+        ("#!/usr/bin/env sh\r\n".into(), Some(missing_by_carriage_return("sh"))),
         ("#!/usr/bin/env -S sh\r\n".into(), None),
-        ("#!/usr/bin/env no-such-node\n".into(), Some(missing("no-such-node"))),
-        ("#!/usr/bin/env -S no-such-node --flag\n".into(), Some(missing("no-such-node"))),
-        (format!("#!{}\n", nested.display()), Some(missing("/nowhere/inner"))),
+        ("#!/usr/bin/env no-such-node\n".into(), Some(missing_interpreter("no-such-node"))),
+        (
+            "#!/usr/bin/env -S no-such-node --flag\n".into(),
+            Some(missing_interpreter("no-such-node")),
+        ),
+        (format!("#!{}\n", nested.display()), Some(missing_interpreter("/nowhere/inner"))),
         (
             "#!/etc/passwd\n".into(),
             Some(ProgramFault::InterpreterNotExecutable { interpreter: "/etc/passwd".into() }),
@@ -94,7 +97,7 @@ fn the_first_line_of_a_script_is_read_as_by_the_kernel() {
         (String::new(), Some(ProgramFault::UnknownFormat)),
     ] {
         let program = programs.write("script", &first_line);
-        let found = ProgramFault::find_definite(&program, Some(&search_path));
+        let found = ProgramFault::find_after_exec_failure(&program, Some(&search_path));
         assert_eq!(found, expected, "{first_line:?}");
         assert_eq!(found.is_some(), is_refused(&program, &search_path), "{first_line:?}");
     }
@@ -102,26 +105,30 @@ fn the_first_line_of_a_script_is_read_as_by_the_kernel() {
 
 #[test]
 fn a_search_path_with_relative_folders_is_not_judged() {
-    let programs = Programs::new();
+    let programs = ProgramFolder::new();
     let program = programs.write("script", "#!/usr/bin/env no-such-node\n");
     for search_path in ["/usr/bin:node_modules/.bin", "/usr/bin:", ""] {
-        assert_eq!(ProgramFault::find_definite(&program, Some(search_path)), None, "{search_path}");
+        assert_eq!(
+            ProgramFault::find_after_exec_failure(&program, Some(search_path)),
+            None,
+            "{search_path}"
+        );
     }
-    assert_eq!(ProgramFault::find_definite(&program, None), None);
+    assert_eq!(ProgramFault::find_after_exec_failure(&program, None), None);
 }
 
 #[test]
 fn a_binary_for_another_system_is_named() {
-    let programs = Programs::new();
+    let programs = ProgramFolder::new();
     let own = fs::read("/proc/self/exe").unwrap();
     let loader = own.windows(6).position(|bytes| bytes == b"/ld-li");
     let Some(loader) = loader else { return }; // A static test binary needs no loader.
     let binary = programs.write("binary", &own);
-    assert_eq!(ProgramFault::find_definite(&binary, None), None);
+    assert_eq!(ProgramFault::find_after_exec_failure(&binary, None), None);
     let mut without_loader = own.clone();
     without_loader[loader + 1] = b'x';
     let binary = programs.write("without-loader", &without_loader);
-    let fault = ProgramFault::find_definite(&binary, None).unwrap();
+    let fault = ProgramFault::find_after_exec_failure(&binary, None).unwrap();
     assert!(
         matches!(&fault, ProgramFault::LoaderMissing { loader } if !loader.exists()),
         "{fault:?}"
@@ -135,29 +142,29 @@ fn a_binary_for_another_system_is_named() {
     }
     foreign[18..20].copy_from_slice(&machine.to_le_bytes());
     let binary = programs.write("foreign", &foreign);
-    let fault = ProgramFault::find_definite(&binary, None).unwrap();
+    let fault = ProgramFault::find_after_exec_failure(&binary, None).unwrap();
     assert!(matches!(fault, ProgramFault::ForeignProcessor { .. }), "{fault:?}");
 }
 
 #[test]
 fn damaged_binaries_are_examined_without_a_panic() {
-    let programs = Programs::new();
+    let programs = ProgramFolder::new();
     let own = fs::read("/proc/self/exe").unwrap();
     for length in (0..70).chain([255, 256, 257, 1000]) {
         let binary = programs.write("cut", &own[..length]);
         // A cut table of headers names no loader, and the kernel judges the rest.
-        _ = ProgramFault::find_definite(&binary, None);
+        _ = ProgramFault::find_after_exec_failure(&binary, None);
     }
     for at in 4..64 {
         let mut damaged = own[..4096].to_vec();
         damaged[at] = 0xff;
-        _ = ProgramFault::find_definite(&programs.write("damaged", &damaged), None);
+        _ = ProgramFault::find_after_exec_failure(&programs.write("damaged", &damaged), None);
     }
 }
 
 #[test]
 fn a_missing_file_and_one_without_permission_differ() {
-    let programs = Programs::new();
+    let programs = ProgramFolder::new();
     let program = programs.write("program", "#!/bin/sh\n");
     fs::set_permissions(&program, Permissions::from_mode(0o644)).unwrap();
     assert_eq!(ProgramFault::find(&program, None), Some(ProgramFault::NotExecutable));
@@ -167,8 +174,8 @@ fn a_missing_file_and_one_without_permission_differ() {
 
 #[test]
 fn a_name_from_a_file_controls_no_terminal() {
-    let programs = Programs::new();
+    let programs = ProgramFolder::new();
     let program = programs.write("script", "#!/bin/\u{1b}[2Jsh\n");
-    let fault = ProgramFault::find_definite(&program, None).unwrap();
+    let fault = ProgramFault::find_after_exec_failure(&program, None).unwrap();
     assert_eq!(fault.to_string(), "its interpreter `\\u{1b}[2Jsh` does not exist");
 }

@@ -70,24 +70,27 @@ impl ProgramFault {
     /// Examines a program; `None` if there is no such file, or if nothing prevents its execution. Names without a
     /// folder are searched on `search_path`. Blocks on the file system.
     pub(crate) fn find(program: &Path, search_path: Option<&str>) -> Option<Self> {
-        let fault = Self::find_definite(program, search_path)?;
+        let fault = Self::find_after_exec_failure(program, search_path)?;
         // The machine may execute other formats, for which this module knows no sign.
-        (!fault.is_format() || !executes_foreign_formats()).then_some(fault)
+        (!fault.is_format_fault() || !executes_foreign_formats()).then_some(fault)
     }
 
     /// Examines a program that the kernel has refused to execute, like [`Self::find`].
-    pub(crate) fn find_definite(program: &Path, search_path: Option<&str>) -> Option<Self> {
+    pub(crate) fn find_after_exec_failure(
+        program: &Path,
+        search_path: Option<&str>,
+    ) -> Option<Self> {
         find_fault(program, search_path, MAX_INTERPRETERS)
     }
 
     /// Returns true if the fault is the format of the file. The kernel may know other formats, and a shell executes a
     /// script without a first line for some callers.
-    pub(crate) const fn is_format(&self) -> bool {
+    pub(crate) const fn is_format_fault(&self) -> bool {
         matches!(self, Self::ForeignProcessor { .. } | Self::UnknownFormat)
     }
 
     /// Returns the file that the fault is about, if it is another one than the program.
-    pub(crate) fn path(&self) -> Option<&Path> {
+    pub(crate) fn interpreter_or_loader(&self) -> Option<&Path> {
         match self {
             Self::InterpreterMissing { interpreter, .. }
             | Self::InterpreterNotExecutable { interpreter } => Some(interpreter),
@@ -100,7 +103,7 @@ impl ProgramFault {
 impl Display for ProgramFault {
     /// Writes the fault as a clause about the program.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path().unwrap_or_else(|| Path::new(""));
+        let path = self.interpreter_or_loader().unwrap_or_else(|| Path::new(""));
         // The name comes from a file, so control characters are escaped.
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
         let name = name.escape_debug();
@@ -175,7 +178,7 @@ fn find_script_fault(
         return None;
     }
     if let Err(error) = fs::metadata(interpreter) {
-        return is_missing(&error).then(|| missing_interpreter(line, interpreter));
+        return is_missing_path_error(&error).then(|| missing_interpreter_fault(line, interpreter));
     }
     if let Some(command) = line.env_command() {
         // What is in relative folders depends on the working folder of the program.
@@ -183,7 +186,7 @@ fn find_script_fault(
             search_path.filter(|path| path.split(':').all(|it| it.starts_with('/')))?;
         let is_found =
             search_path.split(':').any(|folder| Path::new(folder).join(command).is_file());
-        return (!is_found).then(|| missing_interpreter(line, command));
+        return (!is_found).then(|| missing_interpreter_fault(line, command));
     }
     match find_fault(interpreter, search_path, depth - 1)? {
         ProgramFault::NotExecutable => {
@@ -193,7 +196,7 @@ fn find_script_fault(
     }
 }
 
-fn missing_interpreter(line: &ScriptLine, name: &Path) -> ProgramFault {
+fn missing_interpreter_fault(line: &ScriptLine, name: &Path) -> ProgramFault {
     let ends_in_carriage_return = line.ends_in_carriage_return();
     let interpreter = line.without_carriage_return(name);
     ProgramFault::InterpreterMissing { interpreter, ends_in_carriage_return }
@@ -204,7 +207,7 @@ fn find_binary_fault(header: &ElfHeader) -> Option<ProgramFault> {
         return Some(ProgramFault::ForeignProcessor { processor });
     }
     let loader = header.loader.as_ref().filter(|loader| loader.is_absolute())?;
-    let is_missing = fs::metadata(loader).is_err_and(|error| is_missing(&error));
+    let is_missing = fs::metadata(loader).is_err_and(|error| is_missing_path_error(&error));
     is_missing.then(|| ProgramFault::LoaderMissing { loader: loader.clone() })
 }
 
@@ -225,7 +228,7 @@ fn is_on_noexec_mount(program: &Path) -> bool {
     statvfs(program).is_ok_and(|filesystem| filesystem.flags().contains(FsFlags::ST_NOEXEC))
 }
 
-fn is_missing(error: &io::Error) -> bool {
+fn is_missing_path_error(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 

@@ -34,19 +34,19 @@ impl WriteCommand for AnswerCommand {
         if !is_open || execution_row.fence != self.fence || !record_keys(self, connection).await? {
             return Ok(false);
         }
-        text_chunks::insert_whole(
+        text_chunks::insert_text(
             connection,
             self.id,
             self.attempt_id,
             TextChannel::Input,
-            &self.input,
+            &self.input_text,
         )
         .await?;
-        let event_kind = EventKind::caller_message(self.message.0.clone(), self.content.clone());
+        let event_kind = EventKind::caller_message(self.message_id.0.clone(), self.content.clone());
         execution_row.answered = true;
-        execution_row.deferred = None; // That was of the turn before.
+        execution_row.latest_deferral = None; // That was of the turn before.
         execution_row.set_changed_at(self.at);
-        execution_row.append(connection, self.at, event_kind).await?;
+        execution_row.append_event(connection, self.at, event_kind).await?;
         execution_row.save(connection).await?;
         update_parameters(self, connection).await?;
         sealed_inputs::erase(connection, self.id).await?; // That was of the turn before.
@@ -69,7 +69,7 @@ async fn record_keys(
     }
     let sender = (command.owner, &command.agent);
     for key in command.keys.iter() {
-        request_keys::insert(connection, &sender, key, command.digest, command.id).await?;
+        request_keys::insert(connection, &sender, key, command.content_digest, command.id).await?;
     }
     Ok(true)
 }

@@ -20,7 +20,7 @@ pub(crate) struct HiddenPaths {
 impl HiddenPaths {
     /// Returns the first hidden file that the kernel must open to execute a program: the program itself, one of its
     /// interpreters, or its loader. Blocks on the file system.
-    pub(crate) fn find_executed_file(
+    pub(crate) fn find_hidden_executed_file(
         &self,
         program: &Path,
         search_path: Option<&str>,
@@ -39,12 +39,12 @@ impl HiddenPaths {
 
     /// Returns true if the longest path above a file is a hidden one, also if it is a visible one too.
     fn hides(&self, file: &Path) -> bool {
-        let longest = |paths: &[PathBuf]| {
+        let longest_match = |paths: &[PathBuf]| {
             let above = paths.iter().filter(|path| file.starts_with(path));
             above.map(|path| path.components().count()).max()
         };
-        let hidden = longest(&self.hidden);
-        hidden.is_some() && hidden >= longest(&self.visible)
+        let hidden = longest_match(&self.hidden);
+        hidden.is_some() && hidden >= longest_match(&self.visible)
     }
 }
 
@@ -52,7 +52,8 @@ impl HiddenPaths {
 fn executed_files(program: &Path, search_path: Option<&str>) -> Vec<PathBuf> {
     let mut files = vec![program.to_owned()];
     for _ in 0..=MAX_INTERPRETERS {
-        let next = files.last().map(|file| next_files(file, search_path)).unwrap_or_default();
+        let next =
+            files.last().map(|file| find_interpreter_files(file, search_path)).unwrap_or_default();
         if next.is_empty() {
             break;
         }
@@ -62,10 +63,10 @@ fn executed_files(program: &Path, search_path: Option<&str>) -> Vec<PathBuf> {
 }
 
 /// Returns the files that are executed because of this one. The last one decides about further files.
-fn next_files(file: &Path, search_path: Option<&str>) -> Vec<PathBuf> {
-    let Some((opened, beginning)) = open(file) else { return Vec::new() };
+fn find_interpreter_files(file: &Path, search_path: Option<&str>) -> Vec<PathBuf> {
+    let Some((opened_file, beginning)) = open_and_read_beginning(file) else { return Vec::new() };
     if !beginning.starts_with(b"#!") {
-        let header = ElfHeader::read(&opened, &beginning);
+        let header = ElfHeader::read(&opened_file, &beginning);
         return header.and_then(|header| header.loader).into_iter().collect();
     }
     let Some(line) = ScriptLine::parse(&beginning) else { return Vec::new() };
@@ -76,12 +77,13 @@ fn next_files(file: &Path, search_path: Option<&str>) -> Vec<PathBuf> {
     [line.interpreter().to_owned()].into_iter().chain(command).collect()
 }
 
-fn open(file: &Path) -> Option<(File, Vec<u8>)> {
+fn open_and_read_beginning(file: &Path) -> Option<(File, Vec<u8>)> {
     // A pipe in the place of the program must not be waited for.
-    let opened = File::options().read(true).custom_flags(O_NONBLOCK | O_NOCTTY).open(file).ok()?;
-    opened.metadata().ok().filter(std::fs::Metadata::is_file)?;
-    let beginning = read_beginning(&opened).ok()?;
-    Some((opened, beginning))
+    let opened_file =
+        File::options().read(true).custom_flags(O_NONBLOCK | O_NOCTTY).open(file).ok()?;
+    opened_file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let beginning = read_beginning(&opened_file).ok()?;
+    Some((opened_file, beginning))
 }
 
 #[cfg(test)]
