@@ -85,14 +85,12 @@ async fn a_removed_runtime_folder_is_created_again() {
     for text in ["two", "three"] {
         assert_eq!(task_outcome(&service.send("echo", text).await), completed_outcome(text));
     }
-    // A service that follows finds its programs also if the runtime folder was removed meanwhile
     service.kill9().await;
     service.start_again().await;
     service.setup.open_gate("go");
-    assert_eq!(
-        task_outcome(&service.wait_for_task_end("gated", &id).await),
-        completed_outcome("ann\n")
-    );
+    let task = service.wait_for_task_end("gated", &id).await;
+    // A service that follows finds its programs also if the runtime folder was removed meanwhile
+    assert_eq!(task_outcome(&task), completed_outcome("ann\n"));
     assert_eq!(service.setup.read_file("log"), "start ann\nend ann\n", "it ran once");
 }
 

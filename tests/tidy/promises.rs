@@ -169,9 +169,10 @@ fn is_asserted<'l>(
 const WAIT_FUNCTIONS: [&str; 2] = ["poll_until", "within_deadline"];
 
 /// Returns the names of the functions in test files that can fail a test: they contain an assertion or a wait, or call
-/// such a function of the same file.
+/// such a function of the same file. A name counts only if each function with this name can fail a test, because a call
+/// does not show which of them it means.
 fn asserting_functions(files: &[RepoFile]) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
+    let (mut names, mut harmless_names) = (BTreeSet::new(), BTreeSet::new());
     let is_test = |file: &&RepoFile| file.path.contains("tests") || file.path.contains("testing");
     for file in files.iter().filter(is_test) {
         let wait_calls = WAIT_FUNCTIONS.iter().map(|word| format!("{word}("));
@@ -179,10 +180,20 @@ fn asserting_functions(files: &[RepoFile]) -> BTreeSet<String> {
             ASSERT_NAMES.iter().map(|word| format!("{word}!(")).chain(wait_calls).collect();
         let functions = functions_containing(file, &assert_calls);
         let calls: Vec<_> = functions.iter().map(|name| format!("{name}(")).collect();
-        names.extend(functions_containing(file, &calls));
-        names.extend(functions);
+        let asserting = &functions_containing(file, &calls) | &functions;
+        harmless_names.extend(&function_names(file) - &asserting);
+        names.extend(asserting);
     }
-    names
+    &names - &harmless_names
+}
+
+/// Returns the names of all functions of a file.
+fn function_names(file: &RepoFile) -> BTreeSet<String> {
+    file.text
+        .lines()
+        .filter_map(|line| parse_function_name(line.trim()))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Returns the functions of a file whose body contains one of these texts.
@@ -203,10 +214,14 @@ fn a_promise_comment_without_assertion_is_reported() {
     let text = "fn a() {\n    // R-1: It holds\n    // always\n    assert_eq!(1, 1);\n\
         // R-2: It holds\n    let x = 1;\n    // R-3: It holds\n    b();\n}\nfn b() {\n    assert!(true);\n}\n";
     let file = RepoFile { path: "tests/a.rs".to_owned(), text: text.to_owned() };
-    let comments = promise_comments(&[file]);
-    let comment_of = |id: &str| &comments[&(id.to_owned(), "a".to_owned())];
-    assert_eq!(comment_of("R-1").sentence, "It holds always");
-    let are_asserted = [comment_of("R-1"), comment_of("R-2"), comment_of("R-3")]
-        .map(|comment| comment.is_asserted);
-    assert_eq!(are_asserted, [true, false, true]);
+    let other_file = RepoFile { path: "tests/b.rs".to_owned(), text: "fn b() {}\n".to_owned() };
+    let files = [file, other_file];
+    for (file_count, is_call_asserted) in [(1, true), (2, false)] {
+        let comments = promise_comments(&files[..file_count]);
+        let comment_of = |id: &str| &comments[&(id.to_owned(), "a".to_owned())];
+        assert_eq!(comment_of("R-1").sentence, "It holds always");
+        let are_asserted = [comment_of("R-1"), comment_of("R-2"), comment_of("R-3")]
+            .map(|comment| comment.is_asserted);
+        assert_eq!(are_asserted, [true, false, is_call_asserted]);
+    }
 }
