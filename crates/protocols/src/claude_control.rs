@@ -129,7 +129,7 @@ impl ControlConnection {
         if matches!(state, ControlInitializeState::New | ControlInitializeState::Failed) {
             return failed_steps("the connection is not initialized");
         }
-        let id = if let SessionStart::Resume { id } = start { id } else { String::new() };
+        let id = start.into_resumed_id().unwrap_or_default();
         let mut recorded_settings = std::mem::take(&mut self.recorded_settings).into_iter();
         let pending_settings =
             settings.map(|setting| (recorded_settings.next().map(|(id, _)| id), setting)).collect();

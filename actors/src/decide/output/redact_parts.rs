@@ -41,46 +41,40 @@ impl RedactedPart {
     /// Redacts one part.
     #[must_use]
     pub fn redact(part: &Part, redactor: &Redactor) -> Self {
-        let (kind, text, redacted) = redact_content(&part.content, redactor);
-        let (filename, media_type) = (part.filename.clone(), part.media_type.clone());
+        let (kind, text, redaction_count) = redact_content(&part.content, redactor);
         Self {
-            kind,
-            text,
-            filename,
-            media_type,
-            redaction_count: redacted,
-            dropped_bytes: 0,
-            is_unchanged: redacted == 0,
+            filename: part.filename.clone(),
+            media_type: part.media_type.clone(),
+            is_unchanged: redaction_count == 0,
+            ..Self::from_redacted(kind, text, redaction_count)
         }
     }
 
     /// Creates the part from a stored part and its text.
     #[must_use]
     pub fn from_stored(stored_part: &StoredPart, text: String) -> Self {
-        let (filename, media_type) = (stored_part.filename.clone(), stored_part.media_type.clone());
-        let (kind, redacted, dropped) =
-            (stored_part.kind, stored_part.redacted, stored_part.dropped);
         Self {
-            kind,
-            text,
-            filename,
-            media_type,
-            redaction_count: redacted,
-            dropped_bytes: dropped,
-            is_unchanged: true,
+            filename: stored_part.filename.clone(),
+            media_type: stored_part.media_type.clone(),
+            dropped_bytes: stored_part.dropped,
+            ..Self::from_redacted(stored_part.kind, text, stored_part.redacted)
         }
     }
 
     /// Creates the part from a text that was redacted before in this many places.
     #[must_use]
-    pub const fn from_redacted_text(text: String, redacted: u64) -> Self {
-        let (kind, filename, media_type) = (PartKind::Text, None, None);
+    pub const fn from_redacted_text(text: String, redaction_count: u64) -> Self {
+        Self::from_redacted(PartKind::Text, text, redaction_count)
+    }
+
+    /// Creates a part from content that was redacted before, without a name or dropped bytes.
+    const fn from_redacted(kind: PartKind, text: String, redaction_count: u64) -> Self {
         Self {
             kind,
             text,
-            filename,
-            media_type,
-            redaction_count: redacted,
+            filename: None,
+            media_type: None,
+            redaction_count,
             dropped_bytes: 0,
             is_unchanged: true,
         }

@@ -41,10 +41,7 @@ impl SessionOpening {
         cwd: String,
         settings: SettingQueue,
     ) -> Self {
-        let resume_id = match start {
-            SessionStart::New => None,
-            SessionStart::Resume { id } => Some(id),
-        };
+        let resume_id = start.into_resumed_id();
         Self { session, resume_id, cwd, settings, origin: OpeningOrigin::Command }
     }
 

@@ -27,10 +27,7 @@ pub(super) struct ThreadOpening {
 
 impl ThreadOpening {
     pub(super) fn new(session: SessionKey, start: SessionStart, cwd: &str) -> Self {
-        let resume_id = match start {
-            SessionStart::New => None,
-            SessionStart::Resume { id } => Some(id),
-        };
+        let resume_id = start.into_resumed_id();
         let thread_param =
             resume_id.iter().map(|id| ("threadId".to_owned(), Value::from(id.as_str())));
         let fixed_params = [("cwd", cwd), ("approvalPolicy", "on-request")];

@@ -99,6 +99,17 @@ pub enum SessionStart {
     },
 }
 
+impl SessionStart {
+    /// Returns the native id of the stored conversation; `None` for a new one.
+    #[must_use]
+    pub(crate) fn into_resumed_id(self) -> Option<String> {
+        match self {
+            Self::New => None,
+            Self::Resume { id } => Some(id),
+        }
+    }
+}
+
 /// Part of a prompt. The caller sends only kinds that the agent accepts; see [`crate::AgentCapability`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromptPart {
