@@ -14,7 +14,7 @@ use algonius_gauge::load::unique_number;
 use algonius_gauge::process::resident_bytes;
 use algonius_gauge::role::{self, is_quick};
 use algonius_gauge::service::Service;
-use algonius_gauge::spawn_limit::{SpawnLimit, core_count};
+use algonius_gauge::spawn_limit::{SpawnRateBaseline, core_count};
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
@@ -45,7 +45,8 @@ fn main() -> ExitCode {
     if role::run_requested_role() {
         return ExitCode::SUCCESS;
     }
-    let rate = SpawnLimit::for_cat(1024).run(core_count(), Duration::from_secs(3)).rate() / 2.0;
+    let rate =
+        SpawnRateBaseline::for_cat(1024).run(core_count(), Duration::from_secs(3)).rate() / 2.0;
     let duration = Duration::from_secs(if is_quick() { 60 } else { 600 });
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let (samples, completed_count) =
@@ -92,7 +93,7 @@ async fn send_requests(
     request_interval: Duration,
 ) {
     let mut client = KeepAliveClient::connect(service.address).await;
-    let load_request = service.json_rpc_load("cat", 1024);
+    let load_request = service.json_rpc_load_request("cat", 1024);
     let mut ticks = interval(request_interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -142,11 +143,11 @@ fn is_zombie_child(pid: u32, parents: &[u32]) -> bool {
 
 /// Returns the violated limit, if any, after the first third of the samples, in which all caches are filled.
 fn find_violation(samples: &[Sample]) -> Option<String> {
-    let settled_samples = samples.get(samples.len() / 3..).unwrap_or_default();
-    let slope = slope(settled_samples);
+    let steady_samples = samples.get(samples.len() / 3..).unwrap_or_default();
+    let slope = slope(steady_samples);
     println!("memory: {slope:+.3} MB a minute; at most {MAX_GROWTH_MB_PER_MINUTE}");
     let zombies: usize = samples.iter().map(|sample| sample.zombies).sum();
-    let descriptors = || settled_samples.iter().map(|sample| sample.descriptors);
+    let descriptors = || steady_samples.iter().map(|sample| sample.descriptors);
     let (lowest, highest) = (descriptors().min()?, descriptors().max()?);
     println!("descriptors: {lowest} to {highest}; zombies: {zombies}");
     if slope > MAX_GROWTH_MB_PER_MINUTE {

@@ -24,7 +24,7 @@ use webhook::Webhook;
 use crate::push::DeliveryPolicy;
 
 /// Greatest number of queued alerts.
-pub const QUEUE_CAPACITY: usize = 64;
+pub const ALERT_QUEUE_CAPACITY: usize = 64;
 
 /// Number of attempts per alert and hook.
 const MAX_ATTEMPTS: u32 = 3;

@@ -98,7 +98,7 @@ pub async fn start_with_source(
     let host_metrics = Arc::new(SystemMetrics::new(settings.server.data_dir.clone()));
     let clock_and_host_metrics = (Arc::new(WallClock) as _, host_metrics as _);
     let running =
-        start_with_parts(source, settings, clock_and_host_metrics, HolderCommand::default())
+        start_with_dependencies(source, settings, clock_and_host_metrics, HolderCommand::default())
             .await?;
     tokio::spawn(memory::trim_memory_when_idle());
     Ok(running)
@@ -128,7 +128,7 @@ pub async fn start_with_host_metrics(
     host_metrics: Arc<dyn HostMetrics>,
     holder_command: HolderCommand,
 ) -> Result<RunningService, StartError> {
-    start_with_parts(
+    start_with_dependencies(
         ConfigSource::from_settings(settings.clone()),
         settings,
         (clock, host_metrics),
@@ -143,7 +143,7 @@ pub async fn start_with_host_metrics(
 ///
 /// # Errors
 /// Fails if any part does not start; nothing runs then.
-pub async fn start_with_parts(
+pub async fn start_with_dependencies(
     source: ConfigSource,
     mut settings: Settings,
     (clock, host_metrics): (Arc<dyn Clock>, Arc<dyn HostMetrics>),
@@ -196,16 +196,16 @@ impl RunningService {
     /// Stops the service: refuses new work, lets running executions finish until the deadline, answers waiting callers,
     /// and closes the ledger.
     pub async fn stop(self, deadline: Duration) {
-        let (_stop_sender, stop_now) = watch::channel(false);
-        self.stop_until(deadline, stop_now).await;
+        let (_stop_sender, kill_receiver) = watch::channel(false);
+        self.stop_or_kill(deadline, kill_receiver).await;
     }
 
-    /// Stops like [`stop`](Self::stop), but ends everything at once when `stop_now` becomes true: running
+    /// Stops like [`stop`](Self::stop), but ends everything at once when `kill_receiver` becomes true: running
     /// executions are killed and recorded as cancelled, and the service waits for nothing else.
-    pub async fn stop_until(self, deadline: Duration, stop_now: watch::Receiver<bool>) {
+    pub async fn stop_or_kill(self, deadline: Duration, kill_receiver: watch::Receiver<bool>) {
         self.reload_join_handle.abort();
         let kill = || self.process_holders.kill_all();
-        self.tree.stop_or_kill(deadline, wait_until_true(stop_now.clone()), kill).await;
+        self.tree.stop_or_kill(deadline, wait_until_true(kill_receiver.clone()), kill).await;
         self.shutdown_handle.graceful_shutdown(Some(Duration::from_secs(2)));
         let shutdown = async {
             self.mcp_servers.shut_down().await;
@@ -220,7 +220,7 @@ impl RunningService {
         tokio::select! {
             () = shutdown => {}
             () = async {
-                wait_until_true(stop_now).await;
+                wait_until_true(kill_receiver).await;
                 // Callers that wait for a killed execution still get an answer.
                 tokio::time::sleep(Duration::from_secs(1)).await;
             } => {}

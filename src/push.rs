@@ -53,9 +53,9 @@ pub struct DeliveryPolicy {
     /// Maximum duration of one attempt.
     pub timeout: Duration,
     /// Maximum age of a notification up to which delivery is attempted.
-    pub max_age: Duration,
+    pub max_retry_duration: Duration,
     /// Certificate authorities that are trusted in addition to the built-in ones.
-    pub authorities: Vec<CertificateDer<'static>>,
+    pub certificate_authorities: Vec<CertificateDer<'static>>,
 }
 
 /// Result of a [`RenderFn`].
@@ -92,7 +92,7 @@ pub struct PushRegistry {
 /// Handle of the task that delivers notifications until it is stopped.
 pub struct PushWorker {
     stop_sender: watch::Sender<bool>,
-    task: JoinHandle<()>,
+    join_handle: JoinHandle<()>,
 }
 
 impl PushRegistry {
@@ -125,7 +125,7 @@ impl PushRegistry {
         webhook_client: WebhookClient,
     ) -> PushWorker {
         let PushContext { ledger, target_store, clock, render, on_abandoned } = context;
-        let max_age = self.policy.max_age;
+        let max_retry_duration = self.policy.max_retry_duration;
         let context = Arc::new(WorkerContext {
             ledger,
             target_store,
@@ -133,12 +133,12 @@ impl PushRegistry {
             render,
             on_abandoned,
             client: webhook_client,
-            max_age,
+            max_retry_duration,
         });
         let (stop_sender, stop_receiver) = watch::channel(false);
-        let task =
+        let join_handle =
             tokio::spawn(delivery_worker::run(context, Arc::clone(&self.wakeup), stop_receiver));
-        PushWorker { stop_sender, task }
+        PushWorker { stop_sender, join_handle }
     }
 
     /// Returns the wall-clock time for new registrations.
@@ -169,15 +169,19 @@ impl PushRegistry {
         Ok(())
     }
 
-    /// Registers a target that already has the events up to `last_known_event`, or replaces the one with the same id.
+    /// Registers a target that already has the events up to `last_omitted_event`, or replaces the one with the same id.
     ///
     /// # Errors
     /// Fails if the address is not allowed, or if the target cannot be recorded.
-    pub async fn set(&self, target: PushTarget, last_known_event: u64) -> Result<(), Failure> {
+    pub async fn register(
+        &self,
+        target: PushTarget,
+        last_omitted_event: u64,
+    ) -> Result<(), Failure> {
         self.check(&target)?;
         match self
             .target_store
-            .register(target, last_known_event, MAX_TARGETS)
+            .register(target, last_omitted_event, MAX_TARGETS)
             .await
             .map_err(|error| target_store_failure(&error))?
         {
@@ -190,7 +194,7 @@ impl PushRegistry {
                     format!("there are {MAX_TARGETS} push configurations already; delete one");
                 Err(Failure::new(Code::InvalidParams, message))
             }
-            RegistrationResult::Unknown => {
+            RegistrationResult::ExecutionMissing => {
                 Err(Failure::new(Code::ExecutionUnknown, "there is no such execution"))
             }
         }
@@ -225,7 +229,7 @@ impl PushWorker {
     /// Stops the delivery after a short wait for running requests. The rest is delivered after the next start.
     pub async fn stop(self) {
         self.stop_sender.send_replace(true);
-        if let Err(error) = self.task.await {
+        if let Err(error) = self.join_handle.await {
             tracing::error!(%error, "push worker had failed");
         }
     }

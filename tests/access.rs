@@ -111,12 +111,12 @@ impl TestService {
         RawResponse { status, head: head.to_owned(), body: body.to_owned() }
     }
 
-    async fn request_with_headers(&self, path: &str, headers: &[&str]) -> RawResponse {
+    async fn fetch_with_headers(&self, path: &str, headers: &[&str]) -> RawResponse {
         self.send(&format!("GET {path}"), headers, "").await
     }
 
-    async fn get(&self, path: &str) -> RawResponse {
-        self.request_with_headers(path, &[&authorization(&self.token)]).await
+    async fn fetch_with_token(&self, path: &str) -> RawResponse {
+        self.fetch_with_headers(path, &[&authorization(&self.token)]).await
     }
 
     /// Calls a method of the agent at a path.
@@ -147,11 +147,11 @@ async fn a_lockout_ends_and_its_count_restarts() {
     let agent_settings = format!("{AGENT_CONFIG}[lockout]\nfailures = 3\nblock = 1\n");
     let service = start("", &agent_settings).await;
     for _ in 0..5 {
-        assert_eq!(service.request_with_headers("/status", &[]).await.status, 401);
+        assert_eq!(service.fetch_with_headers("/status", &[]).await.status, 401);
     }
     let wrong_authorization = authorization(WRONG_TOKEN);
     let send_wrong_token =
-        async || service.request_with_headers("/status", &[&wrong_authorization]).await;
+        async || service.fetch_with_headers("/status", &[&wrong_authorization]).await;
     for _ in 0..2 {
         for _ in 0..3 {
             assert_eq!(send_wrong_token().await.status, 401);
@@ -161,23 +161,23 @@ async fn a_lockout_ends_and_its_count_restarts() {
         assert_eq!(first.error_code(), "locked-out");
         for path in ["/agents", "/api/v1/executions"] {
             assert_eq!(
-                service.request_with_headers(path, &[&wrong_authorization]).await.body,
+                service.fetch_with_headers(path, &[&wrong_authorization]).await.body,
                 first.body,
                 "{path}"
             );
         }
-        for refused in [
+        for refusal in [
             service.call("/agents/a/v1", "message/send", &[&wrong_authorization]).await,
-            service.request_with_headers("/agents/a/v1/tasks", &[&wrong_authorization]).await,
+            service.fetch_with_headers("/agents/a/v1/tasks", &[&wrong_authorization]).await,
         ] {
-            assert_eq!((refused.status, refused.error_code().as_str()), (429, "locked-out"));
+            assert_eq!((refusal.status, refusal.error_code().as_str()), (429, "locked-out"));
         }
         assert_eq!(
-            service.request_with_headers(CARD_PATH, &[&wrong_authorization]).await.status,
+            service.fetch_with_headers(CARD_PATH, &[&wrong_authorization]).await.status,
             200
         );
-        assert_eq!(service.get("/status").await.status, 200);
-        // The block lasts for a second, and a request that is refused does not make it longer.
+        assert_eq!(service.fetch_with_token("/status").await.status, 200);
+        // The block lasts for a second, and a request that is refusal does not make it longer.
         tokio::time::sleep(Duration::from_millis(1100)).await;
     }
     service.stop().await;
@@ -191,7 +191,7 @@ async fn forwarded_addresses_are_trusted_from_proxies_only() {
     let status = async |service: &TestService, client_address: &str| {
         let forwarded_for = format!("X-Forwarded-For: {client_address}");
         service
-            .request_with_headers("/status", &[wrong_authorization.as_str(), &forwarded_for])
+            .fetch_with_headers("/status", &[wrong_authorization.as_str(), &forwarded_for])
             .await
             .status
     };
@@ -201,12 +201,12 @@ async fn forwarded_addresses_are_trusted_from_proxies_only() {
     assert_eq!(status(&service_behind_proxy, "192.0.2.1, 198.51.100.7").await, 429);
     assert_eq!(status(&service_behind_proxy, "2001:db8::1").await, 401);
     assert_eq!(status(&service_behind_proxy, "2001:db8::2").await, 429);
-    assert_eq!(service_behind_proxy.get("/status").await.status, 200);
+    assert_eq!(service_behind_proxy.fetch_with_token("/status").await.status, 200);
     service_behind_proxy.stop().await;
     let service_without_proxy = start("", &agent_settings).await;
     assert_eq!(status(&service_without_proxy, "198.51.100.7").await, 401);
     assert_eq!(status(&service_without_proxy, "198.51.100.8").await, 429);
-    assert_eq!(service_without_proxy.get("/status").await.status, 200);
+    assert_eq!(service_without_proxy.fetch_with_token("/status").await.status, 200);
     service_without_proxy.stop().await;
     let exempt_settings =
         format!("{AGENT_CONFIG}[lockout]\nfailures = 1\nexempt = [\"127.0.0.0/8\"]\n");
@@ -246,7 +246,7 @@ async fn an_agent_key_works_for_its_agent_only() {
         service.call("/agents/c/v1", send_method, &[&authorization(WRONG_TOKEN)]).await.status,
         401
     );
-    assert_eq!(service.request_with_headers("/api/v1/executions", &[]).await.status, 401);
+    assert_eq!(service.fetch_with_headers("/api/v1/executions", &[]).await.status, 401);
     service.stop().await;
 }
 
@@ -267,7 +267,7 @@ async fn unknown_hosts_and_origins_are_refused_first() {
     let bearer_header = authorization(&service.token);
     let status_with = async |headers: &[&str]| {
         service
-            .request_with_headers("/status", &[headers, &[bearer_header.as_str()]].concat())
+            .fetch_with_headers("/status", &[headers, &[bearer_header.as_str()]].concat())
             .await
             .status
     };
@@ -278,9 +278,9 @@ async fn unknown_hosts_and_origins_are_refused_first() {
     assert_eq!(status_with(&["Origin: https://c.example"]).await, 200);
     assert_eq!(status_with(&["Origin: http://localhost"]).await, 200);
     assert_eq!(status_with(&["Origin: https://evil.example"]).await, 403);
-    assert_eq!(service.request_with_headers("/health", &["Host: 10.1.2.3:80"]).await.status, 200);
+    assert_eq!(service.fetch_with_headers("/health", &["Host: 10.1.2.3:80"]).await.status, 200);
     assert_eq!(
-        service.request_with_headers(CARD_PATH, &["Host: evil.example"]).await.error_code(),
+        service.fetch_with_headers(CARD_PATH, &["Host: evil.example"]).await.error_code(),
         "host-unknown"
     );
     service.stop().await;
@@ -304,21 +304,22 @@ async fn disabled_features_are_neither_advertised_nor_available() {
     let third = service.call("/bots/x/v1", "message/send", &[&bearer_header]).await;
     assert_eq!((third.status, third.error_code().as_str()), (429, "rate-limited"));
     assert_eq!(third.header("retry-after"), Some("100"));
-    assert_eq!(service.get("/status/agents/a").await.status, 200);
-    let old = service.call("/agents/b/v1", "message/send", &[&bearer_header]).await;
-    assert_eq!(rpc_code(&old), "version-unsupported");
+    assert_eq!(service.fetch_with_token("/status/agents/a").await.status, 200);
+    let old_version_response =
+        service.call("/agents/b/v1", "message/send", &[&bearer_header]).await;
+    assert_eq!(rpc_code(&old_version_response), "version-unsupported");
 
-    let card = service.request_with_headers("/bots/x/.well-known/agent-card.json", &[]).await;
+    let card = service.fetch_with_headers("/bots/x/.well-known/agent-card.json", &[]).await;
     let url = format!("{}/bots/x/v1", service.running_service.url());
     assert_eq!(card.json()["url"], json!(url));
     assert_eq!(card.json()["defaultInputModes"], json!(["image/*"]));
-    assert_eq!(service.request_with_headers(CARD_PATH, &[]).await.body, card.body);
+    assert_eq!(service.fetch_with_headers(CARD_PATH, &[]).await.body, card.body);
 
-    let directory = service.get("/agents").await.json();
-    assert_eq!(directory, service.get("/api/v1/agents").await.json());
+    let directory = service.fetch_with_token("/agents").await.json();
+    assert_eq!(directory, service.fetch_with_token("/api/v1/agents").await.json());
     assert_eq!(directory["agents"][0]["url"], json!(url));
-    assert_eq!(service.request_with_headers("/agents", &[]).await.status, 401);
-    let status = service.get("/a2a/status").await.json();
+    assert_eq!(service.fetch_with_headers("/agents", &[]).await.status, 401);
+    let status = service.fetch_with_token("/a2a/status").await.json();
     assert_eq!(status["agents"][0]["interfaces"][0]["url"], json!(url));
     assert_eq!(status["agents"][0]["health"], "alive");
     service.stop().await;
@@ -328,28 +329,29 @@ async fn disabled_features_are_neither_advertised_nor_available() {
 async fn legacy_paths_give_the_same_responses() {
     let service = start("", AGENT_CONFIG).await;
     let bearer_header = authorization(&service.token);
-    let card = service.request_with_headers(CARD_PATH, &[]).await;
-    let card_file = service.request_with_headers("/.well-known/agent-cards/a.json", &[]).await;
+    let card = service.fetch_with_headers(CARD_PATH, &[]).await;
+    let card_file = service.fetch_with_headers("/.well-known/agent-cards/a.json", &[]).await;
     assert_eq!((card_file.status, &card_file.body), (200, &card.body));
     for unknown in ["a", "b.json", ".json", "list.json"] {
         let path = format!("/.well-known/agent-cards/{unknown}");
-        let answer = service.request_with_headers(&path, &[]).await;
+        let answer = service.fetch_with_headers(&path, &[]).await;
         assert_eq!(
             (answer.status, answer.error_code().as_str()),
             (404, "agent-unknown"),
             "{unknown}"
         );
     }
-    let list = service.get("/agents/list.json").await.json();
-    assert_eq!(list, service.get("/agents").await.json());
+    let list = service.fetch_with_token("/agents/list.json").await.json();
+    assert_eq!(list, service.fetch_with_token("/agents").await.json());
     assert_eq!(list["agents"][0]["id"], "a");
-    assert_eq!(service.request_with_headers("/agents/list.json", &[]).await.status, 401);
+    assert_eq!(service.fetch_with_headers("/agents/list.json", &[]).await.status, 401);
 
-    let sent = service.call("/agents/a/v1/jsonrpc", "message/send", &[&bearer_header]).await.json();
-    assert_eq!(sent["result"]["kind"], "task", "{sent}");
-    let refused = service.call("/agents/a/v1/jsonrpc", "message/send", &[]).await;
-    assert_eq!(refused.status, 401);
-    assert_eq!(refused.json()["jsonrpc"], "2.0");
+    let send_document =
+        service.call("/agents/a/v1/jsonrpc", "message/send", &[&bearer_header]).await.json();
+    assert_eq!(send_document["result"]["kind"], "task", "{send_document}");
+    let refusal = service.call("/agents/a/v1/jsonrpc", "message/send", &[]).await;
+    assert_eq!(refusal.status, 401);
+    assert_eq!(refusal.json()["jsonrpc"], "2.0");
     service.stop().await;
 }
 
@@ -361,7 +363,7 @@ async fn rejected_paths_are_unknown() {
     let rpc = service.call("/rpc", "message/send", &[&bearer_header]).await;
     assert_eq!((rpc.status, rpc.error_code().as_str()), (404, "path-unknown"));
     for path in ["/discovery/agents", "/discovery/capabilities", "/agents/a/v1/executions"] {
-        let answer = service.get(path).await;
+        let answer = service.fetch_with_token(path).await;
         assert_eq!(answer.status, 404, "{path}: {answer:?}");
     }
     service.stop().await;
@@ -370,18 +372,21 @@ async fn rejected_paths_are_unknown() {
 #[tokio::test]
 async fn a_card_is_cacheable_and_not_sent_twice() {
     let service = start("", AGENT_CONFIG).await;
-    let card = service.request_with_headers(CARD_PATH, &[]).await;
+    let card = service.fetch_with_headers(CARD_PATH, &[]).await;
     assert_eq!(card.header("cache-control"), Some("public, max-age=300"));
     assert_eq!(card.header("vary"), Some("A2A-Version"));
     let tag = card.header("etag").unwrap();
     let revalidated =
-        service.request_with_headers(CARD_PATH, &[&format!("If-None-Match: {tag}")]).await;
+        service.fetch_with_headers(CARD_PATH, &[&format!("If-None-Match: {tag}")]).await;
     assert_eq!(
         (revalidated.status, revalidated.body.as_str(), revalidated.header("etag")),
         (304, "", Some(tag))
     );
-    let head = service.send(&format!("HEAD {CARD_PATH}"), &[], "").await;
-    assert_eq!((head.status, head.body.as_str(), head.header("etag")), (200, "", Some(tag)));
-    assert_eq!(head.header("content-length"), card.header("content-length"));
+    let head_response = service.send(&format!("HEAD {CARD_PATH}"), &[], "").await;
+    assert_eq!(
+        (head_response.status, head_response.body.as_str(), head_response.header("etag")),
+        (200, "", Some(tag))
+    );
+    assert_eq!(head_response.header("content-length"), card.header("content-length"));
     service.stop().await;
 }

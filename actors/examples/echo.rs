@@ -52,7 +52,7 @@ impl Driver for EchoDriver {
             let result = write_answer(&reporter, &work.request.input.text()).await;
             let to_failure =
                 |error: LedgerError| Failure::new(Code::LedgerUnavailable, error.to_string());
-            reporter.report_exit(result.map_err(to_failure), None);
+            reporter.report_end(result.map_err(to_failure), None);
         })))
     }
 

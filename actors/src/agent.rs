@@ -77,7 +77,7 @@ pub struct SubmitReply {
 impl SubmitReply {
     /// Creates the answer to a repeated request, with the progress of its execution while an actor holds it.
     #[must_use]
-    pub const fn duplicate(
+    pub const fn for_existing_execution(
         execution: ExecutionId,
         progress: Option<watch::Receiver<Progress>>,
     ) -> Self {
@@ -98,7 +98,7 @@ pub enum AgentMsg {
     /// The queue timeout of the first entry may have expired.
     QueueTimeoutDue,
     /// The entries of a long queue must be notified of their positions.
-    PositionsDue,
+    PositionNoticesDue,
     /// The machine no longer permits new work, or permits it again.
     HostConditionChanged,
     /// A credential became unusable or usable again, or may be probed.
@@ -125,7 +125,7 @@ pub enum AgentMsg {
     /// The deadline for the answer to a question passed.
     AnswerTimedOut(Box<ExecutionRecord>),
     /// Cancels an execution with an open question, for this reason.
-    CancelWaiting(Box<ExecutionRecord>, String),
+    CancelAfterActorStop(Box<ExecutionRecord>, String),
     /// The clean-up of an execution is complete, and its outcome is in the ledger.
     SlotReleased(ExecutionId),
     /// The actor of an execution did not start.
@@ -133,7 +133,7 @@ pub enum AgentMsg {
     /// The work of a crashed execution actor is claimed.
     TakeoverClaimed(Box<ContinuedWork>),
     /// The leftovers of a lost execution are settled.
-    InterruptedSettled(ExecutionId),
+    InterruptedExecutionSettled(ExecutionId),
     /// Replaces the agent's definition. Running executions keep the old one; queued ones start with the new one.
     Reconfigure(AgentDefinition),
     /// Stops accepting requests. The reply follows once all work has ended; it does not follow if the agent is
@@ -142,7 +142,7 @@ pub enum AgentMsg {
     /// The open questions of a removed agent are settled.
     QuestionsSettled,
     /// No further messages follow.
-    Close,
+    StopActor,
     /// Stops accepting requests and starting executions. The reply follows once nothing runs.
     Drain(RpcReplyPort<()>),
     /// Cancels all running executions.
@@ -151,7 +151,7 @@ pub enum AgentMsg {
         reason: String,
     },
     /// A task of this actor panicked, so its result never arrives.
-    WorkerPanicked,
+    BackgroundFuturePanicked,
     /// Requests a snapshot. The reply never waits for the work.
     Inspect(RpcReplyPort<AgentSnapshot>),
 }
@@ -176,7 +176,7 @@ pub enum RecordingResult {
     /// The request is recorded.
     Recorded,
     /// The request is recorded, and this execution with the same content is in progress.
-    Equivalent(ExecutionId),
+    EquivalentInProgress(ExecutionId),
     /// The request is recorded, and this execution with the same content has succeeded.
     EquivalentSucceeded(ExecutionId),
     /// The request duplicates an earlier one.
@@ -191,7 +191,7 @@ impl RecordingResult {
     /// Returns true if a new record exists.
     const fn is_recorded(self) -> bool {
         match self {
-            Self::Recorded | Self::Equivalent(_) | Self::EquivalentSucceeded(_) => true,
+            Self::Recorded | Self::EquivalentInProgress(_) | Self::EquivalentSucceeded(_) => true,
             Self::Duplicate(_) | Self::Conflict | Self::QuestionClosed => false,
         }
     }
@@ -292,7 +292,7 @@ impl Actor for AgentActor {
             AgentMsg::CoalescedReleased(id, source) => state.end_coalescing(id, source),
             AgentMsg::SlotReleased(id) => state.apply_event(AdmissionEvent::Ended(id)),
             AgentMsg::QueueTimeoutDue => state.end_expired_entries(),
-            AgentMsg::PositionsDue => state.admission.send_position_notices(&state.args),
+            AgentMsg::PositionNoticesDue => state.admission.send_position_notices(&state.args),
             AgentMsg::HostConditionChanged => state.apply_host_condition(),
             AgentMsg::BreakerChanged => state.apply_breaker_state(),
             AgentMsg::AttemptFailed(id, report) => {
@@ -304,7 +304,7 @@ impl Actor for AgentActor {
                 _ = reply.send(state.cancel(&record, reason));
             }
             AgentMsg::AnswerTimedOut(record) => state.handle_answer_timeout(&record),
-            AgentMsg::CancelWaiting(record, reason) => _ = state.cancel(&record, reason),
+            AgentMsg::CancelAfterActorStop(record, reason) => _ = state.cancel(&record, reason),
             AgentMsg::InteractionAnswered(interaction, reply) => {
                 state.running.forward_answer(interaction, reply);
             }
@@ -313,14 +313,14 @@ impl Actor for AgentActor {
                 state.running.settle_lost(id, &state.args, &mut state.tasks);
             }
             AgentMsg::TakeoverClaimed(work) => state.control().continue_work(*work),
-            AgentMsg::InterruptedSettled(id) => state.release_execution(id),
+            AgentMsg::InterruptedExecutionSettled(id) => state.release_execution(id),
             AgentMsg::Reconfigure(definition) => state.reconfigure(definition),
             AgentMsg::Remove(reply) => state.remove(reply),
             AgentMsg::QuestionsSettled => state.lifecycle.report_removed(),
-            AgentMsg::Close => myself.stop(None),
+            AgentMsg::StopActor => myself.stop(None),
             AgentMsg::Drain(reply) => state.drain(reply),
             AgentMsg::CancelAll { reason } => state.control().cancel_all(&reason),
-            AgentMsg::WorkerPanicked => return Err("a task of the agent panicked".into()),
+            AgentMsg::BackgroundFuturePanicked => return Err("a task of the agent panicked".into()),
             AgentMsg::Inspect(reply) => _ = reply.send(AgentSnapshot::new(state)),
         }
         Ok(())

@@ -22,7 +22,7 @@ pub struct Api {
     /// Reads executions.
     pub reader: ExecutionReader,
     /// Reads and answers the questions of agents.
-    pub approvals: InteractionHandle,
+    pub interactions: InteractionHandle,
     /// Reads and changes schedules.
     pub schedules: ScheduleAdmin,
     /// Shows the state of the tree.

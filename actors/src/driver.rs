@@ -34,9 +34,9 @@ pub struct AttemptWork {
     pub workspace: Option<Workspace>,
 }
 
-/// Work of an earlier process that was claimed.
+/// Work of an earlier process or actor that was taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ClaimedWork {
+pub struct WorkTakenOver {
     /// Run time so far, if the system reports it by a clock that does not jump.
     pub run_time: Option<Duration>,
 }
@@ -68,29 +68,29 @@ pub trait Driver: Send + Sync + 'static {
     /// it ended; after that no process of the attempt writes any more.
     fn start(&self, work: AttemptWork, reporter: Reporter) -> Lease;
 
-    /// Claims the work of an attempt that an earlier process or a crashed actor started, if it is still held, running
-    /// or ended; the previous holder loses it.
+    /// Takes over the work of an attempt that an earlier process or a crashed actor started, if it is still held,
+    /// running or ended; the previous holder loses it.
     ///
-    /// Returns `None` if the work is not held. Held work that nobody claims is terminated.
-    fn claim_held_work(
+    /// Returns `None` if the work is not held. Held work that nobody takes over is terminated.
+    fn take_over_held_work(
         &self,
         _execution: ExecutionId,
         _attempt_id: AttemptId,
-    ) -> Option<ClaimedWork> {
+    ) -> Option<WorkTakenOver> {
         None
     }
 
-    /// Resumes work that was [claimed](Self::claim_held_work), as [`start`](Self::start) does for new work. The driver
-    /// replays all events from the start; `reporter` skips those that are already in the ledger.
+    /// Resumes work that was [taken over](Self::take_over_held_work), as [`start`](Self::start) does for new work. The
+    /// driver replays all events from the start; `reporter` skips those that are already in the ledger.
     fn resume(&self, work: AttemptWork, reporter: Reporter) -> Lease;
 
-    /// Terminates the work of an attempt that nobody will claim. Returns when nothing of it is left.
+    /// Terminates the work of an attempt that nobody will take over. Returns when nothing of it is left.
     async fn terminate(&self, _execution: ExecutionId, _attempt_id: AttemptId) {}
 }
 
 /// Handle that holds the work of one attempt. If it is dropped without a [clean-up](AttemptLease::clean_up), the driver
-/// holds the work for some seconds, so that another actor may [claim](Driver::claim_held_work) it; a driver that cannot
-/// hold work terminates it at once.
+/// holds the work for some seconds, so that another actor may [take it over](Driver::take_over_held_work); a driver
+/// that cannot hold work terminates it at once.
 pub type Lease = Box<dyn AttemptLease>;
 
 /// Future of a resource usage reading; `None` if the usage cannot be measured.

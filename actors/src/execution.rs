@@ -39,7 +39,7 @@ use crate::model::execution::{AttemptId, ExecutionState};
 use crate::model::id::ExecutionId;
 use crate::model::interaction::{Interaction, InteractionId};
 use crate::model::observation::status::ExecutionStatus;
-use crate::ports::interaction_store::{CloseOutcome, OpenOutcome};
+use crate::ports::interaction_store::{CloseInteractionOutcome, OpenInteractionOutcome};
 use crate::services::Services;
 
 use self::attempt::CurrentAttempt;
@@ -76,7 +76,7 @@ pub enum ExecutionMsg {
     /// All records are written: the actor may stop.
     RecordsWritten,
     /// A task of this actor panicked, so its result never arrives.
-    WorkerPanicked,
+    BackgroundFuturePanicked,
     /// Requests the present state. The reply never waits for the work.
     Inspect(RpcReplyPort<ExecutionStatus>),
 }
@@ -84,11 +84,11 @@ pub enum ExecutionMsg {
 /// Message about an interaction.
 pub enum InteractionMsg {
     /// The ledger has recorded a question, or knew it.
-    Recorded(Box<Interaction>, OpenOutcome),
+    Recorded(Box<Interaction>, OpenInteractionOutcome),
     /// The timer of an interaction fired.
     Due(InteractionId),
     /// The interaction is closed in the ledger, by this call or before.
-    Closed(CloseOutcome),
+    Closed(CloseInteractionOutcome),
     /// A caller answered, and the ledger has recorded the answer. The reply follows once the agent's request is no
     /// longer open here, so that the caller does not take the question for a new one.
     Answered(Box<Interaction>, RpcReplyPort<Option<watch::Receiver<Progress>>>),
@@ -182,7 +182,7 @@ impl Actor for ExecutionActor {
                 ExecutionMsg::ClaimBlocked(blocked) => state.handle_blocked_claim(blocked),
                 ExecutionMsg::DriverReported(report) => state.handle_report(report),
                 ExecutionMsg::UsageMeasured(attempt_id, usage) => {
-                    state.record_reading(attempt_id, usage);
+                    state.record_usage_reading(attempt_id, usage);
                 }
                 ExecutionMsg::Interaction(msg) => {
                     if let Some(event) = state.interactions().handle(msg) {
@@ -193,7 +193,7 @@ impl Actor for ExecutionActor {
                 ExecutionMsg::Inspect(reply) => {
                     _ = reply.send(state.published.status(state.context.id, &state.attempt));
                 }
-                ExecutionMsg::WorkerPanicked => {
+                ExecutionMsg::BackgroundFuturePanicked => {
                     return Err("a task of the execution panicked".into());
                 }
             }
@@ -210,9 +210,9 @@ impl ExecutionActorState {
         let ExecutionArgs { starting_point, plan, span, on_slot_released, .. } = args;
         let resources = &context.services.attempt_resources;
         let totals = starting_point.totals;
-        let earlier_attempts = (waited, totals.first_granted_at);
+        let wait_and_first_grant = (waited, totals.first_granted_at);
         Self {
-            claim: ResourceClaim::new(context.id, memory, resources, earlier_attempts),
+            claim: ResourceClaim::new(context.id, memory, resources, wait_and_first_grant),
             persistence: Persistence::new(starting_point.fence, context.start_writer()),
             machine: PhaseMachine::new(starting_point.phase.clone(), plan.policy),
             published: PublishedState::new(starting_point.state, since, context.progress.clone()),
@@ -259,12 +259,12 @@ impl ExecutionActorState {
     fn apply_event(&mut self, event: ExecutionEvent) {
         let Some(event) = self.interactions().deadlines().filter_event(event) else { return };
         match event {
-            ExecutionEvent::Resumed { attempt_id, run_time } => {
-                self.usage_recorder().begin_wall_time(attempt_id, run_time);
+            ExecutionEvent::TakenOver { attempt_id, run_time } => {
+                self.usage_recorder().start_wall_time_measurement(attempt_id, run_time);
             }
             ExecutionEvent::Settled => self.handle_settled(),
             ExecutionEvent::CleanUpCompleted { .. } => {
-                self.attempt.finish_clean_up();
+                self.attempt.record_clean_up_end();
                 self.claim.release_memory();
             }
             _ => {}
@@ -306,7 +306,7 @@ impl ExecutionActorState {
                     self.persistence.add_events(start_event);
                 }
                 self.apply_event(ExecutionEvent::Started { attempt_id });
-                self.usage_recorder().begin_wall_time(attempt_id, Duration::ZERO);
+                self.usage_recorder().start_wall_time_measurement(attempt_id, Duration::ZERO);
             }
             Report::UsageReported { attempt_id, tokens, charge } => {
                 if let Some(event) = self.usage_recorder().add(attempt_id, tokens, charge) {
@@ -319,7 +319,7 @@ impl ExecutionActorState {
             Report::Ended { attempt_id, result, exit_code, batch } => {
                 self.persistence.add(self.attempt.apply_end_report(attempt_id, exit_code, batch));
                 let code = result.as_ref().err().map(|failure| failure.code);
-                self.usage_recorder().report_end(attempt_id, code);
+                self.usage_recorder().charge_and_report_attempt_end(attempt_id, code);
                 // A report after a stop request is unreliable.
                 if attempt_id == self.attempt.attempt_id() && self.machine.is_at_work() {
                     self.context.report_credential_result(&result);
@@ -332,16 +332,16 @@ impl ExecutionActorState {
             }
             Report::InputRequired { attempt_id, required_input, exit_code, batch } => {
                 self.persistence.add(self.attempt.apply_end_report(attempt_id, exit_code, batch));
-                self.usage_recorder().report_end(attempt_id, None);
+                self.usage_recorder().charge_and_report_attempt_end(attempt_id, None);
                 self.apply_event(ExecutionEvent::NeedsInput { attempt_id, required_input });
             }
         }
     }
 
     /// Handles a reading; one that arrives after the end of its attempt is ignored.
-    fn record_reading(&mut self, attempt_id: AttemptId, usage: UsageReading) {
+    fn record_usage_reading(&mut self, attempt_id: AttemptId, usage: UsageReading) {
         let is_running = self.published.is_running() && !self.machine.awaits_retry_decision();
-        if is_running && self.attempt.record_reading(attempt_id, usage) {
+        if is_running && self.attempt.record_usage_reading(attempt_id, usage) {
             self.persistence.add_event(self.context.now(), EventKind::Heartbeat(usage));
             self.persistence.flush();
         }

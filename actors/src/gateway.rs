@@ -149,7 +149,7 @@ impl GatewayActorState {
 
     fn remove_agent(&mut self, agent: &AgentId) {
         if let Some(AgentRoute::Open(actor)) = self.routes.remove(agent) {
-            _ = actor.cast(AgentMsg::Close); // A stopped actor needs no message.
+            _ = actor.cast(AgentMsg::StopActor); // A stopped actor needs no message.
         }
     }
 

@@ -151,20 +151,20 @@ impl Actor for RootActor {
             RootMsg::Inspect(reply) => _ = reply.send(state.snapshot()),
             RootMsg::Drain => context.is_draining = true,
             RootMsg::SettlementPanicked(agent) => agents.settle_executions(agent, context),
-            RootMsg::ServiceChanged(change) => agents.notify(change),
+            RootMsg::ServiceChanged(change) => agents.notify_of_change(change),
             RootMsg::WatcherPanicked => {
                 context.watch_changes();
-                agents.notify_all();
+                agents.notify_of_all_changes();
             }
-            RootMsg::RestartAgent(agent) => agents.restart(&agent, context).await,
+            RootMsg::RestartAgent(agent) => agents.restart_after_pause(&agent, context).await,
             RootMsg::RestartScheduler => state.scheduler.restart(context).await,
             RootMsg::AddAgent(definition, reply) => {
                 agents.add(definition, context).await;
                 _ = reply.send(());
             }
             RootMsg::RemoveAgent(agent, reply) => agents.remove(&agent, reply, context),
-            RootMsg::AgentDrained(agent, removal) => {
-                agents.remove_drained(&agent, removal, context);
+            RootMsg::AgentDrained(agent, removal_number) => {
+                agents.remove_drained(&agent, removal_number, context);
             }
         }
         Ok(())

@@ -33,7 +33,7 @@ use crate::model::id::ScheduleId;
 use crate::model::observation::status::NextDue;
 use crate::model::schedule::occurrence::{Occurrence, OccurrenceEnd};
 use crate::model::schedule::{ConfiguredSchedule, ScheduleView};
-use crate::ports::schedule_store::{ScheduleAdvance, ScheduleStore};
+use crate::ports::schedule_store::{ScheduleEvaluation, ScheduleStore};
 use crate::ports::schedule_template::ScheduleTemplateRenderer;
 use crate::services::Services;
 
@@ -41,7 +41,7 @@ use self::changes::PendingChange;
 pub use self::changes::{ChangeResult, ScheduleChange};
 pub use self::dispatch::DispatchResult;
 use self::dispatch::Dispatcher;
-use self::evaluate::log_unsubmitted_occurrence;
+use self::evaluate::log_if_unsubmitted;
 use self::occurrences::OccurrenceMachine;
 use self::result_writer::ResultWriter;
 use self::schedule_writer::{DecisionWriteResult, ScheduleWriter};
@@ -85,7 +85,7 @@ pub struct SchedulerArgs {
     /// Configuration of the scheduler.
     pub config: SchedulerConfig,
     /// Handle that submits the requests.
-    pub requests: RequestHandle,
+    pub request_handle: RequestHandle,
 }
 
 /// Reply port for a change: the new state of the schedule, if it still exists.
@@ -107,19 +107,19 @@ pub enum SchedulerMsg {
     /// The clock was set back.
     ClockSetBack,
     /// Decisions were stored, or the write failed.
-    DecisionsStored(Box<DecisionWriteResult>),
+    DecisionWriteFinished(Box<DecisionWriteResult>),
     /// Results of occurrences were stored.
     ResultsStored,
     /// Result of a request.
     DispatchFinished(OccurrenceKey, DispatchResult),
     /// Result of the check whether the agent would permanently refuse the request of a replacing occurrence.
-    ReplacementChecked(OccurrenceKey, Option<Failure>),
+    AcceptanceChecked(OccurrenceKey, Option<Failure>),
     /// The execution of an occurrence ended; with the number of consecutive failures of the schedule.
     ExecutionEnded(OccurrenceKey, OccurrenceEnd, u32),
     /// Changes the schedules. The reply follows once the change is stored.
     Change(ScheduleChange, ChangeReply),
     /// A change was stored, or the write failed.
-    ChangeStored(Box<ChangeResult>),
+    ChangeWriteFinished(Box<ChangeResult>),
     /// Requests one schedule.
     Get(ScheduleId, RpcReplyPort<Option<ScheduleView>>),
     /// Requests at most this many schedules after an id.
@@ -129,7 +129,7 @@ pub enum SchedulerMsg {
     /// Stops submitting requests.
     Drain,
     /// A task panicked.
-    WorkerPanicked,
+    BackgroundFuturePanicked,
 }
 
 /// Snapshot of the scheduler.
@@ -141,7 +141,7 @@ pub struct SchedulerSnapshot {
     /// Number of schedules.
     pub schedule_count: usize,
     /// Number of schedules whose input no key opens.
-    pub locked_count: usize,
+    pub unreadable_input_count: usize,
     /// Next due schedule of each agent.
     pub next_due: Vec<NextDue>,
 }
@@ -194,14 +194,14 @@ impl Actor for SchedulerActor {
         state: &mut SchedulerActorState,
     ) -> Result<(), ActorProcessingErr> {
         match msg {
-            SchedulerMsg::Tick => state.wake_timer.fire(),
+            SchedulerMsg::Tick => state.wake_timer.mark_fired(),
             SchedulerMsg::ClockSetBack => state.handle_clock_set_back(),
-            SchedulerMsg::DecisionsStored(stored_decisions) => {
-                state.handle_stored_decisions(*stored_decisions);
+            SchedulerMsg::DecisionWriteFinished(write_result) => {
+                state.handle_decision_write(*write_result);
             }
             SchedulerMsg::ResultsStored => state.result_writer.finish_write(),
             SchedulerMsg::DispatchFinished(key, result) => state.finish_dispatch(key, result),
-            SchedulerMsg::ReplacementChecked(key, refusal) => {
+            SchedulerMsg::AcceptanceChecked(key, refusal) => {
                 state.handle_acceptance_check(&key, refusal);
             }
             SchedulerMsg::ExecutionEnded(key, ending, streak) => {
@@ -210,12 +210,14 @@ impl Actor for SchedulerActor {
             SchedulerMsg::Change(change, reply) => {
                 state.pending_changes.push_back(PendingChange { change, reply });
             }
-            SchedulerMsg::ChangeStored(stored_change) => state.apply_stored_change(*stored_change),
+            SchedulerMsg::ChangeWriteFinished(change_result) => state.finish_change(*change_result),
             SchedulerMsg::Get(id, reply) => _ = reply.send(state.view(&id)),
             SchedulerMsg::List(after, limit, reply) => _ = reply.send(state.list(after, limit)),
             SchedulerMsg::Inspect(reply) => _ = reply.send(state.table.snapshot(state.started_at)),
             SchedulerMsg::Drain => state.is_draining = true,
-            SchedulerMsg::WorkerPanicked => return Err("a task of the scheduler panicked".into()),
+            SchedulerMsg::BackgroundFuturePanicked => {
+                return Err("a task of the scheduler panicked".into());
+            }
         }
         state.continue_work();
         Ok(())
@@ -249,7 +251,7 @@ impl SchedulerActorState {
     fn new(myself: ActorRef<SchedulerMsg>, args: SchedulerArgs, table: ScheduleTable) -> Self {
         let now = args.now();
         let mut timers = TimerQueue::default();
-        table.schedule_evaluations(now, &mut timers);
+        table.add_evaluation_timers(now, &mut timers);
         // At the start too, because a service may be restarted more often than once an hour.
         timers.add(now, TimerEntry::DeleteOldOccurrences);
         Self {
@@ -278,10 +280,10 @@ impl SchedulerActorState {
         }
         // Changes come before evaluations, so that no decision is made for a schedule that its owner has just changed.
         if !self.schedule_writer.is_writing() {
-            self.start_change();
+            self.start_next_change();
         }
         if !self.schedule_writer.is_writing()
-            && (self.wake_timer.has_fired() || self.timers.may_be_due())
+            && (self.wake_timer.has_fired() || self.timers.may_have_due_entries())
         {
             self.perform_due_actions();
         }
@@ -293,7 +295,8 @@ impl SchedulerActorState {
     /// Sets the timer to the first action.
     fn set_timer(&mut self) {
         // While a write to the store is in progress no schedule can be evaluated; its reply wakes the scheduler.
-        let first_due = if self.schedule_writer.is_writing() { None } else { self.timers.first() };
+        let is_idle = !self.schedule_writer.is_writing();
+        let first_due = self.timers.first_due().filter(|_| is_idle);
         // Without schedules nothing depends on the clock, and an idle service should not wake.
         let max_sleep = (!self.table.is_empty()).then_some(self.args.config.max_sleep);
         self.wake_timer.set_target(first_due, max_sleep);
@@ -320,28 +323,28 @@ impl SchedulerActorState {
             }
         }
         if !batch.is_empty() {
-            self.schedule_writer.store_decisions(batch, &self.args.requests, &mut self.tasks);
-        } else if self.timers.may_be_due() {
+            self.schedule_writer.store_decisions(batch, &self.args.request_handle, &mut self.tasks);
+        } else if self.timers.may_have_due_entries() {
             // Other messages are handled before the rest is evaluated.
             _ = self.tasks.scheduler().cast(SchedulerMsg::Tick);
         }
     }
 
     /// Evaluates one schedule; returns the decisions to store.
-    fn evaluate(&mut self, id: &ScheduleId, now: DateTime<Utc>) -> Option<ScheduleAdvance> {
+    fn evaluate(&mut self, id: &ScheduleId, now: DateTime<Utc>) -> Option<ScheduleEvaluation> {
         let open_counts = self.occurrences.open_occurrences().counts(id);
         let entry = self.table.schedule_mut(id).filter(|entry| entry.schedule.is_active())?;
-        let advance = entry.evaluate(open_counts, now);
+        let evaluation = entry.evaluate(open_counts, now);
         // The entry moves on at once, also if the write fails: then the schedule is evaluated once more.
         if let Some(next) = entry.next_evaluation {
             self.timers.add(next, TimerEntry::Evaluate(id.clone()));
         }
-        advance
+        evaluation
     }
 
     /// Handles stored decisions; evaluates the schedules again if the write failed.
-    fn handle_stored_decisions(&mut self, stored_decisions: DecisionWriteResult) {
-        let DecisionWriteResult { cursors, tokens, result } = stored_decisions;
+    fn handle_decision_write(&mut self, write_result: DecisionWriteResult) {
+        let DecisionWriteResult { cursors, tokens, result } = write_result;
         self.schedule_writer.finish_write();
         self.dispatcher.set_tokens(tokens);
         let new_occurrences = match result {
@@ -349,9 +352,8 @@ impl SchedulerActorState {
             Err(error) => {
                 tracing::error!(%error, "failed to store decisions of schedules");
                 let at = self.args.now() + EVALUATION_RETRY_PAUSE;
-                let retries =
-                    cursors.into_iter().map(|cursor| TimerEntry::Evaluate(cursor.schedule));
-                retries.for_each(|entry| self.timers.add(at, entry));
+                let schedules = cursors.into_iter().map(|cursor| cursor.schedule);
+                schedules.for_each(|id| self.timers.add(at, TimerEntry::Evaluate(id)));
                 return;
             }
         };
@@ -360,8 +362,8 @@ impl SchedulerActorState {
             // The schedule may have been removed by the change before; its decisions are void then.
             let Some(entry) = self.table.schedule_mut(id) else { continue };
             // After the commit: a decision that was not stored is made again.
-            entry.schedule.set_cursor(schedule_cursor.cursor);
-            new_occurrences.iter().for_each(log_unsubmitted_occurrence);
+            entry.schedule.set_decided_until(schedule_cursor.decided_until);
+            new_occurrences.iter().for_each(log_if_unsubmitted);
             let effects = self.occurrences.add_occurrences(id, new_occurrences, &self.table);
             self.perform_effects(effects);
         }
@@ -375,10 +377,10 @@ impl SchedulerActorState {
 
     fn delete_old_occurrences(&mut self, now: DateTime<Utc>) {
         self.timers.add(now + DELETION_INTERVAL, TimerEntry::DeleteOldOccurrences);
-        let history =
+        let retention =
             TimeDelta::from_std(self.args.config.occurrence_retention).unwrap_or(TimeDelta::MAX);
-        if let Some(before) = now.checked_sub_signed(history) {
-            self.schedule_writer.delete_before(before, &mut self.tasks);
+        if let Some(before) = now.checked_sub_signed(retention) {
+            self.schedule_writer.delete_occurrences_before(before, &mut self.tasks);
         }
     }
 

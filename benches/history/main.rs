@@ -75,8 +75,8 @@ fn report_query(
     [short, _, long]: [i64; 3],
 ) {
     let (short_kind, long_kind) = (run_kind(query_name, short), run_kind(query_name, long));
-    let is_first = query_name == "newest 50";
-    let goal = |goal| if is_first { goal } else { Goal::Unrated };
+    let has_goal = query_name == "newest 50";
+    let goal = |goal| if has_goal { goal } else { Goal::Unrated };
     let row = |description, value, unit: &str, goal, details| ResultRow {
         number: 16,
         description,
@@ -105,8 +105,13 @@ fn report_query(
 async fn start_service_with_history(count: i64) -> Service {
     let agents = "[retention]\nenabled = false\n[agents.cat]\ncommand = \"cat\"\n";
     let service = Service::start(PROGRAM, "drain_timeout = 0\n", agents).await;
-    run_load(service.address, &service.json_rpc_load("cat", 64), 1, StopCondition::Completed(1))
-        .await;
+    run_load(
+        service.address,
+        &service.json_rpc_load_request("cat", 64),
+        1,
+        StopCondition::Completed(1),
+    )
+    .await;
     fill::insert_executions(&service.home().join("state/algonius/ledger.db"), count);
     let mut client = KeepAliveClient::connect(service.address).await;
     let request = service.build_request("GET /api/v1/executions?limit=50", "", "");

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use algonius_gauge::client::KeepAliveClient;
-use algonius_gauge::process::proportional_bytes;
+use algonius_gauge::process::proportional_set_bytes;
 use algonius_gauge::report::{BenchReport, Curve, Goal, ResultRow};
 use algonius_gauge::role::is_quick;
 use algonius_gauge::round::Rounds;
@@ -25,7 +25,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     let counts = [1, 101, 1001, MAX_AGENTS];
     let mut points = Vec::new();
     for count in counts {
-        points.push((count as f64, memory_bytes(count).await));
+        points.push((count as f64, measure_memory_bytes(count).await));
     }
     let memory_at = |count: usize| {
         points
@@ -65,7 +65,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     ));
     let mut times = Vec::new();
     for _ in 0..if is_quick() { 1 } else { Rounds::count() } {
-        times.push(start_time_ms(MAX_AGENTS).await);
+        times.push(measure_start_ms(MAX_AGENTS).await);
     }
     let details = format!("{} starts, from the call of the program on", times.len());
     let goal = Goal::AtMost(500.0, 300.0);
@@ -93,14 +93,14 @@ fn agents_config(agent_count: usize) -> String {
 }
 
 /// Returns the memory in bytes with this many agents, none of which has run.
-async fn memory_bytes(agent_count: usize) -> f64 {
+async fn measure_memory_bytes(agent_count: usize) -> f64 {
     let service = Service::start_with_config(PROGRAM, &agents_config(agent_count)).await;
     sleep(SETTLE_TIME).await;
-    service.sum_over_processes(proportional_bytes)
+    service.sum_over_processes(proportional_set_bytes)
 }
 
 /// Returns the milliseconds until the first answer.
-async fn start_time_ms(agent_count: usize) -> f64 {
+async fn measure_start_ms(agent_count: usize) -> f64 {
     let text = agents_config(agent_count);
     let started_at = Instant::now();
     let service = Service::start_with_config(PROGRAM, &text).await;

@@ -86,7 +86,7 @@ pub(crate) async fn measure(descriptor_limit: usize, report: &mut BenchReport) {
 }
 
 async fn measure_requests(service: &Service) -> RunTimes {
-    let load_request = service.json_rpc_load("cat", 64);
+    let load_request = service.json_rpc_load_request("cat", 64);
     run_load(service.address, &load_request, 1, StopCondition::Elapsed(Rounds::run_duration()))
         .await
 }
@@ -116,7 +116,11 @@ async fn queue_large_requests(service: &Service, bytes: usize) {
         let params = json!({"message": message, "configuration": {"blocking": false}});
         let call = service.json_rpc_request("held", "message/send", &params);
         let answer = client.send_request(call.as_bytes()).await;
-        assert!(answer.is_ok_with("\"result\""), "{:.300}", String::from_utf8_lossy(answer.body));
+        assert!(
+            answer.is_ok_and_contains("\"result\""),
+            "{:.300}",
+            String::from_utf8_lossy(answer.body)
+        );
     }
     let resident_bytes: f64 = service.pids().map(process_resident_bytes).iter().sum();
     assert!(

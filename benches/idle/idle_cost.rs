@@ -20,14 +20,14 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     let service = Service::start_with_config(PROGRAM, text).await;
     sleep(SETTLE_TIME).await;
     let seconds = if is_quick() { 5 } else { 30 };
-    let (switches, cpu_ms) = (
+    let (switches_before, cpu_ms_before) = (
         service.sum_over_processes(context_switches),
         service.sum_over_processes(thread_cpu_time_ms),
     );
     sleep(Duration::from_secs(seconds)).await; // The measured interval.
     let (switches, cpu_ms) = (
-        service.sum_over_processes(context_switches) - switches,
-        service.sum_over_processes(thread_cpu_time_ms) - cpu_ms,
+        service.sum_over_processes(context_switches) - switches_before,
+        service.sum_over_processes(thread_cpu_time_ms) - cpu_ms_before,
     );
     let seconds = seconds as f64;
     let row = |description: &str, value, unit: &str, goal, details| ResultRow {

@@ -45,7 +45,7 @@ async fn run_agents(service: &Service, agent_count: usize, requests_per_agent: u
     let runs = local_set.run_until(async {
         let start_run = |number| {
             let (address, load_request) =
-                (service.address, service.json_rpc_load(&format!("a{number}"), 0));
+                (service.address, service.json_rpc_load_request(&format!("a{number}"), 0));
             spawn_local(async move {
                 run_load(address, &load_request, 1, StopCondition::Completed(requests_per_agent))
                     .await

@@ -7,7 +7,7 @@ use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
 use algonius_gauge::run::{RunTimes, median};
 use algonius_gauge::service::Service;
-use algonius_gauge::spawn_limit::{SpawnLimit, core_count};
+use algonius_gauge::spawn_limit::{SpawnRateBaseline, core_count};
 
 use super::{MESSAGE_BYTES, PROGRAM, SERVER_CONFIG, cat_agent_config};
 
@@ -16,19 +16,19 @@ const BURST_SIZE: usize = 1000;
 
 /// Measures row 6.
 pub(crate) async fn measure(report: &mut BenchReport) {
-    let (limit, mut rounds, mut peaks, mut failed_count) =
-        (SpawnLimit::for_cat(MESSAGE_BYTES), Rounds::default(), Vec::new(), 0);
+    let (limit, mut rounds, mut peaks, mut total_failure_count) =
+        (SpawnRateBaseline::for_cat(MESSAGE_BYTES), Rounds::default(), Vec::new(), 0);
     for _ in 0..Rounds::count().min(3) {
         rounds.add("L", limit.run(core_count(), Rounds::run_duration()));
         // A new service, so that its peak memory belongs to this burst.
         let service = Service::start(PROGRAM, SERVER_CONFIG, &cat_agent_config(BURST_SIZE)).await;
-        let load_request = service.json_rpc_load("cat", MESSAGE_BYTES);
+        let load_request = service.json_rpc_load_request("cat", MESSAGE_BYTES);
         KeepAliveClient::connect(service.address)
             .await
             .send_request(&(load_request.build)(1))
             .await;
         let (run, failure_count) = run_burst(service.address, &load_request, BURST_SIZE).await;
-        failed_count += failure_count;
+        total_failure_count += failure_count;
         peaks.push(service.sum_over_processes(peak_resident_bytes) / 1e6);
         rounds.add("burst", run);
     }
@@ -49,7 +49,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     report.add_row(ResultRow {
         number: 6,
         description: format!("burst of {BURST_SIZE}: requests that failed"),
-        value: f64::from(u32::try_from(failed_count).unwrap_or(u32::MAX)),
+        value: f64::from(u32::try_from(total_failure_count).unwrap_or(u32::MAX)),
         unit: String::new(),
         goal: Goal::AtMost(0.0, 0.0),
         details: String::new(),

@@ -8,7 +8,7 @@ use algonius_gauge::role::is_quick;
 use algonius_gauge::round::Rounds;
 use algonius_gauge::run::RunTimes;
 use algonius_gauge::service::Service;
-use algonius_gauge::spawn_limit::SpawnLimit;
+use algonius_gauge::spawn_limit::SpawnRateBaseline;
 
 use super::{PROGRAM, SERVER_CONFIG};
 
@@ -27,11 +27,12 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         JOB_DURATION.as_secs_f64()
     );
     let service = Service::start(PROGRAM, SERVER_CONFIG, &agent).await;
-    let (load_request, mut rounds) = (service.json_rpc_load("job", 0), Rounds::default());
+    let (load_request, mut rounds) = (service.json_rpc_load_request("job", 0), Rounds::default());
     for _ in 0..Rounds::count().min(3) {
         rounds.add(
             "bare",
-            SpawnLimit::for_sleep(JOB_DURATION).run(MAX_CONCURRENT_JOBS, Rounds::run_duration()),
+            SpawnRateBaseline::for_sleep(JOB_DURATION)
+                .run(MAX_CONCURRENT_JOBS, Rounds::run_duration()),
         );
         rounds.add(
             "jobs",

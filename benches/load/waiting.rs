@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use algonius_gauge::load::run_window;
+use algonius_gauge::load::measure_steady_load;
 use algonius_gauge::process::resident_bytes;
 use algonius_gauge::report::{BenchReport, Curve, Goal, ResultRow};
 use algonius_gauge::role::is_quick;
@@ -27,7 +27,7 @@ const SPARE_DESCRIPTORS: usize = 500;
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Time after which no further round starts.
-const LAST_ROUND_AFTER: Duration = Duration::from_secs(60);
+const MAX_ROUND_START_TIME: Duration = Duration::from_secs(60);
 
 /// Results for each number of waiting requests.
 #[derive(Default)]
@@ -41,12 +41,16 @@ struct WaitingResults {
 
 impl WaitingResults {
     /// Returns the throughput relative to that with ten waiting requests.
-    fn rate_ratio(&self, waiting: usize) -> f64 {
-        self.rounds.median_ratio(&run_kind(waiting), &run_kind(BASELINE_WAITING), RunTimes::rate)
+    fn rate_ratio(&self, waiting_count: usize) -> f64 {
+        self.rounds.median_ratio(
+            &run_kind(waiting_count),
+            &run_kind(BASELINE_WAITING),
+            RunTimes::rate,
+        )
     }
 
-    fn median_resident_bytes(&self, waiting: usize) -> f64 {
-        median(self.resident_bytes.get(&waiting).into_iter().flatten().copied())
+    fn median_resident_bytes(&self, waiting_count: usize) -> f64 {
+        median(self.resident_bytes.get(&waiting_count).into_iter().flatten().copied())
     }
 }
 
@@ -59,7 +63,7 @@ pub(crate) async fn measure(descriptor_limit: usize, report: &mut BenchReport) {
     let started_at = Instant::now();
     for _ in 0..3 {
         measure_round(&waiting_counts, &mut results).await;
-        if started_at.elapsed() > LAST_ROUND_AFTER {
+        if started_at.elapsed() > MAX_ROUND_START_TIME {
             break;
         }
     }
@@ -117,27 +121,27 @@ fn throughput_row(
     ResultRow { number: 8, description, value, unit, goal: Goal::AtLeast(0.9, 0.98), details }
 }
 
-fn run_kind(waiting: usize) -> String {
-    format!("{waiting} waiting")
+fn run_kind(waiting_count: usize) -> String {
+    format!("{waiting_count} waiting")
 }
 
 /// Measures growing numbers of waiting requests at one service.
 async fn measure_round(waiting_counts: &[usize], results: &mut WaitingResults) {
     let service = Service::start(PROGRAM, SERVER_CONFIG, &cat_agent_config(20_000)).await;
-    let load_request = service.json_rpc_load("cat", MESSAGE_BYTES);
-    for &waiting in waiting_counts {
+    let load_request = service.json_rpc_load_request("cat", MESSAGE_BYTES);
+    for &waiting_count in waiting_counts {
         while service.queue_length_after_wait("cat", 10).await > 0 {} // Abandoned requests leave the queue first.
-        let (target, wait_until_settled) =
+        let (target, wait_until_arrived) =
             ((service.address, &load_request), |in_flight| wait_until_queued(&service, in_flight));
-        match run_window(
+        match measure_steady_load(
             target,
-            waiting + MAX_CONCURRENT_EXECUTIONS,
-            wait_until_settled,
+            waiting_count + MAX_CONCURRENT_EXECUTIONS,
+            wait_until_arrived,
             Rounds::run_duration(),
         )
         .await
         {
-            Ok(run) => results.rounds.add(&run_kind(waiting), run),
+            Ok(run) => results.rounds.add(&run_kind(waiting_count), run),
             Err(failure) => {
                 results.failure = Some(failure);
                 return;
@@ -145,7 +149,7 @@ async fn measure_round(waiting_counts: &[usize], results: &mut WaitingResults) {
         }
         results
             .resident_bytes
-            .entry(waiting)
+            .entry(waiting_count)
             .or_default()
             .push(service.sum_over_processes(resident_bytes));
     }

@@ -91,7 +91,10 @@ async fn delivery_time(service: &Service, gate: &str, follower_count: usize) -> 
                 }
             };
             let answer = client.send_streaming_request(request.as_bytes(), on_piece).await;
-            assert!(answer.is_ok_with("thing number 99") && answer.is_ok_with("\"final\":true"));
+            assert!(
+                answer.is_ok_and_contains("thing number 99")
+                    && answer.is_ok_and_contains("\"final\":true")
+            );
         });
     }
     let arrival = timeout(CONNECT_TIMEOUT, tasks.run_until(barrier.all_arrived.notified())).await;

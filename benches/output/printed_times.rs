@@ -27,9 +27,12 @@ pub(crate) async fn measure_delays(service: &Service, run_count: usize) -> RunTi
     let (mut delays, started_at) = (Vec::new(), Instant::now());
     for _ in 0..run_count {
         let mut stream_delays = Vec::new();
-        let on_piece = |piece: &[u8]| stream_delays.extend(printed_delays(piece));
+        let on_piece = |piece: &[u8]| stream_delays.extend(delays_of_printed_times(piece));
         let answer = client.send_streaming_request(&build_request(unique_number()), on_piece).await;
-        assert!(answer.is_ok_with("\"state\":\"completed\"") && stream_delays.len() >= TIME_COUNT);
+        assert!(
+            answer.is_ok_and_contains("\"state\":\"completed\"")
+                && stream_delays.len() >= TIME_COUNT
+        );
         delays.extend(stream_delays.into_iter().take(TIME_COUNT)); // The last event repeats the text.
     }
     RunTimes::new(delays, started_at.elapsed())
@@ -37,7 +40,7 @@ pub(crate) async fn measure_delays(service: &Service, run_count: usize) -> RunTi
 
 /// Returns the time since each time in these bytes was printed, in nanoseconds.
 #[expect(clippy::disallowed_methods, reason = "the program prints the time of the day")]
-fn printed_delays(bytes: &[u8]) -> Vec<u64> {
+fn delays_of_printed_times(bytes: &[u8]) -> Vec<u64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, nanoseconds);
     let text = String::from_utf8_lossy(bytes);
     let times =

@@ -50,14 +50,16 @@ pub(crate) async fn measure(report: &mut BenchReport) {
 }
 
 fn parse_task(answer: &BenchResponse<'_>) -> Value {
-    assert!(answer.is_ok_with("\"state\":\"completed\"") && answer.body.len() > RESULT_BYTES);
+    assert!(
+        answer.is_ok_and_contains("\"state\":\"completed\"") && answer.body.len() > RESULT_BYTES
+    );
     serde_json::from_slice(answer.body).expect("JSON")
 }
 
 /// Returns the time at which the program wrote the end of its output.
 fn output_end_time(task: &Value) -> u64 {
     let text = task.pointer("/result/artifacts/0/parts/0/text").and_then(Value::as_str);
-    let is_other = |char: char| !char.is_ascii_digit();
-    let last = text.and_then(|text| text.trim_end().rsplit(is_other).next());
+    let is_not_digit = |char: char| !char.is_ascii_digit();
+    let last = text.and_then(|text| text.trim_end().rsplit(is_not_digit).next());
     last.and_then(|last| last.parse().ok()).expect("a time at the end of the result")
 }

@@ -8,7 +8,7 @@ use algonius_gauge::a2a_requests::{
 };
 use algonius_gauge::client::{BenchResponse, KeepAliveClient};
 use algonius_gauge::load::{LoadRequest, StopCondition, run_load};
-use algonius_gauge::process::{peak_resident_bytes, reset_peak};
+use algonius_gauge::process::{peak_resident_bytes, reset_peak_resident_bytes};
 use algonius_gauge::report::{BenchReport, Curve, Goal, ResultRow};
 use algonius_gauge::role::{ServerProcess, is_quick};
 use algonius_gauge::round::Rounds;
@@ -153,7 +153,7 @@ async fn median_peak_bytes() -> f64 {
     for _ in 0..3 {
         let service = start_service().await;
         let mut client = KeepAliveClient::connect(service.address).await;
-        service.pids().into_iter().for_each(reset_peak);
+        service.pids().into_iter().for_each(reset_peak_resident_bytes);
         let load_request = request_pair(&service, LARGEST_OUTPUT).0;
         client.send_request(&(load_request.build)(1)).await;
         peaks.push(service.sum_over_processes(peak_resident_bytes));

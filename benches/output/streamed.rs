@@ -49,7 +49,7 @@ async fn measure_events(report: &mut BenchReport, service: &Service) {
         };
         let answer = client.send_streaming_request(&request, on_piece).await;
         stream_times.push(nanoseconds(request_started_at.elapsed()));
-        assert!(is_good && answer.is_ok_with("\"state\":\"completed\""));
+        assert!(is_good && answer.is_ok_and_contains("\"state\":\"completed\""));
         first_event_times.extend(first_event_time);
     }
     let [unary_times, first_event_times, stream_times] =

@@ -94,11 +94,11 @@ fn report_speed(rounds: &Rounds, bytes: usize) {
 /// Returns the speed by the number of registered values.
 fn speed_curve(bytes: usize) -> Curve {
     let text = text::ordinary_text(bytes.min(1 << 20));
-    let point = |values: usize| {
-        let redactor = redactor((values, 0));
+    let point = |value_count: usize| {
+        let redactor = redactor((value_count, 0));
         let started_at = Instant::now();
         black_box(redact_whole(&redactor, &text));
-        (values as f64, text.len() as f64 / 1e6 / started_at.elapsed().as_secs_f64())
+        (value_count as f64, text.len() as f64 / 1e6 / started_at.elapsed().as_secs_f64())
     };
     Curve {
         name: "redaction".to_owned(),
@@ -109,17 +109,17 @@ fn speed_curve(bytes: usize) -> Curve {
 }
 
 /// Returns a redactor with this many registered values and configured patterns.
-fn redactor((values, patterns): (usize, usize)) -> Arc<Redactor> {
+fn redactor((value_count, pattern_count): (usize, usize)) -> Arc<Redactor> {
     let value = |number: usize| format!("{:016x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let pattern = |number: usize| {
         Pattern::new(&format!("p{number}"), &format!("(?:EMP|CUST)-{number:02}[0-9]{{6}}"), 4)
             .expect("a pattern")
     };
     let redaction_config = RedactionConfig {
-        patterns: (0..patterns).map(pattern).collect(),
+        patterns: (0..pattern_count).map(pattern).collect(),
         ..RedactionConfig::default()
     };
-    Arc::new(Redactor::new((1..=values).map(value)).with_configuration(redaction_config))
+    Arc::new(Redactor::new((1..=value_count).map(value)).with_configuration(redaction_config))
 }
 
 fn copy_text(_: &Arc<Redactor>, text: &str) -> usize {

@@ -27,7 +27,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
          model_id = \"bench/model\"\ntools = [\"now\"]\n"
     );
     let service = Service::start(PROGRAM, "", &config).await;
-    let load_request = service.json_rpc_load("thinker", MESSAGE_BYTES);
+    let load_request = service.json_rpc_load_request("thinker", MESSAGE_BYTES);
     let stop_condition = StopCondition::Elapsed(Rounds::run_duration());
     // The first runs open connections and fill caches.
     run_load(service.address, &load_request, 1, stop_condition).await;

@@ -5,20 +5,20 @@ use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
 use algonius_gauge::run::RunTimes;
 use algonius_gauge::service::Service;
-use algonius_gauge::spawn_limit::{SpawnLimit, core_count};
+use algonius_gauge::spawn_limit::{SpawnRateBaseline, core_count};
 
 use super::{AGENTS_CONFIG, MESSAGE_BYTES, PROGRAM};
 
 /// Measures row 21.
 pub(crate) async fn measure(report: &mut BenchReport) {
     let service = Service::start(PROGRAM, "durability = \"power\"", AGENTS_CONFIG).await;
-    let (limit, mut rounds) = (SpawnLimit::for_cat(MESSAGE_BYTES), Rounds::default());
+    let (baseline, mut rounds) = (SpawnRateBaseline::for_cat(MESSAGE_BYTES), Rounds::default());
     let (load_request, stop_condition) = (
-        service.json_rpc_load("cat", MESSAGE_BYTES),
+        service.json_rpc_load_request("cat", MESSAGE_BYTES),
         StopCondition::Elapsed(Rounds::run_duration()),
     );
     for _ in 0..Rounds::count() {
-        rounds.add("L", limit.run(core_count(), Rounds::run_duration()));
+        rounds.add("L", baseline.run(core_count(), Rounds::run_duration()));
         rounds.add("power", run_load(service.address, &load_request, 100, stop_condition).await);
     }
     let [rate, limit_rate] = ["power", "L"].map(|kind| rounds.median_of(kind, RunTimes::rate));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use algonius_gauge::load::{StopCondition, run_load};
-use algonius_gauge::process::proportional_bytes;
+use algonius_gauge::process::proportional_set_bytes;
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
 use algonius_gauge::run::{RunTimes, median};
@@ -57,10 +57,10 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         sleep(SETTLE_TIME).await;
         // Before the requests: what they leave in the allocator differs by more than the agents do.
         let [plain_bytes, mixed_bytes] = [&plain_service, &mixed_service]
-            .map(|service| service.sum_over_processes(proportional_bytes));
+            .map(|service| service.sum_over_processes(proportional_set_bytes));
         memory_ratios.push(mixed_bytes / plain_bytes);
         for (kind, service) in [("alone", &plain_service), ("mixed", &mixed_service)] {
-            let load_request = service.json_rpc_load("cat", MESSAGE_BYTES);
+            let load_request = service.json_rpc_load_request("cat", MESSAGE_BYTES);
             let stop_condition = StopCondition::Elapsed(Rounds::run_duration());
             let run_times =
                 run_load(service.address, &load_request, PARALLEL_REQUESTS, stop_condition).await;

@@ -15,7 +15,7 @@ mod without_program;
 
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
-use algonius_gauge::spawn_limit::{SpawnLimit, core_count};
+use algonius_gauge::spawn_limit::{SpawnRateBaseline, core_count};
 use algonius_gauge::{role, service::Service};
 use tokio::runtime::Builder;
 
@@ -70,10 +70,10 @@ fn main() {
 
 /// Compares L with the same spawner in C.
 fn compare_with_c(report: &mut BenchReport) {
-    let (limit, mut rounds) = (SpawnLimit::for_cat(MESSAGE_BYTES), Rounds::default());
+    let (baseline, mut rounds) = (SpawnRateBaseline::for_cat(MESSAGE_BYTES), Rounds::default());
     for _ in 0..Rounds::count() {
-        rounds.add("L", limit.run(core_count(), Rounds::run_duration()));
-        let Some(run) = limit.run_in_c(core_count(), Rounds::run_duration()) else {
+        rounds.add("L", baseline.run(core_count(), Rounds::run_duration()));
+        let Some(run) = baseline.run_in_c(core_count(), Rounds::run_duration()) else {
             println!("no C compiler: the yardstick is not compared with the same in C");
             return;
         };

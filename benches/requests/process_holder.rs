@@ -13,7 +13,7 @@ use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
 use algonius_gauge::run::{RunTimes, nanoseconds};
 use algonius_gauge::spawn::plain_text;
-use algonius_gauge::spawn_limit::{SpawnLimit, core_count, find_program};
+use algonius_gauge::spawn_limit::{SpawnRateBaseline, core_count, find_program};
 use algonius_warden::process_holders::{HolderCommand, ProcessHolderOptions, ProcessHolders};
 use algonius_warden::{LaunchRequest, OutputMemory, RootCapabilities, StdinSource, Warden as _};
 use tempfile::TempDir;
@@ -31,9 +31,9 @@ const PARALLEL_PROGRAMS: usize = 10;
 pub(crate) async fn measure(report: &mut BenchReport) {
     let fixture =
         Arc::new(HolderFixture::start(find_program("cat"), plain_text(MESSAGE_BYTES)).await);
-    let (limit, mut rounds) = (SpawnLimit::for_cat(MESSAGE_BYTES), Rounds::default());
+    let (baseline, mut rounds) = (SpawnRateBaseline::for_cat(MESSAGE_BYTES), Rounds::default());
     for _ in 0..Rounds::count() {
-        rounds.add("L", limit.run(core_count(), Rounds::run_duration()));
+        rounds.add("L", baseline.run(core_count(), Rounds::run_duration()));
         rounds.add("held", run_parallel(&fixture).await);
     }
     fixture.process_holders.shut_down().await;
@@ -90,7 +90,7 @@ impl HolderFixture {
             control_groups: None,
             output_memory: OutputMemory::with_limit(256 << 20),
         };
-        let process_holders = ProcessHolders::start(options).await.expect("a warden");
+        let process_holders = ProcessHolders::start(options).await.expect("a process holder");
         Self { _home: home, process_holders, program, text }
     }
 

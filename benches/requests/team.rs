@@ -12,7 +12,8 @@ use super::MESSAGE_BYTES;
 pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
     let mut rounds = Rounds::default();
     let stop_condition = StopCondition::Elapsed(Rounds::run_duration());
-    let [member, team] = ["cat", "crew"].map(|agent| service.json_rpc_load(agent, MESSAGE_BYTES));
+    let [member, team] =
+        ["cat", "crew"].map(|agent| service.json_rpc_load_request(agent, MESSAGE_BYTES));
     for _ in 0..Rounds::count() {
         rounds.add("member", run_load(service.address, &member, 1, stop_condition).await);
         rounds.add("team", run_load(service.address, &team, 1, stop_condition).await);

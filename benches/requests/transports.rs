@@ -8,7 +8,7 @@ use algonius_gauge::report::{BenchReport, Curve, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
 use algonius_gauge::run::RunTimes;
 use algonius_gauge::service::Service;
-use algonius_gauge::spawn_limit::{SpawnLimit, core_count};
+use algonius_gauge::spawn_limit::{SpawnRateBaseline, core_count};
 
 use super::{MESSAGE_BYTES, grpc};
 
@@ -18,10 +18,10 @@ const IN_FLIGHT_STEPS: [usize; 7] = [1, 2, 5, 10, 20, 50, 100];
 /// Measures rows 1 to 4 and 19.
 pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
     let (rounds, cost) = measure_rounds(service).await;
-    for (kind, in_flight) in
+    for (transport, in_flight) in
         [("JSON-RPC", 10), ("JSON-RPC", 100), ("HTTP+JSON", 10), ("HTTP+JSON", 100)]
     {
-        add_throughput_row(&rounds, kind, in_flight, report);
+        add_throughput_row(&rounds, transport, in_flight, report);
     }
     let rpc_kind = |in_flight| format!("JSON-RPC {in_flight}");
     report.add_row(ResultRow {
@@ -106,39 +106,42 @@ fn add_throughput_row(
 #[derive(Default)]
 struct CpuCost {
     service_ms: f64,
-    warden_ms: f64,
+    holder_ms: f64,
     request_count: f64,
 }
 
 impl CpuCost {
     fn per_request_ms(&self) -> f64 {
-        (self.service_ms + self.warden_ms) / self.request_count
+        (self.service_ms + self.holder_ms) / self.request_count
     }
 
     fn summary(&self) -> String {
         let (service, warden) =
-            (self.service_ms / self.request_count, self.warden_ms / self.request_count);
+            (self.service_ms / self.request_count, self.holder_ms / self.request_count);
         format!("service {service:.3} ms, warden {warden:.3} ms, {} requests", self.request_count)
     }
 }
 
 async fn measure_rounds(service: &Service) -> (Rounds, CpuCost) {
     let (mut rounds, mut cost) = (Rounds::default(), CpuCost::default());
-    let (rpc_load, rest_load) =
-        (service.json_rpc_load("cat", MESSAGE_BYTES), service.rest_load("cat", MESSAGE_BYTES));
-    let (limit, run_duration) = (SpawnLimit::for_cat(MESSAGE_BYTES), Rounds::run_duration());
+    let (rpc_load_request, rest_load_request) = (
+        service.json_rpc_load_request("cat", MESSAGE_BYTES),
+        service.rest_load_request("cat", MESSAGE_BYTES),
+    );
+    let (baseline, run_duration) =
+        (SpawnRateBaseline::for_cat(MESSAGE_BYTES), Rounds::run_duration());
     let mut caller = grpc::GrpcCaller::new(service);
-    run_for_round(service, &rpc_load, 10).await; // One-time initialization happens before the measurement.
+    run_timed_load(service, &rpc_load_request, 10).await; // One-time initialization happens before the measurement.
     for _ in 0..Rounds::count() {
-        rounds.add("L", limit.run(core_count(), run_duration));
-        rounds.add("L 1", limit.run(1, run_duration));
+        rounds.add("L", baseline.run(core_count(), run_duration));
+        rounds.add("L 1", baseline.run(1, run_duration));
         for in_flight in IN_FLIGHT_STEPS {
             let cpu_ms_before = service.pids().map(cpu_time_ms);
-            let run = run_for_round(service, &rpc_load, in_flight).await;
+            let run = run_timed_load(service, &rpc_load_request, in_flight).await;
             if in_flight == 10 {
-                let [service_ms, warden_ms] = service.pids().map(cpu_time_ms);
+                let [service_ms, holder_ms] = service.pids().map(cpu_time_ms);
                 cost.service_ms += service_ms - cpu_ms_before[0];
-                cost.warden_ms += warden_ms - cpu_ms_before[1];
+                cost.holder_ms += holder_ms - cpu_ms_before[1];
                 cost.request_count += run.count();
             }
             rounds.add(&format!("JSON-RPC {in_flight}"), run);
@@ -146,7 +149,7 @@ async fn measure_rounds(service: &Service) -> (Rounds, CpuCost) {
         for in_flight in [10, 100] {
             rounds.add(
                 &format!("HTTP+JSON {in_flight}"),
-                run_for_round(service, &rest_load, in_flight).await,
+                run_timed_load(service, &rest_load_request, in_flight).await,
             );
         }
         rounds.add("gRPC 10", caller.run(10, run_duration).await);
@@ -154,7 +157,7 @@ async fn measure_rounds(service: &Service) -> (Rounds, CpuCost) {
     (rounds, cost)
 }
 
-async fn run_for_round(
+async fn run_timed_load(
     service: &Service,
     load_request: &Rc<LoadRequest>,
     in_flight: usize,

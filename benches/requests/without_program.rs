@@ -98,7 +98,9 @@ async fn answer_kinds(service: &Service) -> Vec<AnswerKind> {
         answer_kind(&mut client, "tasks/get", &task_request, is_completed).await,
         answer_kind(&mut client, "the same message again", &send_request, is_completed).await,
         answer_kind(&mut client, "401", &unauthorized_request, |answer| answer.status == 401).await,
-        answer_kind(&mut client, "/status", &status_request, |answer| answer.is_ok_with("\"cat\""))
-            .await,
+        answer_kind(&mut client, "/status", &status_request, |answer| {
+            answer.is_ok_and_contains("\"cat\"")
+        })
+        .await,
     ]
 }

@@ -33,7 +33,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     let max_sleep = algonius_actors::scheduler::DEFAULT_MAX_SLEEP;
     let tree = ScheduleTree::start(idle_schedules(SCHEDULE_COUNT), max_sleep).await;
     super::wait_until_idle().await;
-    let idle_ms = measure_cpu_time_ms(duration).await;
+    let idle_cpu_ms = measure_cpu_time_ms(duration).await;
     let mut schedules = idle_schedules(SCHEDULE_COUNT);
     schedules.extend(frequent_schedules(
         REFUSALS_PER_SECOND * PERIOD_SECONDS,
@@ -41,14 +41,14 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         UNKNOWN_OWNER,
     ));
     tree.api().schedules.configure_schedules(schedules).await.expect("schedules");
-    wait_until_spread().await;
-    let (before, started_at) = (refused_count(&tree).await, Instant::now());
-    let busy_ms = measure_cpu_time_ms(duration).await;
+    wait_until_occurrences_spread().await;
+    let (refused_count_before, started_at) = (refused_count(&tree).await, Instant::now());
+    let busy_cpu_ms = measure_cpu_time_ms(duration).await;
     let elapsed = started_at.elapsed().as_secs_f64();
-    let new_refused_count = refused_count(&tree).await - before;
+    let new_refused_count = refused_count(&tree).await - refused_count_before;
     report.add_row(row(
         "an occurrence that is refused",
-        (busy_ms - idle_ms) * 1e3 / new_refused_count,
+        (busy_cpu_ms - idle_cpu_ms) * 1e3 / new_refused_count,
         "µs",
         // No goal: the cost of refused work does not indicate the cost of work that runs.
         Goal::Unrated,
@@ -58,13 +58,13 @@ pub(crate) async fn measure(report: &mut BenchReport) {
             new_refused_count / elapsed
         ),
     ));
-    measure_lateness(&tree, (duration, idle_ms), report).await;
+    measure_lateness(&tree, (duration, idle_cpu_ms), report).await;
     tree.end().await;
 }
 
 async fn measure_lateness(
     tree: &ScheduleTree,
-    (duration, idle_ms): (Duration, f64),
+    (duration, idle_cpu_ms): (Duration, f64),
     report: &mut BenchReport,
 ) {
     let mut schedules = idle_schedules(SCHEDULE_COUNT);
@@ -74,9 +74,9 @@ async fn measure_lateness(
         OWNER,
     ));
     tree.api().schedules.configure_schedules(schedules).await.expect("schedules");
-    wait_until_spread().await;
+    wait_until_occurrences_spread().await;
     let since = WallClock.now();
-    let busy_ms = measure_cpu_time_ms(duration).await;
+    let busy_cpu_ms = measure_cpu_time_ms(duration).await;
     let due_occurrences: Vec<_> =
         latest_occurrences(tree).await.into_iter().filter(|it| it.due_at >= since).collect();
     // A refused occurrence costs next to nothing and would distort the average.
@@ -91,7 +91,7 @@ async fn measure_lateness(
     let lateness_times = RunTimes::new(delays_ns, duration);
     report.add_row(row(
         "fire and arm again",
-        (busy_ms - idle_ms) * 1e3 / lateness_times.count(),
+        (busy_cpu_ms - idle_cpu_ms) * 1e3 / lateness_times.count(),
         "µs",
         Goal::AtMost(50.0, 25.0),
         "processor time of each that is accepted: looked at, written down, an execution without a program, with \
@@ -113,7 +113,7 @@ async fn measure_lateness(
 
 /// Waits until all schedules were evaluated, and their occurrences are evenly spread: a new schedule waits for its next
 /// period.
-async fn wait_until_spread() {
+async fn wait_until_occurrences_spread() {
     let period = PERIOD_SECONDS as i64;
     let remaining = period - WallClock.now().timestamp().rem_euclid(period) + 1;
     sleep(Duration::from_secs(remaining.max(3).unsigned_abs())).await; // The new configuration takes effect meanwhile.

@@ -58,29 +58,37 @@ async fn measure_idle(report: &mut BenchReport) {
         costs.push(measure_idle_cost(count).await);
     }
     let sleep_us = measure_sleep_us().await;
-    let (Some(without_schedules), Some(with_all)) = (costs.first(), costs.last()) else { return };
-    let bytes_each =
-        (with_all.resident_bytes - without_schedules.resident_bytes) / SCHEDULE_COUNT as f64;
+    let (Some(cost_without_schedules), Some(cost_with_all_schedules)) =
+        (costs.first(), costs.last())
+    else {
+        return;
+    };
+    let bytes_each = (cost_with_all_schedules.resident_bytes
+        - cost_without_schedules.resident_bytes)
+        / SCHEDULE_COUNT as f64;
     report.add_row(row(
         &format!("{SCHEDULE_COUNT} schedules: idle tick"),
-        with_all.evaluation_us,
+        cost_with_all_schedules.evaluation_us,
         "µs",
         Goal::AtMost(10.0, 5.0),
         format!(
             "processor time of all threads for each nap; without schedules {:.2} µs; a bare sleep \
              of the same length {sleep_us:.2} µs",
-            without_schedules.evaluation_us
+            cost_without_schedules.evaluation_us
         ),
     ));
     report.add_row(row(
         &format!("{SCHEDULE_COUNT} schedules: idle tick, beyond a bare sleep"),
-        with_all.evaluation_us - sleep_us,
+        cost_with_all_schedules.evaluation_us - sleep_us,
         "µs",
         Goal::Unrated,
         "a bare sleep is a task that does nothing else; it costs what the system takes to wake a thread"
             .to_owned(),
     ));
-    let details = format!("taking them up at the first start: {:.2} s", with_all.start_seconds);
+    let details = format!(
+        "taking them up at the first start: {:.2} s",
+        cost_with_all_schedules.start_seconds
+    );
     report.add_row(row("memory of each", bytes_each, "B", Goal::AtMost(500.0, 250.0), details));
     report.add_curve(Curve {
         name: "schedules".to_owned(),
@@ -112,8 +120,8 @@ async fn measure_evaluation_us() -> f64 {
     sleep(Duration::from_secs(seconds)).await; // The measured interval.
     let cpu_ms = thread_cpu_time_ms(pid) - before;
     // The timer adds a millisecond to each interval, and the wakeup up to another one.
-    let evaluations = seconds as f64 * 1e3 / (EVALUATION_INTERVAL.as_secs_f64() * 1e3 + 2.0);
-    cpu_ms * 1e3 / evaluations
+    let evaluation_count = seconds as f64 * 1e3 / (EVALUATION_INTERVAL.as_secs_f64() * 1e3 + 2.0);
+    cpu_ms * 1e3 / evaluation_count
 }
 
 /// Returns the same for a task that only sleeps for this interval: the unavoidable cost.

@@ -62,9 +62,9 @@ impl AgentFactory {
         let sessions: Arc<dyn SessionStore> = Arc::<Store>::clone(store);
         let driver_settings = DriverSettings {
             runtime_dir: server.runtime_dir.clone(),
-            sockets: capabilities.sockets.clone(),
+            sandbox_escape_sockets: capabilities.sockets.clone(),
             bubblewrap: find_bubblewrap(&capabilities),
-            is_in_memory: is_on_tmpfs(&server.runtime_dir),
+            is_runtime_dir_in_memory: is_on_tmpfs(&server.runtime_dir),
         };
         let remote_connections =
             RemoteConnections::new(server.programs.max_output_memory_bytes, Arc::clone(&sessions))?;
@@ -112,7 +112,7 @@ impl AgentFactory {
     pub(crate) fn decide_isolation(&self, agent: &mut ConfiguredAgent, files: &ServiceFiles) {
         confinement::decide_isolation(
             agent,
-            &HostContext { capabilities: &self.capabilities, files },
+            &HostContext { capabilities: &self.capabilities, service_files: files },
         );
     }
 
@@ -182,7 +182,7 @@ impl AgentFactory {
         confinement::assign_user(agent, &self.agent_users)?;
         confinement::require_isolation(
             agent,
-            &HostContext { capabilities: &self.capabilities, files },
+            &HostContext { capabilities: &self.capabilities, service_files: files },
         )?;
         confinement::decide_limit_enforcement(agent, self.control_groups.as_deref())?;
         confinement::create_home(agent)

@@ -27,7 +27,7 @@ pub(crate) use self::limits::{decide_limit_enforcement, open_control_groups};
 /// Capabilities of this machine, and the files on it that agents must not reach.
 pub(crate) struct HostContext<'m> {
     pub(crate) capabilities: &'m HostCapabilities,
-    pub(crate) files: &'m ServiceFiles,
+    pub(crate) service_files: &'m ServiceFiles,
 }
 
 /// Decides how an agent is isolated, and warns if the isolation leaves gaps.
@@ -100,16 +100,16 @@ pub(crate) fn decide_isolation(agent: &mut ConfiguredAgent, host: &HostContext<'
         decide_backend_isolation(program, host);
     }
     let Some(program) = agent.program().cloned() else { return };
-    if program.sandbox.resolved_roots.is_none() {
-        let roots = ConfinedProgram::for_agent(agent, &program).resolve_roots(host.files);
+    if program.sandbox.resolved_paths.is_none() {
+        let roots = ConfinedProgram::for_agent(agent, &program).resolve_roots(host.service_files);
         if let Some(program) = agent.program_mut() {
-            program.sandbox.resolved_roots = Some(roots);
+            program.sandbox.resolved_paths = Some(roots);
         }
     }
     let Some(program) = agent.program().cloned() else { return };
     let sockets = &host.capabilities.sockets;
-    let boundary_facts =
-        ConfinedProgram::for_agent(agent, &program).collect_boundary_facts((host.files, sockets));
+    let boundary_facts = ConfinedProgram::for_agent(agent, &program)
+        .collect_boundary_facts((host.service_files, sockets));
     let spec = Arc::make_mut(&mut agent.spec);
     let confinement = choose_confinement(
         spec.access,
@@ -117,19 +117,19 @@ pub(crate) fn decide_isolation(agent: &mut ConfiguredAgent, host: &HostContext<'
         host.capabilities.sandbox_capabilities(),
         &boundary_facts,
     );
-    if let Some(program_facts) = spec.program_mut() {
-        program_facts.confinement = confinement;
+    if let Some(worker_spec) = spec.program_worker_mut() {
+        worker_spec.confinement = confinement;
     }
 }
 
 fn decide_backend_isolation(program: &mut BackendProgram, host: &HostContext<'_>) {
-    if program.sandbox.resolved_roots.is_none() {
-        program.sandbox.resolved_roots =
-            Some(ConfinedProgram::for_backend(program).resolve_roots(host.files));
+    if program.sandbox.resolved_paths.is_none() {
+        program.sandbox.resolved_paths =
+            Some(ConfinedProgram::for_backend(program).resolve_roots(host.service_files));
     }
     let sockets = &host.capabilities.sockets;
     let boundary_facts =
-        ConfinedProgram::for_backend(program).collect_boundary_facts((host.files, sockets));
+        ConfinedProgram::for_backend(program).collect_boundary_facts((host.service_files, sockets));
     program.confinement = choose_confinement(
         BackendProgram::ACCESS,
         &program.sandbox,
@@ -143,7 +143,7 @@ pub(crate) fn has_isolation_shortfall(
     (access, confinement): (Access, &Confinement),
     sandbox: &Sandbox,
 ) -> bool {
-    let is_open = match sandbox.isolation_requirement {
+    let has_forbidden_gap = match sandbox.isolation_requirement {
         IsolationRequirement::Nothing => return false,
         // The agent could change the configuration although it is confined to some folders.
         IsolationRequirement::Sandbox => {
@@ -152,7 +152,7 @@ pub(crate) fn has_isolation_shortfall(
         }
         IsolationRequirement::Boundary => confinement.boundary.allows_privilege_escalation(),
     };
-    is_open || confinement.enforcement.is_incomplete()
+    has_forbidden_gap || confinement.enforcement.is_incomplete()
 }
 
 /// Reason why the service can assign no user.

@@ -56,7 +56,7 @@ impl Credentials {
         let operator_token = ensure_operator_token(&settings.server.token_file).await?;
         // Anonymous callers have principals too, so that their executions have owners.
         let anonymous_principals =
-            authenticator::anonymous_principals(agents.values().map(|spec| &**spec));
+            authenticator::anonymous_principal_tokens(agents.values().map(|spec| &**spec));
         let mut new_tokens = settings.callers.tokens.clone();
         new_tokens.extend(anonymous_principals.iter().cloned());
         new_tokens.push(new_operator_token(&operator_token));
@@ -68,7 +68,7 @@ impl Credentials {
     ///
     /// # Errors
     /// Fails if the ledger does not respond.
-    pub(crate) async fn refresh(&mut self, ledger: &dyn Ledger) -> Result<(), StartError> {
+    pub(crate) async fn reload_tokens(&mut self, ledger: &dyn Ledger) -> Result<(), StartError> {
         self.tokens = ledger.tokens().await?;
         Ok(())
     }

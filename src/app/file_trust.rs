@@ -50,7 +50,7 @@ enum FileRole {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TrustFault {
     /// Kind of the file: `server.token_file`, `the configuration`, …
-    pub(crate) label: &'static str,
+    pub(crate) file_label: &'static str,
     pub(crate) path: PathBuf,
     /// Description of the problem, as the end of a sentence.
     pub(crate) reason: String,
@@ -61,13 +61,13 @@ pub(crate) struct TrustFault {
 impl TrustFault {
     fn describe_without_path(&self) -> String {
         let name = self.path.file_name().unwrap_or(self.path.as_os_str()).display();
-        format!("{}: `{name}` {}", self.label, self.reason)
+        format!("{}: `{name}` {}", self.file_label, self.reason)
     }
 }
 
 impl Display for TrustFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { label, path, reason, repair_command: repair } = self;
+        let Self { file_label: label, path, reason, repair_command: repair } = self;
         write!(f, "{label}: {} {reason}; run `{repair}`", path.display())
     }
 }
@@ -166,13 +166,13 @@ fn configuration_paths<'s>(
 }
 
 /// Returns the faults of a path, and of the folders and links that lead to it.
-fn examine_path(label: &'static str, path: &Path, role: FileRole) -> Vec<TrustFault> {
+fn examine_path(file_label: &'static str, path: &Path, role: FileRole) -> Vec<TrustFault> {
     let components = match PathResolution::resolve(path) {
         Ok(PathResolution(components)) => components,
         Err(error) => {
             let reason = format!("cannot be examined ({error})");
             let repair_command = format!("ls -ld {}", quote_for_shell(path));
-            return vec![TrustFault { label, path: path.to_owned(), reason, repair_command }];
+            return vec![TrustFault { file_label, path: path.to_owned(), reason, repair_command }];
         }
     };
     let to_fault = |component: &PathComponent| {
@@ -180,7 +180,12 @@ fn examine_path(label: &'static str, path: &Path, role: FileRole) -> Vec<TrustFa
         if is_on_read_only_mount(&component.path) {
             return None; // No user of this mount can change the file.
         }
-        Some(TrustFault { label, path: component.path.clone(), reason, repair_command: repair })
+        Some(TrustFault {
+            file_label,
+            path: component.path.clone(),
+            reason,
+            repair_command: repair,
+        })
     };
     components.iter().filter_map(to_fault).collect()
 }

@@ -134,7 +134,7 @@ impl HostCheckTargets {
 
 #[async_trait]
 impl HostCheck for ServiceHostCheck {
-    async fn find_faults(&self) -> Vec<HostFault> {
+    async fn repair_and_find_faults(&self) -> Vec<HostFault> {
         // In a task of its own, because a caller that no longer waits must not stop a restoration half-way.
         let check = tokio::spawn(self.clone().check());
         check.await.unwrap_or_else(|error| {

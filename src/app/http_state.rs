@@ -153,8 +153,8 @@ impl HttpState {
                 false => PublicAddressResolver::with_fixed_url(url, grpc),
             },
             body_limits: BodyLimits::new(
-                server.requests.max_body_bytes,
-                server.requests.body_timeout,
+                server.request_limits.max_body_bytes,
+                server.request_limits.body_timeout,
             ),
             monitoring: Monitoring {
                 instruments: static_state.instruments.clone(),

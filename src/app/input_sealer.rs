@@ -40,7 +40,8 @@ impl KeyringSealer {
     ) -> Result<(Self, Option<RuntimeKeyFile>), StartError> {
         let file = key_file::key_file_path(runtime_dir, data_dir, instance);
         let file_secret = file.as_deref().map(key_file::read).transpose()?.flatten();
-        let held_secrets = holders.stored_secret().filter_map(|secret| secret.try_into().ok());
+        let held_secrets =
+            holders.secrets_from_earlier_holders().filter_map(|secret| secret.try_into().ok());
         let found_secrets: Vec<[u8; 32]> = file_secret.into_iter().chain(held_secrets).collect();
         let configured_secrets: Vec<_> =
             settings.keys.iter().map(|InputSealingKey(secret)| *secret).collect();

@@ -9,7 +9,7 @@ use algonius_warden::process_holders::ProcessHolders;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use tokio::sync::mpsc;
 
-use crate::alert::{AlertDispatcher, AlertNotice, HookSettings, QUEUE_CAPACITY};
+use crate::alert::{ALERT_QUEUE_CAPACITY, AlertDispatcher, AlertNotice, HookSettings};
 use crate::app::push_setup::delivery_policy;
 use crate::observe::{Instruments, OtlpCollector};
 use crate::push::{DeliveryPolicy, WebhookClient, check_url};
@@ -36,14 +36,14 @@ impl Observability {
             signing_secret,
             command,
             allowed_networks,
-            authorities,
+            certificate_authorities: authorities,
             ..
         } = *settings.observability.alerts.clone();
         if webhook_url.is_none() && command.is_none() {
             let instruments = Instruments::new(None, collector);
             return Ok(Self { instruments, alert_setup: None });
         }
-        let (sender, notices) = mpsc::channel(QUEUE_CAPACITY);
+        let (sender, notices) = mpsc::channel(ALERT_QUEUE_CAPACITY);
         let hook_settings = HookSettings {
             webhook_url: webhook_url.map(Secret),
             signing_secret: signing_secret.map(Secret),
@@ -51,7 +51,8 @@ impl Observability {
         };
         let mut push_settings = settings.push.clone().unwrap_or_default();
         push_settings.allowed_networks.extend(allowed_networks);
-        push_settings.authorities = push_settings.authorities.with_others(&authorities);
+        push_settings.certificate_authorities =
+            push_settings.certificate_authorities.union_with(&authorities);
         let alert_setup = Some((hook_settings, delivery_policy(push_settings), notices));
         Ok(Self { instruments: Instruments::new(Some(sender), collector), alert_setup })
     }

@@ -40,12 +40,16 @@ impl VersionRequester {
     pub(crate) async fn request_version(
         &self,
         (spec, program): (Arc<AgentSpec>, Arc<ProgramSpec>),
-        version: &VersionCheckSpec,
+        version_check: &VersionCheckSpec,
         timeout: Duration,
     ) -> Result<String, VersionError> {
         let Self { shared_context, warden } = self.clone();
-        query_version(VersionSubject { spec, program, shared_context, warden }, version, timeout)
-            .await
+        query_version(
+            VersionSubject { spec, program, shared_context, warden },
+            version_check,
+            timeout,
+        )
+        .await
     }
 }
 
@@ -103,9 +107,9 @@ pub(crate) async fn inspect_program(
     time_limit: Duration,
 ) -> ProgramStatus {
     let status = status_without_version(&program);
-    let Some(version) = program.runtime_settings.version_check.clone() else { return status };
+    let Some(version_check) = program.runtime_settings.version_check.clone() else { return status };
     let reported_version =
-        requester.request_version((spec, Arc::clone(&program)), &version, time_limit).await;
+        requester.request_version((spec, Arc::clone(&program)), &version_check, time_limit).await;
     let warning = match &reported_version {
         Ok(version) => untested_warning(version, &program),
         Err(error) => Some(error.to_string()),

@@ -30,10 +30,21 @@ pub(crate) fn set_up_push(
 }
 
 pub(crate) fn delivery_policy(push: config::PushSettings) -> DeliveryPolicy {
-    let config::PushSettings { allowed_networks, allows_http, timeout, max_age, authorities } =
-        push;
-    let authorities = authorities.iter().cloned().collect();
-    DeliveryPolicy { allowed_networks, allows_http, timeout, max_age, authorities }
+    let config::PushSettings {
+        allowed_networks,
+        allows_http,
+        timeout,
+        max_retry_duration,
+        certificate_authorities: authorities,
+    } = push;
+    let certificate_authorities = authorities.iter().cloned().collect();
+    DeliveryPolicy {
+        allowed_networks,
+        allows_http,
+        timeout,
+        max_retry_duration,
+        certificate_authorities,
+    }
 }
 
 /// Returns the context of the push worker: the ledger, and the rendering of the transports.

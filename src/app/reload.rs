@@ -45,7 +45,7 @@ pub(crate) use redaction::RedactionState;
 use reload_handle::ReloadRequest;
 pub(crate) use reload_handle::{ReloadHandle, ReloaderChannels, channel};
 pub(crate) use schedules::configured_schedules;
-use status_publisher::{StatusPublisher, WatchState};
+use status_publisher::{AutoReloadState, StatusPublisher};
 use token_administration::{TokenAdministration, replace_token_file};
 
 /// Interval between two checks of the configuration files; an idle service sleeps in between.
@@ -108,9 +108,8 @@ impl Reloader {
             program_error: None,
         };
         reloader.protect_files();
-        let watch_state = watch_state(&reloader.protection, &reloader.settings);
-        let overridden_agents = reloader.switches.overridden_agents();
-        reloader.publisher.publish_initial_status(watch_state, overridden_agents);
+        let state = auto_reload_state(&reloader.protection, &reloader.settings);
+        reloader.publisher.publish_initial_status(state, reloader.switches.overridden_agents());
         reloader.publish();
         tokio::spawn(reloader.run(requests))
     }
@@ -138,13 +137,14 @@ impl Reloader {
     /// Checks the service's files: restores their modes, and applies changes to them.
     async fn apply_file_changes(&mut self) {
         self.protection.restore_modes(&self.settings);
-        self.publish_watch_state();
-        if !self.settings.server.configuration.watch || !self.files.poll_for_change().await {
+        self.publish_auto_reload_state();
+        let reloads_on_change = self.settings.server.configuration.reloads_on_change;
+        if !reloads_on_change || !self.files.poll_for_change().await {
             return;
         }
         // The change itself may come from another user.
-        self.protection.update_obstacle(&self.settings);
-        self.publish_watch_state();
+        self.protection.update_auto_reload_obstacle(&self.settings);
+        self.publish_auto_reload_state();
         if self.protection.applies_changes_automatically(&self.settings) {
             _ = self.reload("a file has changed").await; // The log and the status report it.
         }
@@ -178,7 +178,8 @@ impl Reloader {
     async fn rotate_operator_token(&mut self) -> Result<(), Failure> {
         replace_token_file(self.settings.server.token_file.clone()).await?;
         self.files.record_states(); // The service itself changed this file, so its change requests no reload.
-        self.tokens.reload(&self.settings, self.agents.specs(), &mut self.redaction).await?;
+        let (settings, specs) = (&self.settings, self.agents.specs());
+        self.tokens.reload_credentials(settings, specs, &mut self.redaction).await?;
         tracing::info!("operator token rotated");
         Ok(())
     }
@@ -204,11 +205,12 @@ impl Reloader {
     /// Protects the files of the configuration in force.
     fn protect_files(&mut self) {
         self.protection.record_protected_files(&self.settings);
-        self.publish_watch_state();
+        self.publish_auto_reload_state();
     }
 
-    fn publish_watch_state(&self) {
-        self.publisher.publish_watch_state(watch_state(&self.protection, &self.settings));
+    fn publish_auto_reload_state(&self) {
+        let state = auto_reload_state(&self.protection, &self.settings);
+        self.publisher.publish_auto_reload_state(state);
     }
 
     /// Publishes the configuration in force.
@@ -220,9 +222,9 @@ impl Reloader {
 }
 
 /// Returns true if changed files are applied automatically, and the reason if not.
-fn watch_state(protection: &FileProtection, settings: &Settings) -> WatchState {
-    WatchState {
-        is_watching: protection.applies_changes_automatically(settings),
-        obstacle: protection.obstacle().cloned(),
+fn auto_reload_state(protection: &FileProtection, settings: &Settings) -> AutoReloadState {
+    AutoReloadState {
+        is_active: protection.applies_changes_automatically(settings),
+        auto_reload_obstacle: protection.auto_reload_obstacle().cloned(),
     }
 }

@@ -56,7 +56,7 @@ impl ServiceResources {
         let address = listener.local_addr().unwrap_or(server.listen_address);
         credentials::check_anonymous_access(agents, address)?;
         let capabilities = probe_host().await?;
-        let host = HostContext { capabilities: &capabilities, files };
+        let host = HostContext { capabilities: &capabilities, service_files: files };
         agents.iter_mut().try_for_each(|agent| confinement::require_isolation(agent, &host))?;
         let store = Arc::new(Store::open(&server.data_dir, durability(server)).await?);
         let user_settings = agent_user_settings(server);
@@ -128,7 +128,8 @@ async fn probe_host() -> Result<HostCapabilities, StartError> {
 }
 
 pub(crate) const fn listen_limits(server: &ServerSettings) -> ListenLimits {
-    let RequestLimits { max_connections, header_timeout, write_timeout, .. } = &server.requests;
+    let RequestLimits { max_connections, header_timeout, write_timeout, .. } =
+        &server.request_limits;
     ListenLimits {
         max_connections: *max_connections,
         header_timeout: *header_timeout,

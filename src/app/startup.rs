@@ -179,14 +179,16 @@ async fn end_unresumable_programs(
         })
     };
     let unfinished_records = ledger
-        .executions(ExecutionFilter { unfinished: true, ..ExecutionFilter::default() })
+        .executions(ExecutionFilter { unfinished_only: true, ..ExecutionFilter::default() })
         .await?;
     let resumable = unfinished_records.into_iter().filter(|record| {
         matches!(record.state, ExecutionState::Starting | ExecutionState::Running)
             && reattaches(&record.agent)
     });
     holders
-        .end_programs_except(&resumable.map(|record| (record.id, record.attempt_id)).collect())
+        .end_earlier_programs_except(
+            &resumable.map(|record| (record.id, record.attempt_id)).collect(),
+        )
         .await;
     Ok(())
 }
@@ -214,7 +216,7 @@ async fn start_tree(
 ) -> Result<SupervisionTree, StartError> {
     let tree = SupervisionTree::start(services, definitions, tree_options).await;
     let tree = tree.map_err(|error| StartError::Tree { cause: error.to_string() })?;
-    holders.end_unclaimed_programs().await;
+    holders.end_programs_not_taken_over().await;
     Ok(tree)
 }
 
@@ -225,13 +227,13 @@ fn build_tree_options(
     store: &Arc<Store>,
     request_handle_cell: RequestHandleCell,
 ) -> TreeOptions {
-    let readings = |it: config::PressureSettings| HostReadingSettings {
+    let to_host_reading_settings = |it: config::PressureSettings| HostReadingSettings {
         host_metrics,
         spec: it.spec,
         interval: it.interval,
     };
     TreeOptions {
-        reading_settings: settings.pressure.map(readings),
+        host_reading_settings: settings.pressure.map(to_host_reading_settings),
         scheduler_config: Some(scheduler_config(store, &settings.scheduling)),
         retention: Some(retention_spec(settings.retention)),
         alert_spec: settings.observability.alerts.spec,

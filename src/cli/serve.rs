@@ -23,16 +23,18 @@ use notify::SystemdNotifier;
 /// configuration. SIGUSR2 stops the service for the next binary, which takes over the running executions.
 pub(super) async fn run(
     config_location: &ConfigLocation,
-    listen: Option<SocketAddr>,
+    listen_override: Option<SocketAddr>,
     inherited_state: &InheritedState,
 ) -> Result<(), CliError> {
-    let source = ConfigSource::new(config_location.file.as_deref()).with_listen_address(listen);
+    let source =
+        ConfigSource::new(config_location.file.as_deref()).with_listen_address(listen_override);
     let LoadedConfig { settings, warnings } =
         source.read().map_err(CliError::InvalidConfiguration)?;
     let log_handle = init_logging(&settings, &warnings);
     warn_of_inherited_state(inherited_state);
     let result =
-        serve_until_stopped((source, settings), config_location, listen, &log_handle).await;
+        serve_until_stopped((source, settings), config_location, listen_override, &log_handle)
+            .await;
     // An error is printed after the lines that explain it.
     log_handle.flush();
     result
@@ -41,24 +43,30 @@ pub(super) async fn run(
 async fn serve_until_stopped(
     (source, settings): (ConfigSource, Settings),
     config_location: &ConfigLocation,
-    listen: Option<SocketAddr>,
+    listen_override: Option<SocketAddr>,
     log_handle: &LogHandle,
 ) -> Result<(), CliError> {
-    if listen.is_some() {
+    if listen_override.is_some() {
         warn_about_plain_http(&settings.server);
     }
     warn_of_root();
     warn_of_logout(&settings.server);
     let mut signals = register_stop_signals()?;
-    let mut upgrade = register_signal(SignalKind::user_defined2())?;
+    let mut upgrade_signal = register_signal(SignalKind::user_defined2())?;
     let mut hangup = register_signal(SignalKind::hangup())?;
     let drain_timeout = settings.server.drain_timeout;
-    let agents: Vec<_> = settings.agents.iter().map(|agent| describe_agent(&agent.spec)).collect();
+    let agent_descriptions: Vec<_> =
+        settings.agents.iter().map(|agent| describe_agent(&agent.spec)).collect();
     let token_file = settings.server.token_file.clone();
     let service = start_with_source(source, settings).await?;
     log_handle.export_to(service.instruments());
     let mut level_changes = service.log_level();
-    log_handle.write_plain_text(&banner(&service, config_location, &token_file, &agents));
+    log_handle.write_plain_text(&banner(
+        &service,
+        config_location,
+        &token_file,
+        &agent_descriptions,
+    ));
     let notifier = SystemdNotifier::from_env();
     notifier.notify_ready(service.scheme(), service.address());
     loop {
@@ -68,7 +76,7 @@ async fn serve_until_stopped(
                 drain_or_stop(service, drain_timeout, &mut signals).await;
                 return Ok(());
             }
-            _ = upgrade.recv() => {
+            _ = upgrade_signal.recv() => {
                 hand_over(service, log_handle).await;
                 return Ok(());
             }
@@ -79,7 +87,8 @@ async fn serve_until_stopped(
 }
 
 fn warn_of_inherited_state(inherited_state: &InheritedState) {
-    let InheritedState { suppressed_signals, replaced_umask, tight_limits } = inherited_state;
+    let InheritedState { suppressed_signals, replaced_umask, insufficient_limits } =
+        inherited_state;
     if !suppressed_signals.is_empty() {
         let signals = suppressed_signals.join(", ");
         tracing::warn!(%signals, "the parent process ignored or blocked signals; they act again");
@@ -88,7 +97,7 @@ fn warn_of_inherited_state(inherited_state: &InheritedState) {
         let (inherited, used) = (format!("{inherited:04o}"), format!("{used:04o}"));
         tracing::warn!(%inherited, %used, "the inherited umask was changed, also for agents");
     }
-    for limit in tight_limits {
+    for limit in insufficient_limits {
         let (description, remedy) = (&limit.description, &limit.remedy);
         tracing::warn!(%remedy, "the system lets the service and its agents use only {description}");
     }
@@ -150,7 +159,7 @@ async fn drain_or_stop(
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        () = service.stop_until(drain_timeout, kill_receiver) => tracing::info!("stopped"),
+        () = service.stop_or_kill(drain_timeout, kill_receiver) => tracing::info!("stopped"),
         () = second_signal => {}
     }
 }
@@ -196,7 +205,7 @@ fn banner(
     service: &RunningService,
     config_location: &ConfigLocation,
     token_file: &Path,
-    agents: &[String],
+    agent_descriptions: &[String],
 ) -> String {
     let (url, token_file) =
         (format!("{}://{}", service.scheme(), service.address()), token_file.display());
@@ -205,8 +214,10 @@ fn banner(
         Some(_) => config_location.describe(),
         None => "shipped (`algonius init` writes one of your own)".to_owned(),
     };
-    let available_agent =
-        agents.iter().find(|agent| !agent.contains(' ')).or_else(|| agents.first());
+    let available_agent = agent_descriptions
+        .iter()
+        .find(|agent| !agent.contains(' '))
+        .or_else(|| agent_descriptions.first());
     let agent = available_agent.and_then(|agent| agent.split(' ').next()).unwrap_or("echo");
     format!(
         r#"algonius {version} is ready on {url}{public}
@@ -227,6 +238,6 @@ or from any program:
         } else {
             format!(", for others {}", service.url())
         },
-        agents = agents.join(", "),
+        agents = agent_descriptions.join(", "),
     )
 }

@@ -113,7 +113,7 @@ pub(super) async fn show(
         let mut events: Vec<_> = detail.events.iter().collect();
         events.sort_by_key(|event| event.at);
         for event in events {
-            event_text::fetch_sentence_line(client, id, event)
+            event_text::fetch_event_line(client, id, event)
                 .await
                 .into_iter()
                 .for_each(|line| out.print_line(&line));
@@ -130,8 +130,8 @@ pub(super) async fn show(
     if detail.events_after.is_some() {
         out.print_note("there are more events than shown; `tasks export` has all of them");
     }
-    let is_end = |name: &String| lacks_stderr_start && name == TextChannel::Stderr.as_str();
-    for name in detail.cut.iter().filter(|name| !is_end(name)) {
+    let is_stderr_tail = |name: &String| lacks_stderr_start && name == TextChannel::Stderr.as_str();
+    for name in detail.cut.iter().filter(|name| !is_stderr_tail(name)) {
         out.print_note(&format!(
             "{name} is longer than shown; `tasks export --text` has all of it"
         ));

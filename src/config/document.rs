@@ -23,7 +23,8 @@ pub(super) fn read<'c>(
     reader: &'c ConfigReader<'c>,
     merged_document: &'c MergedDocument<'c>,
 ) -> Option<Settings> {
-    let root_position = SourcePosition { key_path: String::new(), span: 0..0, is_printable: true };
+    let root_position =
+        SourcePosition { key_path: String::new(), span: 0..0, may_quote_source: true };
     let mut root = Section::new(reader, root_position, Some(&merged_document.document));
     // The bounds of most numbers below follow from these limits.
     let bounds = AgentSettingBounds::read(root.section("limits"));
@@ -63,11 +64,11 @@ pub(super) fn read<'c>(
         agent_presets: &merged_document.agent_presets,
     };
     let agents = agent::read_all(reader, sections, &context, &mut exposure_state);
-    let known_names = schedules::KnownNames {
+    let reference_targets = schedules::ScheduleReferenceTargets {
         agents: agents.iter().map(|agent| &*agent.spec).collect(),
         tokens: exposure_state.tokens.iter().map(|token| token.name.as_str()).collect(),
     };
-    let scheduling = schedules::read(&mut root, &known_names);
+    let scheduling = schedules::read(&mut root, &reference_targets);
     root.report_unknown_keys();
     // Every table was read before a missing server ends the function, so that each fault is reported.
     let (tokens, secrets, server) = (exposure_state.tokens, Vec::new(), server?);

@@ -36,7 +36,8 @@ pub fn load(
     env: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<LoadedConfig, ConfigFaults> {
     let text = std::fs::read_to_string(path);
-    let text = text.map_err(|error| unreadable_file(path, &format!("cannot be read: {error}")))?;
+    let text =
+        text.map_err(|error| unreadable_file_faults(path, &format!("cannot be read: {error}")))?;
     load_config_text(&ConfigText { path, text: &text, is_built_in: false }, env)
 }
 
@@ -87,12 +88,13 @@ fn load_config_text(
 ) -> Result<LoadedConfig, ConfigFaults> {
     let ConfigText { path, text, is_built_in } = *config_text;
     let file = std::path::absolute(path);
-    let file = file.map_err(|error| unreadable_file(path, &format!("has no folder: {error}")))?;
+    let file =
+        file.map_err(|error| unreadable_file_faults(path, &format!("has no folder: {error}")))?;
     let reader = ConfigReader::new(path, text, file.parent().unwrap_or(&file).to_owned(), env);
     let (document, syntax_errors) = DeTable::parse_recoverable(text);
     for error in &syntax_errors {
         let span = error.span().unwrap_or_default();
-        let position = SourcePosition { key_path: String::new(), span, is_printable: false };
+        let position = SourcePosition { key_path: String::new(), span, may_quote_source: false };
         reader
             .report_error(&position, new_diagnostic(error.message()).with_code(FaultCode::Syntax));
     }
@@ -108,8 +110,8 @@ fn load_config_text(
         .and_then(|merged_document| document::read(&reader, merged_document));
     let ReadResult { faults, secrets, referenced_files, secret_files, mut config_files } =
         reader.into_result();
-    if let Some(main_text) = config_files.first_mut().filter(|_| !is_built_in) {
-        main_text.file.clone_from(&file);
+    if let Some(main_file) = config_files.first_mut().filter(|_| !is_built_in) {
+        main_file.file.clone_from(&file);
     }
     let is_valid = faults.iter().all(|fault| fault.severity != Severity::Error);
     match settings {
@@ -120,7 +122,7 @@ fn load_config_text(
                     Some(file.as_path()).filter(|_| !is_built_in),
                     ConfiguredFiles {
                         secret_files,
-                        programs: settings.observability.alerts.programs(),
+                        programs: settings.observability.alerts.alert_program_files(),
                     },
                     &config_files,
                 ),
@@ -135,7 +137,7 @@ fn load_config_text(
 }
 
 /// Returns the fault of a file as a whole.
-fn unreadable_file(path: &Path, message: &str) -> ConfigFaults {
+fn unreadable_file_faults(path: &Path, message: &str) -> ConfigFaults {
     ConfigFaults::new(vec![ConfigFault {
         file: path.to_owned(),
         line: 0,

@@ -60,14 +60,14 @@ pub(super) struct PresetCatalog {
 
 impl PresetCatalog {
     /// Opens the folder that the document names, relative to `folder`, and reads all presets.
-    pub(super) fn read_configured(document: &DeTable<'_>, folder: &Path) -> Self {
+    pub(super) fn read_configured(document: &DeTable<'_>, config_folder: &Path) -> Self {
         // The document is not checked yet: the presets are merged into it before any key is read.
         let server = document.get("server").and_then(|server| server.get_ref().as_table());
         let presets_folder = server.and_then(|server| server.get("presets"));
         let presets_folder = presets_folder
             .and_then(|presets_folder| presets_folder.get_ref().as_str())
             .unwrap_or(PRESETS_DIR);
-        Self::read_folder(folder.join(presets_folder))
+        Self::read_folder(config_folder.join(presets_folder))
     }
 
     /// Returns the built-in presets.
@@ -107,14 +107,14 @@ impl PresetCatalog {
     }
 
     /// Registers the folder, so that its changes count as changes of the configuration.
-    pub(super) fn register_files(&self, reader: &ConfigReader<'_>) {
+    pub(super) fn add_referenced_files(&self, reader: &ConfigReader<'_>) {
         let Some(folder) = &self.folder else { return };
         // The folder is registered too, so that a new file is noticed.
-        reader.register_file(folder.clone());
+        reader.add_referenced_file(folder.clone());
         let files = self.presets.values().map(|preset| &preset.file);
         let files = files.filter(|file| file.starts_with(folder));
         let unreadable_files = self.unreadable_files.values().map(|(file, _)| file);
-        files.chain(unreadable_files).for_each(|file| reader.register_file(file.clone()));
+        files.chain(unreadable_files).for_each(|file| reader.add_referenced_file(file.clone()));
     }
 }
 

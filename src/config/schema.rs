@@ -12,7 +12,7 @@ use toml::de::DeTable;
 use super::document;
 use super::load::BUILT_IN_CONFIG;
 use super::presets::MergedDocument;
-use super::table::{ConfigReader, KeyDescriptions, ShapeRecorder, ValueBounds, ValueShape};
+use super::table::{ConfigReader, RangeWithDefault, RecordedKeys, ShapeRecorder, ValueShape};
 
 pub(super) mod key_descriptions;
 
@@ -66,14 +66,14 @@ const LIST_ITEM_TYPES: [(&str, &str); 5] = [
 /// Returns the schema as JSON Schema 2020-12.
 #[must_use]
 pub fn schema() -> Value {
-    let KeyDescriptions { shapes, descriptions: descriptions_of_rows } = describe_keys(&format!(
+    let RecordedKeys { shapes, descriptions: config_key_descriptions } = record_keys(&format!(
         "{}{SAMPLE_CONFIG}",
-        widest_limits_toml(&describe_keys(SAMPLE_CONFIG).shapes)
+        widest_limits_toml(&record_keys(SAMPLE_CONFIG).shapes)
     ));
     let mut descriptions = key_descriptions::from_comments(BUILT_IN_CONFIG);
     // A key with a row is described there; a key without one only in the shipped file.
     descriptions
-        .extend(descriptions_of_rows.into_iter().map(|(path, text)| (path, text.to_owned())));
+        .extend(config_key_descriptions.into_iter().map(|(path, text)| (path, text.to_owned())));
     let mut root = KeyNode::default();
     for (path, shape) in shapes {
         root.insert(&path, shape);
@@ -87,18 +87,18 @@ pub fn schema() -> Value {
 
 /// Returns the shapes and descriptions of the sample's keys.
 #[cfg(test)]
-pub(super) fn sample_key_descriptions() -> KeyDescriptions {
-    describe_keys(SAMPLE_CONFIG)
+pub(super) fn recorded_sample_keys() -> RecordedKeys {
+    record_keys(SAMPLE_CONFIG)
 }
 
 /// Returns the shapes and descriptions of a document's keys, including absent ones.
-fn describe_keys(text: &str) -> KeyDescriptions {
+fn record_keys(text: &str) -> RecordedKeys {
     let env = |_: &str| None;
     let file = Path::new("supervisor.toml");
     let reader = ConfigReader::new(file, text, file.to_owned(), &env).with_recorded_shapes();
     let (document, _) = DeTable::parse_recoverable(text);
     document::read(&reader, &MergedDocument::without_presets(document.get_ref()));
-    reader.into_shapes().map(ShapeRecorder::into_descriptions).unwrap_or_default()
+    reader.into_shape_recorder().map(ShapeRecorder::into_recorded_keys).unwrap_or_default()
 }
 
 /// Returns a `[limits]` table that makes every other bound as wide as possible.
@@ -107,11 +107,11 @@ fn widest_limits_toml(shapes: &BTreeMap<String, ValueShape>) -> String {
     for (path, shape) in shapes {
         let Some(key) = path.strip_prefix("limits.") else { continue };
         let bound = match shape {
-            ValueShape::Seconds(ValueBounds { min, .. }, _) if key.ends_with("_min") => {
+            ValueShape::Seconds(RangeWithDefault { min, .. }, _) if key.ends_with("_min") => {
                 min.to_string()
             }
-            ValueShape::Seconds(ValueBounds { max, .. }, _) => max.to_string(),
-            ValueShape::Count(ValueBounds { max, .. }, _) => max.to_string(),
+            ValueShape::Seconds(RangeWithDefault { max, .. }, _) => max.to_string(),
+            ValueShape::Count(RangeWithDefault { max, .. }, _) => max.to_string(),
             _ => continue,
         };
         text.push_str(&format!("{key} = {bound}\n"));
@@ -235,10 +235,10 @@ fn value_schema(shape: &ValueShape) -> Value {
 
 fn number_schema<T: Into<Value> + Copy>(
     kind: &str,
-    bounds: ValueBounds<T>,
+    bounds: RangeWithDefault<T>,
     has_default: bool,
 ) -> Value {
-    let ValueBounds { min, max, default } = bounds;
+    let RangeWithDefault { min, max, default } = bounds;
     let mut schema = into_map(json!({"type": kind}));
     schema.insert("minimum".to_owned(), min.into());
     schema.insert("maximum".to_owned(), max.into());

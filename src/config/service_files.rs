@@ -37,7 +37,7 @@ impl ServiceFiles {
         server: &ServerSettings,
         file: Option<&Path>,
         configured_files: ConfiguredFiles,
-        config_files: &[ConfigTextFile],
+        config_text_files: &[ConfigTextFile],
     ) -> Self {
         let ConfiguredFiles { secret_files, programs } = configured_files;
         let mut read_protected_paths =
@@ -49,7 +49,7 @@ impl ServiceFiles {
         write_protected_paths.extend(std::env::current_exe());
         write_protected_paths.extend(programs.iter().cloned());
         write_protected_paths.extend(server.tls.iter().map(|files| files.cert_file.clone()));
-        for ConfigTextFile { file, has_secrets } in config_files {
+        for ConfigTextFile { file, has_secrets } in config_text_files {
             let list =
                 if *has_secrets { &mut read_protected_paths } else { &mut write_protected_paths };
             list.push(file.clone());

@@ -14,10 +14,10 @@ mod section;
 mod shape;
 pub(crate) mod value;
 
-pub(crate) use bounds::ValueBounds;
+pub(crate) use bounds::RangeWithDefault;
 pub(crate) use key::{ConfigKey, Count, Flag, Keyword, Seconds};
 pub(crate) use keyword_list::read_keyword_list;
 pub(crate) use position::{Positioned, PositionedValue, SourcePosition};
 pub(crate) use reader::{ConfigReader, ConfigTextFile, NotUtf8, ReadResult};
 pub(crate) use section::Section;
-pub(crate) use shape::{KeyDescriptions, ShapeRecorder, ValueShape};
+pub(crate) use shape::{RecordedKeys, ShapeRecorder, ValueShape};

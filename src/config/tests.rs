@@ -24,9 +24,9 @@ use super::*;
 
 mod access;
 mod agent;
-mod cognition;
 mod host;
 mod inputs;
+mod model_agents;
 mod presets;
 mod pressure;
 mod redaction;
@@ -113,7 +113,7 @@ fn a_minimal_file_gives_the_default_settings() {
         token_file: data_dir.join("token"),
         runtime_dir: server.runtime_dir.clone(),
         data_dir,
-        requests: RequestLimits {
+        request_limits: RequestLimits {
             max_body_bytes: 4 << 20,
             max_connections: 1024,
             header_timeout: Duration::from_secs(10),
@@ -128,7 +128,7 @@ fn a_minimal_file_gives_the_default_settings() {
         },
         durability: DurabilitySetting::Process,
         configuration: ConfigFileSettings {
-            watch: true,
+            reloads_on_change: true,
             presets_dir: server.configuration.presets_dir.clone(),
         },
         request_access: RequestAccessSettings::default(),
@@ -197,7 +197,8 @@ fn an_agent_of_one_line_gets_every_default() {
     );
     assert!(program.command.ends_with("bin/cat") && program.command.is_absolute());
     assert_eq!(program.working_dir, std::env::current_dir().unwrap());
-    assert_eq!([&program.input_file, &program.output_file], ["input.txt", "output.txt"]);
+    let file_templates = [&program.input_file_template, &program.output_file_template];
+    assert_eq!(file_templates, ["input.txt", "output.txt"]);
     assert_eq!(
         [&program.success_criteria.exit_codes, &program.failure_rules.transient.exit_codes],
         [&[0], &[75]]

@@ -88,7 +88,7 @@ impl LeaseCommandReceiver {
     /// Returns when a stop is ordered; never if the holder is lost.
     pub(in crate::drivers) async fn wait_for_stop(&mut self) {
         if self.commands.wait_for(|command| *command != LeaseCommand::Run).await.is_err() {
-            // A lost holder has ordered nothing: the program continues until another process instance claims it.
+            // A lost holder has ordered nothing: the program continues until another process instance takes it over.
             std::future::pending::<()>().await;
         }
     }

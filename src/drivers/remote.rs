@@ -75,7 +75,7 @@ impl Driver for RemoteDriver {
     fn resume(&self, _: AttemptWork, reporter: Reporter) -> Lease {
         // The id of the remote task is stored at the end of an attempt only, so after a crash it is not known.
         let message = "the service lost its connection to the remote agent";
-        reporter.report_exit(Err(Failure::new(Code::Interrupted, message)), None);
+        reporter.report_end(Err(Failure::new(Code::Interrupted, message)), None);
         Box::new(RemoteLease { stop_sender: watch::Sender::new(true), task: None })
     }
 }

@@ -89,7 +89,7 @@ impl StartFaultContext {
     }
 
     /// Returns the failure of a program of which the sandbox hides a file.
-    fn find_hidden_failure(&self, program: &Path) -> Option<Failure> {
+    fn find_hidden_file_failure(&self, program: &Path) -> Option<Failure> {
         let hidden_paths =
             HiddenPaths { hidden: self.hidden_paths.clone(), visible: self.visible_paths.clone() };
         let file = hidden_paths.find_hidden_executed_file(program, self.search_path.as_deref())?;
@@ -115,14 +115,15 @@ impl StartFaultContext {
                 ProgramFault::find_after_exec_failure(program, self.search_path.as_deref())?;
             Some(unexecutable_failure(&fault))
         };
-        let find_hidden = || if is_unexecuted { self.find_hidden_failure(program) } else { None };
+        let find_hidden_file =
+            || if is_unexecuted { self.find_hidden_file_failure(program) } else { None };
         let user_failure = || {
             (is_refused && self.has_user)
                 .then(|| Failure::new(Code::NotStarted, USER_NOT_PERMITTED_MESSAGE))
         };
         find_working_dir_failure(&self.working_dir)
             .or_else(find_fault)
-            .or_else(find_hidden)
+            .or_else(find_hidden_file)
             .or_else(user_failure)
     }
 }
@@ -163,7 +164,8 @@ pub(in crate::drivers) async fn find_wrapper_failure_cause(
         let fault = ProgramFault::find_after_exec_failure(&program, None)
             .filter(|fault| !fault.is_format_fault());
         let failure = fault.map(|fault| unexecutable_failure(&fault));
-        failure.or_else(|| fault_context.find_hidden_failure(&program).filter(|_| is_unexecuted))
+        failure
+            .or_else(|| fault_context.find_hidden_file_failure(&program).filter(|_| is_unexecuted))
     };
     run_blocking_with_limits(find).await.flatten()
 }
@@ -219,7 +221,7 @@ pub(in crate::drivers) async fn evaluate_ended_attempt(
             Some(fault @ ProgramFault::InterpreterMissing { .. }) => {
                 Some(unexecutable_failure(&fault))
             }
-            _ => fault_context.find_hidden_failure(&program.command),
+            _ => fault_context.find_hidden_file_failure(&program.command),
         }
     };
     Err(run_blocking_with_limits(find).await.flatten().unwrap_or(failure))

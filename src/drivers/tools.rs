@@ -15,7 +15,7 @@ use algonius_actors::model::completion::ToolDefinitions;
 use algonius_actors::model::program::tool_backends::ToolBackends;
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::note_store::NoteStore;
-use algonius_actors::ports::tools::{StopReceiver, TextRedactor, ToolExecutor, ToolInvocation};
+use algonius_actors::ports::tools::{TextRedactor, ToolExecutor, ToolInvocation, ToolStopReceiver};
 use async_trait::async_trait;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::json;
@@ -82,7 +82,11 @@ impl ToolExecutor for ToolHandlers {
         self.server_definitions(tools, redactor).await
     }
 
-    async fn call(&self, call: ToolInvocation, mut stop: StopReceiver) -> Result<String, String> {
+    async fn call(
+        &self,
+        call: ToolInvocation,
+        mut stop: ToolStopReceiver,
+    ) -> Result<String, String> {
         match call.tool.handler {
             ToolHandler::Clock => Ok(self.current_time_json()),
             ToolHandler::AddNote => stop.run_until_stopped(self.add_note(&call)).await,

@@ -35,14 +35,14 @@ impl GaugeValues {
     pub(super) fn registry(&self) -> Registry {
         let mut registry = Registry::default();
         let service_registry = registry.sub_registry_with_prefix("algonius");
-        self.register_agents(service_registry);
-        self.register_budgets(service_registry);
-        self.register_host(service_registry);
+        self.register_agent_gauges(service_registry);
+        self.register_budget_gauges(service_registry);
+        self.register_host_gauges(service_registry);
         process::register_metrics(&mut registry);
         registry
     }
 
-    fn register_agents(&self, registry: &mut Registry) {
+    fn register_agent_gauges(&self, registry: &mut Registry) {
         let register_for_agents =
             |registry: &mut Registry, name, help, value_of: fn(&AgentStatus) -> f64| {
                 let family = GaugeFamily::default();
@@ -68,7 +68,7 @@ impl GaugeValues {
         });
     }
 
-    fn register_budgets(&self, registry: &mut Registry) {
+    fn register_budget_gauges(&self, registry: &mut Registry) {
         let (spent, remaining, blocked_accounts) =
             (GaugeFamily::default(), GaugeFamily::default(), GaugeFamily::default());
         for agent in &self.tree.agents {
@@ -107,7 +107,7 @@ impl GaugeValues {
         );
     }
 
-    fn register_host(&self, registry: &mut Registry) {
+    fn register_host_gauges(&self, registry: &mut Registry) {
         let pressure = GaugeFamily::default();
         let shortages = self.tree.pressure.as_ref().map(|pressure| pressure.short.as_slice());
         for shortage in SHORTAGES {

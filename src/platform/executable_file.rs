@@ -138,10 +138,14 @@ impl Display for ProgramFault {
     }
 }
 
-fn find_fault(program: &Path, search_path: Option<&str>, depth: usize) -> Option<ProgramFault> {
+fn find_fault(
+    program: &Path,
+    search_path: Option<&str>,
+    remaining_depth: usize,
+) -> Option<ProgramFault> {
     if !fs::metadata(program).ok()?.is_file() || access(program, AccessFlags::X_OK).is_err() {
-        let is_on_mount = is_on_noexec_mount(program);
-        return Some(if is_on_mount {
+        let is_on_noexec = is_on_noexec_mount(program);
+        return Some(if is_on_noexec {
             ProgramFault::NotExecutableMount
         } else {
             ProgramFault::NotExecutable
@@ -157,7 +161,7 @@ fn find_fault(program: &Path, search_path: Option<&str>, depth: usize) -> Option
     let beginning = read_beginning(&file).ok()?;
     if beginning.starts_with(b"#!") {
         return match ScriptLine::parse(&beginning) {
-            Some(line) => find_script_fault(&line, search_path, depth),
+            Some(line) => find_script_fault(&line, search_path, remaining_depth),
             None => Some(ProgramFault::UnknownFormat),
         };
     }
@@ -170,11 +174,11 @@ fn find_fault(program: &Path, search_path: Option<&str>, depth: usize) -> Option
 fn find_script_fault(
     line: &ScriptLine,
     search_path: Option<&str>,
-    depth: usize,
+    remaining_depth: usize,
 ) -> Option<ProgramFault> {
     let interpreter = line.interpreter();
     // The working folder of the program is not known here.
-    if !interpreter.is_absolute() || depth == 0 {
+    if !interpreter.is_absolute() || remaining_depth == 0 {
         return None;
     }
     if let Err(error) = fs::metadata(interpreter) {
@@ -188,7 +192,7 @@ fn find_script_fault(
             search_path.split(':').any(|folder| Path::new(folder).join(command).is_file());
         return (!is_found).then(|| missing_interpreter_fault(line, command));
     }
-    match find_fault(interpreter, search_path, depth - 1)? {
+    match find_fault(interpreter, search_path, remaining_depth - 1)? {
         ProgramFault::NotExecutable => {
             Some(ProgramFault::InterpreterNotExecutable { interpreter: interpreter.to_owned() })
         }

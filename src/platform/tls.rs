@@ -155,7 +155,7 @@ impl CertificateAuthorities {
 
     /// Returns these authorities and those of another file.
     #[must_use]
-    pub fn with_others(&self, other: &Self) -> Self {
+    pub fn union_with(&self, other: &Self) -> Self {
         Self(Arc::new(self.iter().chain(other.iter()).cloned().collect()))
     }
 

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// Networks of IPv4 that do not belong to the public internet, from the IANA registry.
-const SPECIAL_V4: &[(Ipv4Addr, u8)] = &[
+const NON_PUBLIC_V4_NETWORKS: &[(Ipv4Addr, u8)] = &[
     (Ipv4Addr::new(0, 0, 0, 0), 8),       // This network.
     (Ipv4Addr::new(10, 0, 0, 0), 8),      // Private.
     (Ipv4Addr::new(100, 64, 0, 0), 10),   // Between a carrier and its customers.
@@ -27,7 +27,7 @@ const SPECIAL_V4: &[(Ipv4Addr, u8)] = &[
 const PUBLIC_V6: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
 /// Networks within it that are not public.
-const SPECIAL_V6: &[(Ipv6Addr, u8)] = &[
+const NON_PUBLIC_V6_NETWORKS: &[(Ipv6Addr, u8)] = &[
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // Of protocols: Teredo, ORCHID, benchmarks.
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // Of documents.
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16), // 6to4.
@@ -43,20 +43,20 @@ pub(super) fn is_in_any_network(address: IpAddr, networks: &[IpNet]) -> bool {
 /// True if the address is one host of the public internet.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
-        IpAddr::V4(address) => !SPECIAL_V4.iter().any(|net| contains_v4(*net, address)),
+        IpAddr::V4(address) => !NON_PUBLIC_V4_NETWORKS.iter().any(|net| contains_v4(*net, address)),
         IpAddr::V6(address) => {
             contains_v6(PUBLIC_V6, address)
-                && !SPECIAL_V6.iter().any(|net| contains_v6(*net, address))
+                && !NON_PUBLIC_V6_NETWORKS.iter().any(|net| contains_v6(*net, address))
         }
     }
 }
 
-fn contains_v4((start, length): (Ipv4Addr, u8), address: Ipv4Addr) -> bool {
-    Ipv4Net::new(start, length).is_ok_and(|net| net.contains(&address))
+fn contains_v4((start, prefix_length): (Ipv4Addr, u8), address: Ipv4Addr) -> bool {
+    Ipv4Net::new(start, prefix_length).is_ok_and(|net| net.contains(&address))
 }
 
-fn contains_v6((start, length): (Ipv6Addr, u8), address: Ipv6Addr) -> bool {
-    Ipv6Net::new(start, length).is_ok_and(|net| net.contains(&address))
+fn contains_v6((start, prefix_length): (Ipv6Addr, u8), address: Ipv6Addr) -> bool {
+    Ipv6Net::new(start, prefix_length).is_ok_and(|net| net.contains(&address))
 }
 
 #[cfg(test)]
@@ -90,12 +90,12 @@ mod tests {
 
     #[test]
     fn a_listed_address_matches_in_every_notation() {
-        let allow = ["127.0.0.0/8".parse().unwrap(), "fd00:1::/32".parse().unwrap()];
+        let allowed_networks = ["127.0.0.0/8".parse().unwrap(), "fd00:1::/32".parse().unwrap()];
         for text in ["127.0.0.1", "127.9.9.9", "::ffff:127.0.0.1", "fd00:1::5"] {
-            assert!(is_in_any_network(text.parse().unwrap(), &allow), "{text}");
+            assert!(is_in_any_network(text.parse().unwrap(), &allowed_networks), "{text}");
         }
         for text in ["128.0.0.1", "::7f00:1", "::1", "64:ff9b::7f00:1", "fd00:2::5"] {
-            assert!(!is_in_any_network(text.parse().unwrap(), &allow), "{text}");
+            assert!(!is_in_any_network(text.parse().unwrap(), &allowed_networks), "{text}");
         }
     }
 }

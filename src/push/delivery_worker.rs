@@ -45,13 +45,13 @@ pub(super) struct WorkerContext {
     pub(super) render: RenderFn,
     pub(super) on_abandoned: Arc<dyn Fn(u32) + Send + Sync>,
     pub(super) client: WebhookClient,
-    pub(super) max_age: Duration,
+    pub(super) max_retry_duration: Duration,
 }
 
 /// Notification in delivery.
 struct DueDelivery {
     pending_target: PendingTarget,
-    event: u64,
+    event_number: u64,
     is_last: bool,
 }
 
@@ -103,14 +103,14 @@ impl RunningDeliveries {
         &mut self,
         context: &Arc<WorkerContext>,
     ) -> Result<bool, LedgerError> {
-        let max_pause = TimeDelta::from_std(MAX_RETRY_PAUSE).unwrap_or_default();
+        let clock_tolerance = TimeDelta::from_std(MAX_RETRY_PAUSE).unwrap_or_default();
         // Running deliveries are among the due ones, so twice the maximum covers all free places.
         let limit_per_owner = u32::try_from(2 * MAX_DELIVERIES_PER_OWNER).unwrap_or(u32::MAX);
-        let due = context
+        let due_targets = context
             .target_store
-            .due_targets(context.clock.now(), max_pause, limit_per_owner)
+            .due_targets(context.clock.now(), clock_tolerance, limit_per_owner)
             .await?;
-        for pending_target in due.pending {
+        for pending_target in due_targets.pending {
             // The rest stays due in the ledger, so nothing is queued in memory.
             if self.delivery_tasks.len() >= MAX_CONCURRENT_DELIVERIES {
                 break;
@@ -128,7 +128,7 @@ impl RunningDeliveries {
                 self.targets_by_delivery.insert(task.id(), target_key);
             }
         }
-        Ok(due.has_open_targets)
+        Ok(due_targets.has_open_targets)
     }
 
     /// True if no delivery to the target runs, and fewer than the maximum run for its owner.
@@ -173,9 +173,9 @@ async fn prepare_next_delivery(
         .await?;
     match push::next_delivery_step(&pending_target, &events, context.clock.now()) {
         DeliveryStep::Send { event, is_last } => {
-            Ok(Some(DueDelivery { pending_target, event, is_last }))
+            Ok(Some(DueDelivery { pending_target, event_number: event, is_last }))
         }
-        DeliveryStep::Record(progress) => {
+        DeliveryStep::RecordProgress(progress) => {
             context.target_store.record_progress(pending_target.registration_id, progress).await?;
             Ok(None)
         }
@@ -185,9 +185,9 @@ async fn prepare_next_delivery(
 
 /// Delivers one event to a target and records the result.
 async fn deliver_and_record(context: Arc<WorkerContext>, delivery: DueDelivery) {
-    let DueDelivery { pending_target, event, is_last } = delivery;
+    let DueDelivery { pending_target, event_number: event, is_last } = delivery;
     let mut failure_cause = None;
-    let result = match deliver(&context, &pending_target, event).await {
+    let result = match deliver_if_registered(&context, &pending_target, event).await {
         Ok(true) => DeliveryResult::Received { is_last },
         Ok(false) => return, // Nobody wants to know any more.
         Err(cause) => {
@@ -202,7 +202,7 @@ async fn deliver_and_record(context: Arc<WorkerContext>, delivery: DueDelivery) 
         event,
         result,
         context.clock.now(),
-        context.max_age,
+        context.max_retry_duration,
     );
     if progress.stage == DeliveryStage::Abandoned {
         let (execution, target) = (pending_target.execution, pending_target.registration_id);
@@ -214,10 +214,10 @@ async fn deliver_and_record(context: Arc<WorkerContext>, delivery: DueDelivery) 
 }
 
 /// Delivers one event to a target. Returns true if the target still exists.
-async fn deliver(
+async fn deliver_if_registered(
     context: &WorkerContext,
     pending_target: &PendingTarget,
-    event: u64,
+    event_number: u64,
 ) -> Result<bool, String> {
     let ledger_error = |error: LedgerError| error.to_string();
     let target = context
@@ -228,7 +228,7 @@ async fn deliver(
     let is_same_registration =
         |target: &PushTarget| target.registration_id == pending_target.registration_id;
     let Some(target) = target.filter(is_same_registration) else { return Ok(false) };
-    let rendered = (context.render)(pending_target.execution, target.version, event).await;
+    let rendered = (context.render)(pending_target.execution, target.version, event_number).await;
     let Some(body) = rendered.map_err(|failure| failure.message)? else { return Ok(true) };
     let record = context.ledger.execution(pending_target.execution).await.map_err(ledger_error)?;
     let trace = record.map(|record| TraceContext::for_execution(record.trace.as_ref(), record.id));

@@ -140,10 +140,10 @@ async fn read_request<S: tokio::io::AsyncRead + Unpin>(stream: &mut S) -> Option
             return None;
         }
     }
-    let partial = ReceivedRequest { head, body: String::new() };
-    let mut body = vec![0; partial.header("content-length")?.parse().ok()?];
+    let request_head = ReceivedRequest { head, body: String::new() };
+    let mut body = vec![0; request_head.header("content-length")?.parse().ok()?];
     reader.read_exact(&mut body).await.ok()?;
-    Some(ReceivedRequest { body: String::from_utf8(body).unwrap(), ..partial })
+    Some(ReceivedRequest { body: String::from_utf8(body).unwrap(), ..request_head })
 }
 
 /// Store with a push worker.
@@ -160,8 +160,8 @@ fn policy() -> DeliveryPolicy {
         allowed_networks: vec!["127.0.0.0/8".parse().unwrap()],
         allows_http: false,
         timeout: Duration::from_millis(500),
-        max_age: Duration::from_secs(3600),
-        authorities: Vec::new(),
+        max_retry_duration: Duration::from_secs(3600),
+        certificate_authorities: Vec::new(),
     }
 }
 
@@ -212,7 +212,7 @@ impl PushHarness {
             message_id: MessageId("message-1".to_owned()),
             keys: DedupKeys { message_key: key, idempotency_key: None },
             content_digest: [7; 32],
-            coalescing_key: None,
+            coalescing_key_and_since: None,
             context: ContextId("context-1".to_owned()),
             trigger: Trigger::Api,
             trace: TraceContext::parse(
@@ -224,7 +224,7 @@ impl PushHarness {
             content: Default::default(),
             params: Default::default(),
             overrides: Default::default(),
-            replayable: true,
+            stores_raw_input: true,
             sealed_input: None,
             at: start_time(),
         };
@@ -242,7 +242,7 @@ impl PushHarness {
             agent,
             max_running,
             workspace,
-            runs_in_order: false,
+            runs_turns_in_order: false,
             fence,
             state_change: starting_change,
         };
@@ -279,7 +279,7 @@ impl PushHarness {
                 state_change(ExecutionState::Running, ExecutionState::Completed),
                 state_change(ExecutionState::Completed, ExecutionState::Cleanup),
             ]),
-            keeps_input: false,
+            keeps_sealed_input: false,
             at: start_time(),
         };
         assert!(self.store.settle(settlement).await.unwrap());

@@ -30,7 +30,7 @@ pub(super) struct ReceiverUrl {
     /// Port of the receiver.
     pub(super) port: u16,
     /// Path and query.
-    pub(super) path: String,
+    pub(super) path_and_query: String,
 }
 
 impl ReceiverUrl {
@@ -65,7 +65,7 @@ impl ReceiverUrl {
             None => 80,
         };
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(Self { is_secure, host: parse_host(host)?, port, path })
+        Ok(Self { is_secure, host: parse_host(host)?, port, path_and_query: path })
     }
 
     /// Returns the value of the `Host` header.
@@ -103,9 +103,9 @@ pub fn check_url(url: &str, policy: &DeliveryPolicy) -> Result<(), Failure> {
     if !is_allowed {
         return Err(invalid_url("must lead to the public internet"));
     }
-    let may_be_listed =
+    let may_resolve_to_allowed =
         matches!(receiver.host, ReceiverHost::Name(_)) && !policy.allowed_networks.is_empty();
-    if receiver.is_secure || policy.allows_http || may_be_listed {
+    if receiver.is_secure || policy.allows_http || may_resolve_to_allowed {
         Ok(())
     } else {
         Err(invalid_url("must begin with `https://`"))

@@ -110,9 +110,9 @@ impl WebhookRequest {
 
 /// Returns a trace context as headers.
 fn trace_headers(trace: &TraceContext) -> impl Iterator<Item = (String, Secret)> {
-    let headers = [("traceparent", trace.traceparent()), ("tracestate", trace.state.clone())];
-    let present = headers.into_iter().filter(|(_, text)| !text.is_empty());
-    present.map(|(name, text)| (name.to_owned(), Secret(text)))
+    let headers = [("traceparent", trace.traceparent()), ("tracestate", trace.tracestate.clone())];
+    let nonempty_headers = headers.into_iter().filter(|(_, text)| !text.is_empty());
+    nonempty_headers.map(|(name, text)| (name.to_owned(), Secret(text)))
 }
 
 /// HTTP client for webhooks under one policy.
@@ -128,8 +128,8 @@ impl WebhookClient {
     /// Fails when TLS cannot be set up, or a certificate of the policy is not that of an authority.
     pub fn new(policy: DeliveryPolicy) -> Result<Self, rustls::Error> {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        for authority in &policy.authorities {
-            roots.add(authority.clone())?;
+        for certificate in &policy.certificate_authorities {
+            roots.add(certificate.clone())?;
         }
         Self::with_roots(policy, roots)
     }
@@ -151,8 +151,8 @@ impl WebhookClient {
     /// # Errors
     /// Fails if the request is not delivered.
     pub async fn send(&self, webhook_request: &WebhookRequest) -> Result<(), WebhookError> {
-        let attempt = Box::pin(self.connect_and_send(webhook_request));
-        tokio::time::timeout(self.policy.timeout, attempt)
+        let send_future = Box::pin(self.connect_and_send(webhook_request));
+        tokio::time::timeout(self.policy.timeout, send_future)
             .await
             .unwrap_or(Err(WebhookError::Timeout))
     }
@@ -164,11 +164,11 @@ impl WebhookClient {
             build_http_request(webhook_request, &receiver).ok_or(WebhookError::MalformedAddress)?;
         let stream = self.connect(&receiver).await?;
         if !receiver.is_secure {
-            return exchange_request(stream, request).await;
+            return send_and_check_status(stream, request).await;
         }
         let name = server_name(&receiver.host).ok_or(WebhookError::MalformedAddress)?;
         let stream = self.tls.connect(name, stream).await.map_err(WebhookError::Connect)?;
-        exchange_request(stream, request).await
+        send_and_check_status(stream, request).await
     }
 
     /// Connects to one of the checked addresses; no name is resolved after the check.
@@ -213,7 +213,7 @@ fn build_http_request(
 ) -> Option<Request<Full<Bytes>>> {
     let mut request = Request::builder()
         .method(Method::POST)
-        .uri(&receiver.path)
+        .uri(&receiver.path_and_query)
         .header(header::HOST, receiver.authority())
         .header(header::USER_AGENT, concat!("algonius/", env!("CARGO_PKG_VERSION")))
         .header(header::CONTENT_TYPE, webhook_request.media_type)
@@ -241,7 +241,10 @@ fn server_name(host: &ReceiverHost) -> Option<ServerName<'static>> {
 }
 
 /// Sends a request and checks the status of the response. The content of the response is discarded.
-async fn exchange_request<S>(stream: S, request: Request<Full<Bytes>>) -> Result<(), WebhookError>
+async fn send_and_check_status<S>(
+    stream: S,
+    request: Request<Full<Bytes>>,
+) -> Result<(), WebhookError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

@@ -39,12 +39,12 @@ pub fn openapi_document() -> Value {
 
 /// Returns all operations: those of the table, and the one that returns the description of all.
 fn operations() -> Vec<ApiEndpoint> {
-    let description = ApiEndpoint::get("/api/v1/openapi.json", show_openapi)
+    let openapi_endpoint = ApiEndpoint::get("/api/v1/openapi.json", show_openapi)
         .with_operation("getOpenApi", "Get this description.")
         .with_tag("service")
         .with_required_right(Right::Read)
         .with_response::<Map<String, Value>>(200, "Description in OpenAPI 3.1.");
-    endpoints::operations().into_iter().chain([description]).collect()
+    endpoints::operations().into_iter().chain([openapi_endpoint]).collect()
 }
 
 /// Returns the OpenAPI document.

@@ -4,8 +4,8 @@ pub mod authenticator;
 pub mod caller;
 pub mod host;
 pub mod lockout;
-pub mod peer;
 pub mod rate_limit;
+pub mod request_client;
 pub mod revocation;
 
 use std::sync::Arc;

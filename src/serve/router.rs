@@ -17,7 +17,7 @@ use tower::ServiceExt;
 use tower::layer::layer_fn;
 use tracing::Instrument;
 
-use super::a2a::request_metadata::extension_uris;
+use super::a2a::transport_metadata::extension_uris;
 use super::a2a::{card, extension, grpc, jsonrpc, rest};
 use super::http::body_drain;
 use super::http::connections::ClientConnection;

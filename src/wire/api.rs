@@ -276,7 +276,7 @@ impl From<&ExecutionRecord> for ExecutionEntry {
             phase: record.state,
             outcome: record.outcome,
             queue: None,
-            interruption: record.open_interruption(),
+            interruption: record.required_input(),
             attempt_id: record.attempt_id,
             accepted_at: record.accepted_at,
             started_at: record.started_at,

@@ -140,13 +140,13 @@ impl Envelope {
     /// Writes the answer of a successful request. If the request names no conversation, the answer names that of the
     /// task.
     #[must_use]
-    pub fn response(&self, id: &str, at: DateTime<Utc>, result: Value) -> Value {
+    pub fn response(&self, response_id: &str, at: DateTime<Utc>, result: Value) -> Value {
         // A new conversation gets its id from the service, and the client must be able to continue it.
         let result_context = result.get("contextId").and_then(Value::as_str).map(str::to_owned);
         let conversation = self.conversation_id.clone().or(result_context);
         self.write_response(
             "response",
-            (id, at),
+            (response_id, at),
             conversation,
             ObjectBuilder::from_field("result", result),
         )
@@ -154,11 +154,11 @@ impl Envelope {
 
     /// Writes the answer of a failed request.
     #[must_use]
-    pub fn error_response(&self, id: &str, at: DateTime<Utc>, failure: &Failure) -> Value {
+    pub fn error_response(&self, response_id: &str, at: DateTime<Utc>, failure: &Failure) -> Value {
         let conversation = self.conversation_id.clone();
         self.write_response(
             "error",
-            (id, at),
+            (response_id, at),
             conversation,
             ObjectBuilder::from_field("error", error_payload(failure)),
         )
@@ -167,7 +167,7 @@ impl Envelope {
     fn write_response(
         &self,
         kind: &str,
-        (id, at): (&str, DateTime<Utc>),
+        (response_id, at): (&str, DateTime<Utc>),
         conversation: Option<String>,
         payload: ObjectBuilder,
     ) -> Value {
@@ -179,7 +179,7 @@ impl Envelope {
             .with_optional_field("message_id", self.message_id.clone());
         ObjectBuilder::from_field("protocol", "a2a")
             .with_field("version", self.version.as_str())
-            .with_field("id", id)
+            .with_field("id", response_id)
             .with_field("type", kind)
             .with_field("timestamp", format_time(at))
             .with_field("in_response_to", self.id.as_str())
@@ -191,11 +191,11 @@ impl Envelope {
 
 /// Writes the answer to an envelope that could not be read.
 #[must_use]
-pub fn unreadable_response(id: &str, at: DateTime<Utc>, failure: &Failure) -> Value {
+pub fn unreadable_response(response_id: &str, at: DateTime<Utc>, failure: &Failure) -> Value {
     ObjectBuilder::from_field("protocol", "a2a")
         // The version of the request is unknown, because the envelope could not be read.
         .with_field("version", "0.3.0")
-        .with_field("id", id)
+        .with_field("id", response_id)
         .with_field("type", "error")
         .with_field("timestamp", format_time(at))
         .with_field("payload", ObjectBuilder::from_field("error", error_payload(failure)))

@@ -113,7 +113,7 @@ fn refused_key(fixture: &AgentFixture<'_>) {
 /// Case: an exhausted quota is not retried if no deferral is permitted.
 fn exhausted_quota(fixture: &AgentFixture<'_>) {
     let task = fixture.client.send(AGENT, &format!("{QUOTA_PROMPT} [[mock {QUOTA_DIRECTIVE}]]"));
-    fixture.assert_ended(&task, fixture.agent.outcome_when_limited);
+    fixture.assert_ended(&task, fixture.agent.outcome_when_rate_limited);
     assert_eq!(fixture.attempt_count(&task), 1, "{task}");
 }
 
@@ -145,7 +145,7 @@ fn recovery_after_error(fixture: &AgentFixture<'_>) {
 /// Case: the connection breaks in the middle of every answer.
 fn dropped_stream(fixture: &AgentFixture<'_>) {
     let task = fixture.client.send(AGENT, "some words that will be broken off [[mock drop]]");
-    fixture.assert_ended(&task, fixture.agent.outcome_when_dropped);
+    fixture.assert_ended(&task, fixture.agent.outcome_when_stream_dropped);
 }
 
 /// Case: the stream of every answer ends in the middle without an error. Half an answer is never a success, and the

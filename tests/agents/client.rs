@@ -200,18 +200,18 @@ impl AgentClient {
 }
 
 /// Sends one request, and returns the body of its answer.
-pub(crate) fn send_request(address: &str, line: &str, headers: &str, body: &str) -> String {
+pub(crate) fn send_request(address: &str, request_line: &str, headers: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("a connection");
     stream.set_read_timeout(Some(WAIT_TIMEOUT)).expect("a socket");
     let length = body.len();
     let head = format!(
-        "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n"
+        "{request_line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n"
     );
     stream.write_all([head.as_bytes(), body.as_bytes()].concat().as_slice()).expect("a request");
     let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).unwrap_or_else(|error| panic!("{line}: {error}"));
+    stream.read_to_end(&mut bytes).unwrap_or_else(|error| panic!("{request_line}: {error}"));
     let text = String::from_utf8(bytes).expect("text");
-    text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{line}: {text}")).1.to_owned()
+    text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{request_line}: {text}")).1.to_owned()
 }
 
 /// Returns the parameters of `message/send`.

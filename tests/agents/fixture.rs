@@ -62,7 +62,7 @@ pub(crate) struct AgentFixture<'a> {
     /// Working directory of the agent.
     pub(crate) work_folder: PathBuf,
     /// Mark in every environment, and in no other text.
-    mark: String,
+    process_mark: String,
     /// Additional finding of a case.
     note: RefCell<String>,
     /// Measurements for the page of the agent.
@@ -87,9 +87,10 @@ pub(crate) fn run_cases(agent: &TestedAgent) {
     let address = service.url().trim_start_matches("http://").trim_end_matches('/').to_owned();
     let client = AgentClient { address, token: service.token().to_owned() };
     let (note, measurements) = (RefCell::default(), RefCell::default());
-    let fixture = AgentFixture { agent, client, model, work_folder, mark, note, measurements };
+    let fixture =
+        AgentFixture { agent, client, model, work_folder, process_mark: mark, note, measurements };
     let results = fixture.run_all_cases(&service);
-    let names = fixture.model.queried_host_names();
+    let host_names = fixture.model.queried_host_names();
     let folders = [Path::new("/tmp"), &run_folder];
     let leftovers =
         leftover_files::files_containing(&folders, &[Path::new(HOMES_FOLDER), &key_file], &key);
@@ -100,7 +101,7 @@ pub(crate) fn run_cases(agent: &TestedAgent) {
     assert!(service.stop().success(), "the service did not end well");
     let refused_connections = network_namespace::unroutable_packet_count() - initial_packet_count;
     network_namespace::write_report(&format!(
-        "{} ({}):\n  {}\n  refused connections to other addresses: {refused_connections}; names looked up: {names:?}\n",
+        "{} ({}):\n  {}\n  refused connections to other addresses: {refused_connections}; names looked up: {host_names:?}\n",
         agent.name,
         agent.package.specifier(),
         results.join("\n  "),
@@ -127,7 +128,7 @@ impl AgentFixture<'_> {
             let started_at = Instant::now();
             // The other cases show more about the changes of an agent's release.
             let result = catch_unwind(AssertUnwindSafe(|| {
-                let _failure_report = FailureReport { name, service };
+                let _failure_report = FailureReportGuard { name, service };
                 case(self);
                 self.assert_no_process_left(name);
             }));
@@ -156,7 +157,7 @@ impl AgentFixture<'_> {
 
     /// Returns the memory of all processes of the fixture in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        marked_processes(&self.mark)
+        marked_processes(&self.process_mark)
             .into_iter()
             .map(|(pid, _)| processes::proportional_set_bytes(pid))
             .sum()
@@ -174,24 +175,24 @@ impl AgentFixture<'_> {
 
     /// Asserts that no process of a program runs after its execution has ended.
     pub(crate) fn assert_no_process_left(&self, case_name: &str) {
-        let processes = marked_processes(&self.mark);
+        let processes = marked_processes(&self.process_mark);
         assert!(processes.is_empty(), "{case_name}: these were left running: {processes:?}");
     }
 }
 
 impl Drop for AgentFixture<'_> {
     fn drop(&mut self) {
-        kill_marked_processes(&self.mark);
+        kill_marked_processes(&self.process_mark);
     }
 }
 
 /// Guard that prints the case and the service's log if the case fails.
-struct FailureReport<'a> {
+struct FailureReportGuard<'a> {
     name: &'a str,
     service: &'a Service,
 }
 
-impl Drop for FailureReport<'_> {
+impl Drop for FailureReportGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let stderr = self.service.stderr_text();

@@ -39,10 +39,13 @@ pub(crate) fn install_agent(agent: &TestedAgent) -> Result<InstallFolders, Strin
         Package::Npm(package) => {
             // The name of the machine in package names.
             let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
-            let name = format!("node-linux-{architecture}");
-            let programs_folder =
-                install_package("node", &format!("{name}@{NODE_VERSION}"), npm_installer(None))?;
-            let programs_folder = programs_folder.join(format!("node_modules/{name}/bin"));
+            let node_package = format!("node-linux-{architecture}");
+            let programs_folder = install_package(
+                "node",
+                &format!("{node_package}@{NODE_VERSION}"),
+                npm_installer(None),
+            )?;
+            let programs_folder = programs_folder.join(format!("node_modules/{node_package}/bin"));
             Ok(InstallFolders {
                 agent_folder: install_package(
                     agent.name,
@@ -89,13 +92,13 @@ fn install_package(
     fs::create_dir_all(env!("CARGO_TARGET_TMPDIR")).expect("a folder for what tests make");
     let lock = File::create(folder.with_extension("lock")).expect("a lock file");
     lock.lock().expect("one test at a time makes the folder");
-    let marker = folder.join("stamp");
-    if fs::read_to_string(&marker).is_ok_and(|installed| installed == package) {
+    let version_marker = folder.join("stamp");
+    if fs::read_to_string(&version_marker).is_ok_and(|installed| installed == package) {
         return Ok(folder);
     }
     _ = fs::remove_dir_all(&folder); // It may not be there.
     fs::create_dir_all(&folder).expect("a folder");
     install_into(&folder, package)?;
-    fs::write(marker, package).expect("a stamp");
+    fs::write(version_marker, package).expect("a stamp");
     Ok(folder)
 }

@@ -95,12 +95,12 @@ fn endless_errors(fixture: &AgentFixture<'_>) {
         ("failed".to_owned(), "agent-transient".to_owned()),
         "{task}"
     );
-    let requests = fixture.model.requests_containing(text).len();
+    let request_count = fixture.model.requests_containing(text).len();
     fixture.add_note(format!(
-        "{requests} requests in {seconds} s, {} attempts",
+        "{request_count} requests in {seconds} s, {} attempts",
         fixture.attempt_count(&task)
     ));
-    assert!(requests <= MAX_REQUESTS_PER_MESSAGE, "{requests} requests");
+    assert!(request_count <= MAX_REQUESTS_PER_MESSAGE, "{request_count} requests");
     assert!(seconds <= MAX_FAILURE_REPORT_SECONDS, "known after {seconds} s");
 }
 
@@ -118,14 +118,14 @@ fn overload(fixture: &AgentFixture<'_>) {
     let seconds = started_at.elapsed().as_secs();
     fixture.client.cancel(PRESET_AGENT, &id);
     assert_eq!(deferral.cause, "overloaded");
-    let requests = fixture.model.requests_containing(text).len();
+    let request_count = fixture.model.requests_containing(text).len();
     fixture.add_note(format!(
-        "{requests} requests in {seconds} s, then deferred for {}",
+        "{request_count} requests in {seconds} s, then deferred for {}",
         deferral.wait_time()
     ));
     assert!(
-        requests * 2 <= MAX_REQUESTS_PER_MESSAGE,
-        "{requests} requests, and as many after the pause"
+        request_count * 2 <= MAX_REQUESTS_PER_MESSAGE,
+        "{request_count} requests, and as many after the pause"
     );
     assert!(seconds <= MAX_FAILURE_REPORT_SECONDS, "known after {seconds} s");
 }

@@ -10,7 +10,7 @@ use crate::install::InstallFolders;
 
 /// Variable with the path of the report, which is set only inside the namespace.
 const REPORT_VARIABLE: &str = "AGENTS_REPORT";
-const FOLDER_VARIABLE: &str = "AGENTS_FOLDER";
+const INSTALL_FOLDER_VARIABLE: &str = "AGENTS_FOLDER";
 
 /// Unreachable address: the range is reserved for documentation.
 const UNREACHABLE_ADDRESS: SocketAddr =
@@ -65,7 +65,7 @@ pub(crate) fn run_test_inside(test: &str, folders: &InstallFolders) -> String {
     let status = unshare_command(&resolver_file(test), &program)
         .args([test, "--exact", "--nocapture"])
         .env(REPORT_VARIABLE, &report)
-        .env(FOLDER_VARIABLE, &folders.agent_folder)
+        .env(INSTALL_FOLDER_VARIABLE, &folders.agent_folder)
         .env("PATH", format!("{}:{path}", folders.programs_folder.display()))
         .env_remove("TMPDIR")
         .status();
@@ -82,28 +82,28 @@ pub(crate) fn write_report(text: &str) {
 
 /// Returns the folder in which the agent was installed.
 pub(crate) fn agent_install_folder() -> String {
-    std::env::var(FOLDER_VARIABLE).expect("this is inside")
+    std::env::var(INSTALL_FOLDER_VARIABLE).expect("this is inside")
 }
 
 /// Returns the number of packets that the kernel has refused since the creation of the namespace: with loopback alone
 /// no external address has a route.
 pub(crate) fn unroutable_packet_count() -> u64 {
-    let ipv4 = fs::read_to_string("/proc/net/snmp").unwrap_or_default();
-    let mut lines = ipv4.lines().filter_map(|line| line.strip_prefix("Ip: "));
+    let ipv4_counters = fs::read_to_string("/proc/net/snmp").unwrap_or_default();
+    let mut lines = ipv4_counters.lines().filter_map(|line| line.strip_prefix("Ip: "));
     let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
     let index = names.split(' ').position(|name| name == "OutNoRoutes").expect("a counter");
     let ipv4: u64 = values.split(' ').nth(index).and_then(|n| n.parse().ok()).expect("a number");
-    let ipv6 = fs::read_to_string("/proc/net/snmp6").unwrap_or_default();
-    let ipv6 = ipv6.lines().find_map(|line| line.strip_prefix("Ip6OutNoRoutes"));
+    let ipv6_counters = fs::read_to_string("/proc/net/snmp6").unwrap_or_default();
+    let ipv6 = ipv6_counters.lines().find_map(|line| line.strip_prefix("Ip6OutNoRoutes"));
     ipv4 + ipv6.and_then(|number| number.trim().parse::<u64>().ok()).unwrap_or_default()
 }
 
 /// Asserts that there is no route out, and that the kernel counts the attempts.
 pub(crate) fn assert_no_route() {
-    let before = unroutable_packet_count();
+    let initial_count = unroutable_packet_count();
     let connection = TcpStream::connect_timeout(&UNREACHABLE_ADDRESS, Duration::from_secs(2));
     assert!(connection.is_err(), "there is a way out of the namespace");
-    assert!(unroutable_packet_count() > before, "what is refused is not counted");
+    assert!(unroutable_packet_count() > initial_count, "what is refused is not counted");
 }
 
 fn unshare_command(resolver_file: &Path, program: &Path) -> Command {

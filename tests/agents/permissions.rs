@@ -112,8 +112,10 @@ impl<'f> PermissionCase<'f> {
     fn assert_decision(&self, verdict: &str, source: &str) {
         let execution = self.question["execution"].as_str().expect("an execution");
         let decisions = self.fixture.client.decisions(execution);
-        let verdicts_and_sources: Vec<_> =
-            decisions.iter().map(|one| (&one["verdict"], &one["by"]["source"])).collect();
+        let verdicts_and_sources: Vec<_> = decisions
+            .iter()
+            .map(|decision| (&decision["verdict"], &decision["by"]["source"]))
+            .collect();
         assert_eq!(verdicts_and_sources, [(&verdict.into(), &source.into())], "{decisions:?}");
     }
 }

@@ -56,9 +56,9 @@ impl ConformanceKit {
         };
         let service = Service::start(&self.configuration(), SECOND_TOKEN);
         let url = format!("{}/agents/tck", service.url());
-        let table_file = target_folder().join(format!("kits-{}.txt", self.version));
-        let table_file = table_file.display().to_string();
-        let arguments = [self.version, &kit_folder, &url, service.token(), &table_file];
+        let result_table_file = target_folder().join(format!("kits-{}.txt", self.version));
+        let result_table_file = result_table_file.display().to_string();
+        let arguments = [self.version, &kit_folder, &url, service.token(), &result_table_file];
         assert_report(self.packages.run_script("kits.py", &arguments), self.min_passed, service);
     }
 

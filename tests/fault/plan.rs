@@ -45,8 +45,8 @@ pub(crate) enum CallOutcome {
 /// How the k-th is struck.
 const MODE_DIE: u8 = 1;
 const MODE_TEAR: u8 = 2;
-const MODE_ONCE: u8 = 3;
-const MODE_ALWAYS: u8 = 4;
+const MODE_FAIL_ONCE: u8 = 3;
+const MODE_FAIL_ONWARD: u8 = 4;
 
 /// The kinds that count; none until all the rest is set.
 static COUNTED_KINDS: AtomicU8 = AtomicU8::new(0);
@@ -72,7 +72,7 @@ unsafe extern "C" fn initialize(count: c_int, args: *const *const c_char) {
 
 fn read_settings() {
     // SAFETY: as in `initialize`.
-    let (kind_names, call_number, mode_words, is_tally_open) = unsafe {
+    let (kind_names, call_number, mode_words, is_tally_mapped) = unsafe {
         let words = [c"ALGONIUS_FAULT_CALLS", c"ALGONIUS_FAULT_AT", c"ALGONIUS_FAULT_HOW"];
         let [kind_names, call_number, mode_words] =
             words.map(|name| env_variable(name).unwrap_or_default());
@@ -87,8 +87,8 @@ fn read_settings() {
     let mode = match mode_words.next() {
         Some(b"die") => MODE_DIE,
         Some(b"tear") => MODE_TEAR,
-        Some(b"once") => MODE_ONCE,
-        Some(b"on") => MODE_ALWAYS,
+        Some(b"once") => MODE_FAIL_ONCE,
+        Some(b"on") => MODE_FAIL_ONWARD,
         _ => return,
     };
     FAULT_MODE.store(mode, Ordering::Relaxed);
@@ -98,9 +98,9 @@ fn read_settings() {
     FAULT_CALL_NUMBER.store(parse_number(call_number), Ordering::Relaxed);
     let is_counted = |name: &[u8]| kind_names.split(|byte| *byte == b',').any(|word| word == name);
     let kinds = CALL_KIND_NAMES.iter().filter(|(name, _)| is_counted(name));
-    let kinds = kinds.fold(0, |all, (_, kind)| all | *kind as u8);
-    if is_tally_open {
-        COUNTED_KINDS.store(kinds, Ordering::Release);
+    let kind_bits = kinds.fold(0, |all, (_, kind)| all | *kind as u8);
+    if is_tally_mapped {
+        COUNTED_KINDS.store(kind_bits, Ordering::Release);
     }
 }
 
@@ -114,7 +114,9 @@ pub(crate) fn count_and_decide(kind: CallKind, name: &[u8], fd: Option<c_int>) -
         FAULT_CALL_NUMBER.load(Ordering::Relaxed),
         FAULT_MODE.load(Ordering::Relaxed),
     );
-    if call_number < fault_call_number || (call_number > fault_call_number && mode != MODE_ALWAYS) {
+    if call_number < fault_call_number
+        || (call_number > fault_call_number && mode != MODE_FAIL_ONWARD)
+    {
         return CallOutcome::Pass;
     }
     tally::record_fault(name, fd);

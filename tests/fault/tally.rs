@@ -65,8 +65,9 @@ fn page<'a>() -> Option<&'a TallyPage> {
 /// What a descriptor is, without allocating: this may run between `clone` and `execve`.
 fn read_fd_target(fd: c_int, buffer: &mut [u8]) -> usize {
     let mut path_bytes = [0_u8; 32];
-    let digits = fd.unsigned_abs().checked_ilog10().unwrap_or(0) + 1;
-    let digits = (0..digits).rev().map(|exponent| fd.unsigned_abs() / 10_u32.pow(exponent) % 10);
+    let digit_count = fd.unsigned_abs().checked_ilog10().unwrap_or(0) + 1;
+    let digits =
+        (0..digit_count).rev().map(|exponent| fd.unsigned_abs() / 10_u32.pow(exponent) % 10);
     let digits = digits.map(|digit| b'0' + u8::try_from(digit).unwrap_or_default());
     let path = b"/proc/self/fd/".iter().copied().chain(digits);
     path_bytes.iter_mut().zip(path).for_each(|(slot, byte)| *slot = byte);

@@ -60,24 +60,24 @@ pub fn check(bytes: &[u8]) {
 }
 
 fn assert_event_round_trip(event: &StreamEvent, target: &DialectCodec) {
-    let written = (target.write_event)(event.clone());
-    let reread = (target.read_event)(written.clone());
-    assert_eq!(reread, Ok(target.losses.apply_to_event(event.clone())), "{written}");
-    assert_eq!(reread.map(target.write_event), Ok(written));
+    let written_event = (target.write_event)(event.clone());
+    let reread = (target.read_event)(written_event.clone());
+    assert_eq!(reread, Ok(target.losses.apply_to_event(event.clone())), "{written_event}");
+    assert_eq!(reread.map(target.write_event), Ok(written_event));
 }
 
 /// Where the path says which task is meant, the body need not; and a configuration without an id
 /// may have got its task's.
 fn assert_push_round_trip(push: &PushConfig, target: &DialectCodec) {
     let task = push.task_id.as_deref().unwrap_or_default();
-    let written = (target.write_push)(push.clone());
-    let body = add_path_params(written.clone(), &[("taskId", task)]);
+    let written_push = (target.write_push)(push.clone());
+    let body = add_path_params(written_push.clone(), &[("taskId", task)]);
     let reread = body.and_then(target.read_push);
     let push_with_default_id =
         PushConfig { id: push.id.clone().or(push.task_id.clone()), ..push.clone() };
     assert!(
         reread.as_ref() == Ok(push) || reread == Ok(push_with_default_id),
-        "{written}: {reread:?}"
+        "{written_push}: {reread:?}"
     );
 }
 
@@ -85,10 +85,10 @@ fn assert_push_round_trip(push: &PushConfig, target: &DialectCodec) {
 /// clients write there when they have no id.
 fn has_path_safe_ids(push: &PushConfig) -> bool {
     let ids = [push.task_id.as_deref(), push.id.as_deref()];
-    let is_name = |id: &str| {
+    let is_path_safe = |id: &str| {
         !id.is_empty() && !id.contains('/') && !["None", "undefined", "null"].contains(&id)
     };
-    ids.into_iter().flatten().all(is_name)
+    ids.into_iter().flatten().all(is_path_safe)
 }
 
 /// JSON tells times in milliseconds.

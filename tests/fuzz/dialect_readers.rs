@@ -6,7 +6,7 @@ use serde_json::Value;
 use algonius_a2a::base64;
 use algonius_a2a::v0_3::{self, rest};
 use algonius_a2a::v1::{
-    HistoryLength, ListRequest, PartContent, PushConfig, PushQuery, SendRequest, TaskQuery,
+    HistoryLength, ListRequest, PartContent, PushConfig, PushConfigQuery, SendRequest, TaskQuery,
 };
 use algonius_a2a::v1_json as json;
 use algonius_a2a::{A2aMethod, PARAMETERS_EXTENSION};
@@ -18,8 +18,8 @@ pub(super) enum ParsedRequest {
     Get(TaskQuery),
     List(ListRequest),
     CancelOrSubscribe(String),
-    Push(PushConfig),
-    PushQuery(PushQuery),
+    PushSet(PushConfig),
+    PushQuery(PushConfigQuery),
     PushList(String),
     Nothing,
 }
@@ -34,9 +34,9 @@ pub(super) struct DialectReaders {
     cancel: ReadFn<String>,
     subscribe: ReadFn<String>,
     push_set: ReadFn<PushConfig>,
-    push_get: ReadFn<PushQuery>,
+    push_get: ReadFn<PushConfigQuery>,
     push_list: ReadFn<String>,
-    push_delete: ReadFn<PushQuery>,
+    push_delete: ReadFn<PushConfigQuery>,
 }
 
 /// 0.3 on JSON-RPC. It has no list of its own, and takes that of 1.0.
@@ -107,7 +107,7 @@ impl DialectReaders {
             A2aMethod::List => (self.list)(params).map(ParsedRequest::List),
             A2aMethod::Cancel => (self.cancel)(params).map(ParsedRequest::CancelOrSubscribe),
             A2aMethod::Subscribe => (self.subscribe)(params).map(ParsedRequest::CancelOrSubscribe),
-            A2aMethod::PushSet => (self.push_set)(params).map(ParsedRequest::Push),
+            A2aMethod::PushSet => (self.push_set)(params).map(ParsedRequest::PushSet),
             A2aMethod::PushGet => (self.push_get)(params).map(ParsedRequest::PushQuery),
             A2aMethod::PushList => (self.push_list)(params).map(ParsedRequest::PushList),
             A2aMethod::PushDelete => (self.push_delete)(params).map(ParsedRequest::PushQuery),
@@ -123,7 +123,7 @@ fn assert_valid_request(request: &ParsedRequest) {
         ParsedRequest::List(ListRequest { page_size, .. }) => {
             assert!(page_size.is_none_or(|size| (1..=100).contains(&size)), "{request:?}");
         }
-        ParsedRequest::Push(config) => {
+        ParsedRequest::PushSet(config) => {
             assert!(config.task_id.is_some(), "{request:?}");
             assert_valid_push(config);
         }
@@ -140,8 +140,11 @@ fn assert_valid_request(request: &ParsedRequest) {
 pub(super) fn assert_valid_send(send: &SendRequest) {
     assert!(!send.message.message_id.is_empty(), "{send:?}");
     assert!(!send.message.parts.is_empty(), "{send:?}");
-    let is_filled = |id: &Option<String>| id.as_ref().is_none_or(|id| !id.is_empty());
-    assert!(is_filled(&send.message.context_id) && is_filled(&send.message.task_id), "{send:?}");
+    let is_absent_or_filled = |id: &Option<String>| id.as_ref().is_none_or(|id| !id.is_empty());
+    assert!(
+        is_absent_or_filled(&send.message.context_id) && is_absent_or_filled(&send.message.task_id),
+        "{send:?}"
+    );
     for part in &send.message.parts {
         if let PartContent::Raw(text) = &part.content {
             let bytes = base64::decode(text).map(|bytes| base64::encode(&bytes));

@@ -22,7 +22,7 @@ pub fn check(bytes: &[u8]) {
         Ok(envelope) => envelope,
         Err(failure) => {
             assert_valid_refusal(&failure, &[Code::InvalidRequest, Code::InvalidParams]);
-            return assert_no_request(&unreadable_response(
+            return assert_not_a_request(&unreadable_response(
                 ANSWER_ID,
                 DateTime::UNIX_EPOCH,
                 &failure,
@@ -61,7 +61,7 @@ fn assert_valid_execution(envelope: &Envelope, send: &SendRequest) {
 }
 
 fn assert_refers_to_request(answer: &Value, envelope: &Envelope) {
-    assert_no_request(answer);
+    assert_not_a_request(answer);
     let text = |pointer| answer.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     assert_eq!(text("/in_response_to").as_ref(), Some(&envelope.id));
     assert_eq!(text("/context/from"), envelope.recipient);
@@ -70,7 +70,7 @@ fn assert_refers_to_request(answer: &Value, envelope: &Envelope) {
 }
 
 /// An answer that a careless client sends back must not be run.
-fn assert_no_request(answer: &Value) {
+fn assert_not_a_request(answer: &Value) {
     assert!(is_envelope(answer), "{answer}");
     assert_eq!(answer.get("id"), Some(&Value::from(ANSWER_ID)));
     let reread = Envelope::read(answer.clone()).map_err(|failure| failure.code);

@@ -17,8 +17,8 @@ pub(super) fn assert_valid_refusal(failure: &Failure, codes: &[Code]) {
         let status = problem::http_status(failure.code, version);
         assert!((400..500).contains(&status), "{failure:?} answers {status}");
     }
-    let number = problem::wire_codes(failure.code).jsonrpc;
-    assert!((-32700..=-32600).contains(&number), "{failure:?} answers {number}");
+    let jsonrpc_code = problem::wire_codes(failure.code).jsonrpc;
+    assert!((-32700..=-32600).contains(&jsonrpc_code), "{failure:?} answers {jsonrpc_code}");
 }
 
 /// The JSON-RPC answer to a refused call is one, and has its id.
@@ -26,6 +26,6 @@ pub(super) fn assert_error_response(id: &JsonRpcId, failure: &Failure, expected_
     let answer = jsonrpc::failure_response(id.clone(), failure);
     assert_eq!(answer.get("id"), Some(expected_id));
     assert!(answer.get("result").is_none(), "{answer}");
-    let number = answer.pointer("/error/code").and_then(Value::as_i64);
-    assert_eq!(number, Some(problem::wire_codes(failure.code).jsonrpc));
+    let jsonrpc_code = answer.pointer("/error/code").and_then(Value::as_i64);
+    assert_eq!(jsonrpc_code, Some(problem::wire_codes(failure.code).jsonrpc));
 }

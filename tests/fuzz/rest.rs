@@ -56,7 +56,7 @@ fn assert_ids_of_path(request: &ParsedRequest, body: &Value) {
         ParsedRequest::CancelOrSubscribe(id) | ParsedRequest::PushList(id) => {
             assert_eq!(id, TASK_ID, "{body}");
         }
-        ParsedRequest::Push(config) => {
+        ParsedRequest::PushSet(config) => {
             assert_eq!(config.task_id.as_deref(), Some(TASK_ID), "{body}");
         }
         ParsedRequest::PushQuery(query) => {

@@ -109,7 +109,7 @@ impl GrpcHarness {
             expires_at: None,
         });
         configure(&mut settings);
-        let running = start_with_clock(
+        let running_service = start_with_clock(
             settings,
             Arc::new(WallClock),
             HolderCommand::new(env!("CARGO_BIN_EXE_algonius")),
@@ -117,7 +117,7 @@ impl GrpcHarness {
         .await
         .expect("the service starts");
         let token = std::fs::read_to_string(folder.path().join("token")).expect("a token");
-        Self { service: running, token: token.trim().to_owned(), _folder: folder }
+        Self { service: running_service, token: token.trim().to_owned(), _folder: folder }
     }
 
     pub(crate) fn client_of_0_3(&self, host: &str) -> OldClient<GrpcHttp2Client> {

@@ -110,11 +110,11 @@ async fn a_task_requires_authentication_and_continues() {
     assert_eq!(parts[1].content, Some(url));
     let status = new::TaskState::AuthRequired.into();
     let request = new::ListTasksRequest { status, ..new::ListTasksRequest::default() };
-    let found = within_step_timeout(client.list_tasks(grpc.authorized_request(request)))
+    let task_list = within_step_timeout(client.list_tasks(grpc.authorized_request(request)))
         .await
         .expect("a list")
         .into_inner();
-    assert_eq!((found.tasks.len(), &found.tasks[0].id), (1, &task.id));
+    assert_eq!((task_list.tasks.len(), &task_list.tasks[0].id), (1, &task.id));
     let mut answer = message_request_1_0("guarded", "done");
     answer.message.as_mut().expect("a message").task_id = task.id;
     let response = within_step_timeout(client.send_message(grpc.authorized_request(answer)))
@@ -173,13 +173,13 @@ async fn a_stream_begins_with_the_task_and_closes_with_its_end() {
             .await
             .expect("a stream")
             .into_inner();
-    let (mut texts, mut last) = (Vec::new(), None);
+    let (mut parts, mut last) = (Vec::new(), None);
     while let Some(event) = within_step_timeout(events.message()).await.expect("an event") {
         use old::stream_response::Payload;
         let event = event.payload.expect("a payload");
         assert_eq!(last.is_none(), matches!(event, Payload::Task(_)));
         if let Payload::ArtifactUpdate(update) = &event {
-            texts.extend(update.artifact.clone().into_iter().flat_map(|artifact| artifact.parts));
+            parts.extend(update.artifact.clone().into_iter().flat_map(|artifact| artifact.parts));
         }
         last = Some(event);
     }
@@ -187,7 +187,7 @@ async fn a_stream_begins_with_the_task_and_closes_with_its_end() {
         panic!("not an end: {last:?}")
     };
     assert_eq!((end.status.expect("a status").state(), end.r#final), (COMPLETED_0_3, true));
-    assert_eq!(texts[0].part, Some(old::part::Part::Text("tea".to_owned())));
+    assert_eq!(parts[0].part, Some(old::part::Part::Text("tea".to_owned())));
 
     let call = grpc.authorized_request(message_request_1_0("", "tea"));
     let mut events =
@@ -226,16 +226,16 @@ async fn an_agent_is_chosen_by_tenant_metadata_host_or_default() {
 
     let call =
         with_metadata(grpc.authorized_request(message_request_0_3("you")), "a2a-agent", "Greet");
-    let sent = within_step_timeout(grpc.client_of_0_3("service").send_message(call))
+    let response = within_step_timeout(grpc.client_of_0_3("service").send_message(call))
         .await
         .expect("an answer");
-    assert_eq!(answer_text_0_3(&task_0_3(sent.into_inner())), "hello you");
-    let sent = within_step_timeout(
+    assert_eq!(answer_text_0_3(&task_0_3(response.into_inner())), "hello you");
+    let response = within_step_timeout(
         grpc.client_of_0_3("greet.localhost")
             .send_message(grpc.authorized_request(message_request_0_3("you"))),
     )
     .await;
-    assert_eq!(answer_text_0_3(&task_0_3(sent.expect("an answer").into_inner())), "hello you");
+    assert_eq!(answer_text_0_3(&task_0_3(response.expect("an answer").into_inner())), "hello you");
     grpc.stop().await;
 }
 
@@ -250,7 +250,7 @@ async fn a_grpc_card_shows_its_details_and_may_omit_grpc() {
             spec.profile.skills[0].examples = vec!["do".to_owned()];
             let endpoint_config = Arc::make_mut(&mut spec.endpoint_config);
             endpoint_config.card_bindings = vec![Binding::JsonRpc];
-            endpoint_config.details = CardDetails {
+            endpoint_config.card_details = CardDetails {
                 provider: Some(provider()),
                 documentation_url: Some("https://us/docs".to_owned()),
                 icon_url: None,
@@ -283,12 +283,12 @@ async fn a_grpc_card_shows_its_details_and_may_omit_grpc() {
     assert_eq!((card.documentation_url.as_deref(), card.icon_url), (Some("https://us/docs"), None));
     assert_eq!(card.skills[0].examples, ["do"]);
 
-    let sent = within_step_timeout(
+    let response = within_step_timeout(
         client.send_message(grpc.authorized_request(message_request_1_0("", "tea"))),
     )
     .await
     .expect("an answer");
-    assert_eq!(answer_text_1_0(&task_1_0(sent.into_inner())), "tea");
+    assert_eq!(answer_text_1_0(&task_1_0(response.into_inner())), "tea");
     grpc.stop().await;
 }
 
@@ -316,8 +316,10 @@ async fn a_key_works_for_its_agent_however_it_is_addressed() {
     let status =
         within_step_timeout(client.send_message(call(""))).await.expect_err("another agent");
     assert_eq!(status.code(), Code::Unauthenticated);
-    let wrong = with_metadata(Request::new(message_request_1_0("Greet", "you")), "x-api-key", "x");
-    let status = within_step_timeout(client.send_message(wrong)).await.expect_err("a wrong key");
+    let wrong_key_request =
+        with_metadata(Request::new(message_request_1_0("Greet", "you")), "x-api-key", "x");
+    let status =
+        within_step_timeout(client.send_message(wrong_key_request)).await.expect_err("a wrong key");
     assert_eq!(status.code(), Code::Unauthenticated);
     grpc.stop().await;
 }

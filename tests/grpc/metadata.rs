@@ -45,11 +45,11 @@ async fn a_grpc_stream_resumes_after_an_event_number() {
     let extensions = answer.metadata().get("a2a-extensions").and_then(|value| value.to_str().ok());
     assert_eq!(extensions, Some(CURSOR_EXTENSION));
     let first_events = collect_events(answer.into_inner()).await;
-    let numbers: Vec<_> = first_events.iter().map(event_cursor).collect();
+    let event_cursors: Vec<_> = first_events.iter().map(event_cursor).collect();
     let Payload::Task(task) = &first_events[0] else { panic!("no task: {first_events:?}") };
 
     let request = new::SubscribeToTaskRequest { id: task.id.clone(), ..Default::default() };
-    let call = with_metadata(grpc.authorized_request(request), "last-event-id", &numbers[0]);
+    let call = with_metadata(grpc.authorized_request(request), "last-event-id", &event_cursors[0]);
     let remaining_events =
         within_step_timeout(client.subscribe_to_task(call)).await.expect("the rest").into_inner();
     let remaining_events = collect_events(remaining_events).await;
@@ -82,8 +82,8 @@ async fn an_idempotency_key_identifies_a_grpc_request() {
         "idempotency-key",
         "k-1",
     );
-    let refused = within_step_timeout(client.send_message(call)).await.expect_err("another body");
-    assert_eq!(refused.code(), Code::AlreadyExists);
+    let refusal = within_step_timeout(client.send_message(call)).await.expect_err("another body");
+    assert_eq!(refusal.code(), Code::AlreadyExists);
     grpc.stop().await;
 }
 

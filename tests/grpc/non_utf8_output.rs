@@ -10,9 +10,9 @@ async fn invalid_utf_8_is_shown_as_text_in_both_versions() {
     let grpc = GrpcHarness::start(|settings| {
         settings.default_agent = Some(agent_id("Greet"));
         for agent in settings.agents.iter_mut().filter(|agent| agent.spec.id == agent_id("Greet")) {
-            let bytes = r"\033[1m\377\000\303\251 half \342\202";
+            let printf_format = r"\033[1m\377\000\303\251 half \342\202";
             agent.program_mut().expect("a program").args =
-                vec![bytes.to_owned(), "{{ input }}".to_owned()];
+                vec![printf_format.to_owned(), "{{ input }}".to_owned()];
         }
     })
     .await;

@@ -114,9 +114,9 @@ async fn call_errors_have_their_grpc_codes() {
     let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("echo"))).await;
     let (mut client_0_3, mut client_1_0) =
         (grpc.client_of_0_3("service"), grpc.client_of_1_0("service"));
-    let unknown = uuid::Uuid::now_v7().to_string();
+    let unknown_id = uuid::Uuid::now_v7().to_string();
 
-    let request = new::GetTaskRequest { id: unknown, ..Default::default() };
+    let request = new::GetTaskRequest { id: unknown_id, ..Default::default() };
     let status = within_step_timeout(client_1_0.get_task(grpc.authorized_request(request)))
         .await
         .expect_err("no task");

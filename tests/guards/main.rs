@@ -4,7 +4,7 @@
 
 mod counts;
 mod routines;
-mod spawning;
+mod system_calls;
 
 use std::process::{Command, Stdio};
 

@@ -53,14 +53,14 @@ const CARD_PATHS: &[&str] = &[
 
 async fn expect_unauthenticated(
     client: &ServiceClient,
-    path: &str,
+    request_line: &str,
     headers: &[String],
 ) -> TestResponse {
     let body = json_rpc_request_body("message/send", &message_params("hello"));
     let headers = [headers, &["Content-Type: application/json".to_owned()]].concat();
-    let answer = client.request(path, &headers, body.as_bytes()).await;
-    assert_eq!(answer.status, 401, "{path} {headers:?} {answer:?}");
-    assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{path}");
+    let answer = client.request(request_line, &headers, body.as_bytes()).await;
+    assert_eq!(answer.status, 401, "{request_line} {headers:?} {answer:?}");
+    assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{request_line}");
     answer
 }
 
@@ -95,31 +95,34 @@ async fn every_path_refuses_invalid_tokens_alike() {
         vec![format!("Proxy-Authorization: Bearer {token}")],
     ];
     // Each kind of path has a body of its own, which says the same whatever the cause.
-    let sample_paths = [PROTECTED_REQUESTS[0], "POST /agents/echo/v1", "GET /agents/echo/v1/tasks"];
+    let requests = [PROTECTED_REQUESTS[0], "POST /agents/echo/v1", "GET /agents/echo/v1/tasks"];
     let mut bodies = Vec::new();
-    for path in sample_paths {
-        let without_token = expect_unauthenticated(&service, path, &[]).await;
+    for request_line in requests {
+        let without_token = expect_unauthenticated(&service, request_line, &[]).await;
         assert_eq!(without_token.error_code(), "unauthenticated");
         for headers in &invalid_headers {
-            let refused = expect_unauthenticated(&service, path, headers).await;
-            assert_eq!(refused.body, without_token.body, "{path}");
+            let refused = expect_unauthenticated(&service, request_line, headers).await;
+            assert_eq!(refused.body, without_token.body, "{request_line}");
         }
         bodies.push(without_token.body);
     }
     let cards = CARD_PATHS.iter().map(|path| format!("GET {path}"));
-    for path in PROTECTED_REQUESTS.iter().map(|path| (*path).to_owned()).chain(cards) {
-        let body = match path.split_once("/v1").filter(|(agent, _)| agent.contains("/agents/")) {
+    for request_line in PROTECTED_REQUESTS.iter().map(|path| (*path).to_owned()).chain(cards) {
+        let agent_path = request_line.split_once("/v1");
+        let body = match agent_path.filter(|(agent, _)| agent.contains("/agents/")) {
             Some((_, "" | "/")) => &bodies[1],
             Some((_, rest)) if !rest.contains("well-known") => &bodies[2],
             _ => &bodies[0],
         };
         for headers in [&invalid_headers[0], &invalid_headers[3], &invalid_headers[8]] {
-            let refused = expect_unauthenticated(&service, &path, headers).await;
-            assert_eq!(refused.body, *body, "{path}");
+            let refused = expect_unauthenticated(&service, &request_line, headers).await;
+            assert_eq!(refused.body, *body, "{request_line}");
         }
-        let separator = if path.contains('?') { '&' } else { '?' };
-        let query = format!("{path}{separator}access_token={token}&token={token}");
-        assert_eq!(expect_unauthenticated(&service, &query, &[]).await.body, *body, "{path}");
+        let separator = if request_line.contains('?') { '&' } else { '?' };
+        let line_with_tokens =
+            format!("{request_line}{separator}access_token={token}&token={token}");
+        let refused = expect_unauthenticated(&service, &line_with_tokens, &[]).await;
+        assert_eq!(refused.body, *body, "{request_line}");
     }
     let health = service.request("GET /health", &[], b"").await;
     assert_eq!((health.status, health.json()), (200, json!({"status": "ok"})));

@@ -181,11 +181,11 @@ async fn agents_test_reports_exactly_the_failure() {
     for expected in ["hint: ", "(agent-exit, agent)", "page: `algonius explain agent-exit`"] {
         assert!(failed.stderr.contains(expected), "{expected}: {failed:?}");
     }
-    let questioned =
+    let question_output =
         service.run_command(&["agents", "test", "asks", "--input", "ask", "--json"], "").await;
-    assert_eq!(questioned.exit_code, Some(5), "{questioned:?}");
-    assert_eq!(parse_json(&questioned.stdout)["asksAQuestion"], json!(true));
-    let task = parse_json(&questioned.stdout)["task"].as_str().unwrap().to_owned();
+    assert_eq!(question_output.exit_code, Some(5), "{question_output:?}");
+    assert_eq!(parse_json(&question_output.stdout)["asksAQuestion"], json!(true));
+    let task = parse_json(&question_output.stdout)["task"].as_str().unwrap().to_owned();
     let is_over =
         async || (service.fetch_execution(&task).await["outcome"] == "cancelled").then_some(());
     poll_until("its end", is_over).await;

@@ -9,7 +9,7 @@ use crate::harness::client::{TestResponse, completed_outcome, task_id, task_outc
 use crate::harness::{
     ServiceProcess, Setup, json_rpc_request_body, message_params, within_deadline,
 };
-use crate::streams::{open_stream, read_until};
+use crate::streams::{open_stream, read_until_text_or_end};
 
 const SIGN_IN_URL: &str = "https://login.example.org/device";
 
@@ -183,7 +183,7 @@ async fn streams_show_auth_required_and_the_work_after_the_answer() {
     let service = ServiceProcess::start(AGENTS).await;
     let body = json_rpc_request_body("message/stream", &message_params("start"));
     let mut stream = open_stream(&service, "guarded", "0.3", &body).await;
-    let stream_text = read_until(&mut stream, "never").await;
+    let stream_text = read_until_text_or_end(&mut stream, "never").await;
     let last_event =
         stream_text.lines().rev().find_map(|line| line.strip_prefix("data: ")).unwrap();
     let last_event: Value = serde_json::from_str(last_event).unwrap();
@@ -193,9 +193,9 @@ async fn streams_show_auth_required_and_the_work_after_the_answer() {
     let task = last_event["result"]["taskId"].as_str().unwrap().to_owned();
     let body = json_rpc_request_body("SubscribeToTask", &json!({"id": task}));
     let mut stream = open_stream(&service, "guarded", "1.0", &body).await;
-    read_until(&mut stream, "TASK_STATE_AUTH_REQUIRED").await;
+    read_until_text_or_end(&mut stream, "TASK_STATE_AUTH_REQUIRED").await;
     service.expect_result("guarded", "message/send", &answer_params(&task, "done")).await;
-    let events = read_until(&mut stream, "never").await;
+    let events = read_until_text_or_end(&mut stream, "never").await;
     let working_index = events.find("TASK_STATE_WORKING").unwrap_or_else(|| panic!("{events}"));
     assert!(events.find("TASK_STATE_COMPLETED").is_some_and(|at| at > working_index), "{events}");
 }

@@ -30,7 +30,7 @@ use uuid::Uuid;
 use crate::harness::client::{task_id, task_outcome};
 use crate::harness::processes::pids_with_env;
 use crate::harness::{ServiceProcess, Setup, poll_until};
-use crate::read_only::lacks_requirement;
+use crate::read_only::skip_without_requirement;
 
 /// The program of the hostile agent.
 const HOSTILE_SCRIPT: &str = include_str!("boundary/hostile.pl");
@@ -65,15 +65,15 @@ const KEY_FILE_SETTING: &str = "[inputs]\nkey_file = 'HERE/secrets/inputs.key'\n
 
 /// A folder with a hostile agent in it.
 fn hostile_setup(settings: &str) -> Setup {
-    let mark = Uuid::new_v4();
+    let abstract_socket_id = Uuid::new_v4();
     let text = format!(
         "[agents.hostile]\ncommand = 'HERE/hostile'\nworking_dir = 'HERE/home'\n\
-         env.PLACE = 'HERE'\nenv.CONFIG_FOLDER = 'HERE/../service'\nenv.ABSTRACT = '{mark}'\n{settings}\n{OTHER_AGENTS}\n{}",
+         env.PLACE = 'HERE'\nenv.CONFIG_FOLDER = 'HERE/../service'\nenv.ABSTRACT = '{abstract_socket_id}'\n{settings}\n{OTHER_AGENTS}\n{}",
         if settings.contains(CONFINED_SETTINGS) { KEY_FILE_SETTING } else { "" }
     );
     let setup = Setup::new(&text)
         .with_executable("hostile", HOSTILE_SCRIPT)
-        .env("ABSTRACT", &mark.to_string());
+        .env("ABSTRACT", &abstract_socket_id.to_string());
     let test_folder = setup.test_folder();
     fs::create_dir(test_folder.join("secrets")).unwrap();
     write_private_file(&test_folder.join("secrets/key"), "first-secret-value\n");
@@ -157,7 +157,7 @@ async fn attack_with(
         pids.iter().find(is_sleep).copied()
     })
     .await;
-    let pids = format!("{} {} {victim_pid}", service.pid(), service.warden_pid());
+    let pids = format!("{} {} {victim_pid}", service.pid(), service.holder_pid());
     fs::write(test_folder.join("pids"), pids).unwrap();
     let text = run_hostile_program(&service).await;
     let successful = text.trim().split(", ").filter(|method| !method.is_empty());
@@ -189,7 +189,7 @@ const MODE_CHANGE_METHODS: [&str; 2] =
 
 #[tokio::test]
 async fn under_landlock_a_read_only_agent_reaches_nothing() {
-    if lacks_requirement("Landlock 6") {
+    if skip_without_requirement("Landlock 6") {
         return;
     }
     let attack = attack(hostile_setup("").without_bubblewrap()).await;
@@ -198,7 +198,7 @@ async fn under_landlock_a_read_only_agent_reaches_nothing() {
 
 #[tokio::test]
 async fn under_landlock_a_confined_agent_reaches_nothing() {
-    if lacks_requirement("Landlock 6") {
+    if skip_without_requirement("Landlock 6") {
         return;
     }
     let attack = attack(hostile_setup(CONFINED_SETTINGS).without_bubblewrap()).await;
@@ -207,7 +207,7 @@ async fn under_landlock_a_confined_agent_reaches_nothing() {
 
 #[tokio::test]
 async fn under_landlock_agents_of_a_plain_user_reach_nothing() {
-    if lacks_requirement("Landlock 6") || lacks_requirement("root") {
+    if skip_without_requirement("Landlock 6") || skip_without_requirement("root") {
         return;
     }
     for settings in ["", CONFINED_SETTINGS] {
@@ -220,7 +220,7 @@ async fn under_landlock_agents_of_a_plain_user_reach_nothing() {
 /// A socket of the user's service manager starts programs outside of every sandbox.
 #[tokio::test]
 async fn under_landlock_a_socket_that_starts_programs_is_a_gap() {
-    if lacks_requirement("Landlock 6") {
+    if skip_without_requirement("Landlock 6") {
         return;
     }
     let (setup, _bus) = with_systemd_socket(hostile_setup("").without_bubblewrap());
@@ -230,7 +230,7 @@ async fn under_landlock_a_socket_that_starts_programs_is_a_gap() {
 
 #[tokio::test]
 async fn under_bubblewrap_agents_reach_nothing() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     for settings in [BUBBLEWRAP_SETTING, &format!("{BUBBLEWRAP_SETTING}\n{CONFINED_SETTINGS}")] {
@@ -241,7 +241,7 @@ async fn under_bubblewrap_agents_reach_nothing() {
 
 #[tokio::test]
 async fn under_bubblewrap_agents_of_a_plain_user_reach_nothing() {
-    if lacks_requirement("bubblewrap") || lacks_requirement("root") {
+    if skip_without_requirement("bubblewrap") || skip_without_requirement("root") {
         return;
     }
     for settings in [BUBBLEWRAP_SETTING, &format!("{BUBBLEWRAP_SETTING}\n{CONFINED_SETTINGS}")] {
@@ -253,7 +253,7 @@ async fn under_bubblewrap_agents_of_a_plain_user_reach_nothing() {
 /// A read-write agent runs in bubblewrap if that is possible, even without a setting that requests it.
 #[tokio::test]
 async fn an_unconfined_agent_is_wrapped_and_reaches_nothing() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     let (setup, _bus) = with_systemd_socket(hostile_setup(UNCONFINED_SETTING));
@@ -262,7 +262,7 @@ async fn an_unconfined_agent_is_wrapped_and_reaches_nothing() {
 
 #[tokio::test]
 async fn an_unconfined_agent_of_a_plain_user_reaches_nothing() {
-    if lacks_requirement("bubblewrap") || lacks_requirement("root") {
+    if skip_without_requirement("bubblewrap") || skip_without_requirement("root") {
         return;
     }
     let (setup, _bus) =
@@ -273,7 +273,7 @@ async fn an_unconfined_agent_of_a_plain_user_reaches_nothing() {
 /// No mount keeps a file from being made in the folder where an agent works.
 #[tokio::test]
 async fn an_agent_that_works_beside_the_configuration_is_reported() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     let expected = ["add a preset", "add variables to the unit"];
@@ -287,7 +287,7 @@ async fn an_agent_that_works_beside_the_configuration_is_reported() {
 /// With Landlock, a folder that may be changed may be read too.
 #[tokio::test]
 async fn a_writable_root_above_the_secrets_is_no_boundary() {
-    if lacks_requirement("Landlock 6") {
+    if skip_without_requirement("Landlock 6") {
         return;
     }
     let setup = hostile_setup("sandbox.writable = ['HERE/../service']").without_bubblewrap();
@@ -303,7 +303,7 @@ async fn a_writable_root_above_the_secrets_is_no_boundary() {
 /// processes all the same.
 #[tokio::test]
 async fn without_bubblewrap_an_unconfined_agent_is_reported() {
-    if lacks_requirement("Landlock 6") || lacks_requirement("root") {
+    if skip_without_requirement("Landlock 6") || skip_without_requirement("root") {
         return;
     }
     let attack =

@@ -10,8 +10,8 @@ use crate::harness::client::{completed_outcome, failed_outcome, task_outcome, ta
 use crate::harness::processes::{child_pids, pids_with_env};
 use crate::harness::{ServiceProcess, Setup, gated_agent_config, message_params, poll_until};
 use crate::read_only::{
-    WITHOUT_LANDLOCK_SCRIPT, expect_no_changes, lacks_requirement, reader_setup,
-    set_unprivileged_owner,
+    WITHOUT_LANDLOCK_SCRIPT, reader_setup, set_unprivileged_owner, skip_without_requirement,
+    start_and_expect_no_changes,
 };
 
 /// What is wrapped, and may write its log.
@@ -38,15 +38,15 @@ async fn expect_isolation(service: &ServiceProcess, agent: &str, isolation: &str
 /// It is tried at the start whether bubblewrap works here.
 #[tokio::test]
 async fn a_service_starts_with_its_warden_as_its_only_child() {
-    if !lacks_requirement("bubblewrap") {
+    if !skip_without_requirement("bubblewrap") {
         let service = ServiceProcess::start(&script_agent_config(BUBBLEWRAP_SETTING, "cat")).await;
-        assert_eq!(child_pids(service.pid()), [service.warden_pid()]);
+        assert_eq!(child_pids(service.pid()), [service.holder_pid()]);
     }
 }
 
 #[tokio::test]
 async fn a_wrapped_script_without_its_interpreter_is_explained() {
-    if !lacks_requirement("bubblewrap") {
+    if !skip_without_requirement("bubblewrap") {
         let agents = format!(
             "[agents.bare]\ncommand = 'HERE/bare'\n{BUBBLEWRAP_SETTING}\n\
              [agents.node]\ncommand = 'HERE/node-tool'\n{BUBBLEWRAP_SETTING}\n"
@@ -72,10 +72,10 @@ async fn a_wrapped_script_without_its_interpreter_is_explained() {
 
 #[tokio::test]
 async fn a_wrapped_read_only_agent_cannot_change_its_workspace() {
-    if !lacks_requirement("bubblewrap") {
+    if !skip_without_requirement("bubblewrap") {
         // R-72: A read-only agent cannot change its workspace, as root and as a plain user
         expect_isolation(
-            &expect_no_changes(reader_setup(BUBBLEWRAP_SETTING)).await,
+            &start_and_expect_no_changes(reader_setup(BUBBLEWRAP_SETTING)).await,
             "reader",
             "bubblewrap",
         )
@@ -85,20 +85,21 @@ async fn a_wrapped_read_only_agent_cannot_change_its_workspace() {
 
 #[tokio::test]
 async fn an_unprivileged_service_wraps_read_only_agents_too() {
-    if !lacks_requirement("bubblewrap") && !lacks_requirement("root") {
+    if !skip_without_requirement("bubblewrap") && !skip_without_requirement("root") {
         // R-72: A read-only agent cannot change its workspace, as root and as a plain user
         let service =
-            expect_no_changes(set_unprivileged_owner(reader_setup(BUBBLEWRAP_SETTING))).await;
+            start_and_expect_no_changes(set_unprivileged_owner(reader_setup(BUBBLEWRAP_SETTING)))
+                .await;
         expect_isolation(&service, "reader", "bubblewrap").await;
     }
 }
 
 #[tokio::test]
 async fn without_landlock_bubblewrap_is_used_by_default() {
-    if !lacks_requirement("bubblewrap") {
+    if !skip_without_requirement("bubblewrap") {
         let setup = reader_setup("").with_launcher(&["perl", "-e", WITHOUT_LANDLOCK_SCRIPT]);
         // R-73: If the kernel has no Landlock, bubblewrap confines read-only agents by default
-        let service = expect_no_changes(setup).await;
+        let service = start_and_expect_no_changes(setup).await;
         expect_isolation(&service, "reader", "bubblewrap").await;
         let status = service.run_command(&["status"], "").await.stdout;
         assert!(status.contains("wrapped by bubblewrap"), "{status}");
@@ -155,7 +156,7 @@ async fn expect_only_unprotected_access(setup: Setup) {
 
 #[tokio::test]
 async fn hidden_and_protected_paths_hold_in_a_wrapped_agent() {
-    if !lacks_requirement("bubblewrap") {
+    if !skip_without_requirement("bubblewrap") {
         // R-74: Hidden paths are empty, protected paths can be neither changed nor moved, and the
         // ledger is invisible
         expect_only_unprotected_access(probe_setup()).await;
@@ -164,7 +165,7 @@ async fn hidden_and_protected_paths_hold_in_a_wrapped_agent() {
 
 #[tokio::test]
 async fn an_unprivileged_service_hides_and_protects_paths_too() {
-    if !lacks_requirement("bubblewrap") && !lacks_requirement("root") {
+    if !skip_without_requirement("bubblewrap") && !skip_without_requirement("root") {
         let setup = probe_setup();
         let chown_status =
             Command::new("chown").args(["-R", "65532:65532"]).arg(setup.test_folder()).status();
@@ -176,7 +177,7 @@ async fn an_unprivileged_service_hides_and_protects_paths_too() {
 /// The service has the rights that its agent lost, and lends them to nobody.
 #[tokio::test]
 async fn hidden_files_are_not_delivered_by_artifact_events() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     let agent = "[agents.one]\ncommand = 'HERE/teller'\noutput = 'events'\nworking_dir = 'HERE'\n\
@@ -202,7 +203,7 @@ done
 
 #[tokio::test]
 async fn a_missing_or_replaceable_protected_path_stops_the_start() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     let service = probe_setup().start().await;
@@ -227,7 +228,7 @@ IO::Socket::INET->new(PeerAddr => "127.0.0.1:$ENV{PORT}") and print "connected\n
 
 #[tokio::test]
 async fn without_network_neither_tcp_nor_udp_works() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -255,7 +256,7 @@ async fn without_network_neither_tcp_nor_udp_works() {
 
 #[tokio::test]
 async fn output_and_exit_code_pass_through_the_wrapper() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     let script = "echo $A2A_TASK_ID $ALGONIUS_ATTEMPT; cat; echo oops >&2; exit 3";
@@ -271,7 +272,7 @@ async fn output_and_exit_code_pass_through_the_wrapper() {
 
 #[tokio::test]
 async fn a_wrapped_program_handles_sigterm() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     let script = "trap \"echo farewell >&2; exit 3\" TERM; echo start >> HERE/log\n\
@@ -290,7 +291,7 @@ async fn a_wrapped_program_handles_sigterm() {
 
 #[tokio::test]
 async fn a_wrapped_program_that_ignores_its_stop_is_killed() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     let script =
@@ -311,7 +312,7 @@ async fn a_wrapped_program_that_ignores_its_stop_is_killed() {
 
 #[tokio::test]
 async fn a_wrapped_program_survives_a_kill_of_the_service() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     let mut service = ServiceProcess::start(&gated_agent_config("one", BUBBLEWRAP_SETTING)).await;
@@ -328,7 +329,7 @@ async fn a_wrapped_program_survives_a_kill_of_the_service() {
 
 #[tokio::test]
 async fn usage_of_a_wrapped_program_is_measured_from_outside() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     let script = "i=0; until [ -e HERE/go ]; do i=$((i+1)); done; echo over";
@@ -352,7 +353,7 @@ async fn usage_of_a_wrapped_program_is_measured_from_outside() {
 
 #[tokio::test]
 async fn a_wrapped_program_ends_with_its_warden() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     let script = "setsid sleep 600 & echo start >> HERE/log; sleep 600";
@@ -360,14 +361,14 @@ async fn a_wrapped_program_ends_with_its_warden() {
     let mut service = ServiceProcess::start(&script_agent_config(&settings, script)).await;
     let id = service.start_task("one", "x").await;
     service.setup.wait_for_file_text("log", "start\n").await;
-    service.kill9_with_warden().await;
+    service.kill9_with_holder().await;
     // R-82: A wrapped program ends with its warden, even if no service returns
     poll_until("the end of all", async || execution_pids(&id).is_empty().then_some(())).await;
 }
 
 #[tokio::test]
 async fn a_failed_start_in_the_wrapper_is_reported_as_not_started() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     let agent = format!("[agents.one]\ncommand = 'HERE/tool'\n{BUBBLEWRAP_SETTING}\n");

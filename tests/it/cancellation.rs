@@ -71,11 +71,11 @@ async fn tasks_of_other_callers_and_agents_are_unknown() {
     service.setup.wait_for_file_text("log", "start ann\n").await;
     let unknown_id = "018f0000-0000-7000-8000-000000000000";
     for method in ["tasks/get", "tasks/cancel"] {
-        let known_response = bob.call("one", method, &json!({"id": id})).await;
+        let existing_task_response = bob.call("one", method, &json!({"id": id})).await;
         let unknown_response = bob.call("one", method, &json!({"id": unknown_id})).await;
-        assert_eq!(known_response.json()["error"]["code"], -32001);
+        assert_eq!(existing_task_response.json()["error"]["code"], -32001);
         assert_eq!(
-            (known_response.status, &known_response.body),
+            (existing_task_response.status, &existing_task_response.body),
             (unknown_response.status, &unknown_response.body),
             "{method}"
         );
@@ -91,13 +91,13 @@ async fn tasks_of_other_callers_and_agents_are_unknown() {
     assert_eq!(refused.0, -32001);
     let path = format!("/api/v1/executions/{id}");
     let unknown_response = bob.get(&format!("/api/v1/executions/{unknown_id}")).await;
-    let known_response = bob.get(&path).await;
+    let existing_task_response = bob.get(&path).await;
     assert_eq!(
-        (known_response.status, known_response.json()["code"].clone()),
+        (existing_task_response.status, existing_task_response.json()["code"].clone()),
         (404, json!("execution-unknown"))
     );
     assert_eq!(
-        known_response.body.replace(&id, ""),
+        existing_task_response.body.replace(&id, ""),
         unknown_response.body.replace("018f0000-0000-7000-8000-000000000000", "")
     );
     assert_eq!(bob.post(&format!("{path}/cancel"), "{}").await.status, 404);

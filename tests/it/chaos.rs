@@ -16,7 +16,7 @@ use crate::harness::Setup;
 use crate::harness::processes::{open_descriptor_count, reset_peak_and_read_rss};
 use crate::history_check::HistoryChecker;
 use chaos_run::{ChaosAction, ChaosRun};
-use seeded_rng::seeded_rng_and_rounds;
+use seeded_rng::rng_and_rounds_or_default;
 
 /// Two agents that change one folder, and one that changes nothing. What each run writes down
 /// stands in `HERE/witnessed`.
@@ -58,9 +58,9 @@ const ALL_ACTIONS: &[ChaosAction] = &[
     ChaosAction::SendAgain,
     ChaosAction::Cancel,
     ChaosAction::KillAgentProcess,
-    ChaosAction::KillWarden,
+    ChaosAction::KillHolder,
     ChaosAction::KillService,
-    ChaosAction::KillWardenAndService,
+    ChaosAction::KillHolderAndService,
 ];
 
 /// What may happen in one life of a service.
@@ -70,7 +70,7 @@ const ACTIONS_WITHOUT_RESTART: &[ChaosAction] = &[
     ChaosAction::SendAgain,
     ChaosAction::Cancel,
     ChaosAction::KillAgentProcess,
-    ChaosAction::KillWarden,
+    ChaosAction::KillHolder,
 ];
 
 /// More than the readers of the ledger open at need, less than one for each execution.
@@ -79,7 +79,7 @@ const MAX_MEMORY_GROWTH_BYTES: u64 = 64 << 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_kills_leave_every_message_run_and_ended_once() {
-    let (rng, rounds) = seeded_rng_and_rounds(60);
+    let (rng, rounds) = rng_and_rounds_or_default(60);
     let setup = Setup::new(AGENTS).env("ANN", &"a".repeat(40)).env("BOB", &"b".repeat(40));
     fs::create_dir(setup.test_folder().join("work")).unwrap();
     let mut chaos = ChaosRun::new(setup.start().await, rng);

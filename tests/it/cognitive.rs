@@ -167,8 +167,11 @@ async fn a_run_fails_with_the_reason_of_its_model() {
     let request_count = model.fetch_requests().await.len();
     let id = service.start_task("thinker", "again").await;
     assert_eq!(task_outcome(&service.send("echo", "served").await), completed_outcome("served"));
-    let waiting = service.fetch_execution(&id).await;
-    assert!(waiting["outcome"].is_null(), "it waits for another key: {waiting}");
+    let waiting_execution = service.fetch_execution(&id).await;
+    assert!(
+        waiting_execution["outcome"].is_null(),
+        "it waits for another key: {waiting_execution}"
+    );
     assert_eq!(
         model.fetch_requests().await.len(),
         request_count,
@@ -270,8 +273,8 @@ async fn an_interrupted_run_with_a_redacted_step_fails() {
         json!({"text": "late", "delay": 4}),
     ];
     let run_id = service.start_task("thinker", &prompt_with_turns("go", &turns)).await;
-    let is_recorded = async || (model.fetch_requests().await.len() >= 2).then_some(());
-    poll_until("the second request", is_recorded).await;
+    let has_second_request = async || (model.fetch_requests().await.len() >= 2).then_some(());
+    poll_until("the second request", has_second_request).await;
     service.kill9().await;
     service.start_again().await;
     let task = service.wait_for_task_end("thinker", &run_id).await;
@@ -290,11 +293,11 @@ async fn secrets_are_redacted_in_steps_and_notes() {
     let task = service.send("thinker", &prompt_with_turns("go", &turns)).await;
     assert_eq!(task_state(&task), "completed", "{task}");
     let steps = fetch_steps(&service, &task_id(&task)).await;
-    let all = format!("{steps:?}{task}");
-    assert!(!all.contains("model-key-1234567890"), "{all}");
-    let redacted: Vec<_> = steps.iter().filter(|step| step["redacted"] == 1).collect();
+    let steps_and_task_text = format!("{steps:?}{task}");
+    assert!(!steps_and_task_text.contains("model-key-1234567890"), "{steps_and_task_text}");
+    let redacted_steps: Vec<_> = steps.iter().filter(|step| step["redacted"] == 1).collect();
     // The note, and the call and the result with the answer. The found note was stored redacted.
-    assert_eq!(redacted.len(), 3, "{steps:?}");
+    assert_eq!(redacted_steps.len(), 3, "{steps:?}");
     let ledger = service.setup.ledger_bytes();
     let key = b"model-key-1234567890";
     assert!(!ledger.windows(key.len()).any(|bytes| bytes == key), "the key is in the ledger");
@@ -306,10 +309,10 @@ async fn a_run_that_waits_for_a_reply_runs_no_busy_loop() {
     let (model, service) = start_with_mock_model().await;
     let id = service.start_task("thinker", "[[mock hang]] slow").await;
     model.wait_for_request("slow").await;
-    let before = cpu_ticks(service.pid());
+    let initial_ticks = cpu_ticks(service.pid());
     // The processor time during the wait is the subject of the test.
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-    let used = cpu_ticks(service.pid()) - before;
-    assert!(used < 50, "{used} ticks in two seconds");
+    let used_ticks = cpu_ticks(service.pid()) - initial_ticks;
+    assert!(used_ticks < 50, "{used_ticks} ticks in two seconds");
     assert_eq!(task_state(&service.cancel("thinker", &id).await), "canceled", "the run waited");
 }

@@ -210,10 +210,10 @@ async fn init_writes_the_file_that_serve_uses() {
     let service = setup.with_config_file(&folder.join("supervisor.toml")).start().await;
     assert_eq!(service.token, token.trim());
     assert_eq!(service.run_command(&["send", "echo", "hello"], "").await.stdout, "hello");
-    let ledger = service.setup.test_folder().join("state/algonius");
-    let files = fs::read_dir(ledger).unwrap().flatten().map(|entry| entry.path());
-    let accessible: Vec<_> = files.filter(|file| mode(file) & 0o077 != 0).collect();
-    assert!(accessible.is_empty(), "others may read {accessible:?}");
+    let data_folder = service.setup.test_folder().join("state/algonius");
+    let files = fs::read_dir(data_folder).unwrap().flatten().map(|entry| entry.path());
+    let accessible_files: Vec<_> = files.filter(|file| mode(file) & 0o077 != 0).collect();
+    assert!(accessible_files.is_empty(), "others may read {accessible_files:?}");
 }
 
 #[tokio::test]

@@ -238,9 +238,9 @@ async fn tasks_are_listed_by_pages_and_canceled() {
     let service = start_service().await;
     for binding in BINDINGS {
         let first = send_message(&service, binding, "tck-input-required").await["task"].take();
-        let mut second = message_with_id_prefix("tck-complete-task");
-        second["message"]["contextId"] = first["contextId"].clone();
-        expect_request_result(&service, binding, "SendMessage", &second).await;
+        let mut second_params = message_with_id_prefix("tck-complete-task");
+        second_params["message"]["contextId"] = first["contextId"].clone();
+        expect_request_result(&service, binding, "SendMessage", &second_params).await;
         let query = json!({"contextId": first["contextId"], "pageSize": 1});
         let list = expect_request_result(&service, binding, "ListTasks", &query).await;
         assert_eq!((&list["totalSize"], &list["pageSize"]), (&json!(2), &json!(1)), "{list}");

@@ -23,23 +23,33 @@ params.style = "plain"
 overrides.params = ["model", "style"]
 "#;
 
-fn params_with_message(text: &str, task: Option<&str>, params: &Value) -> Value {
+fn message_params_with_parameters(text: &str, task: Option<&str>, parameters: &Value) -> Value {
     let mut message = message_params(text);
-    message["message"]["metadata"] = json!({ PARAMETERS_EXTENSION_URI: params });
+    message["message"]["metadata"] = json!({ PARAMETERS_EXTENSION_URI: parameters });
     task.into_iter().for_each(|task| message["message"]["taskId"] = json!(task));
     message
 }
 
-async fn start_question(service: &ServiceProcess, params: &Value) -> String {
+async fn start_question(service: &ServiceProcess, parameters: &Value) -> String {
     let task = service
-        .expect_result("one", "message/send", &params_with_message("go", None, params))
+        .expect_result(
+            "one",
+            "message/send",
+            &message_params_with_parameters("go", None, parameters),
+        )
         .await;
     assert_eq!(task["status"]["state"], "input-required", "{task}");
     task_id(&task)
 }
 
-async fn send_answer(service: &ServiceProcess, id: &str, text: &str, params: &Value) -> Value {
-    service.expect_result("one", "message/send", &params_with_message(text, Some(id), params)).await
+async fn send_answer(service: &ServiceProcess, id: &str, text: &str, parameters: &Value) -> Value {
+    service
+        .expect_result(
+            "one",
+            "message/send",
+            &message_params_with_parameters(text, Some(id), parameters),
+        )
+        .await
 }
 
 #[tokio::test]
@@ -75,22 +85,23 @@ async fn a_secret_parameter_is_kept_sealed_or_requested_again() {
     service.start_again().await;
     let task = send_answer(&service, &id, "end", &json!({"style": "fine"})).await;
     assert_eq!(task["status"]["state"], "completed", "{task}");
-    let printed = service.fetch_execution(&id).await["output"].to_string();
-    assert!(printed.contains(", fine") && !printed.contains("small"), "{printed}");
+    let output_text = service.fetch_execution(&id).await["output"].to_string();
+    assert!(output_text.contains(", fine") && !output_text.contains("small"), "{output_text}");
     expect_texts_not_stored(&service, &[secret]);
     let id = start_question(&service, &json!({"model": secret})).await;
     simulate_power_cut(&mut service).await;
     service.start_again().await;
     let reply = service
-        .call("one", "message/send", &params_with_message("end", Some(&id), &json!({})))
+        .call("one", "message/send", &message_params_with_parameters("end", Some(&id), &json!({})))
         .await;
     let text = reply.json().to_string();
     assert!(text.contains("invalid-params") && text.contains("with the answer: `model`"), "{text}");
     let task = send_answer(&service, &id, "end", &json!({"model": "large"})).await;
     assert_eq!(task_outcome(&task), completed_outcome("large, plain"));
     // A parameter that redaction left unchanged is stored in clear.
-    let clear = params_with_message(&format!("go {secret}"), None, &json!({"model": "large"}));
-    let id = task_id(&service.expect_result("one", "message/send", &clear).await);
+    let clear_parameter_message =
+        message_params_with_parameters(&format!("go {secret}"), None, &json!({"model": "large"}));
+    let id = task_id(&service.expect_result("one", "message/send", &clear_parameter_message).await);
     simulate_power_cut(&mut service).await;
     service.start_again().await;
     let task = send_answer(&service, &id, "end", &json!({})).await;

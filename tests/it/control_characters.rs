@@ -86,8 +86,8 @@ async fn json_output_is_equivalent_and_raw_output_is_complete() {
     let lines = "one\r\ntwo\n";
     assert_eq!(service.run_command(&["send", "says", lines], "").await.stdout, lines);
     let export = service.run_command(&["tasks", "export", "--text", "--agent", "says"], "").await;
-    let last: Value = serde_json::from_str(export.stdout.lines().last().unwrap()).unwrap();
-    assert!(last.to_string().contains("hidden"), "{last}");
+    let last_record: Value = serde_json::from_str(export.stdout.lines().last().unwrap()).unwrap();
+    assert!(last_record.to_string().contains("hidden"), "{last_record}");
 }
 
 #[tokio::test]

@@ -58,9 +58,9 @@ async fn work_of_a_removed_agent_is_interrupted_at_the_start() {
     let id = service.start_task("gone", "ann").await;
     service.kill9().await;
     let text = std::fs::read_to_string(service.setup.write_config()).unwrap();
-    let before_section = text.split("[agents.gone]").next().unwrap().to_owned();
+    let text_before_section = text.split("[agents.gone]").next().unwrap().to_owned();
     let echo_section = text.split("[agents.echo]").nth(1).unwrap();
-    service.setup.set_config_text(&format!("{before_section}\n[agents.echo]{echo_section}"));
+    service.setup.set_config_text(&format!("{text_before_section}\n[agents.echo]{echo_section}"));
     service.start_again().await;
     let record = service.fetch_execution(&id).await;
     assert_eq!(

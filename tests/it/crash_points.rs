@@ -20,7 +20,7 @@ const MAX_PARALLEL_SCENARIOS: usize = 4;
 const SAMPLE_POINT_COUNT: u64 = 3;
 
 const fn fault_mode(process: &'static str, calls: &'static str, effect: &'static str) -> FaultMode {
-    FaultMode { process, calls, effect }
+    FaultMode { process, counted_call_kind: calls, effect }
 }
 
 fn env_variable(name: &str) -> Option<String> {
@@ -79,29 +79,29 @@ async fn every_message_ends_once_wherever_the_warden_dies() {
 
 /// Tries points of each mode, so many at a time.
 async fn explore_crash_points(modes: &[FaultMode]) {
-    LocalSet::new().run_until(explore_fault_modes(modes)).await;
+    LocalSet::new().run_until(explore_in_local_set(modes)).await;
 }
 
-async fn explore_fault_modes(modes: &[FaultMode]) {
+async fn explore_in_local_set(modes: &[FaultMode]) {
     for &mode in modes {
         let baseline = run_scenario(InjectedFault { mode, call_number: u64::MAX }).await;
         let (call_count, affected_count) =
             (baseline.tally.counted_calls, baseline.tally.affected_calls);
         assert!(call_count > 0 && affected_count == 0, "{mode:?}: {:?}", baseline.tally);
-        let mut results = ModeExploration::default();
+        let mut exploration = ModeExploration::default();
         match env_variable("ALGONIUS_CRASH_POINTS").as_deref() {
-            Some("all") => results.explore_all(mode).await,
-            Some(word) if word == mode.effect || word == mode.calls => {
-                results.explore_all(mode).await;
+            Some("all") => exploration.explore_all(mode).await,
+            Some(word) if word == mode.effect || word == mode.counted_call_kind => {
+                exploration.explore_all(mode).await;
             }
-            _ => results.explore_sample(mode, call_count).await,
+            _ => exploration.explore_sample(mode, call_count).await,
         }
         println!(
             "{mode:?}: {call_count} points, struck {}: {:?}",
-            results.affected_scenario_count, results.outcomes
+            exploration.affected_scenario_count, exploration.outcome_counts
         );
-        assert!(results.failures.is_empty(), "it did not hold: {:#?}", results.failures);
-        assert!(results.affected_scenario_count > 0, "{mode:?}: nothing was struck");
+        assert!(exploration.failures.is_empty(), "it did not hold: {:#?}", exploration.failures);
+        assert!(exploration.affected_scenario_count > 0, "{mode:?}: nothing was struck");
     }
 }
 
@@ -109,7 +109,7 @@ async fn explore_fault_modes(modes: &[FaultMode]) {
 #[derive(Default)]
 struct ModeExploration {
     affected_scenario_count: u64,
-    outcomes: BTreeMap<String, u64>,
+    outcome_counts: BTreeMap<String, u64>,
     /// What did not hold, and where.
     failures: Vec<(InjectedFault, String)>,
     scenarios: JoinSet<ScenarioResult>,
@@ -169,6 +169,8 @@ impl ModeExploration {
         println!("{} of {}: {}", fault.call_number, tally.counted_calls, tally.first_affected_call);
         self.affected_scenario_count += u64::from(tally.affected_calls > 0);
         self.unreached_point_count += usize::from(tally.affected_calls == 0);
-        outcomes.into_iter().for_each(|outcome| *self.outcomes.entry(outcome).or_default() += 1);
+        outcomes
+            .into_iter()
+            .for_each(|outcome| *self.outcome_counts.entry(outcome).or_default() += 1);
     }
 }

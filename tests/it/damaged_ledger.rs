@@ -159,9 +159,9 @@ async fn a_damaged_database_is_refused_and_left_unchanged() {
         let serve_args = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
         let output = setup.run_command(&serve_args, "").await;
         let path = ledger_file(setup, "ledger.db");
-        let canonical = path.canonicalize().unwrap();
+        let canonical_path = path.canonicalize().unwrap();
         let expected =
-            format!("error: the ledger `{}` is damaged; put a copy", canonical.display());
+            format!("error: the ledger `{}` is damaged; put a copy", canonical_path.display());
         assert!(output.stderr.contains(&expected), "{output:?}");
         assert!(!output.stderr.contains("panicked"), "{output:?}");
         // The service refuses a damaged database by name with exit code 1, and leaves it

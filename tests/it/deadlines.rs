@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::harness::client::{completed_outcome, failed_outcome, task_id, task_outcome};
 use crate::harness::processes::pids_with_env;
 use crate::harness::{ServiceProcess, Setup, json_rpc_request_body, message_params};
-use crate::streams::{open_stream, read_until};
+use crate::streams::{open_stream, read_until_text_or_end};
 
 /// Tells something, then is silent: for ever, or for a moment again and again.
 const SILENT_AGENT: &str = r#"
@@ -32,7 +32,7 @@ async fn a_silent_agent_is_reported_to_followers_and_ended() {
     let service = Setup::new(SILENT_AGENT).start().await;
     let body = json_rpc_request_body("message/stream", &message_params("hang"));
     let mut stream = open_stream(&service, "speaks", "0.3", &body).await;
-    let stream_text = read_until(&mut stream, "the end").await;
+    let stream_text = read_until_text_or_end(&mut stream, "the end").await;
     let event_texts = stream_text.lines().filter_map(|line| line.strip_prefix("data: "));
     let results: Vec<_> = event_texts
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["result"].clone())

@@ -6,7 +6,7 @@ use crate::harness::client::{
     completed_outcome, failed_outcome, task_id, task_outcome, task_state,
 };
 use crate::harness::{ServiceProcess, json_rpc_request_body, message_params, poll_until};
-use crate::streams::{open_stream, read_until};
+use crate::streams::{open_stream, read_until_text_or_end};
 
 /// Who, its output, and the line that is its last word.
 const RECORDED_PROGRAMS: [(&str, &str, &str); 5] = [
@@ -124,12 +124,13 @@ async fn denials_are_a_warning_or_a_failure_without_an_answer() {
         assert_eq!(task_state(&task), "completed", "{agent}");
         let record = service.fetch_execution(&task_id(&task)).await;
         let events = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
-        let warned = events
+        let denial_warnings = events
             .filter(|event| event["kind"] == "warning")
             .filter_map(|warning| warning["message"].as_str());
-        let warned: Vec<_> =
-            warned.filter(|warning| warning.starts_with("it answered, but was not")).collect();
-        assert_eq!(warned.len(), 1, "{agent}: {record}");
+        let denial_warnings: Vec<_> = denial_warnings
+            .filter(|warning| warning.starts_with("it answered, but was not"))
+            .collect();
+        assert_eq!(denial_warnings.len(), 1, "{agent}: {record}");
     }
     let task = service.send("opencode", "do it").await;
     assert_eq!(task_outcome(&task), failed_outcome("denied"));
@@ -150,7 +151,7 @@ async fn steps_are_streamed_and_not_in_the_answer() {
         &json_rpc_request_body("message/stream", &message_params("make a file")),
     )
     .await;
-    let stream_text = read_until(&mut stream, "\"final\":true").await;
+    let stream_text = read_until_text_or_end(&mut stream, "\"final\":true").await;
     let steps = stream_text.lines().filter_map(|line| {
         let event: Value = serde_json::from_str(line.strip_prefix("data:")?.trim()).ok()?;
         let step = event["result"]["metadata"]["step"].clone();

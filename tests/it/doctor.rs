@@ -202,9 +202,9 @@ async fn a_silent_program_at_the_address_is_reported() {
     let (config, url) = (setup.write_config().display().to_string(), format!("http://{address}"));
     let output = setup.run_command(&["--url", &url, "doctor", &config, "--json"], "").await;
     let report: Value = serde_json::from_str(&output.stdout).unwrap();
-    let variables = finding_about(&report, "variables")["text"].as_str().unwrap();
+    let variables_text = finding_about(&report, "variables")["text"].as_str().unwrap();
     assert!(
-        variables.contains(&format!("the service at {url} did not answer within 5 s")),
+        variables_text.contains(&format!("the service at {url} did not answer within 5 s")),
         "{report}"
     );
     assert_eq!(severity(&report, "address"), "bad", "{report}");

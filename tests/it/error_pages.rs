@@ -42,9 +42,12 @@ async fn the_page_of_an_error_can_be_opened() {
         assert!(list.contains(&format!("/errors/{code}\">{code}</a>")), "{code}: {list}");
     }
     // Clients that read Markdown follow its links as they are.
-    let linked =
+    let linked_page =
         fetch_page(&service, &format!("http://{}/errors/queue-full.md", service.address), "").await;
-    assert!(linked.contains("# queue-full\n") && linked.contains("vary: accept"), "{linked}");
+    assert!(
+        linked_page.contains("# queue-full\n") && linked_page.contains("vary: accept"),
+        "{linked_page}"
+    );
     let unknown =
         fetch_page(&service, &format!("http://{}/errors/nonsense", service.address), "").await;
     assert!(unknown.starts_with("HTTP/1.1 404"), "{unknown}");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::harness::client::{completed_outcome, task_id, task_outcome};
 use crate::harness::{ServiceClient, ServiceProcess, json_rpc_request_body, message_params};
-use crate::streams::{open_stream, read_until};
+use crate::streams::{open_stream, read_until_text_or_end};
 
 /// Writes an event, a line of words and, once the gate is open, an event that is cut and one more.
 const EVENT_WRITER_AGENT: &str = r#"
@@ -50,14 +50,14 @@ async fn a_malformed_event_line_is_reported_at_once() {
     let body = json_rpc_request_body("message/stream", &message_params("hello"));
     let mut stream = open_stream(&service, "teller", "0.3", &body).await;
     // The program has not ended: it waits for the gate.
-    let text_before_gate = read_until(&mut stream, "malformedLine").await;
+    let text_before_gate = read_until_text_or_end(&mut stream, "malformedLine").await;
     assert!(
         text_before_gate.contains("is not JSON") && text_before_gate.contains("s***@mail.example"),
         "{text_before_gate}"
     );
     assert!(!text_before_gate.contains("someone"), "{text_before_gate}");
     service.setup.open_gate("go");
-    let remaining_text = read_until(&mut stream, "the end").await;
+    let remaining_text = read_until_text_or_end(&mut stream, "the end").await;
     let last_event =
         remaining_text.lines().filter_map(|line| line.strip_prefix("data: ")).next_back().unwrap();
     let last_event: Value = serde_json::from_str(last_event).unwrap();

@@ -73,8 +73,8 @@ impl ExampleService {
             .await;
         let mut config =
             fs::read_to_string(repository_root().join("config/supervisor.toml")).unwrap();
-        let parts = examples.iter().filter(|example| example.mark == CONFIG_MARK);
-        parts.for_each(|part| config.push_str(&part.text));
+        let config_examples = examples.iter().filter(|example| example.mark == CONFIG_MARK);
+        config_examples.for_each(|part| config.push_str(&part.text));
         let config = config
             .replace(EXAMPLE_FOLDER, "HERE/shop")
             .replace(EXAMPLE_PROVIDER, &model.base_url());

@@ -26,8 +26,8 @@ async fn start_maker(script: &str) -> ServiceProcess {
 /// What is noted in an execution's events about what was not delivered.
 fn warnings(record: &Value) -> Vec<&str> {
     let events = record["events"].as_array().unwrap().iter().map(|event| &event["data"]);
-    let warned = events.filter(|event| event["kind"] == "warning");
-    warned.filter_map(|event| event["message"].as_str()).collect()
+    let warning_events = events.filter(|event| event["kind"] == "warning");
+    warning_events.filter_map(|event| event["message"].as_str()).collect()
 }
 
 #[tokio::test]
@@ -66,14 +66,14 @@ async fn a_link_to_an_outside_file_is_not_delivered() {
     assert_eq!(warnings(&record), expected);
     let output = format!("{task} {record}");
     let test_folder = service.setup.test_folder().display().to_string();
-    for hidden in [secret_text, encoded_secret, test_folder.as_str()] {
-        assert!(!output.contains(hidden), "{hidden} is in {output}");
+    for hidden_text in [secret_text, encoded_secret, test_folder.as_str()] {
+        assert!(!output.contains(hidden_text), "{hidden_text} is in {output}");
     }
     let ledger = service.setup.ledger_bytes();
-    for hidden in [secret_text, encoded_secret] {
+    for hidden_text in [secret_text, encoded_secret] {
         assert!(
-            !ledger.windows(hidden.len()).any(|window| window == hidden.as_bytes()),
-            "{hidden}"
+            !ledger.windows(hidden_text.len()).any(|window| window == hidden_text.as_bytes()),
+            "{hidden_text}"
         );
     }
 }

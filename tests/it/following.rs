@@ -45,7 +45,7 @@ impl StreamingCommand {
         .await
     }
 
-    async fn interrupt(mut self) -> Option<i32> {
+    async fn interrupt_and_wait(mut self) -> Option<i32> {
         let pid = i32::try_from(self.child.id().unwrap()).unwrap();
         kill(Pid::from_raw(pid), Signal::SIGINT).unwrap();
         within_deadline("its end", self.child.wait()).await.unwrap().code()
@@ -115,7 +115,7 @@ async fn a_watched_status_without_a_terminal_prints_snapshots() {
     service.setup.open_gate("go");
     // A service that is away for a while is looked for again; it comes back elsewhere.
     service.kill9().await;
-    assert_eq!(text_follower.interrupt().await, Some(0));
+    assert_eq!(text_follower.interrupt_and_wait().await, Some(0));
 }
 
 #[tokio::test]
@@ -130,8 +130,8 @@ async fn a_streamed_json_answer_has_one_document_per_line() {
         (&last_event["final"], &last_event["status"]["state"]),
         (&json!(true), &json!("completed"))
     );
-    let piped = service.run_command(&["send", "echo"], "from a pipe").await;
-    assert_eq!((piped.stdout.as_str(), piped.stderr.as_str()), ("from a pipe", ""));
+    let piped_output = service.run_command(&["send", "echo"], "from a pipe").await;
+    assert_eq!((piped_output.stdout.as_str(), piped_output.stderr.as_str()), ("from a pipe", ""));
 }
 
 #[tokio::test]
@@ -139,7 +139,7 @@ async fn an_interrupted_send_without_a_terminal_cancels_the_task() {
     let service = ServiceProcess::start(&gated_agent_config("one", "access = 'read-write'")).await;
     let send_command = StreamingCommand::start(&service, &["send", "one", "ann"]);
     service.setup.wait_for_file_text("log", "start ann\n").await;
-    assert_eq!(send_command.interrupt().await, Some(5));
+    assert_eq!(send_command.interrupt_and_wait().await, Some(5));
     let list = service.get("/api/v1/executions").await.json();
     assert_eq!(list["executions"][0]["outcome"], "cancelled", "{list}");
 }
@@ -149,7 +149,7 @@ async fn start_cutting_proxy(service: &ServiceProcess, word: &'static [u8]) -> u
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (port, address) = (listener.local_addr().unwrap().port(), service.address);
     tokio::spawn(async move {
-        let mut is_cut = false;
+        let mut has_cut_connection = false;
         while let Ok((client, _)) = listener.accept().await {
             let service = TcpStream::connect(address).await.unwrap();
             let ((mut client_reader, mut client_writer), (mut service_reader, mut service_writer)) =
@@ -163,8 +163,9 @@ async fn start_cutting_proxy(service: &ServiceProcess, word: &'static [u8]) -> u
                 if client_writer.write_all(&bytes[..count]).await.is_err() {
                     break;
                 }
-                if !is_cut && received.windows(word.len()).any(|window| window == word) {
-                    is_cut = true;
+                if !has_cut_connection && received.windows(word.len()).any(|window| window == word)
+                {
+                    has_cut_connection = true;
                     break;
                 }
             }

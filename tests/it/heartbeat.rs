@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::harness::client::{completed_outcome, task_id, task_outcome};
 use crate::harness::wait::poll_until;
 use crate::harness::{Setup, json_rpc_request_body, message_params};
-use crate::streams::{open_stream, read_until};
+use crate::streams::{open_stream, read_until_text_or_end};
 
 /// What it starts holds 16 MiB and burns a processor until it may end.
 const BURNING_AGENT: &str = r#"
@@ -61,7 +61,7 @@ async fn usage_of_a_process_tree_is_reported_until_its_end() {
     );
     service.setup.open_gate("go");
 
-    let stream_text = read_until(&mut stream, "the end").await;
+    let stream_text = read_until_text_or_end(&mut stream, "the end").await;
     let results: Vec<Value> = stream_text
         .lines()
         .filter_map(|line| line.strip_prefix("data: "))

@@ -81,13 +81,17 @@ async fn history_is_filtered_by_query_and_by_caller() {
     assert_eq!(list_execution_ids(&ann, "caller=ann&outcome=completed").await, [ann_id]);
     let forbidden = ann.get("/api/v1/executions?caller=operator").await;
     assert_eq!(status_and_code(&forbidden), (403, "forbidden".to_owned()));
-    for wrong in ["state=asleep", "outcome=x", "failure=x", "class=x", "trigger=x", "since=now"] {
-        let refused = service.get(&format!("/api/v1/executions?{wrong}")).await;
-        assert_eq!(status_and_code(&refused), (400, "invalid-params".to_owned()), "{wrong}");
+    for filter in ["state=asleep", "outcome=x", "failure=x", "class=x", "trigger=x", "since=now"] {
+        let refused = service.get(&format!("/api/v1/executions?{filter}")).await;
+        assert_eq!(status_and_code(&refused), (400, "invalid-params".to_owned()), "{filter}");
     }
     for path in ["", "/text", "/events"] {
-        let hidden = ann.get(&format!("/api/v1/executions/{completed_id}{path}")).await;
-        assert_eq!(status_and_code(&hidden), (404, "execution-unknown".to_owned()), "{path}");
+        let hidden_response = ann.get(&format!("/api/v1/executions/{completed_id}{path}")).await;
+        assert_eq!(
+            status_and_code(&hidden_response),
+            (404, "execution-unknown".to_owned()),
+            "{path}"
+        );
     }
 }
 
@@ -226,9 +230,9 @@ async fn a_retry_repeats_a_request_that_is_stored_unredacted() {
         status_and_code(&retry(&ann, &operator_id).await),
         (404, "execution-unknown".to_owned())
     );
-    let redacted = task_id(&service.send("echo", &token_like_text()).await);
+    let redacted_id = task_id(&service.send("echo", &token_like_text()).await);
     assert_eq!(
-        status_and_code(&retry(&service, &redacted).await),
+        status_and_code(&retry(&service, &redacted_id).await),
         (409, "not-replayable".to_owned())
     );
     let running_id = service.start_task("one", "ann").await;
@@ -267,8 +271,8 @@ async fn an_agent_shows_its_definition_its_status_and_its_idle_time() {
     for task in [running_id, queued_id] {
         assert_eq!(service.fetch_execution(&task).await["state"], "completed");
     }
-    let later = service.get("/api/v1/agents/one").await.json();
-    assert!(later["pool"]["meanWaitMs"].as_u64() > Some(0), "{later}");
+    let later_detail = service.get("/api/v1/agents/one").await.json();
+    assert!(later_detail["pool"]["meanWaitMs"].as_u64() > Some(0), "{later_detail}");
     for (path, expected) in [("/nobody", 404), ("/one/wait", 405)] {
         assert_eq!(service.get(&format!("/api/v1/agents{path}")).await.status, expected);
     }

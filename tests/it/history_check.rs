@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 
 use serde_json::Value;
 
-use crate::harness::processes::{is_alive, process_labels, warden_pids};
+use crate::harness::processes::{holder_pids, is_alive, process_labels};
 use crate::harness::{ServiceProcess, poll_until};
 
 /// What is to be judged.
@@ -17,7 +17,7 @@ pub(crate) struct HistoryCheckInput<'a> {
     /// How many messages were sent.
     pub(crate) message_count: usize,
     /// Every warden that was seen.
-    pub(crate) wardens: &'a BTreeSet<i32>,
+    pub(crate) seen_holder_pids: &'a BTreeSet<i32>,
 }
 
 /// A line that an agent wrote.
@@ -28,7 +28,7 @@ pub(crate) struct AgentLogLine {
     pub(crate) execution: String,
     attempt: u64,
     pub(crate) pid: i32,
-    label: u64,
+    process_label: u64,
 }
 
 impl AgentLogLine {
@@ -42,21 +42,21 @@ impl AgentLogLine {
             execution: (*execution).to_owned(),
             attempt: attempt.parse().unwrap(),
             pid: pid.parse().unwrap(),
-            label: label.parse().unwrap(),
+            process_label: label.parse().unwrap(),
         }
     }
 }
 
 pub(crate) struct HistoryChecker<'a> {
-    expectations: HistoryCheckInput<'a>,
+    input: HistoryCheckInput<'a>,
     lines: Vec<AgentLogLine>,
     /// What the service says, by id.
     records: BTreeMap<String, Value>,
 }
 
 impl<'a> HistoryChecker<'a> {
-    pub(crate) async fn new(expectations: HistoryCheckInput<'a>) -> Self {
-        let service = expectations.service;
+    pub(crate) async fn new(input: HistoryCheckInput<'a>) -> Self {
+        let service = input.service;
         let (mut ids, mut cursor) = (BTreeSet::new(), String::new());
         loop {
             let list = service.get(&format!("/api/v1/executions?limit=1000{cursor}")).await;
@@ -71,26 +71,22 @@ impl<'a> HistoryChecker<'a> {
             records.insert(id.clone(), service.fetch_execution(&id).await);
         }
         let lines = service.setup.read_file("witnessed").lines().map(AgentLogLine::parse).collect();
-        Self { expectations, lines, records }
+        Self { input, lines, records }
     }
 
     pub(crate) async fn check(&self) {
-        let accepted_ids: BTreeSet<_> =
-            self.expectations.executions_by_message_id.values().collect();
+        let accepted_ids: BTreeSet<_> = self.input.executions_by_message_id.values().collect();
         assert_eq!(
-            self.expectations.executions_by_message_id.len(),
-            self.expectations.message_count,
+            self.input.executions_by_message_id.len(),
+            self.input.message_count,
             "messages that were answered"
         );
-        assert_eq!(
-            accepted_ids.len(),
-            self.expectations.message_count,
-            "executions that were named"
-        );
+        assert_eq!(accepted_ids.len(), self.input.message_count, "executions that were named");
         assert_eq!(self.records.keys().collect::<BTreeSet<_>>(), accepted_ids, "those it knows");
         self.records.iter().for_each(|(id, record)| self.check_execution(id, record));
-        let unaccepted = self.lines.iter().find(|line| !self.records.contains_key(&line.execution));
-        assert_eq!(unaccepted, None, "it ran and was never accepted");
+        let unaccepted_line =
+            self.lines.iter().find(|line| !self.records.contains_key(&line.execution));
+        assert_eq!(unaccepted_line, None, "it ran and was never accepted");
         let overlap = self.lines.iter().find(|line| line.kind == "overlap");
         assert_eq!(overlap, None, "two worked in one folder at once");
         self.assert_nothing_left().await;
@@ -138,24 +134,28 @@ impl<'a> HistoryChecker<'a> {
 
     /// No process with a label of this data directory, no lock, no warden but the one in service.
     async fn assert_nothing_left(&self) {
-        let HistoryCheckInput { service, wardens: known_wardens, .. } = self.expectations;
-        let family = |label: u64| label >> 38;
-        let own_families: BTreeSet<_> = self.lines.iter().map(|line| family(line.label)).collect();
-        assert_eq!(own_families.len(), 1, "one data directory has one family of labels");
-        let remaining = || {
+        let HistoryCheckInput { service, seen_holder_pids: known_holders, .. } = self.input;
+        let label_family = |label: u64| label >> 38;
+        let own_label_families: BTreeSet<_> =
+            self.lines.iter().map(|line| label_family(line.process_label)).collect();
+        assert_eq!(own_label_families.len(), 1, "one data directory has one family of labels");
+        let count_labeled_processes = || {
             process_labels()
                 .iter()
-                .filter(|(_, label)| own_families.contains(&family(*label)))
+                .filter(|(_, label)| own_label_families.contains(&label_family(*label)))
                 .count()
         };
-        poll_until("the end of all processes", async || (remaining() == 0).then_some(())).await;
+        poll_until("the end of all processes", async || {
+            (count_labeled_processes() == 0).then_some(())
+        })
+        .await;
         let lock = service.setup.test_folder().join("lock");
         let lock = OpenOptions::new().append(true).open(lock).unwrap();
         assert!(lock.try_lock().is_ok(), "somebody still holds the folder");
-        let current_wardens: BTreeSet<_> = warden_pids(service.pid()).into_iter().collect();
-        let is_leftover = |pid: &i32| !current_wardens.contains(pid) && is_warden(*pid);
+        let current_holders: BTreeSet<_> = holder_pids(service.pid()).into_iter().collect();
+        let is_leftover = |pid: &i32| !current_holders.contains(pid) && is_holder(*pid);
         poll_until("the end of old wardens", async || {
-            (!known_wardens.iter().any(is_leftover)).then_some(())
+            (!known_holders.iter().any(is_leftover)).then_some(())
         })
         .await;
     }
@@ -171,7 +171,7 @@ impl<'a> HistoryChecker<'a> {
     }
 }
 
-pub(crate) fn is_warden(pid: i32) -> bool {
+pub(crate) fn is_holder(pid: i32) -> bool {
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     name.trim() == "algonius-warden" && is_alive(pid)
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::harness::client::{completed_outcome, failed_outcome, task_outcome};
-use crate::harness::processes::warden_pids;
+use crate::harness::processes::holder_pids;
 use crate::harness::{
     ServiceProcess, Setup, fake_agent_config, gated_agent_config, message_params, poll_until,
 };
@@ -106,11 +106,11 @@ async fn wait_for_name_prefixes(folder: &Path, expected: &[String]) {
 fn file_name_prefixes(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().into_string().unwrap());
-    let kinds = names.map(|name| name.split('-').next().unwrap_or_default().to_owned());
+    let prefixes = names.map(|name| name.split('-').next().unwrap_or_default().to_owned());
     // The folder of the scratch slots appears with the next execution.
-    let mut kinds: Vec<_> = kinds.filter(|kind| kind != "scratch").collect();
-    kinds.sort();
-    kinds
+    let mut prefixes: Vec<_> = prefixes.filter(|kind| kind != "scratch").collect();
+    prefixes.sort();
+    prefixes
 }
 
 #[tokio::test]
@@ -192,7 +192,7 @@ async fn a_process_holder_that_cannot_start_refuses_work() {
     // Not even root can execute such a file. The service restores its mode every two seconds.
     let kill_holders = || {
         fs::set_permissions(&program, fs::Permissions::from_mode(0o000)).unwrap();
-        for pid in warden_pids(service.pid()) {
+        for pid in holder_pids(service.pid()) {
             _ = kill(Pid::from_raw(pid), Signal::SIGKILL); // It may have ended.
         }
     };

@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::harness::client::{completed_outcome, task_outcome};
 use crate::harness::{Setup, fake_agent_config};
-use crate::read_only::lacks_requirement;
+use crate::read_only::skip_without_requirement;
 
 /// Prints the state that an agent inherits.
 const STATE_AGENT: &str = r#"
@@ -39,7 +39,7 @@ async fn state_of_the_parent_reaches_neither_service_nor_agents() {
     for expected in ["SIGINT", "SIGUSR2", "SIGCHLD", "SIGTERM", "\"0000\""] {
         assert!(stderr.contains(expected), "{expected}: {stderr}");
     }
-    let holder_fds = fs::read_dir(format!("/proc/{}/fd", service.warden_pid())).unwrap();
+    let holder_fds = fs::read_dir(format!("/proc/{}/fd", service.holder_pid())).unwrap();
     let is_inherited = |path: &std::path::PathBuf| path == std::path::Path::new("/dev/null");
     let targets = holder_fds.flatten().filter_map(|fd| fs::read_link(fd.path()).ok());
     assert!(
@@ -98,7 +98,7 @@ async fn soft_limits_of_the_parent_bind_only_the_agents() {
 /// The kernel does not apply this limit to root.
 #[tokio::test]
 async fn the_limit_of_processes_binds_only_the_agents() {
-    if lacks_requirement("root") {
+    if skip_without_requirement("root") {
         return;
     }
     let agent = "[agents.limits]\ncommand = 'bash'\nargs = ['-c', 'ulimit -Su']\n";

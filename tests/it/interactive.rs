@@ -27,7 +27,7 @@ const TOOL_PROMPT: &str = r#"[[tool Bash kind=execute command="make test"]] [[sa
 const SESSIONS_VARIABLE: &str = r#""F\u0041KE_ACP_STATE""#;
 const TOOL_CALL_LOG_VARIABLE: &str = r#""F\u0041KE_ACP_RAN""#;
 
-const CONFIRM_VARIABLE: &str = r#""F\u0041KE_ACP_CONFIRM""#;
+const MODE_CONFIRMATION_VARIABLE: &str = r#""F\u0041KE_ACP_CONFIRM""#;
 
 /// Returns an agent of this protocol with further settings. It writes its tool calls into `HERE/ran`.
 fn interactive_agent_config(id: &str, protocol: &str, settings: &str) -> String {

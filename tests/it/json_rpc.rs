@@ -5,14 +5,14 @@ use serde_json::Value;
 use crate::harness::client::{completed_outcome, failed_outcome, task_outcome, task_state};
 use crate::harness::processes::pids_with_env;
 use crate::harness::{ServiceProcess, poll_until};
-use crate::persistent_processes::session_processes;
+use crate::persistent_processes::pids_of_agent;
 
 /// The fake server with its options, and further keys of `json_rpc`.
-fn rpc_agent_config(options: &str, settings: &str, keys: &str) -> String {
+fn rpc_agent_config(options: &str, settings: &str, json_rpc_settings: &str) -> String {
     format!(
         "[agents.rpc]\ncommand = 'FAKE'\nargs = ['rpc'{options}]\nstop_grace = 0.2\n\
          input = 'json-rpc'\noutput = 'json-rpc'\n{settings}\n[agents.rpc.json_rpc]\n\
-         method = 'ask'\nparams = {{ text = '{{{{ input }}}}' }}\nresult = '/answer'\n{keys}\n"
+         method = 'ask'\nparams = {{ text = '{{{{ input }}}}' }}\nresult = '/answer'\n{json_rpc_settings}\n"
     )
 }
 
@@ -38,9 +38,11 @@ async fn a_json_rpc_server_is_called_in_both_framings() {
             task_outcome(&service.send("rpc", "junk").await),
             completed_outcome("after junk")
         );
-        let long = "word ".repeat(60_000) + "end"; // More than a pipe holds, in both directions.
-        assert!(task_outcome(&service.send("rpc", &long).await) == completed_outcome(&long));
-        assert!(session_processes(&service, "rpc").is_empty());
+        let long_text = "word ".repeat(60_000) + "end"; // More than a pipe holds, in both directions.
+        assert!(
+            task_outcome(&service.send("rpc", &long_text).await) == completed_outcome(&long_text)
+        );
+        assert!(pids_of_agent(&service, "rpc").is_empty());
     }
 }
 
@@ -92,7 +94,7 @@ async fn requests_of_a_json_rpc_server_are_refused_and_noted() {
 async fn a_json_rpc_server_that_keeps_running_is_ended() {
     let service = ServiceProcess::start(&rpc_agent_config(", '--stays'", "", "")).await;
     assert_eq!(task_outcome(&service.send("rpc", "hello").await), completed_outcome("hello"));
-    assert!(session_processes(&service, "rpc").is_empty());
+    assert!(pids_of_agent(&service, "rpc").is_empty());
 }
 
 #[tokio::test]

@@ -63,14 +63,14 @@ async fn an_execution_that_never_began_has_no_duration() {
 
 #[tokio::test]
 async fn a_service_that_cannot_write_its_log_continues() {
-    let mode = FaultMode { process: "serve", calls: "log", effect: "on:28" };
+    let mode = FaultMode { process: "serve", counted_call_kind: "log", effect: "on:28" };
     let start_with_fault = async |call_number| {
         let setup = Setup::new(&fake_agent_config("echo", "echo", ""));
         InjectedFault { mode, call_number }.inject_into(setup).start().await
     };
-    let startup_calls =
+    let startup_call_count =
         FaultTally::read(start_with_fault(u64::MAX).await.setup.test_folder()).counted_calls;
-    let mut service = start_with_fault(startup_calls + 1).await;
+    let mut service = start_with_fault(startup_call_count + 1).await;
     for word in ["one", "two"] {
         // The service continues if it cannot write its log, as on a full disk
         assert_eq!(task_outcome(&service.send("echo", word).await), completed_outcome(word));

@@ -46,17 +46,21 @@ fn call_without_message_member(path: &str) -> String {
 }
 
 /// What is not one call.
-fn bodies_without_call() -> Vec<InvalidBodyCase> {
+fn bodies_without_valid_id() -> Vec<InvalidBodyCase> {
     let bom = "\u{feff}{}";
     let unparsable = ["", " ", "{", "}", "nonsense", "{'a': 1}", "{\"a\": 1,}", bom, "{}{}", "NaN"];
     let unparsable = unparsable.iter().map(|body| (*body).to_owned());
-    let deep = ["[".repeat(2_000_000), "{\"a\":".repeat(10_000) + &"}".repeat(10_000)];
+    let deeply_nested_bodies =
+        ["[".repeat(2_000_000), "{\"a\":".repeat(10_000) + &"}".repeat(10_000)];
     let batch = format!("[{}]", json_rpc_request_body("message/send", &message_params("x")));
     let invalid_requests = ["[]", &batch, "null", "7", "\"text\"", "{}"].map(str::to_owned);
-    let ids = [json!({}), json!([1]), json!(true)].map(|id| call_with_member("id", id));
-    let unparsable = unparsable.chain(deep).map(|body| (body, Value::Null, -32700));
-    let invalid_requests =
-        invalid_requests.into_iter().chain(ids).map(|body| (body, Value::Null, -32600));
+    let bodies_with_invalid_id =
+        [json!({}), json!([1]), json!(true)].map(|id| call_with_member("id", id));
+    let unparsable = unparsable.chain(deeply_nested_bodies).map(|body| (body, Value::Null, -32700));
+    let invalid_requests = invalid_requests
+        .into_iter()
+        .chain(bodies_with_invalid_id)
+        .map(|body| (body, Value::Null, -32600));
     unparsable.chain(invalid_requests).collect()
 }
 
@@ -141,7 +145,7 @@ fn calls_with_wrong_parameters() -> Vec<InvalidBodyCase> {
 async fn every_invalid_body_has_its_code_and_its_id() {
     let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
     for (body, id, code) in
-        [bodies_without_call(), wrong_calls(), calls_with_wrong_parameters()].concat()
+        [bodies_without_valid_id(), wrong_calls(), calls_with_wrong_parameters()].concat()
     {
         let answer = service.post(ECHO_PATH, &body).await;
         let excerpt = body.chars().take(300).collect::<String>();
@@ -169,7 +173,7 @@ async fn an_unknown_member_of_an_execution_request_is_refused() {
     let body = json!({"agent": "echo", "parts": [part], "wait": 10});
     let response = service.post("/api/v1/executions", &body.to_string()).await;
     assert_eq!(response.status, 200, "{}", response.json());
-    for (body, named) in [
+    for (body, expected_text) in [
         (json!({"agent": "echo", "parts": [part, {"text": "b", "name": "f"}]}), "`parts[1]`"),
         (json!({"agent": "echo", "parts": [{"text": "b", "kind": "text"}]}), "`parts[0]`"),
         (json!({"agent": "echo", "parts": [{"raw": "YQ==", "mimeType": "a/b"}]}), "`parts[0]`"),
@@ -179,7 +183,7 @@ async fn an_unknown_member_of_an_execution_request_is_refused() {
         let response = service.post("/api/v1/executions", &body.to_string()).await;
         let document = response.json();
         assert_eq!((response.status, &document["code"]), (400, &json!("invalid-params")), "{body}");
-        assert!(document.to_string().contains(named), "{body}: {document}");
+        assert!(document.to_string().contains(expected_text), "{body}: {document}");
     }
     let executions = &service.get("/api/v1/executions").await.json()["executions"];
     assert_eq!(executions.as_array().unwrap().len(), 1, "{executions}");
@@ -216,7 +220,7 @@ async fn invalid_utf_8_is_malformed() {
 async fn wrong_paths_methods_and_media_types_have_their_status() {
     let service = ServiceProcess::start(&fake_agent_config("echo", "echo", "")).await;
     let valid_body = json_rpc_request_body("message/send", &message_params("x"));
-    for (line, media_type, status, code) in [
+    for (request_line, media_type, status, code) in [
         ("GET /", JSON_MEDIA_TYPE, 404, "path-unknown"),
         ("GET /nowhere", JSON_MEDIA_TYPE, 404, "path-unknown"),
         ("GET /status/", JSON_MEDIA_TYPE, 404, "path-unknown"),
@@ -251,13 +255,13 @@ async fn wrong_paths_methods_and_media_types_have_their_status() {
     ] {
         let token = format!("Authorization: Bearer {}", service.token);
         let headers = [token, format!("Content-Type: {media_type}")];
-        let answer = service.request(line, &headers, valid_body.as_bytes()).await;
+        let answer = service.request(request_line, &headers, valid_body.as_bytes()).await;
         let document = answer.json();
         let error_code = document.get("code").or(document.pointer("/error/data/0/metadata/code"));
         assert_eq!(
             (answer.status, error_code),
             (status, Some(&json!(code))),
-            "{line} {media_type}"
+            "{request_line} {media_type}"
         );
     }
     for media_type in
@@ -269,8 +273,9 @@ async fn wrong_paths_methods_and_media_types_have_their_status() {
             service.request(&format!("POST {ECHO_PATH}"), &headers, valid_body.as_bytes()).await;
         assert_eq!(answer.json()["result"]["kind"], "task", "{media_type}");
     }
-    let unknown = service.expect_refusal("nobody", "message/send", message_params("x")).await;
-    assert_eq!(unknown, (-32053, "agent-unknown".to_owned()));
+    let unknown_agent_refusal =
+        service.expect_refusal("nobody", "message/send", message_params("x")).await;
+    assert_eq!(unknown_agent_refusal, (-32053, "agent-unknown".to_owned()));
 }
 
 #[tokio::test]
@@ -304,7 +309,11 @@ async fn a_cut_character_of_a_caller_is_replaced() {
         .replace("HERE", r"\ud83d");
     let task = service.post(ECHO_PATH, &body).await.json()["result"].take();
     assert_eq!(task_outcome(&task), completed_outcome("cut: \u{fffd}"), "{task}");
-    let cut = service.post(ECHO_PATH, body.strip_suffix('}').unwrap()).await.json();
-    let message = cut["error"]["message"].as_str().unwrap();
-    assert!(message.contains("EOF while parsing an object at line 1 column"), "{cut}");
+    let truncated_body_response =
+        service.post(ECHO_PATH, body.strip_suffix('}').unwrap()).await.json();
+    let message = truncated_body_response["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("EOF while parsing an object at line 1 column"),
+        "{truncated_body_response}"
+    );
 }

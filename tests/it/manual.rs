@@ -49,8 +49,11 @@ async fn bash_completes_a_command() {
 #[tokio::test]
 async fn each_command_has_a_manual_page() {
     let setup = Setup::from_config_text("");
-    let first = setup.run_command(&["man"], "").await.stdout;
-    assert!(first.contains(".TH algonius 1") && first.contains("Exit codes"), "{first}");
+    let main_page = setup.run_command(&["man"], "").await.stdout;
+    assert!(
+        main_page.contains(".TH algonius 1") && main_page.contains("Exit codes"),
+        "{main_page}"
+    );
     let folder = setup.test_folder().join("man/man1");
     let output = setup.run_command(&["man", folder.to_str().unwrap()], "").await;
     assert_eq!(output.exit_code, Some(0), "{output:?}");

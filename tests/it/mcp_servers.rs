@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use self::processes::store_pid_and_call_count;
+use self::processes::server_pid_and_call_count;
 use crate::harness::mock_model::MockModel;
 use crate::harness::processes::kill9;
 use crate::harness::steps::{error_step, observation_step, run_tool_calls};
 use crate::harness::{ServiceProcess, Setup, poll_until};
-use crate::read_only::lacks_requirement;
+use crate::read_only::skip_without_requirement;
 
 /// Servers, and an agent with their tools. `MODEL` is the address of the model.
 const AGENTS: &str = r#"
@@ -168,7 +168,7 @@ async fn a_server_that_does_not_start_is_an_error_of_the_call() {
 
 #[tokio::test]
 async fn a_server_is_confined() {
-    if lacks_requirement("Landlock 6") {
+    if skip_without_requirement("Landlock 6") {
         return;
     }
     let model = MockModel::start(&[]);
@@ -177,14 +177,14 @@ async fn a_server_is_confined() {
     let temporary_folder = expect_confined_server(&service).await;
     assert!(temporary_folder.is_dir(), "{temporary_folder:?}");
     // The folder is removed with the process.
-    let (pid, _) = store_pid_and_call_count(&service, "worker").await;
+    let (pid, _) = server_pid_and_call_count(&service, "worker").await;
     kill9(pid);
     poll_until("the end of the folder", async || (!temporary_folder.exists()).then_some(())).await;
 }
 
 #[tokio::test]
 async fn a_server_in_bubblewrap_is_confined() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     let model = MockModel::start(&[]);
@@ -216,7 +216,7 @@ async fn expect_confined_server(service: &ServiceProcess) -> PathBuf {
 
 #[tokio::test]
 async fn the_doctor_reports_servers() {
-    if lacks_requirement("Landlock 6") {
+    if skip_without_requirement("Landlock 6") {
         return;
     }
     let model = MockModel::start(&[]);
@@ -229,13 +229,13 @@ async fn the_doctor_reports_servers() {
     };
     assert!(line("store").contains("sandbox enforced by landlock; boundary landlock"), "{report}");
     assert!(line("absent").contains("the program no-such-program is not installed"), "{report}");
-    let report = setup.run_command(&["check", &config], "").await;
-    assert!(report.stderr.contains("calls of its tools fail until then"), "{report:?}");
+    let check_output = setup.run_command(&["check", &config], "").await;
+    assert!(check_output.stderr.contains("calls of its tools fail until then"), "{check_output:?}");
 }
 
 #[tokio::test]
 async fn a_server_that_can_change_the_configuration_is_reported() {
-    if lacks_requirement("Landlock 6") {
+    if skip_without_requirement("Landlock 6") {
         return;
     }
     let model = MockModel::start(&[]);

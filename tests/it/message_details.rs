@@ -24,7 +24,7 @@ fn agents_config() -> String {
 }
 
 /// Returns the members of a request in the form of this version, with the texts that the agent must receive.
-fn detailed_params(version: &str) -> (Value, [Value; 6]) {
+fn params_and_expected_values(version: &str) -> (Value, [Value; 6]) {
     let (role, kind) = if version == "1.0" { ("ROLE_USER", None) } else { ("user", Some("text")) };
     let metadata = json!({"b": [1, "é"], "a": {"x": null}});
     let part_metadata = json!({"page": 3});
@@ -70,7 +70,7 @@ async fn send_and_read_answer(
 async fn a_program_gets_metadata_and_references() {
     let service = ServiceProcess::start(&agents_config()).await;
     for (version, method) in [("0.3", "message/send"), ("1.0", "SendMessage")] {
-        let (mut params, expected) = detailed_params(version);
+        let (mut params, expected) = params_and_expected_values(version);
         let lines =
             parse_json_lines(&send_and_read_answer(&service, "shown", method, &params).await);
         assert_eq!(lines[..6], expected, "{version}");
@@ -96,7 +96,7 @@ async fn metadata_arrives_over_http_of_both_versions() {
     for (version, path) in
         [("0.3", "/agents/shown/v1/message:send"), ("1.0", "/agents/shown/v1/message:send")]
     {
-        let (mut params, expected) = detailed_params("1.0");
+        let (mut params, expected) = params_and_expected_values("1.0");
         if version == "0.3" {
             let parts = params["message"]["parts"].take();
             params["message"].as_object_mut().unwrap().remove("parts");
@@ -139,13 +139,17 @@ async fn metadata_of_a_waiting_message_survives_a_crash() {
     service.start_again().await;
     service.setup.open_gate("go");
     for (value, id) in waiting_tasks {
-        let ended = service.wait_for_task_end("one", &id).await;
+        let ended_task = service.wait_for_task_end("one", &id).await;
         // The length shows that the program got the original text.
         let length = json!({ "mine": value }).to_string().len();
-        assert_eq!(task_outcome(&ended), completed_outcome(&format!("look {length}\n")), "{ended}");
-        let metadata = &ended["history"][0]["metadata"];
+        assert_eq!(
+            task_outcome(&ended_task),
+            completed_outcome(&format!("look {length}\n")),
+            "{ended_task}"
+        );
+        let metadata = &ended_task["history"][0]["metadata"];
         let expected = if value == "plain" { json!({ "mine": value }) } else { Value::Null };
-        assert_eq!(*metadata, expected, "{ended}");
+        assert_eq!(*metadata, expected, "{ended_task}");
     }
 }
 
@@ -169,37 +173,50 @@ async fn the_same_message_with_other_metadata_is_a_conflict() {
 async fn a_field_without_effect_is_refused() {
     let service = ServiceProcess::start(&agents_config()).await;
     let expect_refusal_code = async |version: &str, change: &dyn Fn(&mut Value)| {
-        let mut params = detailed_params(version).0;
+        let mut params = params_and_expected_values(version).0;
         change(&mut params);
         let method = if version == "1.0" { "SendMessage" } else { "message/send" };
         service.expect_refusal("shown", method, params).await.1
     };
     for version in ["0.3", "1.0"] {
-        let modes = |params: &mut Value| {
+        let set_unsupported_modes = |params: &mut Value| {
             params["configuration"]["acceptedOutputModes"] =
                 json!(["image/png", "application/pdf"]);
         };
         assert_eq!(
-            expect_refusal_code(version, &modes).await,
+            expect_refusal_code(version, &set_unsupported_modes).await,
             "content-type-unsupported",
             "{version}"
         );
-        let misplaced = |params: &mut Value| {
+        let misplace_parameters = |params: &mut Value| {
             params["metadata"] = json!({ PARAMETERS_EXTENSION_URI: {"style": "x"} });
         };
-        assert_eq!(expect_refusal_code(version, &misplaced).await, "invalid-params", "{version}");
+        assert_eq!(
+            expect_refusal_code(version, &misplace_parameters).await,
+            "invalid-params",
+            "{version}"
+        );
         let key = "https://algonius.dev/a2a/ext/interactions/v1";
-        let unrequested =
+        let add_unrequested_extension =
             |params: &mut Value| params["message"]["metadata"] = json!({ key: {"answers": []} });
-        assert_eq!(expect_refusal_code(version, &unrequested).await, "invalid-params", "{version}");
-        let long = |params: &mut Value| params["metadata"] = json!({"a": "x".repeat(70_000)});
-        assert_eq!(expect_refusal_code(version, &long).await, "invalid-params", "{version}");
+        assert_eq!(
+            expect_refusal_code(version, &add_unrequested_extension).await,
+            "invalid-params",
+            "{version}"
+        );
+        let set_too_long_metadata =
+            |params: &mut Value| params["metadata"] = json!({"a": "x".repeat(70_000)});
+        assert_eq!(
+            expect_refusal_code(version, &set_too_long_metadata).await,
+            "invalid-params",
+            "{version}"
+        );
     }
-    let tenant = |params: &mut Value| params["tenant"] = json!("templates");
-    assert_eq!(expect_refusal_code("1.0", &tenant).await, "invalid-params");
-    let mut own_tenant = detailed_params("1.0").0;
-    own_tenant["tenant"] = json!("shown");
-    send_and_read_answer(&service, "shown", "SendMessage", &own_tenant).await;
+    let set_other_tenant = |params: &mut Value| params["tenant"] = json!("templates");
+    assert_eq!(expect_refusal_code("1.0", &set_other_tenant).await, "invalid-params");
+    let mut params_with_own_tenant = params_and_expected_values("1.0").0;
+    params_with_own_tenant["tenant"] = json!("shown");
+    send_and_read_answer(&service, "shown", "SendMessage", &params_with_own_tenant).await;
 }
 
 #[tokio::test]
@@ -211,7 +228,7 @@ async fn the_other_versions_word_for_waiting_counts_too() {
     params["configuration"] = json!({"returnImmediately": true});
     let task = service.expect_result("one", "message/send", &params).await;
     assert!(matches!(task["status"]["state"].as_str(), Some("submitted" | "working")), "{task}");
-    let mut params = detailed_params("1.0").0;
+    let mut params = params_and_expected_values("1.0").0;
     params["message"]["metadata"] = json!({});
     params["configuration"] = json!({"blocking": false});
     let task = service.expect_result("one", "SendMessage", &params).await;
@@ -225,7 +242,7 @@ async fn a_team_hands_metadata_to_its_first_member() {
     let crew = "[agents.crew]\nkind = 'team'\nteam.steps = ['shown', 'echo']\n\
                 [agents.echo]\ncommand = 'cat'\n";
     let service = ServiceProcess::start(&format!("{}{crew}", agents_config())).await;
-    let (mut params, mut expected) = detailed_params("0.3");
+    let (mut params, mut expected) = params_and_expected_values("0.3");
     params["message"]["metadata"].as_object_mut().unwrap().remove(PARAMETERS_EXTENSION_URI);
     let lines =
         parse_json_lines(&send_and_read_answer(&service, "crew", "message/send", &params).await);
@@ -248,20 +265,22 @@ async fn a_remote_agent_gets_metadata_and_references() {
              version = '{version}'\nbinding = '{binding}'\ntoken_env = 'OTHER_TOKEN'\n"
         );
         let service = Setup::new(&agents).env("OTHER_TOKEN", &other_service.token).start().await;
-        let (mut params, mut expected) = detailed_params("0.3");
+        let (mut params, mut expected) = params_and_expected_values("0.3");
         params["message"]["contextId"] = json!("c");
         params["message"]["metadata"].as_object_mut().unwrap().remove(PARAMETERS_EXTENSION_URI);
         let header = ["X-A2A-Extensions: urn:asked"];
         let call = ("message/send", &params);
-        let first = service.call_with_headers("far", &header, call).await.json()["result"].take();
-        let lines = parse_json_lines(first["artifacts"][0]["parts"][0]["text"].as_str().unwrap());
+        let first_task =
+            service.call_with_headers("far", &header, call).await.json()["result"].take();
+        let lines =
+            parse_json_lines(first_task["artifacts"][0]["parts"][0]["text"].as_str().unwrap());
         expected[3] = Value::Null; // The other service knows none of these tasks.
         assert_eq!(lines[..6], expected, "{version} {binding}");
         assert_eq!(lines[7], json!(["urn:asked"]), "{version} {binding}");
-        assert!(first["metadata"].to_string().contains("ids of 2 tasks"), "{first}");
+        assert!(first_task["metadata"].to_string().contains("ids of 2 tasks"), "{first_task}");
         // The previous task of the conversation has an id there.
         params["message"]["messageId"] = json!(uuid::Uuid::new_v4());
-        params["message"]["referenceTaskIds"] = json!([first["id"]]);
+        params["message"]["referenceTaskIds"] = json!([first_task["id"]]);
         let task = service.expect_result("far", "message/send", &params).await;
         let lines = parse_json_lines(task["artifacts"][0]["parts"][0]["text"].as_str().unwrap());
         if (version, binding) == ("0.3", "http+json") {
@@ -270,7 +289,7 @@ async fn a_remote_agent_gets_metadata_and_references() {
             continue;
         }
         let remote_id = lines[3][0].as_str().unwrap();
-        assert_ne!(remote_id, first["id"].as_str().unwrap());
+        assert_ne!(remote_id, first_task["id"].as_str().unwrap());
         assert_eq!(
             other_service.fetch_execution(remote_id).await["agent"],
             "shown",

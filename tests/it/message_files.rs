@@ -69,16 +69,17 @@ async fn send_and_read_answer(service: &ServiceProcess, agent: &str, params: &Va
 #[tokio::test]
 async fn an_agent_without_delivery_refuses_every_file() {
     let service = ServiceProcess::start(AGENTS).await;
-    let by_address = json!({"uri": "https://example.com/a.txt", "mimeType": "text/plain"});
-    let params_with_address = params_with_part("look", json!({"kind": "file", "file": by_address}));
+    let file_with_uri = json!({"uri": "https://example.com/a.txt", "mimeType": "text/plain"});
+    let params_with_file_uri =
+        params_with_part("look", json!({"kind": "file", "file": file_with_uri}));
     let image = json!({"name": "a.png", "mimeType": "image/png", "bytes": "aGVsbG8="});
     let params_with_image = params_with_part("look", json!({"kind": "file", "file": image}));
     for agent in ["silent", "closed"] {
         for params in
-            [params_with_file("look"), params_with_address.clone(), params_with_image.clone()]
+            [params_with_file("look"), params_with_file_uri.clone(), params_with_image.clone()]
         {
-            let refused = service.expect_refusal(agent, "message/send", params).await;
-            assert_eq!(refused, (-32005, "content-type-unsupported".to_owned()), "{agent}");
+            let refusal = service.expect_refusal(agent, "message/send", params).await;
+            assert_eq!(refusal, (-32005, "content-type-unsupported".to_owned()), "{agent}");
         }
     }
     let parts = json!([{"text": "look"}, {"raw": "aGVsbG8=", "mediaType": "text/plain"}]);
@@ -90,11 +91,20 @@ async fn an_agent_without_delivery_refuses_every_file() {
         "Content-Type: application/json".to_owned(),
     ];
     let path = "POST /agents/silent/v1/message:send";
-    let refused = service.request(path, &headers, body.as_bytes()).await;
-    assert!(refused.json().to_string().contains("content-type-unsupported"), "{}", refused.json());
+    let refused_response = service.request(path, &headers, body.as_bytes()).await;
+    assert!(
+        refused_response.json().to_string().contains("content-type-unsupported"),
+        "{}",
+        refused_response.json()
+    );
     let body = json!({"agent": "silent", "parts": parts}).to_string();
-    let refused = service.post("/api/v1/executions", &body).await;
-    assert_eq!(refused.json()["code"], "content-type-unsupported", "{}", refused.json());
+    let refused_response = service.post("/api/v1/executions", &body).await;
+    assert_eq!(
+        refused_response.json()["code"],
+        "content-type-unsupported",
+        "{}",
+        refused_response.json()
+    );
     let executions = service.get("/api/v1/executions").await.json();
     assert_eq!(executions["executions"], json!([]), "a refused message leaves no execution");
 }
@@ -104,13 +114,16 @@ async fn a_program_gets_its_files_as_configured() {
     let service = ServiceProcess::start(AGENTS).await;
     let params = params_with_file("look ");
     assert_eq!(send_and_read_answer(&service, "listed", &params).await, "look hello");
-    let listed = send_and_read_answer(&service, "variable", &params_with_file("")).await;
-    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let files_json = send_and_read_answer(&service, "variable", &params_with_file("")).await;
+    let listed_files: Value = serde_json::from_str(&files_json).unwrap();
     assert_eq!(
-        (&listed[0]["name"], &listed[0]["mediaType"]),
+        (&listed_files[0]["name"], &listed_files[0]["mediaType"]),
         (&json!("build.log"), &json!("text/plain"))
     );
-    assert!(listed[0]["path"].as_str().unwrap().ends_with("/files/1-build.log"), "{listed}");
+    assert!(
+        listed_files[0]["path"].as_str().unwrap().ends_with("/files/1-build.log"),
+        "{listed_files}"
+    );
     for agent in ["prompted", "prompted-file", "prompted-argument"] {
         let text = send_and_read_answer(&service, agent, &params_with_file("look")).await;
         let lines: Vec<_> = text.lines().collect();
@@ -134,9 +147,12 @@ async fn a_team_hands_files_to_members_that_take_them() {
     let text = send_and_read_answer(&service, "open-crew", &params_with_file("look")).await;
     assert!(text.ends_with("/files/1-build.log (text/plain)hello"), "{text}");
     let task = service.submit("closed-crew", params_with_file("look")).await;
-    let ended = service.wait_for_task_end("closed-crew", &task_id(&task)).await;
-    assert_eq!(task_outcome(&ended), failed_outcome("member-failed"), "{ended}");
-    assert!(ended.to_string().contains("was refused with `content-type-unsupported`"), "{ended}");
+    let ended_task = service.wait_for_task_end("closed-crew", &task_id(&task)).await;
+    assert_eq!(task_outcome(&ended_task), failed_outcome("member-failed"), "{ended_task}");
+    assert!(
+        ended_task.to_string().contains("was refused with `content-type-unsupported`"),
+        "{ended_task}"
+    );
 }
 
 #[tokio::test]
@@ -152,8 +168,8 @@ async fn files_that_wait_are_refused_after_the_delivery_is_removed() {
     service.setup.set_config_text(&config.replace("files = 'list'", "files = 'none'"));
     service.start_again().await;
     service.setup.open_gate("go");
-    let ended = service.wait_for_task_end("one", &task_id(&waiting_task)).await;
-    assert_eq!(task_outcome(&ended), failed_outcome("input-rejected"), "{ended}");
+    let ended_task = service.wait_for_task_end("one", &task_id(&waiting_task)).await;
+    assert_eq!(task_outcome(&ended_task), failed_outcome("input-rejected"), "{ended_task}");
 }
 
 #[tokio::test]
@@ -165,8 +181,8 @@ async fn a_cognitive_agent_refuses_files() {
         model.base_url()
     );
     let service = ServiceProcess::start(&agents).await;
-    let refused = service.expect_refusal("thinker", "message/send", params_with_file("look")).await;
-    assert_eq!(refused, (-32005, "content-type-unsupported".to_owned()));
+    let refusal = service.expect_refusal("thinker", "message/send", params_with_file("look")).await;
+    assert_eq!(refusal, (-32005, "content-type-unsupported".to_owned()));
 }
 
 #[tokio::test]
@@ -183,18 +199,18 @@ async fn an_acp_agent_gets_only_files_that_it_accepts() {
             .await;
     let image = json!({"name": "a b.png", "mimeType": "image/png", "bytes": "aGVsbG8="});
     let params_with_image = params_with_part("look", json!({"kind": "file", "file": image}));
-    let bytes = json!({"name": "a.zip", "mimeType": "application/zip", "bytes": "/wA="});
-    let params_with_bytes = params_with_part("look", json!({"kind": "file", "file": bytes}));
+    let zip_file = json!({"name": "a.zip", "mimeType": "application/zip", "bytes": "/wA="});
+    let params_with_zip_file = params_with_part("look", json!({"kind": "file", "file": zip_file}));
     let params_with_text_file = params_with_file("look");
     // A file of text is a text for every agent.
     let task = service.expect_result("plain", "message/send", &params_with_text_file).await;
     let expected = "ECHO: look\nattachment:///build.log:\nhello";
     assert_eq!(task_outcome(&task), completed_outcome(expected));
-    for params in [&params_with_image, &params_with_bytes] {
+    for params in [&params_with_image, &params_with_zip_file] {
         let task = service.expect_result("plain", "message/send", params).await;
         assert_eq!(task_outcome(&task), failed_outcome("input-rejected"), "{task}");
     }
-    for params in [&params_with_text_file, &params_with_image, &params_with_bytes] {
+    for params in [&params_with_text_file, &params_with_image, &params_with_zip_file] {
         let task = service.expect_result("rich", "message/send", params).await;
         assert_eq!(task_outcome(&task), completed_outcome("ECHO: look"), "{task}");
     }

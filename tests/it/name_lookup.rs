@@ -50,17 +50,20 @@ async fn a_task_is_found_by_the_start_or_end_of_its_id() {
     let service = ServiceProcess::start(&agents_config()).await;
     let (first_id, second_id) =
         (task_id(&service.send("echo", "one").await), task_id(&service.send("echo", "two").await));
-    let (simple, upper) = (first_id.replace('-', ""), first_id.to_uppercase());
-    for part in [
+    let (id_without_hyphens, uppercase_id) = (first_id.replace('-', ""), first_id.to_uppercase());
+    for partial_id in [
         &first_id,
         id_suffix(&first_id, 28),
         id_suffix(&first_id, 24),
         id_prefix(&first_id, 35),
-        id_suffix(&simple, 22),
-        id_suffix(&upper, 28),
+        id_suffix(&id_without_hyphens, 22),
+        id_suffix(&uppercase_id, 28),
     ] {
-        let output = service.run_command(&["tasks", "show", part], "").await;
-        assert!(output.stdout.starts_with(&format!("task     {first_id}\n")), "{part}: {output:?}");
+        let output = service.run_command(&["tasks", "show", partial_id], "").await;
+        assert!(
+            output.stdout.starts_with(&format!("task     {first_id}\n")),
+            "{partial_id}: {output:?}"
+        );
     }
     let watch_output =
         service.run_command(&["tasks", "watch", id_suffix(&second_id, 28)], "").await;
@@ -82,8 +85,11 @@ async fn a_task_is_found_by_the_start_or_end_of_its_id() {
     let delete_output =
         service.run_command(&["tasks", "delete", id_suffix(&first_id, 28)], "").await;
     assert_ne!(delete_output.exit_code, Some(0), "a part of an id removed a task");
-    let refused = service.get("/api/v1/executions?id=xyz1").await;
-    assert_eq!((refused.status, refused.error_code().as_str()), (400, "invalid-params"));
+    let refused_response = service.get("/api/v1/executions?id=xyz1").await;
+    assert_eq!(
+        (refused_response.status, refused_response.error_code().as_str()),
+        (400, "invalid-params")
+    );
 }
 
 #[tokio::test]
@@ -142,8 +148,8 @@ async fn an_unknown_name_suggests_the_nearest() {
         assert!(output.stderr.contains(suggestion), "{args:?}: {output:?}");
         assert_eq!(output.exit_code, Some(code), "{args:?}: {output:?}");
     }
-    let far = service.run_command(&["send", "zzzzzzzz", "x"], "").await;
-    assert!(!far.stderr.contains("did you mean"), "{far:?}");
+    let unrelated_name_output = service.run_command(&["send", "zzzzzzzz", "x"], "").await;
+    assert!(!unrelated_name_output.stderr.contains("did you mean"), "{unrelated_name_output:?}");
 }
 
 #[tokio::test]
@@ -154,7 +160,7 @@ async fn check_with_json_prints_a_list_of_diagnostics() {
     let output = setup.run_command(&["check", "--json", &file], "").await;
     let report: Value = serde_json::from_str(&output.stdout).unwrap();
     let list = report["diagnostics"].as_array().unwrap();
-    let diagnostics: Vec<_> = list
+    let diagnostic_fields: Vec<_> = list
         .iter()
         .map(|it| {
             [&it["severity"], &it["code"], &it["line"], &it["column"], &it["key"]].map(Value::clone)
@@ -165,7 +171,11 @@ async fn check_with_json_prints_a_list_of_diagnostics() {
         json!(["warning", "program-missing", 4, 11, "agents.one.command"]),
         json!(["error", "missing-key", 5, 1, "agents.two.command"]),
     ];
-    assert_eq!(diagnostics.iter().map(|it| json!(it)).collect::<Vec<_>>(), expected, "{report}");
+    assert_eq!(
+        diagnostic_fields.iter().map(|it| json!(it)).collect::<Vec<_>>(),
+        expected,
+        "{report}"
+    );
     assert_eq!(
         (output.exit_code, list[0]["hint"].as_str()),
         (Some(4), Some("did you mean `listen`?"))
@@ -178,18 +188,19 @@ async fn check_with_json_prints_a_list_of_diagnostics() {
     let file = broken_setup.write_config().display().to_string();
     let report = broken_setup.run_command(&["check", "--json", &file], "").await.stdout;
     assert_eq!(serde_json::from_str::<Value>(&report).unwrap()["diagnostics"][0]["code"], "syntax");
-    let absent = broken_setup.run_command(&["check", "--json", "/nowhere/x.toml"], "").await.stdout;
+    let absent_file_report =
+        broken_setup.run_command(&["check", "--json", "/nowhere/x.toml"], "").await.stdout;
     assert_eq!(
-        serde_json::from_str::<Value>(&absent).unwrap()["diagnostics"][0]["code"],
+        serde_json::from_str::<Value>(&absent_file_report).unwrap()["diagnostics"][0]["code"],
         "file-unreadable"
     );
     let setup = Setup::new("[agents.one]\ncommand = 'no-such-program'\n");
     let file = setup.write_config().display().to_string();
-    let strict = setup.run_command(&["check", "--json", "--strict", &file], "").await;
-    let report: Value = serde_json::from_str(&strict.stdout).unwrap();
-    let first = &report["diagnostics"][0];
+    let strict_output = setup.run_command(&["check", "--json", "--strict", &file], "").await;
+    let report: Value = serde_json::from_str(&strict_output.stdout).unwrap();
+    let first_diagnostic = &report["diagnostics"][0];
     assert_eq!(
-        (strict.exit_code, &first["severity"], &first["code"]),
+        (strict_output.exit_code, &first_diagnostic["severity"], &first_diagnostic["code"]),
         (Some(4), &json!("error"), &json!("program-missing"))
     );
 }

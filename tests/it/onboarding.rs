@@ -59,7 +59,7 @@ async fn every_command_finds_the_user_configuration() {
 
 #[tokio::test]
 async fn adding_the_first_agent_creates_the_default_file() {
-    let setup = preset_programs::install_all_programs(Setup::new(ECHO_AGENT));
+    let setup = preset_programs::install_all_programs_and_keys(Setup::new(ECHO_AGENT));
     let file = user_config_file(&setup);
     let refused_output = setup.run_command(&["agents", "add", "codex"], "").await;
     assert_eq!((refused_output.exit_code, file.exists()), (Some(1), false), "{refused_output:?}");
@@ -122,7 +122,8 @@ async fn keys_are_checked_in_the_running_service() {
         "{output:?}"
     );
 
-    let mut service = preset_programs::install_all_programs(Setup::new(ECHO_AGENT)).start().await;
+    let mut service =
+        preset_programs::install_all_programs_and_keys(Setup::new(ECHO_AGENT)).start().await;
     for name in ["CODEX_API_KEY", "OPENAI_API_KEY"] {
         service.setup.remove_env(name);
     }
@@ -164,15 +165,16 @@ async fn administrators_see_environment_names_without_values() {
     let file = service.setup.write_config().display().to_string().replace('/', "%2F");
     let response = service.get(&format!("/api/v1/environment?names=PATH&file={file}")).await;
     assert_eq!(response.json()["readsFile"], true);
-    for wrong in ["?names=", "?names=A-B", "?names=1A"] {
+    for invalid_query in ["?names=", "?names=A-B", "?names=1A"] {
         assert_eq!(
-            service.get(&format!("/api/v1/environment{wrong}")).await.status,
+            service.get(&format!("/api/v1/environment{invalid_query}")).await.status,
             400,
-            "{wrong}"
+            "{invalid_query}"
         );
     }
-    let created = service.post("/api/v1/tokens", r#"{"name":"ann","scopes":["read","run"]}"#).await;
-    let token = created.json()["token"].as_str().unwrap().to_owned();
+    let create_response =
+        service.post("/api/v1/tokens", r#"{"name":"ann","scopes":["read","run"]}"#).await;
+    let token = create_response.json()["token"].as_str().unwrap().to_owned();
     let ann = ServiceClient { address: service.address, token };
     assert_eq!(ann.get("/api/v1/environment?names=PATH").await.status, 403);
 }

@@ -17,7 +17,9 @@ use algonius_actors::ports::ledger::{
     AcceptCommand, AcceptResult, AnswerCommand, ClaimCommand, ClaimResult, Ledger, LedgerError,
     Settlement, WriteBatch,
 };
-use algonius_actors::ports::schedule_store::{OccurrenceDecision, ScheduleAdvance, ScheduleStore};
+use algonius_actors::ports::schedule_store::{
+    OccurrenceStatusChange, ScheduleEvaluation, ScheduleStore,
+};
 use algonius_store::Store;
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, Utc};
@@ -152,18 +154,18 @@ impl ScheduleStore for PausedTimeStore {
         run_with_paused_time(ScheduleStore::remove_schedules(&*self.0, ids)).await
     }
 
-    async fn advance(
+    async fn record_evaluations(
         &self,
-        advances: Vec<ScheduleAdvance>,
+        advances: Vec<ScheduleEvaluation>,
     ) -> Result<Vec<Vec<Occurrence>>, LedgerError> {
-        run_with_paused_time(ScheduleStore::advance(&*self.0, advances)).await
+        run_with_paused_time(ScheduleStore::record_evaluations(&*self.0, advances)).await
     }
 
-    async fn record_decisions(
+    async fn record_status_changes(
         &self,
-        decisions: Vec<OccurrenceDecision>,
+        decisions: Vec<OccurrenceStatusChange>,
     ) -> Result<(), LedgerError> {
-        run_with_paused_time(ScheduleStore::record_decisions(&*self.0, decisions)).await
+        run_with_paused_time(ScheduleStore::record_status_changes(&*self.0, decisions)).await
     }
 
     async fn record_end(

@@ -11,9 +11,9 @@ use crate::harness::{
 };
 
 /// An agent whose program is kept, in this part of the fake one.
-fn session_agent_config(role_args: &str, settings: &str, protocol: &str) -> String {
+fn session_agent_config(fake_program_args: &str, settings: &str, protocol: &str) -> String {
     format!(
-        "session_timeout_min = 0.05\n[agents.kept]\ncommand = 'FAKE'\nargs = [{role_args}]\n\
+        "session_timeout_min = 0.05\n[agents.kept]\ncommand = 'FAKE'\nargs = [{fake_program_args}]\n\
          mode = 'interactive'\nstop_grace = 0.3\nmax_concurrent = 2\n{settings}\n{protocol}\n"
     )
 }
@@ -46,7 +46,7 @@ async fn send_in_context(client: &ServiceClient, context: &str, text: &str) -> (
 }
 
 /// The process that answers in a conversation.
-async fn request_pid(client: &ServiceClient, context: &str) -> i32 {
+async fn fetch_conversation_pid(client: &ServiceClient, context: &str) -> i32 {
     let (_, text) = send_in_context(client, context, "pid").await;
     text.trim().parse().unwrap_or_else(|_| panic!("no process: {text}"))
 }
@@ -57,7 +57,7 @@ async fn stream_answer(client: &ServiceClient, context: &str, text: &str) -> Str
 }
 
 /// The programs of an agent of this service, which others have too.
-pub(crate) fn session_processes(service: &ServiceProcess, agent: &str) -> Vec<i32> {
+pub(crate) fn pids_of_agent(service: &ServiceProcess, agent: &str) -> Vec<i32> {
     let home = format!("HOME={}", service.setup.test_folder().join("home").display());
     let service_pids = pids_with_env(&home);
     let agent_pids = pids_with_env(&format!("ALGONIUS_AGENT_ID={agent}"));
@@ -84,11 +84,11 @@ async fn each_conversation_has_one_process_of_its_own() {
             })
         };
         assert_eq!(send_in_context(&service, "c", "one").await, expected_outcome("one"));
-        let first_pid = request_pid(&service, "c").await;
+        let first_pid = fetch_conversation_pid(&service, "c").await;
         assert_eq!(send_in_context(&service, "c", "two").await, expected_outcome("one two"));
         assert_eq!(send_in_context(&service, "d", "tea").await, expected_outcome("tea"));
-        assert_eq!(request_pid(&service, "c").await, first_pid);
-        assert_ne!(request_pid(&service, "d").await, first_pid);
+        assert_eq!(fetch_conversation_pid(&service, "c").await, first_pid);
+        assert_ne!(fetch_conversation_pid(&service, "d").await, first_pid);
         let stream_text = stream_answer(&service, "c", "three").await;
         assert!(
             stream_text.contains("one two three") && !stream_text.contains("continuity"),
@@ -100,7 +100,7 @@ async fn each_conversation_has_one_process_of_its_own() {
 #[tokio::test]
 async fn pooled_processes_are_shown_and_end_with_the_service() {
     let mut service = ServiceProcess::start(&line_agent_config("")).await;
-    let first_pid = request_pid(&service, "c").await;
+    let first_pid = fetch_conversation_pid(&service, "c").await;
     let processes = poll_until("what it takes", async || {
         let processes = service.fetch_agent_status("kept").await["pooledProcesses"].clone();
         (!processes[0]["usage"].is_null()).then_some(processes)
@@ -113,9 +113,9 @@ async fn pooled_processes_are_shown_and_end_with_the_service() {
     );
     service.send_sigterm();
     assert!(service.wait_for_exit().await.success());
-    assert!(session_processes(&service, "kept").is_empty(), "something outlived the drain");
+    assert!(pids_of_agent(&service, "kept").is_empty(), "something outlived the drain");
     service.start_again().await;
-    let second_pid = request_pid(&service, "c").await;
+    let second_pid = fetch_conversation_pid(&service, "c").await;
     assert_ne!(first_pid, second_pid);
     service.kill9().await;
     wait_for_process_exit(second_pid).await;
@@ -132,7 +132,7 @@ async fn pooled_processes_are_shown_and_end_with_the_service() {
 #[tokio::test]
 async fn idle_processes_end_by_timeout_or_least_recent_use() {
     let service = ServiceProcess::start(&line_agent_config("session_timeout = 0.2")).await;
-    wait_for_process_exit(request_pid(&service, "c").await).await;
+    wait_for_process_exit(fetch_conversation_pid(&service, "c").await).await;
     poll_until("an empty pool", async || {
         service.fetch_agent_status("kept").await["pooledProcesses"].is_null().then_some(())
     })
@@ -141,17 +141,18 @@ async fn idle_processes_end_by_timeout_or_least_recent_use() {
     assert!(stream_text.contains(r#""continuity":"lost""#), "{stream_text}");
 
     let service = ServiceProcess::start(&line_agent_config("max_sessions = 2")).await;
-    let (pid_a, pid_b) = (request_pid(&service, "a").await, request_pid(&service, "b").await);
-    assert_eq!(request_pid(&service, "a").await, pid_a);
-    let pid_c = request_pid(&service, "c").await;
+    let (pid_a, pid_b) =
+        (fetch_conversation_pid(&service, "a").await, fetch_conversation_pid(&service, "b").await);
+    assert_eq!(fetch_conversation_pid(&service, "a").await, pid_a);
+    let pid_c = fetch_conversation_pid(&service, "c").await;
     assert!(!is_alive(pid_b) && is_alive(pid_a) && is_alive(pid_c), "{pid_a} {pid_b} {pid_c}");
-    assert_eq!(session_processes(&service, "kept").len(), 2);
+    assert_eq!(pids_of_agent(&service, "kept").len(), 2);
 }
 
 #[tokio::test]
 async fn a_process_death_loses_context_or_fails_the_running_turn() {
     let service = ServiceProcess::start(&line_agent_config("")).await;
-    let first_pid = request_pid(&service, "c").await;
+    let first_pid = fetch_conversation_pid(&service, "c").await;
     kill9(first_pid);
     poll_until("an empty pool", async || {
         service.fetch_agent_status("kept").await["pooledProcesses"].is_null().then_some(())
@@ -202,12 +203,12 @@ async fn cancelling_a_turn_interrupts_it_and_keeps_the_process() {
         (line_agent_config("").replace("interrupt = \"STOP\\n\"", ""), false),
     ] {
         let service = ServiceProcess::start(&agent).await;
-        let first_pid = request_pid(&service, "c").await;
+        let first_pid = fetch_conversation_pid(&service, "c").await;
         send_and_cancel(&service).await;
         if !process_survives {
             wait_for_process_exit(first_pid).await;
         }
-        let second_pid = request_pid(&service, "c").await;
+        let second_pid = fetch_conversation_pid(&service, "c").await;
         assert_eq!(first_pid == second_pid, process_survives, "{agent}");
     }
 }
@@ -242,7 +243,7 @@ async fn turns_of_one_conversation_run_in_order_without_leaks() {
 async fn a_pooled_process_over_its_memory_limit_is_ended() {
     let service =
         ServiceProcess::start(&line_agent_config("resources.memory_bytes = 50_000_000")).await;
-    let first_pid = request_pid(&service, "c").await;
+    let first_pid = fetch_conversation_pid(&service, "c").await;
     // It has answered by the next look at its memory, or has not.
     let (state, code) = send_in_context(&service, "c", "hog 200000000").await;
     assert!(state == "completed" || code == "resources-exceeded", "{state}: {code}");
@@ -257,7 +258,7 @@ async fn a_program_without_keep_alive_resumes_by_its_session() {
         ServiceProcess::start(&session_agent_config("'chat', 'HERE/memory'", settings, "")).await;
     std::fs::create_dir(service.setup.test_folder().join("memory")).unwrap();
     assert_eq!(send_in_context(&service, "c", "one").await, completed_outcome("one"));
-    assert!(session_processes(&service, "kept").is_empty());
+    assert!(pids_of_agent(&service, "kept").is_empty());
     assert_eq!(send_in_context(&service, "c", "two").await, completed_outcome("one two"));
 }
 
@@ -315,7 +316,7 @@ async fn a_process_per_turn_resumes_by_its_session() {
     for (text, answer) in [("one", "one \n"), ("two", "one two \n"), ("three", "one two three \n")]
     {
         assert_eq!(send_in_context(&service, "c", text).await, completed_outcome(answer));
-        assert!(session_processes(&service, "kept").is_empty(), "{text}");
+        assert!(pids_of_agent(&service, "kept").is_empty(), "{text}");
     }
     assert_eq!(send_in_context(&service, "d", "tea").await, completed_outcome("tea \n"));
     assert_eq!(service.setup.read_file("log"), "start\n".repeat(4));

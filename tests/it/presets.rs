@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::harness::client::task_outcome;
 use crate::harness::{Setup, poll_until};
-use preset_programs::{API_KEY, FAKE_PROGRAMS, RecordedInvocation, install_all_programs};
+use preset_programs::{API_KEY, FAKE_PROGRAMS, RecordedInvocation, install_all_programs_and_keys};
 
 /// Every preset that names a program, two lines each.
 fn all_presets_config() -> String {
@@ -22,7 +22,7 @@ fn all_presets_config() -> String {
 
 #[tokio::test]
 async fn two_lines_configure_an_agent_of_each_known_program() {
-    let service = install_all_programs(Setup::new(&all_presets_config())).start().await;
+    let service = install_all_programs_and_keys(Setup::new(&all_presets_config())).start().await;
     for fake in FAKE_PROGRAMS {
         let (state, answer) = task_outcome(&service.send(fake.preset, "what is it?").await);
         assert_eq!(state, "completed", "{}: {answer}", fake.preset);
@@ -51,7 +51,7 @@ async fn two_lines_configure_an_agent_of_each_known_program() {
 #[tokio::test]
 async fn home_files_are_written_once_and_private() {
     let config = "[agents.gemini]\npreset = 'gemini'\nhome_files = { 'of/mine' = 'one' }\n";
-    let mut service = install_all_programs(Setup::new(config)).start().await;
+    let mut service = install_all_programs_and_keys(Setup::new(config)).start().await;
     let home = service.setup.test_folder().join("state/algonius/homes/gemini");
     let (preset_file, configured_file) = (home.join(".gemini/settings.json"), home.join("of/mine"));
     for file in [&preset_file, &configured_file] {
@@ -67,7 +67,7 @@ async fn home_files_are_written_once_and_private() {
 #[tokio::test]
 async fn model_and_access_become_program_arguments() {
     let config = "[agents.codex]\npreset = 'codex'\nmodel = 'large'\naccess = 'read-write'\n";
-    let service = install_all_programs(Setup::new(config)).start().await;
+    let service = install_all_programs_and_keys(Setup::new(config)).start().await;
     assert_eq!(task_outcome(&service.send("codex", "x").await).0, "completed");
     let argv = RecordedInvocation::read_for_agent(&service.setup, "codex").argv;
     assert!(argv.ends_with("-s\nworkspace-write\n-m\nlarge\n"), "{argv}");
@@ -77,7 +77,7 @@ async fn model_and_access_become_program_arguments() {
 async fn a_text_with_a_leading_dash_is_never_an_option() {
     let config = "[agents.continue]\npreset = 'continue'\n\
                 [agents.bare]\npreset = 'continue'\ninput_args = ['{{ input }}']\n";
-    let service = install_all_programs(Setup::new(config)).start().await;
+    let service = install_all_programs_and_keys(Setup::new(config)).start().await;
     let task = service.send("bare", "--auto").await;
     assert_eq!(task_outcome(&task).1, "input-rejected", "{task}");
     let long_output = service.run_command(&["send", "bare", "-"], &"x".repeat(110_000)).await;
@@ -91,7 +91,7 @@ async fn a_text_with_a_leading_dash_is_never_an_option() {
 async fn an_untested_program_version_is_only_a_warning() {
     let config = "[agents.claude-code]\npreset = 'claude-code'\n[agents.codex]\npreset = 'codex'\n\
                 [agents.goose]\npreset = 'goose'\n[agents.plain]\ncommand = 'cat'\n";
-    let setup = install_all_programs(Setup::new(config));
+    let setup = install_all_programs_and_keys(Setup::new(config));
     preset_programs::set_program_version(&setup, "codex", "0.12.0");
     let service = setup.start().await;
     let agent_program = |tree: &serde_json::Value, id: &str| {
@@ -152,21 +152,22 @@ async fn programs_report_their_versions_one_after_the_other() {
 #[tokio::test]
 async fn a_custom_preset_is_loaded_while_the_service_runs() {
     // Without bubblewrap the agent could change the configuration, so nothing would be applied automatically.
-    let setup = install_all_programs(Setup::new(
+    let setup = install_all_programs_and_keys(Setup::new(
         "[agents.codex]\npreset = 'codex'\nsandbox.nested = false\n",
     ));
-    let presets = setup.config_sibling_path("presets");
+    let presets_folder = setup.config_sibling_path("presets");
     let service = setup.start().await;
-    fs::create_dir(&presets).unwrap();
+    fs::create_dir(&presets_folder).unwrap();
     let preset_text = "[about]\ntitle = 'Mine'\nverified = true\n\
                 [agent]\ncommand = 'cat'\nenv = { MINE = '1' }\n";
-    fs::write(presets.join("codex.toml"), preset_text).unwrap();
+    fs::write(presets_folder.join("codex.toml"), preset_text).unwrap();
     poll_until("the new preset", async || {
         let (_, answer) = task_outcome(&service.send("codex", "as it was said").await);
         (answer == "as it was said").then_some(())
     })
     .await;
-    fs::write(presets.join("codex.toml"), preset_text.replace("verified", "verifed")).unwrap();
+    fs::write(presets_folder.join("codex.toml"), preset_text.replace("verified", "verifed"))
+        .unwrap();
     poll_until("the complaint", async || {
         let rejection = service.get("/status").await.json()["configuration"]["rejected"][0].clone();
         (rejection["file"] == "codex.toml" && rejection["line"] == 3).then_some(())

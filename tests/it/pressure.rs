@@ -52,10 +52,10 @@ impl PressureFixture {
     }
 
     /// Turns the gauges, and waits until that is judged.
-    async fn set_stalls(&self, stalls: StallReading, shortages: Value) {
+    async fn set_stalls_and_wait(&self, stalls: StallReading, expected_shortages: Value) {
         let reading = HostReading { cores: 2, stalls: Some(stalls), ..HostReading::default() };
         self.metrics.0.send_replace(reading);
-        wait_for_shortage(&self.client, &shortages).await;
+        wait_for_shortages(&self.client, &expected_shortages).await;
     }
 
     async fn stop(self) {
@@ -64,7 +64,7 @@ impl PressureFixture {
 }
 
 /// Waits until this is what the machine is found to be short of.
-async fn wait_for_shortage(client: &ServiceClient, shortages: &Value) {
+async fn wait_for_shortages(client: &ServiceClient, shortages: &Value) {
     poll_until(&format!("a shortage of {shortages}"), async || {
         let status = client.get("/status").await.json();
         (status["pressure"]["short"] == *shortages).then_some(())
@@ -100,7 +100,7 @@ async fn pressure_refuses_new_work_and_keeps_running_work() {
     fixture.setup.wait_for_file_text("log", "start ann\n").await;
     let waiting_id = fixture.client.start_task("one", "bob").await;
     fixture
-        .set_stalls(
+        .set_stalls_and_wait(
             StallReading { memory_percent: 50.0, ..StallReading::default() },
             json!(["memory"]),
         )
@@ -121,7 +121,7 @@ async fn pressure_refuses_new_work_and_keeps_running_work() {
     .await;
     assert_eq!(queued_id, json!(waiting_id));
     assert_eq!(fixture.setup.read_file("log"), "start ann\nend ann\n");
-    fixture.set_stalls(StallReading::default(), json!([])).await;
+    fixture.set_stalls_and_wait(StallReading::default(), json!([])).await;
     assert_eq!(
         task_outcome(&fixture.client.wait_for_task_end("one", &waiting_id).await),
         completed_outcome("bob\n")
@@ -162,11 +162,11 @@ async fn a_full_disk_refuses_new_work_until_it_has_space() {
     let (service, disk) = (setup.start().await, disk);
     let task_before = service.send("echo", "hello").await;
     disk.fill();
-    wait_for_shortage(&service, &json!(["disk"])).await;
+    wait_for_shortages(&service, &json!(["disk"])).await;
     assert_eq!(refusal_content(&request_work(&service, "echo").await).1, "pressure");
     assert_eq!(service.fetch_task("echo", &task_id(&task_before)).await, task_before);
     disk.remove_filler();
-    wait_for_shortage(&service, &json!([])).await;
+    wait_for_shortages(&service, &json!([])).await;
     assert_eq!(task_outcome(&service.send("echo", "again").await), completed_outcome("again"));
 }
 

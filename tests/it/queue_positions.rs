@@ -6,7 +6,7 @@ use crate::harness::client::{task_id, task_state};
 use crate::harness::{
     ServiceProcess, gated_agent_config, json_rpc_request_body, message_params, poll_until,
 };
-use crate::streams::{open_stream, read_until};
+use crate::streams::{open_stream, read_until_text_or_end};
 
 const WORKSPACE_SETTINGS: &str = "access = 'read-write'\nworking_dir = 'HERE/home'";
 
@@ -80,11 +80,11 @@ async fn a_follower_of_a_queued_task_sees_every_position() {
     let ahead_id = service.start_task("one", "bob").await;
     let body = json_rpc_request_body("message/stream", &message_params("cid"));
     let mut stream = open_stream(&service, "one", "0.3", &body).await;
-    let mut body = read_until(&mut stream, "2nd in line").await;
+    let mut body = read_until_text_or_end(&mut stream, "2nd in line").await;
     service.cancel("one", &ahead_id).await;
-    body += &read_until(&mut stream, "1st in line").await;
+    body += &read_until_text_or_end(&mut stream, "1st in line").await;
     service.setup.open_gate("go");
-    body += &read_until(&mut stream, "the end").await;
+    body += &read_until_text_or_end(&mut stream, "the end").await;
     let documents = body.lines().filter_map(|line| line.strip_prefix("data: "));
     let statuses: Vec<_> = documents
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["result"]["status"].clone())
@@ -112,7 +112,7 @@ async fn a_wait_for_a_workspace_is_shown_without_its_path() {
     service.start_task("ann", "ann").await;
     service.setup.wait_for_file_text("log", "start ann\n").await;
     service.start_task("bob", "bob").await;
-    service.wait_for_workspace_queue("bob").await;
+    service.wait_until_in_workspace_queue("bob").await;
     let last_id = task_id(&service.submit("cid", message_params("cid")).await);
     let message_text = "waiting: 2nd in line, the workspace is in use by another agent";
     wait_for_status(&service, "cid", &last_id, message_text).await;

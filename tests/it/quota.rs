@@ -370,7 +370,7 @@ async fn retries_inside_a_program_are_bounded_and_counted() {
     let agent = "[agents.one]\ncommand = 'sh'\nsandbox.writable = ['HERE']\nretry.base = 0.01\n\
          failures.own_retries.regex = '^Retrying'\n\
          args = ['-c', 'echo run >> HERE/log; for n in 1 2 3 4 5 6; do echo Retrying after error; sleep 0.2; done; exit 75']\n";
-    for (max_setting, expected_runs) in [("failures.own_retries.max = 3", 2), ("", 1)] {
+    for (max_setting, expected_attempts) in [("failures.own_retries.max = 3", 2), ("", 1)] {
         let service = ServiceProcess::start(&format!("{agent}{max_setting}\n")).await;
         let task = service.send("one", "hello").await;
         assert_eq!(task_outcome(&task), failed_outcome("agent-transient"));
@@ -378,7 +378,7 @@ async fn retries_inside_a_program_are_bounded_and_counted() {
             service.fetch_execution(&task_id(&task)).await["attempts"].as_array().unwrap().len();
         assert_eq!(
             (service.setup.read_file("log").lines().count(), attempt_count),
-            (expected_runs, expected_runs),
+            (expected_attempts, expected_attempts),
             "{max_setting}"
         );
     }

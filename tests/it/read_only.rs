@@ -88,7 +88,7 @@ fn initial_files() -> Vec<(String, String)> {
 }
 
 /// Returns whether this machine lacks what a test needs; records the skip then.
-pub(crate) fn lacks_requirement(requirement: &str) -> bool {
+pub(crate) fn skip_without_requirement(requirement: &str) -> bool {
     let is_skipped = match requirement {
         "root" => !Uid::effective().is_root(),
         "bubblewrap" => {
@@ -107,7 +107,7 @@ pub(crate) fn lacks_requirement(requirement: &str) -> bool {
     is_skipped
 }
 
-pub(crate) async fn expect_no_changes(setup: Setup) -> ServiceProcess {
+pub(crate) async fn start_and_expect_no_changes(setup: Setup) -> ServiceProcess {
     let service = setup.start().await;
     let task = service.send("reader", "go").await;
     let answer = "changed: \nread: as it was\nx";
@@ -129,15 +129,15 @@ pub(crate) fn set_unprivileged_owner(setup: Setup) -> Setup {
 
 #[tokio::test]
 async fn a_read_only_agent_cannot_change_its_workspace_in_any_way() {
-    if !lacks_requirement("Landlock 3") {
-        expect_no_changes(reader_setup("")).await;
+    if !skip_without_requirement("Landlock 3") {
+        start_and_expect_no_changes(reader_setup("")).await;
     }
 }
 
 #[tokio::test]
 async fn an_unprivileged_service_confines_read_only_agents_too() {
-    if !lacks_requirement("Landlock 3") && !lacks_requirement("root") {
-        expect_no_changes(set_unprivileged_owner(reader_setup(""))).await;
+    if !skip_without_requirement("Landlock 3") && !skip_without_requirement("root") {
+        start_and_expect_no_changes(set_unprivileged_owner(reader_setup(""))).await;
     }
 }
 
@@ -172,7 +172,7 @@ async fn expect_not_enforced(service: &ServiceProcess, enforcement: &str) {
 
 #[tokio::test]
 async fn writable_paths_are_writable_and_the_rest_of_home_is_not() {
-    if lacks_requirement("Landlock 3") {
+    if skip_without_requirement("Landlock 3") {
         return;
     }
     let script = "echo x > $HOME/.state/file && echo x > $HOME/.file && ! echo x > $HOME/other";
@@ -191,7 +191,7 @@ async fn writable_paths_are_writable_and_the_rest_of_home_is_not() {
 
 #[tokio::test]
 async fn a_failure_after_a_denied_access_is_explained() {
-    if lacks_requirement("Landlock 3") {
+    if skip_without_requirement("Landlock 3") {
         return;
     }
     let service = ServiceProcess::start("[agents.reader]\ncommand = 'mkdir'\nargs = ['x']\n").await;
@@ -205,7 +205,7 @@ async fn a_failure_after_a_denied_access_is_explained() {
 
 #[tokio::test]
 async fn a_read_write_agent_can_be_confined_to_its_folder() {
-    if lacks_requirement("Landlock 3") {
+    if skip_without_requirement("Landlock 3") {
         return;
     }
     let agent = "[agents.writer]\ncommand = 'HERE/writer'\naccess = 'read-write'\n\

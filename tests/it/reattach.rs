@@ -138,7 +138,7 @@ async fn a_killed_warden_leaves_the_service_running() {
     let id = service.start_task("one", "ann").await;
     let waiting_id = service.start_task("one", "bob").await;
     service.setup.wait_for_file_text("log", "start ann\n").await;
-    kill9(service.warden_pid());
+    kill9(service.holder_pid());
     // Programs of a killed warden end as `interrupted`, and the service continues
     assert_eq!(
         task_outcome(&service.wait_for_task_end("one", &id).await),
@@ -160,7 +160,7 @@ async fn a_kill_of_both_processes_ends_programs_at_the_next_start() {
     let id = service.start_task("one", "ann").await;
     service.setup.wait_for_file_text("log", "start ann\n").await;
     let pids = execution_processes(&id);
-    service.kill9_with_warden().await;
+    service.kill9_with_holder().await;
     service.start_again().await;
     // If the service and its warden are killed, the next start ends the running programs
     // before it starts any other
@@ -176,14 +176,14 @@ async fn a_reattached_warden_can_be_killed_too() {
     let mut service = ServiceProcess::start(&gated_agent_config("one", "")).await;
     let id = service.start_task("one", "ann").await;
     service.setup.wait_for_file_text("log", "start ann\n").await;
-    let first_warden_pid = service.warden_pid();
+    let first_holder_pid = service.holder_pid();
     service.kill9().await;
     service.start_again().await;
     poll_until("it runs", async || {
         (service.fetch_execution(&id).await["state"] == "running").then_some(())
     })
     .await;
-    kill9(first_warden_pid);
+    kill9(first_holder_pid);
     // Programs of a killed warden end as `interrupted`, also if the warden belonged to an
     // earlier instance of the service
     assert_eq!(

@@ -51,7 +51,7 @@ fn the_reference_matches_the_shipped_files() {
 #[tokio::test]
 async fn the_reference_lists_exactly_the_known_keys() {
     let documented_paths = documented_key_paths(&shipped_tables());
-    let known_keys_by_table = read_known_keys(&parent_tables(&documented_paths)).await;
+    let known_keys_by_table = query_known_keys(&parent_tables(&documented_paths)).await;
     assert!(
         known_keys_by_table.contains_key("") && known_keys_by_table.contains_key("agents.<id>"),
         "{:?}",
@@ -112,7 +112,7 @@ fn table_key_paths(table: &str, keys: &BTreeSet<String>) -> Vec<String> {
 
 /// Asks the reader itself: in each table stands a key that it cannot know, and its answer names
 /// those that it does. A table that may have any keys has no such answer.
-async fn read_known_keys(tables: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<String>> {
+async fn query_known_keys(tables: &BTreeSet<String>) -> BTreeMap<String, BTreeSet<String>> {
     let setup = Setup::from_config_text("");
     let mut keys_by_table = BTreeMap::new();
     for table in tables.iter().map(String::as_str).chain([""]) {

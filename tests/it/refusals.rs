@@ -168,8 +168,8 @@ async fn a_locked_out_caller_is_refused_in_the_path_format() {
     for request in REFUSED_REQUESTS.iter().copied() {
         let answer = send_request(&service, request, &wrong_headers, b"{}").await;
         assert_refusal(&answer, request, (429, "locked-out", -32057));
-        let wait: u32 = answer.header("retry-after").unwrap().parse().unwrap();
-        assert!(wait > 800, "{answer:?}");
+        let retry_after_seconds: u32 = answer.header("retry-after").unwrap().parse().unwrap();
+        assert!(retry_after_seconds > 800, "{answer:?}");
     }
 }
 
@@ -299,10 +299,11 @@ async fn other_paths_are_refused_with_a_problem_document() {
 #[tokio::test]
 async fn an_a2a_content_type_gets_errors_in_the_a2a_format() {
     let service = Setup::new(&echo_agent_config()).start().await;
-    let accept = "Accept: application/a2a+json".to_owned();
-    for (headers, status) in
-        [(vec![accept.clone()], 401), (vec![authorization(&service.token), accept], 404)]
-    {
+    let accept_header = "Accept: application/a2a+json".to_owned();
+    for (headers, status) in [
+        (vec![accept_header.clone()], 401),
+        (vec![authorization(&service.token), accept_header], 404),
+    ] {
         let request = refused_request(
             "GET /agents/echo/v1/tasks/x",
             Some("1.0"),
@@ -321,18 +322,18 @@ async fn results_of_1_0_have_the_a2a_type_by_default() {
     let (a2a_type, json_type) = ("application/a2a+json", "application/json");
     let message = json!({"message": {"messageId": "m", "role": "ROLE_USER",
         "parts": [{"text": "x"}]}});
-    let send_line = "POST /agents/echo/v1/message:send";
-    let list_line = "GET /agents/echo/v1/tasks";
+    let send_request_line = "POST /agents/echo/v1/message:send";
+    let list_request_line = "GET /agents/echo/v1/tasks";
     for (line, version, accept, content_type, expected) in [
-        (list_line, "1.0", None, None, a2a_type),
-        (list_line, "1.0", Some("*/*"), None, a2a_type),
-        (list_line, "1.0", Some(json_type), None, json_type),
-        (list_line, "0.3", None, None, json_type),
-        (list_line, "0.3", Some(a2a_type), None, a2a_type),
-        (send_line, "1.0", None, Some(a2a_type), a2a_type),
-        (send_line, "1.0", Some(a2a_type), Some(json_type), a2a_type),
-        (send_line, "1.0", Some(json_type), Some(a2a_type), json_type),
-        (send_line, "1.0", Some("*/*"), Some(json_type), json_type),
+        (list_request_line, "1.0", None, None, a2a_type),
+        (list_request_line, "1.0", Some("*/*"), None, a2a_type),
+        (list_request_line, "1.0", Some(json_type), None, json_type),
+        (list_request_line, "0.3", None, None, json_type),
+        (list_request_line, "0.3", Some(a2a_type), None, a2a_type),
+        (send_request_line, "1.0", None, Some(a2a_type), a2a_type),
+        (send_request_line, "1.0", Some(a2a_type), Some(json_type), a2a_type),
+        (send_request_line, "1.0", Some(json_type), Some(a2a_type), json_type),
+        (send_request_line, "1.0", Some("*/*"), Some(json_type), json_type),
     ] {
         let body = if content_type.is_some() { message.to_string() } else { String::new() };
         let headers: Vec<_> = [

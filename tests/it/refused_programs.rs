@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use crate::harness::client::{failed_outcome, task_outcome};
 use crate::harness::{ServiceProcess, Setup};
-use crate::read_only::lacks_requirement;
+use crate::read_only::skip_without_requirement;
 
 /// Scripts, each with its interpreter in a hidden folder.
 const SCRIPTS_WITH_HIDDEN_FILES: [(&str, &str); 3] =
@@ -20,7 +20,7 @@ async fn expect_start_failure(service: &ServiceProcess, agent: &str) -> String {
 
 #[tokio::test]
 async fn a_file_that_the_sandbox_hides_is_named() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     let agent_config = |(program, _): (&str, &str)| {
@@ -55,7 +55,7 @@ async fn a_file_that_the_sandbox_hides_is_named() {
 
 #[tokio::test]
 async fn a_user_that_may_not_execute_its_program_is_named() {
-    if lacks_requirement("root") {
+    if skip_without_requirement("root") {
         return;
     }
     // The folder of a test is closed to other users.

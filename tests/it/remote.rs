@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::harness::client::{completed_outcome, failed_outcome, task_outcome, task_state};
 use crate::harness::{ServiceProcess, Setup, message_params, poll_until};
-use crate::streams::{open_stream, read_until};
+use crate::streams::{open_stream, read_until_text_or_end};
 
 /// Agent ids of the caller, with the version and the binding of each, and the path of the interface at the other
 /// service.
@@ -54,11 +54,15 @@ fn remote_agent_config(id: &str, url: &str, settings: &str) -> String {
 }
 
 /// Returns the configuration of all ways to an agent of another service, with the token in a variable.
-fn remote_agents_config(other: &ServiceProcess, agent: &str, token: &str) -> String {
+fn remote_agents_config(
+    remote_service: &ServiceProcess,
+    agent: &str,
+    token_variable: &str,
+) -> String {
     let agent_config = |(id, version, binding, path): &(&str, &str, &str, &str)| {
-        let url = format!("http://{}/agents/{agent}{path}", other.address);
+        let url = format!("http://{}/agents/{agent}{path}", remote_service.address);
         let settings =
-            format!("version = '{version}'\nbinding = '{binding}'\ntoken_env = '{token}'");
+            format!("version = '{version}'\nbinding = '{binding}'\ntoken_env = '{token_variable}'");
         remote_agent_config(id, &url, &settings)
     };
     REMOTE_AGENTS.iter().map(agent_config).collect()
@@ -92,11 +96,11 @@ async fn remote_text_is_streamed_before_the_remote_end() {
     for (id, ..) in REMOTE_AGENTS {
         let body = crate::harness::json_rpc_request_body("message/stream", &message_params(id));
         let mut stream = open_stream(&caller, id, "0.3", &body).await;
-        let first_text = read_until(&mut stream, "first").await;
+        let first_text = read_until_text_or_end(&mut stream, "first").await;
         assert!(first_text.contains(&format!("first {id}")), "{id}: {first_text}");
         assert!(!remote_service.setup.read_file("log").contains(&format!("end {id}")), "{id}");
         remote_service.setup.open_gate(&format!("go-{id}"));
-        let remaining_events = read_until(&mut stream, "\"final\":true").await;
+        let remaining_events = read_until_text_or_end(&mut stream, "\"final\":true").await;
         assert!(
             remaining_events.contains("rest\"") && remaining_events.contains("completed"),
             "{id}: {remaining_events}"

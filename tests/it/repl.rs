@@ -37,7 +37,7 @@ fn find_program(program: &str) -> Option<PathBuf> {
 }
 
 /// Whether a program is installed; the test is counted as skipped where it is not.
-fn is_installed(program: &str) -> bool {
+fn is_installed_or_skip(program: &str) -> bool {
     let is_found = find_program(program).is_some();
     if !is_found {
         skip_without(program);
@@ -47,7 +47,7 @@ fn is_installed(program: &str) -> bool {
 
 #[tokio::test]
 async fn a_python_repl_answers_and_keeps_its_state() {
-    if !is_installed("python3") {
+    if !is_installed_or_skip("python3") {
         return;
     }
     let service =
@@ -80,7 +80,7 @@ async fn a_python_repl_answers_and_keeps_its_state() {
 
 #[tokio::test]
 async fn sqlite_answers_without_the_repeated_message() {
-    if !is_installed("sqlite3") {
+    if !is_installed_or_skip("sqlite3") {
         return;
     }
     let turn_settings = "prompt = 'sqlite> '\necho = true";
@@ -103,7 +103,7 @@ async fn sqlite_answers_without_the_repeated_message() {
 
 #[tokio::test]
 async fn bc_answers_with_a_prompt_that_the_message_prints() {
-    if !is_installed("bc") {
+    if !is_installed_or_skip("bc") {
         return;
     }
     let turn_settings = "prompt = 'calc> '\nprompt_at_start = false\n\
@@ -168,7 +168,7 @@ impl Drop for PostgresServer {
 
 #[tokio::test]
 async fn psql_answers_with_a_prompt_that_the_message_prints() {
-    let server = if is_installed("psql") { PostgresServer::start().await } else { return };
+    let server = if is_installed_or_skip("psql") { PostgresServer::start().await } else { return };
     let Some(server) = server else { return skip_without("psql") };
     let folder = server.folder.path().display();
     let turn_settings = "prompt = 'psql> '\nprompt_at_start = false\n\
@@ -193,7 +193,7 @@ async fn psql_answers_with_a_prompt_that_the_message_prints() {
 /// The program goes on after what the pattern took for the end.
 #[tokio::test]
 async fn a_premature_turn_end_fails_with_its_configuration_key() {
-    if !is_installed("python3") {
+    if !is_installed_or_skip("python3") {
         return;
     }
     let service =
@@ -209,7 +209,7 @@ async fn a_premature_turn_end_fails_with_its_configuration_key() {
 /// A prompt that never comes: the deadline ends the turn, and the program does not stay.
 #[tokio::test]
 async fn a_missing_prompt_ends_with_the_deadline() {
-    if !is_installed("python3") {
+    if !is_installed_or_skip("python3") {
         return;
     }
     let agent = session_agent_config("python3 -i -q -u 2>&1", "prompt = 'In [1]: '")

@@ -44,9 +44,9 @@ const SCHEDULE_KINDS: [(&str, &str); 4] = [
     ("monthly", "45 1 1 * *"),
 ];
 
-struct PlainTemplate;
+struct VerbatimInputRenderer;
 
-impl ScheduleTemplateRenderer for PlainTemplate {
+impl ScheduleTemplateRenderer for VerbatimInputRenderer {
     fn render(&self, spec: &ScheduleSpec, _: DateTime<Utc>) -> Result<String, String> {
         Ok(spec.input.clone())
     }
@@ -99,7 +99,7 @@ impl YearFixture {
         worker_spec.limits.capacity.max_waiting = 1000;
         let scheduler_config = SchedulerConfig {
             schedule_store: Arc::new(self.store.clone()),
-            renderer: Arc::new(PlainTemplate),
+            renderer: Arc::new(VerbatimInputRenderer),
             configured_schedules: Some(year_schedules()),
             occurrence_retention: Duration::from_secs(3650 * 86_400),
             max_sleep: Duration::from_secs(6 * 3600),
@@ -152,11 +152,12 @@ async fn a_year_in_three_zones_has_each_occurrence_once() {
     let scope = Scope { rights: vec![Right::Read, Right::Run], agents: None };
     let new_token = NewToken { name: "ann".to_owned(), hash: [1; 32], scope, expires_at: None };
     fixture.store.replace_configured_tokens(vec![new_token], start_time).await.unwrap();
-    let (mut tree, mut seed, mut now) = (fixture.start_tree().await, 5, start_time);
+    let (mut tree, mut seed, mut target_time) = (fixture.start_tree().await, 5, start_time);
     let end_time = start_time + TimeDelta::days(day_count());
-    while now < end_time {
-        now += TimeDelta::minutes(i64::try_from(pseudo_random(&mut seed, 9 * 24 * 60)).unwrap());
-        fixture.sleep_until(now.min(end_time)).await;
+    while target_time < end_time {
+        target_time +=
+            TimeDelta::minutes(i64::try_from(pseudo_random(&mut seed, 9 * 24 * 60)).unwrap());
+        fixture.sleep_until(target_time.min(end_time)).await;
         match pseudo_random(&mut seed, 4) {
             0 => tree.api().schedules.configure_schedules(year_schedules()).await.unwrap(),
             1 => fixture
@@ -173,7 +174,7 @@ async fn a_year_in_three_zones_has_each_occurrence_once() {
                 tree = fixture.start_tree().await;
             }
         }
-        now = now.max(fixture.clock.now());
+        target_time = target_time.max(fixture.clock.now());
     }
     fixture.sleep_until(end_time + TimeDelta::hours(2)).await;
     tree.stop(Duration::from_secs(9999)).await;

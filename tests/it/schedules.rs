@@ -72,8 +72,8 @@ async fn a_configured_schedule_creates_a_task_at_each_time() {
 #[tokio::test]
 async fn the_command_line_manages_a_schedule() {
     let service = setup_with_schedules(&fake_agent_config("echo", "echo", "")).start().await;
-    let run = async |words: &[&str]| service.run_command(words, "").await;
-    let creation = run(&[
+    let run_command = async |words: &[&str]| service.run_command(words, "").await;
+    let creation = run_command(&[
         "schedule",
         "create",
         "nightly",
@@ -96,35 +96,36 @@ async fn the_command_line_manages_a_schedule() {
         create_output.stdout
     );
     assert!(!create_output.stdout.contains("next      -"), "{}", create_output.stdout);
-    let schedule_list = run(&["schedule", "list"]).await.stdout;
+    let schedule_list = run_command(&["schedule", "list"]).await.stdout;
     assert!(
         schedule_list.contains("nightly") && schedule_list.contains("active"),
         "{schedule_list}"
     );
-    let next_times = run(&["schedule", "next", "nightly", "-n", "2"]).await.stdout;
+    let next_times = run_command(&["schedule", "next", "nightly", "-n", "2"]).await.stdout;
     assert_eq!(next_times.matches("T03:00:00+0").count(), 2, "{next_times}");
-    assert_eq!(run(&["schedule", "run", "nightly"]).await.exit_code, Some(0));
+    assert_eq!(run_command(&["schedule", "run", "nightly"]).await.exit_code, Some(0));
     wait_for_finished_occurrences(&service, "nightly", 1).await;
-    let history = run(&["schedule", "history", "nightly"]).await.stdout;
+    let history = run_command(&["schedule", "history", "nightly"]).await.stdout;
     assert!(history.contains("fired") && history.contains("completed"), "{history}");
-    let pause_text = run(&["schedule", "pause", "nightly"]).await.stdout;
+    let pause_text = run_command(&["schedule", "pause", "nightly"]).await.stdout;
     assert!(pause_text.contains("(paused)"), "{pause_text}");
-    assert!(run(&["schedule", "resume", "nightly"]).await.stdout.contains("(active)"));
+    assert!(run_command(&["schedule", "resume", "nightly"]).await.stdout.contains("(active)"));
     let updated_schedule =
-        run(&["schedule", "update", "nightly", "--cron", "30 4 * * *", "--json"]).await;
+        run_command(&["schedule", "update", "nightly", "--cron", "30 4 * * *", "--json"]).await;
     let updated_schedule: Value = serde_json::from_str(&updated_schedule.stdout).unwrap();
     assert_eq!(
         (&updated_schedule["cron"], &updated_schedule["deadline"]),
         (&json!("30 4 * * *"), &json!(600))
     );
-    assert_eq!(run(&["schedule", "delete", "nightly"]).await.exit_code, Some(0));
-    assert_eq!(run(&["schedule", "show", "nightly"]).await.exit_code, Some(3));
+    assert_eq!(run_command(&["schedule", "delete", "nightly"]).await.exit_code, Some(0));
+    assert_eq!(run_command(&["schedule", "show", "nightly"]).await.exit_code, Some(3));
     let explanation =
-        run(&["schedule", "explain", "*/15 9-17 * * MON-FRI", "--timezone", "Asia/Tokyo"]).await;
+        run_command(&["schedule", "explain", "*/15 9-17 * * MON-FRI", "--timezone", "Asia/Tokyo"])
+            .await;
     assert!(explanation.stdout.contains("+09:00"), "{}", explanation.stdout);
-    let wrong_output = run(&["schedule", "explain", "0 0 31 2 *"]).await;
-    assert_eq!(wrong_output.exit_code, Some(1));
-    assert!(wrong_output.stderr.contains("never due"), "{}", wrong_output.stderr);
+    let invalid_cron_output = run_command(&["schedule", "explain", "0 0 31 2 *"]).await;
+    assert_eq!(invalid_cron_output.exit_code, Some(1));
+    assert!(invalid_cron_output.stderr.contains("never due"), "{}", invalid_cron_output.stderr);
 }
 
 #[tokio::test]
@@ -187,7 +188,7 @@ async fn a_queued_occurrence_runs_after_a_restart() {
         let list = list["occurrences"].as_array().unwrap().clone();
         list.into_iter().find(|it| it["status"] == "pending")
     };
-    let waiting_time =
+    let pending_due_time =
         poll_until("a time that waits", find_pending_occurrence).await["planned"].clone();
     service.kill9().await;
     service.start_again().await;
@@ -199,7 +200,7 @@ async fn a_queued_occurrence_runs_after_a_restart() {
         let list =
             service.get(&format!("{SCHEDULES_PATH}/line/occurrences?limit=1000")).await.json();
         let list = list["occurrences"].as_array().unwrap().clone();
-        let waiting_occurrence = list.into_iter().find(|it| it["planned"] == waiting_time);
+        let waiting_occurrence = list.into_iter().find(|it| it["planned"] == pending_due_time);
         waiting_occurrence.filter(|it| !it["outcome"].is_null())
     };
     let ended_occurrence = poll_until("its end", find_ended_occurrence).await;
@@ -296,7 +297,7 @@ async fn schedules_belong_to_their_creators() {
 }
 
 /// How long the run takes, in seconds: two minutes where the machine has them.
-fn run_seconds() -> usize {
+fn test_duration_seconds() -> usize {
     let configured_seconds =
         std::env::var("ALGONIUS_SCHEDULE_SECONDS").ok().and_then(|text| text.parse().ok());
     configured_seconds.unwrap_or(8)
@@ -310,11 +311,11 @@ async fn two_minutes_of_seconds_fire_on_time() {
             .to_owned(),
     ];
     let service = setup_with_schedules(&agents.concat()).start().await;
-    let mut completed_count = 0;
-    while completed_count < run_seconds() {
+    let mut occurrence_count = 0;
+    while occurrence_count < test_duration_seconds() {
         // Each second is waited for alone.
-        completed_count =
-            wait_for_finished_occurrences(&service, "beat", completed_count + 1).await.len();
+        occurrence_count =
+            wait_for_finished_occurrences(&service, "beat", occurrence_count + 1).await.len();
     }
     let statistics =
         service.get(&format!("{SCHEDULES_PATH}/beat")).await.json()["statistics"].clone();

@@ -79,9 +79,9 @@ fn expect_bytes_not_stored(service: &ServiceProcess, secret_parts: &[Vec<u8>]) {
     let paths = files_below(&service.setup.test_folder().join("state")).into_iter();
     let mut stored_files: Vec<(String, Vec<u8>)> =
         paths.map(|path| (path.display().to_string(), fs::read(path).unwrap())).collect();
-    let is_ledger =
+    let is_ledger_or_large_file =
         |(path, bytes): &(String, Vec<u8>)| path.ends_with("ledger.db-wal") || bytes.len() > 4096;
-    assert!(stored_files.iter().any(is_ledger));
+    assert!(stored_files.iter().any(is_ledger_or_large_file));
     stored_files.push(("the log".to_owned(), service.stderr_text().into_bytes()));
     for (location, bytes) in stored_files {
         for part in secret_parts {
@@ -110,7 +110,7 @@ async fn start_with_queued_input(
 }
 
 /// After the next start it runs, with the bytes that were sent.
-async fn restart_and_expect_run(service: &mut ServiceProcess, id: &str) {
+async fn restart_and_expect_same_input(service: &mut ServiceProcess, id: &str) {
     service.setup.open_gate("go");
     service.start_again().await;
     let task = service.wait_for_task_end("one", id).await;
@@ -132,7 +132,7 @@ async fn a_queued_input_with_secrets_runs_after_a_kill() {
     expect_input_not_stored(&service, &key);
     // A queued input that redaction changes runs with its original bytes after a kill and
     // after an upgrade
-    restart_and_expect_run(&mut service, &id).await;
+    restart_and_expect_same_input(&mut service, &id).await;
     expect_input_not_stored(&service, &key);
     assert_eq!(fs::read(&file).unwrap(), key, "the key was replaced");
 }
@@ -146,7 +146,7 @@ async fn a_queued_input_with_secrets_runs_after_an_upgrade() {
     service.setup.install_next_release();
     // A queued input that redaction changes runs with its original bytes after a kill and
     // after an upgrade
-    restart_and_expect_run(&mut service, &id).await;
+    restart_and_expect_same_input(&mut service, &id).await;
 }
 
 /// The warden has the key, and the next start writes the file again.
@@ -157,7 +157,7 @@ async fn the_warden_restores_the_key_of_the_runtime_folder() {
     let key = fs::read(&file).unwrap();
     service.kill9().await;
     fs::remove_file(&file).unwrap();
-    restart_and_expect_run(&mut service, &id).await;
+    restart_and_expect_same_input(&mut service, &id).await;
     // The file of the runtime directory and the warden restore each other's key
     assert_eq!(fs::read(runtime_key_file(&service.setup)).unwrap(), key);
 }
@@ -165,14 +165,14 @@ async fn the_warden_restores_the_key_of_the_runtime_folder() {
 #[tokio::test]
 async fn the_key_file_survives_a_killed_warden() {
     let (mut service, id) = start_with_queued_input("", None).await;
-    service.kill9_with_warden().await;
+    service.kill9_with_holder().await;
     // The file of the runtime directory and the warden restore each other's key
-    restart_and_expect_run(&mut service, &id).await;
+    restart_and_expect_same_input(&mut service, &id).await;
 }
 
 /// Leaves the state after a power cut: the data directory, and nothing that was in memory.
 pub(crate) async fn simulate_power_cut(service: &mut ServiceProcess) {
-    service.kill9_with_warden().await;
+    service.kill9_with_holder().await;
     for file in files_below(&service.setup.test_folder().join("run")) {
         _ = fs::remove_file(file);
     }
@@ -222,7 +222,7 @@ async fn with_a_key_file_a_queued_input_survives_a_power_cut() {
     write_key_file(&service.setup, &(key_line(2) + &key_line(1)));
     // With a key file, a queued input also runs after a power cut and after a replacement of
     // the key
-    restart_and_expect_run(&mut service, &id).await;
+    restart_and_expect_same_input(&mut service, &id).await;
     expect_input_not_stored(&service, &key);
 }
 
@@ -269,7 +269,7 @@ async fn a_key_file_that_others_can_read_stops_the_start() {
         assert!(!output.stderr.contains(text.trim()), "{output:?}");
     }
     write_key_file(&service.setup, &key_line(1));
-    restart_and_expect_run(&mut service, &id).await;
+    restart_and_expect_same_input(&mut service, &id).await;
 }
 
 #[tokio::test]
@@ -309,14 +309,15 @@ async fn a_reattached_execution_is_retried_with_its_bytes() {
 }
 
 /// Triggers a schedule out of turn, and waits for the end of the occurrence.
-async fn trigger_and_wait(service: &ServiceProcess, count: usize) -> Value {
+async fn trigger_and_wait(service: &ServiceProcess, expected_occurrence_count: usize) -> Value {
     let answer = service.post(&format!("{SCHEDULES_PATH}/nightly/run"), "{}").await;
     assert!(answer.status < 300, "{answer:?}");
     poll_until("the occurrence", async || {
         let list = service.get(&format!("{SCHEDULES_PATH}/nightly/occurrences")).await.json();
         let list = list["occurrences"].as_array().unwrap().clone();
         let is_over = |it: &Value| !it["outcome"].is_null() || it["status"] == "refused";
-        (list.len() == count && list.iter().all(is_over)).then(|| list[0].clone())
+        (list.len() == expected_occurrence_count && list.iter().all(is_over))
+            .then(|| list[0].clone())
     })
     .await
 }
@@ -327,9 +328,16 @@ async fn an_api_schedule_keeps_its_input_sealed() {
     let mut service = setup.env("RUST_LOG", "trace").start().await;
     service.setup.open_gate("go");
     let body = json!({"id": "nightly", "agent": "one", "cron": "0 3 1 1 *", "input": input_with_secrets("bob")});
-    let created = service.post(SCHEDULES_PATH, &body.to_string()).await;
-    assert_eq!((created.status, &created.json()["redacted"]), (201, &json!(true)), "{created:?}");
-    assert!(secrets().iter().all(|secret| !created.body.contains(secret)), "{created:?}");
+    let create_response = service.post(SCHEDULES_PATH, &body.to_string()).await;
+    assert_eq!(
+        (create_response.status, &create_response.json()["redacted"]),
+        (201, &json!(true)),
+        "{create_response:?}"
+    );
+    assert!(
+        secrets().iter().all(|secret| !create_response.body.contains(secret)),
+        "{create_response:?}"
+    );
     assert_eq!(trigger_and_wait(&service, 1).await["outcome"], "completed");
     assert_eq!(service.setup.read_file("in-bob"), input_with_secrets("bob"));
     expect_input_not_stored(&service, &fs::read(runtime_key_file(&service.setup)).unwrap());

@@ -178,14 +178,14 @@ patterns = [
 secret_files = ["HERE/words"]
 "#;
 
-fn staff_setup() -> Setup {
+fn setup_with_redaction_patterns() -> Setup {
     let setup = Setup::new(REDACTION_PATTERN_AGENTS).env("RUST_LOG", "trace");
     setup.with_executable("words", "a sentence that nobody may read\n")
 }
 
 #[tokio::test]
 async fn configured_patterns_are_masked_everywhere() {
-    let service = staff_setup().start().await;
+    let service = setup_with_redaction_patterns().start().await;
     let task = service.send("staff", "EMP-111222 called +49 30 1234567").await;
     let (state, answer) = task_outcome(&task);
     assert_eq!(
@@ -221,7 +221,7 @@ async fn configured_patterns_are_masked_everywhere() {
 
 #[tokio::test]
 async fn redact_masks_with_the_patterns_of_a_configuration() {
-    let setup = staff_setup();
+    let setup = setup_with_redaction_patterns();
     let file = setup.write_config().display().to_string();
     let text = "EMP-123456 is a sentence that nobody may read\nof 078-05-1120";
     let redact_output = setup.run_command(&["redact", "--config", &file], text).await;

@@ -110,13 +110,13 @@ async fn conversations_of_different_callers_are_separate() {
 
 #[tokio::test]
 async fn a_lost_session_is_replaced_once_and_reported() {
-    for lost_setting in
+    for unknown_session_setting in
         ["unknown_session_regex = 'no such session'", "unknown_session_exit_codes = [3]"]
     {
         let service = start_with_memory_folder(&chat_agent_config(
             "",
             "",
-            &format!("regex = 'session: (\\S+)'\n{lost_setting}"),
+            &format!("regex = 'session: (\\S+)'\n{unknown_session_setting}"),
         ))
         .await;
         send_in_context(&service, "c", "one").await;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::harness::client::{completed_outcome, task_outcome};
 use crate::harness::{ServiceProcess, Setup};
-use crate::read_only::lacks_requirement;
+use crate::read_only::skip_without_requirement;
 
 /// Uses shared memory as the system libraries do, then tries what they never do. Prints what worked.
 const SHARED_MEMORY_SCRIPT: &str = r#"
@@ -44,7 +44,7 @@ async fn run_agent_with_settings(settings: &str) -> Value {
 }
 
 /// Returns whether agents get no shared memory here; records the skip then.
-fn lacks_shared_memory() -> bool {
+fn skip_without_shared_memory() -> bool {
     let folder = Path::new("/dev/shm");
     let is_usable = folder.canonicalize().is_ok_and(|path| path == folder)
         && !env::temp_dir().starts_with(folder)
@@ -52,12 +52,12 @@ fn lacks_shared_memory() -> bool {
     if !is_usable {
         skip("needs /dev/shm, and temporary folders elsewhere");
     }
-    !is_usable || lacks_requirement("Landlock 3")
+    !is_usable || skip_without_requirement("Landlock 3")
 }
 
 #[tokio::test]
 async fn a_read_only_agent_uses_shared_memory() {
-    if lacks_shared_memory() {
+    if skip_without_shared_memory() {
         return;
     }
     let landlock_settings = "sandbox.isolation = 'landlock'";
@@ -71,7 +71,7 @@ async fn a_read_only_agent_uses_shared_memory() {
 
 #[tokio::test]
 async fn a_runtime_folder_in_shared_memory_prevents_its_use() {
-    if lacks_shared_memory() {
+    if skip_without_shared_memory() {
         return;
     }
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -86,7 +86,7 @@ async fn a_runtime_folder_in_shared_memory_prevents_its_use() {
 
 #[tokio::test]
 async fn a_workspace_in_shared_memory_stays_read_only() {
-    if lacks_shared_memory() {
+    if skip_without_shared_memory() {
         return;
     }
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -102,7 +102,7 @@ async fn a_workspace_in_shared_memory_stays_read_only() {
 
 #[tokio::test]
 async fn a_wrapped_agent_has_a_shared_memory_of_its_own() {
-    if lacks_shared_memory() || lacks_requirement("bubblewrap") {
+    if skip_without_shared_memory() || skip_without_requirement("bubblewrap") {
         return;
     }
     let folder = Path::new("/dev/shm");

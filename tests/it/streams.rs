@@ -56,7 +56,7 @@ pub(crate) async fn open_stream(
 }
 
 /// What comes up to a word, or to the end.
-pub(crate) async fn read_until(stream: &mut TcpStream, word: &str) -> String {
+pub(crate) async fn read_until_text_or_end(stream: &mut TcpStream, word: &str) -> String {
     let mut text = String::new();
     let mut bytes = [0; 4096];
     while !text.contains(word) {
@@ -183,7 +183,7 @@ async fn a_1_0_subscription_continues_past_a_question() {
     let task = service.send("asking", "ask").await;
     assert_eq!(task_state(&task), "input-required");
     let mut stream = subscribe(&service, &task_id(&task)).await;
-    let initial_text = read_until(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
+    let initial_text = read_until_text_or_end(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
     assert!(initial_text.contains("\"task\""), "{initial_text}");
     for (word, task_state) in
         [("ask", "TASK_STATE_INPUT_REQUIRED"), ("tea", "TASK_STATE_COMPLETED")]
@@ -191,13 +191,13 @@ async fn a_1_0_subscription_continues_past_a_question() {
         let mut answer = message_params(word);
         answer["message"]["taskId"] = json!(task_id(&task));
         service.expect_result("asking", "message/send", &answer).await;
-        let next_text = read_until(&mut stream, task_state).await;
+        let next_text = read_until_text_or_end(&mut stream, task_state).await;
         let working_index =
             next_text.find("TASK_STATE_WORKING").unwrap_or_else(|| panic!("{next_text}"));
         assert!(next_text.find(task_state).is_some_and(|at| at > working_index), "{next_text}");
         assert_eq!(next_text.contains("tea"), word == "tea", "{next_text}");
     }
-    let remaining_events = read_until(&mut stream, "never").await;
+    let remaining_events = read_until_text_or_end(&mut stream, "never").await;
     assert!(!remaining_events.contains("data:"), "{remaining_events}");
 }
 
@@ -206,10 +206,10 @@ async fn an_open_subscription_does_not_delay_the_stop() {
     let mut service = ServiceProcess::start(QUESTION_AGENT).await;
     let task = service.send("asking", "ask").await;
     let mut stream = subscribe(&service, &task_id(&task)).await;
-    read_until(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
+    read_until_text_or_end(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
     service.send_sigterm();
     assert!(service.wait_for_exit().await.success());
-    read_until(&mut stream, "never").await;
+    read_until_text_or_end(&mut stream, "never").await;
     service.start_again().await;
     let mut answer = message_params("tea");
     answer["message"]["taskId"] = json!(task_id(&task));

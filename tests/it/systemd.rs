@@ -8,13 +8,13 @@ use std::time::Duration;
 use algonius_skips::{skip, skip_without};
 use tokio::net::UnixDatagram as Socket;
 
-use crate::harness::processes::{is_alive, warden_pids};
+use crate::harness::processes::{holder_pids, is_alive};
 use crate::harness::{ServiceClient, Setup, gated_agent_config, poll_until, within_deadline};
 
 const ENV_AGENT: &str = "[agents.env]\ncommand = 'env'\n";
 
 /// A socket like that of systemd, and a setup whose service is told of it.
-fn bind_notify_socket(agents: &str) -> (Socket, Setup) {
+fn setup_with_notify_socket(agents: &str) -> (Socket, Setup) {
     let setup = Setup::new(agents);
     let socket_path = setup.test_folder().join("notify");
     let socket = UnixDatagram::bind(&socket_path).unwrap();
@@ -32,10 +32,10 @@ async fn receive_notification(socket: &Socket) -> String {
 #[tokio::test]
 async fn systemd_is_notified_of_readiness_and_of_the_drain() {
     let agents = gated_agent_config("one", "access = 'read-write'");
-    let (socket, setup) = bind_notify_socket(&agents);
+    let (socket, setup) = setup_with_notify_socket(&agents);
     let ready_file = setup.test_folder().join("word");
     // Heard by a task of its own, which asks at the very moment that it hears.
-    let listener = tokio::spawn(async move {
+    let notification_task = tokio::spawn(async move {
         let ready_message = receive_notification(&socket).await;
         let address =
             ready_message.split("http://").nth(1).and_then(|rest| rest.lines().next()).unwrap();
@@ -45,7 +45,8 @@ async fn systemd_is_notified_of_readiness_and_of_the_drain() {
         (socket, ready_message, health.status)
     });
     let mut service = setup.start().await;
-    let (socket, ready_message, health_status) = within_deadline("READY", listener).await.unwrap();
+    let (socket, ready_message, health_status) =
+        within_deadline("READY", notification_task).await.unwrap();
     assert!(ready_message.starts_with("READY=1\n"), "{ready_message}");
     assert_eq!(health_status, 200);
     service.start_task("one", "ann").await;
@@ -60,13 +61,13 @@ async fn systemd_is_notified_of_readiness_and_of_the_drain() {
 
 #[tokio::test]
 async fn the_notify_socket_reaches_neither_agent_nor_warden() {
-    let (socket, setup) = bind_notify_socket(ENV_AGENT);
+    let (socket, setup) = setup_with_notify_socket(ENV_AGENT);
     let service = setup.start().await;
     assert!(receive_notification(&socket).await.starts_with("READY=1\n"));
     let output = service.run_command(&["send", "env", "x"], "").await.stdout;
     // The notify socket of systemd reaches neither an agent nor the warden
     assert!(output.contains("A2A_TASK_ID=") && !output.contains("NOTIFY_SOCKET"), "{output}");
-    let warden = warden_pids(service.pid()).pop().unwrap();
+    let warden = holder_pids(service.pid()).pop().unwrap();
     match fs::read(format!("/proc/{warden}/environ")) {
         Ok(environment) => assert_eq!(String::from_utf8_lossy(&environment), ""),
         Err(_) => skip("only root sees the environment of a warden"),
@@ -111,9 +112,12 @@ fn unit_file(setup: &Setup) -> PathBuf {
 async fn a_user_service_is_installed_reported_and_removed() {
     let setup = setup_with_systemd();
     let config = setup.write_config().display().to_string();
-    let missing_output = setup.run_command(&["service", "status"], "").await;
-    assert_eq!(missing_output.exit_code, Some(1), "{missing_output:?}");
-    assert!(missing_output.stderr.contains("unit-missing"), "{missing_output:?}");
+    let status_output_without_unit = setup.run_command(&["service", "status"], "").await;
+    assert_eq!(status_output_without_unit.exit_code, Some(1), "{status_output_without_unit:?}");
+    assert!(
+        status_output_without_unit.stderr.contains("unit-missing"),
+        "{status_output_without_unit:?}"
+    );
     let install_args = ["service", "install", "--config", &config];
     let install_output = setup.run_command(&install_args, "").await;
     assert_eq!(install_output.exit_code, Some(0), "{install_output:?}");

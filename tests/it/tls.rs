@@ -110,12 +110,9 @@ async fn tls_callers_are_served_and_the_card_has_an_https_url() {
     let tls_service = TlsService::start("", &fake_agent_config("echo", "echo", "")).await;
     let stream = tls_service.connect().await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(b"http/1.1".as_slice()));
-    let task = within_deadline(
-        "an answer",
-        send_and_read_result(stream, &tls_service.request_bytes(true)),
-    )
-    .await
-    .unwrap();
+    let request = tls_service.request_bytes(true);
+    let result_future = send_and_read_result(stream, &request);
+    let task = within_deadline("an answer", result_future).await.unwrap();
     assert_eq!(task_outcome(&task), completed_outcome("hello"));
     let mut stream = tls_service.connect().await.unwrap();
     let card_request = "GET /agents/echo/.well-known/agent-card.json HTTP/1.1\r\nHost: localhost\r\n\
@@ -134,10 +131,11 @@ async fn grpc_works_over_tls() {
     let tls_service = TlsService::start("", &fake_agent_config("echo", "echo", "")).await;
     let config =
         tls::client_config(Some(&tls_service.service.setup.test_folder().join("ca.pem"))).unwrap();
-    let mut dual_config = config.clone();
-    dual_config.alpn_protocols = ["http/1.1", "h2"].map(|name| name.as_bytes().to_vec()).to_vec();
-    let stream =
-        connect_tls(&TlsConnector::from(Arc::new(dual_config)), tls_service.service.address).await;
+    let mut dual_protocol_config = config.clone();
+    dual_protocol_config.alpn_protocols =
+        ["http/1.1", "h2"].map(|name| name.as_bytes().to_vec()).to_vec();
+    let tls_connector = TlsConnector::from(Arc::new(dual_protocol_config));
+    let stream = connect_tls(&tls_connector, tls_service.service.address).await;
     assert_eq!(stream.unwrap().get_ref().1.alpn_protocol(), Some(b"h2".as_slice()));
     let connector = HttpsConnectorBuilder::new().with_tls_config(config).https_only();
     let http2_client = Client::builder(TokioExecutor::new())
@@ -280,12 +278,9 @@ async fn a_mismatched_pair_keeps_the_last_one_and_is_reported_once() {
     assert!(tls_service.service.stderr_text().contains("is not that of the first certificate"));
     assert_eq!(tls_service.served_certificate().await, tls_service.certificate.cert_der);
     let stream = tls_service.connect().await.unwrap();
-    let task = within_deadline(
-        "an answer",
-        send_and_read_result(stream, &tls_service.request_bytes(true)),
-    )
-    .await
-    .unwrap();
+    let request = tls_service.request_bytes(true);
+    let result_future = send_and_read_result(stream, &request);
+    let task = within_deadline("an answer", result_future).await.unwrap();
     assert_eq!(task_outcome(&task), completed_outcome("hello"));
     fs::write(folder.join("cert.pem"), &next_certificate.cert_pem).unwrap();
     poll_until("the next one", async || {
@@ -320,12 +315,9 @@ async fn a_slow_or_plain_text_handshake_is_cut_without_a_log_line() {
     assert_eq!(rest, b"");
     let stream = poll_until("a place", async || tls_service.connect().await.ok()).await;
     assert_eq!(tls_service.service.stderr_text(), log_before);
-    let task = within_deadline(
-        "an answer",
-        send_and_read_result(stream, &tls_service.request_bytes(true)),
-    )
-    .await
-    .unwrap();
+    let request = tls_service.request_bytes(true);
+    let result_future = send_and_read_result(stream, &request);
+    let task = within_deadline("an answer", result_future).await.unwrap();
     assert_eq!(task_outcome(&task), completed_outcome("hello"));
 }
 

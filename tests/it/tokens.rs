@@ -8,7 +8,7 @@ use crate::harness::{
     json_rpc_request_body, message_params, poll_until,
 };
 use crate::reload::{config_without_watch, write_and_reload};
-use crate::streams::{open_stream, read_until};
+use crate::streams::{open_stream, read_until_text_or_end};
 
 fn echo_agents_config() -> String {
     [fake_agent_config("one", "echo", ""), fake_agent_config("two", "echo", "")].concat()
@@ -103,7 +103,7 @@ async fn a_stream_ends_with_its_revoked_token_and_work_continues() {
             &json_rpc_request_body("message/stream", &message_params("hi")),
         )
         .await;
-        let initial_text = read_until(&mut stream, "\"working\"").await;
+        let initial_text = read_until_text_or_end(&mut stream, "\"working\"").await;
         assert!(initial_text.contains("working"), "{initial_text}");
         streams.push(stream);
     }
@@ -111,7 +111,7 @@ async fn a_stream_ends_with_its_revoked_token_and_work_continues() {
     service.setup.open_gate("go");
     let mut remaining_texts = Vec::new();
     for stream in &mut streams {
-        remaining_texts.push(read_until(stream, "\"completed\"").await);
+        remaining_texts.push(read_until_text_or_end(stream, "\"completed\"").await);
     }
     let has_artifact: Vec<_> =
         remaining_texts.iter().map(|rest| rest.contains("artifact")).collect();
@@ -176,7 +176,7 @@ async fn a_token_cannot_create_or_revoke_a_wider_token() {
         create_token(&service, json!({"name": "bob", "scopes": scopes, "agents": ["one"]})).await;
     let bob_client = service.client_with_token(&bob_token);
     let ann_token = create_token(&service, json!({"name": "ann"})).await;
-    let forbidden = (403, "forbidden".to_owned());
+    let forbidden_error = (403, "forbidden".to_owned());
     for request in [
         json!({"name": "eve"}),
         json!({"name": "eve", "agents": ["one", "two"]}),
@@ -185,20 +185,20 @@ async fn a_token_cannot_create_or_revoke_a_wider_token() {
     ] {
         assert_eq!(
             status_and_error_code(&request_token(&bob_client, request.clone()).await),
-            forbidden,
+            forbidden_error,
             "{request}"
         );
     }
-    assert_eq!(status_and_error_code(&revoke_token(&bob_client, "ann").await), forbidden);
+    assert_eq!(status_and_error_code(&revoke_token(&bob_client, "ann").await), forbidden_error);
     assert_eq!(
         status_and_error_code(&bob_client.post("/api/v1/operator/rotate", "").await),
-        forbidden
+        forbidden_error
     );
     assert_eq!(
         status_and_error_code(
             &request_token(&service.client_with_token(&ann_token), json!({"name": "eve"})).await
         ),
-        forbidden
+        forbidden_error
     );
     let token_list = bob_client.get("/api/v1/tokens").await.json();
     let names: Vec<_> =

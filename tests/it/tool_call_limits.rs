@@ -9,11 +9,11 @@ use crate::harness::{ServiceProcess, poll_until};
 /// `HERE/ran`, and the lines that it reads into `HERE/log`. Its variables are escaped because the setup replaces
 /// `FAKE`.
 fn agent_config_with_policy(consent: &str) -> String {
-    let [ran_variable, log_variable] =
+    let [tool_call_log_variable, input_log_variable] =
         ["RAN", "LOG"].map(|name| format!(r#""F\u0041KE_ACP_{name}""#));
     format!(
         "[agents.coder]\ncommand = 'FAKE'\nargs = ['acp']\nprotocol = 'acp'\nstop_grace = 1\n\
-         sandbox.writable = ['HERE']\nenv.{ran_variable} = 'HERE/ran'\nenv.{log_variable} = 'HERE/log'\n\
+         sandbox.writable = ['HERE']\nenv.{tool_call_log_variable} = 'HERE/ran'\nenv.{input_log_variable} = 'HERE/log'\n\
          [agents.coder.consent]\n{consent}\n"
     )
 }

@@ -169,7 +169,7 @@ async fn queued_work_waits_for_its_program_over_a_restart() {
     let (running_id, waiting_id) =
         (service.start_task("tool", "ann").await, service.start_task("tool", "bob").await);
     service.setup.wait_for_file_text("log", "start ann\n").await;
-    service.kill9_with_warden().await;
+    service.kill9_with_holder().await;
     remove_tool(&service.setup);
     service.start_again().await;
     wait_for_health(&service, "unavailable").await;

@@ -98,9 +98,10 @@ fn project_event_lines() -> [Vec<u8>; 10] {
 
 #[tokio::test]
 async fn events_are_read_in_spite_of_their_surroundings() {
-    let own_cases = project_event_lines().into_iter().enumerate();
-    let mut cases: Vec<OutputCase> =
-        own_cases.map(|(number, bytes)| (format!("own-{number}"), "events", bytes)).collect();
+    let project_event_cases = project_event_lines().into_iter().enumerate();
+    let mut cases: Vec<OutputCase> = project_event_cases
+        .map(|(number, bytes)| (format!("own-{number}"), "events", bytes))
+        .collect();
     for (output, lines) in NATIVE_LINES {
         let surroundings = [("\u{1b}[?2026h", "\r\n"), ("\u{feff}", "\u{1b}[0m\n"), ("busy\r", "")];
         for (number, (lead, tail)) in surroundings.iter().enumerate() {

@@ -88,8 +88,8 @@ async fn a_task_is_described_in_sentences_with_times() {
         output.contains("\nused     1200 input tokens, 34 output tokens, $0.012500\n"),
         "{output}"
     );
-    for internal in ["{", "process-started", "cpuMs", "pid", "state-changed"] {
-        assert!(!output.contains(internal), "{internal}: {output}");
+    for internal_word in ["{", "process-started", "cpuMs", "pid", "state-changed"] {
+        assert!(!output.contains(internal_word), "{internal_word}: {output}");
     }
     let events = service.run_command(&["tasks", "show", &task_id, "--events"], "").await.stdout;
     assert!(events.contains(r#" state-changed {"from":"idle""#), "{events}");

@@ -44,7 +44,7 @@ async fn agents_that_share_a_workspace_run_in_order_of_arrival() {
     for (agent, _) in agents {
         ids.push((agent, service.start_task(agent, agent).await));
         match agent {
-            "bob" | "cid" => service.wait_for_workspace_queue(agent).await,
+            "bob" | "cid" => service.wait_until_in_workspace_queue(agent).await,
             _ => wait_for_log_line(&service, &format!("start {agent}")).await,
         }
     }
@@ -81,7 +81,7 @@ async fn a_folder_chosen_by_a_caller_is_a_shared_workspace() {
     service.expect_result("free", "message/send", &params).await;
     wait_for_log_line(&service, "start bob").await;
     let waiting_id = service.start_task("ann", "ann").await;
-    service.kill9_with_warden().await;
+    service.kill9_with_holder().await;
     service.start_again().await; // What ran is killed and ended, what waited has the folder now.
     wait_for_log_line(&service, "start ann").await;
     params["message"]["messageId"] = json!("again");

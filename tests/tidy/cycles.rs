@@ -43,7 +43,7 @@ type ModuleGraph = BTreeMap<String, BTreeSet<String>>;
 fn find_cycles(folder: &str) -> Vec<(String, Vec<String>)> {
     let files: Vec<_> = rust_files(&[folder])
         .into_iter()
-        .filter(|file| !file.is_test() && !file.path.contains("/tests/"))
+        .filter(|file| !file.is_test_module() && !file.path.contains("/tests/"))
         .filter_map(|file| Some((module_path(&file.path, folder)?, file)))
         .collect();
     let known_modules: BTreeSet<ModulePath> = files

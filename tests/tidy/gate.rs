@@ -135,7 +135,7 @@ fn prepare_simulation(simulation: &Path, files: &[(&str, &str)]) -> io::Result<(
 fn run_gate(simulation: &Path, lanes: &[&str]) -> io::Result<GateRun> {
     let path = std::env::var("PATH").unwrap_or_default();
     let limit_seconds = if simulation.join("hang.first").exists() { "6" } else { "60" };
-    let nextest = if simulation.join("libtest.first").exists() { "0" } else { "1" };
+    let nextest_flag = if simulation.join("libtest.first").exists() { "0" } else { "1" };
     let mut gate = Command::new(simulation.join("gate"));
     gate.args(lanes).env("PLAY", simulation);
     match fs::read_to_string(simulation.join("cache")) {
@@ -144,7 +144,7 @@ fn run_gate(simulation: &Path, lanes: &[&str]) -> io::Result<GateRun> {
     };
     gate.env("PATH", format!("{}:{path}", simulation.join("bin").display()));
     gate.env_remove("ALGONIUS_PROFILE").env("ALGONIUS_RESULT", simulation.join("page"));
-    gate.env("ALGONIUS_LIMIT_SECONDS", limit_seconds).env("ALGONIUS_NEXTEST", nextest);
+    gate.env("ALGONIUS_LIMIT_SECONDS", limit_seconds).env("ALGONIUS_NEXTEST", nextest_flag);
     let output = gate.output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(GateRun { exit_code: output.status.code(), text })

@@ -19,7 +19,7 @@ const MAX_HEADLESS_PERMILLE: usize = 20;
 const MAX_COLLOQUIAL_PERMILLE: usize = 12;
 
 /// Returns the first line of each doc comment, without its marker.
-fn first_lines(text: &str) -> impl Iterator<Item = &str> {
+fn doc_comment_first_lines(text: &str) -> impl Iterator<Item = &str> {
     let is_doc = |line: &str| line.starts_with("///") || line.starts_with("//!");
     let mut was_doc = false;
     text.lines().map(str::trim_start).filter_map(move |line| {
@@ -44,7 +44,7 @@ fn assert_share_below(files: &[RepoFile], max_permille: usize, is_bad: impl Fn(&
     let doc_lines: Vec<_> = files
         .iter()
         .filter(|file| !file.is_in(&["crates/a2a/src/grpc/proto/"]))
-        .flat_map(|file| first_lines(&file.text).map(|first| (&file.path, first)))
+        .flat_map(|file| doc_comment_first_lines(&file.text).map(|first| (&file.path, first)))
         .collect();
     assert!(doc_lines.len() > 5_000, "only {} doc comments were found", doc_lines.len());
     let violations: Vec<_> = doc_lines.iter().filter(|(_, first)| is_bad(first)).collect();
@@ -71,7 +71,7 @@ fn doc_comments_use_standard_terms() {
 #[test]
 fn first_lines_are_extracted_and_classified() {
     let text = "//! Module.\n\n/// What is over.\n/// Who waits.\nfn a() {}\n    /// Reports what was told.\n";
-    let extracted_lines: Vec<_> = first_lines(text).collect();
+    let extracted_lines: Vec<_> = doc_comment_first_lines(text).collect();
     assert_eq!(extracted_lines, ["Module.", "What is over.", "Reports what was told."]);
     assert_eq!(
         extracted_lines.iter().map(|it| is_headless(it)).collect::<Vec<_>>(),

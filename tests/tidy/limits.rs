@@ -160,7 +160,7 @@ fn each_bound_is_documented_or_internal() {
     assert!(constants.len() > 250, "{}", constants.len());
     let documented_constants: BTreeSet<_> =
         list.section.iter().flat_map(|section| &section.limits).map(|row| &row.constant).collect();
-    let mut used_reasons = BTreeSet::new();
+    let mut used_internal_paths = BTreeSet::new();
     for (constant, (line, _)) in &constants {
         let (file, name) = constant.split_once(':').unwrap();
         let is_bound = name.split('_').any(|word| BOUND_WORDS.contains(&word));
@@ -173,13 +173,13 @@ fn each_bound_is_documented_or_internal() {
                 || file == format!("{path}.rs")
         };
         match list.internal.keys().find(covers) {
-            Some(path) => _ = used_reasons.insert(path),
+            Some(path) => _ = used_internal_paths.insert(path),
             None => {
                 faults.add(file, *line, format!("`{name}` bounds data without a word about it"));
             }
         }
     }
-    for path in list.internal.keys().filter(|path| !used_reasons.contains(path)) {
+    for path in list.internal.keys().filter(|path| !used_internal_paths.contains(path)) {
         faults.add(LIMITS_FILE, 1, format!("`{path}` has no bound that is not documented"));
     }
     faults.fail_if_any(&format!(

@@ -78,8 +78,8 @@ fn agent_pages_show_the_measurements() {
         }
         let path = repository_root().join(&name);
         let page = fs::read_to_string(&path).unwrap();
-        let handwritten = page.split(HEADING).next().unwrap_or_default();
-        let expected = format!("{handwritten}{}", measured_section(agent_measurements));
+        let handwritten_part = page.split(HEADING).next().unwrap_or_default();
+        let expected = format!("{handwritten_part}{}", measured_section(agent_measurements));
         if std::env::var_os(REWRITE_VARIABLE).is_some() {
             fs::write(&path, &expected).unwrap();
         } else if page != expected {

@@ -11,8 +11,9 @@ fn read_file(path: &str) -> String {
 
 /// Returns the pinned versions of agents, from `NAME@VERSION` and `NAME==VERSION` in the agent tests.
 fn pinned_versions() -> Vec<String> {
-    let agents = read_file("tests/agents/agents.rs");
-    let packages = agents.lines().filter_map(|line| line.trim().strip_prefix("package: Package::"));
+    let agents_source = read_file("tests/agents/agents.rs");
+    let packages =
+        agents_source.lines().filter_map(|line| line.trim().strip_prefix("package: Package::"));
     let quoted_packages = packages.filter_map(|rest| rest.split('"').nth(1));
     quoted_packages
         .filter_map(|package| package.rsplit(['@', '=']).next())
@@ -40,12 +41,15 @@ fn agent_pages_name_the_pinned_versions() {
 
 #[test]
 fn the_conformance_page_names_every_agent_case() {
-    let cases = read_file("tests/agents/cases.rs");
-    let ten_at_once_name =
-        cases.split("const TEN_AT_ONCE: &str = ").nth(1).and_then(|rest| rest.split(';').next());
-    let cases =
-        cases.replace("(TEN_AT_ONCE,", &format!("({},", ten_at_once_name.unwrap_or_default()));
-    let case_list = cases.split("const CASES").nth(1).and_then(|rest| rest.split("];").next());
+    let cases_source = read_file("tests/agents/cases.rs");
+    let ten_at_once_name = cases_source
+        .split("const TEN_AT_ONCE: &str = ")
+        .nth(1)
+        .and_then(|rest| rest.split(';').next());
+    let cases_source = cases_source
+        .replace("(TEN_AT_ONCE,", &format!("({},", ten_at_once_name.unwrap_or_default()));
+    let case_list =
+        cases_source.split("const CASES").nth(1).and_then(|rest| rest.split("];").next());
     let names: BTreeSet<_> = case_list.unwrap_or_default().split('"').skip(1).step_by(2).collect();
     assert!(names.len() > 9, "{names:?}");
     let page = read_file("docs/conformance.md").replace('\n', " ");

@@ -158,7 +158,7 @@ fn assert_counts(
 /// Files of the product, without tests and without generated code.
 fn product_files() -> Vec<RepoFile> {
     let mut files = rust_files(CRATES);
-    files.retain(|file| !file.is_test() && !file.path.contains("/tests/"));
+    files.retain(|file| !file.is_test_module() && !file.path.contains("/tests/"));
     for file in &mut files {
         if let Some(end) = file.text.find("#[cfg(test)]\nmod tests {") {
             file.text.truncate(end);

@@ -180,9 +180,9 @@ fn asserting_functions(files: &[RepoFile]) -> BTreeSet<String> {
             ASSERT_NAMES.iter().map(|word| format!("{word}!(")).chain(wait_calls).collect();
         let functions = functions_containing(file, &assert_calls);
         let calls: Vec<_> = functions.iter().map(|name| format!("{name}(")).collect();
-        let asserting = &functions_containing(file, &calls) | &functions;
-        harmless_names.extend(&function_names(file) - &asserting);
-        names.extend(asserting);
+        let asserting_names = &functions_containing(file, &calls) | &functions;
+        harmless_names.extend(&function_names(file) - &asserting_names);
+        names.extend(asserting_names);
     }
     &names - &harmless_names
 }

@@ -192,7 +192,7 @@ fn every_prescribed_crate_is_in_use() {
     let manifest = manifest.map(|file| file.text).unwrap_or_default();
     let code_words: BTreeSet<_> = rust_files(&["src/", "actors/src/", "crates/"])
         .iter()
-        .filter(|file| !file.is_test())
+        .filter(|file| !file.is_test_module())
         .flat_map(|file| tokenize(&file.text))
         .map(|token| token.text)
         .collect();

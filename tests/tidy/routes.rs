@@ -11,7 +11,7 @@ const ROUTER_FILE: &str = "src/serve/router.rs";
 fn every_path_outside_a2a_is_in_the_endpoint_table() {
     let mut faults = Faults::default();
     for file in rust_files(&["src/serve"]) {
-        if file.path == ENDPOINT_TABLE_FILE || file.is_test() {
+        if file.path == ENDPOINT_TABLE_FILE || file.is_test_module() {
             continue;
         }
         for (number, line) in file.lines() {

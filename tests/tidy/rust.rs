@@ -9,8 +9,8 @@ pub(crate) fn strip_comments_and_literals(source: &str) -> String {
         let previous_char = index.checked_sub(1).and_then(|index| source.get(index)).copied();
         let non_code_length =
             non_code_length(source.get(index..).unwrap_or_default(), previous_char);
-        let blank_chars = source.iter().skip(index).take(non_code_length);
-        code.extend(blank_chars.map(|&char| if char == '\n' { '\n' } else { ' ' }));
+        let non_code_chars = source.iter().skip(index).take(non_code_length);
+        code.extend(non_code_chars.map(|&char| if char == '\n' { '\n' } else { ' ' }));
         if non_code_length == 0 {
             code.push(char);
         }

@@ -27,13 +27,13 @@ fn no_test_prints_a_skip_without_recording_it() {
 fn cargo_test_prints_the_list_of_skips_last() {
     let mut faults = Faults::default();
     for file in repository_files().iter().filter(|file| file.path.ends_with("Cargo.toml")) {
-        let mut is_package = false;
+        let mut is_in_package_section = false;
         for (number, line) in file.lines() {
             if line.starts_with('[') {
-                is_package = line == "[package]";
+                is_in_package_section = line == "[package]";
             }
             let name = line.strip_prefix("name = \"").map(|rest| rest.trim_end_matches('"'));
-            if is_package && name.is_some_and(|name| name > LAST_TEST_PACKAGE) {
+            if is_in_package_section && name.is_some_and(|name| name > LAST_TEST_PACKAGE) {
                 faults.add(&file.path, number, "the tests of this package run after the list");
             }
         }
@@ -62,15 +62,15 @@ fn cargo_test_prints_the_list_of_skips_last() {
 fn doc_comments_contain_no_documentation_tests() {
     let mut faults = Faults::default();
     for file in rust_files(&["src/", "actors/", "crates/", "tests/", "benches/"]) {
-        let mut is_open = false;
+        let mut is_in_fence = false;
         for (number, line) in file.lines() {
             let text = line.trim_start();
             let comment = text.strip_prefix("//!").or_else(|| text.strip_prefix("///"));
             let Some(language) = comment.and_then(|text| text.trim().strip_prefix("```")) else {
                 continue;
             };
-            is_open = !is_open;
-            if is_open && matches!(language, "" | "rust" | "no_run" | "should_panic") {
+            is_in_fence = !is_in_fence;
+            if is_in_fence && matches!(language, "" | "rust" | "no_run" | "should_panic") {
                 faults.add(&file.path, number, "Cargo does not run this documentation test");
             }
         }

@@ -26,7 +26,7 @@ impl RepoFile {
     }
 
     /// Returns whether the file is the test module of another module.
-    pub(crate) fn is_test(&self) -> bool {
+    pub(crate) fn is_test_module(&self) -> bool {
         self.path.ends_with("/tests.rs")
     }
 

@@ -33,7 +33,7 @@ fn no_file_names_a_machine_path_or_a_registry() {
     for file in repository_files() {
         for (number, line) in file.lines() {
             for (text, description) in FORBIDDEN_TEXTS {
-                if has_text(line, text) {
+                if has_forbidden_text(line, text) {
                     faults.add(&file.path, number, format!("`{text}`: {description}"));
                 }
             }
@@ -49,7 +49,7 @@ fn no_file_names_a_machine_path_or_a_registry() {
 
 /// Returns whether the line contains the text, except as a complete string literal: the program compares paths with
 /// such prefixes.
-fn has_text(line: &str, text: &str) -> bool {
+fn has_forbidden_text(line: &str, text: &str) -> bool {
     line.match_indices(text).any(|(index, _)| {
         let (before, after) = line.split_at(index);
         let rest = after.strip_prefix(text).unwrap_or_default();

@@ -110,7 +110,7 @@ impl RequestAdmission {
     }
 
     /// Forgets the request of an execution that has ended or waits for input: from now on the ledger finds it.
-    pub(super) fn forget_request(&mut self, id: ExecutionId) {
+    pub(super) fn remove_from_duplicate_cache(&mut self, id: ExecutionId) {
         self.duplicates.remove(id);
     }
 
@@ -177,7 +177,7 @@ impl RequestAdmission {
                 self.counters.record_rejection();
                 self.queue.reject(id, args.queue_full_failure());
             }
-            AdmissionEffect::Run(_) | AdmissionEffect::ReturnOriginal(..) => {} // The actor connects other parts.
+            AdmissionEffect::Start(_) | AdmissionEffect::ReturnOriginal(..) => {} // The actor connects other parts.
         }
     }
 
@@ -195,7 +195,7 @@ impl RequestAdmission {
             received_at: entry.queued_since,
         };
         // A write that has started is completed even if this actor stops.
-        tasks.spawn_detached(recorder.run());
+        tasks.spawn_detached(recorder.record_and_report());
     }
 
     /// Applies the decision about a recorded request. Returns the event that orders it.
@@ -326,13 +326,13 @@ impl RequestAdmission {
 
     /// Restarts the timer after the timeouts changed, because the running timer may be too late.
     pub(super) fn restart_timeout(&mut self, args: &AgentArgs, tasks: &mut AgentBackgroundTasks) {
-        self.queue.clear_timer();
+        self.queue.mark_timer_stopped();
         self.schedule_timeout(args, tasks);
     }
 
     /// Returns the entries whose timeout has expired. The timer has ended.
     pub(super) fn collect_expired_entries(&mut self, args: &AgentArgs) -> Vec<ExecutionId> {
-        self.queue.clear_timer();
+        self.queue.mark_timer_stopped();
         self.queue.expired_entries(self.gate.extra_time(args))
     }
 

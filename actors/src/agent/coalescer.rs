@@ -87,7 +87,7 @@ impl OutcomeReader<'_> {
                 has_reusable_result(&ledger, source).await.then_some(source),
             )
         };
-        self.tasks.spawn_reporting(message);
+        self.tasks.spawn_and_send_result(message);
     }
 }
 

@@ -64,7 +64,7 @@ impl CredentialGate {
 
     /// Applies the present state of the credential.
     pub(super) fn refresh(&mut self, args: &AgentArgs, now: Instant) -> GateChange {
-        let breaker = args.services.breakers.get(&self.credential);
+        let breaker = args.services.breakers.open_breaker(&self.credential);
         self.update(breaker.filter(|_| args.spec.quota.has_breaker), now)
     }
 
@@ -85,13 +85,13 @@ impl CredentialGate {
 
     /// Returns the extra queue time because of a limited account.
     pub(super) fn extra_time(&self, args: &AgentArgs) -> Duration {
-        self.extension(args.spec.quota.deferral_policy.max_wait)
+        self.timeout_extension(args.spec.quota.deferral_policy.max_wait)
     }
 
     /// Returns the queue deadline of an entry that waits since `since`.
     pub(super) fn queue_deadline(&self, args: &AgentArgs, since: DateTime<Utc>) -> Instant {
-        let breaker = args.services.breakers.get(&self.credential);
-        args.queue_deadline(counted_wait(breaker, since, args.services.clock.now()))
+        let breaker = args.services.breakers.open_breaker(&self.credential);
+        args.queue_deadline(wait_without_exhausted_quota(breaker, since, args.services.clock.now()))
     }
 
     /// Applies the present state of the credential, which is `None` if it is usable.
@@ -113,7 +113,7 @@ impl CredentialGate {
     }
 
     /// Returns the extra queue time because of a limited account, which is at most `max_extension`.
-    fn extension(&self, max_extension: Duration) -> Duration {
+    fn timeout_extension(&self, max_extension: Duration) -> Duration {
         let is_temporary = self.block.is_some_and(|block| block.breaker.cause.is_temporary());
         if is_temporary { max_extension } else { Duration::ZERO }
     }
@@ -127,7 +127,7 @@ impl CredentialGate {
 }
 
 /// Returns the time of a wait from `since` until `now`, without the time of an exhausted quota.
-fn counted_wait(
+fn wait_without_exhausted_quota(
     breaker: Option<OpenBreaker>,
     since: DateTime<Utc>,
     now: DateTime<Utc>,
@@ -173,18 +173,18 @@ mod tests {
         assert_eq!(gate.update(open_breaker, first), GateChange::Blocked);
         assert_eq!(gate.update(open_breaker, first + HOUR), GateChange::Blocked);
         assert!(gate.block.is_some());
-        assert_eq!(gate.extension(HOUR), HOUR);
+        assert_eq!(gate.timeout_extension(HOUR), HOUR);
         let unblocked = GateChange::Unblocked { timeouts_paused_since: Some(first) };
         assert_eq!(gate.update(None, first + HOUR), unblocked);
         assert!(gate.block.is_none());
-        assert_eq!(gate.extension(HOUR), Duration::ZERO);
+        assert_eq!(gate.timeout_extension(HOUR), Duration::ZERO);
     }
 
     #[tokio::test]
     async fn a_rejected_credential_suspends_no_timeout() {
         let (mut gate, now) = (gate(), Instant::now());
         gate.update(Some(breaker(DeferralCause::CredentialRefused)), now);
-        assert_eq!(gate.extension(HOUR), Duration::ZERO);
+        assert_eq!(gate.timeout_extension(HOUR), Duration::ZERO);
         assert_eq!(gate.update(None, now), GateChange::Unblocked { timeouts_paused_since: None });
     }
 
@@ -208,13 +208,21 @@ mod tests {
         let (since, now) = (DateTime::UNIX_EPOCH, DateTime::UNIX_EPOCH + TimeDelta::hours(2));
         let later_breaker =
             |cause| OpenBreaker { since: since + TimeDelta::hours(1), ..breaker(cause) };
-        assert_eq!(counted_wait(None, since, now), 2 * HOUR);
+        assert_eq!(wait_without_exhausted_quota(None, since, now), 2 * HOUR);
         let refused = later_breaker(DeferralCause::CredentialRefused);
-        assert_eq!(counted_wait(Some(refused), since, now), 2 * HOUR);
+        assert_eq!(wait_without_exhausted_quota(Some(refused), since, now), 2 * HOUR);
         assert_eq!(
-            counted_wait(Some(later_breaker(DeferralCause::QuotaExhausted)), since, now),
+            wait_without_exhausted_quota(
+                Some(later_breaker(DeferralCause::QuotaExhausted)),
+                since,
+                now
+            ),
             HOUR
         );
-        assert_eq!(counted_wait(None, now, since), Duration::ZERO, "a clock that was set back");
+        assert_eq!(
+            wait_without_exhausted_quota(None, now, since),
+            Duration::ZERO,
+            "a clock that was set back"
+        );
     }
 }

@@ -94,7 +94,7 @@ impl AgentActorState {
     /// Handles an execution whose actor has stopped, and whose outcome or open question is in the ledger.
     pub(super) fn release_execution(&mut self, id: ExecutionId) {
         let removed = self.running.remove(id);
-        self.admission.forget_request(id);
+        self.admission.remove_from_duplicate_cache(id);
         if let Some(outcome) = removed.and_then(|execution| execution.progress.borrow().outcome) {
             self.pending_commands.take_cancellation(id);
             self.last_outcome =

@@ -30,13 +30,13 @@ struct RemovalState {
     /// Reply ports of the callers that wait for the end.
     replies: Vec<RpcReplyPort<()>>,
     /// Task that settles the questions that can no longer be answered.
-    settlement: Option<AbortHandle>,
+    question_settlement_handle: Option<AbortHandle>,
 }
 
 impl Drop for RemovalState {
     /// Stops the settlement: an agent that is configured again keeps its questions.
     fn drop(&mut self) {
-        if let Some(settlement) = &self.settlement {
+        if let Some(settlement) = &self.question_settlement_handle {
             settlement.abort();
         }
     }
@@ -143,7 +143,7 @@ impl AgentLifecycle {
     ) {
         if let Some(removal) = self.removal_to_settle(remaining) {
             let (services, agent) = (args.services.clone(), args.spec.id.clone());
-            removal.settlement = Some(tasks.spawn_reporting(async move {
+            removal.question_settlement_handle = Some(tasks.spawn_and_send_result(async move {
                 fail_waiting_executions(&services, &agent, &agent_removed_failure(&agent)).await;
                 AgentMsg::QuestionsSettled
             }));
@@ -153,8 +153,9 @@ impl AgentLifecycle {
     /// Returns the removal whose questions must be settled now.
     fn removal_to_settle(&mut self, remaining: RemainingWork) -> Option<&mut RemovalState> {
         let removal = self.removal.as_mut();
-        removal
-            .filter(|removal| remaining == RemainingWork::Nothing && removal.settlement.is_none())
+        removal.filter(|removal| {
+            remaining == RemainingWork::Nothing && removal.question_settlement_handle.is_none()
+        })
     }
 
     /// Replies to the removal requests, because nothing is left.
@@ -199,7 +200,7 @@ mod tests {
         assert!(lifecycle.removal_to_settle(RemainingWork::Waiting).is_none());
         let task = tokio::spawn(std::future::pending::<()>());
         let removal = lifecycle.removal_to_settle(RemainingWork::Nothing).unwrap();
-        removal.settlement = Some(task.abort_handle());
+        removal.question_settlement_handle = Some(task.abort_handle());
         assert!(lifecycle.removal_to_settle(RemainingWork::Nothing).is_none());
         lifecycle.report_removed();
         assert_eq!(ended.try_recv(), Ok(()));
@@ -212,7 +213,7 @@ mod tests {
         lifecycle.remove(reply.into());
         let task = tokio::spawn(std::future::pending::<()>());
         let removal = lifecycle.removal_to_settle(RemainingWork::Nothing).unwrap();
-        removal.settlement = Some(task.abort_handle());
+        removal.question_settlement_handle = Some(task.abort_handle());
         lifecycle.cancel_removal();
         assert!(task.await.is_err_and(|error| error.is_cancelled()));
         assert!(ended.await.is_err(), "the removal is void");

@@ -45,7 +45,7 @@ impl PendingCommands {
         tasks: &mut AgentBackgroundTasks,
     ) {
         if let Some(reason) = self.take_cancellation(id) {
-            tasks.spawn_cancellation_report(Arc::clone(&args.services.ledger), id, reason);
+            tasks.spawn_cancel_after_actor_stop(Arc::clone(&args.services.ledger), id, reason);
         }
     }
 

@@ -131,7 +131,7 @@ impl RequestQueue {
         progress: Option<watch::Receiver<Progress>>,
     ) {
         if let Some(reply) = self.remove(id).and_then(|entry| entry.reply) {
-            _ = reply.send(Ok(SubmitReply::duplicate(original, progress)));
+            _ = reply.send(Ok(SubmitReply::for_existing_execution(original, progress)));
         }
     }
 

@@ -40,7 +40,7 @@ impl AgentActorState {
         self.admission.queue_mut().insert(id, entry);
         self.apply_event(AdmissionEvent::Deferred(id));
         let clock = Arc::clone(&self.args.services.clock);
-        self.tasks.spawn_reporting(wait_for_deferral_end(clock, id, deferral));
+        self.tasks.spawn_and_send_result(wait_for_deferral_end(clock, id, deferral));
     }
 
     /// Queues a deferred execution again, before all later arrivals.

@@ -34,7 +34,7 @@ pub(super) struct RunningExecutions {
     executions: HashMap<ExecutionId, RunningExecution>,
     by_actor: BTreeMap<ActorId, ExecutionId>,
     /// Executions whose actor has crashed and was replaced.
-    replaced_executions: BTreeSet<ExecutionId>,
+    executions_with_new_actor: BTreeSet<ExecutionId>,
     /// Crashes of executions; too many within a period are a fault of the agent.
     crashes: RestartHistory,
     /// Start of the agent's actor, from which the times of crashes count.
@@ -68,7 +68,7 @@ impl RunningExecutions {
         Self {
             executions: HashMap::new(),
             by_actor: BTreeMap::new(),
-            replaced_executions: BTreeSet::new(),
+            executions_with_new_actor: BTreeSet::new(),
             crashes: RestartHistory::default(),
             started_at: Instant::now(),
         }
@@ -134,7 +134,7 @@ impl RunningExecutions {
 
     /// Removes an execution that has ended or holds no slot any more.
     pub(super) fn remove(&mut self, id: ExecutionId) -> Option<RunningExecution> {
-        self.replaced_executions.remove(&id);
+        self.executions_with_new_actor.remove(&id);
         self.remove_for_replacement(id)
     }
 
@@ -147,7 +147,7 @@ impl RunningExecutions {
 
     /// Returns true if another actor may replace the crashed one of an execution, which is permitted once.
     fn permit_replacement(&mut self, id: ExecutionId) -> bool {
-        self.replaced_executions.insert(id)
+        self.executions_with_new_actor.insert(id)
     }
 
     /// Counts a crash, and decides about the agent.

@@ -21,7 +21,7 @@ impl AgentActorState {
             self.pending_commands.store_answer(record.id, submission);
             return;
         }
-        if let Some(reply) = self.answer_to_duplicate(&submission) {
+        if let Some(reply) = self.duplicate_reply(&submission) {
             _ = submission.reply.send(reply);
             return;
         }
@@ -37,13 +37,13 @@ impl AgentActorState {
     }
 
     /// Returns the answer to a request that repeats the one of an unfinished execution; `None` for any other request.
-    fn answer_to_duplicate(&self, submission: &Submission) -> Option<Result<SubmitReply, Failure>> {
+    fn duplicate_reply(&self, submission: &Submission) -> Option<Result<SubmitReply, Failure>> {
         let found = self.admission.find_duplicate(submission, &self.lifecycle, &self.args)?;
         let reused = || Some(Err(message_reused_failure()));
         let AcceptResult::Duplicate(original) = found else { return reused() };
         // An execution with an outcome can be deleted, which only the ledger knows.
         let progress = self.watch(original).filter(|it| it.borrow().outcome.is_none())?;
-        Some(Ok(SubmitReply::duplicate(original, Some(progress))))
+        Some(Ok(SubmitReply::for_existing_execution(original, Some(progress))))
     }
 
     /// Queues an execution of an earlier process again.
@@ -58,7 +58,7 @@ impl AgentActorState {
         let is_draining = self.lifecycle.is_draining();
         for effect in self.admission.apply(event) {
             match effect {
-                AdmissionEffect::Run(id) => {
+                AdmissionEffect::Start(id) => {
                     if let Some(start) = self.admission.prepare_start(id, is_draining, &self.args) {
                         self.start_execution(start);
                     }

@@ -9,7 +9,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::AgentMsg;
 use crate::model::id::ExecutionId;
 use crate::ports::ledger::Ledger;
-use crate::services::panic_guard::with_panic_guard;
+use crate::services::panic_guard::run_with_panic_guard;
 
 /// Running tasks of an agent's actor. A panic of a task stops the actor, because the result of the task never arrives.
 pub(super) struct AgentBackgroundTasks {
@@ -32,18 +32,21 @@ impl AgentBackgroundTasks {
     pub(super) fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         while self.running_tasks.try_join_next().is_some() {} // Drops finished tasks.
         let agent = self.agent.clone();
-        self.running_tasks
-            .spawn(with_panic_guard(task, move || _ = agent.cast(AgentMsg::WorkerPanicked)))
+        self.running_tasks.spawn(run_with_panic_guard(task, move || {
+            _ = agent.cast(AgentMsg::BackgroundFuturePanicked);
+        }))
     }
 
     /// Starts a task that completes even if the actor stops.
     pub(super) fn spawn_detached(&self, task: impl Future<Output = ()> + Send + 'static) {
         let agent = self.agent.clone();
-        tokio::spawn(with_panic_guard(task, move || _ = agent.cast(AgentMsg::WorkerPanicked)));
+        tokio::spawn(run_with_panic_guard(task, move || {
+            _ = agent.cast(AgentMsg::BackgroundFuturePanicked);
+        }));
     }
 
     /// Starts a task whose result is a message to the actor.
-    pub(super) fn spawn_reporting(
+    pub(super) fn spawn_and_send_result(
         &mut self,
         task: impl Future<Output = AgentMsg> + Send + 'static,
     ) -> AbortHandle {
@@ -53,7 +56,7 @@ impl AgentBackgroundTasks {
 
     /// Sends a message to the actor after this time.
     pub(super) fn send_after(&mut self, delay: Duration, msg: AgentMsg) {
-        self.spawn_reporting(async move {
+        self.spawn_and_send_result(async move {
             tokio::time::sleep(delay).await;
             msg
         });
@@ -78,7 +81,7 @@ impl AgentBackgroundTasks {
     }
 
     /// Reads an execution whose actor has stopped before it was cancelled, and reports the cancellation.
-    pub(super) fn spawn_cancellation_report(
+    pub(super) fn spawn_cancel_after_actor_stop(
         &mut self,
         ledger: Arc<dyn Ledger>,
         id: ExecutionId,
@@ -87,7 +90,7 @@ impl AgentBackgroundTasks {
         let agent = self.agent.clone();
         self.spawn(async move {
             if let Ok(Some(record)) = ledger.execution(id).await {
-                _ = agent.cast(AgentMsg::CancelWaiting(Box::new(record), reason)); // The record as it is now.
+                _ = agent.cast(AgentMsg::CancelAfterActorStop(Box::new(record), reason)); // The record as it is now.
             }
         });
     }

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use crate::decide::output::redact_question;
 use crate::decide::permission::{answer, check_approver};
 use crate::gateway::GatewayMsg;
-use crate::gateway::reader::{ExecutionReader, read_failure};
+use crate::gateway::reader::{ExecutionReader, ledger_read_failure};
 use crate::model::access::principal::{Caller, Right};
 use crate::model::code::Code;
 use crate::model::execution::progress::Progress;
@@ -19,7 +19,7 @@ use crate::model::interaction::{
     InteractionId, InteractionState,
 };
 use crate::model::permission::{DecisionFilter, PermissionDecision};
-use crate::ports::interaction_store::CloseOutcome;
+use crate::ports::interaction_store::CloseInteractionOutcome;
 
 /// Handle that reads and answers the questions of agents. Clones are cheap.
 #[derive(Clone)]
@@ -37,7 +37,7 @@ pub struct CallerAnswer {
     /// Interface of the answer, such as `api` or `a2a`.
     pub channel: &'static str,
     /// Id of the message that contains the answer, if the interface has messages.
-    pub message: Option<String>,
+    pub message_id: Option<String>,
 }
 
 /// Interaction after an answer, and the progress of its execution while an actor holds it.
@@ -95,12 +95,12 @@ impl InteractionHandle {
         filter.agents.clone_from(&caller.scope.agents);
         let store = &self.reader.services.stores.interactions;
         let mut interactions =
-            store.interactions(filter).await.map_err(|error| read_failure(&error))?;
+            store.interactions(filter).await.map_err(|error| ledger_read_failure(&error))?;
         let in_scope = |team: &AgentId| {
             caller.scope.agents.as_ref().is_none_or(|agents| agents.contains(team))
         };
-        for Interaction { origin: owner, .. } in &mut interactions {
-            owner.teams = owner.teams_from(in_scope);
+        for Interaction { origin, .. } in &mut interactions {
+            origin.teams = origin.teams_from_first_match(in_scope);
         }
         Ok(interactions)
     }
@@ -116,10 +116,11 @@ impl InteractionHandle {
         let (execution, state) = (Some(record.id), Some(InteractionState::Open));
         let filter = InteractionFilter { execution, state, ..InteractionFilter::default() };
         let store = &self.reader.services.stores.interactions;
-        let mut open = store.interactions(filter).await.map_err(|error| read_failure(&error))?;
+        let mut open =
+            store.interactions(filter).await.map_err(|error| ledger_read_failure(&error))?;
         open.reverse();
-        for Interaction { origin: owner, .. } in &mut open {
-            owner.teams = owner.teams_from(|team| *team == record.agent);
+        for Interaction { origin, .. } in &mut open {
+            origin.teams = origin.teams_from_first_match(|team| *team == record.agent);
         }
         Ok(open)
     }
@@ -141,7 +142,7 @@ impl InteractionHandle {
             return Err(Failure::new(Code::Forbidden, message));
         }
         let store = &self.reader.services.stores.interactions;
-        store.decisions(filter).await.map_err(|error| read_failure(&error))
+        store.decisions(filter).await.map_err(|error| ledger_read_failure(&error))
     }
 
     /// Answers an interaction once. Returns after the ledger has recorded the answer; the agent receives it then. The
@@ -158,8 +159,12 @@ impl InteractionHandle {
     ) -> Result<AnswerReply, Failure> {
         let interaction = self.interaction(caller, id).await?;
         authorize_answer(caller, &interaction)?;
-        let visible_owner = interaction.origin.clone();
-        if caller_answer.digest.as_ref().is_some_and(|digest| *digest != interaction.digest) {
+        let visible_origin = interaction.origin.clone();
+        if caller_answer
+            .digest
+            .as_ref()
+            .is_some_and(|digest| *digest != interaction.tool_call_digest)
+        {
             let message = "the digest is not the one of the question";
             return Err(Failure::new(Code::InteractionChanged, message));
         }
@@ -168,7 +173,7 @@ impl InteractionHandle {
         let by = AnswerSource::Principal {
             name: caller.name.clone(),
             channel: caller_answer.channel.to_owned(),
-            message: caller_answer.message,
+            message: caller_answer.message_id,
         };
         let services = &self.reader.services;
         let answer = InteractionAnswer { value: Some(value), by };
@@ -178,25 +183,25 @@ impl InteractionHandle {
             redact_question::redact_interaction_end(&end, &services.redactor.current());
         let close_result =
             services.stores.interactions.close(id, end.clone(), redacted_end.clone()).await;
-        match close_result.map_err(|error| read_failure(&error))? {
-            CloseOutcome::Closed(interaction) => {
+        match close_result.map_err(|error| ledger_read_failure(&error))? {
+            CloseInteractionOutcome::Closed(interaction) => {
                 let progress = self.forward_answer(interaction.clone()).await;
                 let interaction =
-                    Interaction { end: Some(redacted_end), origin: visible_owner, ..*interaction };
+                    Interaction { end: Some(redacted_end), origin: visible_origin, ..*interaction };
                 Ok(AnswerReply { interaction, progress })
             }
-            CloseOutcome::AlreadyClosed(interaction)
+            CloseInteractionOutcome::AlreadyClosed(interaction)
                 if has_same_answer(&interaction, [&end, &redacted_end]) =>
             {
                 let at = interaction.end.as_ref().map_or(redacted_end.at, |closed| closed.at);
                 let end = Some(InteractionEnd { at, ..redacted_end });
-                let interaction = Interaction { end, origin: visible_owner, ..*interaction };
+                let interaction = Interaction { end, origin: visible_origin, ..*interaction };
                 Ok(AnswerReply { interaction, progress: None })
             }
-            CloseOutcome::AlreadyClosed(interaction) => {
+            CloseInteractionOutcome::AlreadyClosed(interaction) => {
                 Err(interaction_closed_failure(&interaction))
             }
-            CloseOutcome::Unknown => Err(interaction_unknown_failure(id)),
+            CloseInteractionOutcome::Unknown => Err(interaction_unknown_failure(id)),
         }
     }
 
@@ -221,27 +226,28 @@ fn authorize_answer(caller: &Caller, interaction: &Interaction) -> Result<(), Fa
     };
     let is_admin = caller.scope.allows(Right::Admin, Some(&interaction.origin.agent));
     let may_approve = allows_on_path(Right::Approve) || allows_on_path(Right::Admin);
-    let is_owner = interaction.origin.principal == caller.principal;
+    let is_owner = interaction.origin.owner == caller.principal;
     let forbidden = |message: &str| Failure::new(Code::Forbidden, message);
     if !may_approve {
         return Err(forbidden("the token does not have the right `approve`"));
     }
-    check_approver(&interaction.terms, &caller.name, is_owner, is_admin)
+    check_approver(&interaction.approval_terms, &caller.name, is_owner, is_admin)
         .map_err(|refusal| forbidden(&refusal.to_string()))
 }
 
 /// Returns true if the interaction was closed by the same answer of the same principal. The answer of the
 /// interaction is raw until it was delivered, and redacted later.
-fn has_same_answer(interaction: &Interaction, ends: [&InteractionEnd; 2]) -> bool {
+fn has_same_answer(interaction: &Interaction, raw_and_redacted_ends: [&InteractionEnd; 2]) -> bool {
     let closed = interaction.end.as_ref();
-    let source = |answer: &InteractionAnswer| match &answer.by {
+    let source_without_message = |answer: &InteractionAnswer| match &answer.by {
         // The same answer may come in another message.
         AnswerSource::Principal { name, channel, .. } => Ok((name.clone(), channel.clone())),
         other => Err(other.clone()),
     };
     closed.is_some_and(|closed| {
-        ends.iter().any(|end| {
-            end.answer.value == closed.answer.value && source(&end.answer) == source(&closed.answer)
+        raw_and_redacted_ends.iter().any(|end| {
+            end.answer.value == closed.answer.value
+                && source_without_message(&end.answer) == source_without_message(&closed.answer)
         })
     })
 }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::decide::schedule::statistics::compute_statistics;
 use crate::gateway::handle::REPLY_TIMEOUT;
-use crate::gateway::reader::read_failure;
+use crate::gateway::reader::ledger_read_failure;
 use crate::model::access::principal::{Caller, Right};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
@@ -63,7 +63,7 @@ impl ScheduleAdmin {
     fn redact_view(&self, mut view: ScheduleView) -> ScheduleView {
         let (spec, redacted) =
             redact_schedule(&self.services.redactor.current(), &view.schedule.spec);
-        view.is_redacted = redacted || view.schedule.is_locked();
+        view.is_redacted = redacted || view.schedule.has_sealed_texts();
         view.schedule.spec = spec;
         view
     }
@@ -171,7 +171,7 @@ impl ScheduleAdmin {
         configured: Vec<ConfiguredSchedule>,
     ) -> Result<(), Failure> {
         let owned_schedules = resolve_owners(&*self.services.ledger, configured).await;
-        let owned_schedules = owned_schedules.map_err(|error| read_failure(&error))?;
+        let owned_schedules = owned_schedules.map_err(|error| ledger_read_failure(&error))?;
         self.apply_change(ScheduleChange::Configure(owned_schedules)).await.map(drop)
     }
 
@@ -189,7 +189,7 @@ impl ScheduleAdmin {
         }
         query.agents = caller.scope.agents.clone();
         let occurrences = self.require_store()?.occurrences(query).await;
-        occurrences.map_err(|error| read_failure(&error))
+        occurrences.map_err(|error| ledger_read_failure(&error))
     }
 
     /// Returns the statistics of a schedule over the last thirty days.
@@ -204,7 +204,7 @@ impl ScheduleAdmin {
         self.schedule(caller, id).await?;
         let since: DateTime<Utc> = self.services.clock.now() - TimeDelta::days(STATISTICS_DAYS);
         let occurrences = self.require_store()?.occurrences_since(id, since).await;
-        Ok(compute_statistics(&occurrences.map_err(|error| read_failure(&error))?))
+        Ok(compute_statistics(&occurrences.map_err(|error| ledger_read_failure(&error))?))
     }
 
     /// Restores the raw texts of a schedule if a caller sends the redacted texts back unchanged.

@@ -42,7 +42,7 @@ pub struct SupervisionTree {
 #[derive(Default)]
 pub struct TreeOptions {
     /// Settings of the resource readings. Without them all work is admitted.
-    pub reading_settings: Option<HostReadingSettings>,
+    pub host_reading_settings: Option<HostReadingSettings>,
     /// Check of the preconditions of all executions. Without one, they count as fulfilled.
     pub host_check: Option<Arc<dyn HostCheck>>,
     /// Limits above which alerts are raised.
@@ -68,8 +68,12 @@ impl SupervisionTree {
         let (gateway_sender, gateway) = watch::channel(None);
         let (drain_sender, draining) = watch::channel(false);
         let (condition_sender, host_condition) = watch::channel(HostCondition::default());
-        let TreeOptions { reading_settings: readings, host_check, alert_spec: alerts, .. } =
-            options;
+        let TreeOptions {
+            host_reading_settings: reading_config,
+            host_check,
+            alert_spec: alert_limits,
+            ..
+        } = options;
         let TreeOptions { scheduler_config, retention, request_handle_cell, .. } = options;
         let (scheduler_sender, scheduler) = watch::channel(None);
         let schedule_store = scheduler_config.as_ref().map(|config| config.schedule_store.clone());
@@ -79,9 +83,9 @@ impl SupervisionTree {
             services: services.clone(),
             definitions,
             monitor_settings: MonitorSettings {
-                reading_settings: readings,
+                host_reading_settings: reading_config,
                 host_check: host_check.clone(),
-                alert_spec: alerts,
+                alert_spec: alert_limits,
             },
             retention,
             host_condition: condition_sender,
@@ -94,7 +98,7 @@ impl SupervisionTree {
             ExecutionReader { gateway_handle: gateway_handle.clone(), services: services.clone() };
         let api = Api {
             requests: RequestHandle { reader: reader.clone() },
-            approvals: InteractionHandle { reader: reader.clone() },
+            interactions: InteractionHandle { reader: reader.clone() },
             reader,
             schedules: ScheduleAdmin { scheduler, schedule_store, services: services.clone() },
             tree: TreeInspector { root, gateway_handle, host_condition, host_check, services },
@@ -121,9 +125,9 @@ impl SupervisionTree {
         self,
         drain_timeout: Duration,
         kill_signal: impl Future<Output = ()>,
-        kill: impl Fn(),
+        kill_processes: impl Fn(),
     ) {
-        let agents = self.reject_requests().await;
+        let agents = self.stop_admission_and_list_agents().await;
         let drain = async {
             if !wait_until_drained(&agents, drain_timeout).await {
                 cancel_all(&agents, "the service is stopping");
@@ -132,7 +136,7 @@ impl SupervisionTree {
         };
         tokio::select! {
             () = drain => {}
-            () = kill_signal => kill_all(&agents, kill).await,
+            () = kill_signal => kill_all(&agents, kill_processes).await,
         }
         self.stop_actors(&agents).await;
     }
@@ -145,7 +149,7 @@ impl SupervisionTree {
 
     /// Rejects new requests and starts no execution; running ones continue. Returns once every agent has received this.
     pub async fn start_drain(&self) {
-        for agent in self.reject_requests().await {
+        for agent in self.stop_admission_and_list_agents().await {
             // The drain reply follows once nothing runs, which is not awaited here; the reply to the next message
             // proves that the agent has received the drain.
             _ = call_with_timeout(&agent, AgentMsg::Drain, Duration::ZERO).await;
@@ -154,7 +158,7 @@ impl SupervisionTree {
     }
 
     /// Makes the gateway and the root reject requests; returns the agents, which must still be notified.
-    async fn reject_requests(&self) -> Vec<ActorRef<AgentMsg>> {
+    async fn stop_admission_and_list_agents(&self) -> Vec<ActorRef<AgentMsg>> {
         self.drain_sender.send_replace(true);
         if let Some(gateway) = self.api.tree.gateway_handle.gateway.borrow().clone() {
             _ = gateway.cast(GatewayMsg::Drain);
@@ -192,14 +196,14 @@ fn cancel_all(agents: &[ActorRef<AgentMsg>], reason: &str) {
 }
 
 /// Repeatedly cancels all executions and kills their processes, because one may just have been started.
-async fn kill_all(agents: &[ActorRef<AgentMsg>], kill: impl Fn()) {
+async fn kill_all(agents: &[ActorRef<AgentMsg>], kill_processes: impl Fn()) {
     let kill_until_drained = async {
         loop {
             cancel_all(agents, "the service was told to stop at once");
             // An agent replies after it has sent the cancellation to its executions. Their processes must not end
             // before that: the ledger would record the end as a failure of the agent.
             call_all(agents, AgentMsg::Inspect, STATUS_TIMEOUT).await;
-            kill();
+            kill_processes();
             if wait_until_drained(agents, KILL_INTERVAL).await {
                 return;
             }

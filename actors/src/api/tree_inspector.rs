@@ -32,7 +32,7 @@ use crate::services::credential_breakers::CredentialBreakers;
 pub(crate) const STATUS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Time limit for the reply of the ledger, and for the check of the preconditions.
-const DISK_TIMEOUT: Duration = Duration::from_secs(2);
+const READINESS_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Interval of the checks whether an agent is idle.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -126,7 +126,7 @@ impl TreeInspector {
     /// long.
     async fn find_faults(&self) -> Vec<HostFault> {
         let Some(host_check) = &self.host_check else { return Vec::new() };
-        match timeout(DISK_TIMEOUT, host_check.find_faults()).await {
+        match timeout(READINESS_CHECK_TIMEOUT, host_check.repair_and_find_faults()).await {
             Ok(faults) => {
                 self.services.monitor.report_faults(faults.clone());
                 faults
@@ -138,7 +138,7 @@ impl TreeInspector {
     /// Returns true if the ledger replies, with any result.
     async fn is_ledger_readable(&self) -> bool {
         let reading = self.services.ledger.execution(ExecutionId(uuid::Uuid::nil()));
-        timeout(DISK_TIMEOUT, reading).await.is_ok_and(|read| read.is_ok())
+        timeout(READINESS_CHECK_TIMEOUT, reading).await.is_ok_and(|read| read.is_ok())
     }
 
     /// Sends an input to the monitor.
@@ -198,7 +198,7 @@ async fn scheduler_status(root_snapshot: Option<&RootSnapshot>) -> Option<Schedu
     let actor = actor_status("scheduler", snapshot.as_ref().map(|it| it.started_at), *restarts);
     let count = |field: fn(&SchedulerSnapshot) -> usize| snapshot.as_ref().map_or(0, field);
     let (schedules, active) = (count(|it| it.schedule_count), count(|it| it.active_count));
-    let locked = count(|it| it.locked_count);
+    let locked = count(|it| it.unreadable_input_count);
     Some(SchedulerStatus {
         actor,
         schedules,

@@ -99,7 +99,7 @@ pub enum AdmissionEffect {
     /// Record the request.
     Record(ExecutionId),
     /// Start the execution, which holds a slot.
-    Run(ExecutionId),
+    Start(ExecutionId),
     /// Queue the execution at this position; the first position is 1.
     Queue(ExecutionId, usize),
     /// Return the other execution to the caller instead.
@@ -191,9 +191,10 @@ impl AdmissionState {
             return false; // Fast path without a scan of the entries.
         }
         // Free slots serve entries that may start; coalesced entries need the queue.
-        let counted = self.waiting.iter().filter(|entry| !entry.is_hop);
+        let counted_entries = self.waiting.iter().filter(|entry| !entry.is_hop);
         let is_coalesced = |entry: &&QueueEntry| entry.stage == AdmissionStage::Coalesced;
-        let (total, coalesced) = (counted.clone().count(), counted.filter(is_coalesced).count());
+        let (total, coalesced) =
+            (counted_entries.clone().count(), counted_entries.filter(is_coalesced).count());
         match (total - coalesced).checked_sub(self.free_slots_after_clean_up()) {
             None => false,
             Some(excess) => excess + coalesced >= self.max_waiting as usize,
@@ -236,7 +237,7 @@ impl AdmissionState {
                 break;
             };
             self.running.insert(entry.id);
-            effects.push(AdmissionEffect::Run(entry.id));
+            effects.push(AdmissionEffect::Start(entry.id));
         }
         effects
     }
@@ -274,7 +275,7 @@ impl AdmissionState {
         }
         self.remove(id);
         self.running.insert(id);
-        vec![AdmissionEffect::Run(id)]
+        vec![AdmissionEffect::Start(id)]
     }
 }
 

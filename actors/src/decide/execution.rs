@@ -47,7 +47,7 @@ pub const CLAIM_RETRY_PAUSE: Duration = Duration::from_secs(1);
 pub const DRIVER_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the time of the warning before a deadline: nine tenths of the limit.
-fn warning_time(limit: Duration) -> Duration {
+fn delay_until_warning(limit: Duration) -> Duration {
     limit - limit / 10
 }
 
@@ -109,7 +109,7 @@ pub enum ExecutionPhase {
         attempt_id: AttemptId,
     },
     /// The execution has ended; its record and its clean-up are in progress.
-    Ended {
+    Finalizing {
         /// Last attempt.
         attempt_id: AttemptId,
         /// Outcome of the execution.
@@ -170,15 +170,15 @@ pub enum ExecutionEvent {
     /// The ledger granted the slot.
     Claimed { attempt_id: AttemptId },
     /// An earlier process of the service started the attempt `run_time` ago, and the attempt continues.
-    Resumed { attempt_id: AttemptId, run_time: Duration },
+    TakenOver { attempt_id: AttemptId, run_time: Duration },
     /// A resource that the attempt needs is in use, and the attempt has waited for `waited`.
     ResourceBusy { attempt_id: AttemptId, waited: Duration },
     /// The pause after a busy claim is over.
-    ClaimDue { attempt_id: AttemptId },
+    ClaimRetryDue { attempt_id: AttemptId },
     /// The claim failed, because the ledger is unavailable.
     ClaimFailed { attempt_id: AttemptId },
     /// Another actor has settled the execution.
-    Superseded,
+    SettledElsewhere,
     /// The work runs.
     Started { attempt_id: AttemptId },
     /// The work has ended.
@@ -200,7 +200,7 @@ pub enum ExecutionEvent {
     /// The work has been silent for `silence`.
     SilenceMeasured { attempt_id: AttemptId, silence: Duration },
     /// A resource usage reading is due.
-    HeartbeatDue { attempt_id: AttemptId },
+    UsageReadingDue { attempt_id: AttemptId },
     /// A deadline passed.
     DeadlinePassed { attempt_id: AttemptId, deadline: ExecutionDeadline },
     /// The pause or the deferral before the next attempt is over.
@@ -223,7 +223,7 @@ pub enum ExecutionEvent {
 pub enum ExecutionEffect {
     /// Claim the slot from the ledger.
     Claim { attempt_id: AttemptId, from: ExecutionState },
-    /// Send `ClaimDue` when a resource may be free, and at the latest after `within`.
+    /// Send `ClaimRetryDue` when a resource may be free, and at the latest after `within`.
     RetryClaim { attempt_id: AttemptId, within: Duration },
     /// Start the attempt with the driver.
     StartAttempt { attempt_id: AttemptId },
@@ -253,18 +253,18 @@ pub enum ExecutionEffect {
         attempt_id: AttemptId,
         failure: Failure,
         retry_after: Option<Duration>,
-        had_input: bool,
+        may_have_received_input: bool,
     },
     /// Record the failure of an attempt that is not the last.
     RecordFailedAttempt { failure: Failure },
     /// Remove the leftovers of the attempt, then send `CleanUpCompleted`. With `after_record`, the attempt reported
     /// its end, and the clean-up waits until the ledger has recorded it: a crash before that must not lose it.
-    CleanUp { attempt_id: AttemptId, after_record: bool },
+    CleanUp { attempt_id: AttemptId, waits_for_end_record: bool },
     /// Record the end, then send `Settled`.
     Settle { attempt_id: AttemptId, ending: ExecutionEnd },
     /// Stop the actor: the execution waits without an actor, for input, for its next attempt, or for the next start of
     /// the service.
-    UnloadActor,
+    StopActorAfterCleanUp,
     /// Record the deferral, and stop the actor.
     Defer { deferral: Deferral },
     /// Stop the actor: no action is left.
@@ -301,7 +301,7 @@ pub fn apply_event(
         Phase::Waiting { attempt_id } => waiting::apply_while_waiting(attempt_id, event),
         Phase::Paused { attempt_id } => waiting::apply_while_paused(attempt_id, event),
         Phase::Suspended { attempt_id } => waiting::apply_while_suspended(attempt_id, event),
-        Phase::Ended { attempt_id, outcome, settled, cleaned } => {
+        Phase::Finalizing { attempt_id, outcome, settled, cleaned } => {
             settlement::apply_after_end(attempt_id, outcome, settled, cleaned, event)
         }
         Phase::Done { outcome } => {

@@ -62,7 +62,7 @@ pub enum AnswerRefusal {
     #[error(
         "the owner of the execution may not answer, because the agent requires a second person"
     )]
-    SecondPerson,
+    RequiresSecondPerson,
     /// The policy does not name the principal.
     #[error("the principal is not among the approvers of the agent")]
     NotApprover,
@@ -79,7 +79,7 @@ pub fn check_approver(
     is_admin: bool,
 ) -> Result<(), AnswerRefusal> {
     if terms.four_eyes && is_owner {
-        return Err(AnswerRefusal::SecondPerson);
+        return Err(AnswerRefusal::RequiresSecondPerson);
     }
     // A principal with the name `owner` gains nothing by it: the word stands for the owner of the execution.
     let is_named =
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn owners_named_approvers_and_administrators_may_answer() {
-        use AnswerRefusal::{NotApprover, SecondPerson};
+        use AnswerRefusal::{NotApprover, RequiresSecondPerson};
         let terms = |approvers: &[&str], four_eyes| ApprovalTerms {
             approvers: approvers.iter().map(ToString::to_string).collect(),
             four_eyes,
@@ -156,8 +156,8 @@ mod tests {
             (&["max*"], false, ("maximilian", false, false), Err(NotApprover)),
             (&[], false, ("mia", true, false), Err(NotApprover)),
             (&[], false, ("max", false, true), Ok(())),
-            (&["owner", "max"], true, ("mia", true, false), Err(SecondPerson)),
-            (&["owner", "max"], true, ("mia", true, true), Err(SecondPerson)),
+            (&["owner", "max"], true, ("mia", true, false), Err(RequiresSecondPerson)),
+            (&["owner", "max"], true, ("mia", true, true), Err(RequiresSecondPerson)),
             (&["owner", "max"], true, ("max", false, false), Ok(())),
             (&["owner"], true, ("max", false, true), Ok(())),
         ] {

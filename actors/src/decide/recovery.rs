@@ -56,14 +56,14 @@ pub enum RecoveryDecision {
 /// Decides about one unfinished execution.
 ///
 /// An execution that was started is never started again automatically, because its progress is unknown. If
-/// its work `is_held`, the execution continues. An execution that was not started needs its raw input, unless
+/// its work `is_work_held`, the execution continues. An execution that was not started needs its raw input, unless
 /// `input_loss` states why the input is unavailable.
 #[must_use]
 pub fn decide_recovery(
     record: &ExecutionRecord,
     now: DateTime<Utc>,
     queue_timeout: Duration,
-    is_held: bool,
+    is_work_held: bool,
     input_loss: Option<InputLoss>,
 ) -> RecoveryDecision {
     if let Some(deferral) = record.deferral() {
@@ -72,12 +72,14 @@ pub fn decide_recovery(
         });
     }
     match record.state {
-        ExecutionState::Starting | ExecutionState::Running if is_held => RecoveryDecision::Resume,
-        ExecutionState::Waiting if !record.requested_input.answered => {
+        ExecutionState::Starting | ExecutionState::Running if is_work_held => {
+            RecoveryDecision::Resume
+        }
+        ExecutionState::Waiting if !record.requested_input.has_pending_answer => {
             RecoveryDecision::KeepWaiting
         }
         ExecutionState::Idle | ExecutionState::Waiting
-            if is_queue_timeout_over(record, now, queue_timeout) =>
+            if has_queue_timeout_expired(record, now, queue_timeout) =>
         {
             RecoveryDecision::Fail(Failure::new(
                 Code::QueueTimeout,
@@ -117,7 +119,7 @@ fn deferred_input_lost_failure(input_loss: InputLoss) -> Failure {
     Failure::new(Code::NotReplayable, message)
 }
 
-fn is_queue_timeout_over(
+fn has_queue_timeout_expired(
     record: &ExecutionRecord,
     now: DateTime<Utc>,
     queue_timeout: Duration,
@@ -127,5 +129,5 @@ fn is_queue_timeout_over(
 
 /// Returns the start time of the wait in the queue.
 fn queued_since(record: &ExecutionRecord) -> DateTime<Utc> {
-    if record.requested_input.answered { record.changed_at } else { record.accepted_at }
+    if record.requested_input.has_pending_answer { record.changed_at } else { record.accepted_at }
 }

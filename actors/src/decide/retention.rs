@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::model::host::storage_stats::{RetentionBatch, RetentionLimits, StorageStats};
+use crate::model::host::storage_stats::{RetentionBatchSelector, RetentionLimits, StorageStats};
 
 /// Maximum disagreement between the wall clock and the monotonic clock.
 const MAX_CLOCK_DISAGREEMENT: TimeDelta = TimeDelta::hours(1);
@@ -45,12 +45,12 @@ impl ClockConfidence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemovalRange {
     /// The execution exceeds the age limit.
-    Age,
+    OverAgeLimit,
     /// The number or the size exceeds its limit, and the execution ended before the clock was set back: its age is
     /// unknown, but it is older than all later ones.
-    Future,
+    EndInFuture,
     /// The number or the size exceeds its limit, and the execution ended first.
-    Past,
+    OldestEnded,
 }
 
 /// Progress of one pass.
@@ -67,10 +67,10 @@ impl RetentionProgress {
     /// Starts a pass.
     #[must_use]
     pub fn new_pass(now: DateTime<Utc>, applies_age_limit: bool, stats: &StorageStats) -> Self {
-        let max_by_age = (stats.ended / AGE_REMOVAL_DIVISOR).max(MAX_BATCH_EXECUTIONS.into());
+        let max_age_removals = (stats.ended / AGE_REMOVAL_DIVISOR).max(MAX_BATCH_EXECUTIONS.into());
         Self {
             now,
-            remaining_age_removals: if applies_age_limit { max_by_age } else { 0 },
+            remaining_age_removals: if applies_age_limit { max_age_removals } else { 0 },
             exhausted_ranges: Vec::new(),
         }
     }
@@ -81,30 +81,33 @@ impl RetentionProgress {
         &self,
         limits: &RetentionLimits,
         stats: &StorageStats,
-    ) -> Option<(RemovalRange, RetentionBatch)> {
+    ) -> Option<(RemovalRange, RetentionBatchSelector)> {
         let is_open = |range: &RemovalRange| !self.exhausted_ranges.contains(range);
-        if let Some(max) = limits
+        if let Some(max_age) = limits
             .max_age
-            .filter(|_| self.remaining_age_removals > 0 && is_open(&RemovalRange::Age))
+            .filter(|_| self.remaining_age_removals > 0 && is_open(&RemovalRange::OverAgeLimit))
         {
             let limit = u32::try_from(self.remaining_age_removals)
                 .unwrap_or(MAX_BATCH_EXECUTIONS)
                 .min(MAX_BATCH_EXECUTIONS);
-            let before = self.time_before(max.max(limits.min_age))?;
+            let before = self.time_before(max_age.max(limits.min_age))?;
             return Some((
-                RemovalRange::Age,
-                RetentionBatch { from: None, before: Some(before), limit },
+                RemovalRange::OverAgeLimit,
+                RetentionBatchSelector { from: None, before: Some(before), limit },
             ));
         }
         let limit = excess_executions(limits, stats)?;
-        match [RemovalRange::Future, RemovalRange::Past].into_iter().find(is_open)? {
-            RemovalRange::Future => {
+        match [RemovalRange::EndInFuture, RemovalRange::OldestEnded].into_iter().find(is_open)? {
+            RemovalRange::EndInFuture => {
                 let from = Some(self.now.checked_add_signed(FUTURE_TOLERANCE)?);
-                Some((RemovalRange::Future, RetentionBatch { from, before: None, limit }))
+                Some((
+                    RemovalRange::EndInFuture,
+                    RetentionBatchSelector { from, before: None, limit },
+                ))
             }
             range => {
                 let before = Some(self.time_before(limits.min_age)?);
-                Some((range, RetentionBatch { from: None, before, limit }))
+                Some((range, RetentionBatchSelector { from: None, before, limit }))
             }
         }
     }
@@ -115,7 +118,7 @@ impl RetentionProgress {
         if removed == 0 {
             self.exhausted_ranges.push(range);
         }
-        if range == RemovalRange::Age {
+        if range == RemovalRange::OverAgeLimit {
             self.remaining_age_removals = self.remaining_age_removals.saturating_sub(removed);
         }
         self
@@ -129,9 +132,9 @@ impl RetentionProgress {
 /// Returns the number of excess executions; for an excess of size, a small number.
 fn excess_executions(limits: &RetentionLimits, stats: &StorageStats) -> Option<u32> {
     let excess = limits.max_executions.map_or(0, |max| stats.executions.saturating_sub(max));
-    let is_large = limits.max_bytes.is_some_and(|max| stats.used_bytes() > max);
+    let exceeds_size_limit = limits.max_bytes.is_some_and(|max| stats.used_bytes() > max);
     match u32::try_from(excess).unwrap_or(MAX_BATCH_EXECUTIONS).min(MAX_BATCH_EXECUTIONS) {
-        0 if is_large => Some(MAX_BATCH_EXECUTIONS / 10), // Sizes differ, so the size is measured again soon.
+        0 if exceeds_size_limit => Some(MAX_BATCH_EXECUTIONS / 10), // Sizes differ, so the size is measured again soon.
         0 => None,
         excess => Some(excess),
     }

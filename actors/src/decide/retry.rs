@@ -46,7 +46,7 @@ impl RetryPolicy {
 
     /// Returns the policy of an execution whose input is lost: it can neither run again nor continue after a deferral.
     #[must_use]
-    pub const fn without_input(mut self) -> Self {
+    pub const fn without_further_attempts(mut self) -> Self {
         self.retry.max_retries = 0;
         self.deferral_policy.max_wait = Duration::ZERO;
         self
@@ -59,9 +59,9 @@ pub struct RetryHistory {
     /// Number of deferrals in the turn; deferred attempts do not count as retries.
     pub deferrals: u32,
     /// Number of requests that the program retried itself, in all attempts since the latest deferral.
-    pub own_retries: u32,
+    pub program_retries: u32,
     /// Number of requests that an overloaded model rejected in attempts before a deferral of the turn.
-    pub overloads: u32,
+    pub overloaded_requests: u32,
 }
 
 impl RetryHistory {
@@ -70,12 +70,12 @@ impl RetryHistory {
     pub fn after_deferral(deferral: Option<Deferral>) -> Self {
         let (deferrals, overloads) =
             deferral.map_or((0, 0), |deferral| (deferral.times, deferral.overloads));
-        Self { deferrals, own_retries: 0, overloads }
+        Self { deferrals, program_retries: 0, overloaded_requests: overloads }
     }
 
     /// Counts the requests that the program retried itself before this failure.
-    pub const fn count_own_retries(&mut self, failure: &Failure) {
-        self.own_retries = self.own_retries.saturating_add(failure.own_retries);
+    pub const fn count_program_retries(&mut self, failure: &Failure) {
+        self.program_retries = self.program_retries.saturating_add(failure.own_retries);
     }
 
     /// Counts a deferral after this failed attempt, and returns it.
@@ -86,9 +86,10 @@ impl RetryHistory {
         (until, cause): (DateTime<Utc>, DeferralCause),
     ) -> Deferral {
         self.deferrals += 1;
-        self.own_retries = 0; // A deferral uses up no retries, neither those of the service nor those of the program.
-        self.overloads = deferral::count_overloads(self.overloads, failure);
-        let Self { deferrals: times, overloads, .. } = *self;
+        self.program_retries = 0; // A deferral uses up no retries, neither those of the service nor those of the program.
+        self.overloaded_requests =
+            deferral::count_overloaded_requests(self.overloaded_requests, failure);
+        let Self { deferrals: times, overloaded_requests: overloads, .. } = *self;
         Deferral { until, times, attempt, cause, overloads }
     }
 }
@@ -99,7 +100,7 @@ pub struct FailedAttempt {
     /// Number of the attempt, from 1.
     pub number: u32,
     /// True if the attempt had received its input.
-    pub had_input: bool,
+    pub may_have_received_input: bool,
     /// Duration of the failure's cause, if known.
     pub retry_after: Option<Duration>,
 }
@@ -119,11 +120,12 @@ pub fn decide_retry(
     failure: &Failure,
 ) -> RetryDecision {
     let RetryPolicy { retry, deferral_policy, access } = policy;
-    let RetryHistory { deferrals, own_retries, overloads } = history;
-    let FailedAttempt { number, had_input, retry_after } = attempt;
-    let is_safe = *access == Access::ReadOnly || !had_input || retry.retries_after_start;
+    let RetryHistory { deferrals, program_retries: own_retries, overloaded_requests: overloads } =
+        history;
+    let FailedAttempt { number, may_have_received_input: had_input, retry_after } = attempt;
+    let is_retry_safe = *access == Access::ReadOnly || !had_input || retry.retries_after_start;
     let decision = match deferral::deferral_cause(failure.code) {
-        _ if !is_safe => None,
+        _ if !is_retry_safe => None,
         Some(DeferralCause::CredentialRefused) => None,
         Some(cause @ DeferralCause::Overloaded) => {
             let wait = deferral::overload_wait(
@@ -149,10 +151,11 @@ pub fn decide_retry(
 }
 
 /// Returns the pause after a failed attempt; `None` if no other attempt follows.
-fn retry_pause(spec: &RetrySpec, attempt: u32) -> Option<Duration> {
-    (attempt <= spec.max_retries).then(|| {
-        let multiplier =
-            spec.backoff_factor.powi(i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX));
+fn retry_pause(spec: &RetrySpec, retry_number: u32) -> Option<Duration> {
+    (retry_number <= spec.max_retries).then(|| {
+        let multiplier = spec
+            .backoff_factor
+            .powi(i32::try_from(retry_number.saturating_sub(1)).unwrap_or(i32::MAX));
         let seconds = spec.base_delay.as_secs_f64() * multiplier;
         Duration::try_from_secs_f64(seconds).unwrap_or(MAX_BACKOFF).min(MAX_BACKOFF)
     })
@@ -176,7 +179,7 @@ mod tests {
     }
 
     fn attempt(number: u32) -> FailedAttempt {
-        FailedAttempt { number, had_input: true, retry_after: None }
+        FailedAttempt { number, may_have_received_input: true, retry_after: None }
     }
 
     /// Decides about an attempt of a read-only agent with the default policy.
@@ -188,7 +191,7 @@ mod tests {
     fn pauses(access: Access, had_input: bool, code: Code) -> Vec<u64> {
         let failure = Failure::new(code, "it failed");
         let decisions = (1..10).map(|number| {
-            let attempt = FailedAttempt { had_input, ..attempt(number) };
+            let attempt = FailedAttempt { may_have_received_input: had_input, ..attempt(number) };
             decide_retry(&policy(access), RetryHistory::default(), attempt, &failure)
         });
         let pauses = decisions.map_while(|decision| match decision {
@@ -208,7 +211,7 @@ mod tests {
         let decision_for = |number, own_retries| {
             let mut history = RetryHistory::default();
             let failure = Failure::new(Code::TransientFailure, "it failed");
-            history.count_own_retries(&Failure { own_retries, ..failure });
+            history.count_program_retries(&Failure { own_retries, ..failure });
             decision(history, attempt(number), Code::TransientFailure)
         };
         assert_eq!(decision_for(1, 2), RetryDecision::Retry(SECOND));
@@ -276,7 +279,7 @@ mod tests {
         let policy = policy(Access::ReadWrite);
         let quota_failure = Failure::new(Code::QuotaExceeded, "used up");
         let decision_for = |policy: &RetryPolicy, had_input| {
-            let attempt = FailedAttempt { had_input, ..attempt(1) };
+            let attempt = FailedAttempt { may_have_received_input: had_input, ..attempt(1) };
             decide_retry(policy, RetryHistory::default(), attempt, &quota_failure)
         };
         assert_eq!(decision_for(&policy, true), RetryDecision::GiveUp);
@@ -288,7 +291,7 @@ mod tests {
 
     #[test]
     fn without_its_input_an_execution_does_not_run_again() {
-        let policy = policy(Access::ReadOnly).without_input();
+        let policy = policy(Access::ReadOnly).without_further_attempts();
         for code in [Code::TransientFailure, Code::QuotaExceeded, Code::AgentOverloaded] {
             let failure = Failure::new(code, "it failed");
             let decision = decide_retry(&policy, RetryHistory::default(), attempt(1), &failure);
@@ -302,7 +305,7 @@ mod tests {
         let failure = Failure::new(Code::AgentOverloaded, "busy");
         let failure = Failure { own_retries: 1, ..failure };
         for times in 1..4 {
-            history.count_own_retries(&failure);
+            history.count_program_retries(&failure);
             let deferral =
                 history.count_deferral(times, &failure, (until, DeferralCause::Overloaded));
             assert_eq!((deferral.times, deferral.overloads), (times, 2 * times));

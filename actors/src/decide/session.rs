@@ -33,13 +33,13 @@ pub fn decide_session(
 
 /// Returns true if a run failed because the program does not know the session.
 #[must_use]
-pub fn has_lost_session(session_spec: &SessionSpec, exit: ProcessExit, texts: [&str; 2]) -> bool {
-    let lost_rules = &session_spec.lost_rules;
+pub fn has_lost_session(session_spec: &SessionSpec, exit: ProcessExit, outputs: [&str; 2]) -> bool {
+    let lost_rules = &session_spec.lost_session_rules;
     exit.code().is_some_and(|code| lost_rules.exit_codes.contains(&code))
         || lost_rules
             .regex
             .as_ref()
-            .is_some_and(|regex| texts.iter().any(|text| regex.is_match(text)))
+            .is_some_and(|regex| outputs.iter().any(|text| regex.is_match(text)))
 }
 
 /// Warning about a session id with which no later message can continue the conversation.
@@ -48,7 +48,7 @@ pub const UNUSABLE_SESSION_ID_WARNING: &str = "the agent reported a session id t
 
 /// Session id in the output of a program.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct FoundSession {
+pub struct FoundSessionId {
     /// Session id.
     pub id: Option<SessionId>,
     /// True if the program wrote an id that cannot be stored.
@@ -57,15 +57,15 @@ pub struct FoundSession {
 
 /// Returns the session id that a program wrote within other output; the last one counts.
 #[must_use]
-pub fn find_session(session_spec: &SessionSpec, texts: [&str; 2]) -> FoundSession {
+pub fn find_session_id(session_spec: &SessionSpec, outputs: [&str; 2]) -> FoundSessionId {
     let by_regex = |text: &&str| {
-        let captures = session_spec.regex.as_ref()?.captures_iter(text).last()?;
+        let captures = session_spec.id_regex.as_ref()?.captures_iter(text).last()?;
         non_blank(captures.get(1).or_else(|| captures.get(0))?.as_str())
     };
-    let by_pointer = |text: &&str| find_at_pointer(text, session_spec.json_pointer.as_deref()?);
-    let text = texts.iter().find_map(by_regex).or_else(|| texts.iter().find_map(by_pointer));
-    let id = text.as_deref().and_then(SessionId::new);
-    FoundSession { is_unusable: text.is_some() && id.is_none(), id }
+    let by_pointer = |text: &&str| find_at_pointer(text, session_spec.id_json_pointer.as_deref()?);
+    let id_text = outputs.iter().find_map(by_regex).or_else(|| outputs.iter().find_map(by_pointer));
+    let id = id_text.as_deref().and_then(SessionId::new);
+    FoundSessionId { is_unusable: id_text.is_some() && id.is_none(), id }
 }
 
 /// Returns the text at a location of a JSON document, or of the last line that is a document with such a location.
@@ -95,11 +95,11 @@ mod tests {
         SessionSpec {
             start_args: Vec::new(),
             resume_args: Vec::new(),
-            generates_id: false,
+            service_generates_id: false,
             ttl: Some(Duration::from_secs(60)),
-            regex: Some(Regex::new("session: ([a-z0-9]+)").unwrap()),
-            json_pointer: Some("/s/id".to_owned()),
-            lost_rules: LostSessionRules {
+            id_regex: Some(Regex::new("session: ([a-z0-9]+)").unwrap()),
+            id_json_pointer: Some("/s/id".to_owned()),
+            lost_session_rules: LostSessionRules {
                 exit_codes: vec![42],
                 regex: Some(Regex::new("no such session").unwrap()),
             },
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn the_last_session_id_counts_and_patterns_come_first() {
         let found_id = |out: &str, err: &str| {
-            find_session(&session_spec(), [out, err])
+            find_session_id(&session_spec(), [out, err])
                 .id
                 .map(|id| id.expose().to_owned())
                 .unwrap_or_default()
@@ -162,7 +162,7 @@ mod tests {
         );
         assert_eq!(found_id("nothing", r#"{"s":{"id":7}}"#), "");
         let long = "x".repeat(5000);
-        let is_unusable = |out: &str| find_session(&session_spec(), [out, ""]).is_unusable;
+        let is_unusable = |out: &str| find_session_id(&session_spec(), [out, ""]).is_unusable;
         assert!(is_unusable(&format!(r#"{{"s":{{"id":"{long}"}}}}"#)));
         assert!(is_unusable(r#"{"s":{"id":"a\tb"}}"#));
         assert!(is_unusable(&format!(

@@ -138,7 +138,7 @@ pub struct Reporter {
     send: Box<dyn Fn(Report) + Send + Sync>,
     /// Usage that the agent has reported in the attempt.
     reported_usage: watch::Sender<Charge>,
-    has_reported_end: bool,
+    is_closed: bool,
     session_id: watch::Sender<Option<SessionId>>,
     /// Number of requests to its model that the program reported as failed.
     failed_requests: watch::Sender<u32>,
@@ -152,14 +152,15 @@ impl Reporter {
     pub fn new(context: AttemptContext, send: impl Fn(Report) + Send + Sync + 'static) -> Self {
         // A replayed attempt reports its usage from the start again, so the recorded part must not be charged twice.
         let reported_usage = watch::Sender::new(context.replay_filter.recorded_usage());
-        let (session, session_counters) = (watch::Sender::default(), watch::Sender::default());
+        let (session_id_sender, session_counters) =
+            (watch::Sender::default(), watch::Sender::default());
         let failed_requests = watch::Sender::default();
         Self {
             context,
             send: Box::new(send),
             reported_usage,
-            has_reported_end: false,
-            session_id: session,
+            is_closed: false,
+            session_id: session_id_sender,
             session_counters,
             failed_requests,
         }
@@ -179,7 +180,7 @@ impl Reporter {
 
     /// Creates a buffer for the last `max_bytes` bytes of a text.
     #[must_use]
-    pub fn redacted_tail(&self, max_bytes: usize) -> RedactedTail {
+    pub fn new_redacted_tail(&self, max_bytes: usize) -> RedactedTail {
         RedactedTail::new(Arc::clone(&self.context.redactor), max_bytes)
     }
 
@@ -242,7 +243,7 @@ impl Reporter {
     /// # Errors
     /// Returns an error if the ledger did not commit.
     pub async fn delete_output(&self) -> Result<(), LedgerError> {
-        self.context.ledger.delete_output(self.context.id, self.context.attempt_id).await
+        self.context.ledger.delete_output(self.context.execution_id, self.context.attempt_id).await
     }
 
     /// Records an event of the attempt.
@@ -323,27 +324,27 @@ impl Reporter {
     }
 
     /// Stops reporting: another reporter continues for this work.
-    pub fn detach(mut self) {
-        self.has_reported_end = true;
+    pub fn close_without_report(mut self) {
+        self.is_closed = true;
     }
 
     /// Reports the end of the work. Its output must be written by now, or be pending here.
-    pub fn report_exit(mut self, result: Result<(), Failure>, exit_code: Option<i32>) {
-        self.has_reported_end = true;
+    pub fn report_end(mut self, result: Result<(), Failure>, exit_code: Option<i32>) {
+        self.is_closed = true;
         self.send_end_report(result, exit_code);
     }
 
     /// Reports that the work has ended because it needs input of the caller.
     pub fn report_input_required(mut self, required_input: Interruption, exit_code: Option<i32>) {
-        self.has_reported_end = true;
+        self.is_closed = true;
         let (attempt_id, batch) = (self.context.attempt_id, self.context.write_buffer.take());
         (self.send)(Report::InputRequired { attempt_id, required_input, exit_code, batch });
     }
 
     /// Reports that the work has suspended itself, because the service stops. The driver must be able to
-    /// [claim](crate::driver::Driver::claim_held_work) and resume it from what is recorded.
+    /// [take it over](crate::driver::Driver::take_over_held_work) and resume it from what is recorded.
     pub fn report_suspension(mut self) {
-        self.has_reported_end = true;
+        self.is_closed = true;
         let (attempt_id, batch) = (self.context.attempt_id, self.context.write_buffer.take());
         (self.send)(Report::Suspended { attempt_id, batch });
     }
@@ -359,7 +360,7 @@ impl Reporter {
 
 impl Drop for Reporter {
     fn drop(&mut self) {
-        if !self.has_reported_end {
+        if !self.is_closed {
             let result = Err(Failure::new(Code::Internal, "the driver ended without a report"));
             self.send_end_report(result, None);
         }

@@ -38,7 +38,7 @@ pub(super) struct CurrentAttempt {
     /// Exit code of the latest process of any attempt.
     exit_code: Option<i32>,
     /// Latest reading of the resource usage.
-    usage: Option<UsageReading>,
+    usage_reading: Option<UsageReading>,
     /// Time of the latest output.
     liveness: Liveness,
     /// Events that an earlier process recorded about the resumed attempt.
@@ -69,7 +69,7 @@ impl CurrentAttempt {
             lease: None,
             pid: None,
             exit_code,
-            usage: None,
+            usage_reading: None,
             liveness: Liveness::default(),
             recorded_events,
             is_cleaning: false,
@@ -92,8 +92,8 @@ impl CurrentAttempt {
     }
 
     /// Returns the latest reading of the resource usage.
-    pub(super) const fn usage(&self) -> Option<UsageReading> {
-        self.usage
+    pub(super) const fn usage_reading(&self) -> Option<UsageReading> {
+        self.usage_reading
     }
 
     /// Makes a claimed attempt the present one. Reports of earlier attempts are late from now on.
@@ -139,9 +139,9 @@ impl CurrentAttempt {
     ) -> Reporter {
         let services = &context.services;
         self.unreported_attempt = Some(StartedAttempt { attempt_id, started_at: context.now() });
-        (self.liveness, self.usage) = (Liveness::default(), None);
+        (self.liveness, self.usage_reading) = (Liveness::default(), None);
         let attempt_context = AttemptContext {
-            id: context.id,
+            execution_id: context.id,
             attempt_id,
             fence,
             ledger: Arc::clone(&services.ledger),
@@ -233,10 +233,14 @@ impl CurrentAttempt {
 
     /// Records a reading of the present attempt. Returns true if it belongs to it. A reading does not count as output:
     /// a silent program may use much processor time.
-    pub(super) fn record_reading(&mut self, attempt_id: AttemptId, usage: UsageReading) -> bool {
+    pub(super) fn record_usage_reading(
+        &mut self,
+        attempt_id: AttemptId,
+        usage: UsageReading,
+    ) -> bool {
         let is_current = attempt_id == self.attempt_id;
         if is_current {
-            self.usage = Some(usage);
+            self.usage_reading = Some(usage);
         }
         is_current
     }
@@ -287,7 +291,7 @@ impl CurrentAttempt {
     }
 
     /// Records the end of the clean-up.
-    pub(super) const fn finish_clean_up(&mut self) {
+    pub(super) const fn record_clean_up_end(&mut self) {
         self.is_cleaning = false;
     }
 }
@@ -334,8 +338,11 @@ mod tests {
         assert!(attempt.record_start(SECOND_ATTEMPT, Some(8)));
         assert!(!attempt.record_start(AttemptId::FIRST, Some(9)));
         assert!(attempt.apply_end_report(AttemptId::FIRST, Some(1), last_records()).is_empty());
-        assert!(!attempt.record_reading(AttemptId::FIRST, UsageReading::default()));
-        assert_eq!((attempt.pid(), attempt.exit_code(), attempt.usage()), (Some(8), None, None));
+        assert!(!attempt.record_usage_reading(AttemptId::FIRST, UsageReading::default()));
+        assert_eq!(
+            (attempt.pid(), attempt.exit_code(), attempt.usage_reading()),
+            (Some(8), None, None)
+        );
         assert_eq!(
             attempt.apply_end_report(SECOND_ATTEMPT, Some(3), last_records()),
             last_records()

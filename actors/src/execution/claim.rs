@@ -118,7 +118,7 @@ impl ResourceClaim {
 
     /// Begins or repeats the claim of the attempt, and reserves its memory. Returns false if there is not enough
     /// memory.
-    pub(super) fn try_start_claim(&mut self) -> bool {
+    pub(super) fn try_reserve_claim_memory(&mut self) -> bool {
         let has_memory = self.reserve_memory();
         self.release_notices.mark_unchanged(); // Later releases must wake this execution.
         has_memory
@@ -185,7 +185,7 @@ impl ResourceClaim {
         let mut release_notices = self.release_notices.clone();
         tasks.spawn(async move {
             _ = timeout(max_delay, release_notices.changed()).await; // Claims again in both cases.
-            Some(ExecutionMsg::Event(ExecutionEvent::ClaimDue { attempt_id }))
+            Some(ExecutionMsg::Event(ExecutionEvent::ClaimRetryDue { attempt_id }))
         });
     }
 

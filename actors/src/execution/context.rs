@@ -82,7 +82,7 @@ impl ExecutionContext {
             agent: self.spec.id.clone(),
             max_running: self.spec.limits.capacity.max_running.map(Into::into),
             workspace: None, // The workspace is resolved at the last moment.
-            runs_in_order: self.driver.runs_turns_in_order(),
+            runs_turns_in_order: self.driver.runs_turns_in_order(),
             fence,
             state_change: StateChange::new(
                 (from, ExecutionState::Starting),
@@ -117,13 +117,17 @@ impl ExecutionContext {
             failure,
             exit_code,
             batch: WriteBatch::default(),
-            keeps_input: self.services.input_sealer.keeps_input_after(outcome),
+            keeps_sealed_input: self.services.input_sealer.keeps_input_after(outcome),
             at,
         }
     }
 
     /// Charges an amount to the day of the agent. Returns the event to record; `None` if the amount is 0.
-    pub(super) fn charge_day(&self, now: DateTime<Utc>, charge: Charge) -> Option<EventKind> {
+    pub(super) fn charge_daily_budget(
+        &self,
+        now: DateTime<Utc>,
+        charge: Charge,
+    ) -> Option<EventKind> {
         let meter = BudgetMeter::new(&self.spec, &self.services.budget_usages);
         let event = meter.charge_event(now, charge)?;
         meter.apply_charge_event(Some(&event));

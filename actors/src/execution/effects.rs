@@ -33,10 +33,9 @@ impl ExecutionActorState {
             }
             Effect::RecordDeadlineWarning { deadline_kind, remaining, message } => {
                 let at = self.context.now();
-                self.persistence.add_event(
-                    at,
-                    self.context.log_deadline_warning(at, deadline_kind, remaining, message),
-                );
+                let warning =
+                    self.context.log_deadline_warning(at, deadline_kind, remaining, message);
+                self.persistence.add_event(at, warning);
             }
             Effect::RecordTransition { from, to, attempt_id, reason } => {
                 let at = self.context.now();
@@ -46,21 +45,21 @@ impl ExecutionActorState {
                 let at = self.context.now();
                 self.record_transition(StateChange::waiting_for(attempt_id, at, required_input));
             }
-            Effect::ReportFailure { attempt_id, failure, retry_after, had_input } => {
+            Effect::ReportFailure { attempt_id, failure, retry_after, may_have_received_input } => {
                 let number = attempt_id.attempt;
-                let attempt = FailedAttempt { number, had_input, retry_after };
+                let attempt = FailedAttempt { number, may_have_received_input, retry_after };
                 self.report_failure(attempt_id, attempt, failure);
             }
             Effect::RecordFailedAttempt { failure } => {
                 self.interactions().close_lost_questions();
                 self.persistence.add_event(self.context.now(), EventKind::AttemptFailed(failure));
             }
-            Effect::CleanUp { attempt_id, after_record } => {
-                let written = after_record.then(|| self.persistence.notify_when_written());
-                self.attempt.start_clean_up(&mut self.tasks, attempt_id, written);
+            Effect::CleanUp { attempt_id, waits_for_end_record: after_record } => {
+                let written_receiver = after_record.then(|| self.persistence.notify_when_written());
+                self.attempt.start_clean_up(&mut self.tasks, attempt_id, written_receiver);
             }
             Effect::Settle { attempt_id, ending } => self.settle(attempt_id, ending),
-            Effect::UnloadActor => self.stop.plan_stop(),
+            Effect::StopActorAfterCleanUp => self.stop.plan_stop(),
             Effect::Defer { deferral } => self.defer(deferral),
             Effect::Finish => self.finish(),
             Effect::Ignore { event } => self.context.log_ignored(&event),
@@ -68,7 +67,7 @@ impl ExecutionActorState {
     }
 
     fn begin_claim(&mut self, attempt_id: AttemptId, from: ExecutionState) {
-        if !self.claim.try_start_claim() {
+        if !self.claim.try_reserve_claim_memory() {
             let reason = QueueReason::InsufficientMemory;
             return self.handle_blocked_claim(ClaimBlocked { attempt_id, reason, workspace: None });
         }
@@ -140,7 +139,7 @@ impl ExecutionActorState {
         // After a stop the report of the driver may come late or never, so the end of the attempt is reported here.
         let code = ending.failure.as_ref().map(|failure| failure.code);
         if let Some(attempt) = self.attempt.unreported_attempt() {
-            self.usage_recorder().report_end(attempt.attempt_id, code);
+            self.usage_recorder().charge_and_report_attempt_end(attempt.attempt_id, code);
         }
         let (attempt_id, tokens) = (self.attempt.attempt_id(), self.usage.tokens());
         self.context.report_execution_end(ending, attempt_id, tokens, at);

@@ -23,8 +23,8 @@ use crate::model::interaction::{
     InteractionOrigin, InteractionRequestKey, InteractionState, Question, WireId,
 };
 use crate::model::permission::{PermissionDecision, PermissionVerdict, TimeoutAction};
-use crate::ports::interaction_store::reports::end_by_process_exit;
-use crate::ports::interaction_store::{CloseOutcome, OpenOutcome};
+use crate::ports::interaction_store::reports::lost_interaction_end;
+use crate::ports::interaction_store::{CloseInteractionOutcome, OpenInteractionOutcome};
 
 use self::deadlines::AttemptDeadlines;
 pub(super) use self::open_interactions::OpenInteractions;
@@ -84,7 +84,7 @@ impl AttemptInteractions<'_> {
             return self.apply_rule_verdict(wire_id, &question, (verdict, rule, digest));
         }
         let (now, id) = (self.context.now(), InteractionId::generate());
-        let timeout = self.context.spec.permission_policy().timeout;
+        let timeout = self.context.spec.permission_policy().interaction_timeout;
         let due_at = now + TimeDelta::from_std(timeout).unwrap_or(TimeDelta::MAX);
         let redactor = self.context.services.redactor.current();
         let request = &self.context.request;
@@ -96,14 +96,14 @@ impl AttemptInteractions<'_> {
                 wire_id: wire_id.clone(),
             },
             origin: InteractionOrigin {
-                principal: request.origin.owner,
+                owner: request.origin.owner,
                 agent: self.context.spec.id.clone(),
                 context: request.context.clone(),
                 teams: Vec::new(),
             },
             question: redact_question::redact_question(question, &redactor),
-            terms: self.context.spec.permission_policy().terms.clone(),
-            digest,
+            approval_terms: self.context.spec.permission_policy().approval_terms.clone(),
+            tool_call_digest: digest,
             opened_at: now,
             due_at,
             state: InteractionState::Open,
@@ -145,7 +145,7 @@ impl AttemptInteractions<'_> {
             attempt_id,
             interaction: None,
             tool: tool.clone(),
-            digest,
+            tool_call_digest: digest,
             verdict,
             source: AnswerSource::Rule { rule: rule.clone() },
             waited_ms: 0,
@@ -176,9 +176,9 @@ impl AttemptInteractions<'_> {
         if attempt_id != self.attempt.attempt_id() {
             return;
         }
-        let postponed_deadlines = self.open_interactions.set_member_questions(count);
+        let held_deadlines = self.open_interactions.set_member_questions(count);
         self.published.publish_member_questions(count);
-        self.deadlines().continue_after_pause(postponed_deadlines);
+        self.deadlines().continue_after_pause(held_deadlines);
     }
 
     /// Handles the delivery of an answer.
@@ -202,13 +202,13 @@ impl AttemptInteractions<'_> {
     /// Handles a message about an interaction. Returns the event that ends the execution, if there is one.
     pub(super) fn handle(&mut self, msg: InteractionMsg) -> Option<ExecutionEvent> {
         match msg {
-            InteractionMsg::Recorded(interaction, OpenOutcome::New) => {
+            InteractionMsg::Recorded(interaction, OpenInteractionOutcome::New) => {
                 self.handle_opened_question(&interaction);
             }
-            InteractionMsg::Recorded(_, OpenOutcome::Existing(existing)) => {
+            InteractionMsg::Recorded(_, OpenInteractionOutcome::Existing(existing)) => {
                 return self.handle_existing_question(&existing);
             }
-            InteractionMsg::Recorded(interaction, OpenOutcome::Superseded) => {
+            InteractionMsg::Recorded(interaction, OpenInteractionOutcome::Superseded) => {
                 _ = self.remove_question(interaction.id);
             }
             InteractionMsg::Due(id) => {
@@ -217,17 +217,18 @@ impl AttemptInteractions<'_> {
                 }
             }
             InteractionMsg::Closed(
-                CloseOutcome::Closed(interaction) | CloseOutcome::AlreadyClosed(interaction),
+                CloseInteractionOutcome::Closed(interaction)
+                | CloseInteractionOutcome::AlreadyClosed(interaction),
             ) => {
                 return self.deliver_answer(&interaction);
             }
             InteractionMsg::Answered(interaction, reply) => {
-                self.adopt_id(&interaction);
+                self.adopt_recorded_id(&interaction);
                 let event = self.deliver_answer(&interaction);
                 _ = reply.send(Some(self.context.progress.subscribe()));
                 return event;
             }
-            InteractionMsg::Closed(CloseOutcome::Unknown) => {}
+            InteractionMsg::Closed(CloseInteractionOutcome::Unknown) => {}
         }
         None
     }
@@ -246,7 +247,7 @@ impl AttemptInteractions<'_> {
     /// interaction keeps its id and its remaining time; an answer that was never written to the agent is sent now. An
     /// agent whose input contains the answer does not ask again.
     fn handle_existing_question(&mut self, existing: &Interaction) -> Option<ExecutionEvent> {
-        self.adopt_id(existing);
+        self.adopt_recorded_id(existing);
         if !existing.is_open() {
             return self.deliver_answer(existing);
         }
@@ -258,7 +259,7 @@ impl AttemptInteractions<'_> {
     }
 
     /// Gives the agent's request the id of the interaction that the ledger knew for it.
-    fn adopt_id(&mut self, existing: &Interaction) {
+    fn adopt_recorded_id(&mut self, existing: &Interaction) {
         if existing.request_key.attempt_id == self.attempt.attempt_id()
             && let Some(id) =
                 self.open_interactions.by_wire_id.get_mut(&existing.request_key.wire_id)
@@ -270,7 +271,7 @@ impl AttemptInteractions<'_> {
     /// Closes the questions of a failed attempt, because its process has ended.
     pub(super) fn close_lost_questions(&mut self) {
         for id in self.open_interactions.ids() {
-            self.persistence.record_unanswered_close(id, end_by_process_exit(self.context.now()));
+            self.persistence.record_unanswered_close(id, lost_interaction_end(self.context.now()));
         }
     }
 
@@ -295,7 +296,7 @@ impl AttemptInteractions<'_> {
         // nothing, and the record of the interaction stays as it is.
         let is_answered = closed.state == InteractionState::Answered;
         if interaction.delivered_at.is_some() || is_answered && closed.answer.value.is_none() {
-            self.cancel_unanswerable(wire_id);
+            self.cancel_unanswerable_request(wire_id);
             return None;
         }
         let is_permission = interaction.question.kind.is_permission();
@@ -327,7 +328,7 @@ impl AttemptInteractions<'_> {
     }
 
     /// Cancels a request of the agent whose answer cannot be sent, and reports it.
-    fn cancel_unanswerable(&mut self, wire_id: WireId) {
+    fn cancel_unanswerable_request(&mut self, wire_id: WireId) {
         tracing::warn!(execution = %self.context.id, "{LOST_ANSWER_WARNING}");
         let message = LOST_ANSWER_WARNING.to_owned();
         self.persistence.add_event(self.context.now(), EventKind::Warning { message });
@@ -337,10 +338,10 @@ impl AttemptInteractions<'_> {
 
     /// Removes a question, and continues the deadlines that it paused. Returns the request of the agent.
     fn remove_question(&mut self, id: InteractionId) -> Option<WireId> {
-        let (wire_id, postponed_deadlines) = self.open_interactions.remove(id)?;
+        let (wire_id, held_deadlines) = self.open_interactions.remove(id)?;
         self.published.publish_interactions(self.open_interactions.count());
         self.attempt.record_activity(); // The wait for a person is no silence of the agent.
-        self.deadlines().continue_after_pause(postponed_deadlines);
+        self.deadlines().continue_after_pause(held_deadlines);
         Some(wire_id)
     }
 

@@ -196,7 +196,7 @@ mod tests {
             failure: None,
             exit_code: None,
             batch: WriteBatch::default(),
-            keeps_input: false,
+            keeps_sealed_input: false,
             at: DateTime::UNIX_EPOCH,
         });
         persistence.finish();

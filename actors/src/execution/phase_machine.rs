@@ -60,7 +60,7 @@ impl PhaseMachine {
     /// Returns the outcome of an execution that has ended.
     pub(super) const fn outcome(&self) -> Option<Outcome> {
         match self.phase {
-            ExecutionPhase::Ended { outcome, .. } => Some(outcome),
+            ExecutionPhase::Finalizing { outcome, .. } => Some(outcome),
             _ => None,
         }
     }

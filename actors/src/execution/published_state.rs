@@ -9,7 +9,7 @@ use super::attempt::CurrentAttempt;
 use crate::model::agent::queue::Queued;
 use crate::model::agent::quota::Deferral;
 use crate::model::execution::event::TextChannel;
-use crate::model::execution::progress::{PartialAnswer, Progress};
+use crate::model::execution::progress::{PartialAnswerLocation, Progress};
 use crate::model::execution::{AttemptId, ExecutionState, Outcome};
 use crate::model::id::ExecutionId;
 use crate::model::observation::status::{ExecutionStatus, Health};
@@ -62,8 +62,8 @@ impl PublishedState {
     ) {
         (self.state, self.since, self.deadline) = (state, now, None);
         self.progress.send_modify(|progress| {
-            progress.has_requested_input = state == ExecutionState::Waiting;
-            if !progress.has_requested_input {
+            progress.has_unrecorded_input_request = state == ExecutionState::Waiting;
+            if !progress.has_unrecorded_input_request {
                 (progress.state, progress.queue_position) = (state, None);
                 progress.open_interactions = 0;
                 progress.partial_answer =
@@ -140,7 +140,7 @@ impl PublishedState {
             followers: progress.followers.count(),
             attempt_id: Some(attempt.attempt_id()),
             pid: attempt.pid(),
-            usage: attempt.usage().filter(|_| self.is_running()),
+            usage: attempt.usage_reading().filter(|_| self.is_running()),
             deadline: self.deadline,
         }
     }
@@ -151,14 +151,14 @@ fn partial_answer(
     state: ExecutionState,
     attempt_id: AttemptId,
     channel: Option<TextChannel>,
-    published: Option<PartialAnswer>,
-) -> Option<PartialAnswer> {
+    published: Option<PartialAnswerLocation>,
+) -> Option<PartialAnswerLocation> {
     let is_at_work = matches!(state, ExecutionState::Starting | ExecutionState::Running);
     let channel = channel.filter(|_| is_at_work)?;
     let start_offset = published
         .filter(|published| published.attempt_id == attempt_id)
         .map_or(0, |published| published.start_offset);
-    Some(PartialAnswer { attempt_id, channel, start_offset })
+    Some(PartialAnswerLocation { attempt_id, channel, start_offset })
 }
 
 #[cfg(test)]
@@ -183,7 +183,7 @@ mod tests {
         published.publish(ExecutionState::Waiting, now, AttemptId::FIRST, None);
         assert!(
             progress_receiver.borrow().state == ExecutionState::Running
-                && progress_receiver.borrow().has_requested_input
+                && progress_receiver.borrow().has_unrecorded_input_request
         );
         published.publish_wait(None, false);
         assert_eq!(progress_receiver.borrow().state, ExecutionState::Waiting);
@@ -204,14 +204,14 @@ mod tests {
     #[test]
     fn an_answer_continues_within_an_attempt_only() {
         let known = partial_answer(ExecutionState::Running, AttemptId::FIRST, CHANNEL, None)
-            .map(|known| PartialAnswer { start_offset: 9, ..known });
-        let from = |state, attempt_id| {
+            .map(|known| PartialAnswerLocation { start_offset: 9, ..known });
+        let start_offset_of = |state, attempt_id| {
             partial_answer(state, attempt_id, CHANNEL, known).map(|known| known.start_offset)
         };
         let second = AttemptId { attempt: 2, ..AttemptId::FIRST };
-        assert_eq!(from(ExecutionState::Running, AttemptId::FIRST), Some(9));
-        assert_eq!(from(ExecutionState::Starting, second), Some(0));
-        assert_eq!(from(ExecutionState::Failed, AttemptId::FIRST), None);
+        assert_eq!(start_offset_of(ExecutionState::Running, AttemptId::FIRST), Some(9));
+        assert_eq!(start_offset_of(ExecutionState::Starting, second), Some(0));
+        assert_eq!(start_offset_of(ExecutionState::Failed, AttemptId::FIRST), None);
         assert_eq!(partial_answer(ExecutionState::Running, AttemptId::FIRST, None, known), None);
     }
 }

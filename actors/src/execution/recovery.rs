@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::decide::execution::transitions_to_end;
 use crate::decide::recovery::{InputLoss, RecoveryDecision, decide_recovery, interruption_failure};
-use crate::driver::{ClaimedWork, Driver};
+use crate::driver::{Driver, WorkTakenOver};
 use crate::model::agent::AgentSpec;
 use crate::model::agent::quota::Deferral;
 use crate::model::code::Code;
@@ -48,7 +48,7 @@ pub struct ContinuedWork {
     /// The original request, or the redacted one if the raw input is lost.
     pub(crate) request: Arc<Request>,
     /// The driver's claim on the work.
-    pub(crate) claimed_work: ClaimedWork,
+    pub(crate) work_taken_over: WorkTakenOver,
     /// The events that are already recorded about the attempt.
     pub(crate) recorded_events: Vec<EventKind>,
     /// True if the request is the original one.
@@ -57,14 +57,14 @@ pub struct ContinuedWork {
 
 /// Claims the work of a crashed actor, if it is held and the ledger has it in progress; otherwise settles the execution
 /// and returns `None`. Returns once the ledger has replied.
-pub(crate) async fn take_over(
+pub(crate) async fn take_over_or_settle(
     services: &Services,
     driver: &dyn Driver,
     id: ExecutionId,
 ) -> Option<ContinuedWork> {
     services.active_writers.wait_until_idle(id).await;
     loop {
-        match claim_work(services, driver, id).await {
+        match try_take_over(services, driver, id).await {
             Ok(Some(work)) => return Some(work),
             Ok(None) => break,
             Err(error) => wait_before_retry(&error).await,
@@ -74,19 +74,19 @@ pub(crate) async fn take_over(
     None
 }
 
-async fn claim_work(
+async fn try_take_over(
     services: &Services,
     driver: &dyn Driver,
     id: ExecutionId,
 ) -> Result<Option<ContinuedWork>, LedgerError> {
     let Some(record) = read_unfinished(services, id).await? else { return Ok(None) };
     let is_at_work = record.state.is_at_work();
-    let claimed_work =
-        if is_at_work { driver.claim_held_work(id, record.attempt_id) } else { None };
-    match claimed_work {
-        Some(claimed_work) => {
+    let work_taken_over =
+        if is_at_work { driver.take_over_held_work(id, record.attempt_id) } else { None };
+    match work_taken_over {
+        Some(work_taken_over) => {
             let raw_input = read_raw_input(services, &record).await?;
-            load_continued_work(services, record, (raw_input, claimed_work)).await.map(Some)
+            load_continued_work(services, record, (raw_input, work_taken_over)).await.map(Some)
         }
         None => Ok(None),
     }
@@ -100,22 +100,25 @@ pub(crate) async fn recover_unfinished(
 ) -> Result<Vec<RecoveredExecution>, LedgerError> {
     services.active_writers.wait_until_all_idle(&spec.id).await;
     let agent = Some(spec.id.clone());
-    let filter = ExecutionFilter { agent, unfinished: true, ..ExecutionFilter::default() };
+    let filter = ExecutionFilter { agent, unfinished_only: true, ..ExecutionFilter::default() };
     let queue_timeout = spec.limits.capacity.queue_timeout
-        + services.breakers.queue_extension(&services.keyed_hasher, spec);
+        + services.breakers.extra_queue_time(&services.keyed_hasher, spec);
     let mut recovered = Vec::new();
     for record in services.ledger.executions(filter).await?.into_iter().rev() {
         let is_at_work = record.state.is_at_work();
-        let claimed_work =
-            if is_at_work { driver.claim_held_work(record.id, record.attempt_id) } else { None };
+        let work_taken_over = if is_at_work {
+            driver.take_over_held_work(record.id, record.attempt_id)
+        } else {
+            None
+        };
         let raw_input = read_raw_input(services, &record).await?;
         let (now, input_loss) = (services.clock.now(), raw_input.as_ref().err().copied());
-        match decide_recovery(&record, now, queue_timeout, claimed_work.is_some(), input_loss) {
+        match decide_recovery(&record, now, queue_timeout, work_taken_over.is_some(), input_loss) {
             RecoveryDecision::Resume => {
                 let continued = load_continued_work(
                     services,
                     record,
-                    (raw_input, claimed_work.unwrap_or_default()),
+                    (raw_input, work_taken_over.unwrap_or_default()),
                 )
                 .await?;
                 recovered.push(RecoveredExecution::Resumed(Box::new(continued)));
@@ -141,7 +144,7 @@ pub(crate) async fn recover_unfinished(
 async fn load_continued_work(
     services: &Services,
     record: ExecutionRecord,
-    (raw_input, claimed_work): (Result<Option<Input>, InputLoss>, ClaimedWork),
+    (raw_input, work_taken_over): (Result<Option<Input>, InputLoss>, WorkTakenOver),
 ) -> Result<ContinuedWork, LedgerError> {
     tracing::info!(execution = %record.id, agent = %record.agent, "goes on");
     let has_original_input = raw_input.is_ok();
@@ -153,19 +156,19 @@ async fn load_continued_work(
     });
     let events = events.into_iter().skip(start_index.map_or(0, |start_index| start_index + 1));
     let recorded_events = events.map(|event| event.data).collect();
-    Ok(ContinuedWork { record, request, claimed_work, recorded_events, has_original_input })
+    Ok(ContinuedWork { record, request, work_taken_over, recorded_events, has_original_input })
 }
 
 /// Settles an execution whose actor has stopped, under the generation that the ledger knows. If that changes meanwhile,
 /// the execution is read again. Returns once the ledger has recorded the end.
 pub(crate) async fn settle_interrupted(services: &Services, driver: &dyn Driver, id: ExecutionId) {
     services.active_writers.wait_until_idle(id).await;
-    while let Err(error) = settle_unfinished(services, driver, id).await {
+    while let Err(error) = try_settle_interrupted(services, driver, id).await {
         wait_before_retry(&error).await;
     }
 }
 
-async fn settle_unfinished(
+async fn try_settle_interrupted(
     services: &Services,
     driver: &dyn Driver,
     id: ExecutionId,
@@ -179,13 +182,13 @@ async fn settle_unfinished(
 
 /// Settles a request that was recorded for an actor that has stopped, unless the next actor recovered it. Returns once
 /// the ledger has recorded the end.
-pub(crate) async fn settle_unacknowledged(services: &Services, id: ExecutionId) {
-    while let Err(error) = try_settle_unacknowledged(services, id).await {
+pub(crate) async fn settle_orphaned_request(services: &Services, id: ExecutionId) {
+    while let Err(error) = try_settle_orphaned_request(services, id).await {
         wait_before_retry(&error).await;
     }
 }
 
-async fn try_settle_unacknowledged(
+async fn try_settle_orphaned_request(
     services: &Services,
     id: ExecutionId,
 ) -> Result<(), LedgerError> {
@@ -220,7 +223,7 @@ async fn try_settle_all_of_agent(
 ) -> Result<(), LedgerError> {
     let filter = ExecutionFilter {
         agent: Some(agent.clone()),
-        unfinished: true,
+        unfinished_only: true,
         ..ExecutionFilter::default()
     };
     for record in services.ledger.executions(filter).await? {
@@ -229,7 +232,7 @@ async fn try_settle_all_of_agent(
             ExecutionState::Idle => fail_execution(services, &record, idle_failure.clone()).await?,
             _ => {}
         }
-        settle_unfinished(services, driver, record.id).await?;
+        try_settle_interrupted(services, driver, record.id).await?;
     }
     Ok(())
 }
@@ -253,7 +256,7 @@ async fn try_fail_waiting_executions(
 ) -> Result<(), LedgerError> {
     let filter = ExecutionFilter {
         agent: Some(agent.clone()),
-        unfinished: true,
+        unfinished_only: true,
         ..ExecutionFilter::default()
     };
     let records = services.ledger.executions(filter).await?.into_iter();
@@ -337,7 +340,7 @@ pub(crate) async fn end_execution(
     let code = failure.code;
     let settlement = Settlement {
         // This also applies if no key opens the input: once the operator restores the right key file, a retry works.
-        keeps_input: services.input_sealer.keeps_input_after(outcome),
+        keeps_sealed_input: services.input_sealer.keeps_input_after(outcome),
         id: record.id,
         fence: record.fence,
         attempt_id,

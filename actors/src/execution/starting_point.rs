@@ -118,7 +118,7 @@ impl StartingPoint {
 
     /// Creates the starting point of held work that continues, with the events that an earlier process recorded.
     #[must_use]
-    pub fn for_held_work(
+    pub fn for_continued_work(
         record: &ExecutionRecord,
         recorded_events: Vec<EventKind>,
         has_original_input: bool,

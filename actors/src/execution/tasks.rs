@@ -8,7 +8,7 @@ use tracing::{Instrument, Span};
 
 use super::ExecutionMsg;
 use crate::decide::execution::ExecutionEvent;
-use crate::services::panic_guard::with_panic_guard;
+use crate::services::panic_guard::run_with_panic_guard;
 
 /// Background tasks of one actor. Dropping them ends them, so that no timer outlives its actor.
 pub(super) struct ExecutionBackgroundTasks {
@@ -42,8 +42,8 @@ impl ExecutionBackgroundTasks {
             }
         };
         let task = reporting_future.instrument(self.span.clone());
-        self.running_tasks.spawn(with_panic_guard(task, move || {
-            _ = actor_on_panic.cast(ExecutionMsg::WorkerPanicked);
+        self.running_tasks.spawn(run_with_panic_guard(task, move || {
+            _ = actor_on_panic.cast(ExecutionMsg::BackgroundFuturePanicked);
         }));
     }
 

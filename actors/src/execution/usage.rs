@@ -64,7 +64,7 @@ impl ExecutionUsage {
 
     /// Starts to measure the run time of an attempt that has run for `run_time`. Returns the limit, if the
     /// budget has one.
-    pub(super) fn begin_wall_time(
+    pub(super) fn start_wall_time_measurement(
         &mut self,
         budget: &BudgetSpec,
         now: Instant,
@@ -84,7 +84,7 @@ impl ExecutionUsage {
     }
 
     /// Ends the measurement, and adds the run time. Returns the amount to charge; `None` if nothing was measured.
-    pub(super) fn end_wall_time(&mut self, now: Instant) -> Option<Charge> {
+    pub(super) fn end_wall_time_measurement(&mut self, now: Instant) -> Option<Charge> {
         let since = self.measured_since.take()?;
         let run_time = now.saturating_duration_since(since).as_millis();
         let wall_ms = u64::try_from(run_time).unwrap_or(u64::MAX);
@@ -123,21 +123,27 @@ impl UsageRecorder<'_> {
     }
 
     /// Starts to measure the run time of the attempt, and ends the attempt when its limit is reached.
-    pub(super) fn begin_wall_time(self, attempt_id: AttemptId, run_time: Duration) {
+    pub(super) fn start_wall_time_measurement(self, attempt_id: AttemptId, run_time: Duration) {
         if attempt_id != self.attempt.attempt_id() || !self.is_running {
             return;
         }
-        let limit = self.usage.begin_wall_time(&self.context.spec.budget, Instant::now(), run_time);
+        let limit = self.usage.start_wall_time_measurement(
+            &self.context.spec.budget,
+            Instant::now(),
+            run_time,
+        );
         if let Some(WallTimeLimit { remaining, failure }) = limit {
             self.tasks.send_after(remaining, ExecutionEvent::LimitExceeded { attempt_id, failure });
         }
     }
 
     /// Reports the end of an attempt, and charges its run time. A second end of the same attempt is ignored.
-    pub(super) fn report_end(self, attempt_id: AttemptId, code: Option<Code>) {
+    pub(super) fn charge_and_report_attempt_end(self, attempt_id: AttemptId, code: Option<Code>) {
         let Some(attempt) = self.attempt.take_unreported_attempt(attempt_id) else { return };
-        let (charge, now) = (self.usage.end_wall_time(Instant::now()), self.context.now());
-        if let Some(event) = charge.and_then(|charge| self.context.charge_day(now, charge)) {
+        let (charge, now) =
+            (self.usage.end_wall_time_measurement(Instant::now()), self.context.now());
+        if let Some(event) = charge.and_then(|charge| self.context.charge_daily_budget(now, charge))
+        {
             self.persistence.record_before_pending(now, event);
         }
         self.context.report_attempt_end(attempt, code, self.attempt.exit_code());
@@ -172,17 +178,17 @@ mod tests {
         let (mut usage, start) =
             (ExecutionUsage::new(Charge::default(), TokenCounts::default()), Instant::now());
         let budget = wall_time_budget(10_000);
-        let limit = usage.begin_wall_time(&budget, start, Duration::ZERO).unwrap();
+        let limit = usage.start_wall_time_measurement(&budget, start, Duration::ZERO).unwrap();
         assert_eq!(limit.remaining, 10 * SECOND);
-        let charge = usage.end_wall_time(start + 4 * SECOND).unwrap();
+        let charge = usage.end_wall_time_measurement(start + 4 * SECOND).unwrap();
         assert_eq!(charge, Charge { wall_ms: 4_000, ..Charge::default() });
-        let limit = usage.begin_wall_time(&budget, start, SECOND).unwrap();
+        let limit = usage.start_wall_time_measurement(&budget, start, SECOND).unwrap();
         assert_eq!(
             limit.remaining,
             5 * SECOND,
             "the earlier attempt and the earlier process count"
         );
-        assert_eq!(usage.end_wall_time(start).unwrap().wall_ms, 1_000);
+        assert_eq!(usage.end_wall_time_measurement(start).unwrap().wall_ms, 1_000);
         assert_eq!(usage.spent().wall_ms, 5_000);
     }
 
@@ -190,11 +196,15 @@ mod tests {
     fn an_attempt_is_charged_once_and_only_under_a_limit() {
         let (mut usage, start) =
             (ExecutionUsage::new(Charge::default(), TokenCounts::default()), Instant::now());
-        assert_eq!(usage.begin_wall_time(&BudgetSpec::default(), start, SECOND), None);
-        assert_eq!(usage.end_wall_time(start), None, "nothing was measured");
-        assert!(usage.begin_wall_time(&wall_time_budget(1), start, Duration::ZERO).is_some());
-        assert!(usage.end_wall_time(start).is_some());
-        assert_eq!(usage.end_wall_time(start), None, "it was charged before");
+        assert_eq!(usage.start_wall_time_measurement(&BudgetSpec::default(), start, SECOND), None);
+        assert_eq!(usage.end_wall_time_measurement(start), None, "nothing was measured");
+        assert!(
+            usage
+                .start_wall_time_measurement(&wall_time_budget(1), start, Duration::ZERO)
+                .is_some()
+        );
+        assert!(usage.end_wall_time_measurement(start).is_some());
+        assert_eq!(usage.end_wall_time_measurement(start), None, "it was charged before");
     }
 
     #[test]

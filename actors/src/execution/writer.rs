@@ -34,7 +34,7 @@ use crate::ports::ledger::{
 };
 use crate::services::Services;
 use crate::services::active_writers::WriterRegistration;
-use crate::services::panic_guard::with_panic_guard;
+use crate::services::panic_guard::run_with_panic_guard;
 use crate::services::workspace_queue::WorkspaceQueue;
 
 pub(super) use self::interaction_op::InteractionOp;
@@ -133,8 +133,8 @@ impl ExecutionWriter {
         };
         let writing = writer.run().instrument(Span::current());
         // Not a task of the actor: records that were accepted are written also after it has stopped.
-        tokio::spawn(with_panic_guard(writing, move || {
-            _ = actor_on_panic.cast(ExecutionMsg::WorkerPanicked);
+        tokio::spawn(run_with_panic_guard(writing, move || {
+            _ = actor_on_panic.cast(ExecutionMsg::BackgroundFuturePanicked);
         }));
         sender
     }
@@ -220,7 +220,7 @@ impl ExecutionWriter {
             Ok(ClaimResult::Busy(reason)) => {
                 ExecutionMsg::ClaimBlocked(ClaimBlocked { attempt_id, reason, workspace })
             }
-            Ok(ClaimResult::Superseded) => ExecutionMsg::Event(ExecutionEvent::Superseded),
+            Ok(ClaimResult::Superseded) => ExecutionMsg::Event(ExecutionEvent::SettledElsewhere),
             Err(error) => {
                 tracing::error!(execution = %self.id, %error, "claim failed");
                 ExecutionMsg::Event(ExecutionEvent::ClaimFailed { attempt_id })

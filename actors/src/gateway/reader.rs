@@ -48,8 +48,7 @@ impl ExecutionReader {
         caller: &Caller,
         id: ExecutionId,
     ) -> Result<ExecutionRecord, Failure> {
-        let record =
-            self.services.ledger.execution(id).await.map_err(|error| read_failure(&error))?;
+        let record = map_error(self.services.ledger.execution(id).await)?;
         record
             .filter(|record| caller.may_see(record.owner, &record.agent))
             .ok_or_else(|| execution_unknown_failure(id))
@@ -71,7 +70,7 @@ impl ExecutionReader {
             filter.owner = Some(caller.principal);
         }
         filter.agents.clone_from(&caller.scope.agents); // Otherwise filtered rows would end a page early.
-        self.services.ledger.executions(filter).await.map_err(|error| read_failure(&error))
+        map_error(self.services.ledger.executions(filter).await)
     }
 
     /// Returns a page of an agent's executions: of the caller, or of all callers for an administrator. The page is
@@ -90,7 +89,7 @@ impl ExecutionReader {
             (false, true) => query.owner = Some(caller.principal),
             (false, false) => return Ok(ExecutionPage::default()),
         }
-        self.services.ledger.execution_page(query).await.map_err(|error| read_failure(&error))
+        map_error(self.services.ledger.execution_page(query).await)
     }
 
     /// Returns the events of an execution after the given number, in order.
@@ -102,7 +101,7 @@ impl ExecutionReader {
         record: &ExecutionRecord,
         after: u64,
     ) -> Result<Vec<Event>, Failure> {
-        self.services.ledger.events(record.id, after).await.map_err(|error| read_failure(&error))
+        map_error(self.services.ledger.events(record.id, after).await)
     }
 
     /// Returns redacted text of an execution.
@@ -114,7 +113,7 @@ impl ExecutionReader {
         record: &ExecutionRecord,
         range: TextRange,
     ) -> Result<String, Failure> {
-        self.services.ledger.text(record.id, range).await.map_err(|error| read_failure(&error))
+        map_error(self.services.ledger.text(record.id, range).await)
     }
 
     /// Returns the progress of an execution, while an actor holds it.
@@ -160,8 +159,7 @@ impl ExecutionReader {
     /// # Errors
     /// Returns an error if the record could not be read, or was removed.
     pub async fn reread(&self, record: &ExecutionRecord) -> Result<ExecutionRecord, Failure> {
-        let present = self.services.ledger.execution(record.id).await;
-        let present = present.map_err(|error| read_failure(&error))?;
+        let present = map_error(self.services.ledger.execution(record.id).await)?;
         present.ok_or_else(|| execution_unknown_failure(record.id))
     }
 
@@ -238,13 +236,13 @@ impl ExecutionReader {
     /// Returns an error if the input could not be read.
     pub async fn can_retry(&self, record: &ExecutionRecord) -> Result<bool, Failure> {
         Ok(record.attempt_id.turn == 1
-            && (record.replayable
+            && (record.stores_raw_input
                 || map_error(unseal_input(&self.services, record).await)?.is_ok()))
     }
 }
 
 fn map_error<T>(result: Result<T, LedgerError>) -> Result<T, Failure> {
-    result.map_err(|error| read_failure(&error))
+    result.map_err(|error| ledger_read_failure(&error))
 }
 
 fn execution_unknown_failure(id: ExecutionId) -> Failure {
@@ -252,7 +250,7 @@ fn execution_unknown_failure(id: ExecutionId) -> Failure {
 }
 
 /// Logs a failed read of the ledger and returns it as a failure for the caller.
-pub(crate) fn read_failure(error: &LedgerError) -> Failure {
+pub(crate) fn ledger_read_failure(error: &LedgerError) -> Failure {
     tracing::error!(%error, "read failed");
     Failure::new(Code::LedgerUnavailable, "the ledger could not be read")
 }

@@ -14,7 +14,7 @@ use crate::agent::{Submission, message_reused_failure, no_open_question_failure}
 use crate::execution::recovery::read_request;
 use crate::gateway::GatewayMsg;
 use crate::gateway::handle::CallError;
-use crate::gateway::reader::{ExecutionReader, read_failure};
+use crate::gateway::reader::{ExecutionReader, ledger_read_failure};
 use crate::model::access::principal::{Caller, Right};
 use crate::model::code::Code;
 use crate::model::execution::progress::Progress;
@@ -99,13 +99,13 @@ impl RequestHandle {
         request: &Request,
         request_identity: &RequestIdentity,
     ) -> Option<SubmitReply> {
-        let dedup = &request_identity.dedup;
+        let dedup = &request_identity.dedup_keys;
         if dedup.idempotency_key.is_some() || *self.reader.gateway_handle.draining.borrow() {
             return None;
         }
         let (owner, agent, key) = (request.origin.owner, &request.agent, dedup.message_key);
         let (execution, digest) =
-            self.reader.services.ledger.find_repeated_message(owner, agent, key).await?;
+            self.reader.services.ledger.find_cached_duplicate(owner, agent, key).await?;
         if digest != request_identity.content_digest {
             return None; // The agent rejects the conflict.
         }
@@ -114,19 +114,17 @@ impl RequestHandle {
             Some(_) => None,
             None => self.reader.watch_progress(agent, execution).await,
         };
-        Some(SubmitReply { ended_record, ..SubmitReply::duplicate(execution, progress) })
+        Some(SubmitReply {
+            ended_record,
+            ..SubmitReply::for_existing_execution(execution, progress)
+        })
     }
 
     /// Returns the record of an execution that has ended; `None` if it has not, or if it cannot be read.
     async fn ended_record(&self, id: ExecutionId) -> Option<Box<ExecutionRecord>> {
-        let result = self
-            .reader
-            .services
-            .ledger
-            .execution(id)
-            .await
-            .inspect_err(|error| log_read_error(id, error));
-        result.ok().flatten().filter(|record| record.outcome.is_some()).map(Box::new)
+        let result = self.reader.services.ledger.execution(id).await;
+        let record = result.inspect_err(|error| log_read_error(id, error)).ok().flatten();
+        record.filter(|record| record.outcome.is_some()).map(Box::new)
     }
 
     /// Returns the execution that accepted the same message before.
@@ -137,15 +135,15 @@ impl RequestHandle {
     ) -> Result<Option<SubmitReply>, Failure> {
         let ledger = &self.reader.services.ledger;
         let mut earlier_requests = Vec::new();
-        for key in request_identity.dedup.iter() {
+        for key in request_identity.dedup_keys.iter() {
             let result = ledger.find_by_key(request.origin.owner, &request.agent, key).await;
-            earlier_requests.extend(result.map_err(|error| read_failure(&error))?);
+            earlier_requests.extend(map_error(result)?);
         }
         match AcceptResult::for_known_keys(&earlier_requests, request_identity.content_digest) {
             None | Some(AcceptResult::Created | AcceptResult::Equivalent(_)) => Ok(None),
             Some(AcceptResult::Conflict) => Err(message_reused_failure()),
             Some(AcceptResult::Duplicate(execution)) => {
-                Ok(Some(SubmitReply::duplicate(execution, None)))
+                Ok(Some(SubmitReply::for_existing_execution(execution, None)))
             }
         }
     }
@@ -220,7 +218,7 @@ impl RequestHandle {
         for hop in self.reader.all_hop_ids(id).await?.into_iter().rev().chain([id]) {
             match map_error(self.reader.services.stores.history.remove(hop).await)? {
                 DeletionOutcome::Removed | DeletionOutcome::Unknown => {}
-                DeletionOutcome::Unfinished => return Err(needed_by_run_failure()),
+                DeletionOutcome::NotEnded => return Err(needed_by_run_failure()),
             }
         }
         tracing::info!(execution = %id, agent = %record.agent, by = caller.name, "removed");
@@ -275,7 +273,7 @@ fn needed_by_run_failure() -> Failure {
 }
 
 fn map_error<T>(result: Result<T, LedgerError>) -> Result<T, Failure> {
-    result.map_err(|error| read_failure(&error))
+    result.map_err(|error| ledger_read_failure(&error))
 }
 
 fn log_read_error(id: ExecutionId, error: &LedgerError) {

@@ -12,7 +12,7 @@ use crate::gateway::requests::{RECORD_TIMEOUT, end_not_recorded_failure};
 use crate::model::agent::queue::Queued;
 use crate::model::execution::event::Event;
 use crate::model::execution::followers::FollowerGuard;
-use crate::model::execution::progress::{PartialAnswer, Progress};
+use crate::model::execution::progress::{PartialAnswerLocation, Progress};
 use crate::model::execution::record::ExecutionRecord;
 use crate::model::failure::Failure;
 
@@ -46,7 +46,7 @@ pub struct Subscription {
     unreported_events: VecDeque<Event>,
     progress: Option<watch::Receiver<Progress>>,
     /// True if the actor was searched for.
-    has_searched: bool,
+    has_searched_for_actor: bool,
     is_over: bool,
     goes_past_questions: bool,
     /// Turn of the latest reported question.
@@ -83,7 +83,7 @@ impl Subscription {
             last_event_number: after,
             unreported_events: VecDeque::new(),
             progress,
-            has_searched: false,
+            has_searched_for_actor: false,
             is_over: false,
             goes_past_questions: false,
             reported_question_turn: None,
@@ -102,7 +102,7 @@ impl Subscription {
 
     /// Returns the answer that grows during the present attempt, if there is one.
     #[must_use]
-    pub fn partial_answer(&self) -> Option<PartialAnswer> {
+    pub fn partial_answer(&self) -> Option<PartialAnswerLocation> {
         self.progress.as_ref().and_then(|progress| progress.borrow().partial_answer)
     }
 
@@ -155,7 +155,7 @@ impl Subscription {
             let (requests_input, turn) =
                 (record.awaits_answer() || is_paused, record.attempt_id.turn);
             if record.outcome.is_none() && !requests_input {
-                if self.take_text_notice() {
+                if self.take_new_text_flag() {
                     return Ok(Some(SubscriptionItem::TextAvailable(Box::new(record))));
                 }
                 if !self.has_new_position() {
@@ -188,7 +188,7 @@ impl Subscription {
     }
 
     /// Returns true if there may be text about which the follower was not notified, and marks it as notified.
-    fn take_text_notice(&mut self) -> bool {
+    fn take_new_text_flag(&mut self) -> bool {
         let (Some(follow_state), Some(progress)) = (&mut self.text_follow_state, &self.progress)
         else {
             return false;
@@ -211,11 +211,11 @@ impl Subscription {
     async fn wait_for_progress(&mut self) -> Result<(), Failure> {
         if let Some(progress) = &mut self.progress {
             let has_unrecorded_end = progress.borrow().has_unrecorded_end();
-            let changed = match has_unrecorded_end {
+            let wait_result = match has_unrecorded_end {
                 true => timeout(RECORD_TIMEOUT, progress.changed()).await,
                 false => Ok(progress.changed().await),
             };
-            match changed {
+            match wait_result {
                 Ok(Ok(())) => return Ok(()),
                 Ok(Err(_lost)) => {}
                 Err(_elapsed) => {
@@ -225,7 +225,7 @@ impl Subscription {
             }
         }
         // An execution that lost its actor receives another one soon.
-        if mem::replace(&mut self.has_searched, true) {
+        if mem::replace(&mut self.has_searched_for_actor, true) {
             tokio::time::sleep(ACTOR_LOOKUP_PAUSE).await;
         }
         self.progress = self.reader.watch_progress(&self.record.agent, self.record.id).await;

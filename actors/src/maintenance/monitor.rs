@@ -21,7 +21,7 @@ use crate::ports::host_check::HostCheck;
 use crate::ports::host_metrics::HostMetrics;
 use crate::services::Services;
 pub use crate::services::monitor_handle::MonitorMsg;
-use crate::services::panic_guard::with_panic_guard;
+use crate::services::panic_guard::run_with_panic_guard;
 
 /// Interval of the checks of open alerts.
 const ALERT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -50,7 +50,7 @@ pub struct HostReadingSettings {
 #[derive(Clone, Default)]
 pub struct MonitorSettings {
     /// Settings of the resource readings, if enabled.
-    pub reading_settings: Option<HostReadingSettings>,
+    pub host_reading_settings: Option<HostReadingSettings>,
     /// Check of the preconditions, if there is one.
     pub host_check: Option<Arc<dyn HostCheck>>,
     /// Limits above which alerts are raised.
@@ -94,9 +94,12 @@ impl Actor for MonitorActor {
     ) -> Result<MonitorActorState, ActorProcessingErr> {
         let started_at = args.services.clock.now();
         let mut state = MonitorActorState::new(args, started_at);
-        let MonitorSettings { reading_settings, host_check, .. } = state.args.settings.clone();
+        let MonitorSettings { host_reading_settings: reading_settings, host_check, .. } =
+            state.args.settings.clone();
         if let Some(host_check) = host_check {
-            if let Ok(faults) = timeout(FIRST_READING_TIMEOUT, host_check.find_faults()).await {
+            if let Ok(faults) =
+                timeout(FIRST_READING_TIMEOUT, host_check.repair_and_find_faults()).await
+            {
                 state.apply_faults(faults);
             }
             state.spawn_guarded(&myself, run_host_checks(myself.clone(), host_check));
@@ -120,14 +123,16 @@ impl Actor for MonitorActor {
         match msg {
             MonitorMsg::HostMeasured(reading) => state.apply_reading(reading),
             MonitorMsg::HostChecked(faults) => state.apply_faults(faults),
-            MonitorMsg::WorkerPanicked => return Err("the reading of the machine panicked".into()),
+            MonitorMsg::BackgroundFuturePanicked => {
+                return Err("the reading of the machine panicked".into());
+            }
             MonitorMsg::AlertInputReceived(AlertInput::Tick) => {
                 state.is_tick_pending = false;
                 state.apply_request_counts();
                 state.apply_alert_input(AlertInput::Tick);
             }
             MonitorMsg::AlertInputReceived(alert_input) => state.apply_alert_input(alert_input),
-            MonitorMsg::RequestsCounted => state.start_ticks(&myself),
+            MonitorMsg::FirstRequestCounted => state.start_ticks(&myself),
             MonitorMsg::Inspect(reply) => {
                 state.apply_request_counts(); // The reply includes all earlier requests.
                 _ = reply.send((state.started_at, state.open_alerts.values().cloned().collect()));
@@ -164,7 +169,7 @@ async fn run_readings(myself: ActorRef<MonitorMsg>, settings: HostReadingSetting
 async fn run_host_checks(myself: ActorRef<MonitorMsg>, host_check: Arc<dyn HostCheck>) {
     loop {
         tokio::time::sleep(HOST_CHECK_INTERVAL).await; // Interval of the checks; no task waits for it.
-        let faults = host_check.find_faults().await;
+        let faults = host_check.repair_and_find_faults().await;
         if myself.cast(MonitorMsg::HostChecked(faults)).is_err() {
             return;
         }
@@ -198,8 +203,8 @@ impl MonitorActorState {
         task: impl Future<Output = ()> + Send + 'static,
     ) {
         let myself = myself.clone();
-        self.tasks.spawn(with_panic_guard(task, move || {
-            _ = myself.cast(MonitorMsg::WorkerPanicked);
+        self.tasks.spawn(run_with_panic_guard(task, move || {
+            _ = myself.cast(MonitorMsg::BackgroundFuturePanicked);
         }));
     }
 
@@ -235,7 +240,8 @@ impl MonitorActorState {
     }
 
     fn apply_reading(&mut self, reading: HostReading) {
-        let Some(HostReadingSettings { spec, .. }) = &self.args.settings.reading_settings else {
+        let Some(HostReadingSettings { spec, .. }) = &self.args.settings.host_reading_settings
+        else {
             return;
         };
         self.gauges = update_gauges(std::mem::take(&mut self.gauges), &reading, spec);

@@ -13,7 +13,7 @@ use crate::model::host::storage_stats::{RetentionLimits, RetentionPass};
 use crate::ports::clock::Clock;
 use crate::ports::history::History;
 use crate::ports::ledger::LedgerError;
-use crate::services::panic_guard::with_panic_guard;
+use crate::services::panic_guard::run_with_panic_guard;
 
 /// Pause between two transactions of a pass, so that other writers proceed.
 const BATCH_PAUSE: Duration = Duration::from_millis(20);
@@ -35,7 +35,7 @@ pub enum RetentionMsg {
     /// A pass ended.
     PassCompleted(RetentionPass),
     /// The task of the passes panicked.
-    WorkerPanicked,
+    BackgroundFuturePanicked,
     /// Requests the start time and the latest pass.
     Inspect(RpcReplyPort<(DateTime<Utc>, Option<RetentionPass>)>),
 }
@@ -74,8 +74,8 @@ impl Actor for RetentionActor {
     ) -> Result<RetentionActorState, ActorProcessingErr> {
         let (started_at, myself_on_panic) = (args.clock.now(), myself.clone());
         let mut passes = JoinSet::new();
-        passes.spawn(with_panic_guard(run_passes(myself, args), move || {
-            _ = myself_on_panic.cast(RetentionMsg::WorkerPanicked);
+        passes.spawn(run_with_panic_guard(run_passes(myself, args), move || {
+            _ = myself_on_panic.cast(RetentionMsg::BackgroundFuturePanicked);
         }));
         Ok(RetentionActorState { started_at, last_pass: None, _passes: passes })
     }
@@ -88,7 +88,9 @@ impl Actor for RetentionActor {
     ) -> Result<(), ActorProcessingErr> {
         match msg {
             RetentionMsg::PassCompleted(pass) => state.last_pass = Some(pass),
-            RetentionMsg::WorkerPanicked => return Err("a pass over the history panicked".into()),
+            RetentionMsg::BackgroundFuturePanicked => {
+                return Err("a pass over the history panicked".into());
+            }
             RetentionMsg::Inspect(reply) => _ = reply.send((state.started_at, state.last_pass)),
         }
         Ok(())
@@ -168,7 +170,7 @@ async fn erase_inputs(
 ) -> Result<(), LedgerError> {
     let window = TimeDelta::from_std(retry_window).unwrap_or(TimeDelta::MAX);
     let Some(before) = now.checked_sub_signed(window) else { return Ok(()) };
-    let erased = history.erase_inputs(before).await?;
+    let erased = history.erase_sealed_inputs(before).await?;
     if erased > 0 {
         tracing::info!(erased, "erased sealed inputs of executions that failed");
     }

@@ -271,7 +271,7 @@ impl AgentSpec {
     }
 
     /// Returns the facts about the agent's program to change them, or `None` for an agent of another kind.
-    pub const fn program_mut(&mut self) -> Option<&mut ProgramWorkerSpec> {
+    pub const fn program_worker_mut(&mut self) -> Option<&mut ProgramWorkerSpec> {
         match &mut self.worker {
             WorkerSpec::Program(program) => Some(program),
             _ => None,

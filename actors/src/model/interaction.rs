@@ -97,7 +97,7 @@ pub struct InteractionRequestKey {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InteractionOrigin {
     /// Owner of the execution.
-    pub principal: PrincipalId,
+    pub owner: PrincipalId,
     /// Agent that asked.
     pub agent: AgentId,
     /// Conversation of the execution.
@@ -108,7 +108,7 @@ pub struct InteractionOrigin {
 
 impl InteractionOrigin {
     /// Returns the teams from the first one that fits: a caller does not learn of the teams outside.
-    pub fn teams_from(&self, fits: impl Fn(&AgentId) -> bool) -> Vec<AgentId> {
+    pub fn teams_from_first_match(&self, fits: impl Fn(&AgentId) -> bool) -> Vec<AgentId> {
         self.teams.iter().skip_while(|team| !fits(team)).cloned().collect()
     }
 
@@ -140,9 +140,9 @@ pub struct Interaction {
     /// Question of the agent.
     pub question: Question,
     /// Conditions of an answer by a person.
-    pub terms: ApprovalTerms,
+    pub approval_terms: ApprovalTerms,
     /// Keyed digest of the tool and its arguments as the agent wrote them. An approval binds to it.
-    pub digest: String,
+    pub tool_call_digest: String,
     /// Time of the question.
     pub opened_at: DateTime<Utc>,
     /// Time at which the interaction expires.
@@ -177,7 +177,7 @@ pub struct InteractionFilter {
     /// Restricts the list to this state.
     pub state: Option<InteractionState>,
     /// Restricts the list to interactions before this one, for paging; newest first.
-    pub before: Option<InteractionId>,
+    pub before_id: Option<InteractionId>,
     /// Maximum number of results; 0 is unlimited.
     pub limit: u32,
 }

@@ -90,13 +90,13 @@ pub struct PermissionPolicy {
     /// Verdict of a call that no rule fits.
     pub default_verdict: PermissionVerdict,
     /// Time after which an interaction expires.
-    pub timeout: Duration,
+    pub interaction_timeout: Duration,
     /// Consequence of an expired interaction.
     pub on_timeout: TimeoutAction,
     /// Consequence of a call without permission.
     pub on_unauthorized: UnauthorizedCallAction,
     /// Conditions of an answer by a person.
-    pub terms: ApprovalTerms,
+    pub approval_terms: ApprovalTerms,
     /// Greatest number of tool calls in a turn; `None` is unlimited.
     pub max_tool_calls: Option<u32>,
 }
@@ -107,10 +107,13 @@ impl Default for PermissionPolicy {
             rules: Vec::new(),
             tool_verdicts: BTreeMap::new(),
             default_verdict: PermissionVerdict::Ask,
-            timeout: Duration::from_secs(300),
+            interaction_timeout: Duration::from_secs(300),
             on_timeout: TimeoutAction::Deny,
             on_unauthorized: UnauthorizedCallAction::Stop,
-            terms: ApprovalTerms { approvers: vec![OWNER_APPROVER.to_owned()], four_eyes: false },
+            approval_terms: ApprovalTerms {
+                approvers: vec![OWNER_APPROVER.to_owned()],
+                four_eyes: false,
+            },
             max_tool_calls: None,
         }
     }
@@ -137,7 +140,7 @@ pub struct PermissionDecision {
     /// Name of the tool.
     pub tool: String,
     /// Keyed digest of the tool and its arguments.
-    pub digest: String,
+    pub tool_call_digest: String,
     /// Verdict; `Ask` never.
     pub verdict: PermissionVerdict,
     /// Origin of the verdict.

@@ -147,9 +147,9 @@ pub struct ProgramSpec {
     /// Method by which the program returns its answer.
     pub output_method: OutputMethod,
     /// File name template of the input within the execution's own folder.
-    pub input_file: String,
+    pub input_file_template: String,
     /// File name template of the output within the execution's own folder.
-    pub output_file: String,
+    pub output_file_template: String,
     /// Success criteria of an attempt.
     pub success_criteria: SuccessCriteria,
     /// Classification of failures.
@@ -167,7 +167,7 @@ pub struct ProgramSpec {
     /// Runtime settings beside the arguments.
     pub runtime_settings: ProgramRuntimeSettings,
     /// Session resume, if the program supports it.
-    pub session: Option<Box<SessionSpec>>,
+    pub session_resume: Option<Box<SessionSpec>>,
     /// Protocol of a program that reads several messages; `None` if the program reads its input to the end.
     pub stdio_protocol: Option<StdioProtocol>,
     /// Pooling of the program between messages, if configured.
@@ -184,7 +184,7 @@ impl ProgramSpec {
     /// Returns true if earlier messages of the conversation influence the program.
     #[must_use]
     pub const fn keeps_conversation(&self) -> bool {
-        self.session.is_some() || self.pool.is_some()
+        self.session_resume.is_some() || self.pool.is_some()
     }
 }
 

@@ -155,22 +155,22 @@ pub enum ScheduleOrigin {
 
 /// Encrypted form of a schedule's name, input and parameters.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
-pub enum SealedTexts {
+pub enum TextSealing {
     /// Redaction leaves the texts unchanged.
     #[default]
-    Plain,
+    WithoutSecrets,
     /// The texts were not searched for secrets: an earlier release stored them.
-    Unchecked,
+    Unscanned,
     /// The texts of the schedule are redacted, and these bytes hold the raw ones.
     Sealed(Arc<[u8]>),
 }
 
-impl fmt::Debug for SealedTexts {
+impl fmt::Debug for TextSealing {
     /// Writes sizes only.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Plain => f.write_str("Plain"),
-            Self::Unchecked => f.write_str("Unchecked"),
+            Self::WithoutSecrets => f.write_str("Plain"),
+            Self::Unscanned => f.write_str("Unchecked"),
             Self::Sealed(bytes) => write!(f, "Sealed({} bytes)", bytes.len()),
         }
     }
@@ -182,7 +182,7 @@ pub struct Schedule {
     /// Specification. The ledger stores the texts redacted; the scheduler holds them raw.
     pub spec: ScheduleSpec,
     /// Sealed texts, in the ledger; in the scheduler only if no key opens them.
-    pub sealed_texts: SealedTexts,
+    pub text_sealing: TextSealing,
     /// Owner of the executions.
     pub owner: PrincipalId,
     /// Origin of the schedule.
@@ -190,7 +190,7 @@ pub struct Schedule {
     /// True if the schedule is paused.
     pub paused: bool,
     /// Time up to which every occurrence is decided.
-    pub cursor: DateTime<Utc>,
+    pub decided_until: DateTime<Utc>,
     /// Creation time.
     pub created_at: DateTime<Utc>,
     /// Time of the latest change.
@@ -200,8 +200,8 @@ pub struct Schedule {
 impl Schedule {
     /// Returns true if the texts are redacted because no key opens the raw ones.
     #[must_use]
-    pub const fn is_locked(&self) -> bool {
-        matches!(self.sealed_texts, SealedTexts::Sealed(_))
+    pub const fn has_sealed_texts(&self) -> bool {
+        matches!(self.text_sealing, TextSealing::Sealed(_))
     }
 
     /// Returns true if the schedule is enabled and not paused.

@@ -88,28 +88,35 @@ pub struct SessionSpec {
     /// Templates of all arguments for a later message.
     pub resume_args: Vec<String>,
     /// True if the service generates the id of a new session; false if the program reports it.
-    pub generates_id: bool,
+    pub service_generates_id: bool,
     /// Time after the last message during which a session is resumed; `None` for as long as the session is known.
     pub ttl: Option<Duration>,
     /// Pattern that finds the id in the program's output: its first group, or the whole match.
-    pub regex: Option<Regex>,
+    pub id_regex: Option<Regex>,
     /// Location of the id in the JSON that the program wrote.
-    pub json_pointer: Option<String>,
+    pub id_json_pointer: Option<String>,
     /// Conditions under which the program reports an unknown session.
-    pub lost_rules: LostSessionRules,
+    pub lost_session_rules: LostSessionRules,
 }
 
 impl PartialEq for SessionSpec {
     fn eq(&self, other: &Self) -> bool {
-        let Self { start_args, resume_args, generates_id, ttl, regex, json_pointer, lost_rules } =
-            self;
+        let Self {
+            start_args,
+            resume_args,
+            service_generates_id: generates_id,
+            ttl,
+            id_regex: regex,
+            id_json_pointer: json_pointer,
+            lost_session_rules: lost_rules,
+        } = self;
         *start_args == other.start_args
             && *resume_args == other.resume_args
-            && *generates_id == other.generates_id
+            && *generates_id == other.service_generates_id
             && *ttl == other.ttl
-            && pattern_sources(regex) == pattern_sources(&other.regex)
-            && *json_pointer == other.json_pointer
-            && *lost_rules == other.lost_rules
+            && pattern_sources(regex) == pattern_sources(&other.id_regex)
+            && *json_pointer == other.id_json_pointer
+            && *lost_rules == other.lost_session_rules
     }
 }
 

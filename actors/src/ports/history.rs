@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 
 use super::ledger::LedgerError;
 use crate::model::execution::event::{Event, TextRange};
-use crate::model::host::storage_stats::{DeletionOutcome, RetentionBatch, StorageStats};
+use crate::model::host::storage_stats::{DeletionOutcome, RetentionBatchSelector, StorageStats};
 use crate::model::id::{ExecutionId, PrincipalId};
 
 /// Slice of a text that begins and ends with whole characters.
@@ -79,13 +79,13 @@ pub trait History: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn remove_batch(&self, batch: RetentionBatch) -> Result<u64, LedgerError>;
+    async fn remove_batch(&self, batch: RetentionBatchSelector) -> Result<u64, LedgerError>;
 
     /// Erases the sealed inputs of executions that ended before this time. Returns their number.
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn erase_inputs(&self, before: DateTime<Utc>) -> Result<u64, LedgerError>;
+    async fn erase_sealed_inputs(&self, before: DateTime<Utc>) -> Result<u64, LedgerError>;
 
     /// Returns some unused bytes to the system, in one short transaction. Returns the number of bytes; 0 when few
     /// unused bytes are left.

@@ -9,5 +9,5 @@ use crate::model::host::host_fault::HostFault;
 pub trait HostCheck: Send + Sync + 'static {
     /// Examines every precondition and restores those that the service can restore itself. Returns the others. A
     /// disk that hangs may delay the call for as long as it hangs.
-    async fn find_faults(&self) -> Vec<HostFault>;
+    async fn repair_and_find_faults(&self) -> Vec<HostFault>;
 }

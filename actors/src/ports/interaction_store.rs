@@ -17,11 +17,11 @@ use crate::model::permission::{DecisionFilter, PermissionDecision};
 
 /// Result of [`InteractionStore::open`].
 #[derive(Debug, Clone, PartialEq)]
-pub enum OpenOutcome {
+pub enum OpenInteractionOutcome {
     /// The interaction is recorded and open. The execution counts it.
     New,
     /// An interaction of the same place exists; it may be closed. Its answer is raw until it was
-    /// [delivered](InteractionStore::record_delivery), and absent if the raw answer cannot be read.
+    /// [delivered](InteractionStore::record_answer_delivery), and absent if the raw answer cannot be read.
     Existing(Box<Interaction>),
     /// The fence is no longer valid, or the execution neither starts nor runs.
     Superseded,
@@ -29,11 +29,11 @@ pub enum OpenOutcome {
 
 /// Result of [`InteractionStore::close`].
 #[derive(Debug, Clone, PartialEq)]
-pub enum CloseOutcome {
+pub enum CloseInteractionOutcome {
     /// This call closed the interaction. Its answer is raw.
     Closed(Box<Interaction>),
     /// The interaction was closed before. Its answer is raw until it was
-    /// [delivered](InteractionStore::record_delivery).
+    /// [delivered](InteractionStore::record_answer_delivery).
     AlreadyClosed(Box<Interaction>),
     /// There is no such interaction.
     Unknown,
@@ -52,7 +52,7 @@ pub trait InteractionStore: Send + Sync + 'static {
         &self,
         interaction: Interaction,
         fence: Fence,
-    ) -> Result<OpenOutcome, LedgerError>;
+    ) -> Result<OpenInteractionOutcome, LedgerError>;
 
     /// Closes an open interaction by compare-and-set, with the event and the permission decision that report it.
     /// `redacted_end` is the redacted form of the end. Events, lists and decisions contain only that form.
@@ -64,20 +64,21 @@ pub trait InteractionStore: Send + Sync + 'static {
         id: InteractionId,
         end: InteractionEnd,
         redacted_end: InteractionEnd,
-    ) -> Result<CloseOutcome, LedgerError>;
+    ) -> Result<CloseInteractionOutcome, LedgerError>;
 
     /// Records that the answer was written to the agent. The raw answer is erased; its redacted form stays. An open
     /// interaction stays open, and the first delivery counts.
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn record_delivery(
+    async fn record_answer_delivery(
         &self,
         id: InteractionId,
         at: DateTime<Utc>,
     ) -> Result<(), LedgerError>;
 
-    /// Returns an interaction. Its answer is raw until it was [delivered](Self::record_delivery), and redacted later.
+    /// Returns an interaction. Its answer is raw until it was [delivered](Self::record_answer_delivery), and redacted
+    /// later.
     ///
     /// # Errors
     /// Returns an error if the interaction could not be read.

@@ -46,7 +46,7 @@ pub struct AcceptCommand {
     /// Digest of the content: a request with the same key and another digest is rejected.
     pub content_digest: [u8; 32],
     /// Key of the content, and the time since when an equal request may share its result; `None` disables coalescing.
-    pub coalescing_key: Option<([u8; 32], DateTime<Utc>)>,
+    pub coalescing_key_and_since: Option<([u8; 32], DateTime<Utc>)>,
     /// Id of the conversation.
     pub context: ContextId,
     /// Trigger of the request.
@@ -64,7 +64,7 @@ pub struct AcceptCommand {
     /// Overrides of the caller.
     pub overrides: Overrides,
     /// True if redaction left the input unchanged.
-    pub replayable: bool,
+    pub stores_raw_input: bool,
     /// Raw input in encrypted form, if redaction changed it.
     pub sealed_input: Option<Vec<u8>>,
     /// Time of acceptance.
@@ -76,7 +76,7 @@ impl AcceptCommand {
     /// its result. A request accepted long after now was accepted before the clock was set back, so its age is unknown.
     #[must_use]
     pub fn coalescing_window(&self) -> Option<([u8; 32], DateTime<Utc>, DateTime<Utc>)> {
-        let (key, since) = self.coalescing_key?;
+        let (key, since) = self.coalescing_key_and_since?;
         Some((key, since, self.at.checked_add_signed(self.at - since)?))
     }
 }
@@ -93,7 +93,7 @@ pub struct AnswerCommand {
     /// Generation of the claim that the answering actor knows.
     pub fence: Fence,
     /// Turn that the answer starts.
-    pub attempt_id: AttemptId,
+    pub next_attempt_id: AttemptId,
     /// Message id of the caller.
     pub message_id: MessageId,
     /// Deduplication keys.
@@ -109,7 +109,7 @@ pub struct AnswerCommand {
     /// Overrides of the caller.
     pub overrides: Overrides,
     /// True if redaction left the answer unchanged.
-    pub replayable: bool,
+    pub stores_raw_input: bool,
     /// Raw answer in encrypted form, if redaction changed it. It replaces the input of the previous turn.
     pub sealed_input: Option<Vec<u8>>,
     /// Time of the answer.
@@ -160,7 +160,7 @@ pub struct ClaimCommand {
     pub workspace: Option<Workspace>,
     /// True if the messages of a conversation run one after the other: the claim waits for every earlier message of the
     /// same owner, agent and context that has a turn or waits for one.
-    pub runs_in_order: bool,
+    pub runs_turns_in_order: bool,
     /// Generation of the claim that the caller knows.
     pub fence: Fence,
     /// Transition to `Starting`.
@@ -225,10 +225,10 @@ pub struct Settlement {
     pub exit_code: Option<i32>,
     /// Last text and events of the execution, with the transitions that lead to the end.
     pub batch: WriteBatch,
-    /// True if the sealed input stays for a retry, until [`History::erase_inputs`]; otherwise it is erased.
+    /// True if the sealed input stays for a retry, until [`History::erase_sealed_inputs`]; otherwise it is erased.
     ///
-    /// [`History::erase_inputs`]: crate::ports::history::History::erase_inputs
-    pub keeps_input: bool,
+    /// [`History::erase_sealed_inputs`]: crate::ports::history::History::erase_sealed_inputs
+    pub keeps_sealed_input: bool,
     /// End time.
     pub at: DateTime<Utc>,
 }
@@ -244,7 +244,7 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// Returns the same as [`Ledger::find_by_key`] from memory, for a message that was repeated more than once. `None`
     /// means that the memory has no entry.
-    async fn find_repeated_message(
+    async fn find_cached_duplicate(
         &self,
         _owner: PrincipalId,
         _agent: &AgentId,

@@ -33,7 +33,7 @@ pub trait NoteStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if the note was not committed.
-    async fn add_note(&self, note: NewNote, limit: u32) -> Result<(), LedgerError>;
+    async fn add_note(&self, note: NewNote, max_notes: u32) -> Result<(), LedgerError>;
 
     /// Returns the notes of an agent that contain all words of a query, the best match first; with an empty query the
     /// newest notes.

@@ -18,7 +18,7 @@ pub enum RegistrationResult {
     /// The execution already has the maximum number of targets.
     Full,
     /// The execution does not exist.
-    Unknown,
+    ExecutionMissing,
 }
 
 /// Targets with pending events.
@@ -33,35 +33,40 @@ pub struct DueTargets {
 /// Store of the push targets and of the progress of their deliveries.
 #[async_trait]
 pub trait PushTargetStore: Send + Sync + 'static {
-    /// Registers a target that has received the events up to `last_received`. It replaces a target with the same id and
-    /// keeps that target's delivery state. At most `limit` targets for each execution.
+    /// Registers a target that omits the events up to `last_omitted_event`. It replaces a target with the same id and
+    /// keeps that target's delivery state. At most `max_targets` targets for each execution.
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
     async fn register(
         &self,
         target: PushTarget,
-        last_received: u64,
-        limit: u32,
+        last_omitted_event: u64,
+        max_targets: u32,
     ) -> Result<RegistrationResult, LedgerError>;
 
     /// Returns one target.
     ///
     /// # Errors
     /// Returns an error if the target could not be read.
-    async fn get(&self, id: ExecutionId, target: &str) -> Result<Option<PushTarget>, LedgerError>;
+    async fn get(
+        &self,
+        execution_id: ExecutionId,
+        target_id: &str,
+    ) -> Result<Option<PushTarget>, LedgerError>;
 
     /// Returns all targets of an execution, the oldest first.
     ///
     /// # Errors
     /// Returns an error if the targets could not be read.
-    async fn list(&self, id: ExecutionId) -> Result<Vec<PushTarget>, LedgerError>;
+    async fn list(&self, execution_id: ExecutionId) -> Result<Vec<PushTarget>, LedgerError>;
 
     /// Deletes a target. Returns true if it existed.
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn delete(&self, id: ExecutionId, target: &str) -> Result<bool, LedgerError>;
+    async fn delete(&self, execution_id: ExecutionId, target_id: &str)
+    -> Result<bool, LedgerError>;
 
     /// Returns the open targets that are due at `now` and have undelivered events, or whose executions have ended. A
     /// target whose due time lies more than `clock_tolerance` in the future is due too, because only a clock that was

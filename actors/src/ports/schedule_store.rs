@@ -14,18 +14,18 @@ use crate::model::schedule::occurrence::{
 
 /// Decisions of one evaluation of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScheduleAdvance {
+pub struct ScheduleEvaluation {
     /// Id of the schedule.
     pub schedule: ScheduleId,
     /// Time up to which every occurrence is decided.
-    pub cursor: DateTime<Utc>,
+    pub decided_until: DateTime<Utc>,
     /// Decided occurrences, in order.
     pub occurrences: Vec<Occurrence>,
 }
 
 /// Decision about an occurrence that was recorded as pending.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OccurrenceDecision {
+pub struct OccurrenceStatusChange {
     /// Id of the schedule.
     pub schedule: ScheduleId,
     /// Planned time.
@@ -67,17 +67,19 @@ pub trait ScheduleStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn advance(
+    async fn record_evaluations(
         &self,
-        advances: Vec<ScheduleAdvance>,
+        advances: Vec<ScheduleEvaluation>,
     ) -> Result<Vec<Vec<Occurrence>>, LedgerError>;
 
     /// Records the decisions about pending occurrences; an occurrence that is no longer pending stays unchanged.
     ///
     /// # Errors
     /// Returns an error if nothing was committed.
-    async fn record_decisions(&self, decisions: Vec<OccurrenceDecision>)
-    -> Result<(), LedgerError>;
+    async fn record_status_changes(
+        &self,
+        decisions: Vec<OccurrenceStatusChange>,
+    ) -> Result<(), LedgerError>;
 
     /// Records the end of an occurrence's execution.
     ///

@@ -19,7 +19,7 @@ pub struct ToolInvocation {
     /// Execution of the run.
     pub execution: ExecutionId,
     /// Number of the call's step in the run. With the execution, it identifies the call, also when it is repeated.
-    pub step: u32,
+    pub step_number: u32,
     /// Tool to call.
     pub tool: Arc<ToolSpec>,
     /// Arguments by name.
@@ -34,7 +34,7 @@ impl fmt::Debug for ToolInvocation {
         f.debug_struct("ToolInvocation")
             .field("agent", &self.agent)
             .field("execution", &self.execution)
-            .field("step", &self.step)
+            .field("step", &self.step_number)
             .finish_non_exhaustive()
     }
 }
@@ -53,14 +53,14 @@ impl TextRedactor {
 
 /// Receiver of the order to stop a call.
 #[derive(Debug)]
-pub struct StopReceiver(watch::Receiver<bool>);
+pub struct ToolStopReceiver(watch::Receiver<bool>);
 
-impl StopReceiver {
-    /// Creates a receiver, and the sender with which [`request_stop`](StopSender::request_stop) orders the stop.
+impl ToolStopReceiver {
+    /// Creates a receiver, and the sender with which [`request_stop`](ToolStopSender::request_stop) orders the stop.
     #[must_use]
-    pub fn channel() -> (StopSender, Self) {
+    pub fn channel() -> (ToolStopSender, Self) {
         let (sender, receiver) = watch::channel(false);
-        (StopSender(sender), Self(receiver))
+        (ToolStopSender(sender), Self(receiver))
     }
 
     /// Returns true if the call has to stop.
@@ -91,9 +91,9 @@ impl StopReceiver {
 
 /// Sender of the order to stop a call. Dropping it is an order too.
 #[derive(Debug)]
-pub struct StopSender(watch::Sender<bool>);
+pub struct ToolStopSender(watch::Sender<bool>);
 
-impl StopSender {
+impl ToolStopSender {
     /// Orders the call to stop.
     pub fn request_stop(&self) {
         self.0.send_replace(true);
@@ -117,5 +117,5 @@ pub trait ToolExecutor: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns a sentence for the model that explains the failure.
-    async fn call(&self, call: ToolInvocation, stop: StopReceiver) -> Result<String, String>;
+    async fn call(&self, call: ToolInvocation, stop: ToolStopReceiver) -> Result<String, String>;
 }

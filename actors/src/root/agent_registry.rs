@@ -57,25 +57,27 @@ impl AgentChildren {
         reply: RpcReplyPort<()>,
         context: &mut RootContext,
     ) {
-        let number = self.removal_count + 1;
+        let removal_number = self.removal_count + 1;
         let Some(child) = self.child_mut(id) else {
             _ = reply.send(());
             return;
         };
         child
             .removal
-            .get_or_insert(AgentRemoval { number, replies: Vec::new() })
+            .get_or_insert(AgentRemoval { number: removal_number, replies: Vec::new() })
             .replies
             .push(reply);
-        self.removal_count = number;
-        self.request_shutdown(id, context);
+        self.removal_count = removal_number;
+        self.request_shutdown_if_removed(id, context);
     }
 
     /// Requests the actor of a removed agent to finish. In quarantine there is no actor, and only the questions that
     /// nobody can answer any more are left.
-    pub(super) fn request_shutdown(&self, id: &AgentId, context: &mut RootContext) {
+    pub(super) fn request_shutdown_if_removed(&self, id: &AgentId, context: &mut RootContext) {
         let Some(child) = self.get(id) else { return };
-        let Some(number) = child.removal.as_ref().map(|removal| removal.number) else { return };
+        let Some(removal_number) = child.removal.as_ref().map(|removal| removal.number) else {
+            return;
+        };
         if child.restart_pause.is_some() {
             return; // The request follows the next start of the agent, which may have work left.
         }
@@ -94,14 +96,19 @@ impl AgentChildren {
                 }
             };
             if has_ended {
-                _ = root.cast(RootMsg::AgentDrained(id, number));
+                _ = root.cast(RootMsg::AgentDrained(id, removal_number));
             }
         });
     }
 
     /// Drops a removed agent that has finished its work, unless it was added again meanwhile.
-    pub(super) fn remove_drained(&mut self, id: &AgentId, number: u64, context: &RootContext) {
-        let is_same_removal = |removal: &AgentRemoval| removal.number == number;
+    pub(super) fn remove_drained(
+        &mut self,
+        id: &AgentId,
+        removal_number: u64,
+        context: &RootContext,
+    ) {
+        let is_same_removal = |removal: &AgentRemoval| removal.number == removal_number;
         if !self.get(id).and_then(|child| child.removal.as_ref()).is_some_and(is_same_removal) {
             return;
         }
@@ -109,8 +116,8 @@ impl AgentChildren {
         tracing::info!(agent = %id, "agent is gone");
         // The gateway stops the actor after the messages that it has forwarded; without a gateway the root does.
         let gateway = context.gateway.borrow().clone();
-        let sent = gateway.map(|gateway| gateway.cast(GatewayMsg::RemoveAgent(id.clone())));
-        if let (Some(actor), None | Some(Err(_))) = (child.actor, sent) {
+        let cast_result = gateway.map(|gateway| gateway.cast(GatewayMsg::RemoveAgent(id.clone())));
+        if let (Some(actor), None | Some(Err(_))) = (child.actor, cast_result) {
             actor.stop(None);
         }
         for reply in child.removal.into_iter().flat_map(|removal| removal.replies) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ractor::{ActorCell, ActorRef, RpcReplyPort, SpawnErr};
 
-use super::context::{RootContext, decide_restart_at};
+use super::context::{RootContext, count_failure_and_decide_at};
 use super::{AgentDefinition, RegisteredAgent, RootMsg};
 use crate::agent::{AgentActor, AgentArgs, AgentMsg};
 use crate::decide::notification::alert::AlertInput;
@@ -19,7 +19,7 @@ use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::AgentId;
 use crate::ports::ledger::LedgerError;
-use crate::services::panic_guard::with_panic_guard;
+use crate::services::panic_guard::run_with_panic_guard;
 
 /// Fault of an agent that cannot be started because of the ledger.
 const LEDGER_UNAVAILABLE_FAULT: &str =
@@ -181,7 +181,7 @@ impl AgentChildren {
         let actor = context.spawn_child(AgentActor, args).await?;
         (child.actor, child.restart_pause) = (Some(actor), None);
         self.publish_route(id, context);
-        self.request_shutdown(id, context);
+        self.request_shutdown_if_removed(id, context);
         Ok(())
     }
 
@@ -200,8 +200,11 @@ impl AgentChildren {
             tracing::error!(agent = %id, fault, "agent failed");
             let redactor = context.services.redactor.current();
             child.last_fault = Some(first_line(&redactor.redact(&fault)));
-            let decision =
-                decide_restart_at(&mut child.restart_history, now, RestartIntensity::default());
+            let decision = count_failure_and_decide_at(
+                &mut child.restart_history,
+                now,
+                RestartIntensity::default(),
+            );
             if decision == RestartDecision::Quarantine {
                 return self.quarantine(id, context);
             }
@@ -214,7 +217,7 @@ impl AgentChildren {
     }
 
     /// Retries the start of an agent that failed because of the ledger.
-    pub(super) async fn restart(&mut self, id: &AgentId, context: &mut RootContext) {
+    pub(super) async fn restart_after_pause(&mut self, id: &AgentId, context: &mut RootContext) {
         // The agent may have been reconfigured, removed or started during the pause. Executions that are left
         // when the service stops continue after the next start.
         let is_waiting = self.get(id).is_some_and(|child| child.restart_pause.is_some());
@@ -249,7 +252,7 @@ impl AgentChildren {
             (child.actor, child.restart_pause) = (None, None);
         }
         self.publish_route(id, context);
-        self.request_shutdown(id, context);
+        self.request_shutdown_if_removed(id, context);
     }
 
     /// Settles the executions of a quarantined agent; the root repeats this if the task panics.
@@ -262,7 +265,7 @@ impl AgentChildren {
             settle_all_of_agent(&services, &*driver, &agent, &agent_quarantined_failure(&agent))
                 .await;
         };
-        context.spawn(with_panic_guard(settlement, move || {
+        context.spawn(run_with_panic_guard(settlement, move || {
             _ = root.cast(RootMsg::SettlementPanicked(id));
         }));
     }

@@ -16,7 +16,7 @@ use crate::decide::retry::breaker::OpenBreaker;
 use crate::model::host::host_fault::HostCondition;
 use crate::ports::clock::Clock;
 use crate::services::credential_breakers::OpenBreakers;
-use crate::services::panic_guard::with_panic_guard;
+use crate::services::panic_guard::run_with_panic_guard;
 
 /// Longest sleep until a breaker may be probed, because the wall clock may be set meanwhile.
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
@@ -40,7 +40,7 @@ impl RootContext {
         let watch_all = async move {
             tokio::join!(condition, credentials);
         };
-        self.spawn(with_panic_guard(watch_all, move || {
+        self.spawn(run_with_panic_guard(watch_all, move || {
             _ = root_on_panic.cast(RootMsg::WatcherPanicked);
         }));
     }
@@ -48,7 +48,7 @@ impl RootContext {
 
 impl AgentChildren {
     /// Notifies the agents. An agent that has failed reads the state when it restarts.
-    pub(super) fn notify(&self, change: ServiceChange) {
+    pub(super) fn notify_of_change(&self, change: ServiceChange) {
         for actor in self.actors() {
             _ = actor.cast(match change {
                 ServiceChange::HostCondition => AgentMsg::HostConditionChanged,
@@ -58,10 +58,10 @@ impl AgentChildren {
     }
 
     /// Notifies the agents of everything, because changes may have been missed.
-    pub(super) fn notify_all(&self) {
+    pub(super) fn notify_of_all_changes(&self) {
         [ServiceChange::HostCondition, ServiceChange::Credentials]
             .into_iter()
-            .for_each(|change| self.notify(change));
+            .for_each(|change| self.notify_of_change(change));
     }
 }
 
@@ -70,10 +70,14 @@ async fn watch_host_condition(
     root: ActorRef<RootMsg>,
     mut condition: watch::Receiver<HostCondition>,
 ) {
-    let refusals = |condition: &HostCondition| [true, false].map(|it| condition.refuses_work(it));
-    let mut last_refusals = refusals(&condition.borrow_and_update());
-    while let Ok(latest) = condition.wait_for(|latest| refusals(latest) != last_refusals).await {
-        last_refusals = refusals(&latest);
+    let refusals_by_work_kind = |condition: &HostCondition| {
+        [true, false].map(|starts_program| condition.refuses_work(starts_program))
+    };
+    let mut last_refusals = refusals_by_work_kind(&condition.borrow_and_update());
+    while let Ok(latest) =
+        condition.wait_for(|latest| refusals_by_work_kind(latest) != last_refusals).await
+    {
+        last_refusals = refusals_by_work_kind(&latest);
         _ = root.cast(RootMsg::ServiceChanged(ServiceChange::HostCondition)); // Fails if the root has stopped.
     }
 }
@@ -86,13 +90,13 @@ async fn watch_credentials(
 ) {
     loop {
         let wait = next_probe_wait(&open_breakers.borrow(), &*clock);
-        let changed = match wait {
+        let wait_result = match wait {
             Some(wait) => timeout(wait.min(CLOCK_CHECK_INTERVAL), open_breakers.changed())
                 .await
                 .unwrap_or(Ok(())),
             None => open_breakers.changed().await,
         };
-        if changed.is_err() {
+        if wait_result.is_err() {
             return; // The service has stopped.
         }
         _ = root.cast(RootMsg::ServiceChanged(ServiceChange::Credentials)); // Fails if the root has stopped.

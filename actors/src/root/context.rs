@@ -87,13 +87,16 @@ impl RootContext {
     }
 
     /// Counts the failure of an actor now, and decides about it.
-    pub(super) fn decide_restart(&self, restarts: &mut RestartHistory) -> RestartDecision {
-        decide_restart_at(restarts, self.elapsed(), RestartIntensity::default())
+    pub(super) fn count_failure_and_decide(
+        &self,
+        restarts: &mut RestartHistory,
+    ) -> RestartDecision {
+        count_failure_and_decide_at(restarts, self.elapsed(), RestartIntensity::default())
     }
 }
 
 /// Counts the failure of an actor at `now`, and decides about it.
-pub(super) fn decide_restart_at(
+pub(super) fn count_failure_and_decide_at(
     restarts: &mut RestartHistory,
     now: Duration,
     intensity: RestartIntensity,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ractor::{ActorCell, SpawnErr};
 
-use super::context::{RootContext, decide_restart_at};
+use super::context::{RootContext, count_failure_and_decide_at};
 use crate::decide::recovery::restart::{RestartHistory, RestartIntensity};
 use crate::gateway::{AgentRoute, GatewayActor};
 use crate::model::id::AgentId;
@@ -49,7 +49,7 @@ impl GatewayChild {
         tracing::error!(fault, "gateway failed");
         let unlimited =
             RestartIntensity { max_restarts: usize::MAX, ..RestartIntensity::default() };
-        decide_restart_at(&mut self.restart_history, context.elapsed(), unlimited);
+        count_failure_and_decide_at(&mut self.restart_history, context.elapsed(), unlimited);
         if let Err(error) = Self::start(routes, context).await {
             tracing::error!(%error, "gateway did not start");
             context.root.stop(None);

@@ -22,7 +22,7 @@ pub(super) async fn settle_orphaned_executions(
     context: &RootContext,
 ) -> Result<BTreeSet<AgentId>, LedgerError> {
     let services = &context.services;
-    let filter = ExecutionFilter { unfinished: true, ..ExecutionFilter::default() };
+    let filter = ExecutionFilter { unfinished_only: true, ..ExecutionFilter::default() };
     let records = services.ledger.executions(filter).await?;
     let runs = UnfinishedRuns::from_records(agents, &records);
     let mut agents_to_recover = BTreeSet::new();

@@ -62,7 +62,7 @@ impl SchedulerChild {
         let requests = RequestHandle {
             reader: ExecutionReader { gateway_handle, services: services.clone() },
         };
-        let args = SchedulerArgs { services, config, requests };
+        let args = SchedulerArgs { services, config, request_handle: requests };
         let actor = context.spawn_child(SchedulerActor, args).await?;
         // Before callers can reach it: a scheduler that starts late must not submit while the service stops.
         if context.is_draining {
@@ -75,7 +75,7 @@ impl SchedulerChild {
     /// Restarts the scheduler: at once, or after a pause if it failed too often.
     pub(super) async fn handle_failure(&mut self, fault: &str, context: &mut RootContext) {
         tracing::error!(fault, "scheduler failed");
-        let decision = context.decide_restart(&mut self.restart_history);
+        let decision = context.count_failure_and_decide(&mut self.restart_history);
         self.setup.scheduler_sender.send_replace(None);
         match decision {
             RestartDecision::Restart => self.restart(context).await,

@@ -40,14 +40,14 @@ impl RunExit {
     /// Reports the end.
     pub(super) fn report(self, reporter: Reporter) {
         match self {
-            Self::Completed => reporter.report_exit(Ok(()), None),
-            Self::Failed(failure) => reporter.report_exit(Err(failure), None),
+            Self::Completed => reporter.report_end(Ok(()), None),
+            Self::Failed(failure) => reporter.report_end(Err(failure), None),
             Self::Stopped => {
                 let failure = Failure::new(Code::Cancelled, "the run was stopped");
-                reporter.report_exit(Err(failure), None);
+                reporter.report_end(Err(failure), None);
             }
             Self::Suspended => reporter.report_suspension(),
-            Self::Superseded => reporter.detach(),
+            Self::Superseded => reporter.close_without_report(),
         }
     }
 }

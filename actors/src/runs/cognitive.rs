@@ -16,7 +16,7 @@ use async_trait::async_trait;
 
 use self::run::CognitiveAttempt;
 use crate::driver::report::Reporter;
-use crate::driver::{AttemptLease, AttemptWork, ClaimedWork, Driver, Lease};
+use crate::driver::{AttemptLease, AttemptWork, Driver, Lease, WorkTakenOver};
 use crate::gateway::request_handle_cell::RequestHandleCell;
 use crate::gateway::requests::RunRequestHandle;
 use crate::model::agent::AgentSpec;
@@ -69,9 +69,9 @@ impl Driver for CognitiveDriver {
         self.spawn_run(work, reporter, RunStart::New)
     }
 
-    fn claim_held_work(&self, _: ExecutionId, _: AttemptId) -> Option<ClaimedWork> {
+    fn take_over_held_work(&self, _: ExecutionId, _: AttemptId) -> Option<WorkTakenOver> {
         // A run makes no progress without the service, so its time starts anew.
-        Some(ClaimedWork { run_time: Some(Duration::ZERO) })
+        Some(WorkTakenOver { run_time: Some(Duration::ZERO) })
     }
 
     fn resume(&self, work: AttemptWork, reporter: Reporter) -> Lease {

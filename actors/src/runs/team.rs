@@ -14,7 +14,7 @@ use async_trait::async_trait;
 
 use self::run::TeamAttempt;
 use crate::driver::report::Reporter;
-use crate::driver::{AttemptLease, AttemptWork, ClaimedWork, Driver, Lease};
+use crate::driver::{AttemptLease, AttemptWork, Driver, Lease, WorkTakenOver};
 use crate::gateway::request_handle_cell::RequestHandleCell;
 use crate::gateway::requests::RunRequestHandle;
 use crate::model::agent::AgentSpec;
@@ -40,13 +40,13 @@ impl TeamDriver {
     }
 
     fn spawn_run(&self, work: AttemptWork, reporter: Reporter, start: RunStart) -> Lease {
-        let (run, cell) = (work.execution, self.request_handle_cell.clone());
+        let (execution, cell) = (work.execution, self.request_handle_cell.clone());
         let run_handle = RunHandle::spawn(async move |stop| {
             let request_handle = RunRequestHandle::new(cell.wait_for_handle().await);
             TeamAttempt::new(request_handle, work, start).run(reporter, stop).await;
         });
         Box::new(TeamLease {
-            execution: run,
+            execution,
             request_handle_cell: self.request_handle_cell.clone(),
             run_handle,
         })
@@ -64,9 +64,9 @@ impl Driver for TeamDriver {
         self.spawn_run(work, reporter, RunStart::New)
     }
 
-    fn claim_held_work(&self, _: ExecutionId, _: AttemptId) -> Option<ClaimedWork> {
+    fn take_over_held_work(&self, _: ExecutionId, _: AttemptId) -> Option<WorkTakenOver> {
         // A run makes no progress without the service, so its time starts anew.
-        Some(ClaimedWork { run_time: Some(Duration::ZERO) })
+        Some(WorkTakenOver { run_time: Some(Duration::ZERO) })
     }
 
     fn resume(&self, work: AttemptWork, reporter: Reporter) -> Lease {

@@ -9,7 +9,7 @@ use crate::model::failure::Failure;
 use crate::model::id::{AgentId, PrincipalId};
 use crate::model::schedule::occurrence::OccurrenceStatus;
 use crate::ports::ledger::LedgerError;
-use crate::ports::schedule_store::ScheduleAdvance;
+use crate::ports::schedule_store::ScheduleEvaluation;
 
 /// Snapshot of the tokens, read on first use.
 #[derive(Default)]
@@ -19,12 +19,13 @@ impl TokenSnapshot {
     /// Returns true if a valid token permits the owner to use the agent.
     pub(super) async fn is_authorized(
         &self,
-        requests: &RequestHandle,
+        request_handle: &RequestHandle,
         owner: PrincipalId,
         agent: &AgentId,
     ) -> Result<bool, LedgerError> {
-        let now = requests.reader.now();
-        let tokens = self.0.get_or_try_init(|| requests.reader.services.ledger.tokens()).await?;
+        let now = request_handle.reader.now();
+        let tokens =
+            self.0.get_or_try_init(|| request_handle.reader.services.ledger.tokens()).await?;
         let mut owner_tokens = tokens.iter().filter(|token| token.principal == owner);
         Ok(owner_tokens.any(|token| {
             let is_valid = token.expires_at.is_none_or(|expires| expires > now);
@@ -35,18 +36,18 @@ impl TokenSnapshot {
     /// Rejects unauthorized occurrences before they are stored, which saves a second write.
     pub(super) async fn reject_unauthorized(
         &self,
-        requests: &RequestHandle,
-        batch: &mut [ScheduleAdvance],
+        request_handle: &RequestHandle,
+        batch: &mut [ScheduleEvaluation],
     ) {
-        let occurrences = batch.iter_mut().flat_map(|advance| &mut advance.occurrences);
+        let occurrences = batch.iter_mut().flat_map(|evaluation| &mut evaluation.occurrences);
         for occurrence in
             occurrences.filter(|occurrence| occurrence.status == OccurrenceStatus::Pending)
         {
-            match self.is_authorized(requests, occurrence.owner, &occurrence.agent).await {
+            match self.is_authorized(request_handle, occurrence.owner, &occurrence.agent).await {
                 Ok(true) => {}
                 Ok(false) => {
                     occurrence.status = OccurrenceStatus::Refused;
-                    occurrence.reason = Some(stored_reason(&unauthorized_failure()));
+                    occurrence.reason = Some(format_refusal_reason(&unauthorized_failure()));
                 }
                 Err(_) => return, // The submission checks again.
             }
@@ -60,6 +61,6 @@ pub(super) fn unauthorized_failure() -> Failure {
 }
 
 /// Returns the reason of a rejection in its stored form.
-pub(super) fn stored_reason(failure: &Failure) -> String {
+pub(super) fn format_refusal_reason(failure: &Failure) -> String {
     format!("{}: {}", failure.code, failure.message)
 }

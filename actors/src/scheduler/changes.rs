@@ -14,9 +14,9 @@ use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::{PrincipalId, ScheduleId};
 use crate::model::schedule::occurrence::{Occurrence, OccurrenceCause};
-use crate::model::schedule::{Schedule, ScheduleOrigin, ScheduleSpec, SealedTexts};
+use crate::model::schedule::{Schedule, ScheduleOrigin, ScheduleSpec, TextSealing};
 use crate::ports::ledger::LedgerError;
-use crate::ports::schedule_store::{ScheduleAdvance, ScheduleStore};
+use crate::ports::schedule_store::{ScheduleEvaluation, ScheduleStore};
 use crate::ports::schedule_template::ScheduleTemplateRenderer;
 use crate::services::Services;
 
@@ -57,17 +57,17 @@ pub struct ChangeResult {
 
 /// Change in its stored form.
 pub(super) struct PlannedChange {
-    pub(super) stored_form: StoredChange,
+    pub(super) update: ScheduleStoreUpdate,
     /// Schedule of which the caller receives the new state.
-    pub(super) changed_schedule: Option<ScheduleId>,
+    pub(super) schedule_in_reply: Option<ScheduleId>,
 }
 
 /// Data to store.
-pub(super) enum StoredChange {
+pub(super) enum ScheduleStoreUpdate {
     /// Schedules to put and to remove.
     Schedules { upserts: Vec<Schedule>, removals: Vec<ScheduleId> },
     /// Occurrence outside of the recurrence.
-    TriggeredOccurrence(Box<ScheduleAdvance>),
+    TriggeredOccurrence(Box<ScheduleEvaluation>),
 }
 
 /// Decision about changes, on the present schedules.
@@ -93,15 +93,16 @@ impl ChangePlanner<'_> {
             }
             ScheduleChange::Remove(id) => {
                 self.find_changeable_schedule(&id)?;
-                let stored_form =
-                    StoredChange::Schedules { upserts: Vec::new(), removals: vec![id] };
-                PlannedChange { stored_form, changed_schedule: None }
+                let update =
+                    ScheduleStoreUpdate::Schedules { upserts: Vec::new(), removals: vec![id] };
+                PlannedChange { update, schedule_in_reply: None }
             }
             ScheduleChange::SetPaused(id, paused) => {
                 let schedule = self.find_schedule(&id)?.to_schedule();
                 // Planned times of the pause are not caught up.
-                let cursor = if schedule.paused && !paused { now } else { schedule.cursor };
-                plan_put(Schedule { paused, cursor, changed_at: now, ..schedule }, id)
+                let decided_until =
+                    if schedule.paused && !paused { now } else { schedule.decided_until };
+                plan_put(Schedule { paused, decided_until, changed_at: now, ..schedule }, id)
             }
             ScheduleChange::RunNow(id) => self.plan_trigger(id)?,
             ScheduleChange::Configure(configured) => {
@@ -114,24 +115,25 @@ impl ChangePlanner<'_> {
                     |id: &ScheduleId| self.table.get(id).map(|entry| &entry.schedule);
                 let upserts = schedules_to_put(find_existing, configured, now);
                 PlannedChange {
-                    stored_form: StoredChange::Schedules { upserts, removals },
-                    changed_schedule: None,
+                    update: ScheduleStoreUpdate::Schedules { upserts, removals },
+                    schedule_in_reply: None,
                 }
             }
         })
     }
 
-    /// Returns an occurrence outside of the recurrence, planned for now. The cursor stays.
+    /// Returns an occurrence outside of the recurrence, planned for now. `decided_until` stays.
     fn plan_trigger(&self, id: ScheduleId) -> Result<PlannedChange, Failure> {
         let existing = self.find_schedule(&id)?;
         let planned = self.now.trunc_subsecs(6); // The store keeps microseconds, and the planned time is the key.
         let base = new_occurrence(existing, planned, planned, self.now);
         let occurrence = Occurrence { cause: OccurrenceCause::Manual, ..base };
-        let (schedule, cursor) = (id.clone(), existing.cursor());
-        let advance = ScheduleAdvance { schedule, cursor, occurrences: vec![occurrence] };
+        let (schedule, decided_until) = (id.clone(), existing.decided_until());
+        let evaluation =
+            ScheduleEvaluation { schedule, decided_until, occurrences: vec![occurrence] };
         Ok(PlannedChange {
-            stored_form: StoredChange::TriggeredOccurrence(Box::new(advance)),
-            changed_schedule: Some(id),
+            update: ScheduleStoreUpdate::TriggeredOccurrence(Box::new(evaluation)),
+            schedule_in_reply: Some(id),
         })
     }
 
@@ -170,7 +172,7 @@ impl ChangePlanner<'_> {
     /// Returns a schedule that callers may change.
     fn find_changeable_schedule(&self, id: &ScheduleId) -> Result<&InternedSchedule, Failure> {
         let schedule = self.find_schedule(id)?;
-        match schedule.shared().origin {
+        match schedule.shared_fields().origin {
             ScheduleOrigin::Api => Ok(schedule),
             ScheduleOrigin::Configuration => {
                 let message = format!("the configuration defines schedule `{id}`");
@@ -187,11 +189,11 @@ impl PlannedChange {
         services: &Services,
         store: &dyn ScheduleStore,
     ) -> Result<(), Failure> {
-        self.stored_form.write(services, store).await.map_err(|error| storage_failure(&error))
+        self.update.write(services, store).await.map_err(|error| storage_failure(&error))
     }
 }
 
-impl StoredChange {
+impl ScheduleStoreUpdate {
     async fn write(
         &self,
         services: &Services,
@@ -203,8 +205,8 @@ impl StoredChange {
                 store.put_schedules(services.seal_schedules(upserts)).await?;
                 store.remove_schedules(removals.clone()).await
             }
-            Self::TriggeredOccurrence(advance) => {
-                store.advance(vec![(**advance).clone()]).await.map(drop)
+            Self::TriggeredOccurrence(evaluation) => {
+                store.record_evaluations(vec![(**evaluation).clone()]).await.map(drop)
             }
         }
     }
@@ -212,8 +214,8 @@ impl StoredChange {
 
 /// Returns the change that stores one schedule.
 fn plan_put(schedule: Schedule, id: ScheduleId) -> PlannedChange {
-    let stored_form = StoredChange::Schedules { upserts: vec![schedule], removals: Vec::new() };
-    PlannedChange { stored_form, changed_schedule: Some(id) }
+    let update = ScheduleStoreUpdate::Schedules { upserts: vec![schedule], removals: Vec::new() };
+    PlannedChange { update, schedule_in_reply: Some(id) }
 }
 
 fn storage_failure(error: &LedgerError) -> Failure {
@@ -227,7 +229,7 @@ pub(super) fn schedules_to_remove<'s>(
     configured: &BTreeSet<ScheduleId>,
 ) -> Vec<ScheduleId> {
     let is_removed = |schedule: &&InternedSchedule| {
-        schedule.shared().origin == ScheduleOrigin::Configuration
+        schedule.shared_fields().origin == ScheduleOrigin::Configuration
             && !configured.contains(&schedule.id)
     };
     existing.filter(is_removed).map(|schedule| schedule.id.clone()).collect()
@@ -244,10 +246,10 @@ pub(super) fn schedules_to_put<'s>(
         Some(existing) => {
             let (existing, origin) = (existing.to_schedule(), ScheduleOrigin::Configuration);
             let is_same = is_same_schedule(&existing, &spec, owner);
-            let sealed = SealedTexts::Plain; // The configuration has the raw texts.
+            let text_sealing = TextSealing::WithoutSecrets; // The configuration has the raw texts.
             (!is_same).then(|| Schedule {
                 origin,
-                sealed_texts: sealed,
+                text_sealing,
                 ..replace_spec(existing, spec, owner, now)
             })
         }
@@ -259,7 +261,7 @@ fn is_same_schedule(existing: &Schedule, spec: &ScheduleSpec, owner: PrincipalId
     existing.origin == ScheduleOrigin::Configuration
         && existing.spec == *spec
         && existing.owner == owner
-        && !existing.is_locked()
+        && !existing.has_sealed_texts()
 }
 
 const fn new_schedule(
@@ -270,11 +272,11 @@ const fn new_schedule(
 ) -> Schedule {
     Schedule {
         spec,
-        sealed_texts: SealedTexts::Plain,
+        text_sealing: TextSealing::WithoutSecrets,
         owner,
         origin,
         paused: false,
-        cursor: now,
+        decided_until: now,
         created_at: now,
         changed_at: now,
     }
@@ -291,10 +293,11 @@ fn replace_spec(
     let is_same_rule =
         existing.spec.recurrence == spec.recurrence && existing.spec.enabled == spec.enabled;
     // Times that the old recurrence had and nobody decided would otherwise be caught up by the new one.
-    let cursor = if is_same_rule { existing.cursor } else { now };
+    let decided_until = if is_same_rule { existing.decided_until } else { now };
     let texts = |spec: &ScheduleSpec| (spec.name.clone(), spec.input.clone(), spec.params.clone());
     // Sealed texts that no key opens stay until a caller sends others.
     let is_unchanged = texts(&existing.spec) == texts(&spec);
-    let sealed = if is_unchanged { existing.sealed_texts.clone() } else { SealedTexts::Plain };
-    Schedule { spec, sealed_texts: sealed, owner, cursor, changed_at: now, ..existing }
+    let text_sealing =
+        if is_unchanged { existing.text_sealing.clone() } else { TextSealing::WithoutSecrets };
+    Schedule { spec, text_sealing, owner, decided_until, changed_at: now, ..existing }
 }

@@ -88,10 +88,11 @@ impl Dispatcher {
                 continue;
             };
             self.pending_request_count += 1;
-            let (renderer, requests) = (args.config.renderer.clone(), args.requests.clone());
-            tasks.spawn_reporting(async move {
+            let (renderer, request_handle) =
+                (args.config.renderer.clone(), args.request_handle.clone());
+            tasks.spawn_and_send_result(async move {
                 let input = submission.render_input(&*renderer);
-                SchedulerMsg::DispatchFinished(key, submission.submit(&requests, input).await)
+                SchedulerMsg::DispatchFinished(key, submission.submit(&request_handle, input).await)
             });
         }
     }
@@ -111,23 +112,23 @@ pub(super) fn check_acceptance(
     else {
         return;
     };
-    let (renderer, requests) = (args.config.renderer.clone(), args.requests.clone());
-    tasks.spawn_reporting(async move {
+    let (renderer, request_handle) = (args.config.renderer.clone(), args.request_handle.clone());
+    tasks.spawn_and_send_result(async move {
         let input = submission.render_input(&*renderer);
-        SchedulerMsg::ReplacementChecked(key, submission.find_refusal(&requests, input).await)
+        SchedulerMsg::AcceptanceChecked(key, submission.find_refusal(&request_handle, input).await)
     });
 }
 
 /// Cancels the execution of an occurrence. Its end is observed separately.
 pub(super) fn cancel_execution(
     cancellation: ExecutionCancellation,
-    requests: RequestHandle,
+    request_handle: RequestHandle,
     tasks: &mut SchedulerBackgroundTasks,
 ) {
     let ExecutionCancellation { key, execution, owner, reason } = cancellation;
     tracing::warn!(schedule = %key.schedule, %execution, reason, "cancelling scheduled run");
     tasks.spawn(async move {
-        _ = requests.cancel(&scheduler_caller(owner, "the schedule"), execution).await;
+        _ = request_handle.cancel(&scheduler_caller(owner, "the schedule"), execution).await;
     });
 }
 
@@ -142,7 +143,7 @@ fn build_submission(
     Some(OccurrenceSubmission {
         occurrence: open_occurrence.occurrence.clone(),
         spec: schedule.to_spec(),
-        is_locked: schedule.shared().is_locked(),
+        has_unreadable_texts: schedule.shared_fields().has_sealed_texts(),
         mode,
         tokens: Arc::clone(tokens),
     })

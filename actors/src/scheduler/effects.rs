@@ -23,14 +23,15 @@ impl SchedulerActorState {
                 }
                 OccurrenceEffect::Record(result) => self.result_writer.add(result, self.args.now()),
                 OccurrenceEffect::SetTimer(at, entry) => self.timers.add(at, entry),
-                OccurrenceEffect::Observe(run) => {
-                    let requests = self.args.requests.clone();
+                OccurrenceEffect::Observe(execution) => {
+                    let request_handle = self.args.request_handle.clone();
                     let store = Arc::clone(self.schedule_writer.store());
-                    self.tasks.spawn_reporting(observe_execution(run, requests, store));
+                    let observation = observe_execution(execution, request_handle, store);
+                    self.tasks.spawn_and_send_result(observation);
                 }
                 OccurrenceEffect::Cancel(cancellation) => {
-                    let requests = self.args.requests.clone();
-                    cancel_execution(cancellation, requests, &mut self.tasks);
+                    let request_handle = self.args.request_handle.clone();
+                    cancel_execution(cancellation, request_handle, &mut self.tasks);
                 }
             }
         }
@@ -54,9 +55,8 @@ impl SchedulerActorState {
         let Self { occurrences, table, args, .. } = self;
         let now = args.now();
         let effects = match result {
-            DispatchResult::Accepted(execution, progress) => {
-                occurrences.record_start(OccurrenceExecution { key, execution, progress }, now)
-            }
+            DispatchResult::Accepted(execution, progress) => occurrences
+                .handle_execution_start(OccurrenceExecution { key, execution, progress }, now),
             DispatchResult::Retryable(failure) => occurrences.retry(&key, &failure, now, table),
             DispatchResult::Refused(failure) => occurrences.refuse(&key, &failure, table),
             DispatchResult::Expired => {
@@ -83,15 +83,15 @@ impl SchedulerActorState {
         &mut self,
         key: &OccurrenceKey,
         end: OccurrenceEnd,
-        streak: u32,
+        failure_streak: u32,
     ) {
         let OccurrenceKey { schedule, planned_at: planned } = key;
         let (outcome, code) = (end.outcome, end.code.map(Code::as_str));
         tracing::info!(%schedule, %planned, %outcome, code, "scheduled run ended");
         let Some(entry) = self.table.schedule_mut(schedule) else { return };
-        entry.failure_streak = streak;
-        let limit = entry.schedule.shared().spec.alert_after;
-        let alert = AlertInput::ScheduledExecutionEnded(schedule.clone(), streak, limit);
+        entry.failure_streak = failure_streak;
+        let limit = entry.schedule.shared_fields().spec.alert_after;
+        let alert = AlertInput::ScheduledExecutionEnded(schedule.clone(), failure_streak, limit);
         self.args.services.monitor.send_alert_input(alert);
         let effects = self.occurrences.handle_execution_end(key, &self.table);
         self.perform_effects(effects);

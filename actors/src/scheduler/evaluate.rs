@@ -10,7 +10,7 @@ use crate::decide::schedule::due::{
 };
 use crate::model::schedule::occurrence::{Occurrence, OccurrenceCause, OccurrenceStatus};
 use crate::model::schedule::{Schedule, ScheduleSpec};
-use crate::ports::schedule_store::ScheduleAdvance;
+use crate::ports::schedule_store::ScheduleEvaluation;
 
 impl LoadedSchedule {
     /// Evaluates the schedule, and sets its next due time. Returns the decisions to store, if there are any.
@@ -18,18 +18,19 @@ impl LoadedSchedule {
         &mut self,
         open_counts: OpenCounts,
         now: DateTime<Utc>,
-    ) -> Option<ScheduleAdvance> {
+    ) -> Option<ScheduleEvaluation> {
         let schedule = &mut self.schedule;
-        let evaluation = evaluate_schedule(schedule.due_rule(), schedule.cursor(), now);
+        let evaluation = evaluate_schedule(schedule.due_rule(), schedule.decided_until(), now);
         self.next_evaluation = evaluation.next_evaluation_at;
-        if evaluation.to_submit.is_empty() && evaluation.unsubmitted.is_empty() {
-            schedule.set_cursor(evaluation.cursor); // A cursor that passed no planned time is not worth a write.
+        if evaluation.to_submit.is_empty() && evaluation.unsubmitted_ranges.is_empty() {
+            // A change that passes no planned time is not worth a write.
+            schedule.set_decided_until(evaluation.decided_until);
             return None;
         }
-        // The cursor in memory moves once the decisions are stored: after a failed write they are made again.
-        let (cursor, occurrences) =
-            (evaluation.cursor, build_occurrences(schedule, evaluation, open_counts, now));
-        Some(ScheduleAdvance { schedule: schedule.id.clone(), cursor, occurrences })
+        // `decided_until` in memory moves once the decisions are stored: after a failed write they are made again.
+        let (decided_until, occurrences) =
+            (evaluation.decided_until, build_occurrences(schedule, evaluation, open_counts, now));
+        Some(ScheduleEvaluation { schedule: schedule.id.clone(), decided_until, occurrences })
     }
 }
 
@@ -40,21 +41,23 @@ fn build_occurrences(
     open_counts: OpenCounts,
     now: DateTime<Utc>,
 ) -> Vec<Occurrence> {
-    let spec = &schedule.shared().spec;
+    let spec = &schedule.shared_fields().spec;
     let DueRule { id, jitter, .. } = schedule.due_rule();
-    let passed = evaluation.unsubmitted.into_iter().map(|passed| {
-        let UnsubmittedRange { first, planned_time_count: time_count, status, .. } = passed;
-        let reason = Some(unsubmitted_reason(&passed));
-        let base = new_occurrence(schedule, first, due_time(id, jitter, first), now);
-        Occurrence {
-            status,
-            planned_time_count: time_count,
-            reason,
-            cause: OccurrenceCause::CatchUp,
-            ..base
-        }
-    });
-    let mut occurrences: Vec<_> = passed.collect();
+    let unsubmitted_occurrences =
+        evaluation.unsubmitted_ranges.into_iter().map(|unsubmitted_range| {
+            let UnsubmittedRange { first, planned_time_count: time_count, status, .. } =
+                unsubmitted_range;
+            let reason = Some(unsubmitted_reason(&unsubmitted_range));
+            let base = new_occurrence(schedule, first, due_time(id, jitter, first), now);
+            Occurrence {
+                status,
+                planned_time_count: time_count,
+                reason,
+                cause: OccurrenceCause::CatchUp,
+                ..base
+            }
+        });
+    let mut occurrences: Vec<_> = unsubmitted_occurrences.collect();
     // Each decision counts for the next one: several planned times may be due together.
     let OpenCounts { mut busy, mut waiting } = open_counts;
     for (planned, due, cause) in evaluation.to_submit {
@@ -82,7 +85,7 @@ pub(super) fn new_occurrence(
     due: DateTime<Utc>,
     now: DateTime<Utc>,
 ) -> Occurrence {
-    let Schedule { spec, owner, .. } = schedule.shared();
+    let Schedule { spec, owner, .. } = schedule.shared_fields();
     Occurrence {
         schedule: schedule.id.clone(),
         planned_at: planned,
@@ -114,7 +117,7 @@ fn unsubmitted_reason(unsubmitted_range: &UnsubmittedRange) -> String {
 }
 
 /// Logs an occurrence that will not be submitted.
-pub(super) fn log_unsubmitted_occurrence(occurrence: &Occurrence) {
+pub(super) fn log_if_unsubmitted(occurrence: &Occurrence) {
     let Occurrence {
         schedule,
         planned_at: planned,

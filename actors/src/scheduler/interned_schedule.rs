@@ -15,13 +15,13 @@ use crate::model::schedule::{Schedule, ScheduleSpec};
 /// Interned schedule, which needs a tenth of the memory of the full form.
 pub(super) struct InternedSchedule {
     pub(super) id: ScheduleId,
-    shared: Arc<Schedule>,
+    shared_fields: Arc<Schedule>,
     recurrence: Arc<RecurrenceRule>,
     /// Name, followed by the input.
     concatenated_texts: Box<str>,
     name_len: u32,
     pub(super) paused: bool,
-    cursor: UnixMicros,
+    decided_until: UnixMicros,
     created_at: UnixMicros,
     changed_at: UnixMicros,
 }
@@ -51,7 +51,7 @@ pub(super) struct ScheduleInterner {
 
 impl InternedSchedule {
     pub(super) fn new(schedule: Schedule, interner: &mut ScheduleInterner) -> Self {
-        let Schedule { paused, cursor, created_at, changed_at, .. } = schedule;
+        let Schedule { paused, decided_until, created_at, changed_at, .. } = schedule;
         let ScheduleSpec { id, name, input, .. } = &schedule.spec;
         let texts = [name.as_str(), input].concat().into();
         // A text is no longer than a request may be.
@@ -64,16 +64,16 @@ impl InternedSchedule {
             concatenated_texts: texts,
             name_len,
             paused,
-            cursor: cursor.into(),
+            decided_until: decided_until.into(),
             created_at: created_at.into(),
             changed_at: changed_at.into(),
-            shared: interner.intern_shared(schedule),
+            shared_fields: interner.intern_shared(schedule),
         }
     }
 
     /// Returns the shared data: all but id, name, recurrence, input, times, and the paused state.
-    pub(super) fn shared(&self) -> &Schedule {
-        &self.shared
+    pub(super) fn shared_fields(&self) -> &Schedule {
+        &self.shared_fields
     }
 
     pub(super) fn name(&self) -> &str {
@@ -85,29 +85,29 @@ impl InternedSchedule {
     }
 
     /// Returns the time up to which every occurrence is decided.
-    pub(super) fn cursor(&self) -> DateTime<Utc> {
-        self.cursor.into()
+    pub(super) fn decided_until(&self) -> DateTime<Utc> {
+        self.decided_until.into()
     }
 
     /// Sets the time up to which every occurrence is decided.
-    pub(super) fn set_cursor(&mut self, cursor: DateTime<Utc>) {
-        self.cursor = cursor.into();
+    pub(super) fn set_decided_until(&mut self, decided_until: DateTime<Utc>) {
+        self.decided_until = decided_until.into();
     }
 
     /// Returns true if the schedule is enabled and not paused.
     pub(super) fn is_active(&self) -> bool {
-        self.shared.spec.enabled && !self.paused
+        self.shared_fields.spec.enabled && !self.paused
     }
 
     /// Returns the parts that determine the due times.
     pub(super) fn due_rule(&self) -> DueRule<'_> {
-        let ScheduleSpec { jitter, missed, .. } = self.shared.spec;
+        let ScheduleSpec { jitter, missed, .. } = self.shared_fields.spec;
         DueRule { id: &self.id, recurrence: &self.recurrence, jitter, missed_policy: missed }
     }
 
     /// Returns the longest delay after which an occurrence is still submitted.
     pub(super) fn max_submission_delay(&self) -> Duration {
-        self.shared.spec.missed.window().max(ON_TIME_TOLERANCE)
+        self.shared_fields.spec.missed.window().max(ON_TIME_TOLERANCE)
     }
 
     /// Returns the specification in its full form.
@@ -115,19 +115,19 @@ impl InternedSchedule {
         let (id, (name, input)) = (self.id.clone(), self.name_and_input());
         let (name, input) = (name.to_owned(), input.to_owned());
         let recurrence = (*self.recurrence).clone();
-        ScheduleSpec { id, name, input, recurrence, ..self.shared.spec.clone() }
+        ScheduleSpec { id, name, input, recurrence, ..self.shared_fields.spec.clone() }
     }
 
     /// Returns the schedule in its full form.
     pub(super) fn to_schedule(&self) -> Schedule {
-        let Schedule { owner, origin, .. } = *self.shared;
+        let Schedule { owner, origin, .. } = *self.shared_fields;
         Schedule {
             spec: self.to_spec(),
-            sealed_texts: self.shared.sealed_texts.clone(),
+            text_sealing: self.shared_fields.text_sealing.clone(),
             owner,
             origin,
             paused: self.paused,
-            cursor: self.cursor(),
+            decided_until: self.decided_until(),
             created_at: self.created_at.into(),
             changed_at: self.changed_at.into(),
         }
@@ -138,7 +138,7 @@ impl ScheduleInterner {
     fn intern_shared(&mut self, mut schedule: Schedule) -> Arc<Schedule> {
         let epoch = DateTime::UNIX_EPOCH;
         // Only what differs between alike schedules is cleared, so that their patterns are equal.
-        (schedule.cursor, schedule.created_at, schedule.changed_at) = (epoch, epoch, epoch);
+        (schedule.decided_until, schedule.created_at, schedule.changed_at) = (epoch, epoch, epoch);
         (schedule.paused, schedule.spec.id) = (false, ScheduleId::reserved_id());
         (schedule.spec.name, schedule.spec.input) = (String::new(), String::new());
         schedule.spec.recurrence = RecurrenceRule::hourly();

@@ -33,7 +33,7 @@ pub(super) struct OpenOccurrence {
     pub(super) submission_mode: SubmissionMode,
     /// True once the scheduler has started to check whether the agent would accept
     /// it, before it replaces others.
-    pub(super) has_check_started: bool,
+    pub(super) is_acceptance_check_started: bool,
 }
 
 /// Mode of a submission.
@@ -73,7 +73,7 @@ impl LoadedSchedule {
     }
 
     fn state(&self, open_counts: OpenCounts) -> ScheduleState {
-        match (self.schedule.shared().spec.enabled, self.schedule.paused) {
+        match (self.schedule.shared_fields().spec.enabled, self.schedule.paused) {
             _ if open_counts.busy > 0 => ScheduleState::Executing,
             (false, _) => ScheduleState::Created,
             (true, true) => ScheduleState::Paused,
@@ -84,7 +84,7 @@ impl LoadedSchedule {
     /// Returns the next due time with its agent.
     pub(super) fn next_due(&self) -> Option<NextDue> {
         let at = self.next_evaluation.filter(|_| self.schedule.is_active())?;
-        let agent = self.schedule.shared().spec.agent.clone();
+        let agent = self.schedule.shared_fields().spec.agent.clone();
         Some(NextDue { schedule: self.schedule.id.clone(), agent, at })
     }
 
@@ -118,7 +118,7 @@ impl OpenOccurrence {
             phase,
             submission_count: 0,
             submission_mode: mode,
-            has_check_started: false,
+            is_acceptance_check_started: false,
         }
     }
 
@@ -135,21 +135,23 @@ impl OpenOccurrence {
     }
 
     /// Returns the pause in seconds before the request is repeated; `None` when its time is over.
-    pub(super) fn plan_retry(&mut self, window: Duration, now: DateTime<Utc>) -> Option<u32> {
+    pub(super) fn plan_retry(&mut self, max_delay: Duration, now: DateTime<Utc>) -> Option<u32> {
         if self.submission_mode == SubmissionMode::First {
             self.submission_mode = SubmissionMode::Repeated; // The agent may have recorded the request before the failure.
         }
         let pause =
             (1 << self.submission_count.saturating_sub(1).min(6)).min(MAX_RETRY_PAUSE_SECONDS);
         let is_over = self.occurrence.deadline.is_some_and(|deadline| deadline <= now);
-        (!is_over && self.is_in_time(window, now)).then_some(pause)
+        (!is_over && self.is_in_time(max_delay, now)).then_some(pause)
     }
 
     /// Returns true if the occurrence may still be submitted.
-    pub(super) fn is_in_time(&self, window: Duration, now: DateTime<Utc>) -> bool {
+    pub(super) fn is_in_time(&self, max_delay: Duration, now: DateTime<Utc>) -> bool {
         let Occurrence { cause, due_at: due, .. } = &self.occurrence;
-        let window = if *cause == OccurrenceCause::Manual { ON_TIME_TOLERANCE } else { window };
-        let last_allowed = due.checked_add_signed(TimeDelta::from_std(window).unwrap_or_default());
+        let max_delay =
+            if *cause == OccurrenceCause::Manual { ON_TIME_TOLERANCE } else { max_delay };
+        let last_allowed =
+            due.checked_add_signed(TimeDelta::from_std(max_delay).unwrap_or_default());
         last_allowed.is_none_or(|last_allowed| now <= last_allowed)
     }
 }

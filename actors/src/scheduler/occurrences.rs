@@ -5,7 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::watch;
 
 use super::OccurrenceKey;
-use super::authorization::stored_reason;
+use super::authorization::format_refusal_reason;
 use super::loaded_schedule::{OccurrencePhase, OpenOccurrence};
 use super::result_writer::OccurrenceResult;
 use super::table::ScheduleTable;
@@ -129,7 +129,7 @@ impl OccurrenceMachine {
         effects: &mut Effects,
     ) {
         let Some(entry) = table.get(id) else { return };
-        let overlap = entry.schedule.shared().spec.overlap;
+        let overlap = entry.schedule.shared_fields().spec.overlap;
         let (waiting, busy) =
             (self.open_occurrences.waiting_keys(id), self.open_occurrences.counts(id).busy);
         for (index, key) in waiting.iter().enumerate() {
@@ -139,9 +139,9 @@ impl OccurrenceMachine {
                     self.submit(key, effects);
                 }
                 OverlapDecision::Replace if !is_last => {
-                    let coalesced =
+                    let coalesced_result =
                         unsubmitted_result(key, OccurrenceStatus::Coalesced, COALESCED_REASON);
-                    self.end_without_execution(coalesced, table, effects);
+                    self.close_and_push_effects(coalesced_result, table, effects);
                 }
                 OverlapDecision::Replace => {
                     effects.extend(request_acceptance_check(&mut self.open_occurrences, key));
@@ -160,18 +160,18 @@ impl OccurrenceMachine {
     }
 
     /// Records that an occurrence became an execution, also if its schedule was removed meanwhile.
-    pub(super) fn record_start(
+    pub(super) fn handle_execution_start(
         &mut self,
-        execution: OccurrenceExecution,
+        occurrence_execution: OccurrenceExecution,
         now: DateTime<Utc>,
     ) -> Effects {
-        let (key, id) = (execution.key.clone(), execution.execution);
+        let (key, id) = (occurrence_execution.key.clone(), occurrence_execution.execution);
         if let Some(open_occurrence) = self.open_occurrences.occurrence_mut(&key) {
             open_occurrence.record_execution(id, now);
         }
         let status = OccurrenceStatus::Fired;
         let result = OccurrenceResult { key, status, reason: None, execution: Some(id) };
-        vec![OccurrenceEffect::Record(result), OccurrenceEffect::Observe(execution)]
+        vec![OccurrenceEffect::Record(result), OccurrenceEffect::Observe(occurrence_execution)]
     }
 
     /// Repeats a submission that was rejected temporarily, or rejects the occurrence when its time is over.
@@ -182,10 +182,10 @@ impl OccurrenceMachine {
         now: DateTime<Utc>,
         table: &ScheduleTable,
     ) -> Effects {
-        let window = table.get(&key.schedule).map(|entry| entry.schedule.max_submission_delay());
-        let window = window.unwrap_or_default(); // A removed schedule has no open occurrence either.
+        let max_delay = table.get(&key.schedule).map(|entry| entry.schedule.max_submission_delay());
+        let max_delay = max_delay.unwrap_or_default(); // A removed schedule has no open occurrence either.
         let open_occurrence = self.open_occurrences.occurrence_mut(key);
-        let Some(pause) = open_occurrence.and_then(|it| it.plan_retry(window, now)) else {
+        let Some(pause) = open_occurrence.and_then(|it| it.plan_retry(max_delay, now)) else {
             return self.refuse(key, failure, table);
         };
         let (at, code) = (now + TimeDelta::seconds(pause.into()), failure.code);
@@ -201,7 +201,7 @@ impl OccurrenceMachine {
         table: &ScheduleTable,
     ) -> Effects {
         let OccurrenceKey { schedule, planned_at: planned } = key;
-        let reason = stored_reason(failure);
+        let reason = format_refusal_reason(failure);
         tracing::warn!(%schedule, %planned, reason, "the request was refused");
         self.close(unsubmitted_result(key, OccurrenceStatus::Refused, &reason), table)
     }
@@ -209,11 +209,11 @@ impl OccurrenceMachine {
     /// Closes an occurrence without an execution.
     pub(super) fn close(&mut self, result: OccurrenceResult, table: &ScheduleTable) -> Effects {
         let mut effects = Vec::new();
-        self.end_without_execution(result, table, &mut effects);
+        self.close_and_push_effects(result, table, &mut effects);
         effects
     }
 
-    fn end_without_execution(
+    fn close_and_push_effects(
         &mut self,
         result: OccurrenceResult,
         table: &ScheduleTable,
@@ -236,7 +236,7 @@ impl OccurrenceMachine {
         let mut effects = Vec::new();
         for key in self.open_occurrences.waiting_keys(id) {
             let result = unsubmitted_result(&key, status, reason);
-            self.end_without_execution(result, table, &mut effects);
+            self.close_and_push_effects(result, table, &mut effects);
         }
         effects
     }

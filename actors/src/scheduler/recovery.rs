@@ -6,7 +6,7 @@ use super::SchedulerArgs;
 use super::changes::{schedules_to_put, schedules_to_remove};
 use super::table::ScheduleTable;
 use crate::model::id::{PrincipalId, ScheduleId};
-use crate::model::schedule::{ConfiguredSchedule, Schedule, ScheduleSpec, SealedTexts};
+use crate::model::schedule::{ConfiguredSchedule, Schedule, ScheduleSpec, TextSealing};
 use crate::ports::ledger::{Ledger, LedgerError};
 
 /// Number of configured schedules that are applied at a time.
@@ -20,7 +20,7 @@ pub(super) async fn load_schedules(
     let mut table = ScheduleTable::default();
     let schedules = args.config.schedule_store.schedules().await?;
     // Before the schedules are opened in memory, where the texts are raw.
-    seal_unchecked(args, &schedules).await?;
+    seal_unscanned_schedules(args, &schedules).await?;
     let interned_schedules =
         schedules.into_iter().map(|schedule| table.intern(args.services.unseal_schedule(schedule)));
     let interned_schedules = interned_schedules.collect();
@@ -32,13 +32,16 @@ pub(super) async fn load_schedules(
 }
 
 /// Rewrites schedules of an earlier release, which stored all texts in plain form.
-async fn seal_unchecked(args: &SchedulerArgs, schedules: &[Schedule]) -> Result<(), LedgerError> {
-    let unchecked_schedules: Vec<_> = schedules
+async fn seal_unscanned_schedules(
+    args: &SchedulerArgs,
+    schedules: &[Schedule],
+) -> Result<(), LedgerError> {
+    let unscanned_schedules: Vec<_> = schedules
         .iter()
-        .filter(|schedule| schedule.sealed_texts == SealedTexts::Unchecked)
+        .filter(|schedule| schedule.text_sealing == TextSealing::Unscanned)
         .cloned()
         .collect();
-    for batch in unchecked_schedules.chunks(CONFIGURATION_BATCH_SIZE) {
+    for batch in unscanned_schedules.chunks(CONFIGURATION_BATCH_SIZE) {
         args.config.schedule_store.put_schedules(args.services.seal_schedules(batch)).await?;
     }
     Ok(())
@@ -70,7 +73,7 @@ async fn reconcile(
     drop(configured);
     removals.iter().for_each(|id| _ = table.remove(id)); // No timer is set yet.
     table.insert_all(interned_schedules);
-    table.drop_unused();
+    table.drop_unused_interned_data();
     if !removals.is_empty() {
         store.remove_schedules(removals).await?;
     }
@@ -84,10 +87,10 @@ pub(crate) async fn resolve_owners(
     configured: Vec<ConfiguredSchedule>,
 ) -> Result<Vec<(ScheduleSpec, PrincipalId)>, LedgerError> {
     let tokens = ledger.tokens().await?;
-    let find_token = |name: &str| tokens.iter().find(|token| token.name == name);
+    let find_token = |name: &str| tokens.iter().find(|token| token.principal_name == name);
     let nil_owner = PrincipalId(uuid::Uuid::nil());
-    let owned = configured.into_iter().map(|ConfiguredSchedule { spec, owner }| {
+    let specs_with_owners = configured.into_iter().map(|ConfiguredSchedule { spec, owner }| {
         (spec, find_token(&owner).map_or(nil_owner, |token| token.principal))
     });
-    Ok(owned.collect())
+    Ok(specs_with_owners.collect())
 }

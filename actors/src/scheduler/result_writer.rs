@@ -10,7 +10,7 @@ use super::tasks::SchedulerBackgroundTasks;
 use super::{OccurrenceKey, SchedulerMsg};
 use crate::model::id::ExecutionId;
 use crate::model::schedule::occurrence::OccurrenceStatus;
-use crate::ports::schedule_store::{OccurrenceDecision, ScheduleStore};
+use crate::ports::schedule_store::{OccurrenceStatusChange, ScheduleStore};
 
 /// Pause before a failed write is retried: the disk may have space then.
 pub(super) const WRITE_RETRY_PAUSE: Duration = Duration::from_secs(5);
@@ -31,7 +31,7 @@ pub(super) struct OccurrenceResult {
 /// an earlier one.
 #[derive(Default)]
 pub(super) struct ResultWriter {
-    unwritten_results: Vec<OccurrenceDecision>,
+    unwritten_results: Vec<OccurrenceStatusChange>,
     is_writing: bool,
 }
 
@@ -40,7 +40,7 @@ impl ResultWriter {
     pub(super) fn add(&mut self, result: OccurrenceResult, at: DateTime<Utc>) {
         let OccurrenceResult { key, status, reason, execution } = result;
         let OccurrenceKey { schedule, planned_at: planned } = key;
-        self.unwritten_results.push(OccurrenceDecision {
+        self.unwritten_results.push(OccurrenceStatusChange {
             schedule,
             planned_at: planned,
             status,
@@ -61,9 +61,9 @@ impl ResultWriter {
         }
         self.is_writing = true;
         let (batch, store) = (mem::take(&mut self.unwritten_results), Arc::clone(store));
-        tasks.spawn_reporting(async move {
+        tasks.spawn_and_send_result(async move {
             // Without end: a lost result would leave the occurrence pending in the store.
-            while let Err(error) = store.record_decisions(batch.clone()).await {
+            while let Err(error) = store.record_status_changes(batch.clone()).await {
                 tracing::error!(%error, "failed to record occurrence of schedule");
                 tokio::time::sleep(WRITE_RETRY_PAUSE).await;
             }

@@ -13,7 +13,7 @@ use crate::gateway::requests::RequestHandle;
 use crate::model::id::ScheduleId;
 use crate::model::schedule::occurrence::Occurrence;
 use crate::ports::ledger::LedgerError;
-use crate::ports::schedule_store::{ScheduleAdvance, ScheduleStore};
+use crate::ports::schedule_store::{ScheduleEvaluation, ScheduleStore};
 use crate::services::Services;
 
 /// Number of rows that are deleted at a time.
@@ -32,7 +32,7 @@ pub struct DecisionWriteResult {
 /// Time up to which every occurrence of a schedule is decided.
 pub(super) struct ScheduleCursor {
     pub(super) schedule: ScheduleId,
-    pub(super) cursor: DateTime<Utc>,
+    pub(super) decided_until: DateTime<Utc>,
 }
 
 /// Writer of changes and decisions. One write is in progress at a time: a decision is made on the stored state, which a
@@ -71,36 +71,40 @@ impl ScheduleWriter {
     ) {
         self.is_writing = true;
         let (store, services) = (Arc::clone(&self.store), services.clone());
-        tasks.spawn_reporting(async move {
+        tasks.spawn_and_send_result(async move {
             let result = change.write(&services, &*store).await;
-            SchedulerMsg::ChangeStored(Box::new(ChangeResult { change, result, reply }))
+            SchedulerMsg::ChangeWriteFinished(Box::new(ChangeResult { change, result, reply }))
         });
     }
 
     /// Stores decisions. Unauthorized occurrences are stored as rejected, with the tokens as they are now.
     pub(super) fn store_decisions(
         &mut self,
-        mut batch: Vec<ScheduleAdvance>,
-        requests: &RequestHandle,
+        mut batch: Vec<ScheduleEvaluation>,
+        request_handle: &RequestHandle,
         tasks: &mut SchedulerBackgroundTasks,
     ) {
         self.is_writing = true;
-        let cursor = |advance: &ScheduleAdvance| ScheduleCursor {
-            schedule: advance.schedule.clone(),
-            cursor: advance.cursor,
+        let schedule_cursor = |evaluation: &ScheduleEvaluation| ScheduleCursor {
+            schedule: evaluation.schedule.clone(),
+            decided_until: evaluation.decided_until,
         };
-        let cursors = batch.iter().map(cursor).collect();
-        let (store, requests) = (Arc::clone(&self.store), requests.clone());
-        tasks.spawn_reporting(async move {
+        let cursors = batch.iter().map(schedule_cursor).collect();
+        let (store, request_handle) = (Arc::clone(&self.store), request_handle.clone());
+        tasks.spawn_and_send_result(async move {
             let tokens = Arc::<TokenSnapshot>::default();
-            tokens.reject_unauthorized(&requests, &mut batch).await;
-            let result = store.advance(batch).await;
-            SchedulerMsg::DecisionsStored(Box::new(DecisionWriteResult { cursors, tokens, result }))
+            tokens.reject_unauthorized(&request_handle, &mut batch).await;
+            let result = store.record_evaluations(batch).await;
+            SchedulerMsg::DecisionWriteFinished(Box::new(DecisionWriteResult {
+                cursors,
+                tokens,
+                result,
+            }))
         });
     }
 
     /// Deletes finished occurrences before this time. A failure is repeated with the next deletion.
-    pub(super) fn delete_before(
+    pub(super) fn delete_occurrences_before(
         &self,
         before: DateTime<Utc>,
         tasks: &mut SchedulerBackgroundTasks,

@@ -66,7 +66,7 @@ impl ScheduleTable {
     }
 
     /// Schedules the evaluation of every schedule.
-    pub(super) fn schedule_evaluations(&self, now: DateTime<Utc>, timers: &mut TimerQueue) {
+    pub(super) fn add_evaluation_timers(&self, now: DateTime<Utc>, timers: &mut TimerQueue) {
         for id in self.schedules.keys() {
             timers.add(now, TimerEntry::Evaluate(id.clone()));
         }
@@ -75,11 +75,11 @@ impl ScheduleTable {
     /// Inserts a stored schedule, or replaces its earlier form. The schedule is evaluated at once.
     pub(super) fn put(&mut self, schedule: Schedule, now: DateTime<Utc>, timers: &mut TimerQueue) {
         let id = schedule.spec.id.clone();
-        let (spec, cursor) = (&schedule.spec, schedule.cursor);
+        let (spec, decided_until) = (&schedule.spec, schedule.decided_until);
         // The evaluation follows after the reply; the caller receives the next time now.
         let first_due = spec
             .recurrence
-            .planned_times_after(cursor)
+            .planned_times_after(decided_until)
             .next()
             .map(|next| due_time(&id, spec.jitter, next));
         let interned = self.intern(schedule);
@@ -108,7 +108,7 @@ impl ScheduleTable {
     }
 
     /// Drops interned data that no schedule uses.
-    pub(super) fn drop_unused(&mut self) {
+    pub(super) fn drop_unused_interned_data(&mut self) {
         self.interner.drop_unused();
     }
 
@@ -124,12 +124,13 @@ impl ScheduleTable {
             }
         }
         let due = first_by_agent.into_values().collect();
-        let locked_count = self.iter().filter(|entry| entry.schedule.shared().is_locked()).count();
+        let unreadable_input_count =
+            self.iter().filter(|entry| entry.schedule.shared_fields().has_sealed_texts()).count();
         SchedulerSnapshot {
             started_at,
             active_count,
             schedule_count: self.schedules.len(),
-            locked_count,
+            unreadable_input_count,
             next_due: due,
         }
     }

@@ -4,7 +4,7 @@ use ractor::ActorRef;
 use tokio::task::JoinSet;
 
 use super::SchedulerMsg;
-use crate::services::panic_guard::with_panic_guard;
+use crate::services::panic_guard::run_with_panic_guard;
 
 /// Running tasks of the scheduler. A panic of a task stops the actor, because the result of the task never arrives; the
 /// successor repeats the work from the store.
@@ -27,13 +27,13 @@ impl SchedulerBackgroundTasks {
     /// Starts a task that ends with the actor.
     pub(super) fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         let scheduler = self.scheduler.clone();
-        self.running_tasks.spawn(with_panic_guard(task, move || {
-            _ = scheduler.cast(SchedulerMsg::WorkerPanicked);
+        self.running_tasks.spawn(run_with_panic_guard(task, move || {
+            _ = scheduler.cast(SchedulerMsg::BackgroundFuturePanicked);
         }));
     }
 
     /// Starts a task whose result is a message to the actor.
-    pub(super) fn spawn_reporting(
+    pub(super) fn spawn_and_send_result(
         &mut self,
         task: impl Future<Output = SchedulerMsg> + Send + 'static,
     ) {

@@ -57,7 +57,7 @@ impl WakeTimer {
     }
 
     /// Records that an action may be due.
-    pub(super) const fn fire(&mut self) {
+    pub(super) const fn mark_fired(&mut self) {
         self.has_fired = true;
     }
 
@@ -94,7 +94,7 @@ impl ClockReading {
     }
 
     /// Takes new readings; returns true if the wall clock was set back since.
-    fn detect_set_back(&mut self, wall: DateTime<Utc>) -> bool {
+    fn update_and_check_set_back(&mut self, wall: DateTime<Utc>) -> bool {
         let expected = self.expected_wall_time();
         *self = Self::now(wall);
         expected - wall > MAX_CLOCK_DRIFT
@@ -120,7 +120,7 @@ async fn run_timer(
             () = sleep_until_due(&reading, first_due, max_sleep) => {}
         }
         let now = clock.now();
-        if reading.detect_set_back(now) {
+        if reading.update_and_check_set_back(now) {
             _ = scheduler.cast(SchedulerMsg::ClockSetBack);
         }
         if first_due.is_some_and(|first_due| first_due <= now) {

@@ -26,7 +26,7 @@ pub(super) enum TimerEntry {
 pub(super) struct TimerQueue {
     entries: BTreeSet<(UnixMicros, TimerEntry)>,
     /// True if the latest caller may have left actions that are due.
-    may_be_due: bool,
+    may_have_due_entries: bool,
 }
 
 impl TimerQueue {
@@ -39,19 +39,22 @@ impl TimerQueue {
     }
 
     /// Returns the instant of the first action.
-    pub(super) fn first(&self) -> Option<DateTime<Utc>> {
+    pub(super) fn first_due(&self) -> Option<DateTime<Utc>> {
         self.entries.first().map(|(at, _)| (*at).into())
     }
 
     /// Removes and returns the first action that is due.
     pub(super) fn take_due(&mut self, now: DateTime<Utc>) -> Option<TimerEntry> {
-        self.may_be_due = self.first().is_some_and(|at| at <= now);
-        self.may_be_due.then(|| self.entries.pop_first()).flatten().map(|(_, entry)| entry)
+        self.may_have_due_entries = self.first_due().is_some_and(|at| at <= now);
+        self.may_have_due_entries
+            .then(|| self.entries.pop_first())
+            .flatten()
+            .map(|(_, entry)| entry)
     }
 
     /// Returns true if the latest [`Self::take_due`] found an action: more may be due at the same instant.
-    pub(super) const fn may_be_due(&self) -> bool {
-        self.may_be_due
+    pub(super) const fn may_have_due_entries(&self) -> bool {
+        self.may_have_due_entries
     }
 
     /// Advances evaluations and repeated requests to the present time, because the clock was set. Deadlines stay: a

@@ -34,15 +34,15 @@ impl ActiveWriters {
 
     /// Waits until an execution has no writer. Its actor must have stopped.
     pub(crate) async fn wait_until_idle(&self, id: ExecutionId) {
-        self.wait_for_none(|_, execution| *execution == id).await;
+        self.wait_until_no_writer(|_, execution| *execution == id).await;
     }
 
     /// Waits until no execution of an agent has a writer. All actors of the agent must have stopped.
     pub(crate) async fn wait_until_all_idle(&self, agent: &AgentId) {
-        self.wait_for_none(|writer_agent, _| writer_agent == agent).await;
+        self.wait_until_no_writer(|writer_agent, _| writer_agent == agent).await;
     }
 
-    async fn wait_for_none(&self, matches: impl Fn(&AgentId, &ExecutionId) -> bool) {
+    async fn wait_until_no_writer(&self, matches: impl Fn(&AgentId, &ExecutionId) -> bool) {
         let has_writer = |registry: &WriterRegistry| {
             registry.writers.values().any(|(agent, id)| matches(agent, id))
         };

@@ -31,7 +31,7 @@ pub struct CredentialBreakers(Arc<watch::Sender<OpenBreakers>>);
 
 impl CredentialBreakers {
     /// Returns the state of one credential, if it is unusable.
-    pub(crate) fn get(&self, name: &CredentialName) -> Option<OpenBreaker> {
+    pub(crate) fn open_breaker(&self, name: &CredentialName) -> Option<OpenBreaker> {
         self.0.borrow().get(name).copied()
     }
 
@@ -70,9 +70,14 @@ impl CredentialBreakers {
     }
 
     /// Returns the extra queue time for an agent, because its account is limited.
-    pub(crate) fn queue_extension(&self, keyed_hasher: &KeyedHasher, spec: &AgentSpec) -> Duration {
-        let breaker =
-            self.get(&credential_name(keyed_hasher, spec)).filter(|_| spec.quota.has_breaker);
+    pub(crate) fn extra_queue_time(
+        &self,
+        keyed_hasher: &KeyedHasher,
+        spec: &AgentSpec,
+    ) -> Duration {
+        let breaker = self
+            .open_breaker(&credential_name(keyed_hasher, spec))
+            .filter(|_| spec.quota.has_breaker);
         let is_temporary = breaker.is_some_and(|breaker| breaker.cause.is_temporary());
         if is_temporary { spec.quota.deferral_policy.max_wait } else { Duration::ZERO }
     }
@@ -107,7 +112,7 @@ impl CredentialBreakers {
     }
 
     /// Allows retries with rejected credentials, because they were repaired.
-    pub fn reset_rejected(&self) {
+    pub fn reset_rejected_credentials(&self) {
         let names: Vec<_> = self.0.borrow().keys().cloned().collect();
         for name in names {
             self.apply(&name, BreakerEvent::CredentialRepaired);

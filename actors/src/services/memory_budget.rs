@@ -34,13 +34,13 @@ impl MemoryBudget {
         bytes: u64,
         queue: &WorkspaceQueue,
     ) -> Option<MemoryReservation> {
-        let is_reserved = self.reservations.send_if_modified(|reserved| {
-            let other_reservations = reserved.iter().filter(|(other, _)| **other != id);
+        let is_reserved = self.reservations.send_if_modified(|reservations| {
+            let other_reservations = reservations.iter().filter(|(other, _)| **other != id);
             let sum = other_reservations.fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes));
             let fits =
                 sum == 0 || self.limit.is_none_or(|limit| sum.saturating_add(bytes) <= limit);
             if fits {
-                reserved.insert(id, bytes);
+                reservations.insert(id, bytes);
             }
             fits
         });
@@ -54,8 +54,8 @@ impl MemoryBudget {
         bytes: u64,
         queue: &WorkspaceQueue,
     ) -> MemoryReservation {
-        self.reservations.send_modify(|reserved| {
-            reserved.insert(id, bytes);
+        self.reservations.send_modify(|reservations| {
+            reservations.insert(id, bytes);
         });
         self.new_reservation(id, queue)
     }
@@ -84,8 +84,8 @@ impl MemoryReservation {
 
 impl Drop for MemoryReservation {
     fn drop(&mut self) {
-        self.memory_budget.reservations.send_modify(|reserved| {
-            reserved.remove(&self.id);
+        self.memory_budget.reservations.send_modify(|reservations| {
+            reservations.remove(&self.id);
         });
     }
 }

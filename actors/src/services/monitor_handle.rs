@@ -20,11 +20,11 @@ pub enum MonitorMsg {
     /// Preconditions of all executions that are not fulfilled; empty if all are.
     HostChecked(Vec<HostFault>),
     /// A reading of the machine, or the check of its preconditions, panicked.
-    WorkerPanicked,
+    BackgroundFuturePanicked,
     /// An input of the alert logic.
     AlertInputReceived(AlertInput),
     /// Requests were counted, and more may follow until the next tick.
-    RequestsCounted,
+    FirstRequestCounted,
     /// Requests the start time and the open alerts.
     Inspect(RpcReplyPort<(DateTime<Utc>, Vec<Alert>)>),
 }
@@ -64,7 +64,7 @@ impl MonitorHandle {
             false // No receiver waits for this change.
         });
         if is_first {
-            self.send(MonitorMsg::RequestsCounted);
+            self.send(MonitorMsg::FirstRequestCounted);
         }
     }
 

@@ -12,14 +12,14 @@ impl<F: FnOnce()> Drop for PanicGuard<F> {
 }
 
 /// Runs a task; calls `on_panic` if the task panics.
-pub(crate) async fn with_panic_guard(task: impl Future<Output = ()>, on_panic: impl FnOnce()) {
+pub(crate) async fn run_with_panic_guard(task: impl Future<Output = ()>, on_panic: impl FnOnce()) {
     let _guard = PanicGuard(Some(on_panic));
     task.await;
 }
 
 #[cfg(test)]
 mod tests {
-    use super::with_panic_guard;
+    use super::run_with_panic_guard;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -28,7 +28,7 @@ mod tests {
         for (panics, aborted) in [(true, false), (false, false), (false, true)] {
             let called = Arc::new(AtomicBool::new(false));
             let flag = Arc::clone(&called);
-            let task = tokio::spawn(with_panic_guard(
+            let task = tokio::spawn(run_with_panic_guard(
                 async move {
                     tokio::task::yield_now().await;
                     assert!(!panics, "the task panics");

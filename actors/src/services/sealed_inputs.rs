@@ -3,7 +3,7 @@
 use crate::decide::recovery::InputLoss;
 use crate::model::execution::record::ExecutionRecord;
 use crate::model::execution::request::Input;
-use crate::model::schedule::{Schedule, ScheduleOrigin, SealedTexts};
+use crate::model::schedule::{Schedule, ScheduleOrigin, TextSealing};
 use crate::ports::ledger::LedgerError;
 use crate::ports::sealer::SealError;
 use crate::services::Services;
@@ -14,26 +14,29 @@ impl Services {
     pub(crate) fn seal_schedules(&self, schedules: &[Schedule]) -> Vec<Schedule> {
         let redactor = self.redactor.current();
         let to_stored_form = |schedule: &Schedule| {
-            if schedule.is_locked() {
+            if schedule.has_sealed_texts() {
                 return schedule.clone();
             }
             let (spec, is_changed) = redact_schedule(&redactor, &schedule.spec);
             let seal =
                 || self.input_sealer.seal_schedule(&schedule.spec).unwrap_or_else(|| vec![0]);
-            let sealed =
-                if is_changed { SealedTexts::Sealed(seal().into()) } else { SealedTexts::Plain };
-            Schedule { spec, sealed_texts: sealed, ..schedule.clone() }
+            let text_sealing = if is_changed {
+                TextSealing::Sealed(seal().into())
+            } else {
+                TextSealing::WithoutSecrets
+            };
+            Schedule { spec, text_sealing, ..schedule.clone() }
         };
         schedules.iter().map(to_stored_form).collect()
     }
 
     /// Returns a stored schedule with its raw texts; it stays locked if no key opens them.
     pub(crate) fn unseal_schedule(&self, schedule: Schedule) -> Schedule {
-        let SealedTexts::Sealed(sealed) = &schedule.sealed_texts else {
-            return Schedule { sealed_texts: SealedTexts::Plain, ..schedule };
+        let TextSealing::Sealed(sealed) = &schedule.text_sealing else {
+            return Schedule { text_sealing: TextSealing::WithoutSecrets, ..schedule };
         };
         match self.input_sealer.unseal_schedule(&schedule.spec, sealed) {
-            Ok(spec) => Schedule { spec, sealed_texts: SealedTexts::Plain, ..schedule },
+            Ok(spec) => Schedule { spec, text_sealing: TextSealing::WithoutSecrets, ..schedule },
             Err(error) => {
                 // The configuration has the raw texts of its own schedules.
                 if schedule.origin == ScheduleOrigin::Api {

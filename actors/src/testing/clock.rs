@@ -28,8 +28,8 @@ impl Default for VirtualClock {
 
 impl VirtualClock {
     /// Makes the reading with this number from now on panic: a fault in the actor that reads then.
-    pub fn panic_at_reading(&self, reading: u32) {
-        self.readings_until_panic.store(reading, Ordering::SeqCst);
+    pub fn panic_at_reading(&self, reading_number: u32) {
+        self.readings_until_panic.store(reading_number, Ordering::SeqCst);
     }
 
     /// Sets the clock forward, or back, by this many seconds.

@@ -19,7 +19,7 @@ use crate::model::completion::{
 };
 use crate::model::observation::telemetry_events::TokenCounts;
 use crate::ports::completion::{CompletionClient, CompletionError};
-use crate::ports::tools::{StopReceiver, TextRedactor, ToolExecutor, ToolInvocation};
+use crate::ports::tools::{TextRedactor, ToolExecutor, ToolInvocation, ToolStopReceiver};
 
 /// Time of a reply.
 const REPLY_DELAY: Duration = Duration::from_secs(10);
@@ -106,12 +106,16 @@ impl ToolExecutor for ScriptedModelAndTools {
         ToolDefinitions::new()
     }
 
-    async fn call(&self, call: ToolInvocation, mut stop: StopReceiver) -> Result<String, String> {
+    async fn call(
+        &self,
+        call: ToolInvocation,
+        mut stop: ToolStopReceiver,
+    ) -> Result<String, String> {
         let ToolInvocation { tool, arguments, .. } = call;
         let text = serde_json::Value::Object(arguments).to_string();
-        let effect = format!("{} {text}", tool.name);
+        let call_text = format!("{} {text}", tool.name);
         self.0.send_modify(|state| {
-            state.started_calls.push(effect);
+            state.started_calls.push(call_text);
             state.unfinished_call_count += 1;
         });
         let work = async {

@@ -12,9 +12,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::interactions::QuestionSender;
-use super::work_probe::{LeaseCounter, LiveWorkGuard, WorkProbe};
+use super::work_probe::{LeaseCountGuard, LiveWorkGuard, WorkProbe};
 use crate::driver::report::Reporter;
-use crate::driver::{AttemptLease, AttemptWork, ClaimedWork, Driver, Lease, UsageFuture};
+use crate::driver::{AttemptLease, AttemptWork, Driver, Lease, UsageFuture, WorkTakenOver};
 use crate::model::agent::workspace::Workspace;
 use crate::model::agent::{Access, AgentSpec};
 use crate::model::execution::event::{EventKind, TextChannel};
@@ -34,7 +34,7 @@ pub struct ScriptedDriver {
     created_at: Instant,
     scripts: watch::Sender<HashMap<String, Vec<ScriptedAttempt>>>,
     workspaces: watch::Sender<HashMap<String, Workspace>>,
-    preserved_work: watch::Sender<HashMap<ExecutionId, ClaimedWork>>,
+    preserved_work: watch::Sender<HashMap<ExecutionId, WorkTakenOver>>,
     probe: Arc<watch::Sender<WorkProbe>>,
     /// Model and tools of the cognitive agents, whose runs have a driver of their own.
     pub cognition: Arc<ScriptedModelAndTools>,
@@ -69,12 +69,12 @@ impl ScriptedDriver {
     /// Holds the work of this execution from the next process of the service on.
     pub fn preserve_over_restart(&self, execution: ExecutionId) {
         self.preserved_work
-            .send_modify(|held_work| _ = held_work.insert(execution, ClaimedWork::default()));
+            .send_modify(|held_work| _ = held_work.insert(execution, WorkTakenOver::default()));
     }
 
     /// Holds the work like [`preserve_over_restart`](Self::preserve_over_restart), with a known run time.
     pub fn preserve_with_run_time(&self, execution: ExecutionId, run_time: Duration) {
-        let work = ClaimedWork { run_time: Some(run_time) };
+        let work = WorkTakenOver { run_time: Some(run_time) };
         self.preserved_work.send_modify(|held_work| _ = held_work.insert(execution, work));
     }
 
@@ -111,7 +111,7 @@ impl Driver for ScriptedDriver {
         self.perform("", &work, reporter)
     }
 
-    fn claim_held_work(&self, execution: ExecutionId, _: AttemptId) -> Option<ClaimedWork> {
+    fn take_over_held_work(&self, execution: ExecutionId, _: AttemptId) -> Option<WorkTakenOver> {
         self.preserved_work.borrow().get(&execution).copied()
     }
 
@@ -121,11 +121,18 @@ impl Driver for ScriptedDriver {
 }
 
 impl ScriptedDriver {
-    fn perform(&self, prefix: &str, work: &AttemptWork, reporter: Reporter) -> Lease {
+    fn perform(
+        &self,
+        start_description_prefix: &str,
+        work: &AttemptWork,
+        reporter: Reporter,
+    ) -> Lease {
         let text = &work.request.input.text();
         let attempt = work.attempt_id.attempt;
-        let start_description =
-            format!("{prefix}{text}#{attempt}@{}", self.created_at.elapsed().as_secs());
+        let start_description = format!(
+            "{start_description_prefix}{text}#{attempt}@{}",
+            self.created_at.elapsed().as_secs()
+        );
         let pid = 1 + u32::try_from(self.probe.borrow().starts.len()).unwrap_or(u32::MAX);
         self.probe.send_modify(|probe| probe.starts.push(start_description));
         let script = self.scripted_attempt(text, attempt);
@@ -141,10 +148,11 @@ impl ScriptedDriver {
             answer_receiver,
             probe: Arc::clone(&self.probe),
         };
-        let live_work_guard = LiveWorkGuard::record_start(&self.probe, work, !prefix.is_empty());
-        let lease_counter = LeaseCounter::increment(&self.probe);
+        let live_work_guard =
+            LiveWorkGuard::record_start(&self.probe, work, !start_description_prefix.is_empty());
+        let lease_count_guard = LeaseCountGuard::increment(&self.probe);
         let cleanup_time = script.cleanup_time;
-        let is_resumed = !prefix.is_empty();
+        let is_resumed = !start_description_prefix.is_empty();
         let task = tokio::spawn(async move {
             if is_resumed {
                 _ = reporter.delete_output().await; // A lost event fails the test.
@@ -165,7 +173,7 @@ impl ScriptedDriver {
             task,
             cleanup_time,
             started_at,
-            _lease_counter: lease_counter,
+            _lease_count_guard: lease_count_guard,
         })
     }
 }
@@ -200,7 +208,7 @@ async fn run_scripted_attempt(
         if script.behavior == ScriptedBehavior::WarnsAtEnd {
             reporter.record_later(EventKind::Warning { message: "that was all".to_owned() });
         }
-        reporter.report_exit(result, Some(exit_code));
+        reporter.report_end(result, Some(exit_code));
     }
 }
 
@@ -227,7 +235,7 @@ async fn run_until_end(
     }
     let mut output_writer = reporter.open_output(TextChannel::Parts);
     for artifact in &script.artifacts {
-        _ = output_writer.store_artifact(artifact.clone()).await; // A lost write fails the test.
+        _ = output_writer.store_artifact_piece(artifact.clone()).await; // A lost write fails the test.
     }
     for (input, output, cumulative) in &script.usage_reports {
         let counters = [("input_tokens", *input), ("output_tokens", *output)];
@@ -237,11 +245,11 @@ async fn run_until_end(
             .await; // A lost event fails the test.
     }
     if script.behavior == ScriptedBehavior::EndsWithOpenQuestion {
-        let answers = question_sender.ask_all(&script.questions, reporter);
-        _ = tokio::time::timeout(script.run_time, answers).await; // The end of the run ends the wait.
+        let answer_wait = question_sender.send_and_await_answers(&script.questions, reporter);
+        _ = tokio::time::timeout(script.run_time, answer_wait).await; // The end of the run ends the wait.
         return;
     }
-    question_sender.ask_all(&script.questions, reporter).await;
+    question_sender.send_and_await_answers(&script.questions, reporter).await;
     write_stderr(script, reporter).await;
     sleep(script.run_time).await;
     _ = output_writer.close().await;
@@ -265,7 +273,7 @@ struct ScriptedLease {
     task: JoinHandle<()>,
     cleanup_time: Duration,
     started_at: Instant,
-    _lease_counter: LeaseCounter,
+    _lease_count_guard: LeaseCountGuard,
 }
 
 impl Drop for ScriptedLease {

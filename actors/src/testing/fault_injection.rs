@@ -36,8 +36,8 @@ pub enum LedgerCallKind {
 #[derive(Default)]
 struct LedgerCallFault {
     remaining_failures: u32,
-    delays: VecDeque<Duration>,
-    delay: Duration,
+    next_delays: VecDeque<Duration>,
+    default_delay: Duration,
     call_count: u32,
 }
 
@@ -54,13 +54,13 @@ impl LedgerFaults {
     /// Makes the next calls of a kind take this many seconds each before they commit.
     pub fn delay_next(&self, call: LedgerCallKind, seconds: impl IntoIterator<Item = u64>) {
         let delays = seconds.into_iter().map(Duration::from_secs).collect();
-        self.0.send_modify(|faults| faults.entry(call).or_default().delays = delays);
+        self.0.send_modify(|faults| faults.entry(call).or_default().next_delays = delays);
     }
 
     /// Makes every call of a kind take this many seconds before it commits.
     pub fn delay_all(&self, call: LedgerCallKind, seconds: u64) {
         let delay = Duration::from_secs(seconds);
-        self.0.send_modify(|faults| faults.entry(call).or_default().delay = delay);
+        self.0.send_modify(|faults| faults.entry(call).or_default().default_delay = delay);
     }
 
     /// Returns the number of calls of a kind since the faults were last cleared.
@@ -80,8 +80,10 @@ impl LedgerFaults {
         self.0.send_modify(|faults| {
             let fault = faults.entry(call).or_default();
             fault.call_count += 1;
-            fault_effect =
-                (fault.delays.pop_front().unwrap_or(fault.delay), fault.remaining_failures > 0);
+            fault_effect = (
+                fault.next_delays.pop_front().unwrap_or(fault.default_delay),
+                fault.remaining_failures > 0,
+            );
             if fault.remaining_failures < u32::MAX {
                 fault.remaining_failures = fault.remaining_failures.saturating_sub(1);
             }

@@ -16,7 +16,7 @@ use crate::model::interaction::{
     OptionKind, Question, QuestionKind, QuestionOption, ToolCallSubject, WireId,
 };
 use crate::ports::clock::Clock;
-use crate::ports::interaction_store::{CloseOutcome, InteractionStore};
+use crate::ports::interaction_store::{CloseInteractionOutcome, InteractionStore};
 
 /// Answers a question as the caller of the environment, which is an administrator.
 ///
@@ -27,8 +27,8 @@ pub async fn answer_question(
     id: InteractionId,
     value: AnswerValue,
 ) -> Result<(), Code> {
-    let caller_answer = CallerAnswer { value, digest: None, channel: "test", message: None };
-    let result = tree.api.approvals.answer(&caller(), id, caller_answer).await;
+    let caller_answer = CallerAnswer { value, digest: None, channel: "test", message_id: None };
+    let result = tree.api.interactions.answer(&caller(), id, caller_answer).await;
     result.map(drop).map_err(|failure| failure.code)
 }
 
@@ -42,7 +42,7 @@ pub async fn record_answer_without_service(tree: &TestTree, id: InteractionId, v
     let answer = InteractionAnswer { value: Some(value), by: source };
     let end = InteractionEnd { state: InteractionState::Answered, answer, at: tree.clock.now() };
     let result = tree.ledger.close(id, end.clone(), end).await;
-    assert!(matches!(result, Ok(CloseOutcome::Closed(_))), "{result:?}");
+    assert!(matches!(result, Ok(CloseInteractionOutcome::Closed(_))), "{result:?}");
 }
 
 /// Returns the question for permission to run a command.
@@ -74,10 +74,14 @@ pub(super) struct QuestionSender {
 impl QuestionSender {
     /// Sends all questions at once, and returns when all are answered. Answers that earlier work has read are reported
     /// again, as the replay of a journal reports them.
-    pub(super) async fn ask_all(&mut self, questions: &[(WireId, Question)], reporter: &Reporter) {
+    pub(super) async fn send_and_await_answers(
+        &mut self,
+        questions: &[(WireId, Question)],
+        reporter: &Reporter,
+    ) {
         let mut unanswered = Vec::new();
         for (wire_id, question) in questions {
-            if self.is_delivered(wire_id) {
+            if self.is_answer_delivered(wire_id) {
                 reporter.report_answer_delivery(wire_id.clone());
                 continue;
             }
@@ -86,15 +90,16 @@ impl QuestionSender {
         }
         while !unanswered.is_empty() {
             let Some((wire_id, answer)) = self.answer_receiver.recv().await else { return };
-            let word = answer.as_ref().map_or("cancelled", |answer| answer.kind_name());
-            let delivered = format!("{}{word}", self.delivered_answer_prefix(&wire_id));
-            self.probe.send_modify(|probe| probe.answers.push(delivered));
+            let answer_kind = answer.as_ref().map_or("cancelled", |answer| answer.kind_name());
+            let delivered_answer =
+                format!("{}{answer_kind}", self.delivered_answer_prefix(&wire_id));
+            self.probe.send_modify(|probe| probe.answers.push(delivered_answer));
             reporter.report_answer_delivery(wire_id.clone());
             unanswered.retain(|unanswered_id| *unanswered_id != wire_id);
         }
     }
 
-    fn is_delivered(&self, wire_id: &WireId) -> bool {
+    fn is_answer_delivered(&self, wire_id: &WireId) -> bool {
         let prefix = self.delivered_answer_prefix(wire_id);
         self.probe.borrow().answers.iter().any(|answer| answer.starts_with(&prefix))
     }

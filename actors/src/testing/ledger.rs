@@ -1,5 +1,6 @@
 //! In-memory ledger. It fulfils the contract of the port, and records every violation by its callers.
 
+mod execution_page;
 mod history;
 mod interaction_row;
 mod interactions;
@@ -13,6 +14,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
+use self::execution_page::{matches_query, sort_key};
 use self::rows::{LedgerRows, MemoryExecutionRow};
 use super::fault_injection::{FaultInjector, LedgerCallKind};
 use crate::model::access::principal::{NewToken, Token};
@@ -24,7 +26,9 @@ use crate::model::execution::record::{
 };
 use crate::model::execution::{AttemptId, ExecutionState, Fence};
 use crate::model::id::{AgentId, ExecutionId, PrincipalId};
-use crate::ports::interaction_store::reports::{end_by_settlement, position_before_end};
+use crate::ports::interaction_store::reports::{
+    interaction_end_at_settlement, last_transition_index,
+};
 use crate::ports::ledger::{
     AcceptCommand, AcceptResult, AnswerCommand, ClaimCommand, ClaimResult, Ledger, LedgerError,
     Settlement, WriteBatch,
@@ -46,7 +50,7 @@ impl MemoryLedger {
     /// Adds a token for a principal with a known id.
     pub(super) async fn add_token(&self, principal: PrincipalId, new_token: NewToken) {
         let NewToken { name, hash, scope, expires_at: expires } = new_token;
-        let token = Token { principal, name, hash, scope, expires_at: expires };
+        let token = Token { principal, principal_name: name, hash, scope, expires_at: expires };
         self.rows.lock().await.tokens.push(token);
     }
 
@@ -64,7 +68,7 @@ impl MemoryLedger {
     /// Makes the row of an execution look as if redaction had changed its input.
     pub async fn mark_redacted(&self, id: ExecutionId) {
         if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
-            (row.record.replayable, row.sealed_input) = (false, None);
+            (row.record.stores_raw_input, row.sealed_input) = (false, None);
         }
     }
 
@@ -92,7 +96,7 @@ impl Ledger for MemoryLedger {
         }
         let equal_execution = rows.find_equal_execution(&command);
         let mut row = MemoryExecutionRow::new(command);
-        row.content_key = row.content_key.filter(|_| equal_execution.is_none());
+        row.coalescing_key = row.coalescing_key.filter(|_| equal_execution.is_none());
         rows.executions.insert(row.record.id, row);
         Ok(equal_execution.map_or(AcceptResult::Created, AcceptResult::Equivalent))
     }
@@ -107,18 +111,21 @@ impl Ledger for MemoryLedger {
         let Some(row) = executions.get_mut(&command.id) else {
             return Ok(false);
         };
-        let ExecutionRecord { outcome, fence, state, requested_input: requested, .. } = row.record;
-        let is_open = outcome.is_none() && state == ExecutionState::Waiting && !requested.answered;
+        let ExecutionRecord { outcome, fence, state, requested_input, .. } = row.record;
+        let is_open = outcome.is_none()
+            && state == ExecutionState::Waiting
+            && !requested_input.has_pending_answer;
         if fence != command.fence || !is_open || is_duplicate {
             return Ok(false);
         }
         row.keys.extend(command.keys.iter().map(|key| (key, command.content_digest)));
-        row.store_input(command.attempt_id, &command.input_text);
-        row.record.requested_input.answered = true;
+        row.store_input(command.next_attempt_id, &command.input_text);
+        row.record.requested_input.has_pending_answer = true;
         row.record.latest_deferral = None;
         row.record.params = command.params;
         row.record.overrides = command.overrides;
-        (row.record.replayable, row.sealed_input) = (command.replayable, command.sealed_input);
+        (row.record.stores_raw_input, row.sealed_input) =
+            (command.stores_raw_input, command.sealed_input);
         row.record.changed_at = command.at;
         let message_event = EventKind::caller_message(command.message_id.0, command.content);
         row.append(command.at, message_event, violations);
@@ -138,14 +145,17 @@ impl Ledger for MemoryLedger {
     async fn claim(&self, command: ClaimCommand) -> Result<ClaimResult, LedgerError> {
         self.inject_fault(LedgerCallKind::Claim).await?;
         let mut rows = self.rows.lock().await;
-        let other_rows =
+        let other_claim_holders =
             || rows.executions.values().filter(|row| row.is_other_claim_holder(command.id));
-        let running_count = other_rows().filter(|row| row.record.agent == command.agent).count();
+        let running_count =
+            other_claim_holders().filter(|row| row.record.agent == command.agent).count();
         let is_workspace_taken = command.workspace.as_ref().is_some_and(|workspace| {
-            let mut other_workspaces = other_rows().filter_map(|row| row.workspace.as_ref());
+            let mut other_workspaces =
+                other_claim_holders().filter_map(|row| row.workspace.as_ref());
             other_workspaces.any(|other| other.overlaps(workspace))
         });
-        let is_conversation_busy = command.runs_in_order && rows.has_earlier_message(command.id);
+        let is_conversation_busy =
+            command.runs_turns_in_order && rows.is_blocked_by_other_message(command.id);
         let Some(row) = rows.executions.get(&command.id) else {
             return Ok(ClaimResult::Superseded);
         };
@@ -170,7 +180,7 @@ impl Ledger for MemoryLedger {
         row.workspace = workspace;
         row.record.fence = Fence(row.record.fence.0 + 1);
         row.record.started_at = row.record.started_at.or(Some(change.at));
-        row.record.requested_input.answered = false;
+        row.record.requested_input.has_pending_answer = false;
         row.append(change.at, EventKind::StateChanged(change), violations);
         Ok(ClaimResult::Granted(row.record.fence))
     }
@@ -189,9 +199,9 @@ impl Ledger for MemoryLedger {
         };
         let WriteBatch { chunks, events } = batch;
         row.chunks.extend(chunks);
-        let is_after_end =
+        let is_refused_after_end =
             row.record.outcome.is_some() && !events.iter().all(|(_, event)| may_follow_end(event));
-        if row.record.fence != fence || is_after_end {
+        if row.record.fence != fence || is_refused_after_end {
             return Ok(false);
         }
         for (at, event) in events {
@@ -203,11 +213,11 @@ impl Ledger for MemoryLedger {
     async fn append_chunk(&self, id: ExecutionId, chunk: TextChunk) -> Result<(), LedgerError> {
         self.inject_fault(LedgerCallKind::Append).await?;
         if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
-            let follows = |stored: &TextChunk| {
+            let is_predecessor = |stored: &TextChunk| {
                 (stored.attempt_id, stored.channel, stored.number + 1)
                     == (chunk.attempt_id, chunk.channel, chunk.number)
             };
-            if chunk.number == 0 || row.chunks.iter().any(follows) {
+            if chunk.number == 0 || row.chunks.iter().any(is_predecessor) {
                 row.chunks.push(chunk);
             }
         }
@@ -242,11 +252,11 @@ impl Ledger for MemoryLedger {
         if row.record.outcome.is_some() || row.record.fence != settlement.fence {
             return Ok(false);
         }
-        let last_events = events.split_off(position_before_end(&events));
+        let last_events = events.split_off(last_transition_index(&events));
         for (at, event) in events {
             row.append(at, event, violations);
         }
-        let end = end_by_settlement(settlement.outcome, settlement.at);
+        let end = interaction_end_at_settlement(settlement.outcome, settlement.at);
         rows.close_matching_interactions(settlement.id, &end, |_| true);
         let LedgerRows { executions, violations, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&settlement.id) else {
@@ -261,7 +271,7 @@ impl Ledger for MemoryLedger {
         row.record.exit_code = settlement.exit_code;
         row.record.ended_at = Some(settlement.at);
         row.record.pid = None;
-        row.sealed_input = row.sealed_input.take().filter(|_| settlement.keeps_input);
+        row.sealed_input = row.sealed_input.take().filter(|_| settlement.keeps_sealed_input);
         Ok(true)
     }
 
@@ -284,7 +294,10 @@ impl Ledger for MemoryLedger {
         let rows = self.rows.lock().await;
         let owner_name = |record: &ExecutionRecord| {
             let is_owner = |token: &Token| token.principal == record.owner;
-            rows.tokens.iter().find(|token| is_owner(token)).map(|token| token.name.clone())
+            rows.tokens
+                .iter()
+                .find(|token| is_owner(token))
+                .map(|token| token.principal_name.clone())
         };
         let fits = |record: &&ExecutionRecord| {
             let is_own = filter.owner_name.is_none() || filter.owner_name == owner_name(record);
@@ -364,11 +377,13 @@ impl Ledger for MemoryLedger {
         self.inject_fault(LedgerCallKind::ReplaceTokens).await?;
         let mut rows = self.rows.lock().await;
         let earlier_tokens = std::mem::take(&mut rows.tokens);
-        let mut principals: BTreeMap<_, _> =
-            earlier_tokens.into_iter().map(|token| (token.name, token.principal)).collect();
+        let mut principals: BTreeMap<_, _> = earlier_tokens
+            .into_iter()
+            .map(|token| (token.principal_name, token.principal))
+            .collect();
         for NewToken { name, hash, scope, expires_at } in new_tokens {
             let principal = *principals.entry(name.clone()).or_insert(PrincipalId(Uuid::now_v7()));
-            rows.tokens.push(Token { principal, name, hash, scope, expires_at });
+            rows.tokens.push(Token { principal, principal_name: name, hash, scope, expires_at });
         }
         Ok(())
     }
@@ -377,21 +392,6 @@ impl Ledger for MemoryLedger {
         self.inject_fault(LedgerCallKind::Read).await?;
         Ok(self.rows.lock().await.tokens.clone())
     }
-}
-
-/// Returns the sort key of an execution in a list.
-fn sort_key(record: &ExecutionRecord) -> (i64, ExecutionId) {
-    (record.status_changed_at().timestamp_micros(), record.id)
-}
-
-/// Returns true if an execution matches the query.
-fn matches_query(query: &ExecutionPageQuery, record: &ExecutionRecord) -> bool {
-    let time = record.status_changed_at();
-    record.agent == query.agent
-        && query.owner.is_none_or(|owner| record.owner == owner)
-        && query.context.as_ref().is_none_or(|context| record.context == *context)
-        && query.public_state.is_none_or(|state| record.public_state() == state)
-        && query.changed_since.is_none_or(|since| time >= since)
 }
 
 /// Returns true if an event may follow the end.

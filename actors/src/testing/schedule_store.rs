@@ -14,7 +14,7 @@ use crate::model::schedule::occurrence::{
 };
 use crate::model::schedule::{Schedule, ScheduleSpec};
 use crate::ports::ledger::LedgerError;
-use crate::ports::schedule_store::{OccurrenceDecision, ScheduleAdvance, ScheduleStore};
+use crate::ports::schedule_store::{OccurrenceStatusChange, ScheduleEvaluation, ScheduleStore};
 use crate::ports::schedule_template::ScheduleTemplateRenderer;
 
 /// Access to the schedules. All accesses of one environment share them.
@@ -72,17 +72,17 @@ impl ScheduleStore for MemoryScheduleStore {
         Ok(())
     }
 
-    async fn advance(
+    async fn record_evaluations(
         &self,
-        advances: Vec<ScheduleAdvance>,
+        advances: Vec<ScheduleEvaluation>,
     ) -> Result<Vec<Vec<Occurrence>>, LedgerError> {
         self.inject_fault(LedgerCallKind::Schedule).await?;
         let mut rows = self.rows.lock().await;
         let mut stored_occurrences = Vec::new();
-        for ScheduleAdvance { schedule, cursor, occurrences } in advances {
+        for ScheduleEvaluation { schedule, decided_until, occurrences } in advances {
             let mut new_occurrences = Vec::new();
             if let Some(row) = rows.schedules.get_mut(&schedule) {
-                row.cursor = cursor;
+                row.decided_until = decided_until;
                 for occurrence in occurrences {
                     let key = (schedule.clone(), occurrence.planned_at);
                     if let std::collections::btree_map::Entry::Vacant(vacant) =
@@ -97,9 +97,9 @@ impl ScheduleStore for MemoryScheduleStore {
         Ok(stored_occurrences)
     }
 
-    async fn record_decisions(
+    async fn record_status_changes(
         &self,
-        decisions: Vec<OccurrenceDecision>,
+        decisions: Vec<OccurrenceStatusChange>,
     ) -> Result<(), LedgerError> {
         self.inject_fault(LedgerCallKind::Schedule).await?;
         let mut rows = self.rows.lock().await;

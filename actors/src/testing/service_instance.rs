@@ -81,14 +81,14 @@ pub(super) async fn start_tree(
         };
         AgentDefinition { spec: Arc::new(spec.clone()), driver }
     };
-    let readings = host_metrics.map(|host_metrics| {
+    let host_reading_settings = host_metrics.map(|host_metrics| {
         let host_metrics = Arc::<ScriptedHostMetrics>::clone(host_metrics);
         HostReadingSettings { host_metrics, spec: PRESSURE_LIMITS, interval: READING_INTERVAL }
     });
     let definitions = specs.iter().map(definition).collect();
     let scheduler_config = Some(scheduler_config);
     let tree_options = TreeOptions {
-        reading_settings: readings,
+        host_reading_settings,
         scheduler_config,
         request_handle_cell,
         ..TreeOptions::default()

@@ -101,16 +101,16 @@ impl Drop for LiveWorkGuard {
 }
 
 /// Guard that counts leases.
-pub(super) struct LeaseCounter(Arc<watch::Sender<WorkProbe>>);
+pub(super) struct LeaseCountGuard(Arc<watch::Sender<WorkProbe>>);
 
-impl LeaseCounter {
+impl LeaseCountGuard {
     pub(super) fn increment(probe: &Arc<watch::Sender<WorkProbe>>) -> Self {
         probe.send_modify(|probe| probe.lease_count += 1);
         Self(Arc::clone(probe))
     }
 }
 
-impl Drop for LeaseCounter {
+impl Drop for LeaseCountGuard {
     fn drop(&mut self) {
         self.0.send_modify(|probe| probe.lease_count -= 1);
     }

@@ -16,11 +16,11 @@ mod join_futures {
         let mut futures: Vec<Pin<Box<_>>> = futures.into_iter().map(Box::pin).collect();
         let mut outputs: Vec<Option<T>> = futures.iter().map(|_| None).collect();
         std::future::poll_fn(move |context| {
-            for (future, answer) in futures.iter_mut().zip(&mut outputs) {
-                if answer.is_none()
+            for (future, output) in futures.iter_mut().zip(&mut outputs) {
+                if output.is_none()
                     && let Poll::Ready(value) = future.as_mut().poll(context)
                 {
-                    *answer = Some(value);
+                    *output = Some(value);
                 }
             }
             if outputs.iter().all(Option::is_some) {
@@ -223,11 +223,15 @@ async fn the_queue_timeout_applies_to_recorded_requests_only() {
 async fn the_same_message_is_the_same_execution() {
     let tree = TestTree::new().await;
     tree.script("text", [ScriptedAttempt::ok(10)]);
-    let (id, first) = tree.submit_with_message_id(DEFAULT_AGENT, "message", "text").await.unwrap();
-    let in_flight = tree.submit_with_message_id(DEFAULT_AGENT, "message", "text").await;
+    let (id, is_first_duplicate) =
+        tree.submit_with_message_id(DEFAULT_AGENT, "message", "text").await.unwrap();
+    let result_in_flight = tree.submit_with_message_id(DEFAULT_AGENT, "message", "text").await;
     let end = tree.wait_for_end(id).await;
-    let after_the_end = tree.submit_with_message_id(DEFAULT_AGENT, "message", "text").await;
-    assert_eq!((first, in_flight, after_the_end), (false, Ok((id, true)), Ok((id, true))));
+    let result_after_end = tree.submit_with_message_id(DEFAULT_AGENT, "message", "text").await;
+    assert_eq!(
+        (is_first_duplicate, result_in_flight, result_after_end),
+        (false, Ok((id, true)), Ok((id, true)))
+    );
     assert_eq!((end.as_str(), tree.driver.probe().starts), ("completed", vec!["text#1@0".into()]));
     tree.end().await;
 }
@@ -261,8 +265,8 @@ async fn a_duplicate_of_an_unfinished_execution_needs_no_write() {
     let expected = [Ok((running, true)), Ok((queued, true)), Err(Code::MessageReused)];
     assert_eq!((duplicates, tree.faults.call_count(LedgerCallKind::Accept)), (expected, 2));
     tree.wait_for_end(running).await;
-    let after_the_end = tree.submit_with_message_id(DEFAULT_AGENT, "first", "a").await;
-    assert_eq!(after_the_end, Ok((running, true)));
+    let result_after_end = tree.submit_with_message_id(DEFAULT_AGENT, "first", "a").await;
+    assert_eq!(result_after_end, Ok((running, true)));
     assert_eq!(tree.faults.call_count(LedgerCallKind::Accept), 3);
     tree.end().await;
 }

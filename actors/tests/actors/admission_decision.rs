@@ -46,7 +46,7 @@ struct QueueModel {
     is_account_blocked: bool,
     probe: Option<ExecutionId>,
     /// How many waited and ran before the present event.
-    queue_counts_before: (usize, usize),
+    waiting_and_running_before: (usize, usize),
     /// The order in which they came, and in which they began.
     arrival_order: Vec<ExecutionId>,
     start_order: Vec<ExecutionId>,
@@ -67,7 +67,7 @@ impl QueueModel {
             is_suspended: false,
             is_account_blocked: false,
             probe: None,
-            queue_counts_before: (0, 0),
+            waiting_and_running_before: (0, 0),
             arrival_order: Vec::new(),
             start_order: Vec::new(),
         }
@@ -117,7 +117,7 @@ impl QueueModel {
             | AdmissionEvent::Duplicate(..) => {}
         }
         self.update_request_sets(event);
-        self.queue_counts_before = (
+        self.waiting_and_running_before = (
             self.requests_in_state(RequestState::Waiting).len(),
             self.requests_in_state(RequestState::Running).len(),
         );
@@ -197,7 +197,7 @@ impl QueueModel {
                 assert!(was_full, "refused although there is a place");
                 self.states.insert(id, RequestState::Refused);
             }
-            AdmissionEffect::Run(id) => {
+            AdmissionEffect::Start(id) => {
                 assert_eq!(
                     self.states.insert(id, RequestState::Running),
                     Some(RequestState::Waiting),
@@ -234,11 +234,11 @@ impl QueueModel {
             self.requests_in_state(RequestState::Running),
         );
         // Where there is less room than there was, those who are in stay.
-        let (waiting_before, running_before) = self.queue_counts_before;
+        let (waiting_before, running_before) = self.waiting_and_running_before;
         assert!(running.len() <= self.max_running.max(running_before), "more run than may");
         let free_slots = self.max_running.saturating_sub(running.len());
-        let allowed = free_slots + self.max_waiting + self.depth_exempt_count;
-        assert!(waiting.len() <= allowed.max(waiting_before), "more wait than may");
+        let allowed_waiting_count = free_slots + self.max_waiting + self.depth_exempt_count;
+        assert!(waiting.len() <= allowed_waiting_count.max(waiting_before), "more wait than may");
         assert_eq!(self.queue.waiting().collect::<Vec<_>>(), waiting, "somebody is lost");
         assert_eq!(
             self.queue.running().iter().copied().collect::<BTreeSet<_>>(),
@@ -262,14 +262,14 @@ proptest! {
     fn the_queue_is_fair_and_loses_no_request(
         max_running in 1u32..4,
         max_waiting in 0u32..5,
-        recovered in 0usize..6,
+        recovered_count in 0usize..6,
         events in proptest::collection::vec((0usize..17, any::<prop::sample::Index>()), 0..80),
     ) {
         let mut model = QueueModel::new(max_running, max_waiting);
-        let mut next = 0;
-        for _ in 0..recovered {
-            next += 1;
-            model.apply(AdmissionEvent::RecoveredWaiting(execution_id(next)));
+        let mut last_number = 0;
+        for _ in 0..recovered_count {
+            last_number += 1;
+            model.apply(AdmissionEvent::RecoveredWaiting(execution_id(last_number)));
         }
         for (kind, index) in events {
             let waiting = model.requests_in_state(RequestState::Waiting);
@@ -280,7 +280,7 @@ proptest! {
             let coalesced: Vec<_> = model.coalesced_ids.iter().copied().collect();
             let pick = |ids: &[ExecutionId]| (!ids.is_empty()).then(|| *index.get(ids));
             let event = match kind {
-                0 | 1 => { next += 1; Some(AdmissionEvent::Arrived(execution_id(next))) }
+                0 | 1 => { last_number += 1; Some(AdmissionEvent::Arrived(execution_id(last_number))) }
                 2 => pick(&unrecorded).map(AdmissionEvent::Recorded),
                 3 => pick(&unrecorded).map(|one| AdmissionEvent::Duplicate(one, execution_id(0))),
                 4 => pick(&waiting).map(AdmissionEvent::LeftQueue),
@@ -289,8 +289,8 @@ proptest! {
                 7 => Some(AdmissionEvent::Suspended),
                 8 => Some(AdmissionEvent::Unsuspended),
                 9 => {
-                    let below = |end: usize| u32::try_from(index.index(end)).unwrap();
-                    let (max_running, max_waiting) = (1 + below(4), below(7));
+                    let number_below = |end: usize| u32::try_from(index.index(end)).unwrap();
+                    let (max_running, max_waiting) = (1 + number_below(4), number_below(7));
                     Some(AdmissionEvent::Resized { max_running: Some(max_running), max_waiting })
                 }
                 10 => Some(AdmissionEvent::AccountBlocked),
@@ -298,7 +298,7 @@ proptest! {
                 12 => model.queue.next_startable().map(AdmissionEvent::ProbeRequested),
                 13 => pick(&running).map(AdmissionEvent::Deferred),
                 14 => pick(&deferred).map(AdmissionEvent::DeferralEnded),
-                15 => { next += 1; Some(AdmissionEvent::HopArrived(execution_id(next))) }
+                15 => { last_number += 1; Some(AdmissionEvent::HopArrived(execution_id(last_number))) }
                 _ => pick(&running).map(AdmissionEvent::Ended),
             };
             if let Some(event) = event {
@@ -356,7 +356,7 @@ fn a_queue_without_a_limit_delays_and_refuses_no_request() {
             (arrived, recorded),
             (
                 vec![AdmissionEffect::Record(execution_id(number))],
-                vec![AdmissionEffect::Run(execution_id(number))]
+                vec![AdmissionEffect::Start(execution_id(number))]
             )
         );
         queue = next;
@@ -390,9 +390,10 @@ fn a_deferred_request_holds_no_slot_and_resumes_first() {
     ] {
         let effects;
         (queue, effects) = apply_event(queue, event);
-        run_effects
-            .extend(effects.into_iter().filter(|effect| matches!(effect, AdmissionEffect::Run(_))));
+        run_effects.extend(
+            effects.into_iter().filter(|effect| matches!(effect, AdmissionEffect::Start(_))),
+        );
     }
-    assert_eq!(run_effects, [1, 2, 1].map(|number| AdmissionEffect::Run(execution_id(number))));
+    assert_eq!(run_effects, [1, 2, 1].map(|number| AdmissionEffect::Start(execution_id(number))));
     assert_eq!(queue.waiting().collect::<Vec<_>>(), [execution_id(3)]);
 }

@@ -6,11 +6,11 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::testing::{DEFAULT_AGENT, ScriptedAttempt, TestTree};
 
-fn set_daily_limit(measure: BudgetMeasure, limit: u64) -> impl FnOnce(&mut AgentSpec) {
+fn daily_limit_setter(measure: BudgetMeasure, limit: u64) -> impl FnOnce(&mut AgentSpec) {
     move |spec| _ = spec.budget.daily_limits.insert(measure, limit)
 }
 
-fn set_execution_limit(measure: BudgetMeasure, limit: u64) -> impl FnOnce(&mut AgentSpec) {
+fn execution_limit_setter(measure: BudgetMeasure, limit: u64) -> impl FnOnce(&mut AgentSpec) {
     move |spec| _ = spec.budget.execution_limits.insert(measure, limit)
 }
 
@@ -24,7 +24,7 @@ async fn failure_message(tree: &TestTree, id: ExecutionId) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_exceeds_its_budget_is_stopped() {
-    let tree = TestTree::with_tuned_agent(set_execution_limit(BudgetMeasure::Tokens, 100)).await;
+    let tree = TestTree::with_tuned_agent(execution_limit_setter(BudgetMeasure::Tokens, 100)).await;
     tree.script("a", [ScriptedAttempt::ok(60).with_usage([(50, 50, false), (7, 3, false)])]);
     let id = tree.submit("a").await.unwrap();
     assert_eq!(tree.wait_for_end(id).await, "failed: budget-exceeded");
@@ -40,7 +40,7 @@ async fn a_run_that_exceeds_its_budget_is_stopped() {
 
 #[tokio::test(start_paused = true)]
 async fn attempts_add_up_and_cumulative_usage_counts_once() {
-    let tree = TestTree::with_tuned_agent(set_execution_limit(BudgetMeasure::Tokens, 100)).await;
+    let tree = TestTree::with_tuned_agent(execution_limit_setter(BudgetMeasure::Tokens, 100)).await;
     let failing_attempt =
         ScriptedAttempt::fail(1, Code::TransientFailure).with_usage([(60, 0, false)]);
     tree.script("a", [failing_attempt, ScriptedAttempt::ok(1).with_usage([(41, 0, false)])]);
@@ -55,7 +55,7 @@ async fn attempts_add_up_and_cumulative_usage_counts_once() {
 #[tokio::test(start_paused = true)]
 async fn a_deferred_run_resumes_with_its_remaining_budget() {
     let mut tree =
-        TestTree::with_tuned_agent(set_execution_limit(BudgetMeasure::Tokens, 100)).await;
+        TestTree::with_tuned_agent(execution_limit_setter(BudgetMeasure::Tokens, 100)).await;
     let quota_failure = ScriptedAttempt::fail(1, Code::QuotaExceeded)
         .with_retry_after(600)
         .with_usage([(60, 0, false)]);
@@ -70,7 +70,7 @@ async fn a_deferred_run_resumes_with_its_remaining_budget() {
 #[tokio::test(start_paused = true)]
 async fn run_time_of_all_attempts_counts_towards_the_budget() {
     let tree =
-        TestTree::with_tuned_agent(set_execution_limit(BudgetMeasure::WallTime, 50_000)).await;
+        TestTree::with_tuned_agent(execution_limit_setter(BudgetMeasure::WallTime, 50_000)).await;
     tree.script("a", [ScriptedAttempt::fail(30, Code::TransientFailure), ScriptedAttempt::ok(100)]);
     let id = tree.submit("a").await.unwrap();
     assert_eq!(tree.wait_for_end(id).await, "failed: budget-exceeded");
@@ -83,7 +83,7 @@ async fn run_time_of_all_attempts_counts_towards_the_budget() {
 async fn a_spent_day_refuses_requests_until_the_next_day() {
     // The virtual time begins at 08:00 UTC, which is 21:00 in Auckland.
     let tree = TestTree::with_tuned_agent(|spec| {
-        set_daily_limit(BudgetMeasure::Tokens, 100)(spec);
+        daily_limit_setter(BudgetMeasure::Tokens, 100)(spec);
         spec.budget.zone = parse_zone("Pacific/Auckland").unwrap();
     })
     .await;
@@ -107,7 +107,7 @@ async fn a_budget_alert_lasts_until_midnight_and_over_a_restart() {
         let lines = alerts.map(|alert| format!("{} {}", alert.cause.as_str(), alert.value));
         lines.collect::<Vec<_>>()
     };
-    let mut tree = TestTree::with_tuned_agent(set_daily_limit(BudgetMeasure::Tokens, 100)).await;
+    let mut tree = TestTree::with_tuned_agent(daily_limit_setter(BudgetMeasure::Tokens, 100)).await;
     tree.script("a", [ScriptedAttempt::ok(1).with_usage([(79, 0, false)])]);
     tree.script("b", [ScriptedAttempt::ok(10).with_usage([(2, 0, false)])]);
     assert_eq!(tree.submit_and_describe_end("a").await, "completed at 1");
@@ -126,7 +126,7 @@ async fn a_budget_alert_lasts_until_midnight_and_over_a_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn queued_requests_fail_when_the_daily_budget_is_spent() {
-    let tree = TestTree::with_tuned_agent(set_daily_limit(BudgetMeasure::Tokens, 100)).await;
+    let tree = TestTree::with_tuned_agent(daily_limit_setter(BudgetMeasure::Tokens, 100)).await;
     tree.script("a", [ScriptedAttempt::ok(5).with_usage([(100, 0, false)])]);
     let first = tree.submit("a").await.unwrap();
     tree.advance_to(1).await;
@@ -134,7 +134,7 @@ async fn queued_requests_fail_when_the_daily_budget_is_spent() {
     assert_eq!(tree.wait_for_end(first).await, "completed");
     let tree = {
         tree.end().await;
-        TestTree::with_tuned_agent(set_daily_limit(BudgetMeasure::Tokens, 100)).await
+        TestTree::with_tuned_agent(daily_limit_setter(BudgetMeasure::Tokens, 100)).await
     };
     tree.script("a", [ScriptedAttempt::ok(5).with_start_delay(2).with_usage([(100, 0, false)])]);
     let first = tree.submit("a").await.unwrap();
@@ -148,7 +148,7 @@ async fn queued_requests_fail_when_the_daily_budget_is_spent() {
 #[tokio::test(start_paused = true)]
 async fn spent_budget_survives_a_restart_and_a_crash() {
     let mut tree =
-        TestTree::with_tuned_agent(set_daily_limit(BudgetMeasure::WallTime, 100_000)).await;
+        TestTree::with_tuned_agent(daily_limit_setter(BudgetMeasure::WallTime, 100_000)).await;
     tree.script("a", [ScriptedAttempt::ok(60).with_usage([(70, 7, false)])]);
     assert_eq!(tree.submit_and_describe_end("a").await, "completed at 60");
     tree.restart().await;

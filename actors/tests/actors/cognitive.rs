@@ -182,18 +182,18 @@ async fn run_killed_at(second: u64) -> (Vec<String>, Vec<String>, usize) {
 async fn a_killed_run_continues_with_its_next_step() {
     // Each reply and each call takes ten seconds. A kill hits reply 1, call 1, reply 2, call 2 and reply 3 in turn.
     let (uninterrupted_steps, _, _) = run_killed_at(0).await;
-    for (second, effect_count, request_count) in [(5, 2, 4), (15, 3, 3), (25, 2, 4), (45, 2, 4)] {
-        let (steps, seen_effects, seen_requests) = run_killed_at(second).await;
+    for (second, call_count, request_count) in [(5, 2, 4), (15, 3, 3), (25, 2, 4), (45, 2, 4)] {
+        let (steps, seen_calls, seen_request_count) = run_killed_at(second).await;
         assert_eq!(steps, uninterrupted_steps, "killed at {second}");
         assert_eq!(
-            (seen_effects.len(), seen_requests),
-            (effect_count, request_count),
+            (seen_calls.len(), seen_request_count),
+            (call_count, request_count),
             "killed at {second}"
         );
     }
-    let (steps, effects, requests) = run_killed_at(35).await;
-    assert_eq!(effects, ["look {}", "push {}"], "the call that must not be repeated");
-    assert_eq!(requests, 3);
+    let (steps, calls, request_count) = run_killed_at(35).await;
+    assert_eq!(calls, ["look {}", "push {}"], "the call that must not be repeated");
+    assert_eq!(request_count, 3);
     let unknown = &steps[3];
     assert!(unknown.starts_with("2 error push: outcome unknown"), "{unknown}");
 }
@@ -201,12 +201,12 @@ async fn a_killed_run_continues_with_its_next_step() {
 #[tokio::test(start_paused = true)]
 async fn a_kill_at_each_second_leaves_one_whole_run() {
     for second in 0..52 {
-        let (steps, effects, _) = run_killed_at(second).await;
+        let (steps, calls, _) = run_killed_at(second).await;
         assert_eq!(steps.len(), 6, "killed at {second}: {steps:?}");
-        let pushes = effects.iter().filter(|effect| effect.starts_with("push")).count();
+        let push_count = calls.iter().filter(|effect| effect.starts_with("push")).count();
         // R-138: A run of a cognitive agent that a crash interrupts continues after its last recorded step, and no
         // call of a tool that is not idempotent is sent twice
-        assert_eq!(pushes, 1, "killed at {second}");
+        assert_eq!(push_count, 1, "killed at {second}");
     }
 }
 
@@ -342,8 +342,8 @@ async fn a_run_keeps_the_limit_of_its_start() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_in_json_is_also_a_data_part() {
     let tree = tree_with_thinker().await;
-    let object = reply_with_calls(&[("final_answer", r#"{"answer":{"a":[1]}}"#)]);
-    tree.driver.cognition.script_replies("go", [object]);
+    let object_answer_reply = reply_with_calls(&[("final_answer", r#"{"answer":{"a":[1]}}"#)]);
+    tree.driver.cognition.script_replies("go", [object_answer_reply]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
     assert_eq!(tree.wait_for_end(run).await, "completed");
     let mut parts = Vec::new();

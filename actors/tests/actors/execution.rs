@@ -85,8 +85,8 @@ async fn output_beyond_the_limit_is_cut_between_its_ends_and_counted() {
     let id = tree.submit("work").await.unwrap();
     tree.wait_for_end(id).await;
     let events = tree.ledger.events(id, 0).await.unwrap();
-    let dropped = EventKind::OutputTruncated { channel: TextChannel::Stdout, dropped: 3 };
-    assert!(events.iter().any(|event| event.data == dropped), "{events:?}");
+    let truncation_event = EventKind::OutputTruncated { channel: TextChannel::Stdout, dropped: 3 };
+    assert!(events.iter().any(|event| event.data == truncation_event), "{events:?}");
     assert_eq!(tree.answer(id).await, "forty\n[... 3 bytes were dropped ...]\no");
     tree.end().await;
 }
@@ -145,15 +145,15 @@ async fn the_next_attempt_waits_until_the_last_one_is_cleaned() {
 #[tokio::test(start_paused = true)]
 async fn a_writing_agent_is_not_retried_after_it_got_its_input() {
     let make_read_write = |spec: &mut AgentSpec| spec.access = Access::ReadWrite;
-    let with_input =
+    let end_with_input =
         run_with_tuned_agent(make_read_write, [ScriptedAttempt::fail(1, TRANSIENT_FAILURE)]).await;
-    let without_input = run_with_tuned_agent(
+    let end_without_input = run_with_tuned_agent(
         make_read_write,
         [ScriptedAttempt::failing_to_start(Code::NoResources), ScriptedAttempt::ok(0)],
     )
     .await;
     assert_eq!(
-        [&*with_input[0], &*without_input[0]],
+        [&*end_with_input[0], &*end_without_input[0]],
         ["failed: agent-transient at 1", "completed at 1"]
     );
 }

@@ -159,12 +159,17 @@ fn a_failed_attempt_awaits_the_decision_of_its_agent() {
     let (mut model, effects) = failed_model();
     let attempt_id = AttemptId::FIRST;
     let failure = Failure::new(Code::TransientFailure, "it failed");
-    let report =
-        ExecutionEffect::ReportFailure { attempt_id, failure, retry_after: None, had_input: true };
+    let report = ExecutionEffect::ReportFailure {
+        attempt_id,
+        failure,
+        retry_after: None,
+        may_have_received_input: true,
+    };
     assert_eq!((effects, model.state), (vec![report], ExecutionState::Running));
-    let late = ExecutionEvent::DeadlinePassed { attempt_id, deadline: ExecutionDeadline::Run };
-    let effects = model.apply(late.clone());
-    assert_eq!(effects, [ExecutionEffect::Ignore { event: late }]);
+    let late_deadline =
+        ExecutionEvent::DeadlinePassed { attempt_id, deadline: ExecutionDeadline::Run };
+    let effects = model.apply(late_deadline.clone());
+    assert_eq!(effects, [ExecutionEffect::Ignore { event: late_deadline }]);
     let next_attempt = NextAttempt::None;
     let effects = model.apply(ExecutionEvent::NextAttemptDecided { attempt_id, next_attempt });
     assert_eq!(settled_outcome(&effects), Some((Outcome::Failed, Some(Code::TransientFailure))));
@@ -175,8 +180,8 @@ fn a_retry_is_another_attempt_of_another_actor() {
     let (mut model, _) = failed_model();
     let (attempt_id, next_attempt) = (AttemptId::FIRST, NextAttempt::AfterPause);
     let effects = model.apply(ExecutionEvent::NextAttemptDecided { attempt_id, next_attempt });
-    let clean_up = ExecutionEffect::CleanUp { attempt_id, after_record: true };
-    assert!(effects.ends_with(&[ExecutionEffect::UnloadActor, clean_up]), "{effects:?}");
+    let clean_up = ExecutionEffect::CleanUp { attempt_id, waits_for_end_record: true };
+    assert!(effects.ends_with(&[ExecutionEffect::StopActorAfterCleanUp, clean_up]), "{effects:?}");
     assert_eq!((model.state, settled_outcome(&effects)), (ExecutionState::Failed, None));
     let effects = model.apply(ExecutionEvent::RetryDue { attempt_id });
     let attempt_id = attempt_id.next_attempt();

@@ -10,7 +10,7 @@ use algonius_actors::ports::ledger::Ledger;
 use algonius_actors::testing::{DEFAULT_AGENT, ScriptedAttempt, TestTree};
 
 fn enable_heartbeat(spec: &mut AgentSpec) {
-    spec.program_mut().unwrap().heartbeat_interval = Some(Duration::from_secs(30));
+    spec.program_worker_mut().unwrap().heartbeat_interval = Some(Duration::from_secs(30));
 }
 
 /// The virtual second of each heartbeat, with the seconds that the attempt had taken.

@@ -58,8 +58,9 @@ async fn wait_until_ended(tree: &TestTree, id: ExecutionId) {
 
 fn delivered_answers(tree: &TestTree) -> Vec<String> {
     let probe = tree.driver.probe();
-    let word = |answer: &String| answer.split_once(' ').unwrap_or_default().1.to_owned();
-    probe.answers.iter().map(word).collect()
+    let without_execution_id =
+        |answer: &String| answer.split_once(' ').unwrap_or_default().1.to_owned();
+    probe.answers.iter().map(without_execution_id).collect()
 }
 
 async fn interaction_states(tree: &TestTree, id: ExecutionId) -> Vec<InteractionState> {
@@ -191,8 +192,8 @@ async fn an_open_question_survives_the_loss_of_the_process() {
         }
         tree.start().await;
         if !is_answered_meanwhile {
-            let open = wait_for_questions(&tree, id, 1).await.remove(0);
-            assert_eq!((open.id, open.due_at), (question.id, question.due_at));
+            let open_question = wait_for_questions(&tree, id, 1).await.remove(0);
+            assert_eq!((open_question.id, open_question.due_at), (question.id, question.due_at));
             answer_question(&tree, question.id, AnswerValue::Allow).await.unwrap();
         }
         wait_until_ended(&tree, id).await;
@@ -227,7 +228,7 @@ async fn a_delivered_answer_is_never_sent_again() {
     let (mut tree, id, question) = tree_killed_at_question().await;
     let denied = AnswerValue::Deny { reason: Some("[redacted]".to_owned()) };
     record_answer_without_service(&tree, question.id, denied).await;
-    tree.ledger.record_delivery(question.id, question.opened_at).await.unwrap();
+    tree.ledger.record_answer_delivery(question.id, question.opened_at).await.unwrap();
     tree.start().await;
     wait_until_ended(&tree, id).await;
     assert_eq!(delivered_answers(&tree), ["0:cancelled"]);

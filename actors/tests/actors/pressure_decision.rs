@@ -26,11 +26,11 @@ fn idle_machine(cores: u32) -> HostReading {
 
 /// What is short after the readings, one after the other.
 fn shortages_after(spec: &PressureSpec, readings: &[HostReading]) -> Vec<Vec<Shortage>> {
-    let next = |gauges: &mut PressureGauges, reading: &HostReading| {
+    let apply_reading = |gauges: &mut PressureGauges, reading: &HostReading| {
         *gauges = update_gauges(std::mem::take(gauges), reading, spec);
         Some(gauges.shortages())
     };
-    readings.iter().scan(PressureGauges::default(), next).collect()
+    readings.iter().scan(PressureGauges::default(), apply_reading).collect()
 }
 
 /// What is short on a machine that stays as it is.
@@ -48,14 +48,14 @@ fn readings_above_the_default_bounds_are_pressure() {
     ] {
         assert_eq!(lasting_shortages(&USAGE_LIMITS, reading), [short]);
     }
-    let bounds = HostReading {
+    let reading_at_bounds = HostReading {
         cpu_percent: Some(90.0),
         memory_percent: Some(85.0),
         load: Some(4.0),
         disk_free_bytes: Some(1_000_000_000),
         ..idle_machine(2)
     };
-    assert_eq!(lasting_shortages(&USAGE_LIMITS, bounds), []);
+    assert_eq!(lasting_shortages(&USAGE_LIMITS, reading_at_bounds), []);
 }
 
 #[test]
@@ -68,10 +68,11 @@ fn stalls_decide_whatever_the_usage() {
         ..idle_machine(16)
     };
     assert_eq!(lasting_shortages(&PRESSURE_LIMITS, busy), []);
-    let with_stalls = |stalls| HostReading { stalls: Some(stalls), ..idle_machine(16) };
+    let reading_with_stalls = |stalls| HostReading { stalls: Some(stalls), ..idle_machine(16) };
     let memory_stalled =
-        with_stalls(StallReading { memory_percent: 21.0, ..StallReading::default() });
-    let io_stalled = with_stalls(StallReading { io_percent: 96.0, ..StallReading::default() });
+        reading_with_stalls(StallReading { memory_percent: 21.0, ..StallReading::default() });
+    let io_stalled =
+        reading_with_stalls(StallReading { io_percent: 96.0, ..StallReading::default() });
     assert_eq!(
         (
             lasting_shortages(&PRESSURE_LIMITS, memory_stalled),
@@ -85,14 +86,14 @@ fn stalls_decide_whatever_the_usage() {
 /// end, which the load forgets slowly.
 #[test]
 fn a_high_load_counts_only_with_processor_stalls() {
-    let reading_with = |load, cpu_percent| HostReading {
+    let reading_with_load = |load, cpu_percent| HostReading {
         load: Some(load),
         stalls: Some(StallReading { cpu_percent, ..StallReading::default() }),
         ..idle_machine(2)
     };
-    assert_eq!(lasting_shortages(&PRESSURE_LIMITS, reading_with(20.0, 99.9)), []);
-    assert_eq!(lasting_shortages(&PRESSURE_LIMITS, reading_with(33.0, 99.9)), [Load]);
-    assert_eq!(lasting_shortages(&PRESSURE_LIMITS, reading_with(33.0, 40.0)), []);
+    assert_eq!(lasting_shortages(&PRESSURE_LIMITS, reading_with_load(20.0, 99.9)), []);
+    assert_eq!(lasting_shortages(&PRESSURE_LIMITS, reading_with_load(33.0, 99.9)), [Load]);
+    assert_eq!(lasting_shortages(&PRESSURE_LIMITS, reading_with_load(33.0, 40.0)), []);
 }
 
 #[test]
@@ -125,9 +126,10 @@ fn without_stall_data_memory_and_load_decide() {
 
 #[test]
 fn pressure_needs_repeated_readings_and_clears_with_margin() {
-    let reading_with = |percent| HostReading { memory_percent: Some(percent), ..idle_machine(2) };
+    let reading_with_memory =
+        |percent| HostReading { memory_percent: Some(percent), ..idle_machine(2) };
     let readings = [20.0, 90.0, 20.0, 90.0, 90.0, 84.0, 84.0, 84.0, 20.0, 90.0, 20.0, 20.0];
-    let readings = readings.map(reading_with);
+    let readings = readings.map(reading_with_memory);
     let shortage_counts: Vec<_> =
         shortages_after(&USAGE_LIMITS, &readings).into_iter().map(|short| short.len()).collect();
     assert_eq!(shortage_counts, [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0]);
@@ -135,9 +137,9 @@ fn pressure_needs_repeated_readings_and_clears_with_margin() {
 
 #[test]
 fn the_first_reading_is_effective() {
-    let full = HostReading { disk_free_bytes: Some(1), ..idle_machine(2) };
+    let full_disk_reading = HostReading { disk_free_bytes: Some(1), ..idle_machine(2) };
     assert_eq!(
-        shortages_after(&PRESSURE_LIMITS, &[full, idle_machine(2), idle_machine(2)]),
+        shortages_after(&PRESSURE_LIMITS, &[full_disk_reading, idle_machine(2), idle_machine(2)]),
         [vec![Disk], vec![Disk], vec![]]
     );
 }
@@ -147,9 +149,12 @@ fn unreadable_readings_and_disabled_bounds_give_no_pressure() {
     assert_eq!(lasting_shortages(&USAGE_LIMITS, HostReading::default()), []);
     assert_eq!(lasting_shortages(&PRESSURE_LIMITS, HostReading::default()), []);
     let without_disk_limit = PressureSpec { min_disk_free_bytes: 0, ..PRESSURE_LIMITS };
-    let full = HostReading { disk_free_bytes: Some(0), ..idle_machine(2) };
+    let full_disk_reading = HostReading { disk_free_bytes: Some(0), ..idle_machine(2) };
     assert_eq!(
-        (lasting_shortages(&without_disk_limit, full), lasting_shortages(&PRESSURE_LIMITS, full)),
+        (
+            lasting_shortages(&without_disk_limit, full_disk_reading),
+            lasting_shortages(&PRESSURE_LIMITS, full_disk_reading)
+        ),
         (vec![], vec![Disk])
     );
 }

@@ -114,19 +114,21 @@ async fn a_deferred_execution_is_cancelled_at_once() {
 /// The order to cancel meets the steps in which the actor of the execution hands it back.
 #[tokio::test(start_paused = true)]
 async fn an_execution_cancelled_while_deferring_does_not_resume() {
-    for (steps, is_timer_set_first) in (0..10).flat_map(|steps| [(steps, true), (steps, false)]) {
+    for (yield_count, is_cancel_timer_set_first) in
+        (0..10).flat_map(|steps| [(steps, true), (steps, false)])
+    {
         let tree = Arc::new(TestTree::new().await);
         tree.script("a", [quota_failure(), ScriptedAttempt::ok(5)]);
         let (id_sender, id_receiver) = oneshot::channel();
         let early_id =
-            if is_timer_set_first { None } else { Some(tree.submit("a").await.unwrap()) };
+            if is_cancel_timer_set_first { None } else { Some(tree.submit("a").await.unwrap()) };
         // A task of the runtime takes its turns with the actors. Whose timer is set first has the first turn.
         let cancel_task = tokio::spawn({
             let tree = Arc::clone(&tree);
             async move {
                 tree.advance_to(1).await; // When its attempt fails.
                 let id = id_receiver.await.unwrap();
-                yield_to_tasks(steps).await;
+                yield_to_tasks(yield_count).await;
                 tree.cancel(id).await.unwrap();
             }
         });
@@ -138,15 +140,15 @@ async fn an_execution_cancelled_while_deferring_does_not_resume() {
         id_sender.send(id).unwrap();
         cancel_task.await.unwrap();
         tree.advance_to(4000).await;
-        assert_eq!(start_seconds(&tree, "a").len(), 1, "called off after {steps} steps");
+        assert_eq!(start_seconds(&tree, "a").len(), 1, "called off after {yield_count} steps");
         assert_eq!(tree.wait_for_end(id).await, "cancelled: execution-cancelled");
         Arc::into_inner(tree).unwrap().end().await;
     }
 }
 
 /// Lets each task that is ready have so many turns. `yield_now` would let them all run until they wait.
-async fn yield_to_tasks(turns: u32) {
-    let mut remaining = turns;
+async fn yield_to_tasks(yield_count: u32) {
+    let mut remaining = yield_count;
     std::future::poll_fn(|context| {
         if remaining == 0 {
             return Poll::Ready(());
@@ -160,13 +162,17 @@ async fn yield_to_tasks(turns: u32) {
 
 #[tokio::test(start_paused = true)]
 async fn clock_jumps_do_not_prolong_a_deferral() {
-    for (jump, latest) in [(7200, 200), (-7200, 3700)] {
+    for (jump, latest_second) in [(7200, 200), (-7200, 3700)] {
         let tree = TestTree::new().await;
         let id = submit_until_deferred(&tree, "a", ScriptedAttempt::ok(5)).await;
         tree.clock.shift_wall_clock(jump);
-        tree.advance_to(latest).await;
+        tree.advance_to(latest_second).await;
         assert_eq!(tree.wait_for_end(id).await, "completed");
-        assert!(tree.elapsed_seconds() <= latest + 5, "{jump}: at {}", tree.elapsed_seconds());
+        assert!(
+            tree.elapsed_seconds() <= latest_second + 5,
+            "{jump}: at {}",
+            tree.elapsed_seconds()
+        );
         tree.end().await;
     }
 }

@@ -249,7 +249,7 @@ async fn an_occupied_slot_is_claimed_again_until_it_is_free() {
         agent,
         max_running,
         workspace,
-        runs_in_order: false,
+        runs_turns_in_order: false,
         fence,
         state_change: start_change,
     };
@@ -266,7 +266,7 @@ async fn an_occupied_slot_is_claimed_again_until_it_is_free() {
             ExecutionState::Starting,
             ExecutionState::Cancelled,
         )]),
-        keeps_input: false,
+        keeps_sealed_input: false,
         at: tree.clock.now(),
     };
     assert!(tree.ledger.settle(settlement).await.unwrap());

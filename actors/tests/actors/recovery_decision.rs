@@ -39,7 +39,7 @@ fn record_in_state(state: ExecutionState) -> ExecutionRecord {
         requested_input: RequestedInput::default(),
         params: std::collections::BTreeMap::default(),
         overrides: Default::default(),
-        replayable: true,
+        stores_raw_input: true,
         accepted_at: at,
         started_at: None,
         changed_at: at,

@@ -35,7 +35,7 @@ async fn last_pass(actor: &ActorRef<RetentionMsg>) -> Option<RetentionPass> {
     }
 }
 
-async fn remaining_executions(tree: &TestTree) -> usize {
+async fn remaining_execution_count(tree: &TestTree) -> usize {
     tree.ledger.executions(ExecutionFilter::default()).await.unwrap().len()
 }
 
@@ -54,10 +54,10 @@ async fn retention_removes_old_executions_and_keeps_running_ones() {
         RetentionLimits { max_age, max_executions: None, max_bytes: None, min_age: MINUTE };
     let actor = start_retention(&tree, Some(limits)).await;
     tree.advance_to(3000).await;
-    let before = remaining_executions(&tree).await;
+    let before = remaining_execution_count(&tree).await;
     tree.advance_to(4000).await;
     let pass = last_pass(&actor).await.unwrap();
-    let after = remaining_executions(&tree).await;
+    let after = remaining_execution_count(&tree).await;
     let is_retained = tree.ledger.execution(running_id).await.unwrap().is_some();
     actor.stop_and_wait(None, None).await.unwrap();
     // Retention bounds ended executions and keeps running ones

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use algonius_actors::decide::retention::{ClockConfidence, RemovalRange, RetentionProgress};
-use algonius_actors::model::host::storage_stats::{RetentionBatch, RetentionLimits, StorageStats};
+use algonius_actors::model::host::storage_stats::{
+    RetentionBatchSelector, RetentionLimits, StorageStats,
+};
 use chrono::{DateTime, TimeDelta, Utc};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -31,7 +33,7 @@ fn requested_batches(
     limits: RetentionLimits,
     stats: StorageStats,
     is_age_reliable: bool,
-) -> Vec<(RemovalRange, RetentionBatch)> {
+) -> Vec<(RemovalRange, RetentionBatchSelector)> {
     let mut progress = RetentionProgress::new_pass(now(), is_age_reliable, &stats);
     let mut requested = Vec::new();
     while let Some((range, batch)) = progress.next_batch(&limits, &stats) {
@@ -43,10 +45,11 @@ fn requested_batches(
 
 #[test]
 fn only_executions_over_the_maximum_age_are_removed() {
-    let batch = RetentionBatch { from: None, before: Some(now() - TimeDelta::days(30)), limit: 50 };
+    let batch =
+        RetentionBatchSelector { from: None, before: Some(now() - TimeDelta::days(30)), limit: 50 };
     assert_eq!(
         requested_batches(limits(), storage_stats(10, 1), true),
-        [(RemovalRange::Age, batch)]
+        [(RemovalRange::OverAgeLimit, batch)]
     );
     assert_eq!(requested_batches(limits(), storage_stats(10, 1), false), []);
     let unlimited_age = RetentionLimits { max_age: None, ..limits() };
@@ -59,28 +62,34 @@ fn excess_executions_are_removed_except_recent_ones() {
     let (future, past) = (now() + TimeDelta::days(1), now() - TimeDelta::hours(1));
     let batches = |limit| {
         [
-            (RemovalRange::Future, RetentionBatch { from: Some(future), before: None, limit }),
-            (RemovalRange::Past, RetentionBatch { from: None, before: Some(past), limit }),
+            (
+                RemovalRange::EndInFuture,
+                RetentionBatchSelector { from: Some(future), before: None, limit },
+            ),
+            (
+                RemovalRange::OldestEnded,
+                RetentionBatchSelector { from: None, before: Some(past), limit },
+            ),
         ]
     };
     assert_eq!(requested_batches(limits, storage_stats(1007, 1), true), batches(7));
     assert_eq!(requested_batches(limits, storage_stats(90_000, 1), true), batches(50));
     assert_eq!(requested_batches(limits, storage_stats(900, (1 << 20) + 1), true), batches(5));
-    let free = StorageStats { free_bytes: 1, ..storage_stats(900, (1 << 20) + 1) };
-    assert_eq!(requested_batches(limits, free, true), []);
+    let stats_with_free_pages = StorageStats { free_bytes: 1, ..storage_stats(900, (1 << 20) + 1) };
+    assert_eq!(requested_batches(limits, stats_with_free_pages, true), []);
 }
 
 #[test]
 fn a_pass_removes_a_bounded_share_by_age() {
     let stats = storage_stats(10_000, 1);
     let limits = RetentionLimits { max_executions: None, max_bytes: None, ..limits() };
-    let (mut progress, mut removed) = (RetentionProgress::new_pass(now(), true, &stats), 0);
+    let (mut progress, mut removed_count) = (RetentionProgress::new_pass(now(), true, &stats), 0);
     while let Some((range, batch)) = progress.next_batch(&limits, &stats) {
-        removed += u64::from(batch.limit);
+        removed_count += u64::from(batch.limit);
         progress = progress.record_removed(range, batch.limit.into());
     }
     // A clock change removes nothing at once
-    assert_eq!(removed, 500);
+    assert_eq!(removed_count, 500);
 }
 
 #[test]
@@ -89,7 +98,7 @@ fn executions_below_the_minimum_age_are_never_removed() {
     let before = Some(now() - TimeDelta::days(1));
     assert_eq!(
         requested_batches(limits, storage_stats(1, 1), true),
-        [(RemovalRange::Age, RetentionBatch { from: None, before, limit: 50 })]
+        [(RemovalRange::OverAgeLimit, RetentionBatchSelector { from: None, before, limit: 50 })]
     );
 }
 

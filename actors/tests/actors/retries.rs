@@ -36,20 +36,20 @@ async fn a_pausing_execution_keeps_its_slot() {
 /// The records of the last attempt and the outcome are one write, although the agent decides in between.
 #[tokio::test(start_paused = true)]
 async fn a_failure_without_a_retry_needs_as_many_writes_as_a_success() {
-    let mut writes = Vec::new();
+    let mut write_counts = Vec::new();
     for attempt in [ScriptedAttempt::ok(5), ScriptedAttempt::fail(5, Code::Exit)] {
         let tree = TestTree::new().await;
         tree.script("work", [attempt.with_answer("half").with_warning_at_end()]);
         let id = tree.submit("work").await.unwrap();
         tree.wait_for_end(id).await;
-        writes.push((
+        write_counts.push((
             tree.faults.call_count(LedgerCallKind::Record),
             tree.ledger.settle_call_count(id).await,
         ));
         assert_eq!(tree.answer(id).await, "half");
         tree.end().await;
     }
-    assert_eq!(writes[0], writes[1]);
+    assert_eq!(write_counts[0], write_counts[1]);
 }
 
 /// The record of the failed attempt takes three seconds; the cancellation arrives before the pause begins.

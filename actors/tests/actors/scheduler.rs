@@ -238,13 +238,13 @@ async fn a_restarted_scheduler_continues() {
     tree.advance_to(700).await;
     let lines = tree.occurrence_lines("tick").await;
     assert!(
-        lines.iter().all(|time| time.contains("fired completed") || time.contains("coalesced"))
+        lines.iter().all(|line| line.contains("fired completed") || line.contains("coalesced"))
     );
     let status = tree.status().await.scheduler.unwrap();
     assert!(status.actor.restarts > 0, "{status:?}");
     assert_eq!((status.schedules, status.active), (1, 1));
     let start_count = tree.driver.probe().starts.len();
-    let fired_count = lines.iter().filter(|time| time.contains("fired")).count();
+    let fired_count = lines.iter().filter(|line| line.contains("fired")).count();
     // A failed scheduler restarts and continues where it stopped
     assert_eq!(start_count, fired_count, "{lines:?}");
     tree.end().await;
@@ -282,7 +282,7 @@ async fn a_schedule_of_an_unauthorized_owner_is_refused() {
 
 /// Sixty schedules of this owner that are due at the same times; how often the ledger was written and the
 /// tokens were read at the first of these, and what became of it.
-async fn run_due_together(tree: &TestTree, owner: &str) -> (u32, u32, Vec<OccurrenceStatus>) {
+async fn run_coinciding(tree: &TestTree, owner: &str) -> (u32, u32, Vec<OccurrenceStatus>) {
     let configured_schedule = |number: u32| {
         let spec = ScheduleSpec {
             input: "tick".to_owned(),
@@ -306,10 +306,7 @@ async fn run_due_together(tree: &TestTree, owner: &str) -> (u32, u32, Vec<Occurr
 #[tokio::test(start_paused = true)]
 async fn unauthorized_occurrences_are_refused_in_one_write() {
     let tree = TestTree::new().await;
-    assert_eq!(
-        run_due_together(&tree, "nobody").await,
-        (1, 1, vec![OccurrenceStatus::Refused; 60])
-    );
+    assert_eq!(run_coinciding(&tree, "nobody").await, (1, 1, vec![OccurrenceStatus::Refused; 60]));
     assert_eq!(tree.driver.probe().starts.len(), 0);
     tree.end().await;
 }
@@ -318,7 +315,7 @@ async fn unauthorized_occurrences_are_refused_in_one_write() {
 async fn occurrences_due_together_are_written_in_batches() {
     let tree = TestTree::with_tuned_agent(|spec| spec.limits.capacity.max_waiting = 100).await;
     tree.add_caller_token().await;
-    let (write_count, _, statuses) = run_due_together(&tree, &tree.caller().name).await;
+    let (write_count, _, statuses) = run_coinciding(&tree, &tree.caller().name).await;
     assert_eq!(statuses, vec![OccurrenceStatus::Fired; 60]);
     assert!(write_count <= 3, "written {write_count} times");
     tree.end().await;

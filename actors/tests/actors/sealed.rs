@@ -5,7 +5,7 @@ use std::time::Duration;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::Outcome;
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::model::schedule::{ScheduleOrigin, ScheduleSpec, SealedTexts};
+use algonius_actors::model::schedule::{ScheduleOrigin, ScheduleSpec, TextSealing};
 use algonius_actors::ports::history::History as _;
 use algonius_actors::ports::ledger::Ledger as _;
 use algonius_actors::ports::schedule_store::ScheduleStore as _;
@@ -21,7 +21,7 @@ async fn kill_with_secret_input(tree: &mut TestTree) -> ExecutionId {
     let id = tree.submit(SECRET_INPUT).await.unwrap();
     tree.advance_to(5).await;
     tree.kill().await;
-    assert!(!tree.record(id).await.unwrap().replayable);
+    assert!(!tree.record(id).await.unwrap().stores_raw_input);
     id
 }
 
@@ -56,8 +56,8 @@ async fn an_input_without_its_key_is_not_run() {
     let refused = api.requests.retry(&caller, id).await.unwrap_err();
     assert_eq!(refused.code, Code::NotReplayable);
     tree.sealer.restore_key();
-    let retried = api.requests.retry(&caller, id).await.unwrap().execution;
-    assert_eq!(tree.wait_for_end(retried).await, "completed");
+    let retry_id = api.requests.retry(&caller, id).await.unwrap().execution;
+    assert_eq!(tree.wait_for_end(retry_id).await, "completed");
     assert_eq!(tree.driver.probe().starts.last().unwrap().split('#').next(), Some(SECRET_INPUT));
     tree.end().await;
 }
@@ -115,16 +115,19 @@ async fn a_failed_execution_can_be_retried_within_the_window() {
     tree.script(SECRET_INPUT, [ScriptedAttempt::ok(1)]);
     let (api, caller) = (tree.api().clone(), tree.caller());
     assert!(api.reader.can_retry(&tree.record(id).await.unwrap()).await.unwrap());
-    let retried = api.requests.retry(&caller, id).await.unwrap().execution;
-    assert_eq!(tree.wait_for_end(retried).await, "completed");
+    let retry_id = api.requests.retry(&caller, id).await.unwrap().execution;
+    assert_eq!(tree.wait_for_end(retry_id).await, "completed");
     // What completed is not kept for another retry.
-    assert_eq!(sealed_input(&tree, retried).await, None);
-    let refused = api.requests.retry(&caller, retried).await.unwrap_err();
+    assert_eq!(sealed_input(&tree, retry_id).await, None);
+    let refused = api.requests.retry(&caller, retry_id).await.unwrap_err();
     assert_eq!(refused.code, Code::NotReplayable);
     // After the window neither is what failed.
     let ended_at = tree.record(id).await.unwrap().ended_at.unwrap();
-    assert_eq!(tree.ledger.erase_inputs(ended_at).await.unwrap(), 0);
-    assert_eq!(tree.ledger.erase_inputs(ended_at + Duration::from_millis(1)).await.unwrap(), 1);
+    assert_eq!(tree.ledger.erase_sealed_inputs(ended_at).await.unwrap(), 0);
+    assert_eq!(
+        tree.ledger.erase_sealed_inputs(ended_at + Duration::from_millis(1)).await.unwrap(),
+        1
+    );
     assert_eq!(api.requests.retry(&caller, id).await.unwrap_err().code, Code::NotReplayable);
     tree.end().await;
 }
@@ -161,7 +164,7 @@ async fn create_secret_schedule(tree: &TestTree) {
     let view = tree.create_schedule(hourly_schedule()).await.unwrap();
     assert!(view.is_redacted && !view.schedule.spec.input.contains("Hunter"), "{view:?}");
     let stored = tree.schedule_store.schedules().await.unwrap().remove(0);
-    assert!(stored.is_locked() && !stored.spec.input.contains("Hunter"), "{stored:?}");
+    assert!(stored.has_sealed_texts() && !stored.spec.input.contains("Hunter"), "{stored:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,12 +213,12 @@ async fn a_schedule_without_its_key_refuses_its_occurrences() {
     assert!(tree.driver.probe().starts.is_empty());
     // Paused and resumed, the schedule keeps its sealed texts; with a new input it runs.
     let (api, caller) = (tree.api().clone(), tree.caller());
-    let before = tree.schedule_store.schedules().await.unwrap().remove(0).sealed_texts;
+    let before = tree.schedule_store.schedules().await.unwrap().remove(0).text_sealing;
     api.schedules.set_schedule_paused(&caller, &hourly_schedule().id, true).await.unwrap();
     let paused =
         api.schedules.set_schedule_paused(&caller, &hourly_schedule().id, false).await.unwrap();
-    assert!(paused.is_redacted && paused.schedule.is_locked());
-    assert_eq!(tree.schedule_store.schedules().await.unwrap().remove(0).sealed_texts, before);
+    assert!(paused.is_redacted && paused.schedule.has_sealed_texts());
+    assert_eq!(tree.schedule_store.schedules().await.unwrap().remove(0).text_sealing, before);
     api.schedules.put_schedule(&caller, hourly_schedule(), false).await.unwrap();
     tree.advance_to(7300).await;
     assert_eq!(tree.driver.probe().starts.len(), 1);
@@ -233,7 +236,10 @@ async fn a_configured_schedule_needs_no_key() {
     tree.sealer.lose_key();
     tree.start().await;
     let stored = tree.schedule_store.schedules().await.unwrap().remove(0);
-    assert!(stored.is_locked() && stored.origin == ScheduleOrigin::Configuration, "{stored:?}");
+    assert!(
+        stored.has_sealed_texts() && stored.origin == ScheduleOrigin::Configuration,
+        "{stored:?}"
+    );
     tree.advance_to(3700).await;
     assert!(
         tree.driver.probe().starts[0].starts_with(SECRET_INPUT),
@@ -249,11 +255,11 @@ async fn plain_text_schedules_of_earlier_releases_are_sealed() {
     create_secret_schedule(&tree).await;
     tree.kill().await;
     let mut unsealed = tree.schedule_store.schedules().await.unwrap().remove(0);
-    (unsealed.spec, unsealed.sealed_texts) = (hourly_schedule(), SealedTexts::Unchecked);
+    (unsealed.spec, unsealed.text_sealing) = (hourly_schedule(), TextSealing::Unscanned);
     tree.schedule_store.put_schedules(vec![unsealed]).await.unwrap();
     tree.start().await;
     let stored = tree.schedule_store.schedules().await.unwrap().remove(0);
-    assert!(stored.is_locked() && !stored.spec.input.contains("Hunter"), "{stored:?}");
+    assert!(stored.has_sealed_texts() && !stored.spec.input.contains("Hunter"), "{stored:?}");
     tree.advance_to(3700).await;
     assert!(tree.driver.probe().starts[0].starts_with(SECRET_INPUT));
     tree.end().await;

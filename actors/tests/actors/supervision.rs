@@ -158,7 +158,7 @@ async fn an_execution_whose_actor_fails_to_start_is_interrupted() {
 /// One whose work is held, and whose beginning the store does not take for some seconds.
 async fn tree_with_unwritten_start() -> (TestTree, ExecutionId) {
     let tree = TestTree::with_tuned_agent(|spec| {
-        spec.program_mut().unwrap().heartbeat_interval = Some(Duration::from_millis(2500));
+        spec.program_worker_mut().unwrap().heartbeat_interval = Some(Duration::from_millis(2500));
     })
     .await;
     tree.script("a", [ScriptedAttempt::ok(10)]);
@@ -301,8 +301,8 @@ async fn a_long_ledger_outage_does_not_quarantine_a_failed_agent() {
     // An agent whose next actor cannot read the ledger waits for the ledger and is not
     // quarantined
     assert_eq!((agent.health, agent.actor_starts.restarts), (Health::Restarting, 1));
-    let tries = tree.faults.call_count(LedgerCallKind::List);
-    assert!((10..=30).contains(&tries), "{tries} tries in ten minutes");
+    let try_count = tree.faults.call_count(LedgerCallKind::List);
+    assert!((10..=30).contains(&try_count), "{try_count} tries in ten minutes");
     assert_eq!(tree.submit_to("one", "b").await, Err(Code::LedgerUnavailable));
     tree.faults.clear_faults();
     tree.advance_to(640).await;

@@ -257,8 +257,8 @@ async fn a_team_can_be_a_member_through_stops_and_kills() {
         }
         assert_eq!(tree.wait_for_end(run).await, "completed");
         assert_eq!(artifact_lines(&tree, run).await, ["answer: abcd"]);
-        let innermost = hops(&tree, inner).await.remove(0).trigger.hop_position().unwrap();
-        assert_eq!((innermost.parent, innermost.root), (inner, run));
+        let innermost_position = hops(&tree, inner).await.remove(0).trigger.hop_position().unwrap();
+        assert_eq!((innermost_position.parent, innermost_position.root), (inner, run));
         tree.end().await;
     }
 }

@@ -13,14 +13,14 @@ use algonius_actors::testing::{ScriptedAttempt, TestTree, agent_spec, answer_que
 
 const TEAM: &str = "crew";
 /// Time of a run.
-const RUN_SECONDS: u64 = 25;
+const RUN_TIMEOUT_SECONDS: u64 = 25;
 
 /// Returns a team of two members. The first one opens a question when it starts, and works for two seconds.
 async fn tree_with_questioning_team() -> TestTree {
     let step = |member: &str| TeamStep { id: member.to_owned(), agent: agent_spec(member).id };
     let plan = TeamPlan { steps: ["one", "two"].map(step).into() };
     let mut team = AgentSpec { worker: WorkerSpec::Team(Arc::new(plan)), ..agent_spec(TEAM) };
-    team.limits.timeouts.run = Duration::from_secs(RUN_SECONDS);
+    team.limits.timeouts.run = Duration::from_secs(RUN_TIMEOUT_SECONDS);
     let tree = TestTree::with_agents([agent_spec("one"), agent_spec("two"), team]).await;
     tree.script("a", [ScriptedAttempt::ok(2).with_question("0", "touch a").with_answer("b")]);
     tree
@@ -68,7 +68,7 @@ async fn the_deadline_of_a_run_pauses_while_a_member_asks() {
     assert_eq!(tree.record(run).await.unwrap().outcome, None);
     answer_question(&tree, question, AnswerValue::Allow).await.unwrap();
     assert_eq!(tree.wait_for_end(run).await, "timeout: execution-timeout");
-    assert_eq!(tree.elapsed_seconds(), 200 + RUN_SECONDS);
+    assert_eq!(tree.elapsed_seconds(), 200 + RUN_TIMEOUT_SECONDS);
     tree.end().await;
 }
 

@@ -51,7 +51,7 @@ impl Service {
 
     /// Returns requests that send a message over JSON-RPC, and wait for the answer.
     #[must_use]
-    pub fn json_rpc_load(&self, agent: &str, bytes: usize) -> Rc<LoadRequest> {
+    pub fn json_rpc_load_request(&self, agent: &str, bytes: usize) -> Rc<LoadRequest> {
         let build = request_builder(&self.json_rpc_request(
             agent,
             "message/send",
@@ -62,11 +62,12 @@ impl Service {
 
     /// Returns requests that send a message over HTTP+JSON, in 1.0.
     #[must_use]
-    pub fn rest_load(&self, agent: &str, bytes: usize) -> Rc<LoadRequest> {
+    pub fn rest_load_request(&self, agent: &str, bytes: usize) -> Rc<LoadRequest> {
         let body = message_params_1_0(bytes).to_string();
         let request_line = format!("POST /agents/{agent}/v1/message:send");
         let build = request_builder(&self.build_request(&request_line, VERSION_1_0_HEADER, &body));
-        let is_good = |answer: &BenchResponse<'_>| answer.is_ok_with("\"TASK_STATE_COMPLETED\"");
+        let is_good =
+            |answer: &BenchResponse<'_>| answer.is_ok_and_contains("\"TASK_STATE_COMPLETED\"");
         Rc::new(LoadRequest { build, is_good: Box::new(is_good) })
     }
 }
@@ -93,5 +94,5 @@ pub fn post_request(path: &str, headers: &str, body: &str) -> String {
 /// Returns true if the answer is a finished task of 0.3.
 #[must_use]
 pub fn is_completed(answer: &BenchResponse<'_>) -> bool {
-    answer.is_ok_with("\"state\":\"completed\"")
+    answer.is_ok_and_contains("\"state\":\"completed\"")
 }

@@ -37,7 +37,7 @@ pub struct BenchResponse<'a> {
 impl BenchResponse<'_> {
     /// Returns true if the status is 200 and the body contains this text.
     #[must_use]
-    pub fn is_ok_with(&self, expected: &str) -> bool {
+    pub fn is_ok_and_contains(&self, expected: &str) -> bool {
         self.status == 200
             && std::str::from_utf8(self.body).is_ok_and(|text| text.contains(expected))
     }

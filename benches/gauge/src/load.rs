@@ -121,15 +121,15 @@ pub async fn run_burst(
 }
 
 /// Keeps this many requests in flight, and counts the answers in a window that starts when all are in flight. The
-/// requests are added gradually; `wait_until_settled` returns after nearly all of them have arrived. Requests in flight
+/// requests are added gradually; `wait_until_arrived` returns after nearly all of them have arrived. Requests in flight
 /// at the end are abandoned.
 ///
 /// # Errors
 /// The first bad answer, or the message that the load does not settle.
-pub async fn run_window(
+pub async fn measure_steady_load(
     (address, load_request): (SocketAddr, &Rc<LoadRequest>),
     in_flight: usize,
-    wait_until_settled: impl AsyncFn(usize) -> Result<(), String>,
+    wait_until_arrived: impl AsyncFn(usize) -> Result<(), String>,
     duration: Duration,
 ) -> Result<RunTimes, String> {
     let (tasks, state) =
@@ -140,7 +140,7 @@ pub async fn run_window(
             let added_count = CONNECTION_BATCH.min(in_flight - connection_count);
             spawn_clients(connect_all(address, added_count).await, &state, &tasks);
             connection_count += added_count;
-            wait_until_settled(connection_count).await?;
+            wait_until_arrived(connection_count).await?;
         }
         state.times.take();
         let window_started_at = Instant::now();

@@ -51,7 +51,7 @@ fn sum_over_threads(pid: u32, file: &str, parse: impl Fn(String) -> Option<f64>)
 /// # Panics
 /// Panics if there is no such process of this user.
 #[must_use]
-pub fn proportional_bytes(pid: u32) -> f64 {
+pub fn proportional_set_bytes(pid: u32) -> f64 {
     let content = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("its memory");
     let line = content.lines().find_map(|line| line.strip_prefix("Pss:")).expect("a line");
     line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1024.0
@@ -63,7 +63,7 @@ pub fn resident_bytes(pid: u32) -> f64 {
     status_bytes(pid, "VmRSS:")
 }
 
-/// Returns the peak of resident bytes since the start, or since [`reset_peak`].
+/// Returns the peak of resident bytes since the start, or since [`reset_peak_resident_bytes`].
 #[must_use]
 pub fn peak_resident_bytes(pid: u32) -> f64 {
     status_bytes(pid, "VmHWM:")
@@ -73,7 +73,7 @@ pub fn peak_resident_bytes(pid: u32) -> f64 {
 ///
 /// # Panics
 /// Panics if the process belongs to another user.
-pub fn reset_peak(pid: u32) {
+pub fn reset_peak_resident_bytes(pid: u32) {
     fs::write(format!("/proc/{pid}/clear_refs"), "5").expect("a process of ours");
 }
 

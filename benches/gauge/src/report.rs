@@ -21,12 +21,12 @@ impl Goal {
     /// Returns the rating of a value: `stretch`, `gate`, `missed`, or an empty text without a goal.
     #[must_use]
     pub fn rating(self, value: f64) -> &'static str {
-        let (gate, stretch) = match self {
+        let (reaches_gate, reaches_stretch) = match self {
             Self::AtLeast(gate, stretch) => (value >= gate, value >= stretch),
             Self::AtMost(gate, stretch) => (value <= gate, value <= stretch),
             Self::Unrated => return "",
         };
-        match (gate, stretch) {
+        match (reaches_gate, reaches_stretch) {
             (_, true) => "stretch",
             (true, false) => "gate",
             (false, false) => "missed",

@@ -31,7 +31,7 @@ pub struct Service {
     pub address: SocketAddr,
     /// Operator's token.
     pub token: String,
-    warden_pid: u32,
+    holder_pid: u32,
 }
 
 impl Service {
@@ -63,14 +63,15 @@ impl Service {
             .expect("the program");
         let address = wait_for_address(home.path(), &mut child).await;
         let token = fs::read_to_string(home.path().join("state/algonius/token")).expect("a token");
-        let warden_pid = process::find_child(child.id(), "algonius-warden").expect("a warden");
+        let holder_pid =
+            process::find_child(child.id(), "algonius-warden").expect("a process holder");
         Self {
             home,
             _runtime_folder: runtime_folder,
             child,
             address,
             token: token.trim().to_owned(),
-            warden_pid,
+            holder_pid,
         }
     }
 
@@ -83,7 +84,7 @@ impl Service {
     /// Returns the processes of the service and its process holder.
     #[must_use]
     pub fn pids(&self) -> [u32; 2] {
-        [self.child.id(), self.warden_pid]
+        [self.child.id(), self.holder_pid]
     }
 
     /// Returns the sum of both for one of [`process`]'s measures.

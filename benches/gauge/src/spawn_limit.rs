@@ -10,13 +10,13 @@ use crate::role;
 use crate::run::RunTimes;
 
 /// Spawners of one program, each a process of its own with one thread.
-pub struct SpawnLimit {
+pub struct SpawnRateBaseline {
     /// Absolute path of the program, and its arguments.
     arguments: Vec<String>,
     input_bytes: usize,
 }
 
-impl SpawnLimit {
+impl SpawnRateBaseline {
     /// Returns the limit of `cat` with this many bytes of input.
     #[must_use]
     pub fn for_cat(bytes: usize) -> Self {

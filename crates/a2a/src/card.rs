@@ -132,7 +132,7 @@ fn add_fields_of_1_0(object: ObjectBuilder, card: &Card) -> ObjectBuilder {
     let ordered_interfaces = interfaces_of_version(card, ProtocolVersion::V1_0)
         .chain(interfaces_of_version(card, ProtocolVersion::V0_3));
     let interfaces = ordered_interfaces.map(|interface| {
-        ObjectBuilder::from_field("url", interface.listed_url())
+        ObjectBuilder::from_field("url", interface.v1_interface_url())
             .with_field("protocolBinding", binding_name(interface.binding))
             .with_field("protocolVersion", interface.version.as_str())
             .with_optional_field("tenant", interface.tenant.as_deref())

@@ -105,7 +105,7 @@ impl ClientDialect {
 
     /// Returns true if a message can refer to tasks.
     #[must_use]
-    pub fn supports_references(self) -> bool {
+    pub fn supports_task_references(self) -> bool {
         (self.version, self.binding) != (ProtocolVersion::V0_3, RemoteBinding::HttpJson)
     }
 
@@ -259,11 +259,11 @@ impl ClientDialect {
 #[must_use]
 pub fn find_error(answer: &Value) -> Option<RemoteError> {
     // Servers of 0.3 over HTTP put code and message at the top, without `error`.
-    let is_bare =
+    let is_bare_error =
         answer.get("code").is_some() && answer.get("message").is_some_and(Value::is_string);
     let error = match answer.get("error") {
         // Some writers of JSON-RPC send `"error": null` beside a result.
-        Some(Value::Null) | None if is_bare => answer,
+        Some(Value::Null) | None if is_bare_error => answer,
         Some(Value::Null) | None => return None,
         Some(error) => error,
     };

@@ -27,7 +27,7 @@ pub(super) struct JsonDialect {
     /// Name of the member that holds the parts of a message.
     pub(super) parts_member: &'static str,
     /// True if messages are written with their references to other tasks.
-    pub(super) writes_references: bool,
+    pub(super) writes_reference_task_ids: bool,
     /// True if a status update has the field `final`.
     pub(super) has_final_field: bool,
     /// Returns the dialect's word for a task state.

@@ -31,7 +31,7 @@ pub const PARAMETERS_EXTENSION: &str = "https://algonius.dev/a2a/ext/parameters/
 pub const ISOLATION_EXTENSION: &str = "https://algonius.dev/a2a/ext/isolation/v1";
 
 /// Card extension that states the kind of an agent that is no program.
-pub const KIND_EXTENSION: &str = "https://algonius.dev/a2a/ext/kind/v1";
+pub const AGENT_KIND_EXTENSION: &str = "https://algonius.dev/a2a/ext/kind/v1";
 
 /// Message metadata extension for the working directory and the environment variables of an execution.
 pub const OVERRIDES_EXTENSION: &str = "https://algonius.dev/a2a/ext/overrides/v1";

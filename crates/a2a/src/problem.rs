@@ -249,9 +249,9 @@ pub fn json_rpc_error_data(failure: &Failure) -> Value {
 
 /// Returns the body of an error over HTTP+JSON that is sent with this HTTP status.
 #[must_use]
-pub fn rest_error_body(failure: &Failure, version: ProtocolVersion, http: u16) -> Value {
-    let status = json!({
-        "code": http,
+pub fn rest_error_body(failure: &Failure, version: ProtocolVersion, http_status: u16) -> Value {
+    let error_object = json!({
+        "code": http_status,
         "status": wire_codes(failure.code).grpc.wire_values().1,
         "message": failure.message,
         "details": [error_info(failure)],
@@ -264,21 +264,21 @@ pub fn rest_error_body(failure: &Failure, version: ProtocolVersion, http: u16) -
                 "code": wire_codes(failure.code).jsonrpc,
                 "message": failure.message,
                 "data": error_details(failure),
-                "error": status,
+                "error": error_object,
             });
             if let (Some(body), Some(name)) = (body.as_object_mut(), error_type(failure.code)) {
                 body.insert("type".to_owned(), json!(name)); // Only its own errors have one.
             }
             body
         }
-        ProtocolVersion::V1_0 => json!({"error": status}),
+        ProtocolVersion::V1_0 => json!({"error": error_object}),
     }
 }
 
 /// True if an error concerns the state of the service: the HTTP status of a JSON-RPC answer is then that of the
 /// error, so that a reverse proxy can react to it.
 #[must_use]
-pub const fn is_unavailable(code: Code) -> bool {
+pub const fn is_service_unavailable(code: Code) -> bool {
     wire_codes(code).http == 503
 }
 

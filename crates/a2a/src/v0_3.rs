@@ -19,7 +19,7 @@ use crate::json_object::{ObjectBuilder, ObjectFields, invalid_params};
 const DIALECT: JsonDialect = JsonDialect {
     tag_style: TagStyle::Internal,
     parts_member: "parts",
-    writes_references: true,
+    writes_reference_task_ids: true,
     has_final_field: true,
     state_name,
     role_name,

@@ -11,8 +11,8 @@ pub use card::{
     ProviderOrganization, Skill,
 };
 pub use operation::{
-    HistoryLength, ListPage, ListRequest, PushAuthentication, PushConfig, PushQuery, SendMode,
-    SendRequest, TaskQuery,
+    HistoryLength, ListPage, ListRequest, PushAuthentication, PushConfig, PushConfigQuery,
+    SendMode, SendRequest, TaskQuery,
 };
 
 /// Free-form metadata of a shape.

@@ -14,7 +14,7 @@ use crate::json_object::{ObjectBuilder, ObjectFields, invalid_params};
 const DIALECT: JsonDialect = JsonDialect {
     tag_style: TagStyle::External,
     parts_member: "parts",
-    writes_references: true,
+    writes_reference_task_ids: true,
     has_final_field: false,
     state_name,
     role_name,

@@ -94,11 +94,11 @@ impl McpClient {
     /// # Errors
     /// Returns the end of the connection, the refusal of the server, or the lack of a common version.
     pub async fn connect(
-        input: impl AsyncWrite + Send + Unpin + 'static,
-        output: impl AsyncRead + Send + Unpin + 'static,
+        server_input: impl AsyncWrite + Send + Unpin + 'static,
+        server_output: impl AsyncRead + Send + Unpin + 'static,
         client_version: &str,
     ) -> Result<Self, McpError> {
-        let (transport, mut end_receiver) = LineTransport::new(input, output);
+        let (transport, mut end_receiver) = LineTransport::new(server_input, server_output);
         let implementation = Implementation::new("algonius-supervisor", client_version);
         let config = ClientConfig::new(ClientCapabilities::default(), implementation);
         let lifecycle = ClientLifecycleMode::Auto {
@@ -196,7 +196,7 @@ impl McpClient {
 
     async fn convert_request_error(&self, error: ServiceError) -> McpError {
         match error {
-            ServiceError::McpError(refusal) => error_from_data(refusal),
+            ServiceError::McpError(refusal) => convert_refusal(refusal),
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
                 McpError::ConnectionEnded(self.wait_for_end().await)
             }
@@ -238,7 +238,7 @@ async fn convert_connect_error(
     end_receiver: &mut watch::Receiver<Option<ConnectionEndReason>>,
 ) -> McpError {
     match error {
-        ClientInitializeError::JsonRpcError(refusal) => error_from_data(refusal),
+        ClientInitializeError::JsonRpcError(refusal) => convert_refusal(refusal),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
             Box::pin(convert_connect_error(*fallback, end_receiver)).await
         }
@@ -252,7 +252,7 @@ async fn convert_connect_error(
     }
 }
 
-fn error_from_data(refusal: ErrorData) -> McpError {
+fn convert_refusal(refusal: ErrorData) -> McpError {
     if refusal.code == MALFORMED_RESPONSE_CODE {
         return McpError::MalformedAnswer;
     }

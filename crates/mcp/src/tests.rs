@@ -20,8 +20,11 @@ struct ScriptedServer {
 /// Returns a server, and the pipes to it.
 fn scripted_server() -> (ScriptedServer, (WriteHalf<DuplexStream>, ReadHalf<DuplexStream>)) {
     let (client_end, server_end) = duplex(64 << 10);
-    let ((output, input), (lines, answers)) = (split(client_end), split(server_end));
-    (ScriptedServer { lines: BufReader::new(lines).lines(), output: answers }, (input, output))
+    let ((output, input), (server_input, server_output)) = (split(client_end), split(server_end));
+    (
+        ScriptedServer { lines: BufReader::new(server_input).lines(), output: server_output },
+        (input, output),
+    )
 }
 
 impl ScriptedServer {
@@ -30,14 +33,14 @@ impl ScriptedServer {
         serde_json::from_str(&line.unwrap().expect("the client closed the input")).unwrap()
     }
 
-    async fn write(&mut self, text: &str) {
+    async fn write_line(&mut self, text: &str) {
         // The client closes a connection whose server writes too much.
         _ = self.output.write_all(text.as_bytes()).await;
         _ = self.output.write_all(b"\n").await;
     }
 
     async fn send(&mut self, message: Value) {
-        self.write(&message.to_string()).await;
+        self.write_line(&message.to_string()).await;
     }
 
     /// Answers a request.
@@ -51,7 +54,7 @@ impl ScriptedServer {
     }
 
     /// Starts as a server of the present generation.
-    async fn start(mut self) -> Self {
+    async fn answer_discovery(mut self) -> Self {
         let discover = self.next_message().await;
         assert_eq!(discover["method"], "server/discover");
         let result = json!({
@@ -72,7 +75,7 @@ async fn connect(
 /// Returns a connection to a server of the present generation.
 async fn connect_to_scripted_server() -> (ScriptedServer, McpClient) {
     let (server, pipes) = scripted_server();
-    let (server, client) = tokio::join!(server.start(), connect(pipes));
+    let (server, client) = tokio::join!(server.answer_discovery(), connect(pipes));
     (server, client.unwrap())
 }
 
@@ -117,7 +120,7 @@ async fn an_older_server_gets_a_handshake() {
         });
         server.answer(&initialize, result).await;
         assert_eq!(server.next_message().await["method"], "notifications/initialized");
-        for (cursor, next, name) in
+        for (cursor, next_cursor, name) in
             [(json!(null), json!("more"), "a"), (json!("more"), json!(null), "b")]
         {
             let list = server.next_message().await;
@@ -129,8 +132,8 @@ async fn an_older_server_gets_a_handshake() {
                 "name": name, "description": "Looks.", "inputSchema": {"type": "object"},
             });
             let mut result = json!({"tools": [tool]});
-            if !next.is_null() {
-                result["nextCursor"] = next;
+            if !next_cursor.is_null() {
+                result["nextCursor"] = next_cursor;
             }
             server.answer(&list, result).await;
         }
@@ -149,9 +152,9 @@ async fn only_the_answer_to_the_request_counts() {
     let (mut server, client) = connect_to_scripted_server().await;
     let (answer, ()) = tokio::join!(call(&client), async {
         let request = server.next_message().await;
-        server.write("Listening for requests").await;
-        server.write("{\"jsonrpc\": \"2.0\"").await;
-        server.write("[1, 2]").await;
+        server.write_line("Listening for requests").await;
+        server.write_line("{\"jsonrpc\": \"2.0\"").await;
+        server.write_line("[1, 2]").await;
         server.send(json!({"jsonrpc": "2.0", "id": 4711, "result": text_result("other")})).await;
         let log = json!({"level": "info", "data": "x"});
         server
@@ -188,9 +191,9 @@ async fn a_dropped_call_is_cancelled_at_the_server() {
         };
         request["id"].clone()
     };
-    let cancelled = server.next_message().await;
-    assert_eq!(cancelled["method"], "notifications/cancelled");
-    assert_eq!(cancelled["params"]["requestId"], id);
+    let cancel_notification = server.next_message().await;
+    assert_eq!(cancel_notification["method"], "notifications/cancelled");
+    assert_eq!(cancel_notification["params"]["requestId"], id);
     // The connection stays open, and the late answer is not taken for another.
     let (answer, ()) = tokio::join!(call(&client), async {
         let request = server.next_message().await;
@@ -201,14 +204,14 @@ async fn a_dropped_call_is_cancelled_at_the_server() {
 }
 
 /// Returns the end of a call during which the server writes this text without an end.
-async fn end_of_call_with(text: &str) -> Result<ToolCallResult, McpError> {
+async fn flooded_call_result(text: &str) -> Result<ToolCallResult, McpError> {
     let (mut server, client) = connect_to_scripted_server().await;
     let answer = tokio::select! {
         answer = call(&client) => answer,
         () = async {
             server.next_message().await;
             loop {
-                server.write(text).await;
+                server.write_line(text).await;
                 tokio::task::yield_now().await;
             }
         } => unreachable!(),
@@ -224,19 +227,21 @@ async fn a_server_that_writes_too_much_loses_its_connection() {
     let long_line = "x".repeat(5 << 20);
     let noise = "noise ".repeat(1000);
     let values = format!("[{}]", "0,".repeat(200_000));
-    let unknown = json!({"jsonrpc": "2.0", "id": 99, "result": {"x": noise}}).to_string();
-    let no_id = json!({"jsonrpc": "2.0", "error": {"code": 1, "message": noise}}).to_string();
+    let answer_with_unknown_id =
+        json!({"jsonrpc": "2.0", "id": 99, "result": {"x": noise}}).to_string();
+    let answer_without_id =
+        json!({"jsonrpc": "2.0", "error": {"code": 1, "message": noise}}).to_string();
     let rows = [
         (long_line.as_str(), ConnectionEndReason::MessageTooLong),
         (values.as_str(), ConnectionEndReason::MessageTooComplex),
         (noise.as_str(), ConnectionEndReason::TooMuchUnrequestedOutput),
-        (unknown.as_str(), ConnectionEndReason::TooMuchUnrequestedOutput),
-        (no_id.as_str(), ConnectionEndReason::TooMuchUnrequestedOutput),
+        (answer_with_unknown_id.as_str(), ConnectionEndReason::TooMuchUnrequestedOutput),
+        (answer_without_id.as_str(), ConnectionEndReason::TooMuchUnrequestedOutput),
     ];
     for (text, expected) in rows {
         let start: String = text.chars().take(40).collect();
         assert_eq!(
-            end_of_call_with(text).await,
+            flooded_call_result(text).await,
             Err(McpError::ConnectionEnded(expected)),
             "{start}"
         );
@@ -268,8 +273,8 @@ async fn a_server_that_exits_ends_the_calls() {
     });
     assert_eq!(answer, Err(McpError::ConnectionEnded(ConnectionEndReason::OutputClosed)));
     // So does one that exits before it has answered the first request.
-    let (silent, pipes) = self::scripted_server();
-    drop(silent);
+    let (exited_server, pipes) = self::scripted_server();
+    drop(exited_server);
     let error = connect(pipes).await.unwrap_err();
     assert!(matches!(error, McpError::ConnectionEnded(_)), "{error:?}");
 }
@@ -289,9 +294,9 @@ async fn a_closed_or_dropped_client_closes_the_input() {
 }
 
 /// Returns the end of a list whose pages all have these tools, and the number of pages.
-async fn end_of_list_with(tools: Value) -> (Result<Vec<ListedTool>, McpError>, usize) {
+async fn endless_list_result(tools: Value) -> (Result<Vec<ListedTool>, McpError>, usize) {
     let (mut server, client) = connect_to_scripted_server().await;
-    let mut pages = 0;
+    let mut page_count = 0;
     let list = tokio::select! {
         list = client.list_tools() => list,
         () = async {
@@ -300,24 +305,27 @@ async fn end_of_list_with(tools: Value) -> (Result<Vec<ListedTool>, McpError>, u
                 let result = json!({"resultType": "complete", "tools": tools, "nextCursor": "again",
                     "ttlMs": 3_600_000, "cacheScope": "private"});
                 server.answer(&request, result).await;
-                pages += 1;
+                page_count += 1;
             }
         } => unreachable!(),
     };
-    (list, pages)
+    (list, page_count)
 }
 
 #[tokio::test]
 async fn the_list_of_tools_has_an_end() {
     let tool = |schema: Value| json!({"name": "a", "inputSchema": schema});
-    let many = vec![tool(json!({})); 400];
-    let values = tool(json!({"enum": vec![0; 20_000]}));
-    let long = tool(json!({"description": "x".repeat(1_500_000)}));
-    for (tools, expected) in
-        [(json!([]), 100), (json!(many), 3), (json!([values]), 3), (json!([long]), 3)]
-    {
-        let (list, pages) = end_of_list_with(tools).await;
-        assert_eq!((list, pages), (Err(McpError::ToolListTooLong), expected));
+    let many_tools = vec![tool(json!({})); 400];
+    let tool_with_many_values = tool(json!({"enum": vec![0; 20_000]}));
+    let long_tool = tool(json!({"description": "x".repeat(1_500_000)}));
+    for (tools, expected) in [
+        (json!([]), 100),
+        (json!(many_tools), 3),
+        (json!([tool_with_many_values]), 3),
+        (json!([long_tool]), 3),
+    ] {
+        let (list, page_count) = endless_list_result(tools).await;
+        assert_eq!((list, page_count), (Err(McpError::ToolListTooLong), expected));
     }
 }
 

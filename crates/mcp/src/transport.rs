@@ -38,25 +38,25 @@ pub(crate) struct LineTransport {
 impl LineTransport {
     /// Creates the transport, and the receiver of its end. It needs a tokio runtime.
     pub(crate) fn new(
-        input: impl AsyncWrite + Send + Unpin + 'static,
-        output: impl AsyncRead + Send + Unpin + 'static,
+        server_input: impl AsyncWrite + Send + Unpin + 'static,
+        server_output: impl AsyncRead + Send + Unpin + 'static,
     ) -> (Self, watch::Receiver<Option<ConnectionEndReason>>) {
-        let (end_sender, end) = watch::channel(None);
+        let (end_sender, end_receiver) = watch::channel(None);
         let (sender, answers) = mpsc::channel(MAX_WAITING_ANSWERS);
         let filter = Arc::new(MessageFilter::default());
-        let (writer, write_lines_future) = LineWriter::new(input, end_sender.clone());
+        let (writer, write_lines_future) = LineWriter::new(server_input, end_sender.clone());
         // The library must not notice the end before its reason is set.
-        let answers_sender = sender.clone();
+        let open_channel_guard = sender.clone();
         let reader = MessageReader::new(Arc::clone(&filter), writer.clone(), sender);
         let pipe_end_sender = end_sender.clone();
         let pipe_join_handle = tokio::spawn(async move {
             tokio::select! {
-                reason = reader.read_until_end(output) => set_end(&pipe_end_sender, reason),
+                reason = reader.read_until_end(server_output) => set_end(&pipe_end_sender, reason),
                 () = write_lines_future => {}
             }
-            drop(answers_sender);
+            drop(open_channel_guard);
         });
-        (Self { answers, filter, writer, end_sender, pipe_join_handle }, end)
+        (Self { answers, filter, writer, end_sender, pipe_join_handle }, end_receiver)
     }
 }
 

@@ -122,8 +122,9 @@ impl AcpConnection {
         let (same_session_openings, other_openings): (Vec<_>, Vec<_>) =
             pending_openings.partition(|other| other.session == opening.session);
         if let Some(pending_opening) = same_session_openings.into_iter().next() {
-            let is_adopted = pending_opening.adopt_settings(&mut opening.settings);
-            return if is_adopted { Vec::new() } else { vec![opening.key_in_use_step()] };
+            let has_adopted_settings =
+                pending_opening.adopt_settings_if_replayed(&mut opening.settings);
+            return if has_adopted_settings { Vec::new() } else { vec![opening.key_in_use_step()] };
         }
         if self.client_state.sessions.contains(opening.session) {
             return vec![opening.key_in_use_step()];
@@ -162,7 +163,7 @@ impl AcpConnection {
 
     fn handle_open_response(
         &mut self,
-        id: i64,
+        request_id: i64,
         mut opening: SessionOpening,
         outcome: Result<Value, AgentError>,
     ) -> Vec<ProtocolStep> {
@@ -189,10 +190,10 @@ impl AcpConnection {
         }
         let recorded_settings = self
             .recorded_settings
-            .take_settings(&native_id, opening.resume_id.is_some().then_some(id));
-        let later_settings = opening.merge_recorded_settings(recorded_settings);
+            .take_settings(&native_id, opening.resume_id.is_some().then_some(request_id));
+        let settings_after_opening = opening.merge_recorded_settings(recorded_settings);
         for (id, setting) in
-            later_settings.into_iter().filter_map(|(id, setting)| Some((id?, setting)))
+            settings_after_opening.into_iter().filter_map(|(id, setting)| Some((id?, setting)))
         {
             let native_id = native_id.clone();
             self.client_state
@@ -211,13 +212,13 @@ impl AcpConnection {
     /// Sends the next setting of an opening, or reports the session as open.
     fn advance_opening(&mut self, key: SessionKey) -> Vec<ProtocolStep> {
         let Some(session) = self.client_state.sessions.find_mut(key) else { return Vec::new() };
-        let Some((recorded_id, setting)) = session.take_next_setting() else {
+        let Some((recorded_request_id, setting)) = session.take_next_setting() else {
             return session.finish_opening(key);
         };
         let setting = setting.resolve_option_category(session.options_and_has_modes().0);
         let native_id = session.native_id.clone();
         let request = setting.to_request(&native_id, session.options_and_has_modes());
-        let (id, steps) = match recorded_id {
+        let (id, steps) = match recorded_request_id {
             Some(id) => (id, Vec::new()),
             None => {
                 let (id, step) = self.client_state.rpc.request(request.0, &request.1);
@@ -238,7 +239,7 @@ impl AcpConnection {
     ) -> Vec<ProtocolStep> {
         let Some(key) = self.client_state.sessions.key(native_id) else { return Vec::new() };
         let Some(session) = self.client_state.sessions.find_mut(key) else { return Vec::new() };
-        match outcome.and_then(|result| session.confirm_setting(setting, &result)) {
+        match outcome.and_then(|result| session.apply_opening_setting_response(setting, &result)) {
             Ok(()) => self.advance_opening(key),
             Err(error) => {
                 self.client_state.sessions.remove(key);
@@ -354,8 +355,8 @@ impl Protocol for AcpConnection {
                 self.client_state.change_setting(session, AcpSetting::Model(model))
             }
             Command::Close { session } => {
-                let can_close = matches!(&self.initialize_state, InitializeState::Ready(agent_info) if agent_info.has_capability(AgentCapability::Close));
-                self.client_state.close(session, can_close)
+                let has_close_capability = matches!(&self.initialize_state, InitializeState::Ready(agent_info) if agent_info.has_capability(AgentCapability::Close));
+                self.client_state.close(session, has_close_capability)
             }
         }
     }

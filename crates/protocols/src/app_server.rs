@@ -113,7 +113,7 @@ impl AppServerConnection {
         };
         let mut steps = vec![ProtocolStep::Initialized(info)];
         if !self.has_sent_initialized {
-            steps.push(self.rpc.send(&json!({"method": "initialized"})));
+            steps.push(self.rpc.send_step(&json!({"method": "initialized"})));
         }
         steps.extend(waiting_openings.into_iter().flat_map(|opening| self.open_thread(opening)));
         steps
@@ -127,7 +127,7 @@ impl AppServerConnection {
         });
         if let Some(pending_opening) = pending_opening {
             // A command that repeats a replayed request; the request has all settings.
-            let is_replayed = std::mem::take(&mut pending_opening.is_replayed);
+            let is_replayed = std::mem::take(&mut pending_opening.is_unmatched_replay);
             let key_in_use_step =
                 || opening.open_failed_step(OpenFault::Other, "the key of the session is in use");
             return if is_replayed { Vec::new() } else { vec![key_in_use_step()] };
@@ -178,7 +178,8 @@ impl AppServerConnection {
     fn prompt(&mut self, session: SessionKey, parts: &[PromptPart]) -> Vec<ProtocolStep> {
         let Some(native_id) = self.threads.native_id(session) else {
             let message = "the session is not open".to_owned();
-            let turn_outcome = TurnOutcome::Failed { code: 0, message, is_authentication: false };
+            let turn_outcome =
+                TurnOutcome::Failed { code: 0, message, is_authentication_error: false };
             return vec![ProtocolStep::TurnEnded { session, outcome: turn_outcome, usage: None }];
         };
         if self.threads.turns_mut(&native_id).is_running() {
@@ -203,9 +204,9 @@ impl AppServerConnection {
                 turn_id.map_or_else(Vec::new, |turn_id| self.record_turn_id(native_id, turn_id))
             }
             Err(error) => {
-                let is_authentication = error.is_authentication_error();
+                let is_authentication_error = error.is_authentication_error();
                 let AgentError { code, message } = error;
-                let turn_outcome = TurnOutcome::Failed { code, message, is_authentication };
+                let turn_outcome = TurnOutcome::Failed { code, message, is_authentication_error };
                 self.end_turn(native_id, turn_outcome)
             }
         }

@@ -137,7 +137,8 @@ impl ControlConnection {
             self.pending_requests.insert(id, ControlPendingRequest::SessionSetting(setting));
         }
         let (mode, model) = (self.translator.mode.clone(), None);
-        let session = ControlSession { key, id, pending_settings, is_ready: false, mode, model };
+        let session =
+            ControlSession { key, native_id: id, pending_settings, is_ready: false, mode, model };
         self.session = Some(session);
         let is_initialized = self.initialize_state == ControlInitializeState::Ready;
         if is_initialized { self.advance_opening() } else { Vec::new() }
@@ -159,7 +160,7 @@ impl ControlConnection {
                 session.is_ready = true;
                 vec![ProtocolStep::SessionOpened {
                     session: session.key,
-                    id: session.id.clone(),
+                    native_id: session.native_id.clone(),
                     modes: Vec::new(),
                     mode: session.mode.clone(),
                     model: session.model.clone(),
@@ -236,7 +237,8 @@ impl ControlConnection {
     fn prompt(&mut self, session: SessionKey, parts: &[PromptPart]) -> Vec<ProtocolStep> {
         if !self.is_ready(session) {
             let message = "the session is not open".to_owned();
-            let turn_outcome = TurnOutcome::Failed { code: 0, message, is_authentication: false };
+            let turn_outcome =
+                TurnOutcome::Failed { code: 0, message, is_authentication_error: false };
             return vec![ProtocolStep::TurnEnded { session, outcome: turn_outcome, usage: None }];
         }
         if self.turns.is_running() {
@@ -244,7 +246,7 @@ impl ControlConnection {
         }
         let content: Vec<_> = parts.iter().map(messages::content_block).collect();
         let message = json!({"type": "user", "message": {"role": "user", "content": content}});
-        let step = self.writer.send_line(&message);
+        let step = self.writer.send_step(&message);
         self.turns.record_prompt(self.writer.sent_line_count);
         vec![step]
     }
@@ -318,12 +320,12 @@ impl ControlConnection {
         let key = session.key;
         let mut steps = Vec::new();
         let id = message.get("session_id").and_then(Value::as_str).unwrap_or_default();
-        if !id.is_empty() && id != session.id {
-            id.clone_into(&mut session.id);
-            steps.push(ProtocolStep::SessionIdentified { session: key, id: id.to_owned() });
+        if !id.is_empty() && id != session.native_id {
+            id.clone_into(&mut session.native_id);
+            steps.push(ProtocolStep::SessionIdentified { session: key, native_id: id.to_owned() });
         }
         if kind == "result" {
-            let answer = self.translator.result_step(key, message);
+            let answer = self.translator.result_text_step(key, message);
             let end_step = |is_cancelling| messages::turn_ended_step(key, message, is_cancelling);
             let end_steps = self.end_turn(end_step);
             steps.extend(answer.filter(|_| !end_steps.is_empty()));

@@ -26,8 +26,8 @@ pub struct Connection {
     /// Sent lines of a replay have no limit: the connection wrote them itself.
     replayed_lines: LineBuffer,
     state_machine: ProtocolStateMachine,
-    has_sent_prompt: bool,
-    has_sent_cancel: bool,
+    has_replayed_prompt: bool,
+    has_replayed_cancel: bool,
     has_ended: bool,
 }
 
@@ -56,8 +56,8 @@ impl Connection {
             received_lines: LineBuffer::new(DEFAULT_MAX_LINE_BYTES),
             replayed_lines: LineBuffer::new(usize::MAX),
             state_machine,
-            has_sent_prompt: false,
-            has_sent_cancel: false,
+            has_replayed_prompt: false,
+            has_replayed_cancel: false,
             has_ended: false,
         }
     }
@@ -99,8 +99,8 @@ impl Connection {
     pub fn replay_sent_lines(&mut self, bytes: &[u8]) {
         for line in self.replayed_lines.push(bytes) {
             if let ReceivedLine::Complete(line) = line {
-                self.has_sent_prompt |= is_prompt(&line);
-                self.has_sent_cancel |= is_cancel(&line);
+                self.has_replayed_prompt |= is_prompt(&line);
+                self.has_replayed_cancel |= is_cancel(&line);
                 self.protocol().replay_sent_line(&line);
             }
         }
@@ -108,14 +108,14 @@ impl Connection {
 
     /// Returns whether a prompt is among the replayed lines, so that the caller does not send its message again.
     #[must_use]
-    pub const fn has_sent_prompt(&self) -> bool {
-        self.has_sent_prompt
+    pub const fn has_replayed_prompt(&self) -> bool {
+        self.has_replayed_prompt
     }
 
     /// Returns whether a cancellation is among the replayed lines, so that the caller does not cancel its turn again.
     #[must_use]
-    pub const fn has_sent_cancel(&self) -> bool {
-        self.has_sent_cancel
+    pub const fn has_replayed_cancel(&self) -> bool {
+        self.has_replayed_cancel
     }
 
     /// Handles the end of the output. A last line without a line feed is handled; then open turns end with

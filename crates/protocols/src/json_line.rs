@@ -86,15 +86,17 @@ impl UnreadableText {
             return true; // It holds objects that were not read.
         }
         let (mut rest, mut wasted_bytes) = (self.text.as_str(), 0);
-        for place in 0..MAX_SEARCH_POSITIONS {
+        for position_index in 0..MAX_SEARCH_POSITIONS {
             let Some(object_text) = find_object_start(rest) else { return false };
-            let is_first = place == 0 && object_text.len() == self.text.len();
+            let is_at_text_start = position_index == 0 && object_text.len() == self.text.len();
             rest = match read_object(object_text, &mut { MAX_VALUES }) {
                 ObjectParseResult::Object(object, _) if is_message(&object) => return true,
                 ObjectParseResult::Object(_, more) => more,
                 ObjectParseResult::TooLarge(text, _) if is_damaged_message(text) => return true,
                 ObjectParseResult::TooLarge(_, more) => more,
-                ObjectParseResult::Invalid(_) if is_first || is_damaged_message(object_text) => {
+                ObjectParseResult::Invalid(_)
+                    if is_at_text_start || is_damaged_message(object_text) =>
+                {
                     return true;
                 }
                 ObjectParseResult::Invalid(bytes) => {
@@ -112,14 +114,14 @@ impl UnreadableText {
 
 /// Returns true if the text contains one of the words as a JSON string.
 #[must_use]
-pub(crate) fn contains_string(text: &str, words: &[&str]) -> bool {
+pub(crate) fn contains_any_json_string(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(&format!("\"{word}\"")))
 }
 
 /// Returns true if the text of an object that cannot be read may have one of these as its `type`.
 #[must_use]
 pub fn may_have_type(text: &str, types: &[&str]) -> bool {
-    contains_string(text, &["type"]) && contains_string(text, types)
+    contains_any_json_string(text, &["type"]) && contains_any_json_string(text, types)
 }
 
 /// Returns true if an object has one of these as its `type`.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::agent_error::AgentError;
-use crate::json_line::contains_string;
+use crate::json_line::contains_any_json_string;
 use crate::model::ids::RequestId;
 use crate::model::step::ProtocolStep;
 
@@ -33,7 +33,7 @@ const RPC_MEMBER_NAMES: [&str; 3] = ["jsonrpc", "method", "result"];
 /// Returns true if the text of an object that cannot be read may be a JSON-RPC message.
 #[must_use]
 pub fn may_be_rpc_message(text: &str) -> bool {
-    contains_string(text, &RPC_MEMBER_NAMES)
+    contains_any_json_string(text, &RPC_MEMBER_NAMES)
 }
 
 /// Returns true if a JSON object is a JSON-RPC message, with or without the member `jsonrpc`.
@@ -109,15 +109,15 @@ impl RpcWriter {
     pub(crate) fn request(&mut self, method: &str, params: &Value) -> (i64, ProtocolStep) {
         let id = self.next_id;
         self.next_id += 1;
-        (id, self.send(&json!({"id": id, "method": method, "params": params})))
+        (id, self.send_step(&json!({"id": id, "method": method, "params": params})))
     }
 
     pub(crate) fn notification(&mut self, method: &str, params: &Value) -> ProtocolStep {
-        self.send(&json!({"method": method, "params": params}))
+        self.send_step(&json!({"method": method, "params": params}))
     }
 
     pub(crate) fn result_response(&mut self, id: &RequestId, result: &Value) -> ProtocolStep {
-        self.send(&json!({"id": id.to_json(), "result": result}))
+        self.send_step(&json!({"id": id.to_json(), "result": result}))
     }
 
     pub(crate) fn error_response(
@@ -126,7 +126,7 @@ impl RpcWriter {
         code: i64,
         message: &str,
     ) -> ProtocolStep {
-        self.send(&json!({"id": id.to_json(), "error": {"code": code, "message": message}}))
+        self.send_step(&json!({"id": id.to_json(), "error": {"code": code, "message": message}}))
     }
 
     /// Returns the error for a request whose id was used before.
@@ -134,7 +134,7 @@ impl RpcWriter {
         self.error_response(id, INVALID_REQUEST, ID_IN_USE_MESSAGE)
     }
 
-    pub(crate) fn send(&mut self, message: &Value) -> ProtocolStep {
+    pub(crate) fn send_step(&mut self, message: &Value) -> ProtocolStep {
         self.sent_line_count += 1;
         let mut fields = Map::new();
         if self.has_jsonrpc_member {

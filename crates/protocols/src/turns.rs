@@ -36,9 +36,12 @@ impl TurnCounts {
     /// Ends the turn that was in progress when the line with this number was sent (`None`: now); returns the number of
     /// its prompt.
     pub(crate) fn end_turn_at_line(&mut self, line_number: Option<u64>) -> Option<u64> {
-        let is_running = self.is_request_in_turn(line_number);
-        let prompt_line =
-            self.prompt_line_numbers.get(self.ended_turn_count).copied().filter(|_| is_running);
+        let is_open_at_line = self.is_turn_open_at_line(line_number);
+        let prompt_line = self
+            .prompt_line_numbers
+            .get(self.ended_turn_count)
+            .copied()
+            .filter(|_| is_open_at_line);
         self.ended_turn_count += usize::from(prompt_line.is_some());
         prompt_line
     }
@@ -50,7 +53,7 @@ impl TurnCounts {
 
     /// Returns whether a request was received during a turn. `answer_line` is the number of the sent line that answered
     /// the request: a request outside of a turn is answered at once, thus before the next prompt.
-    pub(crate) fn is_request_in_turn(&self, answer_line: Option<u64>) -> bool {
+    pub(crate) fn is_turn_open_at_line(&self, answer_line: Option<u64>) -> bool {
         let is_before = |line: &u64| answer_line.is_none_or(|answer_line| *line < answer_line);
         self.prompt_line_numbers.partition_point(is_before) > self.ended_turn_count
     }

@@ -30,7 +30,7 @@ use super::text::pattern::compile_constant;
 type RuleFamily = fn(&[u8], &mut Vec<SecretSpan>);
 
 /// Key words, case-insensitive, and the families that they select.
-pub(super) const RULE_FAMILIES: &[(&[&str], &[RuleFamily])] = &[
+pub(super) const RULE_FAMILIES_BY_KEYWORD: &[(&[&str], &[RuleFamily])] = &[
     (
         &["passw", "passp", "passc"],
         &[find_key_value_secrets, find_option_secrets, find_sentence_secrets],
@@ -92,7 +92,7 @@ pub(super) static COMPILED_FORMATS: LazyLock<Vec<(&'static TokenFormat, Option<R
 
 /// Automaton of the key words; the number of a pattern is an index into `KEYWORD_ROWS`.
 static KEYWORD_AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let keywords = RULE_FAMILIES.iter().flat_map(|(words, _)| words.iter());
+    let keywords = RULE_FAMILIES_BY_KEYWORD.iter().flat_map(|(words, _)| words.iter());
     AhoCorasick::builder()
         .ascii_case_insensitive(true)
         .kind(Some(AhoCorasickKind::DFA))
@@ -100,29 +100,33 @@ static KEYWORD_AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         .ok()
 });
 
-/// Row of `RULE_FAMILIES` for each key word.
+/// Row of `RULE_FAMILIES_BY_KEYWORD` for each key word.
 static KEYWORD_ROWS: LazyLock<Vec<usize>> = LazyLock::new(|| {
-    let rows = RULE_FAMILIES.iter().enumerate();
+    let rows = RULE_FAMILIES_BY_KEYWORD.iter().enumerate();
     rows.flat_map(|(row, (words, _))| std::iter::repeat_n(row, words.len())).collect()
 });
 
 /// Iterates over all key words; `None` if their automaton is missing.
 pub(super) fn keywords() -> Option<impl Iterator<Item = &'static str>> {
-    let keywords = RULE_FAMILIES.iter().flat_map(|(words, _)| words.iter());
+    let keywords = RULE_FAMILIES_BY_KEYWORD.iter().flat_map(|(words, _)| words.iter());
     KEYWORD_AUTOMATON.is_some().then(|| keywords.chain(ALWAYS_INSPECTED_LITERALS).copied())
 }
 
-/// Returns the range of the first key word from `at` on.
-pub(super) fn next_keyword(text: &[u8], at: usize) -> Option<(usize, usize)> {
+/// Returns the range of the first key word from `search_start` on.
+pub(super) fn next_keyword(text: &[u8], search_start: usize) -> Option<(usize, usize)> {
     // Without the automaton every position counts as a hit, so that everything is inspected.
-    let Some(automaton) = KEYWORD_AUTOMATON.as_ref() else { return Some((at, at)) };
-    automaton.find(text.get(at..)?).map(|found| (at + found.start(), at + found.end()))
+    let Some(automaton) = KEYWORD_AUTOMATON.as_ref() else {
+        return Some((search_start, search_start));
+    };
+    automaton
+        .find(text.get(search_start..)?)
+        .map(|found| (search_start + found.start(), search_start + found.end()))
 }
 
 /// Runs the families that the line's key words select.
 pub(super) fn apply_keyword_rules(line: &[u8], spans: &mut Vec<SecretSpan>) {
     let mut selected: Vec<RuleFamily> = Vec::new();
-    let all_families = || RULE_FAMILIES.iter().flat_map(|(_, families)| families.iter());
+    let all_families = || RULE_FAMILIES_BY_KEYWORD.iter().flat_map(|(_, families)| families.iter());
     match KEYWORD_AUTOMATON.as_ref() {
         // All families run: slow, but nothing is missed.
         None => selected.extend(all_families()),
@@ -133,8 +137,10 @@ pub(super) fn apply_keyword_rules(line: &[u8], spans: &mut Vec<SecretSpan>) {
                 let row = KEYWORD_ROWS.get(found.pattern().as_usize());
                 row_bits |= row.map_or(0, |row| 1 << row);
             }
-            let selected_rows =
-                RULE_FAMILIES.iter().enumerate().filter(|(row, _)| row_bits >> row & 1 == 1);
+            let selected_rows = RULE_FAMILIES_BY_KEYWORD
+                .iter()
+                .enumerate()
+                .filter(|(row, _)| row_bits >> row & 1 == 1);
             selected.extend(selected_rows.flat_map(|(_, (_, families))| families.iter()));
         }
     }
@@ -165,7 +171,7 @@ pub(super) fn apply_token_formats(line: &[u8], selected_bits: u128, spans: &mut 
             let body = line.get(full_match.start() + prefix_bytes..end).unwrap_or_default();
             let judged_body = body.get(..MAX_JUDGED_BYTES).unwrap_or(body);
             let starts_word = is_word_start(line, full_match.start())
-                || TokenFormat::is_in_run(line, &full_match.range(), prefix_bytes);
+                || TokenFormat::is_inside_alphanumeric_run(line, &full_match.range(), prefix_bytes);
             if starts_word
                 && meets_condition(token_format.condition, judged_body)
                 && is_varied(judged_body)

@@ -13,7 +13,7 @@ use self::window::{
 };
 use super::Redactor;
 use super::rules::pem::{
-    DROPPED_BODY_PLACEHOLDER, PemBlock, find_pem_block, has_body, possible_footer,
+    DROPPED_BODY_PLACEHOLDER, PemBlock, find_pem_block, footer_length_tail, has_body,
 };
 
 /// Size of the parts in which a longer piece is processed, so that little of it waits after a long line, in bytes.
@@ -97,8 +97,8 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
         match &self.long_line {
             Some(line) if safe_bytes > line.context_bytes && line.oversized_secret.is_none() => {
                 // The released end stays as context, because the rules inspect text before a secret.
-                let retained = safe_bytes.saturating_sub(CONTEXT_BYTES)..safe_bytes;
-                self.release_text(retained, None, &mut out);
+                let next_context = safe_bytes.saturating_sub(CONTEXT_BYTES)..safe_bytes;
+                self.release_text(next_context, None, &mut out);
             }
             // Nothing new is safe, or a secret that is longer than a window has not ended.
             Some(_) => {}
@@ -120,7 +120,7 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
         let mut out = String::new();
         while self.advance(&mut out) {}
         if self.long_line.is_some() {
-            self.process_window(self.pending_text.len(), WindowEnd::Text, &mut out);
+            self.process_window(self.pending_text.len(), WindowEnd::EndOfText, &mut out);
         } else {
             let edits = self.redactor.scanner.redact_lines(&self.pending_text, true);
             self.write_edits(&edits, &mut out);
@@ -179,11 +179,11 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
     /// Redacts the whole lines that have arrived, unless one of them is long.
     fn advance_lines(&mut self, out: &mut String) -> bool {
         let window_bytes = self.redactor.window_bytes();
-        let unsearched =
+        let unsearched_bytes =
             self.pending_text.as_bytes().get(self.searched_bytes..).unwrap_or_default();
         if self.pending_text.len() - self.line_start < window_bytes {
             // Only text that was not searched before, or a line that grows byte by byte costs quadratic time.
-            let newline = unsearched.iter().rposition(|byte| *byte == b'\n');
+            let newline = unsearched_bytes.iter().rposition(|byte| *byte == b'\n');
             let end = newline.map(|newline| self.searched_bytes + newline + 1);
             self.searched_bytes = self.pending_text.len();
             if let Some(end) = end {
@@ -192,8 +192,8 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
             return false;
         }
         // The first line end decides, so that the result does not depend on how much text arrived at once.
-        let newline =
-            unsearched.iter().position(|byte| *byte == b'\n').map(|at| self.searched_bytes + at);
+        let newline = unsearched_bytes.iter().position(|byte| *byte == b'\n');
+        let newline = newline.map(|at| self.searched_bytes + at);
         match newline {
             Some(newline) if newline - self.line_start < window_bytes => {
                 self.searched_bytes = newline + 1;
@@ -211,8 +211,8 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
         self.write_edits(&edits, out);
         self.line_start = end;
         self.drop_front(edits.finished_bytes);
-        self.drop_body_lines();
-        self.release_closed_blocks(out);
+        self.drop_key_body_lines();
+        self.release_closed_key_blocks(out);
     }
 
     fn write_edits(&mut self, edits: &TextEdits, out: &mut String) {
@@ -227,7 +227,7 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
     }
 
     /// Drops the whole lines of an open block's body.
-    fn drop_body_lines(&mut self) {
+    fn drop_key_body_lines(&mut self) {
         let Some((_, body_start)) = self.unclosed_key_block() else { return };
         // The last line end stays: a footer contains none, and a long line starts after one.
         let body_end = self.line_start.saturating_sub(1);
@@ -240,7 +240,7 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
     }
 
     /// Releases closed blocks before an open one, once they are large.
-    fn release_closed_blocks(&mut self, out: &mut String) {
+    fn release_closed_key_blocks(&mut self, out: &mut String) {
         if self.line_start < self.redactor.window_bytes() {
             return;
         }
@@ -257,7 +257,7 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
     /// Returns the start of the header and of the body of the key that is still open after the whole lines.
     fn unclosed_key_block(&self) -> Option<(usize, usize)> {
         let lines = self.pending_text.get(..self.line_start)?;
-        last_unclosed_block(lines).filter(|(_, body)| has_body(lines, *body, false))
+        last_unclosed_key_block(lines).filter(|(_, body)| has_body(lines, *body, false))
     }
 
     /// Inspects the next window of a long line, or its end.
@@ -265,8 +265,8 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
         let Some(long_line) = self.long_line.as_ref() else { return false };
         let (context, enlargements) = (long_line.context_bytes, long_line.enlargements);
         let from = self.searched_bytes.max(self.line_start);
-        let unsearched = self.pending_text.as_bytes().get(from..).unwrap_or_default();
-        let newline = unsearched.iter().position(|byte| *byte == b'\n').map(|at| from + at);
+        let unsearched_bytes = self.pending_text.as_bytes().get(from..).unwrap_or_default();
+        let newline = unsearched_bytes.iter().position(|byte| *byte == b'\n').map(|at| from + at);
         self.searched_bytes = newline.unwrap_or(self.pending_text.len());
         let end = newline.map_or(self.pending_text.len(), |newline| newline + 1);
         let window_bytes = self.redactor.window_bytes() << enlargements;
@@ -275,7 +275,7 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
             let has_max_size = enlargements == MAX_ENLARGEMENTS;
             self.process_window(end, WindowEnd::Open { has_max_size }, out);
         } else if newline.is_some() {
-            self.process_window(end, WindowEnd::Line, out);
+            self.process_window(end, WindowEnd::EndOfLine, out);
         } else {
             return false;
         }
@@ -293,21 +293,21 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
             WindowAction::NeedsMoreText => line.enlargements += 1,
             WindowAction::Release { cut, context_start, replacement } => {
                 self.release_text(context_start..cut, replacement, out);
-                if window_end == WindowEnd::Line {
+                if window_end == WindowEnd::EndOfLine {
                     self.finish_long_line();
                 }
             }
-            WindowAction::DropMiddle(middle, oversized) => {
+            WindowAction::DropSecretMiddle(middle, oversized) => {
                 self.drop_middle(&middle);
                 self.long_line = self
                     .long_line
                     .take()
                     .map(|it| LongLine { oversized_secret: Some(oversized), ..it });
             }
-            WindowAction::DropKeyBody(body) => {
-                let footer = possible_footer(text, body).len();
-                self.drop_middle(&(body..end_offset - footer));
-                self.pending_text.insert_str(body, DROPPED_BODY_PLACEHOLDER);
+            WindowAction::DropKeyBody(body_start) => {
+                let footer = footer_length_tail(text, body_start).len();
+                self.drop_middle(&(body_start..end_offset - footer));
+                self.pending_text.insert_str(body_start, DROPPED_BODY_PLACEHOLDER);
                 // The inserted text contains no line end, so it need not be searched.
                 self.searched_bytes += DROPPED_BODY_PLACEHOLDER.len();
             }
@@ -318,7 +318,7 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
     /// `retained` becomes the context of the next window.
     fn release_text(
         &mut self,
-        retained: Range<usize>,
+        next_context: Range<usize>,
         replacement: Option<(String, u64)>,
         out: &mut String,
     ) {
@@ -328,11 +328,13 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
                 out.push_str(&replacement);
                 self.redaction_count += count;
             }
-            None => out.push_str(self.pending_text.get(context..retained.end).unwrap_or_default()),
+            None => {
+                out.push_str(self.pending_text.get(context..next_context.end).unwrap_or_default());
+            }
         }
-        let from = self.pending_text.floor_char_boundary(retained.start);
+        let from = self.pending_text.floor_char_boundary(next_context.start);
         self.drop_front(from);
-        self.long_line = Some(LongLine::with_context(retained.end - from));
+        self.long_line = Some(LongLine::with_context(next_context.end - from));
     }
 
     /// Returns to line mode after the end of a long line. The part of it that was not released waits for a decision.
@@ -353,7 +355,7 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
 }
 
 /// Returns the last block, if it is open.
-fn last_unclosed_block(text: &str) -> Option<(usize, usize)> {
+fn last_unclosed_key_block(text: &str) -> Option<(usize, usize)> {
     let mut from = 0;
     loop {
         match find_pem_block(text, from..text.len(), false) {

@@ -24,7 +24,7 @@ fn redactor_with_value(value: &str) -> Redactor {
 }
 
 /// Returns every secret of the corpus in every place: the secret and the text.
-fn corpus(seed: u64) -> Vec<(String, String)> {
+fn corpus_cases(seed: u64) -> Vec<(String, String)> {
     let mut rng = SeededRng(seed);
     let mut cases = Vec::new();
     let mut add_cases = |places: &[&str], secret: &str| {
@@ -68,7 +68,7 @@ fn all_constants_compile() {
     for (token_format, compiled) in rules::COMPILED_FORMATS.iter() {
         assert!(compiled.is_some(), "{}", token_format.pattern);
     }
-    assert!(rules::COMPILED_FORMATS.len() <= 128 && rules::RULE_FAMILIES.len() <= 32);
+    assert!(rules::COMPILED_FORMATS.len() <= 128 && rules::RULE_FAMILIES_BY_KEYWORD.len() <= 32);
     let constants = [
         key_value::KEY_PATTERN,
         key_value::TYPE_PATTERN,
@@ -99,7 +99,7 @@ fn all_constants_compile() {
 fn no_secret_of_the_corpus_is_shown() {
     let redactor = default_redactor();
     let mut shown_secrets = Vec::new();
-    let all = [7, 11, 1234].map(corpus).concat();
+    let all = [7, 11, 1234].map(corpus_cases).concat();
     for (secret, text) in &all {
         let redacted = redactor.redact(text);
         if shows_secret(&redacted, secret) {

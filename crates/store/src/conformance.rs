@@ -137,7 +137,7 @@ pub(crate) fn new_accept_command(input: &str) -> AcceptCommand {
         message_id: MessageId("message-1".to_owned()),
         keys: message_keys(key),
         content_digest: [7; 32],
-        coalescing_key: None,
+        coalescing_key_and_since: None,
         context: ContextId("context-1".to_owned()),
         trigger: Trigger::Api,
         trace: None,
@@ -146,7 +146,7 @@ pub(crate) fn new_accept_command(input: &str) -> AcceptCommand {
         content: message_content(input_range(input), "main"),
         params: BTreeMap::from([("branch".to_owned(), "main".to_owned())]),
         overrides: caller_overrides("main"),
-        replayable: true,
+        stores_raw_input: true,
         sealed_input: None,
         at: at_second(0),
     }
@@ -167,8 +167,8 @@ pub(super) fn caller_overrides(branch: &str) -> Overrides {
 }
 
 /// Returns only the key of a message.
-pub(super) const fn message_keys(message: [u8; 32]) -> DedupKeys {
-    DedupKeys { message_key: message, idempotency_key: None }
+pub(super) const fn message_keys(message_key: [u8; 32]) -> DedupKeys {
+    DedupKeys { message_key, idempotency_key: None }
 }
 
 /// Returns the range of the input of a request.
@@ -199,7 +199,7 @@ pub(super) fn new_claim_command(id: ExecutionId, max_running: Option<u32>) -> Cl
         agent: default_agent_id(),
         max_running,
         workspace: None,
-        runs_in_order: false,
+        runs_turns_in_order: false,
         fence,
         state_change,
     }
@@ -239,7 +239,7 @@ pub(super) fn settlement(id: ExecutionId, fence: Fence, outcome: Outcome) -> Set
         failure: None,
         exit_code: Some(0),
         batch: WriteBatch::from_transitions([state_change(Running, outcome.state(), 9)]),
-        keeps_input: false,
+        keeps_sealed_input: false,
         at: at_second(9),
     }
 }

@@ -32,7 +32,7 @@ use engine::integrity;
 use engine::read_cache::{CachePart, ReadCache};
 use engine::sql::ReaderPool;
 use engine::writer::{LedgerWriter, WriterDependencies};
-use ledger::record_events::RecordEvents;
+use ledger::append_batch::AppendBatch;
 use ledger::text_chunks::{self, AppendChunk, DeleteOutput};
 use ledger::{budget_usage, events, request_keys, sealed_inputs};
 use push::{DeleteTarget, RecordDelivery, RegisterTarget};
@@ -176,18 +176,18 @@ impl Ledger for Store {
         let digest = command.content_digest;
         let acceptance = self.writer.submit(command).await?;
         if let AcceptResult::Duplicate(id) = acceptance {
-            self.read_cache.record_duplicate(message_key, (id, digest)).await;
+            self.read_cache.record_original_request(message_key, (id, digest)).await;
         }
         Ok(acceptance)
     }
 
-    async fn find_repeated_message(
+    async fn find_cached_duplicate(
         &self,
         owner: PrincipalId,
         agent: &AgentId,
         key: [u8; 32],
     ) -> Option<(ExecutionId, [u8; 32])> {
-        self.read_cache.find_duplicate(&(owner, agent.clone(), key)).await
+        self.read_cache.find_original_request(&(owner, agent.clone(), key)).await
     }
 
     async fn record_answer(&self, command: AnswerCommand) -> Result<bool, LedgerError> {
@@ -213,7 +213,7 @@ impl Ledger for Store {
         fence: Fence,
         batch: WriteBatch,
     ) -> Result<bool, LedgerError> {
-        self.writer.submit(RecordEvents { id, fence, batch }).await
+        self.writer.submit(AppendBatch { id, fence, batch }).await
     }
 
     async fn append_chunk(&self, id: ExecutionId, chunk: TextChunk) -> Result<(), LedgerError> {
@@ -276,7 +276,7 @@ impl Ledger for Store {
     }
 
     async fn text(&self, id: ExecutionId, range: TextRange) -> Result<String, LedgerError> {
-        let reading = || text_chunks::read_range(&self.readers, id, range);
+        let reading = || text_chunks::read_range_lossy(&self.readers, id, range);
         self.read_cache
             .read_through((id, CachePart::Text(range)), reading)
             .await
@@ -301,11 +301,11 @@ impl PushTargetStore for Store {
     async fn register(
         &self,
         target: PushTarget,
-        last_received: u64,
-        limit: u32,
+        last_omitted_event: u64,
+        max_targets: u32,
     ) -> Result<RegistrationResult, LedgerError> {
         let sealed = push::seal(&self.push_cipher, &target).map_err(ledger_error)?;
-        self.writer.submit(RegisterTarget { target, sealed, last_received, limit }).await
+        self.writer.submit(RegisterTarget { target, sealed, last_omitted_event, max_targets }).await
     }
 
     async fn get(
@@ -321,7 +321,7 @@ impl PushTargetStore for Store {
     }
 
     async fn delete(&self, id: ExecutionId, target_id: &str) -> Result<bool, LedgerError> {
-        self.writer.submit(DeleteTarget { id, target_id: target_id.to_owned() }).await
+        self.writer.submit(DeleteTarget { execution: id, target_id: target_id.to_owned() }).await
     }
 
     async fn due_targets(

@@ -34,13 +34,13 @@ const SELECT_MATCHING: &str = "
 /// Note to store, and the greatest number of notes of its agent.
 struct AddNote {
     note: NewNote,
-    limit: u32,
+    max_notes: u32,
 }
 
 #[async_trait]
 impl NoteStore for Store {
-    async fn add_note(&self, note: NewNote, limit: u32) -> Result<(), LedgerError> {
-        self.writer.submit(AddNote { note, limit }).await
+    async fn add_note(&self, note: NewNote, max_notes: u32) -> Result<(), LedgerError> {
+        self.writer.submit(AddNote { note, max_notes }).await
     }
 
     async fn search_notes(
@@ -74,10 +74,10 @@ impl WriteCommand for AddNote {
         let Some(row) = inserted else { return Ok(()) }; // The step has stored its note before.
         sql::statement(INSERT_WORDS)
             .bind(Columns(&row).get::<i64>("id")?)
-            .bind(separate_unspaced_chars(&note.text))
+            .bind(separate_cjk_chars(&note.text))
             .execute(&mut *connection)
             .await?;
-        delete_excess_notes(connection, agent, self.limit).await
+        delete_excess_notes(connection, agent, self.max_notes).await
     }
 }
 
@@ -131,13 +131,13 @@ fn match_expression(query: &str) -> Option<String> {
     // SQLite reads an expression up to its first zero character.
     let is_separator = |char: char| char.is_whitespace() || char == '\0';
     let searched_text: String = query.chars().take(MAX_QUERY_CHARS).collect();
-    let following = query.chars().nth(MAX_QUERY_CHARS);
+    let next_char = query.chars().nth(MAX_QUERY_CHARS);
     let is_word = |word: &&str| word.contains(char::is_alphanumeric);
-    let divides_word = following.is_some_and(|char| !is_separator(char))
+    let divides_word = next_char.is_some_and(|char| !is_separator(char))
         && searched_text.rsplit(is_separator).next().is_some_and(|last| is_word(&last));
     let words = searched_text.split(is_separator).filter(is_word);
     let phrases: Vec<_> = words
-        .map(|word| format!("\"{}\"", separate_unspaced_chars(word).replace('"', "\"\"")))
+        .map(|word| format!("\"{}\"", separate_cjk_chars(word).replace('"', "\"\"")))
         .collect();
     let suffix = if divides_word { " *" } else { "" };
     (!phrases.is_empty()).then(|| phrases.join(" ") + suffix)
@@ -145,10 +145,10 @@ fn match_expression(query: &str) -> Option<String> {
 
 /// Puts spaces around each character of a script that has no spaces between words, so that such a character is a word
 /// of the index, and a word of several such characters is a phrase.
-fn separate_unspaced_chars(text: &str) -> String {
+fn separate_cjk_chars(text: &str) -> String {
     let mut separated = String::with_capacity(text.len());
     for char in text.chars() {
-        if is_unspaced_script_char(char) {
+        if is_cjk_char(char) {
             separated.extend([' ', char, ' ']);
         } else {
             separated.push(char);
@@ -158,7 +158,7 @@ fn separate_unspaced_chars(text: &str) -> String {
 }
 
 /// Returns true for kana, Chinese characters and Hangul. Hangul has spaces, but adds particles to its words.
-const fn is_unspaced_script_char(char: char) -> bool {
+const fn is_cjk_char(char: char) -> bool {
     matches!(
         char,
         '\u{3040}'..='\u{30ff}'

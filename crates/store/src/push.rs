@@ -54,7 +54,7 @@ const UPDATE_STATE: &str = "
 
 /// Sealed part of a target.
 #[derive(Serialize, Deserialize)]
-struct SealedTarget {
+struct TargetSecrets {
     url: Secret,
     token: Option<Secret>,
     authentication: Option<PushCredentials>,
@@ -62,7 +62,7 @@ struct SealedTarget {
 
 /// Seals the secret part of a target.
 pub(super) fn seal(cipher: &StoreCipher, target: &PushTarget) -> sql::Result<Vec<u8>> {
-    let contents = SealedTarget {
+    let contents = TargetSecrets {
         url: target.url.clone(),
         token: target.token.clone(),
         authentication: target.authentication.clone(),
@@ -77,9 +77,9 @@ pub(super) struct RegisterTarget {
     /// Sealed part of the target.
     pub(super) sealed: Vec<u8>,
     /// Number of the last event that a new target does not get.
-    pub(super) last_received: u64,
+    pub(super) last_omitted_event: u64,
     /// Maximum number of targets of an execution.
-    pub(super) limit: u32,
+    pub(super) max_targets: u32,
 }
 
 #[async_trait]
@@ -97,9 +97,9 @@ impl WriteCommand for RegisterTarget {
             .bind(target.id.as_str())
             .fetch_optional(&mut *connection)
             .await?;
-        let Some(row) = row else { return Ok(RegistrationResult::Unknown) };
+        let Some(row) = row else { return Ok(RegistrationResult::ExecutionMissing) };
         // Without the target itself: replacing a target is permitted at the limit.
-        if Columns(&row).number::<u32>("others")? >= self.limit {
+        if Columns(&row).number::<u32>("others")? >= self.max_targets {
             return Ok(RegistrationResult::Full);
         }
         sql::statement(UPSERT_TARGET)
@@ -110,7 +110,7 @@ impl WriteCommand for RegisterTarget {
             .bind(target.version.as_str())
             .bind(self.sealed.as_slice())
             .bind(micros(target.created_at))
-            .bind(saturating_i64(self.last_received))
+            .bind(saturating_i64(self.last_omitted_event))
             .execute(connection)
             .await?;
         Ok(RegistrationResult::Registered)
@@ -120,7 +120,7 @@ impl WriteCommand for RegisterTarget {
 /// Removal of a target.
 pub(super) struct DeleteTarget {
     /// Id of the execution.
-    pub(super) id: ExecutionId,
+    pub(super) execution: ExecutionId,
     /// Id of the target.
     pub(super) target_id: String,
 }
@@ -136,7 +136,7 @@ impl WriteCommand for DeleteTarget {
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<bool> {
         let changed_rows =
             sql::statement("DELETE FROM push_targets WHERE execution = $1 AND id = $2")
-                .bind(self.id.0)
+                .bind(self.execution.0)
                 .bind(self.target_id.as_str())
                 .execute(connection)
                 .await?;
@@ -239,7 +239,7 @@ fn read_pending_target(columns: Columns<'_>) -> sql::Result<PendingTarget> {
 fn read_target(cipher: &StoreCipher, columns: Columns<'_>) -> sql::Result<PushTarget> {
     let registration = columns.uuid("registration")?;
     let unsealed = cipher.unseal(registration.as_bytes(), columns.get("sealed")?)?;
-    let SealedTarget { url, token, authentication } =
+    let TargetSecrets { url, token, authentication } =
         serde_json::from_slice(&unsealed).map_err(decode_error)?;
     Ok(PushTarget {
         id: columns.get("id")?,

@@ -7,7 +7,9 @@ use algonius_actors::model::id::ScheduleId;
 use algonius_actors::model::schedule::Schedule;
 use algonius_actors::model::schedule::occurrence::{Occurrence, OccurrenceEnd, OccurrenceQuery};
 use algonius_actors::ports::ledger::LedgerError;
-use algonius_actors::ports::schedule_store::{OccurrenceDecision, ScheduleAdvance, ScheduleStore};
+use algonius_actors::ports::schedule_store::{
+    OccurrenceStatusChange, ScheduleEvaluation, ScheduleStore,
+};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
@@ -32,16 +34,16 @@ impl ScheduleStore for Store {
         self.writer.submit(RemoveSchedules(ids)).await
     }
 
-    async fn advance(
+    async fn record_evaluations(
         &self,
-        advances: Vec<ScheduleAdvance>,
+        advances: Vec<ScheduleEvaluation>,
     ) -> Result<Vec<Vec<Occurrence>>, LedgerError> {
         self.writer.submit(AdvanceSchedules(advances)).await
     }
 
-    async fn record_decisions(
+    async fn record_status_changes(
         &self,
-        decisions: Vec<OccurrenceDecision>,
+        decisions: Vec<OccurrenceStatusChange>,
     ) -> Result<(), LedgerError> {
         self.writer.submit(RecordOccurrenceDecisions(decisions)).await
     }
@@ -50,10 +52,10 @@ impl ScheduleStore for Store {
         &self,
         schedule: &ScheduleId,
         planned_at: DateTime<Utc>,
-        ending: OccurrenceEnd,
+        end: OccurrenceEnd,
     ) -> Result<(), LedgerError> {
         self.writer
-            .submit(RecordOccurrenceEnd { schedule: schedule.clone(), planned_at, ending })
+            .submit(RecordOccurrenceEnd { schedule: schedule.clone(), planned_at, end })
             .await
     }
 

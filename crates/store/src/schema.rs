@@ -38,16 +38,16 @@ pub(super) enum TablesState {
 pub(super) fn detect_tables_state(
     connection: &mut DatabaseConnection,
 ) -> Result<TablesState, StoreError> {
-    let count_tables = "(SELECT count(*) FROM sqlite_schema)";
-    let count_earlier_tables =
+    let table_count_sql = "(SELECT count(*) FROM sqlite_schema)";
+    let sqlx_table_count_sql =
         "(SELECT count(*) FROM sqlite_schema WHERE name = '_sqlx_migrations')";
     let application_id =
         select_number(connection, "(SELECT application_id FROM pragma_application_id)")?;
     let version = select_number(connection, "(SELECT user_version FROM pragma_user_version)")?;
-    if select_number(connection, count_tables)? == 0 {
+    if select_number(connection, table_count_sql)? == 0 {
         return Ok(TablesState::Missing);
     }
-    if select_number(connection, count_earlier_tables)? > 0 {
+    if select_number(connection, sqlx_table_count_sql)? > 0 {
         return Err(StoreError::EarlierBuild);
     }
     let difference = match (application_id, version) {

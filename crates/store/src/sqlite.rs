@@ -11,7 +11,7 @@ use super::{Durability, InstanceIdentity, StoreError, schema};
 use crate::seal::random_secret;
 
 /// Size to which the write-ahead log is truncated, in bytes.
-const MAX_LOG_BYTES: u32 = 67_108_864;
+const MAX_WAL_BYTES: u32 = 67_108_864;
 
 /// Opens the connection of the writer, and creates or upgrades its tables.
 pub(super) fn open_writer(
@@ -29,7 +29,7 @@ pub(super) fn open_writer(
     connection.execute_batch(&format!(
         "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; \
          PRAGMA synchronous = {synchronous}; PRAGMA foreign_keys = ON; \
-         PRAGMA journal_size_limit = {MAX_LOG_BYTES};"
+         PRAGMA journal_size_limit = {MAX_WAL_BYTES};"
     ))?;
     match tables_state {
         TablesState::Missing => schema::create(&mut connection)?,

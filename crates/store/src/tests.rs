@@ -167,8 +167,9 @@ async fn sqlite_has_the_documented_settings() {
         .map(|file| file.unwrap().file_name())
         .collect();
     assert_eq!(remaining_files.len(), 2, "the write-ahead log is folded in: {remaining_files:?}");
-    let power = Store::open(&folder.path().join("data"), Durability::PowerFailure).await.unwrap();
-    assert_eq!(run_pragma(&power, "synchronous").await, 2);
+    let power_failure_store =
+        Store::open(&folder.path().join("data"), Durability::PowerFailure).await.unwrap();
+    assert_eq!(run_pragma(&power_failure_store, "synchronous").await, 2);
 }
 
 #[tokio::test]
@@ -176,7 +177,7 @@ async fn a_full_disk_is_reported_and_recovered_from() {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open_store(folder.path()).await);
     let ledger: AnyLedger = store.clone();
-    let small = accept_execution(&ledger).await;
+    let small_id = accept_execution(&ledger).await;
     let pages = run_pragma(&store, "page_count").await;
     run_pragma(&store, &format!("max_page_count = {}", pages + 4)).await;
 
@@ -186,7 +187,7 @@ async fn a_full_disk_is_reported_and_recovered_from() {
         assert!(matches!(&refused, LedgerError::Unavailable { cause } if cause.contains("full")));
     }
     let listed = ledger.executions(ExecutionFilter::default()).await.unwrap();
-    assert_eq!(listed.iter().map(|row| row.id).collect::<Vec<_>>(), [small]);
+    assert_eq!(listed.iter().map(|row| row.id).collect::<Vec<_>>(), [small_id]);
 
     run_pragma(&store, "max_page_count = 100000").await;
     assert_eq!(ledger.accept(big).await.unwrap(), AcceptResult::Created);
@@ -244,8 +245,8 @@ async fn a_failed_commit_loses_its_batch_only() {
             async { blocked.proceed.add_permits(1) },
         )
     };
-    let (before, (first, lost, last, ())) = tokio::join!(blocked_submission, batch);
-    before.unwrap();
+    let (blocked_result, (first, lost, last, ())) = tokio::join!(blocked_submission, batch);
+    blocked_result.unwrap();
     for refused in [first.map(drop), lost, last.map(drop)] {
         assert!(matches!(refused, Err(LedgerError::Unavailable { .. })), "{refused:?}");
     }
@@ -305,10 +306,10 @@ async fn a_closed_store_reports_that_it_is_closed() {
         offset: 0,
         text: "late".to_owned(),
     };
-    let written = ledger.append_chunk(id, chunk).await.unwrap_err();
-    assert!(matches!(written, LedgerError::Unavailable { .. }));
-    let read = ledger.execution(id).await.unwrap_err();
-    assert!(matches!(read, LedgerError::Unavailable { .. }));
+    let append_error = ledger.append_chunk(id, chunk).await.unwrap_err();
+    assert!(matches!(append_error, LedgerError::Unavailable { .. }));
+    let read_error = ledger.execution(id).await.unwrap_err();
+    assert!(matches!(read_error, LedgerError::Unavailable { .. }));
 }
 
 #[tokio::test]
@@ -319,12 +320,12 @@ async fn a_long_log_is_checkpointed_while_the_store_is_open() {
     let length = || std::fs::metadata(&store.database).unwrap().len();
     assert!(length() < LONG_TEXT_BYTES as u64);
     store.accept(new_accept_command(&"x".repeat(LONG_TEXT_BYTES))).await.unwrap();
-    let checkpointed = async {
+    let wait_for_checkpoint = async {
         while length() < LONG_TEXT_BYTES as u64 {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), checkpointed).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(20), wait_for_checkpoint).await.unwrap();
 }
 
 #[tokio::test]
@@ -338,13 +339,13 @@ async fn a_damaged_row_and_a_missing_chunk_are_unreadable() {
     let damage = "DELETE FROM chunks WHERE number = 1 RETURNING number";
     store.writer.submit(RawStatement(damage.to_owned())).await.unwrap();
     for from in [0, 70_000] {
-        let text = ledger.text(command.id, TextRange { from, ..range }).await.unwrap_err();
-        assert!(matches!(text, LedgerError::Unreadable { .. }), "{text}");
+        let text_error = ledger.text(command.id, TextRange { from, ..range }).await.unwrap_err();
+        assert!(matches!(text_error, LedgerError::Unreadable { .. }), "{text_error}");
     }
     let damage = "UPDATE executions SET state = 'asleep' RETURNING fence";
     store.writer.submit(RawStatement(damage.to_owned())).await.unwrap();
-    let row = ledger.execution(command.id).await.unwrap_err();
-    assert!(matches!(row, LedgerError::Unreadable { .. }), "{row}");
+    let row_error = ledger.execution(command.id).await.unwrap_err();
+    assert!(matches!(row_error, LedgerError::Unreadable { .. }), "{row_error}");
 }
 
 #[tokio::test]
@@ -355,8 +356,8 @@ async fn a_token_that_is_not_seeded_is_kept() {
     let configured_token =
         NewToken { name: "ann".to_owned(), hash: [1; 32], scope, expires_at: None };
     store.replace_configured_tokens(vec![configured_token], at_second(0)).await.unwrap();
-    let adopt = "UPDATE tokens SET seeded = 0 RETURNING seeded";
-    store.writer.submit(RawStatement(adopt.to_owned())).await.unwrap();
+    let unseed_statement = "UPDATE tokens SET seeded = 0 RETURNING seeded";
+    store.writer.submit(RawStatement(unseed_statement.to_owned())).await.unwrap();
     store.replace_configured_tokens(Vec::new(), at_second(1)).await.unwrap();
     assert_eq!(store.tokens().await.unwrap().len(), 1);
 }

@@ -29,7 +29,7 @@ pub fn detect(search_path: Option<&OsStr>) -> io::Result<HostCapabilities> {
         cgroup,
         controllers,
         root: geteuid().is_root(),
-        users: may_change_users(),
+        users: can_run_as_other_users(),
         sockets: sockets::reachable_sockets(&|name| std::env::var_os(name)),
         open_files: getrlimit(Resource::RLIMIT_NOFILE).unwrap_or_default(),
     })
@@ -74,7 +74,7 @@ fn detect_cgroup_support() -> (CapabilityState, Controllers) {
 
 /// Returns true if this process has every capability that is needed to start a program as another user, to give the
 /// program its folder, to end it, and to read and remove its files.
-fn may_change_users() -> bool {
+fn can_run_as_other_users() -> bool {
     const REQUIRED_CAPABILITIES: [u32; 6] = [0, 1, 3, 5, 6, 7]; // CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID, SETUID
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));

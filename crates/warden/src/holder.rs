@@ -31,11 +31,11 @@ use super::protocol::packet::Packet;
 /// Pause between two rounds of killing processes.
 const KILL_ROUND_PAUSE: Duration = Duration::from_millis(5);
 
-/// Epoll tokens of the watched descriptors. A stream has twice its slot, or one more, above these.
+/// Epoll tokens of the watched descriptors. A stream has twice its program number, or one more, above these.
 const SUPERVISOR_TOKEN: u64 = 0;
 const REATTACH_TOKEN: u64 = 1;
 const SIGNALS_TOKEN: u64 = 2;
-const PEERS_TOKEN: u64 = 3;
+const UNAUTHENTICATED_PEERS_TOKEN: u64 = 3;
 const FIRST_STREAM_TOKEN: u64 = 8;
 
 /// State of the process holder.
@@ -82,7 +82,7 @@ impl ProcessHolder {
     fn run(mut self) -> io::Result<()> {
         let mut events = [EpollEvent::empty(); 64];
         while !self.is_done() {
-            let count = match self.epoll.wait(&mut events, self.next_wakeup()) {
+            let count = match self.epoll.wait(&mut events, self.time_until_next_action()) {
                 // A stop and continue of this process interrupts the wait, which is not an error.
                 Err(nix::errno::Errno::EINTR) => 0,
                 count => count?,
@@ -99,29 +99,27 @@ impl ProcessHolder {
     /// Returns true if no process is alive, and no further order can come.
     fn is_done(&self) -> bool {
         let is_cleanup_done = self.programs.iter().all(|program| program.is_cleanup_done);
-        let SupervisorLink { lost_at, is_successor, .. } = &self.supervisor;
+        let SupervisorLink { storing_since, is_successor, .. } = &self.supervisor;
         (self.is_ending && is_cleanup_done)
-            || (self.programs.is_empty() && (lost_at.is_some() || *is_successor))
+            || (self.programs.is_empty() && (storing_since.is_some() || *is_successor))
     }
 
     /// Returns the time until the next timed action.
-    fn next_wakeup(&self) -> EpollTimeout {
+    fn time_until_next_action(&self) -> EpollTimeout {
         let is_killing = self.programs.iter().any(|program| program.killed_so_far.is_some());
         let time_left = self.supervisor.remaining_reattach_grace().filter(|_| !self.is_ending);
         let pause = if is_killing { Some(KILL_ROUND_PAUSE) } else { time_left };
-        // One millisecond more, so that the wait does not end before the time.
-        let millis = pause.map(|pause| u16::try_from(pause.as_millis() + 1).unwrap_or(u16::MAX));
-        millis.map_or(EpollTimeout::NONE, EpollTimeout::from)
+        pause.map_or(EpollTimeout::NONE, timeout_after)
     }
 
     fn dispatch(&mut self, token: u64) {
         match token {
             SUPERVISOR_TOKEN => self.handle_pending_orders(),
             REATTACH_TOKEN => self.accept_peers(),
-            PEERS_TOKEN => self.authenticate_connections(),
+            UNAUTHENTICATED_PEERS_TOKEN => self.authenticate_connections(),
             SIGNALS_TOKEN => self.handle_signals(),
             // A fetched event is outdated if the supervisor began to read in the same batch: only one side may splice.
-            _ if self.supervisor.lost_at.is_none() => {}
+            _ if self.supervisor.storing_since.is_none() => {}
             stream => self.programs.pump(stream - FIRST_STREAM_TOKEN, &self.epoll),
         }
     }
@@ -146,33 +144,36 @@ impl ProcessHolder {
     }
 
     fn handle_order(&mut self, Packet { frame, fds }: Packet) {
-        match HolderOrder::decode(&frame) {
-            Some(HolderOrder::Hello { version, reattach_grace_ms, socket_name: name, key }) => {
+        // An unknown order is of a later version and is ignored.
+        let Some(order) = HolderOrder::decode(&frame) else { return };
+        match order {
+            HolderOrder::Hello { version, reattach_grace_ms, socket_name: name, key } => {
                 self.supervisor.frame_version = version;
                 self.supervisor.reattach_grace = Duration::from_millis(reattach_grace_ms);
                 self.open_reattach_socket(&name, key, fds);
                 let pid = getpid().as_raw().unsigned_abs().into();
-                self.queue_event(HolderEvent::Hello { version: FRAME_VERSION, pid });
+                self.send_event(HolderEvent::Hello { version: FRAME_VERSION, pid });
             }
-            Some(HolderOrder::Launch { program_info, spec, flags }) => {
+            HolderOrder::Launch { program_info, spec, flags } => {
                 self.launch(program_info, spec, flags, fds);
             }
-            Some(HolderOrder::Terminate { slot }) => self.programs.terminate(slot),
-            Some(HolderOrder::Kill { slot }) => self.kill_processes(slot),
-            Some(HolderOrder::Release { slot }) => release(&mut self.programs, slot, &self.epoll),
-            Some(HolderOrder::CloseStdin { slot }) => self.programs.close_stdin(slot),
-            Some(HolderOrder::List) => self.send_program_list(),
+            HolderOrder::Terminate { program_number } => self.programs.terminate(program_number),
+            HolderOrder::Kill { program_number } => self.kill_processes(program_number),
+            HolderOrder::Release { program_number } => {
+                release(&mut self.programs, program_number, &self.epoll);
+            }
+            HolderOrder::CloseStdin { program_number } => self.programs.close_stdin(program_number),
+            HolderOrder::List => self.send_program_list(),
             // Only an explicit goodbye ends the programs at once; a supervisor that is just gone may be upgrading.
-            Some(HolderOrder::Shutdown) => self.end_everything(),
-            Some(HolderOrder::StoreSecret { secret }) => self.stored_secret = Some(secret),
-            // The present supervisor has proved the key before, or has started this process. An unknown order is of a
-            // later version and is ignored.
-            Some(HolderOrder::Challenge { .. } | HolderOrder::Authenticate { .. }) | None => {}
+            HolderOrder::Shutdown => self.end_everything(),
+            HolderOrder::StoreSecret { secret } => self.stored_secret = Some(secret),
+            // The present supervisor has proved the key before, or has started this process.
+            HolderOrder::Challenge { .. } | HolderOrder::Authenticate { .. } => {}
         }
     }
 
     /// Queues an event for the supervisor.
-    fn queue_event(&mut self, event: HolderEvent) {
+    fn send_event(&mut self, event: HolderEvent) {
         self.supervisor.queue_event(event);
         self.send_events();
     }
@@ -186,12 +187,12 @@ impl ProcessHolder {
     /// Handles the loss of the supervisor: from then on the output is stored here.
     fn handle_supervisor_loss(&mut self) {
         self.supervisor.disconnect(&self.epoll);
-        for slot in self.programs.slots() {
-            let program = self.programs.get(slot);
+        for program_number in self.programs.program_numbers() {
+            let program = self.programs.get(program_number);
             if program.is_some_and(|it| it.program_info.ends_with_supervisor || it.end.is_some()) {
-                self.kill_processes(slot);
+                self.kill_processes(program_number);
             }
-            self.programs.set_streams_watched(slot, true, &self.epoll);
+            self.programs.set_streams_watched(program_number, true, &self.epoll);
         }
     }
 
@@ -214,54 +215,65 @@ impl ProcessHolder {
 
     /// Handles an ended child: a held program, or an orphan of one.
     fn handle_exit(&mut self, child: &ReapedChild) {
-        let Some((slot, end)) = self.programs.record_end(child) else { return };
-        self.queue_event(HolderEvent::Ended { slot, end });
+        let Some((program_number, end)) = self.programs.record_end(child) else { return };
+        self.send_event(HolderEvent::Ended { program_number, end });
         // Without a supervisor nobody would order the clean-up of what the program left behind.
         if !self.supervisor.is_connected() {
-            self.kill_processes(slot);
+            self.kill_processes(program_number);
         }
     }
 
     /// Kills all processes of a program, repeatedly until none is left.
-    fn kill_processes(&mut self, slot: u64) {
-        let Some(program) = self.programs.program_mut(slot) else { return };
+    fn kill_processes(&mut self, program_number: u64) {
+        let Some(program) = self.programs.program_mut(program_number) else { return };
         if program.is_cleanup_done {
             let result = KillResult { killed_count: 0, survivor_count: 0 };
-            return self.report_kill_result(slot, result);
+            return self.send_event(kill_finished_event(program_number, result));
         }
         // A repeated order continues the count of killed processes.
         program.killed_so_far.get_or_insert(0);
-        self.run_kill_round(slot);
+        self.run_kill_round(program_number);
     }
 
     /// Runs one round over all programs that are being killed.
     fn run_kill_rounds(&mut self) {
-        if self.programs.slots_being_killed().is_empty() {
+        if self.programs.programs_being_killed().is_empty() {
             return;
         }
         // Zombies would otherwise count as living processes and cost one more round.
         self.reap_all();
-        self.programs.slots_being_killed().into_iter().for_each(|slot| self.run_kill_round(slot));
-    }
-
-    fn run_kill_round(&mut self, slot: u64) {
-        if let Some(result) = self.programs.run_kill_round(slot) {
-            self.report_kill_result(slot, result);
+        for program_number in self.programs.programs_being_killed() {
+            self.run_kill_round(program_number);
         }
     }
 
-    fn report_kill_result(&mut self, slot: u64, result: KillResult) {
-        let KillResult { killed_count: killed, survivor_count: survivors } = result;
-        self.queue_event(HolderEvent::KillFinished { slot, killed, survivors });
+    fn run_kill_round(&mut self, program_number: u64) {
+        if let Some(result) = self.programs.run_kill_round(program_number) {
+            self.send_event(kill_finished_event(program_number, result));
+        }
     }
 
     fn end_everything(&mut self) {
         self.is_ending = true;
-        self.programs.slots().into_iter().for_each(|slot| self.kill_processes(slot));
+        for program_number in self.programs.program_numbers() {
+            self.kill_processes(program_number);
+        }
     }
 }
 
-fn release(programs: &mut HeldPrograms, slot: u64, epoll: &Epoll) {
-    programs.set_streams_watched(slot, false, epoll);
-    programs.release(slot);
+/// Returns the event that reports the result of a kill.
+const fn kill_finished_event(program_number: u64, result: KillResult) -> HolderEvent {
+    let KillResult { killed_count: killed, survivor_count: survivors } = result;
+    HolderEvent::KillFinished { program_number, killed_count: killed, survivor_count: survivors }
+}
+
+/// Returns the timeout of a wait for this time.
+fn timeout_after(pause: Duration) -> EpollTimeout {
+    // One millisecond more, so that the wait does not end before the time.
+    EpollTimeout::from(u16::try_from(pause.as_millis() + 1).unwrap_or(u16::MAX))
+}
+
+fn release(programs: &mut HeldPrograms, program_number: u64, epoll: &Epoll) {
+    programs.set_streams_watched(program_number, false, epoll);
+    programs.release(program_number);
 }

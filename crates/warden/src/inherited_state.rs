@@ -9,7 +9,7 @@ use nix::libc::{SYS_close_range, c_uint, syscall};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::stat::{Mode, umask};
 
-use self::hard_limits::TightLimit;
+use self::hard_limits::InsufficientLimit;
 use crate::process::signal::{ignore_file_size_signal, reset_realtime_signals, set_signal_handler};
 
 /// Signals whose action stays. `nohup` ignores the first, and shells ignore the next two in background commands. The
@@ -37,7 +37,7 @@ pub struct InheritedState {
     /// Umask of the parent and the one in its place, if it was replaced.
     pub replaced_umask: Option<(u32, u32)>,
     /// Hard limits that are too small for a service.
-    pub tight_limits: Vec<TightLimit>,
+    pub insufficient_limits: Vec<InsufficientLimit>,
 }
 
 /// Replaces inherited state: blocked and ignored signals, bits of the umask that open files to others or close them to
@@ -51,9 +51,9 @@ pub fn replace_inherited_state() -> io::Result<InheritedState> {
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), Some(&mut blocked_signals))?;
     let mut suppressed_signals = Vec::new();
     for signal in Signal::iterator() {
-        let is_replaced = !PRESERVED_SIGNALS.contains(&signal) && signal != Signal::SIGXFSZ;
+        let is_replaceable = !PRESERVED_SIGNALS.contains(&signal) && signal != Signal::SIGXFSZ;
         let replace = || set_signal_handler(signal, SigHandler::SigDfl);
-        let was_ignored = is_replaced && matches!(replace(), Ok(SigHandler::SigIgn));
+        let was_ignored = is_replaceable && matches!(replace(), Ok(SigHandler::SigIgn));
         if was_ignored || blocked_signals.contains(signal) {
             suppressed_signals.push(signal.as_str());
         }
@@ -62,8 +62,9 @@ pub fn replace_inherited_state() -> io::Result<InheritedState> {
     ignore_file_size_signal();
     soft_limits::raise();
     close_other_descriptors_on_exec();
-    let (replaced_umask, tight_limits) = (replace_umask(), hard_limits::tight_limits());
-    Ok(InheritedState { suppressed_signals, replaced_umask, tight_limits })
+    let (replaced_umask, insufficient_limits) =
+        (replace_umask(), hard_limits::insufficient_limits());
+    Ok(InheritedState { suppressed_signals, replaced_umask, insufficient_limits })
 }
 
 /// Replaces the umask if it must not apply to files of agents; returns the previous and the new one in that case.

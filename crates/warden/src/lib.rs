@@ -150,7 +150,7 @@ pub struct SpawnedProgram {
 }
 
 /// Program with all its descendants, in whatever group or session. Dropping it kills them, unless another driver has
-/// claimed the program.
+/// taken over the program.
 #[async_trait]
 pub trait ProcessTree: Send + Sync {
     /// Sends SIGTERM to each of its processes.
@@ -160,7 +160,7 @@ pub trait ProcessTree: Send + Sync {
     fn kill(&self);
 
     /// Returns true if a process of the tree may be alive.
-    fn has_survivors(&self) -> bool;
+    fn may_have_live_processes(&self) -> bool;
 
     /// Returns the gauge of its resource usage.
     fn gauge(&self) -> UsageGauge;
@@ -168,8 +168,9 @@ pub trait ProcessTree: Send + Sync {
     /// Returns the usage until its end; `None` before the end, and if it is unknown.
     fn final_usage(&self) -> Option<ResourceUsage>;
 
-    /// Returns when another driver has claimed the program. From then on dropping the tree has no effect.
-    async fn wait_until_claimed(&self);
+    /// Returns when another driver has taken over the program. From then on dropping the tree has no effect.
+    async fn wait_until_taken_over(&self);
+
     /// Returns the limits that a control group enforces.
     fn enforced_controllers(&self) -> Controllers;
 
@@ -180,9 +181,9 @@ pub trait ProcessTree: Send + Sync {
     async fn kill_all_processes(&self) -> u64;
 }
 
-/// Program that was claimed.
+/// Program that was taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClaimedProgram {
+pub struct ProgramTakenOver {
     /// Running time; `None` after the end.
     pub running_time: Option<Duration>,
 }
@@ -198,16 +199,16 @@ pub trait Warden: Send + Sync + 'static {
     /// program may have been started.
     async fn launch(&self, launch: LaunchRequest) -> io::Result<SpawnedProgram>;
 
-    /// Claims the program of this attempt if it is still held, running or ended; `None` if it is not. The claim takes
-    /// the program from its present driver. A program of an earlier process instance that is not claimed in time is
-    /// ended.
-    fn claim(&self, execution: ExecutionId, attempt_id: AttemptId) -> Option<ClaimedProgram>;
+    /// Takes over the program of this attempt if it is still held, running or ended; `None` if it is not. The takeover
+    /// takes the program from its present driver. A program of an earlier process instance that is not taken over in
+    /// time is ended.
+    fn take_over(&self, execution: ExecutionId, attempt_id: AttemptId) -> Option<ProgramTakenOver>;
 
-    /// Takes over the claimed program.
+    /// Returns the streams and the control of a program that was taken over.
     ///
     /// # Errors
     /// `NotFound` if the program is not held.
-    async fn adopt(
+    async fn complete_takeover(
         &self,
         execution: ExecutionId,
         attempt_id: AttemptId,

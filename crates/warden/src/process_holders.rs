@@ -26,15 +26,15 @@ use tokio::net::unix::pipe::Sender;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
-use self::held_tree::take_over_program;
+use self::held_tree::attach_to_program;
 pub use self::holder_command::HolderCommand;
 use self::holder_link::HolderLink;
 pub use self::holder_options::ProcessHolderOptions;
 use self::holder_start::holder_start_error;
 use self::launch_order::{PreparedLaunch, prepare_launch};
-use self::program::{LAUNCHER_CLAIM, ProgramHandle};
+use self::program::{LAUNCHER_TAKEOVER_NUMBER, ProgramHandle};
 use self::runtime_folder::RuntimeFolder;
-use super::confinement::cgroup::{ControlGroup, end_group};
+use super::confinement::cgroup::{ControlGroup, ControlGroups, end_group};
 use super::confinement::network_access::NetworkAccess;
 use super::output::memory_account::OutputMemoryUsage;
 use super::process::kill_leftovers;
@@ -42,7 +42,7 @@ use super::process::process_label::ProcessLabel;
 use super::process::process_scan::ProcessScanner;
 use super::protocol::frame::{HolderOrder, SecretValue};
 use super::startup::can_label_processes;
-use super::{ClaimedProgram, LaunchRequest, SpawnedProgram, StdinPipe, StdinSource, Warden};
+use super::{LaunchRequest, ProgramTakenOver, SpawnedProgram, StdinPipe, StdinSource, Warden};
 
 /// Time within which a process holder must start or exit, and within which pending launches must end.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -131,25 +131,28 @@ impl ProcessHolders {
         }
     }
 
-    /// Ends held programs whose executions nothing has claimed.
-    pub async fn end_unclaimed_programs(&self) {
-        self.end_earlier_programs_except(|program| program.is_claimed()).await;
+    /// Ends held programs whose executions nothing has taken over.
+    pub async fn end_programs_not_taken_over(&self) {
+        self.end_earlier_programs_unless(|program| program.is_taken_over()).await;
     }
 
     /// Ends all held programs except those of these attempts.
-    pub async fn end_programs_except(&self, spared_attempts: &HashSet<(ExecutionId, AttemptId)>) {
-        self.end_earlier_programs_except(|program| {
+    pub async fn end_earlier_programs_except(
+        &self,
+        spared_attempts: &HashSet<(ExecutionId, AttemptId)>,
+    ) {
+        self.end_earlier_programs_unless(|program| {
             program.attempt().is_some_and(|it| spared_attempts.contains(&it))
         })
         .await;
     }
 
-    async fn end_earlier_programs_except(&self, is_spared: impl Fn(&ProgramHandle) -> bool) {
+    async fn end_earlier_programs_unless(&self, is_spared: impl Fn(&ProgramHandle) -> bool) {
         for link in self.live_earlier_links() {
             for program in link.programs().into_iter().filter(|program| !is_spared(program)) {
                 let execution = program.attempt().map(|(id, _)| id.to_string());
                 tracing::warn!(execution, "terminating orphaned program");
-                if let Ok(spawned) = self.take_over_held_program(Arc::clone(&link), program).await {
+                if let Ok(spawned) = self.attach_to_held_program(Arc::clone(&link), program).await {
                     spawned.tree.kill_all_processes().await;
                 }
             }
@@ -160,8 +163,11 @@ impl ProcessHolders {
     pub fn kill_all(&self) {
         let current = self.current_link_snapshot.borrow().clone();
         for link in self.live_earlier_links().chain(current) {
-            for program in link.programs().into_iter().filter(|it| it.state().has_survivors()) {
-                link.send_order(HolderOrder::Kill { slot: program.slot() }, Vec::new());
+            for program in
+                link.programs().into_iter().filter(|it| it.state().may_have_live_processes())
+            {
+                let program_number = program.program_number();
+                link.send_order(HolderOrder::Kill { program_number }, Vec::new());
                 let groups = self.options.control_groups.as_ref().zip(program.attempt());
                 if let Some(group) = groups.and_then(|(groups, attempt)| groups.find(attempt)) {
                     group.kill();
@@ -171,7 +177,7 @@ impl ProcessHolders {
     }
 
     /// Returns the bytes that process holders of an earlier process instance stored for this one.
-    pub fn stored_secret(&self) -> impl Iterator<Item = Vec<u8>> {
+    pub fn secrets_from_earlier_holders(&self) -> impl Iterator<Item = Vec<u8>> {
         self.earlier_links.iter().filter_map(|link| link.stored_secret().map(<[u8]>::to_vec))
     }
 
@@ -225,7 +231,7 @@ impl ProcessHolders {
         let current = self.current_link.lock().await.take();
         for link in self.live_earlier_links().chain(current) {
             link.send_order(HolderOrder::Shutdown, Vec::new());
-            if timeout(RESPONSE_TIMEOUT, link.wait_until(|_| false)).await.is_err() {
+            if timeout(RESPONSE_TIMEOUT, link.wait_until_or_lost(|_| false)).await.is_err() {
                 tracing::error!(pid = link.state().pid, "process holder did not exit");
             }
         }
@@ -257,36 +263,16 @@ impl ProcessHolders {
     }
 
     /// Returns the process tree of a held program, with its group.
-    async fn take_over_held_program(
+    async fn attach_to_held_program(
         &self,
         link: Arc<HolderLink>,
         program: Arc<ProgramHandle>,
     ) -> io::Result<SpawnedProgram> {
         let groups = self.options.control_groups.as_ref();
         let group = groups.zip(program.attempt()).and_then(|(groups, it)| groups.find(it));
-        let (claim, scanner) = (program.claim_count(), Arc::clone(&self.scanner));
-        take_over_program(link, (program, claim), scanner, group.map(Arc::new)).await
-    }
-
-    /// Creates the group of a program that is about to start, if it needs one and the machine permits it.
-    fn create_group(
-        &self,
-        launch: &LaunchRequest,
-    ) -> io::Result<Option<(Arc<ControlGroup>, OwnedFd)>> {
-        let (resources, groups) = (&launch.resource_limits, self.options.control_groups.as_ref());
-        let Some(groups) = groups.filter(|_| resources.needs_cgroup()) else { return Ok(None) };
-        let created = groups.create((launch.execution, launch.attempt_id), resources);
-        let opened = created.and_then(|group| Ok((group.open_procs_file()?, Arc::new(group))));
-        match opened {
-            Ok((procs_file, group)) => Ok(Some((group, procs_file))),
-            Err(error) if resources.cgroup_mode == CgroupMode::Required => {
-                Err(io::Error::other(error))
-            }
-            Err(error) => {
-                tracing::warn!(%error, "no control group for execution; limits are polled");
-                Ok(None)
-            }
-        }
+        let (takeover_number, scanner) =
+            (program.latest_takeover_number(), Arc::clone(&self.scanner));
+        attach_to_program(link, (program, takeover_number), scanner, group.map(Arc::new)).await
     }
 
     fn find_program(&self, label: ProcessLabel) -> Option<(Arc<HolderLink>, Arc<ProgramHandle>)> {
@@ -308,13 +294,14 @@ impl Warden for ProcessHolders {
         if launch.ruleset.as_ref().is_some_and(|it| it.network != NetworkAccess::Full) {
             link.require_network_filter_support()?;
         }
-        let (group, procs_file) = self.create_group(&launch)?.unzip();
+        let groups = self.options.control_groups.as_deref();
+        let (group, procs_file) = create_group(&launch, groups)?.unzip();
         let procs_file_and_account = (procs_file, self.options.output_memory.new_account());
         let prepared = prepare_launch(
             launch,
             procs_file_and_account,
             self.options.instance_id,
-            link.allocate_slot(),
+            link.allocate_program_number(),
         );
         let PreparedLaunch { program, order, fds, stdin_pipe } = match prepared {
             Ok(start) => start,
@@ -330,41 +317,45 @@ impl Warden for ProcessHolders {
             program.handle_holder_loss();
         }
         link.send_order(order, fds);
-        // From here on the program is ended if no task waits for it any more. A claim during the start takes precedence
-        // over the task that ordered the launch.
-        let launched =
-            take_over_program(link, (program, LAUNCHER_CLAIM), Arc::clone(&self.scanner), group)
-                .await?;
+        // From here on the program is ended if no task waits for it any more. A takeover during the start takes
+        // precedence over the task that ordered the launch.
+        let launched = attach_to_program(
+            link,
+            (program, LAUNCHER_TAKEOVER_NUMBER),
+            Arc::clone(&self.scanner),
+            group,
+        )
+        .await?;
         let stdin = stdin_pipe.map(Sender::from_owned_fd).transpose()?;
         let stdin = stdin.map(|pipe| Box::pin(pipe) as StdinPipe);
         Ok(SpawnedProgram { stdin, ..launched })
     }
 
-    fn claim(&self, execution: ExecutionId, attempt_id: AttemptId) -> Option<ClaimedProgram> {
+    fn take_over(&self, execution: ExecutionId, attempt_id: AttemptId) -> Option<ProgramTakenOver> {
         let (_, program) = self.find_program(ProcessLabel::for_attempt(
             self.options.instance_id,
             execution,
             attempt_id,
         ))?;
-        // The claim comes before the adoption, so that the present driver stops reading the same pipes.
-        program.claim();
-        Some(ClaimedProgram { running_time: program.age() })
+        // The takeover comes before the adoption, so that the present driver stops reading the same pipes.
+        program.record_takeover();
+        Some(ProgramTakenOver { running_time: program.age() })
     }
 
-    async fn adopt(
+    async fn complete_takeover(
         &self,
         execution: ExecutionId,
         attempt_id: AttemptId,
     ) -> io::Result<SpawnedProgram> {
         let label = ProcessLabel::for_attempt(self.options.instance_id, execution, attempt_id);
         let (link, program) = self.find_program(label).ok_or(io::ErrorKind::NotFound)?;
-        self.take_over_held_program(link, program).await
+        self.attach_to_held_program(link, program).await
     }
 
     async fn kill_all_processes(&self, execution: ExecutionId, attempt_id: AttemptId) -> usize {
         let label = ProcessLabel::for_attempt(self.options.instance_id, execution, attempt_id);
-        if self.claim(execution, attempt_id).is_some()
-            && let Ok(spawned) = self.adopt(execution, attempt_id).await
+        if self.take_over(execution, attempt_id).is_some()
+            && let Ok(spawned) = self.complete_takeover(execution, attempt_id).await
         {
             spawned.tree.kill_all_processes().await;
         }
@@ -376,5 +367,24 @@ impl Warden for ProcessHolders {
         )
         .await;
         killed
+    }
+}
+
+/// Creates the group of a program that is about to start, if it needs one and the machine permits it.
+fn create_group(
+    launch: &LaunchRequest,
+    groups: Option<&ControlGroups>,
+) -> io::Result<Option<(Arc<ControlGroup>, OwnedFd)>> {
+    let resources = &launch.resource_limits;
+    let Some(groups) = groups.filter(|_| resources.needs_cgroup()) else { return Ok(None) };
+    let created = groups.create((launch.execution, launch.attempt_id), resources);
+    let opened = created.and_then(|group| Ok((group.open_procs_file()?, Arc::new(group))));
+    match opened {
+        Ok((procs_file, group)) => Ok(Some((group, procs_file))),
+        Err(error) if resources.cgroup_mode == CgroupMode::Required => Err(io::Error::other(error)),
+        Err(error) => {
+            tracing::warn!(%error, "no control group for execution; limits are polled");
+            Ok(None)
+        }
     }
 }

@@ -43,8 +43,8 @@ pub(crate) fn decide_limit_enforcement(
     }
     let Some(program) = agent.program().cloned() else { return Ok(()) };
     let (spec, resources) = (Arc::make_mut(&mut agent.spec), &program.resource_limits);
-    if let Some(program_facts) = spec.program_mut() {
-        program_facts.limit_enforcement = enforced_limits(resources, controllers);
+    if let Some(worker_spec) = spec.program_worker_mut() {
+        worker_spec.limit_enforcement = enforced_limits(resources, controllers);
     }
     match missing_capability(resources, controllers).filter(|_| spec.enabled) {
         Some(reason) => Err(StartError::ControlGroup { agent: spec.id.clone(), reason }),

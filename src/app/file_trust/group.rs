@@ -16,18 +16,19 @@ pub(super) fn is_private(gid: u32, owner: Uid) -> bool {
         Ok(None) => Vec::new(),
         Err(_) => return false,
     };
-    let users = match fs::read("/etc/passwd") {
+    let passwd_content = match fs::read("/etc/passwd") {
         Ok(users) => users,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(_) => return false,
     };
-    members.iter().all(is_trusted) && !has_other_primary_members(&users, gid, &trusted_uids)
+    members.iter().all(is_trusted)
+        && !has_other_primary_members(&passwd_content, gid, &trusted_uids)
 }
 
 /// Returns true if a group is the primary group of another user in the list of users; the list of groups does not
 /// contain those. Names may have any encoding.
-fn has_other_primary_members(users: &[u8], gid: u32, trusted_uids: &[Uid]) -> bool {
-    users.split(|byte| *byte == b'\n').any(|line| {
+fn has_other_primary_members(passwd_content: &[u8], gid: u32, trusted_uids: &[Uid]) -> bool {
+    passwd_content.split(|byte| *byte == b'\n').any(|line| {
         let mut fields = line.split(|byte| *byte == b':').skip(2).map(parse_number);
         match (fields.next(), fields.next()) {
             (Some(Some(uid)), Some(Some(primary_gid))) => {

@@ -18,10 +18,10 @@ use crate::config::ServerSettings;
 const NON_OWNER_BITS: u32 = 0o077;
 
 /// Owner bits that the service needs for a file that it reads.
-const READ_BITS: u32 = 0o500;
+const READ_FILE_OWNER_BITS: u32 = 0o500;
 
 /// Owner bits that the service needs for a file that it creates.
-const WRITE_BITS: u32 = 0o700;
+const CREATED_FILE_OWNER_BITS: u32 = 0o700;
 
 /// Files of the ledger and of the service's state, in the data directory.
 const STATE_FILES: [&str; 5] =
@@ -82,22 +82,26 @@ impl RecordedPermissions {
     /// An agent may have changed a mode since the last check, so the present permissions of a known file are not read
     /// again.
     pub(crate) fn from_files<'p>(
-        read_files: impl IntoIterator<Item = &'p Path>,
+        files_to_read: impl IntoIterator<Item = &'p Path>,
         created_files: &[PathBuf],
         earlier_records: &Self,
     ) -> Self {
         // A file in both lists counts as created by the service.
-        let read_files =
-            read_files.into_iter().filter(|path| !created_files.iter().any(|file| file == path));
+        let files_to_read =
+            files_to_read.into_iter().filter(|path| !created_files.iter().any(|file| file == path));
         let earlier_record = |path: &Path, needed_bits| {
             let is_same =
                 |record: &&FileRecord| record.path == path && record.needed_bits == needed_bits;
             earlier_records.0.iter().find(is_same).cloned()
         };
-        let record_of_read =
-            |path: &Path| earlier_record(path, READ_BITS).or_else(|| read_record(path, READ_BITS));
-        let mut recorded = Self(read_files.filter_map(record_of_read).collect());
-        recorded.0.extend(created_files.iter().filter_map(|path| earlier_record(path, WRITE_BITS)));
+        let record_of_file_to_read = |path: &Path| {
+            earlier_record(path, READ_FILE_OWNER_BITS)
+                .or_else(|| read_record(path, READ_FILE_OWNER_BITS))
+        };
+        let mut recorded = Self(files_to_read.filter_map(record_of_file_to_read).collect());
+        recorded.0.extend(
+            created_files.iter().filter_map(|path| earlier_record(path, CREATED_FILE_OWNER_BITS)),
+        );
         recorded.record_created_files(created_files);
         recorded
     }
@@ -114,7 +118,7 @@ impl RecordedPermissions {
             return;
         }
         self.0.retain(|record| {
-            fs::symlink_metadata(&record.path).is_ok() || record.needed_bits == READ_BITS
+            fs::symlink_metadata(&record.path).is_ok() || record.needed_bits == READ_FILE_OWNER_BITS
         });
         self.0.extend(new_records);
         // A folder precedes its files, because the files of a closed folder cannot be examined.
@@ -138,9 +142,10 @@ fn read_record(path: &Path, needed_bits: u32) -> Option<FileRecord> {
 /// Returns the permissions of a file that the service has created. Its mode is known, so an earlier change by an agent
 /// has no effect.
 fn read_created_record(path: &Path) -> Option<FileRecord> {
-    let mut record = read_record(path, WRITE_BITS)?;
+    let mut record = read_record(path, CREATED_FILE_OWNER_BITS)?;
     let is_folder = path.is_dir();
-    record.permissions.mode = if is_folder { record.permissions.mode | WRITE_BITS } else { 0o600 };
+    record.permissions.mode =
+        if is_folder { record.permissions.mode | CREATED_FILE_OWNER_BITS } else { 0o600 };
     Some(record)
 }
 

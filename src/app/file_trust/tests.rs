@@ -82,12 +82,12 @@ fn a_writable_parent_folder_is_reported_unless_sticky() {
 #[test]
 fn every_folder_along_a_link_is_checked() {
     let temp_dir = create_temp_dir();
-    let (open, link) = (temp_dir.path().join("open"), temp_dir.path().join("link"));
-    fs::create_dir(&open).expect("a folder");
-    create_file(&open.join("file"), 0o600);
+    let (open_folder, link) = (temp_dir.path().join("open"), temp_dir.path().join("link"));
+    fs::create_dir(&open_folder).expect("a folder");
+    create_file(&open_folder.join("file"), 0o600);
     symlink("open/../open/./file", &link).expect("a link");
     assert!(reported_faults(&link, FileRole::Token).is_empty());
-    fs::set_permissions(&open, Permissions::from_mode(0o757)).expect("a mode");
+    fs::set_permissions(&open_folder, Permissions::from_mode(0o757)).expect("a mode");
     assert_eq!(reported_faults(&link, FileRole::Token).len(), 2, "the folder is passed twice");
     let cycle = temp_dir.path().join("round");
     symlink("round", &cycle).expect("a link");
@@ -116,12 +116,12 @@ fn files_of_another_user_are_reported() {
 #[test]
 fn a_service_folder_is_closed_to_readers() {
     let temp_dir = create_temp_dir();
-    let own = temp_dir.path().join("own");
-    fs::create_dir(&own).expect("a folder");
+    let own_folder = temp_dir.path().join("own");
+    fs::create_dir(&own_folder).expect("a folder");
     for (before, after) in [(0o755, 0o700), (0o750, 0o700), (0o711, 0o711), (0o700, 0o700)] {
-        fs::set_permissions(&own, Permissions::from_mode(before)).expect("a mode");
-        remove_access_of_others(&own).expect("a folder of this user");
-        assert_eq!(fs::metadata(&own).expect("it").mode() & 0o777, after);
+        fs::set_permissions(&own_folder, Permissions::from_mode(before)).expect("a mode");
+        remove_access_of_others(&own_folder).expect("a folder of this user");
+        assert_eq!(fs::metadata(&own_folder).expect("it").mode() & 0o777, after);
     }
     remove_access_of_others(&temp_dir.path().join("missing")).expect("nothing to do");
 }
@@ -156,38 +156,43 @@ fn wider_modes_are_restored_and_narrower_ones_kept() {
 #[test]
 fn a_folder_and_its_files_are_restored_in_one_pass() {
     let temp_dir = create_temp_dir();
-    let own = temp_dir.path().join("own");
-    fs::create_dir(&own).expect("a folder");
-    let file = create_file(&own.join("secret"), 0o600);
+    let own_folder = temp_dir.path().join("own");
+    fs::create_dir(&own_folder).expect("a folder");
+    let file = create_file(&own_folder.join("secret"), 0o600);
     let recorded_permissions = RecordedPermissions::from_files(
         [],
-        &[file.clone(), own.clone()],
+        &[file.clone(), own_folder.clone()],
         &RecordedPermissions::default(),
     );
     fs::set_permissions(&file, Permissions::from_mode(0o000)).expect("a mode");
-    fs::set_permissions(&own, Permissions::from_mode(0o000)).expect("a mode");
+    fs::set_permissions(&own_folder, Permissions::from_mode(0o000)).expect("a mode");
     let changed: Vec<_> =
         recorded_permissions.restore().into_iter().map(|changed| changed.path).collect();
-    assert_eq!(changed, [own, file]);
+    assert_eq!(changed, [own_folder, file]);
 }
 
 /// An agent may change modes between the last check and a reload of the configuration.
 #[test]
 fn modes_that_changed_before_a_reload_are_restored() {
     let temp_dir = create_temp_dir();
-    let own = temp_dir.path().join("own");
-    fs::create_dir(&own).expect("a folder");
-    fs::set_permissions(&own, Permissions::from_mode(0o700)).expect("a mode");
+    let own_folder = temp_dir.path().join("own");
+    fs::create_dir(&own_folder).expect("a folder");
+    fs::set_permissions(&own_folder, Permissions::from_mode(0o700)).expect("a mode");
     let file = create_file(&temp_dir.path().join("secret"), 0o600);
-    let permissions_after = |earlier: &RecordedPermissions| {
-        RecordedPermissions::from_files([file.as_path()], std::slice::from_ref(&own), earlier)
+    let record_permissions_after = |earlier: &RecordedPermissions| {
+        RecordedPermissions::from_files(
+            [file.as_path()],
+            std::slice::from_ref(&own_folder),
+            earlier,
+        )
     };
-    let recorded_permissions = permissions_after(&RecordedPermissions::default());
-    for path in [&own, &file] {
+    let recorded_permissions = record_permissions_after(&RecordedPermissions::default());
+    for path in [&own_folder, &file] {
         fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mode");
     }
-    assert_eq!(permissions_after(&recorded_permissions).restore().len(), 2);
-    let current_modes = [&own, &file].map(|path| fs::metadata(path).expect("it").mode() & 0o777);
+    assert_eq!(record_permissions_after(&recorded_permissions).restore().len(), 2);
+    let current_modes =
+        [&own_folder, &file].map(|path| fs::metadata(path).expect("it").mode() & 0o777);
     assert_eq!(current_modes, [0o700, 0o700]);
 }
 

@@ -51,14 +51,14 @@ pub(super) fn read(file: &Path) -> Result<Option<[u8; 32]>, StartError> {
     restore_mode(file).map_err(key_error)?;
     // A link could lead to a file that an agent has chosen.
     let open_result = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW).open(file);
-    let mut key_file = match open_result {
+    let mut open_key_file = match open_result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(key_error)?,
     };
-    check_access(file, &key_file)?;
+    check_access(file, &open_key_file)?;
     let mut bytes = Vec::new();
     // A key has 32 bytes; a few more show that the file is damaged.
-    (&mut key_file).take(64).read_to_end(&mut bytes).map_err(key_error)?;
+    (&mut open_key_file).take(64).read_to_end(&mut bytes).map_err(key_error)?;
     let key = bytes.try_into().ok();
     if key.is_none() {
         tracing::warn!(
@@ -109,9 +109,9 @@ fn restore_mode(file: &Path) -> io::Result<()> {
 }
 
 /// Rejects a file that other users can access, and a directory in which another user could create one.
-fn check_access(file: &Path, key_file: &File) -> Result<(), StartError> {
+fn check_access(file: &Path, open_key_file: &File) -> Result<(), StartError> {
     let key_error = |source| StartError::InputKey { source };
-    let metadata = key_file.metadata().map_err(key_error)?;
+    let metadata = open_key_file.metadata().map_err(key_error)?;
     let own_uid = geteuid().as_raw();
     if !metadata.is_file() || metadata.uid() != own_uid || metadata.mode() & 0o077 != 0 {
         return Err(StartError::InputKeyExposed { kind: "key file", path: file.to_owned() });

@@ -49,10 +49,10 @@ impl TemporaryHolder {
         let holders = holders.await?;
         let driver_settings = DriverSettings {
             runtime_dir: runtime_dir.clone(),
-            sockets: capabilities.sockets.clone(),
+            sandbox_escape_sockets: capabilities.sockets.clone(),
             bubblewrap: capabilities::find_bubblewrap(env::var_os("PATH").as_deref())
                 .filter(|_| capabilities.sandbox_capabilities().bubblewrap),
-            is_in_memory: false,
+            is_runtime_dir_in_memory: false,
         };
         let ServiceFiles {
             read_protected_paths: unreadable,

@@ -133,7 +133,7 @@ impl Reloader {
         self.agents.apply_changes(agent_changes).await;
         self.protect_files();
         if enabled {
-            self.breakers.reset_rejected(); // The operator who enabled the agent may have repaired its credential.
+            self.breakers.reset_rejected_credentials(); // The operator who enabled the agent may have repaired its credential.
         }
         self.publish();
         self.publisher.publish_switched_agents(self.switches.overridden_agents());

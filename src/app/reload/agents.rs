@@ -22,7 +22,7 @@ use crate::wire::admin::Changes;
 /// Difference of the agents.
 pub(super) struct AgentChanges {
     /// Names of the changed agents, for the report.
-    pub(super) changes: Changes,
+    pub(super) reported_changes: Changes,
     /// New and changed agents, prepared.
     definitions: Vec<AgentDefinition>,
     /// Agents that are no longer configured.
@@ -92,7 +92,7 @@ impl ServedAgents {
         }
         let removed =
             changes.removed.iter().filter_map(|id| AgentId::new(id.as_str()).ok()).collect();
-        Ok(AgentChanges { changes, definitions, removed })
+        Ok(AgentChanges { reported_changes: changes, definitions, removed })
     }
 
     /// Replaces equal agents with those in force. The confinement of an agent is not written in the file: it is taken
@@ -116,10 +116,10 @@ impl ServedAgents {
             reuse_backend_facts(agent, &servers_in_force);
             let Some(before) = before else { continue };
             // Compared without decided facts, an unchanged agent would look changed and be replaced.
-            let program_facts = Arc::make_mut(&mut agent.spec).program_mut();
-            if let (Some(program_facts), Some(before)) = (program_facts, before.spec.program()) {
-                program_facts.confinement.clone_from(&before.confinement);
-                program_facts.limit_enforcement = before.limit_enforcement;
+            let worker_spec = Arc::make_mut(&mut agent.spec).program_worker_mut();
+            if let (Some(worker_spec), Some(before)) = (worker_spec, before.spec.program()) {
+                worker_spec.confinement.clone_from(&before.confinement);
+                worker_spec.limit_enforcement = before.limit_enforcement;
             }
             let are_folders_unchanged = has_same_folders(agent, before);
             if let (Some(program), Some(before)) = (agent.program_mut(), before.program()) {
@@ -127,7 +127,7 @@ impl ServedAgents {
                     program.user = before.user;
                 }
                 if are_folders_unchanged {
-                    program.sandbox.resolved_roots.clone_from(&before.sandbox.resolved_roots);
+                    program.sandbox.resolved_paths.clone_from(&before.sandbox.resolved_paths);
                 }
             }
             reuse_backend_facts(agent, &before.backends().collect());
@@ -178,7 +178,7 @@ fn reuse_backend_facts(
             (program.sandbox.writable.clone(), program.working_dir.clone())
         };
         if folders(program) == folders(before) {
-            program.sandbox.resolved_roots.clone_from(&before.sandbox.resolved_roots);
+            program.sandbox.resolved_paths.clone_from(&before.sandbox.resolved_paths);
         }
     }
 }

@@ -4,7 +4,7 @@ use algonius_actors::model::failure::Failure;
 
 use super::difference::{changed_live_keys, changed_restart_keys, diff_by_name};
 use super::schedules::{apply_schedules, schedule_changes};
-use super::{Reloader, report, watch_state};
+use super::{Reloader, auto_reload_state, report};
 use crate::StartError;
 use crate::app::credentials::OPERATOR_TOKEN_NAME;
 use crate::app::file_trust;
@@ -31,9 +31,9 @@ impl Reloader {
             }
         };
         report::log_result(&result, reason);
-        let watch_state = watch_state(&self.protection, &self.settings);
+        let auto_reload_state = auto_reload_state(&self.protection, &self.settings);
         let overridden_agents = self.switches.overridden_agents();
-        self.publisher.publish_result(&result, watch_state, overridden_agents);
+        self.publisher.publish_result(&result, auto_reload_state, overridden_agents);
         failure.map_or(Ok(result), Err)
     }
 
@@ -69,10 +69,11 @@ impl Reloader {
         specs.extend(agent_changes.specs());
         // New secrets are redacted before any agent that knows them can start.
         let secrets = settings.secrecy.secrets.iter().cloned();
-        self.redaction.add_secrets(secrets, &settings.secrecy.redaction).await;
+        self.redaction.add_secrets_and_set_config(secrets, &settings.secrecy.redaction).await;
         let credentials =
             self.tokens.load_credentials(&settings, &specs, &mut self.redaction).await?;
-        let mut applied = applied_changes(&self.settings, &settings, agent_changes.changes.clone());
+        let mut applied =
+            applied_changes(&self.settings, &settings, agent_changes.reported_changes.clone());
         if credentials.operator_token != self.tokens.operator_token() {
             applied.tokens.changed.push(OPERATOR_TOKEN_NAME.to_owned());
         }
@@ -85,14 +86,14 @@ impl Reloader {
         self.switches = switches;
         self.agents.apply_changes(agent_changes).await;
         self.protect_files();
-        self.breakers.reset_rejected(); // The operator who requested the reload may have repaired a credential.
+        self.breakers.reset_rejected_credentials(); // The operator who requested the reload may have repaired a credential.
         let scheduling = (previous_settings.scheduling, &mut self.settings.scheduling);
         let schedule_failure =
             apply_schedules(self.http_state.api(), scheduling, &mut applied).await.err();
         if schedule_failure.is_some() {
             pending_keys.push("schedules".to_owned());
         }
-        let reload_result = self.publisher.record_applied_changes(applied, pending_keys);
+        let reload_result = self.publisher.start_generation_and_report(applied, pending_keys);
         self.publish();
         Ok((reload_result, schedule_failure))
     }

@@ -21,7 +21,7 @@ pub(super) struct FileProtection {
     /// Reason why a file may have been open to other users since an operator last requested a reload.
     exposure_reason: Option<String>,
     /// Reason why changed files are not applied automatically.
-    obstacle: Option<String>,
+    auto_reload_obstacle: Option<String>,
 }
 
 impl FileProtection {
@@ -36,18 +36,18 @@ impl FileProtection {
             are_modes_accepted: false,
             mode_watcher,
             exposure_reason: None,
-            obstacle: None,
+            auto_reload_obstacle: None,
         }
     }
 
     /// Returns true if changed files are applied automatically.
     pub(super) fn applies_changes_automatically(&self, settings: &Settings) -> bool {
-        settings.server.configuration.watch && self.obstacle.is_none()
+        settings.server.configuration.reloads_on_change && self.auto_reload_obstacle.is_none()
     }
 
     /// Returns the reason why changed files are not applied automatically.
-    pub(super) const fn obstacle(&self) -> Option<&String> {
-        self.obstacle.as_ref()
+    pub(super) const fn auto_reload_obstacle(&self) -> Option<&String> {
+        self.auto_reload_obstacle.as_ref()
     }
 
     /// Accepts the detected changes of modes, because an operator requested a reload.
@@ -62,39 +62,41 @@ impl FileProtection {
         let server = &settings.server;
         let secret_files =
             server.tls.iter().map(|pair| &*pair.key_file).chain([&*server.token_file]);
-        let read_files = settings.service_files.protected_paths().chain(secret_files);
+        let files_to_read = settings.service_files.protected_paths().chain(secret_files);
         if std::mem::take(&mut self.are_modes_accepted) {
             self.recorded_permissions = RecordedPermissions::default();
         }
         self.recorded_permissions = RecordedPermissions::from_files(
-            read_files,
+            files_to_read,
             &service_created_files(server),
             &self.recorded_permissions,
         );
         let mode_watcher = ModeWatcher::new(settings, self.config_file.as_deref());
-        self.handle_mode_changes(settings); // Until the new watches exist, the old ones count.
+        self.stop_auto_reload_on_mode_change(settings); // Until the new watches exist, the old ones count.
         self.mode_watcher = mode_watcher;
-        self.update_obstacle(settings);
+        self.update_auto_reload_obstacle(settings);
     }
 
     /// Determines whether changed files may be applied automatically, and logs when that ends.
-    pub(super) fn update_obstacle(&mut self, settings: &Settings) {
+    pub(super) fn update_auto_reload_obstacle(&mut self, settings: &Settings) {
         let obstacle = automatic_reload_obstacle(settings, self.config_file.as_deref());
         let obstacle = obstacle.or_else(|| self.exposure_reason.clone());
-        let is_watch_requested = self.config_file.is_some() && settings.server.configuration.watch;
-        if let Some(reason) =
-            obstacle.as_ref().filter(|_| is_watch_requested && self.obstacle != obstacle)
+        let is_watch_requested =
+            self.config_file.is_some() && settings.server.configuration.reloads_on_change;
+        if let Some(reason) = obstacle
+            .as_ref()
+            .filter(|_| is_watch_requested && self.auto_reload_obstacle != obstacle)
         {
             tracing::warn!(reason, "changed files are applied only by `algonius reload`");
         }
-        self.obstacle = obstacle;
+        self.auto_reload_obstacle = obstacle;
     }
 
     /// Restores the rights of the service's files that were changed while the service runs. Other users may have used
     /// the access that they received, so nothing is applied automatically until an operator requests it.
     pub(super) fn restore_modes(&mut self, settings: &Settings) {
         self.are_modes_accepted = false; // The reload that the operator requested was refused.
-        self.handle_mode_changes(settings);
+        self.stop_auto_reload_on_mode_change(settings);
         let changed = self.recorded_permissions.restore();
         self.recorded_permissions.record_created_files(&service_created_files(&settings.server));
         for ChangedFile { path, was_exposed, restore_result } in changed {
@@ -123,7 +125,7 @@ impl FileProtection {
 
     /// Stops applying changes automatically after the mode or the owner of a file of the configuration changed. Another
     /// user may have opened the file, and can write it until an operator has checked it.
-    fn handle_mode_changes(&mut self, settings: &Settings) {
+    fn stop_auto_reload_on_mode_change(&mut self, settings: &Settings) {
         let Some(path) = self.mode_watcher.take_changed_path() else { return };
         if self.exposure_reason.is_some() {
             return;
@@ -132,6 +134,6 @@ impl FileProtection {
         self.exposure_reason =
             Some(format!("the mode or the owner of `{name}` changed while the service ran"));
         tracing::warn!(path = %path.display(), "the mode or the owner of a file changed");
-        self.update_obstacle(settings);
+        self.update_auto_reload_obstacle(settings);
     }
 }

@@ -41,9 +41,15 @@ pub(super) fn changed_live_keys(before: &Settings, after: &Settings) -> Vec<Stri
         ("server.public_url", old.public.url != new.public.url),
         ("server.public_card", old.public.is_card_public != new.public.is_card_public),
         ("server.default_agent", before.default_agent != after.default_agent),
-        ("server.max_body_bytes", old.requests.max_body_bytes != new.requests.max_body_bytes),
-        ("server.body_timeout", old.requests.body_timeout != new.requests.body_timeout),
-        ("server.watch", old.configuration.watch != new.configuration.watch),
+        (
+            "server.max_body_bytes",
+            old.request_limits.max_body_bytes != new.request_limits.max_body_bytes,
+        ),
+        ("server.body_timeout", old.request_limits.body_timeout != new.request_limits.body_timeout),
+        (
+            "server.watch",
+            old.configuration.reloads_on_change != new.configuration.reloads_on_change,
+        ),
         ("server.presets", old.configuration.presets_dir != new.configuration.presets_dir),
         ("server.allowed_hosts", old_access.allowed_hosts != new_access.allowed_hosts),
         ("server.allowed_origins", old_access.allowed_origins != new_access.allowed_origins),
@@ -61,17 +67,26 @@ pub(super) fn changed_live_keys(before: &Settings, after: &Settings) -> Vec<Stri
 }
 
 /// Returns the changed keys that need a restart of the service.
-pub(super) fn changed_restart_keys(startup_settings: &Settings, current: &Settings) -> Vec<String> {
-    let (old, new) = (&startup_settings.server, &current.server);
+pub(super) fn changed_restart_keys(startup_settings: &Settings, after: &Settings) -> Vec<String> {
+    let (old, new) = (&startup_settings.server, &after.server);
     let keys = [
         ("server.listen", old.listen_address != new.listen_address),
         ("server.tls", old.tls != new.tls),
         ("server.data_dir", old.data_dir != new.data_dir),
         ("server.runtime_dir", old.runtime_dir != new.runtime_dir),
         ("server.token_file", old.token_file != new.token_file),
-        ("server.max_connections", old.requests.max_connections != new.requests.max_connections),
-        ("server.header_timeout", old.requests.header_timeout != new.requests.header_timeout),
-        ("server.write_timeout", old.requests.write_timeout != new.requests.write_timeout),
+        (
+            "server.max_connections",
+            old.request_limits.max_connections != new.request_limits.max_connections,
+        ),
+        (
+            "server.header_timeout",
+            old.request_limits.header_timeout != new.request_limits.header_timeout,
+        ),
+        (
+            "server.write_timeout",
+            old.request_limits.write_timeout != new.request_limits.write_timeout,
+        ),
         ("server.drain_timeout", old.drain_timeout != new.drain_timeout),
         ("server.reattach_grace", old.programs.reattach_grace != new.programs.reattach_grace),
         (
@@ -79,19 +94,16 @@ pub(super) fn changed_restart_keys(startup_settings: &Settings, current: &Settin
             old.programs.max_output_memory_bytes != new.programs.max_output_memory_bytes,
         ),
         ("server.durability", old.durability != new.durability),
-        (
-            "log.format",
-            startup_settings.observability.log.format != current.observability.log.format,
-        ),
-        ("pressure", startup_settings.pressure != current.pressure),
-        ("push", startup_settings.push != current.push),
-        ("alerts", startup_settings.observability.alerts != current.observability.alerts),
-        ("telemetry", startup_settings.observability.telemetry != current.observability.telemetry),
-        ("retention", startup_settings.retention != current.retention),
-        ("inputs", startup_settings.secrecy.inputs != current.secrecy.inputs),
+        ("log.format", startup_settings.observability.log.format != after.observability.log.format),
+        ("pressure", startup_settings.pressure != after.pressure),
+        ("push", startup_settings.push != after.push),
+        ("alerts", startup_settings.observability.alerts != after.observability.alerts),
+        ("telemetry", startup_settings.observability.telemetry != after.observability.telemetry),
+        ("retention", startup_settings.retention != after.retention),
+        ("inputs", startup_settings.secrecy.inputs != after.secrecy.inputs),
         (
             "scheduler.history",
-            startup_settings.scheduling.history_retention != current.scheduling.history_retention,
+            startup_settings.scheduling.history_retention != after.scheduling.history_retention,
         ),
     ];
     differing_keys(&keys)
@@ -110,7 +122,7 @@ const _: fn(ServerSettings) = |server| {
         data_dir: _,
         runtime_dir: _,
         token_file: _,
-        requests:
+        request_limits:
             RequestLimits {
                 max_body_bytes: _,
                 max_connections: _,
@@ -121,7 +133,7 @@ const _: fn(ServerSettings) = |server| {
         drain_timeout: _,
         programs: ProgramSettings { reattach_grace: _, max_output_memory_bytes: _, agent_users: _ },
         durability: _,
-        configuration: ConfigFileSettings { watch: _, presets_dir: _ },
+        configuration: ConfigFileSettings { reloads_on_change: _, presets_dir: _ },
         request_access: _,
     } = server;
 };

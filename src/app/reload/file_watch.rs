@@ -62,9 +62,9 @@ impl ConfigFiles {
 #[derive(Debug, Clone, Default)]
 struct FileWatcher {
     config_file: Option<PathBuf>,
-    read_states: Vec<(PathBuf, FileState)>,
+    states_at_reading: Vec<(PathBuf, FileState)>,
     /// States at the time of the latest poll.
-    polled_states: Vec<(PathBuf, FileState)>,
+    states_at_poll: Vec<(PathBuf, FileState)>,
 }
 
 impl FileWatcher {
@@ -81,15 +81,15 @@ impl FileWatcher {
 
     /// Records the present states of the files before they are read.
     fn record_states(&mut self) {
-        let files = self.read_states.drain(..).map(|(file, _)| file).collect();
+        let files = self.states_at_reading.drain(..).map(|(file, _)| file).collect();
         self.reset_states(files);
     }
 
     fn reset_states(&mut self, files: Vec<PathBuf>) {
         let config_file =
             self.config_file.iter().filter(|config_file| !files.contains(config_file)).cloned();
-        self.read_states = file_states(config_file.chain(files.iter().cloned()).collect());
-        self.polled_states.clone_from(&self.read_states);
+        self.states_at_reading = file_states(config_file.chain(files.iter().cloned()).collect());
+        self.states_at_poll.clone_from(&self.states_at_reading);
     }
 
     /// Sets the files that the configuration names. A file that was known keeps its earlier state.
@@ -97,35 +97,35 @@ impl FileWatcher {
         if self.config_file.is_none() {
             return; // A source without a file is never read again.
         }
-        let before = std::mem::take(&mut self.read_states);
+        let before = std::mem::take(&mut self.states_at_reading);
         let all: Vec<_> = self.config_file.iter().cloned().chain(files).collect();
         for (file, current) in file_states(all) {
             let earlier =
                 before.iter().find(|(known, _)| *known == file).map(|(_, earlier)| *earlier);
-            if !self.read_states.iter().any(|(known, _)| *known == file) {
-                self.read_states.push((file, earlier.unwrap_or(current)));
+            if !self.states_at_reading.iter().any(|(known, _)| *known == file) {
+                self.states_at_reading.push((file, earlier.unwrap_or(current)));
             }
         }
-        self.polled_states.clone_from(&self.read_states);
+        self.states_at_poll.clone_from(&self.states_at_reading);
     }
 
     /// Polls the files. Returns true if a file differs from its last reading, and has not changed since the previous
     /// poll: a slow write of one or several files gets that time.
     async fn poll_for_change(&mut self) -> bool {
-        let files: Vec<_> = self.read_states.iter().map(|(file, _)| file.clone()).collect();
+        let files: Vec<_> = self.states_at_reading.iter().map(|(file, _)| file.clone()).collect();
         let Ok(current) = spawn_blocking(move || file_states(files)).await else { return false };
-        let is_stable = current == self.polled_states;
-        self.polled_states = current;
-        is_stable && self.polled_states != self.read_states
+        let is_stable = current == self.states_at_poll;
+        self.states_at_poll = current;
+        is_stable && self.states_at_poll != self.states_at_reading
     }
 }
 
 fn file_states(files: Vec<PathBuf>) -> Vec<(PathBuf, FileState)> {
-    let with_state = |file: PathBuf| {
+    let file_with_state = |file: PathBuf| {
         let state = file_state(&file);
         (file, state)
     };
-    files.into_iter().map(with_state).collect()
+    files.into_iter().map(file_with_state).collect()
 }
 
 fn file_state(file: &Path) -> FileState {

@@ -70,24 +70,24 @@ impl WatchedProgram {
 
 /// Checks the files. A program keeps its path while the file exists, also when a program of the same name is
 /// installed in a folder that is searched earlier.
-fn find_moved_programs(checked_programs: Vec<WatchedProgram>) -> MovedPrograms {
-    let existing_files: BTreeSet<&Path> = checked_programs
+fn find_moved_programs(watched_programs: Vec<WatchedProgram>) -> MovedPrograms {
+    let existing_files: BTreeSet<&Path> = watched_programs
         .iter()
-        .filter(|checked_program| !checked_program.is_missing)
-        .map(|checked_program| checked_program.program.command.as_path())
+        .filter(|watched_program| !watched_program.is_missing)
+        .map(|watched_program| watched_program.program.command.as_path())
         .collect::<BTreeSet<_>>()
         .into_iter()
         .filter(|file| is_executable(file))
         .collect();
-    let exists = |checked_program: &WatchedProgram| {
-        !checked_program.is_missing
-            && existing_files.contains(checked_program.program.command.as_path())
+    let exists = |watched_program: &WatchedProgram| {
+        !watched_program.is_missing
+            && existing_files.contains(watched_program.program.command.as_path())
     };
-    let absent = checked_programs.iter().filter(|checked_program| !exists(checked_program));
-    let searched = absent.map(|checked_program| (checked_program, checked_program.search.find()));
+    let absent = watched_programs.iter().filter(|watched_program| !exists(watched_program));
+    let searched = absent.map(|watched_program| (watched_program, watched_program.search.find()));
     let moved =
-        searched.filter(|(checked_program, found)| found.is_some() || !checked_program.is_missing);
-    moved.map(|(checked_program, found)| (checked_program.agent.clone(), found)).collect()
+        searched.filter(|(watched_program, found)| found.is_some() || !watched_program.is_missing);
+    moved.map(|(watched_program, found)| (watched_program.agent.clone(), found)).collect()
 }
 
 /// Sets the programs of the agents whose program has moved.
@@ -105,13 +105,13 @@ fn set_program(agent: &mut ConfiguredAgent, new_file: Option<PathBuf>) {
         return;
     };
     let (id, program_name) = (agent.spec.id.clone(), search.name());
-    let Some(program_facts) = Arc::make_mut(&mut agent.spec).program_mut() else { return };
+    let Some(worker_spec) = Arc::make_mut(&mut agent.spec).program_worker_mut() else { return };
     if let Some(file) = new_file {
         tracing::info!(agent = %id, program = program_name, "program found: agent is available");
-        program_facts.missing_program = None;
+        worker_spec.missing_program = None;
         Arc::make_mut(program_settings).command = file;
     } else {
         tracing::warn!(agent = %id, program = program_name, "program not found: agent is unavailable");
-        program_facts.missing_program = Some(program_name);
+        worker_spec.missing_program = Some(program_name);
     }
 }

@@ -35,7 +35,7 @@ impl RedactionState {
     }
 
     /// Adds secrets, and replaces the redaction settings. Every text that is read from then on is redacted with them.
-    pub(super) async fn add_secrets(
+    pub(super) async fn add_secrets_and_set_config(
         &mut self,
         secrets: impl IntoIterator<Item = String>,
         redaction: &RedactionConfig,
@@ -57,7 +57,7 @@ impl RedactionState {
     /// Adds one secret.
     pub(super) async fn add_secret(&mut self, secret: String) {
         let redaction = self.redaction_config.clone();
-        self.add_secrets([secret], &redaction).await;
+        self.add_secrets_and_set_config([secret], &redaction).await;
     }
 }
 

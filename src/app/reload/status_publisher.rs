@@ -19,9 +19,9 @@ pub(super) struct StatusPublisher {
 }
 
 /// Automatic application of changed files: active, or the reason why not.
-pub(super) struct WatchState {
-    pub(super) is_watching: bool,
-    pub(super) obstacle: Option<String>,
+pub(super) struct AutoReloadState {
+    pub(super) is_active: bool,
+    pub(super) auto_reload_obstacle: Option<String>,
 }
 
 impl StatusPublisher {
@@ -40,14 +40,18 @@ impl StatusPublisher {
     }
 
     /// Publishes the configuration of the start.
-    pub(super) fn publish_initial_status(&self, watch_state: WatchState, switched: Vec<String>) {
+    pub(super) fn publish_initial_status(
+        &self,
+        auto_reload_state: AutoReloadState,
+        switched_agents: Vec<String>,
+    ) {
         self.status.send_replace(ConfigurationStatus {
             generation: 1,
             since: self.in_force_since,
             read_at: self.in_force_since,
-            watched: watch_state.is_watching,
-            unwatched_reason: watch_state.obstacle,
-            switched,
+            watched: auto_reload_state.is_active,
+            unwatched_reason: auto_reload_state.auto_reload_obstacle,
+            switched: switched_agents,
             ..ConfigurationStatus::default()
         });
     }
@@ -56,24 +60,25 @@ impl StatusPublisher {
     pub(super) fn publish_result(
         &self,
         reload_result: &ReloadResult,
-        watch_state: WatchState,
-        switched: Vec<String>,
+        auto_reload_state: AutoReloadState,
+        switched_agents: Vec<String>,
     ) {
         self.status.send_replace(ConfigurationStatus {
             generation: reload_result.generation,
             since: self.in_force_since,
             read_at: self.clock.now(),
-            watched: watch_state.is_watching,
-            unwatched_reason: watch_state.obstacle,
+            watched: auto_reload_state.is_active,
+            unwatched_reason: auto_reload_state.auto_reload_obstacle,
             pending: reload_result.pending.clone(),
             rejected: reload_result.rejected.clone(),
-            switched,
+            switched: switched_agents,
         });
     }
 
     /// Publishes whether changed files are applied automatically.
-    pub(super) fn publish_watch_state(&self, watch_state: WatchState) {
-        let WatchState { is_watching, obstacle } = watch_state;
+    pub(super) fn publish_auto_reload_state(&self, auto_reload_state: AutoReloadState) {
+        let AutoReloadState { is_active: is_watching, auto_reload_obstacle: obstacle } =
+            auto_reload_state;
         self.status.send_if_modified(|status| {
             let has_changed = status.watched != is_watching || status.unwatched_reason != obstacle;
             (status.watched, status.unwatched_reason) = (is_watching, obstacle);
@@ -82,8 +87,8 @@ impl StatusPublisher {
     }
 
     /// Publishes the agents whose state differs from the configuration.
-    pub(super) fn publish_switched_agents(&self, switched: Vec<String>) {
-        self.status.send_modify(|status| status.switched = switched);
+    pub(super) fn publish_switched_agents(&self, switched_agents: Vec<String>) {
+        self.status.send_modify(|status| status.switched = switched_agents);
     }
 
     /// Publishes a log level.
@@ -92,7 +97,7 @@ impl StatusPublisher {
     }
 
     /// Records applied changes, which begin a new generation unless there are none, and returns the report about them.
-    pub(super) fn record_applied_changes(
+    pub(super) fn start_generation_and_report(
         &mut self,
         applied: AppliedChanges,
         pending: Vec<String>,

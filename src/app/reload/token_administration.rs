@@ -75,7 +75,7 @@ impl TokenAdministration {
     ///
     /// # Errors
     /// Fails if the token file cannot be used, or if the ledger does not respond.
-    pub(super) async fn reload(
+    pub(super) async fn reload_credentials(
         &mut self,
         settings: &Settings,
         specs: &AgentSpecs,
@@ -96,14 +96,15 @@ impl TokenAdministration {
         settings: &Settings,
         redaction: &mut RedactionState,
     ) -> Result<CreatedToken, Failure> {
-        if is_configured(&spec.name, settings) {
+        if is_configured_or_reserved(&spec.name, settings) {
             return Err(token_exists_failure(&spec.name));
         }
         let token_text =
             spawn_blocking(operator_token::generate_random_token).await.ok().and_then(Result::ok);
         let token_text =
             token_text.ok_or_else(|| Failure::new(Code::Internal, "no token could be made"))?;
-        let (now, replaces, name) = (self.clock.now(), spec.replaces, spec.name.clone());
+        let (now, replaces_existing, name) =
+            (self.clock.now(), spec.replaces_existing, spec.name.clone());
         // Only the hash is stored, so that a copy of the ledger gives no access.
         let new_token = spec.into_new_token(Sha256::digest(token_text.as_bytes()).into());
         let entry = token_entry(&StoredToken {
@@ -115,11 +116,11 @@ impl TokenAdministration {
             created_at: now,
         });
         redaction.add_secret(token_text.clone()).await; // The text is registered for redaction before any caller has it.
-        let issued = self.store.issue_token(new_token, replaces, now).await;
+        let issued = self.store.issue_token(new_token, replaces_existing, now).await;
         if !issued.map_err(|error| ledger_failure(&error))? {
             return Err(token_exists_failure(&name));
         }
-        self.refresh().await?;
+        self.reload_tokens().await?;
         tracing::info!(name, "token created");
         Ok(CreatedToken { entry, token: token_text })
     }
@@ -135,11 +136,11 @@ impl TokenAdministration {
     ) -> Result<(), Failure> {
         let revoked = self.store.revoke_token(name.clone()).await;
         if revoked.map_err(|error| ledger_failure(&error))? {
-            self.refresh().await?;
+            self.reload_tokens().await?;
             tracing::info!(name, "token revoked");
             return Ok(());
         }
-        let message = if is_configured(&name, settings) {
+        let message = if is_configured_or_reserved(&name, settings) {
             format!("the token `{name}` is configured; remove it from the configuration")
         } else {
             format!("there is no token `{name}`")
@@ -148,8 +149,11 @@ impl TokenAdministration {
     }
 
     /// Reads the present tokens.
-    async fn refresh(&mut self) -> Result<(), Failure> {
-        self.credentials.refresh(&*self.store).await.map_err(|error| token_reload_failure(&error))
+    async fn reload_tokens(&mut self) -> Result<(), Failure> {
+        self.credentials
+            .reload_tokens(&*self.store)
+            .await
+            .map_err(|error| token_reload_failure(&error))
     }
 }
 
@@ -166,7 +170,7 @@ pub(super) async fn replace_token_file(file: PathBuf) -> Result<(), Failure> {
     Err(Failure::new(Code::Internal, message))
 }
 
-fn is_configured(name: &str, settings: &Settings) -> bool {
+fn is_configured_or_reserved(name: &str, settings: &Settings) -> bool {
     [OPERATOR_TOKEN_NAME, ANONYMOUS_PRINCIPAL_NAME].contains(&name)
         || settings.callers.tokens.iter().any(|seed| seed.name == name)
 }

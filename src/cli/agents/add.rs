@@ -47,11 +47,11 @@ pub(super) async fn run(
     let draft = ConfigDraft::new(&args, &id)?;
     let unit = InstalledUnit::find().filter(|unit| unit.starts_service_on(draft.file()));
     let unit_findings: Vec<_> = unit.iter().map(InstalledUnit::finding).collect();
-    let read_config = |env: &dyn Fn(&str) -> Option<OsString>| {
+    let look_up_variables = |env: &dyn Fn(&str) -> Option<OsString>| {
         _ = read_settings(&draft.content_with_table(), &draft, env);
     };
     let environment =
-        AgentEnvironment::query(client.as_ref(), Some(draft.file()), unit, read_config).await;
+        AgentEnvironment::query(client.as_ref(), Some(draft.file()), unit, look_up_variables).await;
     let env = |name: &str| environment.variable(name);
     let (agent, files) = read_new_agent(&draft, &env, &id)?;
     let mut report = AddReport { findings: unit_findings, ..AddReport::default() };
@@ -89,7 +89,10 @@ async fn check_agent(
     files: &ServiceFiles,
 ) -> Result<Vec<Finding>, StartError> {
     let capabilities = host_capabilities()?;
-    decide_isolation(&mut agent, &HostContext { capabilities: &capabilities, files });
+    decide_isolation(
+        &mut agent,
+        &HostContext { capabilities: &capabilities, service_files: files },
+    );
     let has_version_check =
         agent.program().is_some_and(|program| program.runtime_settings.version_check.is_some());
     let holder = match has_version_check {
@@ -181,10 +184,10 @@ async fn reload(
         let (file, url) = (draft.file().to_owned(), client.url().to_owned());
         CliError::from(AddAgentError::NoReply { file, url, timeout: time_limit })
     };
-    let reload = client.post::<ReloadResult>("/api/v1/reload", json!({}));
-    match timeout(time_limit, reload).await.map_err(|_elapsed| no_reply())? {
+    let reload_request = client.post::<ReloadResult>("/api/v1/reload", json!({}));
+    match timeout(time_limit, reload_request).await.map_err(|_elapsed| no_reply())? {
         Ok(reloaded) => {
-            roll_back_missing_program((client, time_limit), &reloaded, draft, id).await?;
+            roll_back_if_program_missing((client, time_limit), &reloaded, draft, id).await?;
         }
         Err(error @ CliError::ConfigurationRejected { .. }) => {
             draft.restore()?;
@@ -196,13 +199,13 @@ async fn reload(
     let path = format!("/api/v1/agents/{id}");
     let agent_response = timeout(time_limit, client.get::<Value>(&path)).await;
     if agent_response.map_err(|_elapsed| no_reply())?.is_err() {
-        return Err(AddAgentError::OtherConfiguration { file: draft.file().to_owned() }.into());
+        return Err(AddAgentError::ServiceReadsOtherFile { file: draft.file().to_owned() }.into());
     }
     Ok(())
 }
 
 /// Removes the agent again if the service does not find the program that this terminal finds.
-async fn roll_back_missing_program(
+async fn roll_back_if_program_missing(
     (client, time_limit): (&ServiceClient, Duration),
     reloaded: &ReloadResult,
     draft: &ConfigDraft,
@@ -213,8 +216,9 @@ async fn roll_back_missing_program(
         return Ok(());
     };
     draft.restore()?;
-    let reload = client.post::<ReloadResult>("/api/v1/reload", json!({}));
-    let is_restored = timeout(time_limit, reload).await.is_ok_and(|reloaded| reloaded.is_ok());
+    let reload_request = client.post::<ReloadResult>("/api/v1/reload", json!({}));
+    let is_restored =
+        timeout(time_limit, reload_request).await.is_ok_and(|reloaded| reloaded.is_ok());
     let mut reason = warning.to_string();
     if !is_restored {
         reason.push_str("\nthe service still has the agent until it reads the file again");

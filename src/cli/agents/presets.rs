@@ -29,24 +29,25 @@ pub(super) async fn run(config_path: Option<&Path>, out: &CliOutput) -> Result<(
     let config_file = config_location.file.as_deref();
     // The shipped configuration has the default files.
     let settings = load(config_file)?.settings;
-    let (folder, files) =
+    let (presets_folder, service_files) =
         (config_file.map(|_| settings.server.configuration.presets_dir), settings.service_files);
     let capabilities = host_capabilities()?;
-    let host = HostContext { capabilities: &capabilities, files: &files };
-    let summaries = available_presets(folder.as_deref());
+    let host = HostContext { capabilities: &capabilities, service_files: &service_files };
+    let summaries = available_presets(presets_folder.as_deref());
     let summaries = summaries.map_err(|source| CliError::File {
         problem: "cannot read the folder of presets,",
-        file: folder.clone().unwrap_or_default(),
+        file: presets_folder.clone().unwrap_or_default(),
         source,
     })?;
-    let holder = TemporaryHolder::start(&capabilities, &files).await;
+    let holder = TemporaryHolder::start(&capabilities, &service_files).await;
     if let Err(error) = &holder {
         out.print_note(&format!("the versions of programs are unknown: {error}"));
     }
     let holder = holder.ok();
     let requester = holder.as_ref().map(TemporaryHolder::requester);
     let summaries = summaries.into_iter();
-    let rows = summaries.map(|summary| preset_row(summary, folder.as_deref(), (requester, &host)));
+    let rows =
+        summaries.map(|summary| preset_row(summary, presets_folder.as_deref(), (requester, &host)));
     let rows: Vec<_> =
         stream::iter(rows).buffered(version::max_concurrent_programs()).collect().await;
     if let Some(holder) = holder {
@@ -67,10 +68,10 @@ pub(super) async fn run(config_path: Option<&Path>, out: &CliOutput) -> Result<(
 
 async fn preset_row(
     summary: PresetSummary,
-    folder: Option<&Path>,
+    presets_folder: Option<&Path>,
     (requester, host): (Option<&VersionRequester>, &HostContext<'_>),
 ) -> PresetRow {
-    let (agent, fault) = match agent_from_preset(&summary, folder) {
+    let (agent, fault) = match agent_from_preset(&summary, presets_folder) {
         Ok(agent) => (agent, None),
         Err(reason) => (None, Some(reason)),
     };
@@ -96,14 +97,14 @@ async fn preset_row(
 /// first fault of the preset's file.
 fn agent_from_preset(
     preset: &PresetSummary,
-    folder: Option<&Path>,
+    presets_folder: Option<&Path>,
 ) -> Result<Option<ConfiguredAgent>, String> {
     if let Some(error) = &preset.read_error {
         return Err(format!("cannot be read: {error}"));
     }
     let text = format!("[agents.x]\nenabled = false\npreset = {}\n", json!(preset.name));
     let env = |name: &str| std::env::var_os(name);
-    let loaded = match folder {
+    let loaded = match presets_folder {
         // The text stands in the folder itself, whose name need not be UTF-8.
         Some(folder) => {
             let text = format!("[server]\npresets = '.'\n{text}");

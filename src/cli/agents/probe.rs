@@ -70,7 +70,7 @@ pub(super) async fn send_probe(
         cancel(client, &id).await; // Nobody will answer it.
     }
     let detail = client.get(&format!("/api/v1/executions/{id}")).await?;
-    let (stderr, _is_end) = fetch_stderr_tail(client, &detail).await;
+    let (stderr, _lacks_start) = fetch_stderr_tail(client, &detail).await;
     Ok(ProbeResult { detail, stderr, is_input_required })
 }
 

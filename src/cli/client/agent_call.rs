@@ -19,8 +19,8 @@ impl ServiceClient {
         method: &str,
         params: Value,
     ) -> Result<Value, CliError> {
-        let (path, document) = rpc_path_and_body(agent, method, &params);
-        let result = self.call(Method::POST, &path, Some(document)).await.and_then(take_rpc_result);
+        let (path, body) = rpc_path_and_body(agent, method, &params);
+        let result = self.call(Method::POST, &path, Some(body)).await.and_then(take_rpc_result);
         match result {
             Err(error) => Err(self.add_similar_agent_hint(error, agent).await),
             result => result,
@@ -34,9 +34,9 @@ impl ServiceClient {
         (method, params): (&str, Value),
         headers: &[RequestHeader],
     ) -> Result<Incoming, CliError> {
-        let (path, document) = rpc_path_and_body(agent, method, &params);
+        let (path, body) = rpc_path_and_body(agent, method, &params);
         let opened = into_event_stream(
-            self.send_with_headers(Method::POST, &path, Some(document), headers).await?,
+            self.send_with_headers(Method::POST, &path, Some(body), headers).await?,
         )
         .await;
         match opened {
@@ -61,8 +61,8 @@ impl ServiceClient {
 
 /// Returns the path and the document of one JSON-RPC call.
 fn rpc_path_and_body(agent: &str, method: &str, params: &Value) -> (String, Value) {
-    let document = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    (format!("/agents/{}/v1", percent_encode(agent)), document)
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    (format!("/agents/{}/v1", percent_encode(agent)), body)
 }
 
 /// Returns an addition to the hint about an unknown agent: a similar agent.

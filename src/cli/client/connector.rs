@@ -18,9 +18,8 @@ use crate::platform::tls;
 pub(crate) type HttpClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 /// Creates a client that trusts only the authorities of a file, or the built-in root certificates without a file.
-pub(crate) fn new_client(authorities_file: Option<&Path>) -> Result<HttpClient, CliError> {
-    let config =
-        tls::client_config(authorities_file).map_err(CliError::InvalidCertificateAuthorities)?;
+pub(crate) fn new_client(ca_file: Option<&Path>) -> Result<HttpClient, CliError> {
+    let config = tls::client_config(ca_file).map_err(CliError::InvalidCertificateAuthorities)?;
     let connector = HttpsConnectorBuilder::new().with_tls_config(config).https_or_http();
     Ok(Client::builder(TokioExecutor::new()).build(connector.enable_http1().build()))
 }

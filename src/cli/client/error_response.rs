@@ -34,14 +34,14 @@ pub(super) fn parse_error_response(bytes: &[u8]) -> CliError {
     };
     match document.get("error") {
         Some(error) => CliError::RequestRefused(rpc_error_body(error)),
-        None => parse_rejection(&document).unwrap_or_else(|| {
+        None => parse_config_rejection(&document).unwrap_or_else(|| {
             CliError::RequestRefused(error_body(&document, document.get("detail")))
         }),
     }
 }
 
 /// Converts a rejected configuration with all its errors.
-fn parse_rejection(document: &Value) -> Option<CliError> {
+fn parse_config_rejection(document: &Value) -> Option<CliError> {
     let faults = document.get("rejected")?.as_array().filter(|faults| !faults.is_empty())?;
     let faults = faults.iter().filter_map(|fault| serde_json::from_value(fault.clone()).ok());
     let error_body = error_body(document, document.get("detail"));

@@ -31,7 +31,7 @@ impl ServiceClient {
     pub(crate) fn new(
         url: &str,
         token_file: Option<&Path>,
-        authorities_file: Option<&Path>,
+        ca_file: Option<&Path>,
     ) -> Result<Self, CliError> {
         let url = url.trim_end_matches('/').to_owned();
         let has_scheme = ["http://", "https://"].iter().any(|scheme| url.starts_with(scheme));
@@ -46,7 +46,7 @@ impl ServiceClient {
             let source = Error::other("it holds no token");
             return Err(CliError::NoToken { file: token_origin, source });
         }
-        Ok(Self { url, token, http: connector::new_client(authorities_file)? })
+        Ok(Self { url, token, http: connector::new_client(ca_file)? })
     }
 
     /// Returns the address of the service.
@@ -177,9 +177,9 @@ impl ServiceClient {
         let retry_after =
             retry_after.and_then(|retry_after| retry_after.to_str().ok()?.parse().ok());
         // The login page of a proxy has the status 200.
-        let is_page =
+        let is_html_page =
             content_type.is_some_and(|content_type| content_type.starts_with(b"text/html"));
-        let is_success = response.status().is_success() && !is_page;
+        let is_success = response.status().is_success() && !is_html_page;
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
         let summary = ResponseSummary {
             status: response.status().as_u16(),
@@ -249,10 +249,12 @@ async fn collect_body(body: Incoming) -> Result<Bytes, CliError> {
 /// Returns the token from the environment or from the file, and the place where it is.
 fn read_token(file: Option<PathBuf>) -> Result<(String, PathBuf), CliError> {
     if let Some(token) = std::env::var_os("ALGONIUS_TOKEN").filter(|token| !token.is_empty()) {
-        let file = PathBuf::from("the variable ALGONIUS_TOKEN");
+        let origin = PathBuf::from("the variable ALGONIUS_TOKEN");
         return match token.into_string() {
-            Ok(token) => Ok((token, file)),
-            Err(_bytes) => Err(CliError::NoToken { file, source: Error::other("it is not UTF-8") }),
+            Ok(token) => Ok((token, origin)),
+            Err(_bytes) => {
+                Err(CliError::NoToken { file: origin, source: Error::other("it is not UTF-8") })
+            }
         };
     }
     let file = file.ok_or(CliError::NoTokenFolder)?;

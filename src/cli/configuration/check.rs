@@ -75,7 +75,7 @@ pub(crate) fn run(
             "agents": agents, "boundaries": boundaries, "untrusted": trust_faults,
             "unwatched_reason": unwatched_reason, "diagnostics": diagnostics,
         }));
-        return strict_result(strict, unavailable_count);
+        return require_available_agents(strict, unavailable_count);
     }
     warnings.iter().for_each(|warning| out.print_note(&warning.to_string()));
     for fault in &trust_faults {
@@ -87,7 +87,9 @@ pub(crate) fn run(
     for (backend, program) in backends(&settings) {
         print_gaps((backend.kind_name(), backend.name()), &program.confinement.boundary, out);
     }
-    if let Some(reason) = unwatched_reason.filter(|_| settings.server.configuration.watch) {
+    if let Some(reason) =
+        unwatched_reason.filter(|_| settings.server.configuration.reloads_on_change)
+    {
         let effect = "changed files are applied only by `algonius reload`";
         out.print_note(&format!("warning: {effect}: {reason}"));
     }
@@ -96,17 +98,22 @@ pub(crate) fn run(
         count => format!(", {count} unavailable"),
     };
     out.print_line(&format!("good: {} agents ({}){suffix}", agents.len(), agents.join(", ")));
-    for agent in &settings.agents {
+    print_agents(&settings.agents, out);
+    require_available_agents(strict, unavailable_count)
+}
+
+/// Prints each agent with its kind.
+fn print_agents(agents: &[ConfiguredAgent], out: &CliOutput) {
+    for agent in agents {
         let level = agent.spec.confinement().map_or("", |it| it.boundary.level.as_str());
         let description = match &agent.worker {
             AgentWorker::Program { .. } => format!("boundary {level}"),
             AgentWorker::Remote(remote) => format!("remote, {}", remote.url),
             AgentWorker::Cognitive { .. } => format!("cognitive, {}", model_text(&agent.spec)),
-            AgentWorker::Team => format!("team, {}", steps_text(&agent.spec)),
+            AgentWorker::Team => format!("team, {}", members_text(&agent.spec)),
         };
         out.print_line(&format!("  {}: {description}", agent.spec.id));
     }
-    strict_result(strict, unavailable_count)
 }
 
 /// Returns the model of a cognitive agent.
@@ -115,7 +122,7 @@ fn model_text(spec: &AgentSpec) -> String {
 }
 
 /// Returns the members of a team in the order of their steps.
-fn steps_text(spec: &AgentSpec) -> String {
+fn members_text(spec: &AgentSpec) -> String {
     let steps = spec.team().map(|plan| plan.steps.as_slice()).unwrap_or_default();
     steps.iter().map(|step| step.agent.as_str()).collect::<Vec<_>>().join(" → ")
 }
@@ -194,8 +201,9 @@ fn machine_warnings(
             "`serve` refuses to start until it is repaired",
         )
     });
-    let unwatched_warning =
-        unwatched_reason.filter(|_| settings.server.configuration.watch).map(|reason| {
+    let unwatched_warning = unwatched_reason
+        .filter(|_| settings.server.configuration.reloads_on_change)
+        .map(|reason| {
             let key = Some("server.watch".to_owned());
             machine_warning(
                 FaultCode::Unwatched,
@@ -208,7 +216,7 @@ fn machine_warnings(
 }
 
 /// Fails a strict check of a configuration in which some agents cannot serve.
-const fn strict_result(strict: bool, unavailable_count: usize) -> Result<(), CliError> {
+const fn require_available_agents(strict: bool, unavailable_count: usize) -> Result<(), CliError> {
     if strict && unavailable_count > 0 {
         return Err(CliError::UnavailableAgents { agents: unavailable_count });
     }
@@ -218,7 +226,7 @@ const fn strict_result(strict: bool, unavailable_count: usize) -> Result<(), Cli
 /// Decides how this machine isolates each agent.
 fn decide_isolation_of_agents(settings: &mut Settings) -> Result<(), CliError> {
     let capabilities = host_capabilities()?;
-    let host = HostContext { capabilities: &capabilities, files: &settings.service_files };
+    let host = HostContext { capabilities: &capabilities, service_files: &settings.service_files };
     settings.agents.iter_mut().for_each(|agent| decide_isolation(agent, &host));
     Ok(())
 }

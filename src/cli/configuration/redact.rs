@@ -69,11 +69,11 @@ fn redact_text(
             Some(piece) if count > 0 => stream.push(piece),
             _ => break,
         };
-        if !write_text(&mut output, &redacted_chunk)? {
+        if !write_unless_closed(&mut output, &redacted_chunk)? {
             return Ok(());
         }
     }
-    write_text(&mut output, &stream.finish()).map(|_| ())
+    write_unless_closed(&mut output, &stream.finish()).map(|_| ())
 }
 
 /// Redacts JSON documents, one per line: each is redacted separately, is written immediately, and stays valid JSON.
@@ -90,7 +90,7 @@ fn redact_documents(
             return Ok(());
         }
         let redacted = redact_document(&String::from_utf8_lossy(&line), redactor);
-        if !write_text(&mut output, &redacted)? {
+        if !write_unless_closed(&mut output, &redacted)? {
             return Ok(());
         }
     }
@@ -108,7 +108,7 @@ fn redact_document(line: &str, redactor: &Redactor) -> String {
 }
 
 /// Writes text. Returns `false` if the reader has closed the pipe.
-fn write_text(output: &mut impl Write, text: &str) -> Result<bool, CliError> {
+fn write_unless_closed(output: &mut impl Write, text: &str) -> Result<bool, CliError> {
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),

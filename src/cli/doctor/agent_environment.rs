@@ -69,15 +69,15 @@ impl From<String> for NoAnswer {
 }
 
 impl AgentEnvironment {
-    /// Requests the variables that `read_config` looks up from the service that reads `file`. Without a response, uses
-    /// those of the unit that starts the service on the file, otherwise those of this terminal.
+    /// Requests the variables that `look_up_variables` looks up from the service that reads `config_file`. Without a
+    /// response, uses those of the unit that starts the service on the file, otherwise those of this terminal.
     pub(crate) async fn query(
         client: Result<&ServiceClient, &CliError>,
         config_file: Option<&Path>,
         unit: Option<InstalledUnit>,
-        read_config: impl Fn(&dyn Fn(&str) -> Option<OsString>),
+        look_up_variables: impl Fn(&dyn Fn(&str) -> Option<OsString>),
     ) -> Self {
-        let answer = query_service(client, config_file, read_config).await;
+        let answer = query_service(client, config_file, look_up_variables).await;
         let is_service_silent = answer.as_ref().is_err_and(|no_answer| no_answer.is_timeout);
         let origin = match answer {
             Ok(origin) => origin,
@@ -101,8 +101,8 @@ impl AgentEnvironment {
     pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
         let local_value = || InstalledUnit::unit_or_process_variable(self.unit.as_ref(), name);
         match &self.origin {
-            EnvironmentOrigin::Service { presence_by_name: is_set_by_name, .. } => {
-                match is_set_by_name.get(name) {
+            EnvironmentOrigin::Service { presence_by_name, .. } => {
+                match presence_by_name.get(name) {
                     // The service has a value of its own, so one of this terminal that is no text proves nothing.
                     Some(true) => [local_value(), terminal_variable(name)]
                         .into_iter()
@@ -140,9 +140,12 @@ impl AgentEnvironment {
 
     /// Returns the finding about network variables that this terminal has and the service lacks.
     fn missing_variables_finding(&self) -> Option<Finding> {
-        let knows_service = !matches!(self.origin, EnvironmentOrigin::Terminal { .. });
+        let is_service_environment_known =
+            !matches!(self.origin, EnvironmentOrigin::Terminal { .. });
         let is_missing = |name: &&&str| {
-            knows_service && terminal_variable(name).is_some() && self.variable(name).is_none()
+            is_service_environment_known
+                && terminal_variable(name).is_some()
+                && self.variable(name).is_none()
         };
         let missing_variables: Vec<_> =
             NETWORK_VARIABLES.iter().filter(is_missing).copied().collect();
@@ -164,11 +167,11 @@ fn terminal_variable(name: &str) -> Option<OsString> {
 async fn query_service(
     client: Result<&ServiceClient, &CliError>,
     config_file: Option<&Path>,
-    read_config: impl Fn(&dyn Fn(&str) -> Option<OsString>),
+    look_up_variables: impl Fn(&dyn Fn(&str) -> Option<OsString>),
 ) -> Result<EnvironmentOrigin, NoAnswer> {
     let client = client.map_err(|_error| "no token for a request to it was found".to_owned())?;
     let names = RefCell::new(BTreeSet::new());
-    read_config(&|name| {
+    look_up_variables(&|name| {
         names.borrow_mut().insert(name.to_owned());
         terminal_variable(name)
     });

@@ -28,7 +28,7 @@ pub(super) async fn check(
     config_file: Option<&Path>,
     capabilities: &HostCapabilities,
 ) -> Vec<Finding> {
-    let host = HostContext { capabilities, files: &settings.service_files };
+    let host = HostContext { capabilities, service_files: &settings.service_files };
     settings.agents.iter_mut().for_each(|agent| decide_isolation(agent, &host));
     let mut findings: Vec<_> = watch_finding(settings, config_file).into_iter().collect();
     // The checks of programs with a preset are more detailed.
@@ -62,9 +62,9 @@ pub(super) async fn check(
         stream::iter(program_checks).buffered(version::max_concurrent_programs()).collect().await;
     for (agent, (version, program_findings)) in settings.agents.iter().zip(program_checks) {
         let program = agent.program().zip(agent.spec.program());
-        let program = program.filter(|(_, program_facts)| program_facts.missing_program.is_none());
-        findings.extend(program.map(|(program, program_facts)| {
-            let confinement = &program_facts.confinement;
+        let program = program.filter(|(_, worker_spec)| worker_spec.missing_program.is_none());
+        findings.extend(program.map(|(program, worker_spec)| {
+            let confinement = &worker_spec.confinement;
             isolation_finding(agent, (program, confinement), (capabilities, &version))
         }));
         if let AgentWorker::Remote(remote) = &agent.worker {
@@ -91,7 +91,7 @@ pub(super) async fn check(
 
 /// Checks that changed configuration files are applied automatically.
 fn watch_finding(settings: &Settings, config_file: Option<&Path>) -> Option<Finding> {
-    let config_file = config_file.filter(|_| settings.server.configuration.watch)?;
+    let config_file = config_file.filter(|_| settings.server.configuration.reloads_on_change)?;
     let Some(reason) = file_trust::automatic_reload_obstacle(settings, Some(config_file)) else {
         return Some(Finding::good("server.watch", "changed files are applied automatically"));
     };
@@ -144,11 +144,11 @@ fn team_finding(agent: &ConfiguredAgent, plan: &TeamPlan, settings: &Settings) -
     let subject = format!("agent {}", agent.spec.id);
     let is_member =
         |member: &&ConfiguredAgent| plan.steps.iter().any(|step| step.agent == member.spec.id);
-    let is_closed = |member: &&ConfiguredAgent| {
+    let is_unavailable = |member: &&ConfiguredAgent| {
         !member.spec.enabled || member.spec.unavailable_reason().is_some()
     };
-    let mut closed_members = settings.agents.iter().filter(is_member).filter(is_closed);
-    if let Some(member) = closed_members.next().filter(|_| agent.spec.enabled) {
+    let mut unavailable_members = settings.agents.iter().filter(is_member).filter(is_unavailable);
+    if let Some(member) = unavailable_members.next().filter(|_| agent.spec.enabled) {
         let id = &member.spec.id;
         let text = format!("its member `{id}` accepts no requests, so that each run fails");
         return Finding::warning(&subject, text, "enable the member, or install its program");

@@ -90,7 +90,7 @@ fn open_files_finding(capabilities: &HostCapabilities) -> Finding {
 
 /// Warns of hard limits. They are those of this terminal, which a service that systemd starts does not have.
 fn tight_limit_findings(inherited_state: &InheritedState) -> impl Iterator<Item = Finding> {
-    inherited_state.tight_limits.iter().map(|limit| {
+    inherited_state.insufficient_limits.iter().map(|limit| {
         let text = format!("started from here, the service may use only {}", limit.description);
         Finding::warning("limit", text, limit.remedy.as_str())
     })

@@ -30,12 +30,13 @@ pub(super) fn check(
     let folders =
         [("server.data_dir", &server.data_dir), ("server.runtime_dir", &server.runtime_dir)];
     for (name, path) in folders {
-        if !faults.iter().any(|fault| fault.label == name) {
+        if !faults.iter().any(|fault| fault.file_label == name) {
             findings.push(folder_finding(name, path));
         }
     }
     findings.extend(shared_memory_finding(&settings.service_files));
-    if !faults.iter().any(|fault| fault.label == "server.token_file") && server.token_file.exists()
+    if !faults.iter().any(|fault| fault.file_label == "server.token_file")
+        && server.token_file.exists()
     {
         let text = format!("only its owner can access {}", server.token_file.display());
         findings.push(Finding::good("server.token_file", text));
@@ -48,7 +49,7 @@ pub(super) fn check(
 /// Returns the finding about a file that `serve` rejects.
 fn untrusted_file_finding(fault: &file_trust::TrustFault) -> Finding {
     let text = format!("{} {}; the service does not start", fault.path.display(), fault.reason);
-    Finding::bad(fault.label, text, fault.repair_command.clone())
+    Finding::bad(fault.file_label, text, fault.repair_command.clone())
 }
 
 /// Checks a directory of the service that is trusted or does not exist yet.

@@ -70,9 +70,10 @@ pub(super) async fn version_text(agent: &ConfiguredAgent, requester: &VersionReq
     let Some(program) = agent.program().filter(|_| has_known_version_flag(agent)) else {
         return String::new();
     };
-    let version = VersionCheckSpec { args: vec!["--version".into()], regex, tested_versions: None };
+    let version_check =
+        VersionCheckSpec { args: vec!["--version".into()], regex, tested_versions: None };
     let (spec, program) = (Arc::clone(&agent.spec), Arc::clone(program));
-    match requester.request_version((spec, program), &version, VERSION_TIMEOUT).await {
+    match requester.request_version((spec, program), &version_check, VERSION_TIMEOUT).await {
         Ok(output) => format!(" ({})", output.trim_end()),
         Err(error) => format!(" (version unknown: {error})"),
     }

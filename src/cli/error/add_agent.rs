@@ -37,7 +37,7 @@ pub(in crate::cli) enum AddAgentError {
          `algonius agents test` (configuration-elsewhere)",
         file.display()
     )]
-    OtherConfiguration { file: PathBuf },
+    ServiceReadsOtherFile { file: PathBuf },
     /// The program at the address of the service does not answer.
     #[error(
         "it is written to {}, but nothing at {url} answered within {} s, so the service may not have it yet\n  hint: \
@@ -54,7 +54,7 @@ impl AddAgentError {
             Self::AgentExists { .. } | Self::RejectedByService { .. } => 4,
             Self::NotReady
             | Self::NotConfirmed
-            | Self::OtherConfiguration { .. }
+            | Self::ServiceReadsOtherFile { .. }
             | Self::NoReply { .. } => 1,
         }
     }

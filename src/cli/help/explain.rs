@@ -11,17 +11,17 @@ use crate::config::nearest_word;
 ///
 /// # Errors
 /// Fails if no error has this code.
-pub(crate) fn run(requested: Option<&str>, out: &CliOutput) -> Result<(), CliError> {
-    let Some(requested) = requested else {
+pub(crate) fn run(requested_code: Option<&str>, out: &CliOutput) -> Result<(), CliError> {
+    let Some(requested_code) = requested_code else {
         list(out);
         return Ok(());
     };
-    let Some(code) = Code::ALL.iter().find(|code| code.as_str() == requested) else {
+    let Some(code) = Code::ALL.iter().find(|code| code.as_str() == requested_code) else {
         let known_codes: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
-        let suggestion = nearest_word(requested, &known_codes)
+        let suggestion = nearest_word(requested_code, &known_codes)
             .map(|suggestion| format!("did you mean `{suggestion}`?"));
         let hint = suggestion.unwrap_or_else(|| "`algonius explain` lists all codes".to_owned());
-        return Err(CliError::UnknownCode { code: requested.to_owned(), hint });
+        return Err(CliError::UnknownCode { code: requested_code.to_owned(), hint });
     };
     if out.is_json() {
         out.print_json(&json!({

@@ -38,7 +38,7 @@ impl DirectoryVariables {
         Self { config_home, search_path: std::env::var_os("PATH") }
     }
 
-    fn in_config_home(&self, relative_path: &str) -> Result<PathBuf, ServiceCommandError> {
+    fn path_in_config_home(&self, relative_path: &str) -> Result<PathBuf, ServiceCommandError> {
         let home = self.config_home.as_ref().ok_or(ServiceCommandError::NoHome)?;
         Ok(home.join(relative_path))
     }
@@ -52,7 +52,7 @@ impl UnitOwner {
     ) -> Result<PathBuf, ServiceCommandError> {
         match self {
             Self::Machine => Ok(Path::new("/etc/systemd/system").join(UNIT_NAME)),
-            Self::User => directories.in_config_home(&format!("systemd/user/{UNIT_NAME}")),
+            Self::User => directories.path_in_config_home(&format!("systemd/user/{UNIT_NAME}")),
         }
     }
 
@@ -63,7 +63,7 @@ impl UnitOwner {
     ) -> Result<PathBuf, ServiceCommandError> {
         match self {
             Self::Machine => Ok(PathBuf::from("/etc/algonius/supervisor.toml")),
-            Self::User => directories.in_config_home("algonius/supervisor.toml"),
+            Self::User => directories.path_in_config_home("algonius/supervisor.toml"),
         }
     }
 

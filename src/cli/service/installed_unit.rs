@@ -158,11 +158,11 @@ mod tests {
                     ),
                     (config, Some(path))
                 );
-                let state =
+                let state_home =
                     installed.unit_variables.iter().find(|(name, _)| name == "XDG_STATE_HOME");
                 let is_machine = owner == UnitOwner::Machine;
                 assert_eq!(
-                    state.map(|(_, value)| value.as_str()),
+                    state_home.map(|(_, value)| value.as_str()),
                     is_machine.then_some("/var/lib")
                 );
             }

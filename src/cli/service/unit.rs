@@ -58,7 +58,7 @@ impl Unit {
         let path_variable = quote(format!("PATH={}", self.search_path));
         let environment_file = Path::new(&self.config_file).with_file_name("environment");
         let environment_file = environment_file.display().to_string().replace('%', "%%");
-        let UnitVariant { order, user, folders, hardening, target } = self.variant();
+        let UnitVariant { dependencies: order, user, folders, hardening, target } = self.variant();
         format!(
             "{header}\
              [Unit]\n\
@@ -109,7 +109,7 @@ impl Unit {
 
 /// Parts in which the unit of the machine differs from that of a user.
 struct UnitVariant {
-    order: &'static str,
+    dependencies: &'static str,
     user: &'static str,
     folders: &'static str,
     hardening: &'static str,
@@ -117,7 +117,7 @@ struct UnitVariant {
 }
 
 const MACHINE_UNIT: UnitVariant = UnitVariant {
-    order: "After=network-online.target\nWants=network-online.target\n",
+    dependencies: "After=network-online.target\nWants=network-online.target\n",
     user: "User=algonius\n",
     folders: "\
 Environment=XDG_STATE_HOME=%S XDG_RUNTIME_DIR=%t
@@ -155,7 +155,7 @@ CapabilityBoundingSet=
 /// Parts of a user's unit. The service selects its directories itself. Options that need namespaces or drop
 /// capabilities are left out, because the systemd instance of a user may do neither.
 const USER_UNIT: UnitVariant = UnitVariant {
-    order: "",
+    dependencies: "",
     user: "",
     folders: "",
     hardening: "\

@@ -18,11 +18,11 @@ use crate::wire::api::usage::UsageAmounts;
 
 /// Maximum number of bytes read from a message, followed by the maximum number of characters shown.
 const MAX_MESSAGE_BYTES: u64 = 2048;
-const MAX_SHOWN_CHARS: usize = 200;
+const MAX_DISPLAYED_CHARS: usize = 200;
 
 /// Returns a line with the time of an event and its sentence; `None` for an event that is of no use to people. The
 /// text of a message is read from the service.
-pub(crate) async fn fetch_sentence_line(
+pub(crate) async fn fetch_event_line(
     client: &ServiceClient,
     id: &str,
     event: &Event,
@@ -63,15 +63,15 @@ fn event_sentence(kind: &EventKind) -> Option<String> {
         EventKind::SessionLost { message } => Some(format!("context was lost: {message}")),
         EventKind::CheckOutput { stdout, stderr } => Some(format!(
             "the check of the work failed: {}",
-            truncate_line(&format!("{stdout}{stderr}"), MAX_SHOWN_CHARS)
+            truncate_line(&format!("{stdout}{stderr}"), MAX_DISPLAYED_CHARS)
         )),
         EventKind::MalformedLine { line, reason, text } => Some(format!(
             "line {line} of the output {reason}: {}",
-            truncate_line(text, MAX_SHOWN_CHARS)
+            truncate_line(text, MAX_DISPLAYED_CHARS)
         )),
         EventKind::InteractionOpened { interaction, message, due_at, .. } => Some(format!(
             "the agent asks: {} (interaction {interaction}, until {})",
-            truncate_line(message, MAX_SHOWN_CHARS),
+            truncate_line(message, MAX_DISPLAYED_CHARS),
             format_time(*due_at)
         )),
         EventKind::InteractionClosed { state, answer, .. } => {
@@ -183,7 +183,7 @@ fn step_sentence(step: &AgentStep) -> String {
 fn message_sentence(speaker: MessageRole, message: &str) -> Option<String> {
     let message =
         message.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>();
-    let message = truncate_line(&message.join(" "), MAX_SHOWN_CHARS);
+    let message = truncate_line(&message.join(" "), MAX_DISPLAYED_CHARS);
     if message.is_empty() {
         return None;
     }

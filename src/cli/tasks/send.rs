@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use streamed_send::StreamedSend;
 use uuid::Uuid;
 
-use self::answer_content::PrintedAnswer;
+use self::answer_content::PrintableAnswer;
 use crate::cli::args::send::SendArgs;
 use crate::cli::client::ServiceClient;
 use crate::cli::client::stderr_tail::fetch_stderr_tail;
@@ -47,7 +47,7 @@ pub(crate) async fn run(
         if !out.is_json() {
             out.print_line(text_at(&task, "/id"));
         }
-        return check_task_output(text_at(&task, "/id"), out);
+        return check_output_written(text_at(&task, "/id"), out);
     }
     let print = |answer: &str| {
         if !out.is_json() {
@@ -58,7 +58,7 @@ pub(crate) async fn run(
 }
 
 /// Fails if output about a task was not written.
-fn check_task_output(task_id: &str, out: &CliOutput) -> Result<(), CliError> {
+fn check_output_written(task_id: &str, out: &CliOutput) -> Result<(), CliError> {
     let task_id = task_id.to_owned();
     out.take_write_error().map_err(|source| CliError::ExecutionOutput { task_id, source })
 }
@@ -85,12 +85,12 @@ async fn report_outcome(
         }
     }
     if state == "completed" {
-        let PrintedAnswer { text, notes } = PrintedAnswer::from_task(task);
+        let PrintableAnswer { text, notes } = PrintableAnswer::from_task(task);
         print(&text);
         if !out.is_json() {
             notes.iter().for_each(|note| out.print_note(&format!("note: {note}")));
         }
-        return check_task_output(text_at(task, "/id"), out);
+        return check_output_written(text_at(task, "/id"), out);
     }
     let error_body = error_body(task);
     // A caller that waits for the whole answer receives the same refusal with the same code.

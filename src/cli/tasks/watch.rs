@@ -42,7 +42,7 @@ pub(crate) async fn watch_task(
         match item {
             _ if out.is_json() => out.print_document(&to_json(id, &item)),
             FeedItem::Event(event) => {
-                let line = event_text::fetch_sentence_line(client, id, &event).await;
+                let line = event_text::fetch_event_line(client, id, &event).await;
                 line.into_iter().for_each(|line| out.print_note(&line));
             }
             FeedItem::Text(TextChannel::Stderr, text) => out.print_stderr(&text),
@@ -256,7 +256,7 @@ impl ExecutionPrinter {
         match item {
             _ if out.is_json() => out.print_document(&to_json(&self.id, &item)),
             FeedItem::Event(event) => {
-                let line = event_text::fetch_sentence_line(client, &self.id, &event).await;
+                let line = event_text::fetch_event_line(client, &self.id, &event).await;
                 line.into_iter()
                     .for_each(|line| out.print_line(&format!("{} {line}", self.prefix)));
             }

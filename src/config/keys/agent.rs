@@ -38,7 +38,7 @@ use super::programs::search::ProgramSearch;
 use crate::config::diagnostics::{Severity, new_diagnostic};
 use crate::config::presets::{AgentPreset, PresetMetadata};
 use crate::config::table::{
-    ConfigReader, Positioned, PositionedValue, Section, ValueBounds, value,
+    ConfigReader, Positioned, PositionedValue, RangeWithDefault, Section, value,
 };
 use exposure::ExposureReadState;
 use program::file_delivery;
@@ -181,7 +181,7 @@ fn read(
     let worker_context = WorkerReadContext { bounds, capacity, access, missing_severity };
     let mut worker = ConfiguredWorker::read(section, (kind, &id), context, &worker_context);
     let program = worker.program.as_ref().map(|configured| &configured.spec);
-    let input = program.map(|program| program.input_method);
+    let input_method = program.map(|program| program.input_method);
     let has_sessions = program.is_some_and(ProgramSpec::keeps_conversation);
     let spec = AgentSpec {
         profile: read_profile(section, &id, name),
@@ -191,7 +191,7 @@ fn read(
         limits: WorkLimits {
             capacity,
             timeouts: deadlines::read(section, bounds),
-            sizes: read_size_limits(section, bounds, input),
+            sizes: read_size_limits(section, bounds, input_method),
         },
         retry: match kind {
             AgentKind::Program | AgentKind::Remote => read_retry(section.section("retry"), bounds),
@@ -199,7 +199,7 @@ fn read(
                 RetrySpec { max_retries: 0, ..RetrySpec::default() }
             }
         },
-        quota: quota::read(section.section("quota"), program, worker.account()),
+        quota: quota::read(section.section("quota"), program, worker.address_and_secret()),
         budget: budget::read(section.section("budget")),
         dedup_window: read_dedup_window(section, bounds, has_sessions),
         override_policy: match kind {
@@ -327,12 +327,12 @@ fn read_capacity(
 ) -> Capacity {
     let running = match is_exclusive {
         false => {
-            let ValueBounds { max, default, .. } = bounds.max_concurrent;
+            let RangeWithDefault { max, default, .. } = bounds.max_concurrent;
             NonZeroU32::new(to_u32(
-                section.count("max_concurrent", ValueBounds::new(0, max, default)),
+                section.count("max_concurrent", RangeWithDefault::new(0, max, default)),
             ))
         }
-        true => Some(single_concurrency(section)),
+        true => Some(read_single_concurrency(section)),
     };
     Capacity {
         max_running: running,
@@ -342,7 +342,7 @@ fn read_capacity(
 }
 
 /// Returns 1, the only concurrency of a writing agent; another number is a fault.
-fn single_concurrency(section: &mut Section<'_>) -> NonZeroU32 {
+fn read_single_concurrency(section: &mut Section<'_>) -> NonZeroU32 {
     let entry = section.entry("max_concurrent");
     let is_one = |entry: &PositionedValue<'_>| {
         entry.value.as_integer().and_then(value::parse_integer) == Some(1)
@@ -363,7 +363,7 @@ fn read_retry(mut section: Section<'_>, bounds: &AgentSettingBounds) -> RetrySpe
         max_retries: to_u32(section.count("max", bounds.retry.max_retries)),
         base_delay: section.duration("base", bounds.retry.base_delay),
         backoff_factor: section
-            .number("factor", ValueBounds::new(1.0, 10.0, default.backoff_factor)),
+            .number("factor", RangeWithDefault::new(1.0, 10.0, default.backoff_factor)),
         retries_after_start: section.flag("after_start", default.retries_after_start),
     };
     section.report_unknown_keys();
@@ -374,11 +374,12 @@ fn read_retry(mut section: Section<'_>, bounds: &AgentSettingBounds) -> RetrySpe
 fn read_size_limits(
     section: &mut Section<'_>,
     bounds: &AgentSettingBounds,
-    input: Option<InputMethod>,
+    input_method: Option<InputMethod>,
 ) -> SizeLimits {
-    let ValueBounds { min, max, default } = bounds.sizes.input;
-    let max = if input == Some(InputMethod::Args) { max.min(MAX_ARGUMENT_BYTES) } else { max };
-    let input_bounds = ValueBounds::new(min, max, default.min(max));
+    let RangeWithDefault { min, max, default } = bounds.sizes.input;
+    let max =
+        if input_method == Some(InputMethod::Args) { max.min(MAX_ARGUMENT_BYTES) } else { max };
+    let input_bounds = RangeWithDefault::new(min, max, default.min(max));
     let to_usize = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     SizeLimits {
         max_input_bytes: to_usize(section.count("max_input_bytes", input_bounds)),

@@ -10,7 +10,7 @@ use super::programs::search::find_program;
 use super::push;
 use crate::config::diagnostics::new_diagnostic;
 use crate::config::table::secret::is_open_to_others;
-use crate::config::table::{ConfigKey, Flag, Positioned, Section, ValueBounds};
+use crate::config::table::{ConfigKey, Flag, Positioned, RangeWithDefault, Section};
 use crate::platform::tls::CertificateAuthorities;
 
 /// Time for which a one-time event stays open.
@@ -27,7 +27,7 @@ pub struct AlertSettings {
     /// `[push]`.
     pub allowed_networks: Vec<IpNet>,
     /// Trusted certificate authorities in addition to the built-in ones and those of `[push]`.
-    pub authorities: CertificateAuthorities,
+    pub certificate_authorities: CertificateAuthorities,
     /// Secret that signs the webhook requests.
     pub signing_secret: Option<String>,
     /// Program that receives alerts, with its arguments.
@@ -37,7 +37,7 @@ pub struct AlertSettings {
 impl AlertSettings {
     /// Returns the files that run outside of every sandbox when an alert is sent: the program, and scripts among its
     /// arguments.
-    pub(crate) fn programs(&self) -> Vec<PathBuf> {
+    pub(crate) fn alert_program_files(&self) -> Vec<PathBuf> {
         let Some((program, words)) = &self.command else { return Vec::new() };
         let script_files =
             words.iter().map(PathBuf::from).filter(|it| it.is_absolute() && it.is_file());
@@ -76,7 +76,7 @@ pub(crate) fn read(mut section: Section<'_>) -> AlertSettings {
         spec: read_spec(table),
         webhook_url,
         allowed_networks: push::read_allowed_networks(table),
-        authorities: push::read_certificate_authorities(table),
+        certificate_authorities: push::read_certificate_authorities(table),
         signing_secret: table
             .nonblank_text("webhook_secret_file")
             .and_then(|file| read_secret(table, &file)),
@@ -88,9 +88,9 @@ pub(crate) fn read(mut section: Section<'_>) -> AlertSettings {
 
 fn read_spec(table: &mut Section<'_>) -> AlertSpec {
     let default = AlertSpec::default();
-    let count_bounds = |count: u32| ValueBounds::new(0, 10_000, count.into());
+    let count_bounds = |count: u32| RangeWithDefault::new(0, 10_000, count.into());
     let to_u32 = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-    let size_bounds = ValueBounds::new(0, 1 << 60, default.min_ledger_free_bytes);
+    let size_bounds = RangeWithDefault::new(0, 1 << 60, default.min_ledger_free_bytes);
     AlertSpec {
         requests_per_minute: to_u32(
             table.count("requests_per_minute", count_bounds(default.requests_per_minute)),

@@ -30,11 +30,11 @@ const MAX_NAME_BYTES: usize = 64;
 pub(crate) struct CognitionCatalog {
     providers: BTreeMap<String, Option<Arc<ModelProvider>>>,
     tools: BTreeMap<String, Option<ConfiguredTool>>,
-    servers: ServerCatalog,
+    servers: McpServerCatalog,
 }
 
 /// MCP servers by their names; an inner `None` if a fault makes one unusable.
-type ServerCatalog = BTreeMap<String, Option<Arc<McpServer>>>;
+type McpServerCatalog = BTreeMap<String, Option<Arc<McpServer>>>;
 
 impl CognitionCatalog {
     /// Reads all providers, tools and MCP servers. `agents` are the sections of all agents: a fault of the machine,

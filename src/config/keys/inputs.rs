@@ -11,7 +11,7 @@ use nix::unistd::Uid;
 
 use crate::config::diagnostics::{DiagnosticBuilder, new_diagnostic};
 use crate::config::table::secret::is_open_to_others;
-use crate::config::table::{ConfigKey, Seconds, Section, ValueBounds};
+use crate::config::table::{ConfigKey, RangeWithDefault, Seconds, Section};
 
 /// Command that creates a key file.
 const KEY_FILE_HINT: &str = "(umask 077; head -c 32 /dev/urandom | base64 > FILE) makes one";
@@ -44,7 +44,7 @@ pub struct InputSettings {
 
 const RETRY_WINDOW: ConfigKey<Seconds> = ConfigKey::seconds(
     "retry_window",
-    ValueBounds::new(0.0, WEEK_SECONDS, DAY_SECONDS),
+    RangeWithDefault::new(0.0, WEEK_SECONDS, DAY_SECONDS),
     "how long the input of a failed execution can be retried; 0: not at all",
 );
 

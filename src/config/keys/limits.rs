@@ -1,6 +1,6 @@
 //! Bounds of other settings, which `[limits]` changes.
 
-use crate::config::table::{Section, ValueBounds};
+use crate::config::table::{RangeWithDefault, Section};
 
 /// Greatest bound of a time in seconds that `[limits]` may set: thirty days.
 const MAX_BOUND_SECONDS: f64 = 2_592_000.0;
@@ -10,15 +10,15 @@ const MAX_BOUND_COUNT: u64 = 1 << 40;
 /// Bounds of every number of an agent, with its defaults.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AgentSettingBounds {
-    pub(crate) timeout: ValueBounds<f64>,
-    pub(crate) idle_timeout: ValueBounds<f64>,
-    pub(crate) start_timeout: ValueBounds<f64>,
-    pub(crate) stop_grace: ValueBounds<f64>,
-    pub(crate) answer_timeout: ValueBounds<f64>,
-    pub(crate) heartbeat: ValueBounds<f64>,
-    pub(crate) session_timeout: ValueBounds<f64>,
-    pub(crate) dedup_window: ValueBounds<f64>,
-    pub(crate) max_concurrent: ValueBounds<u64>,
+    pub(crate) timeout: RangeWithDefault<f64>,
+    pub(crate) idle_timeout: RangeWithDefault<f64>,
+    pub(crate) start_timeout: RangeWithDefault<f64>,
+    pub(crate) stop_grace: RangeWithDefault<f64>,
+    pub(crate) answer_timeout: RangeWithDefault<f64>,
+    pub(crate) heartbeat: RangeWithDefault<f64>,
+    pub(crate) session_timeout: RangeWithDefault<f64>,
+    pub(crate) dedup_window: RangeWithDefault<f64>,
+    pub(crate) max_concurrent: RangeWithDefault<u64>,
     pub(crate) queue: QueueBounds,
     pub(crate) retry: RetryBounds,
     pub(crate) sizes: SizeBounds,
@@ -27,22 +27,22 @@ pub(crate) struct AgentSettingBounds {
 /// Bounds of the queue of an agent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct QueueBounds {
-    pub(crate) depth: ValueBounds<u64>,
-    pub(crate) timeout: ValueBounds<f64>,
+    pub(crate) depth: RangeWithDefault<u64>,
+    pub(crate) timeout: RangeWithDefault<f64>,
 }
 
 /// Bounds of the retries of an agent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RetryBounds {
-    pub(crate) max_retries: ValueBounds<u64>,
-    pub(crate) base_delay: ValueBounds<f64>,
+    pub(crate) max_retries: RangeWithDefault<u64>,
+    pub(crate) base_delay: RangeWithDefault<f64>,
 }
 
 /// Bounds of the texts of an agent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SizeBounds {
-    pub(crate) input: ValueBounds<u64>,
-    pub(crate) output: ValueBounds<u64>,
+    pub(crate) input: RangeWithDefault<u64>,
+    pub(crate) output: RangeWithDefault<u64>,
 }
 
 impl AgentSettingBounds {
@@ -143,22 +143,22 @@ fn read_time_bounds(
     section: &mut Section<'_>,
     keys: [&'static str; 2],
     bounds: [f64; 3],
-) -> ValueBounds<f64> {
+) -> RangeWithDefault<f64> {
     let ([min_key, max_key], [min, max, default]) = (keys, bounds);
     let min_position = section.entry(min_key).map(|entry| entry.position);
     let min =
-        section.duration(min_key, ValueBounds::new(0.0, MAX_BOUND_SECONDS, min)).as_secs_f64();
+        section.duration(min_key, RangeWithDefault::new(0.0, MAX_BOUND_SECONDS, min)).as_secs_f64();
     let max =
-        section.duration(max_key, ValueBounds::new(0.0, MAX_BOUND_SECONDS, max)).as_secs_f64();
+        section.duration(max_key, RangeWithDefault::new(0.0, MAX_BOUND_SECONDS, max)).as_secs_f64();
     if min > max {
         let position =
             min_position.unwrap_or_else(|| section.position.child(min_key).without_excerpt());
         section
             .reader
             .report_error(&position, format!("must not be more than {max_key}, which is {max}"));
-        return ValueBounds::new(max, max, max);
+        return RangeWithDefault::new(max, max, max);
     }
-    ValueBounds::new(min, max, default.clamp(min, max))
+    RangeWithDefault::new(min, max, default.clamp(min, max))
 }
 
 /// Reads the bounds of a number whose minimum is fixed.
@@ -166,8 +166,8 @@ fn read_count_bounds(
     section: &mut Section<'_>,
     max_key: &'static str,
     bounds: [u64; 3],
-) -> ValueBounds<u64> {
+) -> RangeWithDefault<u64> {
     let [min, max, default] = bounds;
-    let max = section.count(max_key, ValueBounds::new(min, MAX_BOUND_COUNT, max));
-    ValueBounds::new(min, max, default.clamp(min, max))
+    let max = section.count(max_key, RangeWithDefault::new(min, MAX_BOUND_COUNT, max));
+    RangeWithDefault::new(min, max, default.clamp(min, max))
 }

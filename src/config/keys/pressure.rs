@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use algonius_actors::model::host::pressure::{PressureSpec, StallReading};
 
-use crate::config::table::{ConfigKey, Flag, Seconds, Section, ValueBounds, ValueShape, value};
+use crate::config::table::{
+    ConfigKey, Flag, RangeWithDefault, Seconds, Section, ValueShape, value,
+};
 
 /// Bounds in bytes of memory.
-const MEMORY_BOUNDS: ValueBounds<u64> = ValueBounds::new(1 << 20, 1 << 46, 0);
+const MEMORY_BOUNDS: RangeWithDefault<u64> = RangeWithDefault::new(1 << 20, 1 << 46, 0);
 
 /// Monitoring of the machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,7 +25,7 @@ pub struct PressureSettings {
 const ENABLED: ConfigKey<Flag> = ConfigKey::flag("enabled", true, "");
 const INTERVAL: ConfigKey<Seconds> = ConfigKey::seconds(
     "interval",
-    ValueBounds::new(0.01, 3600.0, 1.0),
+    RangeWithDefault::new(0.01, 3600.0, 1.0),
     "seconds between two measurements",
 );
 
@@ -33,10 +35,10 @@ pub(crate) fn read(mut section: Section<'_>) -> Option<PressureSettings> {
     let is_enabled = ENABLED.read(table);
     let modes = [("stalls", true), ("usage", false)];
     let percent = |table: &mut Section<'_>, key, default| {
-        table.number(key, ValueBounds::new(0.1, 100.0, default))
+        table.number(key, RangeWithDefault::new(0.1, 100.0, default))
     };
     let load = |table: &mut Section<'_>, key, default| {
-        table.number(key, ValueBounds::new(0.01, 1e6, default))
+        table.number(key, RangeWithDefault::new(0.01, 1e6, default))
     };
     let spec = PressureSpec {
         uses_stall_information: table.keyword("mode", &modes).is_none_or(|mode| mode.value),
@@ -50,7 +52,7 @@ pub(crate) fn read(mut section: Section<'_>) -> Option<PressureSettings> {
         },
         max_load_per_core: load(table, "load_per_core", 16.0),
         min_disk_free_bytes: table
-            .count("min_disk_free_bytes", ValueBounds::new(0, 1 << 60, 1_000_000_000)),
+            .count("min_disk_free_bytes", RangeWithDefault::new(0, 1 << 60, 1_000_000_000)),
     };
     let interval = INTERVAL.read(table);
     let entry = table.entry("max_reserved_memory_bytes");

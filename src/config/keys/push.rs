@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::config::table::{ConfigKey, Flag, Positioned, Seconds, Section, ValueBounds};
+use crate::config::table::{ConfigKey, Flag, Positioned, RangeWithDefault, Seconds, Section};
 use crate::platform::tls::CertificateAuthorities;
 
 /// Permitted targets of push notifications, and their delivery limits.
@@ -18,19 +18,19 @@ pub struct PushSettings {
     /// Time limit of one attempt.
     pub timeout: Duration,
     /// Time for which a notification is retried.
-    pub max_age: Duration,
+    pub max_retry_duration: Duration,
     /// Trusted certificate authorities in addition to the built-in ones.
-    pub authorities: CertificateAuthorities,
+    pub certificate_authorities: CertificateAuthorities,
 }
 
 const ENABLED: ConfigKey<Flag> = ConfigKey::flag("enabled", true, "");
 const INSECURE_HTTP: ConfigKey<Flag> =
     ConfigKey::flag("insecure_http", false, "true: permits plain HTTP for all addresses");
 const TIMEOUT: ConfigKey<Seconds> =
-    ConfigKey::seconds("timeout", ValueBounds::new(0.1, 60.0, 15.0), "for one delivery");
+    ConfigKey::seconds("timeout", RangeWithDefault::new(0.1, 60.0, 15.0), "for one delivery");
 const MAX_AGE: ConfigKey<Seconds> = ConfigKey::seconds(
     "max_age",
-    ValueBounds::new(1.0, 2_592_000.0, 86_400.0),
+    RangeWithDefault::new(1.0, 2_592_000.0, 86_400.0),
     "a failed delivery is retried up to 20 times, and no longer than this",
 );
 
@@ -40,8 +40,8 @@ impl Default for PushSettings {
             allowed_networks: Vec::new(),
             allows_http: INSECURE_HTTP.default(),
             timeout: TIMEOUT.default(),
-            max_age: MAX_AGE.default(),
-            authorities: CertificateAuthorities::default(),
+            max_retry_duration: MAX_AGE.default(),
+            certificate_authorities: CertificateAuthorities::default(),
         }
     }
 }
@@ -54,8 +54,8 @@ pub(crate) fn read(mut section: Section<'_>) -> Option<PushSettings> {
         allowed_networks: read_allowed_networks(table),
         allows_http: INSECURE_HTTP.read(table),
         timeout: TIMEOUT.read(table),
-        max_age: MAX_AGE.read(table),
-        authorities: read_certificate_authorities(table),
+        max_retry_duration: MAX_AGE.read(table),
+        certificate_authorities: read_certificate_authorities(table),
     };
     section.report_unknown_keys();
     is_enabled.then_some(push)
@@ -67,7 +67,7 @@ pub(crate) fn read_certificate_authorities(section: &mut Section<'_>) -> Certifi
         return CertificateAuthorities::default();
     };
     let (reader, path) = (section.reader, section.reader.resolve_path(&file.value));
-    reader.register_file(path.clone());
+    reader.add_referenced_file(path.clone());
     CertificateAuthorities::read(&path).unwrap_or_else(|error| {
         reader.report_error(&file.position, error.to_string());
         CertificateAuthorities::default()

@@ -4,7 +4,7 @@ use algonius_redact::{Pattern, PatternError, RedactionConfig, Redactor};
 
 use crate::config::diagnostics::{DiagnosticBuilder, new_diagnostic};
 use crate::config::table::secret::{is_open_to_others, is_redactable};
-use crate::config::table::{Positioned, Section, ValueBounds};
+use crate::config::table::{Positioned, RangeWithDefault, Section};
 
 /// Greatest number of patterns: all are searched for at once, and each is tried on the lines where one may match.
 const MAX_PATTERNS: usize = 64;
@@ -51,8 +51,8 @@ fn read_pattern(mut section: Section<'_>) -> Option<Pattern> {
     let (name, regex) = (section.nonblank_text("name"), section.nonblank_text("regex"));
     let keep_position = section.entry("keep").map(|entry| entry.position);
     let max_keep = u64::try_from(Pattern::MAX_MATCH_BYTES).unwrap_or(u64::MAX);
-    let keep =
-        usize::try_from(section.count("keep", ValueBounds::new(0, max_keep, 0))).unwrap_or(0);
+    let visible_prefix_bytes =
+        usize::try_from(section.count("keep", RangeWithDefault::new(0, max_keep, 0))).unwrap_or(0);
     for (key, found) in [("name", &name), ("regex", &regex)] {
         if found.is_none() && !section.has_key(key) {
             reader.report_error(&section.position.child(key).without_excerpt(), "is needed");
@@ -66,7 +66,7 @@ fn read_pattern(mut section: Section<'_>) -> Option<Pattern> {
             format!("the name must have 1 to {MAX_PATTERN_NAME_CHARS} characters"),
         );
     }
-    let pattern = Pattern::new(&name.value, &regex.value, keep);
+    let pattern = Pattern::new(&name.value, &regex.value, visible_prefix_bytes);
     if let Err(error) = &pattern {
         let is_keep_error = matches!(error, PatternError::VisiblePrefixTooLong { .. });
         let position =

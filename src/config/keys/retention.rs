@@ -2,7 +2,7 @@
 
 use algonius_actors::model::host::storage_stats::RetentionLimits;
 
-use crate::config::table::{ConfigKey, Count, Flag, Seconds, Section, ValueBounds};
+use crate::config::table::{ConfigKey, Count, Flag, RangeWithDefault, Seconds, Section};
 use std::time::Duration;
 
 /// Retention of the history.
@@ -19,23 +19,29 @@ const DAY_SECONDS: f64 = 86_400.0;
 const CENTURY_SECONDS: f64 = 36_525.0 * DAY_SECONDS;
 
 const ENABLED: ConfigKey<Flag> = ConfigKey::flag("enabled", true, "false: nothing is deleted");
-const MAX_AGE: ConfigKey<Seconds> =
-    ConfigKey::seconds("max_age", ValueBounds::new(0.0, CENTURY_SECONDS, 30.0 * DAY_SECONDS), "");
+const MAX_AGE: ConfigKey<Seconds> = ConfigKey::seconds(
+    "max_age",
+    RangeWithDefault::new(0.0, CENTURY_SECONDS, 30.0 * DAY_SECONDS),
+    "",
+);
 const MAX_EXECUTIONS: ConfigKey<Count> = ConfigKey::count(
     "max_executions",
-    ValueBounds::new(0, 1 << 40, 100_000),
+    RangeWithDefault::new(0, 1 << 40, 100_000),
     "of the whole service, including unfinished ones",
 );
-const MAX_BYTES: ConfigKey<Count> =
-    ConfigKey::count("max_bytes", ValueBounds::new(0, 1 << 50, 2 << 30), "size of the database");
+const MAX_BYTES: ConfigKey<Count> = ConfigKey::count(
+    "max_bytes",
+    RangeWithDefault::new(0, 1 << 50, 2 << 30),
+    "size of the database",
+);
 const MIN_AGE: ConfigKey<Seconds> = ConfigKey::seconds(
     "min_age",
-    ValueBounds::new(0.0, CENTURY_SECONDS, 3600.0),
+    RangeWithDefault::new(0.0, CENTURY_SECONDS, 3600.0),
     "no execution is deleted earlier",
 );
 const INTERVAL: ConfigKey<Seconds> = ConfigKey::seconds(
     "interval",
-    ValueBounds::new(0.05, DAY_SECONDS, 600.0),
+    RangeWithDefault::new(0.05, DAY_SECONDS, 600.0),
     "time between two passes",
 );
 

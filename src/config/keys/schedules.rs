@@ -9,7 +9,7 @@ use algonius_actors::model::schedule::recurrence::{RecurrenceError, RecurrenceRu
 use algonius_actors::model::schedule::{MissedPolicy, OverlapPolicy, ScheduleSpec};
 
 use crate::config::diagnostics::new_diagnostic;
-use crate::config::table::{ConfigReader, Positioned, Section, ValueBounds, value};
+use crate::config::table::{ConfigReader, Positioned, RangeWithDefault, Section, value};
 use crate::platform::template::{ScheduleValues, Template};
 
 /// Default owner of the configured schedules: the command line's own principal.
@@ -48,7 +48,7 @@ pub struct OwnedSchedule {
 }
 
 /// Names that a schedule may refer to.
-pub(crate) struct KnownNames<'k> {
+pub(crate) struct ScheduleReferenceTargets<'k> {
     /// Known agents.
     pub(crate) agents: Vec<&'k AgentSpec>,
     /// Names of tokens.
@@ -56,7 +56,10 @@ pub(crate) struct KnownNames<'k> {
 }
 
 /// Reads both sections.
-pub(crate) fn read(root: &mut Section<'_>, known: &KnownNames<'_>) -> SchedulerSettings {
+pub(crate) fn read(
+    root: &mut Section<'_>,
+    targets: &ScheduleReferenceTargets<'_>,
+) -> SchedulerSettings {
     let reader = root.reader;
     let mut section = root.section("scheduler");
     let zone = section.nonblank_text("timezone");
@@ -70,7 +73,7 @@ pub(crate) fn read(root: &mut Section<'_>, known: &KnownNames<'_>) -> SchedulerS
         timezone: zone.map_or_else(|| "UTC".to_owned(), |zone| zone.value),
         allows_seconds: section.flag("seconds", false),
         history_retention: section
-            .duration("history", ValueBounds::new(86_400.0, 3.2e8, 90.0 * 86_400.0)),
+            .duration("history", RangeWithDefault::new(86_400.0, 3.2e8, 90.0 * 86_400.0)),
         schedules: Vec::new(),
     };
     section.report_unknown_keys();
@@ -85,7 +88,7 @@ pub(crate) fn read(root: &mut Section<'_>, known: &KnownNames<'_>) -> SchedulerS
         };
         let schedule_id = Positioned { value: id, position: name.position };
         let Some(owned_schedule) =
-            read_schedule(section, &schedule_id, (&settings, has_default_zone), known)
+            read_schedule(section, &schedule_id, (&settings, has_default_zone), targets)
         else {
             continue;
         };
@@ -104,22 +107,22 @@ fn read_schedule(
     mut section: Section<'_>,
     id: &Positioned<ScheduleId>,
     (settings, has_default_zone): (&SchedulerSettings, bool),
-    known: &KnownNames<'_>,
+    targets: &ScheduleReferenceTargets<'_>,
 ) -> Option<OwnedSchedule> {
     let table = &mut section;
     let name = table.nonblank_text("name").map_or_else(|| id.value.to_string(), |name| name.value);
     let enabled = table.flag("enabled", true);
-    let agent = read_agent(table, id, enabled, known);
+    let agent = read_agent(table, id, enabled, targets);
     let recurrence = read_recurrence_rule(table, id, settings, has_default_zone);
     let (input, params) = read_input_and_params(table, id);
     let missed = read_missed_policy(table);
     let overlap = read_overlap_policy(table, missed, agent.map(|agent| agent.access));
-    let jitter = table.duration("jitter", ValueBounds::new(0.0, 86_400.0, 0.0));
+    let jitter = table.duration("jitter", RangeWithDefault::new(0.0, 86_400.0, 0.0));
     let deadline = table.entry("deadline");
-    let bounds = ValueBounds::new(1.0, 7.0 * 86_400.0, 0.0);
+    let bounds = RangeWithDefault::new(1.0, 7.0 * 86_400.0, 0.0);
     let deadline = deadline.and_then(|entry| value::seconds(table.reader, &entry, bounds));
-    let alert_after = table.count("alert_after", ValueBounds::new(0, 100, 3));
-    let owner = read_owner(table, known);
+    let alert_after = table.count("alert_after", RangeWithDefault::new(0, 100, 3));
+    let owner = read_owner(table, targets);
     section.report_unknown_keys();
     let spec = ScheduleSpec {
         id: id.value.clone(),
@@ -143,16 +146,16 @@ fn read_agent<'k>(
     section: &mut Section<'_>,
     id: &Positioned<ScheduleId>,
     enabled: bool,
-    known: &KnownNames<'k>,
+    targets: &ScheduleReferenceTargets<'k>,
 ) -> Option<&'k AgentSpec> {
     let reader = section.reader;
     let Some(agent_name) = section.nonblank_text("agent") else {
         report_missing_key(reader, id, "agent", "the agent that receives the message");
         return None;
     };
-    let ids: Vec<AgentId> = known.agents.iter().map(|agent| agent.id.clone()).collect();
+    let ids: Vec<AgentId> = targets.agents.iter().map(|agent| agent.id.clone()).collect();
     let agent_id = super::tokens::find_agent(section, &agent_name, &ids)?;
-    let agent = known.agents.iter().find(|known| known.id == agent_id)?;
+    let agent = targets.agents.iter().find(|known| known.id == agent_id)?;
     if enabled && !agent.enabled {
         reader.report_error(
             &agent_name.position,
@@ -223,11 +226,11 @@ fn read_input_and_params(
 
 fn read_missed_policy(section: &mut Section<'_>) -> MissedPolicy {
     let words = [("skip", 0), ("once", 1), ("all", 2)];
-    let word = section.keyword("missed", &words).map_or(1, |found| found.value);
-    let window =
-        section.duration("missed_window", ValueBounds::new(1.0, MAX_MISSED_WINDOW_SECONDS, 3600.0));
-    let max = section.count("missed_max", ValueBounds::new(1, 1000, 10));
-    match word {
+    let policy_index = section.keyword("missed", &words).map_or(1, |found| found.value);
+    let window = section
+        .duration("missed_window", RangeWithDefault::new(1.0, MAX_MISSED_WINDOW_SECONDS, 3600.0));
+    let max = section.count("missed_max", RangeWithDefault::new(1, 1000, 10));
+    match policy_index {
         0 => MissedPolicy::Skip,
         1 => MissedPolicy::Once { window },
         _ => MissedPolicy::All { max: u32::try_from(max).unwrap_or(u32::MAX), window },
@@ -252,10 +255,10 @@ fn read_overlap_policy(
     policy.value
 }
 
-fn read_owner(section: &mut Section<'_>, known: &KnownNames<'_>) -> String {
+fn read_owner(section: &mut Section<'_>, targets: &ScheduleReferenceTargets<'_>) -> String {
     let Some(name) = section.nonblank_text("owner") else { return OPERATOR_PRINCIPAL.to_owned() };
-    if name.value != OPERATOR_PRINCIPAL && !known.tokens.contains(&name.value.as_str()) {
-        let names = known.tokens.iter().copied().chain([OPERATOR_PRINCIPAL]);
+    if name.value != OPERATOR_PRINCIPAL && !targets.tokens.contains(&name.value.as_str()) {
+        let names = targets.tokens.iter().copied().chain([OPERATOR_PRINCIPAL]);
         let diagnostic = new_diagnostic("there is no such token").suggest_from(&name.value, names);
         section.reader.report_error(&name.position, diagnostic);
     }

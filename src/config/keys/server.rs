@@ -14,7 +14,7 @@ use nix::unistd::{AccessFlags, Uid, access};
 use super::tokens::find_agent;
 use crate::config::diagnostics::new_diagnostic;
 use crate::config::presets;
-use crate::config::table::{ConfigKey, Count, Flag, Keyword, Seconds, Section, ValueBounds};
+use crate::config::table::{ConfigKey, Count, Flag, Keyword, RangeWithDefault, Seconds, Section};
 use crate::platform::tls::CertificateFiles;
 use access::RequestAccessSettings;
 
@@ -44,7 +44,7 @@ pub struct ServerSettings {
     /// File of the command line's own token; created on the first start.
     pub token_file: PathBuf,
     /// Limits of connections and requests.
-    pub requests: RequestLimits,
+    pub request_limits: RequestLimits,
     /// Time for which executions may continue after a stop of the service is requested.
     pub drain_timeout: Duration,
     /// Settings of running programs.
@@ -96,7 +96,7 @@ pub struct ProgramSettings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFileSettings {
     /// True if changes of the configuration are applied automatically.
-    pub watch: bool,
+    pub reloads_on_change: bool,
     /// Folder of custom presets.
     pub presets_dir: PathBuf,
 }
@@ -112,31 +112,31 @@ impl ServerSettings {
 const PUBLIC_CARD: ConfigKey<Flag> =
     ConfigKey::flag("public_card", true, "shows the minimal agent card without a token");
 const MAX_BODY_BYTES: ConfigKey<Count> =
-    ConfigKey::count("max_body_bytes", ValueBounds::new(1024, 1 << 30, 4 << 20), "");
+    ConfigKey::count("max_body_bytes", RangeWithDefault::new(1024, 1 << 30, 4 << 20), "");
 const MAX_CONNECTIONS: ConfigKey<Count> =
-    ConfigKey::count("max_connections", ValueBounds::new(1, 1 << 20, 1024), "");
+    ConfigKey::count("max_connections", RangeWithDefault::new(1, 1 << 20, 1024), "");
 const HEADER_TIMEOUT: ConfigKey<Seconds> =
-    ConfigKey::seconds("header_timeout", ValueBounds::new(0.1, 600.0, 10.0), "");
+    ConfigKey::seconds("header_timeout", RangeWithDefault::new(0.1, 600.0, 10.0), "");
 const BODY_TIMEOUT: ConfigKey<Seconds> =
-    ConfigKey::seconds("body_timeout", ValueBounds::new(0.1, 3600.0, 30.0), "");
+    ConfigKey::seconds("body_timeout", RangeWithDefault::new(0.1, 3600.0, 30.0), "");
 const WRITE_TIMEOUT: ConfigKey<Seconds> = ConfigKey::seconds(
     "write_timeout",
-    ValueBounds::new(0.1, 3600.0, 30.0),
+    RangeWithDefault::new(0.1, 3600.0, 30.0),
     "a client that reads nothing for this time is disconnected",
 );
 const DRAIN_TIMEOUT: ConfigKey<Seconds> = ConfigKey::seconds(
     "drain_timeout",
-    ValueBounds::new(0.0, 86_400.0, 30.0),
+    RangeWithDefault::new(0.0, 86_400.0, 30.0),
     "time for running executions to finish when the service stops",
 );
 const REATTACH_GRACE: ConfigKey<Seconds> = ConfigKey::seconds(
     "reattach_grace",
-    ValueBounds::new(0.0, 86_400.0, 60.0),
+    RangeWithDefault::new(0.0, 86_400.0, 60.0),
     "time that programs continue after the service was killed, until it restarts",
 );
 const OUTPUT_MEMORY: ConfigKey<Count> = ConfigKey::count(
     "output_memory",
-    ValueBounds::new(1 << 20, 1 << 40, 256 << 20),
+    RangeWithDefault::new(1 << 20, 1 << 40, 256 << 20),
     "bytes of program output in memory files; beyond it programs wait",
 );
 const DURABILITY: ConfigKey<Keyword<DurabilitySetting>> = ConfigKey::keyword(
@@ -180,12 +180,12 @@ pub(crate) fn read(
         runtime_dir: runtime_dir.unwrap_or_else(|| default_runtime_dir(table, &data_dir)),
         token_file: token_file.unwrap_or_else(|| data_dir.join("token")),
         data_dir,
-        requests: read_request_limits(table),
+        request_limits: read_request_limits(table),
         drain_timeout: DRAIN_TIMEOUT.read(table),
         programs: read_program_settings(table),
         durability: DURABILITY.read(table),
         configuration: ConfigFileSettings {
-            watch: WATCH.read(table),
+            reloads_on_change: WATCH.read(table),
             presets_dir: read_absolute_path(table, "presets")
                 .unwrap_or_else(|| table.reader.resolve_path(presets::PRESETS_DIR)),
         },

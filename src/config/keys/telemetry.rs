@@ -77,7 +77,7 @@ fn read_headers(table: &mut Section<'_>) -> Vec<(String, String)> {
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         match line.split_once(':') {
             Some((name, value)) if is_header_name(name) && !value.trim().is_empty() => {
-                table.reader.register_foreign_secret(&file.position, value.trim());
+                table.reader.register_secret_or_warn(&file.position, value.trim());
                 headers.push((name.to_lowercase(), value.trim().to_owned()));
             }
             _ => {

@@ -176,7 +176,7 @@ pub(crate) fn find_agent(
 fn read_expiry(section: &mut Section<'_>) -> Option<DateTime<Utc>> {
     section.record_shape("expires", || ValueShape::Date);
     let entry = section.entry("expires")?;
-    let written = match entry.value {
+    let date_text = match entry.value {
         DeValue::Datetime(date) => date.to_string(),
         DeValue::String(text) => text.to_string(),
         _ => {
@@ -184,7 +184,7 @@ fn read_expiry(section: &mut Section<'_>) -> Option<DateTime<Utc>> {
             return None;
         }
     };
-    let parsed = DateTime::parse_from_rfc3339(&written).ok();
+    let parsed = DateTime::parse_from_rfc3339(&date_text).ok();
     if parsed.is_none() {
         let diagnostic =
             new_diagnostic("must be a date and time with its zone, such as 2030-01-31T12:00:00Z");

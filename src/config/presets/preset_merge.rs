@@ -39,7 +39,7 @@ pub(in crate::config) fn merge<'d>(
     preset_catalog: &'d PresetCatalog,
     reader: &ConfigReader<'_>,
 ) -> MergedDocument<'d> {
-    let (mut agent_presets, mut base) = (BTreeMap::new(), DeTable::new());
+    let (mut agent_presets, mut preset_tables) = (BTreeMap::new(), DeTable::new());
     for (id, agent) in child_table(document, "agents").into_iter().flat_map(DeTable::iter) {
         let Some(preset_name) = agent.get_ref().as_table().and_then(|agent| agent.get("preset"))
         else {
@@ -47,12 +47,13 @@ pub(in crate::config) fn merge<'d>(
         };
         let Some(name) = preset_name.get_ref().as_str() else { continue };
         let key_path = format!("agents.{}.preset", id.get_ref());
-        let position = SourcePosition { key_path, span: preset_name.span(), is_printable: true };
+        let position =
+            SourcePosition { key_path, span: preset_name.span(), may_quote_source: true };
         let preset = preset_catalog
             .find(name, reader, &position)
-            .and_then(|written| parse_preset(written, reader));
+            .and_then(|preset_text| parse_preset(preset_text, reader));
         let preset = preset.map(|(metadata, table)| {
-            base.insert(id.clone(), Spanned::new(agent.span(), DeValue::Table(table)));
+            preset_tables.insert(id.clone(), Spanned::new(agent.span(), DeValue::Table(table)));
             AgentPreset { name: name.to_owned(), metadata }
         });
         agent_presets.insert(id.get_ref().to_string(), preset);
@@ -60,10 +61,10 @@ pub(in crate::config) fn merge<'d>(
     if agent_presets.is_empty() {
         return MergedDocument::without_presets(document);
     }
-    preset_catalog.register_files(reader);
-    let agents = Spanned::new(0..0, DeValue::Table(base));
-    let base = DeTable::from_iter([(Spanned::new(0..0, "agents".into()), agents)]);
-    MergedDocument { document: merge_tables(document, &base), agent_presets }
+    preset_catalog.add_referenced_files(reader);
+    let agents = Spanned::new(0..0, DeValue::Table(preset_tables));
+    let preset_tables = DeTable::from_iter([(Spanned::new(0..0, "agents".into()), agents)]);
+    MergedDocument { document: merge_tables(document, &preset_tables), agent_presets }
 }
 
 impl PresetCatalog {
@@ -110,7 +111,7 @@ fn parse_preset<'d>(
         let span = error.span().unwrap_or_default();
         let span = span.start + offset..span.end + offset;
         reader.report_error(
-            &SourcePosition { key_path: String::new(), span, is_printable: false },
+            &SourcePosition { key_path: String::new(), span, may_quote_source: false },
             error.message(),
         );
     }
@@ -119,7 +120,7 @@ fn parse_preset<'d>(
     }
     let document = shift_table_spans(document.get_ref(), offset);
     let root_position =
-        SourcePosition { key_path: String::new(), span: offset..offset, is_printable: true };
+        SourcePosition { key_path: String::new(), span: offset..offset, may_quote_source: true };
     let mut root = Section::new(reader, root_position, Some(&document));
     let metadata = preset_metadata::read(root.section("about"));
     root.section("agent");

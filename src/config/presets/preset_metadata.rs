@@ -44,6 +44,7 @@ pub(super) fn read(mut section: Section<'_>) -> PresetMetadata {
 /// Reads the description, and ignores its faults.
 pub(super) fn read_ignoring_faults(table: Option<&DeTable<'_>>) -> PresetMetadata {
     let reader = ConfigReader::new(Path::new(""), "", PathBuf::new(), &|_| None);
-    let position = SourcePosition { key_path: "about".to_owned(), span: 0..0, is_printable: false };
+    let position =
+        SourcePosition { key_path: "about".to_owned(), span: 0..0, may_quote_source: false };
     read(Section::new(&reader, position, table))
 }

@@ -40,11 +40,13 @@ impl Mounts {
             return Vec::new();
         };
         let Ok(rest) = real.strip_prefix(&own_mount.mount_point) else { return Vec::new() };
-        let inside = join_paths(&own_mount.root, rest);
+        let path_in_file_system = join_paths(&own_mount.root, rest);
         let same_device = self.0.iter().filter(|mount| mount.device == own_mount.device);
-        let alias = |mount: &Mount| match inside.strip_prefix(&mount.root) {
+        let alias = |mount: &Mount| match path_in_file_system.strip_prefix(&mount.root) {
             Ok(rest) => Some(join_paths(&mount.mount_point, rest)),
-            Err(_) => mount.root.starts_with(&inside).then(|| mount.mount_point.clone()),
+            Err(_) => {
+                mount.root.starts_with(&path_in_file_system).then(|| mount.mount_point.clone())
+            }
         };
         let is_other = |alias: &PathBuf| *alias != real && !alias.starts_with(&real);
         same_device.filter_map(alias).filter(is_other).collect()

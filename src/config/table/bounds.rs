@@ -2,13 +2,13 @@
 
 /// Bounds of a number, and its default.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct ValueBounds<T> {
+pub(crate) struct RangeWithDefault<T> {
     pub(crate) min: T,
     pub(crate) max: T,
     pub(crate) default: T,
 }
 
-impl<T: PartialOrd + Copy> ValueBounds<T> {
+impl<T: PartialOrd + Copy> RangeWithDefault<T> {
     /// Returns bounds with a default.
     pub(crate) const fn new(min: T, max: T, default: T) -> Self {
         Self { min, max, default }

@@ -36,12 +36,12 @@ pub(crate) fn read_credential(
     }
     let (text, position) = match (section.nonblank_text(env), section.nonblank_text(file)) {
         (None, None) => return None,
-        (Some(_), Some(written)) => {
+        (Some(_), Some(file_path)) => {
             let message = format!("give one of `{env}`, `{file}`");
-            reader.report_error(&written.position.without_excerpt(), message);
+            reader.report_error(&file_path.position.without_excerpt(), message);
             return None;
         }
-        (None, Some(written)) => (read_credential_file(section, &written), written.position),
+        (None, Some(file_path)) => (read_credential_file(section, &file_path), file_path.position),
         (Some(name), None) => (reader.credential_env(&name.value), name.position),
     };
     let text = match text {
@@ -56,7 +56,7 @@ pub(crate) fn read_credential(
         reader.report_error(&position.without_excerpt(), message);
         return None;
     }
-    reader.register_foreign_secret(&position, &text);
+    reader.register_secret_or_warn(&position, &text);
     Some(Secret(text))
 }
 

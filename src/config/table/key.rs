@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::bounds::ValueBounds;
+use super::bounds::RangeWithDefault;
 use super::section::Section;
 
 /// Row of a key.
@@ -34,11 +34,11 @@ pub(crate) struct Flag(bool);
 
 /// Whole number.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Count(ValueBounds<u64>);
+pub(crate) struct Count(RangeWithDefault<u64>);
 
 /// Duration; its bounds are in seconds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seconds(ValueBounds<f64>);
+pub(crate) struct Seconds(RangeWithDefault<f64>);
 
 /// One of a few words, with the default.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +55,7 @@ impl ConfigKey<Count> {
     /// Returns the row of a whole number.
     pub(crate) const fn count(
         name: &'static str,
-        bounds: ValueBounds<u64>,
+        bounds: RangeWithDefault<u64>,
         description: &'static str,
     ) -> Self {
         Self { name, kind: Count(bounds), description }
@@ -66,7 +66,7 @@ impl ConfigKey<Seconds> {
     /// Returns the row of a duration.
     pub(crate) const fn seconds(
         name: &'static str,
-        bounds: ValueBounds<f64>,
+        bounds: RangeWithDefault<f64>,
         description: &'static str,
     ) -> Self {
         Self { name, kind: Seconds(bounds), description }

@@ -12,7 +12,7 @@ pub(crate) struct SourcePosition {
     /// Bytes of the value, or of the key if there is no value to blame.
     pub(crate) span: Range<usize>,
     /// True if the text of the position may be printed.
-    pub(crate) is_printable: bool,
+    pub(crate) may_quote_source: bool,
 }
 
 impl SourcePosition {
@@ -33,7 +33,7 @@ impl SourcePosition {
 
     /// Returns the same position, whose text is not printed.
     pub(crate) fn without_excerpt(self) -> Self {
-        Self { is_printable: false, ..self }
+        Self { may_quote_source: false, ..self }
     }
 }
 

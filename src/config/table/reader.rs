@@ -48,7 +48,7 @@ pub(crate) struct ConfigReader<'c> {
     /// Compiled patterns by their texts.
     regex_cache: RefCell<BTreeMap<String, Regex>>,
     /// Shapes of the keys, if they are recorded.
-    shapes: Option<ShapeRecorder>,
+    shape_recorder: Option<ShapeRecorder>,
 }
 
 /// Result of a reading.
@@ -93,7 +93,7 @@ impl<'c> ConfigReader<'c> {
             secret_files,
             default_prompts,
             regex_cache: patterns,
-            shapes: None,
+            shape_recorder: None,
         }
     }
 
@@ -107,13 +107,13 @@ impl<'c> ConfigReader<'c> {
     }
 
     /// Registers a further file or folder, whose change is a change of the configuration.
-    pub(crate) fn register_file(&self, path: PathBuf) {
+    pub(crate) fn add_referenced_file(&self, path: PathBuf) {
         self.referenced_files.borrow_mut().push(path);
     }
 
     /// Returns the same reader, which also records the shape of each key.
     pub(crate) fn with_recorded_shapes(self) -> Self {
-        Self { shapes: Some(ShapeRecorder::default()), ..self }
+        Self { shape_recorder: Some(ShapeRecorder::default()), ..self }
     }
 
     /// Records the shape of the value at a position.
@@ -122,7 +122,7 @@ impl<'c> ConfigReader<'c> {
         position: impl FnOnce() -> SourcePosition,
         shape: impl FnOnce() -> ValueShape,
     ) {
-        if let Some(shapes) = &self.shapes {
+        if let Some(shapes) = &self.shape_recorder {
             shapes.record_shape(&position().key_path, shape());
         }
     }
@@ -133,7 +133,7 @@ impl<'c> ConfigReader<'c> {
         position: impl FnOnce() -> SourcePosition,
         text: &'static str,
     ) {
-        if let Some(shapes) = &self.shapes {
+        if let Some(shapes) = &self.shape_recorder {
             shapes.record_description(&position().key_path, text);
         }
     }
@@ -160,8 +160,8 @@ impl<'c> ConfigReader<'c> {
     }
 
     /// Returns the recorded shapes.
-    pub(crate) fn into_shapes(self) -> Option<ShapeRecorder> {
-        self.shapes
+    pub(crate) fn into_shape_recorder(self) -> Option<ShapeRecorder> {
+        self.shape_recorder
     }
 
     /// Returns a variable of the service's environment, which may be empty. A value that is not UTF-8 is an error of
@@ -185,7 +185,7 @@ impl<'c> ConfigReader<'c> {
     fn report_non_utf8_variable(&self, name: &str) {
         if self.non_utf8_variables.borrow_mut().insert(name.to_owned()) {
             let position =
-                SourcePosition { key_path: String::new(), span: 0..0, is_printable: false };
+                SourcePosition { key_path: String::new(), span: 0..0, may_quote_source: false };
             let message =
                 format!("the variable `{name}` of the service's environment is not UTF-8");
             self.report_error(&position, message);
@@ -237,7 +237,7 @@ impl<'c> ConfigReader<'c> {
     }
 
     /// Registers a secret of another program or service. One that is too short to be recognized causes a warning.
-    pub(crate) fn register_foreign_secret(&self, position: &SourcePosition, value: &str) {
+    pub(crate) fn register_secret_or_warn(&self, position: &SourcePosition, value: &str) {
         if value.is_empty() || is_redactable(value) {
             return self.register_secret(value); // An empty one reveals nothing.
         }
@@ -326,7 +326,7 @@ impl SourceText {
     /// Returns the first line of the text at a position, shortened.
     fn excerpt(&self, position: &SourcePosition) -> Option<String> {
         let span = position.span.start - self.offset..position.span.end.checked_sub(self.offset)?;
-        let written = self.text.get(span).filter(|_| position.is_printable)?;
+        let written = self.text.get(span).filter(|_| position.may_quote_source)?;
         let line = written.lines().next().filter(|line| !line.is_empty())?;
         let mut excerpt: String = line.chars().take(MAX_EXCERPT_CHARS).collect();
         if excerpt.len() < written.len() {

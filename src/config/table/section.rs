@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
-use super::bounds::ValueBounds;
+use super::bounds::RangeWithDefault;
 use super::position::{Positioned, PositionedValue, SourcePosition};
 use super::reader::ConfigReader;
 use super::shape::ValueShape;
@@ -130,7 +130,7 @@ impl<'c> Section<'c> {
         let table = value::table(reader, &entry)?;
         Some(Self::new(
             reader,
-            SourcePosition { is_printable: true, ..entry.position },
+            SourcePosition { may_quote_source: true, ..entry.position },
             Some(table),
         ))
     }
@@ -161,7 +161,7 @@ impl<'c> Section<'c> {
     }
 
     /// Reads a whole number.
-    pub(crate) fn count(&mut self, key: &'static str, bounds: ValueBounds<u64>) -> u64 {
+    pub(crate) fn count(&mut self, key: &'static str, bounds: RangeWithDefault<u64>) -> u64 {
         let configured =
             self.entry(key).and_then(|entry| value::count(self.reader, &entry, bounds));
         self.record_shape(key, || ValueShape::Count(bounds, true));
@@ -169,7 +169,7 @@ impl<'c> Section<'c> {
     }
 
     /// Reads a number.
-    pub(crate) fn number(&mut self, key: &'static str, bounds: ValueBounds<f64>) -> f64 {
+    pub(crate) fn number(&mut self, key: &'static str, bounds: RangeWithDefault<f64>) -> f64 {
         let configured =
             self.entry(key).and_then(|entry| value::number(self.reader, &entry, bounds));
         self.record_shape(key, || ValueShape::Number(bounds, true));
@@ -177,7 +177,11 @@ impl<'c> Section<'c> {
     }
 
     /// Reads a duration.
-    pub(crate) fn duration(&mut self, key: &'static str, bounds: ValueBounds<f64>) -> Duration {
+    pub(crate) fn duration(
+        &mut self,
+        key: &'static str,
+        bounds: RangeWithDefault<f64>,
+    ) -> Duration {
         let entry = self.entry(key);
         let configured = entry.and_then(|entry| value::seconds(self.reader, &entry, bounds));
         self.record_shape(key, || ValueShape::Seconds(bounds, true));
@@ -233,7 +237,7 @@ impl<'c> Section<'c> {
             let key_path = format!("{}[{index}]", entry.position.key_path);
             let position = SourcePosition {
                 key_path,
-                is_printable: entry.position.is_printable,
+                may_quote_source: entry.position.may_quote_source,
                 span: item.span(),
             };
             Positioned { value: item.get_ref(), position }
@@ -270,7 +274,7 @@ impl<'c> Section<'c> {
     /// Returns the position of a value in this table. A table is not printed, and has no single span to blame.
     fn position_of(&self, key: &str, span: Range<usize>, value: &DeValue<'_>) -> SourcePosition {
         SourcePosition {
-            is_printable: !value.is_table(),
+            may_quote_source: !value.is_table(),
             ..self.position.child(key).with_span(span)
         }
     }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use super::bounds::ValueBounds;
+use super::bounds::RangeWithDefault;
 
 /// Permitted values of a key.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,11 +17,11 @@ pub(crate) enum ValueShape {
     /// Boolean, with its default if it has one.
     Flag(Option<bool>),
     /// Whole number; true if it has the default of the bounds.
-    Count(ValueBounds<u64>, bool),
+    Count(RangeWithDefault<u64>, bool),
     /// Number; true if it has the default of the bounds.
-    Number(ValueBounds<f64>, bool),
+    Number(RangeWithDefault<f64>, bool),
     /// Duration in seconds; true if it has the default of the bounds.
-    Seconds(ValueBounds<f64>, bool),
+    Seconds(RangeWithDefault<f64>, bool),
     /// A date and time.
     Date,
     /// A list.
@@ -51,7 +51,7 @@ pub(crate) struct ShapeRecorder {
 
 /// Shapes and descriptions of keys, by path.
 #[derive(Debug, Default)]
-pub(crate) struct KeyDescriptions {
+pub(crate) struct RecordedKeys {
     pub(crate) shapes: BTreeMap<String, ValueShape>,
     /// Descriptions of the keys that have a row.
     pub(crate) descriptions: BTreeMap<String, &'static str>,
@@ -72,8 +72,8 @@ impl ShapeRecorder {
     }
 
     /// Returns all records.
-    pub(crate) fn into_descriptions(self) -> KeyDescriptions {
-        KeyDescriptions {
+    pub(crate) fn into_recorded_keys(self) -> RecordedKeys {
+        RecordedKeys {
             shapes: self.shapes.into_inner(),
             descriptions: self.descriptions.into_inner(),
         }

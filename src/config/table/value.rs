@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use toml::de::{DeArray, DeTable, DeValue};
 
-use super::bounds::ValueBounds;
+use super::bounds::RangeWithDefault;
 use super::position::{PositionedValue, SourcePosition};
 use super::reader::ConfigReader;
 use super::shape::ValueShape;
@@ -73,7 +73,7 @@ pub(crate) fn list<'c>(
 pub(crate) fn count(
     reader: &ConfigReader<'_>,
     entry: &PositionedValue<'_>,
-    bounds: ValueBounds<u64>,
+    bounds: RangeWithDefault<u64>,
 ) -> Option<u64> {
     reader.record_shape(|| entry.position.clone(), || ValueShape::Count(bounds, false));
     let Some(number) = entry.value.as_integer() else {
@@ -89,7 +89,7 @@ pub(crate) fn count(
 pub(crate) fn number(
     reader: &ConfigReader<'_>,
     entry: &PositionedValue<'_>,
-    bounds: ValueBounds<f64>,
+    bounds: RangeWithDefault<f64>,
 ) -> Option<f64> {
     if !matches!(entry.value, DeValue::Integer(_) | DeValue::Float(_)) {
         report_type_mismatch(reader, entry, "a number");
@@ -102,7 +102,7 @@ pub(crate) fn number(
 pub(crate) fn seconds(
     reader: &ConfigReader<'_>,
     entry: &PositionedValue<'_>,
-    bounds: ValueBounds<f64>,
+    bounds: RangeWithDefault<f64>,
 ) -> Option<f64> {
     reader.record_shape(|| entry.position.clone(), || ValueShape::Seconds(bounds, false));
     let seconds = match entry.value {
@@ -138,7 +138,7 @@ pub(crate) fn report_type_mismatch(
 ) {
     let is_harmless = !(entry.value.is_str() || entry.value.is_array() || entry.value.is_table());
     let position = SourcePosition {
-        is_printable: entry.position.is_printable && is_harmless,
+        may_quote_source: entry.position.may_quote_source && is_harmless,
         ..entry.position.clone()
     };
     reader.report_error(&position, format!("must be {expected}, not {}", type_name(entry.value)));
@@ -146,12 +146,12 @@ pub(crate) fn report_type_mismatch(
 
 /// Converts a number for computation.
 fn parse_decimal(value: &DeValue<'_>) -> Option<f64> {
-    let written = match value {
+    let number_text = match value {
         DeValue::Integer(number) => parse_integer(number)?.to_string(),
         DeValue::Float(number) => number.as_str().to_owned(),
         _ => return None,
     };
-    written.parse().ok().filter(|number: &f64| number.is_finite())
+    number_text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 /// Parses a duration such as `300s`, `1.5h` or `250ms` into seconds.
@@ -173,13 +173,13 @@ fn parse_duration(text: &str) -> Option<f64> {
 fn check_bounds<T: PartialOrd + Copy + Display>(
     reader: &ConfigReader<'_>,
     entry: &PositionedValue<'_>,
-    bounds: ValueBounds<T>,
+    bounds: RangeWithDefault<T>,
     value: Option<T>,
     unit: &str,
 ) -> Option<T> {
     let value = value.filter(|value| bounds.contains(*value));
     if value.is_none() {
-        let ValueBounds { min, max, .. } = bounds;
+        let RangeWithDefault { min, max, .. } = bounds;
         reader.report_error(&entry.position, format!("must be {min} to {max}{unit}"));
     }
     value

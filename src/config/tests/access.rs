@@ -21,9 +21,9 @@ fn tokens_are_hashed_and_scoped() {
         fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
         load_in_folder(folder.path(), &text).unwrap()
     };
-    let readable = load(0o644);
+    let readable_token_config = load(0o644);
     assert_eq!(
-        readable.warnings.iter().map(fault_line).collect::<Vec<_>>(),
+        readable_token_config.warnings.iter().map(fault_line).collect::<Vec<_>>(),
         [
             "c:6:14: warning: tokens.me.token_file = \"me.token\": others may read this file; chmod 600 it"
         ]
@@ -243,7 +243,7 @@ fn card_metadata_is_read() {
     };
     let expected = EndpointConfig {
         card_bindings: vec![Binding::JsonRpc, Binding::HttpJson],
-        details: CardDetails {
+        card_details: CardDetails {
             provider: provider("us", "https://us.example"),
             documentation_url: Some("https://us.example/docs?a=b#c".to_owned()),
             icon_url: Some("http://us.example/icon.png".to_owned()),
@@ -251,7 +251,10 @@ fn card_metadata_is_read() {
         ..EndpointConfig::default()
     };
     assert_eq!(*a.spec.endpoint_config, expected);
-    assert_eq!(b.spec.endpoint_config.details.provider, provider("them", "https://them.example"));
+    assert_eq!(
+        b.spec.endpoint_config.card_details.provider,
+        provider("them", "https://them.example")
+    );
     let [skill] = a.spec.profile.skills.as_slice() else { panic!("{:?}", a.spec.profile.skills) };
     assert_eq!(
         (&skill.examples[..], &skill.input_modes[..], &skill.output_modes[..]),
@@ -321,11 +324,11 @@ fn card_errors_are_reported() {
 
 #[test]
 fn interface_errors_are_reported() {
-    let open = "admits every caller who can reach the service; this needs `insecure = true`, and a `server.listen` that is on loopback";
-    let path = "must be a path of the characters A-Z a-z 0-9 _ -, such as \"/bots/x\"";
+    let open_access_message = "admits every caller who can reach the service; this needs `insecure = true`, and a `server.listen` that is on loopback";
+    let path_message = "must be a path of the characters A-Z a-z 0-9 _ -, such as \"/bots/x\"";
     for (lines, expected) in [
-        ("auth = { type = \"none\" }", format!("c:3:8: error: agents.a.auth: {open}")),
-        ("auth = { required = false }", format!("c:3:8: error: agents.a.auth: {open}")),
+        ("auth = { type = \"none\" }", format!("c:3:8: error: agents.a.auth: {open_access_message}")),
+        ("auth = { required = false }", format!("c:3:8: error: agents.a.auth: {open_access_message}")),
         (
             "auth = { type = \"api_key\" }",
             "c:3:8: error: agents.a.auth: needs `token_env` or `token_file`".to_owned(),
@@ -344,11 +347,11 @@ fn interface_errors_are_reported() {
         ),
         (
             "a2a = { base_path = \"x\" }",
-            format!("c:3:21: error: agents.a.a2a.base_path = \"x\": {path}"),
+            format!("c:3:21: error: agents.a.a2a.base_path = \"x\": {path_message}"),
         ),
         (
             "a2a = { base_path = \"/\" }",
-            format!("c:3:21: error: agents.a.a2a.base_path = \"/\": {path}"),
+            format!("c:3:21: error: agents.a.a2a.base_path = \"/\": {path_message}"),
         ),
         (
             "a2a = { base_path = \"/api/x\" }",
@@ -378,14 +381,14 @@ fn interface_errors_are_reported() {
 #[test]
 fn private_push_addresses_must_be_listed() {
     let default_push = load_settings(CAT).push.unwrap();
-    let times = (default_push.timeout, default_push.max_age);
+    let times = (default_push.timeout, default_push.max_retry_duration);
     assert_eq!(times, (Duration::from_secs(15), Duration::from_secs(86_400)));
     assert!(default_push.allowed_networks.is_empty() && !default_push.allows_http);
     let text = "[push]\nallow = [\"127.0.0.0/8\", \"10.1.2.3\", \"fd00::/8\"]\nmax_age = \"1h\"\n";
     let configured_push = load_settings(&format!("{CAT}{text}")).push.unwrap();
     let allow: Vec<_> = configured_push.allowed_networks.iter().map(ToString::to_string).collect();
     assert_eq!(allow, ["127.0.0.0/8", "10.1.2.3/32", "fd00::/8"]);
-    assert_eq!(configured_push.max_age, Duration::from_secs(3600));
+    assert_eq!(configured_push.max_retry_duration, Duration::from_secs(3600));
     assert_eq!(load_settings(&format!("{CAT}[push]\nenabled = false\n")).push, None);
     assert_eq!(
         fault_messages(&format!("{CAT}[push]\nallow = [\"localhost\", \"10.0.0.0/33\"]\n")),

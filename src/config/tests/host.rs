@@ -22,15 +22,15 @@ fn a_command_is_found_on_the_path_of_its_agent() {
         AgentWorker::Program { search, .. } => search.find(),
         _ => None,
     };
-    let missing = agent("tool");
+    let agent_without_program = agent("tool");
     assert_eq!(
-        missing.spec.program().unwrap().missing_program.as_deref(),
+        agent_without_program.spec.program().unwrap().missing_program.as_deref(),
         Some("tool"),
         "it is not executable yet"
     );
-    assert_eq!(find_program(&missing), None);
+    assert_eq!(find_program(&agent_without_program), None);
     fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
-    assert_eq!(find_program(&missing), Some(tool.clone()));
+    assert_eq!(find_program(&agent_without_program), Some(tool.clone()));
     assert_eq!(
         (command("tool"), agent("tool").spec.program().unwrap().missing_program.clone()),
         (tool.clone(), None)
@@ -84,8 +84,9 @@ fn a_program_that_cannot_be_executed_is_explained() {
     assert!(found[0].contains("its interpreter `no-such-node` does not exist"), "{found:?}");
     write("#!/bin/sh\n", 0o644);
     let install = "install it; the agent is unavailable until then";
-    let closed = format!("{warning_prefix} may not be executed; `chmod +x` permits it; {install}");
-    assert_eq!(messages(""), [closed]);
+    let not_executable_message =
+        format!("{warning_prefix} may not be executed; `chmod +x` permits it; {install}");
+    assert_eq!(messages(""), [not_executable_message]);
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
     assert_eq!(messages(""), [format!("{warning_prefix} is a folder; {install}")]);
@@ -177,8 +178,8 @@ fn an_empty_variable_is_set() {
     let value = |name: &str| env.get(name).map(|variable| variable.value.as_str());
     assert_eq!(["A", "B", "C", "EMPTY"].map(value), [Some("<>"), Some(""), Some(""), Some("")]);
     assert_eq!(value("GONE"), None);
-    let token = format!("{CAT}[tokens.n]\ntoken_env = \"EMPTY\"\n");
-    let faults = load_text(&token).unwrap_err().to_string();
+    let token_config = format!("{CAT}[tokens.n]\ntoken_env = \"EMPTY\"\n");
+    let faults = load_text(&token_config).unwrap_err().to_string();
     assert!(faults.contains("this variable is empty"), "{faults}");
 }
 

@@ -31,21 +31,21 @@ fn render_command_line(agent: &ConfiguredAgent) -> String {
 
 /// Returns an agent of a preset with further lines; disabled, because this machine has no such program.
 fn agent_with_preset(preset: &str, lines: &str) -> ConfiguredAgent {
-    let (command, input) = match preset {
+    let (command, model_args_line) = match preset {
         "generic" => ("command = \"cat\"\n", "model_args = [\"--model={{ model }}\"]\n"),
         "continue" => ("", "model_args = [\"--model\", \"{{ model }}\"]\n"),
         _ => ("", ""),
     };
     let data_dir = "[server]\ndata_dir = \"/var/lib/algonius\"\n";
     let text = format!(
-        "{data_dir}[agents.a]\nenabled = false\npreset = \"{preset}\"\n{command}{input}{lines}"
+        "{data_dir}[agents.a]\nenabled = false\npreset = \"{preset}\"\n{command}{model_args_line}{lines}"
     );
     load_settings(&text).agents.remove(0)
 }
 
 #[test]
 fn preset_command_lines_match_the_recorded_ones() {
-    let mut all = String::new();
+    let mut rendered_lines = String::new();
     for preset_summary in available_presets(None).unwrap() {
         for access in ["read-only", "read-write"] {
             for model in ["", "model = \"MODEL\"\n"] {
@@ -54,7 +54,7 @@ fn preset_command_lines_match_the_recorded_ones() {
                     &format!("access = \"{access}\"\n{model}"),
                 );
                 let model_note = if model.is_empty() { "" } else { ", a model" };
-                all.push_str(&format!(
+                rendered_lines.push_str(&format!(
                     "{}, {access}{model_note}\n{}",
                     preset_summary.name,
                     render_command_line(&agent)
@@ -64,12 +64,12 @@ fn preset_command_lines_match_the_recorded_ones() {
     }
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config/tests/presets.txt");
     if std::env::var_os(REWRITE_VARIABLE).is_some() {
-        fs::write(&file, &all).unwrap();
+        fs::write(&file, &rendered_lines).unwrap();
     }
-    let recorded = fs::read_to_string(&file).unwrap_or_default();
+    let recorded_lines = fs::read_to_string(&file).unwrap_or_default();
     assert!(
-        recorded == all,
-        "another command line than is kept; {REWRITE_VARIABLE}=1 keeps it\n{all}"
+        recorded_lines == rendered_lines,
+        "another command line than is kept; {REWRITE_VARIABLE}=1 keeps it\n{rendered_lines}"
     );
 }
 
@@ -82,9 +82,9 @@ fn each_preset_but_generic_has_a_home_and_a_version() {
     {
         let agent = agent_with_preset(&preset_summary.name, "");
         let program = agent.program().unwrap();
-        let ConfiguredAgent { spec, preset_metadata: about, .. } = &agent;
+        let ConfiguredAgent { spec, preset_metadata: metadata, .. } = &agent;
         assert_eq!(
-            (about, spec.access),
+            (metadata, spec.access),
             (&preset_summary.metadata, Access::ReadOnly),
             "{}",
             preset_summary.name
@@ -93,18 +93,26 @@ fn each_preset_but_generic_has_a_home_and_a_version() {
         assert_eq!(home, Path::new("/var/lib/algonius/homes/a"), "{}", preset_summary.name);
         assert_eq!(program.env["HOME"].value, "/var/lib/algonius/homes/a");
         assert!(
-            program.success_criteria.require_output && !about.install_instructions.is_empty(),
+            program.success_criteria.require_output && !metadata.install_instructions.is_empty(),
             "{}",
             preset_summary.name
         );
         assert!(
-            !about.credential_variables.is_empty() && !about.title.is_empty(),
+            !metadata.credential_variables.is_empty() && !metadata.title.is_empty(),
             "{}",
             preset_summary.name
         );
         let version = program.runtime_settings.version_check.clone().unwrap();
-        assert_eq!(version.tested_versions.is_some(), about.is_verified, "{}", preset_summary.name);
-        assert_eq!(program.runtime_settings.preset.clone().unwrap().is_verified, about.is_verified);
+        assert_eq!(
+            version.tested_versions.is_some(),
+            metadata.is_verified,
+            "{}",
+            preset_summary.name
+        );
+        assert_eq!(
+            program.runtime_settings.preset.clone().unwrap().is_verified,
+            metadata.is_verified
+        );
     }
 }
 
@@ -139,15 +147,18 @@ fn aider_fails_if_its_output_ends_with_an_error() {
         .fail_regex
         .clone()
         .unwrap();
-    let limited = "litellm.RateLimitError: RateLimitError: OpenAIException - rate limit \n\
+    let rate_limit_lines = "litellm.RateLimitError: RateLimitError: OpenAIException - rate limit \n\
                    exceeded\nThe API provider has rate limited you. Try again later.\n";
     let retry_line = "Retrying in 0.5 seconds...\n";
     for (text, has_failed) in [
-        (limited.to_owned(), true),
-        (format!("{limited}{retry_line}{limited}"), true),
-        (format!("{limited}{retry_line}"), false),
-        (format!("{limited}{retry_line}\nIt works.\n\nTokens: 9 sent, 3 received.\n"), false),
-        (format!("{limited}\nTokens: 9 sent, 3 received.\n"), false),
+        (rate_limit_lines.to_owned(), true),
+        (format!("{rate_limit_lines}{retry_line}{rate_limit_lines}"), true),
+        (format!("{rate_limit_lines}{retry_line}"), false),
+        (
+            format!("{rate_limit_lines}{retry_line}\nIt works.\n\nTokens: 9 sent, 3 received.\n"),
+            false,
+        ),
+        (format!("{rate_limit_lines}\nTokens: 9 sent, 3 received.\n"), false),
         ("An answer about errors.\n\nTokens: 9 sent, 3 received.\n".to_owned(), false),
     ] {
         assert_eq!(failure_regex.is_match(&text), has_failed, "{text}");
@@ -197,25 +208,26 @@ fn preset_errors_are_reported_at_their_own_position() {
         let faults = faults.unwrap_or_else(|faults| faults.iter().cloned().collect());
         let file_name =
             |fault: &ConfigFault| fault.file.file_name().unwrap().to_string_lossy().into_owned();
-        let line = |fault: &ConfigFault| fault_line(fault).replacen('c', &file_name(fault), 1);
-        faults.iter().map(line).collect()
+        let fault_text =
+            |fault: &ConfigFault| fault_line(fault).replacen('c', &file_name(fault), 1);
+        faults.iter().map(fault_text).collect()
     };
     let about = "[about]\ntitle = \"Mine\"\nverified = true\n";
-    let agent = format!("{about}[agent]\ncommand = \"cat\"\n");
+    let preset_text = format!("{about}[agent]\ncommand = \"cat\"\n");
     for (preset, line, expected) in [
         (
-            format!("{agent}timeout = 5\n"),
+            format!("{preset_text}timeout = 5\n"),
             "",
             "mine.toml:6:11: error: agents.a.timeout = 5: must be 60 to 3600 seconds",
         ),
-        (format!("{agent}timeout = 5\n"), "timeout = 60\n", ""),
+        (format!("{preset_text}timeout = 5\n"), "timeout = 60\n", ""),
         (
-            format!("{agent}tiemout = 60\n"),
+            format!("{preset_text}tiemout = 60\n"),
             "",
             "mine.toml:6:1: error: agents.a.tiemout: unknown key; did you mean `timeout`?",
         ),
         (
-            format!("{agent}[agent.env]\nX = []\n"),
+            format!("{preset_text}[agent.env]\nX = []\n"),
             "",
             "mine.toml:7:5: error: agents.a.env.X: must be text in quotes, not a list",
         ),
@@ -226,7 +238,7 @@ fn preset_errors_are_reported_at_their_own_position() {
         ),
         ("[about\n".to_owned(), "", "mine.toml:1:7: error: unclosed table, expected `]`"),
         (
-            agent.replace("true", "false"),
+            preset_text.replace("true", "false"),
             "",
             "supervisor.toml:2:10: warning: agents.a.preset = \"mine\": this preset was written from documents, and never run; look closely at the first answers",
         ),

@@ -34,13 +34,13 @@ fn a_schedule_is_read_with_its_defaults() {
 
 #[test]
 fn a_schedule_without_a_zone_uses_the_default_or_utc() {
-    let bare = NIGHTLY.replace("timezone = 'Europe/Zurich'\n", "");
-    let loaded = load_text(&format!("{CAT}{bare}")).unwrap();
+    let zoneless_schedule = NIGHTLY.replace("timezone = 'Europe/Zurich'\n", "");
+    let loaded = load_text(&format!("{CAT}{zoneless_schedule}")).unwrap();
     let warnings: Vec<_> = loaded.warnings.iter().map(fault_line).collect();
     let warning = "c:5:8: warning: schedules.nightly.cron = '0 3 * * *': is taken to be in UTC; \
                    give the schedule a `timezone`";
     assert_eq!(warnings, [warning]);
-    let text = format!("{CAT}{bare}[scheduler]\ntimezone = 'Asia/Tokyo'\n");
+    let text = format!("{CAT}{zoneless_schedule}[scheduler]\ntimezone = 'Asia/Tokyo'\n");
     let loaded = load_text(&text).unwrap();
     assert_eq!(loaded.warnings, []);
     let zone = loaded.settings.scheduling.schedules[0].spec.recurrence.zone();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::config::schema::{key_descriptions, sample_key_descriptions, schema};
+use crate::config::schema::{key_descriptions, recorded_sample_keys, schema};
 use crate::config::table::ValueShape;
 use crate::config::{BUILT_IN_CONFIG, load};
 
@@ -87,24 +87,24 @@ fn the_stored_schema_equals_the_generated_one() {
 
 #[test]
 fn each_configuration_key_has_a_described_shape() {
-    let shapes = sample_key_descriptions().shapes;
+    let shapes = recorded_sample_keys().shapes;
     let without_shape: Vec<_> =
         shapes.iter().filter(|(_, shape)| **shape == ValueShape::Unknown).collect();
     let without_shape: Vec<_> = without_shape.into_iter().map(|(path, _)| path.as_str()).collect();
-    let refused =
+    let refused_keys =
         ["agents.x.auth.token", "agents.x.remote.token", "models.x.api_key", "tokens.x.token"];
-    assert_eq!(without_shape, refused);
+    assert_eq!(without_shape, refused_keys);
     assert!(shapes.len() > 150, "{} keys", shapes.len());
     fn find_parts_without_schema(path: &str, schema: &Value) -> Vec<String> {
         let keys = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
         let mut found: Vec<_> = keys
-            .flat_map(|(key, one)| find_parts_without_schema(&format!("{path}.{key}"), one))
+            .flat_map(|(key, child)| find_parts_without_schema(&format!("{path}.{key}"), child))
             .collect();
         for part in ["items", "additionalProperties"] {
             match schema.get(part) {
                 Some(Value::Null) => found.push(format!("{path} {part}")),
-                Some(one) if one.is_object() => {
-                    found.extend(find_parts_without_schema(&format!("{path}.*"), one));
+                Some(child) if child.is_object() => {
+                    found.extend(find_parts_without_schema(&format!("{path}.*"), child));
                 }
                 _ => {}
             }
@@ -133,12 +133,12 @@ fn each_key_of_the_shipped_file_is_in_the_schema() {
 #[test]
 fn the_shipped_file_describes_each_key_like_its_row() {
     let (row_descriptions, comments) =
-        (sample_key_descriptions().descriptions, key_descriptions::from_comments(BUILT_IN_CONFIG));
+        (recorded_sample_keys().descriptions, key_descriptions::from_comments(BUILT_IN_CONFIG));
     assert!(row_descriptions.len() > 25, "{} rows", row_descriptions.len());
     let comment_of = |path: &String| comments.get(path).map(String::as_str);
-    let differ: Vec<_> =
+    let differing_rows: Vec<_> =
         row_descriptions.iter().filter(|(path, text)| comment_of(path) != Some(text)).collect();
-    assert!(differ.is_empty(), "{differ:?}");
+    assert!(differing_rows.is_empty(), "{differing_rows:?}");
 }
 
 #[test]

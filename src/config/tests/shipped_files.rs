@@ -10,14 +10,14 @@ fn the_shipped_files_are_valid() {
     assert_eq!(shipped.warnings, []);
     let ids: Vec<_> = shipped.settings.agents.iter().map(|agent| agent.spec.id.as_str()).collect();
     assert_eq!(ids, ["echo", "sort", "greet", "word-count", "welcome"]);
-    let mut examples = 0;
+    let mut example_count = 0;
     for entry in fs::read_dir(folder.join("examples")).unwrap() {
         let loaded =
             load(&entry.unwrap().path(), &test_env).unwrap_or_else(|faults| panic!("{faults}"));
         assert!(loaded.settings.agents.iter().all(|agent| !agent.spec.enabled));
-        examples += 1;
+        example_count += 1;
     }
-    assert_eq!(examples, 4);
+    assert_eq!(example_count, 4);
 }
 
 /// Keys that exist somewhere, and some that do not.

@@ -81,8 +81,10 @@ fn a_public_listen_address_without_tls_is_warned_of() {
         let messages = fault_messages_with_key_pair(&format!("{lines}{CAT}"));
         messages.iter().any(|line| line.contains("not encrypted"))
     };
-    let open = "listen = \"0.0.0.0:80\"\n";
-    assert!(is_warned(&format!("[server]\n{open}")));
-    assert!(!is_warned(&format!("{TLS}{open}")));
-    assert!(!is_warned(&format!("[server]\n{open}trusted_proxies = [\"10.0.0.1\"]\n")));
+    let public_listen_line = "listen = \"0.0.0.0:80\"\n";
+    assert!(is_warned(&format!("[server]\n{public_listen_line}")));
+    assert!(!is_warned(&format!("{TLS}{public_listen_line}")));
+    assert!(!is_warned(&format!(
+        "[server]\n{public_listen_line}trusted_proxies = [\"10.0.0.1\"]\n"
+    )));
 }

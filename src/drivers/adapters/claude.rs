@@ -59,7 +59,7 @@ struct OpenToolCall {
 }
 
 impl EventAdapter for ClaudeAdapter {
-    fn result_types(&self) -> &'static [&'static str] {
+    fn result_line_types(&self) -> &'static [&'static str] {
         &["assistant", "stream_event", "result"]
     }
 
@@ -79,7 +79,7 @@ impl EventAdapter for ClaudeAdapter {
         }
     }
 
-    fn is_delta(&self, line: &Value) -> bool {
+    fn is_omitted_from_raw_output(&self, line: &Value) -> bool {
         text_at(line, "/type") == "stream_event"
     }
 }
@@ -243,7 +243,7 @@ impl ClaudeAdapter {
         let document = document.map(Value::to_string);
         if let Some(answer) = document.as_deref().or_else(|| non_empty_text_at(line, "/result")) {
             let mut events = self.draft.accept_text(answer);
-            events.push(ProgramEvent::AnswerRepeated);
+            events.push(ProgramEvent::WholeAnswerRepeated);
             return events;
         }
         let unreadable = unreadable_text_event(line, "/result");

@@ -27,7 +27,7 @@ pub(super) struct CodexAdapter {
 }
 
 impl EventAdapter for CodexAdapter {
-    fn result_types(&self) -> &'static [&'static str] {
+    fn result_line_types(&self) -> &'static [&'static str] {
         &["item.completed", "turn.completed", "turn.failed"]
     }
 

@@ -46,7 +46,7 @@ pub(super) struct CopilotAdapter {
 }
 
 impl EventAdapter for CopilotAdapter {
-    fn result_types(&self) -> &'static [&'static str] {
+    fn result_line_types(&self) -> &'static [&'static str] {
         &["assistant.message", "assistant.message_delta", "result"]
     }
 
@@ -88,7 +88,7 @@ impl EventAdapter for CopilotAdapter {
     }
 
     /// Returns true for deltas and telemetry. An event reports the useful part of the telemetry.
-    fn is_delta(&self, line: &Value) -> bool {
+    fn is_omitted_from_raw_output(&self, line: &Value) -> bool {
         let kind = text_at(line, "/type");
         kind.ends_with("_delta") || matches!(kind, "span" | "metric")
     }
@@ -144,10 +144,10 @@ impl CopilotAdapter {
 
 /// Returns the usage of a model call from its telemetry: a line of its own if the preset sends it to the output.
 fn telemetry_usage_event(line: &Value) -> Option<ProgramEvent> {
-    let names = TELEMETRY_USAGE_ATTRIBUTES.iter().filter_map(|(name, attribute)| {
+    let counters = TELEMETRY_USAGE_ATTRIBUTES.iter().filter_map(|(name, attribute)| {
         Some(((*name).to_owned(), line.pointer("/attributes")?.get(attribute)?.clone()))
     });
-    let fields: Map<String, Value> = names.filter(|(_, value)| value.is_number()).collect();
+    let fields: Map<String, Value> = counters.filter(|(_, value)| value.is_number()).collect();
     (!fields.is_empty()).then_some(ProgramEvent::Usage { cumulative: false, fields })
 }
 

@@ -23,7 +23,7 @@ impl DraftMessage {
         if text.is_empty() {
             return Vec::new();
         }
-        let superseded = self.start_next();
+        let superseded = self.supersede_if_complete();
         self.text.push_str(text);
         superseded.into_iter().chain(self.take_reportable()).collect()
     }
@@ -57,7 +57,7 @@ impl DraftMessage {
     }
 
     /// Resets the draft if its message is complete, because text of another one follows.
-    fn start_next(&mut self) -> Option<ProgramEvent> {
+    fn supersede_if_complete(&mut self) -> Option<ProgramEvent> {
         if self.is_complete { self.supersede() } else { None }
     }
 
@@ -65,17 +65,17 @@ impl DraftMessage {
     /// have been that one.
     pub(super) fn handle_lost_message(&mut self) -> Option<ProgramEvent> {
         if !self.is_after_answer {
-            return self.start_next();
+            return self.supersede_if_complete();
         }
         *self = Self::default();
-        Some(ProgramEvent::Superseded)
+        Some(ProgramEvent::DraftSuperseded)
     }
 
     /// Resets the draft, because another message follows. Returns an event if any of the latest message was reported.
     pub(super) fn supersede(&mut self) -> Option<ProgramEvent> {
         let is_reported = self.reported_bytes > 0;
         *self = Self { is_after_answer: self.is_after_answer, ..Self::default() };
-        is_reported.then_some(ProgramEvent::Superseded)
+        is_reported.then_some(ProgramEvent::DraftSuperseded)
     }
 
     /// Accepts the latest message as the answer.
@@ -83,10 +83,10 @@ impl DraftMessage {
         if self.text.is_empty() {
             return Vec::new();
         }
-        let superseded = self.is_after_answer.then_some(ProgramEvent::Superseded);
+        let superseded = self.is_after_answer.then_some(ProgramEvent::DraftSuperseded);
         let last_piece = self.take_unreported();
         *self = Self { is_after_answer: true, ..Self::default() };
-        superseded.into_iter().chain(last_piece).chain([ProgramEvent::Accepted]).collect()
+        superseded.into_iter().chain(last_piece).chain([ProgramEvent::DraftAccepted]).collect()
     }
 
     /// Accepts this text, which the program marks as its answer. It usually equals the latest message.
@@ -113,6 +113,6 @@ impl DraftMessage {
     fn take_unreported(&mut self) -> Option<ProgramEvent> {
         let text = self.text.get(self.reported_bytes..).unwrap_or_default().to_owned();
         self.reported_bytes = self.text.len();
-        (!text.is_empty()).then_some(ProgramEvent::Draft { text })
+        (!text.is_empty()).then_some(ProgramEvent::DraftText { text })
     }
 }

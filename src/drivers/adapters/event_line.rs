@@ -53,13 +53,13 @@ impl EventLine {
     }
 
     /// Adds the next piece. Bytes of a line that is too long are not held, and go to `dropped`.
-    pub(super) fn extend(&mut self, bytes: &[u8], dropped: &mut Vec<u8>) {
+    pub(super) fn extend(&mut self, bytes: &[u8], overflow: &mut Vec<u8>) {
         if self.bytes.len() + bytes.len() > self.max_bytes {
             // The raw output still gets the whole line; only its event is lost.
-            dropped.append(&mut self.bytes);
+            overflow.append(&mut self.bytes);
             self.is_too_long = true;
         }
-        let target = if self.is_too_long { dropped } else { &mut self.bytes };
+        let target = if self.is_too_long { overflow } else { &mut self.bytes };
         target.extend_from_slice(bytes);
     }
 
@@ -81,7 +81,9 @@ impl EventLine {
         }
         let objects = self.parse_objects(is_result_event, &RESULT_TYPES).into_iter();
         objects
-            .flat_map(|parsed| parsed.map_or_else(malformed_event, |object| parse_forms(&object)))
+            .flat_map(|parsed| {
+                parsed.map_or_else(malformed_event, |object| parse_events_of_object(&object))
+            })
             .collect()
     }
 
@@ -117,18 +119,18 @@ fn malformed_event(error: EventParseError) -> Vec<ProgramEvent> {
 }
 
 /// Returns the events of a JSON object.
-fn parse_forms(object: &Value) -> Vec<ProgramEvent> {
+fn parse_events_of_object(object: &Value) -> Vec<ProgramEvent> {
     let forms = event_forms::documented_forms(object).into_iter().flatten();
-    forms.flat_map(|form| parse_form(&form)).collect()
+    forms.flat_map(|form| parse_event_with_file_warning(&form)).collect()
 }
 
 /// Returns the event of a JSON object in its documented form, and a warning if it names a file in another form.
-fn parse_form(form: &Value) -> Vec<ProgramEvent> {
+fn parse_event_with_file_warning(form: &Value) -> Vec<ProgramEvent> {
     let event = parse_event(form).unwrap_or_else(ProgramEvent::Malformed);
     if event.unreadable_member() == UnreadableMember::None || !is_result_event(form) {
         return vec![event];
     }
-    vec![event, ProgramEvent::FileIsText]
+    vec![event, ProgramEvent::PreviousFileIsText]
 }
 
 /// Returns the event of a JSON object in its documented form.
@@ -278,19 +280,19 @@ pub(in crate::drivers) enum ProgramEvent {
     RequestsFailed { count: u32 },
     /// Continuation of a message that is the answer unless another one follows.
     #[serde(skip)]
-    Draft { text: String },
+    DraftText { text: String },
     /// Start of another message, so the latest one was not the answer.
     #[serde(skip)]
-    Superseded,
+    DraftSuperseded,
     /// Confirmation that the latest message is the answer.
     #[serde(skip)]
-    Accepted,
+    DraftAccepted,
     /// Confirmation that all text before it is the whole answer, even if lines before it were lost.
     #[serde(skip)]
-    AnswerRepeated,
+    WholeAnswerRepeated,
     /// File of the event before it that is a text, and no object as [`EventContent`] has it.
     #[serde(skip)]
-    FileIsText,
+    PreviousFileIsText,
     /// Line that is no event.
     #[serde(skip)]
     Malformed(EventParseError),

@@ -43,13 +43,13 @@ pub(in crate::drivers) struct EventReader<'r> {
 /// Summary of a program's events.
 pub(in crate::drivers) struct EventSummary {
     /// Text of the answer.
-    pub(in crate::drivers) text: ChannelText,
+    pub(in crate::drivers) answer_text: ChannelText,
     /// Result that the program reported.
     pub(in crate::drivers) reported_result: ReportedResult,
     /// Input that the program needs from its caller; the last such event counts.
-    pub(in crate::drivers) interruption: Option<Interruption>,
+    pub(in crate::drivers) required_input: Option<Interruption>,
     /// True if there was output besides the answer's text: an artifact, a reply, an outcome message or a question.
-    pub(in crate::drivers) has_other_output: bool,
+    pub(in crate::drivers) has_output_outside_answer: bool,
 }
 
 impl<'r> EventReader<'r> {
@@ -77,11 +77,11 @@ impl<'r> EventReader<'r> {
         reporter: &'r Reporter,
         work: &AttemptWork,
         allowed_folders: &'r AllowedFolders,
-        (dialect, has_messages): (Option<EventDialect>, bool),
+        (dialect, is_last_message_answer): (Option<EventDialect>, bool),
         memory: &MemoryAccount,
     ) -> Self {
         let storage = TextStorage { memory_account: memory.clone(), recording: None };
-        let answer = (has_messages, storage);
+        let answer = (is_last_message_answer, storage);
         let handler = EventHandler::open(reporter, work, allowed_folders, answer);
         let max_line_bytes = max_line_bytes(work.spec.limits.sizes.max_output_bytes);
         Self { lines: LineReader::new(dialect, max_line_bytes), handler }
@@ -140,7 +140,9 @@ impl<'r> EventReader<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(in crate::drivers) async fn read_end_events_only(&mut self) -> Result<(), LedgerError> {
+    pub(in crate::drivers) async fn read_events_at_end_of_output(
+        &mut self,
+    ) -> Result<(), LedgerError> {
         let events = self.lines.read_end(&mut Vec::new());
         self.handle_events(events).await
     }
@@ -165,9 +167,9 @@ impl<'r> EventReader<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(in crate::drivers) async fn release(&mut self) -> Result<(), LedgerError> {
-        self.handler.answer.release().await?;
-        self.handler.part_recorder.release().await
+    pub(in crate::drivers) async fn release_visible_text(&mut self) -> Result<(), LedgerError> {
+        self.handler.answer.release_visible_text().await?;
+        self.handler.part_recorder.release_visible_text().await
     }
 
     /// Records a warning, whose text may contain words of the program.
@@ -200,11 +202,14 @@ impl<'r> EventReader<'r> {
         &mut self,
         unreadable_message: (String, &str),
     ) {
-        self.fail_with(self.unreadable_failure(unreadable_message));
+        self.fail_with(self.unreadable_message_failure(unreadable_message));
     }
 
     /// Returns the failure of an attempt of which a message could not be read.
-    pub(in crate::drivers) fn unreadable_failure(&self, (reason, text): (String, &str)) -> Failure {
+    pub(in crate::drivers) fn unreadable_message_failure(
+        &self,
+        (reason, text): (String, &str),
+    ) -> Failure {
         let text = self.handler.redact(text);
         UnreadableLine { line: 0, reason, text, is_result_lost: true }.to_failure()
     }

@@ -102,7 +102,7 @@ impl UndeliveredFile {
     }
 
     /// Returns the encoded size of a file that is too large; 0 for another fault.
-    pub(super) const fn oversize_bytes(&self) -> u64 {
+    pub(super) const fn encoded_size_if_too_large(&self) -> u64 {
         match self.refusal {
             NamedFileRefusal::TooLarge(length) => length.div_ceil(3).saturating_mul(4),
             _ => 0,

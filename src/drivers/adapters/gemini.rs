@@ -34,7 +34,7 @@ pub(super) struct GeminiAdapter {
 }
 
 impl EventAdapter for GeminiAdapter {
-    fn result_types(&self) -> &'static [&'static str] {
+    fn result_line_types(&self) -> &'static [&'static str] {
         &["message", "result"]
     }
 
@@ -114,7 +114,7 @@ impl GeminiAdapter {
     }
 
     fn handle_result(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        let failure = self.latest_error.take();
+        let latest_error = self.latest_error.take();
         let mut events: Vec<ProgramEvent> =
             usage_event(line, &USAGE_POINTERS, false).into_iter().collect();
         if text_at(line, "/status") == "success" {
@@ -123,7 +123,7 @@ impl GeminiAdapter {
             return events;
         }
         let reported_message = non_empty_text_at(line, "/error/message").map(ToOwned::to_owned);
-        let message = reported_message.or(failure).unwrap_or_default();
+        let message = reported_message.or(latest_error).unwrap_or_default();
         events
             .extend([ProgramEvent::Failed(reported_failure(&message, None)), stop_event("error")]);
         events

@@ -40,7 +40,7 @@ pub(super) struct OpencodeAdapter {
 }
 
 impl EventAdapter for OpencodeAdapter {
-    fn result_types(&self) -> &'static [&'static str] {
+    fn result_line_types(&self) -> &'static [&'static str] {
         &["text", "text_delta", "step_finish"]
     }
 
@@ -78,7 +78,7 @@ impl EventAdapter for OpencodeAdapter {
     }
 
     /// Returns true for deltas, which the plugin of the preset writes.
-    fn is_delta(&self, line: &Value) -> bool {
+    fn is_omitted_from_raw_output(&self, line: &Value) -> bool {
         text_at(line, "/type") == "text_delta"
     }
 }
@@ -102,11 +102,11 @@ impl OpencodeAdapter {
         superseded.into_iter().chain(self.draft.replace_text(&self.complete_text)).collect()
     }
 
-    fn start_message(&mut self, message: &str) -> Option<ProgramEvent> {
-        if message == self.message_id {
+    fn start_message(&mut self, message_id: &str) -> Option<ProgramEvent> {
+        if message_id == self.message_id {
             return None;
         }
-        message.clone_into(&mut self.message_id);
+        message_id.clone_into(&mut self.message_id);
         self.complete_text.clear();
         self.trailing_blanks.clear();
         self.draft.supersede()

@@ -232,12 +232,12 @@ mod tests {
         fs::write(path.join("c"), "of the program").unwrap();
         restore(&home(&path), None).unwrap();
         assert_eq!(fs::read_to_string(path.join("c")).unwrap(), "of the program");
-        let names = || fs::read_dir(folder.path().join("homes")).unwrap().count();
-        assert_eq!(names(), 1);
+        let entry_count = || fs::read_dir(folder.path().join("homes")).unwrap().count();
+        assert_eq!(entry_count(), 1);
         let outside = AgentHome { files: [("../c".into(), "x".into())].into(), ..home(&path) };
         fs::remove_dir_all(&path).unwrap();
         assert!(restore(&outside, None).is_err());
-        assert_eq!(names(), 0);
+        assert_eq!(entry_count(), 0);
         let elsewhere = folder.path().join("gone/homes/x");
         assert!(restore(&home(&elsewhere), None).is_err(), "the folder of the service is missing");
         assert!(!folder.path().join("gone").exists());

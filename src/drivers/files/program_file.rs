@@ -62,14 +62,14 @@ pub(in crate::drivers) struct FileContents {
 
 /// File that a program may write in its own folder.
 #[derive(Debug, Clone)]
-pub(in crate::drivers) struct ProgramFile {
+pub(in crate::drivers) struct ProgramOutputFile {
     folder_descriptor: Arc<OwnedFd>,
     name: CString,
     /// User of the program, with whose permissions the file is read.
     program_user: Option<UnixUser>,
 }
 
-impl ProgramFile {
+impl ProgramOutputFile {
     /// Returns the file with this name, which contains no `/`.
     ///
     /// # Errors

@@ -44,7 +44,7 @@ pub(in crate::drivers) fn open_program_folder(path: &Path) -> io::Result<OwnedFd
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    open_with_owner_access(&open_folder(parent)?, &CString::new(name.as_bytes())?)
+    set_owner_access_and_open(&open_folder(parent)?, &CString::new(name.as_bytes())?)
 }
 
 /// Opens a folder in an open folder, unless it is a link.
@@ -149,7 +149,7 @@ fn remove_entry(
     if try_remove(folder, name)? {
         return Ok(());
     }
-    let inner = open_with_owner_access(folder, name)?;
+    let inner = set_owner_access_and_open(folder, name)?;
     loop {
         let names = entry_names(&inner, NAMES_PER_READ)?;
         if names.is_empty() {
@@ -190,7 +190,7 @@ fn move_up(
     moved_count: &mut u64,
 ) -> io::Result<()> {
     // Renaming a folder into another parent needs write permission on the folder itself.
-    drop(open_with_owner_access(from, name)?);
+    drop(set_owner_access_and_open(from, name)?);
     loop {
         *moved_count += 1;
         let free_name = CString::new(format!(".moved-{moved_count}")).map_err(io::Error::other)?;
@@ -203,7 +203,7 @@ fn move_up(
 }
 
 /// Opens a folder with a mode that lets its owner change it.
-fn open_with_owner_access(folder: &impl AsFd, name: &CStr) -> io::Result<OwnedFd> {
+fn set_owner_access_and_open(folder: &impl AsFd, name: &CStr) -> io::Result<OwnedFd> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let path_fd = openat(folder, name, flags, Mode::empty())?;
     // `fchmod` does not accept an `O_PATH` descriptor, and other descriptors need read permission on the folder.

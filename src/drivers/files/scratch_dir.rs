@@ -38,7 +38,7 @@ pub(in crate::drivers) struct ScratchDir {
     /// Slot of the folder, and the slots to which it returns.
     slot: Option<(ScratchSlot, Arc<ScratchSlots>)>,
     /// Parent folder, which is removed with the folder.
-    slot_folder: Option<PathBuf>,
+    adopted_slot_folder: Option<PathBuf>,
     /// True after the folder was left to another owner, or removed.
     is_released: bool,
 }
@@ -74,7 +74,7 @@ impl ScratchDir {
             is_in_memory: false,
             owner,
             slot: None,
-            slot_folder: None,
+            adopted_slot_folder: None,
             is_released: false,
         }
     }
@@ -111,7 +111,7 @@ impl ScratchDir {
     ) -> Option<Self> {
         let folder = Arc::new(open_program_folder(&path).ok()?);
         let mut scratch_dir = Self::new(path, folder, None);
-        scratch_dir.slot_folder = slot_folder;
+        scratch_dir.adopted_slot_folder = slot_folder;
         Some(scratch_dir)
     }
 
@@ -144,7 +144,7 @@ impl ScratchDir {
         _ = unlinkat(&self.descriptor, TEMPORARY_FOLDER, UnlinkatFlags::RemoveDir);
         match &self.slot {
             Some(_) => is_folder_empty(&self.descriptor).unwrap_or(false),
-            None => self.slot_folder.is_none() && fs::remove_dir(&self.path).is_ok(),
+            None => self.adopted_slot_folder.is_none() && fs::remove_dir(&self.path).is_ok(),
         }
     }
 
@@ -170,7 +170,7 @@ impl ScratchDir {
     }
 
     fn remove_folders(&self) {
-        for folder in std::iter::once(&self.path).chain(&self.slot_folder) {
+        for folder in std::iter::once(&self.path).chain(&self.adopted_slot_folder) {
             _ = fs::remove_dir(folder); // The folder has files if they could not be removed, which was logged.
         }
     }

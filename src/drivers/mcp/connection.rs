@@ -17,9 +17,9 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use self::supervisor::ConnectionSupervisor;
-use super::definitions::{join_names, tool_definition};
+use super::definitions::{list_callable_names, tool_definition};
 use super::process::ServerProcess;
-use super::server_context::ServerContext;
+use super::server_context::SharedServerContext;
 use super::server_failure::ServerFailure;
 
 /// Time for the exit of a process that has closed its output: its exit code is a clearer reason than the closed pipe.
@@ -74,7 +74,7 @@ impl ServerConnection {
     /// Returns the reason why the server cannot be used. No process of it is left then.
     pub(super) async fn open(
         server: Arc<McpServer>,
-        context: &ServerContext,
+        context: &SharedServerContext,
     ) -> Result<Self, ServerFailure> {
         let mut stop_receiver = context.stop_receiver();
         if *stop_receiver.borrow() {
@@ -117,7 +117,7 @@ impl ServerConnection {
         process: ServerProcess,
         (client, definitions): (McpClient, ToolDefinitionMap),
         server: &McpServer,
-        context: &ServerContext,
+        context: &SharedServerContext,
     ) -> Self {
         let name = server.name.clone();
         tracing::info!(server = name, tools = definitions.len(), "MCP server started");
@@ -169,7 +169,7 @@ impl ConnectionGuard {
 
     /// Returns the names of the tools as a text.
     pub(super) fn tool_names(&self) -> String {
-        join_names(self.0.tool_definitions.keys())
+        list_callable_names(self.0.tool_definitions.keys())
     }
 
     /// Calls a tool, and returns its raw answer.

@@ -63,7 +63,7 @@ fn redact_strings(value: &mut Value, redactor: &TextRedactor) {
 }
 
 /// Returns the names of tools as a text, as far as a model can call them.
-pub(super) fn join_names<'n>(names: impl Iterator<Item = &'n String>) -> String {
+pub(super) fn list_callable_names<'n>(names: impl Iterator<Item = &'n String>) -> String {
     let is_usable = |name: &&String| {
         name.len() <= MAX_NAME_BYTES && name.chars().all(|it| it.is_ascii_graphic() && it != '`')
     };
@@ -161,7 +161,7 @@ mod tests {
     fn the_list_of_names_is_short_and_visible() {
         let list = |names: &[&str]| {
             let owned: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-            super::join_names(owned.iter())
+            super::list_callable_names(owned.iter())
         };
         assert_eq!(list(&[]), "none");
         assert_eq!(list(&["a", "b.c", "d e", "f\u{e0041}", "`", &"x".repeat(65)]), "`a`, `b.c`");

@@ -66,7 +66,7 @@ pub(super) fn is_usable(schema: &Value) -> bool {
     members.get("type").is_some_and(|it| it == "object")
         && !REFUSED_TOP_KEYS.iter().any(|key| members.contains_key(*key))
         && has_valid_argument_names(members)
-        && has_required_arguments(members)
+        && defines_required_arguments(members)
         && is_valid_subschema(schema, schema, 0)
 }
 
@@ -82,7 +82,7 @@ fn has_valid_argument_names(schema: &Map<String, Value>) -> bool {
 }
 
 /// Returns true if all required arguments have a schema.
-fn has_required_arguments(schema: &Map<String, Value>) -> bool {
+fn defines_required_arguments(schema: &Map<String, Value>) -> bool {
     let required = schema.get("required").and_then(Value::as_array);
     let properties = schema.get("properties").and_then(Value::as_object);
     required
@@ -99,7 +99,7 @@ fn is_valid_subschema(part: &Value, root: &Value, depth: usize) -> bool {
         Value::Object(members) if depth < MAX_DEPTH => members,
         _ => return false,
     };
-    let is_part = |value: &Value| is_valid_subschema(value, root, depth + 1);
+    let is_valid_part = |value: &Value| is_valid_subschema(value, root, depth + 1);
     members.iter().all(|(key, value)| match key.as_str() {
         "$ref" => value.as_str().is_some_and(|reference| is_local_reference(reference, root)),
         "$dynamicRef" | "$recursiveRef" => false,
@@ -110,12 +110,12 @@ fn is_valid_subschema(part: &Value, root: &Value, depth: usize) -> bool {
         key if NUMBER_KEYS.contains(&key) => value.is_number(),
         key if COUNT_KEYS.contains(&key) => value.is_u64(),
         "description" | "title" | "format" | "pattern" => value.is_string(),
-        key if SCHEMA_KEYS.contains(&key) => is_part(value),
-        key if SCHEMA_LIST_KEYS.contains(&key) => {
-            value.as_array().is_some_and(|parts| !parts.is_empty() && parts.iter().all(is_part))
-        }
+        key if SCHEMA_KEYS.contains(&key) => is_valid_part(value),
+        key if SCHEMA_LIST_KEYS.contains(&key) => value
+            .as_array()
+            .is_some_and(|parts| !parts.is_empty() && parts.iter().all(is_valid_part)),
         key if SCHEMA_MAP_KEYS.contains(&key) => {
-            value.as_object().is_some_and(|parts| parts.values().all(is_part))
+            value.as_object().is_some_and(|parts| parts.values().all(is_valid_part))
         }
         _ => true,
     })

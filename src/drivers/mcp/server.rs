@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 
 use super::connection::{ConnectionGuard, ServerConnection};
 use super::definitions::{redacted_definition, unavailable_definition};
-use super::server_context::ServerContext;
+use super::server_context::SharedServerContext;
 use super::server_failure::ServerFailure;
 use crate::drivers::program::backend_process::BackendLauncher;
 
@@ -28,7 +28,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct McpServers(Arc<ServerRegistry>);
 
 struct ServerRegistry {
-    context: ServerContext,
+    context: SharedServerContext,
     /// Servers that agents use. The agents own them: the last one ends the server.
     #[expect(clippy::disallowed_types, reason = "held for a look-up, and never awaited in")]
     servers: std::sync::Mutex<Vec<Weak<ServerHandle>>>,
@@ -38,7 +38,7 @@ impl McpServers {
     /// Creates an empty set whose servers are started by this launcher.
     #[must_use]
     pub fn new(launcher: BackendLauncher) -> Self {
-        let context = ServerContext::new(launcher);
+        let context = SharedServerContext::new(launcher);
         Self(Arc::new(ServerRegistry { context, servers: Default::default() }))
     }
 
@@ -74,14 +74,14 @@ impl McpServers {
 /// Server with its present connection. Dropping it ends the server.
 pub struct ServerHandle {
     server: Arc<McpServer>,
-    context: ServerContext,
+    context: SharedServerContext,
     /// Locked while the server starts: each call needs the connection.
     state: Arc<Mutex<ServerState>>,
-    last_failure: Arc<LastFailure>,
+    last_failure: Arc<LastFailureSender>,
 }
 
 /// Failure of the last start; `None` after a success.
-type LastFailure = watch::Sender<Option<Arc<ServerFailure>>>;
+type LastFailureSender = watch::Sender<Option<Arc<ServerFailure>>>;
 
 /// State of a server.
 #[derive(Default)]
@@ -173,8 +173,8 @@ impl ServerHandle {
 /// Starts a server, and writes the result into its state.
 async fn start_server(
     server: Arc<McpServer>,
-    context: ServerContext,
-    (mut state, last_failure): (OwnedMutexGuard<ServerState>, Arc<LastFailure>),
+    context: SharedServerContext,
+    (mut state, last_failure): (OwnedMutexGuard<ServerState>, Arc<LastFailureSender>),
 ) -> Result<ConnectionGuard, Arc<ServerFailure>> {
     let failure_count = match std::mem::take(&mut *state) {
         ServerState::Connected(connection) => {

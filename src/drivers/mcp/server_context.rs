@@ -7,7 +7,7 @@ use crate::drivers::program::backend_process::BackendLauncher;
 
 /// Context that all servers share. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct ServerContext {
+pub(super) struct SharedServerContext {
     pub(super) launcher: BackendLauncher,
     /// Each background work holds a receiver.
     work_tracker: watch::Sender<()>,
@@ -15,7 +15,7 @@ pub(super) struct ServerContext {
     stop_sender: watch::Sender<bool>,
 }
 
-impl ServerContext {
+impl SharedServerContext {
     pub(super) fn new(launcher: BackendLauncher) -> Self {
         Self {
             launcher,

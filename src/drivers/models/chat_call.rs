@@ -110,14 +110,15 @@ async fn read_reply(body: Incoming) -> Result<ModelReply, CallFault> {
     if body.size_hint().lower() > MAX_REPLY_BYTES as u64 {
         return Err(CallFault::UnusableReply(REPLY_TOO_LONG_CLAUSE));
     }
-    let parts = Limited::new(body, MAX_REPLY_BYTES).collect().await.map_err(|error| {
+    let collected_body = Limited::new(body, MAX_REPLY_BYTES).collect().await.map_err(|error| {
         if error.is::<LengthLimitError>() {
             CallFault::UnusableReply(REPLY_TOO_LONG_CLAUSE)
         } else {
             CallFault::Transient { clause: "ended its reply early".to_owned() }
         }
     })?;
-    let completion: Result<ChatCompletion, _> = serde_json::from_reader(parts.aggregate().reader());
+    let completion: Result<ChatCompletion, _> =
+        serde_json::from_reader(collected_body.aggregate().reader());
     let completion = completion.map_err(|error| {
         let is_json = error.is_data();
         CallFault::UnusableReply(if is_json { "is not a chat completion" } else { "is not JSON" })
@@ -131,8 +132,8 @@ async fn read_reply(body: Incoming) -> Result<ModelReply, CallFault> {
 /// Returns the fault for an error that the provider reports in a successful response. Many gateways give it the number
 /// of a status.
 fn reported_fault(code: Option<i64>) -> CallFault {
-    let number = code.map(|code| format!(" {code}")).unwrap_or_default();
-    let clause = format!("reported the error{number} in its reply");
+    let code_text = code.map(|code| format!(" {code}")).unwrap_or_default();
+    let clause = format!("reported the error{code_text} in its reply");
     match code {
         Some(401) => CallFault::Refused { code: Code::NotAuthenticated, clause },
         Some(429) => CallFault::RateLimited { until: None },

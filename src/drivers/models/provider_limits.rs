@@ -48,11 +48,11 @@ impl LimitRegistry {
 
 impl ProviderLimits {
     fn new(provider: &ModelProvider) -> Self {
-        let count = |limit: NonZeroU32| usize::try_from(limit.get()).unwrap_or(usize::MAX);
-        let max_concurrent = count(provider.max_concurrent).min(Semaphore::MAX_PERMITS);
+        let to_usize = |limit: NonZeroU32| usize::try_from(limit.get()).unwrap_or(usize::MAX);
+        let max_concurrent = to_usize(provider.max_concurrent).min(Semaphore::MAX_PERMITS);
         Self {
             open_calls: Semaphore::new(max_concurrent),
-            requests_per_minute: count(provider.requests_per_minute),
+            requests_per_minute: to_usize(provider.requests_per_minute),
             recent_starts: Mutex::default(),
         }
     }

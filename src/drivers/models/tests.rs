@@ -156,8 +156,8 @@ async fn a_request_without_tools_and_key_names_neither() {
 #[test]
 fn the_key_is_absent_from_debug_output() {
     let provider = model_provider("http://127.0.0.1:1/v1");
-    let prepared = ChatCall::new(&provider, &greeting()).unwrap();
-    let request_debug_text = format!("{:?}", prepared.build_request().unwrap());
+    let chat_call = ChatCall::new(&provider, &greeting()).unwrap();
+    let request_debug_text = format!("{:?}", chat_call.build_request().unwrap());
     assert!(request_debug_text.contains("Sensitive"), "{request_debug_text}");
     let output = format!("{request_debug_text}{:?}", connections().client(Arc::new(provider)));
     assert!(!output.contains("key-canary"), "{output}");

@@ -91,7 +91,7 @@ impl ChannelWriter {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(in crate::drivers) async fn publish_visible_text(
+    pub(in crate::drivers) async fn release_visible_text(
         &mut self,
     ) -> Result<Option<StoredPart>, LedgerError> {
         self.writer.release_visible_text().await
@@ -221,7 +221,7 @@ pub(in crate::drivers) async fn record_output(
             None => {}
         }
         if release_timer.must_release(bytes) {
-            channel_writer.publish_visible_text().await?;
+            channel_writer.release_visible_text().await?;
             release_timer.mark_released();
         }
     }

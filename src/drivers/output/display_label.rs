@@ -10,7 +10,7 @@ const MAX_LABEL_CHARS: usize = 300;
 const MAX_REDACTED_BYTES: usize = 64 << 10;
 
 /// Bytes at the end of a longer text that are redacted but not shown: the start of a secret that was cut is there.
-const HIDDEN_BYTES: usize = 4 << 10;
+const OMITTED_TAIL_BYTES: usize = 4 << 10;
 
 /// Returns a short redacted text for display, in one line.
 pub(in crate::drivers) fn redacted_label(reporter: &Reporter, text: &str) -> String {
@@ -28,9 +28,9 @@ pub(in crate::drivers) fn redacted_id(reporter: &Reporter, id: &str) -> String {
     }
     // Of the redacted id: the digest of a short secret could be tried out.
     let digest = Sha256::new().chain_update(&redacted).chain_update(id.len().to_le_bytes());
-    let number =
+    let digest_prefix =
         digest.finalize().iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-    format!("{label}{number:016x}")
+    format!("{label}{digest_prefix:016x}")
 }
 
 /// Returns the start of a text, redacted, without the part in which a secret may have been cut.
@@ -39,8 +39,9 @@ fn redacted_prefix(reporter: &Reporter, text: &str) -> String {
     let start = text.get(..text.floor_char_boundary(MAX_REDACTED_BYTES)).unwrap_or(text);
     let mut redacted = reporter.redact(start).to_string();
     if start.len() < text.len() {
-        redacted
-            .truncate(redacted.floor_char_boundary(redacted.len().saturating_sub(HIDDEN_BYTES)));
+        redacted.truncate(
+            redacted.floor_char_boundary(redacted.len().saturating_sub(OMITTED_TAIL_BYTES)),
+        );
     }
     redacted
 }

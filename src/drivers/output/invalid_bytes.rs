@@ -35,14 +35,14 @@ impl InvalidByteCounter {
             bytes = bytes.get(continuation_count..).unwrap_or_default();
         }
         if self.pending.is_empty() {
-            return self.count_in(bytes);
+            return self.add_invalid_bytes(bytes);
         }
         let mut joined = mem::take(&mut self.pending);
         joined.extend_from_slice(bytes);
-        self.count_in(&joined);
+        self.add_invalid_bytes(&joined);
     }
 
-    fn count_in(&mut self, bytes: &[u8]) {
+    fn add_invalid_bytes(&mut self, bytes: &[u8]) {
         if str::from_utf8(bytes).is_ok() {
             return; // Nearly always, and much faster than the search for the chunks.
         }
@@ -50,8 +50,9 @@ impl InvalidByteCounter {
         for chunk in bytes.utf8_chunks() {
             let invalid = chunk.invalid();
             remaining -= chunk.valid().len() + invalid.len();
-            let is_start = str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
-            if remaining == 0 && is_start {
+            let is_incomplete_character =
+                str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
+            if remaining == 0 && is_incomplete_character {
                 self.pending = invalid.to_vec();
             } else {
                 self.count += invalid.len() as u64;

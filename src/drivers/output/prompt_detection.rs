@@ -97,16 +97,16 @@ impl PromptWatcher {
         let excess = self.last_line.len().saturating_sub(MAX_INSPECTED_LINE_BYTES);
         self.last_line.drain(..excess);
         let becomes_busy = !std::mem::replace(&mut self.is_busy, true);
-        self.output_state.send_modify(|watch_state| {
-            watch_state.last_line.clone_from(&self.last_line);
-            watch_state.busy_outputs += usize::from(becomes_busy);
+        self.output_state.send_modify(|state| {
+            state.last_line.clone_from(&self.last_line);
+            state.busy_outputs += usize::from(becomes_busy);
         });
     }
 
     /// Marks the output as waiting: all its bytes are recorded.
     pub(in crate::drivers) fn mark_waiting(&mut self) {
         if std::mem::take(&mut self.is_busy) {
-            self.output_state.send_modify(|watch_state| watch_state.busy_outputs -= 1);
+            self.output_state.send_modify(|state| state.busy_outputs -= 1);
         }
     }
 }

@@ -72,12 +72,12 @@ impl RawTextWriter {
             TextState::Short(buffer) => RawText {
                 is_truncated: buffer.missing_bytes() > 0,
                 text: buffer.into_text().into(),
-                long: None,
+                long_text: None,
             },
             // Read back only when the attempt is judged, while it has the permit for a long text in the heap.
             TextState::Long(long) => {
                 let is_truncated = long.missing_bytes() > 0;
-                RawText { text: OnceLock::new(), long: Some(long), is_truncated }
+                RawText { text: OnceLock::new(), long_text: Some(long), is_truncated }
             }
         }
     }
@@ -90,14 +90,14 @@ impl RawTextWriter {
         let buffer = mem::replace(buffer, HeadAndTailBuffer::new(self.limit));
         let (head, lost_bytes, tail) = buffer.into_parts();
         // The recording of the pipe has the same bytes, so a second copy would double the memory for output.
-        let head_file = self.storage.recording.clone();
+        let head_recording = self.storage.recording.clone();
         let mut long = LongText {
             limits,
-            head_file,
+            head_recording,
             own_file,
             head_bytes: 0,
-            missing_bytes: 0,
-            ring_bytes: 0,
+            lost_bytes_before_ring: 0,
+            bytes_through_ring: 0,
             is_error_logged: false,
         };
         long.push(&head);
@@ -114,14 +114,14 @@ impl RawTextWriter {
 #[derive(Debug)]
 struct LongText {
     limits: HeadAndTailLimits,
-    head_file: Option<OutputRecording>,
+    head_recording: Option<OutputRecording>,
     own_file: OutputRecording,
     /// Bytes of the head.
     head_bytes: u64,
     /// Bytes before those of the ring that are lost.
-    missing_bytes: u64,
+    lost_bytes_before_ring: u64,
     /// Bytes that went through the ring.
-    ring_bytes: u64,
+    bytes_through_ring: u64,
     /// True if an error of the memory file was logged.
     is_error_logged: bool,
 }
@@ -140,21 +140,21 @@ impl LongText {
         let head_length = (self.limits.head as u64).saturating_sub(self.head_bytes);
         let head_length = usize::try_from(head_length).unwrap_or(usize::MAX).min(bytes.len());
         let (head, rest) = bytes.split_at(head_length);
-        if self.head_file.is_none() && !head.is_empty() {
+        if self.head_recording.is_none() && !head.is_empty() {
             self.own_file.write_at(head, self.head_bytes)?;
         }
         self.head_bytes += head.len() as u64;
-        let size = self.limits.tail as u64;
+        let ring_size = self.limits.tail as u64;
         // Bytes that the next ones would overwrite in the ring are only counted.
         let (overwritten, mut rest) = rest.split_at(rest.len().saturating_sub(self.limits.tail));
-        self.ring_bytes += overwritten.len() as u64;
+        self.bytes_through_ring += overwritten.len() as u64;
         while !rest.is_empty() {
-            let ring_offset = self.ring_bytes % size;
+            let ring_offset = self.bytes_through_ring % ring_size;
             let free_bytes =
-                usize::try_from(size - ring_offset).unwrap_or(usize::MAX).min(rest.len());
+                usize::try_from(ring_size - ring_offset).unwrap_or(usize::MAX).min(rest.len());
             let (chunk, remaining) = rest.split_at(free_bytes);
             self.own_file.write_at(chunk, self.limits.head as u64 + ring_offset)?;
-            self.ring_bytes += chunk.len() as u64;
+            self.bytes_through_ring += chunk.len() as u64;
             rest = remaining;
         }
         Ok(())
@@ -163,26 +163,32 @@ impl LongText {
     fn record_missing_bytes(&mut self, count: u64) {
         if count > 0 {
             // Bytes before a gap are no part of the tail any more.
-            self.missing_bytes += count + mem::take(&mut self.ring_bytes);
+            self.lost_bytes_before_ring += count + mem::take(&mut self.bytes_through_ring);
         }
     }
 
     fn read(&self) -> io::Result<String> {
         let length = usize::try_from(self.head_bytes).map_err(io::Error::other)?;
-        let head = self.head_file.as_ref().unwrap_or(&self.own_file).read_at(0, length)?;
-        let (base, size) = (self.limits.head as u64, self.limits.tail as u64);
-        let stored_length = self.ring_bytes.min(size);
+        let head = self.head_recording.as_ref().unwrap_or(&self.own_file).read_at(0, length)?;
+        let (ring_start, ring_size) = (self.limits.head as u64, self.limits.tail as u64);
+        let stored_length = self.bytes_through_ring.min(ring_size);
         // The oldest byte of a full ring is at the position of the next byte.
-        let start = if stored_length == size && size > 0 { self.ring_bytes % size } else { 0 };
-        let count = |bytes| usize::try_from(bytes).map_err(io::Error::other);
-        let mut tail = self.own_file.read_at(base + start, count(stored_length - start)?)?;
-        tail.extend(self.own_file.read_at(base, count(start)?)?);
+        let start = if stored_length == ring_size && ring_size > 0 {
+            self.bytes_through_ring % ring_size
+        } else {
+            0
+        };
+        let to_usize = |bytes| usize::try_from(bytes).map_err(io::Error::other);
+        let mut tail =
+            self.own_file.read_at(ring_start + start, to_usize(stored_length - start)?)?;
+        tail.extend(self.own_file.read_at(ring_start, to_usize(start)?)?);
         Ok(join_head_and_tail(head, self.missing_bytes(), &tail))
     }
 
     /// Returns the number of bytes between the head and the tail.
     const fn missing_bytes(&self) -> u64 {
-        self.missing_bytes + self.ring_bytes.saturating_sub(self.limits.tail as u64)
+        self.lost_bytes_before_ring
+            + self.bytes_through_ring.saturating_sub(self.limits.tail as u64)
     }
 }
 
@@ -190,7 +196,7 @@ impl LongText {
 #[derive(Debug, Default)]
 pub(in crate::drivers) struct RawText {
     text: OnceLock<String>,
-    long: Option<LongText>,
+    long_text: Option<LongText>,
     is_truncated: bool,
 }
 
@@ -202,13 +208,13 @@ impl RawText {
 
     /// Returns true if reading the text takes much memory.
     pub(in crate::drivers) const fn is_long(&self) -> bool {
-        self.long.is_some()
+        self.long_text.is_some()
     }
 
     /// Returns the text. A long text is read at the first call and then stays in the heap.
     pub(in crate::drivers) fn as_str(&self) -> &str {
         self.text.get_or_init(|| {
-            let read = self.long.as_ref().map_or_else(|| Ok(String::new()), LongText::read);
+            let read = self.long_text.as_ref().map_or_else(|| Ok(String::new()), LongText::read);
             read.unwrap_or_else(|error| {
                 tracing::error!(%error, "failed to read raw output of agent");
                 String::new()

@@ -6,7 +6,7 @@ use algonius_actors::model::program::ProgramSpec;
 const TRUNCATION_MARGIN_BYTES: u64 = 64 << 10;
 
 /// Bytes of a stream that are held of an interactive agent: its output contains each event of its protocol.
-const CONVERSATION_OUTPUT_BYTES: u64 = 64 << 20;
+const MIN_CONVERSATION_BYTES: u64 = 64 << 20;
 
 /// Returns the number of bytes that are recorded of a stream of a program that ends with its attempt.
 pub(in crate::drivers) fn max_recorded_bytes(
@@ -16,7 +16,7 @@ pub(in crate::drivers) fn max_recorded_bytes(
     let retained_bytes = max_output_bytes as u64 + TRUNCATION_MARGIN_BYTES;
     // The next process of the service repeats the whole conversation of an interactive agent.
     match program.control_spec() {
-        Some(_) => retained_bytes.max(CONVERSATION_OUTPUT_BYTES),
+        Some(_) => retained_bytes.max(MIN_CONVERSATION_BYTES),
         None => retained_bytes,
     }
 }

@@ -166,8 +166,8 @@ impl PendingAttempt {
     fn check_outside_service_folders(&self, folder: &Path) -> Result<(), Failure> {
         let home = self.program.runtime_settings.agent_home.as_ref();
         let is_home = home.is_some_and(|home| folder.starts_with(&home.path));
-        let roots = self.program.sandbox.resolved_roots.as_ref();
-        let is_redirected = roots.is_some_and(|roots| {
+        let resolved_paths = self.program.sandbox.resolved_paths.as_ref();
+        let is_redirected = resolved_paths.is_some_and(|roots| {
             // The working directory of a read-only agent may contain links; the sandbox judges where they lead.
             let is_resolved = self.work.workspace.is_some();
             is_resolved && !roots.working_dirs.iter().any(|root| folder.starts_with(root))
@@ -178,8 +178,8 @@ impl PendingAttempt {
         {
             return Ok(());
         }
-        let is_chosen = self.work.request.effective_overrides().working_dir.is_some();
-        let code = if is_chosen { Code::OverrideRefused } else { Code::NotStarted };
+        let is_overridden = self.work.request.effective_overrides().working_dir.is_some();
+        let code = if is_overridden { Code::OverrideRefused } else { Code::NotStarted };
         Err(Failure::new(code, "the working directory belongs to the service"))
     }
 
@@ -195,7 +195,7 @@ impl PendingAttempt {
         commands: &LeaseCommandReceiver,
     ) -> Result<(RunningProcess, ProcessIo), Failure> {
         let AttemptWork { execution, attempt_id, .. } = self.work;
-        let Ok(spawned) = self.warden.adopt(execution, attempt_id).await else {
+        let Ok(spawned) = self.warden.complete_takeover(execution, attempt_id).await else {
             // The previous holder is gone, and no other process holds the program.
             self.warden.kill_all_processes(execution, attempt_id).await;
             let message = "its process was lost with its process holder";
@@ -212,7 +212,8 @@ impl PendingAttempt {
         let prepared = PreparedAttempt::new(&self, folder_paths.0.clone(), working_dir)?;
         let checks = prepared.success_checks(None).await?;
         let folder = ScratchDir::adopt(folder_paths);
-        let folder = folder.map(|folder| folder.with_in_memory(self.context.settings.is_in_memory));
+        let folder = folder
+            .map(|folder| folder.with_in_memory(self.context.settings.is_runtime_dir_in_memory));
         let answer_location = prepared.answer_location(folder.as_ref()).await;
         // The program is read again from its first byte, and its output must not be recorded twice.
         reporter.delete_output().await.map_err(|error| {
@@ -220,8 +221,8 @@ impl PendingAttempt {
             Failure::new(Code::LedgerUnavailable, "the output of the agent could not be recorded")
         })?;
         // Every other dialogue ended with the process instance that began it.
-        let is_agent = self.program.control_spec().is_some();
-        let dialogue = if is_agent { self.plan_dialogue(commands).await? } else { None };
+        let is_interactive = self.program.control_spec().is_some();
+        let dialogue = if is_interactive { self.plan_dialogue(commands).await? } else { None };
         let plans = (answer_location, dialogue, checks);
         Ok(RunningProcess::new(self.program, (self.work, self.session), spawned, folder, plans))
     }

@@ -35,11 +35,11 @@ pub struct DriverSettings {
     /// Directory of the executions' own folders, for their input and output files.
     pub runtime_dir: PathBuf,
     /// Sockets of other programs through which a program could be started outside of a sandbox.
-    pub sockets: Vec<PathBuf>,
+    pub sandbox_escape_sockets: Vec<PathBuf>,
     /// Path of bubblewrap, if it works.
     pub bubblewrap: Option<PathBuf>,
     /// True if the folders of executions are in memory, where operations do not wait for a disk.
-    pub is_in_memory: bool,
+    pub is_runtime_dir_in_memory: bool,
 }
 
 /// Returns the name of the folder of an attempt.
@@ -55,7 +55,7 @@ pub struct SharedDriverContext {
     /// Files of the service, which no program may read or change.
     pub service_paths: Arc<ServicePaths>,
     /// Scratch folders of confined programs.
-    pub(super) slots: Arc<ScratchSlots>,
+    pub(super) scratch_slots: Arc<ScratchSlots>,
     /// Environment of the service as far as programs may see it.
     pub(super) inherited_variables: InheritedVariables,
     /// Store of the sessions in which programs remember conversations.
@@ -75,7 +75,7 @@ impl SharedDriverContext {
         Self {
             settings,
             service_paths,
-            slots,
+            scratch_slots: slots,
             inherited_variables: program_environment::inherited_variables(),
             sessions,
         }
@@ -102,8 +102,8 @@ impl SharedDriverContext {
         let context = Arc::clone(self);
         let is_missing =
             run_blocking_with_limits(move || context.check_runtime_folder().is_err()).await;
-        let is_confirmed_missing = is_missing.filter(|is_missing| *is_missing);
-        is_confirmed_missing
+        let confirmed_absence = is_missing.filter(|is_missing| *is_missing);
+        confirmed_absence
             .and_then(|_| host_fault_failure(&[HostFault::RuntimeFolder]))
             .unwrap_or(failure)
     }
@@ -135,7 +135,7 @@ impl SharedDriverContext {
         is_continued: &dyn Fn(&str) -> bool,
         continued_slots: &HashSet<u64>,
     ) -> usize {
-        self.slots.remove_stale_folders(
+        self.scratch_slots.remove_stale_folders(
             (&self.settings.runtime_dir, Instant::now() + STALE_FOLDER_REMOVAL_TIMEOUT),
             is_continued,
             continued_slots,

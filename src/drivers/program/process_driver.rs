@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::driver::report::Reporter;
-use algonius_actors::driver::{AttemptLease, AttemptWork, ClaimedWork, Driver, Lease, UsageFuture};
+use algonius_actors::driver::{
+    AttemptLease, AttemptWork, Driver, Lease, UsageFuture, WorkTakenOver,
+};
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::agent::workspace::Workspace;
 use algonius_actors::model::code::Code;
@@ -33,7 +35,7 @@ use super::workspace;
 use crate::drivers::lease_commands::{LeaseCommandReceiver, LeaseCommandSender};
 
 /// Time for which the program of a lost holder waits for another one.
-const CLAIM_TIMEOUT: Duration = Duration::from_secs(10);
+const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Driver that runs an agent's program. It needs a tokio runtime.
 pub struct ProcessDriver {
@@ -91,14 +93,15 @@ impl Driver for ProcessDriver {
         self.spawn_attempt(ProgramSource::New, work, reporter)
     }
 
-    fn claim_held_work(
+    fn take_over_held_work(
         &self,
         execution: ExecutionId,
         attempt_id: AttemptId,
-    ) -> Option<ClaimedWork> {
+    ) -> Option<WorkTakenOver> {
         let may_reattach = self.program.on_service_loss == ServiceLossAction::Reattach;
-        let claimed = if may_reattach { self.warden.claim(execution, attempt_id) } else { None };
-        claimed.map(|program| ClaimedWork { run_time: program.running_time })
+        let program_taken_over =
+            if may_reattach { self.warden.take_over(execution, attempt_id) } else { None };
+        program_taken_over.map(|program| WorkTakenOver { run_time: program.running_time })
     }
 
     fn resume(&self, work: AttemptWork, reporter: Reporter) -> Lease {
@@ -122,19 +125,19 @@ impl ProcessDriver {
             session: AttemptSession::default(),
         };
         let (gauge_sender, gauge) = watch::channel(None);
-        let reporting = (reporter, gauge_sender);
+        let reporter_and_gauge = (reporter, gauge_sender);
         let span = tracing::Span::current();
         let task = match &self.pool {
             // Session processes end with the service, so a held program never belongs to a pool.
             Some(pool) if source == ProgramSource::New => {
                 let pool = Arc::clone(pool);
                 tokio::spawn(
-                    session_process::run_turn(attempt, pool, reporting, command_receiver)
+                    session_process::run_turn(attempt, pool, reporter_and_gauge, command_receiver)
                         .instrument(span),
                 )
             }
             _ => tokio::spawn(
-                run_attempt(attempt, source, reporting, command_receiver).instrument(span),
+                run_attempt(attempt, source, reporter_and_gauge, command_receiver).instrument(span),
             ),
         };
         let warden = Arc::clone(&self.warden);
@@ -200,18 +203,18 @@ async fn run_attempt(
         let (running, process_io) =
             match attempt.start_or_resume(source, &reporter, &commands).await {
                 Ok(started) => started,
-                Err(failure) => return reporter.report_exit(Err(failure), None),
+                Err(failure) => return reporter.report_end(Err(failure), None),
             };
         gauge_sender.send_replace(Some(running.gauge()));
         // If the holder was lost before the program started, recovery may have settled the attempt without it, so no
-        // claim will come.
-        let claim_timeout =
-            if commands.is_lease_dropped() { Duration::ZERO } else { CLAIM_TIMEOUT };
+        // takeover will come.
+        let takeover_timeout =
+            if commands.is_lease_dropped() { Duration::ZERO } else { TAKEOVER_TIMEOUT };
         let mut release_commands = commands.clone();
         let attempt_end = tokio::select! {
             attempt_end = running.run(process_io, &reporter, commands.clone()) => Some(attempt_end),
             _ = release_commands.wait_for_release() => None,
-            () = running.wait_until_claimed() => None,
+            () = running.wait_until_taken_over() => None,
         };
         match attempt_end {
             Some(attempt_end) if attempt_end.is_session_lost() && !commands.is_stop_requested() => {
@@ -222,7 +225,7 @@ async fn run_attempt(
                     session_resume::forget_unknown_session(&attempt.work, &**sessions, &reporter)
                         .await
                 {
-                    return reporter.report_exit(Err(failure), None);
+                    return reporter.report_end(Err(failure), None);
                 }
                 source = ProgramSource::New;
             }
@@ -231,14 +234,14 @@ async fn run_attempt(
                 attempt.store_session(&mut attempt_end, &reporter).await;
                 // Before `release_or_detach`, which waits for the holder: it orders the clean-up only after the report.
                 attempt_end.report(reporter);
-                release_or_detach(running, commands, claim_timeout).await;
+                release_or_detach(running, commands, takeover_timeout).await;
                 return;
             }
-            None if release_or_detach(running, commands, claim_timeout).await => {
+            None if release_or_detach(running, commands, takeover_timeout).await => {
                 let failure = Failure::new(Code::Interrupted, "it was released before its end");
-                return reporter.report_exit(Err(failure), None);
+                return reporter.report_end(Err(failure), None);
             }
-            None => return reporter.detach(),
+            None => return reporter.close_without_report(),
         }
     }
 }
@@ -263,7 +266,7 @@ impl PendingAttempt {
 
     /// Stores the session of a successful run. The answer does not depend on it.
     async fn store_session(&self, attempt_end: &mut AttemptEnd, reporter: &Reporter) {
-        let Some(reported_id) = attempt_end.take_session_id() else { return };
+        let Some(reported_id) = attempt_end.take_session_id_of_success() else { return };
         let SharedDriverContext { sessions, .. } = &*self.context;
         if let Err(error) = self
             .session
@@ -276,22 +279,22 @@ impl PendingAttempt {
 }
 
 /// Waits until the holder releases the program, and removes its remains; returns true if it did. After a crash another
-/// process may claim the program within `claim_timeout`: then it is left as it is.
+/// process may take over the program within `takeover_timeout`: then it is left as it is.
 async fn release_or_detach(
     running: RunningProcess,
     mut commands: LeaseCommandReceiver,
-    claim_timeout: Duration,
+    takeover_timeout: Duration,
 ) -> bool {
-    let is_claimed = tokio::select! {
-        () = running.wait_until_claimed() => true,
+    let is_taken_over = tokio::select! {
+        () = running.wait_until_taken_over() => true,
         is_released = commands.wait_for_release() => {
-            !is_released && timeout(claim_timeout, running.wait_until_claimed()).await.is_ok()
+            !is_released && timeout(takeover_timeout, running.wait_until_taken_over()).await.is_ok()
         }
     };
-    if is_claimed {
+    if is_taken_over {
         running.detach();
     } else {
         running.clean_up().await;
     }
-    !is_claimed
+    !is_taken_over
 }

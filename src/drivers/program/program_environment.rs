@@ -42,7 +42,7 @@ pub(super) fn attempt_environment(
         work.execution,
         work.attempt_id,
     );
-    let trace_variables = [("TRACEPARENT", trace.traceparent()), ("TRACESTATE", trace.state)];
+    let trace_variables = [("TRACEPARENT", trace.traceparent()), ("TRACESTATE", trace.tracestate)];
     let override_variables = work.request.effective_overrides().env;
     let mut environment = inherited.clone();
     environment.extend(configured.map(|(name, value)| (name.into(), value.into())));

@@ -134,7 +134,7 @@ impl RunningProcess {
         let failed_requests = reporter.failed_request_counter().subscribe();
         let end_signals = (commands.clone(), answered_sender.subscribe(), failed_requests);
         let mut end_future =
-            std::pin::pin!(self.run_to_end(program_exit, end_signals, &prompt_detector));
+            std::pin::pin!(self.supervise_until_exit(program_exit, end_signals, &prompt_detector));
         let (exit, output) = tokio::select! {
             exit = &mut end_future => {
                 // The program writes no more, so its pipes are read without a bound: their rest must not wait for the
@@ -175,8 +175,8 @@ impl RunningProcess {
     }
 
     /// Returns when another process instance of the service drives the program.
-    pub(super) async fn wait_until_claimed(&self) {
-        self.tree.wait_until_claimed().await;
+    pub(super) async fn wait_until_taken_over(&self) {
+        self.tree.wait_until_taken_over().await;
     }
 
     /// Leaves the folder to the process instance that has taken the program.
@@ -195,7 +195,7 @@ impl RunningProcess {
     }
 
     /// Waits for the program's exit, and ends it after a stop order, a prompt for a person, or an exceeded limit.
-    async fn run_to_end(
+    async fn supervise_until_exit(
         &self,
         mut program_exit: ProgramExit,
         (mut commands, mut answered_receiver, failed_requests): (
@@ -210,7 +210,7 @@ impl RunningProcess {
             // The exit comes first: a program that has ended is judged by its own exit, not by a simultaneous stop.
             biased;
             exit = &mut program_exit => return Ok(ExitReport::from_exit(exit?)),
-            () = self.wait_for_stop(&mut commands, answered_receiver.clone()) => None,
+            () = self.wait_until_stop_due(&mut commands, answered_receiver.clone()) => None,
             () = wait_until_answered(&mut answered_receiver) => return self.wait_for_exit_after_answer(program_exit).await,
             () = prompt_detector.wait_for_prompt() => Some(tty_prompt_detection::prompt_failure()),
             () = wait_until_retries_exhausted(&self.evaluator.program.failure_rules.own_retries, failed_requests) => {
@@ -235,7 +235,7 @@ impl RunningProcess {
 
     /// Returns when a stop is due: at once after the order, but an interactive agent gets its grace period to end its
     /// turn, for which it was asked by a message of its protocol.
-    async fn wait_for_stop(
+    async fn wait_until_stop_due(
         &self,
         commands: &mut LeaseCommandReceiver,
         mut answered_receiver: watch::Receiver<bool>,
@@ -252,24 +252,20 @@ impl RunningProcess {
         &self,
         mut program_exit: ProgramExit,
     ) -> io::Result<ExitReport> {
+        let program = &self.evaluator.program;
         let grace = self.evaluator.work.spec.limits.timeouts.grace;
         if let Ok(exit) = timeout(grace, &mut program_exit).await {
             // The exit of an interactive agent after its turn says nothing about the turn.
-            let is_agent = self.evaluator.program.control_spec().is_some();
-            return Ok(ExitReport::from_exit(if is_agent { self.success_exit() } else { exit? }));
+            let is_interactive = program.control_spec().is_some();
+            let exit = if is_interactive { success_exit(program) } else { exit? };
+            return Ok(ExitReport::from_exit(exit));
         }
         self.tree.terminate();
         if timeout(grace, &mut program_exit).await.is_err() {
             self.tree.kill();
             program_exit.await?;
         }
-        Ok(ExitReport::from_exit(self.success_exit()))
-    }
-
-    /// Returns a successful exit, which also stands for a program that was ended after its answer.
-    fn success_exit(&self) -> ProcessExit {
-        let codes = &self.evaluator.program.success_criteria.exit_codes;
-        ProcessExit::Code(codes.first().copied().unwrap_or_default())
+        Ok(ExitReport::from_exit(success_exit(program)))
     }
 
     /// Records the resource usage of the program.
@@ -278,4 +274,10 @@ impl RunningProcess {
             reporter.record_later(EventKind::ResourceUsage(final_usage));
         }
     }
+}
+
+/// Returns a successful exit, which also stands for a program that was ended after its answer.
+fn success_exit(program: &ProgramSpec) -> ProcessExit {
+    let codes = &program.success_criteria.exit_codes;
+    ProcessExit::Code(codes.first().copied().unwrap_or_default())
 }

@@ -25,7 +25,7 @@ use algonius_warden::{LaunchRequest, RootCapabilities};
 use nix::unistd::geteuid;
 use tokio::task::spawn_blocking;
 
-use self::failures::view_failure;
+use self::failures::sandbox_failure;
 pub(super) use self::failures::{access_denial_note, setup_failure};
 use super::context::SharedDriverContext;
 use super::program_environment::InheritedVariables;
@@ -45,7 +45,7 @@ pub(super) enum SandboxPlan {
     /// The program has no confinement.
     Unconfined,
     /// A Landlock domain that restricts files needs a slot.
-    Slot(LandlockDomain),
+    RestrictedDomain(LandlockDomain),
     /// A Landlock domain that restricts no file.
     UnrestrictedDomain {
         /// Network that the program may use.
@@ -59,11 +59,11 @@ impl SandboxPlan {
     /// Returns the plan with one more folder that the program may change.
     pub(super) fn with_writable_folder(mut self, folder: &Path) -> Self {
         match &mut self {
-            Self::Slot(LandlockDomain { files: Some(files), .. }) => {
+            Self::RestrictedDomain(LandlockDomain { files: Some(files), .. }) => {
                 files.private_folders.push(folder.to_owned());
             }
             Self::View(view, _) => view.private_folders.push(folder.to_owned()),
-            Self::Slot(_) | Self::UnrestrictedDomain { .. } | Self::Unconfined => {}
+            Self::RestrictedDomain(_) | Self::UnrestrictedDomain { .. } | Self::Unconfined => {}
         }
         self
     }
@@ -161,19 +161,19 @@ pub(super) async fn plan(
             return Ok(SandboxPlan::UnrestrictedDomain { network });
         }
         let readable = readable_paths(context).await?;
-        let shared_memory = context.service_paths.shared_memory(sandbox, workspace);
+        let shared_memory = context.service_paths.shared_memory_folder(sandbox, workspace);
         let files = Some(FileAccess {
             readable_paths: readable,
             writable_paths: writable,
             private_folders,
             shared_memory,
         });
-        return Ok(SandboxPlan::Slot(LandlockDomain { files, network }));
+        return Ok(SandboxPlan::RestrictedDomain(LandlockDomain { files, network }));
     }
     let service_files = context.service_paths.service_files();
     let mut unreadable = service_files.hidden_paths.clone();
     // Behind such a socket a program could start another one outside of its sandbox.
-    unreadable.extend(context.settings.sockets.iter().cloned());
+    unreadable.extend(context.settings.sandbox_escape_sockets.iter().cloned());
     unreadable.retain(|path| !sandbox.allowed_sockets.contains(path));
     let view = FilesystemView {
         writable_paths: writable,
@@ -182,7 +182,7 @@ pub(super) async fn plan(
         home: subject.home.to_owned(),
         workspace: workspace.to_owned(),
         workspace_roots: sandbox
-            .resolved_roots
+            .resolved_paths
             .as_ref()
             .map(|roots| roots.working_dirs.clone())
             .unwrap_or_default(),
@@ -208,12 +208,12 @@ async fn readable_paths(context: &Arc<SharedDriverContext>) -> Result<Arc<Readab
     }
     let context = Arc::clone(context);
     let paths = spawn_blocking(move || context.service_paths.readable_paths()).await;
-    paths.map_err(|error| view_failure(&io::Error::other(error).into()))
+    paths.map_err(|error| sandbox_failure(&io::Error::other(error).into()))
 }
 
 /// Returns the paths that the program may change, in addition to those that the service creates for it.
 fn writable_paths(access: Access, sandbox: &Sandbox, workspace: &Path) -> Vec<PathBuf> {
-    let Sandbox { resolved_roots: roots, writable, .. } = sandbox;
+    let Sandbox { resolved_paths: roots, writable, .. } = sandbox;
     let resolved = roots.as_ref().map(|roots| roots.writable.clone());
     let mut paths = resolved.or_else(|| writable.clone()).unwrap_or_default();
     if !sandbox.restricts_writes(access) {
@@ -237,8 +237,8 @@ pub(super) async fn prepare(
     let unrestricted_sandbox =
         LaunchSandbox { ruleset: None, view: None, root_capabilities: RootCapabilities::All };
     let unrestricted_ruleset = |network| {
-        let ruleset = context.slots.unrestricted_ruleset(network);
-        ruleset.map_err(|error| view_failure(&error))
+        let ruleset = context.scratch_slots.unrestricted_ruleset(network);
+        ruleset.map_err(|error| sandbox_failure(&error))
     };
     match plan {
         SandboxPlan::Unconfined => Ok((unrestricted_sandbox, None)),
@@ -266,9 +266,9 @@ pub(super) async fn prepare(
                 None,
             ))
         }
-        SandboxPlan::Slot(domain) => {
+        SandboxPlan::RestrictedDomain(domain) => {
             // A ruleset with hundreds of paths costs more than a short run, so a used slot is preferred.
-            let slot = match context.slots.take_idle_slot(&domain, user) {
+            let slot = match context.scratch_slots.take_idle_slot(&domain, user) {
                 Some(slot) => slot,
                 None => create_slot(context, domain, user).await?,
             };
@@ -292,9 +292,9 @@ async fn create_slot(
     user: Option<UnixUser>,
 ) -> Result<ScratchSlot, Failure> {
     let context = Arc::clone(context);
-    let slot = spawn_blocking(move || context.slots.create(domain, user)).await;
+    let slot = spawn_blocking(move || context.scratch_slots.create(domain, user)).await;
     let slot = slot.unwrap_or_else(|error| Err(io::Error::other(error).into()));
-    slot.map_err(|error| view_failure(&error))
+    slot.map_err(|error| sandbox_failure(&error))
 }
 
 /// Returns true if bubblewrap works inside of a domain. A bubblewrap that runs as root by its mode bit does not,
@@ -328,7 +328,7 @@ impl LaunchSandbox {
         if let Some((view, bubblewrap)) = view {
             check_executable(&launch.program)?;
             let wrapper = view.build_wrapper_command(&bubblewrap, &launch.program);
-            launch.wrapper = Some(wrapper.map_err(|error| view_failure(&error))?);
+            launch.wrapper = Some(wrapper.map_err(|error| sandbox_failure(&error))?);
         }
         (launch.ruleset, launch.root_capabilities) = (ruleset, root_capabilities);
         Ok(launch)
@@ -343,7 +343,7 @@ impl LaunchSandbox {
         launch: LaunchRequest,
     ) -> Result<LaunchRequest, Failure> {
         let applied = spawn_blocking(move || self.apply(launch)).await;
-        applied.unwrap_or_else(|error| Err(view_failure(&io::Error::other(error).into())))
+        applied.unwrap_or_else(|error| Err(sandbox_failure(&io::Error::other(error).into())))
     }
 }
 

@@ -27,7 +27,7 @@ struct ProtectedPaths {
     service_files: Arc<ProtectedServiceFiles>,
     allow_list: AllowList,
     /// Folder of shared memory without links, if no file of the service is in it.
-    shared_memory: Option<PathBuf>,
+    shared_memory_folder: Option<PathBuf>,
 }
 
 impl ServicePaths {
@@ -43,10 +43,12 @@ impl ServicePaths {
     /// Replaces the files. A running program keeps those of its start. May block.
     pub fn replace_service_files(&self, service_files: ProtectedServiceFiles) {
         let allow_list = AllowList::new(service_files.hidden_paths.clone());
-        let shared_memory = find_shared_memory(Path::new(SHARED_MEMORY_FOLDER), &service_files);
+        let shared_memory =
+            find_shared_memory_folder(Path::new(SHARED_MEMORY_FOLDER), &service_files);
         let service_files = Arc::new(service_files);
         self.run_with_lock(|paths| {
-            *paths = ProtectedPaths { service_files, allow_list, shared_memory }
+            *paths =
+                ProtectedPaths { service_files, allow_list, shared_memory_folder: shared_memory }
         });
     }
 
@@ -57,7 +59,7 @@ impl ServicePaths {
 
     /// Returns everything that a program may read, if the list is current without listing a folder.
     pub(super) fn cached_readable_paths(&self) -> Option<Arc<ReadablePaths>> {
-        self.run_with_lock(|paths| paths.allow_list.cached_paths())
+        self.run_with_lock(|paths| paths.allow_list.paths_if_current())
     }
 
     /// Returns everything that a program may read. Lists folders again if one has changed, so it may block.
@@ -67,12 +69,16 @@ impl ServicePaths {
 
     /// Returns the folder of shared memory without links, if a program with this sandbox may change it: neither a file
     /// of the service nor a working folder of the program is in it, because a read-only agent must not change that.
-    pub(super) fn shared_memory(&self, sandbox: &Sandbox, workspace: &Path) -> Option<PathBuf> {
+    pub(super) fn shared_memory_folder(
+        &self,
+        sandbox: &Sandbox,
+        workspace: &Path,
+    ) -> Option<PathBuf> {
         if sandbox.shared_memory == SharedMemoryAccess::Refused {
             return None;
         }
-        let folder = self.run_with_lock(|paths| paths.shared_memory.clone())?;
-        let roots = sandbox.resolved_roots.iter().flat_map(|roots| &roots.working_dirs);
+        let folder = self.run_with_lock(|paths| paths.shared_memory_folder.clone())?;
+        let roots = sandbox.resolved_paths.iter().flat_map(|roots| &roots.working_dirs);
         let mut working_dirs = roots.map(PathBuf::as_path).chain([workspace]);
         (!working_dirs.any(|path| path.starts_with(&folder))).then_some(folder)
     }
@@ -99,7 +105,10 @@ impl ServicePaths {
 
 /// Returns the path of the folder without links, unless a file of the service is in it: a rule applies to everything
 /// below a folder, without exceptions.
-fn find_shared_memory(folder: &Path, service_files: &ProtectedServiceFiles) -> Option<PathBuf> {
+fn find_shared_memory_folder(
+    folder: &Path,
+    service_files: &ProtectedServiceFiles,
+) -> Option<PathBuf> {
     let real_path = folder.canonicalize().ok()?;
     // A file that does not exist yet has no real path, so the path as it is written counts too.
     let is_exposed = exposes_service_files(service_files, folder)
@@ -137,7 +146,7 @@ mod tests {
             ..ProtectedServiceFiles::default()
         };
         let granted = |files: &ProtectedServiceFiles| {
-            [&real, &link].map(|folder| find_shared_memory(folder, files))
+            [&real, &link].map(|folder| find_shared_memory_folder(folder, files))
         };
         let all = [Some(real.clone()), Some(real.clone())];
         assert_eq!(granted(&with_unreadable(elsewhere.join("other"))), all);
@@ -145,13 +154,13 @@ mod tests {
         assert_eq!(granted(&with_unreadable(link.join("service"))), [None, None]);
         // Not there yet, and named by the link or the folder.
         assert_eq!(granted(&with_unreadable(real.join("later"))), [None, None]);
-        assert_eq!(find_shared_memory(&link, &with_unreadable(link.join("later"))), None);
+        assert_eq!(find_shared_memory_folder(&link, &with_unreadable(link.join("later"))), None);
         assert_eq!(granted(&with_unreadable(elsewhere.join("data"))), [None, None]);
         let unwritable = ProtectedServiceFiles {
             read_only_paths: vec![real.join("service")],
             ..ProtectedServiceFiles::default()
         };
         assert_eq!(granted(&unwritable), [None, None]);
-        assert_eq!(find_shared_memory(&root.join("missing"), &unwritable), None);
+        assert_eq!(find_shared_memory_folder(&root.join("missing"), &unwritable), None);
     }
 }

@@ -42,7 +42,7 @@ pub(super) async fn run_turn(
     let turn = SessionTurn { attempt, pool, commands };
     match Box::pin(turn.run(&reporter, &gauge_sender)).await {
         Ok(attempt_end) => attempt_end.report(reporter),
-        Err(failure) => reporter.report_exit(Err(failure), None),
+        Err(failure) => reporter.report_end(Err(failure), None),
     }
 }
 
@@ -87,8 +87,8 @@ impl SessionTurn {
         gauge_sender: &watch::Sender<Option<UsageGauge>>,
     ) -> Result<AttemptEnd, Failure> {
         let reserved = self.take_or_start_process(reporter).await?;
-        let dialogue = match self.build_stdio_turn(&reserved) {
-            Ok(dialogue) => dialogue,
+        let stdio_turn = match self.build_stdio_turn(&reserved) {
+            Ok(stdio_turn) => stdio_turn,
             Err(failure) => {
                 self.return_to_pool(reserved, reporter);
                 return Err(failure);
@@ -96,8 +96,9 @@ impl SessionTurn {
         };
         gauge_sender.send_replace(Some(reserved.process.tree.gauge()));
         reporter.report_start(Some(reserved.process.pid));
-        let received = Box::pin(self.receive_answer(reserved, dialogue, reporter)).await;
-        received.unwrap_or_else(|error| {
+        let exchange_result =
+            Box::pin(self.exchange_and_evaluate(reserved, stdio_turn, reporter)).await;
+        exchange_result.unwrap_or_else(|error| {
             tracing::error!(%error, "failed to persist output of session process");
             let message = "the output of the agent could not be recorded";
             Err(Failure::new(Code::LedgerUnavailable, message))
@@ -143,8 +144,8 @@ impl SessionTurn {
         let SharedDriverContext { sessions, .. } = &*self.attempt.context;
         let (program, work) = (&self.attempt.program, &self.attempt.work);
         self.attempt.session = AttemptSession::find(program, work, &**sessions, reporter).await?;
-        if program.session.is_none() {
-            session_resume::report_lost_session(work, &**sessions, reporter).await?;
+        if program.session_resume.is_none() {
+            session_resume::forget_in_process_session(work, &**sessions, reporter).await?;
         }
         let reservation = self.pool.reserve(&conversation, reporter.now()).await;
         self.start_process(reservation, start_settings).await
@@ -164,10 +165,9 @@ impl SessionTurn {
         let AnswerLocation::Events(allowed_folders, dialect) = answer_location else {
             return Err(Failure::new(Code::Internal, "a session process has no events"));
         };
-        self.pool.record_start(&reservation, spawned.pid);
-        let session = attempt.session.session_id(&attempt.program, &attempt.work);
-        let progress =
-            ConversationProgress { session_id: session, ..ConversationProgress::default() };
+        self.pool.record_pid(&reservation, spawned.pid);
+        let session_id = attempt.session.session_id(&attempt.program, &attempt.work);
+        let progress = ConversationProgress { session_id, ..ConversationProgress::default() };
         let process = SessionProcess {
             pid: spawned.pid,
             stdout: spawned.stdout,
@@ -186,31 +186,37 @@ impl SessionTurn {
     }
 
     /// Sends the message to the program, and judges its answer.
-    async fn receive_answer(
+    async fn exchange_and_evaluate(
         &self,
         mut reserved: ReservedProcess,
-        dialogue: StdioTurn,
+        stdio_turn: StdioTurn,
         reporter: &Reporter,
     ) -> Result<Result<AttemptEnd, Failure>, LedgerError> {
         if reserved.process.progress.message_count > 0 {
             reporter.set_session_counters(reserved.process.progress.counters.clone());
         }
         let ReceivedAnswer { end, summary, stdout, stderr } =
-            Box::pin(self.exchange_message(&mut reserved.process, dialogue, reporter)).await?;
-        let is_long = [&stdout, &stderr, &summary.text].iter().any(|text| text.raw.is_long());
+            Box::pin(self.exchange_message(&mut reserved.process, stdio_turn, reporter)).await?;
+        let is_long =
+            [&stdout, &stderr, &summary.answer_text].iter().any(|text| text.raw.is_long());
         let long_text_permit = if is_long {
             reserved.process.memory_account.acquire_long_text_permit().await
         } else {
             None
         };
-        let exit = match end.exit() {
+        let exit = match end.effective_exit() {
             Ok(exit) => exit,
             Err(failure) => {
                 reserved.end(self.idle_process_limits().grace).await;
                 return Ok(Err(failure));
             }
         };
-        let EventSummary { text, reported_result, interruption, has_other_output } = summary;
+        let EventSummary {
+            answer_text: text,
+            reported_result,
+            required_input,
+            has_output_outside_answer: has_other_output,
+        } = summary;
         let (stdout, stderr) = (stdout.raw(), stderr.raw());
         let (answer, ended_at) = (Ok(text.raw()), reporter.now());
         let attempt_outcome = AttemptOutcome {
@@ -228,10 +234,10 @@ impl SessionTurn {
         }
         let session_update =
             self.attempt.session.find_session_update(&self.attempt.program, exit, [stdout, stderr]);
-        session_update.record_warning(reporter).await;
+        session_update.warn_if_id_unusable(reporter).await;
         drop(long_text_permit);
         let exit_code = if matches!(end, AnswerEnd::Exit(_)) { exit.code() } else { None };
-        let mut attempt_end = AttemptEnd { result, exit_code, interruption, session_update };
+        let mut attempt_end = AttemptEnd { result, exit_code, required_input, session_update };
         self.return_to_pool_or_end(&end, reserved, &mut attempt_end, reporter).await;
         Ok(Ok(attempt_end))
     }
@@ -244,19 +250,19 @@ impl SessionTurn {
         attempt_end: &mut AttemptEnd,
         reporter: &Reporter,
     ) {
-        let reported_id = attempt_end.take_session_id();
+        let reported_id = attempt_end.take_session_id_of_success();
         reserved.process.progress.session_id = reporter
             .session_id()
             .or(reserved.process.progress.session_id)
             .or_else(|| reported_id.clone().flatten());
         reserved.process.progress.counters = reporter.session_counters();
-        let session = reserved.process.progress.session_id.clone();
-        self.store_session(reported_id.is_some(), session, reporter).await;
+        let session_id = reserved.process.progress.session_id.clone();
+        self.store_session(reported_id.is_some(), session_id, reporter).await;
         reserved.process.progress.message_count += 1;
         let can_continue = !self.commands.is_lease_dropped() && reserved.process.stdin.is_some();
         match end {
             AnswerEnd::Completed if can_continue => self.return_to_pool(reserved, reporter),
-            AnswerEnd::Completed | AnswerEnd::UnreadableMessage | AnswerEnd::Fault(_) => {
+            AnswerEnd::Completed | AnswerEnd::UnreadableOutput | AnswerEnd::Fault(_) => {
                 reserved.end(self.idle_process_limits().grace).await;
             }
             AnswerEnd::Exit(_) => reserved.clean_up().await,
@@ -267,17 +273,17 @@ impl SessionTurn {
     async fn store_session(
         &self,
         is_success: bool,
-        session: Option<SessionId>,
+        session_id: Option<SessionId>,
         reporter: &Reporter,
     ) {
         let PendingAttempt { program, work, session: attempt_session, context, .. } = &self.attempt;
         let SharedDriverContext { sessions, .. } = &**context;
-        let stored = match &program.session {
+        let stored = match &program.session_resume {
             Some(_) if is_success => {
-                attempt_session.store(program, work, (&**sessions, reporter), session).await
+                attempt_session.store(program, work, (&**sessions, reporter), session_id).await
             }
             Some(_) => Ok(()),
-            None => session_resume::store_live_session(work, &**sessions, reporter).await,
+            None => session_resume::store_in_process_session(work, &**sessions, reporter).await,
         };
         if let Err(error) = stored {
             tracing::error!(execution = %work.execution, %error, "failed to store session");

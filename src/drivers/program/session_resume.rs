@@ -22,7 +22,7 @@ const SESSION_EXPIRED_MESSAGE: &str =
 const PROCESS_ENDED_MESSAGE: &str =
     "the session of the conversation is lost: the agent's process has ended";
 /// Marker for the session of a program that remembers only while it runs.
-const LIVE_SESSION_MARK: &str = "kept while it lives";
+const IN_PROCESS_SESSION_MARK: &str = "kept while it lives";
 const SESSION_UNKNOWN_MESSAGE: &str =
     "the session of the conversation is lost: the agent does not know it";
 
@@ -51,7 +51,7 @@ pub(super) struct SessionUpdate {
 
 impl SessionUpdate {
     /// Records a warning if the program wrote an id that cannot be stored.
-    pub(super) async fn record_warning(&self, reporter: &Reporter) {
+    pub(super) async fn warn_if_id_unusable(&self, reporter: &Reporter) {
         if !self.has_unusable_id {
             return;
         }
@@ -71,14 +71,14 @@ impl AttemptSession {
         sessions: &dyn SessionStore,
         reporter: &Reporter,
     ) -> Result<Self, Failure> {
-        let Some(continuity) = &program.session else { return Ok(Self::Stateless) };
+        let Some(session_spec) = &program.session_resume else { return Ok(Self::Stateless) };
         let session = sessions.session(&ConversationKey::from_request(&work.request)).await;
         let session = session.map_err(|error| session_store_failure(&error))?;
         let session_counters =
             session.as_ref().map(|session| session.reported_counters.clone()).unwrap_or_default();
-        match decide_session(continuity, session, reporter.now()) {
+        match decide_session(session_spec, session, reporter.now()) {
             SessionDecision::New => Ok(Self::New),
-            SessionDecision::Resume(id) if id.expose() == LIVE_SESSION_MARK => {
+            SessionDecision::Resume(id) if id.expose() == IN_PROCESS_SESSION_MARK => {
                 // Only a running program had this memory, and session processes end with the service.
                 let recorded =
                     reporter.record_event(session_lost_event(PROCESS_ENDED_MESSAGE)).await;
@@ -99,9 +99,9 @@ impl AttemptSession {
 
     /// Returns the templates of the program's arguments.
     pub(super) fn argument_templates<'p>(&self, program: &'p ProgramSpec) -> &'p [String] {
-        match (self, &program.session) {
-            (Self::New, Some(continuity)) => &continuity.start_args,
-            (Self::Resumed(_), Some(continuity)) => &continuity.resume_args,
+        match (self, &program.session_resume) {
+            (Self::New, Some(session_spec)) => &session_spec.start_args,
+            (Self::Resumed(_), Some(session_spec)) => &session_spec.resume_args,
             _ => &program.args,
         }
     }
@@ -122,7 +122,12 @@ impl AttemptSession {
     ) -> Option<SessionId> {
         match self {
             Self::Resumed(id) => Some(id.clone()),
-            Self::New if program.session.as_ref().is_some_and(|session| session.generates_id) => {
+            Self::New
+                if program
+                    .session_resume
+                    .as_ref()
+                    .is_some_and(|session| session.service_generates_id) =>
+            {
                 SessionId::new(&derive_session_id(work).to_string())
             }
             Self::Stateless | Self::New => None,
@@ -136,11 +141,12 @@ impl AttemptSession {
         exit: ProcessExit,
         texts: [&str; 2],
     ) -> SessionUpdate {
-        let Some(continuity) = &program.session else { return SessionUpdate::default() };
+        let Some(session_spec) = &program.session_resume else { return SessionUpdate::default() };
         let is_resumed = matches!(self, Self::Resumed(_));
-        let session::FoundSession { id, is_unusable } = session::find_session(continuity, texts);
+        let session::FoundSessionId { id, is_unusable } =
+            session::find_session_id(session_spec, texts);
         SessionUpdate {
-            is_lost: is_resumed && session::has_lost_session(continuity, exit, texts),
+            is_lost: is_resumed && session::has_lost_session(session_spec, exit, texts),
             reported_id: id,
             has_unusable_id: is_unusable,
         }
@@ -155,13 +161,13 @@ impl AttemptSession {
         (sessions, reporter): (&dyn SessionStore, &Reporter),
         reported_id: Option<SessionId>,
     ) -> Result<(), LedgerError> {
-        if program.session.is_none() {
+        if program.session_resume.is_none() {
             return Ok(());
         }
-        let assigned = self.session_id(program, work);
+        let assigned_id = self.session_id(program, work);
         let recorded_id = reporter.session_id();
         let is_recorded = recorded_id.is_some();
-        let Some(id) = recorded_id.or(reported_id).or(assigned) else { return Ok(()) };
+        let Some(id) = recorded_id.or(reported_id).or(assigned_id) else { return Ok(()) };
         if !is_recorded {
             reporter
                 .record_event(EventKind::Session { id: redacted_label(reporter, id.expose()) })
@@ -175,7 +181,7 @@ impl AttemptSession {
 }
 
 /// Records that a program which remembered only while it ran has ended.
-pub(super) async fn report_lost_session(
+pub(super) async fn forget_in_process_session(
     work: &AttemptWork,
     sessions: &dyn SessionStore,
     reporter: &Reporter,
@@ -186,20 +192,20 @@ pub(super) async fn report_lost_session(
     if session.is_none() {
         return Ok(());
     }
-    let forgotten = async {
+    let forget_future = async {
         sessions.delete_session(conversation).await?;
         reporter.record_event(session_lost_event(PROCESS_ENDED_MESSAGE)).await
     };
-    forgotten.await.map_err(|error| session_store_failure(&error))
+    forget_future.await.map_err(|error| session_store_failure(&error))
 }
 
 /// Records that a program remembers the conversation only while it runs.
-pub(super) async fn store_live_session(
+pub(super) async fn store_in_process_session(
     work: &AttemptWork,
     sessions: &dyn SessionStore,
     reporter: &Reporter,
 ) -> Result<(), LedgerError> {
-    let Some(id) = SessionId::new(LIVE_SESSION_MARK) else { return Ok(()) };
+    let Some(id) = SessionId::new(IN_PROCESS_SESSION_MARK) else { return Ok(()) };
     let (execution, last_used_at, reported_counters) =
         (work.execution, reporter.now(), CounterValues::default());
     let session = Session { id, execution, last_used_at, reported_counters };
@@ -212,14 +218,14 @@ pub(super) async fn forget_unknown_session(
     sessions: &dyn SessionStore,
     reporter: &Reporter,
 ) -> Result<(), Failure> {
-    let forgotten = async {
+    let forget_future = async {
         sessions.delete_session(ConversationKey::from_request(&work.request)).await?;
         // The output of the program about its unknown session is not the answer.
         reporter.delete_output().await?;
         reporter.set_session_counters(CounterValues::default());
         reporter.record_event(session_lost_event(SESSION_UNKNOWN_MESSAGE)).await
     };
-    forgotten.await.map_err(|error| session_store_failure(&error))
+    forget_future.await.map_err(|error| session_store_failure(&error))
 }
 
 /// Returns the id for a new session of this attempt: the same at each call.

@@ -37,7 +37,7 @@ pub(super) struct SuccessChecks {
     /// Required file, and the folders in which it may be.
     pub(super) artifact: Option<(String, AllowedFolders)>,
     /// Command to run.
-    pub(super) check: Option<CheckLaunch>,
+    pub(super) command_check: Option<CheckLaunch>,
 }
 
 /// Command that runs once.
@@ -69,7 +69,7 @@ impl SuccessChecks {
         answer: &str,
         (reporter, commands): (&Reporter, &mut LeaseCommandReceiver),
     ) -> Result<(), Failure> {
-        let Self { schema, artifact, check } = self;
+        let Self { schema, artifact, command_check } = self;
         if let Some(schema) = schema {
             let validation =
                 ParsedSchema::parse(&schema).and_then(|schema| schema.validate(answer));
@@ -80,7 +80,7 @@ impl SuccessChecks {
         if let Some((path, allowed_folders)) = artifact {
             check_artifact(&path, &allowed_folders).await?;
         }
-        match check {
+        match command_check {
             Some(check) => check.run((reporter, commands)).await,
             None => Ok(()),
         }
@@ -113,7 +113,7 @@ impl CheckLaunch {
         };
         let SpawnedProgram { stdout, stderr, exit: mut program_exit, tree, .. } = spawned;
         let outputs = [stdout, stderr].map(|pipe| {
-            tokio::spawn(read_output_tail(pipe, reporter.redacted_tail(MAX_CHECK_OUTPUT_BYTES)))
+            tokio::spawn(read_output_tail(pipe, reporter.new_redacted_tail(MAX_CHECK_OUTPUT_BYTES)))
         });
         let end = async {
             tokio::select! {

@@ -166,7 +166,7 @@ fn version_program(
         output_method: OutputMethod::Stdout,
         success_criteria: SuccessCriteria::default(),
         on_service_loss: ServiceLossAction::Kill,
-        session: None,
+        session_resume: None,
         stdio_protocol: None,
         usage_pattern: UsagePattern::default(),
         pool: None,

@@ -27,8 +27,8 @@ pub(super) async fn resolve_workspace(
     if spec.access == Access::ReadOnly {
         return None;
     }
-    let chosen = request.effective_overrides().working_dir.map(PathBuf::from);
-    let unresolved_path = chosen.unwrap_or_else(|| program.working_dir.clone());
+    let override_dir = request.effective_overrides().working_dir.map(PathBuf::from);
+    let unresolved_path = override_dir.unwrap_or_else(|| program.working_dir.clone());
     let path = unresolved_path.clone();
     let resolved = timeout(RESOLVE_TIMEOUT, spawn_blocking(move || path.canonicalize())).await;
     let resolved = resolved.ok().and_then(Result::ok).and_then(Result::ok);
@@ -45,16 +45,16 @@ pub(super) async fn resolve_working_dir(
     program: &ProgramSpec,
     work: &AttemptWork,
 ) -> Result<PathBuf, Failure> {
-    let claimed = work.workspace.as_ref().map(|workspace| workspace.path().to_owned());
-    let Some(chosen) = work.request.effective_overrides().working_dir else {
-        return own_working_dir(program, claimed).await;
+    let workspace_path = work.workspace.as_ref().map(|workspace| workspace.path().to_owned());
+    let Some(override_dir) = work.request.effective_overrides().working_dir else {
+        return own_working_dir(program, workspace_path).await;
     };
     let override_policy = work.spec.override_policy.clone();
-    let unresolved_path = claimed.clone().unwrap_or_else(|| chosen.into());
+    let unresolved_path = workspace_path.clone().unwrap_or_else(|| override_dir.into());
     let resolved =
         spawn_blocking(move || resolve_override(&override_policy, &unresolved_path)).await;
     match resolved.map_err(io::Error::other).flatten() {
-        Ok(Some(folder)) if claimed.is_none_or(|claimed| claimed == folder) => Ok(folder),
+        Ok(Some(folder)) if workspace_path.is_none_or(|claimed| claimed == folder) => Ok(folder),
         Ok(_) => Err(override_failure("the working directory is outside of the allowed folders")),
         Err(_) => Err(override_failure("the working directory does not exist")),
     }
@@ -63,9 +63,9 @@ pub(super) async fn resolve_working_dir(
 /// Returns the agent's own folder; if a folder was claimed, exactly that one.
 async fn own_working_dir(
     program: &ProgramSpec,
-    claimed: Option<PathBuf>,
+    workspace_path: Option<PathBuf>,
 ) -> Result<PathBuf, Failure> {
-    let Some(claimed) = claimed else {
+    let Some(claimed) = workspace_path else {
         return Ok(program.working_dir.clone());
     };
     let path = claimed.clone();
@@ -81,9 +81,9 @@ async fn own_working_dir(
 
 fn resolve_override(
     override_policy: &OverridePolicy,
-    chosen: &Path,
+    folder_path: &Path,
 ) -> io::Result<Option<PathBuf>> {
-    let folder = chosen.canonicalize()?;
+    let folder = folder_path.canonicalize()?;
     if !folder.is_dir() {
         return Err(io::ErrorKind::NotADirectory.into());
     }

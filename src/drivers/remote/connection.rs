@@ -113,7 +113,7 @@ impl RemoteConnections {
             .unwrap_or(Err(RemoteFault::Timeout));
         let answer: Option<Value> = body.ok().and_then(|body| serde_json::from_slice(&body).ok());
         let error = answer.as_ref().and_then(find_error).unwrap_or_default();
-        Err(RemoteFault::Refused { status, retry_after, error })
+        Err(RemoteFault::ErrorResponse { status, retry_after, error })
     }
 }
 
@@ -163,7 +163,7 @@ async fn read_document(
         );
         RemoteFault::InvalidResponse { reason }
     })?;
-    let refused = |error| RemoteFault::Refused { status, retry_after: None, error };
+    let refused = |error| RemoteFault::ErrorResponse { status, retry_after: None, error };
     dialect(remote).parse_result(answer).map_err(refused)
 }
 

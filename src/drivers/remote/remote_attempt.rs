@@ -67,7 +67,7 @@ impl RemoteAttempt {
         let sessions = Arc::clone(&self.connections.sessions);
         let conversation = match RemoteConversation::find(&self.work, &*sessions).await {
             Ok(conversation) => conversation,
-            Err(failure) => return reporter.report_exit(Err(failure), None),
+            Err(failure) => return reporter.report_end(Err(failure), None),
         };
         reporter.report_start(None);
         let (allowed_folders, memory_account) =
@@ -77,11 +77,12 @@ impl RemoteAttempt {
         let message = self.build_message(&conversation);
         let unknown_reference_count = self.work.request.input.details.reference_tasks.len()
             - message.message.reference_task_ids.len();
-        let has_references = dialect(&self.remote).supports_references();
-        if let Some(message) = unknown_references_warning(unknown_reference_count, has_references)
+        let supports_references = dialect(&self.remote).supports_task_references();
+        if let Some(message) =
+            unknown_references_warning(unknown_reference_count, supports_references)
             && let Err(error) = reporter.record_event(EventKind::Warning { message }).await
         {
-            return reporter.report_exit(Err(ledger_failure(&error)), None);
+            return reporter.report_end(Err(ledger_failure(&error)), None);
         }
         let mut reader = TaskReader::new(event_reader, conversation);
         let follow_result = self.follow_until_stopped(message, &mut reader, stop).await;
@@ -102,7 +103,7 @@ impl RemoteAttempt {
         };
         let summary = match close_result {
             Ok(summary) => summary,
-            Err(error) => return reporter.report_exit(Err(ledger_failure(&error)), None),
+            Err(error) => return reporter.report_end(Err(ledger_failure(&error)), None),
         };
         // Before the report: after it the next message of the conversation may start and look for the task.
         if let Err(error) = conversation.store(&self.work, (&*sessions, &reporter)).await {
@@ -110,13 +111,13 @@ impl RemoteAttempt {
         }
         if is_stopped {
             let message = "the task of the remote agent was canceled";
-            return reporter.report_exit(Err(Failure::new(Code::Cancelled, message)), None);
+            return reporter.report_end(Err(Failure::new(Code::Cancelled, message)), None);
         }
-        reporter.publish_answer(summary.text.raw());
-        match (summary.reported_result.failure, summary.interruption) {
-            (Some(failure), _) => reporter.report_exit(Err(failure), None),
-            (None, Some(interruption)) => reporter.report_input_required(interruption, None),
-            (None, None) => reporter.report_exit(Ok(()), None),
+        reporter.publish_answer(summary.answer_text.raw());
+        match (summary.reported_result.failure, summary.required_input) {
+            (Some(failure), _) => reporter.report_end(Err(failure), None),
+            (None, Some(required_input)) => reporter.report_input_required(required_input, None),
+            (None, None) => reporter.report_end(Ok(()), None),
         }
     }
 
@@ -151,10 +152,10 @@ impl RemoteAttempt {
         message: OutgoingMessage,
         reader: &mut TaskReader<'_>,
     ) -> Result<RemoteEnd, ReadError> {
-        let stream_start =
+        let stream_response =
             self.connections.open_stream(&self.remote, ClientCall::Stream(message.clone())).await;
         let mut break_cause = None;
-        let end = match stream_start {
+        let end = match stream_response {
             Ok(StreamingResponse::Events(mut events)) => {
                 let end = self.read_stream(&mut events, reader).await?;
                 break_cause = events.break_cause().map(str::to_owned);
@@ -188,11 +189,11 @@ impl RemoteAttempt {
                 event = events.next() => Some(event?),
                 () = release_timer.wait_until_due() => None,
             };
-            let read_bytes: Option<&[u8]> = event.is_some().then_some(&[]);
+            let bytes_unless_due: Option<&[u8]> = event.is_some().then_some(&[]);
             match event {
                 Some(Some(document)) => {
                     let answer = dialect(&self.remote).parse_result(document);
-                    let result = answer.map_err(|error| RemoteFault::Refused {
+                    let result = answer.map_err(|error| RemoteFault::ErrorResponse {
                         status: hyper::StatusCode::OK,
                         retry_after: None,
                         error,
@@ -205,8 +206,8 @@ impl RemoteAttempt {
                 Some(None) => return Ok(None),
                 None => {}
             }
-            if release_timer.must_release(read_bytes) {
-                reader.release().await?;
+            if release_timer.must_release(bytes_unless_due) {
+                reader.release_visible_text().await?;
                 release_timer.mark_released();
             }
         }
@@ -265,7 +266,7 @@ impl RemoteAttempt {
             if let Some(end) = reader.handle_event(StreamEvent::Task(task)).await? {
                 return Ok(end);
             }
-            reader.release().await?;
+            reader.release_visible_text().await?;
         }
     }
 
@@ -319,7 +320,7 @@ impl RemoteAttempt {
             parts: parts.collect(),
             metadata,
             extensions,
-            reference_task_ids: match dialect(&self.remote).supports_references() {
+            reference_task_ids: match dialect(&self.remote).supports_task_references() {
                 true => conversation.translate_references(&reference_tasks),
                 false => Vec::new(),
             },
@@ -330,8 +331,8 @@ impl RemoteAttempt {
 }
 
 /// Returns the warning that the remote agent does not get some of the tasks to which the message refers.
-fn unknown_references_warning(count: usize, has_references: bool) -> Option<String> {
-    let reason = match has_references {
+fn unknown_references_warning(count: usize, supports_references: bool) -> Option<String> {
+    let reason = match supports_references {
         true => "it gets only the id of the previous task of this conversation, which is its own",
         false => "its messages over HTTP in A2A 0.3 have no references",
     };

@@ -29,7 +29,7 @@ pub(super) enum RemoteFault {
     /// The answer, or an event of it, is longer than this number of bytes.
     ResponseTooLong { limit: usize },
     /// The remote service refused the call.
-    Refused { status: StatusCode, retry_after: Option<String>, error: RemoteError },
+    ErrorResponse { status: StatusCode, retry_after: Option<String>, error: RemoteError },
 }
 
 impl RemoteFault {
@@ -59,7 +59,7 @@ impl RemoteFault {
     /// Returns true if the remote agent does not offer the called operation.
     pub(super) fn is_unsupported(&self) -> bool {
         match self {
-            Self::Refused { status, error, .. } => {
+            Self::ErrorResponse { status, error, .. } => {
                 error.is_unsupported()
                     || matches!(
                         *status,
@@ -96,7 +96,7 @@ impl RemoteFault {
                 "permanent",
                 format!("the remote agent answered with more than {} MiB at once", limit >> 20),
             ),
-            Self::Refused { status, error, .. } => {
+            Self::ErrorResponse { status, error, .. } => {
                 let number = status.as_u16();
                 let detail = match error.message.as_str() {
                     "" => String::new(),
@@ -113,12 +113,14 @@ impl RemoteFault {
             }
         };
         let retry_after = match self {
-            Self::Refused { retry_after, .. } => retry_after.clone().map(Value::String),
+            Self::ErrorResponse { retry_after, .. } => retry_after.clone().map(Value::String),
             _ => None,
         };
         // Every service on the way back of a loop reports the loop, so that the first sender learns of it.
         let code_override = match self {
-            Self::Refused { error, .. } => error.code.filter(|code| *code == Code::TooManyHops),
+            Self::ErrorResponse { error, .. } => {
+                error.code.filter(|code| *code == Code::TooManyHops)
+            }
             _ => None,
         };
         let category = category.to_owned();

@@ -86,8 +86,8 @@ impl<'r> TaskReader<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn release(&mut self) -> Result<(), LedgerError> {
-        self.event_reader.release().await
+    pub(super) async fn release_visible_text(&mut self) -> Result<(), LedgerError> {
+        self.event_reader.release_visible_text().await
     }
 
     /// Reports a failed call as the failure of the attempt.
@@ -201,10 +201,10 @@ impl<'r> TaskReader<'r> {
             text.as_str()
         } else {
             // A hash instead of the text: an answer may be as long as the limit of the output.
-            let repeated = text.get(..*length).map(Sha256::digest);
-            if repeated != Some(hash.clone().finalize()) {
+            let prefix_digest = text.get(..*length).map(Sha256::digest);
+            if prefix_digest != Some(hash.clone().finalize()) {
                 (*length, *hash) = (0, Sha256::new());
-                self.event_reader.handle_event(ProgramEvent::Superseded).await?;
+                self.event_reader.handle_event(ProgramEvent::DraftSuperseded).await?;
             }
             text.get(*length..).unwrap_or_default()
         };
@@ -213,7 +213,7 @@ impl<'r> TaskReader<'r> {
         }
         *length += new_text.len();
         hash.update(new_text);
-        self.event_reader.handle_event(ProgramEvent::Draft { text: new_text.to_owned() }).await
+        self.event_reader.handle_event(ProgramEvent::DraftText { text: new_text.to_owned() }).await
     }
 
     async fn handle_status(
@@ -226,7 +226,7 @@ impl<'r> TaskReader<'r> {
         let is_new = id.is_some() && self.last_message_id != id;
         self.last_message_id = id.or(self.last_message_id.take());
         let text = message.as_ref().map(single_line_text).unwrap_or_default();
-        let is_loop = message.as_ref().is_some_and(reports_loop);
+        let has_too_many_hops = message.as_ref().is_some_and(reports_too_many_hops);
         let content = message.map(message_content);
         let (event, end) = match state {
             TaskState::Submitted | TaskState::Working => {
@@ -247,7 +247,7 @@ impl<'r> TaskReader<'r> {
                 (Some(ProgramEvent::Rejected { message: text }), Some(RemoteEnd::Reported))
             }
             TaskState::Failed => {
-                let code_override = is_loop.then_some(Code::TooManyHops);
+                let code_override = has_too_many_hops.then_some(Code::TooManyHops);
                 let reported =
                     ReportedFailure { message: text, code_override, ..ReportedFailure::default() };
                 (Some(ProgramEvent::Failed(reported)), Some(RemoteEnd::Reported))
@@ -263,7 +263,7 @@ impl<'r> TaskReader<'r> {
             }
         };
         if matches!(state, TaskState::Completed | TaskState::InputRequired) {
-            self.event_reader.handle_event(ProgramEvent::Accepted).await?;
+            self.event_reader.handle_event(ProgramEvent::DraftAccepted).await?;
         }
         if let Some(event) = event {
             self.event_reader.handle_event(event).await?;
@@ -273,7 +273,7 @@ impl<'r> TaskReader<'r> {
 }
 
 /// Returns true if the service of the remote agent states that too many services passed the message on.
-fn reports_loop(message: &Message) -> bool {
+fn reports_too_many_hops(message: &Message) -> bool {
     message.metadata.get("code").and_then(Value::as_str) == Some(Code::TooManyHops.as_str())
 }
 

@@ -90,10 +90,10 @@ impl AgentTurn {
     ) -> std::io::Result<Self> {
         let mut connection =
             Connection::new(plan.protocol, client_info()).with_max_line_bytes(plan.max_line_bytes);
-        let written = journal.read_messages()?;
-        let is_continued = !written.is_empty();
-        connection.replay_sent_lines(&written);
-        let has_sent_prompt = connection.has_sent_prompt();
+        let sent_messages = journal.read_messages()?;
+        let is_continued = !sent_messages.is_empty();
+        connection.replay_sent_lines(&sent_messages);
+        let has_sent_prompt = connection.has_replayed_prompt();
         let (requests, state) = (OpenRequests::default(), TurnState::new(plan.open_timeout));
         Ok(Self {
             plan,
@@ -184,8 +184,8 @@ impl AgentTurn {
             };
             is_over = self.perform_steps(steps, (event_reader, reporter)).await?;
             if !is_over && (is_release_due || release_timer.is_due()) {
-                channel_writer.publish_visible_text().await?;
-                event_reader.release().await?;
+                channel_writer.release_visible_text().await?;
+                event_reader.release_visible_text().await?;
                 release_timer.mark_released();
             }
         }
@@ -201,7 +201,7 @@ impl AgentTurn {
             false => self.connection.perform(Command::Initialize),
         };
         let start = match &self.plan.resumed_session {
-            Some(id) => SessionStart::Resume { id: id.clone() },
+            Some(id) => SessionStart::Resume { native_id: id.clone() },
             None => SessionStart::New,
         };
         steps.extend(self.open_session(start));

@@ -80,7 +80,7 @@ impl StdioExchange {
 
     /// Runs one call of a program that ends after it: closes its input after the answer, and continues reading until
     /// the program has closed its output.
-    pub(in crate::drivers) async fn run_once(
+    pub(in crate::drivers) async fn run_turn_and_close(
         mut self,
         mut source: OutputSource,
         mut channel_writer: ChannelWriter,
@@ -104,12 +104,12 @@ impl StdioExchange {
     ) -> Result<ExchangeEnd, LedgerError> {
         self.unwritten_bytes = self.turn.take_first_bytes();
         let mut release_timer = event_reader.release_timer();
-        let mut quiet_at: Option<Instant> = None;
+        let mut silence_deadline: Option<Instant> = None;
         loop {
             let Self { stdin: stdin_pipe, unwritten_bytes, commands, .. } = self;
             tokio::select! {
-                () = sleep_until_quiet(quiet_at) => {
-                    quiet_at = None;
+                () = sleep_until_silence_deadline(silence_deadline) => {
+                    silence_deadline = None;
                     let steps = self.turn.end_on_silence();
                     if self.perform_steps(steps, event_reader).await?.is_some() {
                         self.flush_input(event_reader).await?;
@@ -135,7 +135,7 @@ impl StdioExchange {
                         Some(bytes) => {
                             let end = self.receive(bytes, channel_writer, event_reader).await?;
                             let may_be_over = end.is_none() && self.turn.may_be_over();
-                            quiet_at = may_be_over.then(|| Instant::now() + PROMPT_SILENCE);
+                            silence_deadline = may_be_over.then(|| Instant::now() + PROMPT_SILENCE);
                             end
                         }
                         None => None,
@@ -150,8 +150,8 @@ impl StdioExchange {
                     }
                     release_timer.mark_read();
                     if release_timer.must_release(bytes) {
-                        channel_writer.publish_visible_text().await?;
-                        event_reader.release().await?;
+                        channel_writer.release_visible_text().await?;
+                        event_reader.release_visible_text().await?;
                         release_timer.mark_released();
                     }
                 }
@@ -169,7 +169,7 @@ impl StdioExchange {
         if bytes.is_empty() {
             let steps = self.turn.handle_end_of_output();
             let end = self.perform_steps(steps, event_reader).await?;
-            event_reader.read_end_events_only().await?;
+            event_reader.read_events_at_end_of_output().await?;
             if end.is_none() {
                 event_reader.fail_with(incomplete_failure());
             }
@@ -179,7 +179,7 @@ impl StdioExchange {
         let steps = self.turn.receive(bytes);
         let end = self.perform_steps(steps, event_reader).await?;
         if end == Some(ExchangeEnd::UnreadableMessage) {
-            event_reader.read_end_events_only().await?;
+            event_reader.read_events_at_end_of_output().await?;
         }
         Ok(end)
     }
@@ -298,12 +298,12 @@ async fn finish_turn(
             event_reader.fail_with(failure);
         }
     }
-    event_reader.read_end_events_only().await?;
+    event_reader.read_events_at_end_of_output().await?;
     Ok(ExchangeEnd::Completed)
 }
 
 /// Returns at this time; never if there is none.
-async fn sleep_until_quiet(until: Option<Instant>) {
+async fn sleep_until_silence_deadline(until: Option<Instant>) {
     match until {
         Some(until) => sleep_until(until).await,
         None => std::future::pending().await,

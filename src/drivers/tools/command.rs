@@ -7,7 +7,7 @@ use algonius_actors::model::host::resources::CgroupLimitEvents;
 use algonius_actors::model::program::ProcessExit;
 use algonius_actors::model::program::backend_program::{BackendProgram, BackendRole};
 use algonius_actors::model::program::tool_program::ToolProgram;
-use algonius_actors::ports::tools::{StopReceiver, TextRedactor, ToolInvocation};
+use algonius_actors::ports::tools::{TextRedactor, ToolInvocation, ToolStopReceiver};
 use algonius_warden::{OutputPipe, ProcessTree, SpawnedProgram, StdinSource};
 use tokio::io::AsyncReadExt as _;
 use tokio::task::spawn_blocking;
@@ -34,7 +34,7 @@ impl ToolHandlers {
     pub(super) async fn run_command(
         &self,
         call: ToolInvocation,
-        stop: StopReceiver,
+        stop: ToolStopReceiver,
     ) -> Result<String, String> {
         let Some(program) = self.backends.programs.get(&call.tool.name) else {
             tracing::error!(tool = call.tool.name, "tool of the kind `command` has no program");
@@ -87,9 +87,9 @@ fn render_program_call(
         is_previous_left_out = false;
         args.push(argument.text);
     }
-    let stdin = ToolTemplate(&program.stdin).render(&call.arguments);
+    let stdin = ToolTemplate(&program.stdin_template).render(&call.arguments);
     let stdin = stdin.map_err(|error| format!("standard input of the program: {error}"))?;
-    let (execution, step) = (call.execution, call.step);
+    let (execution, step) = (call.execution, call.step_number);
     let variables = vec![
         ("A2A_TASK_ID", execution.to_string()),
         ("ALGONIUS_AGENT_ID", call.agent.to_string()),
@@ -127,7 +127,7 @@ async fn run_program(
     launcher: BackendLauncher,
     call: ProgramCall,
     redactor: TextRedactor,
-    mut stop: StopReceiver,
+    mut stop: ToolStopReceiver,
 ) -> Result<String, String> {
     let ProgramCall { program, role, variables, args, stdin } = call;
     let program = program.program.clone();

@@ -30,7 +30,7 @@ impl ToolHandlers {
             return Err(format!("the argument `text` must have 1 to {MAX_NOTE_BYTES} bytes"));
         }
         let note = Note { at: self.services.clock.now(), text: call.redactor.redact(text) };
-        let origin = (call.execution, call.step);
+        let origin = (call.execution, call.step_number);
         let new_note = NewNote { agent: call.agent.clone(), origin, note };
         let stored = self.services.notes.add_note(new_note, MAX_NOTES).await;
         stored.map_err(|error| failure_sentence(call, &error, "the note was not stored"))?;

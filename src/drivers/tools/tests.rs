@@ -16,7 +16,7 @@ use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::ports::note_store::{NewNote, Note};
 use algonius_actors::ports::session_store::NoopSessionStore;
 use algonius_actors::ports::tools::TextRedactor;
-use algonius_warden::{ClaimedProgram, LaunchRequest, SpawnedProgram, Warden};
+use algonius_warden::{LaunchRequest, ProgramTakenOver, SpawnedProgram, Warden};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
@@ -35,7 +35,7 @@ impl Clock for FixedClock {
 #[derive(Default)]
 struct InMemoryNoteStore {
     notes: Mutex<Vec<NewNote>>,
-    limits: Mutex<Vec<u32>>,
+    received_limits: Mutex<Vec<u32>>,
     is_unavailable: bool,
 }
 
@@ -50,7 +50,7 @@ impl InMemoryNoteStore {
 impl NoteStore for InMemoryNoteStore {
     async fn add_note(&self, note: NewNote, limit: u32) -> Result<(), LedgerError> {
         self.check_available()?;
-        self.limits.lock().await.push(limit);
+        self.received_limits.lock().await.push(limit);
         self.notes.lock().await.push(note);
         Ok(())
     }
@@ -78,11 +78,15 @@ impl Warden for LostWarden {
         Err(io::ErrorKind::ConnectionAborted.into())
     }
 
-    fn claim(&self, _execution: ExecutionId, _attempt_id: AttemptId) -> Option<ClaimedProgram> {
+    fn take_over(
+        &self,
+        _execution: ExecutionId,
+        _attempt_id: AttemptId,
+    ) -> Option<ProgramTakenOver> {
         None
     }
 
-    async fn adopt(
+    async fn complete_takeover(
         &self,
         _execution: ExecutionId,
         _attempt_id: AttemptId,
@@ -97,8 +101,12 @@ impl Warden for LostWarden {
 
 /// Returns the starter of programs with this runtime folder.
 fn launcher(runtime_dir: PathBuf) -> BackendLauncher {
-    let driver_settings =
-        DriverSettings { runtime_dir, sockets: Vec::new(), bubblewrap: None, is_in_memory: true };
+    let driver_settings = DriverSettings {
+        runtime_dir,
+        sandbox_escape_sockets: Vec::new(),
+        bubblewrap: None,
+        is_runtime_dir_in_memory: true,
+    };
     let context =
         SharedDriverContext::new(driver_settings, Arc::default(), Arc::new(NoopSessionStore));
     BackendLauncher { context: Arc::new(context), warden: Arc::new(LostWarden) }
@@ -128,7 +136,7 @@ fn tool_call(handler: ToolHandler, arguments: Value) -> ToolInvocation {
     ToolInvocation {
         agent: AgentId::new("thinker").unwrap(),
         execution: ExecutionId::generate(),
-        step: 3,
+        step_number: 3,
         tool: Arc::new(tool),
         arguments,
         redactor: TextRedactor(Arc::new(|text| text.replace("canary", "***"))),
@@ -137,11 +145,11 @@ fn tool_call(handler: ToolHandler, arguments: Value) -> ToolInvocation {
 
 /// Performs a call that nothing stops.
 async fn perform(tools: &ToolHandlers, call: ToolInvocation) -> Result<String, String> {
-    let (_order, stop) = StopReceiver::channel();
+    let (_stop_sender, stop) = ToolStopReceiver::channel();
     tools.call(call, stop).await
 }
 
-async fn call(
+async fn call_and_parse(
     tools: &ToolHandlers,
     handler: ToolHandler,
     arguments: Value,
@@ -154,7 +162,7 @@ async fn call(
 async fn the_clock_returns_the_time_and_the_weekday() {
     let tools = handlers(&Arc::default());
     let expected = json!({ "time": "2027-01-15T08:00:00Z", "weekday": "Friday" });
-    assert_eq!(call(&tools, ToolHandler::Clock, json!({})).await, Ok(expected));
+    assert_eq!(call_and_parse(&tools, ToolHandler::Clock, json!({})).await, Ok(expected));
 }
 
 #[tokio::test]
@@ -166,7 +174,7 @@ async fn a_note_is_stored_redacted_with_its_origin() {
     let note = Note { at: FixedClock.now(), text: "the key is ***".to_owned() };
     let expected = NewNote { agent: add.agent, origin: (add.execution, 3), note };
     assert_eq!(*notes.notes.lock().await, [expected]);
-    assert_eq!(*notes.limits.lock().await, [1000]);
+    assert_eq!(*notes.received_limits.lock().await, [1000]);
 }
 
 #[tokio::test]
@@ -181,7 +189,7 @@ async fn the_text_of_a_note_has_1_to_16384_bytes() {
         ("é".repeat(8193), false),
     ] {
         let length = text.len();
-        let result = call(&tools, ToolHandler::AddNote, json!({ "text": text })).await;
+        let result = call_and_parse(&tools, ToolHandler::AddNote, json!({ "text": text })).await;
         let refusal = "the argument `text` must have 1 to 16384 bytes".to_owned();
         let expected = if is_accepted { Ok(json!({ "stored": true })) } else { Err(refusal) };
         assert_eq!(result, expected, "{length}");
@@ -195,15 +203,16 @@ async fn a_search_returns_ten_notes_of_the_agent() {
     let tools = handlers(&notes);
     for number in 0..12 {
         let text = format!("number {number}");
-        call(&tools, ToolHandler::AddNote, json!({ "text": text })).await.unwrap();
+        call_and_parse(&tools, ToolHandler::AddNote, json!({ "text": text })).await.unwrap();
     }
     let at = "2027-01-15T08:00:00Z";
-    let found = call(&tools, ToolHandler::SearchNotes, json!({ "query": "number 1" })).await;
+    let found =
+        call_and_parse(&tools, ToolHandler::SearchNotes, json!({ "query": "number 1" })).await;
     let expected =
         ["number 11", "number 10", "number 1"].map(|text| json!({ "at": at, "text": text }));
     assert_eq!(found, Ok(json!(expected)));
     for arguments in [json!({}), json!({ "query": null }), json!({ "query": "" })] {
-        let newest = call(&tools, ToolHandler::SearchNotes, arguments).await.unwrap();
+        let newest = call_and_parse(&tools, ToolHandler::SearchNotes, arguments).await.unwrap();
         let (remark, notes) = newest.as_array().unwrap().split_last().unwrap();
         assert!(remark["remark"].as_str().unwrap().starts_with("more notes match"), "{remark}");
         assert_eq!(notes.len(), 10);
@@ -223,7 +232,7 @@ async fn an_error_of_the_store_is_reported_without_its_cause() {
         (ToolHandler::AddNote, json!({ "text": "a" }), "the note was not stored"),
         (ToolHandler::SearchNotes, json!({}), "the notes could not be searched"),
     ] {
-        assert_eq!(call(&tools, handler, arguments).await, Err(sentence.to_owned()));
+        assert_eq!(call_and_parse(&tools, handler, arguments).await, Err(sentence.to_owned()));
     }
 }
 
@@ -235,7 +244,7 @@ async fn long_notes_make_a_valid_list_of_limited_length() {
         let notes = Arc::<InMemoryNoteStore>::default();
         let tools = handlers(&notes);
         for _ in 0..10 {
-            call(&tools, ToolHandler::AddNote, json!({ "text": text })).await.unwrap();
+            call_and_parse(&tools, ToolHandler::AddNote, json!({ "text": text })).await.unwrap();
         }
         let search = tool_call(ToolHandler::SearchNotes, json!({}));
         let list = perform(&tools, search).await.unwrap();
@@ -261,7 +270,7 @@ fn handlers_with_program() -> (ToolHandlers, tempfile::TempDir) {
         resource_limits: ResourceLimits::default(),
         confinement: Confinement::default(),
     };
-    let program = ToolProgram { program, args: Vec::new(), stdin: String::new() };
+    let program = ToolProgram { program, args: Vec::new(), stdin_template: String::new() };
     handlers.backends.programs.insert("tool".to_owned(), Arc::new(program));
     (handlers, folder)
 }
@@ -269,7 +278,7 @@ fn handlers_with_program() -> (ToolHandlers, tempfile::TempDir) {
 #[tokio::test]
 async fn a_call_that_was_stopped_starts_no_program() {
     let (tools, folder) = handlers_with_program();
-    let (stop_sender, stop) = StopReceiver::channel();
+    let (stop_sender, stop) = ToolStopReceiver::channel();
     stop_sender.request_stop();
     let call = tool_call(ToolHandler::Command, json!({}));
     assert_eq!(tools.call(call, stop).await, Err("the call was stopped".to_owned()));

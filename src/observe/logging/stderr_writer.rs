@@ -133,13 +133,13 @@ mod tests {
     /// Output that fails, or waits, before each write.
     struct GatedOutput {
         permits: Receiver<io::Result<()>>,
-        written: Sender<String>,
+        text_sender: Sender<String>,
     }
 
     impl Write for GatedOutput {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.permits.recv().map_err(io::Error::other)??;
-            self.written.send(String::from_utf8_lossy(bytes).into_owned()).unwrap();
+            self.text_sender.send(String::from_utf8_lossy(bytes).into_owned()).unwrap();
             Ok(bytes.len())
         }
 
@@ -149,8 +149,8 @@ mod tests {
     }
 
     fn gated_writer() -> (StderrWriter, Sender<io::Result<()>>, Receiver<String>) {
-        let ((permit, permits), (written, texts)) = (channel(), channel());
-        let output = GatedOutput { permits, written };
+        let ((permit, permits), (text_sender, texts)) = (channel(), channel());
+        let output = GatedOutput { permits, text_sender };
         let writer = StderrWriter::with_output(output, 2, |lost| format!("{lost} lost"));
         (writer, permit, texts)
     }

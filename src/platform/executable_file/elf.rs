@@ -67,9 +67,9 @@ impl ElfHeader {
     /// Returns the name of the binary's processor if this machine cannot execute it. A 64-bit machine may execute
     /// 32-bit binaries of its family.
     pub(super) fn foreign_processor(&self) -> Option<&'static str> {
-        let machine = uname().ok()?;
-        let kernel = machine.machine().to_str()?;
-        let (_, own_family) = PROCESSOR_FAMILIES.iter().find(|(name, _)| *name == kernel)?;
+        let system_name = uname().ok()?;
+        let machine_name = system_name.machine().to_str()?;
+        let (_, own_family) = PROCESSOR_FAMILIES.iter().find(|(name, _)| *name == machine_name)?;
         if own_family.contains(&self.machine) {
             return None;
         }
@@ -79,12 +79,12 @@ impl ElfHeader {
 }
 
 fn read_loader(file: &File, beginning: &[u8], layout: ElfLayout) -> Option<PathBuf> {
-    let (table_offset, size_at) = match layout.is_64_bit {
+    let (table_offset, header_size_offset) = match layout.is_64_bit {
         true => (layout.read_u64(beginning, 32)?, 54),
         false => (layout.read_u32(beginning, 28)?.into(), 42),
     };
-    let header_size = layout.read_u16(beginning, size_at)?;
-    let count = layout.read_u16(beginning, size_at + 2)?.min(MAX_HEADERS);
+    let header_size = layout.read_u16(beginning, header_size_offset)?;
+    let count = layout.read_u16(beginning, header_size_offset + 2)?.min(MAX_HEADERS);
     for index in 0..count {
         let mut header = vec![0; header_size.into()];
         let at = table_offset.checked_add(u64::from(index) * u64::from(header_size))?;

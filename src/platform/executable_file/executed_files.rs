@@ -40,8 +40,8 @@ impl HiddenPaths {
     /// Returns true if the longest path above a file is a hidden one, also if it is a visible one too.
     fn hides(&self, file: &Path) -> bool {
         let longest_match = |paths: &[PathBuf]| {
-            let above = paths.iter().filter(|path| file.starts_with(path));
-            above.map(|path| path.components().count()).max()
+            let parents = paths.iter().filter(|path| file.starts_with(path));
+            parents.map(|path| path.components().count()).max()
         };
         let hidden = longest_match(&self.hidden);
         hidden.is_some() && hidden >= longest_match(&self.visible)

@@ -55,8 +55,9 @@ impl ScriptLine {
                 .find(|word| !word.is_empty())?,
         };
         // Before the command, `env` takes variables, of which one may be `PATH`, and further options.
-        let is_other_word = command.starts_with(b"-") || command.contains(&b'=');
-        let is_searched = !command.is_empty() && !command.contains(&b'/') && !is_other_word;
+        let is_option_or_assignment = command.starts_with(b"-") || command.contains(&b'=');
+        let is_searched =
+            !command.is_empty() && !command.contains(&b'/') && !is_option_or_assignment;
         is_searched.then(|| Path::new(OsStr::from_bytes(command)))
     }
 

@@ -120,13 +120,13 @@ fn a_search_path_with_relative_folders_is_not_judged() {
 #[test]
 fn a_binary_for_another_system_is_named() {
     let programs = ProgramFolder::new();
-    let own = fs::read("/proc/self/exe").unwrap();
-    let loader = own.windows(6).position(|bytes| bytes == b"/ld-li");
-    let Some(loader) = loader else { return }; // A static test binary needs no loader.
-    let binary = programs.write("binary", &own);
+    let own_binary = fs::read("/proc/self/exe").unwrap();
+    let loader_offset = own_binary.windows(6).position(|bytes| bytes == b"/ld-li");
+    let Some(loader_offset) = loader_offset else { return }; // A static test binary needs no loader.
+    let binary = programs.write("binary", &own_binary);
     assert_eq!(ProgramFault::find_after_exec_failure(&binary, None), None);
-    let mut without_loader = own.clone();
-    without_loader[loader + 1] = b'x';
+    let mut without_loader = own_binary.clone();
+    without_loader[loader_offset + 1] = b'x';
     let binary = programs.write("without-loader", &without_loader);
     let fault = ProgramFault::find_after_exec_failure(&binary, None).unwrap();
     assert!(
@@ -135,13 +135,13 @@ fn a_binary_for_another_system_is_named() {
     );
     assert!(fault.to_string().starts_with("its dynamic loader `xd-li"), "{fault}");
     assert!(Command::new(&binary).output().is_err(), "the kernel refuses it too");
-    let mut foreign = own.clone();
-    let machine: u16 = if cfg!(target_arch = "riscv64") { 183 } else { 243 };
+    let mut foreign_binary = own_binary.clone();
+    let elf_machine: u16 = if cfg!(target_arch = "riscv64") { 183 } else { 243 };
     if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")) {
         return;
     }
-    foreign[18..20].copy_from_slice(&machine.to_le_bytes());
-    let binary = programs.write("foreign", &foreign);
+    foreign_binary[18..20].copy_from_slice(&elf_machine.to_le_bytes());
+    let binary = programs.write("foreign", &foreign_binary);
     let fault = ProgramFault::find_after_exec_failure(&binary, None).unwrap();
     assert!(matches!(fault, ProgramFault::ForeignProcessor { .. }), "{fault:?}");
 }
@@ -149,14 +149,14 @@ fn a_binary_for_another_system_is_named() {
 #[test]
 fn damaged_binaries_are_examined_without_a_panic() {
     let programs = ProgramFolder::new();
-    let own = fs::read("/proc/self/exe").unwrap();
+    let own_binary = fs::read("/proc/self/exe").unwrap();
     for length in (0..70).chain([255, 256, 257, 1000]) {
-        let binary = programs.write("cut", &own[..length]);
+        let binary = programs.write("cut", &own_binary[..length]);
         // A cut table of headers names no loader, and the kernel judges the rest.
         _ = ProgramFault::find_after_exec_failure(&binary, None);
     }
     for at in 4..64 {
-        let mut damaged = own[..4096].to_vec();
+        let mut damaged = own_binary[..4096].to_vec();
         damaged[at] = 0xff;
         _ = ProgramFault::find_after_exec_failure(&programs.write("damaged", &damaged), None);
     }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value as JsonValue};
 use super::{ENGINE, TemplateError, engine_message, new_engine, statement_keywords, syntax_error};
 
 /// Name of all arguments together, as the text of a JSON object.
-pub(crate) const ALL_ARGUMENTS: &str = "arguments";
+pub(crate) const ALL_ARGUMENTS_NAME: &str = "arguments";
 
 /// Statements that a template of a tool may contain. `set` could hide the argument of an input.
 const ALLOWED_TOOL_STATEMENTS: [&str; 4] = ["if", "elif", "else", "endif"];
@@ -36,7 +36,7 @@ impl ProgramArgument {
     }
 }
 
-/// Template whose names are the inputs of a tool, and [`ALL_ARGUMENTS`].
+/// Template whose names are the inputs of a tool, and [`ALL_ARGUMENTS_NAME`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ToolTemplate<'s>(pub(crate) &'s str);
 
@@ -63,7 +63,7 @@ impl ToolTemplate<'_> {
         let template = ENGINE.template_from_str(self.0).map_err(|error| syntax_error(&error))?;
         let mut names: Vec<_> = template.undeclared_variables(true).into_iter().collect();
         names.sort_unstable();
-        let is_known = |name: &String| name == ALL_ARGUMENTS || sample.contains_key(name);
+        let is_known = |name: &String| name == ALL_ARGUMENTS_NAME || sample.contains_key(name);
         if let Some(name) = names.into_iter().find(|name| !is_known(name)) {
             return Err(TemplateError::Unknown { name });
         }
@@ -137,7 +137,7 @@ impl ToolTemplate<'_> {
             let value = match arguments.get(&name) {
                 Some(JsonValue::Null) => return None,
                 Some(argument) => template_value(argument),
-                None if name == ALL_ARGUMENTS => {
+                None if name == ALL_ARGUMENTS_NAME => {
                     Value::from(JsonValue::from(arguments.clone()).to_string())
                 }
                 None => return None,

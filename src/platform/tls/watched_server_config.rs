@@ -56,7 +56,7 @@ async fn watch_files(
         let Ok(fingerprints) = spawn_blocking(move || file_fingerprints(&files_copy)).await else {
             continue;
         };
-        if !detector.detect_change(fingerprints) {
+        if !detector.detect_stable_change(fingerprints) {
             continue;
         }
         let files_copy = files.clone();
@@ -98,12 +98,12 @@ struct ChangeDetector {
 }
 
 impl ChangeDetector {
-    const fn new(read_fingerprints: FileFingerprints) -> Self {
-        Self { loaded_fingerprints: read_fingerprints, last_fingerprints: read_fingerprints }
+    const fn new(initial_fingerprints: FileFingerprints) -> Self {
+        Self { loaded_fingerprints: initial_fingerprints, last_fingerprints: initial_fingerprints }
     }
 
     /// Returns true if there is a stable new version, which then counts as read.
-    fn detect_change(&mut self, current: FileFingerprints) -> bool {
+    fn detect_stable_change(&mut self, current: FileFingerprints) -> bool {
         let is_stable = current == self.last_fingerprints;
         self.last_fingerprints = current;
         let is_new = is_stable && current != self.loaded_fingerprints;
@@ -127,7 +127,7 @@ mod tests {
         let mut detections = |steps: &[(Option<i128>, Option<i128>)]| -> Vec<bool> {
             steps
                 .iter()
-                .map(|(cert, key)| detector.detect_change(file_fingerprints(*cert, *key)))
+                .map(|(cert, key)| detector.detect_stable_change(file_fingerprints(*cert, *key)))
                 .collect()
         };
         assert_eq!(detections(&[(Some(1), Some(1)), (Some(1), Some(1))]), [false, false]);

@@ -7,7 +7,13 @@ use super::*;
 fn policy(allowed_networks: &[&str], allows_http: bool) -> DeliveryPolicy {
     let allowed_networks = allowed_networks.iter().map(|net| net.parse().unwrap()).collect();
     let (timeout, max_age) = (Duration::from_secs(15), Duration::from_secs(3600));
-    DeliveryPolicy { allowed_networks, allows_http, timeout, max_age, authorities: Vec::new() }
+    DeliveryPolicy {
+        allowed_networks,
+        allows_http,
+        timeout,
+        max_retry_duration: max_age,
+        certificate_authorities: Vec::new(),
+    }
 }
 
 /// Spellings of this machine, of its neighbors and of cloud metadata services, and confusing spellings.
@@ -136,9 +142,9 @@ const REFUSED_URLS: &[&str] = &[
 fn urls_that_are_not_plainly_public_are_refused() {
     let policy = policy(&[], false);
     for url in REFUSED_URLS {
-        let refused = check_url(url, &policy).expect_err(url);
-        assert_eq!(refused.code, Code::InvalidParams, "{url}");
-        assert!(!refused.message.contains("secret"), "{url}: {refused}");
+        let refusal = check_url(url, &policy).expect_err(url);
+        assert_eq!(refusal.code, Code::InvalidParams, "{url}");
+        assert!(!refusal.message.contains("secret"), "{url}: {refusal}");
     }
     assert!(check_url(&format!("https://example.org/{}", "x".repeat(2048)), &policy).is_err());
     assert!(check_url(&format!("https://{}.org/", "x".repeat(64)), &policy).is_err());
@@ -161,7 +167,7 @@ fn public_urls_are_accepted_and_normalized() {
         check_url(url, &policy(&[], false)).unwrap_or_else(|refused| panic!("{url}: {refused}"));
         let parsed = ReceiverUrl::parse(url).unwrap();
         assert_eq!(
-            (&*parsed.authority(), parsed.port, &*parsed.path),
+            (&*parsed.authority(), parsed.port, &*parsed.path_and_query),
             (authority, port, path),
             "{url}"
         );
@@ -179,7 +185,7 @@ fn listed_addresses_are_allowed_and_plain_http_is_separate() {
     for url in ["http://10.0.0.1/", "http://[::1]/", "http://8.8.8.8/", "https://2130706433/"] {
         assert!(check_url(url, &local_policy).is_err(), "{url}");
     }
-    let http_allowed = policy(&[], true);
-    assert_eq!(check_url("http://example.org/", &http_allowed), Ok(()));
-    assert!(check_url("http://127.0.0.1/", &http_allowed).is_err(), "plain, but not public");
+    let http_policy = policy(&[], true);
+    assert_eq!(check_url("http://example.org/", &http_policy), Ok(()));
+    assert!(check_url("http://127.0.0.1/", &http_policy).is_err(), "plain, but not public");
 }

@@ -184,14 +184,14 @@ fn cacheable_response(
     } else {
         json_response("application/json", StatusCode::OK, body)
     };
-    let (control, vary) = if is_public {
+    let (cache_control, vary) = if is_public {
         ("public, max-age=300", "A2A-Version")
     } else {
         // A shared cache must not serve a card to callers without a token.
         ("no-store", "A2A-Version, Authorization")
     };
     let response_headers = response.headers_mut();
-    response_headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(control));
+    response_headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache_control));
     response_headers.insert(header::VARY, HeaderValue::from_static(vary));
     if let Ok(etag) = HeaderValue::from_str(&etag) {
         response_headers.insert(header::ETAG, etag);
@@ -234,7 +234,7 @@ pub fn build_card(app: &AppState, spec: &AgentSpec, address: &PublicAddress) -> 
         input_modes: endpoint_config.input_modes.clone(),
         output_modes: endpoint_config.output_modes.clone(),
         skills: spec.profile.skills.clone(),
-        details: endpoint_config.details.clone(),
+        details: endpoint_config.card_details.clone(),
         security: match &endpoint_config.caller_auth {
             CallerAuth::Bearer => CardSecurity::Bearer,
             CallerAuth::ApiKey(header) => CardSecurity::ApiKey(header.clone()),

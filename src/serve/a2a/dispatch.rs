@@ -3,8 +3,8 @@
 use algonius_a2a::A2aMethod;
 use algonius_a2a::v0_3::{self, rest};
 use algonius_a2a::v1::{
-    ListPage, ListRequest, PushConfig, PushQuery, SendRequest, SendResponse, StreamEvent, Task,
-    TaskQuery,
+    ListPage, ListRequest, PushConfig, PushConfigQuery, SendRequest, SendResponse, StreamEvent,
+    Task, TaskQuery,
 };
 use algonius_a2a::v1_json as json;
 use algonius_actors::model::access::endpoint_config::{
@@ -18,8 +18,8 @@ use axum::http::HeaderValue;
 use serde_json::Value;
 
 use super::operations::{self, SentMessage, push};
-use super::request_metadata::RequestMetadata;
 use super::streaming::ResumableEvents;
+use super::transport_metadata::TransportMetadata;
 use super::{card, exposure};
 use crate::serve::AppState;
 use crate::serve::auth::caller::AuthenticatedCaller;
@@ -46,7 +46,7 @@ pub struct OperationRequest {
     /// Parameters of the request.
     pub params: Value,
     /// Metadata of the request.
-    pub metadata: RequestMetadata,
+    pub metadata: TransportMetadata,
 }
 
 /// Response of an operation.
@@ -88,7 +88,7 @@ impl RequestDialect {
     fn read_sent_message(
         self,
         params: Value,
-        metadata: RequestMetadata,
+        metadata: TransportMetadata,
     ) -> Result<SentMessage, Failure> {
         Ok(SentMessage {
             version: self.version(),
@@ -147,7 +147,7 @@ impl RequestDialect {
         }
     }
 
-    fn read_push_query(self, params: Value) -> Result<PushQuery, Failure> {
+    fn read_push_query(self, params: Value) -> Result<PushConfigQuery, Failure> {
         match self {
             Self::Rpc0_3 => v0_3::read::push_query(params),
             Self::Rest0_3 => rest::read::push_query(params),
@@ -208,7 +208,7 @@ pub async fn perform_operation(
     let OperationRequest { operation, dialect, binding, params, metadata } = request;
     if let Some(spec) = app.agents.get(agent) {
         // Before the right is checked: what an agent offers is on its card for everybody who may read it.
-        exposure::check_operation(spec, dialect.version(), binding, protocol_operation(operation))?;
+        exposure::check_operation(spec, dialect.version(), binding, exposed_operation(operation))?;
     }
     let caller = caller.require_right(required_right(operation), Some(agent))?;
     if dialect == RequestDialect::V1_0 {
@@ -292,7 +292,7 @@ async fn perform_unary_operation(
             Ok(dialect.write_push_config(config))
         }
         A2aMethod::PushGet => {
-            let PushQuery { task_id, id } = dialect.read_push_query(params)?;
+            let PushConfigQuery { task_id, id } = dialect.read_push_query(params)?;
             let config = push::push_get(app, caller, agent, &task_id, id.as_deref()).await?;
             Ok(dialect.write_push_config(config))
         }
@@ -302,7 +302,7 @@ async fn perform_unary_operation(
             Ok(dialect.write_push_configs(configs))
         }
         A2aMethod::PushDelete => {
-            let PushQuery { task_id, id } = dialect.read_push_query(params)?;
+            let PushConfigQuery { task_id, id } = dialect.read_push_query(params)?;
             let id = id.as_deref().unwrap_or(&task_id);
             push::push_delete(app, caller, agent, &task_id, id).await?;
             Ok(dialect.write_empty_response())
@@ -314,8 +314,8 @@ async fn perform_unary_operation(
 }
 
 /// Returns the operation under which an agent's exposure lists the method.
-pub(super) const fn protocol_operation(operation: A2aMethod) -> ProtocolOperation {
-    match operation {
+pub(super) const fn exposed_operation(method: A2aMethod) -> ProtocolOperation {
+    match method {
         A2aMethod::Send => ProtocolOperation::Send,
         A2aMethod::Stream => ProtocolOperation::Stream,
         A2aMethod::Get | A2aMethod::Status | A2aMethod::Card => ProtocolOperation::Get,
@@ -330,8 +330,8 @@ pub(super) const fn protocol_operation(operation: A2aMethod) -> ProtocolOperatio
 }
 
 /// Returns the right that a token needs for the method.
-pub(super) const fn required_right(operation: A2aMethod) -> Right {
-    match operation {
+pub(super) const fn required_right(method: A2aMethod) -> Right {
+    match method {
         A2aMethod::Send | A2aMethod::Stream | A2aMethod::Cancel => Right::Run,
         A2aMethod::Get
         | A2aMethod::Status

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::dispatch::RequestDialect;
 use super::operations::{self, SentMessage};
-use super::request_metadata::RequestMetadata;
+use super::transport_metadata::TransportMetadata;
 use super::{card, exposure, version};
 use crate::serve::AppState;
 use crate::serve::auth::caller::AuthenticatedCaller;
@@ -28,18 +28,20 @@ pub(super) async fn respond(
     app: &AppState,
     caller: AuthenticatedCaller,
     agent: &AgentId,
-    (body, metadata): (Value, RequestMetadata),
+    (body, metadata): (Value, TransportMetadata),
 ) -> Response {
-    let (id, now) = (Uuid::new_v4().to_string(), || app.api.reader.now());
+    let (response_id, now) = (Uuid::new_v4().to_string(), || app.api.reader.now());
     let envelope = match Envelope::read(body) {
         Ok(envelope) => envelope,
         Err(failure) => {
-            return error_response(&failure, &unreadable_response(&id, now(), &failure));
+            return error_response(&failure, &unreadable_response(&response_id, now(), &failure));
         }
     };
     match dispatch_call(app, caller, agent, &envelope, metadata).await {
-        Ok(result) => response::ok_response(&envelope.response(&id, now(), result)),
-        Err(failure) => error_response(&failure, &envelope.error_response(&id, now(), &failure)),
+        Ok(result) => response::ok_response(&envelope.response(&response_id, now(), result)),
+        Err(failure) => {
+            error_response(&failure, &envelope.error_response(&response_id, now(), &failure))
+        }
     }
 }
 
@@ -48,7 +50,7 @@ async fn dispatch_call(
     caller: AuthenticatedCaller,
     agent: &AgentId,
     envelope: &Envelope,
-    metadata: RequestMetadata,
+    metadata: TransportMetadata,
 ) -> Result<Value, Failure> {
     let version = version::parse_version(envelope.version())?;
     // The address decides which agent is called and which rights count, so a body must not name another one.
@@ -84,7 +86,7 @@ async fn dispatch_call(
 fn error_response(failure: &Failure, body: &Value) -> Response {
     let status = StatusCode::from_u16(problem::wire_codes(failure.code).http);
     let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response::with_failure_headers(
+    response::add_failure_headers(
         response::json_response("application/json", status, body),
         failure,
     )

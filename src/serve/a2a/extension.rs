@@ -2,7 +2,7 @@
 
 use algonius_a2a::interaction::{HUMAN_IN_THE_LOOP_EXTENSION, INTERACTIONS_EXTENSION};
 use algonius_a2a::{
-    CURSOR_EXTENSION, ISOLATION_EXTENSION, KIND_EXTENSION, OVERRIDES_EXTENSION,
+    AGENT_KIND_EXTENSION, CURSOR_EXTENSION, ISOLATION_EXTENSION, OVERRIDES_EXTENSION,
     PARAMETERS_EXTENSION, STDERR_EXTENSION,
 };
 use algonius_actors::model::agent::{AgentKind, AgentSpec};
@@ -97,7 +97,7 @@ fn isolation_extension(confinement: &Confinement) -> Extension {
 
 /// Returns the extension with the kind of an agent that runs nothing on this machine.
 fn kind_extension(kind: AgentKind) -> Extension {
-    (KIND_EXTENSION.to_owned(), format!("Kind of the agent: {}.", kind.as_str()), false)
+    (AGENT_KIND_EXTENSION.to_owned(), format!("Kind of the agent: {}.", kind.as_str()), false)
 }
 
 fn extension((uri, text): &(&str, &str)) -> Extension {

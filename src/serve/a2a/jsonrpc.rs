@@ -13,7 +13,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::dispatch::{OperationRequest, OperationResponse, RequestDialect, perform_operation};
-use super::request_metadata::RequestMetadata;
+use super::transport_metadata::TransportMetadata;
 use super::{sse, version};
 use crate::serve::AppState;
 use crate::serve::auth::caller::AuthenticatedCaller;
@@ -29,9 +29,9 @@ pub async fn handle_call(
 ) -> Response {
     // All that the headers tell is read before the body consumes the request.
     let requested_version = version::requested_version(&request);
-    let metadata = RequestMetadata::from_headers(request.headers());
-    let reads_events = sse::accepts_event_stream(request.headers());
-    let version = version::response_version(&request);
+    let metadata = TransportMetadata::from_headers(request.headers());
+    let accepts_event_stream = sse::accepts_event_stream(request.headers());
+    let response_version = version::response_version(&request);
     // The bytes are dropped as soon as they are parsed: a waiting request would otherwise keep them in memory,
     // together with the connection buffer that contains them.
     let call = match body::read_json_bytes(&app, request).await {
@@ -42,7 +42,7 @@ pub async fn handle_call(
         Ok(call) => call,
         Err(RejectedCall { id, failure }) => return error_response(id, &failure, false),
     };
-    let (dialect, operation) = match resolve_method(&method, version) {
+    let (dialect, operation) = match resolve_method(&method, response_version) {
         Ok(resolved) => resolved,
         Err(refusal) => return error_response(id, &refusal, false),
     };
@@ -70,7 +70,9 @@ pub async fn handle_call(
         }
         // A client of 0.3 that requested events reads nothing else; a client of 1.0 expects a plain response.
         Err(refusal)
-            if reads_events && operation.is_streamed() && dialect == RequestDialect::Rpc0_3 =>
+            if accepts_event_stream
+                && operation.is_streamed()
+                && dialect == RequestDialect::Rpc0_3 =>
         {
             sse::single_event_response(&failure_response(id, &refusal))
         }
@@ -96,11 +98,11 @@ fn resolve_method(
     method: &str,
     version: ProtocolVersion,
 ) -> Result<(RequestDialect, A2aMethod), Failure> {
-    if let Some(operation) = A2aMethod::from_name_1_0(method) {
-        return Ok((RequestDialect::V1_0, operation));
+    if let Some(a2a_method) = A2aMethod::from_name_1_0(method) {
+        return Ok((RequestDialect::V1_0, a2a_method));
     }
-    if let Some(operation) = A2aMethod::from_name_0_3(method) {
-        return Ok((RequestDialect::Rpc0_3, operation));
+    if let Some(a2a_method) = A2aMethod::from_name_0_3(method) {
+        return Ok((RequestDialect::Rpc0_3, a2a_method));
     }
     let message = format!("there is no such method in A2A {}", version.as_str());
     Err(Failure::new(Code::MethodUnknown, message))
@@ -109,11 +111,11 @@ fn resolve_method(
 /// Creates a JSON-RPC error. Its HTTP status is 200, except if the body was not received, or if the state of the
 /// service is the cause, so that a reverse proxy can react to it.
 fn error_response(id: JsonRpcId, failure: &Failure, is_transport_error: bool) -> Response {
-    let uses_http_status = is_transport_error || problem::is_unavailable(failure.code);
+    let uses_http_status = is_transport_error || problem::is_service_unavailable(failure.code);
     let status =
         if uses_http_status { response::http_status(failure.code) } else { StatusCode::OK };
     let body = failure_response(id, failure);
-    response::with_failure_headers(
+    response::add_failure_headers(
         response::json_response("application/json", status, &body),
         failure,
     )

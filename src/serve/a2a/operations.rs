@@ -25,9 +25,9 @@ use futures_util::TryStreamExt;
 
 use self::message_details::RequestFields;
 use super::exposure;
-use super::request_metadata::RequestMetadata;
 use super::streaming::{self, ResumableEvents, StreamOptions};
 use super::task::{self, TaskView};
+use super::transport_metadata::TransportMetadata;
 use crate::serve::AppState;
 
 /// Number of tasks on a page if the caller requests none.
@@ -40,7 +40,7 @@ pub struct SentMessage {
     /// Protocol version of the request, which is also the version of its push notifications.
     pub version: ProtocolVersion,
     /// Metadata of the request.
-    pub metadata: RequestMetadata,
+    pub metadata: TransportMetadata,
     /// Message and the requested form of the answer.
     pub request: SendRequest,
 }
@@ -134,7 +134,7 @@ pub async fn subscribe(
     caller: &Caller,
     agent: &AgentId,
     id: &str,
-    (version, metadata): (ProtocolVersion, &RequestMetadata),
+    (version, metadata): (ProtocolVersion, &TransportMetadata),
 ) -> Result<ResumableEvents, Failure> {
     let record = lookup::find_by_text_id(app, caller, agent, id).await?;
     // A client that resumes after a known event may still miss the end, so its stream is served.
@@ -150,7 +150,7 @@ pub async fn subscribe(
 }
 
 /// Returns the part of an execution that a caller streams, as far as it does not depend on the operation.
-fn stream_options(app: &AppState, agent: &AgentId, metadata: &RequestMetadata) -> StreamOptions {
+fn stream_options(app: &AppState, agent: &AgentId, metadata: &TransportMetadata) -> StreamOptions {
     let streams_output =
         app.agents.get(agent).is_none_or(|spec| spec.endpoint_config.stream_output);
     let includes_stderr = metadata.requests_extension(STDERR_EXTENSION);
@@ -207,11 +207,11 @@ async fn submit(
         push::check_config(app, caller, version, config)?;
     }
     if let Some(task) = &continued_task {
-        message::check(&message)?;
+        message::check_role_and_limits(&message)?;
         if let Some(submit_reply) = answer::answer_interactions(app, caller, task, &message).await?
         {
             if let Some(config) = push_config {
-                let target = push::build_message_target(app, caller, task.id, version, config)?;
+                let target = push::new_target_for_message(app, caller, task.id, version, config)?;
                 push::register(app, target, task.last_event_number).await?;
             }
             return Ok(submit_reply);
@@ -230,7 +230,7 @@ async fn submit(
     let submit_reply = app.api.requests.submit(caller, request).await?;
     if let Some(config) = push_config {
         let target =
-            push::build_message_target(app, caller, submit_reply.execution, version, config)?;
+            push::new_target_for_message(app, caller, submit_reply.execution, version, config)?;
         // Push notifications start after this event: earlier events precede the message.
         push::register(app, target, continued_task.map_or(0, |record| record.last_event_number))
             .await?;
@@ -276,7 +276,7 @@ pub async fn list(
         tasks.push(if request.include_artifacts {
             view.task(history_length).await?
         } else {
-            view.without_artifacts(history_length).await?
+            view.task_without_artifacts(history_length).await?
         });
     }
     let next_page_token = next_page_token.unwrap_or_default();

@@ -17,7 +17,7 @@ use axum::response::Response;
 use serde_json::{Map, Value};
 
 use super::dispatch::{OperationRequest, OperationResponse, RequestDialect, perform_operation};
-use super::request_metadata::RequestMetadata;
+use super::transport_metadata::TransportMetadata;
 use super::{envelope, sse, version};
 use crate::serve::AppState;
 use crate::serve::auth::caller::AuthenticatedCaller;
@@ -54,7 +54,7 @@ pub async fn handle_call(
     };
     let result_media_type = media::result_media_type(request.headers(), version);
     let error_media_type = media::error_media_type(request.headers());
-    let has_other_content_type =
+    let has_non_json_content_type =
         request.headers().contains_key(header::CONTENT_TYPE) && !body::is_json_request(&request);
     match perform_call(&app, caller, (&agent, &subpath), (requested_version, dialect), request)
         .await
@@ -78,7 +78,7 @@ pub async fn handle_call(
             sse::stream_events(events, move |event| dialect.write_event(event), write_failure)
         }
         // A fault for which HTTP itself has a status is reported with that status.
-        Err(failure) if has_other_content_type && failure.code == Code::ContentType => {
+        Err(failure) if has_non_json_content_type && failure.code == Code::ContentType => {
             error_response(
                 &failure,
                 version,
@@ -104,7 +104,7 @@ async fn perform_call(
     let agent = app.agents.resolve_id(agent)?;
     let RouteMatch { operation, path_params: path_values } =
         match_route(request.method(), subpath)?;
-    let metadata = RequestMetadata::from_headers(request.headers())?;
+    let metadata = TransportMetadata::from_headers(request.headers())?;
     let query_params = query_params(request.uri().query().unwrap_or_default());
     let params = match *request.method() {
         Method::POST | Method::PUT => parse(&body::read_json_bytes_or_empty(app, request).await?)?,
@@ -185,5 +185,5 @@ fn error_response(
 ) -> Response {
     let body = problem::rest_error_body(failure, version, status);
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response::with_failure_headers(response::json_response(media_type, status, &body), failure)
+    response::add_failure_headers(response::json_response(media_type, status, &body), failure)
 }

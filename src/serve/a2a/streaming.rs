@@ -13,14 +13,14 @@ use std::pin::Pin;
 use algonius_a2a::v1::{HistoryLength, StreamEvent, TaskState};
 use algonius_actors::api::{Api, Subscription, SubscriptionItem};
 use algonius_actors::model::execution::event::{Event, EventKind, TextChannel};
-use algonius_actors::model::execution::progress::PartialAnswer;
+use algonius_actors::model::execution::progress::PartialAnswerLocation;
 use algonius_actors::model::execution::record::ExecutionRecord;
 use algonius_actors::model::failure::Failure;
 
 use futures_util::Stream;
 
 use super::task::TaskView;
-use super::task::updates::{TaskUpdateBuilder, has_unsent_question};
+use super::task::updates::{TaskUpdateBuilder, has_question_before_running};
 use artifact_chunks::ArtifactChunks;
 use stream_cursor::StreamCursor;
 use text_progress::{TextProgress, is_end_of_work};
@@ -53,20 +53,22 @@ pub async fn stream(
     options: StreamOptions,
     history_length: HistoryLength,
 ) -> Result<ResumableEvents, Failure> {
-    let mut ready = VecDeque::new();
-    let (mut sent_state, mut queued) = (TaskState::Submitted, None);
+    let mut ready_items = VecDeque::new();
+    let (mut sent_state, mut queue_position) = (TaskState::Submitted, None);
     if options.resume_after.is_none() {
         let view = TaskView::read(api, &record).await?;
-        queued = view.queue_position();
+        queue_position = view.queue_position();
         let task = view.task(history_length).await?;
         sent_state = task.status.state;
         let cursor = StreamCursor::from(record.last_event_number);
-        ready.push_back(StreamItem::Update(cursor, Box::new(StreamEvent::Task(task))));
+        ready_items.push_back(StreamItem::Update(cursor, Box::new(StreamEvent::Task(task))));
     }
-    let after = options.resume_after.clone().unwrap_or_else(|| record.last_event_number.into());
+    let start_cursor =
+        options.resume_after.clone().unwrap_or_else(|| record.last_event_number.into());
     // Following starts at the snapshot's last event, so that nothing between both is lost or sent twice.
-    let subscription = Subscription::new(api.reader.clone(), record.clone(), after.event, None)
-        .with_reported_position(queued);
+    let subscription =
+        Subscription::new(api.reader.clone(), record.clone(), start_cursor.event_number, None)
+            .with_reported_position(queue_position);
     let subscription = if options.continues_past_questions {
         subscription.continue_past_questions()
     } else {
@@ -81,25 +83,25 @@ pub async fn stream(
         record.attempt_id,
         &[TextChannel::Stdout, TextChannel::Stderr, TextChannel::Answer],
     );
-    let text_progress = after
+    let text_progress = start_cursor
         .text_cursor
         .as_ref()
-        .map_or(text_progress.clone(), |known_texts| text_progress.with_progress(known_texts));
-    let (api, is_queued) = (api.clone(), queued.is_some());
-    let has_unsent_question = has_unsent_question(&record);
+        .map_or(text_progress.clone(), |known_cursor| text_progress.with_progress(known_cursor));
+    let (api, has_sent_queue_position) = (api.clone(), queue_position.is_some());
+    let has_question_before_running = has_question_before_running(&record);
     let is_over = sent_state.is_terminal();
     let task_stream = TaskStream {
         update_builder: TaskUpdateBuilder {
             api,
             record,
             sent_state,
-            is_queued,
-            has_unsent_question,
+            has_sent_queue_position,
+            has_question_before_running,
         },
         subscription,
-        ready_items: ready,
-        last_event: after.event,
-        byte_offset: after.byte_offset,
+        ready_items,
+        last_event: start_cursor.event_number,
+        byte_offset: start_cursor.byte_offset,
         text_progress,
         options,
         may_have_unsent_text: false,
@@ -194,7 +196,7 @@ impl TaskStream {
         let number = event.number;
         // Before anything is sent: a new attempt has new texts, and the places in them start again.
         self.text_progress.apply_event(&event.data);
-        self.text_progress.apply_superseded_answer(&event.data);
+        self.text_progress.skip_superseded_answer(&event.data);
         if let Some(mut chunks) = ArtifactChunks::from_event(&event) {
             if self.options.sends_artifacts_at_end {
                 self.last_event = number;
@@ -212,9 +214,9 @@ impl TaskStream {
             return Ok(());
         }
         // A stream that ends with a question gets its status as the last update.
-        let is_last = matches!(event.data, EventKind::InteractionOpened { .. })
+        let ends_stream = matches!(event.data, EventKind::InteractionOpened { .. })
             && !self.options.continues_past_questions;
-        let update = if is_last { None } else { self.update_builder.update_for(event).await? };
+        let update = if ends_stream { None } else { self.update_builder.update_for(event).await? };
         (self.last_event, self.byte_offset) = (number, 0);
         let cursor = self.cursor();
         self.ready_items.extend(update.map(|update| StreamItem::Update(cursor, Box::new(update))));
@@ -260,7 +262,7 @@ impl TaskStream {
     /// Returns the next piece of a text that grows; `None` when all of it was sent.
     async fn next_text(&mut self) -> Result<Option<(StreamCursor, StreamEvent)>, Failure> {
         let TaskUpdateBuilder { api, record, .. } = &self.update_builder;
-        if let Some(PartialAnswer { attempt_id, channel, start_offset }) =
+        if let Some(PartialAnswerLocation { attempt_id, channel, start_offset }) =
             self.subscription.partial_answer().filter(|_| !self.options.sends_artifacts_at_end)
         {
             self.text_progress.switch_to_attempt(attempt_id);
@@ -303,7 +305,7 @@ impl TaskStream {
     /// Returns the cursor after the last sent item.
     fn cursor(&self) -> StreamCursor {
         StreamCursor {
-            event: self.last_event,
+            event_number: self.last_event,
             byte_offset: self.byte_offset,
             text_cursor: self.text_progress.cursor(),
         }

@@ -95,7 +95,7 @@ impl<'r> TaskView<'r> {
             task.artifacts.iter_mut().find(|artifact| artifact.artifact_id == ANSWER_ARTIFACT_ID);
         // The raw text belongs to one attempt. A later attempt, or an artifact of the agent itself, has another text.
         let raw_answer = raw_answer.filter(|raw_answer| {
-            raw_answer.attempt_id == self.record.attempt_id && !self.has_own_answer()
+            raw_answer.attempt_id == self.record.attempt_id && !self.has_agent_answer_artifact()
         });
         if let (Some(answer), Some(raw_answer)) = (answer, raw_answer)
             && let [A2aPart { content: PartContent::Text(text), .. }] = answer.parts.as_mut_slice()
@@ -107,7 +107,7 @@ impl<'r> TaskView<'r> {
     }
 
     /// True if the agent itself created an artifact with the id of the answer.
-    fn has_own_answer(&self) -> bool {
+    fn has_agent_answer_artifact(&self) -> bool {
         let is_from_agent = |part: &StoredPart| part.text.channel == TextChannel::Parts;
         self.events.iter().any(|event| match &event.data {
             EventKind::Artifact { id, pieces, .. } => {
@@ -120,7 +120,7 @@ impl<'r> TaskView<'r> {
     /// Returns the events about the valid artifacts, in order. Artifacts of failed attempts are only in the list of
     /// events.
     pub fn artifact_events(&self) -> impl Iterator<Item = &Event> {
-        let attempts = last_attempts(&self.events);
+        let attempts = last_attempt_by_turn(&self.events);
         self.events.iter().filter(move |event| {
             let EventKind::Artifact { pieces, .. } = &event.data else { return false };
             let attempt_id = pieces.first().map(|piece| piece.text.attempt_id);
@@ -136,14 +136,17 @@ impl<'r> TaskView<'r> {
     /// Fails if the ledger cannot be read.
     pub async fn task(&self, history_length: HistoryLength) -> Result<Task, Failure> {
         let artifacts = self.artifacts().await?;
-        Ok(Task { artifacts, ..self.without_artifacts(history_length).await? })
+        Ok(Task { artifacts, ..self.task_without_artifacts(history_length).await? })
     }
 
     /// Returns the task without its artifacts.
     ///
     /// # Errors
     /// Fails if the ledger cannot be read.
-    pub async fn without_artifacts(&self, history_length: HistoryLength) -> Result<Task, Failure> {
+    pub async fn task_without_artifacts(
+        &self,
+        history_length: HistoryLength,
+    ) -> Result<Task, Failure> {
         Ok(Task {
             id: self.record.id.to_string(),
             context_id: self.record.context.0.clone(),
@@ -219,7 +222,7 @@ impl<'r> TaskView<'r> {
         if has_artifact || self.record.outcome != Some(Outcome::Completed) {
             return Ok(None);
         }
-        let message = self.final_message_by(MessageRole::AgentAnswer).await?;
+        let message = self.last_attempt_message_by(MessageRole::AgentAnswer).await?;
         Ok(message.map(|message| Message { task_id: None, ..message }))
     }
 
@@ -227,7 +230,8 @@ impl<'r> TaskView<'r> {
     async fn status_message(&self, state: TaskState) -> Result<Option<Message>, Failure> {
         match state {
             TaskState::InputRequired if self.record.has_open_interactions() => {
-                let open_interactions = self.api.approvals.open_interactions(self.record).await?;
+                let open_interactions =
+                    self.api.interactions.open_interactions(self.record).await?;
                 Ok(interaction_message(self.record, &open_interactions))
             }
             TaskState::InputRequired => self.open_question().await,
@@ -238,10 +242,12 @@ impl<'r> TaskView<'r> {
                 Ok(Some(agent_message.unwrap_or_else(|| auth_required_message(self.record))))
             }
             TaskState::Working => self.last_message_by(MessageRole::AgentProgress).await,
-            TaskState::Completed => match self.final_message_by(MessageRole::AgentAnswer).await? {
-                Some(message) => Ok(Some(message)),
-                None => self.final_message_by(MessageRole::AgentOutcome).await,
-            },
+            TaskState::Completed => {
+                match self.last_attempt_message_by(MessageRole::AgentAnswer).await? {
+                    Some(message) => Ok(Some(message)),
+                    None => self.last_attempt_message_by(MessageRole::AgentOutcome).await,
+                }
+            }
             TaskState::Submitted
             | TaskState::Canceled
             | TaskState::Failed
@@ -270,7 +276,7 @@ impl<'r> TaskView<'r> {
     }
 
     /// Returns the latest message of the last attempt: those of failed attempts and earlier turns are no answer.
-    async fn final_message_by(&self, role: MessageRole) -> Result<Option<Message>, Failure> {
+    async fn last_attempt_message_by(&self, role: MessageRole) -> Result<Option<Message>, Failure> {
         let last_attempt = self.record.attempt_id;
         let is_of_last_attempt = |parts: &[StoredPart]| {
             parts.first().is_none_or(|piece| piece.text.attempt_id == last_attempt)
@@ -293,8 +299,8 @@ impl<'r> TaskView<'r> {
                 && *speaker == role
                 && is_wanted(pieces)
             {
-                let read = recorded_message(self.api, self.record, role, message, pieces);
-                return read.await.map(Some);
+                let message_future = recorded_message(self.api, self.record, role, message, pieces);
+                return message_future.await.map(Some);
             }
         }
         Ok(None)
@@ -326,7 +332,7 @@ impl<'r> TaskView<'r> {
 }
 
 /// Returns the valid attempt of each turn: its last.
-fn last_attempts(events: &[Event]) -> BTreeMap<u32, u32> {
+fn last_attempt_by_turn(events: &[Event]) -> BTreeMap<u32, u32> {
     let mut attempts = BTreeMap::new();
     for event in events {
         if let EventKind::StateChanged(change) = &event.data {

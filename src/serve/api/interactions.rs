@@ -86,12 +86,12 @@ pub async fn list(
     let filter = InteractionFilter {
         state,
         execution,
-        before,
+        before_id: before,
         // One more entry than requested shows whether there is a next page.
         limit: limit + 1,
         ..InteractionFilter::default()
     };
-    let mut interactions = app.api.approvals.interactions(&caller, filter).await?;
+    let mut interactions = app.api.interactions.interactions(&caller, filter).await?;
     let has_more = interactions.len() > limit as usize;
     interactions.truncate(limit as usize);
     let next = interactions.last().filter(|_| has_more).map(|interaction| interaction.id);
@@ -109,7 +109,7 @@ pub async fn show(
     PathParam(id): PathParam,
 ) -> Result<Response, ProblemBody> {
     let caller = caller.require_right(Right::Read, None)?;
-    let interaction = app.api.approvals.interaction(&caller, parse_interaction_id(&id)?).await?;
+    let interaction = app.api.interactions.interaction(&caller, parse_interaction_id(&id)?).await?;
     Ok(ok_response(&to_json(&InteractionEntry::from(interaction))?))
 }
 
@@ -132,8 +132,8 @@ pub async fn answer(
                         `decline`; `reason` goes with the verdict deny only";
         return Err(Failure::new(Code::AnswerInvalid, message).into());
     };
-    let answer = CallerAnswer { value, digest: body.digest, channel: "api", message: None };
-    let reply = app.api.approvals.answer(&caller, id, answer).await?;
+    let answer = CallerAnswer { value, digest: body.digest, channel: "api", message_id: None };
+    let reply = app.api.interactions.answer(&caller, id, answer).await?;
     Ok(ok_response(&to_json(&InteractionEntry::from(reply.interaction))?))
 }
 
@@ -157,7 +157,7 @@ pub async fn decisions(
     };
     let after = query.after.unwrap_or_default();
     let filter = DecisionFilter { agent, execution, after, limit: limit + 1 };
-    let mut decisions = app.api.approvals.permission_decisions(&caller, filter).await?;
+    let mut decisions = app.api.interactions.permission_decisions(&caller, filter).await?;
     let has_more = decisions.len() > limit as usize;
     decisions.truncate(limit as usize);
     let next = decisions.last().filter(|_| has_more).map(|(number, _)| *number);

@@ -135,8 +135,8 @@ fn operation_object(operation: &ApiEndpoint, components: &mut Components) -> Val
     if !parameters.is_empty() {
         insert_member(&mut object, "parameters", parameters.into());
     }
-    if let Some(body) = operation.input.body_schema {
-        let schema = body(&mut components.request_schemas);
+    if let Some(schema_fn) = operation.input.body_schema {
+        let schema = schema_fn(&mut components.request_schemas);
         let media = json!({"application/json": {"schema": schema}});
         insert_member(&mut object, "requestBody", json!({"required": true, "content": media}));
     }

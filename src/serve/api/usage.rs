@@ -43,18 +43,19 @@ pub async fn report(
     let caller = caller.require_right(Right::Read, None)?;
     let hint = "the query takes `agent` and `days`, 1 to 366";
     let query = query.map(|Query(query)| query).map_err(|_rejected| invalid_params(hint))?;
-    let days = query.days.unwrap_or(DEFAULT_DAYS);
-    if !(1..=MAX_DAYS).contains(&days) {
+    let day_count = query.days.unwrap_or(DEFAULT_DAYS);
+    if !(1..=MAX_DAYS).contains(&day_count) {
         return Err(invalid_params(hint).into());
     }
     let agent = query.agent.map(AgentId::new).transpose();
     let agent = agent.map_err(|error| invalid_params(&error.to_string()))?;
     let now = app.api.reader.now();
     // A day is one of the agent's own time zone; the earliest zone is 14 hours ahead of UTC.
-    let until = (now + TimeDelta::hours(14)).date_naive();
+    let latest_local_date = (now + TimeDelta::hours(14)).date_naive();
     let today = now.date_naive();
-    let since = today.checked_sub_days(Days::new(days - 1)).unwrap_or(today);
-    let days: Vec<NaiveDate> = since.iter_days().take_while(|day| *day <= until).collect();
+    let since = today.checked_sub_days(Days::new(day_count - 1)).unwrap_or(today);
+    let days: Vec<NaiveDate> =
+        since.iter_days().take_while(|day| *day <= latest_local_date).collect();
     let is_visible = |id: &AgentId| {
         agent.as_ref().is_none_or(|agent| agent == id) && caller.scope.allows(Right::Read, Some(id))
     };

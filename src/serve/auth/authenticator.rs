@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
-use super::peer::is_forwarded;
+use super::request_client::is_forwarded;
 use crate::serve::http::response::EarlyRefusal;
 
 /// Minimum length of a token, in bytes.
@@ -59,13 +59,15 @@ pub struct Authenticator {
     tokens: Vec<Token>,
     agents: BTreeMap<AgentId, AgentAuth>,
     /// Headers that may contain credentials for any agent.
-    header_names: Vec<HeaderName>,
+    credential_header_names: Vec<HeaderName>,
 }
 
 /// Returns the anonymous principals: one for each agent that allows anonymous access. Nobody has the token of such a
 /// principal, because the token consists of random bytes and has no text.
 #[must_use]
-pub fn anonymous_principals<'s>(specs: impl IntoIterator<Item = &'s AgentSpec>) -> Vec<NewToken> {
+pub fn anonymous_principal_tokens<'s>(
+    specs: impl IntoIterator<Item = &'s AgentSpec>,
+) -> Vec<NewToken> {
     let open_agents = specs.into_iter().filter(|spec| spec.endpoint_config.allows_anonymous);
     open_agents
         .map(|spec| NewToken {
@@ -91,13 +93,13 @@ impl Authenticator {
     pub fn new<'s>(
         tokens: Vec<Token>,
         specs: impl IntoIterator<Item = &'s AgentSpec>,
-        anonymous_principals: &[NewToken],
+        anonymous_principal_tokens: &[NewToken],
     ) -> Self {
         let anonymous_caller = |id: &AgentId| {
             let is_principal_of_agent = |new_token: &&NewToken| {
                 new_token.scope.agents.as_deref() == Some(std::slice::from_ref(id))
             };
-            let hash = anonymous_principals.iter().find(is_principal_of_agent)?.hash;
+            let hash = anonymous_principal_tokens.iter().find(is_principal_of_agent)?.hash;
             tokens.iter().find(|token| token.hash == hash).map(caller_of)
         };
         let to_auth = |spec: &AgentSpec| {
@@ -111,13 +113,13 @@ impl Authenticator {
             )
         };
         let agents: BTreeMap<_, _> = specs.into_iter().map(to_auth).collect();
-        let mut headers = vec![header::AUTHORIZATION];
+        let mut credential_header_names = vec![header::AUTHORIZATION];
         for name in agents.values().filter_map(|auth: &AgentAuth| auth.key_header.as_ref()) {
-            if !headers.contains(name) {
-                headers.push(name.clone());
+            if !credential_header_names.contains(name) {
+                credential_header_names.push(name.clone());
             }
         }
-        Self { tokens, agents, header_names: headers }
+        Self { tokens, agents, credential_header_names }
     }
 
     /// Authenticates a caller, for an agent or for the service itself.
@@ -163,19 +165,23 @@ impl Authenticator {
         if self.find_caller_for_any_agent(headers, now).is_some() {
             return Ok(());
         }
-        if self.header_names.iter().any(|name| headers.contains_key(name)) {
+        if self.credential_header_names.iter().any(|name| headers.contains_key(name)) {
             return Err(AuthenticationError::Invalid);
         }
         // A key or an open agent is checked again with the message, which alone names the agent over gRPC.
-        let is_open = self.agents.values().any(|auth| auth.anonymous_caller.is_some());
-        if is_open && !is_forwarded(headers) { Ok(()) } else { Err(AuthenticationError::Missing) }
+        let has_anonymous_agent = self.agents.values().any(|auth| auth.anonymous_caller.is_some());
+        if has_anonymous_agent && !is_forwarded(headers) {
+            Ok(())
+        } else {
+            Err(AuthenticationError::Missing)
+        }
     }
 
     /// Returns the headers of a request that may contain credentials for any agent. The values are copies: a value
     /// of the request would keep the whole buffer of the connection in memory.
     pub fn credential_headers(&self, headers: &HeaderMap) -> HeaderMap {
         let mut credentials = HeaderMap::new();
-        for name in &self.header_names {
+        for name in &self.credential_header_names {
             for value in headers.get_all(name) {
                 if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
                     credentials.append(name, value);
@@ -189,7 +195,7 @@ impl Authenticator {
     /// distinguishes two values from their concatenation.
     pub fn credential_digest(&self, headers: &HeaderMap) -> lockout::CredentialDigest {
         let mut digest = Sha256::new();
-        for (index, name) in self.header_names.iter().enumerate() {
+        for (index, name) in self.credential_header_names.iter().enumerate() {
             for value in headers.get_all(name) {
                 // The number of the header is a part: the same text in another header is another credential.
                 digest.update(index.to_le_bytes());
@@ -208,14 +214,15 @@ impl Authenticator {
     ) -> Option<Caller> {
         let bearer = bearer_token(headers).ok().flatten();
         // `Authorization` is read as a bearer token above, not as a key.
-        let keys = self.header_names.iter().filter(|name| *name != header::AUTHORIZATION);
+        let keys =
+            self.credential_header_names.iter().filter(|name| *name != header::AUTHORIZATION);
         let keys = keys.filter_map(|name| single_header(headers, name).ok().flatten());
         bearer.into_iter().chain(keys).find_map(|text| self.find_caller(text, now))
     }
 
     /// Compares every token, so that the duration reveals nothing.
-    fn find_caller(&self, text: &str, now: DateTime<Utc>) -> Option<Caller> {
-        let hash: [u8; 32] = Sha256::digest(text.as_bytes()).into();
+    fn find_caller(&self, credential: &str, now: DateTime<Utc>) -> Option<Caller> {
+        let hash: [u8; 32] = Sha256::digest(credential.as_bytes()).into();
         let mut matching_token = None;
         for token in &self.tokens {
             let is_match: bool = token.hash.ct_eq(&hash).into();
@@ -224,12 +231,16 @@ impl Authenticator {
             }
         }
         // Checked after the search, so that a short text takes as long as any other.
-        matching_token.filter(|_| text.len() >= MIN_TOKEN_BYTES).map(caller_of)
+        matching_token.filter(|_| credential.len() >= MIN_TOKEN_BYTES).map(caller_of)
     }
 }
 
 fn caller_of(token: &Token) -> Caller {
-    Caller { principal: token.principal, name: token.name.clone(), scope: token.scope.clone() }
+    Caller {
+        principal: token.principal,
+        name: token.principal_name.clone(),
+        scope: token.scope.clone(),
+    }
 }
 
 /// Returns the token of the only `Authorization` header, if there is one.

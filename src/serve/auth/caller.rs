@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 
 use super::authenticator::AuthenticationError;
-use super::peer::RequestClient;
+use super::request_client::RequestClient;
 use crate::serve::AppState;
 use crate::serve::http::response::EarlyRefusal;
 
@@ -32,11 +32,11 @@ pub async fn authenticate(
             }
             Ok(caller)
         }
-        Err(error) => Err(record_failed_attempt(app, client, headers, error).await),
+        Err(error) => Err(record_failed_authentication(app, client, headers, error).await),
     }
 }
 
-async fn record_failed_attempt(
+async fn record_failed_authentication(
     app: &AppState,
     client: Option<&RequestClient>,
     headers: &HeaderMap,
@@ -45,7 +45,7 @@ async fn record_failed_attempt(
     let address = client.map(|client| client.address);
     app.access_control
         .lockouts
-        .record_failed_attempt(address, error, || {
+        .record_failed_authentication(address, error, || {
             app.access_control.authenticator.credential_digest(headers)
         })
         .await
@@ -63,7 +63,7 @@ pub async fn check_any_agent_access(
 ) -> Result<(), EarlyRefusal> {
     match app.access_control.authenticator.check_any_agent_access(headers, app.api.reader.now()) {
         Ok(()) => Ok(()),
-        Err(error) => Err(record_failed_attempt(app, client, headers, error).await),
+        Err(error) => Err(record_failed_authentication(app, client, headers, error).await),
     }
 }
 

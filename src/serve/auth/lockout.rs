@@ -35,7 +35,7 @@ impl LockoutTracker {
     /// Counts a failed authentication and returns its refusal: `unauthenticated`, or `locked-out` if this wrong
     /// credential is blocked. A missing credential does not count, so that opening a path in a browser blocks
     /// nothing.
-    pub async fn record_failed_attempt(
+    pub async fn record_failed_authentication(
         &self,
         client: Option<IpAddr>,
         error: AuthenticationError,
@@ -86,23 +86,23 @@ mod tests {
     use super::*;
     use algonius_actors::model::code::Code;
 
-    async fn fail(
+    async fn record_failure(
         lockouts: &LockoutTracker,
         client: &str,
         error: AuthenticationError,
         token: u8,
     ) -> EarlyRefusal {
         let client = Some(client.parse().expect("an address"));
-        lockouts.record_failed_attempt(client, error, || CredentialDigest([token; 32])).await
+        lockouts.record_failed_authentication(client, error, || CredentialDigest([token; 32])).await
     }
 
-    async fn code(
+    async fn refusal_code(
         lockouts: &LockoutTracker,
         client: &str,
         error: AuthenticationError,
         token: u8,
     ) -> Code {
-        fail(lockouts, client, error, token).await.failure.code
+        record_failure(lockouts, client, error, token).await.failure.code
     }
 
     #[tokio::test]
@@ -110,24 +110,26 @@ mod tests {
         let exempt = vec!["10.0.0.0/8".parse().expect("a network")];
         let lockouts = LockoutTracker::new(Some(LockoutSpec::default()), exempt);
         for _ in 0..9 {
-            let missing = code(&lockouts, "192.0.2.1", AuthenticationError::Missing, 0).await;
+            let missing =
+                refusal_code(&lockouts, "192.0.2.1", AuthenticationError::Missing, 0).await;
             assert_eq!(missing, Code::Unauthenticated);
-            let exempt = code(&lockouts, "10.1.2.3", AuthenticationError::Invalid, 0).await;
+            let exempt = refusal_code(&lockouts, "10.1.2.3", AuthenticationError::Invalid, 0).await;
             assert_eq!(exempt, Code::Unauthenticated);
         }
         for _ in 0..5 {
-            let counted = code(&lockouts, "192.0.2.1", AuthenticationError::Invalid, 1).await;
+            let counted =
+                refusal_code(&lockouts, "192.0.2.1", AuthenticationError::Invalid, 1).await;
             assert_eq!(counted, Code::Unauthenticated);
         }
-        let refused = fail(&lockouts, "192.0.2.1", AuthenticationError::Invalid, 1).await;
+        let refused = record_failure(&lockouts, "192.0.2.1", AuthenticationError::Invalid, 1).await;
         let wait = refused.wait.unwrap_or_default().as_secs();
         assert_eq!(refused.failure.code, Code::LockedOut);
         assert!((890..900).contains(&wait), "{wait}");
         for (client, token) in [("192.0.2.1", 2), ("192.0.2.2", 1)] {
-            let other = code(&lockouts, client, AuthenticationError::Invalid, token).await;
+            let other = refusal_code(&lockouts, client, AuthenticationError::Invalid, token).await;
             assert_eq!(other, Code::Unauthenticated);
         }
-        let missing = code(&lockouts, "192.0.2.1", AuthenticationError::Missing, 0).await;
+        let missing = refusal_code(&lockouts, "192.0.2.1", AuthenticationError::Missing, 0).await;
         assert_eq!(missing, Code::Unauthenticated);
     }
 
@@ -135,7 +137,8 @@ mod tests {
     async fn a_disabled_lockout_blocks_no_address() {
         let lockouts = LockoutTracker::new(None, Vec::new());
         for _ in 0..9 {
-            let counted = code(&lockouts, "192.0.2.1", AuthenticationError::Invalid, 1).await;
+            let counted =
+                refusal_code(&lockouts, "192.0.2.1", AuthenticationError::Invalid, 1).await;
             assert_eq!(counted, Code::Unauthenticated);
         }
     }

@@ -18,7 +18,7 @@ const STREAM_MEDIA_TYPES: [&str; 2] = ["text/event-stream", "application/grpc"];
 /// sent after a token was revoked or has expired. `current_app` returns the state of the configuration in force.
 pub(in crate::serve) fn end_when_revoked<F>(
     response: Response,
-    headers: HeaderMap,
+    credential_headers: HeaderMap,
     app: &AppState,
     current_app: F,
 ) -> Response
@@ -32,15 +32,17 @@ where
     }) {
         return response;
     }
-    let caller =
-        app.access_control.authenticator.find_caller_for_any_agent(&headers, app.api.reader.now());
-    response.map(|body| Body::new(RevocableBody { body, headers, caller, current_app }))
+    let caller = app
+        .access_control
+        .authenticator
+        .find_caller_for_any_agent(&credential_headers, app.api.reader.now());
+    response.map(|body| Body::new(RevocableBody { body, credential_headers, caller, current_app }))
 }
 
 /// Body that ends early if its caller loses the right to it.
 struct RevocableBody<F> {
     body: Body,
-    headers: HeaderMap,
+    credential_headers: HeaderMap,
     caller: Option<Caller>,
     /// Returns the state of the configuration in force.
     current_app: F,
@@ -53,7 +55,7 @@ impl<F: Fn() -> Option<AppState>> RevocableBody<F> {
         let current_caller = app.map(|app| {
             app.access_control
                 .authenticator
-                .find_caller_for_any_agent(&self.headers, app.api.reader.now())
+                .find_caller_for_any_agent(&self.credential_headers, app.api.reader.now())
         });
         // Equality of the whole caller: a token whose scope became smaller ends the stream too.
         current_caller.is_none_or(|current_caller| current_caller == self.caller)

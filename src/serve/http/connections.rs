@@ -102,7 +102,7 @@ impl ConnectionLimiter {
     /// the kernel: if they were accepted faster than displaced connections are closed, the service would have to
     /// refuse them.
     pub fn poll_capacity(&self, context: &mut Context<'_>) -> Poll<()> {
-        let mut registry = self.registry();
+        let mut registry = self.lock_registry();
         if registry.pending_count + registry.table.closing_count() < MAX_PENDING_CONNECTIONS {
             return Poll::Ready(());
         }
@@ -111,8 +111,8 @@ impl ConnectionLimiter {
     }
 
     /// Records an accepted connection that will be admitted soon.
-    pub fn count_accepted(&self) {
-        self.registry().pending_count += 1;
+    pub fn count_accepted_connection(&self) {
+        self.lock_registry().pending_count += 1;
     }
 
     /// Admits a connection and closes another one if the limit is reached; returns `None` if the connection cannot
@@ -120,7 +120,7 @@ impl ConnectionLimiter {
     #[must_use]
     pub fn admit(&self, stream: &TcpStream) -> Option<(ConnectionEntry, ClientConnection)> {
         let address = stream.peer_addr();
-        let mut registry = self.registry();
+        let mut registry = self.lock_registry();
         // The acceptor counts the connection before this call, also one that fails below.
         registry.pending_count = registry.pending_count.saturating_sub(1);
         registry.wake_acceptor();
@@ -147,7 +147,7 @@ impl ConnectionLimiter {
         Some((ConnectionEntry { id, connections: self.clone() }, ClientConnection(Arc::new(state))))
     }
 
-    fn registry(&self) -> MutexGuard<'_, ConnectionRegistry> {
+    fn lock_registry(&self) -> MutexGuard<'_, ConnectionRegistry> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -187,7 +187,7 @@ impl ConnectionRegistry {
         // One line for each refusal would let an attacker fill the log.
         let CloseCounts { closed, refused, .. } = std::mem::take(&mut self.counts);
         self.counts.logged_at = Some(now);
-        let (limit, share) = (self.max_connections, self.table.share_limit());
+        let (limit, share) = (self.max_connections, self.table.share_per_holder());
         tracing::warn!(
             client = %address.ip(),
             closed,
@@ -201,7 +201,7 @@ impl ConnectionRegistry {
 
 impl Drop for ConnectionEntry {
     fn drop(&mut self) {
-        let mut registry = self.connections.registry();
+        let mut registry = self.connections.lock_registry();
         // This runs before the socket is closed, because the entry is the first field of its connection. Afterwards
         // the kernel may give the same number to another file, which `close` would shut down.
         registry.table.remove(self.id);
@@ -221,7 +221,7 @@ impl ClientConnection {
     pub fn assign_principal(&self, principal: PrincipalId) {
         // Only the first request needs the lock.
         if !self.0.is_authenticated.swap(true, Ordering::Relaxed) {
-            self.0.connections.registry().table.assign_principal(self.0.id, principal);
+            self.0.connections.lock_registry().table.assign_principal(self.0.id, principal);
         }
     }
 

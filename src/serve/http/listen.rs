@@ -154,7 +154,7 @@ impl<S: Clone> Service<SocketAddr> for ServiceFactory<S> {
     }
 
     fn call(&mut self, _: SocketAddr) -> Self::Future {
-        self.connections.count_accepted();
+        self.connections.count_accepted_connection();
         ready(Ok(self.service.clone()))
     }
 }

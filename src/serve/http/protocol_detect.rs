@@ -197,10 +197,10 @@ mod tests {
         let mut sniffer = ProtocolSniffer::new(Box::new(server_stream), Duration::from_secs(9));
         client_stream.write_all(sent).await.expect("room");
         let (mut short, mut long) = ([0; HTTP2_PREFACE.len()], vec![0; 1 << 10]);
-        let first = sniffer.read(&mut short).await.expect("bytes");
-        let then = timeout(Duration::from_secs(9), sniffer.read(&mut long));
-        let then = then.await.expect("in time").expect("bytes");
-        (short[..first].to_vec(), long[..then].to_vec())
+        let first_length = sniffer.read(&mut short).await.expect("bytes");
+        let next_read = timeout(Duration::from_secs(9), sniffer.read(&mut long));
+        let next_length = next_read.await.expect("in time").expect("bytes");
+        (short[..first_length].to_vec(), long[..next_length].to_vec())
     }
 
     #[tokio::test]

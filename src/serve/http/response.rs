@@ -31,7 +31,7 @@ impl IntoResponse for ProblemBody {
         let response = problem_response(self.0.code, &problem::problem_document(&self.0));
         // The code that refuses a request does not know the path, so the document here may be replaced later (ADR
         // 41).
-        let mut response = with_failure_headers(response, &self.0);
+        let mut response = add_failure_headers(response, &self.0);
         response.extensions_mut().insert(FailureExtension(self.0));
         response
     }
@@ -68,7 +68,7 @@ impl EarlyRefusal {
 
     /// Returns the failure alone, for a protocol without `Retry-After`: it contains the end of the wait as a time.
     #[must_use]
-    pub fn into_failure_at(self, now: DateTime<Utc>) -> Failure {
+    pub fn into_failure_with_retry_time(self, now: DateTime<Utc>) -> Failure {
         let end =
             self.wait.and_then(|wait| now.checked_add_signed(TimeDelta::from_std(wait).ok()?));
         match end {
@@ -168,13 +168,13 @@ pub fn ok_response(body: &impl Serialize) -> Response {
 
 /// Adds the headers that belong to a failure.
 #[must_use]
-pub fn with_failure_headers(mut response: Response, failure: &Failure) -> Response {
+pub fn add_failure_headers(mut response: Response, failure: &Failure) -> Response {
     let headers = response.headers_mut();
     if failure.code == Code::Unauthenticated {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     // The cause may pass at any time, so the time is short; a refusal with a known end sets its own.
-    if problem::is_unavailable(failure.code) {
+    if problem::is_service_unavailable(failure.code) {
         headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
     }
     response

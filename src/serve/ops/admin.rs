@@ -36,16 +36,16 @@ pub struct TokenSpec {
     /// Rights of the token.
     pub scope: Scope,
     /// Time at which the token expires; `None` means never.
-    pub expires: Option<DateTime<Utc>>,
+    pub expires_at: Option<DateTime<Utc>>,
     /// True if the new token replaces one with the same name.
-    pub replaces: bool,
+    pub replaces_existing: bool,
 }
 
 impl TokenSpec {
     /// Returns the token for a text with this digest.
     #[must_use]
     pub fn into_new_token(self, hash: [u8; 32]) -> NewToken {
-        NewToken { name: self.name, hash, scope: self.scope, expires_at: self.expires }
+        NewToken { name: self.name, hash, scope: self.scope, expires_at: self.expires_at }
     }
 }
 
@@ -198,7 +198,7 @@ pub async fn create_token(
     let spec = validate_token_request(&app, token_request)?;
     require_covered_scope(&caller, &spec.scope)?;
     // Otherwise a narrow token could take over the name, and the executions, of a wider one.
-    if spec.replaces {
+    if spec.replaces_existing {
         require_covered_token(&app, &caller, &spec.name).await?;
     }
     let created_token = app.admin.create_token(spec).await?;
@@ -269,7 +269,7 @@ fn validate_token_request(
     app: &AppState,
     token_request: TokenRequest,
 ) -> Result<TokenSpec, Failure> {
-    let TokenRequest { name, scopes, agents, expires, replace: replaces } = token_request;
+    let TokenRequest { name, scopes, agents, expires, replace: replaces_existing } = token_request;
     let invalid_params = |text: String| Failure::new(Code::InvalidParams, text);
     let is_plain = name.chars().all(|char| !char.is_control());
     if name.trim().is_empty() || name.chars().count() > 64 || !is_plain {
@@ -292,7 +292,7 @@ fn validate_token_request(
     }
     let agents =
         agents.map(|ids| ids.iter().map(|id| configured_agent(app, id)).collect()).transpose()?;
-    Ok(TokenSpec { name, scope: Scope { rights, agents }, expires, replaces })
+    Ok(TokenSpec { name, scope: Scope { rights, agents }, expires_at: expires, replaces_existing })
 }
 
 fn configured_agent(app: &AppState, id: &str) -> Result<AgentId, Failure> {

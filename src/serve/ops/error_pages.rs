@@ -84,19 +84,19 @@ fn to_html(title: &str, markdown: &str) -> String {
 /// Reads Markdown. Links to other pages of errors lead to their addresses here; the text of links to other
 /// documents stays without a link, because the service does not serve those.
 fn parse_with_links(markdown: &str) -> Vec<Event<'_>> {
-    let mut retained_flags = Vec::new();
+    let mut retained_link_flags = Vec::new();
     let rewrite_event = |event| match event {
         Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
             let code = dest_url.strip_suffix(".md").filter(|name| !name.contains('/'));
             let is_web = dest_url.starts_with("https://")
                 || dest_url.starts_with(&problem::page_url_for_code_name(""));
             // The end of a link does not name its target, so the decision is remembered for it.
-            retained_flags.push(code.is_some() || is_web);
+            retained_link_flags.push(code.is_some() || is_web);
             let address = code.map(|code| problem::page_url_for_code_name(code).into());
             let dest_url = address.or(is_web.then_some(dest_url))?;
             Some(Event::Start(Tag::Link { link_type, dest_url, title, id }))
         }
-        Event::End(TagEnd::Link) if !retained_flags.pop().unwrap_or_default() => None,
+        Event::End(TagEnd::Link) if !retained_link_flags.pop().unwrap_or_default() => None,
         event => Some(event),
     };
     Parser::new(markdown).filter_map(rewrite_event).collect()

@@ -67,12 +67,12 @@ pub async fn health() -> Response {
 /// nothing else.
 pub async fn readiness(State(app): State<AppState>) -> Response {
     let reasons = app.api.tree.unready_reasons().await;
-    let (code, status) = match reasons.as_slice() {
+    let (status_code, status) = match reasons.as_slice() {
         [] => (StatusCode::OK, ReadinessStatus::Ready),
         _ => (StatusCode::SERVICE_UNAVAILABLE, ReadinessStatus::Unready),
     };
     let reasons = reasons.into_iter().map(str::to_owned).collect();
-    public_response(code, &Readiness { status, reasons })
+    public_response(status_code, &Readiness { status, reasons })
 }
 
 /// Creates a response that needs no token.
@@ -136,7 +136,7 @@ async fn visible_status(app: &AppState, caller: &Caller) -> ServiceStatus {
     }
     tree.agents.iter_mut().for_each(|agent| agent.program = app.agents.program_status(&agent.id));
     let (wardens, output_memory) = (app.machine.holder_status_fn)();
-    let capabilities = public_capabilities(&app.machine.capabilities);
+    let capabilities = capabilities_without_sockets(&app.machine.capabilities);
     let machine = MachineStatus { capabilities, wardens, output_memory: Some(output_memory) };
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let mut configuration = app.admin.configuration_status();
@@ -165,7 +165,7 @@ async fn visible_status(app: &AppState, caller: &Caller) -> ServiceStatus {
 
 /// Returns the capabilities of the machine without its paths. The boundary of an agent reports whether a socket is a
 /// gap.
-fn public_capabilities(capabilities: &HostCapabilities) -> HostCapabilities {
+fn capabilities_without_sockets(capabilities: &HostCapabilities) -> HostCapabilities {
     HostCapabilities { sockets: Vec::new(), ..capabilities.clone() }
 }
 

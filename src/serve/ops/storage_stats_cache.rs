@@ -25,7 +25,7 @@ impl StorageStatsCache {
         // Held during the count, so that concurrent requests wait for one count instead of starting their own.
         let mut cached = self.0.lock().await;
         if let Some((counted_at, stats)) = *cached
-            && counted_at.elapsed() < validity(stats.executions)
+            && counted_at.elapsed() < validity_period(stats.executions)
         {
             return Ok(stats);
         }
@@ -37,7 +37,7 @@ impl StorageStatsCache {
 
 /// Returns the validity of a count: one microsecond for each execution, which is many times the duration of the
 /// count.
-fn validity(executions: u64) -> Duration {
+fn validity_period(executions: u64) -> Duration {
     if executions <= MAX_UNCACHED_EXECUTIONS {
         Duration::ZERO
     } else {
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn storage_statistics_are_cached_by_the_number_of_executions() {
         let validities = [0, MAX_UNCACHED_EXECUTIONS, MAX_UNCACHED_EXECUTIONS + 1, 1_000_000]
-            .map(|count| validity(count).as_millis());
+            .map(|count| validity_period(count).as_millis());
         assert_eq!(validities, [0, 0, 10, 1_000]);
     }
 }

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::observe::RequestRecord;
 use crate::serve::AppState;
-use crate::serve::a2a::request_metadata::{TRACE_HEADERS, trace_context};
+use crate::serve::a2a::transport_metadata::{TRACE_HEADERS, trace_context};
 
 /// Header with the id of a request.
 const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
@@ -180,20 +180,20 @@ fn caller_request_id(headers: &HeaderMap) -> Option<HeaderValue> {
 fn request_trace(
     caller_trace: Option<TraceContext>,
     random_id: Uuid,
-    is_recorded: bool,
+    is_sampled: bool,
 ) -> Option<TraceContext> {
     let bytes = random_id.into_bytes();
     let span = SpanId::new(*bytes.last_chunk()?)?;
     match caller_trace {
         Some(caller_trace) => Some(caller_trace.child(span)),
-        None => Some(TraceContext::root(TraceId::new(bytes)?, span, is_recorded)),
+        None => Some(TraceContext::root(TraceId::new(bytes)?, span, is_sampled)),
     }
 }
 
 /// Replaces the trace context in the headers, so that readers find this request instead of its caller.
 fn set_trace_headers(headers: &mut HeaderMap, trace: Option<&TraceContext>) {
     let parent = trace.and_then(|trace| HeaderValue::try_from(trace.traceparent()).ok());
-    let state = trace.map(|trace| &trace.state).filter(|state| !state.is_empty());
+    let state = trace.map(|trace| &trace.tracestate).filter(|state| !state.is_empty());
     let state = state.and_then(|state| HeaderValue::from_str(state).ok());
     for (name, value) in TRACE_HEADERS.into_iter().zip([parent, state]) {
         match value {
@@ -246,10 +246,10 @@ mod tests {
         let trace = request_trace(trace_context(&headers), Uuid::new_v4(), true).expect("a trace");
         set_trace_headers(&mut headers, Some(&trace));
         assert_eq!(trace_context(&headers), Some(trace.clone()));
-        assert!(trace.traceparent() != parent && trace.state == "a=b" && !trace.sampled);
+        assert!(trace.traceparent() != parent && trace.tracestate == "a=b" && !trace.sampled);
         assert_eq!(trace.traceparent().get(..36), parent.get(..36));
         headers.insert("traceparent", HeaderValue::from_static("nonsense"));
         let alone = request_trace(trace_context(&headers), Uuid::new_v4(), true).expect("a trace");
-        assert!(alone.id != trace.id && alone.state.is_empty());
+        assert!(alone.id != trace.id && alone.tracestate.is_empty());
     }
 }

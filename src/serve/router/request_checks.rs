@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use crate::serve::AppState;
 use crate::serve::a2a::grpc;
 use crate::serve::agent_directory::{PathAliases, strip_alias};
-use crate::serve::auth::peer::{self, RequestClient};
+use crate::serve::auth::request_client::{self, RequestClient};
 use crate::serve::http::connections::ClientConnection;
 use crate::serve::http::response::ProblemBody;
 
@@ -34,9 +34,9 @@ pub(super) fn check_and_rewrite_request(
     }
     // Cards repeat the host, so it is copied only after the check above has accepted it.
     if app.public_addresses.depends_on_host() {
-        copy_host_header(&mut request);
+        copy_host_to_header(&mut request);
     }
-    let address = peer::client_ip(
+    let address = request_client::client_ip(
         connection.address().ip(),
         request.headers(),
         &app.access_control.trusted_proxies,
@@ -49,7 +49,7 @@ pub(super) fn check_and_rewrite_request(
 }
 
 /// Copies the host of HTTP/2, which is a part of the address, to the header that HTTP/1.1 uses.
-fn copy_host_header(request: &mut Request) {
+fn copy_host_to_header(request: &mut Request) {
     let parsed_host = request.uri().authority().map(|host| HeaderValue::from_str(host.as_str()));
     if let Some(Ok(host)) = parsed_host {
         request.headers_mut().insert(HOST, host);

@@ -102,7 +102,7 @@ impl From<Interaction> for InteractionEntry {
                 options: interaction.question.options,
                 tool: interaction.question.subject,
                 schema: interaction.question.schema,
-                digest: interaction.digest,
+                digest: interaction.tool_call_digest,
             },
             asked_at: interaction.opened_at,
             due_at: interaction.due_at,
@@ -112,8 +112,8 @@ impl From<Interaction> for InteractionEntry {
 }
 
 /// Returns the path of a question; empty without a team.
-fn team_path(owner: &InteractionOrigin) -> Vec<AgentId> {
-    if owner.teams.is_empty() { Vec::new() } else { owner.agent_path().cloned().collect() }
+fn team_path(origin: &InteractionOrigin) -> Vec<AgentId> {
+    if origin.teams.is_empty() { Vec::new() } else { origin.agent_path().cloned().collect() }
 }
 
 /// Page of interactions, newest first.
@@ -245,7 +245,7 @@ impl From<(u64, PermissionDecision)> for DecisionEntry {
             attempt: decision.attempt_id,
             interaction: decision.interaction,
             tool: decision.tool,
-            digest: decision.digest,
+            digest: decision.tool_call_digest,
             verdict: decision.verdict,
             by: decision.source,
             waited_ms: decision.waited_ms,

@@ -41,18 +41,19 @@ pub(super) fn run(args: &[String]) -> Result<u8, Box<dyn Error>> {
         return Ok(1);
     }
     append_to_file(&folder.join(&id), &format!("{message}\n"))?;
-    let words = std::fs::read_to_string(folder.join(&id))?.lines().collect::<Vec<_>>().join(" ");
-    write_answer(&id, &words, args.iter().any(|word| word == "--events"))
+    let session_text =
+        std::fs::read_to_string(folder.join(&id))?.lines().collect::<Vec<_>>().join(" ");
+    write_answer(&id, &session_text, args.iter().any(|word| word == "--events"))
 }
 
-fn write_answer(id: &str, words: &str, reports_events: bool) -> Result<u8, Box<dyn Error>> {
+fn write_answer(id: &str, session_text: &str, reports_events: bool) -> Result<u8, Box<dyn Error>> {
     let mut stdout = io::stdout().lock();
     if reports_events {
         writeln!(stdout, "{}", json!({"type": "session", "id": id}))?;
-        writeln!(stdout, "{}", json!({"type": "text", "text": words}))?;
+        writeln!(stdout, "{}", json!({"type": "text", "text": session_text}))?;
     } else {
         io::stderr().write_all(format!("session: {id}\n").as_bytes())?;
-        stdout.write_all(words.as_bytes())?;
+        stdout.write_all(session_text.as_bytes())?;
     }
     Ok(0)
 }

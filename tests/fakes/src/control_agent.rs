@@ -32,7 +32,7 @@ struct ControlAgent {
     conversation_id: String,
     mode: String,
     turn_count: usize,
-    request_count: usize,
+    tool_call_count: usize,
     is_cancelled: bool,
     /// Exit code, once an instruction or the end of the input ends the process.
     exit_code: Option<u8>,
@@ -67,7 +67,7 @@ fn run_agent(protocol: InteractiveProtocol, id: String, mode: &str) -> Result<u8
         conversation_id: id,
         mode,
         turn_count: 0,
-        request_count: 0,
+        tool_call_count: 0,
         is_cancelled: false,
         exit_code: None,
     };
@@ -86,8 +86,8 @@ fn write_message(message: &Value) -> Result<(), Box<dyn Error>> {
 /// Returns the file with the prompts of a conversation.
 fn prompts_file(id: &str) -> Option<PathBuf> {
     let folder = env::var_os("FAKE_ACP_STATE").filter(|folder| !folder.is_empty())?;
-    let is_name = id.chars().all(|char| char.is_ascii_alphanumeric() || char == '-');
-    is_name.then(|| PathBuf::from(folder).join(format!("{id}.prompts")))
+    let is_file_name = id.chars().all(|char| char.is_ascii_alphanumeric() || char == '-');
+    is_file_name.then(|| PathBuf::from(folder).join(format!("{id}.prompts")))
 }
 
 impl ControlAgent {
@@ -276,8 +276,8 @@ impl ControlAgent {
     }
 
     fn run_tool(&mut self, instruction: &Instruction) -> Result<(), Box<dyn Error>> {
-        self.request_count += 1;
-        let call_id = format!("call-{}", self.request_count);
+        self.tool_call_count += 1;
+        let call_id = format!("call-{}", self.tool_call_count);
         let command = instruction.setting("command").unwrap_or("true").to_owned();
         self.report_tool_call(&call_id, instruction.word(0), &command, None)?;
         let needs_no_permission =
@@ -304,19 +304,19 @@ impl ControlAgent {
         call_id: &str,
         name: &str,
         command: &str,
-        is_success: Option<bool>,
+        success_at_end: Option<bool>,
     ) -> Result<(), Box<dyn Error>> {
         if self.protocol == InteractiveProtocol::Codex {
-            let status = match is_success {
+            let status = match success_at_end {
                 None => "inProgress",
                 Some(true) => "completed",
                 Some(false) => "declined",
             };
             let item = json!({"type": "commandExecution", "id": call_id, "command": command, "status": status});
-            let method = if is_success.is_some() { "item/completed" } else { "item/started" };
+            let method = if success_at_end.is_some() { "item/completed" } else { "item/started" };
             return self.notify(method, &json!({"threadId": self.conversation_id, "item": item}));
         }
-        let Some(is_success) = is_success else {
+        let Some(is_success) = success_at_end else {
             let input = json!({"command": command});
             return self.send_assistant_message(
                 &json!({"type": "tool_use", "id": call_id, "name": name, "input": input}),
@@ -339,7 +339,7 @@ impl ControlAgent {
         let request_id = if self.protocol == InteractiveProtocol::Claude {
             json!(call_id)
         } else {
-            json!(self.request_count)
+            json!(self.tool_call_count)
         };
         let input = json!({"command": command});
         let (request, id_pointer, decision_pointer, allow_value) = if self.protocol

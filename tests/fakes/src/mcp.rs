@@ -83,7 +83,7 @@ pub(crate) fn serve(args: &[String]) -> Result<u8, Box<dyn Error>> {
         is_noisy: has_option("--noise"),
         call_count: 0,
         cancelled_call_count: 0,
-        memory: Vec::new(),
+        held_memory: Vec::new(),
     };
     for line in io::stdin().lock().lines() {
         let message: Value = serde_json::from_str(&line?)?;
@@ -123,7 +123,7 @@ struct FakeMcpServer {
     call_count: u32,
     cancelled_call_count: u32,
     /// Memory that no call uses.
-    memory: Vec<u8>,
+    held_memory: Vec<u8>,
 }
 
 impl FakeMcpServer {
@@ -150,7 +150,7 @@ impl FakeMcpServer {
                         return Ok(None);
                     }
                     "grow" => {
-                        self.memory = vec![1; 300_000_000];
+                        self.held_memory = vec![1; 300_000_000];
                         return Ok(None);
                     }
                     "crash" => {

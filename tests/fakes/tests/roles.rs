@@ -20,8 +20,8 @@ fn start_role(args: &[&str]) -> Child {
 
 fn run_with_input(args: &[&str], input: &str) -> Output {
     let mut child = start_role(args);
-    let written = child.stdin.take().unwrap().write_all(input.as_bytes());
-    assert!(written.is_ok() || args == ["no-stdin"]);
+    let write_result = child.stdin.take().unwrap().write_all(input.as_bytes());
+    assert!(write_result.is_ok() || args == ["no-stdin"]);
     child.wait_with_output().unwrap()
 }
 
@@ -149,8 +149,9 @@ fn a_witness_reports_every_overlap_on_its_lock() {
         let output = run_with_input(&args, "0").stdout;
         assert_eq!(String::from_utf8(output).unwrap().lines().count(), 2000);
         let lines = fs::read_to_string(&file).unwrap();
-        let recorded: Vec<_> = lines.lines().map(|line| line.split(' ').next().unwrap()).collect();
-        assert_eq!(recorded, words);
+        let first_words: Vec<_> =
+            lines.lines().map(|line| line.split(' ').next().unwrap()).collect();
+        assert_eq!(first_words, words);
     }
     let daemon_pids = fs::read_dir("/proc").unwrap().flatten().filter(|process| {
         fs::read_link(process.path().join("fd/0")).is_ok_and(|input| input == lock)

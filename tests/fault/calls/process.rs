@@ -82,7 +82,7 @@ unsafe extern "C" fn posix_spawnp(
         // SAFETY: the system's function has this shape; the rest is the caller's promise, and what
         // is added to the environment stays until the call returns.
         let error = unsafe {
-            let child_env = warden_environment(args, env);
+            let child_env = holder_environment(args, env);
             let real_spawn: Option<SpawnFn> = transmute(next_symbol(c"posix_spawnp"));
             let env = child_env.as_ref().map_or(env, Vec::as_ptr);
             real_spawn.map_or(libc::ENOSYS, |real| real(pid, file, actions, attributes, args, env))
@@ -94,7 +94,7 @@ unsafe extern "C" fn posix_spawnp(
 }
 
 /// The environment of a warden with what it needs to have this library; `None` for any other.
-unsafe fn warden_environment(
+unsafe fn holder_environment(
     args: *const *const c_char,
     env: *const *const c_char,
 ) -> Option<Vec<*const c_char>> {
@@ -128,9 +128,9 @@ unsafe fn null_terminated_list(mut entry: *const *const c_char) -> Vec<*const c_
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn pipe2(ends: *mut c_int, flags: c_int) -> c_int {
+unsafe extern "C" fn pipe2(fds: *mut c_int, flags: c_int) -> c_int {
     // SAFETY: the caller's promise.
-    let real_call = |_| unsafe { libc::syscall(libc::SYS_pipe2, ends, flags) };
+    let real_call = |_| unsafe { libc::syscall(libc::SYS_pipe2, fds, flags) };
     as_int(perform_planned_call(CallKind::Spawn, "pipe2", None, real_call))
 }
 
@@ -146,10 +146,10 @@ unsafe extern "C" fn socketpair(
     family: c_int,
     kind: c_int,
     protocol: c_int,
-    ends: *mut c_int,
+    fds: *mut c_int,
 ) -> c_int {
     let call = libc::SYS_socketpair;
     // SAFETY: the caller's promise.
-    let real_call = |_| unsafe { libc::syscall(call, family, kind, protocol, ends) };
+    let real_call = |_| unsafe { libc::syscall(call, family, kind, protocol, fds) };
     as_int(perform_planned_call(CallKind::Spawn, "socketpair", None, real_call))
 }

@@ -41,15 +41,19 @@ impl ResponseValidator {
     }
 
     /// Holds an answer to be as it is described.
-    pub(super) fn assert_documented(&mut self, line: &str, answer: &TestResponse) {
-        let faults = self.response_faults(line, answer);
-        assert!(faults.is_empty(), "{line} answers {answer:?}:\n{faults:#?}");
-        self.seen_responses.insert((line.to_owned(), answer.status));
+    pub(super) fn assert_documented(&mut self, method_and_path: &str, answer: &TestResponse) {
+        let faults = self.response_faults(method_and_path, answer);
+        assert!(faults.is_empty(), "{method_and_path} answers {answer:?}:\n{faults:#?}");
+        self.seen_responses.insert((method_and_path.to_owned(), answer.status));
     }
 
     /// What of an answer is not as it is described.
-    pub(super) fn response_faults(&self, line: &str, answer: &TestResponse) -> Vec<String> {
-        let (method, path) = line.split_once(' ').unwrap();
+    pub(super) fn response_faults(
+        &self,
+        method_and_path: &str,
+        answer: &TestResponse,
+    ) -> Vec<String> {
+        let (method, path) = method_and_path.split_once(' ').unwrap();
         let operation = &self.openapi_document["paths"][path][method.to_lowercase()];
         let documented_response =
             self.resolve_ref(&operation["responses"][answer.status.to_string()]);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::harness::client::{completed_outcome, task_outcome};
 use crate::harness::{ServiceProcess, Setup, fake_agent_config, message_params, poll_until};
-use crate::read_only::lacks_requirement;
+use crate::read_only::skip_without_requirement;
 
 /// Changes modes, one `MODE NAME` for each line of its input, and prints how many.
 const MODE_CHANGER_SCRIPT: &str = r#"#!/usr/bin/perl
@@ -72,9 +72,9 @@ async fn expect_modes_restored(setup: Setup) {
             (response.status == 200).then(|| task_outcome(&response.json()["result"]))
         };
         let changer_outcome = poll_until("the end of the changes", send).await;
-        let minimum = files.len() + folders.len();
+        let min_changed_count = files.len() + folders.len();
         assert!(
-            changer_outcome.1.trim().parse::<usize>().unwrap() >= minimum,
+            changer_outcome.1.trim().parse::<usize>().unwrap() >= min_changed_count,
             "{changer_outcome:?}"
         );
         let modes_are_restored = async || {
@@ -115,14 +115,14 @@ async fn expect_modes_restored(setup: Setup) {
 
 #[tokio::test]
 async fn modes_that_an_agent_changes_stop_nothing() {
-    if !lacks_requirement("Landlock 6") {
+    if !skip_without_requirement("Landlock 6") {
         expect_modes_restored(setup()).await;
     }
 }
 
 #[tokio::test]
 async fn modes_that_a_plain_agent_changes_stop_nothing() {
-    if !lacks_requirement("Landlock 6") && !lacks_requirement("root") {
+    if !skip_without_requirement("Landlock 6") && !skip_without_requirement("root") {
         expect_modes_restored(setup().with_unprivileged_user()).await;
     }
 }

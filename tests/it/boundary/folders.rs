@@ -7,7 +7,7 @@ use std::path::Path;
 use super::write_private_file;
 use crate::harness::client::{completed_outcome, task_outcome, task_state};
 use crate::harness::{Setup, poll_until};
-use crate::read_only::lacks_requirement;
+use crate::read_only::skip_without_requirement;
 
 const AGENT_USER: &str = "daemon";
 const AGENT_USER_ID: u32 = 1;
@@ -37,7 +37,7 @@ fn owner_uid(path: &Path) -> u32 {
 /// Root reads no file for an agent that puts links, pipes and folders in the place of its answer.
 #[tokio::test]
 async fn root_does_not_follow_a_link_to_an_answer() {
-    if lacks_requirement("root") {
+    if skip_without_requirement("root") {
         return;
     }
     let attacks = [
@@ -71,7 +71,7 @@ async fn root_does_not_follow_a_link_to_an_answer() {
 /// A file that the agent names in an event is read with the rights of the agent's user.
 #[tokio::test]
 async fn root_delivers_no_file_that_the_agent_cannot_read() {
-    if lacks_requirement("root") {
+    if skip_without_requirement("root") {
         return;
     }
     let line = r#"{"type":"artifact","file":{"path":"'$ROOT'/output.txt"}}"#;
@@ -117,7 +117,7 @@ print "lost\n";
 /// The agent's user replaces files while root creates them, and owns no file of root afterwards.
 #[tokio::test]
 async fn root_changes_the_owner_of_its_own_files_only() {
-    if lacks_requirement("root") {
+    if skip_without_requirement("root") {
         return;
     }
     let text = format!(
@@ -150,7 +150,7 @@ async fn root_changes_the_owner_of_its_own_files_only() {
 /// The service creates a missing file of a home again, for the user of the home.
 #[tokio::test]
 async fn files_of_a_home_belong_to_the_user_of_the_agent() {
-    if lacks_requirement("root") {
+    if skip_without_requirement("root") {
         return;
     }
     let text = format!(

@@ -81,9 +81,9 @@ async fn an_agent_cannot_take_over_a_process_holder() {
     let names = entries.map(|entry| entry.file_name().into_string().unwrap());
     let names: Vec<_> = names.filter(|name| name.ends_with(".sock")).collect();
     assert_eq!(names.len(), 2, "{names:?}");
-    let rounds = service.setup.read_file("rounds").len();
+    let initial_round_count = service.setup.read_file("rounds").len();
     let have_rounds_passed =
-        async || (service.setup.read_file("rounds").len() > rounds + 5).then_some(());
+        async || (service.setup.read_file("rounds").len() > initial_round_count + 5).then_some(());
     poll_until("some rounds", have_rounds_passed).await;
     service.start_again().await;
     service.setup.open_gate("go");

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::harness::Setup;
 use crate::harness::client::{completed_outcome, task_outcome};
-use crate::read_only::lacks_requirement;
+use crate::read_only::skip_without_requirement;
 
 /// Limit that nothing here depends on, `RLIMIT_MSGQUEUE`, and a value for it that no process has.
 const LIMIT_RESOURCE: u32 = 12;
@@ -59,7 +59,7 @@ fn limiter_program(is_x32: bool, pid: u32) -> Vec<u8> {
     }
 }
 
-async fn expect_no_limit(setup: Setup) {
+async fn expect_unchanged_limits(setup: Setup) {
     let setup = setup
         .with_executable("hostile", LIMITER_SCRIPT)
         .with_executable("gate-32", "")
@@ -79,7 +79,7 @@ async fn expect_no_limit(setup: Setup) {
     let mut victim = victim.arg("600").spawn().unwrap();
     fs::write(
         test_folder.join("pids"),
-        format!("{} {} {}", service.pid(), service.warden_pid(), victim.id()),
+        format!("{} {} {}", service.pid(), service.holder_pid(), victim.id()),
     )
     .unwrap();
     #[cfg(target_arch = "x86_64")]
@@ -95,28 +95,26 @@ async fn expect_no_limit(setup: Setup) {
 }
 
 /// Every way to confine an agent, as far as this machine has it.
-async fn expect_no_limit_under_every_isolation(create_setup: fn(&str) -> Setup) {
+async fn check_limits_in_all_isolations(create_setup: fn(&str) -> Setup) {
     for settings in ["", CONFINED_SETTINGS, UNCONFINED_SETTING] {
-        expect_no_limit(create_setup(settings).without_bubblewrap()).await;
+        expect_unchanged_limits(create_setup(settings).without_bubblewrap()).await;
     }
-    if !lacks_requirement("bubblewrap") {
-        expect_no_limit(create_setup(BUBBLEWRAP_SETTING)).await;
+    if !skip_without_requirement("bubblewrap") {
+        expect_unchanged_limits(create_setup(BUBBLEWRAP_SETTING)).await;
     }
 }
 
 #[tokio::test]
 async fn an_agent_changes_no_limit_of_another_process() {
-    if !lacks_requirement("Landlock 6") {
-        expect_no_limit_under_every_isolation(hostile_setup).await;
+    if !skip_without_requirement("Landlock 6") {
+        check_limits_in_all_isolations(hostile_setup).await;
     }
 }
 
 #[tokio::test]
 async fn an_agent_of_a_plain_user_changes_no_limit() {
-    if !lacks_requirement("Landlock 6") && !lacks_requirement("root") {
-        expect_no_limit_under_every_isolation(|settings| {
-            with_unprivileged_user(hostile_setup(settings))
-        })
-        .await;
+    if !skip_without_requirement("Landlock 6") && !skip_without_requirement("root") {
+        check_limits_in_all_isolations(|settings| with_unprivileged_user(hostile_setup(settings)))
+            .await;
     }
 }

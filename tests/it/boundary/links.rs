@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::write_private_file;
 use crate::harness::client::{completed_outcome, failed_outcome, task_outcome};
 use crate::harness::{ServiceProcess, Setup};
-use crate::read_only::lacks_requirement;
+use crate::read_only::skip_without_requirement;
 
 /// Agents that run their message as a script: one that works in `ws`, and others with a root below that.
 const AGENTS: &str = "
@@ -88,20 +88,20 @@ fn service_folder(service: &ServiceProcess) -> PathBuf {
 }
 
 /// Has `rw` replace both folders by links to a path.
-async fn replace_by_links(service: &ServiceProcess, target: &str) {
+async fn replace_folders_by_links(service: &ServiceProcess, target: &str) {
     let ws = service.setup.test_folder().join("ws").display().to_string();
     let script = format!(
         "cd {ws} && rm -rf cache sub && ln -s {target} cache && ln -s {target} sub && echo replaced"
     );
     assert_eq!(task_outcome(&service.send("rw", &script).await), completed_outcome("replaced\n"));
     // A changed folder beside the service's files has rulesets built again.
-    let marker = service_folder(service).join("changed");
-    fs::write(&marker, "").unwrap();
-    fs::remove_file(marker).unwrap();
+    let ruleset_trigger_file = service_folder(service).join("changed");
+    fs::write(&ruleset_trigger_file, "").unwrap();
+    fs::remove_file(ruleset_trigger_file).unwrap();
 }
 
 /// Sends an agent a script that reads and changes the service's files, in its place and through `ws`.
-async fn attack_service_files(service: &ServiceProcess, agent: &str) {
+async fn expect_file_attack_refused(service: &ServiceProcess, agent: &str) {
     let (folder_path, ws) = (service_folder(service), service.setup.test_folder().join("ws"));
     let (folder_path, ws) = (folder_path.display(), ws.display());
     let script = format!(
@@ -138,7 +138,7 @@ async fn expect_no_access(setup: Setup, agents: &[&str]) {
         ["", "state/algonius", "state/algonius/ledger.db", "run/algonius", "supervisor.toml"]
     {
         let target = service_folder(&service).join(name).display().to_string();
-        replace_by_links(&service, &target).await;
+        replace_folders_by_links(&service, &target).await;
         for agent in agents {
             let is_file = name.ends_with(".db") || name.ends_with(".toml");
             // A file is no working folder; the system refuses the start of the program there.
@@ -151,7 +151,7 @@ async fn expect_no_access(setup: Setup, agents: &[&str]) {
                     "{agent} {name}: {task}"
                 );
             } else {
-                attack_service_files(&service, agent).await;
+                expect_file_attack_refused(&service, agent).await;
             }
         }
     }
@@ -159,11 +159,11 @@ async fn expect_no_access(setup: Setup, agents: &[&str]) {
 
 #[tokio::test]
 async fn under_landlock_a_link_opens_no_service_files() {
-    if lacks_requirement("Landlock 6") {
+    if skip_without_requirement("Landlock 6") {
         return;
     }
     expect_no_access(setup(AGENTS).without_bubblewrap(), &["ro", "sub"]).await;
-    if !lacks_requirement("root") {
+    if !skip_without_requirement("root") {
         let setup = with_unprivileged_user(setup(AGENTS)).without_bubblewrap();
         expect_no_access(setup, &["ro", "sub"]).await;
     }
@@ -171,12 +171,12 @@ async fn under_landlock_a_link_opens_no_service_files() {
 
 #[tokio::test]
 async fn under_bubblewrap_a_link_opens_no_service_files() {
-    if lacks_requirement("bubblewrap") || lacks_requirement("Landlock 6") {
+    if skip_without_requirement("bubblewrap") || skip_without_requirement("Landlock 6") {
         return;
     }
     let agents = format!("{AGENTS}{BUBBLEWRAP_AGENTS}");
     expect_no_access(setup(&agents), &["bw", "bs", "br"]).await;
-    if !lacks_requirement("root") {
+    if !skip_without_requirement("root") {
         expect_no_access(with_unprivileged_user(setup(&agents)), &["bw", "bs", "br"]).await;
     }
 }
@@ -184,12 +184,12 @@ async fn under_bubblewrap_a_link_opens_no_service_files() {
 /// A link to a folder that is not the service's own is noticed too: it widens what the agent may change.
 #[tokio::test]
 async fn a_replaced_writable_root_is_not_followed() {
-    if lacks_requirement("Landlock 6") || lacks_requirement("bubblewrap") {
+    if skip_without_requirement("Landlock 6") || skip_without_requirement("bubblewrap") {
         return;
     }
     let service = setup(&format!("{AGENTS}{BUBBLEWRAP_AGENTS}")).start().await;
     let other_folder = service.setup.test_folder().join("home").display().to_string();
-    replace_by_links(&service, &other_folder).await;
+    replace_folders_by_links(&service, &other_folder).await;
     for agent in ["ro", "bw"] {
         let task = service.send(agent, &format!("echo x > {other_folder}/changed")).await;
         assert_eq!(task_outcome(&task), failed_outcome("agent-not-started"), "{agent}: {task}");
@@ -200,7 +200,7 @@ async fn a_replaced_writable_root_is_not_followed() {
 /// A link that exists when the service starts opens nothing either.
 #[tokio::test]
 async fn a_link_from_before_the_start_opens_no_file() {
-    if lacks_requirement("Landlock 6") || lacks_requirement("bubblewrap") {
+    if skip_without_requirement("Landlock 6") || skip_without_requirement("bubblewrap") {
         return;
     }
     let setup = setup(&format!("{AGENTS}{BUBBLEWRAP_AGENTS}"));
@@ -211,14 +211,14 @@ async fn a_link_from_before_the_start_opens_no_file() {
     }
     let service = setup.start().await;
     for agent in ["ro", "sub", "bw", "bs", "br"] {
-        attack_service_files(&service, agent).await;
+        expect_file_attack_refused(&service, agent).await;
     }
 }
 
 /// A root above the service's files that the configuration names works as before: mounts protect the files.
 #[tokio::test]
 async fn a_root_above_the_service_files_can_be_chosen() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     let text = "[agents.wide]\ncommand = 'sh'\nargs = ['-s']\nsandbox.writable = ['HERE/..']\n\

@@ -5,7 +5,7 @@ use std::fs;
 use crate::harness::client::{completed_outcome, task_outcome};
 use crate::harness::processes::{is_alive, kill9, process_labels};
 use crate::harness::{ServiceProcess, Setup, fake_agent_config, poll_until};
-use crate::read_only::lacks_requirement;
+use crate::read_only::skip_without_requirement;
 
 /// Starts a process without the label and without the environment of its agent, and waits.
 const PARENT_SCRIPT: &str = r#"#!/usr/bin/perl
@@ -78,7 +78,7 @@ async fn start_escaped_process(service: &ServiceProcess) -> i32 {
     let pid = poll_until("the process", read_pid).await;
     let has_label = process_labels()
         .into_iter()
-        .any(|(labelled_pid, limit)| labelled_pid == pid && limit < 1 << 62);
+        .any(|(labelled_pid, label)| labelled_pid == pid && label < 1 << 62);
     assert!(is_alive(pid) && !has_label, "it carries a label");
     pid
 }
@@ -86,7 +86,7 @@ async fn start_escaped_process(service: &ServiceProcess) -> i32 {
 async fn expect_no_survivor(setup: Setup) {
     let service = setup.start().await;
     let pid = start_escaped_process(&service).await;
-    kill9(service.warden_pid());
+    kill9(service.holder_pid());
     // A request may still reach the process holder that has just been killed.
     let is_answered = async || {
         (task_outcome(&service.send("one", "again").await) == completed_outcome("again"))
@@ -105,36 +105,37 @@ fn parent_pid(pid: i32) -> i32 {
 
 #[tokio::test]
 async fn processes_of_a_lost_process_holder_end() {
-    if !lacks_requirement("Landlock 6") {
+    if !skip_without_requirement("Landlock 6") {
         expect_no_survivor(setup()).await;
     }
 }
 
 #[tokio::test]
 async fn processes_of_a_lost_holder_end_for_a_plain_user() {
-    if !lacks_requirement("Landlock 6") && !lacks_requirement("root") {
+    if !skip_without_requirement("Landlock 6") && !skip_without_requirement("root") {
         expect_no_survivor(setup().with_unprivileged_user()).await;
     }
 }
 
 /// The process falls to init instead of the service, so its ancestors name no process holder. Meanwhile no
 /// service is connected to the process holder of the victim.
-async fn expect_not_admitted(setup: Setup) {
+async fn expect_escaped_process_refused(setup: Setup) {
     let mut service = setup.start().await;
-    let first_warden_pid = service.warden_pid();
+    let first_holder_pid = service.holder_pid();
     let pid = start_escaped_process(&service).await;
     service.kill9().await;
     service.start_again().await;
     let victim = service.start_task("victim", "input of another caller").await;
     service.setup.wait_for_file_text("victim", "start\n").await;
-    kill9(first_warden_pid);
-    poll_until("another parent", async || (parent_pid(pid) != first_warden_pid).then_some(()))
+    kill9(first_holder_pid);
+    poll_until("another parent", async || (parent_pid(pid) != first_holder_pid).then_some(()))
         .await;
     service.kill9().await;
     let wait_for_rounds = async |count: usize| {
-        let initial = service.setup.read_file("rounds").len();
-        let have_rounds_passed =
-            async || (service.setup.read_file("rounds").len() > initial + count).then_some(());
+        let initial_count = service.setup.read_file("rounds").len();
+        let have_rounds_passed = async || {
+            (service.setup.read_file("rounds").len() > initial_count + count).then_some(())
+        };
         poll_until("some rounds", have_rounds_passed).await;
     };
     wait_for_rounds(5).await;
@@ -150,14 +151,14 @@ async fn expect_not_admitted(setup: Setup) {
 
 #[tokio::test]
 async fn only_a_service_with_the_key_is_admitted() {
-    if !lacks_requirement("Landlock 6") {
-        expect_not_admitted(setup()).await;
+    if !skip_without_requirement("Landlock 6") {
+        expect_escaped_process_refused(setup()).await;
     }
 }
 
 #[tokio::test]
 async fn only_a_service_with_the_key_of_a_user_is_admitted() {
-    if !lacks_requirement("Landlock 6") && !lacks_requirement("root") {
-        expect_not_admitted(setup().with_unprivileged_user()).await;
+    if !skip_without_requirement("Landlock 6") && !skip_without_requirement("root") {
+        expect_escaped_process_refused(setup().with_unprivileged_user()).await;
     }
 }

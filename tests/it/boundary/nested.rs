@@ -3,20 +3,20 @@
 use super::{attack, hostile_setup, with_unprivileged_user, write_private_file};
 use crate::harness::client::task_outcome;
 use crate::harness::{ServiceProcess, Setup, poll_until};
-use crate::read_only::lacks_requirement;
+use crate::read_only::skip_without_requirement;
 
 const NESTED_SETTING: &str = "sandbox.nested = true";
 
 #[tokio::test]
 async fn an_agent_with_a_sandbox_of_its_own_reaches_nothing() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     attack(hostile_setup(NESTED_SETTING))
         .await
         .expect_attack_result(&[], "mount-namespace", &["user-files"])
         .await;
-    if !lacks_requirement("root") {
+    if !skip_without_requirement("root") {
         let attack = attack(with_unprivileged_user(hostile_setup(NESTED_SETTING))).await;
         attack.expect_attack_result(&[], "mount-namespace", &["user-files"]).await;
     }
@@ -53,7 +53,7 @@ async fn expect_automatic_reload(service: &ServiceProcess) {
 
 #[tokio::test]
 async fn a_nested_sandbox_uncovers_nothing() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     let new_setup = || {
@@ -69,7 +69,7 @@ async fn a_nested_sandbox_uncovers_nothing() {
         setup
     };
     expect_no_escape(new_setup()).await;
-    if !lacks_requirement("root") {
+    if !skip_without_requirement("root") {
         let setup = new_setup().with_unprivileged_user();
         for name in ["nest", "secrets", "secrets/key", "site", "site/own"] {
             std::os::unix::fs::chown(setup.test_folder().join(name), Some(65_532), Some(65_532))

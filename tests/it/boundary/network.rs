@@ -13,7 +13,7 @@ use super::{
 use crate::harness::client::task_outcome;
 use crate::harness::mock_model::MockModel;
 use crate::harness::{ServiceProcess, Setup};
-use crate::read_only::lacks_requirement;
+use crate::read_only::skip_without_requirement;
 
 /// The program, which tries every way to a network.
 const NETWORK_SCRIPT: &str = include_str!("network.pl");
@@ -28,10 +28,10 @@ const NO_NETWORK_SETTING: &str = "sandbox.network = false";
 fn legacy_socket_programs() -> [(&'static str, Vec<u8>); 2] {
     use super::machine_code::{DATA_ADDRESS, i386_call_program};
 
-    let (internet, stream) = (2, 1);
-    let args = [internet, stream, 0_u32].map(u32::to_le_bytes).concat();
+    let (af_inet, sock_stream) = (2, 1);
+    let args = [af_inet, sock_stream, 0_u32].map(u32::to_le_bytes).concat();
     [
-        ("gate-socket", i386_call_program(359, [internet, stream, 0], &[])),
+        ("gate-socket", i386_call_program(359, [af_inet, sock_stream, 0], &[])),
         ("gate-socketcall", i386_call_program(102, [1, DATA_ADDRESS, 0], &args)),
     ]
 }
@@ -48,7 +48,7 @@ struct Listeners {
 
 impl Listeners {
     /// Opens the sockets, and adds the program and their port to the setup.
-    fn open(setup: Setup) -> (Self, Setup) {
+    fn open_and_add_to_setup(setup: Setup) -> (Self, Setup) {
         let (tcp, udp) = loop {
             let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
             // Another test may hold the same port of the other protocol.
@@ -92,7 +92,8 @@ async fn expect_no_network(create_setup: fn(&str) -> Setup) {
         CONFINED_SETTINGS,
         &format!("{UNCONFINED_SETTING}\n{NO_NETWORK_SETTING}"),
     ] {
-        let (listeners, setup) = Listeners::open(create_setup(settings).without_bubblewrap());
+        let (listeners, setup) =
+            Listeners::open_and_add_to_setup(create_setup(settings).without_bubblewrap());
         let service = setup.start().await;
         let agent = service.fetch_agent_status("hostile").await;
         assert_eq!(run_hostile_agent(&service).await, DONE_LINE, "{settings}");
@@ -103,7 +104,7 @@ async fn expect_no_network(create_setup: fn(&str) -> Setup) {
 
 #[tokio::test]
 async fn an_agent_without_network_gets_no_socket() {
-    if !lacks_requirement("Landlock 6") {
+    if !skip_without_requirement("Landlock 6") {
         // R-141: Under Landlock, a program without network gets no socket of any network
         expect_no_network(hostile_setup).await;
     }
@@ -111,18 +112,19 @@ async fn an_agent_without_network_gets_no_socket() {
 
 #[tokio::test]
 async fn a_plain_agent_without_network_gets_no_socket() {
-    if !lacks_requirement("Landlock 6") && !lacks_requirement("root") {
+    if !skip_without_requirement("Landlock 6") && !skip_without_requirement("root") {
         expect_no_network(|settings| with_unprivileged_user(hostile_setup(settings))).await;
     }
 }
 
 #[tokio::test]
 async fn a_tool_without_network_gets_no_socket() {
-    if lacks_requirement("Landlock 6") {
+    if skip_without_requirement("Landlock 6") {
         return;
     }
     let model = MockModel::start(&[]);
-    let (listeners, setup) = Listeners::open(setup_with_tool(&model, "").without_bubblewrap());
+    let (listeners, setup) =
+        Listeners::open_and_add_to_setup(setup_with_tool(&model, "").without_bubblewrap());
     let service = setup.start().await;
     assert_eq!(call_tool(&service).await, DONE_LINE);
     listeners.expect_silence();
@@ -135,14 +137,15 @@ const METHODS_IN_EMPTY_NETWORK: [&str; 5] =
 #[tokio::test]
 async fn in_bubblewrap_no_way_leaves_the_empty_network() {
     // A bubblewrap with the set-user-ID bit gets no filter, unless root starts it.
-    if lacks_requirement("bubblewrap")
-        || lacks_requirement("Landlock 6")
-        || lacks_requirement("root")
+    if skip_without_requirement("bubblewrap")
+        || skip_without_requirement("Landlock 6")
+        || skip_without_requirement("root")
     {
         return;
     }
-    let (listeners, setup) =
-        Listeners::open(hostile_setup(&format!("{BUBBLEWRAP_SETTING}\n{NO_NETWORK_SETTING}")));
+    let (listeners, setup) = Listeners::open_and_add_to_setup(hostile_setup(&format!(
+        "{BUBBLEWRAP_SETTING}\n{NO_NETWORK_SETTING}"
+    )));
     let service = setup.start().await;
     let output = run_hostile_agent(&service).await;
     listeners.expect_silence();
@@ -158,10 +161,11 @@ const ROOT_ONLY_METHODS: [&str; 3] = ["capability to mount", "packet socket", "r
 /// Control: with network, the agent can use each method that works outside of every sandbox.
 #[tokio::test]
 async fn an_agent_with_network_keeps_every_socket() {
-    if lacks_requirement("Landlock 6") {
+    if skip_without_requirement("Landlock 6") {
         return;
     }
-    let (listeners, setup) = Listeners::open(hostile_setup("").without_bubblewrap());
+    let (listeners, setup) =
+        Listeners::open_and_add_to_setup(hostile_setup("").without_bubblewrap());
     let service = setup.start().await;
     let folder = service.setup.test_folder();
     let mut program = std::process::Command::new(folder.join("hostile"));

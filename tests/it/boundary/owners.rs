@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::harness::client::{task_id, task_outcome};
 use crate::harness::{ServiceProcess, Setup, poll_until};
-use crate::read_only::lacks_requirement;
+use crate::read_only::skip_without_requirement;
 
 /// Another user, who would then read the token.
 const OTHER_USER_ID: u32 = 65_533;
@@ -35,10 +35,11 @@ fn setup(settings: &str) -> Setup {
     let agent = format!("[agents.root]\ncommand = 'HERE/root'\nenv.PLACE = 'HERE'\n{settings}\n");
     let setup = Setup::new(&agent).with_executable("root", ROOT_SCRIPT).without_bubblewrap();
     fs::write(setup.test_folder().join("pid"), "").unwrap();
-    let foreign = setup.test_folder().join("foreign");
-    fs::write(&foreign, "text of another user\n").unwrap();
-    fs::set_permissions(&foreign, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    chown(&foreign, Some(OTHER_USER_ID), Some(OTHER_USER_ID)).unwrap();
+    let foreign_file = setup.test_folder().join("foreign");
+    fs::write(&foreign_file, "text of another user\n").unwrap();
+    fs::set_permissions(&foreign_file, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .unwrap();
+    chown(&foreign_file, Some(OTHER_USER_ID), Some(OTHER_USER_ID)).unwrap();
     setup
 }
 
@@ -57,7 +58,7 @@ async fn run_root_agent(service: &ServiceProcess) -> String {
 /// It reads files of other users, as an agent of root does, and gives no file away.
 #[tokio::test]
 async fn a_read_only_agent_of_root_changes_no_owner() {
-    if lacks_requirement("Landlock 6") || lacks_requirement("root") {
+    if skip_without_requirement("Landlock 6") || skip_without_requirement("root") {
         return;
     }
     let service = setup("").start().await;
@@ -68,7 +69,7 @@ async fn a_read_only_agent_of_root_changes_no_owner() {
 /// An agent that unpacks archives as root sets owners, and Landlock has no right for owners.
 #[tokio::test]
 async fn the_service_restores_owners() {
-    if lacks_requirement("Landlock 6") || lacks_requirement("root") {
+    if skip_without_requirement("Landlock 6") || skip_without_requirement("root") {
         return;
     }
     let confined = "access = 'read-write'\nworking_dir = 'HERE/home'\nsandbox.writable = []";

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{CONFINED_SETTINGS, write_private_file};
 use crate::harness::client::{completed_outcome, task_outcome};
 use crate::harness::{ServiceProcess, Setup};
-use crate::read_only::lacks_requirement;
+use crate::read_only::skip_without_requirement;
 
 async fn boundary_status(service: &ServiceProcess) -> Value {
     service.fetch_agent_status("one").await["boundary"].clone()
@@ -17,7 +17,7 @@ async fn boundary_status(service: &ServiceProcess) -> Value {
 /// An agent that could rewrite the program of alerts would run a program without a sandbox.
 #[tokio::test]
 async fn an_agent_does_not_change_the_program_of_alerts() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     let script = "echo changed > HERE/site/alert 2>/dev/null || echo refused";
@@ -52,9 +52,9 @@ async fn an_alert_program_that_others_can_write_stops_the_start() {
 /// The folder with the secret is mounted a second time, and there it is closed to the agent too.
 #[tokio::test]
 async fn a_second_mount_of_a_secret_file_is_closed_too() {
-    if lacks_requirement("root")
-        || lacks_requirement("bubblewrap")
-        || lacks_requirement("Landlock 6")
+    if skip_without_requirement("root")
+        || skip_without_requirement("bubblewrap")
+        || skip_without_requirement("Landlock 6")
     {
         return;
     }

@@ -8,7 +8,7 @@ use std::process::Command;
 use super::write_private_file;
 use crate::harness::client::{completed_outcome, task_outcome, task_state};
 use crate::harness::{ServiceProcess, Setup, poll_until};
-use crate::read_only::lacks_requirement;
+use crate::read_only::skip_without_requirement;
 
 const AGENTS: &str = "
 [agents.victim]
@@ -46,14 +46,14 @@ fn setup() -> Setup {
     setup
 }
 
-fn setups() -> impl Iterator<Item = Setup> {
-    let unprivileged = (!lacks_requirement("root")).then(|| {
+fn root_and_user_setups() -> impl Iterator<Item = Setup> {
+    let unprivileged_setup = (!skip_without_requirement("root")).then(|| {
         let setup = setup().with_unprivileged_user();
         let thief = setup.test_folder().join("thief");
         std::os::unix::fs::chown(thief, Some(65_532), Some(65_532)).unwrap();
         setup
     });
-    std::iter::once(setup()).chain(unprivileged)
+    std::iter::once(setup()).chain(unprivileged_setup)
 }
 
 fn scratch_folder(service: &ServiceProcess) -> PathBuf {
@@ -79,10 +79,10 @@ async fn wait_for_victim(service: &ServiceProcess, id: &str) {
 
 #[tokio::test]
 async fn an_agent_reads_no_answer_of_another_execution() {
-    if lacks_requirement("Landlock 6") {
+    if skip_without_requirement("Landlock 6") {
         return;
     }
-    for setup in setups() {
+    for setup in root_and_user_setups() {
         let service = setup.start().await;
         let victim = service.start_task("victim", "input of another caller").await;
         wait_for_victim(&service, &victim).await;
@@ -111,10 +111,10 @@ fn planting_script(scratch_root: &Path, victim: &str) -> String {
 /// The service ends, and its successor takes the answer from the folder of the execution itself.
 #[tokio::test]
 async fn an_agent_forges_no_answer_of_another_execution() {
-    if lacks_requirement("Landlock 6") {
+    if skip_without_requirement("Landlock 6") {
         return;
     }
-    for setup in setups() {
+    for setup in root_and_user_setups() {
         let mut service = setup.start().await;
         let victim = service.start_task("victim", "input of another caller").await;
         wait_for_victim(&service, &victim).await;
@@ -175,10 +175,10 @@ const MAX_EXECUTIONS: usize = 200;
 
 #[tokio::test]
 async fn a_scratch_slot_is_empty_for_the_next_caller() {
-    if lacks_requirement("Landlock 6") {
+    if skip_without_requirement("Landlock 6") {
         return;
     }
-    for setup in setups() {
+    for setup in root_and_user_setups() {
         let service = setup.start().await;
         let (mut used_slots, mut reuse_count) = (HashSet::new(), 0);
         // A slot is emptied after its execution has ended, so the next execution may have another one.
@@ -213,7 +213,7 @@ async fn a_scratch_slot_is_empty_for_the_next_caller() {
 /// A file that cannot be removed: its slot is not used again, and the log reports it.
 #[tokio::test]
 async fn a_slot_that_cannot_be_emptied_is_retired() {
-    if lacks_requirement("Landlock 6") || lacks_requirement("root") {
+    if skip_without_requirement("Landlock 6") || skip_without_requirement("root") {
         return;
     }
     let service = setup().start().await;

@@ -13,7 +13,7 @@ use crate::harness::mock_model::{
     MockModel, final_answer_turn, prompt_with_turns, turn_with_calls,
 };
 use crate::harness::{ServiceProcess, Setup};
-use crate::read_only::lacks_requirement;
+use crate::read_only::skip_without_requirement;
 
 /// Returns a setup in which a tool of the agent `hostile` runs the hostile program.
 pub(super) fn setup_with_tool(model: &MockModel, settings: &str) -> Setup {
@@ -44,7 +44,7 @@ pub(super) async fn call_tool(service: &ServiceProcess) -> String {
 
 #[tokio::test]
 async fn under_landlock_a_tool_reaches_nothing() {
-    if lacks_requirement("Landlock 6") {
+    if skip_without_requirement("Landlock 6") {
         return;
     }
     let model = MockModel::start(&[]);
@@ -55,7 +55,7 @@ async fn under_landlock_a_tool_reaches_nothing() {
 
 #[tokio::test]
 async fn under_landlock_a_tool_of_a_plain_user_reaches_nothing() {
-    if lacks_requirement("Landlock 6") || lacks_requirement("root") {
+    if skip_without_requirement("Landlock 6") || skip_without_requirement("root") {
         return;
     }
     let model = MockModel::start(&[]);
@@ -66,7 +66,7 @@ async fn under_landlock_a_tool_of_a_plain_user_reaches_nothing() {
 
 #[tokio::test]
 async fn under_bubblewrap_a_tool_reaches_nothing() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     let model = MockModel::start(&[]);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{MODE_CHANGE_METHODS, attack, hostile_setup};
 use crate::harness::client::{completed_outcome, task_outcome};
 use crate::harness::{ServiceProcess, Setup, fake_agent_config, poll_until};
-use crate::read_only::lacks_requirement;
+use crate::read_only::skip_without_requirement;
 
 fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
@@ -82,7 +82,7 @@ async fn files_that_others_can_write_stop_the_start() {
 
 #[tokio::test]
 async fn files_of_another_user_stop_the_start() {
-    if lacks_requirement("root") {
+    if skip_without_requirement("root") {
         return;
     }
     let names =
@@ -99,7 +99,7 @@ async fn files_of_another_user_stop_the_start() {
 /// receive the requests of others.
 #[tokio::test]
 async fn a_runtime_folder_of_another_user_stops_the_start() {
-    if lacks_requirement("root") {
+    if skip_without_requirement("root") {
         return;
     }
     let setup = Setup::new(&fake_agent_config("one", "echo", ""));
@@ -243,7 +243,7 @@ async fn a_configuration_that_an_agent_can_change_is_not_watched() {
 /// Landlock has no right for modes, so a confined agent can open a file of the service to other users.
 #[tokio::test]
 async fn the_service_restores_modes() {
-    if lacks_requirement("Landlock 6") {
+    if skip_without_requirement("Landlock 6") {
         return;
     }
     let attack = attack(hostile_setup("").without_bubblewrap()).await;
@@ -264,7 +264,11 @@ async fn a_version_query_runs_in_the_sandbox_of_its_agent() {
     let preset = "[about]\ntitle = 'Hostile'\nverified = false\n[agent]\ncommand = 'HERE/hostile'\n\
          [agent.program_version]\nargs = ['--version']\nregex = '[a-z ]+'\n";
     for isolation in ["landlock", "bubblewrap"] {
-        if lacks_requirement(if isolation == "landlock" { "Landlock 6" } else { "bubblewrap" }) {
+        if skip_without_requirement(if isolation == "landlock" {
+            "Landlock 6"
+        } else {
+            "bubblewrap"
+        }) {
             continue;
         }
         let agent =
@@ -275,11 +279,11 @@ async fn a_version_query_runs_in_the_sandbox_of_its_agent() {
              else echo nothing reached; fi\n";
         let setup = Setup::new(&agent).with_executable("hostile", program);
         let test_folder = setup.test_folder().display().to_string();
-        let presets = setup.config_sibling_path("presets");
-        fs::create_dir(&presets).unwrap();
+        let presets_folder = setup.config_sibling_path("presets");
+        fs::create_dir(&presets_folder).unwrap();
         let text = preset.replace("HERE", &test_folder)
             + &format!("[agent.env]\nPLACE = '{test_folder}'\n");
-        fs::write(presets.join("hostile.toml"), text).unwrap();
+        fs::write(presets_folder.join("hostile.toml"), text).unwrap();
         let service = setup.start().await;
         let version = poll_until("its version", async || {
             service.fetch_agent_status("one").await["program"]["version"]

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use super::{attack, hostile_setup};
 use crate::harness::client::{completed_outcome, task_outcome, task_state};
 use crate::harness::{Setup, fake_agent_config, poll_until};
-use crate::read_only::lacks_requirement;
+use crate::read_only::skip_without_requirement;
 
 /// An account that every Debian machine has, and that owns nothing.
 const AGENT_USER_AND_ID: (&str, u32) = ("daemon", 1);
@@ -28,7 +28,7 @@ fn with_open_folder(setup: Setup) -> Setup {
 /// It runs without groups and rights, in the home of its account.
 #[tokio::test]
 async fn an_agent_runs_as_its_user() {
-    if lacks_requirement("root") {
+    if skip_without_requirement("root") {
         return;
     }
     let script = "id -u; id -G; grep CapEff /proc/self/status; echo $HOME $USER; touch $TMPDIR/x";
@@ -49,7 +49,7 @@ async fn an_agent_runs_as_its_user() {
 /// The agent's user owns the files of its request, and the service reads the files that the agent created.
 #[tokio::test]
 async fn input_files_belong_to_the_user_of_the_agent() {
-    if lacks_requirement("root") {
+    if skip_without_requirement("root") {
         return;
     }
     let agent = format!(
@@ -63,14 +63,16 @@ async fn input_files_belong_to_the_user_of_the_agent() {
 
 #[tokio::test]
 async fn an_agent_of_another_user_reaches_nothing() {
-    if lacks_requirement("root") {
+    if skip_without_requirement("root") {
         return;
     }
     // Without a domain it shares the network of the machine, of which abstract sockets are a part.
-    let network = ["connect to an abstract socket"];
-    for (access, successful) in
-        [("access = 'read-write'", &[][..]), ("", &[]), ("sandbox.enforce = false", &network)]
-    {
+    let abstract_socket_methods = ["connect to an abstract socket"];
+    for (access, successful) in [
+        ("access = 'read-write'", &[][..]),
+        ("", &[]),
+        ("sandbox.enforce = false", &abstract_socket_methods),
+    ] {
         let settings = format!("user = '{}'\n{access}", AGENT_USER_AND_ID.0);
         attack(with_open_folder(hostile_setup(&settings)))
             .await
@@ -82,7 +84,7 @@ async fn an_agent_of_another_user_reaches_nothing() {
 /// Each agent has its own number of the range, also after a restart, and its own home.
 #[tokio::test]
 async fn a_dynamic_user_is_stable_and_exclusive() {
-    if lacks_requirement("root") {
+    if skip_without_requirement("root") {
         return;
     }
     let agent = |id: &str| {
@@ -110,7 +112,7 @@ async fn a_dynamic_user_is_stable_and_exclusive() {
 /// The program of another user is killed, and continues across a kill of the service, like any other program.
 #[tokio::test]
 async fn a_program_of_another_user_is_held_and_killed() {
-    if lacks_requirement("root") {
+    if skip_without_requirement("root") {
         return;
     }
     let script = "trap \"\" TERM; while :; do sleep 0.1; done";
@@ -129,8 +131,8 @@ async fn a_program_of_another_user_is_held_and_killed() {
     service.kill9().await;
     service.start_again().await;
     assert_eq!(task_state(&service.cancel("one", &id).await), "canceled");
-    let mark = format!("ALGONIUS_EXECUTION_ID={id}");
-    assert_eq!(crate::harness::processes::pids_with_env(&mark), Vec::<i32>::new());
+    let env_entry = format!("ALGONIUS_EXECUTION_ID={id}");
+    assert_eq!(crate::harness::processes::pids_with_env(&env_entry), Vec::<i32>::new());
 }
 
 #[tokio::test]
@@ -159,7 +161,7 @@ async fn user_errors_are_reported() {
 /// A service that may not change users does not run an agent as itself instead.
 #[tokio::test]
 async fn a_service_without_the_right_refuses_a_user() {
-    if lacks_requirement("root") {
+    if skip_without_requirement("root") {
         return;
     }
     let agent = fake_agent_config("one", "echo", &format!("user = '{}'", AGENT_USER_AND_ID.0));

@@ -279,6 +279,9 @@ async fn the_command_line_reports_the_duration_of_a_lockout() {
     assert_eq!((&error["code"], &error["exitCode"]), (&json!("locked-out"), &json!(2)));
     let seconds = error["retryAfterSeconds"].as_u64().unwrap();
     assert!((800..=900).contains(&seconds), "{error}");
-    let valid = service.run_command(&["send", "echo", "hello"], "").await;
-    assert_eq!((valid.exit_code, valid.stdout.as_str()), (Some(0), "hello"));
+    let valid_token_output = service.run_command(&["send", "echo", "hello"], "").await;
+    assert_eq!(
+        (valid_token_output.exit_code, valid_token_output.stdout.as_str()),
+        (Some(0), "hello")
+    );
 }

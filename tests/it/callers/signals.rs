@@ -97,7 +97,7 @@ async fn a_second_signal_kills_and_records_running_work() {
 async fn a_second_signal_waits_for_no_grace_period() {
     let mut service =
         Setup::with_server_settings("drain_timeout = 0.1", STUBBORN_AGENT).start().await;
-    let (id, _running) = start_stubborn_execution(&service).await;
+    let (id, _running_caller) = start_stubborn_execution(&service).await;
     service.send_sigterm();
     // The service asks the program to end when the drain is over. The grace is a minute, which is longer than any wait
     // of a test.

@@ -12,8 +12,8 @@ use super::callers::{CallerMessage, cancel, send_until_accepted};
 use super::seeded_rng::ChaosRng;
 use crate::harness::ServiceProcess;
 use crate::harness::client::ServiceClient;
-use crate::harness::processes::{is_alive, pids_with_env, warden_pids};
-use crate::history_check::{AgentLogLine, HistoryCheckInput, is_warden};
+use crate::harness::processes::{holder_pids, is_alive, pids_with_env};
+use crate::history_check::{AgentLogLine, HistoryCheckInput, is_holder};
 
 /// How long everything may take to come to rest.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
@@ -27,9 +27,9 @@ pub(super) enum ChaosAction {
     SendAgain,
     Cancel,
     KillAgentProcess,
-    KillWarden,
+    KillHolder,
     KillService,
-    KillWardenAndService,
+    KillHolderAndService,
 }
 
 pub(super) struct ChaosRun {
@@ -42,7 +42,7 @@ pub(super) struct ChaosRun {
     pub(super) executions_by_message_id: BTreeMap<String, String>,
     calls: JoinSet<Option<(CallerMessage, String)>>,
     /// Every warden that was seen.
-    pub(super) wardens: BTreeSet<i32>,
+    pub(super) holder_pids: BTreeSet<i32>,
 }
 
 impl ChaosRun {
@@ -50,7 +50,7 @@ impl ChaosRun {
         let client_sender = watch::Sender::new(service.client.clone());
         let tokens = [service.token.clone(), "a".repeat(40), "b".repeat(40)];
         let (sent_messages, executions_by_message_id) = (Vec::new(), BTreeMap::new());
-        let (calls, wardens) = (JoinSet::new(), BTreeSet::new());
+        let (calls, holder_pids) = (JoinSet::new(), BTreeSet::new());
         Self {
             service,
             rng,
@@ -59,7 +59,7 @@ impl ChaosRun {
             sent_messages,
             executions_by_message_id,
             calls,
-            wardens,
+            holder_pids,
         }
     }
 
@@ -68,7 +68,7 @@ impl ChaosRun {
         for _ in 0..rounds {
             let action = *self.rng.pick(actions).unwrap();
             println!("{action:?}");
-            self.wardens.extend(warden_pids(self.service.pid()));
+            self.holder_pids.extend(holder_pids(self.service.pid()));
             self.perform(action).await;
             while let Some(result) = self.calls.try_join_next() {
                 self.record_result(result.unwrap());
@@ -98,15 +98,15 @@ impl ChaosRun {
             }
             ChaosAction::Cancel => self.cancel(),
             ChaosAction::KillAgentProcess => self.kill_agent_process(),
-            ChaosAction::KillWarden => self.kill_warden(),
+            ChaosAction::KillHolder => self.kill_holder(),
             ChaosAction::KillService => self.restart().await,
-            ChaosAction::KillWardenAndService => {
+            ChaosAction::KillHolderAndService => {
                 if self.rng.random_below(2) == 0 {
-                    self.kill_warden();
+                    self.kill_holder();
                     self.restart().await;
                 } else {
                     self.service.kill9().await;
-                    self.kill_warden();
+                    self.kill_holder();
                     self.start_service().await;
                 }
             }
@@ -164,10 +164,10 @@ impl ChaosRun {
         self.kill_random(&running_pids);
     }
 
-    fn kill_warden(&mut self) {
-        let running_wardens: Vec<_> =
-            self.wardens.iter().copied().filter(|pid| is_warden(*pid)).collect();
-        self.kill_random(&running_wardens);
+    fn kill_holder(&mut self) {
+        let running_holders: Vec<_> =
+            self.holder_pids.iter().copied().filter(|pid| is_holder(*pid)).collect();
+        self.kill_random(&running_holders);
     }
 
     fn kill_random(&mut self, candidates: &[i32]) {
@@ -199,8 +199,8 @@ impl ChaosRun {
             }
         });
         if idle_wait.await.is_err() {
-            let stuck = self.service.get("/api/v1/executions?unfinished=true").await;
-            panic!("stuck: {}\n{}", stuck.body, self.service.get("/status").await.body);
+            let stuck_executions = self.service.get("/api/v1/executions?unfinished=true").await;
+            panic!("stuck: {}\n{}", stuck_executions.body, self.service.get("/status").await.body);
         }
     }
 
@@ -222,12 +222,12 @@ impl ChaosRun {
 
     /// What is to be judged.
     pub(super) fn history_check_input(&self) -> HistoryCheckInput<'_> {
-        let Self { service, executions_by_message_id, wardens, sent_messages, .. } = self;
+        let Self { service, executions_by_message_id, holder_pids, sent_messages, .. } = self;
         HistoryCheckInput {
             service,
             executions_by_message_id,
             message_count: sent_messages.len(),
-            wardens,
+            seen_holder_pids: holder_pids,
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::seeded_rng::seeded_rng_and_rounds;
+use super::seeded_rng::rng_and_rounds_or_default;
 use crate::harness::Setup;
 use crate::harness::client::{completed_outcome, task_id, task_outcome};
 use crate::harness::mock_model::{
@@ -49,12 +49,12 @@ fn delayed_turn(mut turn: Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kills_repeat_and_lose_no_step() {
-    let (mut rng, rounds) = seeded_rng_and_rounds(45);
+    let (mut rng, rounds) = rng_and_rounds_or_default(45);
     let kill_count = rounds / 5;
     let model = MockModel::start(&[]);
     let mut service = Setup::new(&AGENT.replace("MODEL", &model.base_url())).start().await;
     let file = service.setup.test_folder().join("lines");
-    let mut unknown_count = 0;
+    let mut total_unknown_call_count = 0;
     for number in 0..kill_count {
         let note = format!("note{number}");
         let append_args = json!({"path": file, "text": note});
@@ -74,9 +74,9 @@ async fn kills_repeat_and_lose_no_step() {
         assert_eq!(task_outcome(&task), completed_outcome(&note), "{task}");
         let list = service.get(&format!("/api/v1/executions/{run_id}/steps")).await.json();
         // A run of a cognitive agent that a crash interrupts continues after its last recorded step, and no call of a tool that is not idempotent is sent twice
-        let unknown_call_count = check_and_count_unknown(&list);
+        let unknown_call_count = check_steps_and_count_unknown(&list);
         assert!(unknown_call_count <= 1, "one kill interrupts one call: {list}");
-        unknown_count += unknown_call_count;
+        total_unknown_call_count += unknown_call_count;
         check_notes(
             &service.send("thinker", &search_prompt(&note)).await,
             &service,
@@ -92,14 +92,14 @@ async fn kills_repeat_and_lose_no_step() {
         let execution = service.fetch_execution(&run_id).await;
         assert_eq!(execution["usage"]["turns"], 4, "each reply is charged once: {execution}");
     }
-    println!("{unknown_count} calls with an unknown outcome");
+    println!("{total_unknown_call_count} calls with an unknown outcome");
     let unfinished = service.get("/api/v1/executions?unfinished=true").await.json();
     assert_eq!(unfinished["executions"].as_array().unwrap().len(), 0, "{unfinished}");
 }
 
 /// Checks that the steps are those of a run without a kill, except for a call with an unknown outcome. Returns the
 /// number of such calls.
-fn check_and_count_unknown(list: &Value) -> usize {
+fn check_steps_and_count_unknown(list: &Value) -> usize {
     let steps = list["steps"].as_array().unwrap();
     let expected = [
         (1, "now"),
@@ -178,7 +178,7 @@ tools = ["append"]
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kills_repeat_no_program_of_a_tool() {
-    let (mut rng, rounds) = seeded_rng_and_rounds(45);
+    let (mut rng, rounds) = rng_and_rounds_or_default(45);
     let kill_count = rounds / 5;
     let model = MockModel::start(&[]);
     let setup = Setup::new(&PROGRAM_TOOL.replace("MODEL", &model.base_url()));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use algonius_a2a::interaction::INTERACTIONS_EXTENSION;
 use serde_json::{Value, json};
 
-use super::seeded_rng::seeded_rng_and_rounds;
+use super::seeded_rng::rng_and_rounds_or_default;
 use crate::harness::client::{completed_outcome, message_params, task_outcome};
 use crate::harness::processes::kill9;
 use crate::harness::{ServiceProcess, Setup, poll_until};
@@ -54,7 +54,7 @@ struct QuestionRound {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kill_of_the_service_keeps_a_question_and_its_answer() {
-    let (mut rng, rounds) = seeded_rng_and_rounds(60);
+    let (mut rng, rounds) = rng_and_rounds_or_default(60);
     let kill_count = rounds / 5;
     let mut service = Setup::new(INTERACTIVE_AGENTS).start().await;
     let mut states_after_kills: BTreeMap<String, u32> = BTreeMap::new();
@@ -155,8 +155,8 @@ async fn check_round(service: &ServiceProcess, round: &QuestionRound, question: 
     );
     let all_lines = service.setup.read_file("read");
     let lines: Vec<_> = lines_of_round(&all_lines, &round.command);
-    let answers = lines.iter().filter(|line| line.contains(r#""outcome":{"#)).count();
-    assert_eq!(answers, 1, "{kill_time:?}: {lines:#?}");
+    let answer_count = lines.iter().filter(|line| line.contains(r#""outcome":{"#)).count();
+    assert_eq!(answer_count, 1, "{kill_time:?}: {lines:#?}");
     assert!(lines.iter().all(|line| !line.starts_with("unexpected")), "{lines:#?}");
     let id = question["id"].as_str().unwrap();
     let closed_interaction = service.get(&format!("/api/v1/interactions/{id}")).await.json();

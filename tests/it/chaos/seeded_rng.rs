@@ -1,7 +1,7 @@
 //! Numbers that look random and are the same for the same seed.
 
 /// Returns random numbers for a test, and the number of its rounds. The printed seed repeats the test.
-pub(super) fn seeded_rng_and_rounds(default_rounds: u64) -> (ChaosRng, u64) {
+pub(super) fn rng_and_rounds_or_default(default_rounds: u64) -> (ChaosRng, u64) {
     let random_seed = uuid::Uuid::new_v4().as_u64_pair().0 >> 32;
     let seed = env_number("ALGONIUS_CHAOS_SEED").unwrap_or(random_seed);
     let rounds = env_number("ALGONIUS_CHAOS_ROUNDS").unwrap_or(default_rounds);

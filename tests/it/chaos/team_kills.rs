@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::seeded_rng::seeded_rng_and_rounds;
+use super::seeded_rng::rng_and_rounds_or_default;
 use crate::harness::client::task_state;
 use crate::harness::processes::kill9;
 use crate::harness::{ServiceProcess, Setup};
@@ -42,7 +42,7 @@ enum Victim {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kill_at_a_random_moment_repeats_and_loses_no_hop() {
-    let (mut rng, rounds) = seeded_rng_and_rounds(45);
+    let (mut rng, rounds) = rng_and_rounds_or_default(45);
     let kill_count = rounds / 5;
     let mut service = Setup::new(TEAM).start().await;
     let mut outcome_counts: BTreeMap<(Victim, String), u32> = BTreeMap::new();
@@ -73,8 +73,8 @@ async fn a_kill_at_a_random_moment_repeats_and_loses_no_hop() {
 async fn kill_and_restart(victim: Victim, service: &mut ServiceProcess) {
     match victim {
         Victim::Service => service.kill9().await,
-        Victim::Holder => return kill9(service.warden_pid()),
-        Victim::Both => service.kill9_with_warden().await,
+        Victim::Holder => return kill9(service.holder_pid()),
+        Victim::Both => service.kill9_with_holder().await,
     }
     service.start_again().await;
 }

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::harness::client::{message_params_with_id, task_id, task_state};
 use crate::harness::fault_injection::{FaultTally, InjectedFault, remove_fault};
-use crate::harness::processes::warden_pids;
+use crate::harness::processes::holder_pids;
 use crate::harness::service::CommandOutput;
 use crate::harness::wait::WAIT_TIMEOUT;
 use crate::harness::{ServiceClient, ServiceProcess, Setup};
@@ -70,7 +70,7 @@ struct CallerRecords {
     /// The states that were told as the last ones.
     end_states: BTreeMap<String, String>,
     refusal_codes: Vec<String>,
-    wardens: BTreeSet<i32>,
+    holder_pids: BTreeSet<i32>,
 }
 
 /// Runs a scenario with a fault.
@@ -83,11 +83,11 @@ pub(super) async fn run_scenario(fault: InjectedFault) -> ScenarioResult {
         executions_by_message_id,
         end_states,
         refusal_codes,
-        wardens: BTreeSet::new(),
+        holder_pids: BTreeSet::new(),
     };
     let (service, tally) = match fault.inject_into(setup).try_start().await {
         Ok(mut service) => {
-            caller_records.run_first_process(&mut service).await;
+            caller_records.send_to_first_process(&mut service).await;
             caller_records.stop_service(&mut service).await;
             let tally = FaultTally::read(service.setup.test_folder());
             remove_fault(&mut service.setup);
@@ -101,17 +101,20 @@ pub(super) async fn run_scenario(fault: InjectedFault) -> ScenarioResult {
             (setup.start().await, tally)
         }
     };
-    caller_records.check_second_process(&service).await;
+    caller_records.resend_to_second_process(&service).await;
     let CallerRecords {
-        executions_by_message_id: accepted, wardens, refusal_codes: refused, ..
+        executions_by_message_id: accepted,
+        holder_pids,
+        refusal_codes: refused,
+        ..
     } = &caller_records;
-    let expectations = HistoryCheckInput {
+    let history_check_input = HistoryCheckInput {
         service: &service,
         executions_by_message_id: accepted,
         message_count: REQUESTS.len(),
-        wardens,
+        seen_holder_pids: holder_pids,
     };
-    let checker = HistoryChecker::new(expectations).await;
+    let checker = HistoryChecker::new(history_check_input).await;
     checker.check().await;
     let outcomes = checker.outcome_counts().into_keys().map(str::to_owned);
     ScenarioResult { tally, outcomes: outcomes.chain(refused.iter().cloned()).collect() }
@@ -124,8 +127,8 @@ fn numbered_message_params(index: usize, work_ms: u64, blocking: bool) -> Value 
 }
 
 impl CallerRecords {
-    async fn run_first_process(&mut self, service: &mut ServiceProcess) {
-        self.wardens.extend(warden_pids(service.pid()));
+    async fn send_to_first_process(&mut self, service: &mut ServiceProcess) {
+        self.holder_pids.extend(holder_pids(service.pid()));
         let client = service.client.clone();
         for (index, (agent, work_ms)) in REQUESTS.iter().enumerate() {
             let params = numbered_message_params(index, *work_ms, index == 0);
@@ -146,7 +149,7 @@ impl CallerRecords {
             self.wait_until_settled(service, &client).await;
         }
         if !service.has_exited() {
-            self.wardens.extend(warden_pids(service.pid())); // It may have had to start another.
+            self.holder_pids.extend(holder_pids(service.pid())); // It may have had to start another.
         }
     }
 
@@ -248,8 +251,8 @@ impl CallerRecords {
     }
 
     /// Every message comes once more; each is what was told of it.
-    async fn check_second_process(&mut self, service: &ServiceProcess) {
-        self.wardens.extend(warden_pids(service.pid()));
+    async fn resend_to_second_process(&mut self, service: &ServiceProcess) {
+        self.holder_pids.extend(holder_pids(service.pid()));
         for (index, (agent, work_ms)) in REQUESTS.iter().enumerate() {
             let task = service
                 .expect_result(

@@ -73,8 +73,8 @@ impl ErrorRequest {
         let mut answers = self.send_over_http().await;
         answers.push(("gRPC 0.3", grpc::send_v0_3(self).await));
         answers.push(("gRPC 1.0", grpc::send_v1_0(self).await));
-        if let Some(command) = self.command_args() {
-            answers.push(("command line", self.send_over_cli(service, command).await));
+        if let Some(command_args) = self.command_args() {
+            answers.push(("command line", self.send_over_cli(service, command_args).await));
         }
         answers
     }
@@ -160,8 +160,9 @@ impl ErrorRequest {
         let (id, metadata) = (self.message_id(), self.metadata());
         let message = json!({"kind": "message", "role": "user", "messageId": id,
             "parts": [{"kind": "text", "text": text}], "metadata": metadata});
-        let push = json!({"pushNotificationConfig": {"url": HOOK_URL}, "blocking": true});
-        self.with_push_config(json!({"message": message}), push)
+        let push_configuration =
+            json!({"pushNotificationConfig": {"url": HOOK_URL}, "blocking": true});
+        self.add_push_config_if_requested(json!({"message": message}), push_configuration)
     }
 
     fn rest_body_0_3(&self) -> Value {
@@ -169,8 +170,8 @@ impl ErrorRequest {
         let (id, metadata) = (self.message_id(), self.metadata());
         let message = json!({"role": "ROLE_USER", "messageId": id,
             "content": [{"text": text}], "metadata": metadata});
-        let push = json!({"pushNotification": {"url": HOOK_URL}, "blocking": true});
-        self.with_push_config(json!({"request": message}), push)
+        let push_configuration = json!({"pushNotification": {"url": HOOK_URL}, "blocking": true});
+        self.add_push_config_if_requested(json!({"request": message}), push_configuration)
     }
 
     fn message_params_1_0(&self) -> Value {
@@ -178,11 +179,11 @@ impl ErrorRequest {
         let (id, metadata) = (self.message_id(), self.metadata());
         let message = json!({"role": "ROLE_USER", "messageId": id,
             "parts": [{"text": text}], "metadata": metadata});
-        let push = json!({"taskPushNotificationConfig": {"url": HOOK_URL}});
-        self.with_push_config(json!({"message": message}), push)
+        let push_configuration = json!({"taskPushNotificationConfig": {"url": HOOK_URL}});
+        self.add_push_config_if_requested(json!({"message": message}), push_configuration)
     }
 
-    fn with_push_config(&self, mut params: Value, configuration: Value) -> Value {
+    fn add_push_config_if_requested(&self, mut params: Value, configuration: Value) -> Value {
         if matches!(self.kind, RequestKind::SendWithPushConfig(_)) {
             params["configuration"] = configuration;
         }
@@ -209,12 +210,12 @@ impl ErrorRequest {
         }
     }
 
-    async fn send_over_cli(&self, service: &ServiceProcess, words: Vec<String>) -> String {
+    async fn send_over_cli(&self, service: &ServiceProcess, command_args: Vec<String>) -> String {
         let file = service.setup.test_folder().join("asker.token");
         std::fs::write(&file, &self.client.token).unwrap();
         let file = file.display().to_string();
         let token_args = ["--json", "--token-file", &file];
-        let args: Vec<_> = words.iter().map(String::as_str).chain(token_args).collect();
+        let args: Vec<_> = command_args.iter().map(String::as_str).chain(token_args).collect();
         let output = service.run_command(&args, "").await;
         let answer = match (&self.kind, output.exit_code) {
             // All that is known of it; what went wrong is one member.

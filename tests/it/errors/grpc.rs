@@ -54,8 +54,8 @@ fn tonic_request<T>(request: &ErrorRequest, message: T) -> Request<T> {
     let token = format!("Bearer {}", request.client.token);
     let default_metadata =
         [("authorization", token.as_str()), ("a2a-agent", request.agent.as_str())];
-    let further = request.headers.iter().map(|(name, value)| (*name, value.as_str()));
-    for (name, value) in default_metadata.into_iter().chain(further) {
+    let further_metadata = request.headers.iter().map(|(name, value)| (*name, value.as_str()));
+    for (name, value) in default_metadata.into_iter().chain(further_metadata) {
         let value: AsciiMetadataValue = value.parse().unwrap();
         grpc_request.metadata_mut().append(name, value);
     }
@@ -205,14 +205,14 @@ fn send_message_request_1_0(request: &ErrorRequest) -> v1_0::SendMessageRequest 
 
 /// The variable that a message chooses, as metadata.
 fn override_metadata(request: &ErrorRequest) -> Option<Struct> {
-    let nested = |name: &str, kind| {
+    let struct_with_field = |name: &str, kind| {
         let value = prost_types::Value { kind: Some(kind) };
         Struct { fields: BTreeMap::from([(name.to_owned(), value)]) }
     };
-    let variable = nested(ENV_OVERRIDE.0, Kind::StringValue(ENV_OVERRIDE.1.to_owned()));
-    let variable = nested("environment", Kind::StructValue(variable));
+    let variable = struct_with_field(ENV_OVERRIDE.0, Kind::StringValue(ENV_OVERRIDE.1.to_owned()));
+    let variable = struct_with_field("environment", Kind::StructValue(variable));
     matches!(request.kind, RequestKind::SendWithOverride(_))
-        .then(|| nested(OVERRIDES_EXTENSION_URI, Kind::StructValue(variable)))
+        .then(|| struct_with_field(OVERRIDES_EXTENSION_URI, Kind::StructValue(variable)))
 }
 
 /// `google.rpc.Status`.

@@ -52,11 +52,11 @@ async fn send_over_http_bindings(
 async fn invalid_requests_have_their_errors_on_every_interface() {
     let service = Setup::new(&fake_agent_config("echo", "echo", "")).start().await;
     let json = "application/json";
-    let malformed = format!("{{\"a\": \"{CANARY}\"");
-    let answers = send_over_http_bindings(&service, json, [&malformed, &malformed]).await;
+    let malformed_body = format!("{{\"a\": \"{CANARY}\"");
+    let answers = send_over_http_bindings(&service, json, [&malformed_body, &malformed_body]).await;
     assert_snapshot(&service, "malformed-json", Code::MalformedJson, &answers);
-    let valid = json_rpc_request_body("message/send", &message_params(CANARY));
-    let answers = send_over_http_bindings(&service, "text/plain", [&valid, "{}"]).await;
+    let valid_body = json_rpc_request_body("message/send", &message_params(CANARY));
+    let answers = send_over_http_bindings(&service, "text/plain", [&valid_body, "{}"]).await;
     assert_snapshot(&service, "media-type-unsupported", Code::ContentType, &answers);
     let unknown_method = json_rpc_request_body("message/sing", &message_params(CANARY));
     let answers = send_over_http_bindings(&service, json, [&unknown_method, "{}"]).await;

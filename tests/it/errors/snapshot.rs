@@ -33,8 +33,11 @@ pub(super) fn assert_snapshot(
     if std::env::var_os(REWRITE_VARIABLE).is_some() {
         fs::write(&file, &text).unwrap();
     }
-    let stored = fs::read_to_string(&file).unwrap_or_default();
-    assert!(stored == text, "{scenario} is told otherwise; {REWRITE_VARIABLE}=1 rewrites:\n{text}");
+    let stored_text = fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        stored_text == text,
+        "{scenario} is told otherwise; {REWRITE_VARIABLE}=1 rewrites:\n{text}"
+    );
 }
 
 fn snapshot_path(scenario: &str) -> PathBuf {
@@ -43,15 +46,23 @@ fn snapshot_path(scenario: &str) -> PathBuf {
     folder.join(format!("{scenario}.txt"))
 }
 
-fn check_answer(service: &ServiceProcess, context: (&str, &str), code: Code, answer: &str) {
-    for needed in [code.as_str(), code.category().as_str(), code.hint()] {
-        assert!(answer.contains(needed), "{context:?} lacks {needed:?}:\n{answer}");
+fn check_answer(
+    service: &ServiceProcess,
+    scenario_and_transport: (&str, &str),
+    code: Code,
+    answer: &str,
+) {
+    for required_text in [code.as_str(), code.category().as_str(), code.hint()] {
+        assert!(
+            answer.contains(required_text),
+            "{scenario_and_transport:?} lacks {required_text:?}:\n{answer}"
+        );
     }
     let test_folder = service.setup.test_folder().display().to_string();
     let secrets = [test_folder.as_str(), &service.client.token, CANARY];
     let internals = ["panicked", "backtrace", ".rs", "src/", "/tmp", "/proc", "home", "0x"];
     for leak in secrets.iter().chain(&internals) {
-        assert!(!answer.contains(leak), "{context:?} shows {leak:?}:\n{answer}");
+        assert!(!answer.contains(leak), "{scenario_and_transport:?} shows {leak:?}:\n{answer}");
     }
 }
 
@@ -65,8 +76,8 @@ fn normalize(text: &str) -> String {
         (r"(for another|wait) [\d minh]+ s\\n", "$1 <seconds>\\n"),
         (r#""retryAfterSeconds": \d+"#, "\"retryAfterSeconds\": <seconds>"),
     ];
-    rules.iter().fold(text.to_owned(), |text, (pattern, name)| {
-        Regex::new(pattern).unwrap().replace_all(&text, *name).into_owned()
+    rules.iter().fold(text.to_owned(), |text, (pattern, replacement)| {
+        Regex::new(pattern).unwrap().replace_all(&text, *replacement).into_owned()
     })
 }
 

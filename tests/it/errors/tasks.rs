@@ -141,10 +141,10 @@ async fn start_failures_are_the_same_on_every_interface() {
     let service = setup.start().await;
     let task = service.send("odd", CANARY).await;
     check_task(&service, ("odd", &task_id(&task)), "interpreter-missing", Code::NotStarted).await;
-    let missing = ErrorRequest::new_message(&service, "gone", CANARY)
+    let unavailable_answers = ErrorRequest::new_message(&service, "gone", CANARY)
         .send_over_all_transports(&service)
         .await;
-    assert_snapshot(&service, "agent-unavailable", Code::AgentUnavailable, &missing);
+    assert_snapshot(&service, "agent-unavailable", Code::AgentUnavailable, &unavailable_answers);
 }
 
 #[tokio::test]
@@ -158,15 +158,15 @@ async fn cancelled_and_unknown_tasks_are_the_same_on_every_interface() {
     service.cancel("one", &id).await;
     service.wait_for_task_end("one", &id).await;
     check_task(&service, ("one", &id), "execution-cancelled", Code::Cancelled).await;
-    let ended = ErrorRequest::new(&service, "one", RequestKind::Cancel(id));
+    let cancel_request = ErrorRequest::new(&service, "one", RequestKind::Cancel(id));
     assert_snapshot(
         &service,
         "execution-ended",
         Code::ExecutionEnded,
-        &ended.send_over_all_transports(&service).await,
+        &cancel_request.send_over_all_transports(&service).await,
     );
-    let unknown = uuid::Uuid::now_v7().to_string();
-    check_task(&service, ("echo", &unknown), "execution-unknown", Code::ExecutionUnknown).await;
+    let unknown_id = uuid::Uuid::now_v7().to_string();
+    check_task(&service, ("echo", &unknown_id), "execution-unknown", Code::ExecutionUnknown).await;
 }
 
 #[tokio::test]
@@ -190,7 +190,7 @@ async fn interruptions_are_the_same_on_every_interface() {
     // An input with a secret is sealed, so a queued execution with such an input cannot run without the key.
     let secret = format!("password={}", "Xk29fQ8vLm4T7wRz");
     let waiting_id = task_id(&service.submit("one", message_params(&secret)).await);
-    service.kill9_with_warden().await;
+    service.kill9_with_holder().await;
     fs::remove_file(runtime_key_file(&service.setup)).unwrap();
     service.start_again().await;
     check_task(&service, ("one", &running_id), "interrupted", Code::Interrupted).await;

@@ -227,7 +227,7 @@ impl ServiceClient {
 
     /// Waits until the execution of an agent has a place in the queue of its workspace. The places of messages to
     /// several agents follow the order in which the agents look at their workspaces.
-    pub(crate) async fn wait_for_workspace_queue(&self, agent: &str) {
+    pub(crate) async fn wait_until_in_workspace_queue(&self, agent: &str) {
         poll_until(&format!("the place of {agent}"), async || {
             let running = &self.fetch_agent_status(agent).await["running"];
             (running[0]["queued"]["reason"] == "workspace-busy").then_some(())

@@ -20,9 +20,9 @@ impl SmallDisk {
     /// Mounts a disk at another place.
     pub(crate) fn mount_at(mount_point: PathBuf, megabytes: u32) -> Option<Self> {
         fs::create_dir_all(&mount_point).unwrap();
-        let size = format!("size={megabytes}m,mode=0700");
+        let mount_options = format!("size={megabytes}m,mode=0700");
         let mount_status = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
+            .args(["-t", "tmpfs", "-o", &mount_options, "tmpfs"])
             .arg(&mount_point)
             .status();
         if mount_status.is_ok_and(|status| status.success()) {

@@ -47,11 +47,11 @@ impl MockModel {
         self.request("POST /_mock/script", &turns).await;
     }
 
-    async fn request(&self, head: &str, body: &str) -> String {
+    async fn request(&self, method_and_path: &str, body: &str) -> String {
         let mut connection = TcpStream::connect(&self.address).await.unwrap();
         let length = body.len();
         let request = format!(
-            "{head} HTTP/1.1\r\nHost: model\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+            "{method_and_path} HTTP/1.1\r\nHost: model\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
         );
         connection.write_all(request.as_bytes()).await.unwrap();
         let mut response = String::new();

@@ -18,7 +18,7 @@ pub(crate) fn pids_with_env(env_entry: &str) -> Vec<i32> {
 }
 
 /// Returns the process holders among the children of a service, in the order of their start.
-pub(crate) fn warden_pids(service_pid: i32) -> Vec<i32> {
+pub(crate) fn holder_pids(service_pid: i32) -> Vec<i32> {
     // Any thread of the service may have started a process holder.
     let threads = fs::read_dir(format!("/proc/{service_pid}/task")).into_iter().flatten().flatten();
     let children =

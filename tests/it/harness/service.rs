@@ -15,7 +15,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
 use super::client::ServiceClient;
-use super::processes::{kill_processes_of_home, warden_pids};
+use super::processes::{holder_pids, kill_processes_of_home};
 use super::startup::start_process;
 use super::wait::{poll_until, within_deadline};
 
@@ -243,9 +243,9 @@ impl Setup {
     pub(super) fn command(&self, args: &[&str]) -> Command {
         let program = self.program_path.to_str().unwrap();
         let script = self.max_open_files.map(|max| format!("ulimit -n {max}; exec \"$0\" \"$@\""));
-        let limiter = script.iter().flat_map(|script| ["sh", "-c", script]);
+        let ulimit_args = script.iter().flat_map(|script| ["sh", "-c", script]);
         let launcher = self.launcher.iter().map(String::as_str);
-        let mut argv = launcher.chain(limiter).chain([program]);
+        let mut argv = launcher.chain(ulimit_args).chain([program]);
         let mut command = Command::new(argv.next().unwrap_or(program));
         command.args(argv).args(args).env_clear();
         command.envs(&self.env).current_dir(&self.test_folder);
@@ -369,15 +369,15 @@ impl ServiceProcess {
     }
 
     /// Returns the process holder of the service.
-    pub(crate) fn warden_pid(&self) -> i32 {
-        warden_pids(self.pid()).pop().unwrap()
+    pub(crate) fn holder_pid(&self) -> i32 {
+        holder_pids(self.pid()).pop().unwrap()
     }
 
     /// Kills the service and its process holder, so that no process holds the running programs.
-    pub(crate) async fn kill9_with_warden(&mut self) {
-        let warden_pid = self.warden_pid();
+    pub(crate) async fn kill9_with_holder(&mut self) {
+        let holder_pid = self.holder_pid();
         kill(Pid::from_raw(self.pid()), Signal::SIGKILL).unwrap();
-        kill(Pid::from_raw(warden_pid), Signal::SIGKILL).unwrap();
+        kill(Pid::from_raw(holder_pid), Signal::SIGKILL).unwrap();
         self.wait_for_exit().await;
     }
 

@@ -46,17 +46,21 @@ async fn an_export_has_one_redacted_line_per_execution() {
     let text = stdout["text"].as_str().unwrap();
     assert!(text.starts_with("\"é\n\\"), "{text:?}");
     assert_eq!(stdout["bytes"].as_u64(), Some(text.len() as u64));
-    let failed_export = export(&["--outcome", "failed"]).await;
-    assert_eq!(failed_export.iter().map(task_id).collect::<Vec<_>>(), [second_id]);
-    assert_eq!(failed_export[0]["texts"], Value::Null);
+    let failed_only_export = export(&["--outcome", "failed"]).await;
+    assert_eq!(failed_only_export.iter().map(task_id).collect::<Vec<_>>(), [second_id]);
+    assert_eq!(failed_only_export[0]["texts"], Value::Null);
     assert_eq!(export(&["--limit", "1"]).await.len(), 1);
     assert_eq!(export(&["--agent", "nobody"]).await, Vec::<Value>::new());
     let file = service.setup.test_folder().join("ann");
     fs::write(&file, super::ANN_TOKEN).unwrap();
     let ann_export = export(&["--token-file", file.to_str().unwrap()]).await;
     assert_eq!(ann_export.iter().map(task_id).collect::<Vec<_>>(), [ann_id]);
-    let wrong_output = service.run_command(&["tasks", "export", "--outcome", "x"], "").await;
-    assert_eq!((wrong_output.exit_code, wrong_output.stdout.as_str()), (Some(4), ""));
+    let invalid_filter_output =
+        service.run_command(&["tasks", "export", "--outcome", "x"], "").await;
+    assert_eq!(
+        (invalid_filter_output.exit_code, invalid_filter_output.stdout.as_str()),
+        (Some(4), "")
+    );
 }
 
 /// Many bytes on standard output, which is the answer.

@@ -5,7 +5,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::harness::client::task_id;
 use crate::harness::{ServiceProcess, fake_agent_config, gated_agent_config, within_deadline};
-use crate::streams::read_until;
+use crate::streams::read_until_text_or_end;
 
 /// Says something, waits for its gate, says something else.
 const TALKER_AGENT: &str = r#"
@@ -39,17 +39,18 @@ async fn events_are_streamed_to_the_end_and_from_any_event() {
     let service = ServiceProcess::start(TALKER_AGENT).await;
     let id = service.start_task("talker", "x").await;
     let mut stream = open_event_stream(&service, &id, 0).await;
-    let first_part = read_until(&mut stream, "\"process-started\"").await;
+    let first_text = read_until_text_or_end(&mut stream, "\"process-started\"").await;
     assert!(
-        first_part.contains("text/event-stream") && first_part.contains("event: event"),
-        "{first_part}"
+        first_text.contains("text/event-stream") && first_text.contains("event: event"),
+        "{first_text}"
     );
     service.setup.open_gate("go");
-    let remaining_text = read_until(&mut stream, "event: rest").await;
-    let all_numbers = event_numbers(&format!("{first_part}{remaining_text}"));
+    let remaining_text = read_until_text_or_end(&mut stream, "event: rest").await;
+    let all_numbers = event_numbers(&format!("{first_text}{remaining_text}"));
     assert_eq!(all_numbers, (1..=all_numbers.len() as u64).collect::<Vec<_>>());
     let mut second_stream = open_event_stream(&service, &id, 3).await;
-    let later_numbers = event_numbers(&read_until(&mut second_stream, "event: rest").await);
+    let later_numbers =
+        event_numbers(&read_until_text_or_end(&mut second_stream, "event: rest").await);
     // The clean-up goes on after the end.
     assert!(later_numbers.len() + 3 >= all_numbers.len(), "{later_numbers:?}");
     assert_eq!(later_numbers, (4..4 + later_numbers.len() as u64).collect::<Vec<_>>());
@@ -80,8 +81,8 @@ async fn watching_a_task_exits_by_its_outcome() {
     let failed_id = crate::harness::client::task_id(&service.send("exit", "x").await);
     let watch_output = service.run_command(&["tasks", "watch", &failed_id], "").await;
     assert_eq!(watch_output.exit_code, Some(5), "{watch_output:?}");
-    let unknown = "018f0000-0000-7000-8000-000000000000";
-    assert_eq!(service.run_command(&["tasks", "watch", unknown], "").await.exit_code, Some(3));
+    let unknown_id = "018f0000-0000-7000-8000-000000000000";
+    assert_eq!(service.run_command(&["tasks", "watch", unknown_id], "").await.exit_code, Some(3));
     let lines = service.run_command(&["tasks", "watch", "--json", &id], "").await.stdout;
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.iter().any(|line| line["text"] == "first\nsecond\n"), "{lines:?}");

@@ -45,9 +45,9 @@ async fn a_denied_tool_call_does_not_run_in_each_protocol() {
         let service = start_service(&interactive_agent_config("coder", protocol, "")).await;
         let task_id = service.start_task("coder", TOOL_PROMPT).await;
         let question = wait_for_question(&service, &task_id).await;
-        let denied = json!({"verdict": "deny", "reason": "not today"});
+        let denial = json!({"verdict": "deny", "reason": "not today"});
         assert_eq!(
-            answer_question(&service, &question, &denied).await,
+            answer_question(&service, &question, &denial).await,
             answered_response(),
             "{protocol}"
         );
@@ -153,10 +153,10 @@ async fn a_policy_rule_decides_without_a_question() {
         let task = service.send("coder", command_list_prompt).await;
         assert_eq!(task_outcome(&task), completed_outcome("kept"), "{protocol}: {task}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
-        let decided = fetch_verdicts(&service, "coder").await;
+        let verdicts = fetch_verdicts(&service, "coder").await;
         let rule = |word| recorded_verdict(word, "rule");
-        assert_eq!(decided, [rule("allow"), rule("deny"), rule("deny")], "{protocol}");
-        let all = service.get("/api/v1/interactions").await.json();
-        assert_eq!(all["interactions"], json!([]), "{protocol}: {all}");
+        assert_eq!(verdicts, [rule("allow"), rule("deny"), rule("deny")], "{protocol}");
+        let all_interactions = service.get("/api/v1/interactions").await.json();
+        assert_eq!(all_interactions["interactions"], json!([]), "{protocol}: {all_interactions}");
     }
 }

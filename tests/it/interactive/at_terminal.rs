@@ -23,7 +23,7 @@ async fn fetch_open_question(service: &ServiceProcess) -> Value {
 #[tokio::test]
 async fn a_tool_call_is_allowed_or_denied_at_the_terminal() {
     let service = start_interactive_service().await;
-    for (answer_keys, expected_run_count, verdict) in [("yes\n", 1, "allow"), ("n\n", 1, "deny")] {
+    for (answer_keys, expected_call_count, verdict) in [("yes\n", 1, "allow"), ("n\n", 1, "deny")] {
         let mut terminal = send_at_terminal(&service, TOOL_PROMPT);
         let lines = terminal.wait_for_text("  command  make test").await;
         assert!(lines.iter().any(|line| line == "Allow Bash: make test"), "{lines:#?}");
@@ -33,7 +33,7 @@ async fn a_tool_call_is_allowed_or_denied_at_the_terminal() {
         let (code, screen) = terminal.wait_for_exit().await;
         assert_eq!(code, Some(0), "{screen:#?}");
         assert_eq!(screen.last().unwrap(), "done", "{screen:#?}");
-        assert_eq!(tool_call_count(&service), expected_run_count, "{answer_keys}");
+        assert_eq!(tool_call_count(&service), expected_call_count, "{answer_keys}");
         let decisions = fetch_verdicts(&service, "coder").await;
         assert_eq!(
             decisions.last(),
@@ -53,8 +53,11 @@ async fn each_of_two_questions_is_asked_at_the_terminal() {
     terminal.send_keys("yes\n").await;
     let (code, screen) = terminal.wait_for_exit().await;
     assert_eq!(code, Some(0), "{screen:#?}");
-    let runs = service.setup.read_file("ran");
-    assert!(runs.trim_end().ends_with("second") && runs.lines().count() == 1, "{runs}");
+    let tool_call_log = service.setup.read_file("ran");
+    assert!(
+        tool_call_log.trim_end().ends_with("second") && tool_call_log.lines().count() == 1,
+        "{tool_call_log}"
+    );
 }
 
 #[tokio::test]
@@ -140,6 +143,9 @@ async fn a_question_answered_elsewhere_leaves_the_terminal() {
     terminal.send_keys("yes\n").await;
     let (code, screen) = terminal.wait_for_exit().await;
     assert_eq!(code, Some(0), "{screen:#?}");
-    let runs = service.setup.read_file("ran");
-    assert!(runs.trim_end().ends_with("two") && runs.lines().count() == 1, "{runs}");
+    let tool_call_log = service.setup.read_file("ran");
+    assert!(
+        tool_call_log.trim_end().ends_with("two") && tool_call_log.lines().count() == 1,
+        "{tool_call_log}"
+    );
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::harness::client::{task_id, task_state};
-use crate::streams::{open_stream, read_until};
+use crate::streams::{open_stream, read_until_text_or_end};
 
 /// Extensions that publish the questions of a task.
 const INTERACTIONS_EXTENSION: &str = "https://algonius.dev/a2a/ext/interactions/v1";
@@ -39,9 +39,10 @@ async fn an_open_question_is_published_and_answered_by_a_word() {
         let task = start_paused_turn(&service).await;
         let card =
             service.expect_result("coder", "agent/getAuthenticatedExtendedCard", &json!({})).await;
-        let offered = card["capabilities"]["extensions"].to_string();
+        let offered_extensions = card["capabilities"]["extensions"].to_string();
         assert!(
-            offered.contains(INTERACTIONS_EXTENSION) && offered.contains(KAGENT_EXTENSION),
+            offered_extensions.contains(INTERACTIONS_EXTENSION)
+                && offered_extensions.contains(KAGENT_EXTENSION),
             "{card}"
         );
         let message = &task["status"]["message"];
@@ -51,10 +52,10 @@ async fn an_open_question_is_published_and_answered_by_a_word() {
             json!([INTERACTIONS_EXTENSION, KAGENT_EXTENSION]),
             "{message}"
         );
-        let published = &message["metadata"][INTERACTIONS_EXTENSION]["interactions"][0];
+        let published_question = &message["metadata"][INTERACTIONS_EXTENSION]["interactions"][0];
         let question = wait_for_question(&service, &task_id(&task)).await;
         assert_eq!(
-            (&published["id"], &published["digest"]),
+            (&published_question["id"], &published_question["digest"]),
             (&question["id"], &question["question"]["digest"])
         );
         let refused = service.expect_refusal(
@@ -106,12 +107,12 @@ async fn a_structured_answer_counts_once_in_each_form() {
         let repeated_response =
             send_with_metadata(&service, &task_id(&task), "", &verdict_metadata("deny")).await;
         assert_eq!(task_id(&repeated_response), task_id(&ended), "{extension}");
-        let contrary_reply = service.expect_refusal(
+        let contrary_refusal = service.expect_refusal(
             "coder",
             "message/send",
             reply_params(&task_id(&task), "", &verdict_metadata("allow")),
         );
-        assert_eq!(contrary_reply.await.1, "interaction-closed", "{extension}");
+        assert_eq!(contrary_refusal.await.1, "interaction-closed", "{extension}");
     }
     assert_eq!(tool_call_count(&service), 0);
 }
@@ -166,7 +167,7 @@ async fn a_stream_ends_with_a_question_and_1_0_goes_past_it() {
     let service = start_service(&interactive_agent_config("coder", "acp", "")).await;
     let body = json_rpc_request_body("message/stream", &message_params(TOOL_PROMPT));
     let mut stream = open_stream(&service, "coder", "0.3", &body).await;
-    let stream_text = read_until(&mut stream, "\"final\":true").await;
+    let stream_text = read_until_text_or_end(&mut stream, "\"final\":true").await;
     let last_result = event_results(&stream_text).pop().unwrap();
     assert_eq!(last_result["status"]["state"], "input-required", "{last_result}");
     assert!(
@@ -176,10 +177,10 @@ async fn a_stream_ends_with_a_question_and_1_0_goes_past_it() {
     let task = last_result["taskId"].as_str().unwrap();
     let body = json_rpc_request_body("SubscribeToTask", &json!({"id": task}));
     let mut stream = open_stream(&service, "coder", "1.0", &body).await;
-    let stream_text = read_until(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
+    let stream_text = read_until_text_or_end(&mut stream, "TASK_STATE_INPUT_REQUIRED").await;
     assert!(!stream_text.contains("statusUpdate"), "{stream_text}");
     send_with_metadata(&service, task, "yes", &json!({})).await;
-    let stream_text = read_until(&mut stream, "TASK_STATE_COMPLETED").await;
+    let stream_text = read_until_text_or_end(&mut stream, "TASK_STATE_COMPLETED").await;
     assert!(
         stream_text.contains("TASK_STATE_WORKING") && stream_text.contains("done"),
         "{stream_text}"
@@ -208,8 +209,8 @@ async fn an_answer_may_repeat_the_parameters_of_its_task() {
     let task = service.expect_result("coder", "message/send", &params).await;
     assert_eq!(task_state(&task), "input-required", "{task}");
     let id = task_id(&task);
-    let other = reply_params(&id, "yes", &parameters_metadata("other"));
-    let (_, code) = service.expect_refusal("coder", "message/send", other).await;
+    let other_params = reply_params(&id, "yes", &parameters_metadata("other"));
+    let (_, code) = service.expect_refusal("coder", "message/send", other_params).await;
     assert_eq!(code, "answer-invalid");
     // The record has the address redacted, which makes it no other parameter.
     let task = send_with_metadata(&service, &id, "yes", &parameters_metadata("fine")).await;

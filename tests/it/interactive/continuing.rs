@@ -28,8 +28,13 @@ async fn an_open_question_survives_a_crash_of_the_service() {
         let ended = service.wait_for_task_end("coder", &task_id).await;
         assert_eq!(task_outcome(&ended), completed_outcome("done"), "{protocol}: {ended}");
         assert_eq!(tool_call_count(&service), 1, "{protocol}");
-        let all = service.get(&format!("/api/v1/interactions?execution={task_id}")).await.json();
-        assert_eq!(all["interactions"].as_array().unwrap().len(), 1, "{protocol}: {all}");
+        let all_interactions =
+            service.get(&format!("/api/v1/interactions?execution={task_id}")).await.json();
+        assert_eq!(
+            all_interactions["interactions"].as_array().unwrap().len(),
+            1,
+            "{protocol}: {all_interactions}"
+        );
         assert_eq!(
             fetch_verdicts(&service, "coder").await,
             [recorded_verdict("allow", "principal")]
@@ -109,7 +114,7 @@ async fn a_question_is_closed_when_its_process_is_lost() {
     let mut service = start_service(&interactive_agent_config("coder", "acp", "")).await;
     let task_id = service.start_task("coder", TOOL_PROMPT).await;
     let question = wait_for_question(&service, &task_id).await;
-    service.kill9_with_warden().await;
+    service.kill9_with_holder().await;
     service.start_again().await;
     let ended = service.wait_for_task_end("coder", &task_id).await;
     assert_eq!(task_outcome(&ended), failed_outcome("interrupted"), "{ended}");

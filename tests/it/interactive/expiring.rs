@@ -106,8 +106,8 @@ async fn a_question_withdrawn_by_its_agent_is_closed() {
         task_outcome(&service.wait_for_task_end("coder", &task_id).await),
         completed_outcome("done")
     );
-    let all = service.get("/api/v1/interactions").await.json();
-    let interaction = &all["interactions"][0];
-    assert_eq!(interaction["state"], "withdrawn", "{all}");
-    assert_eq!(interaction["closed"]["by"]["source"], "agent", "{all}");
+    let all_interactions = service.get("/api/v1/interactions").await.json();
+    let interaction = &all_interactions["interactions"][0];
+    assert_eq!(interaction["state"], "withdrawn", "{all_interactions}");
+    assert_eq!(interaction["closed"]["by"]["source"], "agent", "{all_interactions}");
 }

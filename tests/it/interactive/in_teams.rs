@@ -6,7 +6,7 @@ use super::*;
 use crate::auth_required::receive_push_notification;
 use crate::harness::Setup;
 use crate::harness::client::{task_id, task_state};
-use crate::streams::{open_stream, read_until};
+use crate::streams::{open_stream, read_until_text_or_end};
 use crate::terminal::Terminal;
 
 /// A team within a team, with an interactive agent as its second member.
@@ -94,9 +94,10 @@ async fn a_stream_of_a_team_pauses_at_a_question_of_a_member() {
     let service = start_service(&teams_config("")).await;
     let body = json_rpc_request_body("message/stream", &message_params(TOOL_PROMPT));
     let stream_text = service.post("/agents/outer/v1", &body).await.body;
-    let last = stream_text.lines().rfind(|line| line.starts_with("data: ")).unwrap();
-    let last: Value = serde_json::from_str(last.strip_prefix("data: ").unwrap()).unwrap();
-    let event = &last["result"];
+    let last_line = stream_text.lines().rfind(|line| line.starts_with("data: ")).unwrap();
+    let last_document: Value =
+        serde_json::from_str(last_line.strip_prefix("data: ").unwrap()).unwrap();
+    let event = &last_document["result"];
     assert_eq!(
         (&event["status"]["state"], &event["final"]),
         (&json!("input-required"), &json!(true))
@@ -104,7 +105,7 @@ async fn a_stream_of_a_team_pauses_at_a_question_of_a_member() {
     let run = event["taskId"].as_str().unwrap();
     let body = json_rpc_request_body("message/stream", &reply_params(run, "yes"));
     let mut stream = open_stream(&service, "outer", "0.3", &body).await;
-    let text = read_until(&mut stream, r#""state":"completed""#).await;
+    let text = read_until_text_or_end(&mut stream, r#""state":"completed""#).await;
     assert!(text.contains(r#""state":"working""#) && text.contains("done"), "{text}");
     assert_eq!(tool_call_count(&service), 1);
 }
@@ -131,7 +132,7 @@ async fn a_stream_shows_a_question_that_follows_another_at_once() {
     let run = task_id(&task);
     let body = json_rpc_request_body("message/stream", &reply_params(&run, "yes"));
     let mut stream = open_stream(&service, "outer", "0.3", &body).await;
-    let text = read_until(&mut stream, r#""final":true"#).await;
+    let text = read_until_text_or_end(&mut stream, r#""final":true"#).await;
     assert!(text.contains("input-required") && text.contains("two"), "{text}");
     let ended = service.expect_result("outer", "message/send", &reply_params(&run, "yes")).await;
     assert_eq!((task_outcome(&ended), tool_call_count(&service)), (completed_outcome("done"), 2));
@@ -201,8 +202,11 @@ async fn an_administrator_of_the_team_must_be_a_listed_approver() {
     // A token of the member does not learn of the team.
     assert_eq!(fetch_interaction(&ann, &question).await["path"], Value::Null);
     let path = format!("{}/answer", interaction_path(&question));
-    let answered = ann.post(&path, &allow.to_string()).await.json();
-    assert_eq!((&answered["state"], &answered["path"]), (&json!("answered"), &Value::Null));
+    let answered_interaction = ann.post(&path, &allow.to_string()).await.json();
+    assert_eq!(
+        (&answered_interaction["state"], &answered_interaction["path"]),
+        (&json!("answered"), &Value::Null)
+    );
     assert_eq!(
         task_outcome(&guest.wait_for_task_end("crew", &run).await),
         completed_outcome("done")
@@ -230,9 +234,9 @@ async fn a_token_of_a_team_covers_the_questions_of_its_members() {
     let question = wait_for_question(&guest, &run).await;
     assert_eq!(question["path"], json!(["crew", "coder"]), "{question}");
     let allow = json!({"verdict": "allow"});
-    let unseen = (404, "interaction-unknown".to_owned());
-    assert_eq!(answer_question(&other, &question, &allow).await, unseen);
-    assert_eq!(answer_question(&reader, &question, &allow).await, unseen);
+    let unknown_refusal = (404, "interaction-unknown".to_owned());
+    assert_eq!(answer_question(&other, &question, &allow).await, unknown_refusal);
+    assert_eq!(answer_question(&reader, &question, &allow).await, unknown_refusal);
     let own_run = start_paused_run(&reader, "crew").await;
     let own_question = wait_for_question(&reader, &own_run).await;
     let forbidden = (403, "forbidden".to_owned());

@@ -22,7 +22,8 @@ async fn the_configured_mode_is_set_before_the_message() {
 #[tokio::test]
 async fn a_mode_that_the_agent_does_not_confirm_fails_the_task() {
     for (mode, confirm) in [("auto", "no"), ("auto", "silent"), ("unknown", "yes")] {
-        let settings = format!("session.mode = '{mode}'\nenv.{CONFIRM_VARIABLE} = '{confirm}'");
+        let settings =
+            format!("session.mode = '{mode}'\nenv.{MODE_CONFIRMATION_VARIABLE} = '{confirm}'");
         let service = start_service(&interactive_agent_config("coder", "acp", &settings)).await;
         let task_id = service.start_task("coder", TOOL_PROMPT).await;
         let ended = service.wait_for_task_end("coder", &task_id).await;

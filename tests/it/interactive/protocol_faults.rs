@@ -71,11 +71,12 @@ async fn a_lost_message_fails_its_task_at_once() {
         let service = start_service(&format!("{agents}{zeros}")).await;
         let task = service.send("zeros", "hello").await;
         assert_eq!(task_outcome(&task), failed_outcome("output-unreadable"), "{protocol}: {task}");
-        for (lost, reason) in [
+        for (lost_message_prompt, reason) in [
             ("[[malformed]]".to_owned(), "because it is not JSON: {\""),
             (format!("[[huge {HUGE_FRAME_BYTES}]]"), "because it is longer than 16777216 bytes"),
         ] {
-            let task = service.send("coder", &format!("[[say one]] {lost} [[hang]]")).await;
+            let task =
+                service.send("coder", &format!("[[say one]] {lost_message_prompt} [[hang]]")).await;
             assert_eq!(
                 task_outcome(&task),
                 failed_outcome("output-unreadable"),

@@ -102,12 +102,12 @@ async fn one_of_many_different_answers_at_once_succeeds() {
     let question = wait_for_question(&service, &task_id).await;
     let reasons = (0..8).map(|n| json!({"verdict": "deny", "reason": format!("reason {n}")}));
     let bodies: Vec<_> = reasons.collect();
-    let all = bodies.iter().map(|body| answer_question(&service, &question, body));
-    let answers = futures_util::future::join_all(all).await;
-    let won = answers.iter().filter(|answer| **answer == answered_response()).count();
-    let lost =
+    let answer_futures = bodies.iter().map(|body| answer_question(&service, &question, body));
+    let answers = futures_util::future::join_all(answer_futures).await;
+    let accepted_count = answers.iter().filter(|answer| **answer == answered_response()).count();
+    let refused_count =
         answers.iter().filter(|answer| **answer == refusal(409, "interaction-closed")).count();
-    assert_eq!((won, lost), (1, 7), "{answers:?}");
+    assert_eq!((accepted_count, refused_count), (1, 7), "{answers:?}");
     assert_eq!(
         task_outcome(&service.wait_for_task_end("coder", &task_id).await),
         completed_outcome("done")
@@ -161,12 +161,15 @@ async fn an_answer_requires_the_right_to_approve() {
         refusal(403, "forbidden"),
         "its own"
     );
-    let blind = create_client_with_scopes(&service, "blind", &["run"]).await;
-    assert_eq!(answer_question(&blind, &question, &allow).await, refusal(403, "forbidden"));
-    assert_eq!(blind.get("/api/v1/interactions").await.status, 403);
+    let run_only_client = create_client_with_scopes(&service, "blind", &["run"]).await;
+    assert_eq!(
+        answer_question(&run_only_client, &question, &allow).await,
+        refusal(403, "forbidden")
+    );
+    assert_eq!(run_only_client.get("/api/v1/interactions").await.status, 403);
     let anonymous = service.client_with_token("");
     assert_eq!(answer_question(&anonymous, &question, &allow).await.0, 401);
-    for client in [&runner, &blind] {
+    for client in [&runner, &run_only_client] {
         assert_eq!(client.get("/api/v1/permission-decisions").await.status, 403);
     }
     assert_eq!(tool_call_count(&service), 0);
@@ -217,12 +220,16 @@ async fn a_token_for_other_agents_sees_no_question() {
     let token_request = json!({"name": "ann", "scopes": scopes, "agents": ["tester"]}).to_string();
     let created = service.post("/api/v1/tokens", &token_request).await.json();
     let ann = service.client_with_token(created["token"].as_str().unwrap());
-    let [other, own] = ["coder", "tester"].map(|agent| service.start_task(agent, TOOL_PROMPT));
-    let (other, own) = (other.await, own.await);
-    let hidden = wait_for_question(&service, &other).await;
-    let question = wait_for_question(&service, &own).await;
+    let [other_start, own_start] =
+        ["coder", "tester"].map(|agent| service.start_task(agent, TOOL_PROMPT));
+    let (other_task_id, own_task_id) = (other_start.await, own_start.await);
+    let hidden_question = wait_for_question(&service, &other_task_id).await;
+    let question = wait_for_question(&service, &own_task_id).await;
     let allow = json!({"verdict": "allow"});
-    assert_eq!(answer_question(&ann, &hidden, &allow).await, refusal(404, "interaction-unknown"));
+    assert_eq!(
+        answer_question(&ann, &hidden_question, &allow).await,
+        refusal(404, "interaction-unknown")
+    );
     let list = ann.get("/api/v1/interactions").await.json();
     let ids: Vec<_> = list["interactions"]
         .as_array()
@@ -235,11 +242,15 @@ async fn a_token_for_other_agents_sees_no_question() {
     assert_eq!((forbidden.status, forbidden.error_code()), refusal(403, "forbidden"));
     assert_eq!(answer_question(&ann, &question, &allow).await, answered_response());
     assert_eq!(
-        task_outcome(&service.wait_for_task_end("tester", &own).await),
+        task_outcome(&service.wait_for_task_end("tester", &own_task_id).await),
         completed_outcome("done")
     );
-    let all = ann.get("/api/v1/permission-decisions").await;
-    assert_eq!((all.status, all.error_code()), refusal(403, "forbidden"), "those of all agents");
+    let all_decisions_response = ann.get("/api/v1/permission-decisions").await;
+    assert_eq!(
+        (all_decisions_response.status, all_decisions_response.error_code()),
+        refusal(403, "forbidden"),
+        "those of all agents"
+    );
     assert_eq!(fetch_verdicts(&ann, "tester").await, [recorded_verdict("allow", "principal")]);
 }
 
@@ -312,8 +323,11 @@ async fn an_answer_that_the_agent_cannot_receive_is_not_delivered() {
     assert_eq!(response, answered_response());
     std::fs::write(service.setup.test_folder().join("home/go"), "").unwrap();
     service.wait_for_task_end("acp", &task_id).await;
-    let closed = service.get(&interaction_path(&question)).await.json();
-    assert_eq!((&closed["state"], &closed["deliveredAt"]), (&json!("answered"), &Value::Null));
+    let closed_interaction = service.get(&interaction_path(&question)).await.json();
+    assert_eq!(
+        (&closed_interaction["state"], &closed_interaction["deliveredAt"]),
+        (&json!("answered"), &Value::Null)
+    );
     let record = service.fetch_execution(&task_id).await.to_string();
     assert!(record.contains("the agent closed its standard input"), "{record}");
 }

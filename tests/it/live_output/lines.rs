@@ -91,20 +91,27 @@ async fn each_line_is_streamed_at_once_by_the_event_api() {
 async fn each_line_is_streamed_at_once_on_the_command_line() {
     for agent in ["lines", "teller", "writer"] {
         let service = ServiceProcess::start(&agents_config()).await;
-        let send = TextCollector::from_command(&service, &["send", "--stderr", agent, "hello"]);
+        let send_output =
+            TextCollector::from_command(&service, &["send", "--stderr", agent, "hello"]);
         // A line reaches each follower before the program prints the next line, on every
         // transport
-        receive_lines_and_open_gates(&service, send, &["out", "err"]).await.wait_for_end().await;
+        receive_lines_and_open_gates(&service, send_output, &["out", "err"])
+            .await
+            .wait_for_end()
+            .await;
 
         let service = ServiceProcess::start(&agents_config()).await;
         let id = service.start_task(agent, "hello").await;
-        let watch = TextCollector::from_command(&service, &["tasks", "watch", &id]);
-        receive_lines_and_open_gates(&service, watch, &["out", "err"]).await.wait_for_end().await;
+        let watch_output = TextCollector::from_command(&service, &["tasks", "watch", &id]);
+        receive_lines_and_open_gates(&service, watch_output, &["out", "err"])
+            .await
+            .wait_for_end()
+            .await;
 
         let service = ServiceProcess::start(&agents_config()).await;
-        let logs = TextCollector::from_command(&service, &["logs", "-f"]);
+        let logs_output = TextCollector::from_command(&service, &["logs", "-f"]);
         service.start_task(agent, "hello").await;
-        receive_lines_and_open_gates(&service, logs, &["out", "err"]).await;
+        receive_lines_and_open_gates(&service, logs_output, &["out", "err"]).await;
     }
 }
 

@@ -23,12 +23,12 @@ printf '%s\n' '{"type":"result","is_error":false,"result":"first second"}'
 #[tokio::test]
 async fn send_prints_the_answer_without_earlier_messages() {
     let service = ServiceProcess::start(WORKER_AGENT).await;
-    let mut send = TextCollector::from_command(&service, &["send", "worker", "hello"]);
+    let mut send_output = TextCollector::from_command(&service, &["send", "worker", "hello"]);
     for (words, gate) in [("let me ", "go-1"), ("first ", "go-2")] {
-        send.wait_for_text(words).await;
+        send_output.wait_for_text(words).await;
         service.setup.open_gate(gate);
     }
-    assert_eq!(send.wait_for_end().await, "let me look\nfirst second");
+    assert_eq!(send_output.wait_for_end().await, "let me look\nfirst second");
 }
 
 #[tokio::test]

@@ -69,9 +69,9 @@ async fn a_stream_resumes_after_a_kill_of_the_service() {
     service.setup.open_gate("go-2");
     api_stream.wait_for_text("err 3").await;
     let params = json!({"id": id});
-    let resubscribe = ("tasks/resubscribe", &params);
+    let resubscribe_call = ("tasks/resubscribe", &params);
     let resumed_a2a_text =
-        service.call_with_headers("lines", &[header.as_str()], resubscribe).await.body;
+        service.call_with_headers("lines", &[header.as_str()], resubscribe_call).await.body;
     assert!(
         !resumed_a2a_text.contains("out 1") && !resumed_a2a_text.contains("out 2"),
         "{resumed_a2a_text}"

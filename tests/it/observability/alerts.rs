@@ -130,8 +130,8 @@ async fn an_alert_webhook_is_signed_and_retried() {
     assert_eq!((&body["subject"], &body["limit"]), (&json!("/agents"), &json!(100)));
     let mut mac = Hmac::<Sha256>::new_from_slice(b"the key of the webhook").unwrap();
     mac.update(delivered_request.body.as_bytes());
-    let sum = mac.finalize().into_bytes();
-    let expected: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mac_bytes = mac.finalize().into_bytes();
+    let expected: String = mac_bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let signature = delivered_request.header("x-algonius-signature").unwrap();
     assert_eq!(signature, format!("sha256={expected}"));
     assert!(!service.stderr_text().contains("canary"), "{}", service.stderr_text());
@@ -185,12 +185,14 @@ async fn a_hanging_alert_webhook_blocks_no_caller() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook?key=canary", listener.local_addr().unwrap());
     let hooks = format!("[alerts]\nwebhook = '{url}'\ncommand = ['sleep', '60']\n");
-    let settings = |push: &str| format!("{}{push}{hooks}", fake_agent_config("echo", "echo", ""));
-    let Err((_, output)) = Setup::new(&settings("")).try_start().await else {
+    let config_with_push =
+        |push: &str| format!("{}{push}{hooks}", fake_agent_config("echo", "echo", ""));
+    let Err((_, output)) = Setup::new(&config_with_push("")).try_start().await else {
         panic!("it started")
     };
     assert!(output.stderr.contains("alerts.webhook"), "{output:?}");
-    let mut service = Setup::new(&settings("[push]\nallow = ['127.0.0.1']\n")).start().await;
+    let mut service =
+        Setup::new(&config_with_push("[push]\nallow = ['127.0.0.1']\n")).start().await;
     raise_alert(&service).await;
     let _silent = within_deadline("a caller", listener.accept()).await.unwrap();
     assert_eq!(service.send("echo", "hello").await["status"]["state"], "completed");

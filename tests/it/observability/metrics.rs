@@ -94,9 +94,13 @@ async fn metrics_need_a_token_for_all_agents_and_can_be_disabled() {
     let agents = format!("{}{tokens}", fake_agent_config("echo", "echo", ""));
     let service = crate::harness::Setup::new(&agents).env("ONE", token).start().await;
     assert_eq!(service.request("GET /metrics", &[], b"").await.status, 401);
-    let refused = service.client_with_token(token).get("/metrics").await;
-    assert_eq!((refused.status, &refused.json()["code"]), (403, &json!("forbidden")));
-    let off = format!("{}[metrics]\nenabled = false\n", fake_agent_config("echo", "echo", ""));
-    let service = ServiceProcess::start(&off).await;
+    let refused_response = service.client_with_token(token).get("/metrics").await;
+    assert_eq!(
+        (refused_response.status, &refused_response.json()["code"]),
+        (403, &json!("forbidden"))
+    );
+    let config_without_metrics =
+        format!("{}[metrics]\nenabled = false\n", fake_agent_config("echo", "echo", ""));
+    let service = ServiceProcess::start(&config_without_metrics).await;
     assert_eq!(service.get("/metrics").await.status, 404);
 }

@@ -49,15 +49,16 @@ impl MockCollector {
     /// Takes the next request, and checks its shape.
     async fn receive_next(&mut self) {
         let (head, body) = within_deadline("a request", self.requests.recv()).await.unwrap();
-        let (path, resources, scopes, items, collected) = if head.starts_with("POST /v1/traces ") {
-            ("/v1/traces", "resourceSpans", "scopeSpans", "spans", &mut self.spans)
-        } else {
-            ("/v1/logs", "resourceLogs", "scopeLogs", "logRecords", &mut self.log_records)
-        };
+        let (path, resources, scopes, items, collected_items) =
+            if head.starts_with("POST /v1/traces ") {
+                ("/v1/traces", "resourceSpans", "scopeSpans", "spans", &mut self.spans)
+            } else {
+                ("/v1/logs", "resourceLogs", "scopeLogs", "logRecords", &mut self.log_records)
+            };
         assert!(head.contains(path) && head.contains("content-type: application/json"), "{head}");
         let resource = &body[resources][0];
         assert_eq!(attribute_text(&resource["resource"], "service.name"), "algonius-supervisor");
-        collected.extend(resource[scopes][0][items].as_array().unwrap().iter().cloned());
+        collected_items.extend(resource[scopes][0][items].as_array().unwrap().iter().cloned());
         self.request_heads += &head;
     }
 
@@ -154,9 +155,9 @@ async fn request_execution_and_attempt_form_one_trace() {
     while !collector.log_records.iter().any(|line| is_end(&line)) {
         collector.receive_next().await;
     }
-    let line = collector.log_records.iter().find(is_end).unwrap();
-    assert_eq!((&line["traceId"], &line["severityText"]), (trace_id, &"INFO".into()));
-    assert_eq!(attribute_text(line, "execution"), execution_id);
+    let end_record = collector.log_records.iter().find(is_end).unwrap();
+    assert_eq!((&end_record["traceId"], &end_record["severityText"]), (trace_id, &"INFO".into()));
+    assert_eq!(attribute_text(end_record, "execution"), execution_id);
     assert!(collector.request_heads.contains("authorization: Bearer of-the-collector"));
     let exported_text = format!("{:?}{:?}", collector.spans, collector.log_records);
     assert!(
@@ -178,8 +179,9 @@ async fn unsampled_traces_are_not_exported() {
     }
     let span = collector.wait_for_span(|span| span["name"] == "invoke_agent thinks").await;
     assert_eq!(span["traceId"], "5bf92f3577b34da6a3ce929d0e0e4736");
-    let request = collector.wait_for_span(|span| span["name"] == "POST /agents/{agent}/v1").await;
-    assert_eq!(request["parentSpanId"], "00f067aa0ba902b7");
+    let request_span =
+        collector.wait_for_span(|span| span["name"] == "POST /agents/{agent}/v1").await;
+    assert_eq!(request_span["parentSpanId"], "00f067aa0ba902b7");
     let is_unsampled = |span: &Value| span["traceId"].as_str().unwrap().starts_with("4bf9");
     assert!(!collector.spans.iter().any(is_unsampled) && collector.log_records.is_empty());
 }
@@ -213,10 +215,15 @@ async fn a_secret_is_in_no_log_line_span_or_metric() {
     let mut params = message_params(&format!("use {canary}"));
     params["message"]["metadata"] =
         serde_json::json!({"https://algonius.dev/a2a/ext/parameters/v1": {"key": canary}});
-    let state = format!("tracestate: key={canary}");
-    let parent = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    let answer =
-        service.call_with_headers("thinks", &[parent, &state], ("message/send", &params)).await;
+    let tracestate_header = format!("tracestate: key={canary}");
+    let traceparent_header = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let answer = service
+        .call_with_headers(
+            "thinks",
+            &[traceparent_header, &tracestate_header],
+            ("message/send", &params),
+        )
+        .await;
     assert_eq!(answer.status, 200, "{}", answer.body);
     let invocation = collector.wait_for_span(|span| span["name"] == "invoke_agent thinks").await;
     let attempt = collector.wait_for_span(|span| span["name"] == "attempt thinks").await;

@@ -68,7 +68,7 @@ impl PrometheusPage {
     /// Each bucket of a histogram counts what the one before does, and the last counts all.
     pub(super) fn assert_cumulative_buckets(&self) {
         let buckets = self.samples.iter().filter(|(series, _)| series.contains("_bucket{"));
-        let mut by_series: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+        let mut buckets_by_series: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
         for (series, value) in buckets {
             let (le, rest): (Vec<_>, Vec<_>) =
                 parse_labels(series).into_iter().partition(|label| label.starts_with("le="));
@@ -76,10 +76,10 @@ impl PrometheusPage {
             let bound = if bound == "+Inf" { f64::INFINITY } else { bound.parse().unwrap() };
             let name = series.split("_bucket").next().unwrap();
             let count_series = format!("{name}_count{{{}}}", rest.join(","));
-            by_series.entry(count_series).or_default().push((bound, *value));
+            buckets_by_series.entry(count_series).or_default().push((bound, *value));
         }
-        assert!(!by_series.is_empty(), "there is no histogram");
-        for (count_series, mut buckets) in by_series {
+        assert!(!buckets_by_series.is_empty(), "there is no histogram");
+        for (count_series, mut buckets) in buckets_by_series {
             buckets.sort_by(|one, other| one.0.total_cmp(&other.0));
             assert!(
                 buckets.is_sorted_by(|one, next| one.1 <= next.1),

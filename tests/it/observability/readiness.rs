@@ -16,12 +16,12 @@ async fn a_draining_service_is_healthy_but_not_ready() {
     service.start_task("one", "ann").await;
     service.setup.wait_for_file_text("log", "start ann\n").await;
     service.send_sigterm();
-    let unready = poll_until("the drain", async || {
+    let unready_response = poll_until("the drain", async || {
         let (status, body) = probe("/ready").await;
         (status != 200).then_some((status, body))
     })
     .await;
-    assert_eq!(unready, (503, json!({"status": "unready", "reasons": ["draining"]})));
+    assert_eq!(unready_response, (503, json!({"status": "unready", "reasons": ["draining"]})));
     assert_eq!(probe("/health").await.0, 200);
     service.setup.open_gate("go");
     assert_eq!(service.wait_for_exit().await.code(), Some(0));

@@ -37,9 +37,9 @@ async fn send_with_trace_headers(
 #[tokio::test]
 async fn a_program_gets_a_child_span_of_its_caller() {
     let service = ServiceProcess::start(&env_agent_config()).await;
-    let parent = format!("traceparent: 00-{TRACE_ID}-{SPAN_ID}-01");
+    let traceparent_header = format!("traceparent: 00-{TRACE_ID}-{SPAN_ID}-01");
     let (first_traceparent, trace_state, trace_id) =
-        send_with_trace_headers(&service, &[&parent, "tracestate: a=b"]).await;
+        send_with_trace_headers(&service, &[&traceparent_header, "tracestate: a=b"]).await;
     let first_traceparent = first_traceparent.unwrap();
     assert_eq!(
         (first_traceparent.get(..36), first_traceparent.get(52..)),
@@ -47,7 +47,8 @@ async fn a_program_gets_a_child_span_of_its_caller() {
     );
     assert_ne!(first_traceparent.get(36..52), Some(SPAN_ID));
     assert_eq!((trace_state.as_deref(), trace_id.as_str()), (Some("a=b"), TRACE_ID));
-    let (second_traceparent, _, _) = send_with_trace_headers(&service, &[&parent]).await;
+    let (second_traceparent, _, _) =
+        send_with_trace_headers(&service, &[&traceparent_header]).await;
     assert_ne!(second_traceparent.unwrap(), first_traceparent);
 }
 
@@ -86,9 +87,10 @@ retry = { max = 1, base = 0.1 }
 transient_exit_codes = [75]
 "#;
     let service = ServiceProcess::start(agent).await;
-    let parent = format!("traceparent: 00-{TRACE_ID}-{SPAN_ID}-00");
+    let traceparent_header = format!("traceparent: 00-{TRACE_ID}-{SPAN_ID}-00");
     let params = message_params("x");
-    let answer = service.call_with_headers("fails", &[&parent], ("message/send", &params)).await;
+    let answer =
+        service.call_with_headers("fails", &[&traceparent_header], ("message/send", &params)).await;
     assert_eq!(task_outcome(&answer.json()["result"]).0, "failed");
     let traces = service.setup.read_file("traces");
     let lines: Vec<_> = traces.lines().collect();

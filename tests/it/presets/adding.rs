@@ -13,7 +13,7 @@ use crate::harness::{Setup, fake_agent_config};
 const CONFIG: &str = "# mine\n[agents.echo]   # the first\ncommand = 'cat'\n# the end";
 
 fn setup_with_all_programs() -> Setup {
-    preset_programs::install_all_programs(Setup::new(CONFIG))
+    preset_programs::install_all_programs_and_keys(Setup::new(CONFIG))
 }
 
 /// The words of `agents add` for this configuration.
@@ -169,10 +169,13 @@ async fn an_agent_is_not_added_unconfirmed_or_if_refused() {
         service.run_command(&agents_add_arguments(&config, &["codex"]), "").await;
     assert_eq!(unconfirmed_output.exit_code, Some(1), "{unconfirmed_output:?}");
     assert!(unconfirmed_output.stderr.contains("[agents.codex]"), "{unconfirmed_output:?}");
-    let unknown_preset =
+    let unknown_preset_output =
         service.run_command(&agents_add_arguments(&config, &["nobody", "--yes"]), "").await;
-    assert_eq!(unknown_preset.exit_code, Some(4), "{unknown_preset:?}");
-    assert!(unknown_preset.stderr.contains("there is no such preset"), "{unknown_preset:?}");
+    assert_eq!(unknown_preset_output.exit_code, Some(4), "{unknown_preset_output:?}");
+    assert!(
+        unknown_preset_output.stderr.contains("there is no such preset"),
+        "{unknown_preset_output:?}"
+    );
     // Who types has a program that the service does not find.
     let folder = service.setup.test_folder().join("mine");
     fs::create_dir(&folder).unwrap();

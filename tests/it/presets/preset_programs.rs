@@ -107,7 +107,7 @@ impl FakeProgram {
 }
 
 /// A machine with all of the programs, and with every key in the environment.
-pub(crate) fn install_all_programs(setup: Setup) -> Setup {
+pub(crate) fn install_all_programs_and_keys(setup: Setup) -> Setup {
     let names: Vec<_> = FAKE_PROGRAMS.iter().map(|fake| fake.program).collect();
     let setup = install_programs(setup, &names);
     let key_variables = FAKE_PROGRAMS.iter().map(|fake| fake.key_variable).chain(["UNLISTED_KEY"]);

@@ -140,9 +140,9 @@ fn has_open_bracket(value: &str) -> bool {
 fn split_comment(text: &str) -> (&str, &str) {
     let mut comment_starts =
         text.match_indices(" # ").filter_map(|(at, _)| text.split_at_checked(at));
-    let first_outside_string =
+    let comment_outside_string =
         comment_starts.find(|(value, _)| value.matches('"').count().is_multiple_of(2));
-    first_outside_string
+    comment_outside_string
         .map_or((text, ""), |(value, about)| (value.trim(), about.trim_start_matches(" # ").trim()))
 }
 
@@ -176,10 +176,10 @@ impl TableParser {
         }
     }
 
-    fn push_row(&mut self, key: &str, rest: &str) {
+    fn push_row(&mut self, key: &str, value_and_comment: &str) {
         let prose = self.take_prose();
         let Some(table) = self.tables.last_mut().filter(|_| self.is_shown) else { return };
-        let (value, description) = split_comment(rest);
+        let (value, description) = split_comment(value_and_comment);
         let (key, value, description) =
             (key.to_owned(), value.trim().to_owned(), description.to_owned());
         table.parts.extend(prose);

@@ -60,7 +60,7 @@ async fn thirty_reloads_under_load_lose_and_refuse_no_request() {
     }
     let expected: Vec<u64> = (2..=RELOAD_COUNT as u64 + 1).collect();
     assert_eq!(generations, expected);
-    let mut ids: BTreeMap<String, String> = BTreeMap::new();
+    let mut message_texts_by_id: BTreeMap<String, String> = BTreeMap::new();
     for (message_text, status, document) in callers.join_all().await.into_iter().flatten() {
         let task = &document["result"];
         // Many reloads under load lose and refuse no request
@@ -69,10 +69,10 @@ async fn thirty_reloads_under_load_lose_and_refuse_no_request() {
             (200, completed_outcome(&message_text)),
             "{document}"
         );
-        ids.insert(task["id"].as_str().unwrap().to_owned(), message_text);
+        message_texts_by_id.insert(task["id"].as_str().unwrap().to_owned(), message_text);
     }
-    assert_eq!(ids.len(), CALLER_COUNT * MESSAGES_PER_CALLER);
-    for id in ids.keys() {
+    assert_eq!(message_texts_by_id.len(), CALLER_COUNT * MESSAGES_PER_CALLER);
+    for id in message_texts_by_id.keys() {
         let record = service.fetch_execution(id).await;
         let events = record["events"].as_array().unwrap();
         let end_count = events.iter().filter(|event| event["data"]["to"] == "completed").count();

@@ -6,11 +6,11 @@ use std::os::unix::fs::symlink;
 use super::{TOOL_AGENT_CONFIG, setup_with_model, shell_call};
 use crate::harness::mock_model::MockModel;
 use crate::harness::steps::{observation_step, run_tool_calls};
-use crate::read_only::lacks_requirement;
+use crate::read_only::skip_without_requirement;
 
 #[tokio::test]
 async fn a_program_changes_only_what_its_sandbox_names() {
-    if lacks_requirement("Landlock 6") {
+    if skip_without_requirement("Landlock 6") {
         return;
     }
     let model = MockModel::start(&[]);
@@ -35,7 +35,7 @@ async fn a_program_changes_only_what_its_sandbox_names() {
 
 #[tokio::test]
 async fn the_doctor_reports_the_isolation_of_tools() {
-    if lacks_requirement("Landlock 6") {
+    if skip_without_requirement("Landlock 6") {
         return;
     }
     let model = MockModel::start(&[]);
@@ -56,7 +56,7 @@ async fn the_doctor_reports_the_isolation_of_tools() {
 
 #[tokio::test]
 async fn a_tool_that_can_change_the_configuration_is_reported() {
-    if lacks_requirement("Landlock 6") {
+    if skip_without_requirement("Landlock 6") {
         return;
     }
     let model = MockModel::start(&[]);
@@ -85,7 +85,7 @@ async fn a_tool_that_can_change_the_configuration_is_reported() {
 
 #[tokio::test]
 async fn a_tool_whose_interpreter_is_hidden_names_it() {
-    if lacks_requirement("bubblewrap") {
+    if skip_without_requirement("bubblewrap") {
         return;
     }
     let model = MockModel::start(&[]);

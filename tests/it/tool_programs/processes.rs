@@ -49,13 +49,16 @@ pub(super) fn expect_nothing_left(service: &ServiceProcess, run_id: &str) {
 }
 
 /// Script that starts a process in a session of its own, and waits.
-const LONG_SCRIPT: &str = "trap '' TERM; echo x > left-over; \
+const LONG_RUNNING_SCRIPT: &str = "trap '' TERM; echo x > left-over; \
                     setsid sh -c 'echo x > HERE/writable/ready; exec sleep 600' & sleep 600";
 
 /// Returns the long script, and the file that it creates when its processes run.
-fn long_script(setup: &Setup) -> (String, PathBuf) {
+fn long_running_script(setup: &Setup) -> (String, PathBuf) {
     let folder = setup.test_folder();
-    (LONG_SCRIPT.replace("HERE", &folder.display().to_string()), folder.join("writable/ready"))
+    (
+        LONG_RUNNING_SCRIPT.replace("HERE", &folder.display().to_string()),
+        folder.join("writable/ready"),
+    )
 }
 
 async fn wait_for_complete_line(file: &Path) {
@@ -80,7 +83,7 @@ async fn a_killed_program_ends_its_call_and_not_the_run() {
 #[tokio::test]
 async fn a_cancelled_run_ends_its_programs() {
     let (_model, service) = start_with_model().await;
-    let (script_text, ready_file) = long_script(&service.setup);
+    let (script_text, ready_file) = long_running_script(&service.setup);
     let turns = [turn_with_calls(&[shell_call(&script_text)]), final_answer_turn("done")];
     let run_id = service.start_task("worker", &prompt_with_turns("go", &turns)).await;
     wait_for_complete_line(&ready_file).await;
@@ -99,7 +102,7 @@ async fn a_call_that_takes_too_long_ends_its_programs() {
         .replace("timeout = 60", "timeout = 8");
     setup.set_config_text(&config);
     let service = setup.start().await;
-    let (script_text, ready_file) = long_script(&service.setup);
+    let (script_text, ready_file) = long_running_script(&service.setup);
     let turns = [turn_with_calls(&[shell_call(&script_text)]), final_answer_turn("done")];
     let task = service.send("worker", &prompt_with_turns("go", &turns)).await;
     assert_eq!(task_outcome(&task), completed_outcome("done"));
@@ -118,7 +121,7 @@ async fn a_stop_ends_the_program_of_a_call_that_can_be_repeated() {
     let config = TOOL_AGENT_CONFIG.replace("MODEL", &model.base_url());
     setup.set_config_text(&config.replace("timeout = 60", "timeout = 600\nidempotent = true"));
     let mut service = setup.start().await;
-    let (script_text, ready_file) = long_script(&service.setup);
+    let (script_text, ready_file) = long_running_script(&service.setup);
     let turns = [turn_with_calls(&[shell_call(&script_text)]), final_answer_turn("done")];
     let run_id = service.start_task("worker", &prompt_with_turns("go", &turns)).await;
     wait_for_complete_line(&ready_file).await;
@@ -148,11 +151,11 @@ async fn a_call_ends_and_kills_its_background_process() {
 async fn a_killed_service_repeats_only_calls_that_permit_it() {
     let model = MockModel::start(&[]);
     let mut setup = setup_with_model(&model);
-    let wait_path = "HERE/wait";
+    let wait_program_path = "HERE/wait";
     let config = TOOL_AGENT_CONFIG.replace("MODEL", &model.base_url()).replace(
         "command = \"sort\", args = [\"-r\"]",
         &format!(
-            "command = \"{wait_path}\", working_dir = \"HERE/writable\", \
+            "command = \"{wait_program_path}\", working_dir = \"HERE/writable\", \
              sandbox = {{ writable = [\"HERE/writable\"] }}"
         ),
     );

@@ -23,7 +23,7 @@ const MANY_PROCESSES_SCRIPT: &str =
 const MUCH_MEMORY_SCRIPT: &str = "exec perl -e '$x = \"x\" x (200 << 20); sleep 600'";
 
 /// Returns a setup in which the tool `shell` has both limits.
-fn setup_with_group(model: &MockModel, group_mode: &str) -> Setup {
+fn setup_with_tool_limits(model: &MockModel, group_mode: &str) -> Setup {
     let mut setup = setup_with_model(model);
     let sandbox = "sandbox = { writable = [\"HERE/writable\"] }\n";
     let limits = format!(
@@ -52,7 +52,7 @@ async fn run_failing_script(service: &ServiceProcess, script: &str) -> String {
 #[tokio::test]
 async fn a_tool_beyond_its_limits_is_killed_and_the_run_continues() {
     let model = MockModel::start(&[]);
-    let service = setup_with_group(&model, "off").start().await;
+    let service = setup_with_tool_limits(&model, "off").start().await;
     // A program of a tool that exceeds its resource limits fails its call and leaves no process, and the run continues
     let failure = run_failing_script(&service, MANY_PROCESSES_SCRIPT).await;
     let expected_end =
@@ -82,18 +82,18 @@ async fn each_call_of_a_tool_with_limits_has_a_group() {
         return;
     }
     let model = MockModel::start(&[]);
-    let service = setup_with_group(&model, "auto").start().await;
+    let service = setup_with_tool_limits(&model, "auto").start().await;
     let controllers = query_host_capabilities().await["controllers"].clone();
     // A program of a tool that exceeds its resource limits fails its call and leaves no process, and the run continues
     let failure = run_failing_script(&service, MANY_PROCESSES_SCRIPT).await;
     // Without the controller of processes the service measures, and the group only ends them.
-    let excess = match controllers["pids"] == true {
+    let expected_text = match controllers["pids"] == true {
         true => format!("more processes and threads than the {MAX_PROCESSES} of `resources."),
         false => format!("`resources.processes` allows {MAX_PROCESSES}, and the service killed it"),
     };
-    assert!(failure.contains(&excess), "{failure}");
+    assert!(failure.contains(&expected_text), "{failure}");
     let failure = run_failing_script(&service, MUCH_MEMORY_SCRIPT).await;
-    let excess = match controllers["memory"] == true {
+    let expected_text = match controllers["memory"] == true {
         true => {
             format!("more memory than the {MAX_MEMORY_BYTES} bytes of `resources.memory_bytes`")
         }
@@ -101,7 +101,7 @@ async fn each_call_of_a_tool_with_limits_has_a_group() {
             format!("`resources.memory_bytes` allows {MAX_MEMORY_BYTES}, and the service killed it")
         }
     };
-    assert!(failure.contains(&excess), "{failure}");
+    assert!(failure.contains(&expected_text), "{failure}");
     let print_group_script = "cat /proc/self/cgroup";
     let turns = [
         turn_with_calls(&[shell_call(print_group_script)]),
@@ -127,12 +127,12 @@ async fn a_tool_without_its_required_group_stops_the_start() {
         return;
     }
     let model = MockModel::start(&[]);
-    let setup = setup_with_group(&model, "required");
+    let setup = setup_with_tool_limits(&model, "required");
     let config = setup.write_config().display().to_string();
     let report = setup.run_command(&["doctor", &config], "").await.stdout;
     let line = report.lines().find(|line| line.contains("tool shell: ")).unwrap();
     assert!(line.starts_with("warning") && line.contains("; requires a control group"), "{line}");
-    let optional_setup = setup_with_group(&model, "auto");
+    let optional_setup = setup_with_tool_limits(&model, "auto");
     let config = optional_setup.write_config().display().to_string();
     let report = optional_setup.run_command(&["doctor", &config], "").await.stdout;
     let line = report.lines().find(|line| line.contains("tool shell: ")).unwrap();

@@ -78,9 +78,9 @@ fn identifying_keys(
     request_identity: &RequestIdentity,
 ) -> Vec<KeyDigest> {
     if has_reusable_message_id(spec, request) {
-        request_identity.dedup.idempotency_key.into_iter().collect()
+        request_identity.dedup_keys.idempotency_key.into_iter().collect()
     } else {
-        request_identity.dedup.iter().collect()
+        request_identity.dedup_keys.iter().collect()
     }
 }
 

@@ -42,7 +42,7 @@ pub(in crate::agent) fn decide_after_recording(
     match result {
         Ok(RecordingResult::Recorded) => AdmissionDecision::Admit,
         Ok(RecordingResult::EquivalentSucceeded(source)) => AdmissionDecision::TakeResult(source),
-        Ok(RecordingResult::Equivalent(source)) => AdmissionDecision::Coalesce(source),
+        Ok(RecordingResult::EquivalentInProgress(source)) => AdmissionDecision::Coalesce(source),
         Ok(RecordingResult::Duplicate(original)) => AdmissionDecision::ReturnOriginal(original),
         Ok(RecordingResult::Conflict) => AdmissionDecision::Reject(message_reused_failure()),
         Ok(RecordingResult::QuestionClosed) => {
@@ -85,7 +85,10 @@ mod tests {
             decided(RecordingResult::Duplicate(other)),
             AdmissionDecision::ReturnOriginal(other)
         );
-        assert_eq!(decided(RecordingResult::Equivalent(other)), AdmissionDecision::Coalesce(other));
+        assert_eq!(
+            decided(RecordingResult::EquivalentInProgress(other)),
+            AdmissionDecision::Coalesce(other)
+        );
         assert_eq!(
             decided(RecordingResult::EquivalentSucceeded(other)),
             AdmissionDecision::TakeResult(other)

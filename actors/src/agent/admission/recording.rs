@@ -11,7 +11,7 @@ use crate::agent::coalescer::has_reusable_result;
 use crate::agent::{AgentMsg, RecordingResult};
 use crate::decide::output::redact_parts::redact_parts;
 use crate::execution::StartingPoint;
-use crate::execution::recovery::settle_unacknowledged;
+use crate::execution::recovery::settle_orphaned_request;
 use crate::model::agent::AgentSpec;
 use crate::model::execution::event::TextChannel;
 use crate::model::execution::message_details::{MessageDetails, StoredContent, details_to_json};
@@ -44,7 +44,7 @@ pub(in crate::agent) struct RequestRecorder {
 
 impl RequestRecorder {
     /// Records the request, and reports the result to the actor. The task must complete even if the actor stops.
-    pub(in crate::agent) async fn run(self) {
+    pub(in crate::agent) async fn record_and_report(self) {
         let result = match self.starting_point.state {
             ExecutionState::Waiting => self.record_answer().await,
             _ => self.record_new_request().await,
@@ -52,7 +52,7 @@ impl RequestRecorder {
         let is_recorded = result.as_ref().is_ok_and(|record_result| record_result.is_recorded());
         let is_unreported = self.agent.cast(AgentMsg::RecordingFinished(self.id, result)).is_err();
         if is_unreported && is_recorded {
-            settle_unacknowledged(&self.services, self.id).await; // The next actor may have read the ledger too early.
+            settle_orphaned_request(&self.services, self.id).await; // The next actor may have read the ledger too early.
         }
     }
 
@@ -78,12 +78,12 @@ impl RequestRecorder {
             message_id: request.message_id.clone(),
             keys,
             content_digest: self.request_identity.content_digest,
-            coalescing_key: self.coalescing_key(),
+            coalescing_key_and_since: self.coalescing_key(),
             context: request.context.clone(),
             trigger: request.origin.trigger.clone(),
             trace: self.redacted_trace(),
             access: spec.access,
-            replayable,
+            stores_raw_input: replayable,
             sealed_input: if replayable {
                 None
             } else {
@@ -102,7 +102,7 @@ impl RequestRecorder {
             {
                 RecordingResult::EquivalentSucceeded(source)
             }
-            AcceptResult::Equivalent(source) => RecordingResult::Equivalent(source),
+            AcceptResult::Equivalent(source) => RecordingResult::EquivalentInProgress(source),
             AcceptResult::Duplicate(original) => RecordingResult::Duplicate(original),
             AcceptResult::Conflict => RecordingResult::Conflict,
         })
@@ -127,11 +127,11 @@ impl RequestRecorder {
             agent: request.agent.clone(),
             owner: request.origin.owner,
             fence: self.starting_point.fence,
-            attempt_id,
+            next_attempt_id: attempt_id,
             message_id: request.message_id.clone(),
             keys: self.dedup_keys(attempt_id.turn),
             content_digest: self.request_identity.content_digest,
-            replayable,
+            stores_raw_input: replayable,
             sealed_input: if replayable {
                 None
             } else {
@@ -149,7 +149,7 @@ impl RequestRecorder {
 
     /// Returns the deduplication keys of a turn of an execution.
     fn dedup_keys(&self, turn: u32) -> DedupKeys {
-        let mut keys = self.request_identity.dedup;
+        let mut keys = self.request_identity.dedup_keys;
         if has_reusable_message_id(&self.spec, &self.request) {
             keys.message_key = self.services.keyed_hasher.unique_key(self.id, turn);
         }
@@ -170,7 +170,7 @@ impl RequestRecorder {
         let since = self.received_at.checked_sub_signed(TimeDelta::from_std(window).ok()?)?;
         is_candidate.then(|| {
             (
-                services.keyed_hasher.content_key(request, self.request_identity.content_digest),
+                services.keyed_hasher.coalescing_key(request, self.request_identity.content_digest),
                 since,
             )
         })
@@ -204,9 +204,9 @@ impl RequestRecorder {
     /// Returns the trace context of a request. The vendor-specific state is dropped if it looks like a secret.
     fn redacted_trace(&self) -> Option<TraceContext> {
         let (services, request) = (&*self.services, &*self.request);
-        let TraceContext { state, .. } = request.origin.trace.as_ref()?;
+        let TraceContext { tracestate: state, .. } = request.origin.trace.as_ref()?;
         let is_unredacted = services.redactor.current().redact(state) == *state;
         let state = if is_unredacted { state.clone() } else { String::new() };
-        request.origin.trace.clone().map(|trace| TraceContext { state, ..trace })
+        request.origin.trace.clone().map(|trace| TraceContext { tracestate: state, ..trace })
     }
 }

@@ -43,7 +43,7 @@ impl RequestQueue {
         match self.notice_timing() {
             NoticeTiming::Now => self.notify_all(condition),
             NoticeTiming::After(notice_interval) => {
-                tasks.send_after(notice_interval, AgentMsg::PositionsDue);
+                tasks.send_after(notice_interval, AgentMsg::PositionNoticesDue);
             }
             NoticeTiming::AlreadyScheduled => {}
         }

@@ -41,22 +41,22 @@ impl RequestQueue {
         extra_time: Duration,
         tasks: &mut AgentBackgroundTasks,
     ) {
-        if let Some(wait) = self.arm_timer(extra_time) {
+        if let Some(wait) = self.take_timer_delay(extra_time) {
             tasks.send_after(wait, AgentMsg::QueueTimeoutDue);
         }
     }
 
     /// Returns the wait for which a timer must start, unless one runs.
-    fn arm_timer(&mut self, extra_time: Duration) -> Option<Duration> {
-        let first_time_left =
+    fn take_timer_delay(&mut self, extra_time: Duration) -> Option<Duration> {
+        let time_left_of_first =
             self.answered_entries().next().and_then(|id| self.time_left(id, extra_time));
-        let wait = first_time_left.filter(|_| !self.has_timeout_timer)?;
+        let wait = time_left_of_first.filter(|_| !self.has_timeout_timer)?;
         self.has_timeout_timer = true;
         Some(wait)
     }
 
     /// Ignores the running timer, because it has ended or may end too late.
-    pub(in crate::agent) const fn clear_timer(&mut self) {
+    pub(in crate::agent) const fn mark_timer_stopped(&mut self) {
         self.has_timeout_timer = false;
     }
 
@@ -100,11 +100,11 @@ mod tests {
         let (now, queue_timeout) = (exhausted_since + minutes(20), minutes(30));
         let extension =
             TimeoutExtension { exhausted_since, now, queue_timeout, max_extension: minutes(15) };
-        let due_of_later_entry = exhausted_since + minutes(10) + queue_timeout;
-        let extended = extension.extended_deadline(due_of_later_entry);
-        assert_eq!(extended, due_of_later_entry + minutes(10));
-        let due_of_earlier_entry = exhausted_since + minutes(25);
-        let extended = extension.extended_deadline(due_of_earlier_entry);
-        assert_eq!(extended, due_of_earlier_entry + minutes(15), "no more than the longest");
+        let deadline_of_later_entry = exhausted_since + minutes(10) + queue_timeout;
+        let extended = extension.extended_deadline(deadline_of_later_entry);
+        assert_eq!(extended, deadline_of_later_entry + minutes(10));
+        let deadline_of_earlier_entry = exhausted_since + minutes(25);
+        let extended = extension.extended_deadline(deadline_of_earlier_entry);
+        assert_eq!(extended, deadline_of_earlier_entry + minutes(15), "no more than the longest");
     }
 }

@@ -81,7 +81,7 @@ impl AttemptReplay {
                 "failed to copy the result of the equal request",
             )
         });
-        reporter.report_exit(result, None);
+        reporter.report_end(result, None);
     }
 
     /// Replays the events of the other execution's last attempt.

@@ -48,8 +48,11 @@ impl ExecutionRetries {
     /// count, so that a restart of the service does not begin the backoff anew.
     pub(super) const fn new(spec: &AgentSpec, starting_point: &StartingPoint) -> Self {
         let policy = RetryPolicy::from_spec(spec);
-        let policy =
-            if starting_point.has_original_input { policy } else { policy.without_input() };
+        let policy = if starting_point.has_original_input {
+            policy
+        } else {
+            policy.without_further_attempts()
+        };
         Self { policy, history: starting_point.retry_history, retried_attempt: None }
     }
 
@@ -60,7 +63,7 @@ impl ExecutionRetries {
         now: DateTime<Utc>,
     ) -> NextAttempt {
         let FailedAttemptReport { attempt, failure, .. } = &report;
-        self.history.count_own_retries(failure);
+        self.history.count_program_retries(failure);
         let (next_attempt, pause) =
             match decide_retry(&self.policy, self.history, *attempt, failure) {
                 RetryDecision::GiveUp => return NextAttempt::None,

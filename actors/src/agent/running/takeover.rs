@@ -12,13 +12,13 @@ use crate::agent::{AgentArgs, AgentDefinition, AgentMsg};
 use crate::decide::execution::ExecutionEvent;
 use crate::decide::recovery::restart::RestartDecision;
 use crate::execution::StartingPoint;
-use crate::execution::recovery::{ContinuedWork, settle_interrupted, take_over};
+use crate::execution::recovery::{ContinuedWork, settle_interrupted, take_over_or_settle};
 use crate::model::execution::progress::Progress;
 use crate::model::id::ExecutionId;
 
 impl RunningExecutions {
-    /// Settles an execution without an actor before its slot becomes free, which [`AgentMsg::InterruptedSettled`]
-    /// reports.
+    /// Settles an execution without an actor before its slot becomes free, which
+    /// [`AgentMsg::InterruptedExecutionSettled`] reports.
     pub(in crate::agent) fn settle_lost(
         &self,
         id: ExecutionId,
@@ -26,9 +26,9 @@ impl RunningExecutions {
         tasks: &mut AgentBackgroundTasks,
     ) {
         let (services, driver) = (args.services.clone(), self.definition(id, args).driver);
-        tasks.spawn_reporting(async move {
+        tasks.spawn_and_send_result(async move {
             settle_interrupted(&services, &*driver, id).await;
-            AgentMsg::InterruptedSettled(id)
+            AgentMsg::InterruptedExecutionSettled(id)
         });
     }
 
@@ -48,9 +48,9 @@ impl RunningExecutions {
         tracing::error!(execution = %id, agent = %args.spec.id, %fault, "execution crashed");
         if self.permit_replacement(id) {
             let (services, driver) = (args.services.clone(), self.definition(id, args).driver);
-            tasks.spawn_reporting(async move {
-                let work = take_over(&services, &*driver, id).await;
-                work.map_or(AgentMsg::InterruptedSettled(id), |work| {
+            tasks.spawn_and_send_result(async move {
+                let work = take_over_or_settle(&services, &*driver, id).await;
+                work.map_or(AgentMsg::InterruptedExecutionSettled(id), |work| {
                     AgentMsg::TakeoverClaimed(Box::new(work))
                 })
             });
@@ -71,7 +71,7 @@ impl RunningExecutions {
         args: &AgentArgs,
         tasks: &mut AgentBackgroundTasks,
     ) {
-        let ContinuedWork { record, request, claimed_work, recorded_events, has_original_input } =
+        let ContinuedWork { record, request, work_taken_over, recorded_events, has_original_input } =
             continued;
         let (id, definition) = (record.id, self.definition(record.id, args));
         let progress = match self.remove_for_replacement(id) {
@@ -81,13 +81,13 @@ impl RunningExecutions {
                 ..Progress::for_new_execution()
             }),
         };
-        let run_time = claimed_work.run_time.unwrap_or_else(|| args.age(record.changed_at));
+        let run_time = work_taken_over.run_time.unwrap_or_else(|| args.age(record.changed_at));
         let starting_point =
-            StartingPoint::for_held_work(&record, recorded_events, has_original_input);
+            StartingPoint::for_continued_work(&record, recorded_events, has_original_input);
         let deadline = args.queue_deadline(Duration::ZERO);
         let entry = QueuedRequest::new(request, starting_point, record.accepted_at, deadline);
         let entry = QueuedRequest { progress, ..entry };
-        let first_event = ExecutionEvent::Resumed { attempt_id: record.attempt_id, run_time };
+        let first_event = ExecutionEvent::TakenOver { attempt_id: record.attempt_id, run_time };
         self.start(ExecutionStart { id, entry, definition, first_event }, &args.services, tasks);
     }
 

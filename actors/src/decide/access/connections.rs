@@ -33,7 +33,7 @@ pub enum ConnectionAdmission {
 /// Connections of one kind of holder.
 #[derive(Debug, Clone)]
 struct ConnectionGroups<K> {
-    members: BTreeMap<K, BTreeSet<ConnectionId>>,
+    connections_by_holder: BTreeMap<K, BTreeSet<ConnectionId>>,
     /// Groups by size; among equals, the group with the oldest connection is the last.
     groups_by_size: BTreeSet<(usize, Reverse<ConnectionId>, K)>,
     total: usize,
@@ -41,20 +41,20 @@ struct ConnectionGroups<K> {
 
 impl<K: Ord + Copy> ConnectionGroups<K> {
     const fn new() -> Self {
-        Self { members: BTreeMap::new(), groups_by_size: BTreeSet::new(), total: 0 }
+        Self { connections_by_holder: BTreeMap::new(), groups_by_size: BTreeSet::new(), total: 0 }
     }
 
-    fn size(&self, key: K) -> usize {
-        self.members.get(&key).map_or(0, BTreeSet::len)
+    fn connection_count(&self, key: K) -> usize {
+        self.connections_by_holder.get(&key).map_or(0, BTreeSet::len)
     }
 
-    fn largest(&self) -> Option<K> {
+    fn largest_holder(&self) -> Option<K> {
         self.groups_by_size.last().map(|(_, _, key)| *key)
     }
 
     /// Iterates over the connections of a holder, the oldest first.
     fn connections_of(&self, key: K) -> impl DoubleEndedIterator<Item = ConnectionId> {
-        self.members.get(&key).into_iter().flatten().copied()
+        self.connections_by_holder.get(&key).into_iter().flatten().copied()
     }
 
     fn insert(&mut self, key: K, id: ConnectionId) {
@@ -68,14 +68,14 @@ impl<K: Ord + Copy> ConnectionGroups<K> {
     }
 
     fn update_group(&mut self, key: K, update: impl FnOnce(&mut BTreeSet<ConnectionId>) -> bool) {
-        let members = self.members.entry(key).or_default();
+        let members = self.connections_by_holder.entry(key).or_default();
         let size_entry =
             |members: &BTreeSet<_>| Some((members.len(), Reverse(*members.first()?), key));
         let old_entry = size_entry(members);
         update(members);
         let new_entry = size_entry(members);
         if new_entry.is_none() {
-            self.members.remove(&key);
+            self.connections_by_holder.remove(&key);
         }
         old_entry.iter().for_each(|old_entry| _ = self.groups_by_size.remove(old_entry));
         self.groups_by_size.extend(new_entry);
@@ -118,7 +118,7 @@ impl ConnectionTable {
     /// Returns the number of connections that one network may have without a valid credential. A principal may have
     /// more while no other client needs the room.
     #[must_use]
-    pub const fn share_limit(&self) -> usize {
+    pub const fn share_per_holder(&self) -> usize {
         if self.limit < 2 { 1 } else { self.limit / 2 }
     }
 
@@ -147,10 +147,10 @@ impl ConnectionTable {
             return ConnectionAdmission::Refused;
         }
         let is_full = self.holders.len() >= self.limit;
+        let crowded_network = Some(network)
+            .filter(|origin| self.networks.connection_count(*origin) >= self.share_per_holder());
         let crowded_network =
-            Some(network).filter(|origin| self.networks.size(*origin) >= self.share_limit());
-        let crowded_network =
-            crowded_network.or_else(|| self.networks.largest().filter(|_| is_full));
+            crowded_network.or_else(|| self.networks.largest_holder().filter(|_| is_full));
         let surplus_principal = if is_full { self.principal_over_share() } else { None };
         if is_full && crowded_network.is_none() && surplus_principal.is_none() {
             return ConnectionAdmission::Refused;
@@ -184,8 +184,10 @@ impl ConnectionTable {
 
     /// Returns the principal with the most connections, if these are more than its share.
     fn principal_over_share(&self) -> Option<PrincipalId> {
-        let largest = self.principals.largest();
-        largest.filter(|principal| self.principals.size(*principal) > self.share_limit())
+        let largest = self.principals.largest_holder();
+        largest.filter(|principal| {
+            self.principals.connection_count(*principal) > self.share_per_holder()
+        })
     }
 
     /// Assigns the connection to a principal, because a request on the connection was authenticated. Only the first

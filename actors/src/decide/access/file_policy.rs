@@ -17,15 +17,15 @@ pub fn check_files(delivery: FileDelivery, input: &Input) -> Result<(), Failure>
             let message = "this agent accepts no files; send their content as text";
             Err(Failure::new(Code::ContentType, message))
         }
-        FileDelivery::List | FileDelivery::Prompt | FileDelivery::Protocol
+        FileDelivery::ListInVariable | FileDelivery::ListInPrompt | FileDelivery::Protocol
             if input.parts.iter().any(|part| is_local_address(&part.content)) =>
         {
             let message = "the address of a file must begin with `https://` or `http://`";
             Err(Failure::new(Code::InvalidParams, message))
         }
         FileDelivery::None
-        | FileDelivery::List
-        | FileDelivery::Prompt
+        | FileDelivery::ListInVariable
+        | FileDelivery::ListInPrompt
         | FileDelivery::Protocol
         | FileDelivery::Forward => Ok(()),
     }
@@ -60,7 +60,9 @@ mod tests {
             let refusal = check_files(FileDelivery::None, &input).map_err(|failure| failure.code);
             let expected = if is_file { Err(Code::ContentType) } else { Ok(()) };
             assert_eq!(refusal, expected, "{content:?}");
-            for delivery in [FileDelivery::List, FileDelivery::Prompt, FileDelivery::Protocol] {
+            for delivery in
+                [FileDelivery::ListInVariable, FileDelivery::ListInPrompt, FileDelivery::Protocol]
+            {
                 assert_eq!(check_files(delivery, &input), Ok(()), "{content:?} {delivery:?}");
             }
         }
@@ -79,7 +81,9 @@ mod tests {
         ] {
             let part = Part { content: Content::Url(url.to_owned()), ..Part::text("") };
             let input = Input { parts: vec![part], ..Input::default() };
-            for delivery in [FileDelivery::List, FileDelivery::Prompt, FileDelivery::Protocol] {
+            for delivery in
+                [FileDelivery::ListInVariable, FileDelivery::ListInPrompt, FileDelivery::Protocol]
+            {
                 assert_eq!(check_files(delivery, &input).is_ok(), is_accepted, "{url}");
             }
             assert_eq!(check_files(FileDelivery::Forward, &input), Ok(()), "{url}");

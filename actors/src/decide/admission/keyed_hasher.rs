@@ -51,7 +51,7 @@ impl KeyedHasher {
     #[must_use]
     pub fn request_identity(&self, request: &Request) -> RequestIdentity {
         RequestIdentity {
-            dedup: self.dedup_keys(request),
+            dedup_keys: self.dedup_keys(request),
             content_digest: self.content_digest(request),
         }
     }
@@ -114,7 +114,7 @@ impl KeyedHasher {
     /// Returns the key of the content of a request, regardless of the message id. The key includes the context of a
     /// named conversation, because the same text may have another meaning there.
     #[must_use]
-    pub fn content_key(&self, request: &Request, content_digest: [u8; 32]) -> [u8; 32] {
+    pub fn coalescing_key(&self, request: &Request, content_digest: [u8; 32]) -> [u8; 32] {
         let (owner, body) = (request.origin.owner.to_string(), content_digest);
         let body: String = body.iter().map(|byte| format!("{byte:02x}")).collect();
         let context = if request.starts_context { "" } else { &request.context.0 };
@@ -263,7 +263,7 @@ mod tests {
     fn a_result_is_shared_only_by_requests_with_equal_details() {
         let keyed_hasher = KeyedHasher::new([7; 32]);
         let key = |request: &Request| {
-            keyed_hasher.content_key(request, keyed_hasher.content_digest(request))
+            keyed_hasher.coalescing_key(request, keyed_hasher.content_digest(request))
         };
         let (plain, mut detailed) = (request(), request());
         detailed.input.details.request = request_details();

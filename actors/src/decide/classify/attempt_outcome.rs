@@ -54,9 +54,9 @@ pub enum MissingAnswer {
         column: usize,
     },
     /// The document has nothing in the configured place.
-    MemberAbsent,
+    JsonValueAbsent,
     /// The document has `null` in the configured place.
-    MemberNull,
+    JsonValueNull,
 }
 
 impl MissingAnswer {
@@ -85,8 +85,8 @@ impl MissingAnswer {
                 );
                 return Failure::new(Code::AnswerMissing, message);
             }
-            Self::MemberAbsent => "the JSON has nothing where `success.json_pointer` points",
-            Self::MemberNull => "the JSON has `null` where `success.json_pointer` points",
+            Self::JsonValueAbsent => "the JSON has nothing where `success.json_pointer` points",
+            Self::JsonValueNull => "the JSON has `null` where `success.json_pointer` points",
         };
         Failure::new(Code::AnswerMissing, sentence)
     }

@@ -14,7 +14,7 @@ use crate::model::failure::Failure;
 use crate::model::program::{OutputMethod, ProgramSpec};
 
 /// Program with the results of an attempt.
-type FailureCase<'c> = (&'c ProgramSpec, &'c AttemptOutcome<'c>);
+type ProgramAndOutcome<'c> = (&'c ProgramSpec, &'c AttemptOutcome<'c>);
 
 /// Classifies a failed attempt.
 pub(in crate::decide) fn classify_failure(
@@ -31,7 +31,7 @@ pub(in crate::decide) fn classify_failure(
 
 /// Classifies by status code. The failure rules take precedence over the usual meaning of a status code, except for
 /// rejected credentials: a retry with the same credential is useless.
-fn classify_by_status((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
+fn classify_by_status((program, attempt_outcome): ProgramAndOutcome<'_>) -> Option<Failure> {
     let status = attempt_outcome
         .reported_result
         .http_status
@@ -49,7 +49,10 @@ fn status_in_text(program: &ProgramSpec, attempt_outcome: &AttemptOutcome<'_>) -
         .or_else(|| http_status_parser::find_last_status(attempt_outcome.stdout))
 }
 
-fn failure_of_status(status: u16, (program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
+fn failure_of_status(
+    status: u16,
+    (program, attempt_outcome): ProgramAndOutcome<'_>,
+) -> Option<Failure> {
     let matched_code =
         matching_code(&program.failure_rules, |matchers| matchers.http_statuses.contains(&status));
     let code = match (status, matched_code) {
@@ -81,7 +84,7 @@ const fn default_code(status: u16) -> Option<Code> {
 /// program's text decide.
 fn quota_or_rate_limit(
     matched_code: Option<Code>,
-    (program, attempt_outcome): FailureCase<'_>,
+    (program, attempt_outcome): ProgramAndOutcome<'_>,
 ) -> Code {
     let retry_after =
         reset_time(program, attempt_outcome).map(|until| until - attempt_outcome.ended_at);
@@ -95,7 +98,7 @@ fn quota_or_rate_limit(
     if is_quota { Code::QuotaExceeded } else { Code::AgentRateLimited }
 }
 
-fn reports_exhausted_quota((program, attempt_outcome): FailureCase<'_>) -> bool {
+fn reports_exhausted_quota((program, attempt_outcome): ProgramAndOutcome<'_>) -> bool {
     let reported_failure = attempt_outcome.reported_result.failure.as_ref();
     let pattern = program.failure_rules.quota.regex.as_ref();
     let stdout = if has_native_events(program) { "" } else { attempt_outcome.stdout };
@@ -113,7 +116,7 @@ fn reports_exhausted_quota((program, attempt_outcome): FailureCase<'_>) -> bool 
 
 /// Classifies by the program's own event, if it is more specific than a plain failure. A missing answer is a finding of
 /// the service.
-fn classify_by_event((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
+fn classify_by_event((program, attempt_outcome): ProgramAndOutcome<'_>) -> Option<Failure> {
     let reported_failure = attempt_outcome.reported_result.failure.as_ref()?;
     let code = match reported_failure.code {
         Code::Reported
@@ -130,7 +133,7 @@ fn classify_by_event((program, attempt_outcome): FailureCase<'_>) -> Option<Fail
     Some(classified_failure(code, (program, attempt_outcome), &reported_failure.message))
 }
 
-fn classify_by_exit((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
+fn classify_by_exit((program, attempt_outcome): ProgramAndOutcome<'_>) -> Option<Failure> {
     let code = attempt_outcome.exit.code()?;
     if program.success_criteria.exit_codes.contains(&code) {
         return None;
@@ -149,7 +152,7 @@ fn classify_by_exit((program, attempt_outcome): FailureCase<'_>) -> Option<Failu
     ))
 }
 
-fn classify_by_text((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
+fn classify_by_text((program, attempt_outcome): ProgramAndOutcome<'_>) -> Option<Failure> {
     let texts = [
         attempt_outcome.answer.unwrap_or_default(),
         attempt_outcome.stdout,
@@ -173,7 +176,7 @@ fn classify_by_text((program, attempt_outcome): FailureCase<'_>) -> Option<Failu
 }
 
 /// Classifies by the standard error of a program with structured events, if nothing else is known.
-fn classify_by_stderr((program, attempt_outcome): FailureCase<'_>) -> Option<Failure> {
+fn classify_by_stderr((program, attempt_outcome): ProgramAndOutcome<'_>) -> Option<Failure> {
     if !has_native_events(program) {
         return None;
     }
@@ -199,7 +202,7 @@ fn matching_code(
 /// Creates the failure, with the program's own message if there is one.
 fn classified_failure(
     code: Code,
-    (program, attempt_outcome): FailureCase<'_>,
+    (program, attempt_outcome): ProgramAndOutcome<'_>,
     default_message: &str,
 ) -> Failure {
     let reported =

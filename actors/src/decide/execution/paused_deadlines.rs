@@ -48,7 +48,10 @@ impl InteractionPauses {
 
     /// Counts an interaction that closed at this time. Returns the deadlines whose timers fired meanwhile, each with
     /// the time after which it passes.
-    pub fn record_close(&mut self, now: Duration) -> Vec<(PausableDeadline, Duration)> {
+    pub fn close_and_take_held_deadlines(
+        &mut self,
+        now: Duration,
+    ) -> Vec<(PausableDeadline, Duration)> {
         self.open_interactions = self.open_interactions.saturating_sub(1);
         if self.open_interactions > 0 {
             return Vec::new();
@@ -65,7 +68,7 @@ impl InteractionPauses {
 
     /// Returns true while an interaction is open.
     #[must_use]
-    pub const fn is_open(&self) -> bool {
+    pub const fn has_open_interaction(&self) -> bool {
         self.open_interactions > 0
     }
 
@@ -75,7 +78,7 @@ impl InteractionPauses {
         deadline: PausableDeadline,
         now: Duration,
     ) -> DeadlineDecision {
-        if self.is_open() {
+        if self.has_open_interaction() {
             self.held_deadlines.push((deadline, now));
             return DeadlineDecision::Held;
         }
@@ -114,7 +117,7 @@ mod tests {
     fn a_closed_pause_postpones_each_deadline_once() {
         let mut pause = InteractionPauses::default();
         pause.record_open(seconds(10));
-        assert_eq!(pause.record_close(seconds(40)), []);
+        assert_eq!(pause.close_and_take_held_deadlines(seconds(40)), []);
         let mut decide = |deadline| pause.decide_deadline(deadline, seconds(60));
         assert_eq!(decide(RUN), DeadlineDecision::Postponed(seconds(30)));
         assert_eq!(decide(PausableDeadline::RunWarning), DeadlineDecision::Postponed(seconds(30)));
@@ -127,9 +130,13 @@ mod tests {
         pause.record_open(seconds(10));
         pause.record_open(seconds(20));
         assert_eq!(pause.decide_deadline(RUN, seconds(30)), DeadlineDecision::Held);
-        assert_eq!(pause.record_close(seconds(50)), [], "another interaction is open");
+        assert_eq!(
+            pause.close_and_take_held_deadlines(seconds(50)),
+            [],
+            "another interaction is open"
+        );
         // Of its 30 seconds, 10 had passed before the pause.
-        assert_eq!(pause.record_close(seconds(70)), [(RUN, seconds(20))]);
+        assert_eq!(pause.close_and_take_held_deadlines(seconds(70)), [(RUN, seconds(20))]);
         assert_eq!(pause.decide_deadline(RUN, seconds(90)), DeadlineDecision::Passed);
     }
 }

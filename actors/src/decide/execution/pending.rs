@@ -1,6 +1,6 @@
 //! Phases before the work: idle, and claiming a slot.
 
-use super::settlement::{cancelled_end, end_execution, failed_end, queue_timeout_end};
+use super::settlement::{cancelled_end, end_and_clean_up_now, failed_end, queue_timeout_end};
 use super::{
     CLAIM_RETRY_PAUSE, ExecutionDeadline, ExecutionEffect as Effect, ExecutionEnd,
     ExecutionEvent as Event, ExecutionPhase as Phase, ExecutionPolicy,
@@ -14,13 +14,13 @@ pub(super) fn apply_while_idle(event: ExecutionEvent) -> (ExecutionPhase, Vec<Ex
     match event {
         Event::SlotAvailable => start_claim(AttemptId::FIRST, ExecutionState::Idle),
         Event::CancelRequested { reason } => {
-            end_execution(AttemptId::FIRST, ExecutionState::Idle, cancelled_end(reason))
+            end_and_clean_up_now(AttemptId::FIRST, ExecutionState::Idle, cancelled_end(reason))
         }
         Event::QueueExpired => {
-            end_execution(AttemptId::FIRST, ExecutionState::Idle, queue_timeout_end())
+            end_and_clean_up_now(AttemptId::FIRST, ExecutionState::Idle, queue_timeout_end())
         }
         Event::StartRefused { failure } => {
-            end_execution(AttemptId::FIRST, ExecutionState::Idle, failed_end(failure))
+            end_and_clean_up_now(AttemptId::FIRST, ExecutionState::Idle, failed_end(failure))
         }
         event => (Phase::Idle, vec![Effect::Ignore { event }]),
     }
@@ -52,12 +52,12 @@ pub(super) fn apply_while_claiming(
             (Phase::Starting { attempt_id }, vec![Effect::StartAttempt { attempt_id }, start_timer])
         }
         (Event::Claimed { attempt_id: id }, Some(ending)) if id == attempt_id => {
-            end_execution(attempt_id, ExecutionState::Starting, ending)
+            end_and_clean_up_now(attempt_id, ExecutionState::Starting, ending)
         }
         (Event::ResourceBusy { attempt_id: id, waited }, None) if id == attempt_id => {
             let remaining = policy.queue_timeout.saturating_sub(waited);
             if remaining.is_zero() {
-                return end_execution(attempt_id, from, queue_timeout_end());
+                return end_and_clean_up_now(attempt_id, from, queue_timeout_end());
             }
             let retry_claim =
                 Effect::RetryClaim { attempt_id: id, within: remaining.min(CLAIM_RETRY_PAUSE) };
@@ -66,22 +66,22 @@ pub(super) fn apply_while_claiming(
         (
             Event::ResourceBusy { attempt_id: id, .. } | Event::ClaimFailed { attempt_id: id },
             Some(ending),
-        ) if id == attempt_id => end_execution(attempt_id, from, ending),
-        (Event::ClaimDue { attempt_id: id }, None) if id == attempt_id => {
+        ) if id == attempt_id => end_and_clean_up_now(attempt_id, from, ending),
+        (Event::ClaimRetryDue { attempt_id: id }, None) if id == attempt_id => {
             start_claim(attempt_id, from)
         }
-        (Event::ClaimDue { attempt_id: id }, Some(ending)) if id == attempt_id => {
-            end_execution(attempt_id, from, ending)
+        (Event::ClaimRetryDue { attempt_id: id }, Some(ending)) if id == attempt_id => {
+            end_and_clean_up_now(attempt_id, from, ending)
         }
         (Event::ClaimFailed { attempt_id: id }, None) if id == attempt_id => {
             let message = "the ledger did not take the order to start";
-            end_execution(
+            end_and_clean_up_now(
                 attempt_id,
                 from,
                 failed_end(Failure::new(Code::LedgerUnavailable, message)),
             )
         }
-        (Event::Superseded, _) => (Phase::Done { outcome: None }, vec![Effect::Finish]),
+        (Event::SettledElsewhere, _) => (Phase::Done { outcome: None }, vec![Effect::Finish]),
         (Event::CancelRequested { reason }, None) => (
             Phase::Claiming { attempt_id, from, requested_end: Some(cancelled_end(reason)) },
             Vec::new(),

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use super::settlement::{
-    cancelled_end, end_by_report, end_execution, failed_end, record_transition,
+    cancelled_end, end_and_clean_up_after_record, end_and_clean_up_now, failed_end,
+    record_transition_effect,
 };
 use super::{
     DRIVER_STOP_TIMEOUT, ExecutionDeadline, ExecutionEffect as Effect, ExecutionEnd,
     ExecutionEvent as Event, ExecutionPhase as Phase, ExecutionPolicy, NextAttempt,
 };
-use super::{ExecutionEffect, ExecutionEvent, ExecutionPhase, warning_time};
+use super::{ExecutionEffect, ExecutionEvent, ExecutionPhase, delay_until_warning};
 use crate::model::code::Code;
 use crate::model::execution::event::DeadlineKind;
 use crate::model::execution::{AttemptId, ExecutionState, Outcome};
@@ -27,7 +28,7 @@ pub(super) fn apply_while_active(
         Event::Started { attempt_id: id } if id == attempt_id && is_starting => {
             start_running(attempt_id, policy)
         }
-        Event::Resumed { attempt_id: id, run_time } if id == attempt_id => {
+        Event::TakenOver { attempt_id: id, run_time } if id == attempt_id => {
             resume_work(attempt_id, state, run_time, policy)
         }
         Event::RunDeadlineNear { attempt_id: id } if id == attempt_id && is_running => {
@@ -36,17 +37,19 @@ pub(super) fn apply_while_active(
         Event::SilenceMeasured { attempt_id: id, silence } if id == attempt_id && is_running => {
             handle_silence(attempt_id, silence, policy)
         }
-        Event::HeartbeatDue { attempt_id: id } if id == attempt_id && is_running => {
+        Event::UsageReadingDue { attempt_id: id } if id == attempt_id && is_running => {
             let effects = [Effect::ReadUsage { attempt_id: id }]
                 .into_iter()
-                .chain(heartbeat_timer(id, policy));
+                .chain(usage_reading_timer(id, policy));
             (Phase::Running { attempt_id }, effects.collect())
         }
-        Event::Ended { attempt_id: id, result: Ok(()) } if id == attempt_id => end_by_report(
-            attempt_id,
-            state,
-            ExecutionEnd { outcome: Outcome::Completed, failure: None },
-        ),
+        Event::Ended { attempt_id: id, result: Ok(()) } if id == attempt_id => {
+            end_and_clean_up_after_record(
+                attempt_id,
+                state,
+                ExecutionEnd { outcome: Outcome::Completed, failure: None },
+            )
+        }
         Event::Ended { attempt_id: id, result: Err(failure) } if id == attempt_id => {
             report_failure(attempt_id, state, (failure, None))
         }
@@ -60,15 +63,15 @@ pub(super) fn apply_while_active(
         }
         Event::NeedsInput { attempt_id: id, required_input } if id == attempt_id && is_running => {
             let record_effect = Effect::RecordInputRequest { attempt_id, required_input };
-            (
-                Phase::Waiting { attempt_id },
-                vec![record_effect, clean_after_record(attempt_id), Effect::UnloadActor],
-            )
+            let clean_up_effect = clean_up_effect_after_record(attempt_id);
+            let effects = vec![record_effect, clean_up_effect, Effect::StopActorAfterCleanUp];
+            (Phase::Waiting { attempt_id }, effects)
         }
-        Event::Suspended { attempt_id: id } if id == attempt_id => (
-            Phase::Suspended { attempt_id },
-            vec![Effect::CleanUp { attempt_id, after_record: false }, Effect::UnloadActor],
-        ),
+        Event::Suspended { attempt_id: id } if id == attempt_id => {
+            let clean_up_effect = Effect::CleanUp { attempt_id, waits_for_end_record: false };
+            let effects = vec![clean_up_effect, Effect::StopActorAfterCleanUp];
+            (Phase::Suspended { attempt_id }, effects)
+        }
         Event::DeadlinePassed { attempt_id: id, deadline }
             if id == attempt_id && applies_in(deadline, state) =>
         {
@@ -81,8 +84,8 @@ pub(super) fn apply_while_active(
     }
 }
 
-const fn clean_after_record(attempt_id: AttemptId) -> ExecutionEffect {
-    Effect::CleanUp { attempt_id, after_record: true }
+const fn clean_up_effect_after_record(attempt_id: AttemptId) -> ExecutionEffect {
+    Effect::CleanUp { attempt_id, waits_for_end_record: true }
 }
 
 /// Returns the phase of work in this state.
@@ -99,7 +102,7 @@ fn warn_of_deadline(
     policy: &ExecutionPolicy,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     let limit = policy.timeouts.run;
-    let remaining = limit - warning_time(limit);
+    let remaining = limit - delay_until_warning(limit);
     let message = format!("it will have run for {} s, and will be ended then", limit.as_secs_f64());
     (
         Phase::Running { attempt_id },
@@ -115,7 +118,7 @@ fn start_running(
     attempt_id: AttemptId,
     policy: &ExecutionPolicy,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
-    let mut effects = vec![record_transition(
+    let mut effects = vec![record_transition_effect(
         attempt_id,
         ExecutionState::Starting,
         ExecutionState::Running,
@@ -132,7 +135,7 @@ fn deadline_timers(
     policy: &ExecutionPolicy,
 ) -> Vec<ExecutionEffect> {
     let run_limit = policy.timeouts.run;
-    let warning_delay = warning_time(run_limit).checked_sub(run_time);
+    let warning_delay = delay_until_warning(run_limit).checked_sub(run_time);
     let mut effects: Vec<_> = warning_delay
         .map(|after| Effect::SendLater { after, event: Event::RunDeadlineNear { attempt_id } })
         .into_iter()
@@ -148,17 +151,17 @@ fn deadline_timers(
         policy
             .timeouts
             .idle
-            .map(|idle| Effect::CheckSilence { attempt_id, after: warning_time(idle) }),
+            .map(|idle| Effect::CheckSilence { attempt_id, after: delay_until_warning(idle) }),
     );
-    effects.extend(heartbeat_timer(attempt_id, policy));
+    effects.extend(usage_reading_timer(attempt_id, policy));
     effects
 }
 
 /// Returns the timer of the next resource usage reading.
-fn heartbeat_timer(attempt_id: AttemptId, policy: &ExecutionPolicy) -> Option<ExecutionEffect> {
+fn usage_reading_timer(attempt_id: AttemptId, policy: &ExecutionPolicy) -> Option<ExecutionEffect> {
     policy
         .heartbeat_interval
-        .map(|after| Effect::SendLater { after, event: Event::HeartbeatDue { attempt_id } })
+        .map(|after| Effect::SendLater { after, event: Event::UsageReadingDue { attempt_id } })
 }
 
 /// Resumes an attempt. The time without a supervisor counts towards the run deadline, but not towards the start
@@ -198,21 +201,23 @@ fn handle_silence(
             policy,
         );
     }
-    let effects = match warning_time(idle).checked_sub(silence).filter(|after| !after.is_zero()) {
-        Some(after) => vec![Effect::CheckSilence { attempt_id, after }],
-        None => {
-            let limit = idle.as_secs_f64();
-            let message = format!("it is silent, and will be ended once it has been for {limit} s");
-            vec![
-                Effect::RecordDeadlineWarning {
-                    deadline_kind: DeadlineKind::Idle,
-                    remaining,
-                    message,
-                },
-                Effect::CheckSilence { attempt_id, after: remaining },
-            ]
-        }
-    };
+    let effects =
+        match delay_until_warning(idle).checked_sub(silence).filter(|after| !after.is_zero()) {
+            Some(after) => vec![Effect::CheckSilence { attempt_id, after }],
+            None => {
+                let limit = idle.as_secs_f64();
+                let message =
+                    format!("it is silent, and will be ended once it has been for {limit} s");
+                vec![
+                    Effect::RecordDeadlineWarning {
+                        deadline_kind: DeadlineKind::Idle,
+                        remaining,
+                        message,
+                    },
+                    Effect::CheckSilence { attempt_id, after: remaining },
+                ]
+            }
+        };
     (Phase::Running { attempt_id }, effects)
 }
 
@@ -231,9 +236,13 @@ fn report_failure(
     from: ExecutionState,
     (failure, retry_after): (Failure, Option<Duration>),
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
-    let had_input = from == ExecutionState::Running;
-    let report =
-        Effect::ReportFailure { attempt_id, failure: failure.clone(), retry_after, had_input };
+    let may_have_received_input = from == ExecutionState::Running;
+    let report = Effect::ReportFailure {
+        attempt_id,
+        failure: failure.clone(),
+        retry_after,
+        may_have_received_input,
+    };
     (Phase::AwaitingRetryDecision { attempt_id, from, failure }, vec![report])
 }
 
@@ -246,25 +255,35 @@ pub(super) fn apply_while_undecided(
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
         Event::NextAttemptDecided { attempt_id: id, next_attempt } if id == attempt_id => {
-            let actor_stop_effect = match next_attempt {
+            let retry_or_deferral_effect = match next_attempt {
                 // An internal error leaves no result, and parts of the work may still live.
                 NextAttempt::None if failure.code == Code::Internal => {
-                    return end_execution(attempt_id, from, failed_end(failure));
+                    return end_and_clean_up_now(attempt_id, from, failed_end(failure));
                 }
                 NextAttempt::None => {
-                    return end_by_report(attempt_id, from, failed_end(failure));
+                    return end_and_clean_up_after_record(attempt_id, from, failed_end(failure));
                 }
-                NextAttempt::AfterPause => Effect::UnloadActor,
+                NextAttempt::AfterPause => Effect::StopActorAfterCleanUp,
                 NextAttempt::AfterDeferral(deferral) => Effect::Defer { deferral },
             };
-            let transition =
-                record_transition(attempt_id, from, ExecutionState::Failed, &failure.message);
+            let transition = record_transition_effect(
+                attempt_id,
+                from,
+                ExecutionState::Failed,
+                &failure.message,
+            );
             let record = Effect::RecordFailedAttempt { failure };
-            let effects =
-                vec![record, transition, actor_stop_effect, clean_after_record(attempt_id)];
+            let effects = vec![
+                record,
+                transition,
+                retry_or_deferral_effect,
+                clean_up_effect_after_record(attempt_id),
+            ];
             (Phase::Paused { attempt_id }, effects)
         }
-        Event::CancelRequested { reason } => end_execution(attempt_id, from, cancelled_end(reason)),
+        Event::CancelRequested { reason } => {
+            end_and_clean_up_now(attempt_id, from, cancelled_end(reason))
+        }
         event => (
             Phase::AwaitingRetryDecision { attempt_id, from, failure },
             vec![Effect::Ignore { event }],
@@ -298,7 +317,7 @@ pub(super) fn apply_while_stopping(
         | Event::FailedWithRetryAfter { attempt_id: id, failure, .. }
             if id == attempt_id =>
         {
-            end_execution(attempt_id, from, append_last_output(ending, &failure))
+            end_and_clean_up_now(attempt_id, from, append_last_output(ending, &failure))
         }
         Event::Ended { attempt_id: id, .. }
         | Event::NeedsInput { attempt_id: id, .. }
@@ -306,7 +325,7 @@ pub(super) fn apply_while_stopping(
         | Event::DeadlinePassed { attempt_id: id, deadline: ExecutionDeadline::Stop }
             if id == attempt_id =>
         {
-            end_execution(attempt_id, from, ending)
+            end_and_clean_up_now(attempt_id, from, ending)
         }
         event => (Phase::Stopping { attempt_id, from, ending }, vec![Effect::Ignore { event }]),
     }

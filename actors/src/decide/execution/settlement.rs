@@ -20,28 +20,39 @@ pub(super) fn apply_after_end(
         Event::CleanUpCompleted { attempt_id: id } if id == attempt_id && !cleaned => {
             finish_if_complete(attempt_id, outcome, settled, true)
         }
-        event => {
-            (Phase::Ended { attempt_id, outcome, settled, cleaned }, vec![Effect::Ignore { event }])
-        }
+        event => (
+            Phase::Finalizing { attempt_id, outcome, settled, cleaned },
+            vec![Effect::Ignore { event }],
+        ),
     }
 }
 
 /// Ends an execution by a decision of the service. Its work may still live, so the clean-up starts at once.
-pub(super) fn end_execution(
+pub(super) fn end_and_clean_up_now(
     attempt_id: AttemptId,
     from: ExecutionState,
     ending: ExecutionEnd,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
-    end_with_clean_up(attempt_id, from, ending, Effect::CleanUp { attempt_id, after_record: false })
+    end_with_clean_up(
+        attempt_id,
+        from,
+        ending,
+        Effect::CleanUp { attempt_id, waits_for_end_record: false },
+    )
 }
 
 /// Ends an execution by the report of its attempt.
-pub(super) fn end_by_report(
+pub(super) fn end_and_clean_up_after_record(
     attempt_id: AttemptId,
     from: ExecutionState,
     ending: ExecutionEnd,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
-    end_with_clean_up(attempt_id, from, ending, Effect::CleanUp { attempt_id, after_record: true })
+    end_with_clean_up(
+        attempt_id,
+        from,
+        ending,
+        Effect::CleanUp { attempt_id, waits_for_end_record: true },
+    )
 }
 
 fn end_with_clean_up(
@@ -54,11 +65,11 @@ fn end_with_clean_up(
     let reason = ending.failure.as_ref().map_or("it answered", |failure| &failure.message);
     let mut effects: Vec<_> = transitions_to_end(from, outcome)
         .into_iter()
-        .map(|(from, to)| record_transition(attempt_id, from, to, reason))
+        .map(|(from, to)| record_transition_effect(attempt_id, from, to, reason))
         .collect();
     effects.push(Effect::Settle { attempt_id, ending });
     effects.push(clean_up);
-    (Phase::Ended { attempt_id, outcome, settled: false, cleaned: false }, effects)
+    (Phase::Finalizing { attempt_id, outcome, settled: false, cleaned: false }, effects)
 }
 
 fn finish_if_complete(
@@ -68,7 +79,7 @@ fn finish_if_complete(
     cleaned: bool,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     if settled && cleaned {
-        let transition = record_transition(
+        let transition = record_transition_effect(
             attempt_id,
             ExecutionState::Cleanup,
             ExecutionState::Idle,
@@ -76,7 +87,7 @@ fn finish_if_complete(
         );
         (Phase::Done { outcome: Some(outcome) }, vec![transition, Effect::Finish])
     } else {
-        (Phase::Ended { attempt_id, outcome, settled, cleaned }, Vec::new())
+        (Phase::Finalizing { attempt_id, outcome, settled, cleaned }, Vec::new())
     }
 }
 
@@ -98,7 +109,7 @@ pub fn transitions_to_end(
     transitions
 }
 
-pub(super) fn record_transition(
+pub(super) fn record_transition_effect(
     attempt_id: AttemptId,
     from: ExecutionState,
     to: ExecutionState,

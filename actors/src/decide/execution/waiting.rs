@@ -1,7 +1,7 @@
 //! Phases without work: waiting for input, for the end of a pause or deferral, or for the next start of the service.
 
 use super::pending::start_claim;
-use super::settlement::{cancelled_end, end_execution, failed_end, queue_timeout_end};
+use super::settlement::{cancelled_end, end_and_clean_up_now, failed_end, queue_timeout_end};
 use super::{
     ExecutionDeadline, ExecutionEffect as Effect, ExecutionEnd, ExecutionEvent as Event,
     ExecutionPhase as Phase,
@@ -17,21 +17,21 @@ pub(super) fn apply_while_waiting(
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     match event {
         Event::QueueExpired => {
-            end_execution(attempt_id, ExecutionState::Waiting, queue_timeout_end())
+            end_and_clean_up_now(attempt_id, ExecutionState::Waiting, queue_timeout_end())
         }
         Event::StartRefused { failure } => {
-            end_execution(attempt_id, ExecutionState::Waiting, failed_end(failure))
+            end_and_clean_up_now(attempt_id, ExecutionState::Waiting, failed_end(failure))
         }
         Event::InputReceived => start_claim(attempt_id.next_turn(), ExecutionState::Waiting),
         Event::CancelRequested { reason } => {
-            end_execution(attempt_id, ExecutionState::Waiting, cancelled_end(reason))
+            end_and_clean_up_now(attempt_id, ExecutionState::Waiting, cancelled_end(reason))
         }
         Event::DeadlinePassed { attempt_id: id, deadline: ExecutionDeadline::Answer }
             if id == attempt_id =>
         {
             let failure = Failure::new(Code::Timeout, "its question was not answered in time");
             let ending = ExecutionEnd { outcome: Outcome::Timeout, failure: Some(failure) };
-            end_execution(attempt_id, ExecutionState::Waiting, ending)
+            end_and_clean_up_now(attempt_id, ExecutionState::Waiting, ending)
         }
         event => (Phase::Waiting { attempt_id }, vec![Effect::Ignore { event }]),
     }
@@ -46,13 +46,13 @@ pub(super) fn apply_while_paused(
             start_claim(attempt_id.next_attempt(), ExecutionState::Failed)
         }
         Event::QueueExpired => {
-            end_execution(attempt_id, ExecutionState::Failed, queue_timeout_end())
+            end_and_clean_up_now(attempt_id, ExecutionState::Failed, queue_timeout_end())
         }
         Event::StartRefused { failure } => {
-            end_execution(attempt_id, ExecutionState::Failed, failed_end(failure))
+            end_and_clean_up_now(attempt_id, ExecutionState::Failed, failed_end(failure))
         }
         Event::CancelRequested { reason } => {
-            end_execution(attempt_id, ExecutionState::Failed, cancelled_end(reason))
+            end_and_clean_up_now(attempt_id, ExecutionState::Failed, cancelled_end(reason))
         }
         event => (Phase::Paused { attempt_id }, vec![Effect::Ignore { event }]),
     }

@@ -19,7 +19,7 @@ pub struct PressureGauges(BTreeMap<Shortage, PressureGauge>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PressureGauge {
-    is_over: bool,
+    is_over_limit: bool,
     /// Number of consecutive readings on the other side of the limit.
     opposite_readings: u32,
 }
@@ -28,7 +28,11 @@ impl PressureGauges {
     /// Returns the short resources.
     #[must_use]
     pub fn shortages(&self) -> Vec<Shortage> {
-        self.0.iter().filter(|(_, gauge)| gauge.is_over).map(|(shortage, _)| *shortage).collect()
+        self.0
+            .iter()
+            .filter(|(_, gauge)| gauge.is_over_limit)
+            .map(|(shortage, _)| *shortage)
+            .collect()
     }
 }
 
@@ -56,7 +60,7 @@ pub fn update_gauges(
             .iter()
             .find(|(resource, _)| *resource == shortage)
             .map_or(0.0, |(_, level)| *level);
-        let initial_gauge = PressureGauge { is_over: level > 1.0, opposite_readings: 0 };
+        let initial_gauge = PressureGauge { is_over_limit: level > 1.0, opposite_readings: 0 };
         gauges.0.entry(shortage).and_modify(|gauge| gauge.update(level)).or_insert(initial_gauge);
     }
     gauges
@@ -64,10 +68,10 @@ pub fn update_gauges(
 
 impl PressureGauge {
     fn update(&mut self, level: f64) {
-        let is_opposite = if self.is_over { level < CLEAR_LEVEL } else { level > 1.0 };
+        let is_opposite = if self.is_over_limit { level < CLEAR_LEVEL } else { level > 1.0 };
         self.opposite_readings = if is_opposite { self.opposite_readings + 1 } else { 0 };
         if self.opposite_readings == READINGS_TO_SWITCH {
-            *self = Self { is_over: !self.is_over, opposite_readings: 0 };
+            *self = Self { is_over_limit: !self.is_over_limit, opposite_readings: 0 };
         }
     }
 }

@@ -75,12 +75,12 @@ pub fn cgroup_limit_failure(
     resources: &ResourceLimits,
     limit_events: CgroupLimitEvents,
 ) -> Option<Failure> {
-    let CgroupLimitEvents { oom_kills: killed, failed_forks: unstarted } = limit_events;
+    let CgroupLimitEvents { oom_kills: killed, failed_forks: refused_forks } = limit_events;
     let message = match (resources.max_memory_bytes, resources.max_processes) {
         (Some(max), _) if killed > 0 => format!(
             "was killed for taking more memory than the {max} bytes of `resources.memory_bytes`"
         ),
-        (_, Some(max)) if unstarted > 0 => format!(
+        (_, Some(max)) if refused_forks > 0 => format!(
             "failed after it was refused more processes and threads than the {max} of \
              `resources.processes`"
         ),

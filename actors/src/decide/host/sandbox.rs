@@ -88,8 +88,9 @@ fn choose_enforced_confinement(
     let is_landlock_enough =
         !landlock.enforcement.is_incomplete() && landlock.boundary.gaps.is_empty();
     let requires_bubblewrap = sandbox.isolation == Some(Isolation::Bubblewrap);
-    let may_wrap = capabilities.bubblewrap && sandbox.isolation != Some(Isolation::Landlock);
-    if may_wrap && (requires_bubblewrap || !is_landlock_enough) {
+    let may_use_bubblewrap =
+        capabilities.bubblewrap && sandbox.isolation != Some(Isolation::Landlock);
+    if may_use_bubblewrap && (requires_bubblewrap || !is_landlock_enough) {
         bubblewrap_confinement(access, sandbox, facts)
     } else {
         landlock
@@ -189,12 +190,12 @@ fn unconfined_boundary(facts: &BoundaryFacts) -> Boundary {
 /// Returns the extent to which a version of Landlock enforces a sandbox that has restrictions.
 fn landlock_enforcement(access: Access, sandbox: &Sandbox, version: Option<u32>) -> Enforcement {
     let Some(version) = version else { return Enforcement::Unavailable };
-    let (guards_files, guards_network) =
+    let (restricts_files, restricts_network) =
         (sandbox.restricts_writes(access), !sandbox.allows_network);
-    let lacks_files = guards_files && version < LANDLOCK_TRUNCATE_VERSION;
+    let lacks_file_enforcement = restricts_files && version < LANDLOCK_TRUNCATE_VERSION;
     // A seccomp filter refuses the network, with every version.
-    let lacks_some = lacks_files || sandbox.needs_bubblewrap();
-    match (lacks_some, guards_files || guards_network) {
+    let cannot_enforce_all = lacks_file_enforcement || sandbox.needs_bubblewrap();
+    match (cannot_enforce_all, restricts_files || restricts_network) {
         (false, _) => Enforcement::Enforced,
         (true, true) => Enforcement::Partial,
         (true, false) => Enforcement::Unavailable,
@@ -210,6 +211,9 @@ pub fn bwrap_failed(
     stdout: &str,
     stderr: &str,
 ) -> bool {
-    let is_wrapped = isolation == Some(Isolation::Bubblewrap);
-    is_wrapped && exit == ProcessExit::Code(1) && stdout.is_empty() && stderr.starts_with("bwrap: ")
+    let uses_bubblewrap = isolation == Some(Isolation::Bubblewrap);
+    uses_bubblewrap
+        && exit == ProcessExit::Code(1)
+        && stdout.is_empty()
+        && stderr.starts_with("bwrap: ")
 }

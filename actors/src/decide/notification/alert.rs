@@ -55,7 +55,7 @@ pub enum AlertChange {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AlertTracker {
     /// Latest requests of each endpoint, at most as many as the limit.
-    requests: BTreeMap<String, VecDeque<Duration>>,
+    request_times: BTreeMap<String, VecDeque<Duration>>,
     /// Consecutive failures of each agent.
     failure_streaks: BTreeMap<AgentId, u32>,
     /// Open alerts, each with its closing time if known.
@@ -125,7 +125,7 @@ impl AlertTracker {
         let expires = |(key, until): (&AlertKey, &Option<Duration>)| {
             key.0 == AlertCause::RequestRate || until.is_some()
         };
-        !self.requests.is_empty() || self.open_alerts.iter().any(expires)
+        !self.request_times.is_empty() || self.open_alerts.iter().any(expires)
     }
 
     fn open_alert(
@@ -157,7 +157,7 @@ impl AlertTracker {
         if limit == 0 {
             return;
         }
-        let times = self.requests.entry(endpoint.clone()).or_default();
+        let times = self.request_times.entry(endpoint.clone()).or_default();
         remove_expired(times, now);
         let value = times.len() as u64 + count;
         times.extend((0..count.min(limit)).map(|_| now));
@@ -241,20 +241,20 @@ impl AlertTracker {
         spec: &AlertSpec,
         changes: &mut Vec<AlertChange>,
     ) {
-        for times in self.requests.values_mut() {
+        for times in self.request_times.values_mut() {
             remove_expired(times, now);
         }
-        let closing_count = spec.requests_per_minute as usize * 4 / 5;
-        let requests = &self.requests;
+        let max_closing_count = spec.requests_per_minute as usize * 4 / 5;
+        let requests = &self.request_times;
         let has_ended = |(key, until): &(&AlertKey, &Option<Duration>)| match key.0 {
             AlertCause::RequestRate => {
-                requests.get(&key.1).is_none_or(|times| times.len() <= closing_count)
+                requests.get(&key.1).is_none_or(|times| times.len() <= max_closing_count)
             }
             _ => until.is_some_and(|until| until <= now),
         };
         let ended_keys: Vec<_> =
             self.open_alerts.iter().filter(has_ended).map(|(key, _)| key.clone()).collect();
-        self.requests.retain(|_, times| !times.is_empty());
+        self.request_times.retain(|_, times| !times.is_empty());
         for key in ended_keys {
             self.close_alert(key, changes);
         }

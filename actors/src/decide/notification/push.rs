@@ -28,7 +28,7 @@ pub enum DeliveryStep {
         is_last: bool,
     },
     /// Record that there was nothing to send.
-    Record(DeliveryProgress),
+    RecordProgress(DeliveryProgress),
     /// Wait for further events.
     Wait,
 }
@@ -52,28 +52,28 @@ pub fn next_delivery_step(
     events: &[Event],
     now: DateTime<Utc>,
 ) -> DeliveryStep {
-    let state = target.progress;
-    let is_undelivered = |event: &&Event| event.number > state.last_delivered_event;
-    let next = events.iter().filter(is_undelivered).find(|event| is_notifiable(&event.data));
+    let progress = target.progress;
+    let is_undelivered = |event: &&Event| event.number > progress.last_delivered_event;
+    let next = events.iter().filter(is_undelivered).find(|event| should_notify(&event.data));
     if let Some(event) = next {
         return DeliveryStep::Send { event: event.number, is_last: is_outcome(&event.data) };
     }
     let last_delivered_event =
-        events.last().map_or(state.last_delivered_event, |event| event.number);
+        events.last().map_or(progress.last_delivered_event, |event| event.number);
     if target.has_execution_ended {
         let stage = DeliveryStage::Finished;
-        return DeliveryStep::Record(DeliveryProgress {
+        return DeliveryStep::RecordProgress(DeliveryProgress {
             last_delivered_event,
             stage,
             due_at: now,
-            ..state
+            ..progress
         });
     }
-    if last_delivered_event > state.last_delivered_event {
-        return DeliveryStep::Record(DeliveryProgress {
+    if last_delivered_event > progress.last_delivered_event {
+        return DeliveryStep::RecordProgress(DeliveryProgress {
             last_delivered_event,
             due_at: now,
-            ..state
+            ..progress
         });
     }
     DeliveryStep::Wait
@@ -82,11 +82,11 @@ pub fn next_delivery_step(
 /// Returns the delivery state after an attempt to deliver `event`.
 #[must_use]
 pub fn next_progress(
-    state: DeliveryProgress,
+    progress: DeliveryProgress,
     event: u64,
     result: DeliveryResult,
     now: DateTime<Utc>,
-    max_age: Duration,
+    max_retry_duration: Duration,
 ) -> DeliveryProgress {
     match result {
         DeliveryResult::Received { is_last } => DeliveryProgress {
@@ -97,12 +97,12 @@ pub fn next_progress(
             stage: if is_last { DeliveryStage::Finished } else { DeliveryStage::Open },
         },
         DeliveryResult::Failed => {
-            let failures = state.failures.saturating_add(1);
-            let failing_since = state.failing_since.unwrap_or(now);
-            let is_old = (now - failing_since).to_std().is_ok_and(|age| age >= max_age);
+            let failures = progress.failures.saturating_add(1);
+            let failing_since = progress.failing_since.unwrap_or(now);
+            let is_old = (now - failing_since).to_std().is_ok_and(|age| age >= max_retry_duration);
             let is_abandoned = failures >= MAX_DELIVERY_ATTEMPTS || is_old;
             DeliveryProgress {
-                last_delivered_event: state.last_delivered_event,
+                last_delivered_event: progress.last_delivered_event,
                 failures,
                 failing_since: Some(failing_since),
                 due_at: now + TimeDelta::from_std(retry_pause(failures)).unwrap_or_default(),
@@ -120,7 +120,7 @@ fn retry_pause(failures: u32) -> Duration {
 
 /// Returns true if callers see a difference. Of the transitions to the outcome callers see only the last one, into the
 /// clean-up, because a failed attempt that is retried is no outcome.
-fn is_notifiable(event: &EventKind) -> bool {
+fn should_notify(event: &EventKind) -> bool {
     match event {
         EventKind::StateChanged(change) => {
             match (notified_state(change.from), notified_state(change.to)) {
@@ -173,7 +173,7 @@ mod tests {
         DateTime::from_timestamp(second, 0).unwrap()
     }
 
-    fn delivery_state(last_delivered_event: u64) -> DeliveryProgress {
+    fn open_delivery_progress(last_delivered_event: u64) -> DeliveryProgress {
         let stage = DeliveryStage::Open;
         DeliveryProgress {
             last_delivered_event,
@@ -184,13 +184,13 @@ mod tests {
         }
     }
 
-    fn pending_target(delivered: u64, ended: bool) -> PendingTarget {
+    fn pending_target(last_delivered_event: u64, ended: bool) -> PendingTarget {
         PendingTarget {
             execution: ExecutionId(Uuid::nil()),
             id: "it".to_owned(),
             registration_id: Uuid::nil(),
             owner: PrincipalId(Uuid::nil()),
-            progress: delivery_state(delivered),
+            progress: open_delivery_progress(last_delivered_event),
             has_execution_ended: ended,
         }
     }
@@ -217,7 +217,7 @@ mod tests {
         use ExecutionState::{Cleanup, Idle, Running, Starting, Waiting};
         let notified: Vec<_> = TRANSITIONS
             .iter()
-            .filter(|transition| is_notifiable(&state_change(**transition)))
+            .filter(|transition| should_notify(&state_change(**transition)))
             .copied()
             .collect();
         let mut expected = vec![(Idle, Starting), (Running, Waiting), (Waiting, Starting)];
@@ -252,17 +252,22 @@ mod tests {
         ]);
         let send = |event, is_last| DeliveryStep::Send { event, is_last };
         let mut notified = Vec::new();
-        let mut delivered = 0;
-        while let DeliveryStep::Send { event, is_last } =
-            next_delivery_step(&pending_target(delivered, true), &all_events, at_second(0))
-        {
+        let mut last_delivered_event = 0;
+        while let DeliveryStep::Send { event, is_last } = next_delivery_step(
+            &pending_target(last_delivered_event, true),
+            &all_events,
+            at_second(0),
+        ) {
             notified.push(send(event, is_last));
-            delivered = event;
+            last_delivered_event = event;
         }
         assert_eq!(notified, [send(1, false), send(7, false), send(8, false), send(11, true)]);
         assert_eq!(
             next_delivery_step(&pending_target(1, false), &all_events[..4], at_second(5)),
-            DeliveryStep::Record(DeliveryProgress { due_at: at_second(5), ..delivery_state(4) }),
+            DeliveryStep::RecordProgress(DeliveryProgress {
+                due_at: at_second(5),
+                ..open_delivery_progress(4)
+            }),
             "nothing to tell, and known"
         );
         assert_eq!(
@@ -272,17 +277,18 @@ mod tests {
         let finished = DeliveryProgress {
             due_at: at_second(5),
             stage: DeliveryStage::Finished,
-            ..delivery_state(12)
+            ..open_delivery_progress(12)
         };
         assert_eq!(
             next_delivery_step(&pending_target(11, true), &all_events[11..], at_second(5)),
-            DeliveryStep::Record(finished)
+            DeliveryStep::RecordProgress(finished)
         );
     }
 
     #[test]
     fn push_retries_back_off_exponentially_up_to_20_times() {
-        let (mut state, mut now, mut pauses) = (delivery_state(3), at_second(0), Vec::new());
+        let (mut state, mut now, mut pauses) =
+            (open_delivery_progress(3), at_second(0), Vec::new());
         let day = Duration::from_secs(86_400);
         while state.stage == DeliveryStage::Open {
             state = next_progress(state, 4, DeliveryResult::Failed, now, day);
@@ -300,7 +306,7 @@ mod tests {
     fn an_old_push_is_given_up_and_a_success_resets_the_backoff() {
         let hour = Duration::from_secs(3600);
         let failed =
-            next_progress(delivery_state(3), 4, DeliveryResult::Failed, at_second(0), hour);
+            next_progress(open_delivery_progress(3), 4, DeliveryResult::Failed, at_second(0), hour);
         let later = next_progress(failed, 4, DeliveryResult::Failed, at_second(3599), hour);
         assert_eq!((later.stage, later.failures), (DeliveryStage::Open, 2));
         assert_eq!(
@@ -314,7 +320,10 @@ mod tests {
             at_second(9),
             hour,
         );
-        assert_eq!(received, DeliveryProgress { due_at: at_second(9), ..delivery_state(4) });
+        assert_eq!(
+            received,
+            DeliveryProgress { due_at: at_second(9), ..open_delivery_progress(4) }
+        );
         let last =
             next_progress(later, 4, DeliveryResult::Received { is_last: true }, at_second(9), hour);
         assert_eq!(last.stage, DeliveryStage::Finished);

@@ -86,7 +86,7 @@ impl ArtifactStream {
     pub fn finish(&mut self) -> Vec<ArtifactPiece<RedactedPart>> {
         self.open_texts
             .drain(..)
-            .map(|(id, mut text)| final_piece(id, finish_text(&mut text), true))
+            .map(|(id, mut text)| finished_text_piece(id, finish_text(&mut text), true))
             .collect()
     }
 
@@ -171,14 +171,14 @@ fn push_part(text: &mut EarlyRedactionStream, part: Option<Part>) -> String {
 }
 
 /// Redacted text with the number of redactions.
-type CountedText = (String, u64);
+type TextWithRedactionCount = (String, u64);
 
-fn finish_text(text: &mut EarlyRedactionStream) -> CountedText {
+fn finish_text(text: &mut EarlyRedactionStream) -> TextWithRedactionCount {
     let count_before = text.redaction_count();
     (text.finish(), text.redaction_count() - count_before)
 }
 
-fn visible_part((text, redacted): CountedText) -> Option<RedactedPart> {
+fn visible_part((text, redacted): TextWithRedactionCount) -> Option<RedactedPart> {
     (!text.is_empty()).then(|| RedactedPart::from_redacted_text(text, redacted))
 }
 
@@ -188,12 +188,12 @@ fn remaining_piece(
     mut text: EarlyRedactionStream,
 ) -> Option<ArtifactPiece<RedactedPart>> {
     let text = finish_text(&mut text);
-    (!text.0.is_empty()).then(|| final_piece(id.to_owned(), text, false))
+    (!text.0.is_empty()).then(|| finished_text_piece(id.to_owned(), text, false))
 }
 
-fn final_piece(
+fn finished_text_piece(
     id: String,
-    (text, redacted): CountedText,
+    (text, redacted): TextWithRedactionCount,
     last: bool,
 ) -> ArtifactPiece<RedactedPart> {
     continuation_piece(id, RedactedPart::from_redacted_text(text, redacted), last)

@@ -17,7 +17,7 @@ pub struct EarlyRedactionStream {
     redactor: Arc<Redactor>,
     stream: StreamRedactor,
     /// Raw bytes of the unfinished line; `None` once the line is too long.
-    line: Option<Vec<u8>>,
+    unfinished_line: Option<Vec<u8>>,
     /// Part of that line that was shown early and that `stream` has not returned since.
     early_text: String,
 }
@@ -27,7 +27,7 @@ impl EarlyRedactionStream {
     #[must_use]
     pub fn new(redactor: Arc<Redactor>) -> Self {
         let stream = StreamRedactor::new(Arc::clone(&redactor));
-        Self { redactor, stream, line: Some(Vec::new()), early_text: String::new() }
+        Self { redactor, stream, unfinished_line: Some(Vec::new()), early_text: String::new() }
     }
 
     /// Receives bytes and returns the text that is safe to show now.
@@ -49,7 +49,7 @@ impl EarlyRedactionStream {
 
     /// Shows the part of the unfinished line that is safe to show now, and returns the new text of it.
     pub fn release_line_start(&mut self) -> String {
-        let line = self.line.as_deref().unwrap_or_default();
+        let line = self.unfinished_line.as_deref().unwrap_or_default();
         // If the stream holds back more than this line, the line may belong to a secret of several lines.
         if line.is_empty() || self.stream.held_bytes() != line.len() {
             return String::new();
@@ -74,7 +74,7 @@ impl EarlyRedactionStream {
     pub fn finish(&mut self) -> String {
         let released = self.stream.finish();
         let remainder = self.strip_early_text(&released).to_owned();
-        (self.line, self.early_text) = (Some(Vec::new()), String::new());
+        (self.unfinished_line, self.early_text) = (Some(Vec::new()), String::new());
         remainder
     }
 
@@ -89,13 +89,13 @@ impl EarlyRedactionStream {
         let newline = bytes.iter().rposition(|byte| *byte == b'\n');
         let line_start = newline.map_or(0, |newline| newline + 1);
         let line_bytes = bytes.get(line_start..).unwrap_or_default();
-        let line = if newline.is_some() { Some(Vec::new()) } else { self.line.take() };
-        self.line = line.filter(|line| line.len() + line_bytes.len() <= MAX_EARLY_LINE_BYTES).map(
-            |mut line| {
+        let line = if newline.is_some() { Some(Vec::new()) } else { self.unfinished_line.take() };
+        self.unfinished_line = line
+            .filter(|line| line.len() + line_bytes.len() <= MAX_EARLY_LINE_BYTES)
+            .map(|mut line| {
                 line.extend_from_slice(line_bytes);
                 line
-            },
-        );
+            });
     }
 
     /// Returns the part of a released text that was not shown early.

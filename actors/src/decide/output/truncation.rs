@@ -158,7 +158,7 @@ pub fn join_head_and_tail(mut head: Vec<u8>, missing: u64, mut tail: &[u8]) -> S
         let continuation_bytes =
             tail.iter().take(3).take_while(|byte| (0x80..0xc0).contains(*byte)).count();
         tail = tail.get(continuation_bytes..).unwrap_or_default();
-        head.truncate(complete_length(&head));
+        head.truncate(complete_characters_length(&head));
         head.extend_from_slice(truncation_marker(missing).as_bytes());
     }
     head.extend_from_slice(tail);
@@ -167,7 +167,7 @@ pub fn join_head_and_tail(mut head: Vec<u8>, missing: u64, mut tail: &[u8]) -> S
 }
 
 /// Returns the length without an incomplete character at the end.
-fn complete_length(bytes: &[u8]) -> usize {
+fn complete_characters_length(bytes: &[u8]) -> usize {
     let last_bytes = bytes.get(bytes.len().saturating_sub(3)..).unwrap_or_default();
     let start_distance = (1..=last_bytes.len()).find(|distance| {
         let byte = last_bytes.get(last_bytes.len() - distance).copied().unwrap_or_default();

@@ -27,7 +27,7 @@ pub fn check_answer(question: &Question, answer: &AnswerValue) -> Result<AnswerV
             check_length(reason.as_ref().map_or(0, String::len))?;
         }
         (Kind::ToolPermission | Kind::FileApproval, AnswerValue::Option { id }) => {
-            return option_kind_answer(find_option(question, id)?.kind);
+            return permission_answer_for(find_option(question, id)?.kind);
         }
         (Kind::Choice, AnswerValue::Option { id }) => _ = find_option(question, id)?,
         (Kind::Confirmation, AnswerValue::Option { id }) => check_confirmation(question, id)?,
@@ -82,7 +82,7 @@ fn parse_permission(question: &Question, word: &str) -> Option<AnswerValue> {
     }
     let matching_options = question.options.iter().filter(|it| has_name(it, word));
     let decisions: Vec<_> =
-        matching_options.map(|option| option_kind_answer(option.kind)).collect();
+        matching_options.map(|option| permission_answer_for(option.kind)).collect();
     let denial = AnswerValue::Deny { reason: None };
     if decisions.contains(&Ok(denial.clone())) {
         return Some(denial);
@@ -137,7 +137,7 @@ fn find_option<'q>(question: &'q Question, id: &str) -> Result<&'q QuestionOptio
     Ok(first)
 }
 
-fn option_kind_answer(kind: OptionKind) -> Result<AnswerValue, AnswerFault> {
+fn permission_answer_for(kind: OptionKind) -> Result<AnswerValue, AnswerFault> {
     match kind {
         OptionKind::AllowOnce | OptionKind::AllowAlways => Ok(AnswerValue::Allow),
         OptionKind::RejectOnce | OptionKind::RejectAlways => Ok(AnswerValue::Deny { reason: None }),

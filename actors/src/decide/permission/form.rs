@@ -76,9 +76,9 @@ impl FormField<'_> {
         }
         let bound =
             |name| self.schema.get(name).map(|it| it.as_f64().ok_or(AnswerFault::UnsupportedForm));
-        let is_beyond = |name, is_wrong: fn(f64, f64) -> bool| match bound(name) {
+        let is_beyond = |name, violates: fn(f64, f64) -> bool| match bound(name) {
             None => Ok(false),
-            Some(limit) => Ok(is_wrong(number, limit?)),
+            Some(limit) => Ok(violates(number, limit?)),
         };
         let is_out_of_bounds = is_beyond("minimum", |number, limit| number < limit)?
             || is_beyond("maximum", |number, limit| number > limit)?

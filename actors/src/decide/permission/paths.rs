@@ -11,8 +11,8 @@ use super::pattern::matches;
 /// relative without a workspace. A workspace whose path contains U+FFFD counts as none: the text may also be that of
 /// another folder.
 pub(super) fn covers(patterns: &[String], paths: &[String], workspace: Option<&str>) -> bool {
-    let is_exact = |path: &&str| !path.contains(char::REPLACEMENT_CHARACTER);
-    let workspace = workspace.filter(is_exact).and_then(normalize_absolute);
+    let is_lossless = |path: &&str| !path.contains(char::REPLACEMENT_CHARACTER);
+    let workspace = workspace.filter(is_lossless).and_then(normalize_absolute);
     let workspace = workspace.as_deref();
     !paths.is_empty() && paths.iter().all(|path| is_covered(patterns, path, workspace))
 }
@@ -51,7 +51,7 @@ fn is_covered(patterns: &[String], path: &str, workspace: Option<&str>) -> bool 
     let relative_path = workspace.and_then(|workspace| relative_to(&path, workspace));
     patterns.iter().any(|pattern| {
         if pattern.starts_with('/') {
-            !has_parent(pattern) && matches(pattern, &path)
+            !has_parent_component(pattern) && matches(pattern, &path)
         } else {
             let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
             relative_path.is_some_and(|relative_path| matches(pattern, relative_path))
@@ -71,14 +71,14 @@ fn is_unambiguous(path: &str) -> bool {
 
 /// Returns an absolute path without empty components and without `.`; `None` for other paths and for those with `..`.
 fn normalize_absolute(path: &str) -> Option<String> {
-    if !path.starts_with('/') || has_parent(path) {
+    if !path.starts_with('/') || has_parent_component(path) {
         return None;
     }
     let parts: Vec<_> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     Some(format!("/{}", parts.join("/")))
 }
 
-fn has_parent(path: &str) -> bool {
+fn has_parent_component(path: &str) -> bool {
     path.split('/').any(|part| part == "..")
 }
 

@@ -46,8 +46,8 @@ pub fn evaluate_policy(
 /// The paths that an agent reports for a command or for an address say nothing about everything that the call does.
 /// Patterns of paths alone therefore never allow such a call.
 fn covers(rule: &PermissionRule, subject: &ToolCallSubject, workspace: Option<&str>) -> bool {
-    let is_more_than_paths = subject.command.is_some() || subject.url.is_some();
-    fits_arguments(rule, subject)
+    let has_command_or_url = subject.command.is_some() || subject.url.is_some();
+    can_apply_to_arguments(rule, subject)
         && fits_tool(&rule.tool_patterns, subject)
         && fits_kind(&rule.tool_kinds, subject.kind.as_deref())
         && (rule.command_patterns.is_empty()
@@ -56,7 +56,7 @@ fn covers(rule: &PermissionRule, subject: &ToolCallSubject, workspace: Option<&s
                 .as_deref()
                 .is_some_and(|line| command::covers(&rule.command_patterns, line)))
         && (rule.path_patterns.is_empty()
-            || (!is_more_than_paths || !rule.command_patterns.is_empty())
+            || (!has_command_or_url || !rule.command_patterns.is_empty())
                 && paths::covers(&rule.path_patterns, &subject.paths, workspace))
 }
 
@@ -65,12 +65,13 @@ fn covers(rule: &PermissionRule, subject: &ToolCallSubject, workspace: Option<&s
 /// Any tool may have an argument that is named like a command or a path. A rule that names no tool and no kind
 /// therefore covers commands of the kind `execute` and paths of the kinds for files only. A command with further
 /// arguments is more than its text.
-fn fits_arguments(rule: &PermissionRule, subject: &ToolCallSubject) -> bool {
-    let is_any_tool = rule.tool_patterns.is_empty() && rule.tool_kinds.is_empty();
+fn can_apply_to_arguments(rule: &PermissionRule, subject: &ToolCallSubject) -> bool {
+    let applies_to_any_tool = rule.tool_patterns.is_empty() && rule.tool_kinds.is_empty();
     let kind = subject.kind.as_deref().unwrap_or_default();
     let fits_command = rule.command_patterns.is_empty()
-        || ((!is_any_tool || kind == "execute") && subject.args.get("args").is_none());
-    let fits_path = rule.path_patterns.is_empty() || !is_any_tool || FILE_KINDS.contains(&kind);
+        || ((!applies_to_any_tool || kind == "execute") && subject.args.get("args").is_none());
+    let fits_path =
+        rule.path_patterns.is_empty() || !applies_to_any_tool || FILE_KINDS.contains(&kind);
     fits_command && (fits_path || !rule.command_patterns.is_empty())
 }
 
@@ -139,8 +140,8 @@ mod tests {
         patterns.iter().map(ToString::to_string).collect()
     }
 
-    fn rule(then: PermissionVerdict) -> PermissionRule {
-        PermissionRule { verdict: Some(then), ..Default::default() }
+    fn rule(verdict: PermissionVerdict) -> PermissionRule {
+        PermissionRule { verdict: Some(verdict), ..Default::default() }
     }
 
     fn edit_call(path: &str) -> ToolCallSubject {
@@ -162,7 +163,8 @@ mod tests {
     }
 
     fn policy(rules: Vec<PermissionRule>, tools: &[(&str, PermissionVerdict)]) -> PermissionPolicy {
-        let tool_verdicts = tools.iter().map(|(name, then)| ((*name).to_owned(), *then)).collect();
+        let tool_verdicts =
+            tools.iter().map(|(name, verdict)| ((*name).to_owned(), *verdict)).collect();
         PermissionPolicy { rules, tool_verdicts, ..Default::default() }
     }
 
@@ -172,24 +174,25 @@ mod tests {
 
     #[test]
     fn a_rule_without_a_tool_covers_no_arguments_of_other_tools() {
-        let commands = PermissionRule { command_patterns: list(&["git status"]), ..rule(Allow) };
-        let paths = PermissionRule { path_patterns: list(&["src/**"]), ..rule(Allow) };
-        let policy = policy(vec![commands, paths], &[]);
-        let of_other_tool = |call: ToolCallSubject| ToolCallSubject {
+        let command_rule =
+            PermissionRule { command_patterns: list(&["git status"]), ..rule(Allow) };
+        let path_rule = PermissionRule { path_patterns: list(&["src/**"]), ..rule(Allow) };
+        let policy = policy(vec![command_rule, path_rule], &[]);
+        let call_of_other_tool = |call: ToolCallSubject| ToolCallSubject {
             tool: "mcp__prod__delete".to_owned(),
             kind: Some("other".to_owned()),
             ..call
         };
-        let with_args = ToolCallSubject {
+        let call_with_args = ToolCallSubject {
             args: serde_json::json!({"command": "git status", "args": ["--x"]}),
             ..command_call("git status")
         };
         assert_eq!(decide(&policy, &command_call("git status")).0, Allow);
         assert_eq!(decide(&policy, &edit_call("src/a")).0, Allow);
         for call in [
-            of_other_tool(command_call("git status")),
-            of_other_tool(edit_call("src/a")),
-            with_args,
+            call_of_other_tool(command_call("git status")),
+            call_of_other_tool(edit_call("src/a")),
+            call_with_args,
         ] {
             assert_eq!(decide(&policy, &call).0, Ask, "{call:?}");
         }
@@ -278,8 +281,9 @@ mod tests {
     #[test]
     fn a_kind_in_place_of_a_name_is_restricted_but_not_allowed() {
         let subject = ToolCallSubject { tool: "execute".to_owned(), ..Default::default() };
-        let policy_with =
-            |then| policy(vec![PermissionRule { tool_kinds: list(&["exec*"]), ..rule(then) }], &[]);
+        let policy_with = |verdict| {
+            policy(vec![PermissionRule { tool_kinds: list(&["exec*"]), ..rule(verdict) }], &[])
+        };
         assert_eq!(decide(&policy_with(Deny), &subject).0, Deny);
         assert_eq!(decide(&policy_with(Allow), &subject).0, Ask);
     }

@@ -61,17 +61,18 @@ pub fn deferral_wait(
     earlier_deferrals: u32,
     retry_after: Option<Duration>,
 ) -> Option<Duration> {
-    let DeferralPolicy { max_wait: max, max_deferrals: times, .. } = *deferral_policy;
+    let DeferralPolicy { max_wait: max, max_deferrals, .. } = *deferral_policy;
     let first = first_wait(cause, deferral_policy);
     let wait = retry_after.unwrap_or_else(|| doubled_wait(first, earlier_deferrals).min(max));
     let is_wait_known = retry_after.is_some() || !first.is_zero();
-    (is_wait_known && earlier_deferrals < times && !max.is_zero() && wait <= max).then_some(wait)
+    (is_wait_known && earlier_deferrals < max_deferrals && !max.is_zero() && wait <= max)
+        .then_some(wait)
 }
 
 /// Returns the number of requests of a turn that an overloaded model has rejected: `earlier_overloads` and those of
 /// this failure.
 #[must_use]
-pub fn count_overloads(earlier_overloads: u32, failure: &Failure) -> u32 {
+pub fn count_overloaded_requests(earlier_overloads: u32, failure: &Failure) -> u32 {
     match deferral_cause(failure.code) {
         Some(DeferralCause::Overloaded) => {
             earlier_overloads.saturating_add(model_request_count(failure))
@@ -94,7 +95,7 @@ pub fn overload_wait(
 ) -> Option<Duration> {
     let model_requests = model_request_count(failure);
     let expected_requests =
-        count_overloads(earlier_overloads, failure).saturating_add(model_requests);
+        count_overloaded_requests(earlier_overloads, failure).saturating_add(model_requests);
     let wait = deferral_wait(DeferralCause::Overloaded, deferral_policy, deferrals, retry_after)?;
     let wait = retry_after
         .unwrap_or_else(|| wait.saturating_mul(model_requests).min(deferral_policy.max_wait));
@@ -189,11 +190,12 @@ mod tests {
             while let Some(wait) =
                 overload_wait(&deferral_policy(), (deferrals, overloads), &failure, None)
             {
-                (deferrals, overloads) = (deferrals + 1, count_overloads(overloads, &failure));
+                (deferrals, overloads) =
+                    (deferrals + 1, count_overloaded_requests(overloads, &failure));
                 actual_waits.push(wait.as_secs());
             }
             assert_eq!(
-                (actual_waits.as_slice(), count_overloads(overloads, &failure)),
+                (actual_waits.as_slice(), count_overloaded_requests(overloads, &failure)),
                 (waits, total_requests)
             );
             let stated_wait = Some(Duration::from_secs(9));
@@ -205,7 +207,7 @@ mod tests {
             );
         }
         let rate_limit = Failure::new(Code::AgentRateLimited, "limited");
-        assert_eq!(count_overloads(4, &rate_limit), 4, "a rate limit is no overload");
+        assert_eq!(count_overloaded_requests(4, &rate_limit), 4, "a rate limit is no overload");
     }
 
     #[test]

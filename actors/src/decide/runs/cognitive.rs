@@ -12,7 +12,7 @@ mod tests;
 
 use std::time::Duration;
 
-use crate::model::agent::cognitive::FINAL_ANSWER;
+use crate::model::agent::cognitive::FINAL_ANSWER_CALL;
 use crate::model::execution::step::{StepErrorCause, StepPlan, StepRecord, StepType};
 
 /// Number of replies in a row that cannot be used before the run fails.
@@ -67,7 +67,7 @@ pub enum CognitiveAction<'r> {
     /// End the run: the replies of the model cannot be used.
     FailUnusableReplies,
     /// End the run: its steps have too much text for a further request.
-    FailTooLong,
+    FailTextTooLong,
 }
 
 impl CognitiveRun {
@@ -103,7 +103,7 @@ impl CognitiveRun {
 
     /// Returns the number of the next step.
     #[must_use]
-    pub fn next_number(&self) -> u32 {
+    pub fn next_step_number(&self) -> u32 {
         self.steps.last().map_or(1, |step| step.record.number + 1)
     }
 
@@ -125,7 +125,7 @@ impl CognitiveRun {
             return CognitiveAction::FailUnusableReplies;
         }
         if self.steps.iter().map(|step| step.text.len()).sum::<usize>() > MAX_RUN_BYTES {
-            return CognitiveAction::FailTooLong;
+            return CognitiveAction::FailTextTooLong;
         }
         let turn = self.steps.last().map_or(0, |step| step.record.turn) + 1;
         if turn > self.plan.max_steps {
@@ -169,14 +169,14 @@ impl CognitiveRun {
         StepRecord {
             tool,
             call: Some(call.number),
-            ..StepRecord::new(self.next_number(), call.turn, step_type)
+            ..StepRecord::new(self.next_step_number(), call.turn, step_type)
         }
     }
 
     fn answer(&self) -> Option<&str> {
         let last = self.steps.last()?;
         let is_answer = last.record.step_type == StepType::Observation
-            && last.record.tool.as_deref() == Some(FINAL_ANSWER);
+            && last.record.tool.as_deref() == Some(FINAL_ANSWER_CALL);
         is_answer.then_some(last.text.as_str())
     }
 

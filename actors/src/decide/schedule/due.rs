@@ -46,9 +46,9 @@ pub struct DueEvaluation {
     /// Occurrences to submit, in order: each with its planned time and its due time.
     pub to_submit: Vec<(DateTime<Utc>, DateTime<Utc>, OccurrenceCause)>,
     /// Missed or coalesced occurrences, in order.
-    pub unsubmitted: Vec<UnsubmittedRange>,
+    pub unsubmitted_ranges: Vec<UnsubmittedRange>,
     /// Time up to which every occurrence is decided.
-    pub cursor: DateTime<Utc>,
+    pub decided_until: DateTime<Utc>,
     /// Time of the next evaluation; `None` if there is no further planned time.
     pub next_evaluation_at: Option<DateTime<Utc>>,
 }
@@ -89,9 +89,9 @@ pub fn evaluate_schedule(
     now: DateTime<Utc>,
 ) -> DueEvaluation {
     let start = if cursor - now > MIN_CLOCK_SETBACK { now } else { cursor };
-    let (due_times, cursor, next) = find_due_times(due_rule, start, now);
+    let (due_times, decided_until, next) = find_due_times(due_rule, start, now);
     let DueTimes { expired, late, is_late_count_incomplete, punctual } = due_times;
-    let mut unsubmitted: Vec<_> = expired.into_iter().collect();
+    let mut unsubmitted_ranges: Vec<_> = expired.into_iter().collect();
     let mut to_submit = Vec::new();
     let late_decisions = decide_late_occurrences(
         due_rule.missed_policy,
@@ -101,12 +101,14 @@ pub fn evaluate_schedule(
     for ((planned, due), decision) in late.into_iter().zip(late_decisions) {
         match decision {
             None => to_submit.push((planned, due, OccurrenceCause::CatchUp)),
-            Some((status, reason)) => record_unsubmitted(&mut unsubmitted, planned, status, reason),
+            Some((status, reason)) => {
+                record_unsubmitted(&mut unsubmitted_ranges, planned, status, reason);
+            }
         }
     }
     to_submit
         .extend(punctual.into_iter().map(|(planned, due)| (planned, due, OccurrenceCause::Due)));
-    DueEvaluation { to_submit, unsubmitted, cursor, next_evaluation_at: next }
+    DueEvaluation { to_submit, unsubmitted_ranges, decided_until, next_evaluation_at: next }
 }
 
 /// Iterates over the planned times after the cursor that are due. Returns them, the new cursor, and the next due time.
@@ -155,7 +157,7 @@ fn catch_up_start(
     DueRule { id, recurrence, jitter, missed_policy }: DueRule<'_>,
     (start, now): (DateTime<Utc>, DateTime<Utc>),
 ) -> DateTime<Utc> {
-    let wanted_count = match missed_policy {
+    let catch_up_count = match missed_policy {
         MissedPolicy::Skip => 0,
         MissedPolicy::Once { .. } => 1,
         MissedPolicy::All { max, .. } => max as usize,
@@ -165,19 +167,19 @@ fn catch_up_start(
     let has_enough = |instant| {
         let due_times = recurrence.planned_times_after(instant).map(|it| due_time(id, jitter, it));
         let late_times = due_times.take_while(|due| *due <= now).filter(is_late);
-        late_times.take(wanted_count).count() == wanted_count
+        late_times.take(catch_up_count).count() == catch_up_count
     };
     let max_delay = TimeDelta::from_std(ON_TIME_TOLERANCE + jitter).unwrap_or_default();
-    let (mut enough, mut too_few) = (start, now - max_delay - TimeDelta::seconds(1));
-    while too_few - enough > TimeDelta::seconds(1) {
-        let middle = enough + (too_few - enough) / 2;
+    let (mut lower_bound, mut upper_bound) = (start, now - max_delay - TimeDelta::seconds(1));
+    while upper_bound - lower_bound > TimeDelta::seconds(1) {
+        let middle = lower_bound + (upper_bound - lower_bound) / 2;
         if has_enough(middle) {
-            enough = middle;
+            lower_bound = middle;
         } else {
-            too_few = middle;
+            upper_bound = middle;
         }
     }
-    enough
+    lower_bound
 }
 
 impl DueTimes {
@@ -233,18 +235,21 @@ fn decide_late_occurrences(
 
 /// Records an occurrence that is not submitted, merged with equal ones directly before it.
 fn record_unsubmitted(
-    unsubmitted: &mut Vec<UnsubmittedRange>,
+    unsubmitted_ranges: &mut Vec<UnsubmittedRange>,
     planned: DateTime<Utc>,
     status: OccurrenceStatus,
     reason: &'static str,
 ) {
-    match unsubmitted.last_mut().filter(|range| (range.status, range.reason) == (status, reason)) {
+    match unsubmitted_ranges
+        .last_mut()
+        .filter(|range| (range.status, range.reason) == (status, reason))
+    {
         Some(range) => {
             range.last = planned;
             range.planned_time_count = range.planned_time_count.saturating_add(1);
         }
         None => {
-            unsubmitted.push(UnsubmittedRange {
+            unsubmitted_ranges.push(UnsubmittedRange {
                 first: planned,
                 last: planned,
                 planned_time_count: 1,
@@ -294,10 +299,10 @@ pub const fn decide_overlap(
     running: usize,
     waiting: usize,
 ) -> OverlapDecision {
-    let is_free = running == 0 && waiting == 0;
+    let is_schedule_idle = running == 0 && waiting == 0;
     match overlap {
         OverlapPolicy::Allow => OverlapDecision::Fire,
-        _ if is_free => OverlapDecision::Fire,
+        _ if is_schedule_idle => OverlapDecision::Fire,
         OverlapPolicy::Skip => OverlapDecision::Skip("the one before it is not over"),
         OverlapPolicy::Queue if waiting >= MAX_WAITING_OCCURRENCES => {
             OverlapDecision::Skip("too many wait already")

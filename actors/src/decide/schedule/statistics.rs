@@ -22,8 +22,8 @@ pub fn compute_statistics(occurrences: &[Occurrence]) -> ScheduleStatistics {
     let deviations = occurrences.iter().filter_map(Occurrence::delay);
     let mut deviations: Vec<i64> = deviations.map(|it| it.num_milliseconds().abs()).collect();
     deviations.sort_unstable();
-    let on_time = i64::try_from(ON_TIME_TOLERANCE.as_millis()).unwrap_or(i64::MAX);
-    let punctual = deviations.iter().filter(|it| **it <= on_time).count();
+    let on_time_tolerance_ms = i64::try_from(ON_TIME_TOLERANCE.as_millis()).unwrap_or(i64::MAX);
+    let punctual = deviations.iter().filter(|it| **it <= on_time_tolerance_ms).count();
     statistics.punctual_permille = permille(punctual as u64, deviations.len() as u64);
     statistics.delay_p95_ms =
         deviations.get((deviations.len() * 95).div_ceil(100).saturating_sub(1)).copied();

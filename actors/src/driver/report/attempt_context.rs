@@ -17,7 +17,7 @@ use crate::ports::ledger::{Ledger, LedgerError, WriteBatch};
 #[derive(Clone)]
 pub struct AttemptContext {
     /// Id of the execution.
-    pub id: ExecutionId,
+    pub execution_id: ExecutionId,
     /// Id of the attempt.
     pub attempt_id: AttemptId,
     /// Generation of the claim.
@@ -78,7 +78,7 @@ impl AttemptContext {
         let pending = self.write_buffer.take();
         let mut combined = pending.clone();
         combined.extend(batch);
-        let result = self.ledger.append_batch(self.id, self.fence, combined).await;
+        let result = self.ledger.append_batch(self.execution_id, self.fence, combined).await;
         // Not lost on a failure: the next write, or the end of the attempt, stores them.
         let is_valid = result.inspect_err(|_| self.write_buffer.add(pending))?;
         self.liveness.record_activity();

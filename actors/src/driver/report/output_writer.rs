@@ -1,16 +1,17 @@
 //! Writer of a driver's output: redacts raw text and parts, and writes them to the ledger.
 
+mod head_and_tail;
+
 use std::mem;
 use std::sync::Arc;
 
+use self::head_and_tail::{HeadTailSplitter, TruncatedText};
 use super::AttemptContext;
 use super::pipelined_writes::{AppendFuture, PipelinedWrites};
 use crate::decide::output::artifact_stream::{ArtifactPiece, ArtifactStream};
 use crate::decide::output::early_redaction::EarlyRedactionStream;
 use crate::decide::output::redact_parts::{RedactedPart, StoredParts, assign_ranges};
-use crate::decide::output::truncation::{
-    HeadAndTailLimits, TailBuffer, truncate_to_tail, truncation_marker,
-};
+use crate::decide::output::truncation::truncate_to_tail;
 use crate::model::execution::content::{Part, StoredPart};
 use crate::model::execution::event::{
     EventKind, MAX_CHUNK_BYTES, TextChannel, TextChunk, TextRange,
@@ -102,7 +103,8 @@ impl OutputWriter {
         &mut self,
         parts: impl IntoIterator<Item = RedactedPart>,
     ) -> Result<Vec<StoredPart>, LedgerError> {
-        let StoredParts { text, parts: stored_parts, .. } = assign_ranges(parts, self.end_text());
+        let StoredParts { text, parts: stored_parts, .. } =
+            assign_ranges(parts, self.end_text_and_locate_next());
         self.ready_text.push_str(&text);
         self.flush().await?;
         Ok(stored_parts)
@@ -113,7 +115,10 @@ impl OutputWriter {
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit.
-    pub async fn store_artifact(&mut self, piece: ArtifactPiece<Part>) -> Result<(), LedgerError> {
+    pub async fn store_artifact_piece(
+        &mut self,
+        piece: ArtifactPiece<Part>,
+    ) -> Result<(), LedgerError> {
         let visible = self.artifacts.push(piece);
         self.record_artifact_pieces(visible).await
     }
@@ -152,7 +157,7 @@ impl OutputWriter {
     }
 
     /// Ends the present text of the channel, and returns the location of the next one.
-    fn end_text(&mut self) -> TextRange {
+    fn end_text_and_locate_next(&mut self) -> TextRange {
         let remaining_text = self.stream.finish();
         self.ready_text.push_str(&remaining_text);
         let from = self.offset + self.ready_text.len() as u64;
@@ -184,8 +189,8 @@ impl OutputWriter {
         let (from, redactions_before) = (self.offset, self.redaction_count());
         self.ready_text.push_str(&self.stream.release_line_start());
         self.flush().await?;
-        let remaining = self.artifacts.release_open_texts();
-        self.record_artifact_pieces(remaining).await?;
+        let visible = self.artifacts.release_open_texts();
+        self.record_artifact_pieces(visible).await?;
         let part = self.stored_part_since((from, redactions_before));
         if self.offset == from {
             return Ok(None);
@@ -267,7 +272,7 @@ impl OutputWriter {
         let rest = self.ready_text.split_off(self.ready_text.floor_char_boundary(MAX_CHUNK_BYTES));
         let text = mem::replace(&mut self.ready_text, rest);
         let chunk = (!text.is_empty()).then(|| self.next_chunk(text))?;
-        let (ledger, id) = (Arc::clone(&self.context.ledger), self.context.id);
+        let (ledger, id) = (Arc::clone(&self.context.ledger), self.context.execution_id);
         Some(Box::pin(async move { ledger.append_chunk(id, chunk).await }))
     }
 
@@ -294,21 +299,17 @@ impl OutputWriter {
         let (total_bytes, lost_bytes, bytes) = self.splitter.end();
         if total_bytes <= self.context.output_settings.max_channel_bytes as u64 {
             self.ready_text.push_str(&self.stream.push(&bytes));
-            self.end_text();
+            self.end_text_and_locate_next();
             return 0;
         }
         // If nothing is lost, redaction sees the whole text and decides as if there were no limit.
-        let TruncatedText { head, tail, missing_bytes } = if lost_bytes > 0 {
+        let text = if lost_bytes > 0 {
             self.truncate_partial(&bytes, total_bytes)
         } else {
             self.truncate_whole(&bytes)
         };
-        self.ready_text.push_str(&head);
-        if missing_bytes > 0 {
-            self.ready_text.push_str(&truncation_marker(missing_bytes));
-        }
-        self.ready_text.push_str(&tail);
-        missing_bytes
+        text.append_to(&mut self.ready_text);
+        text.missing_bytes
     }
 
     /// Returns head and tail of a text that is known as a whole: redacted text can be split anywhere.
@@ -338,50 +339,6 @@ impl OutputWriter {
     const fn text_len(&self) -> u64 {
         self.offset + self.ready_text.len() as u64 - self.text_start.0
     }
-}
-
-/// Splitter of a raw text into its head, which is redacted as it arrives, and the bytes after it.
-struct HeadTailSplitter {
-    /// Limits of head and tail.
-    limits: HeadAndTailLimits,
-    /// Number of raw bytes in the head.
-    head_bytes: usize,
-    /// Raw bytes after the head.
-    tail_buffer: TailBuffer,
-}
-
-impl HeadTailSplitter {
-    /// Creates the splitter of an empty text of an attempt.
-    fn new(context: &AttemptContext) -> Self {
-        let limits = HeadAndTailLimits::from_total(context.output_settings.max_channel_bytes);
-        // Redaction of the tail needs text before it: a secret whose start was cut would be shown otherwise.
-        let context_bytes = context.redactor.required_context_bytes();
-        Self { limits, head_bytes: 0, tail_buffer: TailBuffer::new(limits.tail + context_bytes) }
-    }
-
-    /// Adds bytes. Returns those that belong to the head.
-    fn split_off_head<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
-        let capacity = (self.limits.head - self.head_bytes).min(bytes.len());
-        let (head, rest) = bytes.split_at_checked(capacity).unwrap_or((bytes, &[]));
-        self.head_bytes += head.len();
-        self.tail_buffer.push(rest);
-        head
-    }
-
-    /// Ends the text. Returns its length, the number of lost bytes, and the last bytes after the head.
-    fn end(&mut self) -> (u64, u64, Vec<u8>) {
-        let tail_buffer = mem::replace(&mut self.tail_buffer, TailBuffer::new(0));
-        let total_bytes = self.head_bytes as u64 + tail_buffer.total_bytes();
-        let (lost_bytes, bytes) = tail_buffer.into_parts();
-        (total_bytes, lost_bytes, bytes)
-    }
-}
-
-/// Redacted head and tail of a text, and the number of missing bytes between them.
-struct TruncatedText {
-    head: String,
-    tail: String,
-    missing_bytes: u64,
 }
 
 /// Splits a text into pieces of at most [`MAX_CHUNK_BYTES`] bytes, between characters.

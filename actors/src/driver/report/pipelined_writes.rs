@@ -79,19 +79,19 @@ mod tests {
 
     use super::*;
 
-    type Reply = oneshot::Sender<Result<(), LedgerError>>;
+    type ReplySender = oneshot::Sender<Result<(), LedgerError>>;
 
     /// Creates a reply of a slow ledger, which receives the chunk and replies later.
-    fn slow_append(sender: UnboundedSender<Reply>) -> AppendFuture {
+    fn slow_append(sender: UnboundedSender<ReplySender>) -> AppendFuture {
         Box::pin(async move {
-            let (reply, answer) = oneshot::channel();
-            sender.send(reply).unwrap();
+            let (reply_sender, answer) = oneshot::channel();
+            sender.send(reply_sender).unwrap();
             answer.await.unwrap()
         })
     }
 
-    fn count(ledger: &UnboundedReceiver<Reply>) -> usize {
-        ledger.len()
+    fn pending_append_count(reply_senders: &UnboundedReceiver<ReplySender>) -> usize {
+        reply_senders.len()
     }
 
     fn disk_full() -> LedgerError {
@@ -100,20 +100,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn writes_are_pipelined_up_to_a_limit() {
-        let (sender, mut ledger) = unbounded_channel();
+        let (sender, mut reply_senders) = unbounded_channel();
         let mut writes = PipelinedWrites::default();
         for _ in 0..MAX_PENDING_CHUNKS {
             writes.enqueue(slow_append(sender.clone())).await.unwrap();
         }
-        assert_eq!(count(&ledger), MAX_PENDING_CHUNKS);
+        assert_eq!(pending_append_count(&reply_senders), MAX_PENDING_CHUNKS);
         let second = Duration::from_secs(1);
         assert!(timeout(second, writes.enqueue(slow_append(sender.clone()))).await.is_err());
-        assert_eq!(count(&ledger), MAX_PENDING_CHUNKS);
-        ledger.recv().await.unwrap().send(Ok(())).unwrap();
+        assert_eq!(pending_append_count(&reply_senders), MAX_PENDING_CHUNKS);
+        reply_senders.recv().await.unwrap().send(Ok(())).unwrap();
         writes.enqueue(slow_append(sender.clone())).await.unwrap();
-        assert_eq!(count(&ledger), MAX_PENDING_CHUNKS);
+        assert_eq!(pending_append_count(&reply_senders), MAX_PENDING_CHUNKS);
         assert!(timeout(second, writes.wait_until_committed()).await.is_err());
-        while let Ok(reply) = ledger.try_recv() {
+        while let Ok(reply) = reply_senders.try_recv() {
             reply.send(Ok(())).unwrap();
         }
         writes.wait_until_committed().await.unwrap();
@@ -122,10 +122,10 @@ mod tests {
     #[tokio::test]
     async fn a_failed_commit_is_reported_by_the_next_write_or_the_end() {
         for is_last in [false, true] {
-            let (sender, mut ledger) = unbounded_channel();
+            let (sender, mut reply_senders) = unbounded_channel();
             let mut writes = PipelinedWrites::default();
             writes.enqueue(slow_append(sender.clone())).await.unwrap();
-            ledger.recv().await.unwrap().send(Err(disk_full())).unwrap();
+            reply_senders.recv().await.unwrap().send(Err(disk_full())).unwrap();
             let result = if is_last {
                 writes.wait_until_committed().await
             } else {

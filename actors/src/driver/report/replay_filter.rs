@@ -49,10 +49,10 @@ impl ReplayFilter {
             let index = recorded.remaining_events.iter().position(|known| *known == event);
             index.map(|index| recorded.remaining_events.swap_remove(index)).is_some()
         });
-        if is_known { None } else { self.new_answer_part(event) }
+        if is_known { None } else { self.trim_recorded_answer(event) }
     }
 
-    fn new_answer_part(&self, mut event: EventKind) -> Option<EventKind> {
+    fn trim_recorded_answer(&self, mut event: EventKind) -> Option<EventKind> {
         let answer_end = self.0.borrow().answer_end;
         let (Some(range), EventKind::Artifact { pieces, append, last, .. }) =
             (answer_range(&event), &mut event)

@@ -27,14 +27,14 @@ async fn a_wait_begins_in_the_queue_of_the_agent() {
 #[test]
 fn a_blocked_claim_keeps_memory_only_if_memory_is_short() {
     use QueueReason::{AgentBusy, InsufficientMemory, WorkspaceBusy};
-    let requested = || Some(workspace("/srv/a"));
+    let requested_workspace = || Some(workspace("/srv/a"));
     for (reason, keeps_memory, queued_workspace) in [
-        (WorkspaceBusy, false, requested()),
+        (WorkspaceBusy, false, requested_workspace()),
         (AgentBusy, false, None),
         (InsufficientMemory, true, None),
     ] {
         assert_eq!(
-            WaitPlan::new(reason, requested()),
+            WaitPlan::new(reason, requested_workspace()),
             WaitPlan { keeps_memory, queued_workspace },
             "{reason:?}"
         );
@@ -45,19 +45,19 @@ fn a_blocked_claim_keeps_memory_only_if_memory_is_short() {
 fn memory_of_a_blocked_claim_is_free_for_others() {
     let resources = AttemptResources::with_memory_limit(Some(10));
     let (mut first, mut second) = (claim(&resources), claim(&resources));
-    assert!(first.try_start_claim() && !second.try_start_claim());
+    assert!(first.try_reserve_claim_memory() && !second.try_reserve_claim_memory());
     first.handle_blocked_claim(blocked_claim(QueueReason::AgentBusy, None));
-    assert!(second.try_start_claim() && !first.try_start_claim());
+    assert!(second.try_reserve_claim_memory() && !first.try_reserve_claim_memory());
     first.reserve_memory_unchecked();
     second.release_memory();
-    assert!(!second.try_start_claim(), "a resumed attempt holds its memory");
+    assert!(!second.try_reserve_claim_memory(), "a resumed attempt holds its memory");
 }
 
 #[test]
 fn a_claim_keeps_its_place_until_it_is_granted() {
     let resources = AttemptResources::default();
     let (mut first, mut second) = (claim(&resources), claim(&resources));
-    let wait = |claim: &mut ResourceClaim| {
+    let wait_position = |claim: &mut ResourceClaim| {
         claim
             .handle_blocked_claim(blocked_claim(
                 QueueReason::WorkspaceBusy,
@@ -65,11 +65,14 @@ fn a_claim_keeps_its_place_until_it_is_granted() {
             ))
             .position
     };
-    assert_eq!([wait(&mut first), wait(&mut second), wait(&mut first)], [1, 2, 1]);
+    assert_eq!(
+        [wait_position(&mut first), wait_position(&mut second), wait_position(&mut first)],
+        [1, 2, 1]
+    );
     first.apply_grant(Some(workspace("/srv/a")));
     assert_eq!(first.workspace(), Some(workspace("/srv/a")));
-    assert_eq!(wait(&mut second), 1, "the granted claim has left the queue");
-    assert!(second.try_start_claim() && !second.release_notices.has_changed().unwrap());
+    assert_eq!(wait_position(&mut second), 1, "the granted claim has left the queue");
+    assert!(second.try_reserve_claim_memory() && !second.release_notices.has_changed().unwrap());
     first.release_workspace();
     assert!(second.release_notices.has_changed().unwrap(), "the next claim is notified");
 }

@@ -18,8 +18,11 @@ pub(in crate::execution) struct AttemptDeadlines<'e> {
 
 impl AttemptDeadlines<'_> {
     /// Continues deadlines whose timers fired while a question was open.
-    pub(super) fn continue_after_pause(&mut self, postponed: Vec<(PausableDeadline, Duration)>) {
-        for (deadline, delay) in postponed {
+    pub(super) fn continue_after_pause(
+        &mut self,
+        held_deadlines: Vec<(PausableDeadline, Duration)>,
+    ) {
+        for (deadline, delay) in held_deadlines {
             self.tasks.send_after(delay, deadline_event(deadline, self.attempt_id));
         }
     }
@@ -37,7 +40,7 @@ impl AttemptDeadlines<'_> {
                 (PausableDeadline::Run, attempt_id)
             }
             ExecutionEvent::SilenceMeasured { attempt_id, .. }
-                if self.open_interactions.is_paused() =>
+                if self.open_interactions.has_paused_deadlines() =>
             {
                 return Some(ExecutionEvent::SilenceMeasured {
                     attempt_id,

@@ -54,13 +54,13 @@ impl OpenInteractions {
     ) -> Option<(WireId, Vec<(PausableDeadline, Duration)>)> {
         let wire_id = self.by_wire_id.iter().find(|(_, known)| **known == id)?.0.clone();
         self.by_wire_id.remove(&wire_id);
-        let postponed_deadlines = self.interaction_pauses.record_close(self.elapsed());
-        Some((wire_id, postponed_deadlines))
+        let held_deadlines = self.interaction_pauses.close_and_take_held_deadlines(self.elapsed());
+        Some((wire_id, held_deadlines))
     }
 
     /// Returns true while a question is open, and deadlines pause.
-    pub(super) const fn is_paused(&self) -> bool {
-        self.interaction_pauses.is_open()
+    pub(super) const fn has_paused_deadlines(&self) -> bool {
+        self.interaction_pauses.has_open_interaction()
     }
 
     /// Decides about a deadline whose timer fired now.
@@ -74,7 +74,9 @@ impl OpenInteractions {
         let had_questions = std::mem::replace(&mut self.member_questions, count) > 0;
         match (had_questions, count > 0) {
             (false, true) => self.interaction_pauses.record_open(self.elapsed()),
-            (true, false) => return self.interaction_pauses.record_close(self.elapsed()),
+            (true, false) => {
+                return self.interaction_pauses.close_and_take_held_deadlines(self.elapsed());
+            }
             (true, true) | (false, false) => {}
         }
         Vec::new()

@@ -18,7 +18,7 @@ pub(super) async fn read_raw_input(
     services: &Services,
     record: &ExecutionRecord,
 ) -> Result<Result<Option<Input>, InputLoss>, LedgerError> {
-    if record.replayable {
+    if record.stores_raw_input {
         Ok(Ok(None))
     } else {
         Ok(unseal_input(services, record).await?.map(Some))
@@ -44,20 +44,20 @@ pub(super) async fn build_request(
 ) -> Result<Arc<Request>, LedgerError> {
     let latest_message =
         services.ledger.events(record.id, 0).await?.into_iter().rev().find_map(user_message);
-    let StoredMessage { message_id: message, stored_parts: pieces, details } = latest_message
-        .unwrap_or_else(|| StoredMessage {
+    let StoredMessage { message_id, stored_parts, details } =
+        latest_message.unwrap_or_else(|| StoredMessage {
             message_id: record.message_id.clone(),
             stored_parts: Vec::new(),
             details: MessageDetails::default(),
         });
     let input = match raw_input {
         Some(input) => input,
-        None => Input { details, ..read_stored_input(services, record, pieces).await? },
+        None => Input { details, ..read_stored_input(services, record, stored_parts).await? },
     };
     Ok(Arc::new(Request {
         agent: record.agent.clone(),
         origin: record.origin(),
-        message_id: message,
+        message_id,
         context: record.context.clone(),
         starts_context: false,
         idempotency_key: None,

@@ -47,7 +47,7 @@ impl InteractionOp {
                 Some(InteractionMsg::Closed(interactions.close(id, (*end).clone(), *end).await?))
             }
             Self::RecordDelivery(id, at) => {
-                interactions.record_delivery(id, at).await?;
+                interactions.record_answer_delivery(id, at).await?;
                 None
             }
             Self::RecordEarlierDelivery(key, at) => {
@@ -57,7 +57,7 @@ impl InteractionOp {
                     matches!(it.state, InteractionState::Answered | InteractionState::Expired)
                 };
                 if let Some(interaction) = interaction.filter(has_answer) {
-                    interactions.record_delivery(interaction.id, at).await?;
+                    interactions.record_answer_delivery(interaction.id, at).await?;
                 }
                 None
             }

@@ -47,8 +47,8 @@ pub(crate) struct RunRequestHandle {
 
 impl RunRequestHandle {
     /// Creates the handle of a run.
-    pub(crate) const fn new(requests: RequestHandle) -> Self {
-        Self { request_handle: requests }
+    pub(crate) const fn new(request_handle: RequestHandle) -> Self {
+        Self { request_handle }
     }
 
     /// Returns the reader of executions.
@@ -146,11 +146,12 @@ impl RunRequestHandle {
         };
         match self.request_handle.send_cancellation(&record, reason.to_owned()).await {
             Some(mut progress) => {
-                let end = async {
+                let is_actor_lost_before_end = async {
                     progress.wait_for(|progress| progress.outcome.is_some()).await.is_err()
                 };
                 // A crashed actor is replaced, and the next cancellation reaches the other one.
-                let wait_result = tokio::time::timeout(CANCELLATION_INTERVAL, end).await;
+                let wait_result =
+                    tokio::time::timeout(CANCELLATION_INTERVAL, is_actor_lost_before_end).await;
                 if wait_result == Ok(true) {
                     tokio::time::sleep(CANCELLATION_RETRY_PAUSE).await;
                 }
@@ -196,7 +197,7 @@ impl RunRequestHandle {
     async fn unfinished_hops(&self, run: ExecutionId) -> Result<Vec<ExecutionRecord>, LedgerError> {
         let filter = ExecutionFilter {
             trigger: Some(TriggerFilter::HopsOf(run)),
-            unfinished: true,
+            unfinished_only: true,
             ..ExecutionFilter::default()
         };
         self.services().ledger.executions(filter).await

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::gateway::reader::read_failure;
+use crate::gateway::reader::ledger_read_failure;
 use crate::model::code::Code;
 use crate::model::execution::record::ExecutionRecord;
 use crate::model::execution::request::Request;
@@ -39,10 +39,11 @@ async fn read_earlier_params(
     record: &ExecutionRecord,
     new_params: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, String>, Failure> {
-    if record.replayable {
+    if record.stores_raw_input {
         return Ok(record.params.clone());
     }
-    let input = unseal_input(services, record).await.map_err(|error| read_failure(&error))?;
+    let input =
+        unseal_input(services, record).await.map_err(|error| ledger_read_failure(&error))?;
     if let Ok(input) = input {
         return Ok(input.params);
     }

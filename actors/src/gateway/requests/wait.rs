@@ -133,10 +133,10 @@ async fn wait_until_reached(
     };
     let has_questions =
         |progress: &Progress| target == WaitTarget::EndOrQuestion && progress.open_interactions > 0;
-    let is_noteworthy = |progress: &Progress| {
+    let should_stop_waiting = |progress: &Progress| {
         is_reached(progress) || has_questions(progress) || progress.has_unrecorded_end()
     };
-    match progress.wait_for(is_noteworthy).await {
+    match progress.wait_for(should_stop_waiting).await {
         Ok(progress) if is_reached(&progress) => return WaitOutcome::Reached,
         Ok(progress) if has_questions(&progress) => return WaitOutcome::OpenQuestions,
         Ok(_) => {}

@@ -177,7 +177,7 @@ pub struct EndpointConfig {
     /// Bindings that the card lists; never empty.
     pub card_bindings: Vec<Binding>,
     /// Details of the card.
-    pub details: CardDetails,
+    pub card_details: CardDetails,
     /// Additional path prefix of the agent beside `/agents/<id>`, without a trailing slash.
     pub base_path: Option<String>,
     /// Operations that callers may request. Without [`ProtocolOperation::Stream`] the agent does not stream, and so on.
@@ -241,7 +241,7 @@ impl Default for EndpointConfig {
             versions: ProtocolVersion::ALL.to_vec(),
             bindings: Binding::ALL.to_vec(),
             card_bindings: Binding::ALL.to_vec(),
-            details: CardDetails::default(),
+            card_details: CardDetails::default(),
             base_path: None,
             operations: ProtocolOperation::ALL.to_vec(),
             input_modes: texts(&["text/plain", "application/json"]),

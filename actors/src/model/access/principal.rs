@@ -91,7 +91,7 @@ pub struct Token {
     /// Owner of the token.
     pub principal: PrincipalId,
     /// Display name of the principal.
-    pub name: String,
+    pub principal_name: String,
     /// SHA-256 of the token's text.
     pub hash: [u8; 32],
     /// Scope of the token.

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Name of the call with which the model gives its answer; no tool may have it.
-pub const FINAL_ANSWER: &str = "final_answer";
-/// Name of the only argument of [`FINAL_ANSWER`].
+pub const FINAL_ANSWER_CALL: &str = "final_answer";
+/// Name of the only argument of [`FINAL_ANSWER_CALL`].
 pub const ANSWER_ARGUMENT: &str = "answer";
 
 /// Layer of a cognitive agent: a label for its kind of work. It has no effect on a run.

@@ -7,9 +7,9 @@ pub enum FileDelivery {
     #[default]
     None,
     /// Files in the execution's own folder. The variable `ALGONIUS_FILES` and `{{ files }}` list them.
-    List,
-    /// Same as [`Self::List`]; the text of the message lists them too.
-    Prompt,
+    ListInVariable,
+    /// Same as [`Self::ListInVariable`]; the text of the message lists them too.
+    ListInPrompt,
     /// Parts of the protocol between the service and the agent.
     Protocol,
     /// Parts for other agents, which have deliveries of their own.
@@ -20,6 +20,6 @@ impl FileDelivery {
     /// Returns true if the service writes the files into the execution's own folder.
     #[must_use]
     pub const fn writes_files(self) -> bool {
-        matches!(self, Self::List | Self::Prompt)
+        matches!(self, Self::ListInVariable | Self::ListInPrompt)
     }
 }

@@ -28,7 +28,7 @@ impl fmt::Debug for RawAnswer {
 
 /// Growing text that becomes the answer of an attempt if the attempt succeeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PartialAnswer {
+pub struct PartialAnswerLocation {
     /// Attempt that produces the text.
     pub attempt_id: AttemptId,
     /// Channel of the text.
@@ -43,7 +43,7 @@ pub struct Progress {
     /// State of the execution.
     pub state: ExecutionState,
     /// True if the agent has requested input and the ledger has not yet recorded the request.
-    pub has_requested_input: bool,
+    pub has_unrecorded_input_request: bool,
     /// Number of open interactions that the ledger has recorded: the work waits for answers.
     pub open_interactions: u32,
     /// Position in the queue and its reason, while the execution waits to start.
@@ -59,7 +59,7 @@ pub struct Progress {
     /// Raw text of the answer, if the owner may receive it.
     pub raw_answer: Option<RawAnswer>,
     /// Growing answer of the present attempt, if it can be shown.
-    pub partial_answer: Option<PartialAnswer>,
+    pub partial_answer: Option<PartialAnswerLocation>,
     /// Followers of the execution.
     pub followers: Followers,
 }
@@ -70,7 +70,7 @@ impl Progress {
     pub fn for_new_execution() -> Self {
         Self {
             state: ExecutionState::Idle,
-            has_requested_input: false,
+            has_unrecorded_input_request: false,
             open_interactions: 0,
             queue_position: None,
             deferral: None,
@@ -89,7 +89,7 @@ impl Progress {
         match self.state {
             ExecutionState::Cleanup => self.outcome.is_none(),
             ExecutionState::Waiting => false,
-            _ => self.has_requested_input,
+            _ => self.has_unrecorded_input_request,
         }
     }
 

@@ -46,7 +46,7 @@ pub struct ExecutionRecord {
     /// Overrides of the latest request.
     pub overrides: Overrides,
     /// True if the stored input is the raw input, so that the execution can be run from the ledger.
-    pub replayable: bool,
+    pub stores_raw_input: bool,
     /// Input that the execution has requested from people.
     pub requested_input: RequestedInput,
     /// Latest deferral in this turn; see [`ExecutionRecord::deferral`] for the execution that is deferred now.
@@ -75,9 +75,9 @@ pub struct RequestedInput {
     /// Number of open interactions: questions for whose answers the running process waits.
     pub open_interactions: u32,
     /// True if the agent's question was answered and the next turn has not started yet.
-    pub answered: bool,
+    pub has_pending_answer: bool,
     /// Reason of the latest wait for the caller, also after its answer; `None` if it never waited.
-    pub interruption: Option<Interruption>,
+    pub latest_required_input: Option<Interruption>,
 }
 
 impl ExecutionRecord {
@@ -93,7 +93,7 @@ impl ExecutionRecord {
     pub const fn awaits_answer(&self) -> bool {
         matches!(self.state, ExecutionState::Waiting)
             && self.outcome.is_none()
-            && !self.requested_input.answered
+            && !self.requested_input.has_pending_answer
     }
 
     /// Returns true if a running process waits for the answer to an interaction.
@@ -126,8 +126,8 @@ impl ExecutionRecord {
             (None, ExecutionState::Running) if self.requested_input.open_interactions > 0 => {
                 PublicState::InputRequired
             }
-            (None, ExecutionState::Waiting) if !self.requested_input.answered => {
-                match self.requested_input.interruption {
+            (None, ExecutionState::Waiting) if !self.requested_input.has_pending_answer => {
+                match self.requested_input.latest_required_input {
                     Some(Interruption::AuthRequired) => PublicState::AuthRequired,
                     Some(Interruption::InputRequired) | None => PublicState::InputRequired,
                 }
@@ -164,7 +164,7 @@ impl ExecutionRecord {
 
     /// Returns the reason why the execution waits for its caller; `None` while it does not wait.
     #[must_use]
-    pub fn open_interruption(&self) -> Option<Interruption> {
+    pub fn required_input(&self) -> Option<Interruption> {
         match self.public_state() {
             PublicState::InputRequired => Some(Interruption::InputRequired),
             PublicState::AuthRequired => Some(Interruption::AuthRequired),
@@ -271,7 +271,7 @@ pub struct ExecutionFilter {
     /// Restricts the list to this agent.
     pub agent: Option<AgentId>,
     /// Restricts the list to ids that start or end with this part.
-    pub id: Option<ExecutionIdFragment>,
+    pub id_fragment: Option<ExecutionIdFragment>,
     /// Restricts the list to these agents.
     pub agents: Option<Vec<AgentId>>,
     /// Restricts the list to this owner.
@@ -279,7 +279,7 @@ pub struct ExecutionFilter {
     /// Restricts the list to the owner with this name.
     pub owner_name: Option<String>,
     /// True to restrict the list to executions that have not ended.
-    pub unfinished: bool,
+    pub unfinished_only: bool,
     /// Restricts the list to executions that show this state: see [`ExecutionRecord::effective_state`].
     pub state: Option<ExecutionState>,
     /// Restricts the list to this outcome.
@@ -299,7 +299,7 @@ pub struct ExecutionFilter {
     /// Restricts the list to executions accepted before this time.
     pub until: Option<DateTime<Utc>>,
     /// Restricts the list to executions accepted before this one, for paging; newest first.
-    pub before: Option<ExecutionId>,
+    pub before_id: Option<ExecutionId>,
     /// Maximum number of results; 0 is unlimited.
     pub limit: u32,
 }
@@ -310,10 +310,10 @@ impl ExecutionFilter {
     pub fn matches(&self, record: &ExecutionRecord) -> bool {
         let code = record.failure.as_ref().map(|failure| failure.code);
         self.agent.as_ref().is_none_or(|agent| record.agent == *agent)
-            && self.id.as_ref().is_none_or(|part| part.matches(record.id))
+            && self.id_fragment.as_ref().is_none_or(|part| part.matches(record.id))
             && self.agents.as_ref().is_none_or(|agents| agents.contains(&record.agent))
             && self.owner.is_none_or(|owner| record.owner == owner)
-            && !(self.unfinished && record.outcome.is_some())
+            && !(self.unfinished_only && record.outcome.is_some())
             && self.state.is_none_or(|state| record.effective_state() == state)
             && self.outcome.is_none_or(|outcome| record.outcome == Some(outcome))
             && self.code.is_none_or(|expected| code == Some(expected))
@@ -323,7 +323,7 @@ impl ExecutionFilter {
             && self.context.as_ref().is_none_or(|context| record.context == *context)
             && self.since.is_none_or(|since| record.accepted_at >= since)
             && self.until.is_none_or(|until| record.accepted_at < until)
-            && self.before.is_none_or(|before| record.id < before)
+            && self.before_id.is_none_or(|before| record.id < before)
     }
 }
 

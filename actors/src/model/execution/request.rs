@@ -226,7 +226,7 @@ impl DedupKeys {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestIdentity {
     /// Deduplication keys.
-    pub dedup: DedupKeys,
+    pub dedup_keys: DedupKeys,
     /// Digest of the content.
     pub content_digest: [u8; 32],
 }

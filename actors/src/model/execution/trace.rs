@@ -88,14 +88,14 @@ pub struct TraceContext {
     /// True if the trace is recorded.
     pub sampled: bool,
     /// Vendor-specific `tracestate`: empty, or a list as in the header.
-    pub state: String,
+    pub tracestate: String,
 }
 
 impl TraceContext {
     /// Creates the first span of a trace.
     #[must_use]
     pub const fn root(id: TraceId, span: SpanId, sampled: bool) -> Self {
-        Self { id, span, sampled, state: String::new() }
+        Self { id, span, sampled, tracestate: String::new() }
     }
 
     /// Parses the headers of a caller; `None` for a malformed `traceparent`. A malformed `tracestate` counts as empty.
@@ -112,9 +112,14 @@ impl TraceContext {
             [255] => false,
             [_] => true,
         };
-        let state =
+        let checked_tracestate =
             if is_tracestate(tracestate) { tracestate.trim().to_owned() } else { String::new() };
-        is_well_formed.then_some(Self { id, span, sampled: flags & 1 == 1, state })
+        is_well_formed.then_some(Self {
+            id,
+            span,
+            sampled: flags & 1 == 1,
+            tracestate: checked_tracestate,
+        })
     }
 
     /// Returns the `traceparent` header for the next service.
@@ -207,7 +212,7 @@ struct TraceHeaders {
 
 impl From<TraceContext> for TraceHeaders {
     fn from(trace: TraceContext) -> Self {
-        Self { traceparent: trace.traceparent(), tracestate: trace.state }
+        Self { traceparent: trace.traceparent(), tracestate: trace.tracestate }
     }
 }
 
@@ -235,7 +240,7 @@ mod tests {
                 .expect("a trace");
         assert_eq!(trace.traceparent(), EXAMPLE_TRACEPARENT);
         assert_eq!(trace.id.to_string(), "4bf92f3577b34da6a3ce929d0e0e4736");
-        assert_eq!((trace.sampled, trace.state.len()), (true, 39));
+        assert_eq!((trace.sampled, trace.tracestate.len()), (true, 39));
         let json = serde_json::to_string(&trace).expect("JSON");
         assert_eq!(serde_json::from_str::<TraceContext>(&json).expect("a trace"), trace);
     }
@@ -259,8 +264,9 @@ mod tests {
 
     #[test]
     fn an_invalid_tracestate_is_dropped() {
-        let state =
-            |text: &str| TraceContext::parse(EXAMPLE_TRACEPARENT, text).map(|trace| trace.state);
+        let state = |text: &str| {
+            TraceContext::parse(EXAMPLE_TRACEPARENT, text).map(|trace| trace.tracestate)
+        };
         let long = format!("a={}", "x".repeat(MAX_TRACESTATE_BYTES));
         let many = vec!["a=b"; MAX_TRACESTATE_MEMBERS + 1].join(",");
         for wrong in ["a", "A=b", "=b", "a=b=c", "a=\u{e9}", &long, &many] {
@@ -280,7 +286,7 @@ mod tests {
             id,
             AttemptId { attempt: 2, ..AttemptId::FIRST },
         );
-        assert!(execution_trace.id == first.id && first.id == next.id && next.state == "a=b");
+        assert!(execution_trace.id == first.id && first.id == next.id && next.tracestate == "a=b");
         assert!(
             execution_trace.span != first.span
                 && first.span != next.span
@@ -311,7 +317,7 @@ mod tests {
                 let written = trace.traceparent();
                 prop_assert_eq!(written.len(), TRACEPARENT_BYTES);
                 prop_assert_eq!(written.get(3..52), parent.get(3..52));
-                prop_assert_eq!(TraceContext::parse(&written, &trace.state), Some(trace));
+                prop_assert_eq!(TraceContext::parse(&written, &trace.tracestate), Some(trace));
             }
         }
     }

@@ -37,13 +37,13 @@ pub struct Sandbox {
     /// sandbox through them.
     pub allowed_sockets: Vec<PathBuf>,
     /// Folders of the agent without links; absent until the service has resolved them.
-    pub resolved_roots: Option<SandboxRoots>,
+    pub resolved_paths: Option<ResolvedSandboxPaths>,
 }
 
 /// Folders that an agent may change, as paths without links. The service resolves them once, so that a link
 /// that an agent puts in their place later leads nowhere.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct SandboxRoots {
+pub struct ResolvedSandboxPaths {
     /// Resolved paths of [`Sandbox::writable`]. A path with a link to the service's own files stays unresolved, and the
     /// start of a program rejects it.
     pub writable: Vec<PathBuf>,
@@ -64,7 +64,7 @@ impl Default for Sandbox {
             hidden: Vec::new(),
             protected: Vec::new(),
             allowed_sockets: Vec::new(),
-            resolved_roots: None,
+            resolved_paths: None,
         }
     }
 }

@@ -50,7 +50,7 @@ pub struct RetentionLimits {
 /// Batch of executions to remove, the earliest ended first. The batch never contains an execution that has not ended,
 /// or that has pending push notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RetentionBatch {
+pub struct RetentionBatchSelector {
     /// Restricts the batch to executions that ended at this time or later.
     pub from: Option<DateTime<Utc>>,
     /// Restricts the batch to executions that ended before this time.
@@ -65,7 +65,7 @@ pub enum DeletionOutcome {
     /// The execution and all its data were removed.
     Removed,
     /// The execution has not ended, and was kept.
-    Unfinished,
+    NotEnded,
     /// The execution does not exist.
     Unknown,
 }

@@ -11,5 +11,5 @@ pub struct ToolProgram {
     /// Templates of the arguments, in order.
     pub args: Vec<String>,
     /// Template of the standard input; empty without one.
-    pub stdin: String,
+    pub stdin_template: String,
 }

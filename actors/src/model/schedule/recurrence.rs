@@ -31,13 +31,13 @@ pub enum RecurrenceError {
     },
     /// The expression has a seconds field, which is not allowed.
     #[error("`{input}` has seconds, which `scheduler.seconds = true` would allow")]
-    Seconds {
+    SecondsNotAllowed {
         /// Text as given.
         input: String,
     },
     /// The expression is valid and is never due.
     #[error("`{input}` is never due: no such day exists")]
-    Never {
+    NeverDue {
         /// Text as given.
         input: String,
     },
@@ -93,14 +93,14 @@ impl RecurrenceRule {
             return Ok(Self { text: text.to_owned(), zone, interval: Some(interval) });
         }
         if !allows_seconds && text.split_whitespace().count() == 6 && parse_cron(text).is_ok() {
-            return Err(RecurrenceError::Seconds { input: input() });
+            return Err(RecurrenceError::SecondsNotAllowed { input: input() });
         }
         let cron = parse_cron(text)
             .map_err(|cause| RecurrenceError::Expression { input: input(), cause })?;
         let epoch = DateTime::<Utc>::UNIX_EPOCH.with_timezone(&zone);
         let is_ever_due = cron.find_next_occurrence(&epoch, false).is_ok();
         let rule = Self { text: text.to_owned(), zone, interval: None };
-        is_ever_due.then_some(rule).ok_or_else(|| RecurrenceError::Never { input: input() })
+        is_ever_due.then_some(rule).ok_or_else(|| RecurrenceError::NeverDue { input: input() })
     }
 
     /// Returns the recurrence of every full hour.
@@ -260,9 +260,12 @@ mod tests {
         let error_for = |text, zone, allows_seconds| {
             RecurrenceRule::new(text, zone, allows_seconds).unwrap_err()
         };
-        assert!(matches!(error_for("0 0 31 2 *", "UTC", false), RecurrenceError::Never { .. }));
+        assert!(matches!(error_for("0 0 31 2 *", "UTC", false), RecurrenceError::NeverDue { .. }));
         assert!(matches!(error_for("0 0 * * *", "Mars/Base", false), RecurrenceError::Zone { .. }));
-        assert!(matches!(error_for("* * * * * *", "UTC", false), RecurrenceError::Seconds { .. }));
+        assert!(matches!(
+            error_for("* * * * * *", "UTC", false),
+            RecurrenceError::SecondsNotAllowed { .. }
+        ));
         for text in ["", "* * *", "61 * * * *", "@reboot", "* * * * * * 2030", "daily"] {
             let error = error_for(text, "UTC", false);
             assert!(matches!(error, RecurrenceError::Expression { .. }), "{text}: {error}");

@@ -46,12 +46,12 @@ pub fn permission_decision(
     Some(PermissionDecision {
         at: end.at,
         agent: interaction.origin.agent.clone(),
-        owner: interaction.origin.principal,
+        owner: interaction.origin.owner,
         execution: interaction.request_key.execution,
         attempt_id: interaction.request_key.attempt_id,
         interaction: Some(interaction.id),
         tool: question.subject.as_ref().map(|call| call.tool.clone()).unwrap_or_default(),
-        digest: interaction.digest.clone(),
+        tool_call_digest: interaction.tool_call_digest.clone(),
         verdict,
         source: end.answer.by.clone(),
         // The clock may have been set back while the question was open.
@@ -76,19 +76,19 @@ fn verdict(end: &InteractionEnd) -> Option<PermissionVerdict> {
 
 /// Returns the end of an interaction that is open when its execution settles.
 #[must_use]
-pub const fn end_by_settlement(outcome: Outcome, at: DateTime<Utc>) -> InteractionEnd {
+pub const fn interaction_end_at_settlement(outcome: Outcome, at: DateTime<Utc>) -> InteractionEnd {
     match outcome {
         Outcome::Completed | Outcome::Timeout | Outcome::Cancelled => {
             let answer = InteractionAnswer { value: None, by: AnswerSource::Cancel };
             InteractionEnd { state: InteractionState::Withdrawn, answer, at }
         }
-        Outcome::Failed => end_by_process_exit(at),
+        Outcome::Failed => lost_interaction_end(at),
     }
 }
 
 /// Returns the end of an interaction whose process has ended.
 #[must_use]
-pub const fn end_by_process_exit(at: DateTime<Utc>) -> InteractionEnd {
+pub const fn lost_interaction_end(at: DateTime<Utc>) -> InteractionEnd {
     let answer = InteractionAnswer { value: None, by: AnswerSource::ProcessEnd };
     InteractionEnd { state: InteractionState::Lost, answer, at }
 }
@@ -96,7 +96,7 @@ pub const fn end_by_process_exit(at: DateTime<Utc>) -> InteractionEnd {
 /// Returns the position among the last events of an execution at which the ends of its interactions are recorded:
 /// before the transition to the end, because a reader of the events stops there.
 #[must_use]
-pub fn position_before_end(events: &[(DateTime<Utc>, EventKind)]) -> usize {
+pub fn last_transition_index(events: &[(DateTime<Utc>, EventKind)]) -> usize {
     let is_transition = |(_, kind): &(_, EventKind)| matches!(kind, EventKind::StateChanged(_));
     events.iter().rposition(is_transition).unwrap_or(events.len())
 }

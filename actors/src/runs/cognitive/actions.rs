@@ -20,7 +20,7 @@ use crate::model::execution::step::StepRecord;
 use crate::model::failure::Failure;
 use crate::model::observation::telemetry_events::TokenCounts;
 use crate::ports::completion::CompletionError;
-use crate::ports::tools::{StopReceiver, StopSender, TextRedactor, ToolInvocation};
+use crate::ports::tools::{TextRedactor, ToolInvocation, ToolStopReceiver, ToolStopSender};
 use crate::runs::attempt::{RunExit, RunStopReceiver};
 
 impl CognitiveAttempt {
@@ -60,7 +60,7 @@ impl CognitiveAttempt {
                 let message = format!("the model gave no answer within {turns} turns");
                 Err(failed_exit(Code::StepsExhausted, message))
             }
-            CognitiveAction::FailTooLong => {
+            CognitiveAction::FailTextTooLong => {
                 let message = "the steps of the run have more than 8 MiB of text";
                 Err(failed_exit(Code::StepsExhausted, message))
             }
@@ -112,7 +112,7 @@ impl CognitiveAttempt {
         stop: &mut RunStopReceiver,
     ) -> Result<RunStep, RunExit> {
         let started_at = Instant::now();
-        let (stop_sender, stop_receiver) = StopReceiver::channel();
+        let (stop_sender, stop_receiver) = ToolStopReceiver::channel();
         let mut result = pin!(self.invoke_tool(spec, call, (&stop_sender, stop_receiver)));
         let exit = tokio::select! {
             biased;
@@ -134,7 +134,7 @@ impl CognitiveAttempt {
         &self,
         spec: &CognitiveSpec,
         call: &RunStep,
-        (stop_sender, stop): (&StopSender, StopReceiver),
+        (stop_sender, stop): (&ToolStopSender, ToolStopReceiver),
     ) -> ToolCallOutcome {
         let StepRecord { number, tool, .. } = &call.record;
         let name = tool.as_deref().unwrap_or_default();
@@ -147,7 +147,7 @@ impl CognitiveAttempt {
         let call = ToolInvocation {
             agent: self.work.spec.id.clone(),
             execution: self.work.execution,
-            step: *number,
+            step_number: *number,
             tool: Arc::clone(tool),
             arguments,
             redactor: self.redactor(),

@@ -3,7 +3,7 @@
 use serde_json::{Number, Value};
 use tokio::time::sleep;
 
-use super::stored_run::RunFacts;
+use super::stored_run::StoredCognitiveRun;
 use crate::decide::runs::cognitive::{CognitiveRun, RunStep};
 use crate::driver::report::{Reporter, StepTextEnd, UsageCounters};
 use crate::model::execution::content::{Content, Part};
@@ -34,15 +34,15 @@ impl RunUsage {
 /// Recorder of one attempt at a run.
 pub(super) struct RunRecorder<'r> {
     pub(super) reporter: &'r Reporter,
-    text_end: StepTextEnd,
+    step_text_end: StepTextEnd,
     usage: RunUsage,
 }
 
 impl<'r> RunRecorder<'r> {
     /// Creates the recorder that continues what is stored.
-    pub(super) fn new(reporter: &'r Reporter, stored_run: &RunFacts) -> Self {
-        let usage = RunUsage(stored_run.usage.clone());
-        Self { reporter, text_end: stored_run.text_end, usage }
+    pub(super) fn new(reporter: &'r Reporter, stored_run: &StoredCognitiveRun) -> Self {
+        let usage = RunUsage(stored_run.attempt_usage.clone());
+        Self { reporter, step_text_end: stored_run.step_text_end, usage }
     }
 
     /// Records the steps of a reply together with the usage of the reply.
@@ -81,7 +81,7 @@ impl<'r> RunRecorder<'r> {
         stop: &mut RunStopReceiver,
     ) -> Result<(), RunExit> {
         for RunStep { record, text } in &steps {
-            self.reporter.record_step_later(&mut self.text_end, record.clone(), text);
+            self.reporter.record_step_later(&mut self.step_text_end, record.clone(), text);
         }
         self.commit(stop).await?;
         run.apply(steps);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::time::sleep;
 
 use super::recording::RunRecorder;
-use super::stored_run::{RunFacts, read_run};
+use super::stored_run::{StoredCognitiveRun, read_stored_run};
 use crate::decide::recovery::interruption_failure;
 use crate::decide::runs::cognitive::{CognitiveAction, CognitiveRun};
 use crate::driver::AttemptWork;
@@ -65,11 +65,11 @@ impl CognitiveAttempt {
             return Ok(RunExit::Failed(Failure::new(Code::InputRejected, message)));
         }
         let ledger = &self.request_handle.services().ledger;
-        let mut stored_run = read_run(&**ledger, (*execution, *attempt_id), spec).await?;
+        let mut stored_run = read_stored_run(&**ledger, (*execution, *attempt_id), spec).await?;
         let mut recorder = RunRecorder::new(reporter, &stored_run);
         let run = match stored_run.run.take() {
             Some(run) => Ok(run),
-            None => self.record_plan(spec, &recorder, stop).await?,
+            None => self.start_new_run(spec, &recorder, stop).await?,
         };
         let mut run = match run {
             Ok(run) => run,
@@ -87,7 +87,7 @@ impl CognitiveAttempt {
     }
 
     /// Records the plan of a run that has none.
-    async fn record_plan(
+    async fn start_new_run(
         &self,
         spec: &CognitiveSpec,
         recorder: &RunRecorder<'_>,
@@ -107,13 +107,13 @@ impl CognitiveAttempt {
     /// or a recorded step was redacted.
     async fn resume_failure(
         &self,
-        stored_run: &RunFacts,
+        stored_run: &StoredCognitiveRun,
         run: &CognitiveRun,
     ) -> Result<Option<Failure>, LedgerError> {
         if matches!(run.next_action(), CognitiveAction::Finish(_)) {
             return Ok(None);
         }
-        if stored_run.is_redacted {
+        if stored_run.has_redacted_step {
             let message =
                 "a step held secrets that are not stored, so the interrupted run cannot continue";
             return Ok(Some(Failure::new(Code::Interrupted, message)));

@@ -14,28 +14,28 @@ use crate::model::id::ExecutionId;
 use crate::ports::ledger::{Ledger, LedgerError};
 
 /// Facts of a run as the ledger has them.
-pub(super) struct RunFacts {
+pub(super) struct StoredCognitiveRun {
     /// Run; `None` if no plan is recorded.
     pub(super) run: Option<CognitiveRun>,
     /// End of the stored text of the attempt.
-    pub(super) text_end: StepTextEnd,
+    pub(super) step_text_end: StepTextEnd,
     /// True if redaction changed the text of a step, so that the conversation would differ from the earlier one.
-    pub(super) is_redacted: bool,
+    pub(super) has_redacted_step: bool,
     /// Usage of the latest attempt so far, by the names of its counters.
-    pub(super) usage: BTreeMap<String, Number>,
+    pub(super) attempt_usage: BTreeMap<String, Number>,
 }
 
 /// Reads the facts of a run. The usage is that of the latest attempt, whose events are charged by their totals.
-pub(super) async fn read_run(
+pub(super) async fn read_stored_run(
     ledger: &dyn Ledger,
     (execution, attempt_id): (ExecutionId, AttemptId),
     spec: &CognitiveSpec,
-) -> Result<RunFacts, LedgerError> {
-    let mut stored_run = RunFacts {
+) -> Result<StoredCognitiveRun, LedgerError> {
+    let mut stored_run = StoredCognitiveRun {
         run: None,
-        text_end: StepTextEnd::default(),
-        is_redacted: false,
-        usage: BTreeMap::new(),
+        step_text_end: StepTextEnd::default(),
+        has_redacted_step: false,
+        attempt_usage: BTreeMap::new(),
     };
     let mut plan: Option<StepPlan> = None;
     let mut steps = Vec::new();
@@ -43,15 +43,15 @@ pub(super) async fn read_run(
         match data {
             EventKind::StepsPlanned { plan: recorded } => plan = Some(recorded),
             EventKind::StateChanged(change) if change.to == ExecutionState::Starting => {
-                stored_run.usage.clear();
+                stored_run.attempt_usage.clear();
             }
-            EventKind::UsageReported { counters, .. } => stored_run.usage = counters,
+            EventKind::UsageReported { counters, .. } => stored_run.attempt_usage = counters,
             EventKind::RunStep { row: mut record, text } => {
-                stored_run.is_redacted |= text.redacted > 0;
+                stored_run.has_redacted_step |= text.redacted > 0;
                 let range = text.text;
                 let text = ledger.text(execution, range).await?;
                 if range.attempt_id == attempt_id {
-                    stored_run.text_end.advance_past(&text);
+                    stored_run.step_text_end.advance_past(&text);
                 }
                 // The tool may have changed since: its present definition must permit the repetition too.
                 record.idempotent &= record

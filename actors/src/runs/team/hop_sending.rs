@@ -41,7 +41,7 @@ pub(super) enum HopSendResult {
     /// The member refused the request for good.
     Refused(Code),
     /// The run ends, or is suspended.
-    Interrupted(RunExit),
+    RunExited(RunExit),
 }
 
 /// Request of a hop.
@@ -88,7 +88,7 @@ impl HopSender {
                     return Ok(HopSendResult::Accepted(execution, None));
                 }
                 if self.input_digest(&request) != hop.input_digest {
-                    return Ok(HopSendResult::Interrupted(RunExit::Failed(lost_input_failure())));
+                    return Ok(HopSendResult::RunExited(RunExit::Failed(lost_input_failure())));
                 }
                 request
             }
@@ -110,7 +110,7 @@ impl HopSender {
                     return Ok(HopSendResult::Accepted(execution, progress));
                 }
                 Err(failure) if failure.code == Code::Draining => {
-                    return Ok(HopSendResult::Interrupted(RunExit::Suspended));
+                    return Ok(HopSendResult::RunExited(RunExit::Suspended));
                 }
                 Err(failure) if is_transient(failure.code) => failure,
                 Err(failure) => {
@@ -129,10 +129,10 @@ impl HopSender {
             tokio::select! {
                 () = pause.wait() => {}
                 () = stop.wait(), if !may_be_accepted => {
-                    return Ok(HopSendResult::Interrupted(RunExit::Stopped));
+                    return Ok(HopSendResult::RunExited(RunExit::Stopped));
                 }
                 () = self.request_handle.wait_for_drain() => {
-                    return Ok(HopSendResult::Interrupted(RunExit::Suspended));
+                    return Ok(HopSendResult::RunExited(RunExit::Suspended));
                 }
             }
         }
@@ -147,10 +147,10 @@ impl HopSender {
         let AttemptWork { execution, attempt_id, request, .. } = &self.work;
         let mut omitted_files = 0;
         let input = match run.answered_hop_before(number).and_then(|hop| hop.execution) {
-            Some(answered) => {
+            Some(answered_execution) => {
                 let ledger = Arc::clone(&self.request_handle.services().ledger);
                 let AnswerText { text, file_count } =
-                    StoredOutput::new(answered, ledger).answer_text().await?;
+                    StoredOutput::new(answered_execution, ledger).answer_text().await?;
                 omitted_files = file_count;
                 Input::from_text(text)
             }

@@ -30,7 +30,7 @@ pub(super) enum HopWaitResult {
     /// The hop has ended.
     Ended(HopEnd),
     /// The run has to stop. Or the service stops, and no actor performs the hop before the next start.
-    Interrupted(RunExit),
+    RunExited(RunExit),
 }
 
 /// Waiter for one hop of a run.
@@ -75,18 +75,18 @@ impl<'r> HopWaiter<'r> {
         progress: Option<watch::Receiver<Progress>>,
         stop: &mut RunStopReceiver,
     ) -> Result<HopWaitResult, LedgerError> {
-        let result = self.wait_or_interrupt(execution, progress, stop).await;
+        let result = self.wait_for_end_or_interruption(execution, progress, stop).await;
         // Otherwise the question stays open, and another waiter follows.
         if matches!(
             result,
-            Ok(HopWaitResult::Ended(_) | HopWaitResult::Interrupted(RunExit::Stopped))
+            Ok(HopWaitResult::Ended(_) | HopWaitResult::RunExited(RunExit::Stopped))
         ) {
             self.report_questions(OpenQuestions::NONE);
         }
         result
     }
 
-    async fn wait_or_interrupt(
+    async fn wait_for_end_or_interruption(
         &mut self,
         execution: ExecutionId,
         progress: Option<watch::Receiver<Progress>>,
@@ -95,11 +95,11 @@ impl<'r> HopWaiter<'r> {
         let request_handle = self.request_handle;
         tokio::select! {
             biased;
-            () = stop.wait() => Ok(HopWaitResult::Interrupted(RunExit::Stopped)),
+            () = stop.wait() => Ok(HopWaitResult::RunExited(RunExit::Stopped)),
             result = self.wait_for_end(execution, progress) => result,
             () = request_handle.wait_for_drain() => tokio::select! {
                 biased;
-                () = stop.wait() => Ok(HopWaitResult::Interrupted(RunExit::Stopped)),
+                () = stop.wait() => Ok(HopWaitResult::RunExited(RunExit::Stopped)),
                 result = self.wait_while_draining(execution) => result,
             },
         }
@@ -114,8 +114,10 @@ impl<'r> HopWaiter<'r> {
         loop {
             let record = match self.request_handle.hop_state(execution).await? {
                 HopState::Ended(record) => return Ok(HopWaitResult::Ended(hop_end(&record))),
-                HopState::Unknown => return Ok(removed_hop_end()),
-                HopState::AwaitsAnswer(record) => return self.refuse_question(&record).await,
+                HopState::Unknown => return Ok(removed_hop_result()),
+                HopState::AwaitsAnswer(record) => {
+                    return self.cancel_hop_awaiting_answer(&record).await;
+                }
                 HopState::Open(record) => record,
             };
             // The ledger counts the questions with the run too. The report wakes the callers that wait for the run.
@@ -146,7 +148,7 @@ impl<'r> HopWaiter<'r> {
         loop {
             let is_active = match self.request_handle.hop_state(execution).await? {
                 HopState::Ended(record) => return Ok(HopWaitResult::Ended(hop_end(&record))),
-                HopState::Unknown => return Ok(removed_hop_end()),
+                HopState::Unknown => return Ok(removed_hop_result()),
                 HopState::AwaitsAnswer(_) => false,
                 HopState::Open(record) => {
                     self.report_questions(OpenQuestions::from_record(&record));
@@ -157,7 +159,7 @@ impl<'r> HopWaiter<'r> {
                 // The hop may have ended between the two reads.
                 return Ok(match self.request_handle.hop_state(execution).await? {
                     HopState::Ended(record) => HopWaitResult::Ended(hop_end(&record)),
-                    _ => HopWaitResult::Interrupted(RunExit::Suspended),
+                    _ => HopWaitResult::RunExited(RunExit::Suspended),
                 });
             }
             sleep(DRAIN_CHECK_INTERVAL).await;
@@ -165,7 +167,7 @@ impl<'r> HopWaiter<'r> {
     }
 
     /// Ends a hop that requested input of the caller between two turns.
-    async fn refuse_question(
+    async fn cancel_hop_awaiting_answer(
         &self,
         record: &ExecutionRecord,
     ) -> Result<HopWaitResult, LedgerError> {
@@ -190,6 +192,6 @@ pub(super) fn hop_end(record: &ExecutionRecord) -> HopEnd {
 }
 
 /// Returns the end of a hop whose execution was removed.
-fn removed_hop_end() -> HopWaitResult {
+fn removed_hop_result() -> HopWaitResult {
     HopWaitResult::Ended(HopEnd { outcome: Outcome::Failed, code: Some(Code::ExecutionUnknown) })
 }

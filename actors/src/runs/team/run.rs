@@ -42,7 +42,7 @@ struct RunState {
     /// Request of the hop that this process planned last, until it is sent.
     planned_request: Option<Request>,
     /// Progress of the hop that this process sent last.
-    progress: Option<watch::Receiver<Progress>>,
+    hop_progress: Option<watch::Receiver<Progress>>,
     /// True if an earlier process, or an action that the ledger interrupted, may have written a part of the output.
     may_have_output: bool,
     /// True if the start of the run is reported.
@@ -77,8 +77,8 @@ impl TeamAttempt {
 
     /// Returns the output of the run.
     fn output<'r>(&'r self, state: &RunState, reporter: &'r Reporter) -> RunOutput<'r> {
-        let (run, ledger) = (self.execution(), &self.request_handle().services().ledger);
-        RunOutput { execution: run, ledger, reporter, may_have_output: state.may_have_output }
+        let (execution, ledger) = (self.execution(), &self.request_handle().services().ledger);
+        RunOutput { execution, ledger, reporter, may_have_output: state.may_have_output }
     }
 
     /// Runs the attempt, and reports its end.
@@ -166,23 +166,23 @@ impl TeamAttempt {
                 state.report_start(reporter);
                 match self.hop_sender.send(&run, hop, &mut state.planned_request, stop).await? {
                     HopSendResult::Accepted(execution, progress) => {
-                        state.progress = progress;
+                        state.hop_progress = progress;
                         (hop.number, HopStage::Taken { execution })
                     }
                     HopSendResult::Refused(code) => {
                         (hop.number, HopStage::Ended { outcome: Outcome::Failed, code: Some(code) })
                     }
-                    HopSendResult::Interrupted(end) => return Ok(Some(end)),
+                    HopSendResult::RunExited(end) => return Ok(Some(end)),
                 }
             }
             TeamAction::Wait(hop, execution) => {
                 state.report_start(reporter);
                 let waiter = HopWaiter::new(self.request_handle(), reporter);
-                match waiter.wait_for_hop(execution, state.progress.take(), stop).await? {
+                match waiter.wait_for_hop(execution, state.hop_progress.take(), stop).await? {
                     HopWaitResult::Ended(HopEnd { outcome, code }) => {
                         (hop.number, HopStage::Ended { outcome, code })
                     }
-                    HopWaitResult::Interrupted(end) => return Ok(Some(end)),
+                    HopWaitResult::RunExited(end) => return Ok(Some(end)),
                 }
             }
             TeamAction::Complete(hop) => {
@@ -193,7 +193,7 @@ impl TeamAttempt {
                 self.output(state, reporter).copy_hop_answers(run.hops()).await?;
                 return Ok(Some(RunExit::Failed(hop_failure(hop, end))));
             }
-            TeamAction::NoStep => {
+            TeamAction::EndWithoutStep => {
                 let message = "the plan of the team has no step";
                 return Ok(Some(RunExit::Failed(Failure::new(Code::Internal, message))));
             }

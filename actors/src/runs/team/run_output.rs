@@ -25,13 +25,13 @@ impl RunOutput<'_> {
         let Some(execution) = hop.execution else { return Ok(()) };
         let mut output_writer = self.open_output().await?;
         let source = StoredOutput::new(execution, Arc::clone(self.ledger));
-        let mut copies = Vec::new();
+        let mut copied_events = Vec::new();
         for (index, event) in source.answer_events().await?.into_iter().enumerate() {
             let copy = match event {
                 EventKind::Message { speaker, pieces, .. } => {
-                    let message = format!("{}-{}", self.execution, index + 1);
+                    let message_id = format!("{}-{}", self.execution, index + 1);
                     let copied_parts = source.copy_parts(&pieces, &mut output_writer).await?;
-                    EventKind::message(speaker, message, copied_parts)
+                    EventKind::message(speaker, message_id, copied_parts)
                 }
                 EventKind::Artifact { id, name, description, pieces, append, last } => {
                     let copied_parts = source.copy_parts(&pieces, &mut output_writer).await?;
@@ -46,18 +46,18 @@ impl RunOutput<'_> {
                 }
                 _ => continue,
             };
-            copies.push(copy);
+            copied_events.push(copy);
         }
         output_writer.close().await?;
         // Only now: after a failure all of it is copied again.
-        copies.into_iter().for_each(|copy| self.reporter.record_later(copy));
+        copied_events.into_iter().for_each(|copy| self.reporter.record_later(copy));
         Ok(())
     }
 
     /// Copies the answer of each hop that has one as an artifact, so that paid work is not lost.
     pub(super) async fn copy_hop_answers(&self, hops: &[Hop]) -> Result<(), LedgerError> {
         let mut output_writer = self.open_output().await?;
-        let mut copies = Vec::new();
+        let mut copied_events = Vec::new();
         for hop in hops.iter().filter(|hop| hop.has_succeeded()) {
             let Some(execution) = hop.execution else { continue };
             let source = StoredOutput::new(execution, Arc::clone(self.ledger));
@@ -68,7 +68,7 @@ impl RunOutput<'_> {
             let id = format!("hop-{}-{}", hop.number, hop.agent);
             let (name, description) = (Some(id.clone()), None);
             let (append, last) = (false, true);
-            copies.push(EventKind::Artifact {
+            copied_events.push(EventKind::Artifact {
                 id,
                 name,
                 description,
@@ -78,7 +78,7 @@ impl RunOutput<'_> {
             });
         }
         output_writer.close().await?;
-        copies.into_iter().for_each(|copy| self.reporter.record_later(copy));
+        copied_events.into_iter().for_each(|copy| self.reporter.record_later(copy));
         Ok(())
     }
 

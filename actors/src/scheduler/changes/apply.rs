@@ -6,11 +6,11 @@ use crate::model::schedule::occurrence::OccurrenceStatus;
 use crate::scheduler::timer_queue::TimerEntry;
 use crate::scheduler::{SchedulerActorState, SchedulerArgs};
 
-use super::{ChangePlanner, ChangeResult, PendingChange, StoredChange};
+use super::{ChangePlanner, ChangeResult, PendingChange, ScheduleStoreUpdate};
 
 impl SchedulerActorState {
     /// Starts the next change.
-    pub(in crate::scheduler) fn start_change(&mut self) {
+    pub(in crate::scheduler) fn start_next_change(&mut self) {
         while let Some(PendingChange { change, reply }) = self.pending_changes.pop_front() {
             let SchedulerArgs { config, services, .. } = &self.args;
             let (renderer, now) = (&*config.renderer, services.clock.now());
@@ -26,27 +26,27 @@ impl SchedulerActorState {
     }
 
     /// Applies a stored change, then replies.
-    pub(in crate::scheduler) fn apply_stored_change(&mut self, stored_change: ChangeResult) {
+    pub(in crate::scheduler) fn finish_change(&mut self, change_result: ChangeResult) {
         self.schedule_writer.finish_write();
-        let ChangeResult { change, result, reply } = stored_change;
+        let ChangeResult { change, result, reply } = change_result;
         if let Err(failure) = result {
             _ = reply.send(Err(failure));
             return;
         }
-        match change.stored_form {
-            StoredChange::Schedules { upserts, removals } => {
+        match change.update {
+            ScheduleStoreUpdate::Schedules { upserts, removals } => {
                 removals.iter().for_each(|id| self.remove_schedule(id));
                 upserts.into_iter().for_each(|schedule| self.put_schedule(schedule));
-                self.table.drop_unused();
+                self.table.drop_unused_interned_data();
             }
-            StoredChange::TriggeredOccurrence(advance) => {
-                for occurrence in advance.occurrences {
+            ScheduleStoreUpdate::TriggeredOccurrence(evaluation) => {
+                for occurrence in evaluation.occurrences {
                     let effects = self.occurrences.trigger(occurrence, &self.table);
                     self.perform_effects(effects);
                 }
             }
         }
-        _ = reply.send(Ok(change.changed_schedule.and_then(|id| self.view(&id))));
+        _ = reply.send(Ok(change.schedule_in_reply.and_then(|id| self.view(&id))));
     }
 
     fn remove_schedule(&mut self, id: &ScheduleId) {

@@ -27,11 +27,11 @@ const MAX_COUNTED_FAILURES: u32 = 100;
 /// Waits for the end of an execution, stores it, and returns it with the number of consecutive failures.
 pub(in crate::scheduler) async fn observe_execution(
     occurrence_execution: OccurrenceExecution,
-    requests: RequestHandle,
+    request_handle: RequestHandle,
     store: Arc<dyn ScheduleStore>,
 ) -> SchedulerMsg {
     let OccurrenceExecution { key, execution, progress } = occurrence_execution;
-    let end = wait_for_end(&requests, execution, progress).await;
+    let end = wait_for_end(&request_handle, execution, progress).await;
     // Stored before it is counted: the latest occurrences are read from the store.
     while let Err(error) = store.record_end(&key.schedule, key.planned_at, end).await {
         tracing::error!(%error, "failed to record result of scheduled run");
@@ -49,20 +49,20 @@ pub(in crate::scheduler) async fn observe_execution(
 
 /// Waits until an execution has ended, also after failures of its actors.
 async fn wait_for_end(
-    requests: &RequestHandle,
+    request_handle: &RequestHandle,
     execution: ExecutionId,
     mut progress: Option<watch::Receiver<Progress>>,
 ) -> OccurrenceEnd {
     loop {
-        match requests.reader.services.ledger.execution(execution).await {
+        match request_handle.reader.services.ledger.execution(execution).await {
             Ok(Some(record)) if record.outcome.is_some() => return end_from_record(&record),
             Ok(Some(record)) => {
                 if progress.is_none() {
-                    progress = requests.reader.watch_progress(&record.agent, record.id).await;
+                    progress = request_handle.reader.watch_progress(&record.agent, record.id).await;
                 }
-                _ = requests.wait_until_ended(&record, progress.take()).await; // The record is read again in any case.
+                _ = request_handle.wait_until_ended(&record, progress.take()).await; // The record is read again in any case.
             }
-            Ok(None) => return end_of_removed_execution(requests.reader.now()),
+            Ok(None) => return end_of_removed_execution(request_handle.reader.now()),
             Err(error) => tracing::error!(%execution, %error, "read failed"),
         }
         tokio::time::sleep(Duration::from_millis(250)).await; // Only if it has not ended.

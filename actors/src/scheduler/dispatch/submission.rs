@@ -22,7 +22,7 @@ pub(super) struct OccurrenceSubmission {
     pub(super) occurrence: Occurrence,
     pub(super) spec: ScheduleSpec,
     /// True if no key opens the sealed texts of the schedule.
-    pub(super) is_locked: bool,
+    pub(super) has_unreadable_texts: bool,
     pub(super) mode: SubmissionMode,
     pub(super) tokens: Arc<TokenSnapshot>,
 }
@@ -39,22 +39,25 @@ impl OccurrenceSubmission {
     /// Submits the request.
     pub(super) async fn submit(
         self,
-        requests: &RequestHandle,
+        request_handle: &RequestHandle,
         input: Result<String, String>,
     ) -> DispatchResult {
         let input = match input {
             Ok(input) => input,
-            Err(cause) => return DispatchResult::Refused(render_failure(&cause)),
+            Err(cause) => return DispatchResult::Refused(template_failure(&cause)),
         };
         let request = self.build_request(input);
         // An accepted request is found even if its input can no longer be opened, or its owner has lost the right.
-        if let Some(result) = self.result_without_submission(requests, &request).await {
+        if let Some(result) = self.result_without_submission(request_handle, &request).await {
             return result;
         }
-        if self.is_locked {
+        if self.has_unreadable_texts {
             return DispatchResult::Refused(sealed_input_failure());
         }
-        match requests.submit(&scheduler_caller(request.origin.owner, "schedule"), request).await {
+        match request_handle
+            .submit(&scheduler_caller(request.origin.owner, "schedule"), request)
+            .await
+        {
             Ok(SubmitReply { execution, progress, .. }) => {
                 DispatchResult::Accepted(execution, progress)
             }
@@ -67,34 +70,34 @@ impl OccurrenceSubmission {
     /// occurrence waits for its end as it would without a previous run.
     pub(super) async fn find_refusal(
         &self,
-        requests: &RequestHandle,
+        request_handle: &RequestHandle,
         input: Result<String, String>,
     ) -> Option<Failure> {
-        if self.is_locked {
+        if self.has_unreadable_texts {
             return Some(sealed_input_failure());
         }
         let input = match input {
             Ok(input) => input,
-            Err(cause) => return Some(render_failure(&cause)),
+            Err(cause) => return Some(template_failure(&cause)),
         };
         let request = self.build_request(input);
         if let Ok(false) =
-            self.tokens.is_authorized(requests, request.origin.owner, &request.agent).await
+            self.tokens.is_authorized(request_handle, request.origin.owner, &request.agent).await
         {
             return Some(unauthorized_failure());
         }
-        requests.find_refusal(request).await.filter(|failure| !is_temporary(failure))
+        request_handle.find_refusal(request).await.filter(|failure| !is_temporary(failure))
     }
 
     /// Returns the result without a submission: the request was accepted before, or its owner has no right.
     async fn result_without_submission(
         &self,
-        requests: &RequestHandle,
+        request_handle: &RequestHandle,
         request: &Request,
     ) -> Option<DispatchResult> {
-        let services = &requests.reader.services;
+        let services = &request_handle.reader.services;
         let retryable =
-            |error| DispatchResult::Retryable(crate::gateway::reader::read_failure(&error));
+            |error| DispatchResult::Retryable(crate::gateway::reader::ledger_read_failure(&error));
         if self.mode != SubmissionMode::First {
             let key = services.keyed_hasher.dedup_keys(request).message_key;
             match services.ledger.find_by_key(request.origin.owner, &request.agent, key).await {
@@ -106,7 +109,8 @@ impl OccurrenceSubmission {
                 Err(error) => return Some(retryable(error)),
             }
         }
-        match self.tokens.is_authorized(requests, request.origin.owner, &request.agent).await {
+        match self.tokens.is_authorized(request_handle, request.origin.owner, &request.agent).await
+        {
             Ok(true) => None,
             Ok(false) => Some(DispatchResult::Refused(unauthorized_failure())),
             Err(error) => Some(retryable(error)),
@@ -139,7 +143,7 @@ impl OccurrenceSubmission {
 }
 
 /// Returns the refusal of an occurrence whose template cannot be rendered.
-fn render_failure(cause: &str) -> Failure {
+fn template_failure(cause: &str) -> Failure {
     Failure::new(Code::InvalidParams, format!("its input template cannot be expanded: {cause}"))
 }
 

@@ -22,8 +22,8 @@ pub(super) fn request_acceptance_check(
 ) -> Option<OccurrenceEffect> {
     let open_occurrence = open_occurrences
         .occurrence_mut(key)
-        .filter(|open_occurrence| !open_occurrence.has_check_started)?;
-    open_occurrence.has_check_started = true;
+        .filter(|open_occurrence| !open_occurrence.is_acceptance_check_started)?;
+    open_occurrence.is_acceptance_check_started = true;
     Some(OccurrenceEffect::CheckAcceptance(key.clone()))
 }
 

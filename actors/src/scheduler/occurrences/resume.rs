@@ -26,9 +26,9 @@ impl OccurrenceMachine {
         let entry = table.get(&key.schedule);
         match (entry, occurrence.status, occurrence.execution) {
             (None, OccurrenceStatus::Pending, _) => {
-                let removed =
+                let refused_result =
                     unsubmitted_result(&key, OccurrenceStatus::Refused, "its schedule was removed");
-                self.close(removed, table)
+                self.close(refused_result, table)
             }
             (None, _, execution) => observe_effect(key, execution).into_iter().collect(),
             (Some(entry), OccurrenceStatus::Pending, _) => {
@@ -54,7 +54,7 @@ impl OccurrenceMachine {
         let mut effects: Effects = deadline_effect(&occurrence).into_iter().collect();
         let mut open_occurrence = OpenOccurrence::new(occurrence);
         // Queued occurrences keep their place, however long they wait.
-        let may_submit = schedule.shared().spec.overlap == OverlapPolicy::Queue
+        let may_submit = schedule.shared_fields().spec.overlap == OverlapPolicy::Queue
             || open_occurrence.is_in_time(schedule.max_submission_delay(), now);
         if may_submit {
             (open_occurrence.submission_mode, open_occurrence.phase) =

@@ -12,7 +12,7 @@ use crate::model::id::{AgentId, ExecutionId, PrincipalId, ScheduleId};
 use crate::model::schedule::occurrence::Occurrence;
 use crate::model::schedule::recurrence::RecurrenceRule;
 use crate::model::schedule::{
-    MissedPolicy, OverlapPolicy, Schedule, ScheduleOrigin, ScheduleSpec, SealedTexts,
+    MissedPolicy, OverlapPolicy, Schedule, ScheduleOrigin, ScheduleSpec, TextSealing,
 };
 use crate::scheduler::OccurrenceKey;
 use crate::scheduler::evaluate::new_occurrence;
@@ -37,11 +37,11 @@ fn table(overlap: OverlapPolicy) -> ScheduleTable {
     };
     let schedule = Schedule {
         spec,
-        sealed_texts: SealedTexts::Plain,
+        text_sealing: TextSealing::WithoutSecrets,
         owner: PrincipalId(uuid::Uuid::nil()),
         origin: ScheduleOrigin::Api,
         paused: false,
-        cursor: NOW,
+        decided_until: NOW,
         created_at: NOW,
         changed_at: NOW,
     };
@@ -90,7 +90,7 @@ fn a_queued_occurrence_starts_when_the_run_before_it_ends() {
     let occurrences = vec![occurrence(&table, 1), occurrence(&table, 2)];
     assert_eq!(describe(machine.add_occurrences(&id(), occurrences, &table)), ["submit 1"]);
     assert_eq!(
-        describe(machine.record_start(occurrence_execution(1), NOW)),
+        describe(machine.handle_execution_start(occurrence_execution(1), NOW)),
         ["record 1 fired", "observe 1"]
     );
     assert_eq!(describe(machine.handle_execution_end(&key(1), &table)), ["submit 2"]);
@@ -102,7 +102,7 @@ fn a_cancellation_waits_until_the_execution_is_known() {
     let occurrences = vec![occurrence(&table, 1), occurrence(&table, 2)];
     machine.add_occurrences(&id(), occurrences, &table);
     assert_eq!(describe(machine.cancel(&key(1), "late", NOW, &table)), ["timer 1"]);
-    machine.record_start(occurrence_execution(1), NOW);
+    machine.handle_execution_start(occurrence_execution(1), NOW);
     assert_eq!(describe(machine.cancel(&key(1), "late", NOW, &table)), ["cancel 1"]);
     assert_eq!(describe(machine.cancel(&key(2), "late", NOW, &table)), ["record 2 skipped"]);
     assert_eq!(describe(machine.cancel(&key(2), "late", NOW, &table)), Vec::<String>::new());
@@ -127,7 +127,7 @@ fn a_temporary_rejection_is_retried_within_the_window() {
 fn a_replacing_occurrence_cancels_only_once_it_is_accepted() {
     let (table, mut machine) = (table(OverlapPolicy::CancelPrevious), OccurrenceMachine::default());
     machine.add_occurrences(&id(), vec![occurrence(&table, 1)], &table);
-    machine.record_start(occurrence_execution(1), NOW);
+    machine.handle_execution_start(occurrence_execution(1), NOW);
     let later = vec![occurrence(&table, 2), occurrence(&table, 3)];
     let started = describe(machine.add_occurrences(&id(), later, &table));
     assert_eq!(started, ["record 2 coalesced", "check 3"]);
@@ -144,7 +144,7 @@ fn a_removed_schedule_keeps_the_record_of_its_run() {
     machine.drop_occurrences_of(&id());
     table.remove(&id());
     assert_eq!(
-        describe(machine.record_start(occurrence_execution(1), NOW)),
+        describe(machine.handle_execution_start(occurrence_execution(1), NOW)),
         ["record 1 fired", "observe 1"]
     );
     assert_eq!(describe(machine.resume(orphaned_occurrence(2), &table, NOW)), ["record 2 refused"]);

@@ -9,7 +9,7 @@ use super::MemoryLedger;
 use super::rows::MemoryExecutionRow;
 use crate::model::execution::AttemptId;
 use crate::model::execution::event::{Event, TextRange};
-use crate::model::host::storage_stats::{DeletionOutcome, RetentionBatch, StorageStats};
+use crate::model::host::storage_stats::{DeletionOutcome, RetentionBatchSelector, StorageStats};
 use crate::model::id::{ExecutionId, PrincipalId};
 use crate::ports::history::{History, TextSlice};
 use crate::ports::ledger::{Ledger, LedgerError};
@@ -60,7 +60,7 @@ impl History for MemoryLedger {
 
     async fn principal_names(&self) -> Result<BTreeMap<PrincipalId, String>, LedgerError> {
         let tokens = self.tokens().await?.into_iter();
-        Ok(tokens.map(|token| (token.principal, token.name)).collect())
+        Ok(tokens.map(|token| (token.principal, token.principal_name)).collect())
     }
 
     async fn storage_stats(&self) -> Result<StorageStats, LedgerError> {
@@ -79,8 +79,8 @@ impl History for MemoryLedger {
         let outcome = rows.executions.get(&id).map(|row| row.record.outcome);
         Ok(match outcome {
             None => DeletionOutcome::Unknown,
-            Some(None) => DeletionOutcome::Unfinished,
-            Some(Some(_)) if rows.has_unfinished_run(id) => DeletionOutcome::Unfinished,
+            Some(None) => DeletionOutcome::NotEnded,
+            Some(Some(_)) if rows.is_hop_of_unfinished_run(id) => DeletionOutcome::NotEnded,
             Some(Some(_)) => {
                 rows.remove_execution(id);
                 DeletionOutcome::Removed
@@ -88,7 +88,7 @@ impl History for MemoryLedger {
         })
     }
 
-    async fn remove_batch(&self, batch: RetentionBatch) -> Result<u64, LedgerError> {
+    async fn remove_batch(&self, batch: RetentionBatchSelector) -> Result<u64, LedgerError> {
         self.inject_fault(LedgerCallKind::Settle).await?;
         let mut rows = self.rows.lock().await;
         let fits = |at| {
@@ -98,7 +98,7 @@ impl History for MemoryLedger {
         let records = rows.executions.values().map(|row| &row.record);
         let ended = records.filter_map(|record| Some((record.ended_at?, record.id)));
         let mut ended: Vec<_> = ended.filter(|(at, _)| fits(*at)).collect();
-        ended.retain(|(_, id)| !rows.has_unfinished_run(*id));
+        ended.retain(|(_, id)| !rows.is_hop_of_unfinished_run(*id));
         ended.sort_unstable();
         ended.truncate(batch.limit as usize);
         for (_, id) in &ended {
@@ -107,7 +107,7 @@ impl History for MemoryLedger {
         Ok(ended.len() as u64)
     }
 
-    async fn erase_inputs(&self, before: DateTime<Utc>) -> Result<u64, LedgerError> {
+    async fn erase_sealed_inputs(&self, before: DateTime<Utc>) -> Result<u64, LedgerError> {
         self.inject_fault(LedgerCallKind::Settle).await?;
         let mut rows = self.rows.lock().await;
         let has_ended_before =

@@ -16,7 +16,7 @@ pub(super) struct InteractionRow {
 impl InteractionRow {
     /// Returns the interaction with its raw end.
     pub(super) fn interaction_with_raw_end(&self) -> Interaction {
-        let closed = self.raw_end.clone().or_else(|| self.interaction.end.clone());
-        Interaction { end: closed, ..self.interaction.clone() }
+        let raw_or_redacted_end = self.raw_end.clone().or_else(|| self.interaction.end.clone());
+        Interaction { end: raw_or_redacted_end, ..self.interaction.clone() }
     }
 }

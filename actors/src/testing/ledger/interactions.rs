@@ -14,9 +14,11 @@ use crate::model::interaction::{
 };
 use crate::model::permission::{DecisionFilter, PermissionDecision};
 use crate::ports::interaction_store::reports::{
-    closed_event, end_by_process_exit, opened_event, permission_decision,
+    closed_event, lost_interaction_end, opened_event, permission_decision,
 };
-use crate::ports::interaction_store::{CloseOutcome, InteractionStore, OpenOutcome};
+use crate::ports::interaction_store::{
+    CloseInteractionOutcome, InteractionStore, OpenInteractionOutcome,
+};
 use crate::ports::ledger::LedgerError;
 use crate::testing::fault_injection::LedgerCallKind;
 
@@ -26,24 +28,26 @@ impl InteractionStore for MemoryLedger {
         &self,
         mut interaction: Interaction,
         fence: Fence,
-    ) -> Result<OpenOutcome, LedgerError> {
+    ) -> Result<OpenInteractionOutcome, LedgerError> {
         self.inject_fault(LedgerCallKind::Interaction).await?;
         let mut rows = self.rows.lock().await;
         let team_runs = rows.ancestor_team_runs(interaction.request_key.execution);
         let LedgerRows { executions, interactions, violations, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&interaction.request_key.execution) else {
-            return Ok(OpenOutcome::Superseded);
+            return Ok(OpenInteractionOutcome::Superseded);
         };
         let is_at_work =
             matches!(row.record.state, ExecutionState::Starting | ExecutionState::Running);
         if row.record.fence != fence || row.record.outcome.is_some() || !is_at_work {
-            return Ok(OpenOutcome::Superseded);
+            return Ok(OpenInteractionOutcome::Superseded);
         }
         let is_same_request = |existing: &&InteractionRow| {
             existing.interaction.request_key == interaction.request_key
         };
         if let Some(existing) = interactions.values().find(is_same_request) {
-            return Ok(OpenOutcome::Existing(Box::new(existing.interaction_with_raw_end())));
+            return Ok(OpenInteractionOutcome::Existing(Box::new(
+                existing.interaction_with_raw_end(),
+            )));
         }
         row.append(interaction.opened_at, opened_event(&interaction), violations);
         for run in &team_runs {
@@ -55,7 +59,7 @@ impl InteractionStore for MemoryLedger {
         }
         interactions
             .insert(interaction.id, InteractionRow { interaction, raw_end: None, team_runs });
-        Ok(OpenOutcome::New)
+        Ok(OpenInteractionOutcome::New)
     }
 
     async fn close(
@@ -63,27 +67,29 @@ impl InteractionStore for MemoryLedger {
         id: InteractionId,
         end: InteractionEnd,
         redacted_end: InteractionEnd,
-    ) -> Result<CloseOutcome, LedgerError> {
+    ) -> Result<CloseInteractionOutcome, LedgerError> {
         self.inject_fault(LedgerCallKind::Interaction).await?;
         let mut rows = self.rows.lock().await;
         let Some(row) = rows.interactions.get(&id) else {
-            return Ok(CloseOutcome::Unknown);
+            return Ok(CloseInteractionOutcome::Unknown);
         };
         if end.state == InteractionState::Open || end.state != redacted_end.state {
             let cause = format!("the end of interaction {id} is none");
             return Err(LedgerError::Unavailable { cause });
         }
         if !row.interaction.is_open() {
-            return Ok(CloseOutcome::AlreadyClosed(Box::new(row.interaction_with_raw_end())));
+            return Ok(CloseInteractionOutcome::AlreadyClosed(Box::new(
+                row.interaction_with_raw_end(),
+            )));
         }
         let raw_end = (end != redacted_end).then_some(end);
         let closed = rows
             .close_interaction(id, &redacted_end, raw_end)
-            .map(|closed| CloseOutcome::Closed(Box::new(closed)));
-        Ok(closed.unwrap_or(CloseOutcome::Unknown))
+            .map(|closed| CloseInteractionOutcome::Closed(Box::new(closed)));
+        Ok(closed.unwrap_or(CloseInteractionOutcome::Unknown))
     }
 
-    async fn record_delivery(
+    async fn record_answer_delivery(
         &self,
         id: InteractionId,
         at: DateTime<Utc>,
@@ -115,8 +121,8 @@ impl InteractionStore for MemoryLedger {
     ) -> Result<Option<Interaction>, LedgerError> {
         self.inject_fault(LedgerCallKind::Read).await?;
         let rows = self.rows.lock().await;
-        let is_requested = |row: &&InteractionRow| row.interaction.request_key == *request_key;
-        Ok(rows.interactions.values().find(is_requested).map(|row| row.interaction.clone()))
+        let has_request_key = |row: &&InteractionRow| row.interaction.request_key == *request_key;
+        Ok(rows.interactions.values().find(has_request_key).map(|row| row.interaction.clone()))
     }
 
     async fn interactions(
@@ -162,7 +168,7 @@ impl LedgerRows {
         next_attempt: AttemptId,
         at: DateTime<Utc>,
     ) {
-        self.close_matching_interactions(id, &end_by_process_exit(at), |attempt| {
+        self.close_matching_interactions(id, &lost_interaction_end(at), |attempt| {
             attempt != next_attempt
         });
     }
@@ -201,8 +207,8 @@ impl LedgerRows {
         row.interaction.end = Some(redacted_end.clone());
         row.raw_end = raw_end;
         self.decisions.extend(permission_decision(&row.interaction, redacted_end));
-        let execution = self.executions.get_mut(&row.interaction.request_key.execution)?;
-        execution.append(redacted_end.at, closed_event(id, redacted_end), &mut self.violations);
+        let execution_row = self.executions.get_mut(&row.interaction.request_key.execution)?;
+        execution_row.append(redacted_end.at, closed_event(id, redacted_end), &mut self.violations);
         for run in &row.team_runs {
             let run_row = self.executions.get_mut(run);
             if let Some(run_row) = run_row.filter(|run_row| run_row.record.outcome.is_none()) {
@@ -228,15 +234,17 @@ impl LedgerRows {
 
 fn matches_filter(filter: &InteractionFilter, row: &InteractionRow) -> bool {
     let InteractionRow { interaction, team_runs, .. } = row;
-    let Interaction { origin: owner, request_key, .. } = interaction;
-    let is_of = |execution| request_key.execution == execution || team_runs.contains(&execution);
-    let is_on_path = |agents: &Vec<AgentId>| owner.agent_path().any(|agent| agents.contains(agent));
+    let Interaction { origin, request_key, .. } = interaction;
+    let is_of_execution =
+        |execution| request_key.execution == execution || team_runs.contains(&execution);
+    let is_on_path =
+        |agents: &Vec<AgentId>| origin.agent_path().any(|agent| agents.contains(agent));
     filter.id.is_none_or(|id| interaction.id == id)
-        && filter.owner.is_none_or(|principal| owner.principal == principal)
+        && filter.owner.is_none_or(|principal| origin.owner == principal)
         && filter.agents.as_ref().is_none_or(is_on_path)
-        && filter.execution.is_none_or(is_of)
+        && filter.execution.is_none_or(is_of_execution)
         && filter.state.is_none_or(|state| interaction.state == state)
-        && filter.before.is_none_or(|before| interaction.id < before)
+        && filter.before_id.is_none_or(|before| interaction.id < before)
 }
 
 fn max_results(limit: u32) -> usize {

@@ -33,7 +33,7 @@ pub(super) struct MemoryExecutionRow {
     pub(super) record: ExecutionRecord,
     /// Deduplication keys, each with the digest of the content.
     pub(super) keys: Vec<([u8; 32], [u8; 32])>,
-    pub(super) content_key: Option<[u8; 32]>,
+    pub(super) coalescing_key: Option<[u8; 32]>,
     /// Workspace of the latest claim.
     pub(super) workspace: Option<Workspace>,
     pub(super) events: Vec<Event>,
@@ -48,7 +48,7 @@ impl LedgerRows {
         let (key, after, before) = command.coalescing_window()?;
         let is_equal = |row: &&MemoryExecutionRow| {
             let at = row.record.accepted_at;
-            row.content_key == Some(key)
+            row.coalescing_key == Some(key)
                 && at > after
                 && at < before
                 && row.record.attempt_id.turn == 1
@@ -68,26 +68,19 @@ impl LedgerRows {
     }
 
     /// Returns true if another message of the conversation is in progress, or is earlier and pending.
-    pub(super) fn has_earlier_message(&self, id: ExecutionId) -> bool {
+    pub(super) fn is_blocked_by_other_message(&self, id: ExecutionId) -> bool {
         let Some(MemoryExecutionRow { record: own_record, .. }) = self.executions.get(&id) else {
             return false;
         };
         self.executions.values().any(|row| {
-            let ExecutionRecord {
-                owner,
-                agent,
-                context,
-                outcome,
-                state,
-                requested_input: requested,
-                ..
-            } = &row.record;
+            let ExecutionRecord { owner, agent, context, outcome, state, requested_input, .. } =
+                &row.record;
             let is_same_conversation = (owner, agent, context)
                 == (&own_record.owner, &own_record.agent, &own_record.context);
             let is_pending = matches!(state, ExecutionState::Idle | ExecutionState::Failed)
-                || requested.answered;
-            let is_before = row.record.id < id && outcome.is_none() && is_pending;
-            is_same_conversation && (row.is_other_claim_holder(id) || is_before)
+                || requested_input.has_pending_answer;
+            let is_earlier_and_pending = row.record.id < id && outcome.is_none() && is_pending;
+            is_same_conversation && (row.is_other_claim_holder(id) || is_earlier_and_pending)
         })
     }
 
@@ -98,9 +91,9 @@ impl LedgerRows {
         agent: &AgentId,
         key: [u8; 32],
     ) -> Option<(ExecutionId, [u8; 32])> {
-        let is_of_caller =
+        let is_of_owner_and_agent =
             |row: &&MemoryExecutionRow| row.record.owner == owner && row.record.agent == *agent;
-        self.executions.values().filter(is_of_caller).find_map(|row| {
+        self.executions.values().filter(is_of_owner_and_agent).find_map(|row| {
             let stored_key = row.keys.iter().find(|(stored_key, _)| *stored_key == key);
             stored_key.map(|(_, digest)| (row.record.id, *digest))
         })
@@ -109,7 +102,7 @@ impl LedgerRows {
 
 impl LedgerRows {
     /// Returns true if the execution is a hop whose run has not ended.
-    pub(super) fn has_unfinished_run(&self, id: ExecutionId) -> bool {
+    pub(super) fn is_hop_of_unfinished_run(&self, id: ExecutionId) -> bool {
         let hop = self.executions.get(&id).and_then(|row| row.record.trigger.hop_position());
         let run = hop.and_then(|hop| self.executions.get(&hop.parent));
         run.is_some_and(|run| run.record.outcome.is_none())
@@ -141,7 +134,7 @@ impl MemoryExecutionRow {
             fence: Fence::default(),
             params: command.params,
             overrides: command.overrides,
-            replayable: command.replayable,
+            stores_raw_input: command.stores_raw_input,
             requested_input: RequestedInput::default(),
             latest_deferral: None,
             spent: Charge::default(),
@@ -153,7 +146,7 @@ impl MemoryExecutionRow {
             exit_code: None,
             last_event_number: 0,
         };
-        let content_key = command.coalescing_key.map(|(key, _)| key);
+        let coalescing_key = command.coalescing_key_and_since.map(|(key, _)| key);
         let keys = command.keys.iter().map(|key| (key, command.content_digest)).collect();
         let message_event = EventKind::caller_message(record.message_id.0.clone(), command.content);
         let (events, chunks) = (Vec::new(), Vec::new());
@@ -161,7 +154,7 @@ impl MemoryExecutionRow {
         let mut row = Self {
             record,
             keys,
-            content_key,
+            coalescing_key,
             workspace,
             events,
             chunks,
@@ -174,9 +167,9 @@ impl MemoryExecutionRow {
     }
 
     /// Returns true if the row is another execution than this one, and holds its claim.
-    pub(super) fn is_other_claim_holder(&self, other: ExecutionId) -> bool {
+    pub(super) fn is_other_claim_holder(&self, own_id: ExecutionId) -> bool {
         let ExecutionRecord { id, state, outcome, .. } = &self.record;
-        *id != other
+        *id != own_id
             && outcome.is_none()
             && matches!(state, ExecutionState::Starting | ExecutionState::Running)
     }
@@ -208,8 +201,9 @@ impl MemoryExecutionRow {
                 self.record.state = state_change.to;
                 self.record.attempt_id = state_change.attempt_id;
                 self.record.changed_at = state_change.at;
-                let requested = &mut self.record.requested_input;
-                requested.interruption = state_change.interruption.or(requested.interruption);
+                let requested_input = &mut self.record.requested_input;
+                requested_input.latest_required_input =
+                    state_change.interruption.or(requested_input.latest_required_input);
             }
             EventKind::ProcessStarted { pid } => self.record.pid = Some(*pid),
             EventKind::AttemptFailed(failure) => self.record.failure = Some(failure.clone()),
@@ -222,8 +216,9 @@ impl MemoryExecutionRow {
                 self.record.changed_at = at;
             }
             EventKind::InteractionClosed { .. } => {
-                let requested = &mut self.record.requested_input;
-                requested.open_interactions = requested.open_interactions.saturating_sub(1);
+                let requested_input = &mut self.record.requested_input;
+                requested_input.open_interactions =
+                    requested_input.open_interactions.saturating_sub(1);
                 self.record.changed_at = at;
             }
             EventKind::Message { .. }
@@ -257,9 +252,9 @@ impl MemoryExecutionRow {
         let mut chunks: Vec<_> = self.chunks.iter().filter(fits).collect();
         chunks.sort_by_key(|chunk| chunk.offset);
         let bytes = chunks.into_iter().flat_map(|chunk| chunk.text.bytes());
-        let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-        let length = index(range.to.saturating_sub(range.from));
-        let bytes: Vec<u8> = bytes.skip(index(range.from)).take(length).collect();
+        let to_usize = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let length = to_usize(range.to.saturating_sub(range.from));
+        let bytes: Vec<u8> = bytes.skip(to_usize(range.from)).take(length).collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }

@@ -64,9 +64,9 @@ pub(crate) fn events() -> impl Strategy<Value = ExecutionEvent> {
         (attempt_ids(), 0u64..70).prop_map(|(attempt_id, waited)| {
             ExecutionEvent::ResourceBusy { attempt_id, waited: Duration::from_secs(waited) }
         }),
-        attempt_ids().prop_map(|attempt_id| ExecutionEvent::ClaimDue { attempt_id }),
+        attempt_ids().prop_map(|attempt_id| ExecutionEvent::ClaimRetryDue { attempt_id }),
         attempt_ids().prop_map(|attempt_id| ExecutionEvent::ClaimFailed { attempt_id }),
-        Just(ExecutionEvent::Superseded),
+        Just(ExecutionEvent::SettledElsewhere),
         attempt_ids().prop_map(|attempt_id| ExecutionEvent::Started { attempt_id }),
         (attempt_ids(), results())
             .prop_map(|(attempt_id, result)| ExecutionEvent::Ended { attempt_id, result }),
@@ -105,7 +105,7 @@ pub(crate) fn events() -> impl Strategy<Value = ExecutionEvent> {
         Just(ExecutionEvent::QueueExpired),
         Just(ExecutionEvent::CancelRequested { reason: "called off".to_owned() }),
         Just(ExecutionEvent::Settled),
-        attempt_ids().prop_map(|attempt_id| ExecutionEvent::HeartbeatDue { attempt_id }),
+        attempt_ids().prop_map(|attempt_id| ExecutionEvent::UsageReadingDue { attempt_id }),
         attempt_ids().prop_map(|attempt_id| ExecutionEvent::CleanUpCompleted { attempt_id }),
     ]
 }

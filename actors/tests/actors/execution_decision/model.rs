@@ -34,10 +34,10 @@ fn attempt_of_event(event: &ExecutionEvent) -> Option<AttemptId> {
     match event {
         ExecutionEvent::Claimed { attempt_id }
         | ExecutionEvent::ResourceBusy { attempt_id, .. }
-        | ExecutionEvent::ClaimDue { attempt_id }
+        | ExecutionEvent::ClaimRetryDue { attempt_id }
         | ExecutionEvent::ClaimFailed { attempt_id }
         | ExecutionEvent::Started { attempt_id }
-        | ExecutionEvent::Resumed { attempt_id, .. }
+        | ExecutionEvent::TakenOver { attempt_id, .. }
         | ExecutionEvent::Ended { attempt_id, .. }
         | ExecutionEvent::FailedWithRetryAfter { attempt_id, .. }
         | ExecutionEvent::NextAttemptDecided { attempt_id, .. }
@@ -46,12 +46,12 @@ fn attempt_of_event(event: &ExecutionEvent) -> Option<AttemptId> {
         | ExecutionEvent::Suspended { attempt_id }
         | ExecutionEvent::RunDeadlineNear { attempt_id }
         | ExecutionEvent::SilenceMeasured { attempt_id, .. }
-        | ExecutionEvent::HeartbeatDue { attempt_id }
+        | ExecutionEvent::UsageReadingDue { attempt_id }
         | ExecutionEvent::DeadlinePassed { attempt_id, .. }
         | ExecutionEvent::RetryDue { attempt_id }
         | ExecutionEvent::CleanUpCompleted { attempt_id } => Some(*attempt_id),
         ExecutionEvent::SlotAvailable
-        | ExecutionEvent::Superseded
+        | ExecutionEvent::SettledElsewhere
         | ExecutionEvent::InputReceived
         | ExecutionEvent::QueueExpired
         | ExecutionEvent::StartRefused { .. }
@@ -71,7 +71,7 @@ fn attempt_of_phase(phase: &ExecutionPhase) -> Option<AttemptId> {
         | ExecutionPhase::AwaitingRetryDecision { attempt_id, .. }
         | ExecutionPhase::Paused { attempt_id }
         | ExecutionPhase::Suspended { attempt_id }
-        | ExecutionPhase::Ended { attempt_id, .. } => Some(*attempt_id),
+        | ExecutionPhase::Finalizing { attempt_id, .. } => Some(*attempt_id),
         ExecutionPhase::Idle | ExecutionPhase::Done { .. } => None,
     }
 }
@@ -136,9 +136,9 @@ impl ExecutionModel {
         let is_late = attempt_of_event(event).is_some_and(|event_attempt_id| {
             attempt_of_phase(phase_before) != Some(event_attempt_id)
         });
-        let is_over = self.settle_count > 0
+        let is_settled = self.settle_count > 0
             && !matches!(event, ExecutionEvent::Settled | ExecutionEvent::CleanUpCompleted { .. });
-        if is_late || is_over {
+        if is_late || is_settled {
             assert_eq!(phase_before, phase_after, "changed by {event:?}");
             assert_eq!(effects, [ExecutionEffect::Ignore { event: event.clone() }]);
         }
@@ -147,7 +147,7 @@ impl ExecutionModel {
     fn update_liveness(&mut self, phase_before: &ExecutionPhase, event: &ExecutionEvent) {
         let is_current = attempt_of_event(event).is_some()
             && attempt_of_event(event) == attempt_of_phase(phase_before);
-        let is_given_up = matches!(phase_before, ExecutionPhase::Stopping { .. })
+        let is_abandoned = matches!(phase_before, ExecutionPhase::Stopping { .. })
             && matches!(
                 event,
                 ExecutionEvent::DeadlinePassed { deadline: ExecutionDeadline::Stop, .. }
@@ -161,10 +161,10 @@ impl ExecutionModel {
             }
             _ => false,
         };
-        if is_current && (has_ended || is_given_up) {
+        if is_current && (has_ended || is_abandoned) {
             self.is_alive = false;
         }
-        self.is_superseded |= *event == ExecutionEvent::Superseded;
+        self.is_superseded |= *event == ExecutionEvent::SettledElsewhere;
     }
 
     fn apply_effect(&mut self, effect: &ExecutionEffect) {
@@ -212,7 +212,7 @@ impl ExecutionModel {
             ExecutionEffect::SendLater { .. }
             | ExecutionEffect::RetryClaim { .. }
             | ExecutionEffect::RecordFailedAttempt { .. }
-            | ExecutionEffect::UnloadActor
+            | ExecutionEffect::StopActorAfterCleanUp
             | ExecutionEffect::Ignore { .. } => {}
         }
     }
@@ -245,8 +245,9 @@ impl ExecutionModel {
             }
             RetryDecision::Defer(wait, cause) => {
                 assert!(wait <= deferral.max_wait, "deferred for too long");
-                let end = (DateTime::UNIX_EPOCH + wait, cause);
-                let next_deferral = self.retry_history.count_deferral(attempt.number, failure, end);
+                let end_and_cause = (DateTime::UNIX_EPOCH + wait, cause);
+                let next_deferral =
+                    self.retry_history.count_deferral(attempt.number, failure, end_and_cause);
                 assert!(next_deferral.times <= deferral.max_deferrals, "deferred too often");
                 NextAttempt::AfterDeferral(next_deferral)
             }
@@ -261,18 +262,26 @@ impl ExecutionModel {
         never_ends: bool,
     ) -> Vec<ExecutionEvent> {
         match effect {
-            ExecutionEffect::ReportFailure { attempt_id, failure, retry_after, had_input } => {
+            ExecutionEffect::ReportFailure {
+                attempt_id,
+                failure,
+                retry_after,
+                may_have_received_input: had_input,
+            } => {
                 let number = attempt_id.attempt;
-                let attempt = FailedAttempt { number, had_input, retry_after };
+                let attempt =
+                    FailedAttempt { number, may_have_received_input: had_input, retry_after };
                 let next_attempt = self.decide_next_attempt(attempt, &failure);
                 vec![ExecutionEvent::NextAttemptDecided { attempt_id, next_attempt }]
             }
-            ExecutionEffect::UnloadActor | ExecutionEffect::Defer { .. } => match self.phase {
-                ExecutionPhase::Paused { attempt_id } => {
-                    vec![ExecutionEvent::RetryDue { attempt_id }]
+            ExecutionEffect::StopActorAfterCleanUp | ExecutionEffect::Defer { .. } => {
+                match self.phase {
+                    ExecutionPhase::Paused { attempt_id } => {
+                        vec![ExecutionEvent::RetryDue { attempt_id }]
+                    }
+                    _ => Vec::new(),
                 }
-                _ => Vec::new(),
-            },
+            }
             effect => respond_without_agent(effect, result, never_ends),
         }
     }
@@ -296,7 +305,7 @@ fn respond_without_agent(
         }
         ExecutionEffect::SendLater { event, .. } => vec![event],
         ExecutionEffect::RetryClaim { attempt_id, .. } => {
-            vec![ExecutionEvent::ClaimDue { attempt_id }]
+            vec![ExecutionEvent::ClaimRetryDue { attempt_id }]
         }
         ExecutionEffect::CheckSilence { attempt_id, .. } => {
             vec![ExecutionEvent::SilenceMeasured { attempt_id, silence: Duration::from_secs(60) }]
@@ -312,7 +321,7 @@ fn respond_without_agent(
         | ExecutionEffect::RecordInputRequest { .. }
         | ExecutionEffect::ReportFailure { .. }
         | ExecutionEffect::RecordFailedAttempt { .. }
-        | ExecutionEffect::UnloadActor
+        | ExecutionEffect::StopActorAfterCleanUp
         | ExecutionEffect::Defer { .. }
         | ExecutionEffect::Finish
         | ExecutionEffect::Ignore { .. } => Vec::new(),

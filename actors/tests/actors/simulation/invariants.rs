@@ -14,53 +14,59 @@ use super::run::{ExecutionHistory, SimulationResult};
 
 /// Checks all of it.
 pub(crate) fn assert_invariants(plan: &SimulationPlan, result: &SimulationResult) {
-    for ((agent, message), answer) in &result.caller_results {
-        check_caller_result(plan, (*agent, *message), answer);
+    for ((agent, message), caller_result) in &result.caller_results {
+        check_caller_result(plan, (*agent, *message), caller_result);
     }
     check_dedup(result);
     for history in result.histories.values() {
         let ExecutionHistory { record, events, .. } = history;
-        let spec = plan.agents.iter().map(|simulated| &simulated.spec);
+        let spec = plan.agents.iter().map(|simulated_agent| &simulated_agent.spec);
         let spec = spec.into_iter().find(|spec| spec.id == record.agent).unwrap();
         check_end(record, events);
         check_attempts(spec, record, events);
         check_lifetimes(plan, result, history);
     }
-    for simulated in &plan.agents {
-        check_order(&simulated.spec, &result.lifetimes);
-        check_slots(&simulated.spec, &result.lifetimes);
+    for simulated_agent in &plan.agents {
+        check_order(&simulated_agent.spec, &result.lifetimes);
+        check_slots(&simulated_agent.spec, &result.lifetimes);
     }
     check_workspaces(&result.lifetimes);
 }
 
 /// A refusal has its cause in the plan.
-fn check_caller_result(plan: &SimulationPlan, request_key: (usize, u64), answer: &CallerResult) {
+fn check_caller_result(
+    plan: &SimulationPlan,
+    request_key: (usize, u64),
+    caller_result: &CallerResult,
+) {
     let text_numbers = plan.steps.iter().filter_map(|(_, step)| match step {
-        SimulationStep::Submit { agent, message_number: message, text }
-            if (*agent, *message) == request_key =>
-        {
-            Some(*text)
-        }
+        SimulationStep::Submit {
+            agent_index: agent,
+            message_number: message,
+            text_number: text,
+        } if (*agent, *message) == request_key => Some(*text),
         _ => None,
     });
     let text_numbers: BTreeSet<_> = text_numbers.collect();
-    let has_faults = plan.has_step(|step| matches!(step, SimulationStep::FailLedgerCalls(..)));
-    let is_slow = plan.has_step(|step| matches!(step, SimulationStep::DelayLedgerCalls(..)));
+    let has_ledger_failures =
+        plan.has_step(|step| matches!(step, SimulationStep::FailLedgerCalls(..)));
+    let has_ledger_delays =
+        plan.has_step(|step| matches!(step, SimulationStep::DelayLedgerCalls(..)));
     let has_crashes = plan.has_step(|step| matches!(step, SimulationStep::Panic { .. }));
     let has_panics = plan.has_behavior(PlannedBehavior::PanicOnStart) || has_crashes;
-    let is_expected = match answer {
+    let is_expected = match caller_result {
         CallerResult::Ended(_) => true,
         CallerResult::Violation(..) => false,
         CallerResult::Refused(Code::QueueFull) => {
             plan.agents[request_key.0].spec.limits.capacity.max_waiting < 40
         }
         CallerResult::Refused(Code::MessageReused) => text_numbers.len() > 1,
-        CallerResult::Refused(Code::LedgerUnavailable) => has_faults,
-        CallerResult::Refused(Code::Internal) => has_panics || is_slow,
+        CallerResult::Refused(Code::LedgerUnavailable) => has_ledger_failures,
+        CallerResult::Refused(Code::Internal) => has_panics || has_ledger_delays,
         CallerResult::Refused(Code::AgentQuarantined) => has_panics,
         CallerResult::Refused(_) => false,
     };
-    assert!(is_expected, "{request_key:?} got {answer:?}");
+    assert!(is_expected, "{request_key:?} got {caller_result:?}");
 }
 
 /// A message is one execution, whoever asks again.
@@ -72,8 +78,8 @@ fn check_dedup(result: &SimulationResult) {
         assert_eq!(earlier, None, "{:?} of {} was run twice", record.message_id, record.agent);
     }
     let mut executions = BTreeMap::new();
-    for (request_key, answer) in &result.caller_results {
-        if let CallerResult::Ended(execution) = answer {
+    for (request_key, caller_result) in &result.caller_results {
+        if let CallerResult::Ended(execution) = caller_result {
             let first = executions.entry(*request_key).or_insert(*execution);
             assert_eq!(first, execution, "{request_key:?} was told of two executions");
         }
@@ -106,19 +112,24 @@ fn check_end(record: &ExecutionRecord, events: &[Event]) {
 /// begun, is tried again.
 fn check_attempts(spec: &AgentSpec, record: &ExecutionRecord, events: &[Event]) {
     let mut attempts: Vec<AttemptId> = Vec::new();
-    let (mut failure, mut has_run, mut deferrals) = (None, false, Vec::new());
+    let (mut failure_category, mut has_run, mut deferrals) = (None, false, Vec::new());
     for event in events {
         match &event.data {
-            EventKind::AttemptFailed(failed) => failure = Some(failed.category()),
+            EventKind::AttemptFailed(failed) => failure_category = Some(failed.category()),
             EventKind::Deferred(deferral) => deferrals.push(*deferral),
             EventKind::StateChanged(change) if change.to == ExecutionState::Running => {
                 has_run = true;
             }
             EventKind::StateChanged(change) if change.to == ExecutionState::Starting => {
-                let is_writer = spec.access == Access::ReadWrite && !spec.retry.retries_after_start;
+                let forbids_retry_after_start =
+                    spec.access == Access::ReadWrite && !spec.retry.retries_after_start;
                 if !attempts.is_empty() {
-                    assert_eq!(failure, Some(Category::Transient), "{}", record.id);
-                    assert!(!(is_writer && has_run), "{} had its input already", record.id);
+                    assert_eq!(failure_category, Some(Category::Transient), "{}", record.id);
+                    assert!(
+                        !(forbids_retry_after_start && has_run),
+                        "{} had its input already",
+                        record.id
+                    );
                     let until = deferrals.last().map(|deferral| deferral.until);
                     assert!(
                         until.is_none_or(|until| until <= change.at),
@@ -126,7 +137,7 @@ fn check_attempts(spec: &AgentSpec, record: &ExecutionRecord, events: &[Event]) 
                         record.id
                     );
                 }
-                (failure, has_run) = (None, false);
+                (failure_category, has_run) = (None, false);
                 attempts.push(change.attempt_id);
             }
             _ => {}

@@ -57,7 +57,7 @@ pub(crate) enum PlannedBehavior {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SimulationStep {
     /// Somebody asks an agent, under a message id, for the text of this number.
-    Submit { agent: usize, message_number: u64, text: usize },
+    Submit { agent_index: usize, message_number: u64, text_number: usize },
     /// What was first recorded under so many ids is called off.
     Cancel(u64),
     /// The next calls to the ledger fail.
@@ -66,7 +66,7 @@ pub(crate) enum SimulationStep {
     DelayLedgerCalls(LedgerCallKind, Vec<u64>),
     /// Whoever reads the clock so many readings later panics; of what lives, so many in a hundred is
     /// held for the next actor.
-    Panic { readings: u32, preserved_percent: u64 },
+    Panic { readings_until_panic: u32, preserved_percent: u64 },
     /// The service is killed and comes back; of what lives, so many in a hundred is held meanwhile.
     Restart { downtime: u64, preserved_percent: u64 },
 }
@@ -130,7 +130,7 @@ fn simulated_agent(number: u64, random: &mut SeededRandom) -> SimulatedAgent {
     spec.limits.timeouts.start = Duration::from_secs(random.pick(&[2, 30]));
     spec.limits.timeouts.run = Duration::from_secs(random.pick(&[3, 20, 300]));
     spec.limits.timeouts.idle = random.pick(&[None, Some(Duration::from_secs(4))]);
-    spec.program_mut().unwrap().heartbeat_interval =
+    spec.program_worker_mut().unwrap().heartbeat_interval =
         random.pick(&[None, Some(Duration::from_secs(2))]);
     spec.retry.max_retries = u32::try_from(random.below(4)).unwrap();
     spec.retry.retries_after_start = random.random_bool(20);
@@ -225,21 +225,24 @@ fn simulation_step(
             preserved_percent: random.pick(&[0, 50, 100]),
         }
     } else if happens(random, odds.crash_percent) {
-        let readings = 1 + u32::try_from(random.below(8)).unwrap();
-        SimulationStep::Panic { readings, preserved_percent: random.pick(&[0, 50, 100]) }
+        let readings_until_panic = 1 + u32::try_from(random.below(8)).unwrap();
+        SimulationStep::Panic {
+            readings_until_panic,
+            preserved_percent: random.pick(&[0, 50, 100]),
+        }
     } else if happens(random, odds.fault_percent) {
         ledger_fault(random)
     } else if happens(random, odds.cancel_percent) {
         SimulationStep::Cancel(random.below(40))
     } else {
-        let agent = usize::try_from(random.below(agent_count)).unwrap();
+        let agent_index = usize::try_from(random.below(agent_count)).unwrap();
         let message = random.below(odds.message_count);
         // The same message says the same but for a few.
-        let text = if random.random_bool(95) { message % 8 } else { random.below(8) };
+        let text_number = if random.random_bool(95) { message % 8 } else { random.below(8) };
         SimulationStep::Submit {
-            agent,
+            agent_index,
             message_number: message,
-            text: usize::try_from(text).unwrap(),
+            text_number: usize::try_from(text_number).unwrap(),
         }
     };
     (pause, step)

@@ -39,13 +39,13 @@ pub(crate) async fn run_simulation(
     random: &mut SeededRandom,
     redactor: &Arc<Redactor>,
 ) -> SimulationResult {
-    let specs = plan.agents.iter().map(|simulated| simulated.spec.clone());
+    let specs = plan.agents.iter().map(|simulated_agent| simulated_agent.spec.clone());
     let mut tree = TestTree::with_redactor(specs, Arc::clone(redactor)).await;
-    for simulated in &plan.agents {
-        simulated
+    for simulated_agent in &plan.agents {
+        simulated_agent
             .folder
             .iter()
-            .for_each(|folder| tree.driver.set_workspace(simulated.spec.id.as_str(), folder));
+            .for_each(|folder| tree.driver.set_workspace(simulated_agent.spec.id.as_str(), folder));
     }
     for (number, attempt_plans) in plan.scripts.iter().enumerate() {
         tree.script(
@@ -58,21 +58,25 @@ pub(crate) async fn run_simulation(
         // In paused time. The plan gives the time of each step.
         tokio::time::sleep(Duration::from_secs(*pause)).await;
         match step {
-            SimulationStep::Submit { agent, message_number: message, text } => {
+            SimulationStep::Submit {
+                agent_index: agent,
+                message_number: message,
+                text_number: text,
+            } => {
                 let id = plan.agents[*agent].spec.id.as_str();
                 let submission =
                     tree.submit_and_wait(id, &format!("m{message}"), &format!("t{text}"));
                 let request_key = (*agent, *message);
                 callers.spawn(async move { (request_key, submission.await) });
             }
-            SimulationStep::Restart { downtime, preserved_percent: held_percent } => {
+            SimulationStep::Restart { downtime, preserved_percent } => {
                 // Who calls a service that is killed is cut off.
                 caller_results.extend(join_finished(&mut callers));
                 callers.shutdown().await;
-                restart(&mut tree, random, (*downtime, *held_percent)).await;
+                restart(&mut tree, random, (*downtime, *preserved_percent)).await;
             }
-            SimulationStep::Panic { readings, preserved_percent: held_percent } => {
-                preserve_random_work(&tree, random, *held_percent);
+            SimulationStep::Panic { readings_until_panic: readings, preserved_percent } => {
+                preserve_random_work(&tree, random, *preserved_percent);
                 tree.clock.panic_at_reading(*readings);
             }
             step => apply_step(&tree, step).await,
@@ -136,9 +140,9 @@ async fn collect_result(
     caller_results: Vec<((usize, u64), CallerResult)>,
 ) -> SimulationResult {
     tree.clock.panic_at_reading(0);
-    let unfinished = ExecutionFilter { unfinished: true, ..ExecutionFilter::default() };
+    let unfinished_filter = ExecutionFilter { unfinished_only: true, ..ExecutionFilter::default() };
     for _ in 0..300 {
-        if tree.ledger.executions(unfinished.clone()).await.unwrap().is_empty() {
+        if tree.ledger.executions(unfinished_filter.clone()).await.unwrap().is_empty() {
             break;
         }
         // Paused time: a minute costs as much as there is to do in it.
@@ -163,10 +167,10 @@ async fn collect_result(
 
 async fn read_history(tree: &TestTree, record: ExecutionRecord) -> ExecutionHistory {
     let events = tree.ledger.events(record.id, 0).await.unwrap();
-    let first_piece = events.iter().find_map(|event| match &event.data {
+    let first_part = events.iter().find_map(|event| match &event.data {
         EventKind::Message { speaker: MessageRole::User, pieces, .. } => pieces.first(),
         _ => None,
     });
-    let text = tree.ledger.text(record.id, first_piece.unwrap().text).await.unwrap();
+    let text = tree.ledger.text(record.id, first_part.unwrap().text).await.unwrap();
     ExecutionHistory { record, events, text }
 }

@@ -10,7 +10,7 @@ use algonius_gauge::a2a_requests::{
 };
 use algonius_gauge::client::{BenchResponse, KeepAliveClient};
 use algonius_gauge::load::{LoadRequest, unique_number};
-use algonius_gauge::process::proportional_bytes;
+use algonius_gauge::process::proportional_set_bytes;
 use algonius_gauge::service::Service;
 use algonius_gauge::spawn::plain_text;
 use algonius_gauge::spawn_limit::find_program;
@@ -80,8 +80,10 @@ impl Contender {
     /// Returns the memory of its processes in bytes, with proportional shares of shared pages.
     pub(crate) fn memory_bytes(&self) -> f64 {
         match &self.server {
-            ContenderProcess::Service(service) => service.sum_over_processes(proportional_bytes),
-            ContenderProcess::Peer(child) => proportional_bytes(child.id()),
+            ContenderProcess::Service(service) => {
+                service.sum_over_processes(proportional_set_bytes)
+            }
+            ContenderProcess::Peer(child) => proportional_set_bytes(child.id()),
         }
     }
 
@@ -119,7 +121,8 @@ fn request_body() -> String {
 /// Each answer contains the sent text and the resulting artifact.
 fn echo_load_request(request: &str) -> Rc<LoadRequest> {
     let is_good = |answer: &BenchResponse<'_>| {
-        answer.is_ok_with("\"TASK_STATE_COMPLETED\"") && answer.body.len() >= 2 * MESSAGE_BYTES
+        answer.is_ok_and_contains("\"TASK_STATE_COMPLETED\"")
+            && answer.body.len() >= 2 * MESSAGE_BYTES
     };
     Rc::new(LoadRequest { build: request_builder(request), is_good: Box::new(is_good) })
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use algonius_gauge::load::{StopCondition, run_load};
 use algonius_gauge::round::Rounds;
 use algonius_gauge::run::RunTimes;
-use algonius_gauge::spawn_limit::{SpawnLimit, core_count};
+use algonius_gauge::spawn_limit::{SpawnRateBaseline, core_count};
 use algonius_gauge::{machine, page, role};
 use contender::Contender;
 use table::ContenderRow;
@@ -70,9 +70,12 @@ async fn measure(contenders: &[Contender]) -> String {
         request_counts.push(measure_contender(contender, PARALLEL_REQUESTS).await.count());
     }
     let rounds = measure_rounds(contenders).await;
-    let initial_readings: Vec<_> = idle_memory.into_iter().zip(request_counts).collect();
-    let table =
-        table::markdown(&ContenderRow::for_contenders(contenders, &rounds, &initial_readings));
+    let memory_and_request_counts: Vec<_> = idle_memory.into_iter().zip(request_counts).collect();
+    let table = table::markdown(&ContenderRow::for_contenders(
+        contenders,
+        &rounds,
+        &memory_and_request_counts,
+    ));
     let (limit_rate, bare_ms) =
         (rounds.median_of("L", RunTimes::rate), rounds.median_of("bare", table::median_ms));
     format!("{table}\nL: {limit_rate:.0}/s; bare: p50 {bare_ms:.2} ms. {}", machine::description())
@@ -80,7 +83,7 @@ async fn measure(contenders: &[Contender]) -> String {
 
 /// Measures all contenders and both baselines, in turns.
 async fn measure_rounds(contenders: &[Contender]) -> Rounds {
-    let (limit, mut rounds) = (SpawnLimit::for_cat(MESSAGE_BYTES), Rounds::default());
+    let (limit, mut rounds) = (SpawnRateBaseline::for_cat(MESSAGE_BYTES), Rounds::default());
     for _ in 0..Rounds::count() {
         rounds.add("L", limit.run(core_count(), Rounds::run_duration()));
         rounds.add("bare", limit.run(1, Rounds::run_duration()));

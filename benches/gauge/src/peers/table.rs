@@ -33,27 +33,27 @@ pub(crate) struct ContenderRow {
 }
 
 impl ContenderRow {
-    /// Returns the lines of all contenders, of which the first is the service. `before` contains the memory of each,
-    /// and its answered requests, before the rounds.
+    /// Returns the lines of all contenders, of which the first is the service. `memory_and_request_counts` are the
+    /// memory of each, and its answered requests, before the rounds.
     pub(crate) fn for_contenders(
         contenders: &[Contender],
         rounds: &Rounds,
-        initial_readings: &[(f64, f64)],
+        memory_and_request_counts: &[(f64, f64)],
     ) -> Vec<Self> {
         let service_kind = contenders
             .first()
             .map_or_else(String::new, |service| service.run_kind(PARALLEL_REQUESTS));
-        let to_row = |(contender, initial_reading)| {
-            Self::new(contender, &service_kind, rounds, initial_reading)
+        let to_row = |(contender, memory_and_request_count)| {
+            Self::new(contender, &service_kind, rounds, memory_and_request_count)
         };
-        contenders.iter().zip(initial_readings).map(to_row).collect()
+        contenders.iter().zip(memory_and_request_counts).map(to_row).collect()
     }
 
     fn new(
         contender: &Contender,
         service_kind: &str,
         rounds: &Rounds,
-        initial_reading: &(f64, f64),
+        memory_and_request_count: &(f64, f64),
     ) -> Self {
         let (parallel_kind, sequential_kind) =
             (contender.run_kind(PARALLEL_REQUESTS), contender.run_kind(1));
@@ -67,9 +67,11 @@ impl ContenderRow {
             median_ms: rounds.median_of(&sequential_kind, median_ms),
             bare_ratio: rounds.median_ratio(&sequential_kind, "bare", median_ms),
             p99_ms: parallel_run.quantile_ms(990),
-            idle_mb: initial_reading.0 / 1e6,
+            idle_mb: memory_and_request_count.0 / 1e6,
             final_mb: contender.memory_bytes() / 1e6,
-            answered_thousands: (initial_reading.1 + parallel_run.count() + sequential_run.count())
+            answered_thousands: (memory_and_request_count.1
+                + parallel_run.count()
+                + sequential_run.count())
                 / 1e3,
         }
     }

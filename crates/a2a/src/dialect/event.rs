@@ -46,7 +46,7 @@ impl JsonDialect {
         }
     }
 
-    fn wrap_in_member(&self, name: &str, value: Value) -> Value {
+    fn wrap_if_externally_tagged(&self, name: &str, value: Value) -> Value {
         match self.tag_style {
             TagStyle::Internal => value,
             TagStyle::External => ObjectBuilder::from_field(name, value).into(),
@@ -75,15 +75,17 @@ impl JsonDialect {
     /// Writes a stream event as JSON.
     pub(crate) fn write_event(&self, event: StreamEvent) -> Value {
         match event {
-            StreamEvent::Task(task) => self.wrap_in_member("task", self.write_task(task)),
+            StreamEvent::Task(task) => {
+                self.wrap_if_externally_tagged("task", self.write_task(task))
+            }
             StreamEvent::Message(message) => {
-                self.wrap_in_member("message", self.write_message(message))
+                self.wrap_if_externally_tagged("message", self.write_message(message))
             }
             StreamEvent::Status(it) => {
-                self.wrap_in_member("statusUpdate", self.write_status_update(it))
+                self.wrap_if_externally_tagged("statusUpdate", self.write_status_update(it))
             }
             StreamEvent::Artifact(it) => {
-                self.wrap_in_member("artifactUpdate", self.write_artifact_update(it))
+                self.wrap_if_externally_tagged("artifactUpdate", self.write_artifact_update(it))
             }
         }
     }

@@ -20,7 +20,8 @@ impl JsonDialect {
             extensions,
             reference_task_ids,
         } = message;
-        let references = if self.writes_references { reference_task_ids } else { Vec::new() };
+        let references =
+            if self.writes_reference_task_ids { reference_task_ids } else { Vec::new() };
         self.object_of_kind("message")
             .with_field("messageId", message_id)
             .with_optional_field("contextId", context_id)

@@ -5,7 +5,9 @@ use serde_json::Value;
 
 use super::JsonDialect;
 use crate::json_object::{ObjectFields, invalid_params};
-use crate::v1::{HistoryLength, ListRequest, PushAuthentication, PushConfig, PushQuery, TaskQuery};
+use crate::v1::{
+    HistoryLength, ListRequest, PushAuthentication, PushConfig, PushConfigQuery, TaskQuery,
+};
 
 /// Maximum number of tasks on a page.
 const MAX_PAGE_SIZE: u32 = 100;
@@ -104,9 +106,9 @@ fn read_push_authentication(
 }
 
 /// Reads the ids of a push configuration and of its task, under the names of 1.0.
-pub(crate) fn read_push_query(params: Value) -> Result<PushQuery, Failure> {
+pub(crate) fn read_push_query(params: Value) -> Result<PushConfigQuery, Failure> {
     let mut fields = ObjectFields::from_value(params)?;
-    Ok(PushQuery {
+    Ok(PushConfigQuery {
         task_id: fields.take_required_id("taskId")?,
         id: fields.take_non_empty_text("id")?,
     })

@@ -80,7 +80,7 @@ fn parse_decision(data: &Value) -> Result<Replies, ReplyFault> {
     if is_batch == decisions.is_empty() {
         return Err(decisions_fault);
     }
-    let unnamed_reply = |answer| InteractionReply { id: None, answer, digest: None };
+    let reply_without_id = |answer| InteractionReply { id: None, answer, digest: None };
     let mut list: Vec<_> = decisions
         .into_iter()
         .map(|(id, decision)| {
@@ -91,12 +91,12 @@ fn parse_decision(data: &Value) -> Result<Replies, ReplyFault> {
         .collect();
     match (decision_type, part.ask_user_answers) {
         (DecisionType::Approve | DecisionType::Batch, Some(answers)) => {
-            list.push(unnamed_reply(texts_answer(answers)));
+            list.push(reply_without_id(texts_answer(answers)));
         }
         (DecisionType::Batch, None) => {}
-        (DecisionType::Approve, None) => list.push(unnamed_reply(decision_answer(true, None))),
+        (DecisionType::Approve, None) => list.push(reply_without_id(decision_answer(true, None))),
         (DecisionType::Reject, _) => {
-            list.push(unnamed_reply(decision_answer(false, common_reason)));
+            list.push(reply_without_id(decision_answer(false, common_reason)));
         }
     }
     Ok(Replies { list, requires_all_decisions: is_batch })

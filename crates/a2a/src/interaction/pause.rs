@@ -41,7 +41,7 @@ pub fn pause_message(interactions: &[Interaction]) -> PauseMessage {
         .collect();
     let interaction_values: Vec<Value> =
         open_interactions.iter().map(|interaction| interaction_json(interaction)).collect();
-    let payload = match (permission_requests.as_slice(), open_interactions.first()) {
+    let kagent_payload = match (permission_requests.as_slice(), open_interactions.first()) {
         ([first, ..], _) => ObjectBuilder::from_field("type", "tool_approval_request")
             .with_field("hint", question_sentence(first))
             .with_field(
@@ -58,7 +58,7 @@ pub fn pause_message(interactions: &[Interaction]) -> PauseMessage {
             INTERACTIONS_EXTENSION.to_owned(),
             ObjectBuilder::from_field("interactions", interaction_values).into(),
         ),
-        (HUMAN_IN_THE_LOOP_EXTENSION.to_owned(), payload.into()),
+        (HUMAN_IN_THE_LOOP_EXTENSION.to_owned(), kagent_payload.into()),
     ];
     PauseMessage {
         parts,
@@ -90,7 +90,7 @@ fn interaction_json(interaction: &Interaction) -> Value {
         .with_optional_field("schema", question.schema.clone())
         .with_field("askedAt", format_time(interaction.opened_at))
         .with_field("dueAt", format_time(interaction.due_at))
-        .with_field("digest", interaction.digest.clone())
+        .with_field("digest", interaction.tool_call_digest.clone())
         .into()
 }
 

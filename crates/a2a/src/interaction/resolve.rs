@@ -97,7 +97,7 @@ fn require_single_target(candidates: Vec<&Interaction>) -> Result<Vec<&Interacti
 }
 
 fn check_reply(reply: &InteractionReply, target: &Interaction) -> Result<(), ReplyFault> {
-    if reply.digest.as_ref().is_some_and(|digest| *digest != target.digest) {
+    if reply.digest.as_ref().is_some_and(|digest| *digest != target.tool_call_digest) {
         return Err(ReplyFault::ChangedDigest);
     }
     match &reply.answer {

@@ -41,9 +41,9 @@ fn interaction(number: u128, kind: QuestionKind) -> Interaction {
             attempt_id: AttemptId::FIRST,
             wire_id: WireId(number.to_string()),
         },
-        terms: ApprovalTerms { approvers: Vec::new(), four_eyes: false },
+        approval_terms: ApprovalTerms { approvers: Vec::new(), four_eyes: false },
         origin: InteractionOrigin {
-            principal: PrincipalId(Uuid::from_u128(8)),
+            owner: PrincipalId(Uuid::from_u128(8)),
             agent: AgentId::new("coder").unwrap(),
             context: ContextId("c".to_owned()),
             teams: Vec::new(),
@@ -55,7 +55,7 @@ fn interaction(number: u128, kind: QuestionKind) -> Interaction {
             subject: is_permission.then_some(call),
             schema: (kind == QuestionKind::Form).then(form_schema),
         },
-        digest: format!("digest-{number}"),
+        tool_call_digest: format!("digest-{number}"),
         opened_at: DateTime::from_timestamp(0, 0).unwrap(),
         due_at: DateTime::from_timestamp(300, 0).unwrap(),
         state: InteractionState::Open,
@@ -146,8 +146,9 @@ fn answers_of_service(
 
 #[test]
 fn a_pause_for_permissions_has_every_known_form() {
-    let closed = Interaction { state: InteractionState::Expired, ..permission_request(3) };
-    let pause = pause_message(&[permission_request(1), choice_question(2), closed]);
+    let closed_interaction =
+        Interaction { state: InteractionState::Expired, ..permission_request(3) };
+    let pause = pause_message(&[permission_request(1), choice_question(2), closed_interaction]);
     let (one, two) = (interaction_id(1).to_string(), interaction_id(2).to_string());
     let options = json!([
         {"id": "a", "name": "A", "kind": "allow_once"}, {"id": "b", "name": "B", "kind": "reject_once"},
@@ -297,21 +298,26 @@ fn the_first_form_of_a_message_counts() {
         Ok(vec!["1 deny".to_owned()])
     );
     // A caller that returns the published metadata unchanged has not answered by it.
-    let published = pause_message(&open_interactions).metadata;
-    assert_eq!(answers_of_message(&published, &[], &open_interactions), Ok(Vec::new()));
+    let published_metadata = pause_message(&open_interactions).metadata;
+    assert_eq!(answers_of_message(&published_metadata, &[], &open_interactions), Ok(Vec::new()));
     assert_eq!(
-        answers_of_message(&published, &[part], &open_interactions),
+        answers_of_message(&published_metadata, &[part], &open_interactions),
         Ok(vec!["1 yes".to_owned()])
     );
 }
 
 #[test]
 fn an_id_of_an_interaction_precedes_ids_of_calls() {
-    let mut other = permission_request(2);
-    other.question.subject.as_mut().unwrap().id = interaction_id(1).to_string();
-    let mut duplicate = permission_request(3);
-    duplicate.question.subject.as_mut().unwrap().id = "call-4".to_owned();
-    let open_interactions = [other, permission_request(1), duplicate, permission_request(4)];
+    let mut call_with_interaction_id = permission_request(2);
+    call_with_interaction_id.question.subject.as_mut().unwrap().id = interaction_id(1).to_string();
+    let mut request_with_reused_call_id = permission_request(3);
+    request_with_reused_call_id.question.subject.as_mut().unwrap().id = "call-4".to_owned();
+    let open_interactions = [
+        call_with_interaction_id,
+        permission_request(1),
+        request_with_reused_call_id,
+        permission_request(4),
+    ];
     let allow =
         |id: &str| answers_of_service(json!([{"id": id, "verdict": "allow"}]), &open_interactions);
     assert_eq!(allow(&interaction_id(1).to_string()), Ok(vec!["1 allow".to_owned()]));
@@ -320,13 +326,14 @@ fn an_id_of_an_interaction_precedes_ids_of_calls() {
 
 #[test]
 fn closed_interactions_take_no_answers() {
-    let closed = Interaction { state: InteractionState::Answered, ..permission_request(1) };
+    let closed_interaction =
+        Interaction { state: InteractionState::Answered, ..permission_request(1) };
     let list = json!([{"id": interaction_id(1).to_string(), "verdict": "allow"}]);
     assert_eq!(
-        answers_of_service(list, std::slice::from_ref(&closed)),
+        answers_of_service(list, std::slice::from_ref(&closed_interaction)),
         Err(ReplyFault::UnknownTarget)
     );
-    let interactions = [closed, permission_request(2)];
+    let interactions = [closed_interaction, permission_request(2)];
     assert_eq!(
         answers_in_data_part(json!({"decision_type": "approve"}), &interactions),
         Ok(vec!["2 yes".to_owned()])

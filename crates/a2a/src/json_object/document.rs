@@ -33,7 +33,7 @@ fn replace_unpaired_surrogates(body: &[u8]) -> Option<Vec<u8>> {
     while !rest.is_empty() {
         let next_unit = rest.get(ESCAPE_BYTES..).and_then(parse_escaped_code_unit);
         // Outside of strings a valid document has no backslash.
-        let copied_bytes = match parse_escaped_code_unit(rest) {
+        let copied_length = match parse_escaped_code_unit(rest) {
             Some(0xd800..0xdc00) if matches!(next_unit, Some(0xdc00..0xe000)) => 2 * ESCAPE_BYTES,
             Some(0xd800..0xe000) => {
                 repaired.extend_from_slice(br"\ufffd");
@@ -44,7 +44,7 @@ fn replace_unpaired_surrogates(body: &[u8]) -> Option<Vec<u8>> {
             _ if rest.starts_with(br"\") => 2,
             _ => rest.iter().position(|byte| *byte == b'\\').unwrap_or(rest.len()),
         };
-        let (copied, remaining) = rest.split_at(copied_bytes.min(rest.len()));
+        let (copied, remaining) = rest.split_at(copied_length.min(rest.len()));
         repaired.extend_from_slice(copied);
         rest = remaining;
     }

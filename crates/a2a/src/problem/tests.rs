@@ -38,16 +38,16 @@ fn protocol_errors_have_the_specified_status() {
 #[test]
 fn error_info_names_its_domain_and_reason() {
     let error_info = |code| error_info(&Failure::new(code, "it is so"));
-    let unknown_info = error_info(Code::ExecutionUnknown);
-    assert_eq!(unknown_info["@type"], "type.googleapis.com/google.rpc.ErrorInfo");
+    let unknown_execution_info = error_info(Code::ExecutionUnknown);
+    assert_eq!(unknown_execution_info["@type"], "type.googleapis.com/google.rpc.ErrorInfo");
     assert_eq!(
-        (&unknown_info["reason"], &unknown_info["domain"]),
+        (&unknown_execution_info["reason"], &unknown_execution_info["domain"]),
         (&json!("TASK_NOT_FOUND"), &json!(PROTOCOL_DOMAIN))
     );
-    assert_eq!(unknown_info["metadata"]["code"], "execution-unknown");
-    let full_info = error_info(Code::QueueFull);
+    assert_eq!(unknown_execution_info["metadata"]["code"], "execution-unknown");
+    let queue_full_info = error_info(Code::QueueFull);
     assert_eq!(
-        (&full_info["reason"], &full_info["domain"]),
+        (&queue_full_info["reason"], &queue_full_info["domain"]),
         (&json!("QUEUE_FULL"), &json!(SERVICE_DOMAIN))
     );
     for code in Code::ALL.iter().copied() {
@@ -79,7 +79,8 @@ fn errors_of_0_3_have_a_number_and_a_type() {
 fn own_error_numbers_differ_from_those_of_the_protocol() {
     for code in Code::ALL.iter().copied() {
         let number = wire_codes(code).jsonrpc;
-        let standard = (-32700..=-32600).contains(&number) || (-32009..=-32001).contains(&number);
-        assert!(standard || (-32079..=-32050).contains(&number), "{code} is {number}");
+        let is_standard =
+            (-32700..=-32600).contains(&number) || (-32009..=-32001).contains(&number);
+        assert!(is_standard || (-32079..=-32050).contains(&number), "{code} is {number}");
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::add_path_params;
 use crate::v0_3::{self, rest};
 use crate::v1::{
-    A2aPart, HistoryLength, ListPage, Message, PartContent, PushQuery, SendMode, SendRequest,
+    A2aPart, HistoryLength, ListPage, Message, PartContent, PushConfigQuery, SendMode, SendRequest,
     TaskState,
 };
 use crate::v1_json::{read as read_1_0, write as write_1_0};
@@ -173,26 +173,27 @@ fn requests_of_1_0_clients_are_read() {
     // All values of a query are text.
     let query = json!({"status": "TASK_STATE_WORKING", "pageSize": "10", "includeArtifacts": "true",
         "statusTimestampAfter": "2030-01-31T13:00:00+01:00", "history_length": "0"});
-    let list = read_1_0::list_request(query).expect("a list");
-    assert_eq!((list.state, list.page_size), (Some(TaskState::Working), Some(10)));
-    assert_eq!((list.history_length, list.include_artifacts), (Some(0), true));
+    let list_request = read_1_0::list_request(query).expect("a list");
+    assert_eq!((list_request.state, list_request.page_size), (Some(TaskState::Working), Some(10)));
+    assert_eq!((list_request.history_length, list_request.include_artifacts), (Some(0), true));
     assert_eq!(
-        list.changed_since.map(|time| time.to_rfc3339()).as_deref(),
+        list_request.changed_since.map(|time| time.to_rfc3339()).as_deref(),
         Some("2030-01-31T12:00:00+00:00")
     );
     assert_eq!(read_1_0::list_request(Value::Null), Ok(super::super::v1::ListRequest::default()));
-    let query = PushQuery { task_id: "t".to_owned(), id: Some("c".to_owned()) };
+    let query = PushConfigQuery { task_id: "t".to_owned(), id: Some("c".to_owned()) };
     assert_eq!(read_1_0::push_delete_request(json!({"taskId": "t", "id": "c"})), Ok(query));
 }
 
 #[test]
 fn ids_of_0_3_are_read_in_both_forms() {
-    let query =
-        |id: Option<&str>| Ok(PushQuery { task_id: "t".to_owned(), id: id.map(str::to_owned) });
+    let expected_query = |id: Option<&str>| {
+        Ok(PushConfigQuery { task_id: "t".to_owned(), id: id.map(str::to_owned) })
+    };
     let push_params = || json!({"id": "t", "pushNotificationConfigId": "c"});
-    assert_eq!(v0_3::read::push_query(push_params()), query(Some("c")));
-    assert_eq!(v0_3::read::push_query(json!({"id": "t"})), query(None));
-    assert_eq!(v0_3::read::push_delete_request(push_params()), query(Some("c")));
+    assert_eq!(v0_3::read::push_query(push_params()), expected_query(Some("c")));
+    assert_eq!(v0_3::read::push_query(json!({"id": "t"})), expected_query(None));
+    assert_eq!(v0_3::read::push_delete_request(push_params()), expected_query(Some("c")));
     assert!(v0_3::read::push_delete_request(json!({"id": "t"})).is_err());
     assert_eq!(
         v0_3::read::push_list_request(json!({"id": "t", "metadata": {}})),

@@ -7,7 +7,7 @@ use super::DIALECT;
 use crate::dialect;
 use crate::json_object::{ObjectFields, invalid_params};
 use crate::v1::{
-    PushConfig, PushQuery, SendMode, SendRequest, SendResponse, StreamEvent, Task, TaskQuery,
+    PushConfig, PushConfigQuery, SendMode, SendRequest, SendResponse, StreamEvent, Task, TaskQuery,
 };
 
 /// Reads the parameters of `message/send` and `message/stream`. Without `blocking`, the answer waits for the end of
@@ -70,9 +70,9 @@ pub fn push_set_request(params: Value) -> Result<PushConfig, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn push_query(params: Value) -> Result<PushQuery, Failure> {
+pub fn push_query(params: Value) -> Result<PushConfigQuery, Failure> {
     let mut fields = ObjectFields::from_value(params)?;
-    Ok(PushQuery {
+    Ok(PushConfigQuery {
         task_id: fields.take_required_id("id")?,
         id: fields.take_non_empty_text("pushNotificationConfigId")?,
     })
@@ -90,7 +90,7 @@ pub fn push_list_request(params: Value) -> Result<String, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn push_delete_request(params: Value) -> Result<PushQuery, Failure> {
+pub fn push_delete_request(params: Value) -> Result<PushConfigQuery, Failure> {
     let query = push_query(params)?;
     if query.id.is_none() {
         return Err(invalid_params("`pushNotificationConfigId` must be present and not empty"));

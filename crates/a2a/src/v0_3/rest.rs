@@ -21,7 +21,7 @@ use crate::v1_json::role_name;
 const DIALECT: JsonDialect = JsonDialect {
     tag_style: TagStyle::External,
     parts_member: "content",
-    writes_references: false,
+    writes_reference_task_ids: false,
     has_final_field: true,
     state_name,
     role_name,

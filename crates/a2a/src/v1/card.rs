@@ -22,7 +22,7 @@ impl Interface {
     /// Returns the address as lists of 1.0 have it. Clients of 1.0 connect to host and port over gRPC, also for 0.3,
     /// whose own cards have a URL there.
     #[must_use]
-    pub fn listed_url(&self) -> &str {
+    pub fn v1_interface_url(&self) -> &str {
         match (self.binding, self.url.split_once("://")) {
             (Binding::Grpc, Some((_, address))) => address,
             _ => &self.url,

@@ -113,7 +113,7 @@ impl std::fmt::Debug for PushAuthentication {
 
 /// Request for one push configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PushQuery {
+pub struct PushConfigQuery {
     /// Id of the task.
     pub task_id: String,
     /// Id of the configuration; absent means the one with the id of the task.

@@ -10,8 +10,8 @@ use super::DIALECT;
 use crate::dialect;
 use crate::json_object::{ObjectFields, invalid_params};
 use crate::v1::{
-    ListRequest, PushConfig, PushQuery, SendMode, SendRequest, SendResponse, StreamEvent, Task,
-    TaskQuery,
+    ListRequest, PushConfig, PushConfigQuery, SendMode, SendRequest, SendResponse, StreamEvent,
+    Task, TaskQuery,
 };
 
 /// Reads the parameters of `SendMessage` and `SendStreamingMessage`.
@@ -101,7 +101,7 @@ pub fn push_set_request(params: Value) -> Result<PushConfig, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn push_query(params: Value) -> Result<PushQuery, Failure> {
+pub fn push_query(params: Value) -> Result<PushConfigQuery, Failure> {
     let query = dialect::read_push_query(params)?;
     if query.id.is_none() {
         return Err(invalid_params("`id` must be present and not empty"));
@@ -122,7 +122,7 @@ pub fn push_list_request(params: Value) -> Result<String, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn push_delete_request(params: Value) -> Result<PushQuery, Failure> {
+pub fn push_delete_request(params: Value) -> Result<PushConfigQuery, Failure> {
     push_query(params)
 }
 

@@ -24,7 +24,7 @@ pub(super) enum IncomingMessage {
     /// Error that names no request. During the start it belongs to the only one that is pending.
     ErrorWithoutId,
     /// Request of the server, with the answer to it.
-    Request(Value),
+    RequestWithResponse(Value),
     /// Message or text that this side does not use.
     Unused,
     /// Message with more values than permitted.
@@ -81,7 +81,9 @@ impl MessageFilter {
             return IncomingMessage::Unused;
         };
         match (method, id) {
-            (Some(method), Some(id)) => IncomingMessage::Request(build_response(&method, &id)),
+            (Some(method), Some(id)) => {
+                IncomingMessage::RequestWithResponse(build_response(&method, &id))
+            }
             (None, Some(id)) if self.remove_request(&id) => IncomingMessage::Answer(id),
             (None, None) if error.is_some() => IncomingMessage::ErrorWithoutId,
             _ => IncomingMessage::Unused,

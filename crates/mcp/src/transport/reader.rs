@@ -18,7 +18,7 @@ use crate::connection_end::ConnectionEndReason;
 const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
 /// Greatest number of bytes since the last answer that answer no request.
-const MAX_UNUSED_BYTES: usize = 16 << 20;
+const MAX_UNREQUESTED_BYTES: usize = 16 << 20;
 
 /// Code of the error that replaces an answer that does not follow the protocol. No server uses it.
 pub(crate) const MALFORMED_RESPONSE_CODE: ErrorCode = ErrorCode(i32::MIN);
@@ -28,7 +28,7 @@ pub(super) struct MessageReader {
     filter: Arc<MessageFilter>,
     writer: LineWriter,
     answers: mpsc::Sender<RxJsonRpcMessage<RoleClient>>,
-    unused_bytes: usize,
+    unrequested_bytes: usize,
 }
 
 impl MessageReader {
@@ -37,26 +37,26 @@ impl MessageReader {
         writer: LineWriter,
         answers: mpsc::Sender<RxJsonRpcMessage<RoleClient>>,
     ) -> Self {
-        Self { filter, writer, answers, unused_bytes: 0 }
+        Self { filter, writer, answers, unrequested_bytes: 0 }
     }
 
     /// Reads messages until the connection ends, and returns the reason.
     pub(super) async fn read_until_end(
         mut self,
-        output: impl AsyncRead + Unpin,
+        server_output: impl AsyncRead + Unpin,
     ) -> ConnectionEndReason {
         let codec =
             AnyDelimiterCodec::new_with_max_length(b"\n".into(), b"\n".into(), MAX_MESSAGE_BYTES);
-        let mut lines = FramedRead::new(output, codec);
+        let mut lines = FramedRead::new(server_output, codec);
         while let Some(line) = lines.next().await {
-            let read = match line {
+            let line_result = match line {
                 Ok(line) => self.handle_line(&line).await,
                 Err(AnyDelimiterCodecError::MaxChunkLengthExceeded) => {
                     Err(ConnectionEndReason::MessageTooLong)
                 }
                 Err(AnyDelimiterCodecError::Io(_)) => Err(ConnectionEndReason::OutputClosed),
             };
-            if let Err(reason) = read {
+            if let Err(reason) = line_result {
                 return reason;
             }
         }
@@ -66,7 +66,7 @@ impl MessageReader {
     async fn handle_line(&mut self, line: &[u8]) -> Result<(), ConnectionEndReason> {
         match self.filter.classify(line) {
             IncomingMessage::Answer(id) => {
-                self.unused_bytes = 0;
+                self.unrequested_bytes = 0;
                 let answer = serde_json::from_slice(line).unwrap_or_else(|_malformed| {
                     let error = ErrorData::new(MALFORMED_RESPONSE_CODE, "malformed answer", None);
                     JsonRpcMessage::error(error, Some(id))
@@ -79,13 +79,13 @@ impl MessageReader {
                     self.forward(error).await?;
                 }
             }
-            IncomingMessage::Request(answer) => {
+            IncomingMessage::RequestWithResponse(answer) => {
                 _ = self.writer.enqueue_message(&answer).await; // The writer ends the connection if it fails.
             }
             IncomingMessage::Unused => {}
         }
-        self.unused_bytes += line.len() + 1;
-        match self.unused_bytes > MAX_UNUSED_BYTES {
+        self.unrequested_bytes += line.len() + 1;
+        match self.unrequested_bytes > MAX_UNREQUESTED_BYTES {
             true => Err(ConnectionEndReason::TooMuchUnrequestedOutput),
             false => Ok(()),
         }

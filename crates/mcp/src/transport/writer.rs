@@ -25,11 +25,11 @@ impl LineWriter {
     /// Creates a queue, and the future that writes its messages in their order, one on each line, until a failure ends
     /// the connection. The future owns the input of the server.
     pub(super) fn new(
-        input: impl AsyncWrite + Send + Unpin + 'static,
+        server_input: impl AsyncWrite + Send + Unpin + 'static,
         end_sender: watch::Sender<Option<ConnectionEndReason>>,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (sender, queue) = mpsc::unbounded_channel();
-        (Self(sender), write_lines(input, queue, end_sender))
+        (Self(sender), write_lines(server_input, queue, end_sender))
     }
 
     /// Queues a message at once, and returns the future of its end.
@@ -38,12 +38,13 @@ impl LineWriter {
         message: &M,
     ) -> impl Future<Output = io::Result<()>> + Send + use<M> {
         let (sender, written_receiver) = oneshot::channel();
-        let queued = serde_json::to_vec(message).map_err(io::Error::other).and_then(|mut line| {
-            line.push(b'\n');
-            self.0.send((line, sender)).map_err(|_closed| broken_pipe_error())
-        });
+        let enqueue_result =
+            serde_json::to_vec(message).map_err(io::Error::other).and_then(|mut line| {
+                line.push(b'\n');
+                self.0.send((line, sender)).map_err(|_closed| broken_pipe_error())
+            });
         async move {
-            queued?;
+            enqueue_result?;
             written_receiver.await.map_err(|_dropped| broken_pipe_error())
         }
     }
@@ -55,14 +56,14 @@ fn broken_pipe_error() -> io::Error {
 
 /// Writes lines until one fails. A failure ends the connection, because a part of the line may have been written.
 async fn write_lines(
-    mut input: impl AsyncWrite + Unpin,
+    mut server_input: impl AsyncWrite + Unpin,
     mut queue: mpsc::UnboundedReceiver<QueuedLine>,
     end_sender: watch::Sender<Option<ConnectionEndReason>>,
 ) {
     while let Some((line, written_sender)) = queue.recv().await {
         let write = async {
-            input.write_all(&line).await?;
-            input.flush().await
+            server_input.write_all(&line).await?;
+            server_input.flush().await
         };
         let reason = match timeout(WRITE_TIMEOUT, write).await {
             Ok(Ok(())) => {

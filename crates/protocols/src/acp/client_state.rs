@@ -116,8 +116,11 @@ impl AcpClientState {
             .map(|open_session| open_session.native_id.clone());
         let Some(native_id) = native_id.filter(|native_id| !self.is_closing(native_id)) else {
             let message = "the session is not open".to_owned();
-            let turn_outcome =
-                TurnOutcome::Failed { code: SESSION_NOT_OPEN, message, is_authentication: false };
+            let turn_outcome = TurnOutcome::Failed {
+                code: SESSION_NOT_OPEN,
+                message,
+                is_authentication_error: false,
+            };
             return vec![ProtocolStep::TurnEnded { session, outcome: turn_outcome, usage: None }];
         };
         if self.sessions.turns_mut(&native_id).is_running() {
@@ -169,7 +172,11 @@ impl AcpClientState {
     }
 
     /// Closes a session. While the agent closes it, the session takes no prompt.
-    pub(super) fn close(&mut self, session: SessionKey, can_close: bool) -> Vec<ProtocolStep> {
+    pub(super) fn close(
+        &mut self,
+        session: SessionKey,
+        has_close_capability: bool,
+    ) -> Vec<ProtocolStep> {
         let Some(native_id) =
             self.sessions.find_mut(session).map(|open_session| open_session.native_id.clone())
         else {
@@ -179,7 +186,7 @@ impl AcpClientState {
             return Vec::new();
         }
         let mut steps = self.cancel(session);
-        if can_close {
+        if has_close_capability {
             let (id, step) = self.rpc.request("session/close", &json!({"sessionId": native_id}));
             let line_number = self.rpc.last_line_number();
             self.pending_requests.insert(id, AcpPendingRequest::Close { native_id, line_number });

@@ -63,7 +63,7 @@ impl SessionOpening {
     }
 
     /// Takes over the settings of a command for a replayed opening; returns whether the opening is one.
-    pub(super) fn adopt_settings(&mut self, settings: &mut SettingQueue) -> bool {
+    pub(super) fn adopt_settings_if_replayed(&mut self, settings: &mut SettingQueue) -> bool {
         let is_replayed = self.origin == OpeningOrigin::Replay;
         if is_replayed {
             self.origin = OpeningOrigin::ReplayWithCommand;

@@ -58,9 +58,9 @@ pub(super) fn turn_end_steps(
             (turn_outcome, token_usage.or_else(quota_usage), warning)
         }
         Err(error) => {
-            let is_authentication = error.is_authentication_error();
+            let is_authentication_error = error.is_authentication_error();
             let AgentError { code, message } = error;
-            (TurnOutcome::Failed { code, message, is_authentication }, None, None)
+            (TurnOutcome::Failed { code, message, is_authentication_error }, None, None)
         }
     };
     let warning = warning.map(|text| ProtocolStep::Warning { session, text });

@@ -24,7 +24,7 @@ struct OpeningRecord {
     request_id: Option<i64>,
     settings: SettingQueue,
     /// True if a prompt followed: later settings do not belong to the opening.
-    is_complete: bool,
+    is_followed_by_prompt: bool,
 }
 
 impl RecordedSettings {
@@ -117,7 +117,7 @@ fn replay_request(
         }
         "session/prompt" => {
             let native_id = parse_native_id(params)?;
-            recorded_settings.latest_or_insert(&native_id)?.is_complete = true;
+            recorded_settings.latest_or_insert(&native_id)?.is_followed_by_prompt = true;
             let line_number = connection.client_state.rpc.last_line_number();
             connection.client_state.sessions.turns_mut(&native_id).record_prompt(line_number);
             Some(AcpPendingRequest::Prompt { native_id, line_number })
@@ -131,7 +131,7 @@ fn replay_request(
             let setting = AcpSetting::from_request(method, params)?;
             let native_id = parse_native_id(params)?;
             let record = recorded_settings.latest_or_insert(&native_id)?;
-            if record.is_complete {
+            if record.is_followed_by_prompt {
                 return Some(AcpPendingRequest::SessionSetting { native_id, setting });
             }
             record.settings.push_back((request_id, setting));

@@ -21,7 +21,7 @@ pub(super) enum AnswerFormat {
 }
 
 /// Request that belongs to a session, before it is checked against the turn.
-struct SessionRequest {
+struct ParsedAgentRequest {
     native_id: String,
     answer_format: AnswerFormat,
     kind: AgentRequestKind,
@@ -47,8 +47,8 @@ impl AcpAgentRequests {
         params: &Value,
         (sessions, rpc): (&mut AcpSessionTable, &mut RpcWriter),
     ) -> Vec<ProtocolStep> {
-        if let IdRegistration::Reused(reused_request) = self.table.register_id(id) {
-            let withdrawal = reused_request.map(|request| withdrawal_step(&request));
+        if let IdRegistration::Reused(earlier_request) = self.table.register_id(id) {
+            let withdrawal = earlier_request.map(|request| withdrawal_step(&request));
             let reply = self.reply_unless_recorded(id, |rpc| rpc.reused_id_response(id), rpc);
             let error_step =
                 ProtocolStep::protocol_error(format!("the agent used the request id {id} again"));
@@ -85,16 +85,16 @@ impl AcpAgentRequests {
     fn open_request(
         &mut self,
         id: &RequestId,
-        request: SessionRequest,
+        request: ParsedAgentRequest,
         sessions: &mut AcpSessionTable,
         rpc: &mut RpcWriter,
     ) -> Vec<ProtocolStep> {
-        let SessionRequest { native_id, answer_format, kind } = request;
+        let ParsedAgentRequest { native_id, answer_format, kind } = request;
         let answer_line = self.table.recorded_answer_line(id);
         let key = sessions.key(&native_id);
         let ready_key = key.filter(|key| sessions.find_ready_mut(*key).is_some());
         let turns = sessions.turns_of(&native_id);
-        let is_in_turn = turns.is_some_and(|turns| turns.is_request_in_turn(answer_line));
+        let is_in_turn = turns.is_some_and(|turns| turns.is_turn_open_at_line(answer_line));
         let Some(session) = ready_key.filter(|_| is_in_turn) else {
             let cause = if key.is_some() { "outside of a turn" } else { "for an unknown session" };
             let reply = self.reply_cancelled(id, &answer_format, rpc);
@@ -110,7 +110,7 @@ impl AcpAgentRequests {
                 .is_some_and(|it| is_allowing_result(&answer_format, it));
             let call = AnsweredCall::from_request_kind(&kind, is_allowed);
             let reply = self.reply_cancelled(id, &answer_format, rpc);
-            let answered = ProtocolStep::RequestAnswered { session, request: id.clone(), call };
+            let answered = ProtocolStep::RequestAnswered { session, request_id: id.clone(), call };
             return reply.into_iter().chain([answered]).collect();
         }
         self.table.insert(UnansweredRequest {
@@ -198,10 +198,10 @@ impl AcpAgentRequests {
 }
 
 fn withdrawal_step(request: &UnansweredRequest<AnswerFormat>) -> ProtocolStep {
-    ProtocolStep::RequestWithdrawn { session: request.session, request: request.id.clone() }
+    ProtocolStep::RequestWithdrawn { session: request.session, request_id: request.id.clone() }
 }
 
-fn parse_permission(params: &Value, sessions: &mut AcpSessionTable) -> Option<SessionRequest> {
+fn parse_permission(params: &Value, sessions: &mut AcpSessionTable) -> Option<ParsedAgentRequest> {
     let params = PermissionParams::from_json(params)?;
     let options: Vec<_> =
         params.options.into_iter().map(PermissionOptionParams::into_permission_option).collect();
@@ -212,10 +212,10 @@ fn parse_permission(params: &Value, sessions: &mut AcpSessionTable) -> Option<Se
     };
     let kind = AgentRequestKind::Permission { call, options: options.clone() };
     let answer_format = AnswerFormat::Permission(options);
-    Some(SessionRequest { native_id: params.session_id, answer_format, kind })
+    Some(ParsedAgentRequest { native_id: params.session_id, answer_format, kind })
 }
 
-fn parse_elicitation(params: &Value) -> Option<SessionRequest> {
+fn parse_elicitation(params: &Value) -> Option<ParsedAgentRequest> {
     let params = ElicitationParams::from_json(params)?;
     // The client declares forms only; an address to open is no form.
     if params.mode.as_deref().is_some_and(|mode| mode != "form") {
@@ -226,7 +226,7 @@ fn parse_elicitation(params: &Value) -> Option<SessionRequest> {
         schema: params.requested_schema.unwrap_or_default(),
         call_id: params.tool_call_id,
     };
-    Some(SessionRequest {
+    Some(ParsedAgentRequest {
         native_id: params.session_id,
         answer_format: AnswerFormat::Elicitation,
         kind,

@@ -92,7 +92,7 @@ impl AcpSession {
         };
         let opened = ProtocolStep::SessionOpened {
             session: key,
-            id: self.native_id.clone(),
+            native_id: self.native_id.clone(),
             modes: self.modes.clone(),
             mode: self.mode.clone(),
             model: self.model.clone(),
@@ -115,7 +115,7 @@ impl AcpSession {
     ///
     /// Agents confirm a mode by the response, by an update before it, or by both. An update that reports another mode
     /// contradicts the response.
-    pub(super) fn confirm_setting(
+    pub(super) fn apply_opening_setting_response(
         &mut self,
         setting: &AcpSetting,
         result: &Value,

@@ -16,7 +16,7 @@ pub(super) struct ToolCalls {
 #[derive(Debug)]
 struct TrackedCall {
     call: ToolCall,
-    is_reported: bool,
+    has_emitted_step: bool,
 }
 
 impl ToolCalls {
@@ -35,7 +35,7 @@ impl ToolCalls {
     pub(super) fn merge_report_for_step(&mut self, report: &Value) -> Option<(ToolCall, bool)> {
         let call = self.merge_report(report)?;
         let entry = self.find_or_insert(report)?;
-        let is_new = !std::mem::replace(&mut entry.is_reported, true);
+        let is_new = !std::mem::replace(&mut entry.has_emitted_step, true);
         Some((call, is_new))
     }
 
@@ -45,7 +45,7 @@ impl ToolCalls {
         let index = self.calls.iter().rposition(|entry| entry.call.id == id);
         let index = index.unwrap_or_else(|| {
             let call = ToolCall { id: id.to_owned(), ..ToolCall::default() };
-            self.calls.push(TrackedCall { call, is_reported: false });
+            self.calls.push(TrackedCall { call, has_emitted_step: false });
             self.calls.len() - 1
         });
         self.calls.get_mut(index)

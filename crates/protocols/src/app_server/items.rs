@@ -37,8 +37,12 @@ pub(super) fn turn_outcome(turn: &Value, failure: Option<Value>) -> TurnOutcome 
             let is_unauthorized =
                 error.get("codexErrorInfo").is_some_and(|it| it == "unauthorized");
             let error = AgentError::from_json(&error);
-            let is_authentication = is_unauthorized || error.is_authentication_error();
-            TurnOutcome::Failed { code: error.code, message: error.message, is_authentication }
+            let is_authentication_error = is_unauthorized || error.is_authentication_error();
+            TurnOutcome::Failed {
+                code: error.code,
+                message: error.message,
+                is_authentication_error,
+            }
         }
     }
 }

@@ -44,8 +44,8 @@ impl AppServerAgentRequests {
         threads: &mut AppServerThreads,
         rpc: &mut RpcWriter,
     ) -> Vec<ProtocolStep> {
-        if let IdRegistration::Reused(reused_request) = self.table.register_id(id) {
-            let withdrawal = reused_request.map(|request| withdrawal_step(&request));
+        if let IdRegistration::Reused(earlier_request) = self.table.register_id(id) {
+            let withdrawal = earlier_request.map(|request| withdrawal_step(&request));
             let reply = (!self.table.take_recorded_answer(id)).then(|| rpc.reused_id_response(id));
             let error_step =
                 ProtocolStep::protocol_error(format!("the agent used the request id {id} again"));
@@ -63,7 +63,7 @@ impl AppServerAgentRequests {
         };
         let answer_line = self.table.recorded_answer_line(id);
         let turns = threads.turns_of(native_id);
-        let is_in_turn = turns.is_some_and(|turns| turns.is_request_in_turn(answer_line));
+        let is_in_turn = turns.is_some_and(|turns| turns.is_turn_open_at_line(answer_line));
         let Some(session) = key.filter(|_| is_in_turn) else {
             let cause = if key.is_some() { "outside of a turn" } else { "for an unknown session" };
             let error_step = ProtocolStep::protocol_error(format!("request {id} {cause}"));
@@ -79,7 +79,7 @@ impl AppServerAgentRequests {
             let result = self.table.recorded_result(id);
             let is_allowed = result.is_some_and(|it| it.get("decision") == Some(&json!("accept")));
             let call = AnsweredCall::from_request_kind(&kind, is_allowed);
-            let answered = ProtocolStep::RequestAnswered { session, request: id.clone(), call };
+            let answered = ProtocolStep::RequestAnswered { session, request_id: id.clone(), call };
             return self
                 .reply_cancelled(id, &answer_format, rpc)
                 .into_iter()
@@ -159,7 +159,7 @@ impl AppServerAgentRequests {
 }
 
 fn withdrawal_step(request: &UnansweredRequest<AppServerAnswerFormat>) -> ProtocolStep {
-    ProtocolStep::RequestWithdrawn { session: request.session, request: request.id.clone() }
+    ProtocolStep::RequestWithdrawn { session: request.session, request_id: request.id.clone() }
 }
 
 /// Reads a request; `None` if the client does not offer its method.
@@ -244,7 +244,7 @@ fn build_questions_form(questions: &[Value]) -> (String, Value) {
 fn cancelled_result(answer_format: &AppServerAnswerFormat) -> Value {
     match answer_format {
         AppServerAnswerFormat::Decision { options, .. } => {
-            decision_result(options, &["cancel", "decline"])
+            rejection_result(options, &["cancel", "decline"])
         }
         AppServerAnswerFormat::Questions => json!({"answers": {}}),
         AppServerAnswerFormat::Elicitation => json!({"action": "cancel"}),
@@ -253,7 +253,7 @@ fn cancelled_result(answer_format: &AppServerAnswerFormat) -> Value {
 
 /// Returns the first of the decisions that the server offers. `permissions` is part of the answer to a request for
 /// permissions, and an unknown field elsewhere.
-fn decision_result(options: &[PermissionOption], preferred_names: &[&str]) -> Value {
+fn rejection_result(options: &[PermissionOption], preferred_names: &[&str]) -> Value {
     let is_offered = |name: &&&str| {
         options.iter().any(|it| it.id == **name && it.kind == PermissionOptionKind::RejectOnce)
     };
@@ -275,11 +275,11 @@ fn answer_result(answer_format: &AppServerAnswerFormat, answer: RequestAnswer) -
             Some(if offers_accept {
                 accept_result
             } else {
-                decision_result(options, &["decline", "cancel"])
+                rejection_result(options, &["decline", "cancel"])
             })
         }
         (AppServerAnswerFormat::Decision { options, .. }, RequestAnswer::Deny { .. }) => {
-            Some(decision_result(options, &["decline", "cancel"]))
+            Some(rejection_result(options, &["decline", "cancel"]))
         }
         (AppServerAnswerFormat::Decision { .. }, RequestAnswer::Form { .. }) => None,
         (

@@ -22,7 +22,7 @@ pub(super) struct ThreadOpening {
     pub(super) session: SessionKey,
     pub(super) resume_id: Option<String>,
     params: Map<String, Value>,
-    pub(super) is_replayed: bool,
+    pub(super) is_unmatched_replay: bool,
 }
 
 impl ThreadOpening {
@@ -34,7 +34,7 @@ impl ThreadOpening {
         let fixed_params =
             fixed_params.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value)));
         let params = thread_param.chain(fixed_params).collect();
-        Self { session, resume_id, params, is_replayed: false }
+        Self { session, resume_id, params, is_unmatched_replay: false }
     }
 
     pub(super) fn apply_settings(
@@ -56,7 +56,7 @@ impl ThreadOpening {
         params: &Value,
     ) -> Self {
         let params = params.as_object().cloned().unwrap_or_default();
-        Self { session, resume_id, params, is_replayed: true }
+        Self { session, resume_id, params, is_unmatched_replay: true }
     }
 
     pub(super) fn to_request(&self) -> (&'static str, Value) {
@@ -181,6 +181,6 @@ impl AppServerThreads {
         self.keys_by_native_id.insert(native_id.clone(), session);
         self.open_threads.insert(session, thread);
         let modes = SANDBOX_NAMES.iter().map(|(name, _)| (*name).to_owned()).collect();
-        ProtocolStep::SessionOpened { session, id: native_id, modes, mode, model }
+        ProtocolStep::SessionOpened { session, native_id, modes, mode, model }
     }
 }

@@ -51,7 +51,11 @@ impl MessageTranslator {
 
     /// Returns the text of a successful result, unless it is the end of the latest message. A document that the agent
     /// has checked against a schema is always the answer.
-    pub(super) fn result_step(&self, session: SessionKey, result: &Value) -> Option<ProtocolStep> {
+    pub(super) fn result_text_step(
+        &self,
+        session: SessionKey,
+        result: &Value,
+    ) -> Option<ProtocolStep> {
         let is_success = result.get("subtype").and_then(Value::as_str) == Some("success")
             && result.get("is_error") != Some(&Value::Bool(true));
         let document = result.get("structured_output").filter(|document| !document.is_null());
@@ -59,8 +63,9 @@ impl MessageTranslator {
             Some(document) => document.to_string(),
             None => {
                 let text = result.get("result").and_then(Value::as_str)?;
-                let is_known = self.latest_message.1.trim_end().ends_with(text.trim_end());
-                (!is_known).then(|| text.to_owned())?
+                let is_already_reported =
+                    self.latest_message.1.trim_end().ends_with(text.trim_end());
+                (!is_already_reported).then(|| text.to_owned())?
             }
         };
         let message_id = Some(RESULT_MESSAGE_ID.to_owned());
@@ -233,6 +238,6 @@ fn failed_outcome(result: &Value) -> TurnOutcome {
     let errors = errors.filter_map(Value::as_str).collect::<Vec<_>>().join("; ");
     let text = result.get("result").and_then(Value::as_str).unwrap_or(&errors);
     let error = AgentError { code, message: text.to_owned() };
-    let is_authentication = error.is_authentication_error();
-    TurnOutcome::Failed { code, message: error.message, is_authentication }
+    let is_authentication_error = error.is_authentication_error();
+    TurnOutcome::Failed { code, message: error.message, is_authentication_error }
 }

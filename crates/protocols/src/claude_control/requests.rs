@@ -42,8 +42,8 @@ impl ControlAgentRequests {
         let Some(id) = string_at("/request_id").map(|id| RequestId::Text(id.to_owned())) else {
             return vec![ProtocolStep::protocol_error("control request without an id")];
         };
-        if let IdRegistration::Reused(reused_request) = self.table.register_id(&id) {
-            let withdrawal = reused_request.map(|request| withdrawal_step(&request));
+        if let IdRegistration::Reused(earlier_request) = self.table.register_id(&id) {
+            let withdrawal = earlier_request.map(|request| withdrawal_step(&request));
             let reply = self.reply_unless_recorded(&id, &Err(ID_IN_USE_MESSAGE), writer);
             let error_step =
                 ProtocolStep::protocol_error(format!("the agent used the request id {id} again"));
@@ -58,7 +58,7 @@ impl ControlAgentRequests {
             return reply.into_iter().collect();
         }
         let answer_line = self.table.recorded_answer_line(&id);
-        let is_in_turn = turns.is_request_in_turn(answer_line);
+        let is_in_turn = turns.is_turn_open_at_line(answer_line);
         let Some(session) = session.filter(|_| is_in_turn) else {
             let reply = self.reply_unless_recorded(&id, &Ok(cancelled_result()), writer);
             let error_step =
@@ -79,7 +79,7 @@ impl ControlAgentRequests {
             let is_allowed = result.is_some_and(|it| it.get("behavior") == Some(&json!("allow")));
             let call = Some(AnsweredCall { id: call.id, is_allowed });
             let reply = self.reply_unless_recorded(&id, &Ok(cancelled_result()), writer);
-            let answered = ProtocolStep::RequestAnswered { session, request: id, call };
+            let answered = ProtocolStep::RequestAnswered { session, request_id: id, call };
             return reply.into_iter().chain([answered]).collect();
         }
         let option = |id: &str, name: &str, kind| PermissionOption {
@@ -171,11 +171,11 @@ fn response_step(
         Ok(response) => json!({"subtype": "success", "request_id": id, "response": response}),
         Err(error) => json!({"subtype": "error", "request_id": id, "error": error}),
     };
-    writer.send_line(&json!({"type": "control_response", "response": response}))
+    writer.send_step(&json!({"type": "control_response", "response": response}))
 }
 
 fn withdrawal_step(request: &UnansweredRequest<Value>) -> ProtocolStep {
-    ProtocolStep::RequestWithdrawn { session: request.session, request: request.id.clone() }
+    ProtocolStep::RequestWithdrawn { session: request.session, request_id: request.id.clone() }
 }
 
 fn cancelled_result() -> Value {

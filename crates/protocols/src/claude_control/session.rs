@@ -10,7 +10,7 @@ use crate::model::ids::SessionKey;
 #[derive(Debug)]
 pub(super) struct ControlSession {
     pub(super) key: SessionKey,
-    pub(super) id: String,
+    pub(super) native_id: String,
     pub(super) pending_settings: VecDeque<(Option<String>, ControlSetting)>,
     pub(super) is_ready: bool,
     pub(super) mode: Option<String>,

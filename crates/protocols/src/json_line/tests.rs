@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{LineItem, MAX_ITEMS, MAX_VALUES, TOO_MANY_VALUES, contains_string, read_json_line};
+use super::{
+    LineItem, MAX_ITEMS, MAX_VALUES, TOO_MANY_VALUES, contains_any_json_string, read_json_line,
+};
 
 fn parse_objects(line: &[u8]) -> Vec<Value> {
     let objects = read_json_line(line).into_iter().map(|item| match item {
@@ -16,7 +18,9 @@ fn parse_objects(line: &[u8]) -> Vec<Value> {
 fn unreadable_texts(line: &[u8]) -> Vec<(String, &'static str)> {
     let items = read_json_line(line).into_iter().filter_map(|item| match item {
         LineItem::Object(_) => None,
-        LineItem::UnreadableText(unread) => Some((unread.text, unread.reason)),
+        LineItem::UnreadableText(unreadable_text) => {
+            Some((unreadable_text.text, unreadable_text.reason))
+        }
     });
     items.collect()
 }
@@ -62,22 +66,25 @@ fn objects_on_one_line_are_all_read() {
         assert_eq!(parse_objects(format!("{a}{between}{b}").as_bytes()), [a.clone(), b.clone()]);
     }
     let many = "{}".repeat(MAX_ITEMS + 3);
-    let unread = unreadable_texts(many.as_bytes());
-    assert_eq!(unread, [("{}{}{}".to_owned(), "has too many parts")]);
+    let unreadable_parts = unreadable_texts(many.as_bytes());
+    assert_eq!(unreadable_parts, [("{}{}{}".to_owned(), "has too many parts")]);
 }
 
 #[test]
 fn objects_with_invalid_characters_are_read() {
-    let replaced = |text: &str| json!({"a": text});
+    let object_with_text = |text: &str| json!({"a": text});
     for (line, object) in [
-        (&b"{\"a\":\"\xe9\"}"[..], replaced("\u{fffd}")),
-        (b"{\"a\":\"caf\xe9 \xff\"}", replaced("caf\u{fffd} \u{fffd}")),
-        (br#"{"a":"\ud800"}"#, replaced("\u{fffd}")),
-        (br#"{"a":"x\udc00\ud83dy"}"#, replaced("x\u{fffd}\u{fffd}y")),
-        (br#"{"a":"\ud83d\ud83d\ude00"}"#, replaced("\u{fffd}\u{1f600}")),
-        (br#"{"a":"\\ud800\ud800"}"#, replaced("\\ud800\u{fffd}")),
-        (b"{\"a\":\"one\ttwo\x1b[1mthree\rfour\"}", replaced("one\ttwo\u{1b}[1mthree\rfour")),
-        (b"{\"a\":\x1b[32m\"green\"\x1b[0m}", replaced("green")),
+        (&b"{\"a\":\"\xe9\"}"[..], object_with_text("\u{fffd}")),
+        (b"{\"a\":\"caf\xe9 \xff\"}", object_with_text("caf\u{fffd} \u{fffd}")),
+        (br#"{"a":"\ud800"}"#, object_with_text("\u{fffd}")),
+        (br#"{"a":"x\udc00\ud83dy"}"#, object_with_text("x\u{fffd}\u{fffd}y")),
+        (br#"{"a":"\ud83d\ud83d\ude00"}"#, object_with_text("\u{fffd}\u{1f600}")),
+        (br#"{"a":"\\ud800\ud800"}"#, object_with_text("\\ud800\u{fffd}")),
+        (
+            b"{\"a\":\"one\ttwo\x1b[1mthree\rfour\"}",
+            object_with_text("one\ttwo\u{1b}[1mthree\rfour"),
+        ),
+        (b"{\"a\":\x1b[32m\"green\"\x1b[0m}", object_with_text("green")),
         (
             br#"{"a":[NaN,Infinity,-Infinity,-1],"NaN":1}"#,
             json!({"a": [null, null, null, -1], "NaN": 1}),
@@ -113,9 +120,9 @@ fn a_lost_message_is_recognized() {
     let may_be_message = |line: &str| {
         let items = read_json_line(line.as_bytes());
         items.into_iter().any(|item| match item {
-            LineItem::UnreadableText(unread) => unread.may_be_message(
+            LineItem::UnreadableText(unreadable_text) => unreadable_text.may_be_message(
                 |object| object.get("type").is_some(),
-                |text| contains_string(text, &["type"]),
+                |text| contains_any_json_string(text, &["type"]),
             ),
             LineItem::Object(_) => false,
         })
@@ -142,11 +149,13 @@ fn a_lost_message_is_recognized() {
 fn a_line_with_too_many_values_is_lost() {
     let line = format!("{{\"type\":\"data\",\"data\":[0{}]}}", ",0".repeat(MAX_VALUES));
     let items = read_json_line(line.as_bytes());
-    let [LineItem::UnreadableText(unread)] = &*items else { panic!("{} items", items.len()) };
-    assert_eq!(unread.reason, TOO_MANY_VALUES);
-    assert!(unread.may_be_message(
+    let [LineItem::UnreadableText(unreadable_text)] = &*items else {
+        panic!("{} items", items.len())
+    };
+    assert_eq!(unreadable_text.reason, TOO_MANY_VALUES);
+    assert!(unreadable_text.may_be_message(
         |object| object.get("type").is_some(),
-        |text| contains_string(text, &["type"])
+        |text| contains_any_json_string(text, &["type"])
     ));
     // A stray quotation mark before the object changes nothing.
     for lead in ["\"\r", "x \"\r", "\"\u{1b}[2K\r"] {
@@ -195,8 +204,9 @@ fn a_hostile_line_is_read_in_bounded_time() {
 
 fn classify_all_texts(line: &str) {
     for item in read_json_line(line.as_bytes()) {
-        if let LineItem::UnreadableText(unread) = item {
-            unread.may_be_message(|_| false, |text| contains_string(text, &["type"]));
+        if let LineItem::UnreadableText(unreadable_text) = item {
+            unreadable_text
+                .may_be_message(|_| false, |text| contains_any_json_string(text, &["type"]));
         }
     }
 }
@@ -225,7 +235,7 @@ proptest! {
         let line = json!({"type": "text", "text": text}).to_string();
         let cut = line.get(..size.min(line.len() - 1)).unwrap();
         let items = read_json_line(cut.as_bytes());
-        let [LineItem::UnreadableText(unread)] = &*items else { panic!("{items:?}") };
-        prop_assert!(unread.may_be_message(|_| false, |text| contains_string(text, &["type"])));
+        let [LineItem::UnreadableText(unreadable_text)] = &*items else { panic!("{items:?}") };
+        prop_assert!(unreadable_text.may_be_message(|_| false, |text| contains_any_json_string(text, &["type"])));
     }
 }

@@ -95,7 +95,7 @@ pub enum SessionStart {
     /// Conversation that the agent has stored.
     Resume {
         /// Native id of the conversation, from [`crate::ProtocolStep::SessionOpened`].
-        id: String,
+        native_id: String,
     },
 }
 
@@ -105,7 +105,7 @@ impl SessionStart {
     pub(crate) fn into_resumed_id(self) -> Option<String> {
         match self {
             Self::New => None,
-            Self::Resume { id } => Some(id),
+            Self::Resume { native_id } => Some(native_id),
         }
     }
 }

@@ -27,7 +27,7 @@ pub enum ProtocolStep {
         /// Session of the caller.
         session: SessionKey,
         /// Native id of the conversation.
-        id: String,
+        native_id: String,
         /// Ids of the modes that the agent offers.
         modes: Vec<String>,
         /// Current mode, confirmed by the agent if the caller wanted one.
@@ -40,7 +40,7 @@ pub enum ProtocolStep {
         /// Session of the caller.
         session: SessionKey,
         /// Native id of the conversation.
-        id: String,
+        native_id: String,
     },
     /// Session that was not opened. Its key is free again.
     OpenFailed {
@@ -135,7 +135,7 @@ pub enum ProtocolStep {
         /// Session of the caller.
         session: SessionKey,
         /// Id of the request.
-        request: RequestId,
+        request_id: RequestId,
         /// Tool call of a permission request; `None` for other requests.
         call: Option<AnsweredCall>,
     },
@@ -144,7 +144,7 @@ pub enum ProtocolStep {
         /// Session of the caller.
         session: SessionKey,
         /// Id of the request.
-        request: RequestId,
+        request_id: RequestId,
     },
     /// End of a turn.
     TurnEnded {
@@ -389,7 +389,7 @@ pub enum TurnOutcome {
         /// Text of the error.
         message: String,
         /// True if the credentials of the agent are missing or invalid.
-        is_authentication: bool,
+        is_authentication_error: bool,
     },
     /// The process ended or closed the session during the turn.
     Lost,

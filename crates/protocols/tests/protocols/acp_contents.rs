@@ -8,8 +8,8 @@ use crate::scripted_connection::{SESSION_KEY, ScriptedConnection};
 /// Content of another form than one block of text.
 #[test]
 fn content_of_another_form_is_read_or_lost_but_never_ignored() {
-    let text = |text: &str| json!({"type": "text", "text": text});
-    let lost = |content: &Value| {
+    let text_block = |text: &str| json!({"type": "text", "text": text});
+    let content_lost_step = |content: &Value| {
         let text = content.to_string();
         let reason = "has a content of unknown form".to_owned();
         format!("{:?}", ProtocolStep::ContentLost { reason, text })
@@ -19,20 +19,32 @@ fn content_of_another_form_is_read_or_lost_but_never_ignored() {
     for (kind, content, expected) in [
         (
             "agent_message_chunk",
-            json!([text("a"), text(""), text("b")]),
+            json!([text_block("a"), text_block(""), text_block("b")]),
             vec!["Answer None \"a\"".to_owned(), "Answer None \"b\"".to_owned()],
         ),
-        ("agent_message_chunk", odd_text.clone(), vec![lost(&odd_text)]),
-        ("agent_message_chunk", json!("words"), vec![lost(&json!("words"))]),
-        ("agent_message_chunk", json!({"type": "text"}), vec![lost(&json!({"type": "text"}))]),
-        ("agent_message_chunk", json!({"text": "a"}), vec![lost(&json!({"text": "a"}))]),
-        ("agent_message_chunk", null_text.clone(), vec![lost(&null_text)]),
+        ("agent_message_chunk", odd_text.clone(), vec![content_lost_step(&odd_text)]),
+        ("agent_message_chunk", json!("words"), vec![content_lost_step(&json!("words"))]),
+        (
+            "agent_message_chunk",
+            json!({"type": "text"}),
+            vec![content_lost_step(&json!({"type": "text"}))],
+        ),
+        (
+            "agent_message_chunk",
+            json!({"text": "a"}),
+            vec![content_lost_step(&json!({"text": "a"}))],
+        ),
+        ("agent_message_chunk", null_text.clone(), vec![content_lost_step(&null_text)]),
         ("agent_thought_chunk", null_text.clone(), vec![]),
         ("agent_thought_chunk", Value::Null, vec![]),
-        ("agent_message_chunk", json!({"type": "image"}), vec![lost(&json!({"type": "image"}))]),
+        (
+            "agent_message_chunk",
+            json!({"type": "image"}),
+            vec![content_lost_step(&json!({"type": "image"}))],
+        ),
     ] {
         let mut script = ScriptedConnection::with_running_turn();
-        script.clear_recorded_output();
+        script.clear_recorded_steps();
         script.receive_update(&json!({"sessionUpdate": kind, "content": content}));
         assert_eq!(script.step_texts, expected, "{content}");
     }
@@ -52,7 +64,7 @@ fn content_of_another_form_is_read_or_lost_but_never_ignored() {
 
 #[test]
 fn answer_content_that_is_no_text_is_delivered() {
-    let content = |value, name: Option<&str>, media_type: Option<&str>| {
+    let content_step = |value, name: Option<&str>, media_type: Option<&str>| {
         let (name, media_type) = (name.map(str::to_owned), media_type.map(str::to_owned));
         let content = Box::new(AnswerContent { value, name, media_type });
         format!("{:?}", ProtocolStep::Content { session: SESSION_KEY, content })
@@ -62,28 +74,28 @@ fn answer_content_that_is_no_text_is_delivered() {
     for (block, expected) in [
         (
             json!({"type": "image", "data": "aGk=", "mimeType": "image/png"}),
-            content(bytes(), None, Some("image/png")),
+            content_step(bytes(), None, Some("image/png")),
         ),
-        (json!({"type": "audio", "data": "aGk="}), content(bytes(), None, None)),
+        (json!({"type": "audio", "data": "aGk="}), content_step(bytes(), None, None)),
         (
             json!({"type": "image", "data": "", "uri": "https://a.example/b.txt"}),
-            content(url(), Some("b.txt"), None),
+            content_step(url(), Some("b.txt"), None),
         ),
         (
             json!({"type": "image", "uri": "data:image/png;base64,aGk="}),
-            content(ContentValue::Base64("data:image/png;base64,aGk=".to_owned()), None, None),
+            content_step(ContentValue::Base64("data:image/png;base64,aGk=".to_owned()), None, None),
         ),
         (
             json!({"type": "resource_link", "uri": "s3://bucket/b.txt"}),
-            content(ContentValue::Url("s3://bucket/b.txt".to_owned()), Some("b.txt"), None),
+            content_step(ContentValue::Url("s3://bucket/b.txt".to_owned()), Some("b.txt"), None),
         ),
         (
             json!({"type": "resource_link", "uri": "https://a.example/b.txt", "name": "notes"}),
-            content(url(), Some("notes"), None),
+            content_step(url(), Some("notes"), None),
         ),
         (
             json!({"type": "image", "uri": "https://a.example/b.txt?signature=x#top"}),
-            content(
+            content_step(
                 ContentValue::Url("https://a.example/b.txt?signature=x#top".to_owned()),
                 Some("b.txt"),
                 None,
@@ -91,11 +103,11 @@ fn answer_content_that_is_no_text_is_delivered() {
         ),
         (
             json!({"type": "resource", "resource": {"uri": "file:///c.txt", "text": "words"}}),
-            content(ContentValue::Text("words".to_owned()), Some("c.txt"), None),
+            content_step(ContentValue::Text("words".to_owned()), Some("c.txt"), None),
         ),
         (
             json!({"type": "resource", "resource": {"uri": "x", "blob": "aGk=", "mimeType": "a/b"}}),
-            content(bytes(), None, Some("a/b")),
+            content_step(bytes(), None, Some("a/b")),
         ),
     ] {
         let mut script = ScriptedConnection::with_running_turn();
@@ -119,8 +131,8 @@ fn an_update_without_a_kind_is_lost_only_with_content() {
     ] {
         let mut script = ScriptedConnection::with_running_turn();
         script.receive_update(&update);
-        let has_lost = script.step_texts.iter().any(|text| text.starts_with("ContentLost"));
-        assert_eq!(has_lost, is_lost, "{update}");
+        let has_lost_content = script.step_texts.iter().any(|text| text.starts_with("ContentLost"));
+        assert_eq!(has_lost_content, is_lost, "{update}");
     }
 }
 

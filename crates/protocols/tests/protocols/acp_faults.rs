@@ -47,7 +47,7 @@ fn an_answer_selects_only_options_that_apply_once() {
     ];
     for (options, answer, expected) in cases {
         let mut script = ScriptedConnection::with_running_turn();
-        script.request_permission(0, "s", options);
+        script.receive_permission_request(0, "s", options);
         script.answer(0, answer.clone());
         assert_eq!(script.last_sent_message(), json!({"id": 0, "result": expected}), "{options:?}");
     }
@@ -56,9 +56,9 @@ fn an_answer_selects_only_options_that_apply_once() {
 #[test]
 fn a_second_answer_sends_no_line() {
     let mut script = ScriptedConnection::with_running_turn();
-    script.request_permission(0, "s", DEFAULT_OPTIONS);
+    script.receive_permission_request(0, "s", DEFAULT_OPTIONS);
     script.answer(0, RequestAnswer::Allow);
-    script.clear_recorded_output();
+    script.clear_recorded_steps();
     script.answer(0, RequestAnswer::Deny { message: None });
     script.answer(7, RequestAnswer::Allow);
     assert_eq!((script.sent_messages, script.step_texts), (vec![], vec![]));
@@ -67,7 +67,7 @@ fn a_second_answer_sends_no_line() {
 #[test]
 fn a_form_answer_to_a_permission_request_leaves_it_open() {
     let mut script = ScriptedConnection::with_running_turn();
-    script.request_permission(0, "s", DEFAULT_OPTIONS);
+    script.receive_permission_request(0, "s", DEFAULT_OPTIONS);
     script.answer(0, RequestAnswer::Form { action: FormAction::Cancel });
     assert_eq!(script.sent_messages, Vec::<Value>::new());
     script.answer(0, RequestAnswer::Allow);
@@ -77,7 +77,7 @@ fn a_form_answer_to_a_permission_request_leaves_it_open() {
 #[test]
 fn a_request_for_another_session_is_cancelled() {
     let mut script = ScriptedConnection::with_running_turn();
-    script.request_permission(0, "other", DEFAULT_OPTIONS);
+    script.receive_permission_request(0, "other", DEFAULT_OPTIONS);
     assert_eq!(script.last_sent_message(), json!({"id": 0, "result": cancelled_result()}));
     assert!(script.last_step_text().contains("unknown session"), "{:?}", script.step_texts);
 }
@@ -85,13 +85,13 @@ fn a_request_for_another_session_is_cancelled() {
 #[test]
 fn a_request_outside_of_a_turn_is_cancelled() {
     let mut script = ScriptedConnection::with_running_turn();
-    script.respond(&json!({"stopReason": "end_turn"}));
-    script.clear_recorded_output();
-    script.request_permission(0, "s", DEFAULT_OPTIONS);
+    script.receive_response(&json!({"stopReason": "end_turn"}));
+    script.clear_recorded_steps();
+    script.receive_permission_request(0, "s", DEFAULT_OPTIONS);
     assert_eq!(script.last_sent_message(), json!({"id": 0, "result": cancelled_result()}));
     assert!(script.last_step_text().contains("outside of a turn"), "{:?}", script.step_texts);
     script.prompt("again");
-    script.request_permission(1, "s", DEFAULT_OPTIONS);
+    script.receive_permission_request(1, "s", DEFAULT_OPTIONS);
     assert!(script.last_step_text().starts_with("ask 1"), "{:?}", script.step_texts);
 }
 
@@ -99,16 +99,16 @@ fn a_request_outside_of_a_turn_is_cancelled() {
 #[test]
 fn a_reused_request_id_withdraws_the_open_request() {
     let mut script = ScriptedConnection::with_running_turn();
-    script.request_permission(0, "s", DEFAULT_OPTIONS);
-    script.clear_recorded_output();
-    script.request_permission(0, "s", DEFAULT_OPTIONS);
+    script.receive_permission_request(0, "s", DEFAULT_OPTIONS);
+    script.clear_recorded_steps();
+    script.receive_permission_request(0, "s", DEFAULT_OPTIONS);
     assert_eq!(script.last_sent_message()["error"]["code"], -32600);
     assert!(
         script.step_texts.first().unwrap().starts_with("RequestWithdrawn"),
         "{:?}",
         script.step_texts
     );
-    script.clear_recorded_output();
+    script.clear_recorded_steps();
     script.answer(0, RequestAnswer::Allow);
     assert_eq!(script.sent_messages, Vec::<Value>::new());
 }
@@ -116,8 +116,8 @@ fn a_reused_request_id_withdraws_the_open_request() {
 #[test]
 fn a_cancelled_turn_answers_present_and_later_requests() {
     let mut script = ScriptedConnection::with_running_turn();
-    script.request_permission(0, "s", DEFAULT_OPTIONS);
-    script.clear_recorded_output();
+    script.receive_permission_request(0, "s", DEFAULT_OPTIONS);
+    script.clear_recorded_steps();
     script.run_command(Command::Cancel { session: SESSION_KEY });
     let [cancel, answer] = script.sent_messages.as_slice() else {
         panic!("{:?}", script.sent_messages)
@@ -125,7 +125,7 @@ fn a_cancelled_turn_answers_present_and_later_requests() {
     assert_eq!(cancel["method"], "session/cancel");
     assert_eq!((&answer["id"], &answer["result"]), (&json!(0), &cancelled_result()));
     assert_eq!(script.step_texts, Vec::<String>::new());
-    script.request_permission(1, "s", DEFAULT_OPTIONS);
+    script.receive_permission_request(1, "s", DEFAULT_OPTIONS);
     assert_eq!(script.last_sent_message(), json!({"id": 1, "result": cancelled_result()}));
     assert!(script.last_step_text().starts_with("RequestAnswered"), "{:?}", script.step_texts);
 }
@@ -133,7 +133,7 @@ fn a_cancelled_turn_answers_present_and_later_requests() {
 #[test]
 fn a_cancellation_without_a_turn_sends_no_line() {
     let mut script = ScriptedConnection::with_open_session(None);
-    script.clear_recorded_output();
+    script.clear_recorded_steps();
     script.run_command(Command::Cancel { session: SESSION_KEY });
     assert_eq!(script.sent_messages, Vec::<Value>::new());
 }
@@ -141,14 +141,14 @@ fn a_cancellation_without_a_turn_sends_no_line() {
 #[test]
 fn a_withdrawn_request_is_answered_and_reported() {
     let mut script = ScriptedConnection::with_running_turn();
-    script.request_permission(4, "s", DEFAULT_OPTIONS);
-    script.clear_recorded_output();
+    script.receive_permission_request(4, "s", DEFAULT_OPTIONS);
+    script.clear_recorded_steps();
     let params = json!({"requestId": 4});
     script.receive_message(&json!({"method": "$/cancel_request", "params": params}));
     assert_eq!(script.last_sent_message(), json!({"id": 4, "result": cancelled_result()}));
     assert_eq!(
         script.step_texts,
-        ["RequestWithdrawn { session: SessionKey(0), request: Number(4) }"]
+        ["RequestWithdrawn { session: SessionKey(0), request_id: Number(4) }"]
     );
 }
 
@@ -156,12 +156,12 @@ fn a_withdrawn_request_is_answered_and_reported() {
 fn a_turn_that_ends_withdraws_its_open_requests() {
     let mut script = ScriptedConnection::with_running_turn();
     let prompt_id = json!(3);
-    script.request_permission(0, "s", DEFAULT_OPTIONS);
-    script.clear_recorded_output();
+    script.receive_permission_request(0, "s", DEFAULT_OPTIONS);
+    script.clear_recorded_steps();
     script.receive_message(&json!({"id": prompt_id, "result": {"stopReason": "refusal"}}));
     assert_eq!(script.last_sent_message(), json!({"id": 0, "result": cancelled_result()}));
     let expected =
-        ["RequestWithdrawn { session: SessionKey(0), request: Number(0) }", "end Refusal"];
+        ["RequestWithdrawn { session: SessionKey(0), request_id: Number(0) }", "end Refusal"];
     assert_eq!(script.step_texts, expected);
 }
 
@@ -209,8 +209,8 @@ fn a_long_line_is_skipped_and_reported() {
     script.receive_update(&chunk(&"x".repeat(400)));
     script.receive_update(&chunk("next"));
     assert_eq!(script.step_texts.len(), 2, "{:?}", script.step_texts);
-    let lost = r#"MessageLost { reason: "is longer than 300 bytes", text: "" }"#;
-    assert_eq!(script.step_texts.first().unwrap(), lost);
+    let message_lost_text = r#"MessageLost { reason: "is longer than 300 bytes", text: "" }"#;
+    assert_eq!(script.step_texts.first().unwrap(), message_lost_text);
     assert_eq!(script.last_step_text(), "Answer None \"next\"");
 }
 
@@ -276,19 +276,19 @@ fn malformed_lines_are_reported_and_change_nothing() {
     }
     script.receive_bytes(b" \r\n");
     assert_eq!(script.step_texts.len(), lines.len());
-    script.respond(&json!({"stopReason": "end_turn"}));
+    script.receive_response(&json!({"stopReason": "end_turn"}));
     assert_eq!(script.last_step_text(), "end EndTurn");
 }
 
 #[test]
 fn the_end_of_the_output_ends_turns_and_openings() {
     let mut turn_script = ScriptedConnection::with_running_turn();
-    turn_script.request_permission(0, "s", DEFAULT_OPTIONS);
-    turn_script.clear_recorded_output();
+    turn_script.receive_permission_request(0, "s", DEFAULT_OPTIONS);
+    turn_script.clear_recorded_steps();
     turn_script.receive_bytes(b"{\"method\":\"session/update\",\"params\":{\"sessionId\":\"s\",\"update\":{\"sessionUpdate\":\"notice\",\"text\":\"bye\"}}}");
     let steps = turn_script.connection.handle_end_of_output();
     turn_script.record_steps(&steps);
-    let withdrawn = "RequestWithdrawn { session: SessionKey(0), request: Number(0) }";
+    let withdrawn = "RequestWithdrawn { session: SessionKey(0), request_id: Number(0) }";
     let warning = "Warning { session: SessionKey(0), text: \"bye\" }";
     assert_eq!(turn_script.step_texts, [warning, withdrawn, "end Lost"]);
     turn_script.prompt("more");
@@ -308,7 +308,7 @@ fn a_session_has_one_turn_at_a_time() {
     assert_eq!(script.sent_messages, Vec::<Value>::new());
     assert!(script.last_step_text().contains("a turn is in progress"));
     script.run_command(Command::Close { session: SESSION_KEY });
-    script.respond(&json!({}));
+    script.receive_response(&json!({}));
     script.prompt("third");
     assert!(
         script.last_step_text().starts_with("end Failed { code: -32002"),

@@ -12,14 +12,15 @@ use crate::timeline::{TimelineEvent, check_every_crash, new_connection};
 fn an_unconfirmed_mode_fails_the_opening() {
     let mut refusal_script = ScriptedConnection::start(&json!({}));
     refusal_script.run_command(new_session_command(Some("ask")));
-    refusal_script.respond(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
-    refusal_script.respond_with_error(-32602, "no such mode");
+    refusal_script.receive_response(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
+    refusal_script.receive_error_response(-32602, "no such mode");
     let mut contradiction_script = ScriptedConnection::start(&json!({}));
     contradiction_script.run_command(new_session_command(Some("ask")));
-    contradiction_script.respond(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
+    contradiction_script
+        .receive_response(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
     contradiction_script
         .receive_update(&json!({"sessionUpdate": "current_mode_update", "currentModeId": "auto"}));
-    contradiction_script.respond(&json!({}));
+    contradiction_script.receive_response(&json!({}));
     for script in [refusal_script, contradiction_script] {
         let expected = "open failed ModeNotConfirmed { requested: \"ask\" }";
         assert!(script.last_step_text().starts_with(expected), "{:?}", script.step_texts);
@@ -43,11 +44,11 @@ fn a_mode_without_a_list_is_set_as_an_option() {
             option("fast", "model_config", json!(false), "boolean"),
         ])
     };
-    script.clear_recorded_output();
-    script.respond(&json!({"sessionId": "s", "configOptions": options("auto")}));
-    script.respond(&json!({"configOptions": options("ask")}));
-    script.respond(&json!({}));
-    script.respond(&json!({}));
+    script.clear_recorded_steps();
+    script.receive_response(&json!({"sessionId": "s", "configOptions": options("auto")}));
+    script.receive_response(&json!({"configOptions": options("ask")}));
+    script.receive_response(&json!({}));
+    script.receive_response(&json!({}));
     let set_params: Vec<_> = script.sent_messages.iter().map(|it| it["params"].clone()).collect();
     let expected = [
         json!({"sessionId": "s", "configId": "agent-mode", "value": "ask"}),
@@ -70,8 +71,8 @@ fn an_unknown_session_is_recognized_by_code_or_text() {
     ];
     for (code, message, fault) in cases {
         let mut script = ScriptedConnection::start(&json!({"loadSession": true}));
-        script.run_command(open_command(SessionStart::Resume { id: "x".to_owned() }, None));
-        script.respond_with_error(code, message);
+        script.run_command(open_command(SessionStart::Resume { native_id: "x".to_owned() }, None));
+        script.receive_error_response(code, message);
         assert_eq!(script.step_texts, [format!("open failed {fault}: {message}")]);
     }
 }
@@ -83,17 +84,20 @@ fn a_resumed_session_sets_its_mode_again() {
         (json!({"loadSession": true}), "session/load"),
     ] {
         let mut script = ScriptedConnection::start(&capabilities);
-        script.run_command(open_command(SessionStart::Resume { id: "s".to_owned() }, Some("ask")));
+        script.run_command(open_command(
+            SessionStart::Resume { native_id: "s".to_owned() },
+            Some("ask"),
+        ));
         assert_eq!(script.last_sent_message()["method"], method);
         let chunk = json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "old"}});
         script.receive_update(&chunk);
-        script.respond(&json!({"modes": {"currentModeId": "auto", "availableModes": []}}));
+        script.receive_response(&json!({"modes": {"currentModeId": "auto", "availableModes": []}}));
         assert_eq!(script.last_sent_message()["method"], "session/set_mode");
-        script.respond(&json!({}));
+        script.receive_response(&json!({}));
         assert_eq!(script.step_texts, ["opened s mode=Some(\"ask\") of [] model=None"]);
     }
     let mut script = ScriptedConnection::start(&json!({}));
-    script.run_command(open_command(SessionStart::Resume { id: "s".to_owned() }, None));
+    script.run_command(open_command(SessionStart::Resume { native_id: "s".to_owned() }, None));
     assert_eq!(script.step_texts, ["open failed Other: the agent cannot resume a conversation"]);
 }
 
@@ -103,9 +107,9 @@ fn updates_before_the_response_follow_the_opening() {
     script.run_command(new_session_command(Some("ask")));
     let notice = |text: &str| json!({"sessionUpdate": "notice", "message": text});
     script.receive_update(&notice("early"));
-    script.respond(&json!({"sessionId": "s"}));
+    script.receive_response(&json!({"sessionId": "s"}));
     script.receive_update(&notice("during"));
-    script.respond(&json!({}));
+    script.receive_response(&json!({}));
     let warning = |text| format!("Warning {{ session: SessionKey(0), text: {text:?} }}");
     let expected = [
         "opened s mode=Some(\"ask\") of [] model=None".to_owned(),
@@ -125,18 +129,18 @@ fn an_early_update_without_room_is_reported() {
     script.receive_update(&notice(1000));
     assert!(script.last_step_text().contains("too many updates"), "{}", script.last_step_text());
     script.receive_update(&notice(1001)); // Reported once.
-    script.respond(&json!({"sessionId": "s"}));
+    script.receive_response(&json!({"sessionId": "s"}));
     assert_eq!(script.step_texts.len(), 1 + 1 + 1000);
 }
 
 #[test]
 fn a_long_history_of_a_resumed_session_is_no_fault() {
     let mut script = ScriptedConnection::start(&json!({"loadSession": true}));
-    script.run_command(open_command(SessionStart::Resume { id: "s".to_owned() }, None));
+    script.run_command(open_command(SessionStart::Resume { native_id: "s".to_owned() }, None));
     let chunk =
         json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "old"}});
     (0..2000).for_each(|_| script.receive_update(&chunk));
-    script.respond(&json!({}));
+    script.receive_response(&json!({}));
     assert_eq!(script.step_texts, ["opened s mode=None of [] model=None"]);
 }
 
@@ -145,13 +149,13 @@ fn a_closed_session_ends_its_turn_and_can_be_resumed() {
     let mut script =
         ScriptedConnection::start(&json!({"sessionCapabilities": {"close": {}, "resume": {}}}));
     script.run_command(new_session_command(None));
-    script.respond(&json!({"sessionId": "s"}));
+    script.receive_response(&json!({"sessionId": "s"}));
     script.prompt("go");
-    script.clear_recorded_output();
+    script.clear_recorded_steps();
     script.run_command(Command::Close { session: SESSION_KEY });
-    script.respond(&json!({}));
-    script.run_command(open_command(SessionStart::Resume { id: "s".to_owned() }, None));
-    script.respond(&json!({}));
+    script.receive_response(&json!({}));
+    script.run_command(open_command(SessionStart::Resume { native_id: "s".to_owned() }, None));
+    script.receive_response(&json!({}));
     let expected = [
         "end Lost",
         "SessionClosed { session: SessionKey(0) }",
@@ -166,7 +170,7 @@ fn a_replay_sends_the_lines_that_are_missing() {
     let mut script = ScriptedConnection::start(&json!({}));
     script.run_command(new_session_command(Some("ask")));
     let written_before_crash = script.written_bytes.clone();
-    script.respond(&json!({"sessionId": "s"}));
+    script.receive_response(&json!({"sessionId": "s"}));
     let mut restored_connection = new_connection(ProtocolKind::Acp);
     restored_connection.replay_sent_lines(&written_before_crash);
     assert_eq!(restored_connection.perform(new_session_command(Some("ask"))), []);
@@ -194,7 +198,7 @@ fn a_replay_without_settings_reports_the_current_mode() {
     let mut script = ScriptedConnection::start(&json!({}));
     script.run_command(new_session_command(Some("ask")));
     let written_before_crash = script.written_bytes.clone();
-    script.respond(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
+    script.receive_response(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
     let mut restored_script = ScriptedConnection::start(&json!({}));
     restored_script.connection = new_connection(ProtocolKind::Acp);
     restored_script.connection.replay_sent_lines(&written_before_crash);
@@ -221,7 +225,8 @@ fn a_reopened_conversation_keeps_its_turn_in_a_replay() {
         TimelineEvent::Agent(format!("{}\n", json!({"id": id, "result": result})).into_bytes())
     };
     let second_key = algonius_protocols::SessionKey(1);
-    let mut resume_command = open_command(SessionStart::Resume { id: "s".to_owned() }, Some("ask"));
+    let mut resume_command =
+        open_command(SessionStart::Resume { native_id: "s".to_owned() }, Some("ask"));
     if let Command::Open { session, .. } = &mut resume_command {
         *session = second_key;
     }

@@ -37,7 +37,7 @@ fn cancel_event() -> TimelineEvent {
 }
 
 /// Returns the sent messages and the other steps in short form.
-fn run_to_messages_and_texts(
+fn messages_and_step_texts(
     kind: ProtocolKind,
     events: &[TimelineEvent],
 ) -> (Vec<Value>, Vec<String>) {
@@ -57,15 +57,18 @@ fn control_response_event(id: &str, response: &Value) -> TimelineEvent {
 fn claude_opening_events() -> Vec<TimelineEvent> {
     vec![
         client_event(Command::Initialize),
-        client_event(open_command(SessionStart::Resume { id: "c".to_owned() }, Some("default"))),
+        client_event(open_command(
+            SessionStart::Resume { native_id: "c".to_owned() },
+            Some("default"),
+        )),
         control_response_event("client-1", &json!({"current_permission_mode": "auto"})),
         control_response_event("client-2", &json!({"mode": "default"})),
     ]
 }
 
-fn tool_request_event(id: &str, call: &str) -> TimelineEvent {
-    let input = json!({"command": format!("ls {call}")});
-    let request = json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": input, "tool_use_id": call});
+fn tool_request_event(id: &str, call_id: &str) -> TimelineEvent {
+    let input = json!({"command": format!("ls {call_id}")});
+    let request = json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": input, "tool_use_id": call_id});
     agent_event(&json!({"type": "control_request", "request_id": id, "request": request}))
 }
 
@@ -110,7 +113,7 @@ fn a_claude_turn_is_answered_cancelled_and_replayed() {
         result_event("error_max_turns"),
     ]);
     check_every_crash(CLAUDE, &events);
-    let (lines, step_texts) = run_to_messages_and_texts(CLAUDE, &events);
+    let (lines, step_texts) = messages_and_step_texts(CLAUDE, &events);
     let behavior = |id| response_to_request(&lines, id)["response"]["behavior"].as_str();
     assert_eq!(
         response_to_request(&lines, "a")["response"],
@@ -137,7 +140,7 @@ fn a_refused_claude_mode_fails_the_opening() {
     events.pop();
     let response = json!({"subtype": "error", "request_id": "client-2", "error": "not permitted"});
     events.push(agent_event(&json!({"type": "control_response", "response": response})));
-    let (_, step_texts) = run_to_messages_and_texts(CLAUDE, &events);
+    let (_, step_texts) = messages_and_step_texts(CLAUDE, &events);
     let expected = "open failed ModeNotConfirmed { requested: \"default\" }: not permitted";
     assert_eq!(step_texts.last().unwrap(), expected);
 }
@@ -151,12 +154,12 @@ fn a_claude_failure_names_its_cause() {
         "total_cost_usd": 0.5,
     });
     events.push(agent_event(&result));
-    let (_, step_texts) = run_to_messages_and_texts(CLAUDE, &events);
+    let (_, step_texts) = messages_and_step_texts(CLAUDE, &events);
     assert!(
         step_texts
             .last()
             .unwrap()
-            .contains("code: 401, message: \"no key\", is_authentication: true")
+            .contains("code: 401, message: \"no key\", is_authentication_error: true")
     );
 }
 
@@ -165,11 +168,11 @@ fn claude_answer_texts(message: Option<&Value>, result: &Value) -> Vec<String> {
     let mut events = claude_opening_events();
     events.push(prompt_event());
     events.extend(message.map(agent_event));
-    let mut members = json!({"type": "result", "subtype": "success", "is_error": false});
-    members.as_object_mut().unwrap().append(&mut result.as_object().unwrap().clone());
-    events.push(agent_event(&members));
+    let mut result_message = json!({"type": "result", "subtype": "success", "is_error": false});
+    result_message.as_object_mut().unwrap().append(&mut result.as_object().unwrap().clone());
+    events.push(agent_event(&result_message));
     check_every_crash(CLAUDE, &events);
-    let (_, step_texts) = run_to_messages_and_texts(CLAUDE, &events);
+    let (_, step_texts) = messages_and_step_texts(CLAUDE, &events);
     assert_eq!(step_texts.last().unwrap(), "end EndTurn");
     step_texts.into_iter().filter(|text| text.starts_with("Answer")).collect()
 }
@@ -181,18 +184,22 @@ fn a_claude_answer_that_only_the_result_contains_is_a_text() {
         json!({"type": "assistant", "message": {"id": "m", "content": content}})
     };
     let result = json!({"result": "42"});
-    let of_result = "Answer Some(\"result\") \"42\"";
-    assert_eq!(claude_answer_texts(None, &result), [of_result]);
+    let result_answer_text = "Answer Some(\"result\") \"42\"";
+    assert_eq!(claude_answer_texts(None, &result), [result_answer_text]);
     assert_eq!(
         claude_answer_texts(Some(&message("let me look")), &result),
-        ["Answer Some(\"m\") \"let me look\"", of_result]
+        ["Answer Some(\"m\") \"let me look\"", result_answer_text]
     );
-    for known in ["42", "it is 42", "42\n"] {
-        assert_eq!(claude_answer_texts(Some(&message(known)), &result).len(), 1, "{known}");
+    for message_text in ["42", "it is 42", "42\n"] {
+        assert_eq!(
+            claude_answer_texts(Some(&message(message_text)), &result).len(),
+            1,
+            "{message_text}"
+        );
     }
-    let document = json!({"result": "42", "structured_output": {"a": 1}});
+    let structured_result = json!({"result": "42", "structured_output": {"a": 1}});
     assert_eq!(
-        claude_answer_texts(Some(&message("42")), &document).pop().unwrap(),
+        claude_answer_texts(Some(&message("42")), &structured_result).pop().unwrap(),
         "Answer Some(\"result\") \"{\\\"a\\\":1}\""
     );
 }
@@ -211,26 +218,26 @@ fn a_claude_message_without_an_id_is_shown_unless_it_is_nested() {
 }
 
 /// Opens a thread of the app server in the sandbox `read-only`.
-fn codex_opening_events(sandbox: &str) -> Vec<TimelineEvent> {
+fn codex_opening_events(reported_sandbox: &str) -> Vec<TimelineEvent> {
     vec![
         client_event(Command::Initialize),
         client_event(open_command(SessionStart::New, Some("read-only"))),
         agent_event(&json!({"id": 1, "result": {"userAgent": "client/1.2 (x)"}})),
         agent_event(
-            &json!({"id": 2, "result": {"thread": {"id": "th"}, "sandbox": {"type": sandbox}}}),
+            &json!({"id": 2, "result": {"thread": {"id": "th"}, "sandbox": {"type": reported_sandbox}}}),
         ),
     ]
 }
 
-fn approval_request_event(id: i64, thread: &str, decisions: &Value) -> TimelineEvent {
-    let params = json!({"threadId": thread, "itemId": "i", "command": "ls", "availableDecisions": decisions});
+fn approval_request_event(id: i64, thread_id: &str, decisions: &Value) -> TimelineEvent {
+    let params = json!({"threadId": thread_id, "itemId": "i", "command": "ls", "availableDecisions": decisions});
     agent_event(
         &json!({"id": id, "method": "item/commandExecution/requestApproval", "params": params}),
     )
 }
 
-fn turn_completed_event(turn: &str, status: &str) -> TimelineEvent {
-    let turn = json!({"id": turn, "status": status});
+fn turn_completed_event(turn_id: &str, status: &str) -> TimelineEvent {
+    let turn = json!({"id": turn_id, "status": status});
     agent_event(&json!({"method": "turn/completed", "params": {"threadId": "th", "turn": turn}}))
 }
 
@@ -256,7 +263,7 @@ fn a_codex_decision_never_applies_to_later_calls() {
             approval_request_event(0, "th", &decisions),
             answer_event(RequestId::Number(0), answer_value),
         ]);
-        let (lines, _) = run_to_messages_and_texts(CODEX, &events);
+        let (lines, _) = messages_and_step_texts(CODEX, &events);
         assert_eq!(lines.last().unwrap()["result"]["decision"], expected, "{decisions}");
     }
 }
@@ -294,7 +301,7 @@ fn a_codex_turn_is_answered_cancelled_and_replayed() {
         turn_completed_event("u2", "failed"),
     ]);
     check_every_crash(CODEX, &events);
-    let (lines, step_texts) = run_to_messages_and_texts(CODEX, &events);
+    let (lines, step_texts) = messages_and_step_texts(CODEX, &events);
     let response_to =
         |id: i64| lines.iter().find(|it| it["id"] == id && it.get("method").is_none()).unwrap();
     assert_eq!(response_to(0)["result"], json!({"answers": {"q": {"answers": ["A"]}}}));
@@ -310,8 +317,7 @@ fn a_codex_turn_is_answered_cancelled_and_replayed() {
 
 #[test]
 fn another_codex_sandbox_fails_the_opening() {
-    let (_, step_texts) =
-        run_to_messages_and_texts(CODEX, &codex_opening_events("dangerFullAccess"));
+    let (_, step_texts) = messages_and_step_texts(CODEX, &codex_opening_events("dangerFullAccess"));
     let expected = "open failed ModeNotConfirmed { requested: \"read-only\" }";
     assert!(step_texts.last().unwrap().starts_with(expected), "{step_texts:?}");
 }
@@ -320,9 +326,9 @@ fn another_codex_sandbox_fails_the_opening() {
 fn an_early_codex_cancellation_waits_for_the_turn_id() {
     let mut events = codex_opening_events("readOnly");
     events.extend([prompt_event(), cancel_event()]);
-    let (before, _) = run_to_messages_and_texts(CODEX, &events);
+    let (before, _) = messages_and_step_texts(CODEX, &events);
     events.push(turn_start_response_event(3, "u1"));
-    let (after, _) = run_to_messages_and_texts(CODEX, &events);
+    let (after, _) = messages_and_step_texts(CODEX, &events);
     assert_eq!(after.len(), before.len() + 1);
     assert_eq!(after.last().unwrap()["params"], json!({"threadId": "th", "turnId": "u1"}));
 }

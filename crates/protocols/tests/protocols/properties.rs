@@ -87,7 +87,7 @@ impl AcpRun {
 
     fn perform(&mut self, action: Action) {
         match action {
-            Action::Open { number, has_mode, should_resume } => {
+            Action::Open { conversation_selector: number, has_mode, should_resume } => {
                 self.open(number, has_mode, should_resume);
             }
             Action::Prompt(session) => {
@@ -110,7 +110,10 @@ impl AcpRun {
             }
             Action::Answer { request, answer } => self.answer(request, answer),
             Action::Respond { request, kind } if !self.pending_requests.is_empty() => {
-                self.respond_as_kind(usize::from(request) % self.pending_requests.len(), kind);
+                self.respond_to_pending_request(
+                    usize::from(request) % self.pending_requests.len(),
+                    kind,
+                );
             }
             Action::Respond { .. } => {}
             Action::RequestFromAgent { session, id, kind } => {
@@ -139,15 +142,16 @@ impl AcpRun {
         }
     }
 
-    fn open(&mut self, number: u8, has_mode: bool, should_resume: bool) {
+    fn open(&mut self, conversation_selector: u8, has_mode: bool, should_resume: bool) {
         let session = SessionKey(self.opened_session_count);
         // A stored conversation, or one that this process had open.
-        let id = if number.is_multiple_of(2) {
-            format!("stored{}", number % 4)
+        let id = if conversation_selector.is_multiple_of(2) {
+            format!("stored{}", conversation_selector % 4)
         } else {
-            self.select_native_id(number)
+            self.select_native_id(conversation_selector)
         };
-        let start = if should_resume { SessionStart::Resume { id } } else { SessionStart::New };
+        let start =
+            if should_resume { SessionStart::Resume { native_id: id } } else { SessionStart::New };
         let mode = has_mode.then(|| "m1".to_owned());
         let cwd = "/".to_owned();
         let command = Command::Open { session, start, cwd, mode, model: None, options: Vec::new() };
@@ -174,7 +178,7 @@ impl AcpRun {
         self.run_and_record(TimelineEvent::Client(Command::Answer { session, request_id, answer }));
     }
 
-    fn respond_as_kind(&mut self, index: usize, kind: u8) {
+    fn respond_to_pending_request(&mut self, index: usize, kind: u8) {
         let (id, method, params) = self.pending_requests.remove(index);
         if kind.is_multiple_of(7) {
             let error = json!({"code": -32603, "message": "no"});
@@ -296,29 +300,29 @@ proptest! {
     #[test]
     fn a_request_has_one_answer(actions in prop::collection::vec(any_action(), 0..60)) {
         let run = run_actions(actions);
-        let mut open: HashSet<RequestId> = HashSet::new();
+        let mut reported_request_ids: HashSet<RequestId> = HashSet::new();
         for step in &run.steps {
             match step {
-                ProtocolStep::Request { request, .. } => prop_assert!(open.insert(request.id.clone())),
-                ProtocolStep::RequestWithdrawn { request, .. } => prop_assert!(open.contains(request)),
+                ProtocolStep::Request { request, .. } => prop_assert!(reported_request_ids.insert(request.id.clone())),
+                ProtocolStep::RequestWithdrawn { request_id, .. } => prop_assert!(reported_request_ids.contains(request_id)),
                 _ => {}
             }
         }
-        let mut requests: HashMap<String, usize> = HashMap::new();
+        let mut request_counts: HashMap<String, usize> = HashMap::new();
         for event in &run.events {
             if let TimelineEvent::Agent(line) = event
                 && let Ok(line) = serde_json::from_slice::<Value>(line)
                 && line.get("method").is_some() && line.get("id").is_some()
             {
-                *requests.entry(line["id"].to_string()).or_default() += 1;
+                *request_counts.entry(line["id"].to_string()).or_default() += 1;
             }
         }
-        let mut answers: HashMap<String, usize> = HashMap::new();
+        let mut answer_counts: HashMap<String, usize> = HashMap::new();
         for id in answered_ids(&sent_bytes(&run.steps)) {
-            *answers.entry(id).or_default() += 1;
+            *answer_counts.entry(id).or_default() += 1;
         }
-        for (id, answers) in answers {
-            prop_assert!(answers <= requests[&id], "{id}: {:#?}", run.events);
+        for (id, answer_count) in answer_counts {
+            prop_assert!(answer_count <= request_counts[&id], "{id}: {:#?}", run.events);
         }
     }
 
@@ -353,8 +357,8 @@ proptest! {
     ) {
         let (kind, name) = crate::transcript_tests::TRANSCRIPTS[transcript_index];
         let mut events = crate::transcript::transcript_events(&crate::transcript::read_transcript(kind, name));
-        let lines: Vec<_> = (0..events.len()).filter(|index| matches!(events[*index], TimelineEvent::Agent(_))).collect();
-        if let TimelineEvent::Agent(bytes) = &mut events[lines[position.index(lines.len())]] {
+        let agent_event_indexes: Vec<_> = (0..events.len()).filter(|index| matches!(events[*index], TimelineEvent::Agent(_))).collect();
+        if let TimelineEvent::Agent(bytes) = &mut events[agent_event_indexes[position.index(agent_event_indexes.len())]] {
             let start = position.index(bytes.len());
             let end = (start + length).min(bytes.len());
             bytes.splice(start..end, replacement.bytes());

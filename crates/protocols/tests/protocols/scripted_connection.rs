@@ -33,8 +33,8 @@ impl ScriptedConnection {
         };
         script.run_command(Command::Initialize);
         let result = json!({"protocolVersion": 1, "agentCapabilities": capabilities});
-        script.respond(&result);
-        script.clear_recorded_output();
+        script.receive_response(&result);
+        script.clear_recorded_steps();
         script
     }
 
@@ -42,9 +42,9 @@ impl ScriptedConnection {
     pub(crate) fn with_open_session(mode: Option<&str>) -> Self {
         let mut script = Self::start(&json!({"sessionCapabilities": {"close": {}}}));
         script.run_command(new_session_command(mode));
-        script.respond(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
+        script.receive_response(&json!({"sessionId": "s", "modes": {"currentModeId": "auto"}}));
         if mode.is_some() {
-            script.respond(&json!({}));
+            script.receive_response(&json!({}));
         }
         script
     }
@@ -53,7 +53,7 @@ impl ScriptedConnection {
     pub(crate) fn with_running_turn() -> Self {
         let mut script = Self::with_open_session(None);
         script.prompt("go");
-        script.clear_recorded_output();
+        script.clear_recorded_steps();
         script
     }
 
@@ -84,12 +84,12 @@ impl ScriptedConnection {
     }
 
     /// Passes the response to the latest request of the client.
-    pub(crate) fn respond(&mut self, result: &Value) {
+    pub(crate) fn receive_response(&mut self, result: &Value) {
         let id = self.latest_request_id();
         self.receive_message(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
     }
 
-    pub(crate) fn respond_with_error(&mut self, code: i64, message: &str) {
+    pub(crate) fn receive_error_response(&mut self, code: i64, message: &str) {
         let error = json!({"code": code, "message": message});
         let id = self.latest_request_id();
         self.receive_message(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
@@ -102,7 +102,12 @@ impl ScriptedConnection {
     }
 
     /// Passes a permission request with options of these ids and kinds.
-    pub(crate) fn request_permission(&mut self, id: i64, session: &str, options: &[(&str, &str)]) {
+    pub(crate) fn receive_permission_request(
+        &mut self,
+        id: i64,
+        session: &str,
+        options: &[(&str, &str)],
+    ) {
         let options: Vec<_> = options
             .iter()
             .map(|(id, kind)| json!({"optionId": id, "name": "n", "kind": kind}))
@@ -132,7 +137,7 @@ impl ScriptedConnection {
         self.step_texts.extend(steps.iter().filter_map(step_text));
     }
 
-    pub(crate) fn clear_recorded_output(&mut self) {
+    pub(crate) fn clear_recorded_steps(&mut self) {
         self.sent_messages.clear();
         self.step_texts.clear();
     }

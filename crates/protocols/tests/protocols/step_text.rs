@@ -9,7 +9,7 @@ pub(crate) fn step_text(step: &ProtocolStep) -> Option<String> {
         ProtocolStep::Initialized(info) => {
             format!("initialized {} {} {:?}", info.name, info.version, info.capabilities)
         }
-        ProtocolStep::SessionOpened { id, modes, mode, model, .. } => {
+        ProtocolStep::SessionOpened { native_id: id, modes, mode, model, .. } => {
             format!("opened {id} mode={mode:?} of {modes:?} model={model:?}")
         }
         ProtocolStep::OpenFailed { fault, message, .. } => {

@@ -58,7 +58,8 @@ pub(crate) fn run_timeline(kind: ProtocolKind, events: &[TimelineEvent]) -> Vec<
 pub(crate) fn check_every_crash(kind: ProtocolKind, events: &[TimelineEvent]) {
     let uninterrupted_steps = run_timeline(kind, events);
     for crash_index in 0..=events.len() {
-        let written = check_crash(kind, events, &uninterrupted_steps, (crash_index, crash_index));
+        let written_bytes =
+            check_crash(kind, events, &uninterrupted_steps, (crash_index, crash_index));
         // The crash can also precede the lines for the last output.
         let (Some(TimelineEvent::Agent(_)), Some(steps)) =
             (events[..crash_index].last(), uninterrupted_steps[..crash_index].last())
@@ -66,9 +67,9 @@ pub(crate) fn check_every_crash(kind: ProtocolKind, events: &[TimelineEvent]) {
             continue;
         };
         if !sent_bytes(steps).is_empty() {
-            let written_before =
+            let earlier_written_bytes =
                 check_crash(kind, events, &uninterrupted_steps, (crash_index, crash_index - 1));
-            assert_eq!([written_before, sent_bytes(steps)].concat(), written);
+            assert_eq!([earlier_written_bytes, sent_bytes(steps)].concat(), written_bytes);
         }
     }
 }
@@ -82,9 +83,9 @@ fn check_crash(
     (received_event_count, sent_event_count): (usize, usize),
 ) -> Vec<u8> {
     let received_events = || events.iter().zip(uninterrupted_steps).take(received_event_count);
-    let written = sent_bytes(&uninterrupted_steps[..sent_event_count].concat());
+    let written_bytes = sent_bytes(&uninterrupted_steps[..sent_event_count].concat());
     let mut connection = new_connection(kind);
-    connection.replay_sent_lines(&written);
+    connection.replay_sent_lines(&written_bytes);
     let mut repeated_steps = Vec::new();
     for (event, _) in
         received_events().filter(|(event, steps)| is_opening(event) && !has_failed_opening(steps))
@@ -92,7 +93,7 @@ fn check_crash(
         repeated_steps.extend(run_event(&mut connection, event));
     }
     assert_eq!(repeated_steps, [], "a repeated opening gives steps");
-    let answer_lines = answer_lines(kind, &written);
+    let answer_lines = answer_lines(kind, &written_bytes);
     let (mut replayed_steps, mut expected_steps) = (Vec::new(), Vec::new());
     for (index, (event, steps)) in received_events().enumerate() {
         if let TimelineEvent::Agent(bytes) = event {
@@ -114,7 +115,7 @@ fn check_crash(
             "the run continues differently after a crash at event {received_event_count}: {events:#?}"
         );
     }
-    written
+    written_bytes
 }
 
 fn is_opening(event: &TimelineEvent) -> bool {
@@ -133,9 +134,11 @@ fn to_replayed_steps(
     steps.filter_map(|step| match step {
         ProtocolStep::Request { session, request } if answer_lines.contains_key(&request.id) => {
             let call = answered_call(&request.kind, &answer_lines[&request.id]);
-            Some(ProtocolStep::RequestAnswered { session, request: request.id, call })
+            Some(ProtocolStep::RequestAnswered { session, request_id: request.id, call })
         }
-        ProtocolStep::RequestWithdrawn { request, .. } if answer_lines.contains_key(&request) => {
+        ProtocolStep::RequestWithdrawn { request_id: request, .. }
+            if answer_lines.contains_key(&request) =>
+        {
             None
         }
         other => Some(other),
@@ -157,9 +160,9 @@ fn answered_call(kind: &AgentRequestKind, line: &Value) -> Option<AnsweredCall> 
 
 /// Returns the requests that the written lines answer, each with its line. The rejection of a reused id answers the
 /// later request only.
-fn answer_lines(kind: ProtocolKind, written: &[u8]) -> HashMap<RequestId, Value> {
+fn answer_lines(kind: ProtocolKind, written_bytes: &[u8]) -> HashMap<RequestId, Value> {
     let mut answer_lines = HashMap::new();
-    for line in written.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+    for line in written_bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         let line: Value = serde_json::from_slice(line).unwrap();
         if line.to_string().contains("is already in use") {
             continue;

@@ -59,7 +59,9 @@ pub(crate) fn transcript_events(messages: &[TranscriptMessage]) -> Vec<TimelineE
     let mut events = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         if message.is_client && message.value.get("type").is_some() {
-            events.extend(control_commands(&message.value).into_iter().map(TimelineEvent::Client));
+            events.extend(
+                claude_control_commands(&message.value).into_iter().map(TimelineEvent::Client),
+            );
         } else if message.is_client {
             events.extend(
                 builder.translate_message(index, &message.value).map(TimelineEvent::Client),
@@ -91,19 +93,20 @@ impl<'m> TimelineBuilder<'m> {
                 let id = native_id.unwrap_or_else(|| self.opened_session_id(message));
                 self.keys_by_native_id.insert(id.clone(), session);
                 let is_new = string_field("sessionId").is_none();
-                let start = if is_new { SessionStart::New } else { SessionStart::Resume { id } };
+                let start =
+                    if is_new { SessionStart::New } else { SessionStart::Resume { native_id: id } };
                 let mode = string_field("sandbox").or_else(|| self.find_opening_mode(index));
                 let cwd = string_field("cwd")?;
                 Some(Command::Open { session, start, cwd, mode, model: None, options: Vec::new() })
             }
             Some("session/set_mode") => {
-                let is_of_opening = !self
+                let is_before_first_prompt = !self
                     .messages
                     .iter()
                     .take(index)
                     .any(|it| it.value["method"] == "session/prompt");
                 let session = *self.keys_by_native_id.get(&native_id?)?;
-                (!is_of_opening)
+                (!is_before_first_prompt)
                     .then_some(Command::SetMode { session, mode: string_field("modeId")? })
             }
             Some("session/prompt" | "turn/start") => {
@@ -189,7 +192,7 @@ impl<'m> TimelineBuilder<'m> {
 }
 
 /// Returns the commands of a line of claude-control. The session has no line of its own.
-fn control_commands(message: &Value) -> Vec<Command> {
+fn claude_control_commands(message: &Value) -> Vec<Command> {
     let session = SessionKey(0);
     let string_at = |path: &str| message.pointer(path).and_then(Value::as_str).map(str::to_owned);
     match string_at("/type").unwrap().as_str() {
@@ -216,7 +219,7 @@ fn control_commands(message: &Value) -> Vec<Command> {
 }
 
 /// Returns the part of a client's message that must not differ between the recorded client and the adapter.
-pub(crate) fn comparable_part(message: &Value) -> Value {
+pub(crate) fn normalize_client_message(message: &Value) -> Value {
     let mut value = message.clone();
     match value["method"].as_str() {
         Some("initialize") => {

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use crate::step_text::step_text;
 use crate::timeline::{TimelineEvent, check_every_crash, new_connection, run_timeline, sent_bytes};
 use crate::transcript::{
-    TranscriptMessage, comparable_part, read_transcript, transcript_events, transcript_folder,
+    TranscriptMessage, normalize_client_message, read_transcript, transcript_events,
+    transcript_folder,
 };
 
 /// Environment variable that makes the tests write the expected steps instead of comparing them.
@@ -69,11 +70,11 @@ fn the_adapter_sends_what_the_recorded_client_sent() {
     for (kind, name, messages, events) in all_transcripts() {
         let written = sent_bytes(&run_timeline(kind, &events).concat());
         let lines = written.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        let lines =
-            lines.map(|line| comparable_part(&serde_json::from_slice::<Value>(line).unwrap()));
+        let lines = lines
+            .map(|line| normalize_client_message(&serde_json::from_slice::<Value>(line).unwrap()));
         let recorded_messages = messages.iter().filter(|message| message.is_client);
         let recorded_messages =
-            recorded_messages.map(|message| match comparable_part(&message.value) {
+            recorded_messages.map(|message| match normalize_client_message(&message.value) {
                 refusal if is_form_refusal(&messages, &refusal) => {
                     json!({"jsonrpc": "2.0", "id": refusal["id"], "result": {"action": "decline"}})
                 }

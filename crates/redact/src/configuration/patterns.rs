@@ -37,14 +37,20 @@ impl RedactionPatterns {
         self.patterns.is_empty()
     }
 
-    /// Returns the first position from `at` on, which is the start of a line, where a pattern may match. No line that
-    /// ends before the position has a match.
-    pub(crate) fn next_candidate_range(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
-        if self.patterns.is_empty() || at >= text.len() {
+    /// Returns the first position from `search_start` on, which is the start of a line, where a pattern may match. No
+    /// line that ends before the position has a match.
+    pub(crate) fn next_candidate_range(
+        &self,
+        text: &[u8],
+        search_start: usize,
+    ) -> Option<(usize, usize)> {
+        if self.patterns.is_empty() || search_start >= text.len() {
             return None;
         }
-        let Some(multiline_regex) = self.multiline_regex.as_ref() else { return Some((at, at)) };
-        multiline_regex.find_at(text, at).map(|found| (found.start(), found.end()))
+        let Some(multiline_regex) = self.multiline_regex.as_ref() else {
+            return Some((search_start, search_start));
+        };
+        multiline_regex.find_at(text, search_start).map(|found| (found.start(), found.end()))
     }
 
     /// Iterates over the patterns that match somewhere in a line.
@@ -159,13 +165,16 @@ mod tests {
                          a CAFé|see a b|12 4Q|thing|Q||\r|EMP-12|yy|xx|end|last|tail|word|in|größe";
 
     /// Returns the candidate ranges of a text, each of whole lines.
-    fn matched_ranges(patterns: &RedactionPatterns, text: &[u8]) -> Vec<std::ops::Range<usize>> {
-        let is_end = |byte: &u8| *byte == b'\n';
+    fn candidate_line_ranges(
+        patterns: &RedactionPatterns,
+        text: &[u8],
+    ) -> Vec<std::ops::Range<usize>> {
+        let is_newline = |byte: &u8| *byte == b'\n';
         let (mut ranges, mut at) = (Vec::new(), 0);
         while let Some((start, end)) = patterns.next_candidate_range(text, at) {
-            let from = text[..start].iter().rposition(is_end).map_or(0, |newline| newline + 1);
+            let from = text[..start].iter().rposition(is_newline).map_or(0, |newline| newline + 1);
             let last = end.max(start + 1) - 1;
-            let newline = text[last..].iter().position(is_end);
+            let newline = text[last..].iter().position(is_newline);
             at = newline.map_or(text.len(), |newline| last + newline + 1);
             ranges.push(from..at);
         }
@@ -190,7 +199,7 @@ mod tests {
                 }
                 text.extend([line, ending]);
             }
-            let ranges = matched_ranges(&patterns, text.as_bytes());
+            let ranges = candidate_line_ranges(&patterns, text.as_bytes());
             let missed =
                 matching_positions.iter().find(|at| !ranges.iter().any(|range| range.contains(at)));
             assert_eq!(missed, None, "{text:?}");

@@ -81,12 +81,12 @@ fn shifted_base64(value: &str, preceding_bytes: usize, last_alphabet_chars: &[u8
 }
 
 fn base64_char(sextet: u32, [plus, slash]: [u8; 2]) -> char {
-    let offset =
+    let char_at_offset =
         |first: char, from: u32| char::from_u32(u32::from(first) + sextet - from).unwrap_or(first);
     match sextet {
-        0..26 => offset('A', 0),
-        26..52 => offset('a', 26),
-        52..62 => offset('0', 52),
+        0..26 => char_at_offset('A', 0),
+        26..52 => char_at_offset('a', 26),
+        52..62 => char_at_offset('0', 52),
         62 => char::from(plus),
         _ => char::from(slash),
     }

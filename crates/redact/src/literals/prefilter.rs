@@ -58,9 +58,9 @@ impl LiteralPrefilter {
     /// Returns the ranges that may contain a literal, in order: each literal in the text lies within one range.
     pub(crate) fn candidate_ranges(&self, text: &[u8]) -> Vec<Range<usize>> {
         let mut ranges: Vec<Range<usize>> = Vec::new();
-        let mut triple = 0;
+        let mut last_triple = 0;
         for (block_index, block) in text.chunks(BLOCK_BYTES).enumerate() {
-            let has_triple = self.has_marked_triple(block, &mut triple);
+            let has_triple = self.has_marked_triple(block, &mut last_triple);
             if has_triple || self.short_literal_bytes.iter().any(|byte| contains_byte(block, *byte))
             {
                 let start = (block_index * BLOCK_BYTES).saturating_sub(self.max_literal_bytes);
@@ -76,11 +76,11 @@ impl LiteralPrefilter {
     }
 
     /// Returns true if a marked triple ends in a block; `triple` holds the classes before the block.
-    fn has_marked_triple(&self, block: &[u8], triple: &mut u32) -> bool {
+    fn has_marked_triple(&self, block: &[u8], last_triple: &mut u32) -> bool {
         let mut marked_bits = 0;
         for byte in block {
-            *triple = *triple << CLASS_BITS | byte_class(*byte);
-            let (word, bit) = bitmap_position(*triple);
+            *last_triple = *last_triple << CLASS_BITS | byte_class(*byte);
+            let (word, bit) = bitmap_position(*last_triple);
             marked_bits |= self.triple_bitmap.get(word).copied().unwrap_or_default() >> bit;
         }
         marked_bits & 1 == 1

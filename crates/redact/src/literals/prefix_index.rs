@@ -38,24 +38,24 @@ impl PrefixIndex {
         Self { prefixes, hash_bitmap }
     }
 
-    /// Returns the position of the first known prefix from `at` on.
-    pub(crate) fn next_position(&self, text: &[u8], at: usize) -> Option<usize> {
+    /// Returns the position of the first known prefix from `search_start` on.
+    pub(crate) fn next_position(&self, text: &[u8], search_start: usize) -> Option<usize> {
         if self.prefixes.is_empty() {
             return None;
         }
         let mut prefix = 0;
-        for (offset, byte) in text.get(at..)?.iter().enumerate() {
+        for (offset, byte) in text.get(search_start..)?.iter().enumerate() {
             prefix = prefix >> 8 | u64::from(*byte) << (u64::BITS - 8);
             if self.is_in_hash_bitmap(prefix) && offset + 1 >= PREFIX_BYTES && self.is_known(prefix)
             {
-                return Some(at + offset + 1 - PREFIX_BYTES);
+                return Some(search_start + offset + 1 - PREFIX_BYTES);
             }
         }
         None
     }
 
     /// Returns the numbers of the texts whose prefix is at this position.
-    pub(crate) fn text_numbers_at(&self, text: &[u8], at: usize) -> impl Iterator<Item = usize> {
+    pub(crate) fn entry_numbers_at(&self, text: &[u8], at: usize) -> impl Iterator<Item = usize> {
         let prefix = text.get(at..).and_then(|rest| rest.first_chunk());
         let prefix = prefix.map(|prefix| u64::from_le_bytes(*prefix));
         let first = self
@@ -93,12 +93,12 @@ mod tests {
         let mut found = Vec::new();
         let mut from = 0;
         while let Some(at) = index.next_position(text, from) {
-            found.push((at, index.text_numbers_at(text, at).collect::<Vec<_>>()));
+            found.push((at, index.entry_numbers_at(text, at).collect::<Vec<_>>()));
             from = at + 1;
         }
         assert_eq!(found, [(4, vec![0, 1]), (26, vec![0, 1])]);
-        assert_eq!(index.text_numbers_at(text, 0).count(), 0);
-        assert_eq!(index.text_numbers_at(text, text.len() - 3).count(), 0);
+        assert_eq!(index.entry_numbers_at(text, 0).count(), 0);
+        assert_eq!(index.entry_numbers_at(text, text.len() - 3).count(), 0);
         assert_eq!(PrefixIndex::default().next_position(text, 0), None);
     }
 }

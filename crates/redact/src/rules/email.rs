@@ -88,8 +88,8 @@ pub(crate) fn find_emails(line: &[u8], spans: &mut Vec<SecretSpan>) {
             continue;
         };
         let start = local_part.start().max(local_part.end().saturating_sub(MAX_LOCAL_PART_BYTES));
-        let is_in_run = start > local_part.start();
-        if is_standalone_address(line, start, domain.end(), is_in_run)
+        let is_appended_to_run = start > local_part.start();
+        if is_standalone_address(line, start, domain.end(), is_appended_to_run)
             && is_domain(domain.as_bytes(), last_label.as_bytes())
             // The user of every code host, and no person.
             && local_part.as_bytes() != b"git"
@@ -103,7 +103,7 @@ pub(crate) fn find_emails(line: &[u8], spans: &mut Vec<SecretSpan>) {
     }
 }
 
-fn is_standalone_address(line: &[u8], start: usize, end: usize, is_in_run: bool) -> bool {
+fn is_standalone_address(line: &[u8], start: usize, end: usize, is_appended_to_run: bool) -> bool {
     let next = line.get(end).copied();
     let second = line.get(end + 1).copied();
     let is_path_byte = |byte: u8| is_word_byte(byte) || b"/~.".contains(&byte);
@@ -111,7 +111,7 @@ fn is_standalone_address(line: &[u8], start: usize, end: usize, is_in_run: bool)
     let is_remote = next == Some(b':') && second.is_some_and(is_path_byte);
     let continues = next.is_some_and(|next| is_word_byte(next) || b"-@(".contains(&next));
     let continues_after_dot = next == Some(b'.') && second.is_some_and(is_word_byte);
-    let follows_text = !is_in_run
+    let follows_text = !is_appended_to_run
         && byte_before(line, start)
             .is_some_and(|previous| b"/@*$&".contains(&previous) || is_word_byte(previous));
     !is_remote && !continues && !continues_after_dot && !follows_text

@@ -113,13 +113,13 @@ impl KeyMatch<'_> {
             if is_budget_spent {
                 Some(location)
             } else {
-                secret_part(line, location, self.kind, self.follows_equals)
+                plausible_secret_range(line, location, self.kind, self.follows_equals)
             }
         });
         let location = direct_location.or_else(|| {
             let type_match = TYPE_REGEX.as_ref()?.find(line.get(self.value_start..)?)?;
             let location = value_at(line, self.value_start + type_match.end() - 1)?;
-            secret_part(line, location, self.kind, false)
+            plausible_secret_range(line, location, self.kind, false)
         })?;
         let visible_part = if self.kind == SecretKind::Token {
             VisiblePart::PrefixAndTail(0)
@@ -154,7 +154,7 @@ fn secret_kind(line: &[u8], start: usize, key: &[u8]) -> SecretKind {
 }
 
 /// Returns the secret part of a value, if the value can be a secret.
-fn secret_part(
+fn plausible_secret_range(
     line: &[u8],
     location: ValueRange,
     kind: SecretKind,

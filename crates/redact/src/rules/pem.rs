@@ -41,10 +41,10 @@ pub(crate) enum PemBlock {
     Open(usize, usize),
 }
 
-/// Finds the first block whose header lies within `header_range`; its footer may lie beyond.
+/// Finds the first block whose header lies within `header_search_range`; its footer may lie beyond.
 pub(crate) fn find_pem_block(
     text: &str,
-    header_range: Range<usize>,
+    header_search_range: Range<usize>,
     is_complete: bool,
 ) -> PemBlock {
     let (Some(header_regex), Some(footer_regex)) = (HEADER_REGEX.as_ref(), FOOTER_REGEX.as_ref())
@@ -54,14 +54,14 @@ pub(crate) fn find_pem_block(
     let bytes = text.as_bytes();
     let headers = header_regex.find_iter(
         bytes
-            .get(..header_range.end)
+            .get(..header_search_range.end)
             .unwrap_or_default()
-            .get(header_range.start..)
+            .get(header_search_range.start..)
             .unwrap_or_default(),
     );
     for header in headers {
         let (start, body_start) =
-            (header_range.start + header.start(), header_range.start + header.end());
+            (header_search_range.start + header.start(), header_search_range.start + header.end());
         let rest = bytes.get(body_start..).unwrap_or_default();
         match body_follows_header(rest, is_complete) {
             Some(false) => {}
@@ -88,13 +88,13 @@ fn body_follows_header(rest: &[u8], is_complete: bool) -> Option<bool> {
     let line_length = rest.iter().take(BODY_PROBE_BYTES).position(|byte| *byte == b'\n');
     let line =
         rest.get(..line_length.unwrap_or(rest.len().min(BODY_PROBE_BYTES))).unwrap_or_default();
-    let is_block = if is_same_line { starts_body(line) } else { is_body_line(line) };
-    let is_known = is_complete
+    let is_block = if is_same_line { is_inline_body_start(line) } else { is_first_body_line(line) };
+    let is_decidable = is_complete
         || line_length.is_some()
         || blank_bytes >= BODY_PROBE_BYTES
         || line.len() >= BODY_PROBE_BYTES
         || is_same_line && line.len() >= MIN_BASE64_RUN;
-    (is_block || is_known).then_some(is_block)
+    (is_block || is_decidable).then_some(is_block)
 }
 
 /// Returns true if the text after a header is certainly a body, and the header is not only mentioned.
@@ -104,10 +104,10 @@ pub(crate) fn has_body(text: &str, body_start: usize, is_complete: bool) -> bool
 }
 
 /// Returns true if the body starts in the line of its header.
-fn starts_body(line: &[u8]) -> bool {
-    let slash_count = line.iter().take_while(|byte| **byte == b'\\').count();
+fn is_inline_body_start(line: &[u8]) -> bool {
+    let backslash_count = line.iter().take_while(|byte| **byte == b'\\').count();
     let has_escape =
-        slash_count > 0 && line.get(slash_count).is_some_and(|next| b"nru".contains(next));
+        backslash_count > 0 && line.get(backslash_count).is_some_and(|next| b"nru".contains(next));
     let has_encoding = [&b"%0"[..], b"&#", DROPPED_BODY_PLACEHOLDER.as_bytes()]
         .iter()
         .any(|head| line.starts_with(head));
@@ -116,7 +116,7 @@ fn starts_body(line: &[u8]) -> bool {
 }
 
 /// Returns true if a line can be the first line of a body: a header field or a long run, at any position.
-fn is_body_line(line: &[u8]) -> bool {
+fn is_first_body_line(line: &[u8]) -> bool {
     let names = [&b"Proc-Type"[..], b"DEK-Info", b"Version", b"Comment", b"Hash", b"Charset"];
     let has_field = names.iter().any(|name| find_bytes(line, name).is_some());
     let has_footer = FOOTER_REGEX.as_ref().is_some_and(|footer_regex| footer_regex.is_match(line));
@@ -144,8 +144,8 @@ pub(crate) fn redact_key_bodies(text: &str, is_complete: bool) -> (Cow<'_, str>,
                 out.push_str(STARS);
                 copied_to = body.end;
             }
-            PemBlock::Open(_, body) if has_body(text, body, is_complete) => {
-                out.push_str(text.get(copied_to..body).unwrap_or_default());
+            PemBlock::Open(_, body_start) if has_body(text, body_start, is_complete) => {
+                out.push_str(text.get(copied_to..body_start).unwrap_or_default());
                 out.push_str(STARS);
                 return (Cow::Owned(out), true);
             }
@@ -171,7 +171,7 @@ pub(crate) fn end_of_unmatched_footer(text: &[u8]) -> Option<usize> {
 }
 
 /// Returns the end of an open block's text that may be the start of its footer.
-pub(crate) fn possible_footer(text: &str, body_start: usize) -> &str {
+pub(crate) fn footer_length_tail(text: &str, body_start: usize) -> &str {
     let from =
         text.floor_char_boundary(text.len().saturating_sub(MAX_FOOTER_BYTES)).max(body_start);
     text.get(from..).unwrap_or_default()

@@ -216,11 +216,11 @@ fn is_reference(text: &[u8]) -> bool {
         || is_braced
         || is_variable(text)
         || template_prefixes.iter().any(|head| text.starts_with(head))
-        || is_address(text)
+        || is_url(text)
 }
 
 /// Returns true for `https://…`, but not for a secret that contains `://` late.
-fn is_address(text: &[u8]) -> bool {
+fn is_url(text: &[u8]) -> bool {
     text.starts_with(b"//")
         || find_bytes(text, b"://")
             .is_some_and(|at| text.iter().take(at).all(u8::is_ascii_alphabetic))

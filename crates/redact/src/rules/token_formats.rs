@@ -39,7 +39,11 @@ const MIN_RUN_BYTES: usize = 256;
 impl TokenFormat {
     /// Returns true if a match lies within a long run of letters and digits and is recognized there by its first
     /// `prefix_bytes`: a prefix with a punctuation mark does not occur by chance in such a run.
-    pub(crate) fn is_in_run(line: &[u8], match_range: &Range<usize>, prefix_bytes: usize) -> bool {
+    pub(crate) fn is_inside_alphanumeric_run(
+        line: &[u8],
+        match_range: &Range<usize>,
+        prefix_bytes: usize,
+    ) -> bool {
         let token = line.get(match_range.clone()).unwrap_or_default();
         let prefix = token.get(..prefix_bytes).unwrap_or_default();
         let has_punctuation = prefix.iter().any(|byte| !byte.is_ascii_alphanumeric());

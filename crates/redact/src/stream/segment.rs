@@ -114,49 +114,56 @@ struct HitSearch<'p> {
 type CachedHit = Option<Option<(usize, usize)>>;
 
 impl HitSearch<'_> {
-    fn next_hit(&mut self, scanner: &Scanner, text: &[u8], at: usize) -> Option<(usize, usize)> {
+    fn next_hit(
+        &mut self,
+        scanner: &Scanner,
+        text: &[u8],
+        search_start: usize,
+    ) -> Option<(usize, usize)> {
         if scanner.redacts_personal_numbers {
-            return (at < text.len()).then_some((at, at));
+            return (search_start < text.len()).then_some((search_start, search_start));
         }
-        let keyword = cached_or_search(&mut self.keyword, at, || {
-            search_within(self.ranges, text, at, next_keyword)
+        let keyword = cached_or_search(&mut self.keyword, search_start, || {
+            search_within(self.ranges, text, search_start, next_keyword)
         });
         let search_literals = |text: &[u8], at| scanner.literals.next_literal(text, at);
-        let literal = cached_or_search(&mut self.literal, at, || {
-            search_within(self.ranges, text, at, search_literals)
+        let literal = cached_or_search(&mut self.literal, search_start, || {
+            search_within(self.ranges, text, search_start, search_literals)
         });
         let search_discord_token =
-            || next_discord_token(text, at).map(|token| (token.start, token.end));
-        let discord_token = cached_or_search(&mut self.discord_token, at, search_discord_token);
-        let form =
-            cached_or_search(&mut self.form, at, || scanner.literals.next_form_prefix(text, at));
-        let pattern = cached_or_search(&mut self.pattern, at, || {
-            scanner.patterns.next_candidate_range(text, at)
+            || next_discord_token(text, search_start).map(|token| (token.start, token.end));
+        let discord_token =
+            cached_or_search(&mut self.discord_token, search_start, search_discord_token);
+        let form = cached_or_search(&mut self.form, search_start, || {
+            scanner.literals.next_form_prefix(text, search_start)
+        });
+        let pattern = cached_or_search(&mut self.pattern, search_start, || {
+            scanner.patterns.next_candidate_range(text, search_start)
         });
         [keyword, literal, discord_token, form, pattern].into_iter().flatten().min()
     }
 }
 
-/// Returns the first result of a search from `at` on, if the search finds nothing outside of the ranges.
+/// Returns the first result of a search from `search_start` on, if the search finds nothing outside of the ranges.
 fn search_within(
     ranges: &[Range<usize>],
     text: &[u8],
-    at: usize,
+    search_start: usize,
     search: impl Fn(&[u8], usize) -> Option<(usize, usize)>,
 ) -> Option<(usize, usize)> {
-    let first = ranges.partition_point(|range| range.end <= at);
+    let first = ranges.partition_point(|range| range.end <= search_start);
     let remaining = ranges.get(first..).unwrap_or_default();
-    remaining.iter().find_map(|range| search(text.get(..range.end)?, range.start.max(at)))
+    remaining.iter().find_map(|range| search(text.get(..range.end)?, range.start.max(search_start)))
 }
 
 fn cached_or_search(
     cache: &mut CachedHit,
-    at: usize,
+    search_start: usize,
     search: impl FnOnce() -> Option<(usize, usize)>,
 ) -> Option<(usize, usize)> {
     match *cache {
         Some(None) => None,
-        Some(Some(found)) if found.0 >= at => Some(found),
+        Some(Some(found)) if found.0 >= search_start => Some(found),
         _ => *cache.insert(search()),
     }
 }

@@ -62,11 +62,11 @@ impl Redactor {
         let preceding = bytes.get(..context_bytes / 2).unwrap_or(bytes);
         let after_line_end = position_after(preceding.iter().position(|byte| *byte == b'\n'));
         let after_space = || position_after(preceding.iter().position(u8::is_ascii_whitespace));
-        let text_start = || (context_bytes >= self.required_context_bytes()).then_some(0);
+        let full_context_start = || (context_bytes >= self.required_context_bytes()).then_some(0);
         let later_space = || position_after(bytes.iter().position(u8::is_ascii_whitespace));
         let from = after_line_end
             .or_else(after_space)
-            .or_else(text_start)
+            .or_else(full_context_start)
             .or_else(later_space)
             .unwrap_or(bytes.len());
         from.max(end_of_unmatched_footer(bytes).unwrap_or(0))

@@ -47,9 +47,9 @@ pub(crate) enum WindowEnd {
     /// visible.
     Open { has_max_size: bool },
     /// The window ends with its line.
-    Line,
+    EndOfLine,
     /// The window ends with its text.
-    Text,
+    EndOfText,
 }
 
 /// A secret that is longer than a window, at the start of the text to release.
@@ -78,7 +78,7 @@ pub(crate) enum WindowAction {
     /// text after `context_start` as its context.
     Release { cut: usize, context_start: usize, replacement: Option<(String, u64)> },
     /// The middle of a secret, which is longer than the window, is not needed.
-    DropMiddle(Range<usize>, OversizedSecret),
+    DropSecretMiddle(Range<usize>, OversizedSecret),
     /// The body of a private key starts at this position and is longer than the window.
     DropKeyBody(usize),
 }
@@ -124,9 +124,8 @@ impl Redactor {
         let findings = WindowFindings::new(&self.scanner, window);
         // With less visible text the part that is read ahead would be too short for the rules.
         let min_bytes = self.window_bytes() / 4 * 3;
-        if window.end == (WindowEnd::Open { has_max_size: false })
-            && findings.bytes_after_context() < min_bytes
-        {
+        let can_grow = window.end == (WindowEnd::Open { has_max_size: false });
+        if can_grow && findings.bytes_after_context() < min_bytes {
             return WindowAction::NeedsMoreText;
         }
         match findings.decide_cut(self, window) {
@@ -135,7 +134,9 @@ impl Redactor {
                 let context_start = findings.context_start(cut);
                 WindowAction::Release { cut, context_start, replacement }
             }
-            CutDecision::DropMiddle(range, oversized) => WindowAction::DropMiddle(range, oversized),
+            CutDecision::DropSecretMiddle(range, oversized) => {
+                WindowAction::DropSecretMiddle(range, oversized)
+            }
             CutDecision::DropKeyBody(body) => WindowAction::DropKeyBody(body),
         }
     }
@@ -144,8 +145,8 @@ impl Redactor {
     fn cut_without_findings(&self, window: &Window<'_>) -> usize {
         let length = window.text.len();
         match window.end {
-            WindowEnd::Text => length,
-            WindowEnd::Line => self.continued_value_start(window).unwrap_or(length),
+            WindowEnd::EndOfText => length,
+            WindowEnd::EndOfLine => self.continued_value_start(window).unwrap_or(length),
             WindowEnd::Open { .. } => {
                 window.text.floor_char_boundary(length.saturating_sub(self.lookahead_bytes()))
             }
@@ -155,14 +156,14 @@ impl Redactor {
     /// Returns the start of a registered value that may continue in the next line.
     fn continued_value_start(&self, window: &Window<'_>) -> Option<usize> {
         let open_start = self.scanner.literals.partial_multiline_form_start(window.text.as_bytes());
-        open_start.filter(|at| *at >= window.context_bytes && window.end == WindowEnd::Line)
+        open_start.filter(|at| *at >= window.context_bytes && window.end == WindowEnd::EndOfLine)
     }
 }
 
 /// Decision about the cut of a window. Positions are in raw text.
 enum CutDecision {
     At(usize),
-    DropMiddle(Range<usize>, OversizedSecret),
+    DropSecretMiddle(Range<usize>, OversizedSecret),
     DropKeyBody(usize),
 }
 
@@ -199,7 +200,7 @@ impl<'t> WindowFindings<'t> {
     }
 
     fn find_private_keys(&mut self, window: &Window<'_>) {
-        let (text, is_complete) = (window.text, window.end == WindowEnd::Text);
+        let (text, is_complete) = (window.text, window.end == WindowEnd::EndOfText);
         let mut from = 0;
         loop {
             match find_pem_block(text, from..text.len(), is_complete) {
@@ -208,13 +209,13 @@ impl<'t> WindowFindings<'t> {
                     from = body.end;
                     self.push_key_body(start, body, window.context_bytes);
                 }
-                PemBlock::Open(start, body) => {
-                    let is_key = has_body(text, body, is_complete);
+                PemBlock::Open(start, body_start) => {
+                    let is_key = has_body(text, body_start, is_complete);
                     if is_key && is_complete {
-                        self.push_key_body(start, body..text.len(), window.context_bytes);
+                        self.push_key_body(start, body_start..text.len(), window.context_bytes);
                     } else if is_key {
-                        self.open_key =
-                            Some((start.max(window.context_bytes), body.max(window.context_bytes)));
+                        let context_end = window.context_bytes;
+                        self.open_key = Some((start.max(context_end), body_start.max(context_end)));
                         self.truncate_spans_at(self.visible.to_visible(start));
                     }
                     return;
@@ -231,12 +232,12 @@ impl<'t> WindowFindings<'t> {
         }
     }
 
-    fn push_key_body(&mut self, header: usize, body: Range<usize>, context: usize) {
+    fn push_key_body(&mut self, header_start: usize, body: Range<usize>, raw_context_end: usize) {
         // A window starts within a body only if the header lies in text that was taken for another secret.
-        let body = body.start.max(context)..body.end;
+        let body = body.start.max(raw_context_end)..body.end;
         if !body.is_empty() {
             let secret = self.visible.to_visible(body.start)..self.visible.to_visible(body.end);
-            let context_start = self.visible.to_visible(header);
+            let context_start = self.visible.to_visible(header_start);
             let visible_part = VisiblePart::PrefixOnly(0);
             self.key_bodies.push(SecretSpan { secret, context_start, visible_part });
             self.raw_key_bodies.push(body);
@@ -257,7 +258,7 @@ impl<'t> WindowFindings<'t> {
             WindowEnd::Open { has_max_size: true } => {
                 lookahead_start.max(self.context_end + self.bytes_after_context().div_ceil(2))
             }
-            WindowEnd::Line | WindowEnd::Text => {
+            WindowEnd::EndOfLine | WindowEnd::EndOfText => {
                 let continued_start =
                     redactor.continued_value_start(window).map(|cut| self.visible.to_visible(cut));
                 let open_start = [key_start, continued_start].into_iter().flatten().min();
@@ -268,9 +269,8 @@ impl<'t> WindowFindings<'t> {
         };
         let limit = key_start.map_or(limit, |header| limit.min(header));
         let cut = self.cut_position(limit);
-        let droppable =
-            self.open_key.filter(|_| key_start.is_some_and(|at| at <= self.context_end));
-        match droppable {
+        let is_key_droppable = key_start.is_some_and(|at| at <= self.context_end);
+        match self.open_key.filter(|_| is_key_droppable) {
             _ if cut > self.context_end => CutDecision::At(self.to_raw_past_context(window, cut)),
             Some((_, body)) => CutDecision::DropKeyBody(body),
             None => self.cut_secret(window, limit),
@@ -294,7 +294,8 @@ impl<'t> WindowFindings<'t> {
         }
         let dropped = self.to_raw(window, from)..self.to_raw(window, to);
         let end = self.visible.raw_range(&span.secret).end.max(dropped.end) - dropped.len();
-        CutDecision::DropMiddle(dropped, OversizedSecret { end, visible_part: span.visible_part })
+        let oversized = OversizedSecret { end, visible_part: span.visible_part };
+        CutDecision::DropSecretMiddle(dropped, oversized)
     }
 
     /// Returns the last position up to `limit` to cut at: preferably after white space, because nearly no
@@ -328,10 +329,9 @@ impl<'t> WindowFindings<'t> {
         };
         loop {
             let covers = |span: &&SecretSpan| start_of(span) < cut && cut < span.secret.end;
-            let earliest =
-                self.spans.iter().chain(&self.key_bodies).filter(covers).map(start_of).min();
-            let Some(earlier) = earliest else { return cut };
-            cut = earlier;
+            let covering = self.spans.iter().chain(&self.key_bodies).filter(covers);
+            let Some(earliest) = covering.map(start_of).min() else { return cut };
+            cut = earliest;
         }
     }
 
@@ -395,6 +395,6 @@ fn rebase(replacements: Vec<Replacement>, origin: usize, length: usize) -> Vec<R
 /// backslashes only, a position after an even number of them.
 fn escape_boundary(text: &[u8], at: usize) -> usize {
     let head = text.get(..at).unwrap_or(text);
-    let slash_count = head.iter().rev().take_while(|byte| **byte == b'\\').count();
-    head.len() - slash_count % 2
+    let backslash_count = head.iter().rev().take_while(|byte| **byte == b'\\').count();
+    head.len() - backslash_count % 2
 }

@@ -51,7 +51,7 @@ fn json_run(rng: &mut SeededRng, length: usize) -> String {
 
 /// Streams `text` in pieces of several sizes, compares each result with `expected`, and
 /// reports the first difference.
-fn assert_redacted(redactor: &Arc<Redactor>, text: &str, expected: &str, description: &str) {
+fn assert_redacts_to(redactor: &Arc<Redactor>, text: &str, expected: &str, description: &str) {
     let mut rng = SeededRng(41);
     let sizes: [&mut dyn FnMut() -> usize; 5] =
         [&mut || 7, &mut || 64, &mut || 4096, &mut || usize::MAX, &mut || 1 + rng.next_below(9000)];
@@ -63,15 +63,15 @@ fn assert_redacted(redactor: &Arc<Redactor>, text: &str, expected: &str, descrip
 }
 
 fn assert_same(actual: &str, expected: &str, description: &str) {
-    let at = actual.bytes().zip(expected.bytes()).position(|(left, right)| left != right);
-    let at = at.unwrap_or(actual.len().min(expected.len()));
+    let mismatch_at = actual.bytes().zip(expected.bytes()).position(|(left, right)| left != right);
+    let mismatch_at = mismatch_at.unwrap_or(actual.len().min(expected.len()));
     let around = |text: &str| {
-        let from = text.floor_char_boundary(at.saturating_sub(20));
-        text.get(from..text.floor_char_boundary(at + 20)).unwrap().to_owned()
+        let from = text.floor_char_boundary(mismatch_at.saturating_sub(20));
+        text.get(from..text.floor_char_boundary(mismatch_at + 20)).unwrap().to_owned()
     };
     assert!(
         actual == expected,
-        "{description}: {} bytes, not {}; at {at}: {:?}, not {:?}",
+        "{description}: {} bytes, not {}; at {mismatch_at}: {:?}, not {:?}",
         actual.len(),
         expected.len(),
         around(actual),
@@ -85,9 +85,9 @@ fn a_long_word_without_a_secret_is_unchanged() {
     for (kind, generate_run, _) in RUN_KINDS {
         for length in [1 << 10, WINDOW_BYTES - 1, WINDOW_BYTES, WINDOW_BYTES + 1, 40_000, 100_000] {
             let text = generate_run(&mut SeededRng(7), length);
-            assert_redacted(&redactor, &text, &text, &format!("{length} of {kind}"));
+            assert_redacts_to(&redactor, &text, &text, &format!("{length} of {kind}"));
             let line = format!("before\n{text}\nafter\n");
-            assert_redacted(&redactor, &line, &line, &format!("{length} of {kind} as a line"));
+            assert_redacts_to(&redactor, &line, &line, &format!("{length} of {kind} as a line"));
         }
     }
 }
@@ -109,13 +109,13 @@ fn redaction_cases() -> Vec<(String, String, bool)> {
     let (head, body) = (rng.expand("eyJ{a30}.eyJ{a900}"), rng.expand("{a42}"));
     let key = rng.expand("{b64}\\n{b64}\\n");
     let (begin, end) = ("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----");
-    let last = |text: &str| text.get(text.len() - 4..).unwrap().to_owned();
+    let last_four = |text: &str| text.get(text.len() - 4..).unwrap().to_owned();
     vec![
         ("registered-value-1".to_owned(), "***".to_owned(), true),
         (format!("{begin}\\n{key}{end}"), format!("{begin}***{end}"), true),
-        (format!("\"{github}\""), format!("\"ghp_...{}\"", last(&github)), false),
-        (format!("\"{token}\""), format!("\"sk-ant-...{}\"", last(&token)), false),
-        (format!("\"{head}.{body}\""), format!("\"eyJ...{}\"", last(&body)), false),
+        (format!("\"{github}\""), format!("\"ghp_...{}\"", last_four(&github)), false),
+        (format!("\"{token}\""), format!("\"sk-ant-...{}\"", last_four(&token)), false),
+        (format!("\"{head}.{body}\""), format!("\"eyJ...{}\"", last_four(&body)), false),
         ("\"password\":\"Hunter22!\",".to_owned(), "\"password\":\"***\",".to_owned(), false),
         ("<jane.doe@host.test>".to_owned(), "<j***@host.test>".to_owned(), false),
         ("(db://me:Hunter22@host)".to_owned(), "(db://me:***@host)".to_owned(), false),
@@ -132,9 +132,9 @@ fn a_secret_inside_a_long_word_is_masked_alone() {
         let run = generate_run(&mut SeededRng(5), 2 * window);
         for (secret, redacted, needs_no_separator) in redaction_cases() {
             let separator = if needs_no_separator { "" } else { separator };
-            let reach = secret.len() + 40;
+            let (max_distance, step) = (secret.len() + 40, secret.len() / 2 + 23);
             for at in borders.into_iter().flat_map(|border: usize| {
-                (border.saturating_sub(reach)..border + reach).step_by(secret.len() / 2 + 23)
+                (border.saturating_sub(max_distance)..border + max_distance).step_by(step)
             }) {
                 let at = run.floor_char_boundary(at);
                 let (head, tail) = run.split_at(at);
@@ -164,7 +164,7 @@ fn a_secret_at_the_end_of_a_long_word_is_masked_alone() {
             for end in ["", "\n", "\nand on"] {
                 let text = format!("{run}{separator}{secret}{end}");
                 let expected = format!("{run}{separator}{redacted}{end}");
-                assert_redacted(&redactor, &text, &expected, kind);
+                assert_redacts_to(&redactor, &text, &expected, kind);
             }
         }
     }
@@ -221,7 +221,7 @@ fn a_secret_of_any_length_is_masked_to_its_end() {
         ] {
             let long_text = format!("{token}\n{text}\n{token}");
             let expected = format!("{token}\n{expected}\n{token}");
-            assert_redacted(&redactor, &long_text, &expected, text.get(..24).unwrap());
+            assert_redacts_to(&redactor, &long_text, &expected, text.get(..24).unwrap());
         }
     }
 }
@@ -236,7 +236,7 @@ fn a_value_is_judged_by_its_first_kilobyte() {
         format!("token={name}7Hx x"),
         format!("token={}1 x", "1".repeat(30_000)),
     ] {
-        assert_redacted(&redactor, &text, &text, text.get(..20).unwrap());
+        assert_redacts_to(&redactor, &text, &text, text.get(..20).unwrap());
     }
 }
 
@@ -246,18 +246,20 @@ fn a_key_directly_behind_a_token_is_masked_to_its_end() {
     let redactor = Arc::new(default_redactor());
     for length in [100, 9_000, 12_170, 12_193, 12_240, 12_300, 30_000] {
         let mut rng = SeededRng(43);
-        let (token, long) = (rng.expand("glpat-{a20}"), rng.expand(&format!("{{b{length}}}")));
-        let next = rng.expand("{b64}");
-        let key = format!("-----BEGIN PRIVATE KEY-----{long}\n{next}\n-----END PRIVATE KEY-----");
+        let (token, long_key_line) =
+            (rng.expand("glpat-{a20}"), rng.expand(&format!("{{b{length}}}")));
+        let last_key_line = rng.expand("{b64}");
+        let key_lines = format!("{long_key_line}\n{last_key_line}");
+        let key = format!("-----BEGIN PRIVATE KEY-----{key_lines}\n-----END PRIVATE KEY-----");
         let text = format!("{token}{key}\nthe end");
         let redacted = redactor.redact(&text).into_owned();
-        assert_redacted(&redactor, &text, &redacted, &length.to_string());
+        assert_redacts_to(&redactor, &text, &redacted, &length.to_string());
         let shows = |text: &str| redacted.contains(text);
         assert!(
-            !shows(&token) && !shows(&next) && !shows(DROPPED_BODY_PLACEHOLDER),
+            !shows(&token) && !shows(&last_key_line) && !shows(DROPPED_BODY_PLACEHOLDER),
             "{length}: {redacted}"
         );
-        assert!(!shows(long.get(length - 32..).unwrap()), "{length}: {redacted}");
+        assert!(!shows(long_key_line.get(length - 32..).unwrap()), "{length}: {redacted}");
         assert!(redacted.ends_with("-----END PRIVATE KEY-----\nthe end"), "{length}: {redacted}");
     }
 }
@@ -287,12 +289,12 @@ fn colors_in_a_long_word_hide_no_secret() {
 #[test]
 fn a_stream_buffers_little_of_a_long_word() {
     let mut rng = SeededRng(31);
-    let long = rng.expand("{a1000000}");
+    let long_word = rng.expand("{a1000000}");
     let texts = [
-        long.clone(),
-        format!("token={long}"),
-        format!("-----BEGIN PRIVATE KEY-----{long}"),
-        format!("-----BEGIN PRIVATE KEY-----\n{}", long.replace('a', "a\n")),
+        long_word.clone(),
+        format!("token={long_word}"),
+        format!("-----BEGIN PRIVATE KEY-----{long_word}"),
+        format!("-----BEGIN PRIVATE KEY-----\n{}", long_word.replace('a', "a\n")),
         format!("-----BEGIN PRIVATE KEY-----{}", "\n".repeat(1_000_000)),
         format!("{}\n", "-----BEGIN PRIVATE KEY-----\n".repeat(40_000)),
         "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\n-----END PRIVATE KEY-----"

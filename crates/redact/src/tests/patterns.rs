@@ -11,7 +11,9 @@ use super::{Pattern, RedactionConfig};
 
 /// Creates a redactor with patterns, each with the length that stays visible.
 fn redactor_with_patterns(patterns: &[(&str, usize)]) -> Redactor {
-    let to_pattern = |(regex, keep): &(&str, usize)| Pattern::new("a", regex, *keep).unwrap();
+    let to_pattern = |(regex, visible_length): &(&str, usize)| {
+        Pattern::new("a", regex, *visible_length).unwrap()
+    };
     let patterns = patterns.iter().map(to_pattern).collect();
     Redactor::new([])
         .with_configuration(RedactionConfig { patterns, redacts_personal_numbers: false })

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::super::{Redactor, StreamRedactor};
 use super::corpus::{SECRET_TEMPLATES, SeededRng};
-use super::{corpus, default_redactor, redactor_with_value, shows_secret};
+use super::{corpus_cases, default_redactor, redactor_with_value, shows_secret};
 
 /// Sends `text` through a stream in pieces whose sizes `next_size` returns.
 pub(super) fn redact_in_pieces(
@@ -27,7 +27,7 @@ pub(super) fn redact_in_pieces(
 
 #[test]
 fn no_chunk_boundary_shows_a_secret() {
-    let all = corpus(99);
+    let all = corpus_cases(99);
     let text: String = all.iter().map(|(_, text)| format!("{text}\n")).collect();
     let redacted_whole = default_redactor().redact(&text).into_owned();
     let mut rng = SeededRng(1);
@@ -74,7 +74,7 @@ fn a_key_header_without_a_key_passes_for_any_chunk_size() {
 
 #[test]
 fn long_lines_show_no_secret_and_are_released_early() {
-    let mut all = corpus(5);
+    let mut all = corpus_cases(5);
     all.retain(|(_, text)| !text.starts_with("  password"));
     let one_line = |separator: &str| -> String {
         let texts = all.iter().filter(|(_, text)| !text.contains(['\n', '\r']));

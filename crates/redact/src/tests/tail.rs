@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::Redactor;
 use super::corpus::SeededRng;
-use super::{Pattern, RedactionConfig, corpus, shows_secret};
+use super::{Pattern, RedactionConfig, corpus_cases, shows_secret};
 
 /// Redactor with a multi-line registered value, one with white space, and a pattern.
 fn test_redactor() -> Arc<Redactor> {
@@ -60,7 +60,7 @@ fn a_truncated_secret_is_not_shown() {
 fn no_truncation_shows_a_secret_of_the_corpus() {
     let redactor = Arc::new(super::default_redactor());
     let mut rng = SeededRng(17);
-    for (secret, text) in corpus(4).into_iter().step_by(47) {
+    for (secret, text) in corpus_cases(4).into_iter().step_by(47) {
         let (full_text, secret_start) = surround(&format!("{text}\n"), "a word and\n", &redactor);
         let cut = secret_start + rng.next_below(text.len() + 1);
         let output = redacted_end(&redactor, &full_text, full_text.ceil_char_boundary(cut));

@@ -60,7 +60,7 @@ impl<'t> VisibleText<'t> {
             None => rest.len(),
             Some(b'[') => control_sequence_length(rest),
             Some(b']' | b'P' | b'X' | b'^' | b'_') => {
-                control_string_length(rest).map_or(2, |(content_end, length)| {
+                measure_control_string(rest).map_or(2, |(content_end, length)| {
                     self.control_strings.push(at + 2..at + content_end);
                     length
                 })
@@ -99,12 +99,12 @@ impl<'t> VisibleText<'t> {
 
 /// Returns the length of `ESC [`, parameters, intermediates, one final byte.
 fn control_sequence_length(rest: &[u8]) -> usize {
-    let body = rest.iter().skip(2).take_while(|byte| matches!(byte, b' '..=b'?')).count();
-    2 + body + usize::from(matches!(rest.get(2 + body), Some(b'@'..=b'~')))
+    let body_length = rest.iter().skip(2).take_while(|byte| matches!(byte, b' '..=b'?')).count();
+    2 + body_length + usize::from(matches!(rest.get(2 + body_length), Some(b'@'..=b'~')))
 }
 
 /// Returns the end of a control string's content, and the whole length; `None` if the string has no end.
-fn control_string_length(rest: &[u8]) -> Option<(usize, usize)> {
+fn measure_control_string(rest: &[u8]) -> Option<(usize, usize)> {
     // A line end too: a program that never closes a string must not hide the lines after it.
     let is_end = |byte: &u8| matches!(*byte, BEL | ESCAPE | b'\n');
     let content_end = rest.iter().skip(2).take(MAX_CONTROL_STRING_BYTES).position(is_end)? + 2;

@@ -27,12 +27,12 @@ pub(crate) fn is_word_start(line: &[u8], at: usize) -> bool {
     }
     let head = line.get(..at).unwrap_or_default();
     let ends_in_hex = |count: usize| head.iter().rev().take(count).all(u8::is_ascii_hexdigit);
-    let byte_back = |count: usize| byte_before(line, at.saturating_sub(count));
-    let follows_letter_escape = b"nrtbf0".contains(&previous) && byte_back(1) == Some(b'\\');
-    let follows_byte_escape = (ends_in_hex(2) && byte_back(2) == Some(b'%'))
-        || (head.ends_with(b"x1b") && byte_back(3) == Some(b'\\'));
+    let byte_before_last = |count: usize| byte_before(line, at.saturating_sub(count));
+    let follows_letter_escape = b"nrtbf0".contains(&previous) && byte_before_last(1) == Some(b'\\');
+    let follows_byte_escape = (ends_in_hex(2) && byte_before_last(2) == Some(b'%'))
+        || (head.ends_with(b"x1b") && byte_before_last(3) == Some(b'\\'));
     let follows_unicode_escape =
-        ends_in_hex(4) && byte_back(4) == Some(b'u') && byte_back(5) == Some(b'\\');
+        ends_in_hex(4) && byte_before_last(4) == Some(b'u') && byte_before_last(5) == Some(b'\\');
     follows_letter_escape
         || follows_byte_escape
         || follows_unicode_escape

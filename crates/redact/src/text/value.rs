@@ -46,12 +46,18 @@ impl InspectionBudget {
 /// Finds the value that starts at `at`.
 pub(crate) fn value_at(line: &[u8], at: usize) -> Option<ValueRange> {
     let rest = line.get(at..)?;
-    let depth = rest.iter().take_while(|byte| **byte == b'\\').count();
-    let location = match rest.get(depth) {
+    let escape_depth = rest.iter().take_while(|byte| **byte == b'\\').count();
+    let location = match rest.get(escape_depth) {
         Some(quote @ (b'"' | b'\'' | b'`')) => {
             // Python and TOML have values between three quotes.
-            let is_triple = rest.get(depth..).is_some_and(|rest| rest.starts_with(&[*quote; 3]));
-            quoted_value(line, at + depth + if is_triple { 3 } else { 1 }, *quote, depth)
+            let is_triple =
+                rest.get(escape_depth..).is_some_and(|rest| rest.starts_with(&[*quote; 3]));
+            quoted_value(
+                line,
+                at + escape_depth + if is_triple { 3 } else { 1 },
+                *quote,
+                escape_depth,
+            )
         }
         _ => bare_value(line, at),
     };
@@ -59,22 +65,26 @@ pub(crate) fn value_at(line: &[u8], at: usize) -> Option<ValueRange> {
 }
 
 /// Returns the text up to the closing quote of the same depth; without one, up to the end of the line.
-fn quoted_value(line: &[u8], start: usize, quote: u8, depth: usize) -> ValueRange {
-    let mut slash_count = 0;
+fn quoted_value(line: &[u8], start: usize, quote: u8, escape_depth: usize) -> ValueRange {
+    let mut backslash_count = 0;
     let rest = line.get(start..).unwrap_or_default();
-    let closing =
+    let quoted_length =
         rest.iter().take_while(|byte| **byte != b'\n').enumerate().find_map(|(at, byte)| {
             let closes = *byte == quote
-                && if depth == 0 { slash_count % 2 == 0 } else { slash_count <= depth };
-            let length = at - slash_count.min(depth);
-            slash_count = if *byte == b'\\' { slash_count + 1 } else { 0 };
+                && if escape_depth == 0 {
+                    backslash_count % 2 == 0
+                } else {
+                    backslash_count <= escape_depth
+                };
+            let length = at - backslash_count.min(escape_depth);
+            backslash_count = if *byte == b'\\' { backslash_count + 1 } else { 0 };
             closes.then_some(length)
         });
     let line_end_of = |rest: &[u8]| {
         rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(rest.len())
     };
     ValueRange {
-        range: start..start + closing.unwrap_or_else(|| line_end_of(rest)),
+        range: start..start + quoted_length.unwrap_or_else(|| line_end_of(rest)),
         is_quoted: true,
     }
 }

@@ -96,7 +96,7 @@ pub(crate) async fn load_tokens(pool: &ReaderPool) -> sql::Result<Vec<Token>> {
 fn read_token(columns: Columns<'_>) -> sql::Result<Token> {
     Ok(Token {
         principal: PrincipalId(columns.uuid("principal")?),
-        name: columns.get("name")?,
+        principal_name: columns.get("name")?,
         hash: columns.bytes("hash")?,
         scope: columns.json("scope")?,
         expires_at: columns.maybe_time("expires_at")?,

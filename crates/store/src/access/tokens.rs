@@ -54,10 +54,10 @@ impl Store {
     pub async fn issue_token(
         &self,
         token: NewToken,
-        replaces: bool,
+        replaces_existing: bool,
         at: DateTime<Utc>,
     ) -> Result<bool, LedgerError> {
-        self.writer.submit(IssueToken { token, replaces, at }).await
+        self.writer.submit(IssueToken { token, replaces_existing, at }).await
     }
 
     /// Removes the token with this name, unless it belongs to the configuration. Returns true if such a token
@@ -80,7 +80,7 @@ impl Store {
 
 struct IssueToken {
     token: NewToken,
-    replaces: bool,
+    replaces_existing: bool,
     at: DateTime<Utc>,
 }
 
@@ -97,7 +97,7 @@ impl WriteCommand for IssueToken {
         let row =
             sql::statement(COUNT_ISSUED_TOKENS).bind(name).fetch_one(&mut *connection).await?;
         let exists = Columns(&row).number::<u32>("held")? > 0;
-        if exists && !self.replaces {
+        if exists && !self.replaces_existing {
             return Ok(false);
         }
         sql::statement(DELETE_ISSUED_TOKENS).bind(name).execute(&mut *connection).await?;

@@ -36,7 +36,7 @@ pub(crate) async fn an_accepted_request_is_read_back_unchanged(ledger: AnyLedger
         requested_input: RequestedInput::default(),
         params: command.params,
         overrides: command.overrides,
-        replayable: true,
+        stores_raw_input: true,
         latest_deferral: None,
         spent: Charge::default(),
         accepted_at: at_second(0),
@@ -63,15 +63,15 @@ pub(crate) async fn an_equal_key_is_a_duplicate_or_a_conflict(ledger: AnyLedger)
     assert_eq!(ledger.accept(first.clone()).await.unwrap(), AcceptResult::Created);
     assert_eq!(ledger.accept(duplicate.clone()).await.unwrap(), AcceptResult::Duplicate(first.id));
     assert_eq!(ledger.accept(different_digest).await.unwrap(), AcceptResult::Conflict);
-    let known =
-        ledger.find_repeated_message(first.owner, &first.agent, first.keys.message_key).await;
-    assert!(known.is_none_or(|known| known == (first.id, first.content_digest)));
+    let repeated_message =
+        ledger.find_cached_duplicate(first.owner, &first.agent, first.keys.message_key).await;
+    assert!(repeated_message.is_none_or(|known| known == (first.id, first.content_digest)));
     assert_eq!(
-        ledger.find_repeated_message(other_owner.owner, &first.agent, first.keys.message_key).await,
+        ledger.find_cached_duplicate(other_owner.owner, &first.agent, first.keys.message_key).await,
         None
     );
     assert_eq!(
-        ledger.find_repeated_message(first.owner, &other_agent.agent, first.keys.message_key).await,
+        ledger.find_cached_duplicate(first.owner, &other_agent.agent, first.keys.message_key).await,
         None
     );
     assert_eq!(ledger.execution(duplicate.id).await.unwrap(), None);
@@ -88,21 +88,24 @@ pub(crate) async fn one_of_100_equal_requests_is_new(ledger: AnyLedger) {
         tasks.spawn(async move { (command.id, ledger.accept(command).await.unwrap()) });
     }
     let acceptances = tasks.join_all().await;
-    let created: Vec<_> = acceptances
+    let created_ids: Vec<_> = acceptances
         .iter()
         .filter(|(_, answer)| *answer == AcceptResult::Created)
         .map(|(id, _)| *id)
         .collect();
-    assert_eq!(created.len(), 1);
+    assert_eq!(created_ids.len(), 1);
     let duplicates =
-        acceptances.iter().filter(|(_, answer)| *answer == AcceptResult::Duplicate(created[0]));
+        acceptances.iter().filter(|(_, answer)| *answer == AcceptResult::Duplicate(created_ids[0]));
     assert_eq!(duplicates.count(), 99);
     assert_eq!(ledger.executions(ExecutionFilter::default()).await.unwrap().len(), 1);
 }
 
 /// Returns a request with this message key and the idempotency key `name`.
-fn request_with_keys(message: u8, name: u8) -> AcceptCommand {
-    let keys = DedupKeys { message_key: [message; 32], idempotency_key: Some([name; 32]) };
+fn request_with_keys(message_key_byte: u8, idempotency_key_byte: u8) -> AcceptCommand {
+    let keys = DedupKeys {
+        message_key: [message_key_byte; 32],
+        idempotency_key: Some([idempotency_key_byte; 32]),
+    };
     AcceptCommand { keys, ..new_accept_command("look at this") }
 }
 
@@ -144,22 +147,32 @@ pub(crate) async fn one_of_100_requests_with_one_idempotency_key_is_new(ledger: 
 }
 
 /// Returns a request whose content has this key, accepted at this time, that accepts results of the last minute.
-fn request_with_content(key: u8, at: i64) -> AcceptCommand {
+fn request_with_coalescing_key(key: u8, at: i64) -> AcceptCommand {
     let coalescing_key = Some(([key; 32], at_second(at - 60)));
-    AcceptCommand { coalescing_key, at: at_second(at), ..new_accept_command("look at this") }
+    AcceptCommand {
+        coalescing_key_and_since: coalescing_key,
+        at: at_second(at),
+        ..new_accept_command("look at this")
+    }
 }
 
 pub(crate) async fn an_equal_request_is_found_while_its_result_can_be_shared(ledger: AnyLedger) {
     let accept = async |command: &AcceptCommand| ledger.accept(command.clone()).await.unwrap();
-    let first = request_with_content(1, 0);
+    let first = request_with_coalescing_key(1, 0);
     assert_eq!(accept(&first).await, AcceptResult::Created);
-    assert_eq!(accept(&request_with_content(2, 1)).await, AcceptResult::Created);
+    assert_eq!(accept(&request_with_coalescing_key(2, 1)).await, AcceptResult::Created);
     assert_eq!(accept(&new_accept_command("look at this")).await, AcceptResult::Created);
-    assert_eq!(accept(&request_with_content(1, 30)).await, AcceptResult::Equivalent(first.id));
+    assert_eq!(
+        accept(&request_with_coalescing_key(1, 30)).await,
+        AcceptResult::Equivalent(first.id)
+    );
     // A coalesced execution never becomes a source for later ones, so the window ends with that of the first
     // request.
-    assert_eq!(accept(&request_with_content(1, 59)).await, AcceptResult::Equivalent(first.id));
-    let next = request_with_content(1, 60);
+    assert_eq!(
+        accept(&request_with_coalescing_key(1, 59)).await,
+        AcceptResult::Equivalent(first.id)
+    );
+    let next = request_with_coalescing_key(1, 60);
     assert_eq!(accept(&next).await, AcceptResult::Created);
 
     // A completed execution precedes a running one; a failed one does not count.
@@ -170,16 +183,19 @@ pub(crate) async fn an_equal_request_is_found_while_its_result_can_be_shared(led
     };
     let end = |outcome| settlement(first.id, fence, outcome);
     assert!(ledger.settle(end(Outcome::Completed)).await.unwrap());
-    assert_eq!(accept(&request_with_content(1, 59)).await, AcceptResult::Equivalent(first.id));
+    assert_eq!(
+        accept(&request_with_coalescing_key(1, 59)).await,
+        AcceptResult::Equivalent(first.id)
+    );
     let ClaimResult::Granted(fence) = ledger.claim(new_claim_command(next.id, None)).await.unwrap()
     else {
         panic!("a free slot was refused");
     };
     assert!(ledger.settle(settlement(next.id, fence, Outcome::Failed)).await.unwrap());
-    assert_eq!(accept(&request_with_content(1, 61)).await, AcceptResult::Created);
+    assert_eq!(accept(&request_with_coalescing_key(1, 61)).await, AcceptResult::Created);
 
     // A clock that was set back must not extend the window by hours.
-    assert_eq!(accept(&request_with_content(1, -7200)).await, AcceptResult::Created);
+    assert_eq!(accept(&request_with_coalescing_key(1, -7200)).await, AcceptResult::Created);
 }
 
 pub(crate) async fn a_request_that_cannot_be_stored_fails_alone(ledger: AnyLedger) {

@@ -42,7 +42,7 @@ pub(crate) async fn execution_awaiting_auth(ledger: &AnyLedger) -> ExecutionId {
     assert!(ledger.append_events(id, fence, events.into()).await.unwrap());
     let row = load_record(ledger, id).await;
     assert_eq!(
-        (row.state, row.requested_input.interruption),
+        (row.state, row.requested_input.latest_required_input),
         (Waiting, Some(Interruption::AuthRequired))
     );
     id
@@ -66,7 +66,7 @@ pub(crate) fn new_answer_command(id: ExecutionId, fence: Fence, input: &str) -> 
         agent: default_agent_id(),
         owner: PrincipalId(Uuid::nil()),
         fence,
-        attempt_id: NEXT_TURN,
+        next_attempt_id: NEXT_TURN,
         message_id: MessageId("message-2".to_owned()),
         keys: message_keys(key),
         content_digest: [9; 32],
@@ -74,7 +74,7 @@ pub(crate) fn new_answer_command(id: ExecutionId, fence: Fence, input: &str) -> 
         content: message_content(answer_range(input), "next"),
         params: BTreeMap::from([("branch".to_owned(), "next".to_owned())]),
         overrides: caller_overrides("next"),
-        replayable: false,
+        stores_raw_input: false,
         sealed_input: Some(vec![7; 100_000]),
         at: at_second(5),
     }
@@ -101,7 +101,7 @@ pub(crate) async fn an_answer_is_read_back_unchanged(ledger: AnyLedger) {
 
     let after = load_record(&ledger, id).await;
     assert_eq!(
-        (after.params, after.replayable, after.requested_input.answered),
+        (after.params, after.stores_raw_input, after.requested_input.has_pending_answer),
         (command.params, false, true)
     );
     assert_eq!(after.overrides, command.overrides);
@@ -114,8 +114,9 @@ pub(crate) async fn an_answer_is_read_back_unchanged(ledger: AnyLedger) {
     let event = Event { number: after.last_event_number, at: at_second(5), data: event_kind };
     assert_eq!(ledger.events(id, before.last_event_number).await.unwrap(), [event]);
     assert_eq!(ledger.text(id, answer_range("the left one")).await.unwrap(), "the left one");
-    let first = TextRange { attempt_id: AttemptId::FIRST, ..answer_range("look at this") };
-    assert_eq!(ledger.text(id, first).await.unwrap(), "look at this");
+    let first_input_range =
+        TextRange { attempt_id: AttemptId::FIRST, ..answer_range("look at this") };
+    assert_eq!(ledger.text(id, first_input_range).await.unwrap(), "look at this");
 }
 
 pub(crate) async fn one_of_many_answers_is_accepted(ledger: AnyLedger) {
@@ -134,8 +135,8 @@ pub(crate) async fn one_of_many_answers_is_accepted(ledger: AnyLedger) {
     }
     let mut winners =
         answers.into_iter().filter(|(was_accepted, _)| *was_accepted).map(|(_, command)| command);
-    let (winner, none) = (winners.next().unwrap(), winners.next());
-    assert!(none.is_none(), "{none:?}");
+    let (winner, second_winner) = (winners.next().unwrap(), winners.next());
+    assert!(second_winner.is_none(), "{second_winner:?}");
     assert_eq!(ledger.text(id, answer_range(&winner.input_text)).await.unwrap(), winner.input_text);
     assert_eq!(event_numbers(&ledger, id).await, (1..=before + 1).collect::<Vec<_>>());
 }
@@ -194,7 +195,7 @@ pub(crate) async fn a_message_answers_only_one_question(ledger: AnyLedger) {
         find_by_key(&ledger, command.keys.message_key).await,
         Some((one, command.content_digest))
     );
-    assert!(!load_record(&ledger, two).await.requested_input.answered);
+    assert!(!load_record(&ledger, two).await.requested_input.has_pending_answer);
     assert!(
         ledger
             .record_answer(AnswerCommand { keys: message_keys([2; 32]), ..repeated })
@@ -209,22 +210,26 @@ pub(crate) async fn the_next_claim_begins_the_answered_turn(ledger: AnyLedger) {
     let first = new_answer_command(id, fence, "the left one");
     assert!(ledger.record_answer(first.clone()).await.unwrap());
     assert!(ledger.append_events(id, fence, vec![warning_event("slow")]).await.unwrap());
-    assert!(load_record(&ledger, id).await.requested_input.answered);
-    let next = StateChange { attempt_id: NEXT_TURN, ..state_change(Waiting, Starting, 6) };
-    let next = ClaimCommand { fence, state_change: next, ..new_claim_command(id, None) };
-    assert_eq!(ledger.claim(next).await.unwrap(), ClaimResult::Granted(Fence(2)));
+    assert!(load_record(&ledger, id).await.requested_input.has_pending_answer);
+    let next_turn_start =
+        StateChange { attempt_id: NEXT_TURN, ..state_change(Waiting, Starting, 6) };
+    let next_claim =
+        ClaimCommand { fence, state_change: next_turn_start, ..new_claim_command(id, None) };
+    assert_eq!(ledger.claim(next_claim).await.unwrap(), ClaimResult::Granted(Fence(2)));
     let row = load_record(&ledger, id).await;
     assert_eq!(
-        (row.requested_input.answered, row.state, row.attempt_id),
+        (row.requested_input.has_pending_answer, row.state, row.attempt_id),
         (false, Starting, NEXT_TURN)
     );
 
     request_input(&ledger, id, Fence(2), NEXT_TURN).await;
     let late = AnswerCommand { fence, ..new_answer_command(id, fence, "late") };
     assert!(!ledger.record_answer(late).await.unwrap());
-    let third = NEXT_TURN.next_turn();
-    let second_answer =
-        AnswerCommand { attempt_id: third, ..new_answer_command(id, Fence(2), "and then right") };
+    let third_turn = NEXT_TURN.next_turn();
+    let second_answer = AnswerCommand {
+        next_attempt_id: third_turn,
+        ..new_answer_command(id, Fence(2), "and then right")
+    };
     assert!(ledger.record_answer(second_answer.clone()).await.unwrap());
     assert_eq!(
         find_by_key(&ledger, first.keys.message_key).await,
@@ -234,7 +239,7 @@ pub(crate) async fn the_next_claim_begins_the_answered_turn(ledger: AnyLedger) {
         find_by_key(&ledger, second_answer.keys.message_key).await,
         Some((id, second_answer.content_digest))
     );
-    let third_range = TextRange { attempt_id: third, ..answer_range("and then right") };
+    let third_range = TextRange { attempt_id: third_turn, ..answer_range("and then right") };
     assert_eq!(ledger.text(id, third_range).await.unwrap(), "and then right");
 }
 

@@ -39,11 +39,11 @@ pub(crate) async fn fifty_concurrent_claims_keep_the_limit(ledger: AnyLedger) {
         .collect();
     assert_eq!((granted.len(), busy.len()), (3, 47));
 
-    let waiting = busy[0].0;
+    let waiting_id = busy[0].0;
     let done = settlement(granted[0].0, Fence(1), Outcome::Completed);
     assert!(ledger.settle(done).await.unwrap());
     assert_eq!(
-        ledger.claim(new_claim_command(waiting, Some(3))).await.unwrap(),
+        ledger.claim(new_claim_command(waiting_id, Some(3))).await.unwrap(),
         ClaimResult::Granted(Fence(1))
     );
     assert_eq!(
@@ -83,9 +83,9 @@ pub(crate) async fn only_executions_that_may_start_are_claimed(ledger: AnyLedger
         ledger.claim(new_claim_command(ExecutionId::generate(), None)).await.unwrap(),
         ClaimResult::Superseded
     );
-    let waiting = accept_execution(&ledger).await;
+    let waiting_id = accept_execution(&ledger).await;
     let other_agent = AgentId::new("writer").unwrap();
-    let other = ClaimCommand { agent: other_agent, ..new_claim_command(waiting, None) };
+    let other = ClaimCommand { agent: other_agent, ..new_claim_command(waiting_id, None) };
     assert_eq!(ledger.claim(other).await.unwrap(), ClaimResult::Superseded);
     let (retried, _) = execution_with_old_fence(&ledger).await;
     let row = load_record(&ledger, retried).await;
@@ -93,12 +93,12 @@ pub(crate) async fn only_executions_that_may_start_are_claimed(ledger: AnyLedger
 }
 
 pub(crate) async fn an_old_fence_changes_nothing(ledger: AnyLedger) {
-    let (id, old) = execution_with_old_fence(&ledger).await;
+    let (id, old_fence) = execution_with_old_fence(&ledger).await;
     let before = (load_record(&ledger, id).await, ledger.events(id, 0).await.unwrap());
 
-    assert!(!ledger.append_events(id, old, vec![warning_event("late")]).await.unwrap());
-    assert!(!ledger.settle(settlement(id, old, Outcome::Completed)).await.unwrap());
-    let late = ClaimCommand { fence: old, ..new_claim_command(id, None) };
+    assert!(!ledger.append_events(id, old_fence, vec![warning_event("late")]).await.unwrap());
+    assert!(!ledger.settle(settlement(id, old_fence, Outcome::Completed)).await.unwrap());
+    let late = ClaimCommand { fence: old_fence, ..new_claim_command(id, None) };
     assert_eq!(ledger.claim(late).await.unwrap(), ClaimResult::Superseded);
 
     assert_eq!((load_record(&ledger, id).await, ledger.events(id, 0).await.unwrap()), before);
@@ -106,10 +106,10 @@ pub(crate) async fn an_old_fence_changes_nothing(ledger: AnyLedger) {
 
 /// Only the fence of this claim is invalid.
 pub(crate) async fn a_claim_with_an_old_fence_is_refused(ledger: AnyLedger) {
-    let (id, old) = execution_with_old_fence(&ledger).await;
+    let (id, old_fence) = execution_with_old_fence(&ledger).await;
     let failed = vec![(at_second(4), EventKind::StateChanged(state_change(Starting, Failed, 4)))];
     assert!(ledger.append_events(id, Fence(2), failed).await.unwrap());
-    let late = ClaimCommand { fence: old, ..new_claim_command(id, None) };
+    let late = ClaimCommand { fence: old_fence, ..new_claim_command(id, None) };
     assert_eq!(ledger.claim(late).await.unwrap(), ClaimResult::Superseded);
 }
 
@@ -148,19 +148,22 @@ pub(crate) async fn overlapping_workspaces_are_claimed_once(ledger: AnyLedger) {
 }
 
 pub(crate) async fn a_workspace_is_free_unless_its_claimant_runs(ledger: AnyLedger) {
-    let holder = workspace_claim(&ledger, "one", Some("/srv/a")).await;
+    let holding_claim = workspace_claim(&ledger, "one", Some("/srv/a")).await;
     let next = workspace_claim(&ledger, "two", Some("/srv/a")).await;
-    assert!(try_claim(&ledger, &holder).await);
+    assert!(try_claim(&ledger, &holding_claim).await);
     let events =
         |from, to| vec![(at_second(3), EventKind::StateChanged(state_change(from, to, 3)))];
     for (from, to) in [(Starting, Running), (Running, Failed)] {
         assert!(!try_claim(&ledger, &next).await, "{from} holds");
-        assert!(ledger.append_events(holder.id, Fence(1), events(from, to)).await.unwrap());
+        assert!(ledger.append_events(holding_claim.id, Fence(1), events(from, to)).await.unwrap());
     }
     assert!(try_claim(&ledger, &next).await);
 
-    let retry =
-        ClaimCommand { fence: Fence(1), state_change: state_change(Failed, Starting, 4), ..holder };
+    let retry = ClaimCommand {
+        fence: Fence(1),
+        state_change: state_change(Failed, Starting, 4),
+        ..holding_claim
+    };
     assert!(!try_claim(&ledger, &retry).await);
     // The directory of the first claim is not the one to which the link leads now.
     let other_workspace = ClaimCommand { workspace: Some(Workspace::new("/srv/b")), ..retry };
@@ -195,7 +198,7 @@ async fn conversation_claim(
         AcceptCommand { owner, agent: agent.clone(), context, ..new_accept_command("and then?") };
     let id = command.id;
     ledger.accept(command).await.unwrap();
-    ClaimCommand { agent, runs_in_order: true, ..new_claim_command(id, None) }
+    ClaimCommand { agent, runs_turns_in_order: true, ..new_claim_command(id, None) }
 }
 
 pub(crate) async fn messages_of_one_conversation_are_claimed_in_order(ledger: AnyLedger) {
@@ -219,6 +222,6 @@ pub(crate) async fn messages_of_one_conversation_are_claimed_in_order(ledger: An
     ledger.settle(settlement(first.id, Fence(1), Outcome::Failed)).await.unwrap();
     assert_eq!(claim(&third).await, busy, "the second is to be");
     assert_eq!(claim(&second).await, ClaimResult::Granted(Fence(1)));
-    let out_of_turn = ClaimCommand { runs_in_order: false, ..third };
+    let out_of_turn = ClaimCommand { runs_turns_in_order: false, ..third };
     assert_eq!(claim(&out_of_turn).await, ClaimResult::Granted(Fence(1)));
 }

@@ -18,7 +18,9 @@ use algonius_actors::model::interaction::{
     OptionKind, Question, QuestionKind, QuestionOption, ToolCallSubject, WireId,
 };
 use algonius_actors::model::permission::{DecisionFilter, PermissionDecision};
-use algonius_actors::ports::interaction_store::{CloseOutcome, InteractionStore, OpenOutcome};
+use algonius_actors::ports::interaction_store::{
+    CloseInteractionOutcome, InteractionStore, OpenInteractionOutcome,
+};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -101,7 +103,7 @@ pub(crate) fn permission_request(id: ExecutionId, wire_id: &str, at: i64) -> Int
             wire_id: WireId(wire_id.to_owned()),
         },
         origin: InteractionOrigin {
-            principal: PrincipalId(Uuid::nil()),
+            owner: PrincipalId(Uuid::nil()),
             agent: default_agent_id(),
             context: ContextId("context-1".to_owned()),
             teams: Vec::new(),
@@ -116,8 +118,8 @@ pub(crate) fn permission_request(id: ExecutionId, wire_id: &str, at: i64) -> Int
             subject: Some(subject),
             schema: None,
         },
-        terms: ApprovalTerms { approvers: vec!["ann".to_owned()], four_eyes: true },
-        digest: "d1".to_owned(),
+        approval_terms: ApprovalTerms { approvers: vec!["ann".to_owned()], four_eyes: true },
+        tool_call_digest: "d1".to_owned(),
         opened_at: at_second(at),
         due_at: at_second(at + 300),
         state: InteractionState::Open,
@@ -168,17 +170,17 @@ impl InteractionPorts {
 
     pub(crate) async fn open(&self, interaction: Interaction, fence: Fence) -> Interaction {
         let opening = self.interactions.open(interaction.clone(), fence).await.unwrap();
-        assert_eq!(opening, OpenOutcome::New);
+        assert_eq!(opening, OpenInteractionOutcome::New);
         interaction
     }
 
     /// Returns an open interaction of a running execution.
-    async fn open_interaction(&self) -> (Interaction, Fence) {
+    async fn create_open_interaction(&self) -> (Interaction, Fence) {
         let (id, fence) = self.running_execution().await;
         (self.open(permission_request(id, "1", 5), fence).await, fence)
     }
 
-    async fn close(&self, id: InteractionId, end: &InteractionEnd) -> CloseOutcome {
+    async fn close(&self, id: InteractionId, end: &InteractionEnd) -> CloseInteractionOutcome {
         self.interactions.close(id, end.clone(), end.clone()).await.unwrap()
     }
 

@@ -125,8 +125,9 @@ pub(crate) async fn an_execution_changed_while_paging_moves_to_the_front(ledger:
         list_page(&ledger, ExecutionPageQuery { after, ..all_executions_query() }).await,
         (vec![ids[2], ids[1]], 6)
     );
-    let since = ExecutionPageQuery { changed_since: Some(at_second(26)), ..all_executions_query() };
-    assert_eq!(list_page(&ledger, since).await, (vec![ids[0]], 1));
+    let changed_since_query =
+        ExecutionPageQuery { changed_since: Some(at_second(26)), ..all_executions_query() };
+    assert_eq!(list_page(&ledger, changed_since_query).await, (vec![ids[0]], 1));
 }
 
 pub(crate) async fn a_page_respects_its_limit_and_counts_all_matches(ledger: AnyLedger) {

@@ -163,7 +163,7 @@ pub(crate) async fn a_target_without_an_execution_is_refused_alone(
     );
     assert_eq!(
         (unknown.unwrap(), registered.unwrap()),
-        (RegistrationResult::Unknown, RegistrationResult::Registered)
+        (RegistrationResult::ExecutionMissing, RegistrationResult::Registered)
     );
 }
 
@@ -192,11 +192,11 @@ pub(crate) async fn only_targets_with_new_events_are_due(
     assert!(ledger.append_events(id, fence, vec![warning_event("one")]).await.unwrap());
     assert_eq!(due_ids(&target_store, 5).await, ["early", "late"]);
     assert_eq!(due_ids(&target_store, -56).await, ["late"], "the clock was set back");
-    for known in [&early, &late] {
+    for registered_target in [&early, &late] {
         assert!(
             target_store
                 .record_progress(
-                    known.registration_id,
+                    registered_target.registration_id,
                     delivery_progress(3, 6, DeliveryStage::Open)
                 )
                 .await
@@ -211,11 +211,11 @@ pub(crate) async fn only_targets_with_new_events_are_due(
         .map(|pending| pending.has_execution_ended)
         .collect();
     assert_eq!(ended, [true, true]);
-    for known in [&early, &late] {
+    for registered_target in [&early, &late] {
         assert!(
             target_store
                 .record_progress(
-                    known.registration_id,
+                    registered_target.registration_id,
                     delivery_progress(4, 6, DeliveryStage::Finished)
                 )
                 .await

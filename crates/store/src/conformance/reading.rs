@@ -66,13 +66,13 @@ pub(crate) async fn long_input_is_read_back_in_full_and_in_part(ledger: AnyLedge
     ledger.accept(command.clone()).await.unwrap();
     let range = input_range(&command.input_text);
     assert_eq!(ledger.text(command.id, range).await.unwrap(), command.input_text);
-    let part = TextRange { from: 65_534, to: 131_075, ..range };
+    let inner_range = TextRange { from: 65_534, to: 131_075, ..range };
     let expected = String::from_utf8_lossy(&command.input_text.as_bytes()[65_534..131_075]);
-    assert_eq!(ledger.text(command.id, part).await.unwrap(), expected);
-    let other = TextRange { channel: TextChannel::Stdout, ..range };
-    assert_eq!(ledger.text(command.id, other).await.unwrap(), "");
-    let retried = TextRange { attempt_id: AttemptId::FIRST.next_attempt(), ..range };
-    assert_eq!(ledger.text(command.id, retried).await.unwrap(), "");
+    assert_eq!(ledger.text(command.id, inner_range).await.unwrap(), expected);
+    let stdout_range = TextRange { channel: TextChannel::Stdout, ..range };
+    assert_eq!(ledger.text(command.id, stdout_range).await.unwrap(), "");
+    let retry_range = TextRange { attempt_id: AttemptId::FIRST.next_attempt(), ..range };
+    assert_eq!(ledger.text(command.id, retry_range).await.unwrap(), "");
 }
 
 pub(crate) async fn executions_are_listed_newest_first_in_pages(ledger: AnyLedger) {
@@ -85,7 +85,7 @@ pub(crate) async fn executions_are_listed_newest_first_in_pages(ledger: AnyLedge
     let page = ExecutionFilter { limit: 4, ..ExecutionFilter::default() };
     assert_eq!(list_ids(&ledger, page.clone()).await, ids[..4]);
     assert_eq!(
-        list_ids(&ledger, ExecutionFilter { before: Some(ids[3]), ..page }).await,
+        list_ids(&ledger, ExecutionFilter { before_id: Some(ids[3]), ..page }).await,
         ids[4..8]
     );
 }
@@ -108,9 +108,10 @@ pub(crate) async fn executions_are_filtered_by_state_owner_and_agent(ledger: Any
     let of_agent =
         ExecutionFilter { agent: Some(default_agent_id()), ..ExecutionFilter::default() };
     assert_eq!(list_ids(&ledger, of_agent.clone()).await, [other_owner_id, running, ended]);
-    let unfinished = ExecutionFilter { unfinished: true, ..of_agent };
+    let unfinished = ExecutionFilter { unfinished_only: true, ..of_agent };
     assert_eq!(list_ids(&ledger, unfinished.clone()).await, [other_owner_id, running]);
-    let of_owner = ExecutionFilter { owner, before: Some(other_agent_id), limit: 9, ..unfinished };
+    let of_owner =
+        ExecutionFilter { owner, before_id: Some(other_agent_id), limit: 9, ..unfinished };
     assert_eq!(list_ids(&ledger, of_owner).await, [other_owner_id]);
 }
 
@@ -167,7 +168,7 @@ pub(crate) async fn history_is_filtered_by_each_filter(ledger: AnyLedger) {
         (ExecutionFilter { context: Some(ContextId("other".to_owned())), ..any() }, vec![1]),
         (ExecutionFilter { since: Some(at_second(20)), ..any() }, vec![2, 1]),
         (ExecutionFilter { until: Some(at_second(20)), ..any() }, vec![0]),
-        (ExecutionFilter { since: Some(at_second(20)), unfinished: true, ..any() }, vec![1]),
+        (ExecutionFilter { since: Some(at_second(20)), unfinished_only: true, ..any() }, vec![1]),
         (ExecutionFilter { state: failed, agent: default_agent, ..any() }, vec![]),
     ] {
         let expected: Vec<_> = expected.into_iter().map(|index: usize| ids[index]).collect();
@@ -188,7 +189,10 @@ pub(crate) async fn pages_of_history_lose_and_repeat_no_execution(ledger: AnyLed
         let fresh: Vec<_> = (0..7).map(|_| new_accept_command("look at this")).collect();
         let end = settlement(ids[seen.len().min(39)], Fence(0), Outcome::Completed);
         let (page, _) = tokio::join!(
-            list_ids(&ledger, ExecutionFilter { before, limit: 6, ..ExecutionFilter::default() }),
+            list_ids(
+                &ledger,
+                ExecutionFilter { before_id: before, limit: 6, ..ExecutionFilter::default() }
+            ),
             async {
                 for command in fresh {
                     ledger.accept(command).await.unwrap();
@@ -226,8 +230,10 @@ pub(crate) async fn seeded_tokens_are_replaced_and_their_principals_kept(ledger:
         .await
         .unwrap();
     let before = ledger.tokens().await.unwrap();
-    let seen: Vec<_> =
-        before.iter().map(|token| (token.name.as_str(), token.hash[0], token.expires_at)).collect();
+    let seen: Vec<_> = before
+        .iter()
+        .map(|token| (token.principal_name.as_str(), token.hash[0], token.expires_at))
+        .collect();
     assert_eq!(seen, [("ann", 1, Some(at_second(0))), ("bob", 2, None)]);
     assert_eq!(before[0].scope, scope);
 

@@ -20,11 +20,11 @@ use super::{
 pub(crate) async fn the_row_follows_its_events(ledger: AnyLedger) {
     let (id, fence) = claim_execution(&ledger).await;
     let next = AttemptId::FIRST.next_turn();
-    let late = StateChange { attempt_id: next, ..state_change(Starting, Running, 4) };
+    let next_turn_running = StateChange { attempt_id: next, ..state_change(Starting, Running, 4) };
     let failure = Failure::new(Code::Exit, "it went wrong");
     let recorded_events = vec![
         (at_second(4), EventKind::ProcessStarted { pid: 4711 }),
-        (at_second(4), EventKind::StateChanged(late)),
+        (at_second(4), EventKind::StateChanged(next_turn_running)),
         (at_second(5), EventKind::AttemptFailed(failure.clone())),
         warning_event("disk is slow"),
     ];
@@ -48,10 +48,13 @@ pub(crate) async fn only_the_first_of_two_settlements_counts(ledger: AnyLedger) 
         let end = settlement(id, fence, outcome);
         tasks.spawn(async move { ledger.settle(end).await.unwrap().then_some(outcome) });
     }
-    let ended: Vec<_> = tasks.join_all().await.into_iter().flatten().collect();
-    assert_eq!(ended.len(), 1);
+    let accepted_outcomes: Vec<_> = tasks.join_all().await.into_iter().flatten().collect();
+    assert_eq!(accepted_outcomes.len(), 1);
     let row = load_record(&ledger, id).await;
-    assert_eq!((row.outcome, row.state), (Some(ended[0]), ended[0].state()));
+    assert_eq!(
+        (row.outcome, row.state),
+        (Some(accepted_outcomes[0]), accepted_outcomes[0].state())
+    );
     assert_eq!((row.ended_at, row.exit_code, row.pid), (Some(at_second(9)), Some(0), None));
     assert_eq!(event_numbers(&ledger, id).await, [1, 2, 3]);
 }
@@ -61,7 +64,7 @@ pub(crate) async fn only_the_cleanup_is_recorded_after_the_end(ledger: AnyLedger
     assert!(ledger.settle(settlement(id, fence, Outcome::Completed)).await.unwrap());
     let cleanup =
         |from, to| vec![(at_second(10), EventKind::StateChanged(state_change(from, to, 10)))];
-    let mut answers = Vec::new();
+    let mut append_results = Vec::new();
     for (fence, events) in [
         (fence, vec![warning_event("late")]),
         (fence, cleanup(Starting, Running)),
@@ -69,9 +72,9 @@ pub(crate) async fn only_the_cleanup_is_recorded_after_the_end(ledger: AnyLedger
         (Fence(7), cleanup(Cleanup, Idle)),
         (fence, cleanup(Cleanup, Idle)),
     ] {
-        answers.push(ledger.append_events(id, fence, events).await.unwrap());
+        append_results.push(ledger.append_events(id, fence, events).await.unwrap());
     }
-    assert_eq!(answers, [false, false, true, false, true]);
+    assert_eq!(append_results, [false, false, true, false, true]);
     let row = load_record(&ledger, id).await;
     assert_eq!((row.state, row.outcome), (Idle, Some(Outcome::Completed)));
     assert_eq!(event_numbers(&ledger, id).await, [1, 2, 3, 4, 5]);
@@ -178,11 +181,11 @@ impl Poller<'_> {
     async fn poll(&self) -> (ExecutionState, Vec<u64>, String) {
         let Self(ledger, id) = self;
         let (attempt_id, channel) = (AttemptId::FIRST, TextChannel::Stdout);
-        let all = TextRange { attempt_id, channel, from: 0, to: 1 << 20 };
+        let full_range = TextRange { attempt_id, channel, from: 0, to: 1 << 20 };
         let mut seen = BTreeSet::new();
         for _ in 0..4 {
             let state = load_record(ledger, *id).await.effective_state();
-            let text = ledger.text(*id, all).await.unwrap();
+            let text = ledger.text(*id, full_range).await.unwrap();
             seen.insert((state.as_str(), event_numbers(ledger, *id).await, text));
         }
         let [(state, numbers, text)] = seen.into_iter().collect::<Vec<_>>().try_into().unwrap();
@@ -201,22 +204,23 @@ impl Poller<'_> {
 pub(crate) async fn repeated_polls_see_every_change(ledger: AnyLedger) {
     let (id, other) = (accept_execution(&ledger).await, accept_execution(&ledger).await);
     let (poller, other_poller) = (Poller(&ledger, id), Poller(&ledger, other));
-    let seen = |state, last, text: &str| (state, (1..=last).collect::<Vec<u64>>(), text.to_owned());
-    assert_eq!(poller.poll().await, seen(Idle, 1, ""));
+    let expected_result =
+        |state, last, text: &str| (state, (1..=last).collect::<Vec<u64>>(), text.to_owned());
+    assert_eq!(poller.poll().await, expected_result(Idle, 1, ""));
     assert_eq!(
         ledger.claim(new_claim_command(id, None)).await.unwrap(),
         ClaimResult::Granted(Fence(1))
     );
-    assert_eq!(poller.poll().await, seen(Starting, 2, ""));
+    assert_eq!(poller.poll().await, expected_result(Starting, 2, ""));
     poller.append(0, 0, "one").await;
-    assert_eq!(poller.poll().await, seen(Starting, 2, "one"));
+    assert_eq!(poller.poll().await, expected_result(Starting, 2, "one"));
     let started = vec![(at_second(4), EventKind::StateChanged(state_change(Starting, Running, 4)))];
     assert!(ledger.append_events(id, Fence(1), started).await.unwrap());
-    assert_eq!(poller.poll().await, seen(Running, 3, "one"));
+    assert_eq!(poller.poll().await, expected_result(Running, 3, "one"));
     ledger.delete_output(id, AttemptId::FIRST).await.unwrap();
-    assert_eq!(poller.poll().await, seen(Running, 3, ""));
+    assert_eq!(poller.poll().await, expected_result(Running, 3, ""));
     poller.append(0, 0, "two").await;
     assert!(ledger.settle(settlement(id, Fence(1), Outcome::Completed)).await.unwrap());
-    assert_eq!(poller.poll().await, seen(Completed, 4, "two"));
-    assert_eq!(other_poller.poll().await, seen(Idle, 1, ""));
+    assert_eq!(poller.poll().await, expected_result(Completed, 4, "two"));
+    assert_eq!(other_poller.poll().await, expected_result(Idle, 1, ""));
 }

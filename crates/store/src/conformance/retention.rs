@@ -3,7 +3,7 @@
 use algonius_actors::model::execution::event::{TextChannel, TextChunk, TextRange};
 use algonius_actors::model::execution::record::ExecutionFilter;
 use algonius_actors::model::execution::{AttemptId, Fence, Outcome};
-use algonius_actors::model::host::storage_stats::{DeletionOutcome, RetentionBatch};
+use algonius_actors::model::host::storage_stats::{DeletionOutcome, RetentionBatchSelector};
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::history::TextSlice;
 use algonius_actors::ports::ledger::{AcceptCommand, Settlement};
@@ -41,11 +41,11 @@ pub(crate) async fn events_are_read_in_parts_without_a_gap(ledger: AnyLedger, hi
     assert!(ledger.append_events(id, Fence(0), warnings).await.unwrap());
     let (mut numbers, mut after) = (Vec::new(), 0);
     loop {
-        let part = history.next_events(id, after, 6).await.unwrap();
-        assert!(part.len() <= 6);
-        let Some(last) = part.last() else { break };
+        let event_page = history.next_events(id, after, 6).await.unwrap();
+        assert!(event_page.len() <= 6);
+        let Some(last) = event_page.last() else { break };
         after = last.number;
-        numbers.extend(part.iter().map(|event| event.number));
+        numbers.extend(event_page.iter().map(|event| event.number));
     }
     assert_eq!(numbers, (1..=21).collect::<Vec<_>>());
 }
@@ -73,7 +73,7 @@ pub(crate) async fn text_ranges_have_whole_characters_without_a_gap(
     append_output(&ledger, id, &pieces).await;
     let full_text = pieces.concat();
     for step in 4..9 {
-        let (mut read, mut from) = (String::new(), 0);
+        let (mut read_text, mut from) = (String::new(), 0);
         loop {
             let range = TextRange {
                 attempt_id: AttemptId::FIRST,
@@ -87,14 +87,14 @@ pub(crate) async fn text_ranges_have_whole_characters_without_a_gap(
             }
             assert_eq!(slice.start_offset, from);
             from = slice.end_offset();
-            read += &slice.text;
+            read_text += &slice.text;
         }
-        assert_eq!(read, full_text, "by {step}");
+        assert_eq!(read_text, full_text, "by {step}");
     }
-    let inside =
+    let unaligned_range =
         TextRange { attempt_id: AttemptId::FIRST, channel: TextChannel::Stdout, from: 2, to: 6 };
     let slice = TextSlice { start_offset: 3, text: "€".to_owned() };
-    assert_eq!(history.text_slice(id, inside).await.unwrap(), slice);
+    assert_eq!(history.text_slice(id, unaligned_range).await.unwrap(), slice);
 }
 
 pub(crate) async fn each_text_of_an_execution_is_listed_with_its_length(
@@ -103,11 +103,14 @@ pub(crate) async fn each_text_of_an_execution_is_listed_with_its_length(
 ) {
     let id = accept_execution(&ledger).await;
     append_output(&ledger, id, &["one é", "two"]).await;
-    let mut texts = history.text_ranges(id).await.unwrap();
-    texts.sort_by_key(|text| text.channel.as_str());
-    let text = |channel, to| TextRange { attempt_id: AttemptId::FIRST, channel, from: 0, to };
-    let input = "look at this".len() as u64;
-    assert_eq!(texts, [text(TextChannel::Input, input), text(TextChannel::Stdout, 9)]);
+    let mut text_ranges = history.text_ranges(id).await.unwrap();
+    text_ranges.sort_by_key(|text| text.channel.as_str());
+    let text_range = |channel, to| TextRange { attempt_id: AttemptId::FIRST, channel, from: 0, to };
+    let input_length = "look at this".len() as u64;
+    assert_eq!(
+        text_ranges,
+        [text_range(TextChannel::Input, input_length), text_range(TextChannel::Stdout, 9)]
+    );
     assert_eq!(history.text_ranges(ExecutionId::generate()).await.unwrap(), []);
 }
 
@@ -121,11 +124,11 @@ pub(crate) async fn a_sealed_input_is_erased_after_the_retry_window(
     ledger.accept(unfinished.clone()).await.unwrap();
     let is_stored = async |id| ledger.sealed_input(id).await.unwrap().is_some();
     assert_eq!((is_stored(erased).await, is_stored(retained).await), (false, true));
-    assert_eq!(history.erase_inputs(at_second(9)).await.unwrap(), 0);
+    assert_eq!(history.erase_sealed_inputs(at_second(9)).await.unwrap(), 0);
     assert!(is_stored(retained).await);
-    assert_eq!(history.erase_inputs(at_second(10)).await.unwrap(), 1);
+    assert_eq!(history.erase_sealed_inputs(at_second(10)).await.unwrap(), 1);
     assert_eq!((is_stored(retained).await, is_stored(unfinished.id).await), (false, true));
-    assert_eq!(history.erase_inputs(at_second(10)).await.unwrap(), 0);
+    assert_eq!(history.erase_sealed_inputs(at_second(10)).await.unwrap(), 0);
 }
 
 pub(crate) async fn removing_an_execution_removes_all_its_data(
@@ -136,7 +139,7 @@ pub(crate) async fn removing_an_execution_removes_all_its_data(
     let (id, other) = (command.id, accept_execution(&ledger).await);
     ledger.accept(command.clone()).await.unwrap();
     append_output(&ledger, id, &["an answer"]).await;
-    assert_eq!(history.remove(id).await.unwrap(), DeletionOutcome::Unfinished);
+    assert_eq!(history.remove(id).await.unwrap(), DeletionOutcome::NotEnded);
     assert!(ledger.settle(settlement(id, Fence(0), Outcome::Completed)).await.unwrap());
     let before = history.storage_stats().await.unwrap();
     assert_eq!((before.executions, before.ended), (2, 1));
@@ -152,7 +155,7 @@ pub(crate) async fn removing_an_execution_removes_all_its_data(
     assert_eq!(history.text_ranges(id).await.unwrap(), []);
     let key = command.keys.message_key;
     assert_eq!(ledger.find_by_key(command.owner, &command.agent, key).await.unwrap(), None);
-    assert_eq!(ledger.find_repeated_message(command.owner, &command.agent, key).await, None);
+    assert_eq!(ledger.find_cached_duplicate(command.owner, &command.agent, key).await, None);
     assert_eq!(history.storage_stats().await.unwrap().executions, 1);
     assert!(ledger.execution(other).await.unwrap().is_some());
 }
@@ -174,16 +177,22 @@ pub(crate) async fn a_sweep_removes_the_oldest_ended_executions(
         let remaining = ledger.executions(ExecutionFilter::default()).await.unwrap();
         remaining.iter().map(|record| record.id).collect::<Vec<_>>()
     };
-    let batch = RetentionBatch { from: None, before: Some(at_second(40)), limit: 1 };
+    let batch = RetentionBatchSelector { from: None, before: Some(at_second(40)), limit: 1 };
     assert_eq!(history.remove_batch(batch).await.unwrap(), 1);
     assert_eq!(remaining_ids().await, [ids[2], ids[0], running]);
-    assert_eq!(history.remove_batch(RetentionBatch { limit: 9, ..batch }).await.unwrap(), 1);
+    assert_eq!(
+        history.remove_batch(RetentionBatchSelector { limit: 9, ..batch }).await.unwrap(),
+        1
+    );
     assert_eq!(history.remove_batch(batch).await.unwrap(), 0);
     assert_eq!(remaining_ids().await, [ids[0], running]);
-    let later = RetentionBatch { from: Some(at_second(41)), before: None, limit: 9 };
+    let later = RetentionBatchSelector { from: Some(at_second(41)), before: None, limit: 9 };
     assert_eq!(history.remove_batch(later).await.unwrap(), 0);
     assert_eq!(
-        history.remove_batch(RetentionBatch { from: Some(at_second(40)), ..later }).await.unwrap(),
+        history
+            .remove_batch(RetentionBatchSelector { from: Some(at_second(40)), ..later })
+            .await
+            .unwrap(),
         1
     );
     assert_eq!(remaining_ids().await, [running]);

@@ -11,9 +11,11 @@ use algonius_actors::model::schedule::occurrence::{
 };
 use algonius_actors::model::schedule::recurrence::RecurrenceRule;
 use algonius_actors::model::schedule::{
-    MissedPolicy, OverlapPolicy, Schedule, ScheduleOrigin, ScheduleSpec, SealedTexts,
+    MissedPolicy, OverlapPolicy, Schedule, ScheduleOrigin, ScheduleSpec, TextSealing,
 };
-use algonius_actors::ports::schedule_store::{OccurrenceDecision, ScheduleAdvance, ScheduleStore};
+use algonius_actors::ports::schedule_store::{
+    OccurrenceStatusChange, ScheduleEvaluation, ScheduleStore,
+};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -64,11 +66,11 @@ pub(crate) fn schedule() -> Schedule {
             alert_after: 3,
             enabled: true,
         },
-        sealed_texts: SealedTexts::Sealed([7, 0, 255].into()),
+        text_sealing: TextSealing::Sealed([7, 0, 255].into()),
         owner: PrincipalId(Uuid::from_u128(7)),
         origin: ScheduleOrigin::Api,
         paused: true,
-        cursor: at_second(5),
+        decided_until: at_second(5),
         created_at: at_second(1),
         changed_at: at_second(2),
     }
@@ -98,8 +100,9 @@ async fn put_occurrences(
     occurrences: Vec<Occurrence>,
 ) -> Vec<Occurrence> {
     schedule_store.put_schedules(vec![schedule()]).await.unwrap();
-    let advance = ScheduleAdvance { schedule: schedule_id(), cursor: at_second(9), occurrences };
-    schedule_store.advance(vec![advance]).await.unwrap().remove(0)
+    let advance =
+        ScheduleEvaluation { schedule: schedule_id(), decided_until: at_second(9), occurrences };
+    schedule_store.record_evaluations(vec![advance]).await.unwrap().remove(0)
 }
 
 pub(crate) async fn a_schedule_is_read_back_unchanged(schedule_store: AnyScheduleStore) {
@@ -122,9 +125,14 @@ pub(crate) async fn one_of_100_decisions_about_an_occurrence_counts(
     for _ in 0..100 {
         let schedule_store = Arc::clone(&schedule_store);
         let occurrences = vec![occurrence(60, OccurrenceStatus::Pending)];
-        let advance =
-            ScheduleAdvance { schedule: schedule_id(), cursor: at_second(60), occurrences };
-        tasks.spawn(async move { schedule_store.advance(vec![advance]).await.unwrap().remove(0) });
+        let advance = ScheduleEvaluation {
+            schedule: schedule_id(),
+            decided_until: at_second(60),
+            occurrences,
+        };
+        tasks.spawn(async move {
+            schedule_store.record_evaluations(vec![advance]).await.unwrap().remove(0)
+        });
     }
     let inserted_count: usize = tasks.join_all().await.iter().map(Vec::len).sum();
     assert_eq!((inserted_count, schedule_store.open_occurrences().await.unwrap().len()), (1, 1));
@@ -135,26 +143,26 @@ pub(crate) async fn an_advance_moves_the_cursor_of_existing_schedules_only(
 ) {
     let skipped = occurrence(60, OccurrenceStatus::Skipped);
     assert_eq!(put_occurrences(&schedule_store, vec![skipped.clone()]).await, [skipped]);
-    assert_eq!(schedule_store.schedules().await.unwrap()[0].cursor, at_second(9));
-    let unknown_schedule = ScheduleAdvance {
+    assert_eq!(schedule_store.schedules().await.unwrap()[0].decided_until, at_second(9));
+    let unknown_schedule = ScheduleEvaluation {
         schedule: ScheduleId::new("gone").unwrap(),
-        cursor: at_second(9),
+        decided_until: at_second(9),
         occurrences: vec![occurrence(70, OccurrenceStatus::Pending)],
     };
-    assert_eq!(schedule_store.advance(vec![unknown_schedule]).await.unwrap(), [[]; 1]);
+    assert_eq!(schedule_store.record_evaluations(vec![unknown_schedule]).await.unwrap(), [[]; 1]);
     schedule_store.remove_schedules(vec![schedule_id()]).await.unwrap();
-    let removed = ScheduleAdvance {
+    let removed = ScheduleEvaluation {
         schedule: schedule_id(),
-        cursor: at_second(80),
+        decided_until: at_second(80),
         occurrences: vec![occurrence(80, OccurrenceStatus::Pending)],
     };
-    assert_eq!(schedule_store.advance(vec![removed]).await.unwrap(), [[]; 1]);
+    assert_eq!(schedule_store.record_evaluations(vec![removed]).await.unwrap(), [[]; 1]);
 }
 
 pub(crate) async fn an_occurrence_is_settled_once_and_read_back(schedule_store: AnyScheduleStore) {
     put_occurrences(&schedule_store, vec![occurrence(60, OccurrenceStatus::Pending)]).await;
     let execution = Some(ExecutionId::generate());
-    let fired = OccurrenceDecision {
+    let fired = OccurrenceStatusChange {
         schedule: schedule_id(),
         planned_at: at_second(60),
         status: OccurrenceStatus::Fired,
@@ -162,9 +170,12 @@ pub(crate) async fn an_occurrence_is_settled_once_and_read_back(schedule_store: 
         execution,
         at: at_second(63),
     };
-    let refused =
-        OccurrenceDecision { status: OccurrenceStatus::Refused, execution: None, ..fired.clone() };
-    schedule_store.record_decisions(vec![fired, refused]).await.unwrap();
+    let refused = OccurrenceStatusChange {
+        status: OccurrenceStatus::Refused,
+        execution: None,
+        ..fired.clone()
+    };
+    schedule_store.record_status_changes(vec![fired, refused]).await.unwrap();
     let ending = OccurrenceEnd {
         outcome: Outcome::Failed,
         code: Some(Code::Exit),
@@ -222,17 +233,17 @@ pub(crate) async fn occurrences_are_paged_by_time(schedule_store: AnyScheduleSto
     }
     let expected: Vec<_> = (1..=25).rev().map(at_second).collect();
     assert_eq!(seen, expected);
-    let narrow = OccurrenceQuery {
+    let narrow_query = OccurrenceQuery {
         status: Some(OccurrenceStatus::Skipped),
         since: Some(at_second(20)),
         owner: Some(PrincipalId(Uuid::from_u128(7))),
         limit: 100,
         ..Default::default()
     };
-    assert_eq!(schedule_store.occurrences(narrow.clone()).await.unwrap().len(), 3);
+    assert_eq!(schedule_store.occurrences(narrow_query.clone()).await.unwrap().len(), 3);
     let for_agents = |agents: &[&str]| {
         let agents = agents.iter().map(|id| AgentId::new(*id).unwrap()).collect();
-        OccurrenceQuery { agents: Some(agents), ..narrow.clone() }
+        OccurrenceQuery { agents: Some(agents), ..narrow_query.clone() }
     };
     for (agents, count) in [(&["worker", "other"][..], 3), (&["other"], 0), (&[], 0)] {
         assert_eq!(
@@ -241,7 +252,7 @@ pub(crate) async fn occurrences_are_paged_by_time(schedule_store: AnyScheduleSto
             "{agents:?}"
         );
     }
-    let other_owner = OccurrenceQuery { owner: Some(PrincipalId(Uuid::nil())), ..narrow };
+    let other_owner = OccurrenceQuery { owner: Some(PrincipalId(Uuid::nil())), ..narrow_query };
     assert_eq!(schedule_store.occurrences(other_owner).await.unwrap(), []);
 }
 

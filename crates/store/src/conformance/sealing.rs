@@ -9,7 +9,7 @@ use super::{AnyLedger, new_accept_command, settlement};
 /// Returns a request whose input was changed by redaction.
 pub(super) fn sealed_request(bytes: &[u8]) -> AcceptCommand {
     AcceptCommand {
-        replayable: false,
+        stores_raw_input: false,
         sealed_input: Some(bytes.to_vec()),
         ..new_accept_command("look at ***")
     }
@@ -46,7 +46,7 @@ pub(crate) async fn the_sealed_input_of_a_turn_replaces_the_previous_one(ledger:
         // An answer that comes too late changes nothing.
         let late = AnswerCommand {
             sealed_input: sealed.clone(),
-            replayable,
+            stores_raw_input: replayable,
             ..new_answer_command(id, fence, "late")
         };
         assert!(!ledger.record_answer(late).await.unwrap());
@@ -54,7 +54,7 @@ pub(crate) async fn the_sealed_input_of_a_turn_replaces_the_previous_one(ledger:
         let (id, fence) = execution_awaiting_input(&ledger).await;
         let next = AnswerCommand {
             sealed_input: sealed.clone(),
-            replayable,
+            stores_raw_input: replayable,
             ..new_answer_command(id, fence, "next")
         };
         assert!(ledger.record_answer(next).await.unwrap());
@@ -62,10 +62,13 @@ pub(crate) async fn the_sealed_input_of_a_turn_replaces_the_previous_one(ledger:
     }
 }
 
-pub(super) async fn failed_execution(ledger: &AnyLedger, keeps_input: bool) -> AcceptCommand {
+pub(super) async fn failed_execution(
+    ledger: &AnyLedger,
+    keeps_sealed_input: bool,
+) -> AcceptCommand {
     let command = sealed_request(&[9; 100]);
     ledger.accept(command.clone()).await.unwrap();
     let end = settlement(command.id, Fence(0), Outcome::Failed);
-    assert!(ledger.settle(Settlement { keeps_input, ..end }).await.unwrap());
+    assert!(ledger.settle(Settlement { keeps_sealed_input, ..end }).await.unwrap());
     command
 }

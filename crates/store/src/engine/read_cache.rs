@@ -68,7 +68,7 @@ struct CacheState {
     /// Number of the last entry.
     last_entry_number: u64,
     /// Duplicate messages. This data does not change until the executions are removed.
-    duplicates: HashMap<MessageKey, OriginalRequest>,
+    original_requests: HashMap<MessageKey, OriginalRequest>,
 }
 
 /// Cached data of one execution since its last change.
@@ -118,23 +118,26 @@ impl ReadCache {
     }
 
     /// Returns the known execution of a duplicate message.
-    pub(crate) async fn find_duplicate(&self, message_key: &MessageKey) -> Option<OriginalRequest> {
-        self.0.lock().await.duplicates.get(message_key).copied()
+    pub(crate) async fn find_original_request(
+        &self,
+        message_key: &MessageKey,
+    ) -> Option<OriginalRequest> {
+        self.0.lock().await.original_requests.get(message_key).copied()
     }
 
     /// Records a duplicate message.
-    pub(crate) async fn record_duplicate(
+    pub(crate) async fn record_original_request(
         &self,
         message_key: MessageKey,
-        duplicate: OriginalRequest,
+        original_request: OriginalRequest,
     ) {
-        let duplicates = &mut self.0.lock().await.duplicates;
+        let original_requests = &mut self.0.lock().await.original_requests;
         // The map is only a shortcut, because the ledger knows every message. Clearing it is cheaper than an order of
         // age.
-        if duplicates.len() >= MAX_CACHED_EXECUTIONS {
-            duplicates.clear();
+        if original_requests.len() >= MAX_CACHED_EXECUTIONS {
+            original_requests.clear();
         }
-        duplicates.insert(message_key, duplicate);
+        original_requests.insert(message_key, original_request);
     }
 
     /// Invalidates the data of these executions.
@@ -211,7 +214,7 @@ impl CacheState {
             Invalidation::Any => {
                 self.entries.clear();
                 self.insertion_order.clear();
-                self.duplicates.clear();
+                self.original_requests.clear();
                 self.bytes = 0;
             }
         }

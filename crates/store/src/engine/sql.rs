@@ -221,12 +221,12 @@ impl DatabaseConnection {
     }
 
     /// Notes that the open transaction changes an execution that its change does not name.
-    pub(crate) fn mark_changed(&mut self, execution: Uuid) {
+    pub(crate) fn mark_execution_changed(&mut self, execution: Uuid) {
         self.changed_execution_ids.push(execution);
     }
 
     /// Takes the noted changes.
-    pub(crate) fn take_changed_ids(&mut self) -> Vec<Uuid> {
+    pub(crate) fn take_changed_execution_ids(&mut self) -> Vec<Uuid> {
         mem::take(&mut self.changed_execution_ids)
     }
 

@@ -183,20 +183,20 @@ async fn commit(state: &mut WriterState, mut writes: Vec<Box<dyn QueuedWrite>>) 
                 // The rollback undid the valid changes too, so each of them runs again on its own.
                 let single_write = std::slice::from_mut(&mut write);
                 let commit_result = transact(&mut state.connection, single_write).await;
-                reply_all(state, vec![write], commit_result).await;
+                invalidate_cache_and_reply(state, vec![write], commit_result).await;
             }
         }
-        commit_result => reply_all(state, writes, commit_result).await,
+        commit_result => invalidate_cache_and_reply(state, writes, commit_result).await,
     }
 }
 
 /// Answers the callers after the cache was invalidated.
-async fn reply_all(
+async fn invalidate_cache_and_reply(
     state: &mut WriterState,
     writes: Vec<Box<dyn QueuedWrite>>,
     commit_result: Result<(), RollbackCause>,
 ) {
-    let changed_ids = state.connection.take_changed_ids().into_iter().map(ExecutionId);
+    let changed_ids = state.connection.take_changed_execution_ids().into_iter().map(ExecutionId);
     let write_invalidations = writes.iter().map(|write| write.invalidation());
     let invalidations: Vec<_> =
         write_invalidations.chain(changed_ids.map(Invalidation::One)).collect();

@@ -49,7 +49,7 @@ impl WriteCommand for AcceptCommand {
         // Only the first request carries the key, so the window of equal requests does not slide with each
         // repetition.
         let coalescing_key =
-            self.coalescing_key.filter(|_| equivalent.is_none()).map(|(key, _)| key);
+            self.coalescing_key_and_since.filter(|_| equivalent.is_none()).map(|(key, _)| key);
         if !insert(self, coalescing_key, connection).await? {
             // The insertion found the key taken, so the earlier request is in this database.
             return Ok(find_duplicate(self, connection).await?.unwrap_or(AcceptResult::Conflict));
@@ -87,7 +87,7 @@ async fn insert(
         .bind(to_json(&command.trigger)?)
         .bind(to_json(&command.access)?)
         .bind(to_json(&command.params)?)
-        .bind(command.replayable)
+        .bind(command.stores_raw_input)
         .bind(micros(command.at))
         .bind(ExecutionState::Idle.as_str())
         .bind(i64::from(AttemptId::FIRST.turn))

@@ -29,21 +29,24 @@ impl WriteCommand for AnswerCommand {
         };
         let is_open = execution_row.outcome.is_none()
             && execution_row.state == ExecutionState::Waiting
-            && !execution_row.answered;
+            && !execution_row.has_pending_answer;
         // The keys are noted last: a refused answer must leave its message id unused.
-        if !is_open || execution_row.fence != self.fence || !record_keys(self, connection).await? {
+        if !is_open
+            || execution_row.fence != self.fence
+            || !insert_new_request_keys(self, connection).await?
+        {
             return Ok(false);
         }
         text_chunks::insert_text(
             connection,
             self.id,
-            self.attempt_id,
+            self.next_attempt_id,
             TextChannel::Input,
             &self.input_text,
         )
         .await?;
         let event_kind = EventKind::caller_message(self.message_id.0.clone(), self.content.clone());
-        execution_row.answered = true;
+        execution_row.has_pending_answer = true;
         execution_row.latest_deferral = None; // That was of the turn before.
         execution_row.set_changed_at(self.at);
         execution_row.append_event(connection, self.at, event_kind).await?;
@@ -56,7 +59,7 @@ impl WriteCommand for AnswerCommand {
 }
 
 /// Records the keys of the message. Returns true if the message is new.
-async fn record_keys(
+async fn insert_new_request_keys(
     command: &AnswerCommand,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<bool> {
@@ -81,7 +84,7 @@ async fn update_parameters(
     sql::statement(UPDATE_PARAMETERS)
         .bind(command.id.0)
         .bind(to_json(&command.params)?)
-        .bind(command.replayable)
+        .bind(command.stores_raw_input)
         .bind(to_json(&command.overrides)?)
         .execute(connection)
         .await?;

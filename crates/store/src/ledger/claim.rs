@@ -26,7 +26,7 @@ const SELECT_WORKSPACES: &str = "
     WHERE id <> $1 AND workspace IS NOT NULL AND outcome IS NULL
         AND state IN ('starting', 'running')";
 
-const EXISTS_EARLIER_EXECUTION: &str = "
+const EXISTS_BLOCKING_EXECUTION: &str = "
     SELECT EXISTS (
         SELECT 1 FROM executions other
         JOIN executions mine ON mine.id = $1 AND other.context = mine.context
@@ -57,7 +57,7 @@ impl WriteCommand for ClaimCommand {
         if !has_free_slot(self, connection).await? {
             return Ok(ClaimResult::Busy(QueueReason::AgentBusy));
         }
-        if self.runs_in_order && is_conversation_busy(self, connection).await? {
+        if self.runs_turns_in_order && is_conversation_busy(self, connection).await? {
             return Ok(ClaimResult::Busy(QueueReason::ConversationBusy));
         }
         if !is_workspace_free(self, connection).await? {
@@ -66,14 +66,19 @@ impl WriteCommand for ClaimCommand {
         // From now on reports of every earlier attempt are outdated, also those of an actor that has crashed
         // meanwhile.
         let change = &self.state_change;
-        interactions::close_earlier(connection, &mut execution_row, change.attempt_id, change.at)
-            .await?;
+        interactions::close_for_earlier_attempts(
+            connection,
+            &mut execution_row,
+            change.attempt_id,
+            change.at,
+        )
+        .await?;
         execution_row.fence = Fence(execution_row.fence.0 + 1);
         // The start of the first attempt stays: the running time of an execution contains its retries.
         execution_row.started_at = execution_row.started_at.or(Some(self.state_change.at));
         // The process of the previous attempt does not belong to this attempt.
         execution_row.pid = None;
-        execution_row.answered = false;
+        execution_row.has_pending_answer = false;
         execution_row.workspace = self.workspace.as_ref().map(path_bytes);
         execution_row
             .append_event(
@@ -115,7 +120,7 @@ async fn is_conversation_busy(
     command: &ClaimCommand,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<bool> {
-    sql::statement(EXISTS_EARLIER_EXECUTION).bind(command.id.0).fetch_scalar(connection).await
+    sql::statement(EXISTS_BLOCKING_EXECUTION).bind(command.id.0).fetch_scalar(connection).await
 }
 
 /// Returns true if the workspace is free. Few executions write at one time, so each is checked: paths are compared

@@ -45,7 +45,7 @@ pub(crate) struct ExecutionRow {
     /// Latest exit code.
     pub(crate) exit_code: Option<i32>,
     /// True if the caller has answered the request for input and the next turn has not started.
-    pub(crate) answered: bool,
+    pub(crate) has_pending_answer: bool,
     waits: WaitColumns,
     /// Path of the workspace that the latest attempt may modify exclusively.
     pub(crate) workspace: Option<Vec<u8>>,
@@ -57,7 +57,7 @@ pub(crate) struct ExecutionRow {
     spent: Charge,
     changed_at: DateTime<Utc>,
     /// Failure as the JSON that was read, so that a code of a later release is not lost.
-    failure: Option<String>,
+    failure_json: Option<String>,
     last_event_number: u64,
     /// Indexed columns as they were read.
     loaded_columns: IndexedColumns,
@@ -112,7 +112,7 @@ impl ExecutionRow {
 
     /// Replaces the failure of the execution.
     pub(crate) fn set_failure(&mut self, failure: Option<&Failure>) -> sql::Result<()> {
-        self.failure = failure.map(to_json).transpose()?;
+        self.failure_json = failure.map(to_json).transpose()?;
         Ok(())
     }
 
@@ -194,7 +194,7 @@ impl ExecutionRow {
             ended_at: loaded_columns.rarely_changed.ended_at,
             pid: columns.maybe_number("pid")?,
             exit_code: columns.maybe_number("exit_code")?,
-            answered: loaded_columns.rarely_changed.answered,
+            has_pending_answer: loaded_columns.rarely_changed.has_pending_answer,
             waits: WaitColumns {
                 interruption: loaded_columns.rarely_changed.interruption,
                 open_interactions: columns.number("asks")?,
@@ -204,7 +204,7 @@ impl ExecutionRow {
             replayable: columns.get("replayable")?,
             spent: columns.maybe_json("spent")?.unwrap_or_default(),
             changed_at: loaded_columns.status.changed_at,
-            failure: loaded_columns.rarely_changed.failure.clone(),
+            failure_json: loaded_columns.rarely_changed.failure_json.clone(),
             last_event_number: columns.number("last_event")?,
             loaded_columns,
         })

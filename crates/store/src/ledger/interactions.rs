@@ -6,7 +6,9 @@ use algonius_actors::model::interaction::{
     InteractionState,
 };
 use algonius_actors::model::permission::{DecisionFilter, PermissionDecision};
-use algonius_actors::ports::interaction_store::{CloseOutcome, InteractionStore, OpenOutcome};
+use algonius_actors::ports::interaction_store::{
+    CloseInteractionOutcome, InteractionStore, OpenInteractionOutcome,
+};
 use algonius_actors::ports::ledger::LedgerError;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -22,7 +24,7 @@ use commands::{
 use decisions::RecordPermissionDecision;
 use row::StoredInteraction;
 
-pub(super) use closing::{close_all, close_earlier};
+pub(super) use closing::{close_all, close_for_earlier_attempts};
 #[cfg(test)]
 pub(crate) use row::interaction_list_query;
 
@@ -38,13 +40,13 @@ impl InteractionStore for Store {
         &self,
         interaction: Interaction,
         fence: Fence,
-    ) -> Result<OpenOutcome, LedgerError> {
+    ) -> Result<OpenInteractionOutcome, LedgerError> {
         Ok(match self.writer.submit(OpenInteraction { interaction, fence }).await? {
-            OpenInteractionResult::New => OpenOutcome::New,
+            OpenInteractionResult::New => OpenInteractionOutcome::New,
             OpenInteractionResult::Existing(stored) => {
-                OpenOutcome::Existing(Box::new(self.unseal_answer_or_omit(*stored)))
+                OpenInteractionOutcome::Existing(Box::new(self.unseal_answer_or_omit(*stored)))
             }
-            OpenInteractionResult::Superseded => OpenOutcome::Superseded,
+            OpenInteractionResult::Superseded => OpenInteractionOutcome::Superseded,
         })
     }
 
@@ -53,26 +55,30 @@ impl InteractionStore for Store {
         id: InteractionId,
         end: InteractionEnd,
         redacted_end: InteractionEnd,
-    ) -> Result<CloseOutcome, LedgerError> {
+    ) -> Result<CloseInteractionOutcome, LedgerError> {
         // The execution of an interaction never changes, so it can be read before the transaction.
         let Some(stored) = row::load(&self.readers, id).await.map_err(ledger_error)? else {
-            return Ok(CloseOutcome::Unknown);
+            return Ok(CloseInteractionOutcome::Unknown);
         };
         let execution = stored.interaction.request_key.execution;
-        let sealed = self.seal_end(id, &end, &redacted_end).map_err(ledger_error)?;
-        let command = CloseInteraction { id, execution, redacted_end, sealed };
+        let sealed_end =
+            self.seal_end_if_redacted(id, &end, &redacted_end).map_err(ledger_error)?;
+        let command = CloseInteraction { id, execution, redacted_end, sealed_end };
         Ok(match self.writer.submit(command).await? {
             CloseInteractionResult::Closed(interaction) => {
-                CloseOutcome::Closed(Box::new(Interaction { end: Some(end), ..*interaction }))
+                CloseInteractionOutcome::Closed(Box::new(Interaction {
+                    end: Some(end),
+                    ..*interaction
+                }))
             }
             CloseInteractionResult::AlreadyClosed(stored) => {
-                CloseOutcome::AlreadyClosed(self.unseal_answer(*stored)?)
+                CloseInteractionOutcome::AlreadyClosed(self.unseal_answer(*stored)?)
             }
-            CloseInteractionResult::Unknown => CloseOutcome::Unknown,
+            CloseInteractionResult::Unknown => CloseInteractionOutcome::Unknown,
         })
     }
 
-    async fn record_delivery(
+    async fn record_answer_delivery(
         &self,
         id: InteractionId,
         at: DateTime<Utc>,
@@ -121,7 +127,7 @@ impl Store {
     ///
     /// # Errors
     /// Returns an error if the end is none.
-    fn seal_end(
+    fn seal_end_if_redacted(
         &self,
         id: InteractionId,
         end: &InteractionEnd,

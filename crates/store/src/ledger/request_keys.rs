@@ -22,14 +22,14 @@ pub(crate) async fn insert(
     connection: &mut DatabaseConnection,
     (owner, agent): &(PrincipalId, &AgentId),
     key: [u8; 32],
-    digest: [u8; 32],
+    content_digest: [u8; 32],
     id: ExecutionId,
 ) -> sql::Result<()> {
     sql::statement(INSERT_KEY)
         .bind(owner.0)
         .bind(agent.as_str())
         .bind(key.as_slice())
-        .bind(digest.as_slice())
+        .bind(content_digest.as_slice())
         .bind(id.0)
         .execute(connection)
         .await?;

@@ -55,10 +55,10 @@ pub(crate) async fn read(pool: &ReaderPool, id: ExecutionId) -> sql::Result<Opti
 }
 
 /// Erases the sealed inputs of executions that ended before this time.
-pub(crate) struct EraseInputs(pub(crate) DateTime<Utc>);
+pub(crate) struct EraseExpiredInputs(pub(crate) DateTime<Utc>);
 
 #[async_trait]
-impl WriteCommand for EraseInputs {
+impl WriteCommand for EraseExpiredInputs {
     type WriteOutput = u64;
 
     fn invalidation(&self) -> Invalidation {

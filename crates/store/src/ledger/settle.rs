@@ -1,6 +1,8 @@
 //! End of an execution, which happens only once.
 
-use algonius_actors::ports::interaction_store::reports::{end_by_settlement, position_before_end};
+use algonius_actors::ports::interaction_store::reports::{
+    interaction_end_at_settlement, last_transition_index,
+};
 use algonius_actors::ports::ledger::Settlement;
 use async_trait::async_trait;
 
@@ -29,19 +31,19 @@ impl WriteCommand for Settlement {
             return Ok(false);
         }
         let (events_before_end, end_events) =
-            self.batch.events.split_at(position_before_end(&self.batch.events));
+            self.batch.events.split_at(last_transition_index(&self.batch.events));
         execution_row.append_events(connection, events_before_end).await?;
         interactions::close_all(
             connection,
             &mut execution_row,
-            &end_by_settlement(self.outcome, self.at),
+            &interaction_end_at_settlement(self.outcome, self.at),
         )
         .await?;
         execution_row.append_events(connection, end_events).await?;
         apply_settlement(self, &mut execution_row)?;
         execution_row.save(connection).await?;
         // In the same commit as the end: no crash may leave a raw input that nobody needs any more.
-        if !execution_row.replayable && !self.keeps_input {
+        if !execution_row.replayable && !self.keeps_sealed_input {
             sealed_inputs::erase(connection, self.id).await?;
         }
         Ok(true)

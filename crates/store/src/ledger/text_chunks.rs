@@ -150,7 +150,7 @@ pub(crate) async fn insert_text(
 }
 
 /// Reads a range as far as the text exists. A character that the range cuts is read as U+FFFD.
-pub(crate) async fn read_range(
+pub(crate) async fn read_range_lossy(
     pool: &ReaderPool,
     id: ExecutionId,
     range: TextRange,
@@ -162,7 +162,7 @@ pub(crate) async fn read_range(
 }
 
 /// Reads the complete characters of a range.
-pub(crate) async fn read_slice(
+pub(crate) async fn read_complete_chars(
     pool: &ReaderPool,
     id: ExecutionId,
     range: TextRange,

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use algonius_actors::model::execution::event::{Event, TextChannel, TextRange};
-use algonius_actors::model::host::storage_stats::{DeletionOutcome, RetentionBatch, StorageStats};
+use algonius_actors::model::host::storage_stats::{
+    DeletionOutcome, RetentionBatchSelector, StorageStats,
+};
 use algonius_actors::model::id::{ExecutionId, PrincipalId};
 use algonius_actors::ports::history::{History, TextSlice};
 use algonius_actors::ports::ledger::LedgerError;
@@ -17,7 +19,7 @@ use crate::engine::error::ledger_error;
 use crate::engine::row_codec::Columns;
 use crate::engine::sql::{self, ReaderPool};
 use crate::ledger::execution_row::read_attempt_id;
-use crate::ledger::sealed_inputs::EraseInputs;
+use crate::ledger::sealed_inputs::EraseExpiredInputs;
 use crate::ledger::{events, text_chunks};
 
 /// Last chunk of each text; the other columns come from the row with the greatest number.
@@ -53,7 +55,7 @@ impl History for Store {
         id: ExecutionId,
         range: TextRange,
     ) -> Result<TextSlice, LedgerError> {
-        text_chunks::read_slice(&self.readers, id, range).await.map_err(ledger_error)
+        text_chunks::read_complete_chars(&self.readers, id, range).await.map_err(ledger_error)
     }
 
     async fn principal_names(&self) -> Result<BTreeMap<PrincipalId, String>, LedgerError> {
@@ -68,12 +70,12 @@ impl History for Store {
         self.writer.submit(RemoveExecution(id)).await
     }
 
-    async fn remove_batch(&self, batch: RetentionBatch) -> Result<u64, LedgerError> {
+    async fn remove_batch(&self, batch: RetentionBatchSelector) -> Result<u64, LedgerError> {
         self.writer.submit(batch).await
     }
 
-    async fn erase_inputs(&self, before: DateTime<Utc>) -> Result<u64, LedgerError> {
-        self.writer.submit(EraseInputs(before)).await
+    async fn erase_sealed_inputs(&self, before: DateTime<Utc>) -> Result<u64, LedgerError> {
+        self.writer.submit(EraseExpiredInputs(before)).await
     }
 
     async fn release_free_pages(&self) -> Result<u64, LedgerError> {

@@ -1,6 +1,6 @@
 //! Removal of executions in short batches, and the release of their disk space.
 
-use algonius_actors::model::host::storage_stats::{DeletionOutcome, RetentionBatch};
+use algonius_actors::model::host::storage_stats::{DeletionOutcome, RetentionBatchSelector};
 use algonius_actors::model::id::ExecutionId;
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -33,7 +33,7 @@ const DELETE_EXECUTION: &str = "
         SELECT 1 FROM executions AS run WHERE run.id = unhex(executions.parent, '-') AND run.outcome IS NULL)";
 
 #[async_trait]
-impl WriteCommand for RetentionBatch {
+impl WriteCommand for RetentionBatchSelector {
     type WriteOutput = u64;
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<u64> {
@@ -78,7 +78,7 @@ impl WriteCommand for RemoveExecution {
         }
         let query = sql::statement("SELECT 1 FROM executions WHERE id = $1").bind(self.0.0);
         let exists = query.fetch_optional(connection).await?.is_some();
-        Ok(if exists { DeletionOutcome::Unfinished } else { DeletionOutcome::Unknown })
+        Ok(if exists { DeletionOutcome::NotEnded } else { DeletionOutcome::Unknown })
     }
 }
 

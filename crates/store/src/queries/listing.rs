@@ -36,7 +36,7 @@ fn push_subject_filters(query: &mut SqlStatement, filter: &ExecutionFilter) {
     if let Some(agent) = &filter.agent {
         query.push(" AND agent = ").push_bind(agent.as_str().to_owned());
     }
-    if let Some(part) = &filter.id {
+    if let Some(part) = &filter.id_fragment {
         // `hex` writes an id without hyphens and in upper case.
         let digits = part.as_str().to_ascii_uppercase();
         query.push(" AND (hex(id) LIKE ").push_bind(format!("{digits}%"));
@@ -71,7 +71,7 @@ fn push_subject_filters(query: &mut SqlStatement, filter: &ExecutionFilter) {
 }
 
 fn push_state_filters(query: &mut SqlStatement, filter: &ExecutionFilter) {
-    if filter.unfinished {
+    if filter.unfinished_only {
         query.push(" AND outcome IS NULL");
     }
     match filter.state {
@@ -109,7 +109,7 @@ fn push_time_filters(query: &mut SqlStatement, filter: &ExecutionFilter) {
     if let Some(until) = filter.until {
         query.push(" AND accepted_at < ").push_bind(micros(until));
     }
-    if let Some(before) = filter.before {
+    if let Some(before) = filter.before_id {
         query.push(" AND id < ").push_bind(before.0);
     }
 }

@@ -2,8 +2,8 @@
 
 use algonius_actors::model::id::{PrincipalId, ScheduleId};
 use algonius_actors::model::schedule::occurrence::{Occurrence, OccurrenceEnd, OccurrenceStatus};
-use algonius_actors::model::schedule::{Schedule, SealedTexts};
-use algonius_actors::ports::schedule_store::{OccurrenceDecision, ScheduleAdvance};
+use algonius_actors::model::schedule::{Schedule, TextSealing};
+use algonius_actors::ports::schedule_store::{OccurrenceStatusChange, ScheduleEvaluation};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
@@ -20,16 +20,16 @@ pub(crate) struct PutSchedules(pub(crate) Vec<Schedule>);
 pub(crate) struct RemoveSchedules(pub(crate) Vec<ScheduleId>);
 
 /// Record of the scheduler's decisions.
-pub(crate) struct AdvanceSchedules(pub(crate) Vec<ScheduleAdvance>);
+pub(crate) struct AdvanceSchedules(pub(crate) Vec<ScheduleEvaluation>);
 
 /// Results of pending occurrences.
-pub(crate) struct RecordOccurrenceDecisions(pub(crate) Vec<OccurrenceDecision>);
+pub(crate) struct RecordOccurrenceDecisions(pub(crate) Vec<OccurrenceStatusChange>);
 
 /// End of the execution of an occurrence.
 pub(crate) struct RecordOccurrenceEnd {
     pub(crate) schedule: ScheduleId,
     pub(crate) planned_at: DateTime<Utc>,
-    pub(crate) ending: OccurrenceEnd,
+    pub(crate) end: OccurrenceEnd,
 }
 
 /// Removal of old occurrences.
@@ -58,7 +58,7 @@ const UPDATE_STATUS: &str = "
     UPDATE occurrences SET verdict = $3, reason = $4, execution = $5, fired_at = $6
     WHERE schedule = $1 AND planned_at = $2 AND verdict = 'pending'";
 
-const UPDATE_ENDING: &str = "
+const UPDATE_END: &str = "
     UPDATE occurrences SET outcome = $3, code = $4, recovered = $5, ended_at = $6
     WHERE schedule = $1 AND planned_at = $2";
 
@@ -86,12 +86,12 @@ impl WriteCommand for PutSchedules {
                 .bind(schedule.paused)
                 .bind(micros(schedule.created_at))
                 .bind(micros(schedule.changed_at))
-                .bind(sealed_column(&schedule.sealed_texts))
+                .bind(sealed_column(&schedule.text_sealing))
                 .execute(&mut *connection)
                 .await?;
             sql::statement(UPSERT_CURSOR)
                 .bind(schedule.spec.id.as_str())
-                .bind(micros(schedule.cursor))
+                .bind(micros(schedule.decided_until))
                 .execute(&mut *connection)
                 .await?;
         }
@@ -128,7 +128,7 @@ impl WriteCommand for AdvanceSchedules {
         for advance in &self.0 {
             let changed_rows = sql::statement(UPDATE_CURSOR)
                 .bind(advance.schedule.as_str())
-                .bind(micros(advance.cursor))
+                .bind(micros(advance.decided_until))
                 .execute(&mut *connection)
                 .await?;
             let mut inserted = Vec::new();
@@ -180,8 +180,8 @@ impl WriteCommand for RecordOccurrenceEnd {
     }
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
-        let OccurrenceEnd { outcome, code, had_failed_attempt, at } = self.ending;
-        sql::statement(UPDATE_ENDING)
+        let OccurrenceEnd { outcome, code, had_failed_attempt, at } = self.end;
+        sql::statement(UPDATE_END)
             .bind(self.schedule.as_str())
             .bind(micros(self.planned_at))
             .bind(outcome.as_str())
@@ -216,26 +216,26 @@ pub(crate) async fn load_schedules(pool: &ReaderPool) -> sql::Result<Vec<Schedul
     rows.iter().map(|row| read_schedule(Columns(row))).collect()
 }
 
-fn sealed_column(texts: &SealedTexts) -> Option<&[u8]> {
+fn sealed_column(texts: &TextSealing) -> Option<&[u8]> {
     match texts {
-        SealedTexts::Unchecked => None,
-        SealedTexts::Plain => Some(&[]),
-        SealedTexts::Sealed(sealed) => Some(sealed),
+        TextSealing::Unscanned => None,
+        TextSealing::WithoutSecrets => Some(&[]),
+        TextSealing::Sealed(sealed) => Some(sealed),
     }
 }
 
 fn read_schedule(columns: Columns<'_>) -> sql::Result<Schedule> {
     Ok(Schedule {
         spec: columns.json("spec")?,
-        sealed_texts: match columns.get::<Option<&[u8]>>("sealed")? {
-            None => SealedTexts::Unchecked,
-            Some([]) => SealedTexts::Plain,
-            Some(sealed) => SealedTexts::Sealed(sealed.into()),
+        text_sealing: match columns.get::<Option<&[u8]>>("sealed")? {
+            None => TextSealing::Unscanned,
+            Some([]) => TextSealing::WithoutSecrets,
+            Some(sealed) => TextSealing::Sealed(sealed.into()),
         },
         owner: PrincipalId(columns.uuid("owner")?),
         origin: columns.json("origin")?,
         paused: columns.get("paused")?,
-        cursor: columns.time("cursor")?,
+        decided_until: columns.time("cursor")?,
         created_at: columns.time("created_at")?,
         changed_at: columns.time("changed_at")?,
     })

@@ -123,21 +123,16 @@ fn read_occurrence(columns: Columns<'_>) -> sql::Result<Occurrence> {
         fired_at: columns.maybe_time("fired_at")?,
         execution: execution.map(ExecutionId),
         deadline: columns.maybe_time("deadline_at")?,
-        end: read_ending(columns)?,
+        end: read_occurrence_end(columns)?,
     })
 }
 
-fn read_ending(columns: Columns<'_>) -> sql::Result<Option<OccurrenceEnd>> {
+fn read_occurrence_end(columns: Columns<'_>) -> sql::Result<Option<OccurrenceEnd>> {
     let Some(outcome) = columns.maybe_enum_value("outcome", Outcome::parse)? else {
         return Ok(None);
     };
     let code: Option<&str> = columns.get("code")?;
     let code = code.map(|word| Code::parse(word).unwrap_or(Code::Internal));
-    let recovered = columns.get("recovered")?;
-    Ok(Some(OccurrenceEnd {
-        outcome,
-        code,
-        had_failed_attempt: recovered,
-        at: columns.time("ended_at")?,
-    }))
+    let had_failed_attempt = columns.get("recovered")?;
+    Ok(Some(OccurrenceEnd { outcome, code, had_failed_attempt, at: columns.time("ended_at")? }))
 }

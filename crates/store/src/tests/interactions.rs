@@ -75,10 +75,11 @@ async fn no_file_contains_a_raw_answer() {
     let reopened = open_store(folder.path()).await;
     let stored = reopened.interaction(interaction.id).await.unwrap().unwrap();
     assert_eq!(stored.end, Some(end));
-    reopened.record_delivery(interaction.id, at_second(7)).await.unwrap();
+    reopened.record_answer_delivery(interaction.id, at_second(7)).await.unwrap();
     assert!(!is_on_disk(folder.path(), SECRET), "the delivery wrote the answer");
-    let sealed = "SELECT count(*) FROM interactions WHERE sealed IS NOT NULL".to_owned();
-    assert_eq!(reopened.writer.submit(RawStatement(sealed)).await.unwrap(), 0);
+    let sealed_count_query =
+        "SELECT count(*) FROM interactions WHERE sealed IS NOT NULL".to_owned();
+    assert_eq!(reopened.writer.submit(RawStatement(sealed_count_query)).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -93,11 +94,11 @@ async fn an_answer_opens_only_for_its_interaction() {
             (answered_end(text_answer(answer), 6), answered_end(text_answer("***"), 6));
         ports.interactions.close(interaction.id, end, redacted_end).await.unwrap();
     }
-    let moved = "UPDATE interactions SET sealed = (SELECT sealed FROM interactions WHERE wire = '2') \
+    let move_statement = "UPDATE interactions SET sealed = (SELECT sealed FROM interactions WHERE wire = '2') \
                  WHERE wire = '1' RETURNING 1";
-    store.writer.submit(RawStatement(moved.to_owned())).await.unwrap();
-    let ids = store.interactions(Default::default()).await.unwrap();
-    let [second, first] = [ids[0].id, ids[1].id];
+    store.writer.submit(RawStatement(move_statement.to_owned())).await.unwrap();
+    let interactions = store.interactions(Default::default()).await.unwrap();
+    let [second, first] = [interactions[0].id, interactions[1].id];
     assert!(matches!(store.interaction(first).await, Err(LedgerError::Unreadable { .. })));
     assert!(store.interaction(second).await.is_ok());
 }
@@ -114,7 +115,7 @@ async fn an_old_decision_goes_when_a_later_one_is_recorded() {
         attempt_id: AttemptId::FIRST,
         interaction: Some(InteractionId::generate()),
         tool: "Bash".to_owned(),
-        digest: "d".to_owned(),
+        tool_call_digest: "d".to_owned(),
         verdict: PermissionVerdict::Deny,
         source: AnswerSource::Timeout,
         waited_ms: 7,

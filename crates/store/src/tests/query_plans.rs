@@ -20,7 +20,7 @@ const EXECUTION_FILTERS: [(FilterFn, bool); 17] = [
     (|filter| ExecutionFilter { agent: Some(default_agent_id()), ..filter }, true),
     (|filter| ExecutionFilter { owner: Some(PrincipalId(Uuid::nil())), ..filter }, true),
     (|filter| ExecutionFilter { owner_name: Some("ann".to_owned()), ..filter }, true),
-    (|filter| ExecutionFilter { unfinished: true, ..filter }, true),
+    (|filter| ExecutionFilter { unfinished_only: true, ..filter }, true),
     (|filter| ExecutionFilter { state: Some(ExecutionState::Timeout), ..filter }, true),
     (|filter| ExecutionFilter { state: Some(ExecutionState::Failed), ..filter }, true),
     (|filter| ExecutionFilter { state: Some(ExecutionState::Waiting), ..filter }, true),
@@ -35,7 +35,7 @@ const EXECUTION_FILTERS: [(FilterFn, bool); 17] = [
         true,
     ),
     (|filter| ExecutionFilter { context: Some(ContextId("c".to_owned())), ..filter }, true),
-    (|filter| ExecutionFilter { before: Some(ExecutionId::generate()), ..filter }, true),
+    (|filter| ExecutionFilter { before_id: Some(ExecutionId::generate()), ..filter }, true),
     // These queries read executions in the order of their ids until the page is full.
     (|filter| ExecutionFilter { category: Some(Category::System), ..filter }, false),
     (|filter| ExecutionFilter { agents: Some(vec![default_agent_id()]), ..filter }, false),

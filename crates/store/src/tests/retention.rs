@@ -1,7 +1,9 @@
 //! Retention tests with ten thousand executions: the required ones stay, and the file shrinks.
 
 use algonius_actors::model::execution::{Fence, Outcome};
-use algonius_actors::model::host::storage_stats::{DeletionOutcome, RetentionBatch, StorageStats};
+use algonius_actors::model::host::storage_stats::{
+    DeletionOutcome, RetentionBatchSelector, StorageStats,
+};
 use algonius_actors::ports::history::History;
 use algonius_actors::ports::push_target_store::PushTargetStore;
 use chrono::TimeDelta;
@@ -77,7 +79,8 @@ async fn run_retention(
     (removed, longest)
 }
 
-const UNBOUNDED_BATCH: RetentionBatch = RetentionBatch { from: None, before: None, limit: 50 };
+const UNBOUNDED_BATCH: RetentionBatchSelector =
+    RetentionBatchSelector { from: None, before: None, limit: 50 };
 
 #[tokio::test]
 async fn of_10000_executions_the_newest_1000_stay() {
@@ -97,8 +100,8 @@ async fn of_10000_executions_the_newest_1000_stay() {
     let after = store.storage_stats().await.unwrap();
     assert!(after.bytes * 4 < before.bytes, "{before:?} became {after:?}");
     store.close().await;
-    let file = fs::metadata(folder.path().join("data/ledger.db")).unwrap().len();
-    assert_eq!(file, after.bytes);
+    let file_bytes = fs::metadata(folder.path().join("data/ledger.db")).unwrap().len();
+    assert_eq!(file_bytes, after.bytes);
     let reopened = open_store(folder.path()).await;
     let foreign_key_check = "SELECT count(*) FROM pragma_foreign_key_check".to_owned();
     assert_eq!(reopened.writer.submit(RawStatement(foreign_key_check)).await.unwrap(), 0);
@@ -120,10 +123,10 @@ async fn a_sweep_by_size_removes_little_more_than_needed() {
 async fn a_batch_removes_fewer_large_executions() {
     let folder = TempDir::new().unwrap();
     let store = store_with_executions(folder.path(), 4).await;
-    let long = "WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE \
+    let long_text_statement = "WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE \
                 value < 300) INSERT INTO chunks SELECT id, 1, 1, 'stderr', value, value, 'x' \
                 FROM executions, n RETURNING number";
-    store.writer.submit(RawStatement(long.to_owned())).await.unwrap();
+    store.writer.submit(RawStatement(long_text_statement.to_owned())).await.unwrap();
     for left in [3, 2, 1, 0] {
         assert_eq!(store.remove_batch(UNBOUNDED_BATCH).await.unwrap(), 1);
         assert_eq!(store.storage_stats().await.unwrap().ended, left);

@@ -29,8 +29,8 @@ async fn a_database_of_an_earlier_build_is_refused_with_a_fix() {
     let folder = TempDir::new().unwrap();
     open_store(folder.path()).await.close().await;
     let data = folder.path().join("data");
-    let earlier = "PRAGMA application_id = 0; PRAGMA user_version = 0; PRAGMA journal_mode = DELETE; CREATE TABLE _sqlx_migrations (version)";
-    change_database(&data, earlier);
+    let earlier_build_statements = "PRAGMA application_id = 0; PRAGMA user_version = 0; PRAGMA journal_mode = DELETE; CREATE TABLE _sqlx_migrations (version)";
+    change_database(&data, earlier_build_statements);
     let before = fs::read(data.join("ledger.db")).unwrap();
     let refused = Store::open(&data, Durability::ProcessCrash).await.unwrap_err();
     assert!(matches!(refused, StoreError::EarlierBuild), "{refused}");
@@ -150,7 +150,7 @@ async fn assert_hops_are_listed(ledger: &AnyLedger) {
         ..ExecutionFilter::default()
     };
     for filter in [by_run, by_trigger] {
-        let ids: Vec<_> = ledger.executions(filter).await.unwrap();
-        assert_eq!(ids.iter().map(|record| record.id).collect::<Vec<_>>(), [hop_id]);
+        let records: Vec<_> = ledger.executions(filter).await.unwrap();
+        assert_eq!(records.iter().map(|record| record.id).collect::<Vec<_>>(), [hop_id]);
     }
 }

@@ -54,7 +54,7 @@ impl ControlGroups {
         let controllers = Controllers::default();
         let mut groups = Self { root, instance, controllers, has_modified_parent: false };
         if are_groups_enabled {
-            (groups.controllers, groups.has_modified_parent) = groups.root.prepare();
+            (groups.controllers, groups.has_modified_parent) = groups.root.enable_controllers();
         } else if groups.group_folders().next().is_none() {
             return None;
         }

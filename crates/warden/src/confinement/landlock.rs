@@ -103,8 +103,8 @@ const RULE_PATH_BENEATH: u32 = 1;
 #[repr(C)]
 #[derive(Default)]
 struct RulesetAttributes {
-    files: u64,
-    network: u64,
+    handled_file_rights: u64,
+    handled_network_rights: u64,
     scopes: u64,
 }
 
@@ -133,23 +133,27 @@ impl LandlockDomain {
     /// Fails if the kernel has no Landlock, a path that exists cannot be opened, or a writable path leads through a
     /// link.
     pub fn build_ruleset(&self) -> Result<Ruleset, ViewError> {
-        let fd = Arc::new(self.create_ruleset()?);
+        let fd = Arc::new(self.build_ruleset_fd()?);
         Ok(Ruleset { fd, network: self.network })
     }
 
-    fn create_ruleset(&self) -> Result<OwnedFd, ViewError> {
+    fn build_ruleset_fd(&self) -> Result<OwnedFd, ViewError> {
         let version = abi_version().ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
         // An empty namespace leads nowhere, and its own loopback stays usable.
-        let network =
+        let network_rights =
             if self.network != NetworkAccess::Refused || version < 4 { 0 } else { right::TCP };
         let scopes = if version < 6 { 0 } else { right::SCOPES };
         let Some(access) = &self.files else {
-            return Ok(ruleset_without_files(&RulesetAttributes { files: 0, network, scopes })?);
+            return Ok(create_ruleset_for_all_files(&RulesetAttributes {
+                handled_file_rights: 0,
+                handled_network_rights: network_rights,
+                scopes,
+            })?);
         };
         let change_rights = change_rights(version);
-        let ruleset = create_ruleset(&RulesetAttributes {
-            files: right::READ | change_rights,
-            network,
+        let ruleset = create_empty_ruleset(&RulesetAttributes {
+            handled_file_rights: right::READ | change_rights,
+            handled_network_rights: network_rights,
             scopes,
         })?;
         for device in open_devices()? {
@@ -182,12 +186,14 @@ impl LandlockDomain {
 
 /// Returns a ruleset that restricts no file. A domain that handles any right of files also refuses mounts, on which the
 /// sandboxes of some agents depend; before version 6 the kernel accepts no ruleset without one.
-fn ruleset_without_files(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
-    if attributes.network | attributes.scopes != 0 {
-        return create_ruleset(attributes);
+fn create_ruleset_for_all_files(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
+    if attributes.handled_network_rights | attributes.scopes != 0 {
+        return create_empty_ruleset(attributes);
     }
-    let ruleset =
-        create_ruleset(&RulesetAttributes { files: right::MAKE_BLOCK, ..Default::default() })?;
+    let ruleset = create_empty_ruleset(&RulesetAttributes {
+        handled_file_rights: right::MAKE_BLOCK,
+        ..Default::default()
+    })?;
     if let Some(root) = AllowedPath::open(Path::new("/"))? {
         add_rule(&ruleset, &root, right::MAKE_BLOCK)?;
     }
@@ -246,7 +252,7 @@ fn change_rights(version: u32) -> u64 {
 }
 
 #[expect(unsafe_code, reason = "no safe wrapper knows Landlock")]
-fn create_ruleset(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
+fn create_empty_ruleset(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
     let (syscall_number, size) =
         (libc::SYS_landlock_create_ruleset, size_of::<RulesetAttributes>());
     // SAFETY: the attributes live, and have that size; the descriptor is new and ours alone.

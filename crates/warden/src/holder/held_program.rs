@@ -27,7 +27,11 @@ pub(super) struct HeldStream {
 
 impl HeldStream {
     /// Duplicates the descriptors to high numbers, outside of the range that a child copies.
-    pub(super) fn hold(pipe: &OwnedFd, memory_file: &OwnedFd, min_fd: i32) -> io::Result<Self> {
+    pub(super) fn duplicate_fds(
+        pipe: &OwnedFd,
+        memory_file: &OwnedFd,
+        min_fd: i32,
+    ) -> io::Result<Self> {
         let (pipe, memory_file) =
             (duplicate_fd_above(pipe, min_fd)?, duplicate_fd_above(memory_file, min_fd)?);
         Ok(Self { pipe, memory_file, has_ended: false })
@@ -83,12 +87,12 @@ pub(super) struct HeldFds {
 
 impl HeldFds {
     /// Duplicates the received descriptors to high numbers.
-    pub(super) fn hold(
+    pub(super) fn duplicate_fds(
         [out, err, out_memory, err_memory]: &[OwnedFd; 4],
         held_stdin: Option<&[OwnedFd; 2]>,
         min_fd: i32,
     ) -> io::Result<Self> {
-        let hold_stream = |pipe, memory_file| HeldStream::hold(pipe, memory_file, min_fd);
+        let hold_stream = |pipe, memory_file| HeldStream::duplicate_fds(pipe, memory_file, min_fd);
         let streams = [hold_stream(out, out_memory)?, hold_stream(err, err_memory)?];
         let hold_stdin = |[pipe, journal]: &[OwnedFd; 2]| {
             io::Result::Ok(HeldStdin {
@@ -106,7 +110,7 @@ pub(super) struct HeldProgram {
     pub(super) program_info: HeldProgramInfo,
     pub(super) pid: i32,
     /// True if its first process only waits for the others, which end with it.
-    pub(super) is_wrapped: bool,
+    pub(super) has_wrapper_process: bool,
     pub(super) end: Option<ProgramEnd>,
     pub(super) streams: [HeldStream; 2],
     /// Journaled standard input.
@@ -126,12 +130,12 @@ impl HeldProgram {
         pid: i32,
         HeldFds { streams, held_stdin }: HeldFds,
     ) -> Self {
-        let (is_wrapped, is_cleanup_done) = (false, false);
+        let (has_wrapper_process, is_cleanup_done) = (false, false);
         let (end, killed_so_far, kill_rounds) = (None, None, 0);
         Self {
             program_info,
             pid,
-            is_wrapped,
+            has_wrapper_process,
             end,
             streams,
             held_stdin,
@@ -142,7 +146,7 @@ impl HeldProgram {
     }
 
     /// Returns the descriptors with which another supervisor continues reading, and writing if the input is journaled.
-    pub(super) fn fds(&self) -> Vec<i32> {
+    pub(super) fn reattach_fds(&self) -> Vec<i32> {
         let [out, err] = &self.streams;
         let output = [&out.pipe, &err.pipe, &out.memory_file, &err.memory_file];
         let input =

@@ -54,23 +54,23 @@ impl LaunchResources {
     }
 
     /// Returns the limits of a program: first those of every program.
-    fn limits(&self, label: u64, spec: &LaunchSpec) -> Vec<Rlimit> {
+    fn limits(&self, process_label: u64, spec: &LaunchSpec) -> Vec<Rlimit> {
         // Linux ignores this limit, but every descendant inherits it: it carries the label.
-        let label = (Resource::RLIMIT_LOCKS as u32, label, nix::libc::RLIM_INFINITY);
+        let label_limit = (Resource::RLIMIT_LOCKS as u32, process_label, nix::libc::RLIM_INFINITY);
         let no_dump = (Resource::RLIMIT_CORE as u32, 0, 0);
         let spec_limits = spec
             .limits
             .iter()
             .filter_map(|(resource, limit)| Some((u32::try_from(*resource).ok()?, *limit, *limit)));
         let program_limits = self.program_limits.iter().copied();
-        [label, no_dump].into_iter().chain(program_limits).chain(spec_limits).collect()
+        [label_limit, no_dump].into_iter().chain(program_limits).chain(spec_limits).collect()
     }
 }
 
 /// Descriptors of a launch, by purpose.
 struct LaunchFds {
     streams: [OwnedFd; 3],
-    supervisor_fds: [OwnedFd; 4],
+    held_output_fds: [OwnedFd; 4],
     confinement: StartConfinement,
     /// Write end of standard input and its journal, if the input is journaled.
     held_stdin: Option<[OwnedFd; 2]>,
@@ -83,14 +83,14 @@ impl LaunchFds {
         let mut fds = fds.into_iter();
         let mut next = || fds.next();
         let streams = [next()?, next()?, next()?];
-        let supervisor_fds = [next()?, next()?, next()?, next()?];
+        let held_output_fds = [next()?, next()?, next()?, next()?];
         let ruleset = if flags.is_confined { Some(next()?) } else { None };
         let procs_file = if flags.has_control_group { Some(next()?) } else { None };
         let held_stdin = if flags.has_stdin_journal { Some([next()?, next()?]) } else { None };
         let spec_file = if has_spec_file { Some(next()?) } else { None };
         Some(Self {
             streams,
-            supervisor_fds,
+            held_output_fds,
             confinement: StartConfinement { ruleset, procs_file, network: flags.network },
             held_stdin,
             spec_file,
@@ -106,20 +106,19 @@ impl ProcessHolder {
         flags: LaunchFlags,
         fds: Vec<OwnedFd>,
     ) {
-        let (slot, has_spec_file) = (program_info.slot, spec.is_none());
+        let (program_number, has_spec_file) = (program_info.program_number, spec.is_none());
         // For a successor of its first supervisor, a process holder only finishes its programs.
         let allowed = if self.supervisor.is_successor { Err(Errno::EPERM) } else { Ok(()) };
-        let launched = allowed
+        let launch_result = allowed
             .and_then(|()| LaunchFds::from_received(fds, flags, has_spec_file).ok_or(Errno::EMFILE))
-            .and_then(|fds| self.start_program(program_info, spec, fds));
-        if let Some(program) = self.programs.program_mut(slot) {
-            program.is_wrapped = flags.is_wrapped;
+            .and_then(|fds| self.start_program(program_info, spec, fds))
+            .map_err(|errno| (errno as i32).unsigned_abs());
+        if let Some(program) = self.programs.program_mut(program_number) {
+            program.has_wrapper_process = flags.has_wrapper_process;
         }
-        self.queue_event(match launched {
-            Ok(pid) => HolderEvent::Launched { slot, pid: pid.unsigned_abs().into() },
-            Err(errno) => {
-                HolderEvent::LaunchFailed { slot, errno: (errno as i32).unsigned_abs().into() }
-            }
+        self.send_event(match launch_result {
+            Ok(pid) => HolderEvent::Launched { program_number, pid: pid.unsigned_abs().into() },
+            Err(errno) => HolderEvent::LaunchFailed { program_number, errno: errno.into() },
         });
     }
 
@@ -129,16 +128,19 @@ impl ProcessHolder {
         spec: Option<LaunchSpec>,
         fds: LaunchFds,
     ) -> Result<i32, Errno> {
-        let LaunchFds { streams, supervisor_fds, confinement, held_stdin, spec_file } = fds;
+        let LaunchFds { streams, held_output_fds, confinement, held_stdin, spec_file } = fds;
         let spec = match (spec, spec_file) {
             (Some(spec), _) => spec,
             (None, spec_file) => spec_file.and_then(read_spec).ok_or(Errno::EBADMSG)?,
         };
         // Before the clone: a full descriptor table then refuses the launch, instead of losing a started program.
-        let held_fds =
-            HeldFds::hold(&supervisor_fds, held_stdin.as_ref(), self.resources.min_held_fd);
+        let held_fds = HeldFds::duplicate_fds(
+            &held_output_fds,
+            held_stdin.as_ref(),
+            self.resources.min_held_fd,
+        );
         let held_fds = held_fds.map_err(|_full| Errno::EMFILE)?;
-        let limits = self.resources.limits(program_info.label, &spec);
+        let limits = self.resources.limits(program_info.process_label, &spec);
         let (streams, stack) = (streams.each_ref(), &mut self.resources.stack);
         let pid = clone_exec::start(&spec, streams, &confinement, &limits, stack)?.as_raw();
         // Not in the child: there the non-dumpable state of this process prevents the write.

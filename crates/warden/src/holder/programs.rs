@@ -19,11 +19,11 @@ use crate::protocol::frame::ProgramEnd;
 /// Number of rounds until processes that do not die are given up: some seconds.
 const MAX_KILL_ROUNDS: u32 = 600;
 
-/// Held programs, by their slot.
+/// Held programs, by their program number.
 pub(super) struct HeldPrograms {
     own_pid: i32,
     programs: BTreeMap<u64, HeldProgram>,
-    slots_by_pid: HashMap<i32, u64>,
+    program_numbers_by_pid: HashMap<i32, u64>,
     /// Children of the process holder: the programs, and the orphans that they left.
     children: OwnChildren,
 }
@@ -40,16 +40,21 @@ pub(super) struct KillResult {
 impl HeldPrograms {
     /// Creates the set without programs.
     pub(super) fn open() -> Self {
-        let (programs, slots_by_pid) = (BTreeMap::new(), HashMap::new());
-        Self { own_pid: getpid().as_raw(), programs, slots_by_pid, children: OwnChildren::open() }
+        let (programs, program_numbers_by_pid) = (BTreeMap::new(), HashMap::new());
+        Self {
+            own_pid: getpid().as_raw(),
+            programs,
+            program_numbers_by_pid,
+            children: OwnChildren::open(),
+        }
     }
 
-    pub(super) fn get(&self, slot: u64) -> Option<&HeldProgram> {
-        self.programs.get(&slot)
+    pub(super) fn get(&self, program_number: u64) -> Option<&HeldProgram> {
+        self.programs.get(&program_number)
     }
 
-    pub(super) fn program_mut(&mut self, slot: u64) -> Option<&mut HeldProgram> {
-        self.programs.get_mut(&slot)
+    pub(super) fn program_mut(&mut self, program_number: u64) -> Option<&mut HeldProgram> {
+        self.programs.get_mut(&program_number)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &HeldProgram> {
@@ -60,45 +65,46 @@ impl HeldPrograms {
         self.programs.is_empty()
     }
 
-    /// Returns the slots of all programs.
-    pub(super) fn slots(&self) -> Vec<u64> {
+    /// Returns the numbers of all programs.
+    pub(super) fn program_numbers(&self) -> Vec<u64> {
         self.programs.keys().copied().collect()
     }
 
-    /// Returns the slots of the programs that are being killed.
-    pub(super) fn slots_being_killed(&self) -> Vec<u64> {
+    /// Returns the numbers of the programs that are being killed.
+    pub(super) fn programs_being_killed(&self) -> Vec<u64> {
         let being_killed =
             self.programs.iter().filter(|(_, program)| program.killed_so_far.is_some());
-        being_killed.map(|(slot, _)| *slot).collect()
+        being_killed.map(|(program_number, _)| *program_number).collect()
     }
 
     /// Adds a program that has just started.
     pub(super) fn insert(&mut self, program: HeldProgram) {
-        let slot = program.program_info.slot;
-        self.slots_by_pid.insert(program.pid, slot);
-        self.programs.insert(slot, program);
+        let program_number = program.program_info.program_number;
+        self.program_numbers_by_pid.insert(program.pid, program_number);
+        self.programs.insert(program_number, program);
     }
 
     /// Removes a program. One that runs is killed.
-    pub(super) fn release(&mut self, slot: u64) {
-        if let Some(program) = self.programs.remove(&slot)
+    pub(super) fn release(&mut self, program_number: u64) {
+        if let Some(program) = self.programs.remove(&program_number)
             && program.end.is_none()
         {
-            self.slots_by_pid.remove(&program.pid);
+            self.program_numbers_by_pid.remove(&program.pid);
             // Without its entry no order could end the program any more.
             self.kill_subtree(program.pid);
         }
     }
 
     /// Closes the journaled standard input of a program, if it has one.
-    pub(super) fn close_stdin(&mut self, slot: u64) {
-        self.programs.get_mut(&slot).into_iter().for_each(HeldProgram::close_stdin);
+    pub(super) fn close_stdin(&mut self, program_number: u64) {
+        self.programs.get_mut(&program_number).into_iter().for_each(HeldProgram::close_stdin);
     }
 
     /// Starts or stops moving the output of a program.
-    pub(super) fn set_streams_watched(&self, slot: u64, is_watched: bool, epoll: &Epoll) {
-        let Some(program) = self.programs.get(&slot) else { return };
-        for (stream, token) in program.streams.iter().zip(FIRST_STREAM_TOKEN + slot * 2..) {
+    pub(super) fn set_streams_watched(&self, program_number: u64, is_watched: bool, epoll: &Epoll) {
+        let Some(program) = self.programs.get(&program_number) else { return };
+        for (stream, token) in program.streams.iter().zip(FIRST_STREAM_TOKEN + program_number * 2..)
+        {
             // The only possible failure is removing a pipe that is not watched, which is harmless.
             _ = if is_watched && !stream.has_ended {
                 epoll.add(&stream.pipe, EpollEvent::new(EpollFlags::EPOLLIN, token))
@@ -108,7 +114,7 @@ impl HeldPrograms {
         }
     }
 
-    /// Moves available output of a stream, whose number is twice its slot, or one more.
+    /// Moves available output of a stream, whose number is twice its program number, or one more.
     pub(super) fn pump(&mut self, stream_number: u64, epoll: &Epoll) {
         let Some(program) = self.programs.get_mut(&(stream_number / 2)) else { return };
         let [out, err] = &mut program.streams;
@@ -119,42 +125,47 @@ impl HeldPrograms {
         }
     }
 
-    /// Records the end of a child. Returns the slot and the end if the child is a program, and not an orphan of one.
+    /// Records the end of a child. Returns the program number and the end if the child is a program, and not an orphan
+    /// of one.
     pub(super) fn record_end(&mut self, child: &ReapedChild) -> Option<(u64, ProgramEnd)> {
         // Before anything else: the kernel may reuse the number for the next child as soon as this one is reaped.
-        let slot = self.slots_by_pid.remove(&child.pid)?;
+        let program_number = self.program_numbers_by_pid.remove(&child.pid)?;
         // Descendants that outlive their program are children of this subreaper by now.
-        let has_survivors = !self.orphans_of(slot).is_empty();
-        let program = self.programs.get_mut(&slot)?;
+        let has_survivors = !self.kill_strays_and_find_orphans(program_number).is_empty();
+        let program = self.programs.get_mut(&program_number)?;
         // A wrapper does not wait for the processes that it wraps, so its usage does not contain theirs.
-        let (cpu_micros, peak_memory_kib) =
-            if program.is_wrapped { (0, 0) } else { (child.cpu_micros, child.peak_memory_kib) };
+        let (cpu_micros, peak_memory_kib) = if program.has_wrapper_process {
+            (0, 0)
+        } else {
+            (child.cpu_micros, child.peak_memory_kib)
+        };
         let status = u64::from(child.status.cast_unsigned());
         let end = ProgramEnd { status, has_survivors, cpu_micros, peak_memory_kib };
         program.end = Some(end);
         program.is_cleanup_done = !has_survivors;
-        Some((slot, end))
+        Some((program_number, end))
     }
 
     /// Sends SIGTERM to all processes of a program. A wrapper gets no signal: it would exit at once, and everything
     /// with it, before the program could finish its output.
-    pub(super) fn terminate(&self, slot: u64) {
+    pub(super) fn terminate(&self, program_number: u64) {
         let wrapper = self
             .programs
-            .get(&slot)
-            .filter(|program| program.is_wrapped)
+            .get(&program_number)
+            .filter(|program| program.has_wrapper_process)
             .map(|program| program.pid);
-        for pid in self.processes_of(slot).into_iter().filter(|pid| Some(*pid) != wrapper) {
+        for pid in self.processes_of(program_number).into_iter().filter(|pid| Some(*pid) != wrapper)
+        {
             self.signal_descendant(pid, Signal::SIGTERM);
         }
     }
 
     /// Kills the present processes of a program. Returns the result once none is left.
-    pub(super) fn run_kill_round(&mut self, slot: u64) -> Option<KillResult> {
-        let processes = self.processes_of(slot);
+    pub(super) fn run_kill_round(&mut self, program_number: u64) -> Option<KillResult> {
+        let processes = self.processes_of(program_number);
         let killed =
             processes.iter().filter(|pid| self.signal_descendant(**pid, Signal::SIGKILL)).count();
-        let program = self.programs.get_mut(&slot)?;
+        let program = self.programs.get_mut(&program_number)?;
         let killed_count = program.killed_so_far.unwrap_or_default() + killed as u64;
         program.kill_rounds += 1;
         // The program itself has to be reaped too, so that its end is reported before this event. A process of another
@@ -169,22 +180,27 @@ impl HeldPrograms {
 
     /// Returns every process of a program. A zombie counts until it is reaped, so that the killing is finished
     /// only after no trace of the program remains.
-    fn processes_of(&self, slot: u64) -> BTreeSet<i32> {
-        let mut pids = self.orphans_of(slot);
-        if let Some(program) = self.programs.get(&slot).filter(|program| program.end.is_none()) {
+    fn processes_of(&self, program_number: u64) -> BTreeSet<i32> {
+        let mut pids = self.kill_strays_and_find_orphans(program_number);
+        if let Some(program) =
+            self.programs.get(&program_number).filter(|program| program.end.is_none())
+        {
             pids.extend(subtree(program.pid));
         }
         pids
     }
 
     /// Returns the orphans of a program, with all their descendants. Orphans of no program are killed on the way.
-    fn orphans_of(&self, slot: u64) -> BTreeSet<i32> {
+    fn kill_strays_and_find_orphans(&self, program_number: u64) -> BTreeSet<i32> {
         let mut processes = BTreeSet::new();
-        let orphans =
-            self.children.pids().into_iter().filter(|pid| !self.slots_by_pid.contains_key(pid));
+        let orphans = self
+            .children
+            .pids()
+            .into_iter()
+            .filter(|pid| !self.program_numbers_by_pid.contains_key(pid));
         for orphan in orphans {
-            match self.slot_of(orphan) {
-                Some(owner) if owner == slot => processes.extend(subtree(orphan)),
+            match self.program_of_orphan(orphan) {
+                Some(owner) if owner == program_number => processes.extend(subtree(orphan)),
                 Some(_) => {}
                 None => self.kill_subtree(orphan),
             }
@@ -192,12 +208,12 @@ impl HeldPrograms {
         processes
     }
 
-    fn slot_of(&self, pid: i32) -> Option<u64> {
+    fn program_of_orphan(&self, pid: i32) -> Option<u64> {
         let label = label_of(pid)?.0;
         self.programs
             .iter()
-            .find(|(_, program)| program.program_info.label == label)
-            .map(|(slot, _)| *slot)
+            .find(|(_, program)| program.program_info.process_label == label)
+            .map(|(program_number, _)| *program_number)
     }
 
     /// Kills a process and all its descendants.

@@ -11,13 +11,13 @@ use nix::sys::socket::{
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{UnlinkatFlags, chdir, fchdir, geteuid, unlinkat};
 
-use super::{PEERS_TOKEN, ProcessHolder, REATTACH_TOKEN, SUPERVISOR_TOKEN};
+use super::{ProcessHolder, REATTACH_TOKEN, SUPERVISOR_TOKEN, UNAUTHENTICATED_PEERS_TOKEN};
 use crate::process::procfs::has_no_agent_ancestor;
 use crate::protocol::frame::{HolderEvent, MIN_SECRET_VERSION, SecretValue};
 use crate::protocol::peer_auth::{AuthProgress, HolderKey, UnauthenticatedConnection};
 
 /// Greatest number of peers that have not proved the key; above it the oldest is rejected.
-const MAX_PEERS: usize = 8;
+const MAX_UNAUTHENTICATED_PEERS: usize = 8;
 
 /// Socket that only this user may reach, in a folder that only this user may enter.
 pub(super) struct ReattachSocket {
@@ -62,10 +62,13 @@ impl ReattachSocket {
             let Some(connection) = connection.filter(|_| is_accepting) else { continue };
             // A peer gets its own descriptor in the event loop, so that a silent one blocks neither the loop nor the
             // others.
-            if epoll.add(&connection, EpollEvent::new(EpollFlags::EPOLLIN, PEERS_TOKEN)).is_ok() {
+            if epoll
+                .add(&connection, EpollEvent::new(EpollFlags::EPOLLIN, UNAUTHENTICATED_PEERS_TOKEN))
+                .is_ok()
+            {
                 self.connections.push(UnauthenticatedConnection::new(connection));
             }
-            if self.connections.len() > MAX_PEERS {
+            if self.connections.len() > MAX_UNAUTHENTICATED_PEERS {
                 self.connections.remove(0);
             }
         }
@@ -139,24 +142,24 @@ impl ProcessHolder {
     /// Lists everything that is held, and leaves the reading to the supervisor.
     pub(super) fn send_program_list(&mut self) {
         // Not before this order: until then the holder moves the output itself, and its reattach grace counts.
-        self.supervisor.lost_at = None;
-        for slot in self.programs.slots() {
+        self.supervisor.storing_since = None;
+        for program_number in self.programs.program_numbers() {
             if !self.supervisor.is_connected() {
                 return; // The supervisor was lost during the list.
             }
             // Before the descriptors are sent: two processes that splice from one pipe would mix the order of its
             // bytes.
-            self.programs.set_streams_watched(slot, false, &self.epoll);
-            let Some(program) = self.programs.program_mut(slot) else { continue };
+            self.programs.set_streams_watched(program_number, false, &self.epoll);
+            let Some(program) = self.programs.program_mut(program_number) else { continue };
             let event = program.prepare_list_entry(self.supervisor.frame_version);
-            self.queue_event(event);
+            self.send_event(event);
         }
         // The peer was checked when its connection was accepted, so it may receive the secret.
-        let knows_secrets = self.supervisor.frame_version >= MIN_SECRET_VERSION;
-        if let Some(secret) = self.stored_secret.clone().filter(|_| knows_secrets) {
-            self.queue_event(HolderEvent::StoredSecret { secret });
+        let supports_secrets = self.supervisor.frame_version >= MIN_SECRET_VERSION;
+        if let Some(secret) = self.stored_secret.clone().filter(|_| supports_secrets) {
+            self.send_event(HolderEvent::StoredSecret { secret });
         }
-        self.queue_event(HolderEvent::ListFinished);
+        self.send_event(HolderEvent::ListFinished);
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) struct SupervisorLink {
     /// Time for which the process holder waits for the next supervisor.
     pub(super) reattach_grace: Duration,
     /// Time at which the supervisor was lost. Until the next one reads, the process holder stores the output.
-    pub(super) lost_at: Option<Instant>,
+    pub(super) storing_since: Option<Instant>,
     /// True if the supervisor is not the one that started the process holder: then it starts nothing new.
     pub(super) is_successor: bool,
 }
@@ -48,7 +48,7 @@ impl SupervisorLink {
             frame_version: version,
             pending_events,
             reattach_grace,
-            lost_at: None,
+            storing_since: None,
             is_successor: false,
         }
     }
@@ -75,12 +75,12 @@ impl SupervisorLink {
         }
         // The next supervisor gets the present state by `List`, so old events would only contradict it.
         self.pending_events.clear();
-        self.lost_at = Some(Instant::now());
+        self.storing_since = Some(Instant::now());
     }
 
     /// Returns the time that is left for the next supervisor; `None` while there is one.
     pub(super) fn remaining_reattach_grace(&self) -> Option<Duration> {
-        self.lost_at.map(|lost_at| self.reattach_grace.saturating_sub(lost_at.elapsed()))
+        self.storing_since.map(|lost_at| self.reattach_grace.saturating_sub(lost_at.elapsed()))
     }
 
     /// Adds an event. Without a supervisor the event is dropped: the list informs the next one.
@@ -95,7 +95,7 @@ impl SupervisorLink {
         while let (Some(socket), Some(event)) = (&self.socket, self.pending_events.front()) {
             let fds = match event {
                 HolderEvent::ProgramListed { program_info, .. } => {
-                    programs.get(program_info.slot).map(HeldProgram::fds)
+                    programs.get(program_info.program_number).map(HeldProgram::reattach_fds)
                 }
                 _ => None,
             };

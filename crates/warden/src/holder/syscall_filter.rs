@@ -28,7 +28,7 @@ mod arch {
 }
 
 /// Offsets in `struct seccomp_data`. The two words of an argument are little-endian here.
-const NUMBER_OFFSET: u32 = 0;
+const SYSCALL_NUMBER_OFFSET: u32 = 0;
 const ARCH_OFFSET: u32 = 4;
 const FIRST_ARG_OFFSET: u32 = 16;
 

@@ -69,7 +69,7 @@ const REQUIREMENTS: [LimitRequirement; 7] = [
 
 /// Hard limit that is too small.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TightLimit {
+pub struct InsufficientLimit {
     /// Limit, with its unit of measure: `60 seconds of processor time`.
     pub description: String,
     /// Clause that names the remedy.
@@ -77,7 +77,7 @@ pub struct TightLimit {
 }
 
 /// Returns the hard limits of this process that are too small for a service.
-pub(super) fn tight_limits() -> Vec<TightLimit> {
+pub(super) fn insufficient_limits() -> Vec<InsufficientLimit> {
     // The kernel does not apply the limit of processes to root.
     let is_applied =
         |resource: Resource| resource != Resource::RLIMIT_NPROC || !geteuid().is_root();
@@ -90,9 +90,9 @@ pub(super) fn tight_limits() -> Vec<TightLimit> {
 }
 
 impl LimitRequirement {
-    fn describe(&self, hard: rlim_t) -> TightLimit {
+    fn describe(&self, hard: rlim_t) -> InsufficientLimit {
         let Self { unit_key, ulimit_option, description, .. } = self;
-        TightLimit {
+        InsufficientLimit {
             description: format!("{hard} {description}"),
             remedy: format!(
                 "raise it as root before the start (`ulimit {ulimit_option}`), or by {unit_key} in the unit"

@@ -17,7 +17,7 @@ const GUARANTEED_SHARE_BYTES: u64 = 256 << 10;
 const MAX_LONG_TEXTS: usize = 2;
 
 /// Borrower value: no program may exceed the limit.
-const NO_BORROWER: u64 = 0;
+const NO_ACCOUNT: u64 = 0;
 
 /// Memory for the output of all programs. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ struct SharedMemoryPool {
     limit_bytes: u64,
     used_bytes: AtomicU64,
     /// Number of the account that may exceed the limit.
-    borrower: AtomicU64,
+    over_limit_account: AtomicU64,
     /// Number of the latest account.
     latest_account_number: AtomicU64,
     /// Number of readers that wait for room.
@@ -61,7 +61,7 @@ struct MemoryAccountState {
     used_bytes: AtomicU64,
     waiting_readers: AtomicUsize,
     /// Notifies when a reader starts to wait.
-    reader_waiting: Notify,
+    blocked_reader_notify: Notify,
     /// True if the program has ended: its pipes then contain little more.
     has_program_ended: AtomicBool,
 }
@@ -73,8 +73,8 @@ impl OutputMemory {
         Self(Arc::new(SharedMemoryPool {
             limit_bytes,
             used_bytes: AtomicU64::new(0),
-            borrower: AtomicU64::new(NO_BORROWER),
-            latest_account_number: AtomicU64::new(NO_BORROWER),
+            over_limit_account: AtomicU64::new(NO_ACCOUNT),
+            latest_account_number: AtomicU64::new(NO_ACCOUNT),
             waiting_readers: AtomicUsize::new(0),
             memory_freed: Notify::new(),
             long_text_permits: Arc::new(Semaphore::new(MAX_LONG_TEXTS)),
@@ -86,13 +86,13 @@ impl OutputMemory {
     pub fn new_account(&self) -> MemoryAccount {
         let number = self.0.latest_account_number.fetch_add(1, Ordering::Relaxed) + 1;
         let (used_bytes, waiting_readers, has_program_ended) = Default::default();
-        let (memory, reader_waiting) = (self.clone(), Notify::new());
+        let (memory, blocked_reader_notify) = (self.clone(), Notify::new());
         MemoryAccount(Arc::new(MemoryAccountState {
             memory,
             number,
             used_bytes,
             waiting_readers,
-            reader_waiting,
+            blocked_reader_notify,
             has_program_ended,
         }))
     }
@@ -140,15 +140,20 @@ impl MemoryAccount {
             has_program_ended: has_ended,
             ..
         } = &*self.0;
-        let SharedMemoryPool { limit_bytes: limit, used_bytes: used, borrower, .. } = &*memory.0;
+        let SharedMemoryPool { limit_bytes: limit, used_bytes: used, over_limit_account, .. } =
+            &*memory.0;
         if own_used.load(Ordering::Relaxed) < GUARANTEED_SHARE_BYTES {
             return true;
         }
         if used.load(Ordering::Relaxed) < *limit || has_ended.load(Ordering::Relaxed) {
             return true;
         }
-        let exchange_result =
-            borrower.compare_exchange(NO_BORROWER, *number, Ordering::AcqRel, Ordering::Acquire);
+        let exchange_result = over_limit_account.compare_exchange(
+            NO_ACCOUNT,
+            *number,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
         exchange_result.is_ok() || exchange_result == Err(*number)
     }
 
@@ -169,7 +174,7 @@ impl MemoryAccount {
 
     /// Returns when a reader waits for room in this account.
     pub async fn wait_for_blocked_reader(&self) {
-        let mut notified = std::pin::pin!(self.0.reader_waiting.notified());
+        let mut notified = std::pin::pin!(self.0.blocked_reader_notify.notified());
         notified.as_mut().enable();
         if self.0.waiting_readers.load(Ordering::Relaxed) == 0 {
             notified.await;
@@ -190,7 +195,7 @@ impl<'a> WaitingReader<'a> {
     fn register(account: &'a MemoryAccount) -> Self {
         account.0.waiting_readers.fetch_add(1, Ordering::Relaxed);
         account.0.memory.0.waiting_readers.fetch_add(1, Ordering::Relaxed);
-        account.0.reader_waiting.notify_waiters();
+        account.0.blocked_reader_notify.notify_waiters();
         Self(account)
     }
 }
@@ -205,13 +210,13 @@ impl Drop for WaitingReader<'_> {
 
 impl Drop for MemoryAccountState {
     fn drop(&mut self) {
-        let SharedMemoryPool { used_bytes: used, borrower, memory_freed: freed, .. } =
+        let SharedMemoryPool { used_bytes: used, over_limit_account, memory_freed: freed, .. } =
             &*self.memory.0;
         used.fetch_sub(*self.used_bytes.get_mut(), Ordering::Relaxed);
-        // Only the borrower returns the loan.
-        _ = borrower.compare_exchange(
+        // Only the account that may exceed the limit gives that permission back.
+        _ = over_limit_account.compare_exchange(
             self.number,
-            NO_BORROWER,
+            NO_ACCOUNT,
             Ordering::AcqRel,
             Ordering::Relaxed,
         );

@@ -10,8 +10,8 @@ use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::{pipe2, write};
 
-use super::stdin_journal::StdinEnds;
-use super::stream::{MAX_MOVE_BYTES, StreamEnds};
+use super::stdin_journal::StdinFds;
+use super::stream::{MAX_MOVE_BYTES, StreamFds};
 use crate::StdinSource;
 
 /// Capacity of the standard output pipe in bytes: the most that an unprivileged process may request.
@@ -22,11 +22,11 @@ pub(crate) struct ProgramStreams {
     pub(crate) stdin: OwnedFd,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
-    pub(crate) output_ends: [StreamEnds; 2],
+    pub(crate) output_fds: [StreamFds; 2],
     /// Supervisor's end of standard input, if that stays open. No other process has it.
     pub(crate) stdin_pipe: Option<OwnedFd>,
     /// Same end with its journal, if the process holder is to hold both.
-    pub(crate) journaled_stdin: Option<StdinEnds>,
+    pub(crate) journaled_stdin: Option<StdinFds>,
 }
 
 /// Creates the streams. Input is written completely before the program starts, so that no program acts on a part of it,
@@ -35,9 +35,9 @@ pub(crate) struct ProgramStreams {
 /// # Errors
 /// Fails if the process may not open more files, or memory runs out.
 pub(crate) fn create_streams(input: &StdinSource) -> io::Result<ProgramStreams> {
-    let ((stdout, stdout_ends), (stderr, stderr_ends)) =
+    let ((stdout, stdout_fds), (stderr, stderr_fds)) =
         (create_output_pipe()?, create_output_pipe()?);
-    enlarge_output_pipe(&stdout_ends.pipe);
+    enlarge_output_pipe(&stdout_fds.pipe);
     let (stdin, stdin_pipe, journaled_stdin) = match input {
         StdinSource::Bytes(input) => (create_stdin(input)?, None, None),
         StdinSource::Piped => {
@@ -53,7 +53,7 @@ pub(crate) fn create_streams(input: &StdinSource) -> io::Result<ProgramStreams> 
         stdin,
         stdout,
         stderr,
-        output_ends: [stdout_ends, stderr_ends],
+        output_fds: [stdout_fds, stderr_fds],
         stdin_pipe,
         journaled_stdin,
     })
@@ -64,21 +64,21 @@ pub(crate) fn create_streams(input: &StdinSource) -> io::Result<ProgramStreams> 
 ///
 /// # Errors
 /// Same as [`create_streams`].
-pub(crate) fn create_journaled_stdin() -> io::Result<(OwnedFd, StdinEnds)> {
+pub(crate) fn create_journaled_stdin() -> io::Result<(OwnedFd, StdinFds)> {
     let (program_end, supervisor_end) = pipe2(OFlag::O_CLOEXEC)?;
     // Only the supervisor's end is non-blocking: programs do not expect `EAGAIN` on their input.
     fcntl(&supervisor_end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     let journal = Arc::new(create_memory_file(MFdFlags::empty())?);
-    Ok((program_end, StdinEnds { pipe: Arc::new(supervisor_end), journal }))
+    Ok((program_end, StdinFds { pipe: Arc::new(supervisor_end), journal }))
 }
 
-fn create_output_pipe() -> io::Result<(OwnedFd, StreamEnds)> {
+fn create_output_pipe() -> io::Result<(OwnedFd, StreamFds)> {
     let (supervisor_end, program_end) = pipe2(OFlag::O_CLOEXEC)?;
     // Only the supervisor's end is non-blocking: programs do not expect `EAGAIN` on their output.
     fcntl(&supervisor_end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     Ok((
         program_end,
-        StreamEnds {
+        StreamFds {
             pipe: Arc::new(supervisor_end),
             memory_file: Arc::new(create_memory_file(MFdFlags::empty())?),
         },
@@ -149,7 +149,7 @@ mod tests {
     /// Test that needs root or free pipe memory of the user.
     #[test]
     fn an_output_pipe_is_large_from_the_start() {
-        let [out, err] = create_streams(&StdinSource::Bytes(Vec::new())).unwrap().output_ends;
+        let [out, err] = create_streams(&StdinSource::Bytes(Vec::new())).unwrap().output_fds;
         let pipe_bytes = |pipe| fcntl(pipe, FcntlArg::F_GETPIPE_SZ).unwrap();
         assert_eq!(pipe_bytes(&out.pipe), STDOUT_PIPE_BYTES);
         assert!(pipe_bytes(&err.pipe) <= 64 << 10);

@@ -93,7 +93,7 @@ impl From<StdinJournalError> for io::Error {
 
 /// Supervisor's descriptors of a journaled standard input.
 #[derive(Debug, Clone)]
-pub(crate) struct StdinEnds {
+pub(crate) struct StdinFds {
     /// Non-blocking write end of the pipe.
     pub(crate) pipe: Arc<OwnedFd>,
     /// Memory file of the journal.
@@ -104,19 +104,19 @@ pub(crate) struct StdinEnds {
 #[derive(Debug)]
 pub(crate) struct StdinState {
     /// Descriptors; `None` if the input was closed, and no descriptor could be created in place of its pipe.
-    ends: Option<StdinEnds>,
+    fds: Option<StdinFds>,
     /// Account of the journal's memory, apart from that of the program's output.
     account: MemoryAccount,
 }
 
 impl StdinState {
     /// Returns the state behind its lock. The journal is charged to a sibling of this account.
-    pub(crate) fn new_shared(ends: StdinEnds, account: &MemoryAccount) -> Arc<Mutex<Self>> {
-        Arc::new(Mutex::new(Self { ends: Some(ends), account: account.new_sibling_account() }))
+    pub(crate) fn new_shared(fds: StdinFds, account: &MemoryAccount) -> Arc<Mutex<Self>> {
+        Arc::new(Mutex::new(Self { fds: Some(fds), account: account.new_sibling_account() }))
     }
 
     /// Charges the account for this many bytes in all.
-    fn charge(&mut self, bytes: u64) {
+    fn set_charged_bytes(&mut self, bytes: u64) {
         self.account = self.account.new_sibling_account();
         self.account.charge(bytes);
     }
@@ -159,13 +159,13 @@ impl StdinJournal {
         mut state: OwnedMutexGuard<StdinState>,
         send_close: CloseStdinCallback,
     ) -> Result<Option<Self>, StdinJournalError> {
-        let Some(StdinEnds { pipe, journal }) = state.ends.clone() else { return Ok(None) };
+        let Some(StdinFds { pipe, journal }) = state.fds.clone() else { return Ok(None) };
         let (file, size, delivered) = JournalFile::repair(journal)?;
-        state.charge(size);
+        state.set_charged_bytes(size);
         let pipe = register_fd(pipe, Interest::WRITABLE)?;
         let max_bytes = DEFAULT_MAX_JOURNAL_BYTES;
         let mut journal = Self { pipe, file, size, delivered, max_bytes, send_close, state };
-        match journal.deliver_now() {
+        match journal.try_deliver() {
             // A program that has closed its input may still run, and its output is still of interest.
             Ok(()) | Err(StdinJournalError::InputClosed) => Ok(Some(journal)),
             Err(error) => Err(error),
@@ -188,7 +188,7 @@ impl StdinJournal {
     /// message was not recorded. [`StdinJournalError::InputClosed`]: the program does not read any more.
     pub fn write_message(&mut self, message: &[u8]) -> Result<(), StdinJournalError> {
         self.record_message(message)?;
-        self.deliver_now()
+        self.try_deliver()
     }
 
     /// Moves all recorded messages into the pipe, as the program makes room. A dropped future loses nothing.
@@ -224,7 +224,7 @@ impl StdinJournal {
 
     /// Returns the number of bytes since the last [`Self::clear_if_read`] that are in the pipe or were read by the
     /// program.
-    pub const fn delivered(&self) -> u64 {
+    pub const fn delivered_bytes(&self) -> u64 {
         self.delivered
     }
 
@@ -245,7 +245,7 @@ impl StdinJournal {
         }
         self.file.clear()?;
         (self.size, self.delivered) = (0, 0);
-        self.state.charge(0);
+        self.state.set_charged_bytes(0);
         Ok(true)
     }
 
@@ -255,9 +255,9 @@ impl StdinJournal {
     /// The journal stays: a driver that takes over the program after this moment reads the messages in it, without
     /// which the output of the program cannot be understood.
     pub fn close(mut self) {
-        let ends_and_pipe = self.state.ends.take().zip(create_readerless_pipe().ok());
-        self.state.ends =
-            ends_and_pipe.map(|(ends, pipe)| StdinEnds { pipe: Arc::new(pipe), ..ends });
+        let ends_and_pipe = self.state.fds.take().zip(create_readerless_pipe().ok());
+        self.state.fds =
+            ends_and_pipe.map(|(ends, pipe)| StdinFds { pipe: Arc::new(pipe), ..ends });
         (self.send_close)();
     }
 
@@ -273,7 +273,7 @@ impl StdinJournal {
     }
 
     /// Moves what the pipe has room for.
-    fn deliver_now(&mut self) -> Result<(), StdinJournalError> {
+    fn try_deliver(&mut self) -> Result<(), StdinJournalError> {
         while !self.is_drained() {
             match self.file.move_to(self.pipe.get_ref(), self.next_move_bytes()) {
                 Ok(moved) => self.add_delivered(moved)?,

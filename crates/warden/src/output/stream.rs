@@ -26,7 +26,7 @@ pub(crate) const MAX_MOVE_BYTES: usize = 64 * 1024;
 
 /// Supervisor's two ends of one stream.
 #[derive(Debug)]
-pub(crate) struct StreamEnds {
+pub(crate) struct StreamFds {
     /// Non-blocking read end of the pipe.
     pub(crate) pipe: Arc<OwnedFd>,
     /// Memory file that receives the bytes.
@@ -55,12 +55,12 @@ impl ProgramStream {
     /// # Errors
     /// Fails if the runtime cannot watch the pipe.
     pub(crate) fn open(
-        ends: &StreamEnds,
+        fds: &StreamFds,
         (max_recorded_bytes, account): (u64, MemoryAccount),
         reader_lock: Arc<OwnedMutexGuard<()>>,
     ) -> io::Result<Self> {
-        let pipe = register_fd(Arc::clone(&ends.pipe), Interest::READABLE)?;
-        let (memory_file, read_offset) = (Arc::clone(&ends.memory_file), 0);
+        let pipe = register_fd(Arc::clone(&fds.pipe), Interest::READABLE)?;
+        let (memory_file, read_offset) = (Arc::clone(&fds.memory_file), 0);
         let recorded_bytes = fstat(&memory_file)?.st_size.unsigned_abs();
         let (has_ended, memory_wait) = (false, None);
         Ok(Self {
@@ -181,7 +181,7 @@ mod tests {
         // The program has ended, so that the reads end too.
         let (read_end, write_end) = pipe().unwrap();
         drop(write_end);
-        let ends = StreamEnds { pipe: Arc::new(read_end), memory_file: Arc::new(memory_file) };
+        let ends = StreamFds { pipe: Arc::new(read_end), memory_file: Arc::new(memory_file) };
         let account = OutputMemory::with_limit(1 << 20).new_account();
         let reader_lock = Arc::new(Arc::new(Mutex::new(())).lock_owned().await);
         let mut stream = ProgramStream::open(&ends, (0, account), reader_lock).unwrap();

@@ -27,18 +27,18 @@ const MAX_EXIT_CHECKS: u32 = 200;
 const MAX_KILL_ROUNDS: u32 = 400;
 
 /// Waits until a process holder has ended, and ends the processes that it left.
-pub(crate) async fn end_lost_holder(holder: Option<u32>, instance: Uuid) {
-    let holder = holder.and_then(|pid| i32::try_from(pid).ok());
-    if let Some(holder) = holder {
+pub(crate) async fn end_lost_holder(holder_pid: Option<u32>, instance: Uuid) {
+    let holder_pid = holder_pid.and_then(|pid| i32::try_from(pid).ok());
+    if let Some(holder_pid) = holder_pid {
         // The connection closes before the kernel reparents the children to this process.
         for _ in 0..MAX_EXIT_CHECKS {
-            if !is_alive(holder) {
+            if !is_alive(holder_pid) {
                 break;
             }
             sleep(CHECK_PAUSE).await;
         }
-        send_signal(holder, Signal::SIGKILL, || is_child(holder));
-        while is_child(holder) && is_alive(holder) {
+        send_signal(holder_pid, Signal::SIGKILL, || is_child(holder_pid));
+        while is_child(holder_pid) && is_alive(holder_pid) {
             sleep(CHECK_PAUSE).await;
         }
     }

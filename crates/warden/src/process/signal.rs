@@ -130,7 +130,7 @@ mod tests {
     }
 
     /// Returns a process that reuses the id of an ended one; `None` if another process got it.
-    fn pid_successor(child: Child) -> Option<Child> {
+    fn spawn_with_reused_pid(child: Child) -> Option<Child> {
         let number = child.id();
         kill_and_wait(child);
         fs::write(LAST_PID_FILE, (number - 1).to_string()).unwrap();
@@ -152,7 +152,7 @@ mod tests {
             let number = target.id().try_into().unwrap();
             let process = RefCell::new(Some(target));
             let sent = send_signal(number, Signal::SIGKILL, || {
-                let next = process.take().and_then(pid_successor);
+                let next = process.take().and_then(spawn_with_reused_pid);
                 process.replace(next);
                 true
             });

@@ -18,27 +18,35 @@ use crate::process::process_scan::ProcessScanner;
 use crate::protocol::frame::HolderOrder;
 use crate::{ProcessTree, SpawnedProgram, UsageGauge};
 
-/// Takes over a program after its launch was ordered, or after it was found, under this claim.
+/// Takes over a program after its launch was ordered, or after it was found, under this takeover number.
 ///
 /// # Errors
 /// Fails if the program could not be started, with the system's error number if there is one.
-pub(crate) async fn take_over_program(
+pub(crate) async fn attach_to_program(
     link: Arc<HolderLink>,
-    (program, claim): (Arc<ProgramHandle>, u32),
+    (program, takeover_number): (Arc<ProgramHandle>, u32),
     scanner: Arc<ProcessScanner>,
     group: Option<Arc<ControlGroup>>,
 ) -> io::Result<SpawnedProgram> {
-    let tree =
-        HeldTree { link, program: Arc::clone(&program), claim, scanner, group, is_released: false };
-    let state =
-        program.wait_until(|state| state.pid.is_some() || state.launch_errno.is_some()).await;
+    let tree = HeldTree {
+        link,
+        program: Arc::clone(&program),
+        takeover_number,
+        scanner,
+        group,
+        is_released: false,
+    };
+    let state = program
+        .wait_until_or_lost(|state| state.pid.is_some() || state.launch_errno.is_some())
+        .await;
     if let Some(errno) = state.launch_errno {
         return Err(tree.release_after_failed_launch(io::Error::from_raw_os_error(errno)).await);
     }
     let Some(pid) = state.pid else { return Err(io::ErrorKind::ConnectionAborted.into()) };
     let [stdout, stderr] = program.open_streams().await?;
-    let (holder_link, slot) = (Arc::clone(&tree.link), program.slot());
-    let close = move || holder_link.send_order(HolderOrder::CloseStdin { slot }, Vec::new());
+    let (holder_link, program_number) = (Arc::clone(&tree.link), program.program_number());
+    let close =
+        move || holder_link.send_order(HolderOrder::CloseStdin { program_number }, Vec::new());
     let stdin_journal = program.attach_stdin_journal(Box::new(close)).await?;
     Ok(SpawnedProgram {
         pid,
@@ -60,8 +68,8 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(20);
 struct HeldTree {
     link: Arc<HolderLink>,
     program: Arc<ProgramHandle>,
-    /// Claim that drives the program; a later claim replaces it.
-    claim: u32,
+    /// Number of the takeover that drives the program; a later one replaces it.
+    takeover_number: u32,
     scanner: Arc<ProcessScanner>,
     /// Control group of the program and its descendants.
     group: Option<Arc<ControlGroup>>,
@@ -73,7 +81,7 @@ impl HeldTree {
     /// Releases a program that did not start.
     async fn release_after_failed_launch(mut self, error: io::Error) -> io::Error {
         self.is_released = true;
-        self.link.release_program(self.program.slot());
+        self.link.release_program(self.program.program_number());
         end_group(self.group.as_ref()).await;
         error
     }
@@ -82,20 +90,26 @@ impl HeldTree {
 #[async_trait]
 impl ProcessTree for HeldTree {
     fn terminate(&self) {
-        self.link.send_order(HolderOrder::Terminate { slot: self.program.slot() }, Vec::new());
+        self.link.send_order(
+            HolderOrder::Terminate { program_number: self.program.program_number() },
+            Vec::new(),
+        );
     }
 
     fn kill(&self) {
-        if self.program.state().has_survivors() {
-            self.link.send_order(HolderOrder::Kill { slot: self.program.slot() }, Vec::new());
+        if self.program.state().may_have_live_processes() {
+            self.link.send_order(
+                HolderOrder::Kill { program_number: self.program.program_number() },
+                Vec::new(),
+            );
             if let Some(group) = self.group.as_ref().filter(|_| !self.link.is_detached()) {
                 group.kill();
             }
         }
     }
 
-    fn has_survivors(&self) -> bool {
-        self.program.state().has_survivors()
+    fn may_have_live_processes(&self) -> bool {
+        self.program.state().may_have_live_processes()
     }
 
     fn gauge(&self) -> UsageGauge {
@@ -111,8 +125,8 @@ impl ProcessTree for HeldTree {
         })
     }
 
-    async fn wait_until_claimed(&self) {
-        self.program.wait_until_claimed(self.claim).await;
+    async fn wait_until_taken_over(&self) {
+        self.program.wait_for_next_takeover(self.takeover_number).await;
     }
 
     fn enforced_controllers(&self) -> Controllers {
@@ -124,12 +138,12 @@ impl ProcessTree for HeldTree {
     }
 
     async fn kill_all_processes(&self) -> u64 {
-        kill_and_remove_group(&self.link, &self.program, self.group.as_ref()).await
+        kill_program_and_remove_group(&self.link, &self.program, self.group.as_ref()).await
     }
 }
 
 /// Kills all processes of a program, and removes its group; returns the number of killed processes.
-async fn kill_and_remove_group(
+async fn kill_program_and_remove_group(
     link: &HolderLink,
     program: &ProgramHandle,
     group: Option<&Arc<ControlGroup>>,
@@ -145,12 +159,19 @@ async fn kill_and_remove_group(
 }
 
 async fn kill_processes(link: &HolderLink, program: &ProgramHandle) -> u64 {
-    if !program.state().has_survivors() {
-        return program.state().killed_count.unwrap_or_default();
+    if !program.state().may_have_live_processes() {
+        return program.state().finished_kill_count.unwrap_or_default();
     }
-    link.send_order(HolderOrder::Kill { slot: program.slot() }, Vec::new());
-    match timeout(KILL_TIMEOUT, program.wait_until(|state| state.killed_count.is_some())).await {
-        Ok(ProgramState { killed_count: Some(killed), survivor_count: survivors, .. }) => {
+    link.send_order(HolderOrder::Kill { program_number: program.program_number() }, Vec::new());
+    match timeout(
+        KILL_TIMEOUT,
+        program.wait_until_or_lost(|state| state.finished_kill_count.is_some()),
+    )
+    .await
+    {
+        Ok(ProgramState {
+            finished_kill_count: Some(killed), survivor_count: survivors, ..
+        }) => {
             if survivors > 0 {
                 tracing::error!(survivors, "failed to kill process of agent");
             }
@@ -166,19 +187,19 @@ async fn kill_processes(link: &HolderLink, program: &ProgramHandle) -> u64 {
 
 impl Drop for HeldTree {
     fn drop(&mut self) {
-        if self.is_released || self.claim != self.program.claim_count() {
+        if self.is_released || self.takeover_number != self.program.latest_takeover_number() {
             return;
         }
         let (link, program) = (Arc::clone(&self.link), Arc::clone(&self.program));
         let group = self.group.take().filter(|group| !group.is_removed());
-        if !program.state().has_survivors() && group.is_none() {
-            return link.release_program(program.slot());
+        if !program.state().may_have_live_processes() && group.is_none() {
+            return link.release_program(program.program_number());
         }
         // If the whole service stops, the next process instance takes over the held programs.
         let Ok(runtime) = Handle::try_current() else { return };
         runtime.spawn(async move {
-            kill_and_remove_group(&link, &program, group.as_ref()).await;
-            link.release_program(program.slot());
+            kill_program_and_remove_group(&link, &program, group.as_ref()).await;
+            link.release_program(program.program_number());
         });
     }
 }

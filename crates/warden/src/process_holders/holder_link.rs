@@ -53,7 +53,7 @@ pub(crate) struct HolderLink {
     socket_name: watch::Sender<Option<String>>,
     /// Secret that an earlier supervisor stored in the process holder.
     stored_secret: OnceLock<Vec<u8>>,
-    next_slot: AtomicU64,
+    next_program_number: AtomicU64,
     /// True if the link sends no more orders.
     is_detached: AtomicBool,
     /// Memory for the output of programs that are held already.
@@ -71,7 +71,7 @@ impl HolderLink {
         let socket = Arc::new(register_fd(Arc::new(socket), interest)?);
         let (order_sender, order_receiver) = mpsc::unbounded_channel();
         let (programs, state) = (watch::Sender::default(), watch::Sender::default());
-        let (next_slot, is_detached) = (AtomicU64::new(0), AtomicBool::new(false));
+        let (next_program_number, is_detached) = (AtomicU64::new(0), AtomicBool::new(false));
         let (socket_name, stored_secret) = (watch::Sender::default(), OnceLock::new());
         let link = Arc::new(Self {
             order_sender,
@@ -79,7 +79,7 @@ impl HolderLink {
             state,
             socket_name,
             stored_secret,
-            next_slot,
+            next_program_number,
             is_detached,
             output_memory: memory,
         });
@@ -111,8 +111,8 @@ impl HolderLink {
     }
 
     /// Returns a number that no program of this process holder has.
-    pub(crate) fn allocate_slot(&self) -> u64 {
-        self.next_slot.fetch_add(1, Ordering::Relaxed)
+    pub(crate) fn allocate_program_number(&self) -> u64 {
+        self.next_program_number.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Returns an error if the process holder is of a release that holds no journaled standard input. It would take the
@@ -141,12 +141,13 @@ impl HolderLink {
     }
 
     pub(crate) fn add_program(&self, program: Arc<ProgramHandle>) {
-        self.programs.send_modify(|programs| _ = programs.insert(program.slot(), program));
+        self.programs
+            .send_modify(|programs| _ = programs.insert(program.program_number(), program));
     }
 
-    pub(crate) fn release_program(&self, slot: u64) {
-        if self.programs.send_if_modified(|programs| programs.remove(&slot).is_some()) {
-            self.send_order(HolderOrder::Release { slot }, Vec::new());
+    pub(crate) fn release_program(&self, program_number: u64) {
+        if self.programs.send_if_modified(|programs| programs.remove(&program_number).is_some()) {
+            self.send_order(HolderOrder::Release { program_number }, Vec::new());
         }
     }
 
@@ -160,7 +161,7 @@ impl HolderLink {
     }
 
     /// Returns true if the process holder has not created its socket again.
-    pub(crate) fn has_no_socket(&self) -> bool {
+    pub(crate) fn has_no_socket_name(&self) -> bool {
         self.socket_name.borrow().is_none()
     }
 
@@ -187,7 +188,10 @@ impl HolderLink {
     }
 
     /// Returns when a condition of the connection is true, or when the connection is lost.
-    pub(crate) async fn wait_until(&self, condition: impl Fn(&LinkState) -> bool) -> LinkState {
+    pub(crate) async fn wait_until_or_lost(
+        &self,
+        condition: impl Fn(&LinkState) -> bool,
+    ) -> LinkState {
         let mut changes = self.state.subscribe();
         let found = changes.wait_for(|state| condition(state) || state.is_lost).await;
         found.map_or_else(|_| self.state(), |found| *found)
@@ -214,8 +218,9 @@ impl HolderLink {
             }
             HolderEvent::ProgramListed { program_info, pid, end, has_stdin_journal } => {
                 // Slots of an earlier process instance must not be given again.
-                self.next_slot.fetch_max(program_info.slot + 1, Ordering::Relaxed);
-                match ProgramHandle::from_held(
+                self.next_program_number
+                    .fetch_max(program_info.program_number + 1, Ordering::Relaxed);
+                match ProgramHandle::from_earlier_instance(
                     program_info,
                     pid,
                     end,
@@ -226,12 +231,12 @@ impl HolderLink {
                     None => tracing::error!("descriptors of a held program did not arrive"),
                 }
             }
-            HolderEvent::Launched { slot, .. }
-            | HolderEvent::LaunchFailed { slot, .. }
-            | HolderEvent::Ended { slot, .. }
-            | HolderEvent::KillFinished { slot, .. } => {
+            HolderEvent::Launched { program_number, .. }
+            | HolderEvent::LaunchFailed { program_number, .. }
+            | HolderEvent::Ended { program_number, .. }
+            | HolderEvent::KillFinished { program_number, .. } => {
                 // Cloned, so that the lock of the map is not held while the waiters of the program wake.
-                let program = self.programs.borrow().get(&slot).map(Arc::clone);
+                let program = self.programs.borrow().get(&program_number).map(Arc::clone);
                 if let Some(program) = program {
                     program.handle_event(&event);
                 }

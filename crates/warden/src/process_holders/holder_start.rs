@@ -58,11 +58,11 @@ impl ProcessHolders {
         // In a task of its own, because nobody else reaps the process holder.
         let holder_link = Arc::clone(&link);
         tokio::spawn(async move {
-            holder_link.wait_until(|_| false).await;
+            holder_link.wait_until_or_lost(|_| false).await;
             _ = tokio::task::spawn_blocking(move || child.wait()).await;
         });
         let start_result =
-            timeout(RESPONSE_TIMEOUT, link.wait_until(|state| state.pid.is_some())).await;
+            timeout(RESPONSE_TIMEOUT, link.wait_until_or_lost(|state| state.pid.is_some())).await;
         match start_result.is_ok_and(|state| state.pid.is_some()) {
             true => Ok(link),
             false => {

@@ -35,24 +35,24 @@ pub(crate) fn prepare_launch(
     launch: LaunchRequest,
     (procs_file, account): (Option<OwnedFd>, MemoryAccount),
     instance: Uuid,
-    slot: u64,
+    program_number: u64,
 ) -> io::Result<PreparedLaunch> {
-    let ProgramStreams { stdin, stdout, stderr, output_ends, stdin_pipe, journaled_stdin } =
+    let ProgramStreams { stdin, stdout, stderr, output_fds, stdin_pipe, journaled_stdin } =
         create_streams(&launch.stdin)?;
     let (execution, attempt_id) = (launch.execution, launch.attempt_id);
     let program_info = HeldProgramInfo {
-        slot,
-        label: ProcessLabel::for_attempt(instance, execution, attempt_id).0,
+        program_number,
+        process_label: ProcessLabel::for_attempt(instance, execution, attempt_id).0,
         metadata: encode_metadata(execution, attempt_id, launch.scratch_slot),
         max_recorded_bytes: launch.max_recorded_bytes,
         ends_with_supervisor: launch.ends_with_supervisor,
     };
     let mut fds: Vec<_> = [stdin, stdout, stderr].into_iter().map(Arc::new).collect();
-    fds.extend(output_ends.iter().map(|ends| Arc::clone(&ends.pipe)));
-    fds.extend(output_ends.iter().map(|ends| Arc::clone(&ends.memory_file)));
+    fds.extend(output_fds.iter().map(|ends| Arc::clone(&ends.pipe)));
+    fds.extend(output_fds.iter().map(|ends| Arc::clone(&ends.memory_file)));
     let flags = LaunchFlags {
         is_confined: launch.ruleset.is_some(),
-        is_wrapped: launch.wrapper.is_some(),
+        has_wrapper_process: launch.wrapper.is_some(),
         has_control_group: procs_file.is_some(),
         has_stdin_journal: journaled_stdin.is_some(),
         network: launch.ruleset.as_ref().map(|ruleset| ruleset.network).unwrap_or_default(),
@@ -70,7 +70,7 @@ pub(crate) fn prepare_launch(
         None
     };
     let program = Arc::new(
-        ProgramHandle::new(program_info.clone(), output_ends, account)
+        ProgramHandle::new(program_info.clone(), output_fds, account)
             .with_stdin_journal(journaled_stdin),
     );
     Ok(PreparedLaunch {

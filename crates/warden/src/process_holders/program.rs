@@ -16,15 +16,15 @@ use uuid::Uuid;
 
 use crate::output::memory_account::MemoryAccount;
 use crate::output::recording::OutputRecording;
-use crate::output::stdin_journal::{CloseStdinCallback, StdinEnds, StdinJournal, StdinState};
-use crate::output::stream::{ProgramStream, StreamEnds};
+use crate::output::stdin_journal::{CloseStdinCallback, StdinFds, StdinJournal, StdinState};
+use crate::output::stream::{ProgramStream, StreamFds};
 use crate::process::process_label::ProcessLabel;
 use crate::process::procfs::process_age;
 use crate::protocol::frame::{HolderEvent, ProgramEnd};
 use crate::protocol::launch_frame::HeldProgramInfo;
 
-/// Claim number of a program that is driven by the task that launched it.
-pub(crate) const LAUNCHER_CLAIM: u32 = 0;
+/// Takeover number of a program that is driven by the task that launched it.
+pub(crate) const LAUNCHER_TAKEOVER_NUMBER: u32 = 0;
 
 /// Reported state of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,7 +33,7 @@ pub(crate) struct ProgramState {
     pub(crate) launch_errno: Option<i32>,
     pub(crate) end: Option<ProgramEnd>,
     /// Number of killed processes, after the last one was killed.
-    pub(crate) killed_count: Option<u64>,
+    pub(crate) finished_kill_count: Option<u64>,
     /// Number of processes that do not die.
     pub(crate) survivor_count: u64,
     /// True if its process holder is lost.
@@ -42,33 +42,33 @@ pub(crate) struct ProgramState {
 
 impl ProgramState {
     /// Returns true if a process of the program may be alive.
-    pub(crate) fn has_survivors(&self) -> bool {
-        self.killed_count.is_none() && self.end.is_none_or(|end| end.has_survivors)
+    pub(crate) fn may_have_live_processes(&self) -> bool {
+        self.finished_kill_count.is_none() && self.end.is_none_or(|end| end.has_survivors)
     }
 }
 
 /// Program in a process holder.
 pub(crate) struct ProgramHandle {
     program_info: HeldProgramInfo,
-    streams: [StreamEnds; 2],
+    streams: [StreamFds; 2],
     /// Journaled standard input, with the lock of its present writer.
     stdin_state: Option<Arc<Mutex<StdinState>>>,
     memory_account: MemoryAccount,
     /// Lock of the present reader of the streams.
     reader_lock: Arc<Mutex<()>>,
     state: watch::Sender<ProgramState>,
-    /// Number of claims: the latest claimant drives the program.
-    claim_count: watch::Sender<u32>,
+    /// Number of takeovers: the driver of the latest one drives the program.
+    takeover_count: watch::Sender<u32>,
 }
 
 impl ProgramHandle {
     /// Returns a program that is about to start.
     pub(crate) fn new(
         program_info: HeldProgramInfo,
-        streams: [StreamEnds; 2],
+        streams: [StreamFds; 2],
         memory_account: MemoryAccount,
     ) -> Self {
-        let (reader_lock, state, claim_count) =
+        let (reader_lock, state, takeover_count) =
             (Arc::default(), watch::Sender::default(), watch::Sender::default());
         Self {
             program_info,
@@ -77,42 +77,42 @@ impl ProgramHandle {
             memory_account,
             reader_lock,
             state,
-            claim_count,
+            takeover_count,
         }
     }
 
     /// Returns the same program with a journaled standard input.
-    pub(crate) fn with_stdin_journal(mut self, ends: Option<StdinEnds>) -> Self {
+    pub(crate) fn with_stdin_journal(mut self, ends: Option<StdinFds>) -> Self {
         self.stdin_state = ends.map(|ends| StdinState::new_shared(ends, &self.memory_account));
         self
     }
 
     /// Returns a program that an earlier process instance started, or `None` if a descriptor did not arrive. The
     /// descriptors of a journaled input follow those of the outputs.
-    pub(crate) fn from_held(
+    pub(crate) fn from_earlier_instance(
         program_info: HeldProgramInfo,
         pid: u64,
         end: Option<ProgramEnd>,
         (mut fds, has_stdin_journal): (Vec<OwnedFd>, bool),
         memory_account: MemoryAccount,
     ) -> Option<Self> {
-        let stdin_ends = if has_stdin_journal {
+        let stdin_fds = if has_stdin_journal {
             let (journal, pipe) = (Arc::new(fds.pop()?), Arc::new(fds.pop()?));
-            Some(StdinEnds { pipe, journal })
+            Some(StdinFds { pipe, journal })
         } else {
             None
         };
         let fds: [OwnedFd; 4] = fds.try_into().ok()?;
         let [stdout_pipe, stderr_pipe, out_memory, err_memory] = fds.map(Arc::new);
         let streams = [
-            StreamEnds { pipe: stdout_pipe, memory_file: out_memory },
-            StreamEnds { pipe: stderr_pipe, memory_file: err_memory },
+            StreamFds { pipe: stdout_pipe, memory_file: out_memory },
+            StreamFds { pipe: stderr_pipe, memory_file: err_memory },
         ];
         let lengths = streams.iter().filter_map(|ends| fstat(&ends.memory_file).ok());
         // Bytes that were recorded before this process started use memory too.
         memory_account.charge(lengths.map(|file| file.st_size.unsigned_abs()).sum());
         let program =
-            Self::new(program_info, streams, memory_account).with_stdin_journal(stdin_ends);
+            Self::new(program_info, streams, memory_account).with_stdin_journal(stdin_fds);
         let pid = u32::try_from(pid).ok();
         program
             .state
@@ -120,12 +120,12 @@ impl ProgramHandle {
         Some(program)
     }
 
-    pub(crate) fn slot(&self) -> u64 {
-        self.program_info.slot
+    pub(crate) fn program_number(&self) -> u64 {
+        self.program_info.program_number
     }
 
     pub(crate) fn label(&self) -> ProcessLabel {
-        ProcessLabel(self.program_info.label)
+        ProcessLabel(self.program_info.process_label)
     }
 
     /// Returns true if the program ends when its supervisor is gone.
@@ -143,19 +143,23 @@ impl ProgramHandle {
         decode_scratch_slot(&self.program_info.metadata)
     }
 
-    /// Claims the program, in place of its present driver.
-    pub(crate) fn claim(&self) {
-        self.claim_count.send_modify(|claim_count| *claim_count += 1);
+    /// Takes over the program, in place of its present driver.
+    pub(crate) fn record_takeover(&self) {
+        self.takeover_count.send_modify(|takeover_count| *takeover_count += 1);
     }
 
-    /// Returns the number of claims.
-    pub(crate) fn claim_count(&self) -> u32 {
-        *self.claim_count.borrow()
+    /// Returns the number of takeovers.
+    pub(crate) fn latest_takeover_number(&self) -> u32 {
+        *self.takeover_count.borrow()
     }
 
-    /// Returns when another claim than the one with this number exists.
-    pub(crate) async fn wait_until_claimed(&self, claim: u32) {
-        _ = self.claim_count.subscribe().wait_for(|claim_count| *claim_count != claim).await;
+    /// Returns when a takeover after the one with this number exists.
+    pub(crate) async fn wait_for_next_takeover(&self, known_takeover: u32) {
+        _ = self
+            .takeover_count
+            .subscribe()
+            .wait_for(|takeover_count| *takeover_count != known_takeover)
+            .await;
     }
 
     /// Returns the running time; `None` after the end, because the process id may be reused.
@@ -165,8 +169,8 @@ impl ProgramHandle {
         process_age(i32::try_from(pid).ok()?)
     }
 
-    pub(crate) fn is_claimed(&self) -> bool {
-        self.claim_count() != LAUNCHER_CLAIM
+    pub(crate) fn is_taken_over(&self) -> bool {
+        self.latest_takeover_number() != LAUNCHER_TAKEOVER_NUMBER
     }
 
     pub(crate) fn state(&self) -> ProgramState {
@@ -180,8 +184,10 @@ impl ProgramHandle {
                 process_state.launch_errno = i32::try_from(*errno).ok();
             }
             HolderEvent::Ended { end, .. } => process_state.end = Some(*end),
-            HolderEvent::KillFinished { killed, survivors, .. } => {
-                (process_state.killed_count, process_state.survivor_count) =
+            HolderEvent::KillFinished {
+                killed_count: killed, survivor_count: survivors, ..
+            } => {
+                (process_state.finished_kill_count, process_state.survivor_count) =
                     (Some(*killed), *survivors);
             }
             HolderEvent::Hello { .. }
@@ -197,7 +203,7 @@ impl ProgramHandle {
     }
 
     /// Returns when a condition of the program is true, or when its process holder is lost.
-    pub(crate) async fn wait_until(
+    pub(crate) async fn wait_until_or_lost(
         &self,
         condition: impl Fn(&ProgramState) -> bool,
     ) -> ProgramState {
@@ -211,7 +217,7 @@ impl ProgramHandle {
     /// # Errors
     /// `ConnectionAborted` if its process holder was lost before the end.
     pub(crate) async fn wait_for_exit(self: Arc<Self>) -> io::Result<ProcessExit> {
-        let end = self.wait_until(|state| state.end.is_some()).await.end;
+        let end = self.wait_until_or_lost(|state| state.end.is_some()).await.end;
         let end = end.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionAborted))?;
         to_process_exit(ExitStatus::from_raw(
             u32::try_from(end.status).unwrap_or(u32::MAX).cast_signed(),
@@ -268,7 +274,7 @@ fn to_process_exit(status: ExitStatus) -> io::Result<ProcessExit> {
 }
 
 /// Bytes of an attempt's metadata that precede the number of its scratch slot.
-const ATTEMPT_META_BYTES: usize = 24;
+const SCRATCH_SLOT_OFFSET: usize = 24;
 
 /// Encodes the attempt and its scratch slot for the process holder.
 pub(crate) fn encode_metadata(
@@ -284,7 +290,7 @@ pub(crate) fn encode_metadata(
 }
 
 fn decode_scratch_slot(meta: &[u8]) -> Option<u64> {
-    let (number, _later) = meta.get(ATTEMPT_META_BYTES..)?.split_first_chunk()?;
+    let (number, _later) = meta.get(SCRATCH_SLOT_OFFSET..)?.split_first_chunk()?;
     Some(u64::from_le_bytes(*number))
 }
 
@@ -300,7 +306,7 @@ fn decode_attempt(meta: &[u8]) -> Option<(ExecutionId, AttemptId)> {
 #[cfg(test)]
 mod tests {
     use super::{
-        ATTEMPT_META_BYTES, decode_attempt, decode_scratch_slot, encode_metadata, to_process_exit,
+        SCRATCH_SLOT_OFFSET, decode_attempt, decode_scratch_slot, encode_metadata, to_process_exit,
     };
     use algonius_actors::model::execution::AttemptId;
     use algonius_actors::model::id::ExecutionId;
@@ -316,7 +322,7 @@ mod tests {
         assert_eq!(decode_attempt(&encoded), Some((execution, attempt_id)));
         assert_eq!(decode_scratch_slot(&encoded), Some(1 << 40));
         assert_eq!(decode_scratch_slot(&encode_metadata(execution, attempt_id, None)), None);
-        assert_eq!(decode_attempt(&encoded[..ATTEMPT_META_BYTES - 1]), None);
+        assert_eq!(decode_attempt(&encoded[..SCRATCH_SLOT_OFFSET - 1]), None);
     }
 
     #[test]

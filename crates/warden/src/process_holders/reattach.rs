@@ -114,7 +114,7 @@ async fn connect_link(
         Vec::new(),
     );
     link.send_order(HolderOrder::List, Vec::new());
-    match timeout(LIST_TIMEOUT, link.wait_until(|state| state.has_listed_programs)).await {
+    match timeout(LIST_TIMEOUT, link.wait_until_or_lost(|state| state.has_listed_programs)).await {
         Ok(state) if state.has_listed_programs => Ok(link),
         Ok(_) => Err(io::ErrorKind::ConnectionAborted.into()),
         Err(_) => Err(io::ErrorKind::TimedOut.into()),

@@ -91,7 +91,7 @@ impl RuntimeFolder {
 
     /// Returns true if the next process instance of the service will find all process holders that created a socket.
     fn has_sockets(&self, links: impl Iterator<Item = Arc<HolderLink>>) -> bool {
-        let mut links = links.filter(|link| !link.state().is_lost && !link.has_no_socket());
+        let mut links = links.filter(|link| !link.state().is_lost && !link.has_no_socket_name());
         links.all(|link| self.has_socket(&link))
     }
 
@@ -111,15 +111,16 @@ impl RuntimeFolder {
 
     /// Returns the numbers of living programs that continue without the service, and of those that end with it.
     pub(super) fn count_programs(&self, links: &[Arc<HolderLink>]) -> (usize, usize) {
-        let (mut running, mut ending) = (0, 0);
+        let (mut continuing, mut ending) = (0, 0);
         for link in links {
             let is_reattachable = self.has_socket(link);
-            for program in link.programs().iter().filter(|it| it.state().has_survivors()) {
+            for program in link.programs().iter().filter(|it| it.state().may_have_live_processes())
+            {
                 let continues = is_reattachable && !program.ends_with_supervisor();
-                *(if continues { &mut running } else { &mut ending }) += 1;
+                *(if continues { &mut continuing } else { &mut ending }) += 1;
             }
         }
-        (running, ending)
+        (continuing, ending)
     }
 
     /// Lets a process holder create a socket again. Returns true if it is there, or needed by nobody.
@@ -142,7 +143,7 @@ impl RuntimeFolder {
         match fs::metadata(&self.path) {
             Ok(found) => Ok((found.dev(), found.ino()) == (open_stat.st_dev, open_stat.st_ino)
                 && HolderKey::exists(&self.path, self.instance_id)),
-            Err(error) if is_missing(&error) => Ok(false),
+            Err(error) if is_not_found(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -220,6 +221,6 @@ fn is_in_memory(folder: &impl AsFd) -> bool {
 }
 
 /// Returns true if the error means that there is no such folder.
-fn is_missing(error: &io::Error) -> bool {
+fn is_not_found(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -57,13 +57,13 @@ pub(crate) enum HolderOrder {
     /// and the file of the spec.
     Launch { program_info: HeldProgramInfo, spec: Option<LaunchSpec>, flags: LaunchFlags },
     /// Sends SIGTERM to all processes of the program.
-    Terminate { slot: u64 },
+    Terminate { program_number: u64 },
     /// Kills all processes of the program; the answer follows when none is left.
-    Kill { slot: u64 },
+    Kill { program_number: u64 },
     /// Forgets the program.
-    Release { slot: u64 },
+    Release { program_number: u64 },
     /// Closes the program's standard input. Its journal stays for the next supervisor.
-    CloseStdin { slot: u64 },
+    CloseStdin { program_number: u64 },
     /// Lists the held programs; from then on the supervisor reads their output.
     List,
     /// Kills everything and ends.
@@ -82,13 +82,13 @@ pub(crate) enum HolderEvent {
     /// First event.
     Hello { version: u64, pid: u64 },
     /// The program is running.
-    Launched { slot: u64, pid: u64 },
+    Launched { program_number: u64, pid: u64 },
     /// The program could not be started; with the system's error number.
-    LaunchFailed { slot: u64, errno: u64 },
+    LaunchFailed { program_number: u64, errno: u64 },
     /// The program has ended, with the result of `wait`.
-    Ended { slot: u64, end: ProgramEnd },
+    Ended { program_number: u64, end: ProgramEnd },
     /// No process is pending: numbers of the killed processes and of those that do not die.
-    KillFinished { slot: u64, killed: u64, survivors: u64 },
+    KillFinished { program_number: u64, killed_count: u64, survivor_count: u64 },
     /// Held program. The packet contains its two pipe ends and its two memory files, and, for a journaled input, the
     /// write end of its standard input and the journal of that.
     ProgramListed {
@@ -148,15 +148,17 @@ impl HolderOrder {
                 let writer = writer.write_number(spec.is_some().into());
                 spec.iter().fold(writer, |writer, spec| spec.write(writer))
             }
-            Self::Terminate { slot } => FrameWriter::new(3).write_number(*slot),
-            Self::Kill { slot } => FrameWriter::new(4).write_number(*slot),
-            Self::Release { slot } => FrameWriter::new(5).write_number(*slot),
+            Self::Terminate { program_number } => FrameWriter::new(3).write_number(*program_number),
+            Self::Kill { program_number } => FrameWriter::new(4).write_number(*program_number),
+            Self::Release { program_number } => FrameWriter::new(5).write_number(*program_number),
             Self::List => FrameWriter::new(6),
             Self::Shutdown => FrameWriter::new(7),
             Self::StoreSecret { secret } => FrameWriter::new(8).write_bytes(&secret.0),
             Self::Challenge { nonce } => FrameWriter::new(9).write_bytes(nonce),
             Self::Authenticate { proof } => FrameWriter::new(10).write_bytes(proof),
-            Self::CloseStdin { slot } => FrameWriter::new(11).write_number(*slot),
+            Self::CloseStdin { program_number } => {
+                FrameWriter::new(11).write_number(*program_number)
+            }
         }
         .finish()
     }
@@ -177,15 +179,15 @@ impl HolderOrder {
                 let spec = if has_spec { Some(LaunchSpec::read(&mut reader)?) } else { None };
                 Self::Launch { program_info, spec, flags }
             }
-            3 => Self::Terminate { slot: reader.read_number()? },
-            4 => Self::Kill { slot: reader.read_number()? },
-            5 => Self::Release { slot: reader.read_number()? },
+            3 => Self::Terminate { program_number: reader.read_number()? },
+            4 => Self::Kill { program_number: reader.read_number()? },
+            5 => Self::Release { program_number: reader.read_number()? },
             6 => Self::List,
             7 => Self::Shutdown,
             8 => Self::StoreSecret { secret: SecretValue(reader.read_bytes()?) },
             9 => Self::Challenge { nonce: reader.read_bytes()? },
             10 => Self::Authenticate { proof: reader.read_bytes()? },
-            11 => Self::CloseStdin { slot: reader.read_number()? },
+            11 => Self::CloseStdin { program_number: reader.read_number()? },
             _ => return None,
         })
     }
@@ -197,15 +199,21 @@ impl HolderEvent {
             Self::Hello { version, pid } => {
                 FrameWriter::new(1).write_number(*version).write_number(*pid)
             }
-            Self::Launched { slot, pid } => {
-                FrameWriter::new(2).write_number(*slot).write_number(*pid)
+            Self::Launched { program_number, pid } => {
+                FrameWriter::new(2).write_number(*program_number).write_number(*pid)
             }
-            Self::LaunchFailed { slot, errno } => {
-                FrameWriter::new(3).write_number(*slot).write_number(*errno)
+            Self::LaunchFailed { program_number, errno } => {
+                FrameWriter::new(3).write_number(*program_number).write_number(*errno)
             }
-            Self::Ended { slot, end } => end.write(FrameWriter::new(4).write_number(*slot)),
-            Self::KillFinished { slot, killed, survivors } => FrameWriter::new(5)
-                .write_number(*slot)
+            Self::Ended { program_number, end } => {
+                end.write(FrameWriter::new(4).write_number(*program_number))
+            }
+            Self::KillFinished {
+                program_number,
+                killed_count: killed,
+                survivor_count: survivors,
+            } => FrameWriter::new(5)
+                .write_number(*program_number)
                 .write_number(*killed)
                 .write_number(*survivors),
             Self::ProgramListed { program_info, pid, end, has_stdin_journal } => {
@@ -232,13 +240,21 @@ impl HolderEvent {
         let (kind, mut reader) = FrameReader::new(frame)?;
         Some(match kind {
             1 => Self::Hello { version: reader.read_number()?, pid: reader.read_number()? },
-            2 => Self::Launched { slot: reader.read_number()?, pid: reader.read_number()? },
-            3 => Self::LaunchFailed { slot: reader.read_number()?, errno: reader.read_number()? },
-            4 => Self::Ended { slot: reader.read_number()?, end: ProgramEnd::read(&mut reader)? },
+            2 => {
+                Self::Launched { program_number: reader.read_number()?, pid: reader.read_number()? }
+            }
+            3 => Self::LaunchFailed {
+                program_number: reader.read_number()?,
+                errno: reader.read_number()?,
+            },
+            4 => Self::Ended {
+                program_number: reader.read_number()?,
+                end: ProgramEnd::read(&mut reader)?,
+            },
             5 => Self::KillFinished {
-                slot: reader.read_number()?,
-                killed: reader.read_number()?,
-                survivors: reader.read_number()?,
+                program_number: reader.read_number()?,
+                killed_count: reader.read_number()?,
+                survivor_count: reader.read_number()?,
             },
             6 => {
                 let (program_info, pid) =

@@ -66,9 +66,9 @@ impl LaunchSpec {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HeldProgramInfo {
     /// Number by which both sides identify the program.
-    pub(crate) slot: u64,
+    pub(crate) program_number: u64,
     /// Label of the program's processes.
-    pub(crate) label: u64,
+    pub(crate) process_label: u64,
     /// Metadata that the next supervisor reads back.
     pub(crate) metadata: Vec<u8>,
     /// Bytes of each stream that are held.
@@ -79,17 +79,25 @@ pub(crate) struct HeldProgramInfo {
 
 impl HeldProgramInfo {
     pub(super) fn write(&self, writer: FrameWriter) -> FrameWriter {
-        let writer =
-            writer.write_number(self.slot).write_number(self.label).write_bytes(&self.metadata);
+        let writer = writer
+            .write_number(self.program_number)
+            .write_number(self.process_label)
+            .write_bytes(&self.metadata);
         writer.write_number(self.max_recorded_bytes).write_number(self.ends_with_supervisor.into())
     }
 
     pub(super) fn read(reader: &mut FrameReader<'_>) -> Option<Self> {
-        let (slot, label, metadata) =
+        let (program_number, process_label, metadata) =
             (reader.read_number()?, reader.read_number()?, reader.read_bytes()?);
         let (max_recorded_bytes, ends_with_supervisor) =
             (reader.read_number()?, reader.read_number()? != 0);
-        Some(Self { slot, label, metadata, max_recorded_bytes, ends_with_supervisor })
+        Some(Self {
+            program_number,
+            process_label,
+            metadata,
+            max_recorded_bytes,
+            ends_with_supervisor,
+        })
     }
 }
 
@@ -100,7 +108,7 @@ pub(crate) struct LaunchFlags {
     /// True if the packet contains a ruleset.
     pub(crate) is_confined: bool,
     /// True if the first process only waits for the others, which end with it.
-    pub(crate) is_wrapped: bool,
+    pub(crate) has_wrapper_process: bool,
     /// True if the packet contains the entry file of the control group.
     pub(crate) has_control_group: bool,
     /// True if the packet contains the write end of standard input and its journal.
@@ -111,7 +119,7 @@ pub(crate) struct LaunchFlags {
 
 impl LaunchFlags {
     const CONFINED: u64 = 1;
-    const WRAPPED: u64 = 1 << 1;
+    const WRAPPER_PROCESS: u64 = 1 << 1;
     const CONTROL_GROUP: u64 = 1 << 2;
     const STDIN_JOURNAL: u64 = 1 << 3;
     /// First of the two bits of the network's number.
@@ -121,7 +129,7 @@ impl LaunchFlags {
     pub(super) fn to_bits(self) -> u64 {
         let bit = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
         bit(self.is_confined, Self::CONFINED)
-            | bit(self.is_wrapped, Self::WRAPPED)
+            | bit(self.has_wrapper_process, Self::WRAPPER_PROCESS)
             | bit(self.has_control_group, Self::CONTROL_GROUP)
             | bit(self.has_stdin_journal, Self::STDIN_JOURNAL)
             | self.network.frame_code() << Self::NETWORK_SHIFT
@@ -131,7 +139,7 @@ impl LaunchFlags {
         let has = |bit| number & bit != 0;
         Self {
             is_confined: has(Self::CONFINED),
-            is_wrapped: has(Self::WRAPPED),
+            has_wrapper_process: has(Self::WRAPPER_PROCESS),
             has_control_group: has(Self::CONTROL_GROUP),
             has_stdin_journal: has(Self::STDIN_JOURNAL),
             network: NetworkAccess::from_frame_code(

@@ -143,10 +143,10 @@ mod tests {
         send_packet(&one, b"next", &[]).unwrap();
         let packet = receive_packet(&other).unwrap().unwrap();
         assert_eq!((packet.frame.as_slice(), packet.fds.len()), (&b"frame"[..], 1));
-        let mut same = std::fs::File::from(packet.fds.into_iter().next().unwrap());
-        same.rewind().unwrap();
+        let mut received_file = std::fs::File::from(packet.fds.into_iter().next().unwrap());
+        received_file.rewind().unwrap();
         let mut text = String::new();
-        same.read_to_string(&mut text).unwrap();
+        received_file.read_to_string(&mut text).unwrap();
         assert_eq!(text, "hello");
         assert_eq!(receive_packet(&other).unwrap().unwrap().frame, b"next");
         drop(one);
@@ -156,7 +156,8 @@ mod tests {
     #[test]
     fn a_full_socket_is_reported_without_blocking() {
         let (one, _other) = socket_pair().unwrap();
-        let full = (0..10_000).find_map(|_| send_packet(&one, &[0; 4096], &[]).err()).unwrap();
-        assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
+        let send_error =
+            (0..10_000).find_map(|_| send_packet(&one, &[0; 4096], &[]).err()).unwrap();
+        assert_eq!(send_error.kind(), io::ErrorKind::WouldBlock);
     }
 }

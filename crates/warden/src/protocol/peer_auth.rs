@@ -301,12 +301,12 @@ mod tests {
             [(&right, &right, true), (&right, &wrong, false), (&wrong, &right, false)]
         {
             let (service, holder) = socket_pair().unwrap();
-            let (accepted, proved) = tokio::join!(
+            let (accepted, is_peer_authenticated) = tokio::join!(
                 service_key.authenticate(service),
                 authenticates_peer(holder, holder_key)
             );
             let accepted = accepted.is_ok();
-            assert_eq!((accepted, proved), (expected, expected));
+            assert_eq!((accepted, is_peer_authenticated), (expected, expected));
         }
     }
 

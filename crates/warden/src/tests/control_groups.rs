@@ -45,8 +45,8 @@ fn a_program_enters_its_group_before_it_starts() {
         // A program is in its group before it starts, and one kill of the group ends
         // everything that it started
         assert_eq!(fs::read_to_string(group.join("cgroup.procs")).unwrap(), "0");
-        let limits = Controllers { memory: true, pids: true };
-        assert_eq!(spawned.tree.enforced_controllers(), limits);
+        let all_controllers = Controllers { memory: true, pids: true };
+        assert_eq!(spawned.tree.enforced_controllers(), all_controllers);
         service.wait(spawned.tree.kill_all_processes());
         assert_eq!(fs::read_to_string(group.join("cgroup.kill")).unwrap(), "1");
         fs::remove_dir_all(group).unwrap();
@@ -112,8 +112,8 @@ impl Drop for KernelGroup {
             _ = fs::write(group.join("cgroup.kill"), "1");
             _ = fs::remove_dir(group); // It may die a moment later: what failed has said why.
         }
-        let removed = fs::remove_dir(&self.0);
-        assert!(removed.is_ok() || std::thread::panicking(), "its groups are left");
+        let removal_result = fs::remove_dir(&self.0);
+        assert!(removal_result.is_ok() || std::thread::panicking(), "its groups are left");
     }
 }
 
@@ -161,7 +161,8 @@ fn an_orphaned_group_is_killed_at_the_next_start() {
     assert_eq!(groups(&kernel_group.0), Vec::<PathBuf>::new());
     // The next start ends the groups that have no owner
     assert!(
-        fixture.live_pids(id).is_empty() && service.holders.claim(id, AttemptId::FIRST).is_none()
+        fixture.live_pids(id).is_empty()
+            && service.holders.take_over(id, AttemptId::FIRST).is_none()
     );
     service.wait(service.holders.shut_down());
 }

@@ -123,7 +123,7 @@ impl ServiceInstance {
     }
 
     pub(super) fn adopt(&self, execution: ExecutionId) -> SpawnedProgram {
-        self.wait(self.holders.adopt(execution, AttemptId::FIRST)).unwrap()
+        self.wait(self.holders.complete_takeover(execution, AttemptId::FIRST)).unwrap()
     }
 
     pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> T {

@@ -36,7 +36,7 @@ fn a_million_lines_survive_the_loss_of_the_service() {
         service.wait(spawned.stdout.read_exact(&mut prefix)).unwrap();
         drop((service, spawned)); // As after a kill: the sockets are closed without a shutdown order.
         service = fixture.start_service();
-        assert!(service.holders.claim(id, AttemptId::FIRST).is_some());
+        assert!(service.holders.take_over(id, AttemptId::FIRST).is_some());
         spawned = service.adopt(id);
     }
     let expected = digest(&numbered_lines());
@@ -48,8 +48,8 @@ fn a_million_lines_survive_the_loss_of_the_service() {
             read_to_end(&mut spawned.stderr, &mut err)
         )
     };
-    let read = service.wait(read_both);
-    assert!(read.0.is_ok() && read.1.is_ok());
+    let read_results = service.wait(read_both);
+    assert!(read_results.0.is_ok() && read_results.1.is_ok());
     assert_eq!((digest(&out), digest(&err)), (expected, expected));
     assert_eq!(service.wait(spawned.exit).unwrap(), ProcessExit::Code(3));
 }
@@ -61,8 +61,8 @@ fn a_claimed_program_is_not_ended_by_its_previous_owner() {
     let first = service
         .launch(fixture.shell_launch(id, "seq 3; until [ -e go ]; do sleep 0.01; done; seq 4 6"));
     service.wait_until(|| !fixture.live_pids(id).is_empty());
-    assert!(service.holders.claim(id, AttemptId::FIRST).is_some());
-    service.wait(first.tree.wait_until_claimed());
+    assert!(service.holders.take_over(id, AttemptId::FIRST).is_some());
+    service.wait(first.tree.wait_until_taken_over());
     service.wait(async move { drop(first) });
     let mut next = service.adopt(id);
     fs::write(fixture.home.path().join("go"), "").unwrap();
@@ -82,7 +82,7 @@ fn a_program_that_ended_unattended_reports_all_its_output() {
     fs::write(fixture.home.path().join("go"), "").unwrap();
     fixture.wait_until(|| fixture.live_pids(id).is_empty());
     let service = fixture.start_service();
-    assert!(service.holders.claim(id, AttemptId::FIRST).is_some(), "it is held");
+    assert!(service.holders.take_over(id, AttemptId::FIRST).is_some(), "it is held");
     let mut spawned = service.adopt(id);
     assert_eq!(digest(&service.read(&mut spawned.stdout)), digest(&numbered_lines()));
     assert_eq!(service.wait(spawned.exit).unwrap(), ProcessExit::Code(7));
@@ -138,7 +138,7 @@ fn all_programs_end_if_no_service_returns_in_time() {
     drop((service, spawned));
     fixture.wait_until(|| fixture.live_pids(id).is_empty());
     fixture.wait_until(|| fixture.socket_names().is_empty());
-    assert!(fixture.start_service().holders.claim(id, AttemptId::FIRST).is_none());
+    assert!(fixture.start_service().holders.take_over(id, AttemptId::FIRST).is_none());
 }
 
 #[test]
@@ -192,13 +192,14 @@ fn a_replaced_warden_starts_no_program() {
             launch,
             (None, OutputMemory::with_limit(1 << 30).new_account()),
             fixture.instance_id,
-            link.allocate_slot(),
+            link.allocate_program_number(),
         )
         .unwrap();
         link.add_program(Arc::clone(&program));
         link.send_order(order, fds);
-        let state =
-            program.wait_until(|state| state.pid.is_some() || state.launch_errno.is_some()).await;
+        let state = program
+            .wait_until_or_lost(|state| state.pid.is_some() || state.launch_errno.is_some())
+            .await;
         (state.pid, state.launch_errno)
     });
     assert_eq!(pid_and_errno, (None, Some(libc::EPERM)));

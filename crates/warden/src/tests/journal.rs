@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::killed_writers::{WriterProcess, attach_journal};
 use crate::output::program_streams::create_journaled_stdin;
-use crate::output::stdin_journal::StdinEnds;
+use crate::output::stdin_journal::StdinFds;
 use crate::testing::WAIT_TIMEOUT;
 use crate::{OutputMemory, StdinJournal, StdinJournalError};
 
@@ -20,11 +20,11 @@ fn memory() -> OutputMemory {
 }
 
 /// Returns a journal as the next writer gets it.
-fn next_journal(ends: &StdinEnds) -> StdinJournal {
+fn attach_as_next_writer(ends: &StdinFds) -> StdinJournal {
     attach_journal(ends, &memory().new_account()).unwrap()
 }
 
-fn journal_file(ends: &StdinEnds) -> File {
+fn journal_file(ends: &StdinFds) -> File {
     File::from(ends.journal.try_clone().unwrap())
 }
 
@@ -39,15 +39,15 @@ fn read_available_bytes(pipe: &OwnedFd) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_torn_message_is_cut_and_delivery_continues() {
-    for (torn, framing) in [(10, "\n"), (5_000, "\n"), (200_000, "")] {
+    for (torn_bytes, framing) in [(10, "\n"), (5_000, "\n"), (200_000, "")] {
         let (program_end, ends) = create_journaled_stdin().unwrap();
-        let mut journal = next_journal(&ends);
+        let mut journal = attach_as_next_writer(&ends);
         let first = format!("Content-Length: 3{framing}");
         journal.write_message(first.as_bytes()).unwrap();
         drop(journal);
         // Complete but for its first byte, as a kill leaves it at the latest.
-        journal_file(&ends).write_all_at(&vec![b'\n'; torn], first.len() as u64 + 1).unwrap();
-        let mut journal = next_journal(&ends);
+        journal_file(&ends).write_all_at(&vec![b'\n'; torn_bytes], first.len() as u64 + 1).unwrap();
+        let mut journal = attach_as_next_writer(&ends);
         assert_eq!(journal_file(&ends).metadata().unwrap().len(), first.len() as u64);
         assert_eq!(journal.read_messages().unwrap(), first.as_bytes());
         journal.write_message(b"two\n").unwrap();
@@ -62,15 +62,15 @@ async fn a_torn_message_is_cut_and_delivery_continues() {
 #[tokio::test]
 async fn an_undelivered_message_is_delivered_by_the_next_writer() {
     let (program_end, ends) = create_journaled_stdin().unwrap();
-    let mut journal = next_journal(&ends);
+    let mut journal = attach_as_next_writer(&ends);
     let message: Vec<u8> = (0..300_000).map(|n| b'a' + u8::try_from(n % 26).unwrap()).collect();
     journal.write_message(&message).unwrap();
     assert!(!journal.is_drained());
-    let delivered = journal.delivered();
-    assert!(delivered > 0 && delivered < 300_000, "{delivered}");
+    let delivered_bytes = journal.delivered_bytes();
+    assert!(delivered_bytes > 0 && delivered_bytes < 300_000, "{delivered_bytes}");
     drop(journal);
-    let mut journal = next_journal(&ends);
-    assert_eq!(journal.delivered(), delivered);
+    let mut journal = attach_as_next_writer(&ends);
+    assert_eq!(journal.delivered_bytes(), delivered_bytes);
     let reading = tokio::task::spawn_blocking(move || {
         let mut bytes = vec![0; 300_000];
         File::from(program_end).read_exact(&mut bytes).map(|()| bytes)
@@ -86,13 +86,13 @@ async fn an_undelivered_message_is_delivered_by_the_next_writer() {
 #[tokio::test]
 async fn an_interrupted_shrink_is_repaired() {
     let (program_end, ends) = create_journaled_stdin().unwrap();
-    let mut journal = next_journal(&ends);
+    let mut journal = attach_as_next_writer(&ends);
     journal.write_message(b"a turn\n").unwrap();
     assert_eq!(read_available_bytes(&program_end), b"a turn\n");
     drop(journal);
     journal_file(&ends).set_len(0).unwrap(); // The first half of a shrink.
-    let mut journal = next_journal(&ends);
-    assert_eq!((journal.delivered(), journal.read_messages().unwrap()), (0, Vec::new()));
+    let mut journal = attach_as_next_writer(&ends);
+    assert_eq!((journal.delivered_bytes(), journal.read_messages().unwrap()), (0, Vec::new()));
     journal.write_message(b"next\n").unwrap();
     assert_eq!(
         (read_available_bytes(&program_end), journal.read_messages().unwrap()),
@@ -103,7 +103,7 @@ async fn an_interrupted_shrink_is_repaired() {
 #[tokio::test]
 async fn an_offset_beyond_the_end_is_corrupt() {
     let (program_end, ends) = create_journaled_stdin().unwrap();
-    next_journal(&ends).write_message(b"a turn\n").unwrap();
+    attach_as_next_writer(&ends).write_message(b"a turn\n").unwrap();
     journal_file(&ends).set_len(3).unwrap();
     let error = attach_journal(&ends, &memory().new_account()).unwrap_err();
     assert!(
@@ -124,21 +124,21 @@ async fn a_journal_shrinks_only_after_everything_is_read() {
     assert_eq!(read_available_bytes(&program_end), b"first\n");
     assert!(journal.clear_if_read().unwrap());
     assert_eq!(memory.usage().used_bytes, 0);
-    assert_eq!((journal.delivered(), journal.read_messages().unwrap()), (0, Vec::new()));
+    assert_eq!((journal.delivered_bytes(), journal.read_messages().unwrap()), (0, Vec::new()));
     journal.write_message(&vec![b'x'; 300_000]).unwrap();
     read_available_bytes(&program_end);
     assert!(!journal.clear_if_read().unwrap(), "it is not delivered");
     drop(journal);
-    assert_eq!(next_journal(&ends).read_messages().unwrap().len(), 300_000);
+    assert_eq!(attach_as_next_writer(&ends).read_messages().unwrap().len(), 300_000);
 }
 
 #[tokio::test]
 async fn a_full_journal_refuses_a_message_and_continues() {
     let (program_end, ends) = create_journaled_stdin().unwrap();
-    let mut journal = next_journal(&ends).with_max_bytes(10);
+    let mut journal = attach_as_next_writer(&ends).with_max_bytes(10);
     journal.write_message(b"12345\n").unwrap();
-    let full = journal.write_message(b"6789\n").unwrap_err();
-    assert!(matches!(full, StdinJournalError::JournalFull { limit: 10 }), "{full}");
+    let full_error = journal.write_message(b"6789\n").unwrap_err();
+    assert!(matches!(full_error, StdinJournalError::JournalFull { limit: 10 }), "{full_error}");
     for invalid in [&b""[..], b"a\0b\n", b"\0"] {
         let refused = journal.write_message(invalid).unwrap_err();
         assert!(matches!(refused, StdinJournalError::InvalidMessage), "{refused}");
@@ -152,15 +152,15 @@ async fn a_full_journal_refuses_a_message_and_continues() {
 #[tokio::test]
 async fn a_closed_input_is_an_error_for_every_writer() {
     let (program_end, ends) = create_journaled_stdin().unwrap();
-    let mut journal = next_journal(&ends);
+    let mut journal = attach_as_next_writer(&ends);
     journal.write_message(&vec![b'x'; 300_000]).unwrap();
     drop(program_end);
     assert!(matches!(journal.deliver().await, Err(StdinJournalError::InputClosed)));
     assert!(matches!(journal.write_message(b"more\n"), Err(StdinJournalError::InputClosed)));
     drop(journal);
-    let mut journal = next_journal(&ends);
-    let closed = journal.write_message(b"more\n").unwrap_err();
-    assert_eq!(io::Error::from(closed).kind(), io::ErrorKind::BrokenPipe);
+    let mut journal = attach_as_next_writer(&ends);
+    let closed_error = journal.write_message(b"more\n").unwrap_err();
+    assert_eq!(io::Error::from(closed_error).kind(), io::ErrorKind::BrokenPipe);
 }
 
 /// Test in a process of its own, because the disposition of a signal is that of the whole process.

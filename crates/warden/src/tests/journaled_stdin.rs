@@ -41,9 +41,9 @@ fn take_journal(spawned: &mut SpawnedProgram) -> StdinJournal {
     spawned.stdin_journal.take().unwrap()
 }
 
-fn claim_and_adopt(service: &ServiceInstance, id: ExecutionId) -> SpawnedProgram {
-    let claimed = service.holders.claim(id, AttemptId::FIRST).unwrap();
-    assert!(claimed.running_time.is_some(), "it runs");
+fn take_over_and_adopt(service: &ServiceInstance, id: ExecutionId) -> SpawnedProgram {
+    let program_taken_over = service.holders.take_over(id, AttemptId::FIRST).unwrap();
+    assert!(program_taken_over.running_time.is_some(), "it runs");
     service.adopt(id)
 }
 
@@ -64,7 +64,7 @@ fn a_fed_input_survives_services_until_it_is_closed() {
         expected.push_str(&message);
         drop((service, spawned, journal)); // As after a kill.
         service = fixture.start_service();
-        spawned = claim_and_adopt(&service, id);
+        spawned = take_over_and_adopt(&service, id);
     }
     let mut journal = take_journal(&mut spawned);
     service.wait(journal.deliver()).unwrap();
@@ -89,24 +89,27 @@ fn the_journal_of_a_closed_input_can_be_read() {
     service.runtime.block_on(async { first.write_message(b"a\n").unwrap() });
     first.close();
     service.wait_until(|| fixture.home.path().join("end").exists());
-    let check = |service: &ServiceInstance, next: &mut SpawnedProgram| {
+    let assert_input_is_closed = |service: &ServiceInstance, next: &mut SpawnedProgram| {
         let mut second = take_journal(next);
-        assert_eq!((second.read_messages().unwrap(), second.delivered()), (b"a\n".to_vec(), 2));
-        let written = service.runtime.block_on(async { second.write_message(b"b\n") });
-        assert!(matches!(written, Err(StdinJournalError::InputClosed)));
+        assert_eq!(
+            (second.read_messages().unwrap(), second.delivered_bytes()),
+            (b"a\n".to_vec(), 2)
+        );
+        let write_result = service.runtime.block_on(async { second.write_message(b"b\n") });
+        assert!(matches!(write_result, Err(StdinJournalError::InputClosed)));
         second.close();
     };
     // The next driver, in this service or the next, understands the output by the messages.
-    assert!(service.holders.claim(id, AttemptId::FIRST).is_some());
+    assert!(service.holders.take_over(id, AttemptId::FIRST).is_some());
     service.wait(async { drop(spawned) });
     let mut next = service.adopt(id);
-    check(&service, &mut next);
+    assert_input_is_closed(&service, &mut next);
     drop((service, next));
     let service = fixture.start_service();
-    let mut last = claim_and_adopt(&service, id);
+    let mut last = take_over_and_adopt(&service, id);
     let third = take_journal(&mut last);
     // The refused message was recorded, and will never be delivered.
-    assert_eq!((third.read_messages().unwrap(), third.delivered()), (b"a\nb\n".to_vec(), 2));
+    assert_eq!((third.read_messages().unwrap(), third.delivered_bytes()), (b"a\nb\n".to_vec(), 2));
 }
 
 #[test]
@@ -116,11 +119,11 @@ fn the_next_driver_of_a_service_continues_a_journal() {
     let mut spawned = service.launch(journaled_launch(&fixture, id, COPY_SCRIPT));
     let mut first = take_journal(&mut spawned);
     service.runtime.block_on(async { first.write_message(b"a\n").unwrap() });
-    assert!(service.holders.claim(id, AttemptId::FIRST).is_some());
+    assert!(service.holders.take_over(id, AttemptId::FIRST).is_some());
     service.wait(async { drop((first, spawned)) });
     let mut spawned = service.adopt(id);
     let mut second = take_journal(&mut spawned);
-    assert_eq!((second.read_messages().unwrap(), second.delivered()), (b"a\n".to_vec(), 2));
+    assert_eq!((second.read_messages().unwrap(), second.delivered_bytes()), (b"a\n".to_vec(), 2));
     service.runtime.block_on(async { second.write_message(b"b\n").unwrap() });
     second.close();
     assert_eq!(service.wait(spawned.exit).unwrap(), ProcessExit::Code(3));
@@ -137,16 +140,16 @@ fn a_program_that_closes_its_input_is_reported() {
     let first = RefCell::new(take_journal(&mut spawned));
     // The process holder may close its copy of the pipe a moment after the program has closed its own.
     service.wait_until(|| {
-        let written = first.borrow_mut().write_message(b"a\n");
-        matches!(written, Err(StdinJournalError::InputClosed))
+        let write_result = first.borrow_mut().write_message(b"a\n");
+        matches!(write_result, Err(StdinJournalError::InputClosed))
     });
     drop((service, spawned, first));
     // It runs, and its output is still of interest.
     let service = fixture.start_service();
-    let mut spawned = claim_and_adopt(&service, id);
+    let mut spawned = take_over_and_adopt(&service, id);
     let mut next = take_journal(&mut spawned);
-    let written = service.runtime.block_on(async { next.write_message(b"b\n") });
-    assert!(matches!(written, Err(StdinJournalError::InputClosed)));
+    let write_result = service.runtime.block_on(async { next.write_message(b"b\n") });
+    assert!(matches!(write_result, Err(StdinJournalError::InputClosed)));
 }
 
 /// Test that a supervisor of an earlier release gets only the descriptors that it knows, and that the program sees the
@@ -169,16 +172,17 @@ fn an_earlier_supervisor_gets_no_journal() {
             let Ok(socket) = reattach::connect_socket(&folder, &name) else { continue };
             let Ok(socket) = key.authenticate(socket).await else { continue };
             let link = HolderLink::open(socket, OutputMemory::with_limit(1 << 20)).unwrap();
-            let (name, key) = (Vec::new(), SecretValue(Vec::new()));
+            let (no_socket_name, no_key) = (Vec::new(), SecretValue(Vec::new()));
             let hello = HolderOrder::Hello {
                 version: MIN_STDIN_JOURNAL_VERSION - 1,
                 reattach_grace_ms: 20_000,
-                socket_name: name,
-                key,
+                socket_name: no_socket_name,
+                key: no_key,
             };
             link.send_order(hello, Vec::new());
             link.send_order(HolderOrder::List, Vec::new());
-            if link.wait_until(|state| state.has_listed_programs).await.has_listed_programs {
+            if link.wait_until_or_lost(|state| state.has_listed_programs).await.has_listed_programs
+            {
                 return link;
             }
         }
@@ -207,10 +211,10 @@ fn an_earlier_process_holder_gets_no_fed_program() {
     let error = launched.map(|_| ()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
-    let needed = MIN_STDIN_JOURNAL_VERSION;
+    let required_version = MIN_STDIN_JOURNAL_VERSION;
     assert!(
         matches!(cause, Some(StdinJournalError::HolderTooOld { version, needed: it })
-            if *version == MIN_STDIN_JOURNAL_VERSION - 1 && *it == needed),
+            if *version == MIN_STDIN_JOURNAL_VERSION - 1 && *it == required_version),
         "{cause:?}"
     );
     // It refuses every order of a launch that reaches it.
@@ -234,7 +238,7 @@ fn earlier_holder() {
                 pid: std::process::id().into(),
             },
             Some(HolderOrder::Launch { program_info, .. }) => {
-                HolderEvent::LaunchFailed { slot: program_info.slot, errno: 1 }
+                HolderEvent::LaunchFailed { program_number: program_info.program_number, errno: 1 }
             }
             _ => continue,
         };

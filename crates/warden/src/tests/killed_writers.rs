@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::output::memory_account::MemoryAccount;
 use crate::output::program_streams::create_journaled_stdin;
-use crate::output::stdin_journal::{StdinEnds, StdinState};
+use crate::output::stdin_journal::{StdinFds, StdinState};
 use crate::process::signal::reset_signal_handlers;
 use crate::protocol::packet::{Packet, receive_packet, register_fd, send_packet, socket_pair};
 use crate::testing::WAIT_TIMEOUT;
@@ -27,7 +27,7 @@ const KILL_COUNT: u32 = 400;
 
 /// Returns the journal as the next writer gets it.
 pub(super) fn attach_journal(
-    ends: &StdinEnds,
+    ends: &StdinFds,
     account: &MemoryAccount,
 ) -> Result<StdinJournal, StdinJournalError> {
     let state = StdinState::new_shared(ends.clone(), account).try_lock_owned().unwrap();
@@ -50,9 +50,9 @@ impl WriterProcess {
     pub(super) const WRITE_WITHOUT_READER: u8 = 2;
 
     /// Starts a writer, whose next line has at least this number.
-    pub(super) fn start(ends: &StdinEnds, mode: u8, number: u64) -> Self {
+    pub(super) fn start(ends: &StdinFds, mode: u8, min_line_number: u64) -> Self {
         let (test_end, child_end) = socket_pair().unwrap();
-        let frame = [&[mode][..], &number.to_le_bytes()].concat();
+        let frame = [&[mode][..], &min_line_number.to_le_bytes()].concat();
         send_packet(&test_end, &frame, &[ends.pipe.as_raw_fd(), ends.journal.as_raw_fd()]).unwrap();
         let mut command = Command::new("/proc/self/exe");
         command.args(["tests::killed_writers::writer", "--exact", "--nocapture"]);
@@ -92,20 +92,20 @@ fn writer() {
 async fn run_writer() {
     let socket = io::stdin().as_fd().try_clone_to_owned().unwrap();
     let Packet { frame, fds } = receive_packet(&socket).unwrap().unwrap();
-    let (mode, number) = frame.split_first().unwrap();
+    let (mode, number_bytes) = frame.split_first().unwrap();
     let [pipe, journal] = <[OwnedFd; 2]>::try_from(fds).unwrap().map(Arc::new);
     let account = OutputMemory::with_limit(1 << 30).new_account();
     if *mode == WriterProcess::WRITE_WITHOUT_READER {
         reset_signal_handlers();
     }
-    let mut journal = attach_journal(&StdinEnds { pipe, journal }, &account).unwrap();
+    let mut journal = attach_journal(&StdinFds { pipe, journal }, &account).unwrap();
     if *mode == WriterProcess::WRITE_WITHOUT_READER {
         assert!(matches!(journal.write_message(b"a\n"), Err(StdinJournalError::InputClosed)));
         assert!(matches!(journal.deliver().await, Err(StdinJournalError::InputClosed)));
         return;
     }
-    let reported_number = u64::from_le_bytes(number.try_into().unwrap());
-    let mut number = next_number(&journal.read_messages().unwrap()).unwrap_or(reported_number);
+    let min_line_number = u64::from_le_bytes(number_bytes.try_into().unwrap());
+    let mut number = next_number(&journal.read_messages().unwrap()).unwrap_or(min_line_number);
     send_packet(&socket, &number.to_le_bytes(), &[]).unwrap();
     loop {
         journal.write_message(&build_line(number)).unwrap();
@@ -162,13 +162,13 @@ fn spawn_verifier(output: ChildStdout) -> JoinHandle<Result<u64, String>> {
     std::thread::spawn(move || {
         let mut lines = BufReader::with_capacity(1 << 20, output);
         for number in 0.. {
-            let mut read = Vec::new();
-            lines.read_until(b'\n', &mut read).unwrap();
-            if read.is_empty() {
+            let mut line = Vec::new();
+            lines.read_until(b'\n', &mut line).unwrap();
+            if line.is_empty() {
                 return Ok(number);
             }
-            if read != build_line(number) {
-                let (start, length) = (&read[..read.len().min(40)], read.len());
+            if line != build_line(number) {
+                let (start, length) = (&line[..line.len().min(40)], line.len());
                 let start = String::from_utf8_lossy(start);
                 return Err(format!("line {number} has {length} bytes and starts with {start:?}"));
             }
@@ -195,7 +195,7 @@ async fn no_line_is_lost_or_doubled_by_kills_of_its_writer() {
     drop(reader); // It has the read end too.
     let verifier = spawn_verifier(program.stdout.take().unwrap());
     let journal = File::from(ends.journal.try_clone().unwrap());
-    let (mut number, mut torn, mut random) = (0, 0, 1_u32);
+    let (mut number, mut torn_count, mut random) = (0, 0, 1_u32);
     for kill in 0..KILL_COUNT {
         let writer = WriterProcess::start(&ends, WriterProcess::WRITE_FOREVER, number);
         // Every eighth writer is killed before it reports, most of them while they start.
@@ -206,7 +206,7 @@ async fn no_line_is_lost_or_doubled_by_kills_of_its_writer() {
         // The moment of the kill is the input of this test.
         sleep(Duration::from_micros(u64::from(random >> 18))).await;
         number = writer.kill(number).await;
-        torn += u32::from(has_torn_message(&journal));
+        torn_count += u32::from(has_torn_message(&journal));
         if verifier.is_finished() {
             break; // A line was wrong.
         }
@@ -221,6 +221,6 @@ async fn no_line_is_lost_or_doubled_by_kills_of_its_writer() {
     drop(ends);
     assert_eq!(verifier.join().unwrap(), Ok(number));
     assert!(program.wait().unwrap().success());
-    assert!(torn > 0, "no kill of {KILL_COUNT} came during a write of {number} lines");
-    println!("{number} lines, {torn} torn of {KILL_COUNT}");
+    assert!(torn_count > 0, "no kill of {KILL_COUNT} came during a write of {number} lines");
+    println!("{number} lines, {torn_count} torn of {KILL_COUNT}");
 }

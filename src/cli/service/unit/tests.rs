@@ -5,8 +5,13 @@ use std::path::Path;
 use super::super::install_paths::{DirectoryVariables, UnitOwner};
 use super::{Unit, is_generated};
 
-fn unit_text(owner: UnitOwner, program: &str, config: &str, path: &str) -> Result<String, String> {
-    let unit = Unit::new(owner, Path::new(program), Path::new(config), path.as_ref());
+fn unit_text(
+    owner: UnitOwner,
+    program: &str,
+    config: &str,
+    search_path: &str,
+) -> Result<String, String> {
+    let unit = Unit::new(owner, Path::new(program), Path::new(config), search_path.as_ref());
     unit.map(|unit| unit.text()).map_err(|error| error.to_string())
 }
 
@@ -60,10 +65,10 @@ fn unit_values_are_quoted_and_unsafe_ones_are_refused() {
         "{text}"
     );
     assert!(has_line(&text, r#"Environment="PATH=/a b:/c\"d""#), "{text}");
-    for (program, config, path) in
+    for (program, config, search_path) in
         [("/a\nUser=root", "/b", "/c"), ("/a", "/$b", "/c"), ("/a", "/b", "/c\nUser=root")]
     {
-        let refused = unit_text(UnitOwner::User, program, config, path).unwrap_err();
+        let refused = unit_text(UnitOwner::User, program, config, search_path).unwrap_err();
         assert!(refused.contains("cannot be written into a unit"), "{refused}");
     }
 }

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use super::{message_text, text_at};
 
 /// Content of a completed task.
-pub(super) struct PrintedAnswer {
+pub(super) struct PrintableAnswer {
     /// Text to print.
     pub(super) text: String,
     /// Notes on parts that are not printed.
     pub(super) notes: Vec<String>,
 }
 
-impl PrintedAnswer {
+impl PrintableAnswer {
     /// Returns the content of a task. Without a text in its artifacts, the message of its status is the text, or else
     /// their data.
     pub(super) fn from_task(task: &Value) -> Self {
@@ -90,7 +90,7 @@ mod tests {
             "artifacts": [{"parts": artifact_parts}],
             "status": {"state": "completed", "message": message},
         });
-        let PrintedAnswer { text, notes } = PrintedAnswer::from_task(&task);
+        let PrintableAnswer { text, notes } = PrintableAnswer::from_task(&task);
         (text, notes)
     }
 
@@ -136,7 +136,7 @@ mod tests {
             json!({"kind": "message", "taskId": "t", "parts": [{"kind": "text", "text": "a"}]});
         let task = to_task(message);
         assert_eq!((text_at(&task, "/id"), text_at(&task, "/status/state")), ("t", "completed"));
-        assert_eq!(PrintedAnswer::from_task(&task).text, "a");
+        assert_eq!(PrintableAnswer::from_task(&task).text, "a");
         let task = json!({"kind": "task", "id": "t"});
         assert_eq!(to_task(task.clone()), task);
     }

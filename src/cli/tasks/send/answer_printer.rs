@@ -14,7 +14,7 @@ use crate::cli::output::progress::ProgressLine;
 pub(super) struct AnswerPrinter<'o> {
     out: &'o CliOutput,
     /// Printed part of the present message.
-    printed: String,
+    printed_text: String,
     /// Latest message of the agent in a status update.
     status_message: String,
     /// Ids of the artifacts of which something was printed.
@@ -28,7 +28,7 @@ impl<'o> AnswerPrinter<'o> {
     pub(super) fn new(out: &'o CliOutput) -> Self {
         Self {
             out,
-            printed: String::new(),
+            printed_text: String::new(),
             status_message: String::new(),
             artifact_ids: BTreeSet::new(),
             prints_at_end: out.writes_to_file(),
@@ -45,7 +45,7 @@ impl<'o> AnswerPrinter<'o> {
         let is_append = event.get("append").and_then(Value::as_bool).unwrap_or_default();
         let artifact_id = text_at(event, "/artifact/artifactId").to_owned();
         let piece = artifact_text(&json!({"artifacts": [event.get("artifact")]}));
-        if !self.artifact_ids.insert(artifact_id) && !is_append && !self.printed.is_empty() {
+        if !self.artifact_ids.insert(artifact_id) && !is_append && !self.printed_text.is_empty() {
             self.end_replaced_text();
         }
         if self.out.is_json() || self.prints_at_end || piece.is_empty() {
@@ -55,7 +55,7 @@ impl<'o> AnswerPrinter<'o> {
         if !is_append && self.has_open_line() {
             self.out.print_line("");
         }
-        self.printed.push_str(&piece);
+        self.printed_text.push_str(&piece);
         self.out.print_piece(&piece);
     }
 
@@ -65,15 +65,19 @@ impl<'o> AnswerPrinter<'o> {
     fn end_replaced_text(&mut self) {
         // The agent reports a message that was not its answer in the status update before the next one. That
         // text has no line end.
-        let is_complete = self.status_message == self.printed.trim_end();
-        let rest =
-            if is_complete { Some("") } else { self.status_message.strip_prefix(&self.printed) };
+        let is_complete = self.status_message == self.printed_text.trim_end();
+        let rest = if is_complete {
+            Some("")
+        } else {
+            self.status_message.strip_prefix(&self.printed_text)
+        };
         if let Some(rest) = rest {
             if !self.prints_at_end && !self.out.is_json() {
-                let line_end = if is_complete && self.printed.ends_with('\n') { "" } else { "\n" };
+                let line_end =
+                    if is_complete && self.printed_text.ends_with('\n') { "" } else { "\n" };
                 self.out.print_piece(&format!("{rest}{line_end}"));
             }
-            self.printed.clear();
+            self.printed_text.clear();
         } else if !io::stdout().is_terminal() {
             self.prints_at_end = true;
             self.out
@@ -86,28 +90,28 @@ impl<'o> AnswerPrinter<'o> {
         if self.has_open_line() {
             self.out.print_line("");
         }
-        self.printed.clear();
+        self.printed_text.clear();
         self.artifact_ids.clear();
     }
 
     /// True if a terminal shows an answer line without a line end.
     fn has_open_line(&self) -> bool {
-        let is_open = !self.printed.is_empty() && !self.printed.ends_with('\n');
-        is_open && io::stdout().is_terminal()
+        let ends_mid_line = !self.printed_text.is_empty() && !self.printed_text.ends_with('\n');
+        ends_mid_line && io::stdout().is_terminal()
     }
 
     /// Prints the part of the whole answer that is not printed yet.
     pub(super) fn print_rest(&self, full_text: &str) {
-        let is_open = !self.printed.is_empty() && !self.printed.ends_with('\n');
-        match full_text.strip_prefix(&self.printed) {
+        let ends_mid_line = !self.printed_text.is_empty() && !self.printed_text.ends_with('\n');
+        match full_text.strip_prefix(&self.printed_text) {
             Some("") => {
-                if is_open && io::stdout().is_terminal() {
+                if ends_mid_line && io::stdout().is_terminal() {
                     self.out.print_line("");
                 }
             }
             Some(rest) => self.out.print_text(rest),
             None => {
-                if is_open {
+                if ends_mid_line {
                     self.out.print_line("");
                 }
                 self.out.print_text(full_text);

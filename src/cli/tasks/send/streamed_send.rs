@@ -117,11 +117,11 @@ impl<'d> StreamedSend<'d> {
     /// Reads to the end or to a request for input. A broken stream is resumed.
     async fn read_until_pause(&mut self, request: StreamRequest) -> Result<PauseReason, CliError> {
         let mut stream = self.open_stream(request, None).await?;
-        let mut attempts = 0;
+        let mut resume_attempts = 0;
         loop {
             let error = match self.next_event(&mut stream).await {
                 Ok(Some(event)) => {
-                    attempts = 0;
+                    resume_attempts = 0;
                     match self.handle_event(&event) {
                         Some(pause) => return Ok(pause),
                         None => continue,
@@ -136,11 +136,12 @@ impl<'d> StreamedSend<'d> {
                 Err(error) => return Err(error),
             };
             // Without an id nothing can be resumed, and to send the message again could run it twice.
-            let Some(task_id) = self.task_id.clone().filter(|_| attempts < MAX_RESUME_ATTEMPTS)
+            let Some(task_id) =
+                self.task_id.clone().filter(|_| resume_attempts < MAX_RESUME_ATTEMPTS)
             else {
                 return Err(error);
             };
-            attempts += 1;
+            resume_attempts += 1;
             self.progress.set_text("connection lost, resuming");
             self.progress.tick().await;
             // The cursor of the last event prevents duplicates.

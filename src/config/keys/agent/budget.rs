@@ -5,14 +5,14 @@ use algonius_actors::model::agent::budget::{
 };
 
 use crate::config::diagnostics::new_diagnostic;
-use crate::config::table::{Section, ValueBounds, ValueShape, value};
+use crate::config::table::{RangeWithDefault, Section, ValueShape, value};
 
 /// Bounds of counts, above any real usage.
-const COUNT_BOUNDS: ValueBounds<u64> = ValueBounds::new(1, 1 << 50, 0);
+const COUNT_BOUNDS: RangeWithDefault<u64> = RangeWithDefault::new(1, 1 << 50, 0);
 /// Bounds of an amount in US dollars.
-const COST_BOUNDS: ValueBounds<f64> = ValueBounds::new(0.000_001, 1e9, 0.0);
+const COST_BOUNDS: RangeWithDefault<f64> = RangeWithDefault::new(0.000_001, 1e9, 0.0);
 /// Bounds in seconds, up to a year.
-const TIME_BOUNDS: ValueBounds<f64> = ValueBounds::new(0.001, 31_536_000.0, 0.0);
+const TIME_BOUNDS: RangeWithDefault<f64> = RangeWithDefault::new(0.001, 31_536_000.0, 0.0);
 
 /// Reads the section.
 pub(crate) fn read(mut section: Section<'_>) -> BudgetSpec {

@@ -8,7 +8,7 @@ use algonius_actors::model::permission::{
     UnauthorizedCallAction,
 };
 
-use crate::config::table::{Positioned, Section, ValueBounds, ValueShape, value};
+use crate::config::table::{Positioned, RangeWithDefault, Section, ValueShape, value};
 
 /// Words of the configuration. `approve` is another word for `ask`: a person approves the call.
 const VERDICTS: [(&str, PermissionVerdict); 4] = [
@@ -19,15 +19,18 @@ const VERDICTS: [(&str, PermissionVerdict); 4] = [
 ];
 
 /// Bounds of the time in seconds within which a person answers.
-const TIMEOUT_BOUNDS: ValueBounds<f64> = ValueBounds::new(1.0, 86_400.0, 300.0);
+const TIMEOUT_BOUNDS: RangeWithDefault<f64> = RangeWithDefault::new(1.0, 86_400.0, 300.0);
 
 /// Bounds of the number of tool calls in a turn.
-const TOOL_CALL_BOUNDS: ValueBounds<u64> = ValueBounds::new(1, 100_000, 1000);
+const TOOL_CALL_BOUNDS: RangeWithDefault<u64> = RangeWithDefault::new(1, 100_000, 1000);
 
 /// Reads the policy. Returns `None` for an agent that asks nobody.
-pub(crate) fn read(agent: &mut Section<'_>, is_interactive: bool) -> Option<PermissionPolicy> {
+pub(crate) fn read(
+    agent: &mut Section<'_>,
+    has_control_protocol: bool,
+) -> Option<PermissionPolicy> {
     let is_given = agent.has_key("consent");
-    if is_given && !is_interactive {
+    if is_given && !has_control_protocol {
         let position = agent.position.child("consent").without_excerpt();
         agent.reader.report_error(&position, "has a meaning with `protocol` only");
     }
@@ -38,7 +41,7 @@ pub(crate) fn read(agent: &mut Section<'_>, is_interactive: bool) -> Option<Perm
         default_verdict: section
             .keyword("default", &VERDICTS)
             .map_or(PermissionVerdict::Ask, |found| found.value),
-        timeout: section.duration("timeout", TIMEOUT_BOUNDS),
+        interaction_timeout: section.duration("timeout", TIMEOUT_BOUNDS),
         on_timeout: section
             .keyword(
                 "on_timeout",
@@ -56,14 +59,14 @@ pub(crate) fn read(agent: &mut Section<'_>, is_interactive: bool) -> Option<Perm
             )
             .map(|found| found.value)
             .unwrap_or_default(),
-        terms: ApprovalTerms {
+        approval_terms: ApprovalTerms {
             approvers: read_approvers(&mut section),
             four_eyes: section.flag("four_eyes", false),
         },
         max_tool_calls: read_max_tool_calls(&mut section),
     };
     section.report_unknown_keys();
-    is_interactive.then_some(policy)
+    has_control_protocol.then_some(policy)
 }
 
 fn read_approvers(section: &mut Section<'_>) -> Vec<String> {

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use super::card;
 use crate::config::diagnostics::new_diagnostic;
 use crate::config::keys::tokens;
-use crate::config::table::{Positioned, Section, ValueBounds, read_keyword_list};
+use crate::config::table::{Positioned, RangeWithDefault, Section, read_keyword_list};
 
 /// First path segments that belong to the service itself.
 const RESERVED_PATH_SEGMENTS: [&str; 8] =
@@ -46,7 +46,8 @@ impl ExposureReadState {
         provider: Option<ProviderOrganization>,
     ) -> Self {
         let details = CardDetails { provider, ..CardDetails::default() };
-        let default_endpoint = Arc::new(EndpointConfig { details, ..EndpointConfig::default() });
+        let default_endpoint =
+            Arc::new(EndpointConfig { card_details: details, ..EndpointConfig::default() });
         Self { is_loopback, tokens, base_paths: Vec::new(), default_endpoint }
     }
 }
@@ -70,7 +71,7 @@ pub(crate) fn read(
         ),
         card_bindings: card::read_card_bindings(table, &bindings),
         bindings,
-        details: card::read_card_details(table, &default.details),
+        card_details: card::read_card_details(table, &default.card_details),
         base_path: read_base_path(table, id, exposure_state),
         operations: read_operations(table),
         input_modes: read_media_types(table, "input_modes")
@@ -159,7 +160,7 @@ pub(crate) fn read_media_types(
     key: &'static str,
 ) -> Option<Vec<String>> {
     let texts = section.text_list(key)?;
-    let is_part = |part: &str| {
+    let is_type_name = |part: &str| {
         let is_permitted =
             |letter: char| letter.is_ascii_alphanumeric() || "-+._*".contains(letter);
         !part.is_empty() && part.chars().all(is_permitted)
@@ -171,7 +172,9 @@ pub(crate) fn read_media_types(
     }
     let valid = texts.into_iter().filter_map(|text| {
         let parts = text.value.split_once('/');
-        if parts.is_some_and(|(main_type, subtype)| is_part(main_type) && is_part(subtype)) {
+        if parts
+            .is_some_and(|(main_type, subtype)| is_type_name(main_type) && is_type_name(subtype))
+        {
             return Some(text.value.to_ascii_lowercase());
         }
         section.reader.report_error(&text.position, "must be a media type such as \"text/plain\"");
@@ -184,8 +187,8 @@ pub(crate) fn read_media_types(
 fn read_rate_limit(section: &mut Section<'_>) -> Option<RateLimit> {
     let is_given = section.has_key("rate_limit");
     let mut limit = section.section("rate_limit");
-    let per_second = limit.number("requests_per_second", ValueBounds::new(0.001, 1e6, 10.0));
-    let burst = limit.count("burst", ValueBounds::new(1, 1_000_000, 10));
+    let per_second = limit.number("requests_per_second", RangeWithDefault::new(0.001, 1e6, 10.0));
+    let burst = limit.count("burst", RangeWithDefault::new(1, 1_000_000, 10));
     limit.report_unknown_keys();
     let burst = u32::try_from(burst).unwrap_or(u32::MAX);
     is_given.then_some(RateLimit { per_second, burst })
@@ -216,22 +219,22 @@ fn read_caller_auth(
     let credential_kind = table
         .keyword("type", &CREDENTIAL_KINDS)
         .map_or(CredentialKind::Bearer, |found| found.value);
-    let name = table.nonblank_text("name");
+    let token_name = table.nonblank_text("name");
     if credential_kind == CredentialKind::ApiKey
         || table.has_key("token_env")
         || table.has_key("token_file")
     {
-        add_own_token(table, id, name, exposure_state);
+        add_own_token(table, id, token_name, exposure_state);
     }
     let header = read_api_key_header(table, credential_kind);
-    let is_open = !table.flag("required", credential_kind != CredentialKind::Nothing);
+    let allows_anonymous = !table.flag("required", credential_kind != CredentialKind::Nothing);
     let is_insecure = table.flag("insecure", false);
-    if is_open && !(is_insecure && exposure_state.is_loopback) {
+    if allows_anonymous && !(is_insecure && exposure_state.is_loopback) {
         let diagnostic = new_diagnostic("admits every caller who can reach the service")
             .with_hint("this needs `insecure = true`, and a `server.listen` that is on loopback");
         table.reader.report_error(&table.position.clone().without_excerpt(), diagnostic);
     }
-    if !is_open && credential_kind == CredentialKind::Nothing {
+    if !allows_anonymous && credential_kind == CredentialKind::Nothing {
         table
             .reader
             .report_error(&table.position.child("required"), "cannot be with `type = \"none\"`");
@@ -242,18 +245,18 @@ fn read_caller_auth(
         CredentialKind::ApiKey => CallerAuth::ApiKey(header),
         CredentialKind::Nothing => CallerAuth::NoAuth,
     };
-    (caller_auth, is_open)
+    (caller_auth, allows_anonymous)
 }
 
 /// Reads the agent's own token: it is valid for this agent only, to read and to run.
 fn add_own_token(
     section: &mut Section<'_>,
     id: &AgentId,
-    name: Option<Positioned<String>>,
+    configured_name: Option<Positioned<String>>,
     exposure_state: &mut ExposureReadState,
 ) {
     let position = section.position.clone().without_excerpt();
-    let name = name.map_or_else(|| format!("agent:{id}"), |name| name.value);
+    let name = configured_name.map_or_else(|| format!("agent:{id}"), |name| name.value);
     let token_name = Positioned { value: name, position };
     let Some(text) = tokens::read_token_text(section, &token_name) else { return };
     // The hash is enough to recognize the token, so the text is not kept.

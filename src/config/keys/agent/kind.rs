@@ -140,9 +140,9 @@ fn refuse_program_keys(section: &mut Section<'_>, kind: AgentKind) {
     for key in PROGRAM_KEYS.into_iter().chain(["working_dir", "preset"]) {
         let Some(entry) = section.entry(key) else { continue };
         // Another function reports the policy of a cognitive agent.
-        let has_own_report = kind == AgentKind::Cognitive && key == CONSENT_KEY;
+        let is_reported_elsewhere = kind == AgentKind::Cognitive && key == CONSENT_KEY;
         // The preset itself has many of these keys, and is reported alone.
-        if (!has_preset || key == "preset") && !has_own_report {
+        if (!has_preset || key == "preset") && !is_reported_elsewhere {
             let diagnostic = new_diagnostic("has a meaning for agents with a program only")
                 .with_hint(format!("leave it out, or leave out `kind = \"{}\"`", kind.as_str()));
             section.reader.report_error(&entry.position.without_excerpt(), diagnostic);

@@ -101,14 +101,14 @@ fn read_params(section: &mut Section<'_>, program: Option<&ProgramSpec>) -> Vec<
 /// Returns true if a template of a program uses a parameter.
 fn uses_param(program: &ProgramSpec, name: &str) -> bool {
     let session_args =
-        program.session.iter().flat_map(|it| it.start_args.iter().chain(&it.resume_args));
+        program.session_resume.iter().flat_map(|it| it.start_args.iter().chain(&it.resume_args));
     let args = program.args.iter().chain(session_args).map(String::as_str);
     let protocol = program.stdio_protocol.iter();
     let messages =
         protocol.flat_map(|it| it.start_templates().into_iter().chain(it.message_templates()));
     let check_args =
         program.success_criteria.check.iter().flat_map(|check| &check.args).map(String::as_str);
-    let file_names = [program.input_file.as_str(), program.output_file.as_str()];
+    let file_names = [program.input_file_template.as_str(), program.output_file_template.as_str()];
     args.chain(messages)
         .chain(check_args)
         .chain(file_names)

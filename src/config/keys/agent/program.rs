@@ -90,15 +90,14 @@ pub(crate) fn read(
     }
     let (input, output) = read_methods(section, protocol.is_some());
     if let (Some(input), Some(output)) = (input, output) {
-        arguments.check_methods(section, input, output);
+        arguments.check_method_placeholders(section, input, output);
     }
     let input_file = arguments::read_file_name(section, "input_file", "input.txt");
     let output_file = arguments::read_file_name(section, "output_file", "output.txt");
     let (session, session_settings) = session::read(section, &arguments, input, output, protocol);
-    let control = protocol.map(|protocol| session_settings.into_spec(protocol));
+    let control = protocol.map(|protocol| session_settings.into_control_spec(protocol));
     let stdio_protocol = stdio_protocol::read(section, input, output, control);
-    let is_plain = |stdio_protocol: &StdioProtocol| stdio_protocol.control_spec().is_none();
-    let on_loss = read_service_loss_action(section, stdio_protocol.as_ref().is_some_and(is_plain));
+    let on_loss = read_service_loss_action(section, stdio_protocol.as_ref());
     // All keys are read before a missing command ends the function, so that each fault is reported.
     let (file, search_result) = command.map(ProgramCommand::into_parts).unzip();
     let spec = ProgramSpec {
@@ -120,12 +119,12 @@ pub(crate) fn read(
         working_dir: working_dir?,
         input_method: input?,
         output_method: output?,
-        input_file,
-        output_file,
+        input_file_template: input_file,
+        output_file_template: output_file,
         sandbox: Sandbox::default(),
         resource_limits: ResourceLimits::default(),
         runtime_settings: program_runtime,
-        session: session.map(Box::new),
+        session_resume: session.map(Box::new),
         stdio_protocol,
         pool: None,
     };
@@ -141,11 +140,17 @@ fn search_path(section: &Section<'_>, env: &BTreeMap<String, EnvVariable>) -> Op
 
 /// Reads the treatment of the program after a loss of the service. A program with a protocol has no partner then, and
 /// ends.
-fn read_service_loss_action(section: &mut Section<'_>, has_protocol: bool) -> ServiceLossAction {
+fn read_service_loss_action(
+    section: &mut Section<'_>,
+    stdio_protocol: Option<&StdioProtocol>,
+) -> ServiceLossAction {
     let keywords = [("reattach", ServiceLossAction::Reattach), ("kill", ServiceLossAction::Kill)];
+    let has_rpc_or_turns =
+        stdio_protocol.is_some_and(|stdio_protocol| stdio_protocol.control_spec().is_none());
     let found = section.keyword("on_supervisor_loss", &keywords);
-    let default = if has_protocol { ServiceLossAction::Kill } else { ServiceLossAction::default() };
-    if let Some(found) = found.as_ref().filter(|found| has_protocol && found.value != default) {
+    let default =
+        if has_rpc_or_turns { ServiceLossAction::Kill } else { ServiceLossAction::default() };
+    if let Some(found) = found.as_ref().filter(|found| has_rpc_or_turns && found.value != default) {
         let diagnostic = "must be \"kill\": no service continues the protocol of the program";
         section.reader.report_error(&found.position, diagnostic);
     }
@@ -165,9 +170,9 @@ fn read_success_criteria(
 /// Reads the methods of input and output. The control protocol changes their default values.
 fn read_methods(
     section: &mut Section<'_>,
-    has_protocol: bool,
+    has_control_protocol: bool,
 ) -> (Option<InputMethod>, Option<OutputMethod>) {
-    let (default_input, default_output) = match has_protocol {
+    let (default_input, default_output) = match has_control_protocol {
         true => (InputMethod::JsonRpc, OutputMethod::JsonRpc),
         false => (InputMethod::Stdin, OutputMethod::Stdout),
     };

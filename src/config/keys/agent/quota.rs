@@ -6,7 +6,7 @@ use algonius_actors::model::push::Secret;
 use sha2::{Digest, Sha256};
 
 use crate::config::diagnostics::new_diagnostic;
-use crate::config::table::{Section, ValueBounds};
+use crate::config::table::{RangeWithDefault, Section};
 
 /// Greatest pause in seconds, a week: no quota lasts longer.
 const MAX_WAIT_SECONDS: f64 = 604_800.0;
@@ -17,23 +17,23 @@ const MAX_CREDENTIAL_NAME_BYTES: usize = 64;
 pub(crate) fn read(
     mut section: Section<'_>,
     program: Option<&ProgramSpec>,
-    account: Option<(&str, &Secret)>,
+    address_and_secret: Option<(&str, &Secret)>,
 ) -> QuotaSpec {
     let default = QuotaSpec::default();
     let DeferralPolicy { max_wait: max, first_wait: first, max_deferrals: times } =
         default.deferral_policy;
     let bounds = |default: std::time::Duration| {
-        ValueBounds::new(0.0, MAX_WAIT_SECONDS, default.as_secs_f64())
+        RangeWithDefault::new(0.0, MAX_WAIT_SECONDS, default.as_secs_f64())
     };
-    let times = section.count("max_deferrals", ValueBounds::new(0, 1000, times.into()));
+    let times = section.count("max_deferrals", RangeWithDefault::new(0, 1000, times.into()));
     let quota = QuotaSpec {
         deferral_policy: DeferralPolicy {
             max_wait: section.duration("max_wait", bounds(max)),
             first_wait: section.duration("first_wait", bounds(first)),
             max_deferrals: u32::try_from(times).unwrap_or(u32::MAX),
         },
-        credential: configured_credential(&mut section)
-            .unwrap_or_else(|| derive_credential(program, account)),
+        credential: read_named_credential(&mut section)
+            .unwrap_or_else(|| derive_credential(program, address_and_secret)),
         has_breaker: section.flag("breaker", default.has_breaker),
         credential_refusal_pause: section
             .duration("blocked_time", bounds(default.credential_refusal_pause)),
@@ -43,7 +43,7 @@ pub(crate) fn read(
 }
 
 /// Reads the credential by its configured name.
-fn configured_credential(section: &mut Section<'_>) -> Option<QuotaCredential> {
+fn read_named_credential(section: &mut Section<'_>) -> Option<QuotaCredential> {
     let name = section.nonblank_text("credential")?;
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if name.value.len() > MAX_CREDENTIAL_NAME_BYTES || !name.value.chars().all(is_plain) {
@@ -59,13 +59,14 @@ fn configured_credential(section: &mut Section<'_>) -> Option<QuotaCredential> {
 /// Derives the credential: agents with the same secrets share one; an agent without secrets has its own.
 fn derive_credential(
     program: Option<&ProgramSpec>,
-    account: Option<(&str, &Secret)>,
+    address_and_secret: Option<(&str, &Secret)>,
 ) -> QuotaCredential {
     let all = program.into_iter().flat_map(|program| &program.env);
     let secrets = all.filter(|(_, variable)| variable.secrecy == VariableSecrecy::Secret);
-    let account = account.map(|(address, secret)| (address, secret.0.as_str()));
+    let address_and_secret =
+        address_and_secret.map(|(address, secret)| (address, secret.0.as_str()));
     let variables = secrets.map(|(name, variable)| (name.as_str(), variable.value.as_str()));
-    let secrets: Vec<(&str, &str)> = variables.chain(account).collect();
+    let secrets: Vec<(&str, &str)> = variables.chain(address_and_secret).collect();
     if secrets.is_empty() {
         return QuotaCredential::Own;
     }

@@ -9,8 +9,8 @@ use algonius_actors::model::id::AgentId;
 pub(super) use self::check::{ConfiguredTeams, resolve_teams};
 use crate::config::keys::limits::AgentSettingBounds;
 use crate::config::table::{
-    ConfigReader, Positioned, PositionedValue, Section, SourcePosition, ValueBounds, ValueShape,
-    value,
+    ConfigReader, Positioned, PositionedValue, RangeWithDefault, Section, SourcePosition,
+    ValueShape, value,
 };
 
 /// Keys of a team that are not supported yet.
@@ -37,8 +37,8 @@ const UNSUPPORTED_STEP_KEYS: [&str; 9] =
     ["again", "branches", "each", "input", "join", "on_failure", "revisit", "then", "when"];
 
 /// Bounds of the time of a run in seconds, with its default.
-const RUN_TIMEOUT_BOUNDS: ValueBounds<f64> =
-    ValueBounds { min: 1.0, max: 86_400.0, default: 3600.0 };
+const RUN_TIMEOUT_BOUNDS: RangeWithDefault<f64> =
+    RangeWithDefault { min: 1.0, max: 86_400.0, default: 3600.0 };
 /// Number of runs at the same time, and of runs that wait, by default.
 const DEFAULT_MAX_RUNS: u64 = 100;
 

@@ -73,7 +73,7 @@ impl ConfiguredWorker {
     }
 
     /// Returns the address of the other service that the worker calls, with the secret for it.
-    pub(super) fn account(&self) -> Option<(&str, &Secret)> {
+    pub(super) fn address_and_secret(&self) -> Option<(&str, &Secret)> {
         let remote = self.remote.as_ref().map(|remote| (&remote.url, &remote.token));
         let provider = self.cognition.as_ref().map(|cognition| &cognition.provider);
         let provider = provider.map(|provider| (&provider.base_url, &provider.api_key));
@@ -112,8 +112,9 @@ fn read_worker_spec(
         .filter(|configured| configured.is_missing)
         .map(|configured| configured.search.name());
     let mut program = configured_program.as_mut().map(|configured| &mut configured.spec);
-    let is_interactive = program.as_ref().is_some_and(|program| program.control_spec().is_some());
-    let permissions = consent::read(section, is_interactive).map(Arc::new);
+    let has_control_protocol =
+        program.as_ref().is_some_and(|program| program.control_spec().is_some());
+    let permissions = consent::read(section, has_control_protocol).map(Arc::new);
     sandbox::read_for_agent(section, program.as_deref_mut(), access, missing_severity);
     network::set_network_variables(section, program.as_deref_mut());
     let expected_memory = resources::read_into_program(section, program.as_deref_mut());

@@ -47,15 +47,15 @@ pub(super) fn read(
         command: command.as_deref(),
         // Without it there is no warning about a writable working folder: a backend claims no workspace.
         working_dir: None,
-        has_network: false,
-        has_shared_memory: false,
-        is_required: true,
+        allows_network_by_default: false,
+        allows_shared_memory_by_default: false,
+        is_required_by_default: true,
         missing_severity,
     };
     let sandbox = read_sandbox(table, &sandbox_context, (context.noun, working_dir.is_some()));
-    let mut limits = table.section("resources");
-    let resources = resources::read(&mut limits);
-    limits.report_unknown_keys();
+    let mut resources_section = table.section("resources");
+    let resource_limits = resources::read(&mut resources_section);
+    resources_section.report_unknown_keys();
     table.refuse_unsupported_keys(&UNSUPPORTED_KEYS);
     Some(BackendProgram {
         command: command?,
@@ -63,7 +63,7 @@ pub(super) fn read(
         working_dir,
         home: home.map(PathBuf::from).unwrap_or_default(),
         sandbox,
-        resource_limits: resources,
+        resource_limits,
         confinement: Confinement::default(),
     })
 }

@@ -12,12 +12,12 @@ use algonius_actors::model::program::tool_backends::ToolBackends;
 use toml::de::DeValue;
 
 use super::CognitionCatalog;
-use super::configured_tool::{ConfiguredTool, ToolWorker};
+use super::configured_tool::{ConfiguredTool, ToolPerformer};
 use super::mcp_servers::SERVER_TOOL_SEPARATOR;
 use super::server_tools;
 use crate::config::diagnostics::new_diagnostic;
 use crate::config::keys::limits::AgentSettingBounds;
-use crate::config::table::{Positioned, Section, ValueBounds};
+use crate::config::table::{Positioned, RangeWithDefault, Section};
 
 /// Keys that only cognitive agents have.
 pub(crate) const COGNITIVE_KEYS: [&str; 7] =
@@ -27,11 +27,14 @@ pub(crate) const COGNITIVE_KEYS: [&str; 7] =
 const DEFAULT_RUN_SECONDS: f64 = 600.0;
 
 /// Bounds of the temperature.
-const TEMPERATURE_BOUNDS: ValueBounds<f64> =
-    ValueBounds::new(0.0, CognitiveSpec::MAX_TEMPERATURE, CognitiveSpec::DEFAULT_TEMPERATURE);
+const TEMPERATURE_BOUNDS: RangeWithDefault<f64> =
+    RangeWithDefault::new(0.0, CognitiveSpec::MAX_TEMPERATURE, CognitiveSpec::DEFAULT_TEMPERATURE);
 /// Bounds of the number of model turns.
-const STEP_BOUNDS: ValueBounds<u64> =
-    ValueBounds::new(1, CognitiveSpec::MAX_STEPS as u64, CognitiveSpec::DEFAULT_MAX_STEPS as u64);
+const STEP_BOUNDS: RangeWithDefault<u64> = RangeWithDefault::new(
+    1,
+    CognitiveSpec::MAX_STEPS as u64,
+    CognitiveSpec::DEFAULT_MAX_STEPS as u64,
+);
 
 /// Cognitive agent as it was read.
 pub(crate) struct ConfiguredCognition {
@@ -43,7 +46,7 @@ pub(crate) struct ConfiguredCognition {
 
 /// Returns the bounds of the settings of a cognitive agent.
 pub(crate) fn bounds(mut bounds: AgentSettingBounds) -> AgentSettingBounds {
-    let ValueBounds { min, max, .. } = bounds.timeout;
+    let RangeWithDefault { min, max, .. } = bounds.timeout;
     bounds.timeout.default = DEFAULT_RUN_SECONDS.clamp(min, max);
     bounds
 }
@@ -55,7 +58,7 @@ pub(crate) fn read(
     catalog: &CognitionCatalog,
 ) -> Option<ConfiguredCognition> {
     let is_cognitive = kind == AgentKind::Cognitive;
-    if !is_cognitive && refuse_keys(agent) {
+    if !is_cognitive && refuse_cognitive_keys(agent) {
         return None;
     }
     let words = CognitiveLayer::ALL.iter().map(|layer| (layer.as_str(), *layer));
@@ -79,7 +82,7 @@ pub(crate) fn read(
 }
 
 /// Reports each key of cognitive agents; returns true if there is one.
-fn refuse_keys(agent: &mut Section<'_>) -> bool {
+fn refuse_cognitive_keys(agent: &mut Section<'_>) -> bool {
     let has_keys = COGNITIVE_KEYS.iter().any(|key| agent.has_key(key));
     for key in COGNITIVE_KEYS {
         if let Some(entry) = agent.entry(key) {
@@ -155,22 +158,22 @@ fn read_tools(
                 None
             }
         };
-        if let Some(ConfiguredTool { spec, worker }) = tool {
+        if let Some(ConfiguredTool { spec, performer }) = tool {
             tools.push(spec);
-            add_backend(&mut tool_backends, name, worker);
+            add_backend(&mut tool_backends, name, performer);
         }
     }
     (tools, tool_backends)
 }
 
 /// Adds what performs the calls of a tool.
-fn add_backend(tool_backends: &mut ToolBackends, name: &str, worker: ToolWorker) {
-    match worker {
-        ToolWorker::Service => {}
-        ToolWorker::Program(program) => {
+fn add_backend(tool_backends: &mut ToolBackends, name: &str, performer: ToolPerformer) {
+    match performer {
+        ToolPerformer::Service => {}
+        ToolPerformer::Program(program) => {
             tool_backends.programs.insert(name.to_owned(), program);
         }
-        ToolWorker::Server(tool, server) => {
+        ToolPerformer::Server(tool, server) => {
             tool_backends.server_tools.insert(name.to_owned(), tool);
             tool_backends.servers.insert(server.name.clone(), server);
         }

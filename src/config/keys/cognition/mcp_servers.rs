@@ -9,7 +9,7 @@ use super::backend_program::{self, BackendReadContext};
 use super::check_name;
 use crate::config::diagnostics::Severity;
 use crate::config::keys::programs::command::MissingProgramReport;
-use crate::config::table::{Section, ValueBounds};
+use crate::config::table::{RangeWithDefault, Section};
 
 /// Text between the name of a server and the name of its tool, in the name of a tool without a section of its own.
 pub(super) const SERVER_TOOL_SEPARATOR: &str = "__";
@@ -18,10 +18,10 @@ pub(super) const SERVER_TOOL_SEPARATOR: &str = "__";
 const UNSUPPORTED_KEYS: [&str; 3] = ["auth", "drift", "url"];
 
 /// Bounds of the time limit of a start in seconds.
-const START_TIMEOUT_BOUNDS: ValueBounds<f64> = ValueBounds::new(1.0, 600.0, 30.0);
+const START_TIMEOUT_BOUNDS: RangeWithDefault<f64> = RangeWithDefault::new(1.0, 600.0, 30.0);
 
 /// Bounds of the time without a use in seconds.
-const IDLE_BOUNDS: ValueBounds<f64> = ValueBounds::new(1.0, 86_400.0, 300.0);
+const IDLE_BOUNDS: RangeWithDefault<f64> = RangeWithDefault::new(1.0, 86_400.0, 300.0);
 
 /// Reads every server. `used_servers` are the names of the servers of enabled agents: a fault of the machine is an
 /// error only if such an agent needs the server.

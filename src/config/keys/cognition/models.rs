@@ -10,7 +10,7 @@ use super::check_name;
 use crate::config::diagnostics::Severity;
 use crate::config::table::address::{UrlFaultTexts, is_local_url, validate_service_url};
 use crate::config::table::credential::{CredentialKeys, read_credential};
-use crate::config::table::{Section, ValueBounds};
+use crate::config::table::{RangeWithDefault, Section};
 
 /// Keys that state the provider's API key.
 const API_KEY_SETTING_KEYS: CredentialKeys =
@@ -23,21 +23,21 @@ const URL_FAULT_TEXTS: UrlFaultTexts = UrlFaultTexts {
 };
 
 /// Bounds of the time of one reply in seconds.
-const TIMEOUT_BOUNDS: ValueBounds<f64> = ValueBounds::new(1.0, 3600.0, 120.0);
+const TIMEOUT_BOUNDS: RangeWithDefault<f64> = RangeWithDefault::new(1.0, 3600.0, 120.0);
 /// Bounds of the number of calls at the same time. A model on this machine gets one call at a time by default.
-const CONCURRENCY_BOUNDS: ValueBounds<u64> = ValueBounds::new(1, 100, 5);
+const CONCURRENCY_BOUNDS: RangeWithDefault<u64> = RangeWithDefault::new(1, 100, 5);
 /// Bounds of the number of calls within a minute. The default for a provider on this machine is the maximum.
-const RATE_BOUNDS: ValueBounds<u64> = ValueBounds::new(1, 100_000, 60);
+const RATE_BOUNDS: RangeWithDefault<u64> = RangeWithDefault::new(1, 100_000, 60);
 
-/// Reads every provider. A key that is missing is an error for the prefixes in `enabled_prefixes` only.
+/// Reads every provider. A key that is missing is an error for the providers in `used_providers` only.
 pub(super) fn read_all(
     root: &mut Section<'_>,
-    enabled_prefixes: &BTreeSet<&str>,
+    used_providers: &BTreeSet<&str>,
 ) -> BTreeMap<String, Option<Arc<ModelProvider>>> {
     let mut providers = BTreeMap::new();
     for (name, section) in root.sections("models") {
         let is_valid = check_name(&section, &name);
-        let missing_severity = match enabled_prefixes.contains(name.value.as_str()) {
+        let missing_severity = match used_providers.contains(name.value.as_str()) {
             true => Severity::Error,
             false => Severity::MissingWhileDisabled,
         };
@@ -54,8 +54,8 @@ fn read(mut section: Section<'_>, name: &str, missing_severity: Severity) -> Opt
     table.require("base_url");
     let url = url.and_then(|url| validate_service_url(table, url, allows_http, &URL_FAULT_TEXTS));
     let is_local = url.as_deref().is_some_and(is_local_url);
-    let bounds = |bounds: ValueBounds<u64>, local_default| match is_local {
-        true => ValueBounds { default: local_default, ..bounds },
+    let bounds = |bounds: RangeWithDefault<u64>, local_default| match is_local {
+        true => RangeWithDefault { default: local_default, ..bounds },
         false => bounds,
     };
     let key = read_credential(table, &API_KEY_SETTING_KEYS, missing_severity);

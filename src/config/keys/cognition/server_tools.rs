@@ -7,9 +7,9 @@ use algonius_actors::model::agent::cognitive::{ToolHandler, ToolSpec};
 use algonius_actors::model::program::mcp_server::McpServer;
 use algonius_actors::model::program::tool_backends::ServerTool;
 
-use super::configured_tool::{ConfiguredTool, TIMEOUT_BOUNDS, ToolWorker, UNSUPPORTED_KEYS};
+use super::configured_tool::{ConfiguredTool, TIMEOUT_BOUNDS, ToolPerformer, UNSUPPORTED_KEYS};
 use super::mcp_servers::SERVER_TOOL_SEPARATOR;
-use super::{ServerCatalog, is_valid_name};
+use super::{McpServerCatalog, is_valid_name};
 use crate::config::diagnostics::new_diagnostic;
 use crate::config::table::{Section, SourcePosition};
 
@@ -17,7 +17,7 @@ use crate::config::table::{Section, SourcePosition};
 pub(super) fn read(
     table: &mut Section<'_>,
     name: &str,
-    servers: &ServerCatalog,
+    servers: &McpServerCatalog,
 ) -> Option<ConfiguredTool> {
     table.require("server");
     table.require("mcp_tool_name");
@@ -41,7 +41,7 @@ pub(super) fn read(
 pub(super) fn find_qualified_tool(
     agent: &Section<'_>,
     (name, position): (&str, &SourcePosition),
-    servers: &ServerCatalog,
+    servers: &McpServerCatalog,
 ) -> Option<ConfiguredTool> {
     let (server, tool) = name.split_once(SERVER_TOOL_SEPARATOR)?;
     let server = find_server(agent, (server, position), servers)?;
@@ -68,7 +68,7 @@ pub(super) fn find_qualified_tool(
 fn find_server<'s>(
     section: &Section<'_>,
     (name, position): (&str, &SourcePosition),
-    servers: &'s ServerCatalog,
+    servers: &'s McpServerCatalog,
 ) -> Option<&'s Arc<McpServer>> {
     let Some(server) = servers.get(name) else {
         let diagnostic = new_diagnostic(format!("there is no section `[mcp.servers.{name}]`"));
@@ -81,5 +81,8 @@ fn find_server<'s>(
 
 fn configured_tool(spec: ToolSpec, server: &Arc<McpServer>, name: String) -> ConfiguredTool {
     let tool = ServerTool { server: server.name.clone(), name };
-    ConfiguredTool { spec: Arc::new(spec), worker: ToolWorker::Server(tool, Arc::clone(server)) }
+    ConfiguredTool {
+        spec: Arc::new(spec),
+        performer: ToolPerformer::Server(tool, Arc::clone(server)),
+    }
 }

@@ -6,7 +6,7 @@ use algonius_actors::model::agent::cognitive::{InputType, ToolInput};
 use serde_json::{Map, Value, json};
 
 use crate::config::table::{Positioned, Section, SourcePosition};
-use crate::platform::template::tool_inputs::{ALL_ARGUMENTS, ToolTemplate};
+use crate::platform::template::tool_inputs::{ALL_ARGUMENTS_NAME, ToolTemplate};
 
 /// Greatest number of inputs of a tool.
 const MAX_INPUTS: usize = 64;
@@ -32,8 +32,8 @@ pub(super) fn read(tool: &mut Section<'_>) -> ConfiguredToolInputs {
 
 /// Checks the name of an input, which is also a name in templates.
 fn check_input_name(section: &Section<'_>, name: &str, position: &SourcePosition) {
-    if name == ALL_ARGUMENTS {
-        let message = format!("`{ALL_ARGUMENTS}` is the name of all arguments together");
+    if name == ALL_ARGUMENTS_NAME {
+        let message = format!("`{ALL_ARGUMENTS_NAME}` is the name of all arguments together");
         section.reader.report_error(position, message);
     } else if !ToolTemplate::is_variable_name(name) {
         let message =
@@ -82,7 +82,7 @@ impl ConfiguredToolInputs {
         templates: impl Iterator<Item = ToolTemplate<'t>>,
     ) {
         let used: BTreeSet<String> = templates.flat_map(ToolTemplate::used_variables).collect();
-        let is_unused = |name: &str| !used.contains(ALL_ARGUMENTS) && !used.contains(name);
+        let is_unused = |name: &str| !used.contains(ALL_ARGUMENTS_NAME) && !used.contains(name);
         for (name, (_, position)) in self.0.iter().filter(|(name, _)| is_unused(name)) {
             let message = format!("no template of the handler uses `{name}`");
             tool.reader.report_warning(position, message);

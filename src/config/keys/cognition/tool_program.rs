@@ -9,7 +9,7 @@ use crate::config::diagnostics::{Severity, new_diagnostic};
 use crate::config::keys::programs::command::MissingProgramReport;
 use crate::config::table::{Positioned, Section};
 use crate::platform::template::TemplateError;
-use crate::platform::template::tool_inputs::{ALL_ARGUMENTS, ToolTemplate};
+use crate::platform::template::tool_inputs::{ALL_ARGUMENTS_NAME, ToolTemplate};
 
 /// Keys that only handlers of the kind `command` have.
 const COMMAND_KEYS: [&str; 10] = [
@@ -71,7 +71,7 @@ pub(super) fn read(
     Some(ToolProgram {
         program: program?,
         args: args.into_iter().map(|template| template.value).collect(),
-        stdin: stdin.map(|template| template.value).unwrap_or_default(),
+        stdin_template: stdin.map(|template| template.value).unwrap_or_default(),
     })
 }
 
@@ -84,7 +84,7 @@ fn check_template(
     let diagnostic = new_diagnostic(error.to_string());
     let diagnostic = match &error {
         TemplateError::Unknown { name } => {
-            let names = sample.keys().map(String::as_str).chain([ALL_ARGUMENTS]);
+            let names = sample.keys().map(String::as_str).chain([ALL_ARGUMENTS_NAME]);
             diagnostic.suggest_from(name, names)
         }
         _ => diagnostic,

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use algonius_actors::model::agent::cognitive::{
-    FINAL_ANSWER, InputType, ToolHandler, ToolInput, ToolSpec,
+    FINAL_ANSWER_CALL, InputType, ToolHandler, ToolInput, ToolSpec,
 };
 use algonius_actors::model::program::tool_program::ToolProgram;
 
-use super::configured_tool::{ConfiguredTool, TIMEOUT_BOUNDS, ToolWorker, UNSUPPORTED_KEYS};
+use super::configured_tool::{ConfiguredTool, TIMEOUT_BOUNDS, ToolPerformer, UNSUPPORTED_KEYS};
 use super::tool_inputs::{self, ConfiguredToolInputs};
-use super::{ServerCatalog, check_name, server_tools, tool_program};
+use super::{McpServerCatalog, check_name, server_tools, tool_program};
 use crate::config::diagnostics::Severity;
 use crate::config::table::{Section, ValueShape};
 
@@ -54,13 +54,13 @@ enum HandlerKind {
 pub(super) fn read_all(
     root: &mut Section<'_>,
     used_tools: &BTreeSet<&str>,
-    servers: &ServerCatalog,
+    servers: &McpServerCatalog,
 ) -> BTreeMap<String, Option<ConfiguredTool>> {
     let mut tools = BTreeMap::new();
     for (name, section) in root.sections("tools") {
-        let is_reserved = name.value == FINAL_ANSWER;
+        let is_reserved = name.value == FINAL_ANSWER_CALL;
         if is_reserved {
-            let message = format!("`{FINAL_ANSWER}` is the name of the call with the answer");
+            let message = format!("`{FINAL_ANSWER_CALL}` is the name of the call with the answer");
             section.reader.report_error(&name.position, message);
         }
         let is_valid = check_name(&section, &name) && !is_reserved;
@@ -76,7 +76,7 @@ pub(super) fn read_all(
 fn read(
     mut section: Section<'_>,
     name: &str,
-    (missing_severity, servers): (Severity, &ServerCatalog),
+    (missing_severity, servers): (Severity, &McpServerCatalog),
 ) -> Option<ConfiguredTool> {
     let table = &mut section;
     table.require("source");
@@ -112,7 +112,7 @@ fn read(
     let timeout: Duration = table.duration("timeout", TIMEOUT_BOUNDS);
     table.refuse_unsupported_keys(&UNSUPPORTED_KEYS);
     section.report_unknown_keys();
-    let (handler, worker) = handler?.into_parts()?;
+    let (handler, performer) = handler?.into_parts()?;
     let spec = ToolSpec {
         name: name.to_owned(),
         description: description.unwrap_or_else(|| default_description(handler).to_owned()),
@@ -121,7 +121,7 @@ fn read(
         timeout,
         handler,
     };
-    Some(ConfiguredTool { spec: Arc::new(spec), worker })
+    Some(ConfiguredTool { spec: Arc::new(spec), performer })
 }
 
 /// Reports each of these keys that is there.
@@ -185,13 +185,15 @@ impl ConfiguredHandler {
     }
 
     /// Returns the handler, with the performer of its calls; `None` if a part has a fault.
-    fn into_parts(self) -> Option<(ToolHandler, ToolWorker)> {
+    fn into_parts(self) -> Option<(ToolHandler, ToolPerformer)> {
         match self.kind {
-            HandlerKind::Clock => Some((ToolHandler::Clock, ToolWorker::Service)),
-            HandlerKind::Notes => self.operation.map(|operation| (operation, ToolWorker::Service)),
+            HandlerKind::Clock => Some((ToolHandler::Clock, ToolPerformer::Service)),
+            HandlerKind::Notes => {
+                self.operation.map(|operation| (operation, ToolPerformer::Service))
+            }
             HandlerKind::Command => self
                 .program
-                .map(|program| (ToolHandler::Command, ToolWorker::Program(Arc::new(program)))),
+                .map(|program| (ToolHandler::Command, ToolPerformer::Program(Arc::new(program)))),
         }
     }
 }

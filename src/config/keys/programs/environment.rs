@@ -20,7 +20,7 @@ pub(crate) fn read_for_agent(
     access: Access,
     missing_severity: Severity,
 ) -> BTreeMap<String, EnvVariable> {
-    let mut variables = VariableCollector::read_table(agent, missing_severity);
+    let mut variables = VariableCollector::read_env_table(agent, missing_severity);
     variables.add_access_table(agent.section("access_env"), access);
     variables.read_other_sources(agent)
 }
@@ -30,7 +30,7 @@ pub(crate) fn read_for_backend(
     table: &mut Section<'_>,
     missing_severity: Severity,
 ) -> BTreeMap<String, EnvVariable> {
-    VariableCollector::read_table(table, missing_severity).read_other_sources(table)
+    VariableCollector::read_env_table(table, missing_severity).read_other_sources(table)
 }
 
 /// Variables that were collected so far.
@@ -42,7 +42,7 @@ struct VariableCollector<'c> {
 
 impl<'c> VariableCollector<'c> {
     /// Reads `env`.
-    fn read_table(table: &mut Section<'c>, missing_severity: Severity) -> Self {
+    fn read_env_table(table: &mut Section<'c>, missing_severity: Severity) -> Self {
         let mut variables =
             Self { reader: table.reader, missing_severity, variables: BTreeMap::new() };
         variables.add_table(table.section("env"));
@@ -138,7 +138,7 @@ impl<'c> VariableCollector<'c> {
             Err(error) => return self.reader.report_error(&text.position, error.to_string()),
         };
         let is_secret = is_secret_name(&name.value)
-            || expanded.names.iter().any(|used_name| is_secret_name(used_name));
+            || expanded.variable_names.iter().any(|used_name| is_secret_name(used_name));
         let secrecy = if is_secret { VariableSecrecy::Secret } else { VariableSecrecy::Plain };
         self.set(name, EnvVariable { value: expanded.text, secrecy }, &text.position);
     }
@@ -173,7 +173,7 @@ impl<'c> VariableCollector<'c> {
             return self.reader.report_error(position, "must not hold a NUL character");
         }
         if variable.secrecy == VariableSecrecy::Secret {
-            self.reader.register_foreign_secret(position, &variable.value);
+            self.reader.register_secret_or_warn(position, &variable.value);
         }
         if self.variables.insert(name.value.clone(), variable).is_some() {
             self.reader.report_error(&name.position, "this variable is set twice");
@@ -207,7 +207,7 @@ pub(crate) struct ExpandedText {
     /// Expanded text.
     pub(crate) text: String,
     /// Variables that were expanded.
-    pub(crate) names: Vec<String>,
+    pub(crate) variable_names: Vec<String>,
 }
 
 /// Expands `${NAME}`; `$$` is a dollar sign.
@@ -232,7 +232,7 @@ pub(crate) fn expand(
         rest = after;
     }
     text.push_str(rest);
-    Ok(ExpandedText { text, names })
+    Ok(ExpandedText { text, variable_names: names })
 }
 
 /// Returns true if the name of a variable marks it as a secret.

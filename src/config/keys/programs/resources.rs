@@ -2,12 +2,12 @@
 
 use algonius_actors::model::host::resources::{CgroupMode, ResourceLimits};
 
-use crate::config::table::{Section, ValueBounds, value};
+use crate::config::table::{RangeWithDefault, Section, value};
 
 /// Bounds in bytes of memory: no program runs with less, and no machine has more.
-const MEMORY_BOUNDS: ValueBounds<u64> = ValueBounds::new(1 << 20, 1 << 46, 0);
+const MEMORY_BOUNDS: RangeWithDefault<u64> = RangeWithDefault::new(1 << 20, 1 << 46, 0);
 /// Bounds of processes and threads: the kernel has no more ids.
-const PROCESS_BOUNDS: ValueBounds<u64> = ValueBounds::new(1, 1 << 22, 0);
+const PROCESS_BOUNDS: RangeWithDefault<u64> = RangeWithDefault::new(1, 1 << 22, 0);
 
 const CGROUP_MODES: [(&str, CgroupMode); 3] =
     [("auto", CgroupMode::Auto), ("required", CgroupMode::Required), ("off", CgroupMode::Off)];
@@ -32,7 +32,7 @@ pub(crate) fn read_memory(resources: &mut Section<'_>, key: &'static str) -> Opt
 fn read_limit(
     section: &mut Section<'_>,
     key: &'static str,
-    bounds: ValueBounds<u64>,
+    bounds: RangeWithDefault<u64>,
 ) -> Option<u64> {
     let entry = section.entry(key)?;
     value::count(section.reader, &entry, bounds)

@@ -29,11 +29,11 @@ pub(crate) struct SandboxContext<'p> {
     pub(crate) command: Option<&'p Path>,
     pub(crate) working_dir: Option<&'p Path>,
     /// True if the program may use the network by default.
-    pub(crate) has_network: bool,
+    pub(crate) allows_network_by_default: bool,
     /// True if the program may use the shared memory of the machine by default.
-    pub(crate) has_shared_memory: bool,
+    pub(crate) allows_shared_memory_by_default: bool,
     /// True if each sandbox is required by default, and not only one with more restrictions than the access implies.
-    pub(crate) is_required: bool,
+    pub(crate) is_required_by_default: bool,
     /// Severity of a fault of the machine.
     pub(crate) missing_severity: Severity,
 }
@@ -52,9 +52,9 @@ pub(crate) fn read_for_agent(
         home,
         command: program.as_ref().map(|program| program.command.as_path()),
         working_dir: program.as_ref().map(|program| program.working_dir.as_path()),
-        has_network: true,
-        has_shared_memory: true,
-        is_required: false,
+        allows_network_by_default: true,
+        allows_shared_memory_by_default: true,
+        is_required_by_default: false,
         missing_severity,
     };
     let sandbox = read(agent, &context);
@@ -69,8 +69,9 @@ pub(crate) fn read(table: &mut Section<'_>, context: &SandboxContext<'_>) -> San
     let mut section = table.section("sandbox");
     let enforce = section.flag("enforce", true);
     let nested = section.flag("nested", false);
-    let network = section.flag("network", context.has_network);
-    let shared_memory = match section.flag("shared_memory", context.has_shared_memory) {
+    let network = section.flag("network", context.allows_network_by_default);
+    let shared_memory = match section.flag("shared_memory", context.allows_shared_memory_by_default)
+    {
         true => SharedMemoryAccess::Allowed,
         false => SharedMemoryAccess::Refused,
     };
@@ -99,11 +100,11 @@ pub(crate) fn read(table: &mut Section<'_>, context: &SandboxContext<'_>) -> San
         hidden,
         protected,
         allowed_sockets: sockets,
-        resolved_roots: None,
+        resolved_paths: None,
     };
     refuse_unsuitable_landlock(&section, isolation, &sandbox);
     check_nested_sandbox(&section, &sandbox);
-    let required = read_requirement(&mut section, context, &sandbox);
+    let isolation_requirement = read_requirement(&mut section, context, &sandbox);
     if let (Access::ReadOnly, Some(working_dir)) = (access, working_dir) {
         warn_if_workspace_writable(
             &section,
@@ -113,7 +114,7 @@ pub(crate) fn read(table: &mut Section<'_>, context: &SandboxContext<'_>) -> San
         );
     }
     section.report_unknown_keys();
-    Sandbox { isolation_requirement: required, ..sandbox }
+    Sandbox { isolation_requirement, ..sandbox }
 }
 
 /// Returns the weakest isolation with which the program is started. By default, each sandbox of a backend program is
@@ -126,14 +127,14 @@ fn read_requirement(
     let limits_writes = context.access == Access::ReadWrite && sandbox.writable.is_some();
     let is_restricted = sandbox.needs_bubblewrap() || !sandbox.allows_network || limits_writes;
     let is_given = section.has_key("required");
-    let required =
-        section.flag("required", (is_restricted || context.is_required) && sandbox.is_enforced);
+    let required = section
+        .flag("required", (is_restricted || context.is_required_by_default) && sandbox.is_enforced);
     // The schema knows no default that depends on other keys.
     section.record_shape("required", || ValueShape::Flag(None));
     if !sandbox.is_enforced && (is_restricted || required) {
         let position = section.position.child("enforce").without_excerpt();
         let diagnostic = new_diagnostic("`enforce = false` leaves nothing to require or to refuse");
-        let is_default = !context.has_network && !section.has_key("network");
+        let is_default = !context.allows_network_by_default && !section.has_key("network");
         let hint = "write `network = true` too: by default the network is refused";
         let diagnostic = if is_default { diagnostic.with_hint(hint) } else { diagnostic };
         section.reader.report_error(&position, diagnostic);
@@ -264,8 +265,8 @@ fn read_protected_paths(
             return path_resolver.resolve(section, path, MISSING_PROTECTED_HINT);
         }
         let mut parts = relative.components().peekable();
-        let is_below = parts.peek().is_some();
-        if !is_below || !parts.all(|part| matches!(part, Component::Normal(_))) {
+        let has_components = parts.peek().is_some();
+        if !has_components || !parts.all(|part| matches!(part, Component::Normal(_))) {
             let diagnostic =
                 new_diagnostic("must be absolute, or below the working folder without `..`");
             section.reader.report_error(&path.position, diagnostic);

@@ -6,7 +6,7 @@ use algonius_actors::model::access::endpoint_config::LockoutSpec;
 use ipnet::IpNet;
 
 use crate::config::diagnostics::new_diagnostic;
-use crate::config::table::{Positioned, Section, ValueBounds};
+use crate::config::table::{Positioned, RangeWithDefault, Section};
 
 /// Admission rules of requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -60,8 +60,8 @@ pub(crate) fn read_lockout(mut section: Section<'_>) -> LockoutSettings {
     let LockoutSpec { max_failures: failures, window, block_duration: block } =
         LockoutSpec::default();
     let is_enabled = section.flag("enabled", true);
-    let failures = section.count("failures", ValueBounds::new(1, 1000, u64::from(failures)));
-    let time_bounds = |default: f64| ValueBounds::new(0.1, 604_800.0, default);
+    let failures = section.count("failures", RangeWithDefault::new(1, 1000, u64::from(failures)));
+    let time_bounds = |default: f64| RangeWithDefault::new(0.1, 604_800.0, default);
     let spec = LockoutSpec {
         max_failures: u32::try_from(failures).unwrap_or(u32::MAX),
         window: section.duration("window", time_bounds(window.as_secs_f64())),

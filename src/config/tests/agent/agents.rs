@@ -8,8 +8,8 @@ fn durations_are_seconds_or_text_with_a_unit() {
         [("90", 90.0), ("90.5", 90.5), ("\"90s\"", 90.0), ("\"1.5h\"", 5400.0), ("\"5m\"", 300.0)]
     {
         let text = format!("[limits]\ntimeout_max = \"2h\"\n{CAT}timeout = {written}\n");
-        let run = load_settings(&text).agents[0].spec.limits.timeouts.run;
-        assert_eq!(run, Duration::from_secs_f64(seconds), "{written}");
+        let run_timeout = load_settings(&text).agents[0].spec.limits.timeouts.run;
+        assert_eq!(run_timeout, Duration::from_secs_f64(seconds), "{written}");
     }
     assert_agent_faults(&[
         (
@@ -39,10 +39,10 @@ fn durations_are_seconds_or_text_with_a_unit() {
 
 #[test]
 fn an_agent_has_no_idle_timeout_by_default() {
-    let idle =
+    let idle_timeout =
         |lines: &str| load_settings(&format!("{CAT}{lines}\n")).agents[0].spec.limits.timeouts.idle;
-    assert_eq!(idle(""), None);
-    assert_eq!(idle("idle_timeout = \"2m\""), Some(Duration::from_secs(120)));
+    assert_eq!(idle_timeout(""), None);
+    assert_eq!(idle_timeout("idle_timeout = \"2m\""), Some(Duration::from_secs(120)));
     assert_agent_faults(&[
         (
             "idle_timeout = 0",
@@ -59,11 +59,11 @@ fn an_agent_has_no_idle_timeout_by_default() {
 
 #[test]
 fn limits_move_the_bounds_and_the_defaults_with_them() {
-    let run = |limits: &str| {
+    let run_timeout = |limits: &str| {
         load_settings(&format!("[limits]\n{limits}\n{CAT}")).agents[0].spec.limits.timeouts.run
     };
-    assert_eq!(run("timeout_max = 100").as_secs(), 100);
-    assert_eq!(run("timeout_min = 0.05\ntimeout_max = 0.5"), Duration::from_millis(500));
+    assert_eq!(run_timeout("timeout_max = 100").as_secs(), 100);
+    assert_eq!(run_timeout("timeout_min = 0.05\ntimeout_max = 0.5"), Duration::from_millis(500));
     assert_eq!(
         fault_messages(&format!("[limits]\ntimeout_min = 9\ntimeout_max = 8\n{CAT}")),
         ["c:2:15: error: limits.timeout_min = 9: must not be more than timeout_max, which is 8"]
@@ -72,13 +72,13 @@ fn limits_move_the_bounds_and_the_defaults_with_them() {
 
 #[test]
 fn a_read_write_agent_has_a_concurrency_of_one() {
-    let running = |lines: &str| {
+    let max_running_limit = |lines: &str| {
         load_settings(&format!("{CAT}{lines}\n")).agents[0].spec.limits.capacity.max_running
     };
-    let running = |lines: &str| running(lines).map(NonZeroU32::get);
-    assert_eq!(running("access = \"read-write\""), Some(1));
-    assert_eq!(running("access = \"read-write\"\nmax_concurrent = 1"), Some(1));
-    assert_eq!(running("max_concurrent = 0"), None);
+    let max_running = |lines: &str| max_running_limit(lines).map(NonZeroU32::get);
+    assert_eq!(max_running("access = \"read-write\""), Some(1));
+    assert_eq!(max_running("access = \"read-write\"\nmax_concurrent = 1"), Some(1));
+    assert_eq!(max_running("max_concurrent = 0"), None);
     assert_agent_faults(&[(
         "access = \"read-write\"\nmax_concurrent = 2",
         &[

@@ -109,11 +109,11 @@ fn a_layer_is_one_of_the_five_words() {
 
 #[test]
 fn a_model_needs_a_prefix_with_a_section() {
-    let model =
+    let model_faults =
         |line: &str| fault_messages(&agent_config(&format!("layer = \"abstract\"\n{line}")));
-    assert_eq!(model(""), ["c:1:1: error: agents.a.model_id: is needed"]);
+    assert_eq!(model_faults(""), ["c:1:1: error: agents.a.model_id: is needed"]);
     assert_eq!(
-        model("model_id = \"lokal/qwen3\""),
+        model_faults("model_id = \"lokal/qwen3\""),
         ["c:4:12: error: agents.a.model_id = \"lokal/qwen3\": there is no section \
           `[models.lokal]`; did you mean `local`?"]
     );
@@ -122,20 +122,21 @@ fn a_model_needs_a_prefix_with_a_section() {
             "c:4:12: error: agents.a.model_id = \"{wrong}\": must be the prefix of a provider and \
              the name of a model, such as \"local/qwen3\""
         );
-        assert_eq!(model(&format!("model_id = \"{wrong}\"")), [expected]);
+        assert_eq!(model_faults(&format!("model_id = \"{wrong}\"")), [expected]);
     }
     assert_eq!(
-        model("model_id = [\"local/qwen3\"]"),
+        model_faults("model_id = [\"local/qwen3\"]"),
         ["c:4:12: error: agents.a.model_id: is not supported yet; name one model"]
     );
-    let alone = "[agents.a]\nkind = \"cognitive\"\nlayer = \"abstract\"\nmodel_id = \"local/x\"\n";
-    let missing = fault_messages(alone);
+    let agent_without_provider =
+        "[agents.a]\nkind = \"cognitive\"\nlayer = \"abstract\"\nmodel_id = \"local/x\"\n";
+    let missing = fault_messages(agent_without_provider);
     assert!(
         missing.len() == 1 && missing[0].ends_with("no section `[models.local]`"),
         "{missing:?}"
     );
     // A provider with a fault causes no other fault.
-    let faulty = fault_messages(&format!("{alone}[models.local]\n"));
+    let faulty = fault_messages(&format!("{agent_without_provider}[models.local]\n"));
     assert_eq!(faulty, ["c:5:1: error: models.local.base_url: is needed"]);
 }
 
@@ -259,10 +260,10 @@ fn keys_of_later_cognitive_agents_are_reported_once() {
             "{line}: {found:?}"
         );
     }
-    let preset = fault_messages(&complete_agent_config("preset = \"claude-code\""));
+    let preset_faults = fault_messages(&complete_agent_config("preset = \"claude-code\""));
     assert!(
-        preset.len() == 1 && preset[0].starts_with("c:5:10: error: agents.a.preset"),
-        "{preset:?}"
+        preset_faults.len() == 1 && preset_faults[0].starts_with("c:5:10: error: agents.a.preset"),
+        "{preset_faults:?}"
     );
 }
 

@@ -15,7 +15,7 @@ fn a_person_decides_unless_a_policy_says_otherwise() {
     let default = policy("");
     assert_eq!(default.default_verdict, PermissionVerdict::Ask);
     assert_eq!(
-        (default.timeout, default.on_timeout),
+        (default.interaction_timeout, default.on_timeout),
         (Duration::from_secs(300), TimeoutAction::Deny)
     );
     assert!(default.rules.is_empty() && default.tool_verdicts.is_empty());
@@ -23,7 +23,7 @@ fn a_person_decides_unless_a_policy_says_otherwise() {
         policy("consent = { default = \"deny\", timeout = \"10m\", on_timeout = \"cancel\" }");
     assert_eq!(configured.default_verdict, PermissionVerdict::Deny);
     assert_eq!(
-        (configured.timeout, configured.on_timeout),
+        (configured.interaction_timeout, configured.on_timeout),
         (Duration::from_secs(600), TimeoutAction::Cancel)
     );
 }

@@ -30,15 +30,16 @@ fn an_allowed_link_is_allowed_under_both_names() {
 
 #[test]
 fn overrides_of_code_paths_and_secrets_are_refused() {
-    let code = "callers may not set this variable: it decides what runs, or the service sets it";
-    let secret = "callers may not set a secret: what they choose is stored as it is";
+    let code_path_message =
+        "callers may not set this variable: it decides what runs, or the service sets it";
+    let secret_message = "callers may not set a secret: what they choose is stored as it is";
     for (name, expected) in [
-        ("PATH", code),
-        ("LD_PRELOAD", code),
-        ("ALGONIUS_AGENT_ID", code),
-        ("A2A_TASK_ID", code),
-        ("API_KEY", secret),
-        ("MINE", secret),
+        ("PATH", code_path_message),
+        ("LD_PRELOAD", code_path_message),
+        ("ALGONIUS_AGENT_ID", code_path_message),
+        ("A2A_TASK_ID", code_path_message),
+        ("API_KEY", secret_message),
+        ("MINE", secret_message),
         ("1X", "is not the name of a variable"),
         ("A=B", "is not the name of a variable"),
     ] {
@@ -75,6 +76,6 @@ fn a_parameter_of_a_persistent_program_needs_a_template() {
     };
     let warnings = fault_messages(&config_with_message("{{ input }}\\n"));
     assert!(warnings.join("").contains("so it changes nothing"), "{warnings:?}");
-    let used = fault_messages(&config_with_message("{{ input }} {{ param.style }}\\n"));
-    assert!(!used.join("").contains("changes nothing"), "{used:?}");
+    let warnings_if_used = fault_messages(&config_with_message("{{ input }} {{ param.style }}\\n"));
+    assert!(!warnings_if_used.join("").contains("changes nothing"), "{warnings_if_used:?}");
 }

@@ -24,7 +24,7 @@ fn faults(text: &str) -> ConfigFaults {
     load_text(text).unwrap_err()
 }
 
-fn faults_by_key(agent: &str, remote: &str) -> Vec<String> {
+fn fault_keys_and_messages(agent: &str, remote: &str) -> Vec<String> {
     let faults = faults(&remote_agent_config(agent, remote));
     faults.iter().map(|fault| format!("{}: {}", fault.key_path, fault.message)).collect()
 }
@@ -70,12 +70,12 @@ fn a_remote_url_must_protect_the_token() {
         ("x.org", "must be an address"),
         ("", "must not be empty"),
     ] {
-        let messages = faults_by_key("", &format!("url = \"{url}\""));
+        let messages = fault_keys_and_messages("", &format!("url = \"{url}\""));
         assert!(messages.len() == 1 && messages[0].contains(message), "{url}: {messages:?}");
     }
     let internal = remote("url = \"http://10.0.0.1\"\ninsecure_http = true");
     assert_eq!(internal.url, "http://10.0.0.1");
-    assert_eq!(faults_by_key("", ""), ["agents.a.remote.url: is needed"]);
+    assert_eq!(fault_keys_and_messages("", ""), ["agents.a.remote.url: is needed"]);
 }
 
 #[test]
@@ -85,21 +85,24 @@ fn a_token_in_the_file_is_refused() {
     assert!(faults.to_string().contains("use `token_file` or `token_env`"), "{faults}");
     assert!(!faults.to_string().contains(CANARY));
     let both = "url = \"https://x.org\"\ntoken_env = \"MY_KEY\"\ntoken_file = \"x\"";
-    assert_eq!(faults_by_key("", both).len(), 1);
-    assert_eq!(faults_by_key("", "url = \"https://x.org\"\ntoken_env = \"NOT_THERE\"").len(), 1);
+    assert_eq!(fault_keys_and_messages("", both).len(), 1);
+    assert_eq!(
+        fault_keys_and_messages("", "url = \"https://x.org\"\ntoken_env = \"NOT_THERE\"").len(),
+        1
+    );
 }
 
 #[test]
 fn a_program_key_is_an_error_for_a_remote_agent() {
     let url = "url = \"https://x.org\"";
-    let messages = faults_by_key("command = \"cat\"\nsandbox.writable = [\"x\"]", url);
+    let messages = fault_keys_and_messages("command = \"cat\"\nsandbox.writable = [\"x\"]", url);
     assert_eq!(messages.len(), 2, "{messages:?}");
     assert!(
         messages.iter().all(|fault| fault.contains("agents with a program only")),
         "{messages:?}"
     );
     // The keys of the preset are not reported one by one.
-    assert_eq!(faults_by_key("preset = \"gemini\"", url).len(), 1);
+    assert_eq!(fault_keys_and_messages("preset = \"gemini\"", url).len(), 1);
     let found = faults("[agents.a]\ncommand = \"cat\"\n[agents.a.remote]\nurl = \"https://x.org\"");
     assert!(found.to_string().contains("`kind = \"remote\"` only"), "{found}");
 }

@@ -36,11 +36,11 @@ fn protected_paths_are_relative_to_the_workspace_or_absolute() {
 
 #[test]
 fn invalid_hidden_and_protected_paths_are_reported() {
-    let nowhere = "there is no such file or folder";
+    let missing_path_message = "there is no such file or folder";
     for (lines, expected) in [
-        ("sandbox.hidden = ['/none']", nowhere),
-        ("sandbox.protected = ['/none']", nowhere),
-        ("sandbox.protected = ['~/none']", nowhere),
+        ("sandbox.hidden = ['/none']", missing_path_message),
+        ("sandbox.protected = ['/none']", missing_path_message),
+        ("sandbox.protected = ['~/none']", missing_path_message),
         ("sandbox.protected = ['../x']", "without `..`"),
         ("sandbox.protected = ['']", "without `..`"),
         ("sandbox.hidden = ['/usr']", "the program is in it"),

@@ -17,36 +17,41 @@ const RPC: &str = "input = \"json-rpc\"\noutput = \"json-rpc\"\n";
 
 #[test]
 fn session_arguments_are_added_or_replace_all() {
-    let base = "args = [\"-p\"]\n[agents.a.session]\nregex = \"x\"\n";
-    let with_added = program(&format!("{base}resume_args = [\"-r\", \"{{{{ session_id }}}}\"]"));
-    let session = with_added.session.unwrap();
+    let session_lines = "args = [\"-p\"]\n[agents.a.session]\nregex = \"x\"\n";
+    let program_with_added_args =
+        program(&format!("{session_lines}resume_args = [\"-r\", \"{{{{ session_id }}}}\"]"));
+    let session = program_with_added_args.session_resume.unwrap();
     assert_eq!(session.start_args, ["-p"]);
     assert_eq!(session.resume_args, ["-p", "-r", "{{ session_id }}"]);
     // The input stays at the very end, after the argument that ends the options of the program.
     let input = "input = \"args\"\ninput_args = [\"--\", \"{{ input }}\"]\n";
-    let with_input = base.replace("[agents.a.session]", &format!("{input}[agents.a.session]"));
-    let with_input_last =
-        program(&format!("{with_input}resume_args = [\"-r\", \"{{{{ session_id }}}}\"]"));
-    let resumed = &with_input_last.session.as_ref().unwrap().resume_args;
-    assert_eq!(*resumed, ["-p", "-r", "{{ session_id }}", "--", "{{ input }}"]);
-    let with_replaced = program(&format!(
-        "{base}args = [\"resume\", \"{{{{ session_id }}}}\"]\nnew_args = [\"-n\", \"{{{{ uuid }}}}\"]\nttl = \"1h\""
+    let lines_with_input =
+        session_lines.replace("[agents.a.session]", &format!("{input}[agents.a.session]"));
+    let program_with_input_last =
+        program(&format!("{lines_with_input}resume_args = [\"-r\", \"{{{{ session_id }}}}\"]"));
+    let resume_args = &program_with_input_last.session_resume.as_ref().unwrap().resume_args;
+    assert_eq!(*resume_args, ["-p", "-r", "{{ session_id }}", "--", "{{ input }}"]);
+    let program_with_replaced_args = program(&format!(
+        "{session_lines}args = [\"resume\", \"{{{{ session_id }}}}\"]\nnew_args = [\"-n\", \"{{{{ uuid }}}}\"]\nttl = \"1h\""
     ));
-    let session = with_replaced.session.unwrap();
+    let session = program_with_replaced_args.session_resume.unwrap();
     assert_eq!(session.start_args, ["-p", "-n", "{{ uuid }}"]);
     assert_eq!(session.resume_args, ["resume", "{{ session_id }}"]);
-    assert_eq!((session.generates_id, session.ttl), (true, Some(Duration::from_secs(3600))));
+    assert_eq!(
+        (session.service_generates_id, session.ttl),
+        (true, Some(Duration::from_secs(3600)))
+    );
 }
 
 #[test]
 fn claude_control_resumes_a_session_by_arguments() {
-    let session = program("args = [\"-v\"]\nprotocol = \"claude-control\"").session.unwrap();
+    let session = program("args = [\"-v\"]\nprotocol = \"claude-control\"").session_resume.unwrap();
     assert_eq!(session.start_args, ["-v"]);
     assert_eq!(session.resume_args, ["-v", "--resume", "{{ session_id }}"]);
-    assert!(session.lost_rules.regex.is_some());
+    assert!(session.lost_session_rules.regex.is_some());
     for protocol in ["acp", "codex-app-server"] {
         let lines = format!("args = [\"-v\"]\nprotocol = \"{protocol}\"");
-        assert_eq!(program(&lines).session.unwrap().resume_args, ["-v"], "{protocol}");
+        assert_eq!(program(&lines).session_resume.unwrap().resume_args, ["-v"], "{protocol}");
     }
 }
 
@@ -146,8 +151,10 @@ fn a_pooled_program_needs_a_turn_end() {
     let Some(StdioProtocol::Turns(turns)) = pooled.stdio_protocol else { panic!("no turns") };
     assert_eq!(turns.message, MessageTemplate::Json(json!({"say": "{{ input }}"})));
     assert_eq!(turns.end, TurnEnd::Json(json!({"type": "result"}).as_object().unwrap().clone()));
-    let line_ended = program(&format!("{lines}end_line = \"END\""));
-    let Some(StdioProtocol::Turns(turns)) = line_ended.stdio_protocol else { panic!("no turns") };
+    let line_ended_program = program(&format!("{lines}end_line = \"END\""));
+    let Some(StdioProtocol::Turns(turns)) = line_ended_program.stdio_protocol else {
+        panic!("no turns")
+    };
     assert!(turns.message.is_default_template());
 }
 

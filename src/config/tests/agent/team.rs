@@ -17,7 +17,7 @@ fn crew_config(agent: &str, team: &str) -> String {
     format!("{MEMBERS}{}", team_config("crew", agent, team))
 }
 
-fn faults_by_key(config: &str) -> Vec<String> {
+fn fault_keys_and_messages(config: &str) -> Vec<String> {
     let faults = load_text(config).unwrap_err();
     faults.iter().map(|fault| format!("{}: {}", fault.key_path, fault.message)).collect()
 }
@@ -40,8 +40,8 @@ fn a_team_has_steps_in_order_with_ids_of_their_own() {
         (spec.limits.capacity.max_running.map(Into::into), spec.retry.max_retries),
         (Some(100), 0)
     );
-    let day = crew_spec("timeout = \"24h\"");
-    assert_eq!(day.limits.timeouts.run, Duration::from_secs(86_400));
+    let day_long_spec = crew_spec("timeout = \"24h\"");
+    assert_eq!(day_long_spec.limits.timeouts.run, Duration::from_secs(86_400));
     assert_eq!(crew_spec("timeout = 1").limits.timeouts.run, Duration::from_secs(1));
 }
 
@@ -73,11 +73,14 @@ fn wrong_steps_are_faults_with_their_place() {
         ),
         ("steps = [\"one\"]\nwhatever = 1", "agents.crew.team.whatever: unknown key"),
     ] {
-        let found = faults_by_key(&crew_config("", steps));
+        let found = fault_keys_and_messages(&crew_config("", steps));
         assert!(found.len() == 1 && found[0].starts_with(expected), "{steps}: {found:?}");
     }
-    let long: Vec<_> = (0..101).map(|_| "\"one\"").collect();
-    let found = faults_by_key(&crew_config("", &format!("steps = [{}]", long.join(", "))));
+    let too_many_steps: Vec<_> = (0..101).map(|_| "\"one\"").collect();
+    let found = fault_keys_and_messages(&crew_config(
+        "",
+        &format!("steps = [{}]", too_many_steps.join(", ")),
+    ));
     assert_eq!(found, ["agents.crew.team.steps: must hold 1 to 100 steps"]);
 }
 
@@ -85,9 +88,9 @@ fn wrong_steps_are_faults_with_their_place() {
 fn a_cycle_of_teams_is_a_fault_with_its_path() {
     let [a, b, c] = [("a", "b"), ("b", "c"), ("c", "a")]
         .map(|(id, member)| team_config(id, "", &format!("steps = [\"{member}\"]")));
-    let found = faults_by_key(&[a, b, c].concat());
+    let found = fault_keys_and_messages(&[a, b, c].concat());
     assert_eq!(found, ["agents.c.team.steps[0]: the teams form a cycle: a → b → c → a"]);
-    let found = faults_by_key(&team_config("own", "", "steps = [\"own\"]"));
+    let found = fault_keys_and_messages(&team_config("own", "", "steps = [\"own\"]"));
     assert_eq!(found, ["agents.own.team.steps[0]: the teams form a cycle: own → own"]);
     // A member that occurs twice is no cycle.
     let teams =
@@ -106,7 +109,7 @@ fn teams_are_nested_to_a_limited_depth() {
     };
     load_settings(&nested(3));
     assert_eq!(
-        faults_by_key(&nested(4)),
+        fault_keys_and_messages(&nested(4)),
         ["agents.t4.team.steps[0]: teams are nested 4 levels deep; 3 is the most"]
     );
 }
@@ -122,9 +125,10 @@ fn keys_of_other_kinds_are_faults_of_a_team() {
         ("timeout = 0.5", "agents.crew.timeout: "),
         ("timeout = \"25h\"", "agents.crew.timeout: "),
     ] {
-        let found = faults_by_key(&crew_config(line, "steps = [\"one\"]"));
+        let found = fault_keys_and_messages(&crew_config(line, "steps = [\"one\"]"));
         assert!(found.len() == 1 && found[0].starts_with(expected), "{line}: {found:?}");
     }
-    let found = faults_by_key("[agents.a]\ncommand = \"cat\"\n[agents.a.team]\nsteps = [\"a\"]");
+    let found =
+        fault_keys_and_messages("[agents.a]\ncommand = \"cat\"\n[agents.a.team]\nsteps = [\"a\"]");
     assert_eq!(found, ["agents.a.team: has a meaning with `kind = \"team\"` only"]);
 }

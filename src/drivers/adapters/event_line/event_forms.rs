@@ -25,11 +25,11 @@ pub(super) fn documented_forms(object: &Value) -> [Option<Value>; 2] {
     }
     let progress = match event_type(&members) {
         Some("failed" | "rejected") => {
-            copy_reason(&mut members);
+            copy_reason_to_message(&mut members);
             build_progress_event(&members)
         }
         Some("status" | "input_required" | "auth_required") => {
-            copy_message(&mut members);
+            copy_message_to_text(&mut members);
             None
         }
         _ => None,
@@ -85,7 +85,7 @@ fn flatten_message(members: &mut Map<String, Value>) {
 }
 
 /// Copies the reason of a failure or rejection into `message`, if that has none.
-fn copy_reason(members: &mut Map<String, Value>) {
+fn copy_reason_to_message(members: &mut Map<String, Value>) {
     match members.get("message") {
         None | Some(Value::Null) => {}
         Some(message) if message.as_str().is_some_and(str::is_empty) => {}
@@ -120,7 +120,7 @@ fn build_progress_event(members: &Map<String, Value>) -> Option<Value> {
 }
 
 /// Copies the text of a question or of progress from `message` if the event has no other content.
-fn copy_message(members: &mut Map<String, Value>) {
+fn copy_message_to_text(members: &mut Map<String, Value>) {
     // The address of an authentication is no content.
     let is_address = |name: &str| name == "url" && event_type(members) == Some("auth_required");
     let is_present = |name: &str| members.get(name).is_some_and(|value| !value.is_null());

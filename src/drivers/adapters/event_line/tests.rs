@@ -5,14 +5,14 @@ use super::{EventContent, EventLine, ProgramEvent};
 use crate::drivers::adapters::file_parts::{NamedFile, ReportedPart};
 use algonius_actors::model::execution::content::{Content, Part};
 
-fn read_all(line: &str) -> Vec<ProgramEvent> {
+fn read_events(line: &str) -> Vec<ProgramEvent> {
     let mut event_line = EventLine::new(1 << 20);
     event_line.extend(line.as_bytes(), &mut Vec::new());
     event_line.parse_events()
 }
 
-fn read(line: &str) -> Option<ProgramEvent> {
-    let event = read_all(line).into_iter().next()?;
+fn read_valid_event(line: &str) -> Option<ProgramEvent> {
+    let event = read_events(line).into_iter().next()?;
     (!matches!(event, ProgramEvent::Malformed(_))).then_some(event)
 }
 
@@ -45,7 +45,7 @@ fn a_malformed_line_keeps_its_reason_and_its_text() {
             Likely,
         ),
     ] {
-        let events = read_all(line);
+        let events = read_events(line);
         let [ProgramEvent::Malformed(error)] = &*events else { panic!("{line}: {events:?}") };
         let text = error.text.as_str().replace("\"", "");
         assert_eq!((&*error.reason, text), (reason, line.replace("\"", "")));
@@ -66,7 +66,7 @@ fn a_malformed_line_keeps_its_reason_and_its_text() {
 #[test]
 fn the_events_of_a_line_are_read_in_order() {
     let line = "\u{1b}[2K{\"type\":\"text\",\"text\":\"a\"}\u{1b}[0m {\"type\":\"later\"}\r{\"type\":\"thinking\"} end";
-    let events = read_all(line);
+    let events = read_events(line);
     let [
         ProgramEvent::Text { text },
         ProgramEvent::Malformed(unknown),
@@ -77,18 +77,18 @@ fn the_events_of_a_line_are_read_in_order() {
         panic!("{events:?}")
     };
     assert_eq!((&**text, &*unknown.reason, &*words.text), ("a", "has an unknown `type`", "end"));
-    assert!(read_all(" \r").is_empty() && read_all("\u{feff}\u{1b}[0m").is_empty());
+    assert!(read_events(" \r").is_empty() && read_events("\u{feff}\u{1b}[0m").is_empty());
 }
 
-fn into_parts(content: &str) -> Option<Vec<ReportedPart>> {
-    match read(&format!(r#"{{"type":"message",{content}}}"#))? {
+fn reported_parts(content: &str) -> Option<Vec<ReportedPart>> {
+    match read_valid_event(&format!(r#"{{"type":"message",{content}}}"#))? {
         ProgramEvent::Message { content } => content.into_parts(),
         _ => None,
     }
 }
 
 fn parts(content: &str) -> Option<Vec<Part>> {
-    let parts = into_parts(content)?.into_iter().map(|part| match part {
+    let parts = reported_parts(content)?.into_iter().map(|part| match part {
         ReportedPart::Part(part) => Some(part),
         ReportedPart::NamedFile(_) => None,
     });
@@ -115,7 +115,8 @@ fn each_form_of_a_part_is_parsed() {
 /// A program may give several contents at once, and the names of A2A.
 #[test]
 fn no_member_with_content_is_dropped() {
-    let [text, file] = &*into_parts(r#""text":"see","file":{"path":"out/a.png"}"#).unwrap() else {
+    let [text, file] = &*reported_parts(r#""text":"see","file":{"path":"out/a.png"}"#).unwrap()
+    else {
         panic!("two parts");
     };
     assert!(matches!(text, ReportedPart::Part(Part { content: Content::Text(_), .. })));
@@ -171,25 +172,25 @@ fn malformed_artifact_parts_are_rejected() {
         r#""file":{"name":"a"}"#,
         r#""more":1"#,
     ] {
-        assert_eq!(into_parts(content), None, "{content}");
+        assert_eq!(reported_parts(content), None, "{content}");
     }
 }
 
 #[test]
 fn a_file_part_may_be_only_a_path() {
-    let own = |text: &str| Some(text.to_owned());
+    let some_text = |text: &str| Some(text.to_owned());
     let named = |path: &str, name, media_type| {
         Some(vec![ReportedPart::NamedFile(NamedFile { path: path.to_owned(), name, media_type })])
     };
-    assert_eq!(into_parts(r#""file":{"path":"out/a.txt"}"#), named("out/a.txt", None, None));
+    assert_eq!(reported_parts(r#""file":{"path":"out/a.txt"}"#), named("out/a.txt", None, None));
     let full = r#""parts":[{"file":{"path":"/a","name":"n","media_type":"m"}}]"#;
-    assert_eq!(into_parts(full), named("/a", own("n"), own("m")));
+    assert_eq!(reported_parts(full), named("/a", some_text("n"), some_text("m")));
 }
 
 #[test]
 fn an_artifact_is_complete_by_default() {
     let Some(ProgramEvent::Artifact(artifact)) =
-        read(r#"{"type":"artifact","name":"n","url":"u"}"#)
+        read_valid_event(r#"{"type":"artifact","name":"n","url":"u"}"#)
     else {
         panic!("not read");
     };
@@ -256,7 +257,7 @@ fn an_event_in_another_form_has_its_effect() {
             r#"Auth(Some("https://a.example"), "log in")"#,
         ),
     ] {
-        let event = read(line).unwrap_or_else(|| panic!("{line}"));
+        let event = read_valid_event(line).unwrap_or_else(|| panic!("{line}"));
         assert_eq!(summary(event), expected, "{line}");
     }
 }
@@ -306,7 +307,7 @@ fn content_beside_a_failure_is_progress() {
         ),
         (r#"{"type":"failed","data":[1]}"#, [r#"Status("", "[1]")"#, r#"Failed("", "")"#]),
     ] {
-        let events: Vec<_> = read_all(line).into_iter().map(summary).collect();
+        let events: Vec<_> = read_events(line).into_iter().map(summary).collect();
         assert_eq!(events, expected, "{line}");
     }
 }

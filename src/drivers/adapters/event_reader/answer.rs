@@ -18,13 +18,13 @@ pub(super) enum AnswerRecorder<'r> {
 }
 
 impl<'r> AnswerRecorder<'r> {
-    /// Opens the answer's channel; `has_messages` is true for native events.
+    /// Opens the answer's channel; `is_last_message_answer` is true for native events.
     pub(super) fn open(
         reporter: &'r Reporter,
-        has_messages: bool,
+        is_last_message_answer: bool,
         (limit, storage): (usize, TextStorage),
     ) -> Self {
-        match has_messages {
+        match is_last_message_answer {
             true => Self::Drafts(DraftAnswer::open(reporter, limit, storage)),
             false => Self::Stream(AnswerStream::open(reporter, limit, storage)),
         }
@@ -78,10 +78,10 @@ impl<'r> AnswerRecorder<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn release(&mut self) -> Result<(), LedgerError> {
+    pub(super) async fn release_visible_text(&mut self) -> Result<(), LedgerError> {
         match self {
-            Self::Stream(stream) => stream.release().await,
-            Self::Drafts(drafts) => drafts.publish_visible_text().await,
+            Self::Stream(stream) => stream.release_visible_text().await,
+            Self::Drafts(drafts) => drafts.release_visible_text().await,
         }
     }
 

@@ -56,8 +56,8 @@ impl<'r> AnswerStream<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn release(&mut self) -> Result<(), LedgerError> {
-        let stored_part = self.channel_writer.publish_visible_text().await?;
+    pub(super) async fn release_visible_text(&mut self) -> Result<(), LedgerError> {
+        let stored_part = self.channel_writer.release_visible_text().await?;
         self.record_stored_part(stored_part).await
     }
 

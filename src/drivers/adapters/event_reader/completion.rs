@@ -22,9 +22,9 @@ pub(super) struct CompletionReport {
     denied_tools: Vec<String>,
     is_completion_reported: bool,
     /// Latest request for input from the caller.
-    interruption: Option<Interruption>,
+    required_input: Option<Interruption>,
     /// True if there was output besides the answer's text.
-    has_other_output: bool,
+    has_output_outside_answer: bool,
     /// Failures for files that were not delivered, with the ids of their artifacts.
     undelivered_files: Vec<(Option<String>, Failure)>,
 }
@@ -63,9 +63,13 @@ impl CompletionReport {
     }
 
     /// Records that a file of an artifact, or of a message without an id, was not delivered.
-    pub(super) fn record_undelivered(&mut self, artifact: Option<&str>, failure: Failure) {
+    pub(super) fn record_undelivered_failure(
+        &mut self,
+        artifact_id: Option<&str>,
+        failure: Failure,
+    ) {
         // The last one kept has no id, so that nothing takes it back.
-        let id = artifact.filter(|_| self.undelivered_files.len() + 1 < MAX_UNDELIVERED_FILES);
+        let id = artifact_id.filter(|_| self.undelivered_files.len() + 1 < MAX_UNDELIVERED_FILES);
         let is_known = self.undelivered_files.iter().any(|(known, _)| known.as_deref() == id);
         if !is_known && self.undelivered_files.len() < MAX_UNDELIVERED_FILES {
             self.undelivered_files.push((id.map(str::to_owned), failure));
@@ -73,17 +77,17 @@ impl CompletionReport {
     }
 
     /// Records that an artifact was delivered as a whole, perhaps after a file of it was not there yet.
-    pub(super) fn mark_delivered(&mut self, artifact: &str) {
-        self.undelivered_files.retain(|(id, _)| id.as_deref() != Some(artifact));
+    pub(super) fn mark_delivered(&mut self, artifact_id: &str) {
+        self.undelivered_files.retain(|(id, _)| id.as_deref() != Some(artifact_id));
     }
 
     /// Returns the failure for a file that was not delivered.
-    pub(super) fn take_undelivered(&mut self) -> Option<Failure> {
+    pub(super) fn take_undelivered_failure(&mut self) -> Option<Failure> {
         self.undelivered_files.drain(..).next().map(|(_, failure)| failure)
     }
 
     /// Adds a failure of the service that was found at the end.
-    pub(super) fn or_failure(self, failure: Option<Failure>) -> Self {
+    pub(super) fn with_failure_if_none(self, failure: Option<Failure>) -> Self {
         Self { failure: self.failure.or(failure), ..self }
     }
 
@@ -105,23 +109,23 @@ impl CompletionReport {
     }
 
     /// Records that the program needs input from its caller.
-    pub(super) const fn record_interruption(&mut self, interruption: Interruption) {
-        (self.interruption, self.has_other_output) = (Some(interruption), true);
+    pub(super) const fn record_required_input(&mut self, required_input: Interruption) {
+        (self.required_input, self.has_output_outside_answer) = (Some(required_input), true);
     }
 
     /// Records output besides the answer's text: an artifact, a reply, an outcome message or a question.
-    pub(super) const fn mark_other_output(&mut self) {
-        self.has_other_output = true;
+    pub(super) const fn mark_output_outside_answer(&mut self) {
+        self.has_output_outside_answer = true;
     }
 
     /// Returns the input that the program needs from its caller.
-    pub(super) const fn interruption(&self) -> Option<Interruption> {
-        self.interruption
+    pub(super) const fn required_input(&self) -> Option<Interruption> {
+        self.required_input
     }
 
     /// Returns true if there was output besides the answer's text.
-    pub(super) const fn has_other_output(&self) -> bool {
-        self.has_other_output
+    pub(super) const fn has_output_outside_answer(&self) -> bool {
+        self.has_output_outside_answer
     }
 
     /// Returns the reported result. `must_report_completion` is true if the program has to report its completion.

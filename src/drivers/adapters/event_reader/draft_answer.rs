@@ -96,8 +96,8 @@ impl<'r> DraftAnswer<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn publish_visible_text(&mut self) -> Result<(), LedgerError> {
-        self.channel_writer.publish_visible_text().await.map(|_| ())
+    pub(super) async fn release_visible_text(&mut self) -> Result<(), LedgerError> {
+        self.channel_writer.release_visible_text().await.map(|_| ())
     }
 
     /// Closes the channel, and records the answer if there is one. A message that was never finished is no answer.

@@ -27,13 +27,13 @@ impl EventHandler<'_> {
     pub(super) async fn record_undelivered_file(
         &mut self,
         undelivered: &UndeliveredFile,
-        (role, artifact): (MessageRole, Option<&str>),
+        (role, artifact_id): (MessageRole, Option<&str>),
     ) -> Result<(), LedgerError> {
-        self.part_recorder.count_dropped(role, undelivered.oversize_bytes());
+        self.part_recorder.count_dropped(role, undelivered.encoded_size_if_too_large());
         let message = undelivered.warning_text(|name| redacted_label(self.reporter, name));
-        if role != MessageRole::AgentProgress && undelivered.oversize_bytes() == 0 {
+        if role != MessageRole::AgentProgress && undelivered.encoded_size_if_too_large() == 0 {
             let failure = Failure::new(Code::OutputUnreadable, message.clone());
-            self.completion.record_undelivered(artifact, failure);
+            self.completion.record_undelivered_failure(artifact_id, failure);
         }
         self.part_recorder.record_event(EventKind::Warning { message }).await
     }
@@ -110,16 +110,23 @@ pub(super) async fn close(
 ) -> Result<EventSummary, LedgerError> {
     let EventHandler { answer, part_recorder, mut completion, malformed_lines: malformed, .. } =
         handler;
-    let undelivered = completion.take_undelivered();
-    let completion = completion.or_failure(part_recorder.failure()).or_failure(undelivered);
+    let undelivered = completion.take_undelivered_failure();
+    let completion = completion
+        .with_failure_if_none(part_recorder.overflow_failure())
+        .with_failure_if_none(undelivered);
     let unreadable_line = malformed.close();
     let text = answer.close().await?;
     part_recorder.close().await?;
-    let (interruption, has_other_output) =
-        (completion.interruption(), completion.has_other_output());
+    let (required_input, has_output_outside_answer) =
+        (completion.required_input(), completion.has_output_outside_answer());
     let reported_result =
         ReportedResult { unreadable_line, ..completion.reported_result(must_report_completion) };
-    Ok(EventSummary { text, reported_result, interruption, has_other_output })
+    Ok(EventSummary {
+        answer_text: text,
+        reported_result,
+        required_input,
+        has_output_outside_answer,
+    })
 }
 
 /// Returns the counters of an event, and a warning if it has too many.

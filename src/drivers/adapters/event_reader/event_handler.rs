@@ -11,7 +11,7 @@ use algonius_actors::ports::ledger::LedgerError;
 
 use super::answer::AnswerRecorder;
 use super::completion::CompletionReport;
-use super::ids::EventIds;
+use super::ids::OutputIdGenerator;
 use super::malformed_lines::MalformedLines;
 use super::part_recorder::PartRecorder;
 use super::step_recorder::StepRecorder;
@@ -24,7 +24,7 @@ use crate::drivers::output::display_label::{redacted_id, redacted_label};
 use crate::drivers::output::raw_text::TextStorage;
 
 /// Warning about a file in another form.
-const FILE_IS_TEXT: &str = "an event has a `file` that is a text, which was not delivered; a file is an object, such \
+const FILE_IS_TEXT_WARNING: &str = "an event has a `file` that is a text, which was not delivered; a file is an object, such \
                             as {\"path\": \"report.pdf\"}";
 
 /// State of handling a program's events.
@@ -37,31 +37,31 @@ pub(super) struct EventHandler<'r> {
     /// Number of the line of the latest event, 0 before the first line.
     pub(super) line_number: u64,
     pub(super) malformed_lines: MalformedLines<'r>,
-    pub(super) ids: EventIds,
+    pub(super) id_generator: OutputIdGenerator,
     pub(super) completion: CompletionReport,
     pub(super) counters: CumulativeUsage,
     pub(super) session_id: Option<String>,
 }
 
 impl<'r> EventHandler<'r> {
-    /// Opens the channels of the answer and of parts. `has_messages` is true if the answer is the last of several
-    /// messages.
+    /// Opens the channels of the answer and of parts. `is_last_message_answer` is true if the answer is the last of
+    /// several messages.
     pub(super) fn open(
         reporter: &'r Reporter,
         work: &AttemptWork,
         allowed_folders: &'r AllowedFolders,
-        (has_messages, storage): (bool, TextStorage),
+        (is_last_message_answer, storage): (bool, TextStorage),
     ) -> Self {
         let limit = work.spec.limits.sizes.max_output_bytes;
         Self {
             reporter,
             allowed_folders,
-            answer: AnswerRecorder::open(reporter, has_messages, (limit, storage)),
+            answer: AnswerRecorder::open(reporter, is_last_message_answer, (limit, storage)),
             part_recorder: PartRecorder::open(reporter, limit),
             steps: StepRecorder::new(reporter),
             line_number: 0,
             malformed_lines: MalformedLines::new(reporter),
-            ids: EventIds::for_attempt(work),
+            id_generator: OutputIdGenerator::for_attempt(work),
             completion: CompletionReport::default(),
             counters: CumulativeUsage::from_totals(reporter.session_counters()),
             session_id: None,
@@ -98,12 +98,12 @@ impl<'r> EventHandler<'r> {
     /// Fails if the ledger did not commit.
     pub(super) async fn handle(&mut self, event: ProgramEvent) -> Result<(), LedgerError> {
         match event {
-            ProgramEvent::Text { text } | ProgramEvent::Draft { text } => {
-                self.malformed_lines.mark_result_continued();
+            ProgramEvent::Text { text } | ProgramEvent::DraftText { text } => {
+                self.malformed_lines.clear_result_ended();
                 return self.answer.extend(&text).await;
             }
-            ProgramEvent::Superseded => return self.supersede().await,
-            ProgramEvent::Accepted => self.answer.accept(),
+            ProgramEvent::DraftSuperseded => return self.supersede().await,
+            ProgramEvent::DraftAccepted => self.answer.accept(),
             ProgramEvent::Artifact(artifact) => return self.handle_artifact(artifact).await,
             ProgramEvent::Status { state, content } if state == "completed" => {
                 return self.report_message(Role::AgentOutcome, content).await;
@@ -115,7 +115,7 @@ impl<'r> EventHandler<'r> {
                 return self.report_message(Role::AgentAnswer, Some(content)).await;
             }
             ProgramEvent::InputRequired { content } => {
-                self.completion.record_interruption(Interruption::InputRequired);
+                self.completion.record_required_input(Interruption::InputRequired);
                 return self.report_message(Role::AgentQuestion, content).await;
             }
             ProgramEvent::AuthRequired { url, content } => {
@@ -148,8 +148,8 @@ impl<'r> EventHandler<'r> {
             ProgramEvent::Malformed(error) => {
                 return self.malformed_lines.record(self.line_number, &error).await;
             }
-            ProgramEvent::FileIsText => return self.warn(FILE_IS_TEXT).await,
-            ProgramEvent::AnswerRepeated => self.malformed_lines.forget_lost_results(),
+            ProgramEvent::PreviousFileIsText => return self.warn(FILE_IS_TEXT_WARNING).await,
+            ProgramEvent::WholeAnswerRepeated => self.malformed_lines.forget_lost_results(),
             ProgramEvent::Unknown => {
                 return self.report_malformed("has an unknown `type`", ResultLoss::Possible).await;
             }
@@ -159,11 +159,11 @@ impl<'r> EventHandler<'r> {
 
     /// Records the previous message as progress, because another message follows.
     async fn supersede(&mut self) -> Result<(), LedgerError> {
-        self.malformed_lines.mark_result_continued();
+        self.malformed_lines.clear_result_ended();
         let Some(stored_part) = self.answer.supersede().await? else { return Ok(()) };
         // The text is in the ledger already, so the message only refers to it.
-        let (role, message) = (Role::AgentProgress, self.ids.next_message_id());
-        self.reporter.record_event(EventKind::message(role, message, vec![stored_part])).await
+        let (role, message_id) = (Role::AgentProgress, self.id_generator.next_message_id());
+        self.reporter.record_event(EventKind::message(role, message_id, vec![stored_part])).await
     }
 
     /// Records the message of the program about the authentication that it needs, and the page for it. Without either,
@@ -173,7 +173,7 @@ impl<'r> EventHandler<'r> {
         url: Option<String>,
         content: Option<EventContent>,
     ) -> Result<(), LedgerError> {
-        self.completion.record_interruption(Interruption::AuthRequired);
+        self.completion.record_required_input(Interruption::AuthRequired);
         let mut parts = Vec::new();
         if content.is_some() {
             // The page alone is enough for the caller.
@@ -205,17 +205,17 @@ impl<'r> EventHandler<'r> {
             return Ok(());
         };
         if role != Role::AgentProgress {
-            self.completion.mark_other_output();
+            self.completion.mark_output_outside_answer();
         }
         self.store_message(role, parts).await
     }
 
     async fn store_message(&mut self, role: Role, parts: Vec<Part>) -> Result<(), LedgerError> {
-        let Some(stored_parts) = self.part_recorder.store(role, parts).await? else {
+        let Some(stored_parts) = self.part_recorder.store_message_parts(role, parts).await? else {
             return Ok(());
         };
-        let message = self.ids.next_message_id();
-        self.reporter.record_event(EventKind::message(role, message, stored_parts)).await
+        let message_id = self.id_generator.next_message_id();
+        self.reporter.record_event(EventKind::message(role, message_id, stored_parts)).await
     }
 
     async fn handle_artifact(&mut self, reported: ReportedArtifact) -> Result<(), LedgerError> {
@@ -225,7 +225,7 @@ impl<'r> EventHandler<'r> {
         let id = id.map(|id| redacted_id(self.reporter, &id));
         let (name, description) = (redact_label(name), redact_label(description));
         // The id is assigned even if the artifact fails: an append without an id continues this one.
-        let id = self.ids.assign_artifact_id(id, append);
+        let id = self.id_generator.assign_artifact_id(id, append);
         let dropped_before = self.part_recorder.dropped_bytes();
         let Some(parts) = self
             .read_content(Some(content), ResultLoss::Likely, (Role::AgentAnswer, Some(&id)))
@@ -234,7 +234,7 @@ impl<'r> EventHandler<'r> {
             self.part_recorder.mark_incomplete(&id, dropped_before);
             return Ok(());
         };
-        self.completion.mark_other_output();
+        self.completion.mark_output_outside_answer();
         if !append {
             self.completion.mark_delivered(&id);
         }
@@ -249,7 +249,7 @@ impl<'r> EventHandler<'r> {
         &mut self,
         content: Option<EventContent>,
         loss: ResultLoss,
-        (role, artifact): (Role, Option<&str>),
+        (role, artifact_id): (Role, Option<&str>),
     ) -> Result<Option<Vec<Part>>, LedgerError> {
         let Some(parts) = content.and_then(EventContent::into_parts) else {
             self.report_malformed("has no parts that can be read", loss).await?;
@@ -259,7 +259,7 @@ impl<'r> EventHandler<'r> {
         match file_parts::read_parts(parts, self.allowed_folders, space).await {
             Ok(parts) => Ok(Some(parts)),
             Err(undelivered) => {
-                self.record_undelivered_file(&undelivered, (role, artifact)).await.map(|()| None)
+                self.record_undelivered_file(&undelivered, (role, artifact_id)).await.map(|()| None)
             }
         }
     }

@@ -3,14 +3,14 @@
 use algonius_actors::driver::AttemptWork;
 
 /// Generator of ids.
-pub(super) struct EventIds {
+pub(super) struct OutputIdGenerator {
     attempt_prefix: String,
     message_count: usize,
     artifact_count: usize,
     latest_artifact_id: Option<String>,
 }
 
-impl EventIds {
+impl OutputIdGenerator {
     /// Returns the generator for an attempt.
     pub(super) fn for_attempt(AttemptWork { execution, attempt_id, .. }: &AttemptWork) -> Self {
         let attempt_prefix = format!("{execution}-{}-{}", attempt_id.turn, attempt_id.attempt);

@@ -69,13 +69,13 @@ impl LineReader {
     ) -> Vec<(u64, ProgramEvent)> {
         let line = self.line.take();
         self.line_count += 1;
-        let (events, is_delta) = match &mut self.adapter {
+        let (events, is_omitted) = match &mut self.adapter {
             None => (line.parse_events(), false),
             Some(adapter) => read_native_line(&line, &mut **adapter),
         };
         // A line with the whole message follows its pieces. Stored pieces would make the raw output of an answer up to
         // a hundred times as long.
-        if !is_delta {
+        if !is_omitted {
             raw_output.append(&mut line.into_bytes());
             raw_output.extend_from_slice(line_end);
         }
@@ -85,18 +85,18 @@ impl LineReader {
 
 /// Returns the events of a native line, and true if the line has only pieces that a later line repeats.
 fn read_native_line(line: &EventLine, adapter: &mut dyn EventAdapter) -> (Vec<ProgramEvent>, bool) {
-    let types = adapter.result_types();
+    let types = adapter.result_line_types();
     let items = line.parse_objects(|object| has_type(object, types), types);
-    let (mut events, mut delta_count) = (Vec::new(), 0);
+    let (mut events, mut omitted_count) = (Vec::new(), 0);
     let item_count = items.len();
     for item in items {
         match item {
             Ok(object) => {
-                delta_count += usize::from(adapter.is_delta(&object));
+                omitted_count += usize::from(adapter.is_omitted_from_raw_output(&object));
                 events.extend(adapter.convert_line(&object));
             }
             Err(error) => events.push(ProgramEvent::Malformed(error)),
         }
     }
-    (events, item_count > 0 && delta_count == item_count)
+    (events, item_count > 0 && omitted_count == item_count)
 }

@@ -89,7 +89,7 @@ impl<'r> MalformedLines<'r> {
     }
 
     /// Records that the result continues: the end that the program reported was not the last one.
-    pub(super) const fn mark_result_continued(&mut self) {
+    pub(super) const fn clear_result_ended(&mut self) {
         self.has_result_ended = false;
     }
 

@@ -29,9 +29,9 @@ pub(super) struct PartRecorder<'r> {
     remaining_events: usize,
     dropped_bytes: u64,
     /// Part of the dropped bytes that belongs to the result: artifacts, answers and questions, but no progress.
-    lost_bytes: u64,
+    dropped_result_bytes: u64,
     /// Artifacts with stored content, and the number of dropped bytes of each.
-    open_artifacts: BTreeMap<String, u64>,
+    dropped_bytes_by_artifact: BTreeMap<String, u64>,
 }
 
 impl<'r> PartRecorder<'r> {
@@ -45,8 +45,8 @@ impl<'r> PartRecorder<'r> {
             limit,
             remaining_events: limit / RECORD_OVERHEAD_BYTES,
             dropped_bytes: 0,
-            lost_bytes: 0,
-            open_artifacts: BTreeMap::new(),
+            dropped_result_bytes: 0,
+            dropped_bytes_by_artifact: BTreeMap::new(),
         }
     }
 
@@ -54,7 +54,7 @@ impl<'r> PartRecorder<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn store(
+    pub(super) async fn store_message_parts(
         &mut self,
         role: MessageRole,
         parts: Vec<Part>,
@@ -79,22 +79,22 @@ impl<'r> PartRecorder<'r> {
         let size = artifact.parts.iter().map(part_size).sum();
         if self.continues_incomplete(&artifact) || !self.try_reserve(MessageRole::AgentAnswer, size)
         {
-            if let Some(dropped) = self.open_artifacts.get_mut(&artifact.id) {
+            if let Some(dropped) = self.dropped_bytes_by_artifact.get_mut(&artifact.id) {
                 *dropped += size as u64;
             }
             self.count_dropped(MessageRole::AgentAnswer, size as u64);
             return Ok(());
         }
-        self.open_artifacts.insert(artifact.id.clone(), 0);
+        self.dropped_bytes_by_artifact.insert(artifact.id.clone(), 0);
         let parts = self.redact_labels(artifact.parts);
-        self.writer.store_artifact(ArtifactPiece { parts, ..artifact }).await
+        self.writer.store_artifact_piece(ArtifactPiece { parts, ..artifact }).await
     }
 
     /// Releases the safe part of unfinished artifacts.
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn release(&mut self) -> Result<(), LedgerError> {
+    pub(super) async fn release_visible_text(&mut self) -> Result<(), LedgerError> {
         self.writer.release_visible_text().await.map(|_| ())
     }
 
@@ -110,14 +110,14 @@ impl<'r> PartRecorder<'r> {
     /// Counts content that is missing because there is no room for it. Progress is no part of the result.
     pub(super) fn count_dropped(&mut self, role: MessageRole, size: u64) {
         if role != MessageRole::AgentProgress {
-            self.lost_bytes = self.lost_bytes.saturating_add(size);
+            self.dropped_result_bytes = self.dropped_result_bytes.saturating_add(size);
         }
         self.dropped_bytes = self.dropped_bytes.saturating_add(size);
     }
 
     /// Returns the failure of a program whose result did not fit.
-    pub(super) fn failure(&self) -> Option<Failure> {
-        let Self { limit, lost_bytes, .. } = self;
+    pub(super) fn overflow_failure(&self) -> Option<Failure> {
+        let Self { limit, dropped_result_bytes: lost_bytes, .. } = self;
         if *lost_bytes == 0 {
             return None;
         }
@@ -135,7 +135,7 @@ impl<'r> PartRecorder<'r> {
 
     /// Marks an artifact whose next piece was skipped. `dropped_before` is the number of dropped bytes before it.
     pub(super) fn mark_incomplete(&mut self, id: &str, dropped_before: u64) {
-        if let Some(dropped) = self.open_artifacts.get_mut(id) {
+        if let Some(dropped) = self.dropped_bytes_by_artifact.get_mut(id) {
             *dropped += self.dropped_bytes - dropped_before;
         }
     }
@@ -162,7 +162,7 @@ impl<'r> PartRecorder<'r> {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(super) async fn close(mut self) -> Result<(), LedgerError> {
-        let truncated = std::mem::take(&mut self.open_artifacts)
+        let truncated = std::mem::take(&mut self.dropped_bytes_by_artifact)
             .into_iter()
             .filter(|(_, dropped)| *dropped > 0);
         for (id, dropped) in truncated {
@@ -179,7 +179,8 @@ impl<'r> PartRecorder<'r> {
 
     /// Returns true if an earlier piece of the artifact was dropped, so that this one would leave a gap before it.
     fn continues_incomplete(&self, artifact: &ArtifactPiece<Part>) -> bool {
-        let dropped = self.open_artifacts.get(&artifact.id).unwrap_or(&self.dropped_bytes);
+        let dropped =
+            self.dropped_bytes_by_artifact.get(&artifact.id).unwrap_or(&self.dropped_bytes);
         artifact.append && *dropped > 0
     }
 

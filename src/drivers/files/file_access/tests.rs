@@ -36,8 +36,8 @@ impl AccessFixture {
         self.root_folder.path().join(path)
     }
 
-    fn link(&self, to: &str, from: &str) {
-        symlink(self.absolute_path(to), self.absolute_path(from)).unwrap();
+    fn link(&self, target: &str, link_path: &str) {
+        symlink(self.absolute_path(target), self.absolute_path(link_path)).unwrap();
     }
 
     async fn read(&self, path: impl AsRef<Path>) -> Result<String, NamedFileRefusal> {

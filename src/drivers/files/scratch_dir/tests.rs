@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use nix::unistd::geteuid;
 
 use super::*;
-use crate::drivers::files::program_file::{ProgramFile, ProgramFileRefusal};
+use crate::drivers::files::program_file::{ProgramFileRefusal, ProgramOutputFile};
 
 const USER: UnixUser = UnixUser { uid: 65_531, gid: 65_531 };
 
@@ -20,18 +20,19 @@ fn owner_and_mode(path: &Path) -> (u32, u32) {
 fn a_folder_changes_its_owner_once_it_is_filled() {
     let temp_dir = tempfile::tempdir().unwrap();
     let owner = geteuid().is_root().then_some(USER);
-    let (service, user) = (geteuid().as_raw(), owner.map_or(geteuid().as_raw(), |it| it.uid));
+    let (service_uid, user_uid) =
+        (geteuid().as_raw(), owner.map_or(geteuid().as_raw(), |it| it.uid));
     let path = temp_dir.path().join("own");
     let folder = ScratchDir::create(path.clone(), owner).unwrap();
     folder.create_folder("files").unwrap();
     folder.write("input.txt", b"input").unwrap();
     folder.write("files/1-a", b"file").unwrap();
-    assert_eq!(owner_and_mode(&path), (service, 0o700));
+    assert_eq!(owner_and_mode(&path), (service_uid, 0o700));
     folder.transfer_ownership().unwrap();
-    assert_eq!(owner_and_mode(&path), (user, 0o700));
-    assert_eq!(owner_and_mode(&path.join("files")), (user, 0o700));
-    assert_eq!(owner_and_mode(&path.join("input.txt")), (user, 0o600));
-    assert_eq!(owner_and_mode(&path.join("files/1-a")), (user, 0o600));
+    assert_eq!(owner_and_mode(&path), (user_uid, 0o700));
+    assert_eq!(owner_and_mode(&path.join("files")), (user_uid, 0o700));
+    assert_eq!(owner_and_mode(&path.join("input.txt")), (user_uid, 0o600));
+    assert_eq!(owner_and_mode(&path.join("files/1-a")), (user_uid, 0o600));
 }
 
 #[test]
@@ -49,12 +50,12 @@ fn no_link_in_a_folder_is_followed() {
     assert!(folder.create_folder("files").is_err());
     assert!(folder.write("files/1-a", b"x").is_err());
     assert!(folder.write("input.txt", b"x").is_err());
-    let file = ProgramFile::new(&folder, OsStr::new("input.txt"), owner).unwrap();
+    let file = ProgramOutputFile::new(&folder, OsStr::new("input.txt"), owner).unwrap();
     assert_eq!(file.read_contents(100).unwrap_err(), ProgramFileRefusal::Link);
     // The folder stays the same when its path leads elsewhere.
     fs::rename(&path, temp_dir.path().join("moved")).unwrap();
     symlink(&outside, &path).unwrap();
-    let file = ProgramFile::new(&folder, OsStr::new("file"), None).unwrap();
+    let file = ProgramOutputFile::new(&folder, OsStr::new("file"), None).unwrap();
     assert_eq!(file.read_contents(100).unwrap_err(), ProgramFileRefusal::Missing);
     folder.remove_blocking();
     assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "of another");
@@ -66,13 +67,15 @@ fn a_user_reads_files_by_their_modes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
     fs::write(&path, "").unwrap();
-    let own = fs::metadata(&path).unwrap();
-    for (mode, other, owner) in [(0o600, false, true), (0o604, true, true), (0o044, true, false)] {
+    let own_metadata = fs::metadata(&path).unwrap();
+    for (mode, other_can_read, owner_can_read) in
+        [(0o600, false, true), (0o604, true, true), (0o044, true, false)]
+    {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         let metadata = fs::metadata(&path).unwrap();
-        assert_eq!(can_read(USER, &metadata), other, "{mode:o}");
-        let service = UnixUser { uid: own.uid(), gid: own.gid() };
-        assert_eq!(can_read(service, &metadata), owner, "{mode:o}");
+        assert_eq!(can_read(USER, &metadata), other_can_read, "{mode:o}");
+        let service = UnixUser { uid: own_metadata.uid(), gid: own_metadata.gid() };
+        assert_eq!(can_read(service, &metadata), owner_can_read, "{mode:o}");
     }
 }
 
@@ -81,22 +84,22 @@ fn a_user_reads_files_by_their_modes() {
 fn a_user_reads_only_below_accessible_folders() {
     let folder = tempfile::tempdir().unwrap();
     let temp_dir = fs::canonicalize(folder.path()).unwrap();
-    let closed = temp_dir.join("closed");
-    fs::create_dir(&closed).unwrap();
-    fs::write(closed.join("file"), "text").unwrap();
-    symlink(&closed, temp_dir.join("link")).unwrap();
+    let subfolder = temp_dir.join("closed");
+    fs::create_dir(&subfolder).unwrap();
+    fs::write(subfolder.join("file"), "text").unwrap();
+    symlink(&subfolder, temp_dir.join("link")).unwrap();
     let set_mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
     set_mode(&temp_dir, 0o755).unwrap();
-    set_mode(&closed.join("file"), 0o644).unwrap();
-    let is_read =
+    set_mode(&subfolder.join("file"), 0o644).unwrap();
+    let is_readable =
         |path: &Path| open_regular_file(path, Some(USER)).is_ok_and(|file| file.is_some());
     for (mode, expected) in [(0o700, false), (0o711, true), (0o744, false)] {
-        set_mode(&closed, mode).unwrap();
-        assert_eq!(is_read(&closed.join("file")), expected, "{mode:o}");
-        assert!(!is_read(&temp_dir.join("link/file")));
+        set_mode(&subfolder, mode).unwrap();
+        assert_eq!(is_readable(&subfolder.join("file")), expected, "{mode:o}");
+        assert!(!is_readable(&temp_dir.join("link/file")));
     }
-    set_mode(&closed, 0o711).unwrap();
-    set_mode(&closed.join("file"), 0o600).unwrap();
-    assert!(!is_read(&closed.join("file")));
-    assert!(open_regular_file(&closed.join("file"), None).unwrap().is_some());
+    set_mode(&subfolder, 0o711).unwrap();
+    set_mode(&subfolder.join("file"), 0o600).unwrap();
+    assert!(!is_readable(&subfolder.join("file")));
+    assert!(open_regular_file(&subfolder.join("file"), None).unwrap().is_some());
 }

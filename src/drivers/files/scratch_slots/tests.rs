@@ -9,10 +9,10 @@ const ATTEMPT_FOLDER_NAME: &str = "0193e1a0-0000-7000-8000-000000000000-1-2";
 #[test]
 fn only_folders_of_ended_executions_are_removed() {
     let folder = tempfile::tempdir().unwrap();
-    let continued = ATTEMPT_FOLDER_NAME.replace("-2", "-3");
+    let continued_folder_name = ATTEMPT_FOLDER_NAME.replace("-2", "-3");
     for folder_name in [
         ATTEMPT_FOLDER_NAME,
-        &continued,
+        &continued_folder_name,
         "scratch/4/own/x",
         "scratch/5/own/x",
         "scratch/6/own",
@@ -22,27 +22,31 @@ fn only_folders_of_ended_executions_are_removed() {
     }
     fs::write(folder.path().join("w-socket"), "").unwrap();
     let slots = ScratchSlots::new(folder.path());
-    let held = HashSet::from([5]);
+    let held_slots = HashSet::from([5]);
     let sweep = |deadline| {
-        slots.remove_stale_folders((folder.path(), deadline), &|name| name == continued, &held)
+        slots.remove_stale_folders(
+            (folder.path(), deadline),
+            &|name| name == continued_folder_name,
+            &held_slots,
+        )
     };
     fs::write(folder.path().join(ATTEMPT_FOLDER_NAME).join("file"), "").unwrap();
     assert_eq!(sweep(Instant::now()), 0, "the deadline has passed");
     assert_eq!(sweep(Instant::now() + Duration::from_secs(60)), 2);
-    let mut left: Vec<_> = fs::read_dir(folder.path())
+    let mut remaining_names: Vec<_> = fs::read_dir(folder.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    left.sort();
-    assert_eq!(left, [continued.as_str(), "other", "scratch", "w-socket"]);
+    remaining_names.sort();
+    assert_eq!(remaining_names, [continued_folder_name.as_str(), "other", "scratch", "w-socket"]);
     let slot = folder.path().join("scratch/5");
     assert_eq!(
-        attempt_folder_paths(folder.path(), Some(5), &continued),
+        attempt_folder_paths(folder.path(), Some(5), &continued_folder_name),
         (slot.join("own"), Some(slot))
     );
     assert_eq!(
-        attempt_folder_paths(folder.path(), None, &continued),
-        (folder.path().join(&continued), None)
+        attempt_folder_paths(folder.path(), None, &continued_folder_name),
+        (folder.path().join(&continued_folder_name), None)
     );
     assert!(!folder.path().join("scratch/4").exists());
     assert!(!folder.path().join("scratch/6").exists());

@@ -63,13 +63,13 @@ async fn a_refusal_is_not_repeated_and_hides_its_text() {
 #[tokio::test]
 async fn each_cause_of_a_failed_connection_has_its_own_sentence() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let closed = format!("http://{}/v1", listener.local_addr().unwrap());
+    let closed_port_url = format!("http://{}/v1", listener.local_addr().unwrap());
     drop(listener);
     // The resolver refuses so long a label itself, without a network.
-    let nameless = format!("http://{}.invalid/v1", "x".repeat(64));
+    let unresolvable_url = format!("http://{}.invalid/v1", "x".repeat(64));
     for (base_url, clause) in [
-        (closed, "refused the connection: nothing listens there"),
-        (nameless, "has a host name that does not resolve"),
+        (closed_port_url, "refused the connection: nothing listens there"),
+        (unresolvable_url, "has a host name that does not resolve"),
     ] {
         let client = connections().client(Arc::new(model_provider(&base_url)));
         let Err(CompletionError::Failed(failure)) = client.complete(greeting()).await else {
@@ -130,14 +130,14 @@ fn every_pause_follows_its_fault() {
 async fn a_rate_limit_without_an_end_is_reported_after_repetitions() {
     // The clock of the tests has 08:00:00 of this day.
     let past = "Fri, 15 Jan 2027 07:59:00 GMT";
-    for unclear in [
+    for unclear_response in [
         status_response(429),
         rate_limited_response("soon"),
         rate_limited_response("-5"),
         rate_limited_response("0"),
         rate_limited_response(past),
     ] {
-        let (failure, count) = failure_of([unclear]).await;
+        let (failure, count) = failure_of([unclear_response]).await;
         assert_eq!((failure.code, count, failure.until), (Code::AgentRateLimited, 4, None));
     }
 }
@@ -184,11 +184,11 @@ async fn an_endless_reply_is_unusable_and_loses_its_connection() {
     let mut provider = ScriptedProvider::start([ScriptedResponse::Endless]).await;
     let unusable = CompletionError::Unusable("is longer than 8 MiB".to_owned());
     assert_eq!(complete(&provider).await, Err(unusable.clone()));
-    provider.wait_for_closed_body().await;
+    provider.wait_for_closed_connection().await;
     assert_eq!(provider.drain_request_count(), 1);
 
-    let announced = "HTTP/1.1 200 OK\r\ncontent-length: 200000000\r\n\r\n".to_owned();
-    let mut provider = ScriptedProvider::start([ScriptedResponse::Bytes(announced)]).await;
+    let oversized_head = "HTTP/1.1 200 OK\r\ncontent-length: 200000000\r\n\r\n".to_owned();
+    let mut provider = ScriptedProvider::start([ScriptedResponse::Bytes(oversized_head)]).await;
     assert_eq!(complete(&provider).await, Err(unusable));
     assert_eq!(provider.drain_request_count(), 1);
 }
@@ -200,7 +200,7 @@ async fn a_dropped_call_closes_its_connection() {
     let call = tokio::spawn(async move { client.complete(greeting()).await });
     provider.next_request().await;
     call.abort();
-    provider.wait_for_closed_body().await;
+    provider.wait_for_closed_connection().await;
 }
 
 #[tokio::test]

@@ -23,21 +23,22 @@ fn provider_with_limits(base_url: &str, concurrent: u32, per_minute: u32) -> Arc
 async fn start_concurrent_provider(barrier_size: usize) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
-    let (open, max_open) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (open_requests, max_open) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (barrier, max_open_requests) =
         (Arc::new(Barrier::new(barrier_size)), Arc::clone(&max_open));
     tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let (open, max_open) = (Arc::clone(&open), Arc::clone(&max_open));
+            let (open_requests, max_open) = (Arc::clone(&open_requests), Arc::clone(&max_open));
             let barrier = Arc::clone(&barrier);
             tokio::spawn(async move {
                 read_request(&mut stream).await.unwrap();
-                max_open.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                max_open
+                    .fetch_max(open_requests.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 barrier.wait().await;
                 // Time in which a further request could arrive.
                 tokio::time::sleep(Duration::from_millis(20)).await;
-                open.fetch_sub(1, Ordering::SeqCst);
+                open_requests.fetch_sub(1, Ordering::SeqCst);
                 let ScriptedResponse::Bytes(bytes) = ScriptedResponse::text("ok") else { return };
                 stream.write_all(bytes.as_bytes()).await.unwrap();
             });
@@ -101,8 +102,9 @@ async fn a_dropped_wait_takes_no_call_from_the_others() {
 #[tokio::test]
 async fn other_limits_of_a_provider_are_counted_apart() {
     let registry = LimitRegistry::default();
-    let limits = |concurrent| provider_with_limits("http://127.0.0.1:1/v1", concurrent, 60);
-    let first = registry.find_or_create(&limits(1)).await;
-    assert!(Arc::ptr_eq(&first, &registry.find_or_create(&limits(1)).await));
-    assert!(!Arc::ptr_eq(&first, &registry.find_or_create(&limits(2)).await));
+    let provider_with_concurrency =
+        |concurrent| provider_with_limits("http://127.0.0.1:1/v1", concurrent, 60);
+    let first = registry.find_or_create(&provider_with_concurrency(1)).await;
+    assert!(Arc::ptr_eq(&first, &registry.find_or_create(&provider_with_concurrency(1)).await));
+    assert!(!Arc::ptr_eq(&first, &registry.find_or_create(&provider_with_concurrency(2)).await));
 }

@@ -63,7 +63,7 @@ pub(super) struct ScriptedProvider {
     address: SocketAddr,
     requests: mpsc::UnboundedReceiver<ReceivedProviderRequest>,
     /// Notifies of each endless or absent reply whose connection the client has closed.
-    closed_bodies: mpsc::UnboundedReceiver<()>,
+    closed_connections: mpsc::UnboundedReceiver<()>,
     server_join_handle: JoinHandle<()>,
 }
 
@@ -72,7 +72,7 @@ impl ScriptedProvider {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (sender, requests) = mpsc::unbounded_channel();
-        let (closed_sender, closed_bodies) = mpsc::unbounded_channel();
+        let (close_notifier, closed_connections) = mpsc::unbounded_channel();
         let mut responses: VecDeque<_> = responses.into_iter().collect();
         let server_join_handle = tokio::spawn(async move {
             loop {
@@ -89,15 +89,15 @@ impl ScriptedProvider {
                     }
                     ScriptedResponse::Endless => {
                         write_endless_body(stream).await;
-                        _ = closed_sender.send(());
+                        _ = close_notifier.send(());
                     }
                     ScriptedResponse::Silence => {
-                        tokio::spawn(wait_for_close(stream, closed_sender.clone()));
+                        tokio::spawn(wait_for_close(stream, close_notifier.clone()));
                     }
                 }
             }
         });
-        Self { address, requests, closed_bodies, server_join_handle }
+        Self { address, requests, closed_connections, server_join_handle }
     }
 
     pub(super) fn base_url(&self) -> String {
@@ -114,8 +114,8 @@ impl ScriptedProvider {
     }
 
     /// Waits until the client has closed the connection of an endless body.
-    pub(super) async fn wait_for_closed_body(&mut self) {
-        timeout(STEP_TIMEOUT, self.closed_bodies.recv()).await.unwrap().unwrap();
+    pub(super) async fn wait_for_closed_connection(&mut self) {
+        timeout(STEP_TIMEOUT, self.closed_connections.recv()).await.unwrap().unwrap();
     }
 }
 
@@ -152,7 +152,7 @@ async fn write_endless_body(mut stream: TcpStream) {
 
 /// Waits until the client closes the connection, and notifies of it. The client sends nothing more, so the read ends
 /// then.
-async fn wait_for_close(mut stream: TcpStream, closed_sender: mpsc::UnboundedSender<()>) {
+async fn wait_for_close(mut stream: TcpStream, close_notifier: mpsc::UnboundedSender<()>) {
     _ = stream.read(&mut [0]).await;
-    _ = closed_sender.send(());
+    _ = close_notifier.send(());
 }

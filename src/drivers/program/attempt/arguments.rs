@@ -27,7 +27,7 @@ pub(in crate::drivers::program) fn start_template_values(
     values: &ExecutionValues,
 ) -> BTreeMap<String, String> {
     let session_args =
-        program.session.iter().flat_map(|it| it.start_args.iter().chain(&it.resume_args));
+        program.session_resume.iter().flat_map(|it| it.start_args.iter().chain(&it.resume_args));
     let templates = program.args.iter().chain(session_args).map(String::as_str);
     let protocol = program.stdio_protocol.as_ref();
     let templates = templates.chain(protocol.into_iter().flat_map(StdioProtocol::start_templates));

@@ -50,7 +50,8 @@ pub(in crate::drivers::program) async fn create_folder_and_sandbox(
 ) -> Result<(Option<ScratchDir>, LaunchRequest), Failure> {
     let can_run_inline = folder_spec.as_ref().is_none_or(AttemptFolderSpec::writes_no_file)
         && sandbox.can_apply_without_io();
-    let (in_memory, slots) = (context.settings.is_in_memory, Arc::clone(&context.slots));
+    let (in_memory, slots) =
+        (context.settings.is_runtime_dir_in_memory, Arc::clone(&context.scratch_slots));
     let can_run_inline = can_run_inline && in_memory;
     let create = move || {
         let slot = slot.map(|slot| (slot, slots));

@@ -79,8 +79,9 @@ fn describe_parts(input: &Input) -> Option<Value> {
     };
     let is_needed = !details.part_metadata.is_empty() || input.parts.iter().any(has_names);
     let list_with_names = is_needed.then(|| list(true));
-    let named = list_with_names.filter(|list| list.to_string().len() <= MAX_VARIABLE_BYTES);
-    named.or_else(|| (!details.part_metadata.is_empty()).then(|| list(false)))
+    let list_within_limit =
+        list_with_names.filter(|list| list.to_string().len() <= MAX_VARIABLE_BYTES);
+    list_within_limit.or_else(|| (!details.part_metadata.is_empty()).then(|| list(false)))
 }
 
 /// Returns an object with the kind and the metadata of a part, and with its name and media type.

@@ -17,7 +17,7 @@ use super::attempt_folder::{AttemptFolderSpec, FolderInput};
 use super::detail_variables::{detail_variable_names, detail_variables};
 use crate::drivers::files::file_access::AllowedFolders;
 use crate::drivers::files::input_files::{self, ListedFile};
-use crate::drivers::files::program_file::ProgramFile;
+use crate::drivers::files::program_file::ProgramOutputFile;
 use crate::drivers::files::scratch_dir::ScratchDir;
 use crate::drivers::output::recorded_limit::max_recorded_bytes;
 use crate::drivers::program::program_environment::attempt_environment;
@@ -57,11 +57,13 @@ impl<'a> PreparedAttempt<'a> {
         let program = &attempt.program;
         let mut values = attempt.template_values();
         let input_name = match program.input_method {
-            InputMethod::File => render_file_name(&program.input_file, &values)?,
+            InputMethod::File => render_file_name(&program.input_file_template, &values)?,
             InputMethod::Stdin | InputMethod::Args | InputMethod::JsonRpc => String::new(),
         };
         let output_file = match program.output_method {
-            OutputMethod::File => folder.join(render_file_name(&program.output_file, &values)?),
+            OutputMethod::File => {
+                folder.join(render_file_name(&program.output_file_template, &values)?)
+            }
             OutputMethod::Stdout
             | OutputMethod::Events
             | OutputMethod::Native(_)
@@ -78,7 +80,7 @@ impl<'a> PreparedAttempt<'a> {
             files: input_files::to_lines(&files),
             own_folder: folder.clone(),
         };
-        if delivery == FileDelivery::Prompt {
+        if delivery == FileDelivery::ListInPrompt {
             input_files::add_to_prompt(&mut values.input, &files);
         }
         Ok(Self { attempt, folder, working_dir, input_file_name: input_name, values, files })
@@ -187,7 +189,7 @@ impl<'a> PreparedAttempt<'a> {
                 None => self.build_check_sandbox().await?,
             };
             let (warden, time_limit) = (Arc::clone(warden), check.timeout);
-            checks.check = Some(CheckLaunch { sandbox, launch, warden, time_limit });
+            checks.command_check = Some(CheckLaunch { sandbox, launch, warden, time_limit });
         }
         Ok(Some(checks))
     }
@@ -211,7 +213,8 @@ impl<'a> PreparedAttempt<'a> {
             }
             OutputMethod::File => {
                 let file = folder.zip(self.values.paths.output_file.file_name());
-                let file = file.map(|(folder, name)| ProgramFile::new(folder, name, program.user));
+                let file =
+                    file.map(|(folder, name)| ProgramOutputFile::new(folder, name, program.user));
                 return AnswerLocation::File(file.and_then(Result::ok));
             }
             OutputMethod::Stdout | OutputMethod::Events | OutputMethod::JsonRpc => None,

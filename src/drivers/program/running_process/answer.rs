@@ -11,7 +11,7 @@ use algonius_actors::ports::ledger::LedgerError;
 use algonius_protocols::{LineItem, read_json_line};
 use serde_json::Value;
 
-use crate::drivers::files::program_file::{FileContents, ProgramFile, ProgramFileRefusal};
+use crate::drivers::files::program_file::{FileContents, ProgramFileRefusal, ProgramOutputFile};
 use crate::drivers::output::channel_writer::{ChannelText, ChannelWriter};
 use crate::drivers::output::invalid_bytes::InvalidByteCounter;
 use crate::drivers::output::raw_text::{MAX_HEAP_TEXT_BYTES, TextStorage};
@@ -51,7 +51,7 @@ pub(super) async fn extract_stdout_answer<'t>(
 /// Fails if the ledger did not commit.
 pub(super) async fn extract_file_answer(
     program: &ProgramSpec,
-    file: &ProgramFile,
+    file: &ProgramOutputFile,
     (limit, storage): (usize, TextStorage),
     reporter: &Reporter,
 ) -> Result<Result<AttemptAnswer<'static>, MissingAnswer>, LedgerError> {
@@ -90,14 +90,17 @@ async fn warn_of_invalid_bytes(count: u64, reporter: &Reporter) -> Result<(), Le
 }
 
 /// Returns true if reading a file takes much memory.
-pub(super) async fn is_long_file(file: &ProgramFile) -> bool {
+pub(super) async fn is_long_file(file: &ProgramOutputFile) -> bool {
     let file = file.clone();
     tokio::task::spawn_blocking(move || file.length())
         .await
         .is_ok_and(|length| length > MAX_HEAP_TEXT_BYTES as u64)
 }
 
-async fn read_contents(file: &ProgramFile, limit: usize) -> Result<FileContents, MissingAnswer> {
+async fn read_contents(
+    file: &ProgramOutputFile,
+    limit: usize,
+) -> Result<FileContents, MissingAnswer> {
     let file = file.clone();
     let read = tokio::task::spawn_blocking(move || file.read_contents(limit)).await;
     read.unwrap_or(Err(ProgramFileRefusal::Unreadable)).map_err(|refusal| match refusal {
@@ -126,8 +129,8 @@ async fn record_answer(
 /// Returns the value at a JSON pointer: a string as it is, anything else as compact JSON. A null is no answer.
 fn value_at(document: &str, pointer: &str) -> Result<String, MissingAnswer> {
     match parse_document(document)?.pointer(pointer) {
-        None => Err(MissingAnswer::MemberAbsent),
-        Some(Value::Null) => Err(MissingAnswer::MemberNull),
+        None => Err(MissingAnswer::JsonValueAbsent),
+        Some(Value::Null) => Err(MissingAnswer::JsonValueNull),
         Some(Value::String(text)) => Ok(text.clone()),
         Some(other) => Ok(other.to_string()),
     }
@@ -185,9 +188,9 @@ mod tests {
             (" \n", MissingAnswer::DocumentEmpty),
             ("\u{feff}", MissingAnswer::DocumentEmpty),
             ("\u{1b}[0m\n", MissingAnswer::DocumentEmpty),
-            ("{}", MissingAnswer::MemberAbsent),
-            ("[1]", MissingAnswer::MemberAbsent),
-            (r#"{"a": null}"#, MissingAnswer::MemberNull),
+            ("{}", MissingAnswer::JsonValueAbsent),
+            ("[1]", MissingAnswer::JsonValueAbsent),
+            (r#"{"a": null}"#, MissingAnswer::JsonValueNull),
         ] {
             assert_eq!(value_at(document, "/a"), Err(reason), "{document}");
         }

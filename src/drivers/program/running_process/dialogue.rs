@@ -56,7 +56,7 @@ impl RunningDialogue {
     }
 
     /// Returns true if the answer is the last of several messages.
-    pub(super) const fn has_multiple_messages(&self) -> bool {
+    pub(super) const fn has_multi_message_answer(&self) -> bool {
         matches!(self, Self::Agent(_))
     }
 
@@ -70,7 +70,9 @@ impl RunningDialogue {
     ) -> Result<ChannelText, LedgerError> {
         match self {
             Self::Stdio(exchange) => {
-                exchange.run_once(source, channel_writer, event_reader, answered_sender).await
+                exchange
+                    .run_turn_and_close(source, channel_writer, event_reader, answered_sender)
+                    .await
             }
             Self::Agent(turn) => {
                 turn.run(source, channel_writer, (event_reader, reporter), answered_sender).await

@@ -34,7 +34,7 @@ pub(in crate::drivers) struct AttemptEnd {
     /// Exit code, if there was one.
     pub(in crate::drivers) exit_code: Option<i32>,
     /// Input that the program needs from its caller.
-    pub(in crate::drivers) interruption: Option<Interruption>,
+    pub(in crate::drivers) required_input: Option<Interruption>,
     /// Session update from the program's output.
     pub(in crate::drivers) session_update: SessionUpdate,
 }
@@ -46,17 +46,17 @@ impl AttemptEnd {
     }
 
     /// Returns the session id that the program wrote if the run succeeded, or `None` if it failed.
-    pub(in crate::drivers) fn take_session_id(&mut self) -> Option<Option<SessionId>> {
+    pub(in crate::drivers) fn take_session_id_of_success(&mut self) -> Option<Option<SessionId>> {
         self.result.is_ok().then(|| self.session_update.reported_id.take())
     }
 
     /// Reports the end to the execution. A question counts only after a success.
     pub(in crate::drivers) fn report(self, reporter: Reporter) {
-        match self.interruption {
-            Some(interruption) if self.result.is_ok() => {
-                reporter.report_input_required(interruption, self.exit_code);
+        match self.required_input {
+            Some(required_input) if self.result.is_ok() => {
+                reporter.report_input_required(required_input, self.exit_code);
             }
-            _ => reporter.report_exit(self.result, self.exit_code),
+            _ => reporter.report_end(self.result, self.exit_code),
         }
     }
 
@@ -70,7 +70,7 @@ impl AttemptEnd {
         Self {
             result: Err(failure),
             exit_code: None,
-            interruption: None,
+            required_input: None,
             session_update: SessionUpdate::default(),
         }
     }

@@ -101,7 +101,7 @@ impl OutcomeEvaluator {
         if output.as_ref().is_ok_and(ProgramOutput::is_long) {
             self.memory.acquire_permit().await;
         }
-        let interruption = output.as_ref().ok().and_then(ProgramOutput::interruption);
+        let required_input = output.as_ref().ok().and_then(ProgramOutput::required_input);
         let find_session_update = |output: &ProgramOutput| {
             self.session.find_session_update(
                 &self.program,
@@ -110,7 +110,7 @@ impl OutcomeEvaluator {
             )
         };
         let session_update = output.as_ref().map(find_session_update).unwrap_or_default();
-        session_update.record_warning(reporter).await;
+        session_update.warn_if_id_unusable(reporter).await;
         if let Ok(output) = &output {
             output.record_usage(&self.program.usage_pattern, reporter).await;
         }
@@ -125,7 +125,9 @@ impl OutcomeEvaluator {
         // A fault for which the service ended the program outweighs its exit status.
         let mut result = match (output, fault) {
             (Ok(_), Some(fault)) => Ok(Err(fault)),
-            (Ok(output), None) => self.evaluate(exit, output, (reporter, commands)).await,
+            (Ok(output), None) => {
+                self.evaluate_exit_and_output(exit, output, (reporter, commands)).await
+            }
             (Err(error), _) => Err(error),
         };
         if let Ok(Err(failure)) = &mut result {
@@ -146,7 +148,7 @@ impl OutcomeEvaluator {
         AttemptEnd {
             result: result.unwrap_or_else(|error| Err(self.ledger_failure(&error))),
             exit_code: exit.code(),
-            interruption,
+            required_input,
             session_update,
         }
     }
@@ -166,7 +168,7 @@ impl OutcomeEvaluator {
         Some(sandbox::access_denial_note(access, sandbox, path.as_deref()))
     }
 
-    async fn evaluate(
+    async fn evaluate_exit_and_output(
         &self,
         exit: ProcessExit,
         output: ProgramOutput,
@@ -188,7 +190,7 @@ impl OutcomeEvaluator {
                 self.evaluate_events(exit, (stdout.raw(), stderr), summary, (reporter, commands))
                     .await
             }
-            None => self.evaluate_output(exit, (&stdout, stderr), (reporter, commands)).await,
+            None => self.evaluate_plain_output(exit, (&stdout, stderr), (reporter, commands)).await,
         }
     }
 
@@ -213,7 +215,12 @@ impl OutcomeEvaluator {
         summary: EventSummary,
         (reporter, commands): (&Reporter, &mut LeaseCommandReceiver),
     ) -> Result<Result<(), Failure>, LedgerError> {
-        let EventSummary { text, reported_result, has_other_output, .. } = summary;
+        let EventSummary {
+            answer_text: text,
+            reported_result,
+            has_output_outside_answer: has_other_output,
+            ..
+        } = summary;
         let (answer, ended_at) = (Ok(text.raw()), reporter.now());
         let denied_tools = reported_result.denied_tools.join(", ");
         let attempt_outcome = AttemptOutcome {
@@ -237,7 +244,7 @@ impl OutcomeEvaluator {
         Ok(result)
     }
 
-    async fn evaluate_output(
+    async fn evaluate_plain_output(
         &self,
         exit: ProcessExit,
         (stdout, stderr): (&ChannelText, &str),

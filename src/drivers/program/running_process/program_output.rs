@@ -41,7 +41,7 @@ pub(super) struct ProgramOutput {
 impl ProgramOutput {
     /// Returns true if reading the texts takes much memory.
     pub(super) fn is_long(&self) -> bool {
-        let answer_text = self.event_summary.as_ref().map(|summary| &summary.text);
+        let answer_text = self.event_summary.as_ref().map(|summary| &summary.answer_text);
         [&self.stdout, &self.stderr].into_iter().chain(answer_text).any(|text| text.raw.is_long())
     }
 
@@ -70,8 +70,8 @@ impl ProgramOutput {
     }
 
     /// Returns the input that the program needs from its caller.
-    pub(super) fn interruption(&self) -> Option<Interruption> {
-        self.event_summary.as_ref().and_then(|summary| summary.interruption)
+    pub(super) fn required_input(&self) -> Option<Interruption> {
+        self.event_summary.as_ref().and_then(|summary| summary.required_input)
     }
 }
 
@@ -99,10 +99,10 @@ impl RunningProcess {
         );
         if let AnswerLocation::Events(allowed_folders, dialect) = &self.evaluator.answer_location {
             let work = &self.evaluator.work;
-            let has_messages =
-                dialogue.as_ref().is_some_and(RunningDialogue::has_multiple_messages);
+            let has_multi_message_answer =
+                dialogue.as_ref().is_some_and(RunningDialogue::has_multi_message_answer);
             let account = &self.memory_account;
-            let mut event_reader = match has_messages {
+            let mut event_reader = match has_multi_message_answer {
                 true => EventReader::for_messages(reporter, work, allowed_folders, account),
                 false => EventReader::open(reporter, work, (allowed_folders, *dialect), account),
             };
@@ -212,8 +212,8 @@ async fn record_events(
             None => {}
         }
         if release_timer.must_release(bytes) {
-            channel_writer.publish_visible_text().await?;
-            event_reader.release().await?;
+            channel_writer.release_visible_text().await?;
+            event_reader.release_visible_text().await?;
             release_timer.mark_released();
         }
     }

@@ -33,7 +33,7 @@ pub(in crate::drivers::program) fn access_denial_note(
 }
 
 /// Returns the failure of a program whose sandbox could not be prepared.
-pub(super) fn view_failure(error: &ViewError) -> Failure {
+pub(super) fn sandbox_failure(error: &ViewError) -> Failure {
     let (ViewError::Missing { path }
     | ViewError::MutableLink { path }
     | ViewError::ReplacedByLink { path }) = error
@@ -84,7 +84,7 @@ mod tests {
             (Errno::E2BIG, Code::NotStarted),
         ] {
             let error = ViewError::from(io::Error::from(errno));
-            assert_eq!(view_failure(&error).code, expected, "{errno}");
+            assert_eq!(sandbox_failure(&error).code, expected, "{errno}");
         }
     }
 }

@@ -59,13 +59,13 @@ struct ProcessEntry {
 struct IdleHandle {
     request_sender: oneshot::Sender<oneshot::Sender<ReservedProcess>>,
     /// Closes when the program has ended.
-    ended: oneshot::Receiver<()>,
+    end_receiver: oneshot::Receiver<()>,
 }
 
 /// Reservation of an entry in the pool. Dropping it releases the entry.
 pub(super) struct PoolReservation {
     conversation: ConversationKey,
-    number: u64,
+    entry_number: u64,
     pool: Weak<ProcessPool>,
 }
 
@@ -93,7 +93,7 @@ impl Drop for PoolReservation {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
             pool.entries.send_modify(|entries| {
-                let is_reserved = |entry: &ProcessEntry| entry.number == self.number;
+                let is_reserved = |entry: &ProcessEntry| entry.number == self.entry_number;
                 if entries.by_conversation.get(&self.conversation).is_some_and(is_reserved) {
                     entries.by_conversation.remove(&self.conversation);
                 }
@@ -137,9 +137,9 @@ impl ProcessPool {
         conversation: &ConversationKey,
         now: DateTime<Utc>,
     ) -> PoolReservation {
-        while let Some(IdleHandle { request_sender, ended }) = self.evict_longest_idle() {
+        while let Some(IdleHandle { request_sender, end_receiver }) = self.evict_longest_idle() {
             drop(request_sender);
-            _ = ended.await; // An error also means that the program has ended.
+            _ = end_receiver.await; // An error also means that the program has ended.
         }
         let mut number = 0;
         self.entries.send_modify(|entries| {
@@ -149,7 +149,11 @@ impl ProcessPool {
             let entry = ProcessEntry { number, status, idle_handle: None };
             entries.by_conversation.insert(conversation.clone(), entry);
         });
-        PoolReservation { conversation: conversation.clone(), number, pool: Arc::downgrade(self) }
+        PoolReservation {
+            conversation: conversation.clone(),
+            entry_number: number,
+            pool: Arc::downgrade(self),
+        }
     }
 
     /// Removes and returns the longest idle program if the pool is full.
@@ -172,7 +176,7 @@ impl ProcessPool {
     }
 
     /// Records the process of an entry.
-    pub(super) fn record_start(&self, reservation: &PoolReservation, pid: u32) {
+    pub(super) fn record_pid(&self, reservation: &PoolReservation, pid: u32) {
         self.update_entry(reservation, |entry| entry.status.pid = pid);
     }
 
@@ -183,11 +187,11 @@ impl ProcessPool {
         limits: IdleProcessLimits,
         now: DateTime<Utc>,
     ) {
-        let ((request_sender, request_receiver), (ended_sender, ended)) =
+        let ((request_sender, request_receiver), (ended_sender, end_receiver)) =
             (oneshot::channel(), oneshot::channel());
         self.update_entry(&reserved.reservation, |entry| {
             (entry.status.busy, entry.status.used) = (false, now);
-            entry.idle_handle = Some(IdleHandle { request_sender, ended });
+            entry.idle_handle = Some(IdleHandle { request_sender, end_receiver });
         });
         let pool = Arc::downgrade(self);
         let idle_timeout = self.settings.idle_timeout;
@@ -200,7 +204,7 @@ impl ProcessPool {
     fn update_entry(&self, reservation: &PoolReservation, change: impl FnOnce(&mut ProcessEntry)) {
         self.entries.send_modify(|entries| {
             let entry = entries.by_conversation.get_mut(&reservation.conversation);
-            if let Some(entry) = entry.filter(|entry| entry.number == reservation.number) {
+            if let Some(entry) = entry.filter(|entry| entry.number == reservation.entry_number) {
                 change(entry);
             }
         });
@@ -210,7 +214,7 @@ impl ProcessPool {
 /// Outcome of holding an idle program.
 enum IdleEnd {
     Requested(oneshot::Sender<ReservedProcess>),
-    Ended,
+    ProgramExited,
     Evicted(&'static str),
 }
 
@@ -228,7 +232,7 @@ async fn hold_idle_process(
             Ok(reply) => IdleEnd::Requested(reply),
             Err(_) => IdleEnd::Evicted("its place is needed, or its agent is gone"),
         },
-        _ = program_exit => IdleEnd::Ended,
+        _ = program_exit => IdleEnd::ProgramExited,
         failure = wait_until_limit_exceeded(&limits.resources, &**tree) => {
             tracing::warn!(%failure, "idle session process exceeds its resource limits");
             IdleEnd::Evicted("it exceeded its resource limits")
@@ -243,7 +247,7 @@ async fn hold_idle_process(
                 reserved.end(limits.grace).await; // The requester is gone.
             }
         }
-        IdleEnd::Ended => {
+        IdleEnd::ProgramExited => {
             tracing::info!(
                 pid = reserved.process.pid,
                 "session process exited between two messages"

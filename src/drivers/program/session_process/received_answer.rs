@@ -33,7 +33,7 @@ pub(super) enum AnswerEnd {
     /// End mark of the answer.
     Completed,
     /// Message that could not be read, after which the program must be ended: it may still work on this turn.
-    UnreadableMessage,
+    UnreadableOutput,
     /// Exit of the program.
     Exit(ProcessExit),
     /// Failure for which the program must be ended.
@@ -42,9 +42,9 @@ pub(super) enum AnswerEnd {
 
 impl AnswerEnd {
     /// Returns the exit of the program, a successful one if it still runs.
-    pub(super) fn exit(&self) -> Result<ProcessExit, Failure> {
+    pub(super) fn effective_exit(&self) -> Result<ProcessExit, Failure> {
         match self {
-            Self::Completed | Self::UnreadableMessage => Ok(success_exit()),
+            Self::Completed | Self::UnreadableOutput => Ok(success_exit()),
             Self::Exit(exit) => Ok(*exit),
             Self::Fault(failure) => Err(failure.clone()),
         }
@@ -64,7 +64,7 @@ impl SessionTurn {
     pub(super) async fn exchange_message(
         &self,
         process: &mut SessionProcess,
-        dialogue: StdioTurn,
+        stdio_turn: StdioTurn,
         reporter: &Reporter,
     ) -> Result<ReceivedAnswer, LedgerError> {
         let (program, work) = (&self.attempt.program, &self.attempt.work);
@@ -85,8 +85,8 @@ impl SessionTurn {
         let event_source = (&process.allowed_folders, process.dialect);
         let mut event_reader =
             EventReader::open(reporter, work, event_source, &process.memory_account);
-        let mut exchange =
-            StdioExchange::new(process.stdin.take(), dialogue).with_commands(self.commands.clone());
+        let mut exchange = StdioExchange::new(process.stdin.take(), stdio_turn)
+            .with_commands(self.commands.clone());
         if program.output_method == OutputMethod::Stdout {
             exchange = exchange.with_text_answer();
         }
@@ -97,7 +97,7 @@ impl SessionTurn {
                 biased;
                 end = &mut turn => match end? {
                     ExchangeEnd::Completed => AnswerEnd::Completed,
-                    ExchangeEnd::UnreadableMessage => AnswerEnd::UnreadableMessage,
+                    ExchangeEnd::UnreadableMessage => AnswerEnd::UnreadableOutput,
                     ExchangeEnd::OutputClosed => AnswerEnd::Exit(wait_for_exit_or_kill(&mut process.program_exit, &*process.tree).await),
                     ExchangeEnd::Stopped => AnswerEnd::Fault(cancelled_failure()),
                 },
@@ -142,7 +142,7 @@ async fn record_stderr(
         release_timer.mark_read();
         let released = match written {
             Ok(()) if release_timer.must_release(bytes) => {
-                let released = channel_writer.publish_visible_text().await;
+                let released = channel_writer.release_visible_text().await;
                 release_timer.mark_released();
                 released.map(|_| ())
             }

@@ -83,8 +83,9 @@ async fn a_file_over_the_limit_is_truncated_and_counted() {
     let marker = "\n[... 4000 bytes were dropped ...]\n";
     let expected = ["a".repeat(750).as_str(), marker, &"a".repeat(250)].concat();
     assert_eq!(record.answer(), Some(expected));
-    let cut = EventKind::OutputTruncated { channel: TextChannel::Answer, dropped: 4000 };
-    assert!(record.events().contains(&&cut));
+    let truncation_event =
+        EventKind::OutputTruncated { channel: TextChannel::Answer, dropped: 4000 };
+    assert!(record.events().contains(&&truncation_event));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -278,8 +279,9 @@ async fn output_over_the_limit_is_drained_and_counted() {
     let marker = "\n[... 290000 bytes were dropped ...]\n";
     assert_eq!(record.answer(), Some([lines(750).as_str(), marker, &lines(250)].concat()));
     assert_eq!(record.text(TextChannel::Stderr), "0\n");
-    let cut = EventKind::OutputTruncated { channel: TextChannel::Stdout, dropped: 290_000 };
-    assert!(record.events().contains(&&cut));
+    let truncation_event =
+        EventKind::OutputTruncated { channel: TextChannel::Stdout, dropped: 290_000 };
+    assert!(record.events().contains(&&truncation_event));
 }
 
 #[tokio::test(flavor = "multi_thread")]

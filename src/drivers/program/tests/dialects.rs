@@ -78,21 +78,21 @@ fn dialect(agent: &str) -> EventDialect {
 async fn replay(agent: &str, case: &str, exit: i32, stop_at: &str) -> AttemptRecord {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(agent);
     let lines = std::fs::read_to_string(folder.join(format!("{case}.jsonl"))).unwrap();
-    let errors = std::fs::read_to_string(folder.join(format!("{case}.stderr"))).unwrap_or_default();
+    let stderr = std::fs::read_to_string(folder.join(format!("{case}.stderr"))).unwrap_or_default();
     let replayed_lines =
         lines.lines().take_while(|line| stop_at.is_empty() || !line.contains(stop_at));
     let replayed_lines: Vec<&str> = replayed_lines.collect();
     let script = format!("cat; printf %s \"$1\" >&2; exit {exit}");
     let mut fixture =
-        shell_fixture(&script, &["sh", &errors]).with_input(replayed_lines.join("\n"));
+        shell_fixture(&script, &["sh", &stderr]).with_input(replayed_lines.join("\n"));
     fixture.program.output_method = OutputMethod::Native(dialect(agent));
     fixture.run_to_end().await
 }
 
 /// Returns the text of a piece of the answer's channel.
 fn text_of(record: &AttemptRecord, part: &StoredPart) -> String {
-    let (text, at) = (record.text(TextChannel::Answer), |byte| usize::try_from(byte).unwrap());
-    text.get(at(part.text.from)..at(part.text.to)).unwrap().to_owned()
+    let (text, index) = (record.text(TextChannel::Answer), |byte| usize::try_from(byte).unwrap());
+    text.get(index(part.text.from)..index(part.text.to)).unwrap().to_owned()
 }
 
 /// Returns the artifact of the answer, or an empty text for a failed run.
@@ -204,8 +204,8 @@ async fn an_answer_despite_denials_has_a_warning() {
             "{agent}"
         );
     }
-    let silent = replay("opencode", "permission-denied", 0, "").await.result.unwrap_err();
-    assert_eq!(silent.message, "it was not let use bash, and answered nothing");
+    let silent_failure = replay("opencode", "permission-denied", 0, "").await.result.unwrap_err();
+    assert_eq!(silent_failure.message, "it was not let use bash, and answered nothing");
 }
 
 /// Test of the output of a program that was stopped on request.

@@ -24,16 +24,17 @@ const NO_PROCESSES: Vec<i32> = Vec::new();
 
 #[tokio::test(flavor = "multi_thread")]
 async fn output_is_read_while_its_program_still_runs() {
-    for closed in [">&-", ">&- 2>&-"] {
-        let script = format!("echo early; exec {closed}; until [ -e go ]; do sleep 0.01; done");
+    for redirection in [">&-", ">&- 2>&-"] {
+        let script =
+            format!("echo early; exec {redirection}; until [ -e go ]; do sleep 0.01; done");
         let fixture = shell_fixture(&script, &[]);
-        let mut run = fixture.start().await;
-        while run.text(TextChannel::Stdout) != "early\n" {
-            run.next_entry().await;
+        let mut attempt = fixture.start().await;
+        while attempt.text(TextChannel::Stdout) != "early\n" {
+            attempt.next_entry().await;
         }
         std::fs::write(fixture.home.path().join("go"), "").unwrap();
-        assert_eq!(run.wait_for_end().await, Ok(()));
-        run.clean().await;
+        assert_eq!(attempt.wait_for_end().await, Ok(()));
+        attempt.clean_up().await;
     }
 }
 
@@ -54,33 +55,33 @@ async fn an_exit_code_is_reported_with_the_output() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_begins_with_sigterm() {
     let fixture = shell_fixture(r#"trap "echo bye; exit 0" TERM; sleep 600 & wait"#, &[]);
-    let mut run = fixture.start().await;
+    let mut attempt = fixture.start().await;
     fixture.wait_until_running(1, "sleep").await;
-    run.stop();
-    run.wait_for_end().await.unwrap();
-    run.clean().await;
+    attempt.stop();
+    attempt.wait_for_end().await.unwrap();
+    attempt.clean_up().await;
     assert_eq!(fixture.living_pids(), NO_PROCESSES);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_ignores_the_stop_is_killed_with_its_tree() {
     let fixture = shell_fixture(SIGTERM_IGNORING_SCRIPT, &[]);
-    let mut run = fixture.start().await;
+    let mut attempt = fixture.start().await;
     fixture.wait_until_running(2, "sleep").await;
     let requested_at = Instant::now();
-    run.stop();
-    run.stop();
-    assert_eq!(run.wait_for_end().await.unwrap_err().code, Code::Killed);
+    attempt.stop();
+    attempt.stop();
+    assert_eq!(attempt.wait_for_end().await.unwrap_err().code, Code::Killed);
     assert!(requested_at.elapsed() >= fixture.spec.limits.timeouts.grace);
     assert_eq!(fixture.living_pids(), NO_PROCESSES);
-    run.clean().await;
+    attempt.clean_up().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_is_killed_before_the_end_is_reported() {
     let fixture = shell_fixture(DAEMON_LEAVING_SCRIPT, &[]);
-    let mut run = fixture.start().await;
-    run.wait_for_end().await.unwrap();
+    let mut attempt = fixture.start().await;
+    attempt.wait_for_end().await.unwrap();
     assert_eq!(fixture.living_pids(), NO_PROCESSES);
 }
 
@@ -88,10 +89,10 @@ async fn a_daemon_is_killed_before_the_end_is_reported() {
 async fn a_process_that_holds_the_pipe_does_not_delay_the_end() {
     for script in ["sleep 600 & echo held", "setsid sleep 600 & echo held", "yes & echo held"] {
         let fixture = shell_fixture(script, &[]);
-        let mut run = fixture.start().await;
-        run.wait_for_end().await.unwrap();
+        let mut attempt = fixture.start().await;
+        attempt.wait_for_end().await.unwrap();
         assert_eq!(fixture.living_pids(), NO_PROCESSES, "{script}");
-        run.clean().await;
+        attempt.clean_up().await;
     }
 }
 
@@ -100,11 +101,11 @@ async fn a_process_that_holds_the_pipe_does_not_delay_the_end() {
 async fn processes_without_environment_or_session_are_killed() {
     for wrapper in ["env -i", "setsid env -i", "setsid env -i setsid env -i"] {
         let fixture = shell_fixture(&format!("{wrapper} sleep 600 >/dev/null 2>&1 & echo $!"), &[]);
-        let mut run = fixture.start().await;
-        run.wait_for_end().await.unwrap();
-        let sleeper = run.text(TextChannel::Stdout);
-        assert!(!exists(&Path::new("/proc").join(sleeper.trim())), "{wrapper}");
-        run.clean().await;
+        let mut attempt = fixture.start().await;
+        attempt.wait_for_end().await.unwrap();
+        let sleeper_pid = attempt.text(TextChannel::Stdout);
+        assert!(!exists(&Path::new("/proc").join(sleeper_pid.trim())), "{wrapper}");
+        attempt.clean_up().await;
     }
 }
 
@@ -134,11 +135,11 @@ async fn a_dropped_lease_kills_the_program_and_cleans_up() {
     let mut fixture = shell_fixture(SIGTERM_IGNORING_SCRIPT, &["{{ output_file }}"]);
     fixture.program.output_method = OutputMethod::File;
     fixture.spec.limits.timeouts.grace = Duration::from_secs(3_600);
-    let mut run = fixture.start().await;
+    let mut attempt = fixture.start().await;
     fixture.wait_until_running(2, "sleep").await;
     assert_eq!(fixture.leftover_folder_count(), 1);
-    drop(run.lease.take());
-    assert!(run.wait_for_end().await.is_err());
+    drop(attempt.lease.take());
+    assert!(attempt.wait_for_end().await.is_err());
     assert_eq!(fixture.living_pids(), NO_PROCESSES);
     wait_until(|| fixture.leftover_folder_count() == 0).await;
 }
@@ -147,9 +148,9 @@ async fn a_dropped_lease_kills_the_program_and_cleans_up() {
 async fn a_lease_dropped_at_once_leaves_nothing() {
     for _ in 0..20 {
         let fixture = shell_fixture(SIGTERM_IGNORING_SCRIPT, &[]);
-        let mut run = fixture.start().await;
-        drop(run.lease.take());
-        assert!(run.wait_for_end().await.is_err());
+        let mut attempt = fixture.start().await;
+        drop(attempt.lease.take());
+        assert!(attempt.wait_for_end().await.is_err());
         assert_eq!(fixture.living_pids(), NO_PROCESSES);
     }
 }
@@ -157,11 +158,11 @@ async fn a_lease_dropped_at_once_leaves_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cleanup_during_a_run_ends_it() {
     let fixture = shell_fixture(DAEMON_LEAVING_SCRIPT, &[]);
-    let mut run = fixture.start().await;
-    let cleaning = run.lease.take().unwrap().clean_up();
+    let mut attempt = fixture.start().await;
+    let cleaning = attempt.lease.take().unwrap().clean_up();
     cleaning.await;
     assert_eq!(fixture.living_pids(), NO_PROCESSES);
-    _ = run.wait_for_end().await;
+    _ = attempt.wait_for_end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -173,11 +174,11 @@ async fn the_cleanup_of_one_attempt_spares_the_next() {
     fixture.program.args = vec!["-c".to_owned(), SIGTERM_IGNORING_SCRIPT.to_owned()];
     let mut second = fixture.start().await;
     fixture.wait_until_running(2, "sleep").await;
-    first.clean().await;
+    first.clean_up().await;
     assert_eq!(fixture.living_pids().len(), 2);
     second.stop();
     assert!(second.wait_for_end().await.is_err());
-    second.clean().await;
+    second.clean_up().await;
     assert_eq!(fixture.living_pids(), NO_PROCESSES);
 }
 
@@ -185,13 +186,13 @@ async fn the_cleanup_of_one_attempt_spares_the_next() {
 async fn a_full_ledger_ends_the_run() {
     let script = "until [ -e go ]; do sleep 0.01; done; head -c 99999 /dev/zero; exec sleep 600";
     let fixture = shell_fixture(script, &[]);
-    let mut run = fixture.start().await;
+    let mut attempt = fixture.start().await;
     fixture.wait_until_running(1, "sh").await;
-    run.fill_ledger();
+    attempt.fill_ledger();
     std::fs::write(fixture.home.path().join("go"), "").unwrap();
-    assert_eq!(run.wait_for_end().await.unwrap_err().code, Code::LedgerUnavailable);
+    assert_eq!(attempt.wait_for_end().await.unwrap_err().code, Code::LedgerUnavailable);
     assert_eq!(fixture.living_pids(), NO_PROCESSES);
-    run.clean().await;
+    attempt.clean_up().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -81,15 +81,18 @@ async fn a_line_of_the_answer_is_visible_while_the_program_runs() {
         until [ -e go ]; do sleep 0.01; done
         echo '{"type":"text","text":"o"}'"#;
     let fixture = script_program(script, &[]);
-    let mut run = fixture.start().await;
-    while !matches!(run.next_entry().await, RecordedEntry::Event(EventKind::Artifact { .. })) {}
+    let mut attempt = fixture.start().await;
+    while !matches!(attempt.next_entry().await, RecordedEntry::Event(EventKind::Artifact { .. })) {}
     fs::write(fixture.home.path().join("go"), "").unwrap();
-    assert_eq!(run.wait_for_end().await, Ok(()));
-    run.clean().await;
-    let record = AttemptRecord { result: Ok(()), entries: run.entries };
-    let piece =
+    assert_eq!(attempt.wait_for_end().await, Ok(()));
+    attempt.clean_up().await;
+    let record = AttemptRecord { result: Ok(()), entries: attempt.entries };
+    let artifact_update =
         |words: &str, append, last| ("answer".to_owned(), vec![text_part(words)], append, last);
-    assert_eq!(artifacts(&record), [piece("one\n", false, false), piece("two", true, true)]);
+    assert_eq!(
+        artifacts(&record),
+        [artifact_update("one\n", false, false), artifact_update("two", true, true)]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -141,21 +144,21 @@ async fn artifacts_are_created_and_appended() {
         {"type":"artifact","text":"b","append":true}
         {"type":"artifact","data":[true]}"#;
     let record = event_program(lines).run_to_end().await;
-    let piece = |id: &str, kind, text: &str, append, last| {
+    let artifact_update = |id: &str, kind, text: &str, append, last| {
         (id.to_owned(), vec![(kind, text.to_owned())], append, last)
     };
     let expected = [
-        piece("artifact-1", PartKind::Bytes, "aGk=", false, true),
-        piece("log", PartKind::Text, "a\n", false, false),
-        piece("log", PartKind::Text, "b", true, true),
-        piece("artifact-2", PartKind::Data, "[true]", false, true),
+        artifact_update("artifact-1", PartKind::Bytes, "aGk=", false, true),
+        artifact_update("log", PartKind::Text, "a\n", false, false),
+        artifact_update("log", PartKind::Text, "b", true, true),
+        artifact_update("artifact-2", PartKind::Data, "[true]", false, true),
     ];
     assert_eq!((record.code(), artifacts(&record)), (None, expected.to_vec()));
-    let named = record.events().into_iter().any(|event| match event {
+    let has_filename = record.events().into_iter().any(|event| match event {
         EventKind::Artifact { pieces, .. } => pieces[0].filename.as_deref() == Some("a.txt"),
         _ => false,
     });
-    assert!(named);
+    assert!(has_filename);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -166,10 +169,13 @@ async fn a_secret_split_across_two_artifact_events_is_masked() {
     let mut fixture = event_program(lines);
     fixture.secrets = vec!["correct-horse-battery".to_owned()];
     let record = fixture.run_to_end().await;
-    let piece =
+    let artifact_update =
         |words: &str, append, last| ("log".to_owned(), vec![text_part(words)], append, last);
     let rest = artifacts(&record)[1].1[0].1.clone();
-    assert_eq!(artifacts(&record), [piece("see\n", false, false), piece(&rest, true, true)]);
+    assert_eq!(
+        artifacts(&record),
+        [artifact_update("see\n", false, false), artifact_update(&rest, true, true)]
+    );
     assert!(rest.starts_with("it is ") && rest.ends_with(", yes"), "{rest}");
     let stored = record.text(TextChannel::Parts);
     assert!(!stored.contains("correct") && !stored.contains("battery"), "{stored}");
@@ -181,16 +187,19 @@ async fn held_back_artifact_text_is_reported_after_a_kill() {
         printf '%s\n' '{"type":"artifact","id":"log","text":"one\ntwo","last":false}'
         while :; do sleep 600; done"#;
     let fixture = script_program(script, &[]);
-    let mut run = fixture.start().await;
-    while !matches!(run.next_entry().await, RecordedEntry::Event(EventKind::Artifact { .. })) {}
-    run.stop();
-    let result = run.wait_for_end().await;
-    run.clean().await;
-    let record = AttemptRecord { result, entries: run.entries };
-    let piece =
+    let mut attempt = fixture.start().await;
+    while !matches!(attempt.next_entry().await, RecordedEntry::Event(EventKind::Artifact { .. })) {}
+    attempt.stop();
+    let result = attempt.wait_for_end().await;
+    attempt.clean_up().await;
+    let record = AttemptRecord { result, entries: attempt.entries };
+    let artifact_update =
         |words: &str, append, last| ("log".to_owned(), vec![text_part(words)], append, last);
     assert_eq!(record.code(), Some(Code::Killed));
-    assert_eq!(artifacts(&record), [piece("one\n", false, false), piece("two", true, true)]);
+    assert_eq!(
+        artifacts(&record),
+        [artifact_update("one\n", false, false), artifact_update("two", true, true)]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -209,11 +218,11 @@ async fn a_question_ends_the_attempt_unless_the_program_fails() {
 }
 
 /// Returns the reported input that the program needs from its caller.
-fn interruption(record: &AttemptRecord) -> Option<Interruption> {
+fn required_input(record: &AttemptRecord) -> Option<Interruption> {
     match record.entries.last() {
-        Some(RecordedEntry::Report(Report::InputRequired {
-            required_input: interruption, ..
-        })) => Some(*interruption),
+        Some(RecordedEntry::Report(Report::InputRequired { required_input, .. })) => {
+            Some(*required_input)
+        }
         _ => None,
     }
 }
@@ -233,7 +242,7 @@ async fn an_authentication_request_names_its_page() {
     ] {
         let record =
             event_program(&format!(r#"{{"type":"auth_required"{fields}}}"#)).run_to_end().await;
-        assert_eq!(interruption(&record), Some(AuthRequired), "{fields}");
+        assert_eq!(required_input(&record), Some(AuthRequired), "{fields}");
         let received: Vec<_> =
             messages(&record).into_iter().map(|(by, _, words)| (by, words)).collect();
         let expected_messages: Vec<_> =
@@ -242,9 +251,9 @@ async fn an_authentication_request_names_its_page() {
     }
     let (auth, input) = (r#"{"type":"auth_required"}"#, r#"{"type":"input_required","text":"x"}"#);
     let record = event_program(&format!("{auth}\n{input}")).run_to_end().await;
-    assert_eq!(interruption(&record), Some(InputRequired), "the last word counts");
+    assert_eq!(required_input(&record), Some(InputRequired), "the last word counts");
     let record = event_program(&format!("{auth}\n{{\"type\":\"failed\"}}")).run_to_end().await;
-    assert_eq!((record.code(), interruption(&record)), (Some(Code::Reported), None));
+    assert_eq!((record.code(), required_input(&record)), (Some(Code::Reported), None));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -148,9 +148,9 @@ pub(super) fn program_fixture(command: &str, args: &[&str]) -> ProgramFixture {
             working_dir: home.path().to_owned(),
             input_method: InputMethod::Stdin,
             output_method: OutputMethod::Stdout,
-            input_file: "input.txt".to_owned(),
+            input_file_template: "input.txt".to_owned(),
             on_service_loss: ServiceLossAction::Reattach,
-            output_file: "{{ agent_id }}.out".to_owned(),
+            output_file_template: "{{ agent_id }}.out".to_owned(),
             success_criteria: SuccessCriteria { exit_codes: vec![0], ..SuccessCriteria::default() },
             failure_rules: FailureRules {
                 transient: FailureMatchers { exit_codes: vec![75], ..FailureMatchers::default() },
@@ -164,7 +164,7 @@ pub(super) fn program_fixture(command: &str, args: &[&str]) -> ProgramFixture {
             sandbox: Sandbox { writable: Some(vec![home.path().to_owned()]), ..Sandbox::default() },
             resource_limits: ResourceLimits::default(),
             runtime_settings: Default::default(),
-            session: None,
+            session_resume: None,
             stdio_protocol: None,
             usage_pattern: UsagePattern::default(),
             pool: None,
@@ -228,7 +228,7 @@ impl ProgramFixture {
     }
 
     /// Returns the directory of the executions' own folders.
-    pub(super) fn files_dir(&self) -> PathBuf {
+    pub(super) fn runtime_dir(&self) -> PathBuf {
         self.home.path().join("files")
     }
 
@@ -247,21 +247,24 @@ impl ProgramFixture {
                 .unwrap()
         });
         let holders = Arc::clone(holders.await);
-        let (runtime_dir, in_memory) = (self.files_dir(), self.is_in_memory);
+        let (runtime_dir, in_memory) = (self.runtime_dir(), self.is_in_memory);
         fs::create_dir_all(&runtime_dir).unwrap();
         let driver_settings = DriverSettings {
             runtime_dir,
-            sockets: Vec::new(),
+            sandbox_escape_sockets: Vec::new(),
             bubblewrap: None,
-            is_in_memory: in_memory,
+            is_runtime_dir_in_memory: in_memory,
         };
-        let unreadable = vec![self.home.path().join("data"), self.files_dir()];
-        let service = Arc::new(ServicePaths::new(ProtectedServiceFiles {
-            hidden_paths: unreadable,
+        let hidden_paths = vec![self.home.path().join("data"), self.runtime_dir()];
+        let service_paths = Arc::new(ServicePaths::new(ProtectedServiceFiles {
+            hidden_paths,
             ..ProtectedServiceFiles::default()
         }));
-        let shared =
-            context::SharedDriverContext::new(driver_settings, service, Arc::new(NoopSessionStore));
+        let shared = context::SharedDriverContext::new(
+            driver_settings,
+            service_paths,
+            Arc::new(NoopSessionStore),
+        );
         ProcessDriver::new(Arc::new(self.program.clone()), Arc::new(shared), holders)
     }
 
@@ -269,7 +272,7 @@ impl ProgramFixture {
         let (reporter, entries, is_full) = self.reporter();
         let driver = self.driver().await;
         let lease = Some(driver.start(self.work(), reporter));
-        TestAttempt { lease, entry_receiver: entries, is_full, entries: Vec::new() }
+        TestAttempt { lease, entry_receiver: entries, is_ledger_full: is_full, entries: Vec::new() }
     }
 
     /// Returns a reporter for a driver, and the receiver of its entries.
@@ -279,7 +282,7 @@ impl ProgramFixture {
         let ledger =
             Arc::new(RecordingLedger { entries: sender.clone(), is_full: Arc::clone(&is_full) });
         let attempt_context = AttemptContext {
-            id: self.execution,
+            execution_id: self.execution,
             attempt_id: self.attempt_id,
             fence: Fence(1),
             ledger,
@@ -324,21 +327,22 @@ impl ProgramFixture {
 
     /// Runs the program to its end and cleans up.
     pub(super) async fn run_to_end(&self) -> AttemptRecord {
-        let mut run = self.start().await;
-        let result = run.wait_for_end().await;
-        run.clean().await;
+        let mut attempt = self.start().await;
+        let result = attempt.wait_for_end().await;
+        attempt.clean_up().await;
         assert_eq!(self.living_pids(), Vec::<i32>::new(), "something outlived the clean-up");
         assert_eq!(self.leftover_folder_count(), 0, "files outlived the clean-up");
-        AttemptRecord { result, entries: run.entries }
+        AttemptRecord { result, entries: attempt.entries }
     }
 
     /// Returns the number of folders of attempts that were not removed. Slots without one are kept for later attempts.
     pub(super) fn leftover_folder_count(&self) -> usize {
         let count = |folder: &Path| fs::read_dir(folder).map_or(0, Iterator::count);
-        let slots = fs::read_dir(self.files_dir().join("scratch")).into_iter().flatten().flatten();
+        let slots =
+            fs::read_dir(self.runtime_dir().join("scratch")).into_iter().flatten().flatten();
         let in_slots: usize = slots.map(|slot| count(&slot.path().join("own"))).sum();
-        let has_slots = usize::from(self.files_dir().join("scratch").exists());
-        count(&self.files_dir()) - has_slots + in_slots
+        let slots_dir_count = usize::from(self.runtime_dir().join("scratch").exists());
+        count(&self.runtime_dir()) - slots_dir_count + in_slots
     }
 
     /// Returns the processes of this execution.

@@ -21,14 +21,14 @@ fn file_reader(parts: Vec<Part>) -> ProgramFixture {
     let script = r#"cat; printf '%s' "${ALGONIUS_FILES-none}"; cd "$0" 2>/dev/null || exit 0
         echo; stat -c '%a %n' . files/*; cat files/*"#;
     let mut fixture = shell_fixture(script, &[""]);
-    fixture.program.args[2] = fixture.files_dir().join("scratch/0/own").display().to_string();
+    fixture.program.args[2] = fixture.runtime_dir().join("scratch/0/own").display().to_string();
     fixture.input.parts = parts;
-    set_file_delivery(&mut fixture, FileDelivery::List);
+    set_file_delivery(&mut fixture, FileDelivery::ListInVariable);
     fixture
 }
 
 fn set_file_delivery(fixture: &mut ProgramFixture, delivery: FileDelivery) {
-    fixture.spec.program_mut().unwrap().file_delivery = delivery;
+    fixture.spec.program_worker_mut().unwrap().file_delivery = delivery;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,7 +57,7 @@ async fn input_files_are_written_and_listed() {
 async fn an_unsandboxed_agent_without_files_gets_no_file_list() {
     let unsandboxed = |parts| {
         let mut fixture = file_reader(parts);
-        fixture.spec.program_mut().unwrap().confinement.isolation = None;
+        fixture.spec.program_worker_mut().unwrap().confinement.isolation = None;
         fixture
     };
     assert_eq!(
@@ -75,7 +75,7 @@ async fn an_unsandboxed_agent_without_files_gets_no_file_list() {
 async fn invalid_base64_is_refused_before_the_start() {
     let mut fixture = shell_fixture("touch started", &[]);
     fixture.input.parts = vec![bytes_part("aGk=", None), bytes_part("no base64!", None)];
-    set_file_delivery(&mut fixture, FileDelivery::List);
+    set_file_delivery(&mut fixture, FileDelivery::ListInVariable);
     let record = fixture.run_to_end().await;
     let failure = record.result.unwrap_err();
     assert_eq!(failure.code, Code::InputRejected);

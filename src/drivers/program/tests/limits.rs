@@ -10,8 +10,8 @@ use super::fixture::{ProgramFixture, shell_fixture};
 fn program_in_group(script: &str) -> (tempfile::TempDir, ProgramFixture) {
     let folder = tempfile::tempdir().unwrap();
     let groups = folder.path().display();
-    let find = format!("for G in {groups}/algonius-*-1-1; do :; done; {script}");
-    let mut fixture = shell_fixture(&find, &[]);
+    let group_script = format!("for G in {groups}/algonius-*-1-1; do :; done; {script}");
+    let mut fixture = shell_fixture(&group_script, &[]);
     fixture.cgroup_root =
         Some(create_simulated_cgroup(folder.path(), &[std::process::id()]).unwrap());
     let writable = fixture.program.sandbox.writable.get_or_insert_default();

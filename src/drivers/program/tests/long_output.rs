@@ -120,20 +120,24 @@ async fn no_truncation_point_shows_a_part_of_a_secret() {
     let HeadAndTailLimits { head, tail } = HeadAndTailLimits::from_total(4000);
     for unit in ["to and fro\n", "to and fro "] {
         let words = |length: usize| unit.chars().cycle().take(length).collect::<String>();
-        for at in 0..=SECRET.len() {
+        for split_offset in 0..=SECRET.len() {
             let middle = words(200_000);
             let text = [
-                &words(head - at),
+                &words(head - split_offset),
                 SECRET,
                 &middle,
                 SECRET,
-                &words((tail + at).saturating_sub(SECRET.len())),
+                &words((tail + split_offset).saturating_sub(SECRET.len())),
             ];
             let output =
                 write_in_pieces(&program_with_limit(4000), text.concat().as_bytes(), &[1000]).await;
             assert!(output.dropped > 190_000);
             for part in ["correct", "horse", "battery", "staple", "corr", "aple"] {
-                assert!(!output.redacted.contains(part), "{part} at {at}: {}", output.redacted);
+                assert!(
+                    !output.redacted.contains(part),
+                    "{part} at {split_offset}: {}",
+                    output.redacted
+                );
             }
         }
     }

@@ -50,15 +50,15 @@ async fn a_named_file_is_delivered_although_its_path_is_reused() {
         until [ -e go ]; do sleep 0.01; done
         printf two > out/a.bin; echo '{"type":"artifact","file":{"path":"out/a.bin","name":"b"}}'"#;
     let fixture = file_program(script, &[]);
-    let mut run = fixture.start().await;
+    let mut attempt = fixture.start().await;
     while !matches!(
-        run.next_entry().await,
+        attempt.next_entry().await,
         super::fixture::RecordedEntry::Event(EventKind::Artifact { .. })
     ) {}
     std::fs::write(fixture.home.path().join("go"), "").unwrap();
-    assert_eq!(run.wait_for_end().await, Ok(()));
-    run.clean().await;
-    let record = AttemptRecord { result: Ok(()), entries: run.entries };
+    assert_eq!(attempt.wait_for_end().await, Ok(()));
+    attempt.clean_up().await;
+    let record = AttemptRecord { result: Ok(()), entries: attempt.entries };
     assert_eq!(delivered_files(&record), [file("a.bin", b"one\xff"), file("b", b"two")]);
     assert_eq!(warnings(&record), [""; 0]);
 }
@@ -153,8 +153,9 @@ async fn delivered_files_share_the_output_limit() {
     assert_eq!((record.code(), delivered_files(&record).len()), (Some(Code::OutputTooLarge), 2));
     let clause = "it exceeds the rest of the agent's output limit";
     assert_eq!(warnings(&record), [format!("the file `a` was not delivered: {clause}")]);
-    let cut = EventKind::OutputTruncated { channel: TextChannel::Parts, dropped: 4000 };
-    assert!(record.events().contains(&&cut));
+    let truncation_event =
+        EventKind::OutputTruncated { channel: TextChannel::Parts, dropped: 4000 };
+    assert!(record.events().contains(&&truncation_event));
 }
 
 #[tokio::test(flavor = "multi_thread")]

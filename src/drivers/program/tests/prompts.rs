@@ -9,7 +9,7 @@ use regex::Regex;
 
 use super::fixture::{ProgramFixture, shell_fixture};
 
-async fn expect_prompt(fixture: ProgramFixture, script: &str) {
+async fn assert_prompt_failure(fixture: ProgramFixture, script: &str) {
     assert_eq!(
         fixture.run_to_end().await.result,
         Err(tty_prompt_detection::prompt_failure()),
@@ -27,7 +27,7 @@ async fn a_silent_program_at_a_prompt_is_stopped_and_fails() {
         "trap 'exit 0' TERM; printf 'Go on? [y/N] '; sleep 600 & wait",
         "trap '' TERM; printf 'Go on? [y/N] '; while :; do sleep 600; done",
     ] {
-        expect_prompt(shell_fixture(script, &[]), script).await;
+        assert_prompt_failure(shell_fixture(script, &[]), script).await;
     }
 }
 
@@ -47,7 +47,7 @@ async fn a_failed_exit_at_a_prompt_is_a_prompt_failure() {
         "printf 'Go on? [y/N] '; echo 'EOFError: EOF when reading a line' >&2; exit 1",
         "printf 'Go on? [y/N] ' >&2; exit 75",
     ] {
-        expect_prompt(shell_fixture(script, &[]), script).await;
+        assert_prompt_failure(shell_fixture(script, &[]), script).await;
     }
 }
 
@@ -55,7 +55,7 @@ async fn a_failed_exit_at_a_prompt_is_a_prompt_failure() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_for_a_terminal_is_a_prompt_failure() {
     let script = "setsid -w sh -c 'read answer < /dev/tty'";
-    expect_prompt(shell_fixture(script, &[]), script).await;
+    assert_prompt_failure(shell_fixture(script, &[]), script).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

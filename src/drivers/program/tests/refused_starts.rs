@@ -28,22 +28,22 @@ async fn run_and_find_refusal(fixture: &ProgramFixture) -> Option<Code> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unsafe_or_long_command_lines_are_refused() {
-    let refused = Some(Code::InputRejected);
+    let refusal_code = Some(Code::InputRejected);
     let long = "x".repeat(131_071);
     let longer = format!("{long}x");
-    let many = ["{{ input }}"; 13];
+    let repeated_args = ["{{ input }}"; 13];
     for (case, args, input, expected) in [
-        ("zero byte", &["{{ input }}"][..], "a\0b", refused),
+        ("zero byte", &["{{ input }}"][..], "a\0b", refusal_code),
         ("longest", &["{{ input }}"], &long, None),
-        ("too long", &["{{ input }}"], &longer, refused),
-        ("together too long", &many, &long, refused),
-        ("option", &["{{ input }}"], "--help", refused),
-        ("option behind another argument", &["-n", "{{input}}"], "-e", refused),
-        ("option of a filter", &["{{ input | trim }}"], "  -e", refused),
+        ("too long", &["{{ input }}"], &longer, refusal_code),
+        ("together too long", &repeated_args, &long, refusal_code),
+        ("option", &["{{ input }}"], "--help", refusal_code),
+        ("option behind another argument", &["-n", "{{input}}"], "-e", refusal_code),
+        ("option of a filter", &["{{ input | trim }}"], "  -e", refusal_code),
         ("guarded option", &["--", "{{ input }}"], "-e", None),
         ("joined option", &["--text={{ input }}"], "-e", None),
-        ("a guard behind it is none", &["{{ input }}", "--"], "-e", refused),
-        ("no such parameter", &["{{ param.x }}"], "", refused),
+        ("a guard behind it is none", &["{{ input }}", "--"], "-e", refusal_code),
+        ("no such parameter", &["{{ param.x }}"], "", refusal_code),
     ] {
         assert_eq!(
             run_and_find_refusal(&program_with_input(args, input)).await,
@@ -73,7 +73,7 @@ async fn a_context_id_with_a_zero_byte_is_refused() {
 async fn a_file_name_must_stay_in_its_folder() {
     for name in ["../{{ attempt }}", "{{ input }}", "", "..", "a/b"] {
         let mut fixture = shell_fixture("true", &[]).with_input("/etc/passwd");
-        (fixture.program.output_method, fixture.program.output_file) =
+        (fixture.program.output_method, fixture.program.output_file_template) =
             (OutputMethod::File, name.to_owned());
         assert_eq!(run_and_find_refusal(&fixture).await, Some(Code::InputRejected), "{name}");
     }
@@ -81,18 +81,23 @@ async fn a_file_name_must_stay_in_its_folder() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_start_is_one_permanent_failure() {
-    let missing = program_fixture("/nowhere/agent", &[]).run_to_end().await.result.unwrap_err();
-    assert_eq!(missing.code, Code::AgentUnavailable);
-    assert!(missing.message.ends_with("its program `agent` is not installed"), "{missing:?}");
-    let closed = program_fixture("/etc/passwd", &[]).run_to_end().await.result.unwrap_err();
-    assert_eq!(closed.message, "the program may not be executed");
+    let missing_program_failure =
+        program_fixture("/nowhere/agent", &[]).run_to_end().await.result.unwrap_err();
+    assert_eq!(missing_program_failure.code, Code::AgentUnavailable);
+    assert!(
+        missing_program_failure.message.ends_with("its program `agent` is not installed"),
+        "{missing_program_failure:?}"
+    );
+    let not_executable_failure =
+        program_fixture("/etc/passwd", &[]).run_to_end().await.result.unwrap_err();
+    assert_eq!(not_executable_failure.message, "the program may not be executed");
     for (folder, message) in [
         ("/nowhere", "its working folder does not exist"),
         ("/etc/passwd", "its working folder is a file"),
     ] {
-        let mut homeless = program_fixture("/bin/true", &[]);
-        homeless.program.working_dir = folder.into();
-        let failure = homeless.run_to_end().await.result.unwrap_err();
+        let mut fixture_without_working_dir = program_fixture("/bin/true", &[]);
+        fixture_without_working_dir.program.working_dir = folder.into();
+        let failure = fixture_without_working_dir.run_to_end().await.result.unwrap_err();
         assert_eq!((failure.code, &*failure.message), (Code::NotStarted, message));
     }
 }

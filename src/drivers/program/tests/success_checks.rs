@@ -9,12 +9,12 @@ use algonius_actors::model::execution::event::EventKind;
 
 use super::fixture::{AttemptRecord, ProgramFixture, shell_fixture, wait_until};
 
-fn program_with_check(script: &str, check: &str, limit: Duration) -> ProgramFixture {
+fn program_with_check(script: &str, check: &str, timeout: Duration) -> ProgramFixture {
     let mut fixture = shell_fixture(script, &[]);
     let args = ["-c", check, "{{ execution_id }}"].map(ToOwned::to_owned).to_vec();
     let command = PathBuf::from("/bin/sh");
     fixture.program.success_criteria.check =
-        Some(Box::new(CheckCommand { command, args, timeout: limit }));
+        Some(Box::new(CheckCommand { command, args, timeout }));
     fixture
 }
 
@@ -50,8 +50,8 @@ async fn an_answer_must_match_its_schema() {
         fixture.program.success_criteria.answer_schema = Some(schema);
         let record = fixture.run_to_end().await;
         assert_eq!(record.code(), code, "{answer}");
-        let printed = format!("{:?}", record.result);
-        assert!(!printed.contains("unus") && !printed.contains("Sure"), "{printed}");
+        let debug_text = format!("{:?}", record.result);
+        assert!(!debug_text.contains("unus") && !debug_text.contains("Sure"), "{debug_text}");
     }
 }
 
@@ -138,10 +138,10 @@ async fn a_check_that_exceeds_its_timeout_is_killed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_is_cancelled_with_its_attempt() {
     let fixture = program_with_check("echo done", "sleep 600", CHECK_TIMEOUT);
-    let mut run = fixture.start().await;
+    let mut attempt = fixture.start().await;
     fixture.wait_until_running(1, "sleep").await;
-    run.stop();
-    assert_eq!(run.wait_for_end().await.unwrap_err().code, Code::CheckFailed);
-    run.clean().await;
+    attempt.stop();
+    assert_eq!(attempt.wait_for_end().await.unwrap_err().code, Code::CheckFailed);
+    attempt.clean_up().await;
     wait_until(|| fixture.living_pids().is_empty()).await;
 }

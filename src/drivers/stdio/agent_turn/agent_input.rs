@@ -37,9 +37,9 @@ impl WriteFault {
         match self {
             Self::Closed => event_reader.warn(INPUT_CLOSED_WARNING).await,
             Self::Failed(failure) => {
-                state.fail(failure);
+                state.record_failure(failure);
                 // The agent waits for what cannot be written.
-                plan.tool_call_monitor.stop_waiting();
+                plan.tool_call_monitor.expire_end_deadline();
                 Ok(())
             }
         }

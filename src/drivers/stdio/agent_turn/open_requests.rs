@@ -34,8 +34,8 @@ impl OpenRequests {
     }
 
     /// Removes a request that the agent withdrew.
-    pub(super) fn remove(&mut self, request: &RequestId) -> WireId {
-        let wire_id = to_wire_id(request);
+    pub(super) fn remove(&mut self, request_id: &RequestId) -> WireId {
+        let wire_id = to_wire_id(request_id);
         self.0.remove(&wire_id);
         wire_id
     }
@@ -70,8 +70,8 @@ impl OpenRequests {
 }
 
 /// Numbers and texts are distinct ids, so their JSON is the id.
-fn to_wire_id(request: &RequestId) -> WireId {
-    WireId(request.to_string())
+fn to_wire_id(request_id: &RequestId) -> WireId {
+    WireId(request_id.to_string())
 }
 
 fn to_question(kind: AgentRequestKind) -> Question {

@@ -8,7 +8,7 @@ use algonius_actors::model::interaction::{AnswerValue, WireId};
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_protocols::{
     AgentRequest, AgentRequestKind, AnsweredCall, Command, OpenFault, ProtocolStep, RequestId,
-    SessionStart,
+    SessionStart, ToolCall,
 };
 
 use super::turn_state::record_usage;
@@ -48,12 +48,14 @@ impl AgentTurn {
                 self.input.send(&line, (&mut self.state, &mut self.plan), event_reader).await?;
             }
             ProtocolStep::Initialized(agent) => self.capabilities = agent.capabilities,
-            ProtocolStep::SessionOpened { id, .. } => {
+            ProtocolStep::SessionOpened { native_id: id, .. } => {
                 self.state.open_deadline = None;
                 record_session(id, event_reader).await?;
                 return Ok(self.send_prompt(event_reader));
             }
-            ProtocolStep::SessionIdentified { id, .. } => record_session(id, event_reader).await?,
+            ProtocolStep::SessionIdentified { native_id: id, .. } => {
+                record_session(id, event_reader).await?;
+            }
             ProtocolStep::OpenFailed { fault: OpenFault::UnknownSession, .. }
                 if self.plan.resumed_session.take().is_some() =>
             {
@@ -70,13 +72,10 @@ impl AgentTurn {
                 self.state.report_content(*content, event_reader).await?;
             }
             ProtocolStep::ContentLost { reason, text } => {
-                self.state.fail_unreadable_part((reason, &text), event_reader);
+                self.state.record_unreadable_part((reason, &text), event_reader);
             }
             ProtocolStep::Tool { call, .. } => {
-                self.state.report_tool_call(&call, event_reader).await?;
-                let monitor = &mut self.plan.tool_call_monitor;
-                let failure = monitor.judge_reported_call(&call, (event_reader, reporter)).await?;
-                return Ok(failure.map_or_else(Vec::new, |failure| self.cancel_turn(failure)));
+                return report_tool_call(self, &call, (event_reader, reporter)).await;
             }
             ProtocolStep::Usage { usage, .. } => record_usage(usage, event_reader).await?,
             ProtocolStep::Warning { text: message, .. }
@@ -87,10 +86,10 @@ impl AgentTurn {
             ProtocolStep::Request { request, .. } => {
                 return self.report_question(*request, (event_reader, reporter)).await;
             }
-            ProtocolStep::RequestAnswered { request, call, .. } => {
+            ProtocolStep::RequestAnswered { request_id: request, call, .. } => {
                 handle_answered_request(self, (&request, call), reporter);
             }
-            ProtocolStep::RequestWithdrawn { request, .. } => {
+            ProtocolStep::RequestWithdrawn { request_id: request, .. } => {
                 reporter.report_withdrawal(self.requests.remove(&request));
             }
             ProtocolStep::TurnEnded { outcome, usage, .. } => {
@@ -110,18 +109,18 @@ impl AgentTurn {
         wire_id: &WireId,
         answer: Option<AnswerValue>,
     ) -> Vec<ProtocolStep> {
-        let Some((request, call, answer)) = self.requests.resolve(wire_id, answer) else {
+        let Some((request_id, call, answer)) = self.requests.resolve(wire_id, answer) else {
             return Vec::new();
         };
         let steps = self.connection.perform(Command::Answer {
             session: SESSION_KEY,
-            request_id: request.clone(),
+            request_id: request_id.clone(),
             answer,
         });
         // Only a written line is a delivered answer.
         steps
             .into_iter()
-            .chain([ProtocolStep::RequestAnswered { session: SESSION_KEY, request, call }])
+            .chain([ProtocolStep::RequestAnswered { session: SESSION_KEY, request_id, call }])
             .collect()
     }
 
@@ -132,12 +131,12 @@ impl AgentTurn {
         (event_reader, reporter): (&mut EventReader<'_>, &Reporter),
     ) -> Result<Vec<ProtocolStep>, LedgerError> {
         if let AgentRequestKind::Permission { call, .. } = &request.kind
-            && let Some(failure) = self.plan.tool_call_monitor.count_call(call)
+            && let Some(failure) = self.plan.tool_call_monitor.count_against_limit(call)
         {
             return Ok(self.cancel_turn(failure));
         }
         // The text before a question is shown before it.
-        event_reader.release().await?;
+        event_reader.release_visible_text().await?;
         reporter.flush_pending().await?;
         let (wire_id, question) = self.requests.add(request);
         reporter.report_question(wire_id, question);
@@ -146,9 +145,9 @@ impl AgentTurn {
 
     /// Cancels the turn, which ends with this failure.
     fn cancel_turn(&mut self, failure: Failure) -> Vec<ProtocolStep> {
-        self.state.fail(failure);
+        self.state.record_failure(failure);
         // A replay finds the cause again, and the agent has received the cancellation.
-        if self.connection.has_sent_cancel() {
+        if self.connection.has_replayed_cancel() {
             return Vec::new();
         }
         self.connection.perform(Command::Cancel { session: SESSION_KEY })
@@ -165,18 +164,30 @@ async fn replace_lost_session(
     Ok(turn.open_session(SessionStart::New))
 }
 
+/// Reports a tool call. Returns the steps that cancel the turn, if the call must end it.
+async fn report_tool_call(
+    turn: &mut AgentTurn,
+    call: &ToolCall,
+    (event_reader, reporter): (&mut EventReader<'_>, &Reporter),
+) -> Result<Vec<ProtocolStep>, LedgerError> {
+    turn.state.report_tool_call(call, event_reader).await?;
+    let monitor = &mut turn.plan.tool_call_monitor;
+    let failure = monitor.judge_reported_call(call, (event_reader, reporter)).await?;
+    Ok(failure.map_or_else(Vec::new, |failure| turn.cancel_turn(failure)))
+}
+
 /// Counts the answer to a permission request; a replay reports the answers again, so no earlier place may count them.
 /// Reports the delivery of an answer, unless the agent has closed its input and cannot have read it.
 fn handle_answered_request(
     turn: &mut AgentTurn,
-    (request, call): (&RequestId, Option<AnsweredCall>),
+    (request_id, call): (&RequestId, Option<AnsweredCall>),
     reporter: &Reporter,
 ) {
     if let Some(call) = call {
-        turn.state.denied_calls += usize::from(!call.is_allowed);
+        turn.state.denied_call_count += usize::from(!call.is_allowed);
         turn.plan.tool_call_monitor.record_answer(call);
     }
-    let wire_id = turn.requests.remove(request);
+    let wire_id = turn.requests.remove(request_id);
     if turn.input.is_open() {
         reporter.report_answer_delivery(wire_id);
     }

@@ -38,7 +38,7 @@ pub(in crate::drivers) struct ToolCallMonitor {
 struct MonitoredCall {
     /// Latest answer to a permission request about the call.
     verdict: Option<PermissionVerdict>,
-    is_reported: bool,
+    is_violation_reported: bool,
 }
 
 impl ToolCallMonitor {
@@ -55,7 +55,7 @@ impl ToolCallMonitor {
 
     /// Counts a call when the agent first names it, in a report or in a permission request. Returns the failure of a
     /// turn that must end because of the call.
-    pub(super) fn count_call(&mut self, call: &ToolCall) -> Option<Failure> {
+    pub(super) fn count_against_limit(&mut self, call: &ToolCall) -> Option<Failure> {
         self.calls.entry(call.id.clone()).or_default();
         let call_count = u32::try_from(self.calls.len()).unwrap_or(u32::MAX);
         let policy = self.spec.permission_policy();
@@ -84,7 +84,7 @@ impl ToolCallMonitor {
         call: &ToolCall,
         (event_reader, reporter): (&mut EventReader<'_>, &Reporter),
     ) -> Result<Option<Failure>, LedgerError> {
-        if let Some(failure) = self.count_call(call) {
+        if let Some(failure) = self.count_against_limit(call) {
             return Ok(Some(failure));
         }
         let Some(cause) = self.find_new_violation(call) else { return Ok(None) };
@@ -105,7 +105,7 @@ impl ToolCallMonitor {
     fn find_new_violation(&mut self, call: &ToolCall) -> Option<String> {
         let monitored_call = self.calls.get_mut(&call.id)?;
         // A turn that is being cancelled has its failure, and its calls may end in any way.
-        let is_exempt = monitored_call.is_reported || self.end_deadline.is_some();
+        let is_exempt = monitored_call.is_violation_reported || self.end_deadline.is_some();
         if is_exempt
             || !permission::is_unauthorized_call(monitored_call.verdict, call.status.as_str())
         {
@@ -125,7 +125,7 @@ impl ToolCallMonitor {
                 format!("without a request for permission, which the policy requires: {rule}")
             }
         };
-        monitored_call.is_reported = true;
+        monitored_call.is_violation_reported = true;
         Some(cause)
     }
 
@@ -138,7 +138,7 @@ impl ToolCallMonitor {
     }
 
     /// Ends the wait for the turn.
-    pub(super) fn stop_waiting(&mut self) {
+    pub(super) fn expire_end_deadline(&mut self) {
         self.end_deadline = Some(Instant::now());
     }
 

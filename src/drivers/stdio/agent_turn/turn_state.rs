@@ -31,7 +31,7 @@ pub(super) struct TurnState {
     reported_stages: HashMap<String, ToolStage>,
     reported_changes: HashSet<String>,
     /// Number of tool calls that were denied.
-    pub(super) denied_calls: usize,
+    pub(super) denied_call_count: usize,
     is_cancelled: bool,
     pub(super) is_over: bool,
     pub(super) failure: Option<Failure>,
@@ -46,7 +46,7 @@ impl TurnState {
             answer: AnswerProgress::default(),
             reported_stages: HashMap::new(),
             reported_changes: HashSet::new(),
-            denied_calls: 0,
+            denied_call_count: 0,
             is_cancelled: false,
             is_over: false,
             failure: None,
@@ -65,7 +65,7 @@ impl TurnState {
     pub(super) fn fail_opening(&mut self, event_reader: &mut EventReader<'_>) {
         let seconds = self.open_timeout.as_secs_f64();
         let message = format!("the agent opened no session within {seconds} s");
-        self.fail(Failure::new(Code::SessionNotOpened, message));
+        self.record_failure(Failure::new(Code::SessionNotOpened, message));
         self.fail_unless_over(event_reader);
     }
 
@@ -75,7 +75,7 @@ impl TurnState {
     }
 
     /// Fails the turn, unless it has failed before.
-    pub(super) fn fail(&mut self, failure: Failure) {
+    pub(super) fn record_failure(&mut self, failure: Failure) {
         self.failure.get_or_insert(failure);
     }
 
@@ -96,14 +96,14 @@ impl TurnState {
             return Some(failure);
         }
         match outcome {
-            TurnOutcome::EndTurn if self.answer.is_empty() && self.denied_calls > 0 => {
+            TurnOutcome::EndTurn if self.answer.is_empty() && self.denied_call_count > 0 => {
                 failure(Code::Denied, "the agent was denied a tool, and gave no answer")
             }
             TurnOutcome::EndTurn => None,
             TurnOutcome::Cancelled if self.is_cancelled => {
                 failure(Code::Cancelled, "the turn was cancelled")
             }
-            TurnOutcome::Cancelled if self.denied_calls > 0 => {
+            TurnOutcome::Cancelled if self.denied_call_count > 0 => {
                 failure(Code::Denied, "the agent ended its turn because it was denied a tool")
             }
             TurnOutcome::Cancelled => failure(Code::EndedEarly, "the agent cancelled its turn"),
@@ -114,8 +114,9 @@ impl TurnState {
                 failure(Code::EndedEarly, "the agent reached its limit of requests in a turn")
             }
             TurnOutcome::Refusal => failure(Code::Rejected, "the agent refused to answer"),
-            TurnOutcome::Failed { message, is_authentication, .. } => {
-                let code = if is_authentication { Code::NotAuthenticated } else { Code::Reported };
+            TurnOutcome::Failed { message, is_authentication_error, .. } => {
+                let code =
+                    if is_authentication_error { Code::NotAuthenticated } else { Code::Reported };
                 Some(Failure::new(code, message))
             }
             TurnOutcome::Lost => {
@@ -135,7 +136,7 @@ impl TurnState {
             record_usage(usage, event_reader).await?;
         }
         if outcome == TurnOutcome::EndTurn {
-            event_reader.handle_event(ProgramEvent::Accepted).await?;
+            event_reader.handle_event(ProgramEvent::DraftAccepted).await?;
         }
         let failure = self.take_failure(outcome);
         self.end_turn(failure, event_reader);
@@ -166,12 +167,12 @@ impl TurnState {
     }
 
     /// Fails a turn of whose answer a part could not be read. The turn continues.
-    pub(super) fn fail_unreadable_part(
+    pub(super) fn record_unreadable_part(
         &mut self,
         unreadable_text: (String, &str),
         event_reader: &EventReader<'_>,
     ) {
-        self.fail(event_reader.unreadable_failure(unreadable_text));
+        self.record_failure(event_reader.unreadable_message_failure(unreadable_text));
     }
 
     /// Delivers a part that is no text as an artifact.
@@ -180,13 +181,13 @@ impl TurnState {
         content: AnswerContent,
         event_reader: &mut EventReader<'_>,
     ) -> Result<(), LedgerError> {
-        (self.answer.is_thinking, self.answer.has_content) = (false, true);
+        (self.answer.is_thinking, self.answer.has_non_text_content) = (false, true);
         let AnswerContent { value, name, media_type } = content;
         let content = match value {
             ContentValue::Base64(encoded) => match normalize_base64(&encoded) {
                 Some(encoded) => Content::Bytes(encoded),
                 None => {
-                    self.fail_unreadable_part(
+                    self.record_unreadable_part(
                         ("has bytes that are not base64".to_owned(), &encoded),
                         event_reader,
                     );
@@ -246,13 +247,13 @@ pub(super) struct AnswerProgress {
     message_id: Option<String>,
     has_text: bool,
     /// True if there was a part that is no text.
-    has_content: bool,
+    has_non_text_content: bool,
     is_thinking: bool,
 }
 
 impl AnswerProgress {
     const fn is_empty(&self) -> bool {
-        !self.has_text && !self.has_content
+        !self.has_text && !self.has_non_text_content
     }
 
     /// Shows a piece of text.
@@ -272,10 +273,10 @@ impl AnswerProgress {
         }
         self.is_thinking = false;
         if self.has_text && message_id != self.message_id {
-            event_reader.handle_event(ProgramEvent::Superseded).await?;
+            event_reader.handle_event(ProgramEvent::DraftSuperseded).await?;
         }
         (self.message_id, self.has_text) = (message_id, true);
-        event_reader.handle_event(ProgramEvent::Draft { text }).await
+        event_reader.handle_event(ProgramEvent::DraftText { text }).await
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) enum Frame {
     /// A JSON message.
     Message(Value),
     /// Bytes that are not a message.
-    Invalid,
+    NonMessage,
     /// Bytes that may have been a message.
     Unreadable(UnreadableMessageText),
     /// Bytes after which no message boundary can be found.
@@ -111,12 +111,12 @@ impl FrameDecoder {
     /// Returns the frames of the next complete line or body; an empty line has none.
     fn next(&mut self) -> Option<Vec<Frame>> {
         match self.framing {
-            Framing::Lines => self.next_line(),
-            Framing::ContentLength => self.next_body(),
+            Framing::Lines => self.parse_next_line(),
+            Framing::ContentLength => self.parse_next_body(),
         }
     }
 
-    fn next_line(&mut self) -> Option<Vec<Frame>> {
+    fn parse_next_line(&mut self) -> Option<Vec<Frame>> {
         let unsearched = self.bytes.get(self.searched_bytes..).unwrap_or_default();
         let line_end = unsearched.iter().position(|byte| *byte == b'\n');
         let Some(end) = line_end.map(|end| self.searched_bytes + end) else {
@@ -136,7 +136,7 @@ impl FrameDecoder {
         Some(parse_frames(&line))
     }
 
-    fn next_body(&mut self) -> Option<Vec<Frame>> {
+    fn parse_next_body(&mut self) -> Option<Vec<Frame>> {
         let Some((header_end, body_start)) = header_bounds(&self.bytes) else {
             return (self.bytes.len() > MAX_HEADER_BYTES).then(|| vec![self.desynchronize()]);
         };
@@ -192,16 +192,19 @@ fn parse_frames(bytes: &[u8]) -> Vec<Frame> {
             let UnreadableText { reason, text } = unreadable;
             Frame::Unreadable(UnreadableMessageText { reason: reason.to_owned(), text })
         }
-        LineItem::UnreadableText(_) => Frame::Invalid,
+        LineItem::UnreadableText(_) => Frame::NonMessage,
     });
     frames.collect()
 }
 
 /// Returns the end of the header and the start of the body.
 fn header_bounds(bytes: &[u8]) -> Option<(usize, usize)> {
-    let within = bytes.get(..bytes.len().min(MAX_HEADER_BYTES + 4)).unwrap_or_default();
+    let search_range = bytes.get(..bytes.len().min(MAX_HEADER_BYTES + 4)).unwrap_or_default();
     let find = |end: &[u8]| {
-        within.windows(end.len()).position(|found| found == end).map(|at| (at, at + end.len()))
+        search_range
+            .windows(end.len())
+            .position(|found| found == end)
+            .map(|at| (at, at + end.len()))
     };
     [find(b"\r\n\r\n"), find(b"\n\n")].into_iter().flatten().min()
 }
@@ -299,12 +302,12 @@ mod tests {
             (b"\xef\xbb\xbf{\"id\":1}{\"id\":1}", vec![message(), message()]),
             (b"{\"id\":\"\xe9\"}", vec![Frame::Message(json!({"id": "\u{fffd}"}))]),
             (b"[{\"id\":1}]", vec![Frame::Message(json!([{"id": 1}]))]),
-            (b"words", vec![Frame::Invalid]),
-            (b"INFO {\"level\":1}", vec![Frame::Invalid]),
+            (b"words", vec![Frame::NonMessage]),
+            (b"INFO {\"level\":1}", vec![Frame::NonMessage]),
             (b"{\"id\":1,\"result\":", vec![lost("{\"id\":1,\"result\":")]),
             (b"words {\"id\":2,\"result\":1}", vec![lost("words {\"id\":2,\"result\":1}")]),
-            (b"ERROR {\"error\":\"timeout\"}", vec![Frame::Invalid]),
-            (b"GET {\"method\":\"GET\",\"path\":\"/\"}", vec![Frame::Invalid]),
+            (b"ERROR {\"error\":\"timeout\"}", vec![Frame::NonMessage]),
+            (b"GET {\"method\":\"GET\",\"path\":\"/\"}", vec![Frame::NonMessage]),
             (b"\x1b[0m\r", vec![]),
         ] {
             let found = decode_all(Framing::Lines, &[line, b"\n"].concat(), || 3);
@@ -332,7 +335,7 @@ mod tests {
                             Framing::ContentLength => b"Content-Length: 5\r\n\r\nwhat?",
                         };
                         bytes.extend(broken);
-                        expected.push(Frame::Invalid);
+                        expected.push(Frame::NonMessage);
                     }
                 }
                 prop_assert_eq!(decode_all(framing, &bytes, || size), expected);

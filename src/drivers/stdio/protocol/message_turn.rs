@@ -169,7 +169,7 @@ impl MessageTurn {
         if self.line.len() > self.max_held_bytes() {
             if self.needs_whole_lines() {
                 let reason = format!("is longer than {} bytes", self.max_line_bytes);
-                return self.fail_long_line(&reason, steps);
+                return self.fail_unsearchable_line(&reason, steps);
             }
             self.split_line(steps);
         }
@@ -186,7 +186,7 @@ impl MessageTurn {
         }
         let line_match = if is_split { EndMatch::None } else { self.match_end(&line) };
         if line_match == EndMatch::PossibleEnd {
-            return self.fail_long_line("has too many values to be read", steps);
+            return self.fail_unsearchable_line("has too many values to be read", steps);
         }
         let is_end = line_match == EndMatch::End;
         let is_content = !is_end || matches!(self.end, TurnEnd::Json(_));
@@ -218,7 +218,7 @@ impl MessageTurn {
 
     /// Fails the turn, whose end may be in a line that is too long to be searched. Without the failure the turn would
     /// wait for an end that has passed.
-    fn fail_long_line(&mut self, reason: &str, steps: &mut Vec<StdioStep>) {
+    fn fail_unsearchable_line(&mut self, reason: &str, steps: &mut Vec<StdioStep>) {
         self.line.clear();
         self.phase = TurnPhase::Over;
         let key = self.end.config_key();

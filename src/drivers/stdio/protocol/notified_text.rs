@@ -6,10 +6,10 @@ pub(super) enum NotifiedShare {
     /// All of it.
     Whole,
     /// A part of it; a notification of this method had no text.
-    Part { method: String },
+    Part { textless_method: String },
     /// Text that the result does not have, so that the result may be no answer; a notification of this method had no
     /// text.
-    Other { method: String },
+    DifferentText { textless_method: String },
 }
 
 /// Text that the notifications of a call have brought.
@@ -71,9 +71,9 @@ impl NotifiedText {
         }
         let method = method.clone();
         if rest.is_some() {
-            NotifiedShare::Part { method }
+            NotifiedShare::Part { textless_method: method }
         } else {
-            NotifiedShare::Other { method }
+            NotifiedShare::DifferentText { textless_method: method }
         }
     }
 }

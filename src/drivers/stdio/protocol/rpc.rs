@@ -48,8 +48,8 @@ pub(in crate::drivers) struct RpcTurn {
     request_id: u64,
     /// Text of notifications, which is the answer.
     notified_text: NotifiedText,
-    has_warned: bool,
-    has_warned_of_response: bool,
+    has_warned_of_non_rpc_output: bool,
+    has_warned_of_unknown_response: bool,
 }
 
 impl RpcTurn {
@@ -77,8 +77,8 @@ impl RpcTurn {
             cancel: render_optional_call(&spec.cancel)?,
             request_id: call_number + 2,
             notified_text: NotifiedText::new(max_message_bytes),
-            has_warned: false,
-            has_warned_of_response: false,
+            has_warned_of_non_rpc_output: false,
+            has_warned_of_unknown_response: false,
             spec: Arc::new(spec.clone()),
         })
     }
@@ -123,7 +123,7 @@ impl RpcTurn {
                 messages.into_iter().flat_map(|message| self.handle_message(message)).collect()
             }
             Frame::Message(message) => self.handle_message(message),
-            Frame::Invalid => self.warn_once(),
+            Frame::NonMessage => self.warn_of_non_rpc_output_once(),
             Frame::Unreadable(message) => {
                 self.phase = RpcPhase::Over; // It may have been the answer, for which the call would wait.
                 vec![StdioStep::UnreadableMessage(message)]
@@ -137,7 +137,7 @@ impl RpcTurn {
     }
 
     fn handle_message(&mut self, message: Value) -> Vec<StdioStep> {
-        let Value::Object(mut message) = message else { return self.warn_once() };
+        let Value::Object(mut message) = message else { return self.warn_of_non_rpc_output_once() };
         let id = message.remove("id").filter(|id| !id.is_null());
         let method = message.get("method").and_then(Value::as_str).map(str::to_owned);
         match (method, id) {
@@ -147,12 +147,12 @@ impl RpcTurn {
             // An error without an id is about a message that could not be read; there is only one call.
             (None, None) if message.contains_key("error") => self.handle_response(message),
             (None, Some(_)) => {
-                let is_first = !std::mem::replace(&mut self.has_warned_of_response, true);
+                let is_first = !std::mem::replace(&mut self.has_warned_of_unknown_response, true);
                 let warning =
                     is_first.then(|| StdioStep::Warn(UNKNOWN_RESPONSE_WARNING.to_owned()));
                 warning.into_iter().collect()
             }
-            (None, None) => self.warn_once(),
+            (None, None) => self.warn_of_non_rpc_output_once(),
         }
     }
 
@@ -244,30 +244,35 @@ impl RpcTurn {
         let answer_text = result.pointer(&self.spec.result_pointer).and_then(to_text);
         let is_text_result =
             result.pointer(&self.spec.result_pointer).is_some_and(Value::is_string);
-        let has_text = !self.notified_text.is_empty();
+        let has_notified_text = !self.notified_text.is_empty();
         let mut warning = None;
         let failure = match &answer_text {
-            None if !has_text => Some(Failure::new(Code::AnswerMissing, MISSING_ANSWER_MESSAGE)),
+            None if !has_notified_text => {
+                Some(Failure::new(Code::AnswerMissing, MISSING_ANSWER_MESSAGE))
+            }
             // A value of another form is not the text of an answer.
-            Some(text) if has_text && is_text_result => match self.notified_text.compare(text) {
-                NotifiedShare::Whole => None,
-                NotifiedShare::Part { method } => {
-                    let message = format!(
-                        "a notification `{method}` has no text at its `pointer`, and the result has more text"
-                    );
-                    Some(Failure::new(Code::OutputUnreadable, message))
+            Some(text) if has_notified_text && is_text_result => {
+                match self.notified_text.compare(text) {
+                    NotifiedShare::Whole => None,
+                    NotifiedShare::Part { textless_method: method } => {
+                        let message = format!(
+                            "a notification `{method}` has no text at its `pointer`, and the result has more text"
+                        );
+                        Some(Failure::new(Code::OutputUnreadable, message))
+                    }
+                    NotifiedShare::DifferentText { textless_method: method } => {
+                        let message = format!(
+                            "a notification `{method}` has no text at its `pointer`; the answer is the text of the others"
+                        );
+                        warning = Some(StdioStep::Warn(message));
+                        None
+                    }
                 }
-                NotifiedShare::Other { method } => {
-                    let message = format!(
-                        "a notification `{method}` has no text at its `pointer`; the answer is the text of the others"
-                    );
-                    warning = Some(StdioStep::Warn(message));
-                    None
-                }
-            },
+            }
             None | Some(_) => None,
         };
-        let answer = answer_text.filter(|_| !has_text).map(|text| ProgramEvent::Text { text });
+        let answer =
+            answer_text.filter(|_| !has_notified_text).map(|text| ProgramEvent::Text { text });
         let events = [usage, answer].into_iter().flatten().map(StdioStep::Event);
         events.chain(warning).chain(self.end_call(failure)).collect()
     }
@@ -276,9 +281,9 @@ impl RpcTurn {
         let code = error.get("code").and_then(Value::as_i64);
         let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
         let is_transient = code.is_some_and(|code| self.spec.transient_codes.contains(&code));
-        let number = code.map(|code| format!(" (error {code})")).unwrap_or_default();
+        let code_text = code.map(|code| format!(" (error {code})")).unwrap_or_default();
         let category = if is_transient { "transient" } else { "" };
-        let (message, category) = (format!("{message}{number}"), category.to_owned());
+        let (message, category) = (format!("{message}{code_text}"), category.to_owned());
         ProgramEvent::Failed(ReportedFailure { message, category, ..ReportedFailure::default() })
     }
 
@@ -287,9 +292,9 @@ impl RpcTurn {
         Some(StdioStep::End(failure))
     }
 
-    fn warn_once(&mut self) -> Vec<StdioStep> {
+    fn warn_of_non_rpc_output_once(&mut self) -> Vec<StdioStep> {
         // A program may write much that is no JSON-RPC, and one warning is enough.
-        if std::mem::replace(&mut self.has_warned, true) {
+        if std::mem::replace(&mut self.has_warned_of_non_rpc_output, true) {
             return Vec::new();
         }
         let message = "a part of the agent's output is not JSON-RPC; it is kept as text";

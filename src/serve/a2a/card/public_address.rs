@@ -38,31 +38,39 @@ pub struct PublicAddressResolver {
     default: PublicAddress,
     grpc_config: GrpcUrlConfig,
     /// Scheme of the service, if each caller receives the address that it used itself.
-    scheme: Option<&'static str>,
+    request_host_scheme: Option<&'static str>,
 }
 
 impl PublicAddressResolver {
     /// Uses the same address for every caller.
     #[must_use]
     pub fn with_fixed_url(url: String, grpc_config: GrpcUrlConfig) -> Self {
-        Self { default: PublicAddress::new(url, &grpc_config), grpc_config, scheme: None }
+        Self {
+            default: PublicAddress::new(url, &grpc_config),
+            grpc_config,
+            request_host_scheme: None,
+        }
     }
 
     /// Uses the address that the caller used. A service that listens on all addresses of a machine has none
     /// that is valid for every caller; `url` is used if a request names no host.
     #[must_use]
     pub fn from_request_host(
-        url: String,
+        fallback_url: String,
         scheme: &'static str,
         grpc_config: GrpcUrlConfig,
     ) -> Self {
-        Self { default: PublicAddress::new(url, &grpc_config), grpc_config, scheme: Some(scheme) }
+        Self {
+            default: PublicAddress::new(fallback_url, &grpc_config),
+            grpc_config,
+            request_host_scheme: Some(scheme),
+        }
     }
 
     /// Returns true if the address depends on the host of a request.
     #[must_use]
     pub const fn depends_on_host(&self) -> bool {
-        self.scheme.is_some()
+        self.request_host_scheme.is_some()
     }
 
     /// Returns the address for a caller that used this host. The request checks have verified that
@@ -70,7 +78,7 @@ impl PublicAddressResolver {
     #[must_use]
     pub fn for_host(&self, host: Option<&HeaderValue>) -> Cow<'_, PublicAddress> {
         let default = Cow::Borrowed(&self.default);
-        let (Some(scheme), Some(host)) = (self.scheme, host) else { return default };
+        let (Some(scheme), Some(host)) = (self.request_host_scheme, host) else { return default };
         let host = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
         host.map_or(default, |host| {
             Cow::Owned(PublicAddress::new(format!("{scheme}://{host}"), &self.grpc_config))

@@ -14,10 +14,10 @@ use axum::response::{IntoResponse, Response};
 
 use super::status;
 use crate::serve::AppState;
-use crate::serve::a2a::request_metadata::{RequestMetadata, extension_uris};
+use crate::serve::a2a::transport_metadata::{TransportMetadata, extension_uris};
 use crate::serve::a2a::{dispatch, exposure, extension, version};
 use crate::serve::auth::caller::{self, AuthenticatedCaller};
-use crate::serve::auth::peer::RequestClient;
+use crate::serve::auth::request_client::RequestClient;
 use crate::serve::http::body;
 use crate::serve::http::response::{EarlyRefusal, ProblemBody};
 
@@ -36,7 +36,7 @@ pub(super) struct GrpcCallHead {
     /// Caller, if the call has a token. The key of an agent, or the absence of a credential, is checked again with
     /// the message: it is valid for that agent only, and only the message may name the agent.
     caller: Option<Caller>,
-    client_address: Option<RequestClient>,
+    client: Option<RequestClient>,
     headers: HeaderMap,
     /// Agent whose name is the first label of the host name.
     host_agent: Option<AgentId>,
@@ -67,7 +67,8 @@ pub(super) async fn intercept(
         }
         Err(refusal) => {
             let seconds = refusal.retry_after();
-            let status = status::v1_status(&refusal.into_failure_at(app.api.reader.now()));
+            let status =
+                status::v1_status(&refusal.into_failure_with_retry_time(app.api.reader.now()));
             let mut response = status.into_http::<Body>();
             if let Some(seconds) = seconds {
                 response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
@@ -86,11 +87,11 @@ pub(super) fn is_grpc_call(headers: &HeaderMap) -> bool {
 
 async fn authenticate_and_read(app: &AppState, request: Request) -> Result<Request, EarlyRefusal> {
     let (mut parts, body) = request.into_parts();
-    let client_address = parts.extensions.get::<RequestClient>().cloned();
+    let client = parts.extensions.get::<RequestClient>().cloned();
     let caller = if parts.headers.contains_key(header::AUTHORIZATION) {
-        Some(caller::authenticate(app, client_address.as_ref(), &parts.headers, None).await?)
+        Some(caller::authenticate(app, client.as_ref(), &parts.headers, None).await?)
     } else {
-        caller::check_any_agent_access(app, client_address.as_ref(), &parts.headers).await?;
+        caller::check_any_agent_access(app, client.as_ref(), &parts.headers).await?;
         None
     };
     let host_header = parts.headers.get(header::HOST).and_then(|value| value.to_str().ok());
@@ -98,7 +99,7 @@ async fn authenticate_and_read(app: &AppState, request: Request) -> Result<Reque
     let headers = parts.headers.clone();
     // The service that decodes the message knows its version and replaces this value.
     let version = ProtocolVersion::V0_3;
-    parts.extensions.insert(GrpcCallHead { caller, client_address, headers, host_agent, version });
+    parts.extensions.insert(GrpcCallHead { caller, client, headers, host_agent, version });
     // The limit of the configuration is that of the message; the frame comes on top.
     let limit = app.body_limits.max_bytes.saturating_add(MESSAGE_PREFIX_BYTES);
     let message = body::read_body(app, &parts.headers, body, limit).await?;
@@ -134,8 +135,8 @@ impl GrpcCallHead {
     }
 
     /// Returns the metadata of the request.
-    pub(super) fn request_metadata(&self) -> Result<RequestMetadata, Failure> {
-        RequestMetadata::from_headers(&self.headers)
+    pub(super) fn transport_metadata(&self) -> Result<TransportMetadata, Failure> {
+        TransportMetadata::from_headers(&self.headers)
     }
 
     /// Host name that the caller used.
@@ -156,23 +157,22 @@ impl GrpcCallHead {
         let caller_result = match self.caller {
             Some(caller) => Ok(caller),
             None => {
-                caller::authenticate(app, self.client_address.as_ref(), &self.headers, Some(&agent))
-                    .await
+                caller::authenticate(app, self.client.as_ref(), &self.headers, Some(&agent)).await
             }
         };
-        let caller =
-            caller_result.map_err(|refusal| refusal.into_failure_at(app.api.reader.now()))?;
+        let caller = caller_result
+            .map_err(|refusal| refusal.into_failure_with_retry_time(app.api.reader.now()))?;
         // The message names the agent, so the count cannot happen earlier as on the other transports.
         app.access_control
             .rate_limiter
             .try_acquire(spec)
             .await
-            .map_err(|refusal| refusal.into_failure_at(app.api.reader.now()))?;
+            .map_err(|refusal| refusal.into_failure_with_retry_time(app.api.reader.now()))?;
         exposure::check_operation(
             spec,
             self.version,
             Binding::Grpc,
-            dispatch::protocol_operation(method),
+            dispatch::exposed_operation(method),
         )?;
         let caller = AuthenticatedCaller(caller)
             .require_right(dispatch::required_right(method), Some(&agent))?;

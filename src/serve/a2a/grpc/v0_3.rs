@@ -41,7 +41,7 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
             status::v0_3_status,
             Box::pin(async {
                 let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
-                let metadata = call.request_metadata()?;
+                let metadata = call.transport_metadata()?;
                 let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::Send).await?;
                 let send = read::send_request(message)?;
                 let sent_message =
@@ -60,7 +60,7 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
     ) -> GrpcResponse<Self::SendStreamingMessageStream> {
         to_grpc_response(status::v0_3_status, async {
             let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
-            let metadata = call.request_metadata()?;
+            let metadata = call.transport_metadata()?;
             let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::Stream).await?;
             let send = read::send_request(message)?;
             let sent_message =
@@ -100,7 +100,7 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
     ) -> GrpcResponse<Self::TaskSubscriptionStream> {
         to_grpc_response(status::v0_3_status, async {
             let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
-            let metadata = call.request_metadata()?;
+            let metadata = call.transport_metadata()?;
             let (caller, agent) =
                 call.authorize(&self.app, NO_TENANT, A2aMethod::Subscribe).await?;
             let id = read::task_id_of_name(&message.name)?;
@@ -134,8 +134,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         to_grpc_response(status::v0_3_status, async {
             let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
             let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::PushGet).await?;
-            let (task, config) = read::push_config_ids_of_name(&message.name)?;
-            let config = push_get(&self.app, &caller, &agent, task, config).await;
+            let (task_id, config_id) = read::push_config_ids_of_name(&message.name)?;
+            let config = push_get(&self.app, &caller, &agent, task_id, config_id).await;
             config.map(write::push_config)
         })
         .await
@@ -148,8 +148,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         to_grpc_response(status::v0_3_status, async {
             let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
             let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::PushList).await?;
-            let task = read::task_id_of_name(&message.parent)?;
-            let configs = push_list(&self.app, &caller, &agent, task).await?;
+            let task_id = read::task_id_of_name(&message.parent)?;
+            let configs = push_list(&self.app, &caller, &agent, task_id).await?;
             Ok(pb::ListTaskPushNotificationConfigResponse {
                 configs: configs.into_iter().map(write::push_config).collect(),
                 next_page_token: String::new(),
@@ -166,9 +166,9 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
             let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
             let (caller, agent) =
                 call.authorize(&self.app, NO_TENANT, A2aMethod::PushDelete).await?;
-            let (task, config) = read::push_config_ids_of_name(&message.name)?;
+            let (task_id, config_id) = read::push_config_ids_of_name(&message.name)?;
             // The first registration without an id of its own has the id of the task.
-            push_delete(&self.app, &caller, &agent, task, config.unwrap_or(task)).await
+            push_delete(&self.app, &caller, &agent, task_id, config_id.unwrap_or(task_id)).await
         })
         .await
     }

@@ -38,7 +38,7 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
             status::v1_status,
             Box::pin(async {
                 let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
-                let metadata = call.request_metadata()?;
+                let metadata = call.transport_metadata()?;
                 let (caller, agent) =
                     call.authorize(&self.app, &message.tenant, A2aMethod::Send).await?;
                 let send = read::send_request(message)?;
@@ -60,7 +60,7 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
             status::v1_status,
             Box::pin(async {
                 let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
-                let metadata = call.request_metadata()?;
+                let metadata = call.transport_metadata()?;
                 let (caller, agent) =
                     call.authorize(&self.app, &message.tenant, A2aMethod::Stream).await?;
                 let send = read::send_request(message)?;
@@ -115,7 +115,7 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
     ) -> GrpcResponse<Self::SubscribeToTaskStream> {
         to_grpc_response(status::v1_status, async {
             let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
-            let metadata = call.request_metadata()?;
+            let metadata = call.transport_metadata()?;
             let (caller, agent) =
                 call.authorize(&self.app, &message.tenant, A2aMethod::Subscribe).await?;
             let version_and_metadata = (ProtocolVersion::V1_0, &metadata);
@@ -156,8 +156,8 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
             let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
             let (caller, agent) =
                 call.authorize(&self.app, &message.tenant, A2aMethod::PushGet).await?;
-            let config = Some(message.id.as_str()).filter(|id| !id.is_empty());
-            let config = push_get(&self.app, &caller, &agent, &message.task_id, config).await;
+            let config_id = Some(message.id.as_str()).filter(|id| !id.is_empty());
+            let config = push_get(&self.app, &caller, &agent, &message.task_id, config_id).await;
             config.map(write::push_config)
         })
         .await

@@ -30,13 +30,13 @@ pub(super) async fn answer_interactions(
     message: &Message,
 ) -> Result<Option<SubmitReply>, Failure> {
     let filter = InteractionFilter { execution: Some(record.id), ..InteractionFilter::default() };
-    let interactions = app.api.approvals.interactions(caller, filter).await?;
+    let interactions = app.api.interactions.interactions(caller, filter).await?;
     if interactions.is_empty() {
         return Ok(None); // The metadata of the message may be for the agent.
     }
     // A client repeats a message whose response it missed. The agent may have asked another question meanwhile.
     if interactions.iter().any(|interaction| is_answered_by(interaction, &message.message_id)) {
-        return Ok(Some(SubmitReply::duplicate(record.id, None)));
+        return Ok(Some(SubmitReply::for_existing_execution(record.id, None)));
     }
     // A run can end before its member, whose question is still open then.
     let has_ended = record.outcome.is_some();
@@ -62,14 +62,14 @@ pub(super) async fn answer_interactions(
     refuse_new_settings(app, message, record)?;
     let mut progress = None;
     for (interaction, value) in answers {
-        let message = Some(message.message_id.clone());
-        let caller_answer = CallerAnswer { value, digest: None, channel: "a2a", message };
-        let reply = app.api.approvals.answer(caller, interaction, caller_answer).await?;
+        let message_id = Some(message.message_id.clone());
+        let caller_answer = CallerAnswer { value, digest: None, channel: "a2a", message_id };
+        let reply = app.api.interactions.answer(caller, interaction, caller_answer).await?;
         // The progress is that of the execution with the question. For a team, that is the execution of a member.
-        let is_own = reply.interaction.request_key.execution == record.id;
-        progress = reply.progress.filter(|_| is_own).or(progress);
+        let is_same_execution = reply.interaction.request_key.execution == record.id;
+        progress = reply.progress.filter(|_| is_same_execution).or(progress);
     }
-    Ok(Some(SubmitReply::duplicate(record.id, progress)))
+    Ok(Some(SubmitReply::for_existing_execution(record.id, progress)))
 }
 
 /// Refuses other parameters and overrides than those of the task: an agent that is running already cannot get them.
@@ -81,7 +81,7 @@ fn refuse_new_settings(
     let Overrides { working_dir, env } = message::read_overrides(message)?;
     let is_new_variable =
         |(name, value): (&String, &String)| record.overrides.env.get(name) != Some(value);
-    let is_new = !app.api.approvals.has_params(record, &message::read_parameters(message)?)
+    let is_new = !app.api.interactions.has_params(record, &message::read_parameters(message)?)
         || env.iter().any(is_new_variable)
         || working_dir.is_some() && working_dir != record.overrides.working_dir;
     if is_new {

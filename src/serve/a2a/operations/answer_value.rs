@@ -6,9 +6,9 @@ use algonius_actors::model::interaction::{AnswerValue, Interaction, Question, Qu
 use serde_json::{Map, Value};
 
 /// Returns the answer to an interaction; `None` if the answer does not suit the kind of the question.
-pub(super) fn answer_value(answer: ReplyContent, interaction: &Interaction) -> Option<AnswerValue> {
+pub(super) fn answer_value(reply: ReplyContent, interaction: &Interaction) -> Option<AnswerValue> {
     let question = &interaction.question;
-    match answer {
+    match reply {
         ReplyContent::Value(value) => Some(value),
         ReplyContent::Decision { approved: true, .. } if question.kind.is_permission() => {
             Some(AnswerValue::Allow)

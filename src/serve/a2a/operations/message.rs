@@ -16,7 +16,7 @@ use algonius_actors::model::id::{AgentId, ContextId, MessageId};
 use serde_json::Value;
 
 use super::message_details::{self, MAX_METADATA_BYTES, RequestFields};
-use crate::serve::a2a::request_metadata::{MAX_ID_BYTES, RequestMetadata};
+use crate::serve::a2a::transport_metadata::{MAX_ID_BYTES, TransportMetadata};
 
 /// Maximum number of parts of a message: a stored part takes more memory than a part on the wire.
 const MAX_PARTS: usize = 1000;
@@ -31,11 +31,11 @@ const MAX_LIST_ENTRIES: usize = 100;
 pub(in crate::serve) fn build_request(
     caller: &Caller,
     agent: &AgentId,
-    (message, fields, metadata): (Message, RequestFields, RequestMetadata),
+    (message, fields, metadata): (Message, RequestFields, TransportMetadata),
     continued_execution: Option<&ExecutionRecord>,
 ) -> Result<Request, Failure> {
     // First of all checks that look at the content: later ones copy and walk through what is bounded here.
-    check(&message)?;
+    check_role_and_limits(&message)?;
     let caller_ids = [Some(&message.message_id), message.context_id.as_ref()];
     for id in caller_ids.into_iter().chain([metadata.idempotency_key.as_ref()]).flatten() {
         if id.len() > MAX_ID_BYTES || id.chars().any(char::is_control) {
@@ -70,7 +70,7 @@ pub(in crate::serve) fn build_request(
 }
 
 /// Checks the role of a message, and the limits that the size of the body does not imply.
-pub(super) fn check(message: &Message) -> Result<(), Failure> {
+pub(super) fn check_role_and_limits(message: &Message) -> Result<(), Failure> {
     if message.role != Role::User {
         let text = "`message.role` must be \"user\"";
         return Err(Failure::new(Code::InvalidParams, text));
@@ -211,7 +211,7 @@ mod tests {
         let check_changed = |change: &dyn Fn(&mut Message)| {
             let mut message = minimal_message();
             change(&mut message);
-            check(&message).map_err(|failure| failure.code)
+            check_role_and_limits(&message).map_err(|failure| failure.code)
         };
         let refused = Err(Code::InvalidParams);
         let parts = |count| vec![A2aPart::text("x"); count];
@@ -227,14 +227,17 @@ mod tests {
             check_changed(&|message| message.reference_task_ids = names(MAX_LIST_ENTRIES + 1)),
             refused
         );
-        let long =
+        let metadata_of_length =
             |length: usize| [("n".to_owned(), json!("x".repeat(length)))].into_iter().collect();
         assert_eq!(
-            check_changed(&|message| message.metadata = long(MAX_METADATA_BYTES - 3)),
+            check_changed(&|message| message.metadata = metadata_of_length(MAX_METADATA_BYTES - 3)),
             Ok(())
         );
-        assert_eq!(check_changed(&|message| message.metadata = long(MAX_METADATA_BYTES)), refused);
-        let part = |length| A2aPart { metadata: long(length), ..A2aPart::text("x") };
+        assert_eq!(
+            check_changed(&|message| message.metadata = metadata_of_length(MAX_METADATA_BYTES)),
+            refused
+        );
+        let part = |length| A2aPart { metadata: metadata_of_length(length), ..A2aPart::text("x") };
         let half = MAX_METADATA_BYTES / 2;
         assert_eq!(check_changed(&|message| message.parts = vec![part(half), part(half)]), refused);
     }

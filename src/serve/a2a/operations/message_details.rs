@@ -152,11 +152,12 @@ mod tests {
 
     #[test]
     fn details_beyond_their_limit_are_refused() {
-        let long = |length: usize| RequestFields {
+        let fields_of_length = |length: usize| RequestFields {
             metadata: Metadata::from_iter([("a".to_owned(), json!("x".repeat(length)))]),
             accepted_output_modes: vec!["text/plain".to_owned(); 100],
         };
-        let read = |length| read_details(&message(Metadata::new()), long(length), &[], false);
+        let read =
+            |length| read_details(&message(Metadata::new()), fields_of_length(length), &[], false);
         assert!(read(MAX_METADATA_BYTES / 2).is_ok());
         assert_eq!(read(MAX_METADATA_BYTES - 900).unwrap_err().code, Code::InvalidParams);
     }

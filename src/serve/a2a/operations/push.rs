@@ -40,10 +40,10 @@ pub async fn push_set(
     let id = config.task_id.as_deref().unwrap_or_default();
     let record = lookup::find_by_text_id(app, caller, agent, id).await?;
     // Read before the registration, so that an event in between is delivered.
-    let last_known_event = last_known_event(app, &record).await?;
+    let last_omitted_event = last_omitted_event(app, &record).await?;
     let target = new_target(registry, caller, record.id, version, config)?;
-    registry.set(target.clone(), last_known_event).await?;
-    Ok(public_config(target))
+    registry.register(target.clone(), last_omitted_event).await?;
+    Ok(config_without_secrets(target))
 }
 
 /// Returns one configuration of a task: the one with the given id, or the task's only or oldest one.
@@ -67,7 +67,7 @@ pub async fn push_get(
         target = registry.list(record.id).await?.into_iter().next();
     }
     let missing = || Failure::new(Code::ExecutionUnknown, "push configuration not found");
-    target.map(public_config).ok_or_else(missing)
+    target.map(config_without_secrets).ok_or_else(missing)
 }
 
 /// Returns all configurations of a task, oldest first.
@@ -82,7 +82,7 @@ pub async fn push_list(
 ) -> Result<Vec<PushConfig>, Failure> {
     let registry = registry(app)?;
     let record = lookup::find_by_text_id(app, caller, agent, task_id).await?;
-    Ok(registry.list(record.id).await?.into_iter().map(public_config).collect())
+    Ok(registry.list(record.id).await?.into_iter().map(config_without_secrets).collect())
 }
 
 /// Removes a configuration of a task. A configuration that does not exist counts as removed.
@@ -112,9 +112,9 @@ pub async fn notification_body(
     api: &Api,
     record: &ExecutionRecord,
     version: ProtocolVersion,
-    event: u64,
+    event_number: u64,
 ) -> Result<Option<Vec<u8>>, Failure> {
-    if !updates::is_event_current(api, record, event).await? {
+    if !updates::is_event_still_visible(api, record, event_number).await? {
         return Ok(None);
     }
     match version {
@@ -124,7 +124,7 @@ pub async fn notification_body(
             Ok(Some(v0_3::write::task(task).to_string().into_bytes()))
         }
         ProtocolVersion::V1_0 => {
-            let update = updates::notification_update(api, record, event).await?;
+            let update = updates::notification_update(api, record, event_number).await?;
             Ok(update.map(|update| json::write::event(update).to_string().into_bytes()))
         }
     }
@@ -153,7 +153,7 @@ pub(super) fn check_config(
 ///
 /// # Errors
 /// Fails if the configuration is invalid.
-pub(super) fn build_message_target(
+pub(super) fn new_target_for_message(
     app: &AppState,
     caller: &Caller,
     id: ExecutionId,
@@ -165,16 +165,16 @@ pub(super) fn build_message_target(
     new_target(registry(app)?, caller, id, version, config)
 }
 
-/// Registers a target that receives the events after the event `last_known_event`.
+/// Registers a target that receives the events after the event `last_omitted_event`.
 ///
 /// # Errors
 /// Fails if the ledger cannot record the target.
 pub(super) async fn register(
     app: &AppState,
     target: PushTarget,
-    last_known_event: u64,
+    last_omitted_event: u64,
 ) -> Result<(), Failure> {
-    registry(app)?.set(target, last_known_event).await
+    registry(app)?.register(target, last_omitted_event).await
 }
 
 fn registry(app: &AppState) -> Result<&PushRegistry, Failure> {
@@ -184,7 +184,7 @@ fn registry(app: &AppState) -> Result<&PushRegistry, Failure> {
 }
 
 /// Returns the last event that the receiver does not get: the latest event, or the one before the end.
-async fn last_known_event(app: &AppState, record: &ExecutionRecord) -> Result<u64, Failure> {
+async fn last_omitted_event(app: &AppState, record: &ExecutionRecord) -> Result<u64, Failure> {
     if record.outcome.is_none() {
         return Ok(record.last_event_number);
     }
@@ -232,7 +232,7 @@ fn new_target(
 }
 
 /// Returns the configuration for its owner, without the token and the credentials, which only the receiver gets.
-fn public_config(target: PushTarget) -> PushConfig {
+fn config_without_secrets(target: PushTarget) -> PushConfig {
     PushConfig {
         id: Some(target.id),
         task_id: Some(target.execution.to_string()),

@@ -28,10 +28,11 @@ pub(super) fn result_media_type(headers: &HeaderMap, version: ProtocolVersion) -
 /// Returns the media type of an error: plain JSON, unless the caller names that of A2A. The body is a
 /// `google.rpc.Status` and no shape of A2A, and the official Go SDK reads errors from plain JSON only.
 pub(in crate::serve) fn error_media_type(headers: &HeaderMap) -> &'static str {
-    let sends_a2a = list_items(headers, &header::CONTENT_TYPE).any(|it| matches_type(it, A2A_JSON));
+    let has_a2a_body =
+        list_items(headers, &header::CONTENT_TYPE).any(|it| matches_type(it, A2A_JSON));
     match accepted_media_type(headers) {
         Some(media_type) => media_type,
-        None if sends_a2a => A2A_JSON,
+        None if has_a2a_body => A2A_JSON,
         None => JSON,
     }
 }

@@ -199,8 +199,8 @@ mod tests {
 
     #[test]
     fn a_single_text_is_recognized() {
-        let span = text_part(0, 10).text;
-        assert_eq!(chunks_of(vec![text_part(0, 10)]).single_text_range(), Some(span));
+        let text_range = text_part(0, 10).text;
+        assert_eq!(chunks_of(vec![text_part(0, 10)]).single_text_range(), Some(text_range));
         assert_eq!(
             chunks_of(vec![text_part(5, 10)]).single_text_range(),
             Some(text_part(5, 10).text)

@@ -16,7 +16,7 @@ use algonius_actors::model::execution::event::TextChannel;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StreamCursor {
     /// Number of the last event that was sent completely.
-    pub event: u64,
+    pub event_number: u64,
     /// Bytes of text of the next event that were sent too.
     pub byte_offset: u64,
     /// Progress of the texts of an attempt, if the stream has texts.
@@ -35,13 +35,13 @@ pub struct TextCursor {
 impl From<u64> for StreamCursor {
     /// Creates the position after an event.
     fn from(event: u64) -> Self {
-        Self { event, ..Self::default() }
+        Self { event_number: event, ..Self::default() }
     }
 }
 
 impl fmt::Display for StreamCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.event)?;
+        write!(f, "{}", self.event_number)?;
         if self.byte_offset > 0 {
             write!(f, "+{}", self.byte_offset)?;
         }
@@ -63,14 +63,14 @@ impl StreamCursor {
         let event_part = parts.next()?;
         let (event, byte_offset) = event_part.split_once('+').unwrap_or((event_part, "0"));
         let (event, byte_offset) = (parse_number(event)?, parse_number(byte_offset)?);
-        let texts = match (parts.next(), parts.next(), parts.next()) {
+        let text_cursor = match (parts.next(), parts.next(), parts.next()) {
             (None, ..) => None,
             (Some(attempt_id), Some(positions), None) => {
                 Some(TextCursor::parse(attempt_id, positions)?)
             }
             _ => return None,
         };
-        Some(Self { event, byte_offset, text_cursor: texts })
+        Some(Self { event_number: event, byte_offset, text_cursor })
     }
 }
 

@@ -27,12 +27,13 @@ impl TaskView<'_> {
         {
             recorded_messages.pop();
         }
-        let skipped = match length {
+        let skipped_count = match length {
             HistoryLength::All => 0,
             HistoryLength::Last(count) => recorded_messages.len().saturating_sub(count),
         };
         let mut messages = Vec::new();
-        for (speaker, message, pieces, details) in recorded_messages.into_iter().skip(skipped) {
+        for (speaker, message, pieces, details) in recorded_messages.into_iter().skip(skipped_count)
+        {
             let message = recorded_message(self.api, self.record, speaker, message, pieces).await?;
             messages.push(match details {
                 Some(details) => add_details(message, details),

@@ -47,12 +47,12 @@ pub(super) fn interaction_message(
 #[must_use]
 pub fn deadline_message(
     record: &ExecutionRecord,
-    (limit, at): (DeadlineKind, DateTime<Utc>),
+    (deadline_kind, at): (DeadlineKind, DateTime<Utc>),
     text: &str,
 ) -> Message {
-    let id = format!("{}-{}-deadline", record.id, limit.as_str());
+    let id = format!("{}-{}-deadline", record.id, deadline_kind.as_str());
     let mut message = new_message(record, id, Role::Agent, vec![A2aPart::text(text)]);
-    message.metadata.insert("limit".to_owned(), limit.as_str().into());
+    message.metadata.insert("limit".to_owned(), deadline_kind.as_str().into());
     let at = at.to_rfc3339_opts(SecondsFormat::Millis, true);
     message.metadata.insert("endsAt".to_owned(), at.into());
     message

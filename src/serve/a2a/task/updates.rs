@@ -34,9 +34,9 @@ pub struct TaskUpdateBuilder {
     /// Last state that was sent.
     pub sent_state: TaskState,
     /// True if the last update was a position in a queue.
-    pub is_queued: bool,
+    pub has_sent_queue_position: bool,
     /// True if a question was opened before its execution ran: the member of a team can be faster than its run.
-    pub has_unsent_question: bool,
+    pub has_question_before_running: bool,
 }
 
 /// Returns false if an event is a question that its task no longer shows.
@@ -44,7 +44,7 @@ pub struct TaskUpdateBuilder {
 /// # Errors
 /// Fails if the ledger could not be read, or if the task does not show the question yet, because the member of a team
 /// can open a question before its run is recorded as running.
-pub async fn is_event_current(
+pub async fn is_event_still_visible(
     api: &Api,
     record: &ExecutionRecord,
     number: u64,
@@ -54,7 +54,7 @@ pub async fn is_event_current(
     {
         return Ok(true);
     }
-    if has_unsent_question(record) {
+    if has_question_before_running(record) {
         let message = "the task is not recorded as running yet";
         return Err(Failure::new(Code::LedgerUnavailable, message));
     }
@@ -62,7 +62,7 @@ pub async fn is_event_current(
 }
 
 /// Returns true if an execution has a question and is not recorded as running.
-pub const fn has_unsent_question(record: &ExecutionRecord) -> bool {
+pub const fn has_question_before_running(record: &ExecutionRecord) -> bool {
     record.outcome.is_none()
         && record.requested_input.open_interactions > 0
         && !matches!(record.state, ExecutionState::Running)
@@ -92,8 +92,13 @@ pub async fn notification_update(
     let (api, record) = (api.clone(), record.clone());
     let is_paused = record.has_open_interactions();
     let sent_state = if is_paused { TaskState::InputRequired } else { TaskState::Submitted };
-    let mut update_builder =
-        TaskUpdateBuilder { api, record, sent_state, is_queued: false, has_unsent_question: false };
+    let mut update_builder = TaskUpdateBuilder {
+        api,
+        record,
+        sent_state,
+        has_sent_queue_position: false,
+        has_question_before_running: false,
+    };
     match &event.data {
         EventKind::StateChanged(change)
             if matches!(change.to, ExecutionState::Cleanup | ExecutionState::Waiting) =>
@@ -115,20 +120,21 @@ impl TaskUpdateBuilder {
         match event.data {
             EventKind::StateChanged(change) if change.to == ExecutionState::Starting => {
                 // A retry stays `working`, so its start is no news, unless a queue position was the last thing shown.
-                let is_change = self.sent_state != TaskState::Working || self.is_queued;
-                self.is_queued = false;
+                let is_change =
+                    self.sent_state != TaskState::Working || self.has_sent_queue_position;
+                self.has_sent_queue_position = false;
                 self.sent_state = TaskState::Working;
                 Ok(is_change.then(|| self.working_event(event.at, None)))
             }
             EventKind::Message { speaker: MessageRole::AgentProgress, message, pieces, .. } => {
-                let recorded = super::recorded_message(
+                let message_future = super::recorded_message(
                     &self.api,
                     &self.record,
                     MessageRole::AgentProgress,
                     &message,
                     &pieces,
                 );
-                let message = recorded.await?;
+                let message = message_future.await?;
                 Ok(Some(self.message_event(event.at, message)))
             }
             EventKind::DeadlineApproaching { limit, ends_at, message } => {
@@ -147,7 +153,7 @@ impl TaskUpdateBuilder {
                 self.interaction_event(event.at).await
             }
             EventKind::StateChanged(change)
-                if change.to == ExecutionState::Running && self.has_unsent_question =>
+                if change.to == ExecutionState::Running && self.has_question_before_running =>
             {
                 self.interaction_event(event.at).await
             }
@@ -179,7 +185,7 @@ impl TaskUpdateBuilder {
     ) -> Result<Option<StreamEvent>, Failure> {
         // Only the present state counts: a client cannot answer an interaction that was closed meanwhile.
         let record = self.api.reader.reread(&self.record).await?;
-        self.has_unsent_question = has_unsent_question(&record);
+        self.has_question_before_running = has_question_before_running(&record);
         if record.has_open_interactions() {
             let status = TaskView::read(&self.api, &record).await?.status().await?;
             self.sent_state = status.state;
@@ -194,12 +200,12 @@ impl TaskUpdateBuilder {
 
     /// Returns the update with a message of an agent that acts.
     fn message_event(&mut self, at: DateTime<Utc>, message: Message) -> StreamEvent {
-        self.sent_state = self.current_state();
+        self.sent_state = self.working_or_interrupted_state();
         self.working_event(at, Some(message))
     }
 
     /// Returns the state of a task whose agent acts: an agent can act while one of its tool calls waits for an answer.
-    const fn current_state(&self) -> TaskState {
+    const fn working_or_interrupted_state(&self) -> TaskState {
         if is_interrupted(self.sent_state) { self.sent_state } else { TaskState::Working }
     }
 
@@ -229,7 +235,7 @@ impl TaskUpdateBuilder {
         if is_interrupted(self.sent_state) {
             self.sent_state = TaskState::Working; // The question was answered.
         }
-        self.is_queued = true;
+        self.has_sent_queue_position = true;
         let message = Some(super::queue_message(&self.record, queued));
         let timestamp = self.api.reader.now();
         let status = TaskStatus { state: self.sent_state, message, timestamp };
@@ -243,9 +249,9 @@ impl TaskUpdateBuilder {
     pub async fn end_event(&mut self, view: &TaskView<'_>) -> Result<Option<StreamEvent>, Failure> {
         let status = view.status().await?;
         // A client that resumes after a question has seen it already.
-        let is_known = status.state == self.sent_state && is_interrupted(self.sent_state);
+        let is_already_sent = status.state == self.sent_state && is_interrupted(self.sent_state);
         self.sent_state = status.state;
-        Ok((!is_known).then(|| self.status_event(status, true, view.end_metadata())))
+        Ok((!is_already_sent).then(|| self.status_event(status, true, view.end_metadata())))
     }
 
     fn artifact_event(&self, artifact: Artifact, append: bool, last_chunk: bool) -> StreamEvent {
@@ -265,13 +271,14 @@ impl TaskUpdateBuilder {
         timestamp: DateTime<Utc>,
         (name, value): (&str, impl Serialize),
     ) -> StreamEvent {
-        let status = TaskStatus { state: self.current_state(), message: None, timestamp };
+        let status =
+            TaskStatus { state: self.working_or_interrupted_state(), message: None, timestamp };
         let value = serde_json::to_value(value).unwrap_or_default();
         self.status_event(status, false, Metadata::from_iter([(name.to_owned(), value)]))
     }
 
     fn working_event(&self, timestamp: DateTime<Utc>, message: Option<Message>) -> StreamEvent {
-        let status = TaskStatus { state: self.current_state(), message, timestamp };
+        let status = TaskStatus { state: self.working_or_interrupted_state(), message, timestamp };
         self.status_event(status, false, Metadata::new())
     }
 

@@ -23,7 +23,7 @@ use crate::serve::AppState;
 use crate::serve::a2a::exposure;
 use crate::serve::a2a::operations::message;
 use crate::serve::a2a::operations::message_details::RequestFields;
-use crate::serve::a2a::request_metadata::RequestMetadata;
+use crate::serve::a2a::transport_metadata::TransportMetadata;
 use crate::serve::api::invalid_params;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::body;
@@ -40,7 +40,7 @@ pub async fn create(
     caller: AuthenticatedCaller,
     request: Request,
 ) -> Result<Response, EarlyRefusal> {
-    let metadata = RequestMetadata::from_headers(request.headers())?;
+    let metadata = TransportMetadata::from_headers(request.headers())?;
     let execution_request = read_request(&body::read_json_bytes(&app, request).await?)?;
     let agent = app.agents.resolve_id(&execution_request.agent)?;
     let caller = caller.require_right(Right::Run, Some(&agent))?;
@@ -85,7 +85,7 @@ async fn submit(
     app: &AppState,
     caller: &Caller,
     agent: &AgentId,
-    (execution_request, metadata): (ExecutionRequest, RequestMetadata),
+    (execution_request, metadata): (ExecutionRequest, TransportMetadata),
 ) -> Result<SubmitReply, Failure> {
     let idempotency_key =
         execution_request.idempotency_key.clone().or_else(|| metadata.idempotency_key.clone());
@@ -96,7 +96,7 @@ async fn submit(
     if let Some(spec) = app.agents.get(agent) {
         exposure::check_media_types(spec, &message.parts)?;
     }
-    let metadata = RequestMetadata { idempotency_key, ..metadata };
+    let metadata = TransportMetadata { idempotency_key, ..metadata };
     let message_and_fields = (message, RequestFields::default(), metadata);
     let mut request = message::build_request(caller, agent, message_and_fields, None)?;
     if let Some(spec) = app.agents.get(agent) {

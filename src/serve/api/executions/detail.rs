@@ -50,18 +50,18 @@ pub(super) async fn read_detail(
 ) -> Result<ExecutionDetail, Failure> {
     let mut reader = DetailReader::new(api, record);
     let (events, attempts) = reader.read_events().await?;
-    let stderr = reader.read_text_start(TextChannel::Stderr).await?;
+    let stderr = reader.read_bounded_text(TextChannel::Stderr).await?;
     // A failed attempt has no answer. What its program printed is the best hint at the reason.
     if reader.output.text.is_empty() && record.outcome.is_some() {
-        reader.output = reader.read_text_start(TextChannel::Stdout).await?;
+        reader.output = reader.read_bounded_text(TextChannel::Stdout).await?;
         let last_attempt =
             attempts.last().filter(|attempt| attempt.attempt_id == record.attempt_id);
         let dropped =
             last_attempt.and_then(|attempt| attempt.dropped.get(TextChannel::Stdout.as_str()));
-        reader.output.dropped = dropped.copied().unwrap_or_default();
+        reader.output.dropped_bytes = dropped.copied().unwrap_or_default();
     }
     let DetailReader { input, output, agent_question, .. } = reader;
-    let open_question = agent_question.filter(|_| record.open_interruption().is_some());
+    let open_question = agent_question.filter(|_| record.required_input().is_some());
     let cut_flags = [
         ("input", input.is_cut),
         ("request", open_question.as_ref().is_some_and(|request| request.is_cut)),
@@ -71,7 +71,7 @@ pub(super) async fn read_detail(
     let cut_names =
         cut_flags.into_iter().filter(|(_, is_cut)| *is_cut).map(|(name, _)| name.to_owned());
     let texts = api.reader.text_ranges(record).await?.into_iter();
-    let output_dropped = Some(output.dropped).filter(|dropped| *dropped > 0);
+    let output_dropped = Some(output.dropped_bytes).filter(|dropped| *dropped > 0);
     let last_number = events.last().map(|event| event.number);
     Ok(ExecutionDetail {
         entry: ExecutionEntry::from_record(record, api.reader.queue_position(record).await),
@@ -107,26 +107,26 @@ pub(super) const fn text_entry(text: TextRange) -> TextEntry {
 
 /// Start of a text, as far as a response contains it.
 #[derive(Default)]
-struct TextStart {
+struct BoundedText {
     text: String,
     is_cut: bool,
     /// Number of bytes of the text that were not stored.
-    dropped: u64,
+    dropped_bytes: u64,
 }
 
 /// Reader of the details of one execution.
 struct DetailReader<'r> {
     api: &'r Api,
     record: &'r ExecutionRecord,
-    input: TextStart,
+    input: BoundedText,
     /// Latest request of the agent, unless the caller has answered it.
-    agent_question: Option<TextStart>,
-    output: TextStart,
+    agent_question: Option<BoundedText>,
+    output: BoundedText,
 }
 
 impl<'r> DetailReader<'r> {
     fn new(api: &'r Api, record: &'r ExecutionRecord) -> Self {
-        let (input, output) = (TextStart::default(), TextStart::default());
+        let (input, output) = (BoundedText::default(), BoundedText::default());
         Self { api, record, input, agent_question: None, output }
     }
 
@@ -153,12 +153,12 @@ impl<'r> DetailReader<'r> {
     async fn read_event_texts(&mut self, event: &EventKind) -> Result<(), Failure> {
         match event {
             EventKind::Message { speaker: MessageRole::User, pieces, .. } => {
-                self.input = self.append_parts(TextStart::default(), pieces).await?;
+                self.input = self.append_parts(BoundedText::default(), pieces).await?;
                 // A message of the caller answers the request before it.
                 self.agent_question = None;
             }
             EventKind::Message { speaker: MessageRole::AgentQuestion, pieces, .. } => {
-                let mut question = TextStart::default();
+                let mut question = BoundedText::default();
                 for part in pieces {
                     if !question.text.is_empty() && !question.text.ends_with('\n') {
                         question.text.push('\n');
@@ -178,25 +178,25 @@ impl<'r> DetailReader<'r> {
 
     async fn append_parts(
         &self,
-        mut start: TextStart,
+        mut bounded_text: BoundedText,
         parts: &[StoredPart],
-    ) -> Result<TextStart, Failure> {
+    ) -> Result<BoundedText, Failure> {
         for part in parts {
-            start.dropped += part.dropped;
+            bounded_text.dropped_bytes += part.dropped;
             let TextRange { from, to, .. } = part.text;
-            let free_bytes = MAX_TEXT_BYTES.saturating_sub(start.text.len() as u64);
+            let free_bytes = MAX_TEXT_BYTES.saturating_sub(bounded_text.text.len() as u64);
             let end = to.min(from.saturating_add(free_bytes));
-            start.is_cut |= end < to;
+            bounded_text.is_cut |= end < to;
             if end > from {
                 let range = TextRange { to: end, ..part.text };
-                start.text += &self.api.reader.text_slice(self.record, range).await?.text;
+                bounded_text.text += &self.api.reader.text_slice(self.record, range).await?.text;
             }
         }
-        Ok(start)
+        Ok(bounded_text)
     }
 
     /// Reads the start of a stream of the last attempt.
-    async fn read_text_start(&self, channel: TextChannel) -> Result<TextStart, Failure> {
+    async fn read_bounded_text(&self, channel: TextChannel) -> Result<BoundedText, Failure> {
         let range =
             TextRange { attempt_id: self.record.attempt_id, channel, from: 0, to: MAX_TEXT_BYTES };
         let text = self.api.reader.text_slice(self.record, range).await?.text;
@@ -204,6 +204,6 @@ impl<'r> DetailReader<'r> {
         let following_range = TextRange { from: MAX_TEXT_BYTES, to: MAX_TEXT_BYTES + 8, ..range };
         let is_cut =
             !self.api.reader.text_slice(self.record, following_range).await?.text.is_empty();
-        Ok(TextStart { text, is_cut, dropped: 0 })
+        Ok(BoundedText { text, is_cut, dropped_bytes: 0 })
     }
 }

@@ -14,8 +14,8 @@ use serde::Deserialize;
 use super::detail::text_entry;
 use super::{parse_execution_id, stream};
 use crate::serve::AppState;
-use crate::serve::a2a::request_metadata::RequestMetadata;
 use crate::serve::a2a::sse::accepts_event_stream;
+use crate::serve::a2a::transport_metadata::TransportMetadata;
 use crate::serve::api::invalid_params;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::path_param::PathParam;
@@ -78,12 +78,12 @@ pub async fn text(
     let is_requested = |text: &&TextRange| (text.attempt_id, text.channel) == (attempt_id, channel);
     let empty_range = TextRange { attempt_id, channel, from: 0, to: 0 };
     let entry = text_entry(texts.iter().find(is_requested).copied().unwrap_or(empty_range));
-    let part = app.api.reader.text_slice(&record, TextRange { from, to, ..empty_range }).await?;
+    let slice = app.api.reader.text_slice(&record, TextRange { from, to, ..empty_range }).await?;
     Ok(ok_response(&to_json(&TextPart {
         entry,
-        from: part.start_offset,
-        to: part.end_offset(),
-        text: part.text,
+        from: slice.start_offset,
+        to: slice.end_offset(),
+        text: slice.text,
     })?))
 }
 
@@ -105,9 +105,9 @@ pub struct EventQuery {
 }
 
 /// Parses the channels that a query names.
-fn parse_channels(text: Option<&str>) -> Result<Vec<TextChannel>, Failure> {
+fn parse_channels(channel_names: Option<&str>) -> Result<Vec<TextChannel>, Failure> {
     let mut channels = Vec::new();
-    for name in text.into_iter().flat_map(|text| text.split(',')) {
+    for name in channel_names.into_iter().flat_map(|text| text.split(',')) {
         let channel = TextChannel::parse(name);
         let channel = channel.ok_or_else(|| {
             invalid_params(
@@ -144,7 +144,7 @@ pub async fn events(
     }
     if accepts_event_stream(&headers) {
         // A browser that reconnects repeats the address with the old `after`, so the header is the newer position.
-        let header_position = RequestMetadata::from_headers(&headers)?.resume_after;
+        let header_position = TransportMetadata::from_headers(&headers)?.resume_after;
         let after = header_position.unwrap_or_else(|| query.after.unwrap_or_default().into());
         let channels = parse_channels(query.text.as_deref())?;
         return Ok(stream::response(app.api.clone(), record, &after, &channels));

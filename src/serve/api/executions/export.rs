@@ -106,7 +106,7 @@ impl ExportStream {
         let records = self.api.reader.executions(&self.caller, filter).await?;
         self.remaining_count = self.remaining_count.saturating_sub(records.len() as u64);
         // Pages continue after the last id and not after a number of rows: rows may be removed meanwhile.
-        self.filter.before = records.last().map(|record| record.id).or(self.filter.before);
+        self.filter.before_id = records.last().map(|record| record.id).or(self.filter.before_id);
         self.page = records.into();
         Ok(())
     }

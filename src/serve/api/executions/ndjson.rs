@@ -73,7 +73,7 @@ impl NdjsonLineWriter {
     pub(super) async fn next_chunk(self, api: &Api) -> Result<(String, Option<Self>), Failure> {
         match self.position {
             LinePosition::AfterEvent(after) => self.next_events(api, after).await,
-            LinePosition::BeforeText { is_first } => Ok(self.next_text(is_first)),
+            LinePosition::BeforeText { is_first } => Ok(self.next_text_head(is_first)),
             LinePosition::InText(range) => self.read_range(api, range).await,
         }
     }
@@ -83,18 +83,18 @@ impl NdjsonLineWriter {
         api: &Api,
         after: u64,
     ) -> Result<(String, Option<Self>), Failure> {
-        let part = api.reader.next_events(&self.record, after, EVENT_PAGE_SIZE).await?;
-        let Some(last) = part.last().map(|event| event.number) else {
+        let event_page = api.reader.next_events(&self.record, after, EVENT_PAGE_SIZE).await?;
+        let Some(last) = event_page.last().map(|event| event.number) else {
             self.position = LinePosition::BeforeText { is_first: true };
             return Ok(("]".to_owned(), Some(self)));
         };
-        let events: Vec<_> = part.iter().map(to_json_text).collect();
+        let events: Vec<_> = event_page.iter().map(to_json_text).collect();
         let separator = if after == 0 { "" } else { "," };
         self.position = LinePosition::AfterEvent(last);
         Ok((format!("{separator}{}", events.join(",")), Some(self)))
     }
 
-    fn next_text(mut self, is_first: bool) -> (String, Option<Self>) {
+    fn next_text_head(mut self, is_first: bool) -> (String, Option<Self>) {
         let opening = if is_first && self.includes_text { ",\"texts\":[" } else { "" };
         let Some(range) = self.remaining_texts.pop_front() else {
             let closing = if self.includes_text { "]" } else { "" };
@@ -114,16 +114,16 @@ impl NdjsonLineWriter {
         range: TextRange,
     ) -> Result<(String, Option<Self>), Failure> {
         let to = range.to.min(range.from.saturating_add(TEXT_CHUNK_BYTES));
-        let part = api.reader.text_slice(&self.record, TextRange { to, ..range }).await?;
+        let slice = api.reader.text_slice(&self.record, TextRange { to, ..range }).await?;
         // Parts of a JSON string can be escaped one by one, because the ledger never cuts inside a character.
-        let quoted = to_json_text(&part.text);
+        let quoted = to_json_text(&slice.text);
         let escaped = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
         let mut text = escaped.unwrap_or_default().to_owned();
-        self.position = if part.text.is_empty() || part.end_offset() >= range.to {
+        self.position = if slice.text.is_empty() || slice.end_offset() >= range.to {
             text.push_str("\"}");
             LinePosition::BeforeText { is_first: false }
         } else {
-            LinePosition::InText(TextRange { from: part.end_offset(), ..range })
+            LinePosition::InText(TextRange { from: slice.end_offset(), ..range })
         };
         Ok((text, Some(self)))
     }

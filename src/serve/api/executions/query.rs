@@ -166,9 +166,9 @@ impl ListQuery {
         let agent = self.agent.clone().map(AgentId::new).transpose();
         Ok(ExecutionFilter {
             agent: agent.map_err(|error| invalid_params(&error.to_string()))?,
-            id: self.id.as_deref().map(parse_id_part).transpose()?,
+            id_fragment: self.id.as_deref().map(parse_id_fragment).transpose()?,
             owner_name: owner_filter(caller, self.caller.clone())?,
-            unfinished: self.unfinished,
+            unfinished_only: self.unfinished,
             state: parse_keyword("state", self.state.as_deref(), ExecutionState::parse)?,
             outcome: parse_keyword("outcome", self.outcome.as_deref(), Outcome::parse)?,
             code: parse_keyword("failure", self.failure.as_deref(), Code::parse)?,
@@ -178,7 +178,7 @@ impl ListQuery {
             context: self.context.clone().map(ContextId),
             since: parse_time("since", self.since.as_deref(), now)?,
             until: parse_time("until", self.until.as_deref(), now)?,
-            before: self.cursor.as_deref().map(parse_cursor).transpose()?,
+            before_id: self.cursor.as_deref().map(parse_cursor).transpose()?,
             ..ExecutionFilter::default()
         })
     }
@@ -206,7 +206,7 @@ fn owner_filter(caller: &Caller, name: Option<String>) -> Result<Option<String>,
     Err(Failure::new(Code::Forbidden, "the token may list only its own executions"))
 }
 
-fn parse_id_part(text: &str) -> Result<ExecutionIdFragment, Failure> {
+fn parse_id_fragment(text: &str) -> Result<ExecutionIdFragment, Failure> {
     ExecutionIdFragment::parse(text).ok_or_else(|| {
         invalid_params(
             "`id` must be 4 to 32 hexadecimal digits, of the beginning or the end of an id",

@@ -25,24 +25,25 @@ pub(super) fn response(
     after: &StreamCursor,
     channels: &[TextChannel],
 ) -> Response {
-    let subscription = Subscription::new(api.reader.clone(), record.clone(), after.event, None)
-        .continue_past_questions();
+    let subscription =
+        Subscription::new(api.reader.clone(), record.clone(), after.event_number, None)
+            .continue_past_questions();
     let subscription = if channels.is_empty() { subscription } else { subscription.with_text() };
     // A stream from the start contains all attempts; a later one starts with the present attempt.
-    let attempt_id = if after.event == 0 { AttemptId::FIRST } else { record.attempt_id };
+    let attempt_id = if after.event_number == 0 { AttemptId::FIRST } else { record.attempt_id };
     let text_progress = TextProgress::new(attempt_id, channels);
     let text_progress = after
         .text_cursor
         .as_ref()
-        .map_or(text_progress.clone(), |known_texts| text_progress.with_progress(known_texts));
-    let has_text = !channels.is_empty();
-    let last_event = after.event;
+        .map_or(text_progress.clone(), |known_cursor| text_progress.with_progress(known_cursor));
+    let includes_text = !channels.is_empty();
+    let last_event = after.event_number;
     let execution_stream = ExecutionStream {
         api,
         record,
         subscription,
         text_progress,
-        has_text,
+        includes_text,
         last_event,
         pending_item: None,
         may_have_unsent_text: false,
@@ -67,7 +68,7 @@ struct ExecutionStream {
     record: ExecutionRecord,
     subscription: Subscription,
     text_progress: TextProgress,
-    has_text: bool,
+    includes_text: bool,
     /// Number of the last event that was sent.
     last_event: u64,
     /// The item that follows all text that exists now.
@@ -92,7 +93,7 @@ impl ExecutionStream {
                 None => return Ok(None),
                 Some(SubscriptionItem::TextAvailable(_)) => self.may_have_unsent_text = true,
                 Some(item) => {
-                    self.may_have_unsent_text = self.has_text && is_end_of_text(&item);
+                    self.may_have_unsent_text = self.includes_text && is_end_of_text(&item);
                     // Text that exists now precedes the event that ends it, so the event waits.
                     self.pending_item = Some(item);
                 }
@@ -129,7 +130,7 @@ impl ExecutionStream {
 
     fn cursor(&self) -> String {
         StreamCursor {
-            event: self.last_event,
+            event_number: self.last_event,
             byte_offset: 0,
             text_cursor: self.text_progress.cursor(),
         }

@@ -21,9 +21,9 @@ pub(super) fn parameters(operation: &ApiEndpoint, components: &mut Components) -
             "name": header.name, "in": "header", "description": header.description, "schema": schema,
         }));
     }
-    for query in &operation.input.query_schemas {
+    for schema_fn in &operation.input.query_schemas {
         // Inline and not as a reference: OpenAPI describes each member of a query as a parameter of its own.
-        let members = query(&mut components.request_schemas).to_value();
+        let members = schema_fn(&mut components.request_schemas).to_value();
         let members = members.get("properties").and_then(Value::as_object).cloned();
         parameters.extend(
             members.into_iter().flatten().map(|(name, schema)| query_parameter(name, schema)),

@@ -100,9 +100,9 @@ fn success_and_error_statuses_do_not_overlap() {
             operation.responses.iter().map(|response| response.status).collect();
         let error_statuses =
             operation.errors.codes.iter().map(|code| algonius_a2a::problem::wire_codes(*code).http);
-        let shared: Vec<_> =
+        let shared_statuses: Vec<_> =
             error_statuses.filter(|status| success_statuses.contains(status)).collect();
-        assert!(shared.is_empty(), "{}: {shared:?}", operation.path);
+        assert!(shared_statuses.is_empty(), "{}: {shared_statuses:?}", operation.path);
     }
 }
 
@@ -110,7 +110,7 @@ fn success_and_error_statuses_do_not_overlap() {
 fn the_schema_of_an_answer_accepts_what_the_service_reads() {
     let schema =
         ParsedSchema::parse(schemars::schema_for!(AnswerRequest).as_value()).expect("a schema");
-    let mut accepted = 0;
+    let mut accepted_count = 0;
     for body in [
         json!({}),
         json!({"decline": false}),
@@ -128,7 +128,7 @@ fn the_schema_of_an_answer_accepts_what_the_service_reads() {
         let request: AnswerRequest = serde_json::from_value(body.clone()).expect("a request");
         let is_answer = request.answer_value().is_some();
         assert_eq!(schema.validate(&body.to_string()).is_ok(), is_answer, "{body}");
-        accepted += usize::from(is_answer);
+        accepted_count += usize::from(is_answer);
     }
-    assert_eq!(accepted, 5);
+    assert_eq!(accepted_count, 5);
 }

@@ -13,14 +13,14 @@ fn authenticator(expires: Option<&str>) -> Authenticator {
     let expires = expires.map(|text| text.parse().expect("a time"));
     let token = |new_token: NewToken| Token {
         principal: PrincipalId(Uuid::nil()),
-        name: new_token.name,
+        principal_name: new_token.name,
         hash: new_token.hash,
         scope: new_token.scope,
         expires_at: new_token.expires_at,
     };
-    let endpoint = |credential, open| EndpointConfig {
-        caller_auth: credential,
-        allows_anonymous: open,
+    let endpoint = |caller_auth, allows_anonymous| EndpointConfig {
+        caller_auth,
+        allows_anonymous,
         ..EndpointConfig::default()
     };
     let specs = [
@@ -28,7 +28,7 @@ fn authenticator(expires: Option<&str>) -> Authenticator {
         agent_spec("keyed", endpoint(CallerAuth::ApiKey("x-api-key".to_owned()), false)),
         agent_spec("open", endpoint(CallerAuth::NoAuth, true)),
     ];
-    let anonymous_principals = anonymous_principals(&specs);
+    let anonymous_principals = anonymous_principal_tokens(&specs);
     let scope = Scope { rights: vec![Right::Read], agents: None };
     let ann = NewToken {
         name: "ann".to_owned(),
@@ -42,11 +42,11 @@ fn authenticator(expires: Option<&str>) -> Authenticator {
 
 fn authenticate(
     agent: &str,
-    lines: &[(&str, &str)],
+    header_fields: &[(&str, &str)],
     expires: Option<&str>,
 ) -> Result<String, AuthenticationError> {
     let mut headers = HeaderMap::new();
-    for (name, value) in lines {
+    for (name, value) in header_fields {
         let name: HeaderName = name.parse().expect("a name");
         headers.append(name, HeaderValue::from_str(value).expect("a header"));
     }
@@ -56,8 +56,8 @@ fn authenticate(
 }
 
 fn is_authenticated(values: &[&str], expires: Option<&str>) -> bool {
-    let lines: Vec<_> = values.iter().map(|value| ("authorization", *value)).collect();
-    authenticate("plain", &lines, expires).is_ok()
+    let header_fields: Vec<_> = values.iter().map(|value| ("authorization", *value)).collect();
+    authenticate("plain", &header_fields, expires).is_ok()
 }
 
 #[test]
@@ -86,14 +86,14 @@ fn an_expired_token_is_treated_as_unknown() {
 
 #[test]
 fn a_key_works_for_its_agent_and_only_one_credential_counts() {
-    let (bearer, other) = (format!("Bearer {TOKEN}"), format!("Bearer {TOKEN}0"));
+    let (bearer, wrong_bearer) = (format!("Bearer {TOKEN}"), format!("Bearer {TOKEN}0"));
     let key = ("X-API-Key", TOKEN);
     let ann = Ok("ann".to_owned());
     assert_eq!(authenticate("keyed", &[key], None), ann);
     assert_eq!(authenticate("keyed", &[("authorization", &bearer)], None), ann);
     assert_eq!(authenticate("keyed", &[("authorization", &bearer), key], None), ann);
     let wrong = Err(AuthenticationError::Invalid);
-    assert_eq!(authenticate("keyed", &[("authorization", &other), key], None), wrong);
+    assert_eq!(authenticate("keyed", &[("authorization", &wrong_bearer), key], None), wrong);
     assert_eq!(authenticate("keyed", &[key, key], None), wrong);
     assert_eq!(authenticate("keyed", &[("X-API-Key", "x")], None), wrong);
     assert_eq!(authenticate("plain", &[key], None), Err(AuthenticationError::Missing));

@@ -107,8 +107,8 @@ impl AcpAgent {
             fields.insert("sessionUpdate".to_owned(), "tool_call".into());
         }
         session.send_update(&call)?;
-        let needs_permission =
-            self.settings.ask_modes.contains(&session.mode) && !instruction.has_word("unasked");
+        let needs_permission = self.settings.permission_request_modes.contains(&session.mode)
+            && !instruction.has_word("unasked");
         if needs_permission {
             return self.request_permission(session_id, AnswerEffect::RunTool(tool)).map(drop);
         }

@@ -32,12 +32,12 @@ impl FakeSession {
     /// Reads a session from the folder; `None` if there is none with this id.
     pub(super) fn load(id: &str) -> Result<Option<Self>, Box<dyn Error>> {
         let Some(file) = session_file(id).filter(|file| file.is_file()) else { return Ok(None) };
-        let stored: Value = serde_json::from_str(&fs::read_to_string(file)?)?;
+        let stored_session: Value = serde_json::from_str(&fs::read_to_string(file)?)?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let prompts = value_at(&stored, "/prompts").as_array().cloned().unwrap_or_default();
+        let prompts = value_at(&stored_session, "/prompts").as_array().cloned().unwrap_or_default();
         Ok(Some(Self {
             id: id.to_owned(),
-            mode: text(value_at(&stored, "/mode")),
+            mode: text(value_at(&stored_session, "/mode")),
             prompts: prompts.iter().map(text).collect(),
             turns: VecDeque::new(),
         }))
@@ -46,9 +46,12 @@ impl FakeSession {
     /// Writes the session to the folder. The rename keeps the former content if the process is killed.
     pub(super) fn save(&self) -> Result<(), Box<dyn Error>> {
         if let Some(file) = session_file(&self.id) {
-            let draft = file.with_extension("draft");
-            fs::write(&draft, json!({"mode": self.mode, "prompts": self.prompts}).to_string())?;
-            fs::rename(draft, file)?;
+            let draft_file = file.with_extension("draft");
+            fs::write(
+                &draft_file,
+                json!({"mode": self.mode, "prompts": self.prompts}).to_string(),
+            )?;
+            fs::rename(draft_file, file)?;
         }
         Ok(())
     }
@@ -90,7 +93,7 @@ impl FakeSession {
 /// Returns the file of a session; `None` if sessions are not kept, or if the id is no file name.
 fn session_file(id: &str) -> Option<PathBuf> {
     let folder = env::var_os("FAKE_ACP_STATE").filter(|folder| !folder.is_empty())?;
-    let is_name =
+    let is_file_name =
         !id.is_empty() && id.chars().all(|char| char.is_ascii_alphanumeric() || char == '-');
-    is_name.then(|| PathBuf::from(folder).join(format!("{id}.json")))
+    is_file_name.then(|| PathBuf::from(folder).join(format!("{id}.json")))
 }

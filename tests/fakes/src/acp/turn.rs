@@ -257,13 +257,13 @@ impl AcpAgent {
             "tool" => vec![ToolUse::from_instruction(instruction, next_call_number())],
             "edit" => vec![ToolUse::edit_from_instruction(instruction, next_call_number())],
             _ => {
-                let command = |word: &String| {
+                let bash_call = |word: &String| {
                     let mut instruction =
                         Instruction { words: vec!["Bash".to_owned()], ..Instruction::default() };
                     instruction.settings.insert("command".to_owned(), word.clone());
                     ToolUse::from_instruction(&instruction, next_call_number())
                 };
-                instruction.words.iter().map(command).collect()
+                instruction.words.iter().map(bash_call).collect()
             }
         };
         tools.into_iter().try_for_each(|tool| self.start_tool_call(session_id, tool, instruction))
@@ -315,11 +315,11 @@ impl AcpAgent {
             "wait" => {
                 turn.wait = TurnWait::Timer;
                 let duration = Duration::try_from_secs_f64(instruction.word(0).parse()?)?;
-                let (timers, session_id) = (self.event_sender.clone(), session_id.to_owned());
+                let (timer_sender, session_id) = (self.event_sender.clone(), session_id.to_owned());
                 std::thread::spawn(move || {
                     pause(duration);
                     // The receiver is gone only if the process is about to end.
-                    _ = timers.send(LoopEvent::Timer(session_id));
+                    _ = timer_sender.send(LoopEvent::Timer(session_id));
                 });
             }
             other => {

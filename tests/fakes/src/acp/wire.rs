@@ -12,16 +12,16 @@ use crate::append_to_file;
 /// Settings from the environment.
 pub(super) struct AcpSettings {
     pub(super) modes: Vec<String>,
-    pub(super) ask_modes: Vec<String>,
+    pub(super) permission_request_modes: Vec<String>,
     pub(super) mode_confirmation: String,
     pub(super) resets_mode_on_resume: bool,
     pub(super) resume_method: String,
-    pub(super) can_close: bool,
+    pub(super) can_close_sessions: bool,
     pub(super) unknown_session_code: i64,
     pub(super) rejection_behavior: String,
     pub(super) cancel_behavior: String,
     /// Kinds of parts beside text and links that the agent accepts.
-    pub(super) prompt_kinds: Vec<String>,
+    pub(super) accepted_part_kinds: Vec<String>,
 }
 
 impl AcpSettings {
@@ -34,15 +34,15 @@ impl AcpSettings {
         };
         Self {
             modes: list("MODES", "ask,auto"),
-            ask_modes: list("ASK_MODES", "ask"),
+            permission_request_modes: list("ASK_MODES", "ask"),
             mode_confirmation: text("CONFIRM", "yes"),
             resets_mode_on_resume: text("MODE_AFTER_RESUME", "kept") == "reset",
             resume_method: text("RESUME", "resume"),
-            can_close: text("CLOSE", "yes") != "no",
+            can_close_sessions: text("CLOSE", "yes") != "no",
             unknown_session_code: text("UNKNOWN", "-32002").parse().unwrap_or(-32_002),
             rejection_behavior: text("AFTER_REJECTION", "continue"),
             cancel_behavior: text("CANCEL", "end"),
-            prompt_kinds: list("PROMPTS", "embeddedContext,image"),
+            accepted_part_kinds: list("PROMPTS", "embeddedContext,image"),
         }
     }
 
@@ -52,26 +52,26 @@ impl AcpSettings {
 
     /// Returns the result of `initialize`.
     pub(super) fn capabilities(&self) -> Value {
-        let mut sessions = json!({});
-        if let Some(sessions) = sessions.as_object_mut() {
+        let mut session_capabilities = json!({});
+        if let Some(session_capabilities) = session_capabilities.as_object_mut() {
             for (name, is_supported) in
-                [("resume", self.resume_method == "resume"), ("close", self.can_close)]
+                [("resume", self.resume_method == "resume"), ("close", self.can_close_sessions)]
             {
                 if is_supported {
-                    sessions.insert(name.to_owned(), json!({}));
+                    session_capabilities.insert(name.to_owned(), json!({}));
                 }
             }
         }
-        let has_kind = |kind: &str| self.prompt_kinds.iter().any(|other| other == kind);
-        let prompts =
+        let has_kind = |kind: &str| self.accepted_part_kinds.iter().any(|other| other == kind);
+        let prompt_capabilities =
             json!({"embeddedContext": has_kind("embeddedContext"), "image": has_kind("image")});
         json!({
             "protocolVersion": 1,
             "agentInfo": {"name": "fake-acp", "version": "1"},
             "agentCapabilities": {
                 "loadSession": self.resume_method == "load",
-                "promptCapabilities": prompts,
-                "sessionCapabilities": sessions,
+                "promptCapabilities": prompt_capabilities,
+                "sessionCapabilities": session_capabilities,
             },
         })
     }

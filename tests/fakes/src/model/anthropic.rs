@@ -17,14 +17,14 @@ pub(crate) fn events(answer: &ModelAnswer) -> Vec<ModelStreamEvent> {
     message["content"] = json!([]);
     message["stop_reason"] = Value::Null;
     message["usage"] = usage(answer, 1);
-    let mut opened_block = content_block(answer);
+    let mut empty_block = content_block(answer);
     match &answer.reply {
-        AnswerContent::Text(_) => opened_block["text"] = json!(""),
-        AnswerContent::Call { .. } => opened_block["input"] = json!({}),
+        AnswerContent::Text(_) => empty_block["text"] = json!(""),
+        AnswerContent::Call { .. } => empty_block["input"] = json!({}),
     }
     let mut events = vec![
         event("message_start", json!({"message": message})),
-        event("content_block_start", json!({"index": 0, "content_block": opened_block})),
+        event("content_block_start", json!({"index": 0, "content_block": empty_block})),
     ];
     events.extend(answer.reply_pieces().into_iter().map(|piece| {
         let delta = match &answer.reply {

@@ -101,7 +101,7 @@ impl ModelServer {
 
 impl ModelState {
     /// Returns the status with which a directive refuses now, if it does.
-    fn next_refusal(&mut self, directive: &Directive) -> Option<u16> {
+    fn next_refusal_status(&mut self, directive: &Directive) -> Option<u16> {
         let status = u16::try_from(directive.number("status")?).ok()?;
         let times = directive.number("times").unwrap_or(u64::MAX);
         let refusal_count = self.refusal_counts.entry(directive.canonical_text()).or_default();
@@ -172,7 +172,8 @@ async fn handle_model_request(
         let directive = directive.unwrap_or_else(|| state.script.clone());
         let is_authorized =
             server.key.as_deref().is_none_or(|key| request_key(&headers) == Some(key));
-        let refusal_status = if is_authorized { state.next_refusal(&directive) } else { Some(401) };
+        let refusal_status =
+            if is_authorized { state.next_refusal_status(&directive) } else { Some(401) };
         log_line["status"] = json!(refusal_status.unwrap_or(200));
         state.answer_count += 1;
         if directive.number("together").is_some() {

@@ -146,7 +146,7 @@ fn offered_tool_names(tools: &Value) -> Vec<String> {
         names.into_iter().find_map(Value::as_str).unwrap_or("?").to_owned()
     };
     let tool_names = |tool: &Value| match tool.get("functionDeclarations") {
-        Some(declared) => array_elements(declared).map(name).collect(),
+        Some(declarations) => array_elements(declarations).map(name).collect(),
         None => vec![name(tool)],
     };
     array_elements(tools).flat_map(tool_names).collect()
@@ -166,8 +166,8 @@ fn answer_schema(dialect: ApiDialect, body: &Value) -> Option<&Value> {
 
 /// Returns `gemini-2.5-flash` for `/v1beta/models/gemini-2.5-flash:generateContent`.
 fn model_from_path(path: &str) -> String {
-    let last = path.rsplit('/').next().unwrap_or_default();
-    last.split(':').next().unwrap_or_default().to_owned()
+    let last_segment = path.rsplit('/').next().unwrap_or_default();
+    last_segment.split(':').next().unwrap_or_default().to_owned()
 }
 
 fn array_elements(value: &Value) -> impl DoubleEndedIterator<Item = &Value> {

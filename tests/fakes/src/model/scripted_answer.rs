@@ -58,8 +58,8 @@ pub(crate) fn answer(
     let (input_tokens, output_tokens) = scripted_usage(directive)
         .unwrap_or_else(|| (estimate_tokens(request.user_text.len()), estimate_tokens(length)));
     // A stream that should break must break before its text ends.
-    let is_broken = ["drop", "stall", "cut"].iter().any(|name| directive.is_set(name));
-    let piece_bytes = if is_broken { length.div_ceil(4) } else { DEFAULT_PIECE_BYTES };
+    let should_break_off = ["drop", "stall", "cut"].iter().any(|name| directive.is_set(name));
+    let piece_bytes = if should_break_off { length.div_ceil(4) } else { DEFAULT_PIECE_BYTES };
     let piece_bytes = directive
         .number("piece")
         .and_then(|piece_bytes| usize::try_from(piece_bytes).ok())
@@ -80,11 +80,11 @@ pub(crate) fn answer(
 /// Returns the element of `turns` for this request; `None` without the setting or without elements.
 pub(crate) fn scripted_turn(request: &ModelRequest, directive: &Directive) -> Option<ScriptedTurn> {
     let elements = directive.value("turns")?.as_array()?;
-    let number = match Directive::is_in(&request.user_text) {
+    let element_index = match Directive::is_in(&request.user_text) {
         true => request.reply_count_after_text,
         false => request.reply_count,
     };
-    let element = elements.get(number).or(elements.last())?;
+    let element = elements.get(element_index).or(elements.last())?;
     let text = element["text"].as_str().unwrap_or_default().to_owned();
     let calls = element["calls"].as_array().into_iter().flatten().map(|call| {
         let arguments = call.get("args").cloned();
@@ -198,7 +198,7 @@ mod tests {
         ApiDialect::Chat.full_document(&answer(&request, &directive, 7))
     }
 
-    fn message(messages: &Value) -> Value {
+    fn answer_message(messages: &Value) -> Value {
         chat_document(messages)["choices"][0]["message"].clone()
     }
 
@@ -222,21 +222,21 @@ mod tests {
         let mut messages = vec![user, first, result.clone(), result];
         let calls = [call("call_mock_00000007", "now", "no JSON")];
         let second = json!({"role": "assistant", "content": null, "tool_calls": calls});
-        assert_eq!(message(&json!(messages)), second);
+        assert_eq!(answer_message(&json!(messages)), second);
 
         // A note of the service has no directive.
         messages.extend([second, json!({"role": "user", "content": "these are no arguments"})]);
         let last = json!({"role": "assistant", "content": "done"});
-        assert_eq!(message(&json!(messages)), last);
+        assert_eq!(answer_message(&json!(messages)), last);
         messages.extend([last.clone(), json!({"role": "user", "content": "go on"})]);
-        assert_eq!(message(&json!(messages)), last, "the last element is repeated");
+        assert_eq!(answer_message(&json!(messages)), last, "the last element is repeated");
 
         // Another directive begins its own turns.
         let next = r#"[[mock turns=[{"text": "again"}, {"text": "never"}]]]"#;
         messages.push(json!({"role": "user", "content": next}));
-        assert_eq!(message(&json!(messages))["content"], "again");
+        assert_eq!(answer_message(&json!(messages))["content"], "again");
         messages.push(json!({"role": "user", "content": "[[mock text=plain]]"}));
-        assert_eq!(message(&json!(messages))["content"], "plain");
+        assert_eq!(answer_message(&json!(messages))["content"], "plain");
     }
 
     #[test]

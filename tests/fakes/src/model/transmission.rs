@@ -43,9 +43,9 @@ pub(crate) fn garbage_response() -> Response {
 }
 
 fn answer_body(mut pieces: Vec<Bytes>, directive: &Directive) -> Body {
-    let half_count = pieces.len() / 2;
+    let half_piece_count = pieces.len() / 2;
     if directive.is_set("drop") {
-        pieces.truncate(half_count);
+        pieces.truncate(half_piece_count);
         let reset_error = stream::once(async {
             tokio::task::yield_now().await; // The earlier pieces are sent first.
             Err(io::Error::from(io::ErrorKind::ConnectionReset))
@@ -53,9 +53,9 @@ fn answer_body(mut pieces: Vec<Bytes>, directive: &Directive) -> Body {
         return Body::from_stream(stream::iter(pieces.into_iter().map(Ok)).chain(reset_error));
     }
     let unsent_pieces =
-        if directive.is_set("stall") { pieces.split_off(half_count) } else { Vec::new() };
+        if directive.is_set("stall") { pieces.split_off(half_piece_count) } else { Vec::new() };
     if directive.is_set("cut") {
-        pieces.truncate(half_count);
+        pieces.truncate(half_piece_count);
     }
     let piece_delay =
         directive.seconds("drip").and_then(|drip| Duration::try_from_secs_f64(drip).ok());

@@ -30,7 +30,7 @@ pub(crate) struct ProtocolClient {
     pub(crate) protocol_error_count: usize,
     environment: Vec<(String, String)>,
     connection: Connection,
-    output: Receiver<Vec<u8>>,
+    output_receiver: Receiver<Vec<u8>>,
     pending_steps: VecDeque<ProtocolStep>,
     session_id: String,
 }
@@ -89,7 +89,7 @@ impl ProtocolClient {
             protocol_error_count: 0,
             environment,
             connection,
-            output,
+            output_receiver: output,
             pending_steps: VecDeque::new(),
             session_id: String::new(),
         };
@@ -107,7 +107,8 @@ impl ProtocolClient {
         id: Option<&str>,
         mode: Option<&str>,
     ) -> Result<Self, OpenFault> {
-        let start = id.map_or(SessionStart::New, |id| SessionStart::Resume { id: id.to_owned() });
+        let start =
+            id.map_or(SessionStart::New, |id| SessionStart::Resume { native_id: id.to_owned() });
         let (cwd, mode) = ("/".to_owned(), mode.map(str::to_owned));
         let options = Vec::new();
         self.send_command(Command::Open {
@@ -122,7 +123,7 @@ impl ProtocolClient {
             matches!(it, ProtocolStep::SessionOpened { .. } | ProtocolStep::OpenFailed { .. })
         }) {
             ProtocolStep::OpenFailed { fault, .. } => Err(fault),
-            ProtocolStep::SessionOpened { id, .. } => {
+            ProtocolStep::SessionOpened { native_id: id, .. } => {
                 self.session_id = id;
                 Ok(self)
             }
@@ -184,7 +185,7 @@ impl ProtocolClient {
                     return step;
                 }
             }
-            let bytes = self.output.recv_timeout(OUTPUT_TIMEOUT).unwrap();
+            let bytes = self.output_receiver.recv_timeout(OUTPUT_TIMEOUT).unwrap();
             let steps = match bytes.as_slice() {
                 [] => self.connection.handle_end_of_output(),
                 bytes => self.connection.handle_output(bytes),

@@ -91,7 +91,7 @@ fn a_form_returns_its_values() {
 
 #[test]
 fn faulty_requests_are_answered_and_reported() {
-    for (prompt, errors) in [
+    for (prompt, error_count) in [
         ("[[foreign-session]]", 1),
         ("[[reuse-id]]", 1),
         ("[[malformed]]", 1),
@@ -101,7 +101,7 @@ fn faulty_requests_are_answered_and_reported() {
     ] {
         let mut client = ProtocolClient::open(&[]);
         client.run_turn(&format!("{prompt} [[wait 0.05]]"));
-        assert_eq!(client.protocol_error_count, errors, "{prompt}");
+        assert_eq!(client.protocol_error_count, error_count, "{prompt}");
         assert_eq!(client.unexpected_answer_count(), 0, "{prompt}");
     }
     let mut client = ProtocolClient::open(&[]);
@@ -190,7 +190,8 @@ fn the_end_of_the_process_loses_the_turn() {
     assert_eq!(client.child.wait().unwrap().code(), Some(3));
     let mut client = ProtocolClient::open(&[]);
     client.run_turn("[[usage input=5 output=2 cost=0.5]] [[auth-error]]");
-    let [TurnOutcome::Failed { is_authentication: true, .. }] = client.turn_outcomes.as_slice()
+    let [TurnOutcome::Failed { is_authentication_error: true, .. }] =
+        client.turn_outcomes.as_slice()
     else {
         panic!("{:?}", client.turn_outcomes);
     };
@@ -222,8 +223,9 @@ fn the_other_protocols_follow_the_same_instructions() {
         client.wait_for_turn_end();
         client.run_turn("[[auth-error]]");
         client.run_turn("[[exit 0]]");
-        let is_authentication_failure =
-            |end: &TurnOutcome| matches!(end, TurnOutcome::Failed { is_authentication: true, .. });
+        let is_authentication_failure = |end: &TurnOutcome| {
+            matches!(end, TurnOutcome::Failed { is_authentication_error: true, .. })
+        };
         let [.., hung, cancelled, failure, lost] = client.turn_outcomes.as_slice() else {
             panic!("{role}")
         };

@@ -27,16 +27,19 @@ fn arguments_object(value: Value) -> Value {
 fn a_prompt_is_echoed_as_a_whole_and_as_a_stream() {
     let model = ModelProcess::start(&[]);
     for dialect in &DIALECTS {
-        let full = model
+        let full_response = model
             .send_prompt(dialect, "<env_context>x</env_context> häl-lo [[mock usage=1000,50]]");
-        assert_eq!(full.value_at(dialect.text_pointer), "ECHO: häl-lo");
+        assert_eq!(full_response.value_at(dialect.text_pointer), "ECHO: häl-lo");
         assert_eq!(
-            dialect.usage_pointers.map(|pointer| full.value_at(pointer)),
+            dialect.usage_pointers.map(|pointer| full_response.value_at(pointer)),
             [json!(1000), json!(50)]
         );
-        let stream = model.stream_prompt(dialect, "häl-lo [[mock piece=2]]");
-        assert!(stream.head.contains("text/event-stream") && stream.is_complete, "{stream:?}");
-        assert_eq!(stream.streamed_text(dialect), "ECHO: häl-lo");
+        let stream_response = model.stream_prompt(dialect, "häl-lo [[mock piece=2]]");
+        assert!(
+            stream_response.head.contains("text/event-stream") && stream_response.is_complete,
+            "{stream_response:?}"
+        );
+        assert_eq!(stream_response.streamed_text(dialect), "ECHO: häl-lo");
     }
 }
 
@@ -53,9 +56,10 @@ fn a_stream_has_the_events_of_its_dialect() {
     assert_eq!(event_names(&ANTHROPIC, "x"), anthropic_event_names);
     let item = ["output_item.added", "content_part.added", "output_text.delta", "output_text.done"];
     let end = ["content_part.done", "output_item.done", "completed"];
-    let responses = [&["created"], &item[..], &end[..]].concat();
-    let responses: Vec<_> = responses.iter().map(|name| format!("response.{name}")).collect();
-    assert_eq!(event_names(&RESPONSES, "x"), responses);
+    let responses_event_names = [&["created"], &item[..], &end[..]].concat();
+    let responses_event_names: Vec<_> =
+        responses_event_names.iter().map(|name| format!("response.{name}")).collect();
+    assert_eq!(event_names(&RESPONSES, "x"), responses_event_names);
     assert!(model.stream_prompt(&CHAT, "x").body.trim_end().ends_with("data: [DONE]"));
     let last = model.stream_prompt(&GEMINI, "x").events().pop().unwrap();
     assert_eq!(last.pointer("/candidates/0/finishReason"), Some(&json!("STOP")));
@@ -74,8 +78,8 @@ fn a_tool_is_called_until_it_returns_a_result() {
         let mut body = (dialect.request_body)(text);
         (dialect.add_tool_result)(&mut body);
         let line = format!("POST {}", dialect.path);
-        let after = model.request(&line, "", &body.to_string());
-        assert_eq!(after.value_at(dialect.text_pointer), "TOOL: a result");
+        let final_response = model.request(&line, "", &body.to_string());
+        assert_eq!(final_response.value_at(dialect.text_pointer), "TOOL: a result");
     }
 }
 
@@ -86,9 +90,9 @@ fn the_model_refuses_as_often_as_the_directive_requires() {
         let text = format!("x [[mock status=529 times=2 id={}]]", dialect.path);
         let statuses: Vec<_> = (0..3).map(|_| model.send_prompt(dialect, &text).status).collect();
         assert_eq!(statuses, [529, 529, 200], "{}", dialect.path);
-        let refused = model.send_prompt(dialect, "x [[mock status=429 retry_after=7 reset=30]]");
-        assert_eq!(refused.value_at(dialect.error_message_pointer), "mock: rate limit exceeded");
-        assert!(refused.head.contains("retry-after: 7\r\n"), "{refused:?}");
+        let refusal = model.send_prompt(dialect, "x [[mock status=429 retry_after=7 reset=30]]");
+        assert_eq!(refusal.value_at(dialect.error_message_pointer), "mock: rate limit exceeded");
+        assert!(refusal.head.contains("retry-after: 7\r\n"), "{refusal:?}");
     }
     let send_limited_prompt =
         |dialect| model.send_prompt(dialect, "x [[mock status=429 reset=30]]");
@@ -146,8 +150,8 @@ fn the_model_breaks_as_the_directive_requires() {
 /// Returns true if a connection stays open and silent for a while.
 fn is_silent(stream: &mut TcpStream) -> bool {
     stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
-    let read = stream.read(&mut [0; 1]);
-    read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    let read_result = stream.read(&mut [0; 1]);
+    read_result.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
 #[test]
@@ -220,14 +224,14 @@ fn the_log_shows_the_requests_of_the_agents() {
 #[test]
 fn a_wait_for_a_prompt_ends_with_its_arrival() {
     let model = ModelProcess::start(&[]);
-    let mut early = model.send_request("POST /_mock/wait", "", "a word");
-    assert!(is_silent(&mut early));
+    let mut waiting_stream = model.send_request("POST /_mock/wait", "", "a word");
+    assert!(is_silent(&mut waiting_stream));
     model.send_prompt(&CHAT, "another");
-    assert!(is_silent(&mut early));
+    assert!(is_silent(&mut waiting_stream));
     model.send_prompt(&CHAT, "has a word in it");
-    early.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    waiting_stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let mut response = String::new();
-    early.read_to_string(&mut response).unwrap();
+    waiting_stream.read_to_string(&mut response).unwrap();
     assert!(response.contains("has a word in it"), "{response}");
     let late = model.request("POST /_mock/wait", "", "a word");
     assert_eq!(late.value_at("/text"), "has a word in it");

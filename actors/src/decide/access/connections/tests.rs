@@ -27,7 +27,7 @@ impl TestConnections {
     }
 
     /// Admits connections of a network. Returns the displaced ones by their index in the order of admission.
-    fn admit_from(&mut self, from: u8, count: usize) -> Vec<usize> {
+    fn admit_from_network(&mut self, from: u8, count: usize) -> Vec<usize> {
         let mut displaced = Vec::new();
         for _ in 0..count {
             match self.connections.admit(network(from), |_| false) {
@@ -47,7 +47,7 @@ impl TestConnections {
     fn admit_authenticated(&mut self, number: u8, count: usize) -> Vec<usize> {
         let mut displaced = Vec::new();
         for _ in 0..count {
-            displaced.extend(self.admit_from(number, 1));
+            displaced.extend(self.admit_from_network(number, 1));
             if let Some(id) = self.admitted.last() {
                 self.connections.assign_principal(*id, principal(number));
             }
@@ -59,21 +59,22 @@ impl TestConnections {
 #[test]
 fn a_network_at_half_of_the_limit_evicts_its_own_oldest() {
     let mut table = TestConnections::new(16);
-    assert_eq!(table.admit_from(1, 8), NO_DISPLACED);
-    assert_eq!(table.admit_from(1, 3), [0, 1, 2]);
-    assert_eq!(table.admit_from(2, 8), NO_DISPLACED);
+    assert_eq!(table.admit_from_network(1, 8), NO_DISPLACED);
+    assert_eq!(table.admit_from_network(1, 3), [0, 1, 2]);
+    assert_eq!(table.admit_from_network(2, 8), NO_DISPLACED);
     assert_eq!(table.connections.open_count(), 16);
 }
 
 #[test]
 fn a_full_table_evicts_from_the_largest_network() {
     let mut table = TestConnections::new(16);
-    assert_eq!(table.admit_from(1, 3), NO_DISPLACED);
-    assert_eq!(table.admit_from(2, 8), NO_DISPLACED);
-    assert_eq!(table.admit_from(3, 5), NO_DISPLACED);
-    assert_eq!(table.admit_from(4, 2), [3, 4]);
-    let mut many = TestConnections::new(4);
-    let displaced: Vec<_> = (1..=9).flat_map(|from| many.admit_from(from, 1)).collect();
+    assert_eq!(table.admit_from_network(1, 3), NO_DISPLACED);
+    assert_eq!(table.admit_from_network(2, 8), NO_DISPLACED);
+    assert_eq!(table.admit_from_network(3, 5), NO_DISPLACED);
+    assert_eq!(table.admit_from_network(4, 2), [3, 4]);
+    let mut small_table = TestConnections::new(4);
+    let displaced: Vec<_> =
+        (1..=9).flat_map(|from| small_table.admit_from_network(from, 1)).collect();
     assert_eq!(displaced, [0, 1, 2, 3, 4]);
 }
 
@@ -81,19 +82,22 @@ fn a_full_table_evicts_from_the_largest_network() {
 fn anonymous_connections_never_displace_authenticated_ones() {
     let mut table = TestConnections::new(16);
     assert_eq!(table.admit_authenticated(1, 8), NO_DISPLACED);
-    assert_eq!(table.admit_from(2, 8), NO_DISPLACED);
-    assert_eq!(table.admit_from(3, 3), [8, 9, 10]);
-    assert_eq!(table.admit_from(2, 100).iter().filter(|displaced| **displaced < 8).count(), 0);
+    assert_eq!(table.admit_from_network(2, 8), NO_DISPLACED);
+    assert_eq!(table.admit_from_network(3, 3), [8, 9, 10]);
+    assert_eq!(
+        table.admit_from_network(2, 100).iter().filter(|displaced| **displaced < 8).count(),
+        0
+    );
 }
 
 #[test]
 fn a_principal_beyond_its_share_is_evicted_as_far_as_needed() {
     let mut table = TestConnections::new(16);
     assert_eq!(table.admit_authenticated(1, 16), NO_DISPLACED);
-    assert_eq!(table.admit_from(2, 2), [15, 14]);
-    assert_eq!(table.admit_from(2, 2), [16, 17]);
+    assert_eq!(table.admit_from_network(2, 2), [15, 14]);
+    assert_eq!(table.admit_from_network(2, 2), [16, 17]);
     assert_eq!(table.admit_authenticated(3, 1), [18]);
-    assert_eq!(table.admit_from(4, 1), [13]);
+    assert_eq!(table.admit_from_network(4, 1), [13]);
 }
 
 #[test]
@@ -101,28 +105,31 @@ fn connections_of_principals_within_their_shares_are_not_closed() {
     let mut table = TestConnections::new(16);
     assert_eq!(table.admit_authenticated(1, 8), NO_DISPLACED);
     assert_eq!(table.admit_authenticated(2, 8), NO_DISPLACED);
-    assert_eq!(table.admit_from(3, 2), [usize::MAX, usize::MAX]);
+    assert_eq!(table.admit_from_network(3, 2), [usize::MAX, usize::MAX]);
     let first = table.admitted[0];
     table.connections.remove(first);
-    assert_eq!(table.admit_from(3, 1), NO_DISPLACED);
+    assert_eq!(table.admit_from_network(3, 1), NO_DISPLACED);
 }
 
 #[test]
 fn evicted_connections_that_stay_open_are_bounded() {
     let mut connections = ConnectionTable::new(16);
     let admit = |number: u8| connections.admit(network(number % 2), |_| false);
-    let refused = (0..100).map(admit).filter(|it| *it == ConnectionAdmission::Refused).count();
+    let refused_count =
+        (0..100).map(admit).filter(|it| *it == ConnectionAdmission::Refused).count();
     assert_eq!(
         connections.open_count() + connections.closing.len(),
         16 + ConnectionTable::max_excess(16)
     );
-    assert_eq!(refused, 100 - 16 - ConnectionTable::max_excess(16));
+    assert_eq!(refused_count, 100 - 16 - ConnectionTable::max_excess(16));
 }
 
 #[test]
 fn a_connection_with_a_waiting_request_is_not_evicted() {
     let mut connections = ConnectionTable::new(16);
-    let mut admit = |waits: &dyn Fn(ConnectionId) -> bool| connections.admit(network(1), waits);
+    let mut admit = |has_waiting_request: &dyn Fn(ConnectionId) -> bool| {
+        connections.admit(network(1), has_waiting_request)
+    };
     let ids = [(); 8].map(|()| match admit(&|_| false) {
         ConnectionAdmission::Admitted(id) => id,
         other => panic!("{other:?}"),
@@ -166,16 +173,16 @@ proptest! {
         for step in steps {
             match step {
                 ConnectionStep::Admit(from) => {
-                    let (share, is_full) = (connections.share_limit(), open_connections.len() >= limit);
-                    let own_count = open_connections.values().filter(|it| **it == (from, None)).count();
+                    let (share, is_full) = (connections.share_per_holder(), open_connections.len() >= limit);
+                    let network_anonymous_count = open_connections.values().filter(|it| **it == (from, None)).count();
                     match connections.admit(network(from), |_| false) {
                         ConnectionAdmission::Admitted(id) => {
-                            prop_assert!(!is_full && own_count < share);
+                            prop_assert!(!is_full && network_anonymous_count < share);
                             open_connections.insert(id, (from, None));
                             admitted.push(id);
                         }
                         ConnectionAdmission::Displaces(id, other) => {
-                            prop_assert!(is_full || own_count >= share);
+                            prop_assert!(is_full || network_anonymous_count >= share);
                             let removed = open_connections.remove(&other);
                             prop_assert!(removed.is_some());
                             if let Some((_, Some(owner))) = removed {
@@ -208,7 +215,7 @@ proptest! {
             prop_assert_eq!(connections.open_count(), open_connections.len());
             let counted = connections.networks.total + connections.principals.total;
             prop_assert_eq!(counted, open_connections.len());
-            prop_assert_eq!(connections.networks.groups_by_size.len(), connections.networks.members.len());
+            prop_assert_eq!(connections.networks.groups_by_size.len(), connections.networks.connections_by_holder.len());
         }
     }
 }

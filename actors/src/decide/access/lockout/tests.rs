@@ -89,18 +89,18 @@ fn failures_older_than_the_window_do_not_count() {
 
 #[test]
 fn a_blocked_credential_counts_towards_its_address() {
-    let repeated: Vec<_> = (0..5).map(|at| (1, at)).collect();
+    let repeated_failures: Vec<_> = (0..5).map(|at| (1, at)).collect();
     let other_failures = [(2, 700), (3, 701), (4, 702), (5, 703)];
-    let all_decisions = decisions(&[repeated, other_failures.to_vec()].concat());
+    let all_decisions = decisions(&[repeated_failures, other_failures.to_vec()].concat());
     assert_eq!((all_decisions[4], all_decisions[8]), (CredentialBlocked, AddressBlocked));
 }
 
 #[test]
 fn the_count_restarts_after_a_block() {
     let end = 4 + 15 * MINUTE;
-    let repeated: Vec<_> = (0..5).chain(end..end + 5).map(|at| (1, at)).collect();
-    let once = [NoNewBlock, NoNewBlock, NoNewBlock, NoNewBlock, CredentialBlocked];
-    assert_eq!(decisions(&repeated), [once, once].concat());
+    let repeated_failures: Vec<_> = (0..5).chain(end..end + 5).map(|at| (1, at)).collect();
+    let block_cycle = [NoNewBlock, NoNewBlock, NoNewBlock, NoNewBlock, CredentialBlocked];
+    assert_eq!(decisions(&repeated_failures), [block_cycle, block_cycle].concat());
 }
 
 #[test]
@@ -138,8 +138,8 @@ fn the_table_is_bounded_for_a_high_failure_limit() {
     let mut lockout =
         LockoutTable::new(LockoutSpec { max_failures: 100, ..LockoutSpec::default() });
     for number in 0..1100 {
-        for attempt in 0..99 {
-            lockout.record_failure(network(number), credential_digest(attempt), seconds(1));
+        for token_number in 0..99 {
+            lockout.record_failure(network(number), credential_digest(token_number), seconds(1));
         }
     }
     let stored_entries: usize = lockout.histories.values().map(FailureHistory::entry_count).sum();
@@ -183,9 +183,9 @@ proptest! {
                 AddressBlocked => _ = address_blocks.insert(address, end),
             }
         }
-        for attempts in tries.values() {
-            for (start, (_, window_start)) in attempts.iter().enumerate() {
-                let tries_in_window = attempts[start..].iter().take_while(|(_, time)| time - window_start < window);
+        for tries_of_address in tries.values() {
+            for (start, (_, window_start)) in tries_of_address.iter().enumerate() {
+                let tries_in_window = tries_of_address[start..].iter().take_while(|(_, time)| time - window_start < window);
                 let tries_in_window: Vec<u8> = tries_in_window.map(|(token_number, _)| *token_number).collect();
                 let distinct_credentials: BTreeSet<u8> = tries_in_window.iter().copied().collect();
                 prop_assert!(distinct_credentials.len() <= max_failures, "{tries_in_window:?}");

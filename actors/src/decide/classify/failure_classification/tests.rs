@@ -146,8 +146,8 @@ fn failure_rules_with_429_classifies_short_waits_as_rate_limits() {
             ended_at,
         };
         let failure = evaluate_attempt(&program, &attempt_outcome).unwrap_err();
-        let until = failure.until.map(|until| (until - ended_at).num_seconds());
-        assert_eq!((failure.code, until), (code, retry_after), "{stderr}");
+        let seconds_until_reset = failure.until.map(|until| (until - ended_at).num_seconds());
+        assert_eq!((failure.code, seconds_until_reset), (code, retry_after), "{stderr}");
     }
 }
 

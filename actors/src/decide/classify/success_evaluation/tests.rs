@@ -36,8 +36,8 @@ pub(in crate::decide) fn test_program() -> ProgramSpec {
         working_dir: PathBuf::from("/"),
         input_method: InputMethod::Stdin,
         output_method: OutputMethod::Stdout,
-        input_file: String::new(),
-        output_file: String::new(),
+        input_file_template: String::new(),
+        output_file_template: String::new(),
         success_criteria: SuccessCriteria {
             exit_codes: vec![0, 4],
             require_output: true,
@@ -63,7 +63,7 @@ pub(in crate::decide) fn test_program() -> ProgramSpec {
         resource_limits: ResourceLimits::default(),
         runtime_settings: ProgramRuntimeSettings::default(),
         usage_pattern: UsagePattern::default(),
-        session: None,
+        session_resume: None,
         stdio_protocol: None,
         pool: None,
     }
@@ -150,13 +150,15 @@ fn an_empty_answer_succeeds_if_no_output_is_required() {
 
 #[test]
 fn output_besides_the_answer_is_searched_for_transient_errors() {
-    let with_stdout =
+    let outcome_with_stdout =
         |stdout| AttemptOutcome { stdout, ..outcome_with(ProcessExit::Code(0), Some("  "), "") };
-    let code = |stdout| evaluate_attempt(&test_program(), &with_stdout(stdout)).unwrap_err().code;
-    let with_artifact = AttemptOutcome { has_other_output: true, ..with_stdout("") };
-    assert_eq!(evaluate_attempt(&test_program(), &with_artifact), Ok(()));
-    assert_eq!(code("broken"), Code::EmptyAnswer);
-    assert_eq!(code("busy"), Code::TransientFailure);
+    let code_for_stdout =
+        |stdout| evaluate_attempt(&test_program(), &outcome_with_stdout(stdout)).unwrap_err().code;
+    let outcome_with_artifact =
+        AttemptOutcome { has_other_output: true, ..outcome_with_stdout("") };
+    assert_eq!(evaluate_attempt(&test_program(), &outcome_with_artifact), Ok(()));
+    assert_eq!(code_for_stdout("broken"), Code::EmptyAnswer);
+    assert_eq!(code_for_stdout("busy"), Code::TransientFailure);
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn confinement_of(
 
 #[test]
 fn enforcement_depends_on_the_sandbox_and_the_kernel() {
-    for (access, sandbox, by_version) in [
+    for (access, sandbox, expected_by_version) in [
         (RO, default_sandbox(), [Unavailable, Partial, Enforced, Enforced]),
         (RO, Sandbox { is_enforced: false, ..default_sandbox() }, [Off; 4]),
         (RO, nested_sandbox(), [Off; 4]),
@@ -58,17 +58,17 @@ fn enforcement_depends_on_the_sandbox_and_the_kernel() {
             [Unavailable, Enforced, Enforced, Enforced],
         ),
     ] {
-        let versions = [None, Some(1), Some(3), Some(4)];
-        let enforcements =
-            versions.map(|version| confinement_of(access, &sandbox, (version, false)).enforcement);
-        assert_eq!(enforcements, by_version, "{access:?} {sandbox:?}");
+        let landlock_versions = [None, Some(1), Some(3), Some(4)];
+        let enforcements = landlock_versions
+            .map(|version| confinement_of(access, &sandbox, (version, false)).enforcement);
+        assert_eq!(enforcements, expected_by_version, "{access:?} {sandbox:?}");
     }
 }
 
 #[test]
 fn bubblewrap_is_used_if_landlock_leaves_a_gap() {
     let landlock_only = || Sandbox { isolation: LANDLOCK, ..default_sandbox() };
-    for (access, sandbox, by_version) in [
+    for (access, sandbox, expected_by_version) in [
         (RO, default_sandbox(), [BUBBLEWRAP, BUBBLEWRAP, BUBBLEWRAP, LANDLOCK]),
         (
             RO,
@@ -86,10 +86,10 @@ fn bubblewrap_is_used_if_landlock_leaves_a_gap() {
         (RO, nested_sandbox(), [BUBBLEWRAP; 4]),
         (RO, Sandbox { isolation: LANDLOCK, ..nested_sandbox() }, [None, None, None, LANDLOCK]),
     ] {
-        let versions = [None, Some(1), Some(4), Some(6)];
-        let isolations =
-            versions.map(|version| confinement_of(access, &sandbox, (version, true)).isolation);
-        assert_eq!(isolations, by_version, "{access:?} {sandbox:?}");
+        let landlock_versions = [None, Some(1), Some(4), Some(6)];
+        let isolations = landlock_versions
+            .map(|version| confinement_of(access, &sandbox, (version, true)).isolation);
+        assert_eq!(isolations, expected_by_version, "{access:?} {sandbox:?}");
     }
 }
 
@@ -129,10 +129,11 @@ fn the_boundary_names_every_gap() {
     use BoundaryGap::{
         Configuration, ConfigurationFolder, Processes, ServiceFiles, Signals, Sockets, UserFiles,
     };
+    use Level::{Landlock, OwnUser};
     let facts_with =
         |hazards: &[Hazard]| BoundaryFacts { has_own_user: false, hazards: hazards.to_vec() };
     let (no_hazards, sockets) = (facts_with(&[]), facts_with(&[Hazard::Sockets]));
-    let (service_files, allowed) =
+    let (service_files, allowed_sockets) =
         (facts_with(&[Hazard::ServiceFiles]), facts_with(&[Hazard::AllowedSockets]));
     let changeable_folder = facts_with(&[Hazard::ServiceFiles, Hazard::ConfigurationFolder]);
     let own_user = BoundaryFacts {
@@ -143,16 +144,16 @@ fn the_boundary_names_every_gap() {
     let file_gaps = &[ServiceFiles, Configuration, ConfigurationFolder, UserFiles][..];
     let all_gaps = &[file_gaps, &[Processes, Signals]].concat()[..];
     let no_gaps = &[][..];
-    for (access, sandbox, version, facts, (level, landlock), bubblewrap_gaps) in [
-        (RO, default_sandbox(), Some(6), &no_hazards, (Level::Landlock, no_gaps), no_gaps),
-        (RO, default_sandbox(), Some(5), &no_hazards, (Level::Landlock, &[Signals]), no_gaps),
+    for (access, sandbox, version, facts, (level, landlock_gaps), bubblewrap_gaps) in [
+        (RO, default_sandbox(), Some(6), &no_hazards, (Landlock, no_gaps), no_gaps),
+        (RO, default_sandbox(), Some(5), &no_hazards, (Landlock, &[Signals]), no_gaps),
         (RO, default_sandbox(), None, &no_hazards, (Level::None, all_gaps), no_gaps),
         (RO, unenforced(), Some(6), &no_hazards, (Level::None, all_gaps), all_gaps),
         (RO, nested_sandbox(), Some(6), &no_hazards, (Level::None, file_gaps), &[UserFiles]),
         (RO, nested_sandbox(), Some(5), &no_hazards, (Level::None, all_gaps), &[UserFiles]),
-        (RO, nested_sandbox(), None, &own_user, (Level::OwnUser, no_gaps), no_gaps),
-        (RO, default_sandbox(), Some(6), &sockets, (Level::Landlock, &[Sockets]), no_gaps),
-        (RO, default_sandbox(), Some(6), &allowed, (Level::Landlock, &[Sockets]), &[Sockets]),
+        (RO, nested_sandbox(), None, &own_user, (OwnUser, no_gaps), no_gaps),
+        (RO, default_sandbox(), Some(6), &sockets, (Landlock, &[Sockets]), no_gaps),
+        (RO, default_sandbox(), Some(6), &allowed_sockets, (Landlock, &[Sockets]), &[Sockets]),
         (RW, default_sandbox(), Some(6), &no_hazards, (Level::None, file_gaps), &[UserFiles]),
         (
             RW,
@@ -162,22 +163,15 @@ fn the_boundary_names_every_gap() {
             (Level::None, file_gaps),
             &[ConfigurationFolder, UserFiles],
         ),
-        (RW, confined_sandbox(), Some(6), &no_hazards, (Level::Landlock, no_gaps), no_gaps),
-        (
-            RW,
-            confined_sandbox(),
-            Some(6),
-            &service_files,
-            (Level::Landlock, &[Configuration]),
-            no_gaps,
-        ),
-        (RW, default_sandbox(), None, &own_user, (Level::OwnUser, no_gaps), no_gaps),
-        (RW, unenforced(), Some(6), &own_user, (Level::OwnUser, no_gaps), no_gaps),
+        (RW, confined_sandbox(), Some(6), &no_hazards, (Landlock, no_gaps), no_gaps),
+        (RW, confined_sandbox(), Some(6), &service_files, (Landlock, &[Configuration]), no_gaps),
+        (RW, default_sandbox(), None, &own_user, (OwnUser, no_gaps), no_gaps),
+        (RW, unenforced(), Some(6), &own_user, (OwnUser, no_gaps), no_gaps),
     ] {
         let case = format!("{access:?} {sandbox:?} {version:?} {facts:?}");
         let capabilities = SandboxCapabilities { landlock: version, bubblewrap: false };
         let boundary = choose_confinement(access, &sandbox, capabilities, facts).boundary;
-        assert_eq!(boundary, Boundary { level, gaps: landlock.to_vec() }, "{case}");
+        assert_eq!(boundary, Boundary { level, gaps: landlock_gaps.to_vec() }, "{case}");
         let capabilities = SandboxCapabilities { landlock: version, bubblewrap: true };
         assert_eq!(
             choose_confinement(access, &sandbox, capabilities, facts).boundary.gaps,

@@ -212,6 +212,6 @@ proptest! {
     fn the_request_history_is_bounded(count in 0..500usize) {
         let mut scenario = AlertScenario::default();
         (0..count).for_each(|_| _ = scenario.apply(0, one_request()));
-        prop_assert!(scenario.tracker.requests.values().all(|times| times.len() <= 11));
+        prop_assert!(scenario.tracker.request_times.values().all(|times| times.len() <= 11));
     }
 }

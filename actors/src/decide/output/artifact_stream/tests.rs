@@ -46,9 +46,12 @@ fn data_part() -> Part {
 }
 
 /// Returns the visible pieces of all events, including the end.
-fn visible_pieces(events: impl IntoIterator<Item = ArtifactPiece<Part>>) -> Vec<VisiblePiece> {
+fn visible_pieces(
+    input_pieces: impl IntoIterator<Item = ArtifactPiece<Part>>,
+) -> Vec<VisiblePiece> {
     let mut stream = artifact_stream();
-    let mut pieces: Vec<_> = events.into_iter().flat_map(|piece| stream.push(piece)).collect();
+    let mut pieces: Vec<_> =
+        input_pieces.into_iter().flat_map(|piece| stream.push(piece)).collect();
     pieces.extend(stream.finish());
     let visible = pieces.into_iter().map(|ArtifactPiece { id, parts, append, last, .. }| {
         let attempt_id = AttemptId::FIRST;
@@ -57,12 +60,12 @@ fn visible_pieces(events: impl IntoIterator<Item = ArtifactPiece<Part>>) -> Vec<
             TextRange { attempt_id, channel: TextChannel::Parts, from: 0, to: 0 },
         );
         let to_index = |offset| usize::try_from(offset).unwrap();
-        let text = |range: TextRange| {
+        let text_in_range = |range: TextRange| {
             stored.text.get(to_index(range.from)..to_index(range.to)).unwrap().to_owned()
         };
         (
             id,
-            stored.parts.iter().map(|piece| (piece.kind, text(piece.text))).collect(),
+            stored.parts.iter().map(|piece| (piece.kind, text_in_range(piece.text))).collect(),
             append,
             last,
         )
@@ -76,17 +79,18 @@ fn visible_piece(id: &str, text: &str, append: bool, last: bool) -> VisiblePiece
 
 #[test]
 fn a_secret_split_across_chunks_is_masked() {
-    let events = [first_piece("a", "so\nit is correct-hor"), last_piece("a", "se-battery, yes")];
+    let input_pieces =
+        [first_piece("a", "so\nit is correct-hor"), last_piece("a", "se-battery, yes")];
     let expected = [
         visible_piece("a", "so\n", false, false),
         visible_piece("a", "it is ***, yes", true, true),
     ];
-    assert_eq!(visible_pieces(events), expected);
+    assert_eq!(visible_pieces(input_pieces), expected);
 }
 
 #[test]
 fn other_artifacts_do_not_hide_a_split_secret() {
-    let events = [
+    let input_pieces = [
         first_piece("a", "correct-hor"),
         artifact_piece("b", vec![Part::text("whole")], false, true),
         first_piece("c", "correct-"),
@@ -100,49 +104,50 @@ fn other_artifacts_do_not_hide_a_split_secret() {
         visible_piece("a", "***", true, true),
         visible_piece("c", "correct-er", true, true),
     ];
-    assert_eq!(visible_pieces(events), expected);
+    assert_eq!(visible_pieces(input_pieces), expected);
 }
 
 #[test]
 fn an_unchanged_chunk_is_suppressed_but_the_end_is_sent() {
-    let events =
+    let input_pieces =
         [first_piece("a", "o"), next_piece("a", "n"), next_piece("a", "e\n"), last_piece("a", "")];
     let expected = [
         visible_piece("a", "", false, false),
         visible_piece("a", "one\n", true, false),
         visible_piece("a", "", true, true),
     ];
-    assert_eq!(visible_pieces(events), expected);
+    assert_eq!(visible_pieces(input_pieces), expected);
 }
 
 #[test]
 fn an_open_artifact_is_closed_with_its_held_back_text() {
-    let events = [first_piece("a", "one\ntw"), first_piece("b", "three\n"), next_piece("a", "o")];
+    let input_pieces =
+        [first_piece("a", "one\ntw"), first_piece("b", "three\n"), next_piece("a", "o")];
     let expected = [
         visible_piece("a", "one\n", false, false),
         visible_piece("b", "three\n", false, false),
         visible_piece("b", "", true, true),
         visible_piece("a", "two", true, true),
     ];
-    assert_eq!(visible_pieces(events), expected);
+    assert_eq!(visible_pieces(input_pieces), expected);
 }
 
 #[test]
 fn a_data_part_ends_the_text_before_it() {
-    let mixed = vec![Part::text("se-battery "), data_part(), Part::text("and correct-hor")];
-    let events = [
+    let mixed_parts = vec![Part::text("se-battery "), data_part(), Part::text("and correct-hor")];
+    let input_pieces = [
         first_piece("a", "correct-hor"),
-        artifact_piece("a", mixed, true, false),
+        artifact_piece("a", mixed_parts, true, false),
         next_piece("a", "ror"),
     ];
-    let text = |text: &str| (PartKind::Text, text.to_owned());
-    let parts = vec![text("*** "), (PartKind::Data, "[]".to_owned())];
+    let visible_text = |text: &str| (PartKind::Text, text.to_owned());
+    let parts = vec![visible_text("*** "), (PartKind::Data, "[]".to_owned())];
     let expected = [
         visible_piece("a", "", false, false),
         ("a".to_owned(), parts, true, false),
         visible_piece("a", "and correct-horror", true, true),
     ];
-    assert_eq!(visible_pieces(events), expected);
+    assert_eq!(visible_pieces(input_pieces), expected);
 }
 
 #[test]
@@ -157,14 +162,14 @@ fn consecutive_text_parts_are_redacted_as_one() {
 
 #[test]
 fn a_replaced_artifact_releases_its_held_back_text() {
-    let events =
+    let input_pieces =
         [first_piece("a", "old"), artifact_piece("a", vec![Part::text("new")], false, true)];
     let expected = [
         visible_piece("a", "", false, false),
         visible_piece("a", "old", true, false),
         visible_piece("a", "new", false, true),
     ];
-    assert_eq!(visible_pieces(events), expected);
+    assert_eq!(visible_pieces(input_pieces), expected);
 }
 
 #[test]
@@ -193,10 +198,10 @@ proptest! {
         boundaries.extend([0, text.len()]);
         boundaries.sort_unstable();
         let pieces = boundaries.windows(2).map(|range| text.get(range[0]..range[1]).unwrap());
-        let mut events: Vec<_> = pieces.map(|piece| next_piece("a", piece)).collect();
-        events[0].append = false;
-        let visible = visible_pieces(events).into_iter().flat_map(|visible| visible.1);
-        let visible: String = visible.map(|part| part.1).collect();
-        prop_assert_eq!(visible, REDACTOR.redact(&text).into_owned());
+        let mut input_pieces: Vec<_> = pieces.map(|piece| next_piece("a", piece)).collect();
+        input_pieces[0].append = false;
+        let visible_parts = visible_pieces(input_pieces).into_iter().flat_map(|visible| visible.1);
+        let visible_text: String = visible_parts.map(|part| part.1).collect();
+        prop_assert_eq!(visible_text, REDACTOR.redact(&text).into_owned());
     }
 }

@@ -60,7 +60,7 @@ fn every_kind_of_question_takes_its_kinds_of_answers() {
         AnswerValue::Form { values: json!({"name": "x"}) },
         AnswerValue::Decline,
     ];
-    for (kind, words) in [
+    for (kind, accepted_kinds) in [
         (QuestionKind::ToolPermission, &["allow", "deny", "option"][..]),
         (QuestionKind::FileApproval, &["allow", "deny", "option"]),
         (QuestionKind::Choice, &["option", "text", "decline"]),
@@ -70,8 +70,13 @@ fn every_kind_of_question_takes_its_kinds_of_answers() {
     ] {
         let question = question(kind, &permission_question().options);
         let accepted = answers.iter().filter(|answer| check_answer(&question, answer).is_ok());
-        assert_eq!(accepted.map(AnswerValue::kind_name).collect::<Vec<_>>(), words, "{kind:?}");
-        for answer in answers.iter().filter(|answer| !words.contains(&answer.kind_name())) {
+        assert_eq!(
+            accepted.map(AnswerValue::kind_name).collect::<Vec<_>>(),
+            accepted_kinds,
+            "{kind:?}"
+        );
+        for answer in answers.iter().filter(|answer| !accepted_kinds.contains(&answer.kind_name()))
+        {
             let fault =
                 AnswerFault::WrongKind { question: kind.as_str(), answer: answer.kind_name() };
             assert_eq!(check_answer(&question, answer), Err(fault));
@@ -118,22 +123,34 @@ fn only_offered_options_are_accepted() {
 
 #[test]
 fn texts_of_answers_are_bounded() {
-    let long = "x".repeat(MAX_ANSWER_BYTES);
-    let longer = format!("{long}x");
+    let longest_text = "x".repeat(MAX_ANSWER_BYTES);
+    let too_long_text = format!("{longest_text}x");
     let deny = |reason: &str| AnswerValue::Deny { reason: Some(reason.to_owned()) };
-    let form = |name: &str| AnswerValue::Form { values: json!({"name": name}) };
-    let input = question(QuestionKind::TextInput, &[]);
+    let form_answer = |name: &str| AnswerValue::Form { values: json!({"name": name}) };
+    let text_question = question(QuestionKind::TextInput, &[]);
     assert!(
-        check_answer(&input, &text_answer(&long)).is_ok()
-            && check_answer(&permission_question(), &deny(&long)).is_ok()
+        check_answer(&text_question, &text_answer(&longest_text)).is_ok()
+            && check_answer(&permission_question(), &deny(&longest_text)).is_ok()
     );
-    assert_eq!(check_answer(&input, &text_answer(&longer)), Err(AnswerFault::TooLong));
-    assert_eq!(check_answer(&choice_question(), &text_answer(&longer)), Err(AnswerFault::TooLong));
-    assert_eq!(check_answer(&permission_question(), &deny(&longer)), Err(AnswerFault::TooLong));
-    let fields = question(QuestionKind::Form, &[]);
-    assert_eq!(check_answer(&fields, &form(&long)), Err(AnswerFault::TooLong));
-    assert!(check_answer(&fields, &form("x")).is_ok());
-    assert_eq!(parse_answer(&input, &longer), None);
+    assert_eq!(
+        check_answer(&text_question, &text_answer(&too_long_text)),
+        Err(AnswerFault::TooLong)
+    );
+    assert_eq!(
+        check_answer(&choice_question(), &text_answer(&too_long_text)),
+        Err(AnswerFault::TooLong)
+    );
+    assert_eq!(
+        check_answer(&permission_question(), &deny(&too_long_text)),
+        Err(AnswerFault::TooLong)
+    );
+    let form_question = question(QuestionKind::Form, &[]);
+    assert_eq!(
+        check_answer(&form_question, &form_answer(&longest_text)),
+        Err(AnswerFault::TooLong)
+    );
+    assert!(check_answer(&form_question, &form_answer("x")).is_ok());
+    assert_eq!(parse_answer(&text_question, &too_long_text), None);
 }
 
 #[test]
@@ -189,8 +206,8 @@ fn a_text_answers_other_questions() {
             option("s", "Stop", OptionKind::RejectOnce),
         ],
     );
-    let input = question(QuestionKind::TextInput, &[]);
-    let form = question(QuestionKind::Form, &[]);
+    let text_question = question(QuestionKind::TextInput, &[]);
+    let form_question = question(QuestionKind::Form, &[]);
     for (question, text, expected) in [
         (&choice_question(), "red", Some(option_answer("1"))),
         (&choice_question(), " 2 ", Some(option_answer("2"))),
@@ -203,10 +220,10 @@ fn a_text_answers_other_questions() {
         (&with_options, "no", Some(option_answer("s"))),
         (&with_options, "stop", Some(option_answer("s"))),
         (&with_options, "maybe", None),
-        (&input, " any text\n", Some(text_answer(" any text\n"))),
-        (&input, "no", Some(text_answer("no"))),
-        (&input, " \n", None),
-        (&form, "yes", None),
+        (&text_question, " any text\n", Some(text_answer(" any text\n"))),
+        (&text_question, "no", Some(text_answer("no"))),
+        (&text_question, " \n", None),
+        (&form_question, "yes", None),
     ] {
         assert_eq!(parse_answer(question, text), expected, "{text:?}");
     }

@@ -14,7 +14,7 @@ pub(super) struct SimpleCommand {
 }
 
 /// Characters that some shell interprets between double quotes, or that must not occur there.
-const SHELL_SPECIAL_CHARS: &str = ";&|<>$(){}`\\!";
+const FORBIDDEN_IN_DOUBLE_QUOTES: &str = ";&|<>$(){}`\\!";
 
 /// Characters other than letters and digits that no shell interprets outside of quotes.
 const LITERAL_CHARS: &str = "_-./,:@%+";
@@ -41,7 +41,7 @@ enum Quotes {
 pub(super) fn parse(line: &str) -> Option<SimpleCommand> {
     let mut reader = WordReader::default();
     for character in line.trim_matches(' ').chars() {
-        reader.read(character)?;
+        reader.read_char(character)?;
     }
     reader.finish()
 }
@@ -57,7 +57,7 @@ struct WordReader {
 
 impl WordReader {
     /// Reads the next character; `None` if the line is no simple command.
-    fn read(&mut self, character: char) -> Option<()> {
+    fn read_char(&mut self, character: char) -> Option<()> {
         if is_invisible(character) {
             return None;
         }
@@ -70,9 +70,11 @@ impl WordReader {
             (Quotes::None, '"') => self.quotes = Quotes::Double,
             (Quotes::Single, '\'') if self.text.ends_with('\\') => return None,
             (Quotes::Single, '\'') | (Quotes::Double, '"') => self.quotes = Quotes::None,
-            (Quotes::Single, _) => self.push(character),
-            (Quotes::Double, _) if !SHELL_SPECIAL_CHARS.contains(character) => self.push(character),
-            (Quotes::None, _) if self.is_literal(character) => self.push(character),
+            (Quotes::Single, _) => self.push_to_word(character),
+            (Quotes::Double, _) if !FORBIDDEN_IN_DOUBLE_QUOTES.contains(character) => {
+                self.push_to_word(character);
+            }
+            (Quotes::None, _) if self.is_literal(character) => self.push_to_word(character),
             (Quotes::None | Quotes::Double, _) => return None,
         }
         self.word.get_or_insert_default();
@@ -80,7 +82,7 @@ impl WordReader {
         Some(())
     }
 
-    fn push(&mut self, character: char) {
+    fn push_to_word(&mut self, character: char) {
         self.word.get_or_insert_default().push(character);
     }
 

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::arguments::input_schema;
 use super::{CognitiveRun, RunStep};
-use crate::model::agent::cognitive::{ANSWER_ARGUMENT, CognitiveSpec, FINAL_ANSWER, ToolSpec};
+use crate::model::agent::cognitive::{ANSWER_ARGUMENT, CognitiveSpec, FINAL_ANSWER_CALL, ToolSpec};
 use crate::model::completion::{
     CompletionRequest, ModelMessage, ModelToolCall, OfferedTool, ToolDefinitions,
 };
@@ -19,23 +19,23 @@ const SYSTEM_TEXT: &str = "You answer a request by calling tools. Each of your r
 #[must_use]
 pub fn completion_request(
     run: &CognitiveRun,
-    (spec, definitions): (&CognitiveSpec, &ToolDefinitions),
+    (spec, mcp_definitions): (&CognitiveSpec, &ToolDefinitions),
     input: &str,
 ) -> CompletionRequest {
     CompletionRequest {
         model: spec.model.clone(),
         temperature: spec.temperature,
         messages: messages(run.steps(), &spec.instructions, input),
-        tools: offered_tools(spec, definitions),
+        tools: offered_tools(spec, mcp_definitions),
     }
 }
 
 /// Returns the tools of an agent, and last the one that gives the answer.
-fn offered_tools(spec: &CognitiveSpec, definitions: &ToolDefinitions) -> Vec<OfferedTool> {
-    let tools = spec.tools.iter().map(|tool| offered_tool(tool, definitions));
+fn offered_tools(spec: &CognitiveSpec, mcp_definitions: &ToolDefinitions) -> Vec<OfferedTool> {
+    let tools = spec.tools.iter().map(|tool| offered_tool(tool, mcp_definitions));
     let answer = json!({"description": "The answer to the request: a text, or any JSON value."});
     let final_answer = OfferedTool {
-        name: FINAL_ANSWER.to_owned(),
+        name: FINAL_ANSWER_CALL.to_owned(),
         description: "Gives the answer to the request, and ends the work.".to_owned(),
         parameters: json!({
             "type": "object",
@@ -47,18 +47,18 @@ fn offered_tools(spec: &CognitiveSpec, definitions: &ToolDefinitions) -> Vec<Off
     tools.chain([final_answer]).collect()
 }
 
-fn offered_tool(tool: &ToolSpec, definitions: &ToolDefinitions) -> OfferedTool {
+fn offered_tool(tool: &ToolSpec, mcp_definitions: &ToolDefinitions) -> OfferedTool {
     let ToolSpec { name, description, inputs, .. } = tool;
-    let definition = definitions.get(name);
-    let parameters = match (inputs, definition) {
+    let mcp_definition = mcp_definitions.get(name);
+    let parameters = match (inputs, mcp_definition) {
         (Some(inputs), _) => input_schema(inputs),
         (None, Some(definition)) => definition.parameters.clone(),
         // The call will report why the server does not answer.
         (None, None) => json!({"type": "object"}),
     };
-    let server_text = || definition.map(|definition| definition.description.clone());
+    let server_description = || mcp_definition.map(|definition| definition.description.clone());
     let description = match description.as_str() {
-        "" => server_text().unwrap_or_default(),
+        "" => server_description().unwrap_or_default(),
         configured => configured.to_owned(),
     };
     OfferedTool { name: name.clone(), description, parameters }

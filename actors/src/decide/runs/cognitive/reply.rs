@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::arguments::check_arguments;
 use super::{CognitiveRun, RunStep};
 use crate::decide::output::truncation::{HeadAndTailLimits, truncate_to_tail, truncation_marker};
-use crate::model::agent::cognitive::{ANSWER_ARGUMENT, CognitiveSpec, FINAL_ANSWER};
+use crate::model::agent::cognitive::{ANSWER_ARGUMENT, CognitiveSpec, FINAL_ANSWER_CALL};
 use crate::model::completion::{ModelReply, RequestedToolCall};
 use crate::model::execution::step::{StepErrorCause, StepRecord, StepType};
 
@@ -35,19 +35,20 @@ pub fn steps_of_reply(
     turn: u32,
     reply: ModelReply,
 ) -> Vec<RunStep> {
-    let mut steps = StepWriter { turn, next_number: run.next_number(), steps: Vec::new() };
+    let mut step_builder =
+        ReplyStepBuilder { turn, next_number: run.next_step_number(), steps: Vec::new() };
     let ModelReply { text, calls, is_cut_off, .. } = reply;
     if text.len() > MAX_TEXT_BYTES {
-        return steps.finish_unusable("is longer than 1 MiB");
+        return step_builder.finish_unusable("is longer than 1 MiB");
     }
     if is_cut_off {
-        return steps.finish_unusable("was cut off at the greatest length of a reply");
+        return step_builder.finish_unusable("was cut off at the greatest length of a reply");
     }
     let text_call = if calls.is_empty() { parse_text_call(&text) } else { None };
     let is_text_a_call = text_call.is_some();
     let calls = text_call.map_or(calls, |call| vec![call]);
     if text.trim().is_empty() && calls.is_empty() {
-        return steps.finish_unusable("is empty");
+        return step_builder.finish_unusable("is empty");
     }
     let allowed = check_calls(spec, &calls);
     // The error refers to the calls, so the conversation must contain them.
@@ -57,18 +58,19 @@ pub fn steps_of_reply(
         Ok(_) | Err(_) => text,
     };
     if !thought.trim().is_empty() {
-        steps.add(StepType::Thought, |row| row, thought);
+        step_builder.add(StepType::Thought, |record| record, thought);
     }
     match allowed {
-        Ok(calls) => steps.finish_with_calls(calls),
-        Err(reason) => steps.finish_refused(&reason, spec),
+        Ok(calls) => step_builder.finish_with_calls(calls),
+        Err(reason) => step_builder.finish_refused(&reason, spec),
     }
 }
 
 /// Returns the steps of a response of the provider that is no reply.
 #[must_use]
 pub fn steps_of_unusable_response(run: &CognitiveRun, turn: u32, reason: &str) -> Vec<RunStep> {
-    StepWriter { turn, next_number: run.next_number(), steps: Vec::new() }.finish_unusable(reason)
+    ReplyStepBuilder { turn, next_number: run.next_step_number(), steps: Vec::new() }
+        .finish_unusable(reason)
 }
 
 /// Returns the text of a reply, followed by its calls in the form in which a text may contain a call.
@@ -94,13 +96,13 @@ pub fn truncate_result(mut text: String) -> String {
 }
 
 /// Steps of one reply, as they are written.
-struct StepWriter {
+struct ReplyStepBuilder {
     turn: u32,
     next_number: u32,
     steps: Vec<RunStep>,
 }
 
-impl StepWriter {
+impl ReplyStepBuilder {
     /// Adds a step, and returns its number.
     fn add(
         &mut self,
@@ -117,17 +119,21 @@ impl StepWriter {
 
     fn finish_with_calls(mut self, calls: Vec<AllowedCall>) -> Vec<RunStep> {
         for AllowedCall { tool, arguments, idempotent } in calls {
-            let answer = (tool == FINAL_ANSWER).then(|| answer_text(&arguments));
+            let answer = (tool == FINAL_ANSWER_CALL).then(|| answer_text(&arguments));
             let arguments = Value::Object(arguments).to_string();
             let name = Some(tool.clone());
             let number = self.add(
                 StepType::ToolCall,
-                |row| StepRecord { tool: name, idempotent, ..row },
+                |record| StepRecord { tool: name, idempotent, ..record },
                 arguments,
             );
             if let Some(answer) = answer {
                 let (tool, call) = (Some(tool), Some(number));
-                self.add(StepType::Observation, |row| StepRecord { tool, call, ..row }, answer);
+                self.add(
+                    StepType::Observation,
+                    |record| StepRecord { tool, call, ..record },
+                    answer,
+                );
             }
         }
         self.steps
@@ -136,16 +142,16 @@ impl StepWriter {
     fn finish_unusable(mut self, reason: &str) -> Vec<RunStep> {
         let cause = Some(StepErrorCause::UnusableReply);
         let text = format!("the last reply could not be used: it {reason}");
-        self.add(StepType::Error, |row| StepRecord { cause, ..row }, text);
+        self.add(StepType::Error, |record| StepRecord { cause, ..record }, text);
         self.steps
     }
 
     fn finish_refused(mut self, reason: &str, spec: &CognitiveSpec) -> Vec<RunStep> {
         let cause = Some(StepErrorCause::RefusedReply);
-        let names = spec.tools.iter().map(|tool| tool.name.as_str()).chain([FINAL_ANSWER]);
+        let names = spec.tools.iter().map(|tool| tool.name.as_str()).chain([FINAL_ANSWER_CALL]);
         let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
         let text = format!("{reason}. No call was made. The tools are: {}.", names.join(", "));
-        self.add(StepType::Error, |row| StepRecord { cause, ..row }, text);
+        self.add(StepType::Error, |record| StepRecord { cause, ..record }, text);
         self.steps
     }
 }
@@ -169,7 +175,7 @@ fn check_calls(
 ) -> Result<Vec<AllowedCall>, String> {
     if calls.is_empty() {
         return Err(format!(
-            "The reply calls no tool. Call a tool, or give the answer with `{FINAL_ANSWER}`"
+            "The reply calls no tool. Call a tool, or give the answer with `{FINAL_ANSWER_CALL}`"
         ));
     }
     if calls.len() > MAX_CALLS_PER_REPLY {
@@ -178,16 +184,16 @@ fn check_calls(
             calls.len()
         ));
     }
-    let is_final = |call: &RequestedToolCall| call.tool == FINAL_ANSWER;
+    let is_final = |call: &RequestedToolCall| call.tool == FINAL_ANSWER_CALL;
     if calls.len() > 1 && calls.iter().any(is_final) {
-        return Err(format!("`{FINAL_ANSWER}` must be the only call of a reply"));
+        return Err(format!("`{FINAL_ANSWER_CALL}` must be the only call of a reply"));
     }
     calls.iter().map(|call| check_call(spec, call)).collect()
 }
 
 fn check_call(spec: &CognitiveSpec, call: &RequestedToolCall) -> Result<AllowedCall, String> {
     let RequestedToolCall { tool: name, arguments } = call;
-    let limit = if name == FINAL_ANSWER { MAX_TEXT_BYTES } else { MAX_ARGUMENT_BYTES };
+    let limit = if name == FINAL_ANSWER_CALL { MAX_TEXT_BYTES } else { MAX_ARGUMENT_BYTES };
     if arguments.len() > limit {
         return Err(format!(
             "The arguments of `{}` are longer than {limit} bytes",
@@ -200,10 +206,12 @@ fn check_call(spec: &CognitiveSpec, call: &RequestedToolCall) -> Result<AllowedC
     let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
     let parsed: Map<String, Value> =
         serde_json::from_str(arguments).map_err(|_syntax| not_an_object_reason())?;
-    if name == FINAL_ANSWER {
-        let is_given = parsed.get(ANSWER_ARGUMENT).is_some_and(|answer| !answer.is_null());
-        if !is_given || parsed.len() > 1 {
-            return Err(format!("`{FINAL_ANSWER}` needs `{ANSWER_ARGUMENT}`, and nothing else"));
+    if name == FINAL_ANSWER_CALL {
+        let has_answer = parsed.get(ANSWER_ARGUMENT).is_some_and(|answer| !answer.is_null());
+        if !has_answer || parsed.len() > 1 {
+            return Err(format!(
+                "`{FINAL_ANSWER_CALL}` needs `{ANSWER_ARGUMENT}`, and nothing else"
+            ));
         }
         return Ok(AllowedCall { tool: name.clone(), arguments: parsed, idempotent: true });
     }

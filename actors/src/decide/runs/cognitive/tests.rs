@@ -80,12 +80,12 @@ fn refusal_reason(reply: ModelReply) -> String {
 
 #[test]
 fn a_reply_is_a_thought_and_its_calls_in_order() {
-    let both = ModelReply {
+    let text_and_calls = ModelReply {
         text: "hm".to_owned(),
         ..reply(&[("look", ""), ("push", r#"{"count": 2, "note": null}"#)])
     };
     assert_eq!(
-        steps(both),
+        steps(text_and_calls),
         ["thought: hm", "tool-call: {}", r#"tool-call: {"count":2,"note":null}"#]
     );
     assert_eq!(
@@ -149,8 +149,9 @@ fn a_name_of_the_model_cannot_break_the_line() {
 
 #[test]
 fn a_reply_that_cannot_be_used_is_one_error() {
-    let cut = ModelReply { is_cut_off: true, ..reply(&[("look", "{}")]) };
-    for unusable in [text_reply(""), text_reply(" \n"), cut, text_reply(&"x".repeat((1 << 20) + 1))]
+    let cut_off_reply = ModelReply { is_cut_off: true, ..reply(&[("look", "{}")]) };
+    for unusable in
+        [text_reply(""), text_reply(" \n"), cut_off_reply, text_reply(&"x".repeat((1 << 20) + 1))]
     {
         let steps = steps_of_reply(&run(9), &spec(), 1, unusable);
         let causes: Vec<_> = steps.iter().map(|step| step.record.cause).collect();
@@ -174,27 +175,39 @@ fn only_unusable_replies_in_a_row_end_the_run() {
 
 #[test]
 fn a_restored_run_repeats_only_calls_that_may_be_repeated() {
-    let mut before = run(9);
+    let mut interrupted_run = run(9);
     let calls = [("push", r#"{"count":1}"#), ("look", "{}"), ("push", r#"{"count":2}"#)];
-    before.apply(steps_of_reply(&before, &spec(), 1, reply(&calls)));
-    let restored =
+    interrupted_run.apply(steps_of_reply(&interrupted_run, &spec(), 1, reply(&calls)));
+    let restore_run =
         |run: &CognitiveRun| CognitiveRun::restore(run.plan().clone(), run.steps().to_vec());
-    let mut after = restored(&before);
-    let CognitiveAction::RecordUnknownOutcome(call) = after.next_action() else {
-        panic!("{after:?}")
+    let mut restored_run = restore_run(&interrupted_run);
+    let CognitiveAction::RecordUnknownOutcome(call) = restored_run.next_action() else {
+        panic!("{restored_run:?}")
     };
     assert_eq!(call.record.number, 1);
-    let end = after.unknown_outcome_step(&call.record);
-    assert_eq!((end.record.call, end.record.cause), (Some(1), Some(StepErrorCause::Interrupted)));
-    after.apply(vec![end]);
+    let end_step = restored_run.unknown_outcome_step(&call.record);
+    assert_eq!(
+        (end_step.record.call, end_step.record.cause),
+        (Some(1), Some(StepErrorCause::Interrupted))
+    );
+    restored_run.apply(vec![end_step]);
     // The calls after the interrupted one were never sent.
-    assert!(matches!(after.next_action(), CognitiveAction::Call(call) if call.record.number == 2));
-    let mut later = restored(&after);
-    assert!(matches!(later.next_action(), CognitiveAction::Call(call) if call.record.number == 2));
-    let CognitiveAction::Call(call) = later.next_action() else { panic!("{later:?}") };
-    let end = later.call_end_step(&call.record, Ok("seen".to_owned()), Duration::from_millis(3));
-    later.apply(vec![end]);
-    assert!(matches!(later.next_action(), CognitiveAction::Call(call) if call.record.number == 3));
+    assert!(
+        matches!(restored_run.next_action(), CognitiveAction::Call(call) if call.record.number == 2)
+    );
+    let mut restored_again = restore_run(&restored_run);
+    assert!(
+        matches!(restored_again.next_action(), CognitiveAction::Call(call) if call.record.number == 2)
+    );
+    let CognitiveAction::Call(call) = restored_again.next_action() else {
+        panic!("{restored_again:?}")
+    };
+    let end_step =
+        restored_again.call_end_step(&call.record, Ok("seen".to_owned()), Duration::from_millis(3));
+    restored_again.apply(vec![end_step]);
+    assert!(
+        matches!(restored_again.next_action(), CognitiveAction::Call(call) if call.record.number == 3)
+    );
 }
 
 #[test]
@@ -203,8 +216,8 @@ fn the_conversation_shows_each_reply_with_its_results() {
     run.apply(steps_of_reply(&run, &spec(), 1, text_reply("words")));
     run.apply(steps_of_reply(&run, &spec(), 2, reply(&[("look", "{}")])));
     let CognitiveAction::Call(call) = run.next_action() else { panic!("{run:?}") };
-    let end = run.call_end_step(&call.record, Err("dark".to_owned()), Duration::ZERO);
-    run.apply(vec![end]);
+    let end_step = run.call_end_step(&call.record, Err("dark".to_owned()), Duration::ZERO);
+    run.apply(vec![end_step]);
     run.apply(steps_of_unusable_response(&run, 3, "is empty"));
     let request = completion_request(&run, (&spec(), &ToolDefinitions::new()), "input");
     let [system, user, words, error, call, result, unusable] = request.messages.as_slice() else {
@@ -271,12 +284,12 @@ fn a_run_with_too_much_text_sends_no_further_request() {
             reply(&[("push", arguments.as_str()); MAX_CALLS_PER_REPLY]),
         ));
         while let CognitiveAction::Call(call) = run.next_action() {
-            let end = run.call_end_step(&call.record, Ok(String::new()), Duration::ZERO);
-            run.apply(vec![end]);
+            let end_step = run.call_end_step(&call.record, Ok(String::new()), Duration::ZERO);
+            run.apply(vec![end_step]);
         }
         turn += 1;
     }
-    assert_eq!(run.next_action(), CognitiveAction::FailTooLong);
+    assert_eq!(run.next_action(), CognitiveAction::FailTextTooLong);
 }
 
 #[test]
@@ -316,18 +329,18 @@ proptest! {
         replies in prop::collection::vec(any_reply(), 1..8),
         crashes in prop::collection::vec(0_u8..4, 1..60),
     ) {
-        let (mut run, mut sent) = (run(6), BTreeMap::<u32, u32>::new());
+        let (mut run, mut sent_call_counts) = (run(6), BTreeMap::<u32, u32>::new());
         let (mut replies, mut crashes) = (replies.into_iter().cycle(), crashes.into_iter().chain(std::iter::repeat(1)));
         for _ in 0..400 {
-            let crash = crashes.next().unwrap_or_default() == 0;
+            let is_interrupted = crashes.next().unwrap_or_default() == 0;
             let steps = match run.next_action() {
-                CognitiveAction::RequestReply(_) if crash => None,
+                CognitiveAction::RequestReply(_) if is_interrupted => None,
                 CognitiveAction::RequestReply(turn) => {
                     Some(steps_of_reply(&run, &spec(), turn, replies.next().unwrap_or_default()))
                 }
                 CognitiveAction::Call(call) => {
-                    *sent.entry(call.record.number).or_default() += 1;
-                    if crash { None } else {
+                    *sent_call_counts.entry(call.record.number).or_default() += 1;
+                    if is_interrupted { None } else {
                         Some(vec![run.call_end_step(&call.record, Ok("ok".to_owned()), Duration::ZERO)])
                     }
                 }
@@ -350,7 +363,7 @@ proptest! {
             if step.record.step_type == StepType::ToolCall {
                 let ends = run.steps().iter().filter(|end| end.record.call == Some(number)).count();
                 prop_assert_eq!(ends, 1);
-                let count = sent.get(&number).copied().unwrap_or_default();
+                let count = sent_call_counts.get(&number).copied().unwrap_or_default();
                 prop_assert!(step.record.idempotent || count <= 1);
                 prop_assert!(serde_json::from_str::<Value>(&step.text).is_ok());
             }

@@ -36,11 +36,13 @@ fn events_of_run(plan: &TeamPlan, outcomes: &[Outcome]) -> Vec<EventKind> {
             TeamAction::Send(hop) => {
                 (hop.number, HopStage::Taken { execution: execution(hop.number) })
             }
-            TeamAction::Wait(hop, performed_by) => {
-                assert_eq!(performed_by, execution(hop.number));
+            TeamAction::Wait(hop, hop_execution) => {
+                assert_eq!(hop_execution, execution(hop.number));
                 (hop.number, ended_stage(*outcomes.next().unwrap_or(&Outcome::Completed)))
             }
-            TeamAction::Complete(_) | TeamAction::Fail(..) | TeamAction::NoStep => return events,
+            TeamAction::Complete(_) | TeamAction::Fail(..) | TeamAction::EndWithoutStep => {
+                return events;
+            }
         };
         run.apply(hop, &stage);
         events.push(EventKind::Hop { hop, stage });
@@ -74,26 +76,26 @@ fn a_failed_hop_ends_the_run() {
 fn a_run_without_a_recorded_plan_is_unknown() {
     assert_eq!(TeamRun::restore(&[]), None);
     assert_eq!(TeamRun::restore(&[EventKind::ProcessStarted { pid: 1 }]), None);
-    assert_eq!(TeamRun::new(TeamPlan::default()).next_action(), TeamAction::NoStep);
+    assert_eq!(TeamRun::new(TeamPlan::default()).next_action(), TeamAction::EndWithoutStep);
 }
 
 proptest! {
     /// A crash may lose the end of the facts, and another process may repeat some of them.
     #[test]
     fn a_repeated_fact_counts_once(
-        steps in 1..6_usize,
-        failing in prop::option::of(0..6_usize),
-        lost in 0..20_usize,
-        repeated in prop::collection::vec(0..20_usize, 0..8),
+        step_count in 1..6_usize,
+        failing_hop_index in prop::option::of(0..6_usize),
+        lost_event_count in 0..20_usize,
+        repeated_event_indices in prop::collection::vec(0..20_usize, 0..8),
     ) {
-        let mut outcomes = vec![Outcome::Completed; failing.unwrap_or(0)];
-        outcomes.extend(failing.map(|_| Outcome::Failed));
-        let mut events = events_of_run(&plan(steps), &outcomes);
-        events.truncate(events.len().saturating_sub(lost).max(1));
+        let mut outcomes = vec![Outcome::Completed; failing_hop_index.unwrap_or(0)];
+        outcomes.extend(failing_hop_index.map(|_| Outcome::Failed));
+        let mut events = events_of_run(&plan(step_count), &outcomes);
+        events.truncate(events.len().saturating_sub(lost_event_count).max(1));
         let run = TeamRun::restore(&events).unwrap();
-        let mut with_repetitions = events.clone();
-        with_repetitions.extend(repeated.iter().filter_map(|index| events.get(*index).cloned()));
-        prop_assert_eq!(TeamRun::restore(&with_repetitions), Some(run.clone()));
+        let mut repeated_events = events.clone();
+        repeated_events.extend(repeated_event_indices.iter().filter_map(|index| events.get(*index).cloned()));
+        prop_assert_eq!(TeamRun::restore(&repeated_events), Some(run.clone()));
         let numbers: Vec<_> = run.hops().iter().map(|hop| hop.number).collect();
         let expected: Vec<_> = (1..).take(numbers.len()).collect();
         prop_assert_eq!(numbers, expected);

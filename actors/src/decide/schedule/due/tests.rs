@@ -31,7 +31,7 @@ fn at(text: &str) -> DateTime<Utc> {
 
 /// Formats the result of an evaluation: the fires and the missed ones, as `12:00 due` and `10:00+2 missed`.
 fn format_evaluation(evaluation: &DueEvaluation) -> Vec<String> {
-    let passed = evaluation.unsubmitted.iter().map(|it| {
+    let unsubmitted_texts = evaluation.unsubmitted_ranges.iter().map(|it| {
         (
             it.first,
             format!(
@@ -42,10 +42,10 @@ fn format_evaluation(evaluation: &DueEvaluation) -> Vec<String> {
             ),
         )
     });
-    let fires = evaluation.to_submit.iter();
-    let fires =
-        fires.map(|(it, _, cause)| (*it, format!("{} {}", it.format("%H:%M"), cause.as_str())));
-    let mut all: Vec<_> = passed.chain(fires).collect();
+    let submissions = evaluation.to_submit.iter();
+    let submission_texts = submissions
+        .map(|(it, _, cause)| (*it, format!("{} {}", it.format("%H:%M"), cause.as_str())));
+    let mut all: Vec<_> = unsubmitted_texts.chain(submission_texts).collect();
     all.sort();
     all.into_iter().map(|(_, text)| text).collect()
 }
@@ -56,11 +56,14 @@ fn a_due_time_fires_and_the_next_one_is_returned() {
     let evaluation = evaluate_schedule((&hourly).into(), at("11:00:00"), at("12:00:00"));
     assert_eq!(format_evaluation(&evaluation), ["12:00 due"]);
     assert_eq!(
-        (evaluation.cursor, evaluation.next_evaluation_at),
+        (evaluation.decided_until, evaluation.next_evaluation_at),
         (at("12:00:00"), Some(at("13:00:00")))
     );
     let evaluation = evaluate_schedule((&hourly).into(), at("12:00:00"), at("12:59:59"));
-    assert_eq!((format_evaluation(&evaluation).len(), evaluation.cursor), (0, at("12:00:00")));
+    assert_eq!(
+        (format_evaluation(&evaluation).len(), evaluation.decided_until),
+        (0, at("12:00:00"))
+    );
 }
 
 #[test]
@@ -141,11 +144,11 @@ fn jitter_is_stable_per_occurrence_and_bounded() {
 
 #[test]
 fn years_of_seconds_are_not_iterated() {
-    let busy = spec("* * * * * *", MissedPolicy::default());
+    let every_second = spec("* * * * * *", MissedPolicy::default());
     // Also between two seconds, where the window starts within a second.
     for now in [at("12:00:00"), at("12:00:00.5")] {
-        let evaluation = evaluate_schedule((&busy).into(), now - TimeDelta::days(400), now);
-        let [expired, late] = &*evaluation.unsubmitted else { panic!("{evaluation:?}") };
+        let evaluation = evaluate_schedule((&every_second).into(), now - TimeDelta::days(400), now);
+        let [expired, late] = &*evaluation.unsubmitted_ranges else { panic!("{evaluation:?}") };
         let first = (now - TimeDelta::days(400)).timestamp() + 1;
         assert_eq!(expired.first.timestamp(), first);
         assert!(expired.planned_time_count as usize >= MAX_COUNTED_TIMES, "{expired:?}");
@@ -153,18 +156,18 @@ fn years_of_seconds_are_not_iterated() {
         assert_eq!(late.status, OccurrenceStatus::Coalesced);
         assert!((3568..=3570).contains(&late.planned_time_count), "{late:?}");
         assert!((30..=31).contains(&evaluation.to_submit.len()));
-        assert_eq!(evaluation.cursor, at("12:00:00"));
+        assert_eq!(evaluation.decided_until, at("12:00:00"));
     }
 }
 
 #[test]
 fn expired_times_of_a_delayed_schedule_have_one_record() {
     let jitter = Duration::from_secs(300);
-    let delayed = ScheduleSpec { jitter, ..spec("* * * * *", MissedPolicy::default()) };
+    let jittered_spec = ScheduleSpec { jitter, ..spec("* * * * *", MissedPolicy::default()) };
     let now = at("12:00:00");
-    let evaluation = evaluate_schedule((&delayed).into(), now - TimeDelta::days(30), now);
+    let evaluation = evaluate_schedule((&jittered_spec).into(), now - TimeDelta::days(30), now);
     let expired: Vec<_> = evaluation
-        .unsubmitted
+        .unsubmitted_ranges
         .iter()
         .filter(|range| range.status == OccurrenceStatus::Missed)
         .collect();
@@ -200,21 +203,25 @@ fn the_latest_of_many_late_times_are_caught_up() {
         };
         let planned = frequent.recurrence.planned_times_after(now - TimeDelta::days(days_late));
         let late: Vec<_> = planned.take_while(|it| *it <= now).filter(is_late).collect();
-        let has_punctual = evaluation.to_submit.len() > caught_up.len();
+        let has_punctual_time = evaluation.to_submit.len() > caught_up.len();
         let expected = match missed {
-            MissedPolicy::Once { .. } if has_punctual => &late[late.len()..],
+            MissedPolicy::Once { .. } if has_punctual_time => &late[late.len()..],
             _ => &late[late.len() - count..],
         };
         assert_eq!(caught_up, expected, "{cron} {missed:?} {days_late}");
-        let passed = evaluation.unsubmitted.iter().filter(|it| is_late(&it.last));
-        let passed_count: usize = passed.clone().map(|it| it.planned_time_count as usize).sum();
-        let is_count_complete = !passed.clone().any(|it| it.reason.contains("counted"));
+        let late_unsubmitted = evaluation.unsubmitted_ranges.iter().filter(|it| is_late(&it.last));
+        let late_unsubmitted_count: usize =
+            late_unsubmitted.clone().map(|it| it.planned_time_count as usize).sum();
+        let is_count_complete = !late_unsubmitted.clone().any(|it| it.reason.contains("counted"));
         assert_eq!(
             is_count_complete,
-            passed_count + expected.len() == late.len(),
+            late_unsubmitted_count + expected.len() == late.len(),
             "{cron} {missed:?}"
         );
-        assert!(is_count_complete || passed_count >= MAX_COUNTED_TIMES, "{cron} {missed:?}");
+        assert!(
+            is_count_complete || late_unsubmitted_count >= MAX_COUNTED_TIMES,
+            "{cron} {missed:?}"
+        );
     }
 }
 
@@ -223,25 +230,25 @@ fn no_time_of_a_delayed_schedule_is_lost() {
     let now = at("12:00:40");
     for (jitter, id) in [(300, "nightly"), (1800, "nightly"), (1800, "tick"), (3600, "tick")] {
         let window = Duration::from_secs(7 * 86_400);
-        let delayed = ScheduleSpec {
+        let jittered_spec = ScheduleSpec {
             id: ScheduleId::new(id).unwrap(),
             jitter: Duration::from_secs(jitter),
             ..spec("* * * * *", MissedPolicy::Once { window })
         };
-        let evaluation = evaluate_schedule((&delayed).into(), now - TimeDelta::days(5), now);
-        let punctual: Vec<_> =
+        let evaluation = evaluate_schedule((&jittered_spec).into(), now - TimeDelta::days(5), now);
+        let submitted_times: Vec<_> =
             evaluation.to_submit.iter().map(|(planned, _, _)| *planned).collect();
-        let due_times = delayed
+        let due_times = jittered_spec
             .recurrence
             .planned_times_after(now - TimeDelta::days(5))
-            .map(|planned| (planned, due_time(&delayed.id, delayed.jitter, planned)))
+            .map(|planned| (planned, due_time(&jittered_spec.id, jittered_spec.jitter, planned)))
             .take_while(|(_, due)| *due <= now)
             .collect::<Vec<_>>();
         let last_planned = due_times.last().unwrap().0;
-        assert_eq!(evaluation.cursor, last_planned, "{id} {jitter}");
+        assert_eq!(evaluation.decided_until, last_planned, "{id} {jitter}");
         let on_time = due_times.into_iter().filter(|(_, due)| now - *due <= TimeDelta::seconds(30));
         for (planned, _) in on_time {
-            assert!(punctual.contains(&planned), "{id} {jitter}: {planned}");
+            assert!(submitted_times.contains(&planned), "{id} {jitter}: {planned}");
         }
     }
 }
@@ -277,22 +284,22 @@ proptest! {
         };
         let spec = ScheduleSpec { jitter: Duration::from_secs(jitter), ..spec("*/7 * * * *", missed) };
         let start = at("00:00:00");
-        let (mut cursor, mut now, mut decided_times) = (start, start, 0);
+        let (mut cursor, mut now, mut decided_time_count) = (start, start, 0);
         for gap in gaps {
             now += TimeDelta::seconds(gap.into());
             let evaluation = evaluate_schedule((&spec).into(), cursor, now);
-            for range in &evaluation.unsubmitted {
+            for range in &evaluation.unsubmitted_ranges {
                 let planned_times = spec.recurrence.planned_times_after(cursor).take_while(|it| *it <= range.last);
                 prop_assert!(planned_times.count() >= range.planned_time_count as usize);
-                decided_times += range.planned_time_count as usize;
+                decided_time_count += range.planned_time_count as usize;
             }
-            decided_times += evaluation.to_submit.len();
-            prop_assert!(evaluation.cursor >= cursor);
+            decided_time_count += evaluation.to_submit.len();
+            prop_assert!(evaluation.decided_until >= cursor);
             prop_assert!(evaluation.next_evaluation_at.is_some_and(|next| next > now));
-            cursor = evaluation.cursor;
+            cursor = evaluation.decided_until;
         }
-        let due = |planned: &DateTime<Utc>| due_time(&spec.id, spec.jitter, *planned) <= now;
-        let expected = spec.recurrence.planned_times_after(start).take_while(due).count();
-        prop_assert_eq!(decided_times, expected);
+        let is_due = |planned: &DateTime<Utc>| due_time(&spec.id, spec.jitter, *planned) <= now;
+        let expected = spec.recurrence.planned_times_after(start).take_while(is_due).count();
+        prop_assert_eq!(decided_time_count, expected);
     }
 }

@@ -243,7 +243,7 @@ fn interface(interface: &Interface) -> pb::AgentInterface {
         Binding::Grpc => "GRPC",
     };
     pb::AgentInterface {
-        url: interface.listed_url().to_owned(),
+        url: interface.v1_interface_url().to_owned(),
         protocol_binding: protocol_binding.to_owned(),
         tenant: interface.tenant.clone().unwrap_or_default(),
         protocol_version: interface.version.as_str().to_owned(),

@@ -4,45 +4,46 @@ use super::*;
 
 #[test]
 fn decisions_in_data_parts_are_read() {
-    let (one, two) = ([permission_request(1)], [permission_request(1), permission_request(2)]);
-    let mixed = [permission_request(1), choice_question(2)];
+    let (one_request, two_requests) =
+        ([permission_request(1)], [permission_request(1), permission_request(2)]);
+    let request_and_question = [permission_request(1), choice_question(2)];
     let question_answers = json!([{"answer": ["A"]}]);
     for (part, open_interactions, expected) in [
-        (json!({"decision_type": "approve"}), &one[..], Ok(&["1 yes"][..])),
-        (json!({"decision_type": "deny"}), &one, Ok(&["1 no"])),
-        (json!({"decision_type": "approve"}), &mixed, Ok(&["1 yes"])),
-        (json!({"decision_type": "approve"}), &two, Err(ReplyFault::Ambiguous)),
+        (json!({"decision_type": "approve"}), &one_request[..], Ok(&["1 yes"][..])),
+        (json!({"decision_type": "deny"}), &one_request, Ok(&["1 no"])),
+        (json!({"decision_type": "approve"}), &request_and_question, Ok(&["1 yes"])),
+        (json!({"decision_type": "approve"}), &two_requests, Err(ReplyFault::Ambiguous)),
         (json!({"decision_type": "approve"}), &[], Err(ReplyFault::UnknownTarget)),
         (
             json!({"decision_type": "reject", "rejection_reason": "x"}),
-            &two,
+            &two_requests,
             Ok(&["1 no x", "2 no x"]),
         ),
         (
             json!({"decision_type": "reject", "rejection_reasons": {"*": "x"}}),
-            &one,
+            &one_request,
             Ok(&["1 no x"]),
         ),
         (json!({"decision_type": "reject"}), &[choice_question(2)], Ok(&["2 no"])),
         (
             json!({"decision_type": "batch", "decisions": {"call-1": "approve", "call-2": "reject"},
                    "rejection_reasons": {"call-2": "x", "call-1": "y"}}),
-            &two,
+            &two_requests,
             Ok(&["1 yes", "2 no x"]),
         ),
         (
             json!({"decision_type": "batch", "decisions": {"call-1": "approve"}}),
-            &two,
+            &two_requests,
             Err(ReplyFault::Incomplete),
         ),
         (
             json!({"decision_type": "batch", "decisions": {"call-1": "approve"}, "ask_user_answers": question_answers}),
-            &mixed,
+            &request_and_question,
             Ok(&["1 yes", r#"2 [["A"]]"#]),
         ),
         (
             json!({"decision_type": "approve", "ask_user_answers": question_answers}),
-            &mixed,
+            &request_and_question,
             Ok(&[r#"2 [["A"]]"#]),
         ),
         (
@@ -50,7 +51,7 @@ fn decisions_in_data_parts_are_read() {
             &[choice_question(2), choice_question(3)],
             Err(ReplyFault::Ambiguous),
         ),
-        (json!({"text": "no decision"}), &one, Ok(&[])),
+        (json!({"text": "no decision"}), &one_request, Ok(&[])),
     ] {
         let expected = expected.map(|texts| texts.iter().map(ToString::to_string).collect());
         assert_eq!(answers_in_data_part(part.clone(), open_interactions), expected, "{part}");

@@ -10,10 +10,13 @@ fn approvals_of_kagent_decide_every_call() {
     let reject = json!({"id": two, "approved": false, "rejection_reason": "too wide"});
     let response =
         |approvals: &[&Value]| json!({"type": "tool_approval_response", "approvals": approvals});
-    let both = Ok(vec!["1 yes".to_owned(), "2 no too wide".to_owned()]);
-    assert_eq!(answers_of_kagent(response(&[&approve, &reject]), &open_interactions), both);
+    let both_decisions = Ok(vec!["1 yes".to_owned(), "2 no too wide".to_owned()]);
+    assert_eq!(
+        answers_of_kagent(response(&[&approve, &reject]), &open_interactions),
+        both_decisions
+    );
     let nested = json!({"tool_approval_response": {"approvals": [approve, reject]}});
-    assert_eq!(answers_of_kagent(nested, &open_interactions), both);
+    assert_eq!(answers_of_kagent(nested, &open_interactions), both_decisions);
     for (payload, fault) in [
         (response(&[&approve]), ReplyFault::Incomplete),
         (response(&[]), ReplyFault::Incomplete),
@@ -48,18 +51,18 @@ fn answers_of_kagent_cover_every_question() {
     let form = interaction(3, QuestionKind::Form);
     let open_interactions = [permission_request(1), choice_question(2), form];
     let response = |id: String, answers: Value| json!({"type": "ask_user_response", "id": id, "answers": answers});
-    let two = json!([{"answer": ["red", "blue"]}, {"answer": ["Mia"]}]);
+    let two_answers = json!([{"answer": ["red", "blue"]}, {"answer": ["Mia"]}]);
     for (payload, expected) in [
         (response(interaction_id(2).to_string(), json!([{"answer": ["A"]}])), Ok(r#"2 [["A"]]"#)),
         (
-            response(interaction_id(3).to_string(), two.clone()),
+            response(interaction_id(3).to_string(), two_answers.clone()),
             Ok(r#"3 [["red", "blue"], ["Mia"]]"#),
         ),
         (
             response(interaction_id(3).to_string(), json!([{"answer": ["red"]}])),
             Err(ReplyFault::Incomplete),
         ),
-        (response(interaction_id(2).to_string(), two), Err(ReplyFault::Incomplete)),
+        (response(interaction_id(2).to_string(), two_answers), Err(ReplyFault::Incomplete)),
         (response("x".to_owned(), json!([])), Err(ReplyFault::UnknownTarget)),
     ] {
         let expected = expected.map(|text| vec![text.to_owned()]);

@@ -11,7 +11,7 @@ use crate::dialect;
 use crate::json_object::document::parse_document;
 use crate::json_object::{ObjectFields, invalid_params};
 use crate::v1::{
-    HistoryLength, ListRequest, PushConfig, PushQuery, SendMode, SendRequest, SendResponse,
+    HistoryLength, ListRequest, PushConfig, PushConfigQuery, SendMode, SendRequest, SendResponse,
     StreamEvent, Task, TaskQuery,
 };
 
@@ -108,13 +108,13 @@ pub fn subscribe_request(body: Value) -> Result<String, Failure> {
 pub fn push_set_request(body: Value) -> Result<PushConfig, Failure> {
     let mut fields = ObjectFields::from_value(body)?;
     let task_id = fields.take_required_text("taskId")?;
-    let outer_id = read_named_config_id(&mut fields, &task_id)?;
+    let outer_id = check_task_and_read_config_id(&mut fields, &task_id)?;
     let config_id = fields.take_non_empty_text("configId")?;
     let mut fields = match fields.take_object("config")? {
         Some(config) => config,
         None => fields,
     };
-    let inner_id = read_named_config_id(&mut fields, &task_id)?;
+    let inner_id = check_task_and_read_config_id(&mut fields, &task_id)?;
     let config = dialect::read_push_config(fields.take_required_object("pushNotificationConfig")?)?;
     // Clients put the id in any of these places; the innermost one is the most specific.
     let id = config.id.or(config_id).or(inner_id).or(outer_id);
@@ -122,7 +122,7 @@ pub fn push_set_request(body: Value) -> Result<PushConfig, Failure> {
 }
 
 /// Rejects the name of another task; returns the id of the configuration if the fields name one.
-fn read_named_config_id(
+fn check_task_and_read_config_id(
     fields: &mut ObjectFields,
     task_id: &str,
 ) -> Result<Option<String>, Failure> {
@@ -132,8 +132,8 @@ fn read_named_config_id(
         name.as_deref().map(|name| resource_name::parse_push_config_ids(name).unwrap_or_default());
     let parent_id =
         parent.as_deref().map(|parent| resource_name::parse_task_id(parent).unwrap_or_default());
-    let named_id = ids.map(|(task, _)| task);
-    if [parent_id, named_id].into_iter().flatten().any(|named_id| named_id != task_id) {
+    let named_task_id = ids.map(|(task, _)| task);
+    if [parent_id, named_task_id].into_iter().flatten().any(|named_id| named_id != task_id) {
         return Err(invalid_params(format!(
             "`{}` must name the task of the path",
             fields.field_path("name")
@@ -148,7 +148,7 @@ fn read_named_config_id(
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn push_query(query: Value) -> Result<PushQuery, Failure> {
+pub fn push_query(query: Value) -> Result<PushConfigQuery, Failure> {
     dialect::read_push_query(query)
 }
 
@@ -164,7 +164,7 @@ pub fn push_list_request(query: Value) -> Result<String, Failure> {
 ///
 /// # Errors
 /// `invalid-params`, naming the field.
-pub fn push_delete_request(query: Value) -> Result<PushQuery, Failure> {
+pub fn push_delete_request(query: Value) -> Result<PushConfigQuery, Failure> {
     dialect::read_push_query(query)
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 #[derive(Debug, Clone)]
 pub(super) enum Action {
     Open {
-        number: u8,
+        conversation_selector: u8,
         has_mode: bool,
         should_resume: bool,
     },
@@ -42,7 +42,7 @@ pub(super) fn any_action() -> impl Strategy<Value = Action> {
     let byte = any::<u8>;
     prop_oneof![
         2 => (byte(), any::<bool>(), any::<bool>())
-            .prop_map(|(number, has_mode, should_resume)| Action::Open { number, has_mode, should_resume }),
+            .prop_map(|(conversation_selector, has_mode, should_resume)| Action::Open { conversation_selector, has_mode, should_resume }),
         4 => byte().prop_map(Action::Prompt),
         1 => byte().prop_map(Action::Cancel),
         1 => byte().prop_map(Action::Close),

@@ -11,7 +11,7 @@ use algonius_actors::model::interaction::{
     InteractionRequestKey, InteractionState,
 };
 use algonius_actors::model::permission::PermissionVerdict;
-use algonius_actors::ports::interaction_store::CloseOutcome;
+use algonius_actors::ports::interaction_store::CloseInteractionOutcome;
 use algonius_actors::ports::ledger::{ClaimCommand, ClaimResult, Settlement, WriteBatch};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -28,7 +28,7 @@ use crate::conformance::{
 pub(crate) async fn one_of_many_ends_closes_an_interaction(ports: InteractionPorts) {
     let ports = Arc::new(ports);
     for round in 0..10 {
-        let (interaction, _) = ports.open_interaction().await;
+        let (interaction, _) = ports.create_open_interaction().await;
         let mut tasks = JoinSet::new();
         for number in 0..40 {
             let ports = Arc::clone(&ports);
@@ -54,9 +54,13 @@ pub(crate) async fn one_of_many_ends_closes_an_interaction(ports: InteractionPor
         let (mut closed, mut already_closed) = (Vec::new(), Vec::new());
         for closing in tasks.join_all().await {
             match closing {
-                CloseOutcome::Closed(interaction) => closed.push(interaction),
-                CloseOutcome::AlreadyClosed(interaction) => already_closed.push(interaction),
-                CloseOutcome::Unknown => panic!("round {round}: the interaction is unknown"),
+                CloseInteractionOutcome::Closed(interaction) => closed.push(interaction),
+                CloseInteractionOutcome::AlreadyClosed(interaction) => {
+                    already_closed.push(interaction);
+                }
+                CloseInteractionOutcome::Unknown => {
+                    panic!("round {round}: the interaction is unknown")
+                }
             }
         }
         assert_eq!((closed.len(), already_closed.len()), (1, 39), "round {round}");
@@ -71,13 +75,13 @@ pub(crate) async fn one_of_many_ends_closes_an_interaction(ports: InteractionPor
 }
 
 pub(crate) async fn an_end_without_an_interaction_changes_nothing(ports: InteractionPorts) {
-    let (interaction, _) = ports.open_interaction().await;
+    let (interaction, _) = ports.create_open_interaction().await;
     let (unknown, end) = (InteractionId::generate(), answered_end(AnswerValue::Allow, 6));
-    assert_eq!(ports.close(unknown, &end).await, CloseOutcome::Unknown);
-    ports.interactions.record_delivery(unknown, at_second(6)).await.unwrap();
+    assert_eq!(ports.close(unknown, &end).await, CloseInteractionOutcome::Unknown);
+    ports.interactions.record_answer_delivery(unknown, at_second(6)).await.unwrap();
     assert_eq!(ports.interactions.interaction(unknown).await.unwrap(), None);
     // An interaction is neither delivered while it is open, nor closed as open.
-    ports.interactions.record_delivery(interaction.id, at_second(6)).await.unwrap();
+    ports.interactions.record_answer_delivery(interaction.id, at_second(6)).await.unwrap();
     let end_in_open_state = end_without_answer(InteractionState::Open, AnswerSource::Agent, 6);
     assert!(
         ports
@@ -103,36 +107,37 @@ pub(crate) async fn a_raw_answer_is_erased_with_its_delivery(ports: InteractionP
         (denied("hunter2"), denied("***")),
         (text_answer("nothing to hide"), text_answer("nothing to hide")),
     ] {
-        let (interaction, _) = ports.open_interaction().await;
+        let (interaction, _) = ports.create_open_interaction().await;
         let (end, redacted_end) = (answered_end(raw_answer, 6), answered_end(redacted_answer, 6));
         let closing = ports
             .interactions
             .close(interaction.id, end.clone(), redacted_end.clone())
             .await
             .unwrap();
-        let (raw, redacted) = (
+        let (raw_interaction, redacted_interaction) = (
             interaction_with_end(&interaction, &end),
             interaction_with_end(&interaction, &redacted_end),
         );
-        assert_eq!(closing, CloseOutcome::Closed(Box::new(raw.clone())));
-        assert_eq!(ports.load(interaction.id).await, raw);
+        assert_eq!(closing, CloseInteractionOutcome::Closed(Box::new(raw_interaction.clone())));
+        assert_eq!(ports.load(interaction.id).await, raw_interaction);
         let late = answered_end(AnswerValue::Allow, 7);
         assert_eq!(
             ports.close(interaction.id, &late).await,
-            CloseOutcome::AlreadyClosed(Box::new(raw))
+            CloseInteractionOutcome::AlreadyClosed(Box::new(raw_interaction))
         );
-        let listed = async || {
+        let list_interactions = async || {
             ports
                 .interactions
                 .interactions(execution_filter(interaction.request_key.execution))
                 .await
         };
-        assert_eq!(listed().await.unwrap(), vec![redacted.clone()]);
+        assert_eq!(list_interactions().await.unwrap(), vec![redacted_interaction.clone()]);
         for at in [8, 9] {
-            ports.interactions.record_delivery(interaction.id, at_second(at)).await.unwrap();
-            let delivered = Interaction { delivered_at: Some(at_second(8)), ..redacted.clone() };
+            ports.interactions.record_answer_delivery(interaction.id, at_second(at)).await.unwrap();
+            let delivered =
+                Interaction { delivered_at: Some(at_second(8)), ..redacted_interaction.clone() };
             assert_eq!(ports.load(interaction.id).await, delivered, "the first delivery counts");
-            assert_eq!(listed().await.unwrap(), [delivered]);
+            assert_eq!(list_interactions().await.unwrap(), [delivered]);
         }
     }
 }
@@ -141,7 +146,7 @@ pub(crate) async fn a_raw_answer_is_erased_with_its_attempt(ports: InteractionPo
     let (end, redacted_end) =
         (answered_end(text_answer("hunter2"), 6), answered_end(text_answer("***"), 6));
     for is_settled in [true, false] {
-        let (interaction, fence) = ports.open_interaction().await;
+        let (interaction, fence) = ports.create_open_interaction().await;
         let id = interaction.request_key.execution;
         ports.interactions.close(interaction.id, end.clone(), redacted_end.clone()).await.unwrap();
         let failed = EventKind::StateChanged(state_change(Running, Failed, 7));
@@ -152,7 +157,7 @@ pub(crate) async fn a_raw_answer_is_erased_with_its_attempt(ports: InteractionPo
             let failed_settlement = Settlement { batch, ..settlement(id, fence, Outcome::Failed) };
             assert!(ports.ledger.settle(failed_settlement).await.unwrap());
         } else {
-            next_claim(&ports, id, fence, 2).await;
+            claim_next_attempt(&ports, id, fence, 2).await;
         }
         assert_eq!(
             ports.load(interaction.id).await,
@@ -163,7 +168,7 @@ pub(crate) async fn a_raw_answer_is_erased_with_its_attempt(ports: InteractionPo
 
 pub(crate) async fn a_settlement_closes_open_interactions(ports: InteractionPorts) {
     for outcome in Outcome::ALL.iter().copied() {
-        let (interaction, fence) = ports.open_interaction().await;
+        let (interaction, fence) = ports.create_open_interaction().await;
         let id = interaction.request_key.execution;
         let second_one = ports.open(permission_request(id, "2", 6), fence).await;
         let end = if outcome == Outcome::Failed {
@@ -196,7 +201,10 @@ pub(crate) async fn a_settlement_closes_open_interactions(ports: InteractionPort
         let late = ports.close(interaction.id, &answered_end(AnswerValue::Allow, 10)).await;
         assert_eq!(
             late,
-            CloseOutcome::AlreadyClosed(Box::new(interaction_with_end(&interaction, &end)))
+            CloseInteractionOutcome::AlreadyClosed(Box::new(interaction_with_end(
+                &interaction,
+                &end
+            )))
         );
         assert_eq!(load_record(&ports.ledger, id).await, row);
         assert_eq!(ports.load_decisions(id).await, decisions);
@@ -204,22 +212,25 @@ pub(crate) async fn a_settlement_closes_open_interactions(ports: InteractionPort
 }
 
 pub(crate) async fn the_next_claim_closes_earlier_interactions(ports: InteractionPorts) {
-    let (interaction, fence) = ports.open_interaction().await;
+    let (interaction, fence) = ports.create_open_interaction().await;
     let id = interaction.request_key.execution;
     let answer = answered_end(AnswerValue::Allow, 6);
-    let done = ports.open(permission_request(id, "2", 6), fence).await;
-    ports.close(done.id, &answer).await;
+    let closed_interaction = ports.open(permission_request(id, "2", 6), fence).await;
+    ports.close(closed_interaction.id, &answer).await;
     let failed = EventKind::StateChanged(state_change(Running, Failed, 7));
     assert!(ports.ledger.append_events(id, fence, vec![(at_second(7), failed)]).await.unwrap());
     assert_eq!(ports.open_count_and_state(id).await, (1, PublicState::Working));
-    next_claim(&ports, id, fence, 2).await;
-    let lost = end_without_answer(InteractionState::Lost, AnswerSource::ProcessEnd, 8);
-    assert_eq!(ports.load(interaction.id).await, interaction_with_end(&interaction, &lost));
-    assert_eq!(ports.load(done.id).await, interaction_with_end(&done, &answer));
+    claim_next_attempt(&ports, id, fence, 2).await;
+    let lost_end = end_without_answer(InteractionState::Lost, AnswerSource::ProcessEnd, 8);
+    assert_eq!(ports.load(interaction.id).await, interaction_with_end(&interaction, &lost_end));
+    assert_eq!(
+        ports.load(closed_interaction.id).await,
+        interaction_with_end(&closed_interaction, &answer)
+    );
     assert_eq!(ports.open_count_and_state(id).await, (0, PublicState::Working));
     assert_eq!(
         ports.interaction_events(id).await.last(),
-        Some(&closed_event(interaction.id, &lost))
+        Some(&closed_event(interaction.id, &lost_end))
     );
     let events = ports.ledger.events(id, 0).await.unwrap();
     let is_start = |event: &EventKind| matches!(event, EventKind::StateChanged(change) if change.to == Starting);
@@ -244,22 +255,22 @@ pub(crate) async fn the_next_claim_closes_earlier_interactions(ports: Interactio
 }
 
 pub(crate) async fn a_claim_keeps_the_interactions_of_its_attempt(ports: InteractionPorts) {
-    let (interaction, fence) = ports.open_interaction().await;
+    let (interaction, fence) = ports.create_open_interaction().await;
     let id = interaction.request_key.execution;
     let other = permission_request(id, "1", 6);
     let attempt = AttemptId { turn: 1, attempt: 2 };
     let request_key = InteractionRequestKey { attempt_id: attempt, ..other.request_key.clone() };
-    let current = ports.open(Interaction { request_key, ..other }, fence).await;
+    let current_interaction = ports.open(Interaction { request_key, ..other }, fence).await;
     let failed = EventKind::StateChanged(state_change(Running, Failed, 7));
     assert!(ports.ledger.append_events(id, fence, vec![(at_second(7), failed)]).await.unwrap());
-    next_claim(&ports, id, fence, 2).await;
-    assert_eq!(ports.load(current.id).await, current);
+    claim_next_attempt(&ports, id, fence, 2).await;
+    assert_eq!(ports.load(current_interaction.id).await, current_interaction);
     assert_eq!(ports.load(interaction.id).await.state, InteractionState::Lost);
     assert_eq!(ports.open_count_and_state(id).await.0, 1);
 }
 
 /// Claims another attempt of a failed one.
-async fn next_claim(ports: &InteractionPorts, id: ExecutionId, fence: Fence, attempt: u32) {
+async fn claim_next_attempt(ports: &InteractionPorts, id: ExecutionId, fence: Fence, attempt: u32) {
     let attempt_id = AttemptId { turn: 1, attempt };
     let state_change =
         StateChange::new((Failed, Starting), attempt_id, at_second(8), "because".to_owned());

@@ -7,7 +7,7 @@ use algonius_actors::model::interaction::{
     AnswerSource, AnswerValue, InteractionFilter, InteractionState, QuestionKind,
 };
 use algonius_actors::model::permission::{DecisionFilter, PermissionDecision, PermissionVerdict};
-use algonius_actors::ports::interaction_store::CloseOutcome;
+use algonius_actors::ports::interaction_store::CloseInteractionOutcome;
 use uuid::Uuid;
 
 use super::{
@@ -46,7 +46,7 @@ pub(crate) async fn each_end_of_a_permission_question_is_a_decision(ports: Inter
                     attempt_id: AttemptId::FIRST,
                     interaction: Some(interaction.id),
                     tool: "Bash".to_owned(),
-                    digest: "d1".to_owned(),
+                    tool_call_digest: "d1".to_owned(),
                     verdict,
                     source: end.answer.by.clone(),
                     waited_ms: 4000,
@@ -59,13 +59,13 @@ pub(crate) async fn each_end_of_a_permission_question_is_a_decision(ports: Inter
         }
     }
     // An end before its question comes from a clock that was set back.
-    let (interaction, _) = ports.open_interaction().await;
+    let (interaction, _) = ports.create_open_interaction().await;
     ports.close(interaction.id, &answered_end(AnswerValue::Allow, 0)).await;
     assert_eq!(ports.load_decisions(interaction.request_key.execution).await[0].waited_ms, 0);
 }
 
 pub(crate) async fn decisions_are_listed_by_number(ports: InteractionPorts) {
-    let (interaction, _) = ports.open_interaction().await;
+    let (interaction, _) = ports.create_open_interaction().await;
     let by_rule = |number: u128| PermissionDecision {
         at: at_second(5),
         agent: AgentId::new(format!("agent-{}", number % 2)).unwrap(),
@@ -75,7 +75,7 @@ pub(crate) async fn decisions_are_listed_by_number(ports: InteractionPorts) {
         attempt_id: AttemptId { turn: 2, attempt: 3 },
         interaction: None,
         tool: "Edit".to_owned(),
-        digest: format!("d{number}"),
+        tool_call_digest: format!("d{number}"),
         verdict: PermissionVerdict::Deny,
         source: AnswerSource::Rule { rule: "rules[1]".to_owned() },
         waited_ms: 0,
@@ -86,8 +86,8 @@ pub(crate) async fn decisions_are_listed_by_number(ports: InteractionPorts) {
     }
     ports.close(interaction.id, &answered_end(AnswerValue::Allow, 6)).await;
     ports.interactions.record_decision(rule_decisions[4].clone()).await.unwrap();
-    let listed = async |filter| ports.interactions.decisions(filter).await.unwrap();
-    let numbered_decisions = listed(DecisionFilter::default()).await;
+    let list_decisions = async |filter| ports.interactions.decisions(filter).await.unwrap();
+    let numbered_decisions = list_decisions(DecisionFilter::default()).await;
     assert_eq!(
         numbered_decisions.iter().map(|(number, _)| *number).collect::<Vec<_>>(),
         [1, 2, 3, 4, 5, 6]
@@ -102,21 +102,24 @@ pub(crate) async fn decisions_are_listed_by_number(ports: InteractionPorts) {
     let decisions_at = |indexes: &[usize]| {
         indexes.iter().map(|index| numbered_decisions[*index].clone()).collect::<Vec<_>>()
     };
-    let odd = Some(AgentId::new("agent-1").unwrap());
+    let odd_agent = Some(AgentId::new("agent-1").unwrap());
     let page = DecisionFilter { after: 2, limit: 3, ..DecisionFilter::default() };
-    assert_eq!(listed(page).await, decisions_at(&[2, 3, 4]));
-    let filter = DecisionFilter { agent: odd.clone(), ..DecisionFilter::default() };
-    assert_eq!(listed(filter.clone()).await, decisions_at(&[0, 2, 5]));
-    assert_eq!(listed(DecisionFilter { after: 1, limit: 1, ..filter }).await, decisions_at(&[2]));
+    assert_eq!(list_decisions(page).await, decisions_at(&[2, 3, 4]));
+    let filter = DecisionFilter { agent: odd_agent.clone(), ..DecisionFilter::default() };
+    assert_eq!(list_decisions(filter.clone()).await, decisions_at(&[0, 2, 5]));
+    assert_eq!(
+        list_decisions(DecisionFilter { after: 1, limit: 1, ..filter }).await,
+        decisions_at(&[2])
+    );
     let execution = Some(interaction.request_key.execution);
     let filter = DecisionFilter { execution, ..DecisionFilter::default() };
-    assert_eq!(listed(filter.clone()).await, decisions_at(&[4]));
-    assert_eq!(listed(DecisionFilter { agent: odd, ..filter }).await, []);
+    assert_eq!(list_decisions(filter.clone()).await, decisions_at(&[4]));
+    assert_eq!(list_decisions(DecisionFilter { agent: odd_agent, ..filter }).await, []);
 }
 
 pub(crate) async fn a_removed_execution_leaves_its_decisions(ports: InteractionPorts) {
-    let (interaction, fence) = ports.open_interaction().await;
-    let (other, _) = ports.open_interaction().await;
+    let (interaction, fence) = ports.create_open_interaction().await;
+    let (other, _) = ports.create_open_interaction().await;
     let id = interaction.request_key.execution;
     assert!(ports.ledger.settle(settlement(id, fence, Outcome::Completed)).await.unwrap());
     let decisions = ports.load_decisions(id).await;
@@ -126,6 +129,6 @@ pub(crate) async fn a_removed_execution_leaves_its_decisions(ports: InteractionP
     assert_eq!(ports.interactions.interaction(interaction.id).await.unwrap(), None);
     assert_eq!(ports.list_ids(InteractionFilter::default()).await, [other.id]);
     let late = answered_end(AnswerValue::Allow, 10);
-    assert_eq!(ports.close(interaction.id, &late).await, CloseOutcome::Unknown);
+    assert_eq!(ports.close(interaction.id, &late).await, CloseInteractionOutcome::Unknown);
     assert_eq!(ports.load_decisions(id).await, decisions);
 }

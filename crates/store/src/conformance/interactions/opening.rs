@@ -8,7 +8,7 @@ use algonius_actors::model::interaction::{
     AnswerSource, AnswerValue, Interaction, InteractionFilter, InteractionId,
     InteractionRequestKey, InteractionState, QuestionKind,
 };
-use algonius_actors::ports::interaction_store::{CloseOutcome, OpenOutcome};
+use algonius_actors::ports::interaction_store::{CloseInteractionOutcome, OpenInteractionOutcome};
 use uuid::Uuid;
 
 use super::{
@@ -46,8 +46,10 @@ pub(crate) async fn an_open_interaction_is_read_back_unchanged(ports: Interactio
     };
     assert_eq!(ports.open_count_and_state(id).await, (1, PublicState::Working));
     assert_eq!(ports.ledger.execution_page(query.clone()).await.unwrap().total, 0);
-    let run = EventKind::StateChanged(state_change(Starting, Running, 6));
-    assert!(ports.ledger.append_events(id, fence, vec![(at_second(6), run)]).await.unwrap());
+    let running_event = EventKind::StateChanged(state_change(Starting, Running, 6));
+    assert!(
+        ports.ledger.append_events(id, fence, vec![(at_second(6), running_event)]).await.unwrap()
+    );
     assert_eq!(ports.open_count_and_state(id).await, (1, PublicState::InputRequired));
     let page = ports.ledger.execution_page(query.clone()).await.unwrap();
     assert_eq!(
@@ -59,7 +61,7 @@ pub(crate) async fn an_open_interaction_is_read_back_unchanged(ports: Interactio
     let end = answered_end(AnswerValue::Allow, 8);
     assert_eq!(
         ports.close(interaction.id, &end).await,
-        CloseOutcome::Closed(Box::new(interaction_with_end(&interaction, &end)))
+        CloseInteractionOutcome::Closed(Box::new(interaction_with_end(&interaction, &end)))
     );
     assert_eq!(ports.open_count_and_state(id).await, (1, PublicState::InputRequired));
     ports.close(two.id, &answered_end(AnswerValue::Allow, 9)).await;
@@ -70,12 +72,12 @@ pub(crate) async fn an_open_interaction_is_read_back_unchanged(ports: Interactio
 }
 
 pub(crate) async fn a_repeated_question_finds_the_first_interaction(ports: InteractionPorts) {
-    let (interaction, fence) = ports.open_interaction().await;
+    let (interaction, fence) = ports.create_open_interaction().await;
     let id = interaction.request_key.execution;
     let repeated_question = || permission_request(id, "1", 7);
     let open_repeated =
         async || match ports.interactions.open(repeated_question(), fence).await.unwrap() {
-            OpenOutcome::Existing(known) => *known,
+            OpenInteractionOutcome::Existing(known) => *known,
             other => panic!("{other:?}"),
         };
     assert_eq!(open_repeated().await, interaction);
@@ -88,7 +90,7 @@ pub(crate) async fn a_repeated_question_finds_the_first_interaction(ports: Inter
         interaction_with_end(&interaction, &end),
         "an answer without delivery is raw"
     );
-    ports.interactions.record_delivery(interaction.id, at_second(9)).await.unwrap();
+    ports.interactions.record_answer_delivery(interaction.id, at_second(9)).await.unwrap();
     let delivered = Interaction {
         delivered_at: Some(at_second(9)),
         ..interaction_with_end(&interaction, &redacted_end)
@@ -105,21 +107,21 @@ pub(crate) async fn a_repeated_question_finds_the_first_interaction(ports: Inter
     assert_eq!(found.unwrap(), None);
     ports.open(Interaction { request_key, ..other }, fence).await;
     ports.open(permission_request(id, "01", 9), fence).await;
-    ports.open_interaction().await;
+    ports.create_open_interaction().await;
 }
 
 pub(crate) async fn an_invalid_claim_opens_no_interaction(ports: InteractionPorts) {
     let assert_refused = async |id: ExecutionId, fence| {
         let before = ports.ledger.execution(id).await.unwrap();
         let opening = ports.interactions.open(permission_request(id, "1", 5), fence).await.unwrap();
-        assert_eq!(opening, OpenOutcome::Superseded);
+        assert_eq!(opening, OpenInteractionOutcome::Superseded);
         assert_eq!(ports.list_ids(execution_filter(id)).await, []);
         assert_eq!(ports.ledger.execution(id).await.unwrap(), before);
     };
     assert_refused(ExecutionId::generate(), Fence(0)).await;
     assert_refused(accept_execution(&ports.ledger).await, Fence(0)).await;
-    let (id, old) = execution_with_old_fence(&ports.ledger).await;
-    assert_refused(id, old).await;
+    let (id, old_fence) = execution_with_old_fence(&ports.ledger).await;
+    assert_refused(id, old_fence).await;
     let (id, fence) = ports.running_execution().await;
     assert_refused(id, Fence(fence.0 + 1)).await;
     assert!(ports.ledger.settle(settlement(id, fence, Outcome::Completed)).await.unwrap());
@@ -141,7 +143,7 @@ pub(crate) async fn interactions_are_filtered_and_paged(ports: InteractionPorts)
         // The ids decide about the order, not the times.
         interaction.id = InteractionId(Uuid::from_u128(u128::from(number) + 1));
         interaction.opened_at = at_second(50 - i64::from(number));
-        interaction.origin.principal = PrincipalId(Uuid::from_u128(u128::from(number % 2)));
+        interaction.origin.owner = PrincipalId(Uuid::from_u128(u128::from(number % 2)));
         interaction.origin.agent = AgentId::new(format!("agent-{}", number % 3)).unwrap();
         ids.push(ports.open(interaction, fence).await.id);
     }
@@ -175,7 +177,7 @@ pub(crate) async fn interactions_are_filtered_and_paged(ports: InteractionPorts)
             InteractionFilter { state: Some(InteractionState::Open), ..execution_filter(one) },
             vec![3, 2, 0],
         ),
-        (InteractionFilter { before: Some(ids[3]), ..all.clone() }, vec![2, 1, 0]),
+        (InteractionFilter { before_id: Some(ids[3]), ..all.clone() }, vec![2, 1, 0]),
         (InteractionFilter { limit: 2, ..of_owner(0) }, vec![4, 2]),
     ] {
         let expected: Vec<_> = expected.into_iter().map(|index| ids[index]).collect();
@@ -183,7 +185,8 @@ pub(crate) async fn interactions_are_filtered_and_paged(ports: InteractionPorts)
     }
     let (mut paged, mut before) = (Vec::new(), None);
     loop {
-        let page = ports.list_ids(InteractionFilter { before, limit: 4, ..all.clone() }).await;
+        let page =
+            ports.list_ids(InteractionFilter { before_id: before, limit: 4, ..all.clone() }).await;
         let Some(last) = page.last() else { break };
         before = Some(*last);
         paged.extend(page);

@@ -32,18 +32,18 @@ impl InteractionPorts {
     /// Returns a running execution of an agent, as a hop of a run.
     async fn running_hop(
         &self,
-        id: &str,
+        agent: &str,
         parent_and_root: Option<(ExecutionId, ExecutionId)>,
     ) -> (ExecutionId, Fence) {
         let trigger = parent_and_root.map_or(Trigger::Api, |(parent, root)| {
             Trigger::Hop(HopPosition { parent, root, number: 1 })
         });
         let command =
-            AcceptCommand { agent: agent_id(id), trigger, ..new_accept_command("look at this") };
+            AcceptCommand { agent: agent_id(agent), trigger, ..new_accept_command("look at this") };
         let execution = command.id;
         self.ledger.accept(command).await.unwrap();
         let mut claim = new_claim_command(execution, None);
-        claim.agent = agent_id(id);
+        claim.agent = agent_id(agent);
         let ClaimResult::Granted(fence) = self.ledger.claim(claim).await.unwrap() else {
             panic!("a free slot was refused");
         };

@@ -6,7 +6,7 @@ use algonius_actors::model::execution::Outcome;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::execution::record::PublicState;
 use algonius_actors::model::interaction::AnswerValue;
-use algonius_actors::ports::interaction_store::CloseOutcome;
+use algonius_actors::ports::interaction_store::CloseInteractionOutcome;
 use tokio::task::JoinSet;
 
 use super::{InteractionPorts, answered_end, permission_request};
@@ -34,7 +34,7 @@ pub(crate) async fn events_about_interactions_leave_no_gap(ports: InteractionPor
             if number % 3 > 0 {
                 let closing =
                     ports.close(interaction.id, &answered_end(AnswerValue::Allow, 6)).await;
-                assert!(matches!(closing, CloseOutcome::Closed(_)));
+                assert!(matches!(closing, CloseInteractionOutcome::Closed(_)));
             }
         });
     }
@@ -43,12 +43,14 @@ pub(crate) async fn events_about_interactions_leave_no_gap(ports: InteractionPor
     assert_eq!(event_numbers(&ports.ledger, id).await, (1..=83).collect::<Vec<_>>());
     assert_eq!(ports.open_count_and_state(id).await, (10, PublicState::InputRequired));
     assert!(ports.ledger.settle(settlement(id, fence, Outcome::Cancelled)).await.unwrap());
-    let cleaned = EventKind::StateChanged(state_change(
+    let cleanup_event = EventKind::StateChanged(state_change(
         crate::conformance::ExecutionState::Cancelled,
         Cleanup,
         10,
     ));
-    assert!(ports.ledger.append_events(id, fence, vec![(at_second(10), cleaned)]).await.unwrap());
+    assert!(
+        ports.ledger.append_events(id, fence, vec![(at_second(10), cleanup_event)]).await.unwrap()
+    );
     assert_eq!(event_numbers(&ports.ledger, id).await, (1..=95).collect::<Vec<_>>());
     assert_eq!(load_record(&ports.ledger, id).await.last_event_number, 95);
 }

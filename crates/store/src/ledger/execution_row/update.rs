@@ -46,8 +46,8 @@ pub(in crate::ledger::execution_row) struct StatusColumns {
 #[derive(PartialEq)]
 pub(in crate::ledger::execution_row) struct RarelyChangedColumns {
     pub(in crate::ledger::execution_row) outcome: Option<Outcome>,
-    pub(in crate::ledger::execution_row) failure: Option<String>,
-    pub(in crate::ledger::execution_row) answered: bool,
+    pub(in crate::ledger::execution_row) failure_json: Option<String>,
+    pub(in crate::ledger::execution_row) has_pending_answer: bool,
     pub(in crate::ledger::execution_row) interruption: Option<Interruption>,
     pub(in crate::ledger::execution_row) workspace: Option<Vec<u8>>,
     pub(in crate::ledger::execution_row) ended_at: Option<DateTime<Utc>>,
@@ -72,8 +72,8 @@ impl ExecutionRow {
         let status = StatusColumns { state: self.state, changed_at: self.changed_at };
         let rarely_changed = RarelyChangedColumns {
             outcome: self.outcome,
-            failure: self.failure.clone(),
-            answered: self.answered,
+            failure_json: self.failure_json.clone(),
+            has_pending_answer: self.has_pending_answer,
             interruption: self.waits.interruption,
             workspace: self.workspace.clone(),
             ended_at: self.ended_at,
@@ -90,9 +90,9 @@ impl ExecutionRow {
         let statement = self.bind_state(text, status)?;
         Ok(statement
             .bind(rarely_changed.outcome.map(|outcome| outcome.state().as_str()))
-            .bind(rarely_changed.failure)
+            .bind(rarely_changed.failure_json)
             .bind(rarely_changed.ended_at.map(micros))
-            .bind(rarely_changed.answered)
+            .bind(rarely_changed.has_pending_answer)
             .bind(rarely_changed.workspace.as_deref())
             .bind(rarely_changed.interruption.map(Interruption::as_str)))
     }
@@ -127,8 +127,8 @@ impl IndexedColumns {
         };
         let rarely_changed = RarelyChangedColumns {
             outcome: columns.maybe_enum_value("outcome", Outcome::parse)?,
-            failure: columns.get("failure")?,
-            answered: columns.get("answered")?,
+            failure_json: columns.get("failure")?,
+            has_pending_answer: columns.get("answered")?,
             interruption: columns.maybe_enum_value("interruption", Interruption::parse)?,
             workspace: columns.get("workspace")?,
             ended_at: columns.maybe_time("ended_at")?,

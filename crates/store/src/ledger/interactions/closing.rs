@@ -4,7 +4,7 @@ use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::interaction::{Interaction, InteractionEnd};
 use algonius_actors::ports::interaction_store::reports::{
-    closed_event, end_by_process_exit, permission_decision,
+    closed_event, lost_interaction_end, permission_decision,
 };
 use chrono::{DateTime, Utc};
 
@@ -39,13 +39,13 @@ pub(crate) async fn close_all(
 
 /// Closes the open interactions of earlier attempts than the next one, and erases their answers that were never
 /// delivered: their processes have ended.
-pub(crate) async fn close_earlier(
+pub(crate) async fn close_for_earlier_attempts(
     connection: &mut DatabaseConnection,
     execution_row: &mut ExecutionRow,
     next: AttemptId,
     at: DateTime<Utc>,
 ) -> sql::Result<()> {
-    close_except_attempt(connection, execution_row, next, &end_by_process_exit(at)).await
+    close_except_attempt(connection, execution_row, next, &lost_interaction_end(at)).await
 }
 
 async fn close_except_attempt(
@@ -92,13 +92,13 @@ pub(super) async fn close(
     execution_row: &mut ExecutionRow,
     interaction: &Interaction,
     redacted_end: &InteractionEnd,
-    sealed: Option<&[u8]>,
+    sealed_end: Option<&[u8]>,
 ) -> sql::Result<()> {
     sql::statement(UPDATE_CLOSED)
         .bind(interaction.id.0)
         .bind(redacted_end.state.as_str())
         .bind(to_json(redacted_end)?)
-        .bind(sealed)
+        .bind(sealed_end)
         .execute(connection)
         .await?;
     if let Some(decision) = permission_decision(interaction, redacted_end) {

@@ -44,7 +44,7 @@ pub(super) struct CloseInteraction {
     /// Redacted form of the end.
     pub(super) redacted_end: InteractionEnd,
     /// Sealed end with the raw answer, if redaction has changed it.
-    pub(super) sealed: Option<Vec<u8>>,
+    pub(super) sealed_end: Option<Vec<u8>>,
 }
 
 /// Result of a [`CloseInteraction`].
@@ -97,7 +97,7 @@ impl WriteCommand for OpenInteraction {
             .append_event(connection, interaction.opened_at, opened_event(interaction))
             .await?;
         execution_row.save(connection).await?;
-        team_runs::report_opened(connection, interaction).await?;
+        team_runs::store_runs_and_report_opened(connection, interaction).await?;
         Ok(OpenInteractionResult::New)
     }
 }
@@ -125,14 +125,14 @@ impl WriteCommand for CloseInteraction {
         let Some(mut execution_row) = ExecutionRow::load(connection, self.execution).await? else {
             return Ok(CloseInteractionResult::Unknown);
         };
-        let Self { redacted_end, sealed, .. } = self;
+        let Self { redacted_end, sealed_end, .. } = self;
         let mut interaction = stored.interaction;
         closing::close(
             connection,
             &mut execution_row,
             &interaction,
             redacted_end,
-            sealed.as_deref(),
+            sealed_end.as_deref(),
         )
         .await?;
         execution_row.save(connection).await?;

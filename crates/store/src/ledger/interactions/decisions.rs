@@ -49,17 +49,17 @@ pub(super) async fn insert(
     connection: &mut DatabaseConnection,
     decision: &PermissionDecision,
 ) -> sql::Result<()> {
-    let PermissionDecision { attempt_id: attempt, .. } = decision;
+    let PermissionDecision { attempt_id, .. } = decision;
     sql::statement(INSERT)
         .bind(micros(decision.at))
         .bind(decision.agent.as_str())
         .bind(decision.owner.0)
         .bind(decision.execution.0)
-        .bind(i64::from(attempt.turn))
-        .bind(i64::from(attempt.attempt))
+        .bind(i64::from(attempt_id.turn))
+        .bind(i64::from(attempt_id.attempt))
         .bind(decision.interaction.map(|interaction| interaction.0))
         .bind(decision.tool.as_str())
-        .bind(decision.digest.as_str())
+        .bind(decision.tool_call_digest.as_str())
         .bind(decision.verdict.as_str())
         .bind(to_json(&decision.source)?)
         .bind(saturating_i64(decision.waited_ms))
@@ -105,7 +105,7 @@ fn read_numbered_decision(columns: Columns<'_>) -> sql::Result<(u64, PermissionD
         attempt_id: read_attempt_id(columns)?,
         interaction: columns.get::<Option<Uuid>>("interaction")?.map(InteractionId),
         tool: columns.get("tool")?,
-        digest: columns.get("digest")?,
+        tool_call_digest: columns.get("digest")?,
         verdict: columns.enum_value("verdict", PermissionVerdict::parse)?,
         source: columns.json("source")?,
         waited_ms: columns.number("waited_ms")?,

@@ -31,7 +31,7 @@ pub(super) struct StoredInteraction {
     /// Interaction with its redacted answer.
     pub(super) interaction: Interaction,
     /// Sealed end with the raw answer, until the delivery.
-    sealed: Option<Vec<u8>>,
+    sealed_end: Option<Vec<u8>>,
 }
 
 impl StoredInteraction {
@@ -44,26 +44,26 @@ impl StoredInteraction {
                 wire_id: WireId(columns.get("wire")?),
             },
             origin: InteractionOrigin {
-                principal: PrincipalId(columns.uuid("owner")?),
+                owner: PrincipalId(columns.uuid("owner")?),
                 agent: AgentId::new(columns.get::<&str>("agent")?).map_err(decode_error)?,
                 context: ContextId(columns.get("context")?),
                 teams: columns.json("teams")?,
             },
             question: columns.json("body")?,
-            terms: columns.json("terms")?,
-            digest: columns.get("digest")?,
+            approval_terms: columns.json("terms")?,
+            tool_call_digest: columns.get("digest")?,
             opened_at: columns.time("asked_at")?,
             due_at: columns.time("due_at")?,
             state: columns.enum_value("state", InteractionState::parse)?,
             end: columns.maybe_json("closed")?,
             delivered_at: columns.maybe_time("delivered_at")?,
         };
-        Ok(Self { interaction, sealed: columns.get("sealed")? })
+        Ok(Self { interaction, sealed_end: columns.get("sealed")? })
     }
 
     /// Returns the interaction with its raw answer, or with the redacted one after the raw answer was erased.
     pub(super) fn unseal_answer(self, cipher: &StoreCipher) -> sql::Result<Interaction> {
-        let Self { mut interaction, sealed } = self;
+        let Self { mut interaction, sealed_end: sealed } = self;
         if let Some(sealed) = sealed {
             let unsealed = cipher.unseal(interaction.id.0.as_bytes(), &sealed)?;
             interaction.end = Some(serde_json::from_slice(&unsealed).map_err(decode_error)?);
@@ -109,20 +109,20 @@ pub(super) async fn insert(
     connection: &mut DatabaseConnection,
     interaction: &Interaction,
 ) -> sql::Result<()> {
-    let Interaction { request_key, origin: owner, question, .. } = interaction;
+    let Interaction { request_key, origin, question, .. } = interaction;
     sql::statement(INSERT)
         .bind(interaction.id.0)
         .bind(request_key.execution.0)
         .bind(i64::from(request_key.attempt_id.turn))
         .bind(i64::from(request_key.attempt_id.attempt))
         .bind(request_key.wire_id.0.as_str())
-        .bind(owner.principal.0)
-        .bind(owner.agent.as_str())
-        .bind(owner.context.0.as_str())
+        .bind(origin.owner.0)
+        .bind(origin.agent.as_str())
+        .bind(origin.context.0.as_str())
         .bind(question.kind.as_str())
         .bind(to_json(question)?)
-        .bind(to_json(&interaction.terms)?)
-        .bind(interaction.digest.as_str())
+        .bind(to_json(&interaction.approval_terms)?)
+        .bind(interaction.tool_call_digest.as_str())
         .bind(micros(interaction.opened_at))
         .bind(micros(interaction.due_at))
         .bind(InteractionState::Open.as_str())
@@ -150,8 +150,8 @@ pub(crate) fn interaction_list_query(filter: &InteractionFilter) -> SqlStatement
     }
     if let Some(owner) = filter.owner {
         // An execution has few interactions, and its owner may have many: the sign excludes the index of the owner.
-        let is_narrow = filter.execution.is_some();
-        query.push(if is_narrow { " AND +owner = " } else { " AND owner = " });
+        let has_execution_filter = filter.execution.is_some();
+        query.push(if has_execution_filter { " AND +owner = " } else { " AND owner = " });
         query.push_bind(owner.0);
     }
     if let Some(agents) = &filter.agents {
@@ -173,7 +173,7 @@ pub(crate) fn interaction_list_query(filter: &InteractionFilter) -> SqlStatement
         Some(state) => _ = query.push(" AND state = ").push_bind(state.as_str()),
         None => {}
     }
-    if let Some(before) = filter.before {
+    if let Some(before) = filter.before_id {
         query.push(" AND id < ").push_bind(before.0);
     }
     query.push(" ORDER BY id DESC");

@@ -25,7 +25,7 @@ const INSERT_RUNS: &str = "
 const SELECT_RUNS: &str = "SELECT run FROM interaction_runs WHERE interaction = $1 ORDER BY depth";
 
 /// Stores the runs above an interaction that opens, and reports the interaction in their events.
-pub(super) async fn report_opened(
+pub(super) async fn store_runs_and_report_opened(
     connection: &mut DatabaseConnection,
     interaction: &Interaction,
 ) -> sql::Result<()> {
@@ -61,7 +61,7 @@ async fn append_to_runs(
         if run_row.outcome.is_none() {
             run_row.append_event(connection, at, event_kind.clone()).await?;
             run_row.save(connection).await?;
-            connection.mark_changed(run.0);
+            connection.mark_execution_changed(run.0);
         }
     }
     Ok(())

@@ -45,7 +45,7 @@ impl Layers {
         workspace: &Path,
         program: &Path,
     ) -> Result<Self, ViewError> {
-        let mut layers = Self::base(view)?;
+        let mut layers = Self::from_writable_paths(view)?;
         check_workspace(view, workspace)?;
         let hidden = view.hidden_paths.iter().map(|path| canonical_path(path));
         let mut hidden = hidden.collect::<Result<Vec<_>, _>>()?;
@@ -62,10 +62,11 @@ impl Layers {
         read_only.extend(existing_paths(&view.service_files.read_only_paths));
         // A program needs to change its working directory and its home, whatever else they contain.
         let home = view.home.canonicalize().unwrap_or_default();
-        let is_used = |path: &PathBuf| workspace.starts_with(path) || home.starts_with(path);
+        let contains_workspace_or_home =
+            |path: &PathBuf| workspace.starts_with(path) || home.starts_with(path);
         let config_folder =
             view.service_files.config_folder.as_ref().and_then(|folder| folder.canonicalize().ok());
-        read_only.extend(config_folder.filter(|folder| !is_used(folder)));
+        read_only.extend(config_folder.filter(|folder| !contains_workspace_or_home(folder)));
         read_only.sort();
         for path in read_only {
             layers.insert(path, Layer::ReadOnly)?;
@@ -95,7 +96,7 @@ impl Layers {
     }
 
     /// Returns the writable paths on top of the read-only root. Missing paths are skipped.
-    fn base(view: &FilesystemView) -> Result<Self, ViewError> {
+    fn from_writable_paths(view: &FilesystemView) -> Result<Self, ViewError> {
         let mut layers = BTreeMap::from([("/proc".into(), Layer::Processes)]);
         for path in view.writable_paths.iter().chain(&view.private_folders) {
             match path.canonicalize() {
@@ -176,7 +177,7 @@ impl Layers {
         &self,
         empty_file: &Path,
     ) -> Vec<OsString> {
-        let has_devices = self.0.get(Path::new("/")) == Some(&Layer::Writable)
+        let has_host_devices = self.0.get(Path::new("/")) == Some(&Layer::Writable)
             && self.0.get(Path::new("/dev")) != Some(&Layer::Devices);
         let mut args = Vec::new();
         // Bubblewrap follows links. If an agent replaces a writable folder now, another folder is mounted, and hidden
@@ -184,7 +185,7 @@ impl Layers {
         let (covered, uncovered): (Vec<_>, Vec<_>) =
             self.0.iter().partition(|(path, _)| self.is_covered(path));
         for (path, layer) in uncovered.into_iter().chain(covered) {
-            let is_device = has_devices || path.starts_with("/dev");
+            let is_device = has_host_devices || path.starts_with("/dev");
             let options: &[&str] = match layer {
                 Layer::Writable if is_device => &["--dev-bind"],
                 Layer::Writable => &["--bind"],
@@ -217,14 +218,13 @@ fn check_workspace(view: &FilesystemView, workspace: &Path) -> Result<(), ViewEr
         |paths: &[PathBuf]| existing_paths(paths).any(|path| workspace.starts_with(path));
     let is_above =
         |paths: &[PathBuf]| existing_paths(paths).any(|path| path.starts_with(workspace));
-    let ProtectedServiceFiles { hidden_paths: unreadable, read_only_paths: unwritable, .. } =
+    let ProtectedServiceFiles { hidden_paths: hidden, read_only_paths: read_only, .. } =
         &view.service_files;
     // Not resolved again: an agent may have put a link there meanwhile.
     let leads_outside_roots = !view.workspace_roots.is_empty()
         && !view.workspace_roots.iter().any(|root| workspace.starts_with(root));
-    let overlaps_service_files =
-        is_above(unreadable) || is_above(unwritable) || is_below(unwritable);
-    match (is_below(unreadable) || leads_outside_roots && overlaps_service_files)
+    let overlaps_service_files = is_above(hidden) || is_above(read_only) || is_below(read_only);
+    match (is_below(hidden) || leads_outside_roots && overlaps_service_files)
         && !is_below(&view.private_folders)
     {
         true => Err(ViewError::ServiceFolder),

@@ -18,7 +18,7 @@ use crate::process::signal::open_pidfd;
 /// Time in milliseconds after which a probe is ended. Bubblewrap needs a few.
 const PROBE_TIMEOUT_MS: u16 = 5000;
 /// Time in milliseconds that a killed probe has to end.
-const END_TIMEOUT_MS: u16 = 200;
+const KILLED_PROBE_TIMEOUT_MS: u16 = 200;
 /// Texts of the errors that the machine may not have the next time.
 const TRANSIENT_ERRORS: [&str; 3] =
     ["Resource temporarily unavailable", "Cannot allocate memory", "Too many open files"];
@@ -97,7 +97,7 @@ fn wait_for_end(child: &mut Child, timeout_ms: u16) -> io::Result<Option<ExitSta
 fn kill_probe(child: &mut Child) -> io::Result<()> {
     let group = Pid::from_raw(child.id().try_into().map_err(io::Error::other)?);
     killpg(group, Signal::SIGKILL)?;
-    wait_for_end(child, END_TIMEOUT_MS).map(|_| ())
+    wait_for_end(child, KILLED_PROBE_TIMEOUT_MS).map(|_| ())
 }
 
 #[cfg(test)]

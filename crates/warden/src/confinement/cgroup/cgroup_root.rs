@@ -64,13 +64,13 @@ impl CgroupRoot {
 
     /// Prepares the place for groups, as far as that affects no other process; returns the limits of the groups, and
     /// true if anything was changed.
-    pub(in crate::confinement::cgroup) fn prepare(&self) -> (Controllers, bool) {
+    pub(in crate::confinement::cgroup) fn enable_controllers(&self) -> (Controllers, bool) {
         let (enabled, available) =
             (parse_controllers(&self.read("cgroup.subtree_control")), self.controllers());
         if enabled == available {
             return (enabled, false);
         }
-        match self.move_processes().and_then(|()| self.set_controllers('+', available)) {
+        match self.move_into_service_group().and_then(|()| self.set_controllers('+', available)) {
             Ok(()) => (available, true),
             Err(error) => {
                 tracing::warn!(%error, "control groups cannot hold limits here");
@@ -79,7 +79,8 @@ impl CgroupRoot {
         }
     }
 
-    /// Reverts [`prepare`](Self::prepare): with enabled controllers, no process can be started in this group any more.
+    /// Reverts [`enable_controllers`](Self::enable_controllers): with enabled controllers, no process can be started in
+    /// this group any more.
     ///
     /// # Errors
     /// `ResourceBusy` while other processes of the service are alive; a repeated call continues.
@@ -98,7 +99,7 @@ impl CgroupRoot {
         !is_root && self.processes().into_iter().all(may_be_moved)
     }
 
-    fn move_processes(&self) -> io::Result<()> {
+    fn move_into_service_group(&self) -> io::Result<()> {
         let service_group = self.0.join(SERVICE_GROUP);
         fs::create_dir_all(&service_group)?;
         for _ in 0..MAX_MOVE_ROUNDS {
@@ -146,14 +147,14 @@ fn parse_controllers(list: &str) -> Controllers {
 
 /// Returns the folder in which a process creates groups, from its files in `/proc`.
 fn own_cgroup_folder(cgroup_file: &str, mounts: &str) -> Option<PathBuf> {
-    let cgroup_file = cgroup_file.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let cgroup_path = cgroup_file.lines().find_map(|line| line.strip_prefix("0::"))?;
     let (root, mount_point) = mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
         let mut fields = before.split(' ').skip(3);
         after.starts_with("cgroup2 ").then(|| Some((fields.next()?, fields.next()?)))?
     })?;
     // A group outside of the mounted part cannot be reached.
-    let relative = Path::new(cgroup_file).strip_prefix(root).ok()?;
+    let relative = Path::new(cgroup_path).strip_prefix(root).ok()?;
     if relative.components().any(|part| part == Component::ParentDir) {
         return None;
     }

@@ -22,7 +22,7 @@ fn read(folder: &Path, name: &str) -> String {
     fs::read_to_string(folder.join(name)).unwrap_or_default()
 }
 
-fn memory_and_processes() -> ResourceLimits {
+fn memory_and_process_limits() -> ResourceLimits {
     ResourceLimits {
         max_memory_bytes: Some(1 << 30),
         max_processes: Some(20),
@@ -30,7 +30,7 @@ fn memory_and_processes() -> ResourceLimits {
     }
 }
 
-fn attempt() -> AttemptKey {
+fn new_attempt_key() -> AttemptKey {
     (ExecutionId::generate(), AttemptId::FIRST)
 }
 
@@ -86,7 +86,7 @@ fn no_group_is_created_unless_one_is_required() {
 async fn a_group_gets_the_limits_that_its_controllers_enforce() {
     let (_folder, cgroup_root) = delegated_group(&[std::process::id()]);
     let mut groups = ControlGroups::open(Some(cgroup_root), Uuid::new_v4(), true).unwrap();
-    let group = groups.create(attempt(), &memory_and_processes()).unwrap();
+    let group = groups.create(new_attempt_key(), &memory_and_process_limits()).unwrap();
     for (name, text) in [
         ("memory.max", "1073741824"),
         ("memory.swap.max", "0"),
@@ -97,14 +97,14 @@ async fn a_group_gets_the_limits_that_its_controllers_enforce() {
     }
     assert_eq!(group.enforced_controllers(), ALL_CONTROLLERS);
     groups.controllers.memory = false;
-    let group = groups.create(attempt(), &memory_and_processes()).unwrap();
+    let group = groups.create(new_attempt_key(), &memory_and_process_limits()).unwrap();
     assert_eq!(
         (group.enforced_controllers().memory, group.enforced_controllers().pids),
         (false, true)
     );
-    let memory_only = ResourceLimits { max_processes: None, ..memory_and_processes() };
+    let memory_only = ResourceLimits { max_processes: None, ..memory_and_process_limits() };
     assert_eq!(
-        groups.create(attempt(), &memory_only).unwrap().enforced_controllers(),
+        groups.create(new_attempt_key(), &memory_only).unwrap().enforced_controllers(),
         Controllers::default()
     );
 }
@@ -113,7 +113,7 @@ async fn a_group_gets_the_limits_that_its_controllers_enforce() {
 async fn refusals_are_known_after_the_group_is_gone() {
     let (_folder, cgroup_root) = delegated_group(&[std::process::id()]);
     let groups = ControlGroups::open(Some(cgroup_root), Uuid::new_v4(), true).unwrap();
-    let group = groups.create(attempt(), &ResourceLimits::default()).unwrap();
+    let group = groups.create(new_attempt_key(), &ResourceLimits::default()).unwrap();
     assert_eq!(group.limit_events(), CgroupLimitEvents::default());
     let events = "low 0\nhigh 0\nmax 9\noom 2\noom_kill 3\noom_group_kill 1\n";
     fs::write(group.folder.join("memory.events"), events).unwrap();
@@ -130,19 +130,21 @@ async fn groups_of_earlier_processes_end_unless_reattached() {
     let (folder, cgroup_root) = delegated_group(&[std::process::id()]);
     let instance = Uuid::new_v4();
     let earlier_groups = ControlGroups::open(Some(cgroup_root.clone()), instance, true).unwrap();
-    let (reattached, lost) = (attempt(), attempt());
+    let (reattached, lost) = (new_attempt_key(), new_attempt_key());
     let [reattached_group, lost_group] =
         [reattached, lost].map(|it| earlier_groups.create(it, &ResourceLimits::default()).unwrap());
     let other_groups =
         ControlGroups::open(Some(cgroup_root.clone()), Uuid::new_v4(), true).unwrap();
-    let foreign_group = other_groups.create(attempt(), &ResourceLimits::default()).unwrap();
+    let foreign_group = other_groups.create(new_attempt_key(), &ResourceLimits::default()).unwrap();
     // A process instance that wants no groups still ends the existing ones.
     let next_groups = ControlGroups::open(Some(cgroup_root), instance, false).unwrap();
     assert_eq!(next_groups.end_all_except(&HashSet::from([reattached])).await, 1);
     assert_eq!(read(&lost_group.folder, "cgroup.kill"), "1");
     assert!(!reattached_group.folder.join("cgroup.kill").exists());
     assert!(!foreign_group.folder.join("cgroup.kill").exists(), "it is another's");
-    assert!(next_groups.find(reattached).is_some() && next_groups.find(attempt()).is_none());
+    assert!(
+        next_groups.find(reattached).is_some() && next_groups.find(new_attempt_key()).is_none()
+    );
     assert!(folder.path().join("algonius-service").exists());
 }
 
@@ -150,7 +152,7 @@ async fn groups_of_earlier_processes_end_unless_reattached() {
 async fn a_group_is_removed_with_its_subgroups() {
     let (_folder, cgroup_root) = delegated_group(&[std::process::id()]);
     let groups = ControlGroups::open(Some(cgroup_root), Uuid::new_v4(), true).unwrap();
-    let group = groups.create(attempt(), &ResourceLimits::default()).unwrap();
+    let group = groups.create(new_attempt_key(), &ResourceLimits::default()).unwrap();
     fs::create_dir_all(group.folder.join("inner/most")).unwrap();
     group.remove_when_empty().await;
     assert!(!group.folder.exists());

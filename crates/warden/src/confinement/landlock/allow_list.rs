@@ -65,7 +65,7 @@ impl AllowList {
 
     /// Returns the list if no folder has changed since its creation; needs one `lstat` per folder.
     #[must_use]
-    pub fn cached_paths(&self) -> Option<Arc<ReadablePaths>> {
+    pub fn paths_if_current(&self) -> Option<Arc<ReadablePaths>> {
         self.readable_paths.is_current().then(|| Arc::clone(&self.readable_paths))
     }
 
@@ -83,7 +83,7 @@ impl ReadablePaths {
         let (mut resolved, mut readable) = (BTreeSet::new(), Self::default());
         for path in hidden {
             // A replaced link hides another file from then on, so its state is recorded before the link is read.
-            link_folders(path).iter().for_each(|folder| readable.record_state(folder));
+            folders_with_links_to(path).iter().for_each(|folder| readable.record_state(folder));
             resolved.insert(resolve(path));
         }
         readable.add_folder(Path::new("/"), &resolved);
@@ -158,7 +158,7 @@ fn is_raw_device(kind: FileType, name: &OsStr) -> bool {
 }
 
 /// Returns the folders whose links lead to a path.
-fn link_folders(path: &Path) -> Vec<PathBuf> {
+fn folders_with_links_to(path: &Path) -> Vec<PathBuf> {
     let (mut folders, mut current) = (Vec::new(), path.to_owned());
     for _ in 0..MAX_LINKS {
         let Some(link) = current.ancestors().filter(|ancestor| ancestor.is_symlink()).last() else {

@@ -15,8 +15,8 @@
 use libc::sock_filter;
 
 use super::{
-    ALLOW, ARCH_OFFSET, FIRST_ARG_OFFSET, NOT_IMPLEMENTED, NUMBER_OFFSET, arch, errno_action,
-    jump_if_equal, load, return_action,
+    ALLOW, ARCH_OFFSET, FIRST_ARG_OFFSET, NOT_IMPLEMENTED, SYSCALL_NUMBER_OFFSET, arch,
+    errno_action, jump_if_equal, load, return_action,
 };
 
 const SOCKET: u32 = syscall_number(libc::SYS_socket);
@@ -75,13 +75,13 @@ const fn filter_program(families: [u32; 3]) -> [sock_filter; 27] {
     [
         load(ARCH_OFFSET),
         branch_if(1, arch::NATIVE, 2, COMPAT_STEP),
-        load(NUMBER_OFFSET),
+        load(SYSCALL_NUMBER_OFFSET),
         jump_if(3, SOCKET, FAMILY_STEP),
         jump_if(4, SOCKETPAIR, FAMILY_STEP),
         jump_if(5, IO_URING_SETUP, ABSENT_CALL_STEP),
         branch_if(6, REQUEST_KEY, ABSENT_CALL_STEP, ALLOWED_STEP),
         branch_if(7, arch::COMPAT, 8, ALLOWED_STEP),
-        load(NUMBER_OFFSET),
+        load(SYSCALL_NUMBER_OFFSET),
         jump_if(9, compat_socket, FAMILY_STEP),
         jump_if(10, compat_socketpair, FAMILY_STEP),
         jump_if(11, IO_URING_SETUP, ABSENT_CALL_STEP),

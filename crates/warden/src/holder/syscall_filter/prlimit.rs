@@ -10,8 +10,8 @@
 use libc::sock_filter;
 
 use super::{
-    ALLOW, ARCH_OFFSET, FIRST_ARG_OFFSET, NOT_IMPLEMENTED, NUMBER_OFFSET, arch, errno_action,
-    jump_if_at_least, jump_if_equal, load, return_action,
+    ALLOW, ARCH_OFFSET, FIRST_ARG_OFFSET, NOT_IMPLEMENTED, SYSCALL_NUMBER_OFFSET, arch,
+    errno_action, jump_if_at_least, jump_if_equal, load, return_action,
 };
 
 /// Number of `prlimit64`.
@@ -32,11 +32,11 @@ const LIMIT_ARG_HIGH_OFFSET: u32 = LIMIT_ARG_LOW_OFFSET + 4;
 pub(super) static FILTER_PROGRAM: [sock_filter; 17] = [
     load(ARCH_OFFSET),
     jump_if_equal(arch::NATIVE, 0, 3),
-    load(NUMBER_OFFSET),
+    load(SYSCALL_NUMBER_OFFSET),
     jump_if_at_least(FIRST_X32_NUMBER, 12, 0),
     jump_if_equal(PRLIMIT, 3, 9),
     jump_if_equal(arch::COMPAT, 0, 10),
-    load(NUMBER_OFFSET),
+    load(SYSCALL_NUMBER_OFFSET),
     jump_if_equal(COMPAT_PRLIMIT, 0, 6),
     // The process itself is 0; its own number counts as another process, because no filter knows it. The kernel ignores
     // the upper word.

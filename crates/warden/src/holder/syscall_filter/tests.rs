@@ -65,8 +65,8 @@ fn socket_actions(filter: &[sock_filter], family: u64, protocol: u64) -> Vec<u32
 #[test]
 fn sockets_are_refused_by_their_family() {
     let refused = errno_action(EACCES);
-    let in_namespace = &network::EMPTY_NAMESPACE_FILTER;
-    for (family, protocol, without_network, with_namespace) in [
+    let namespace_filter = &network::EMPTY_NAMESPACE_FILTER;
+    for (family, protocol, no_network_action, namespace_action) in [
         (UNIX, 0, ALLOW, ALLOW),
         (NETLINK, 0, ALLOW, ALLOW),
         (NETLINK, 2, refused, refused),
@@ -78,9 +78,9 @@ fn sockets_are_refused_by_their_family() {
         (200, 0, refused, refused),
     ] {
         let actions = socket_actions(&network::NO_NETWORK_FILTER, family, protocol);
-        assert_eq!(actions, [without_network; 4], "{family} {protocol}");
-        let actions = socket_actions(in_namespace, family, protocol);
-        assert_eq!(actions, [with_namespace; 4], "{family} {protocol}");
+        assert_eq!(actions, [no_network_action; 4], "{family} {protocol}");
+        let actions = socket_actions(namespace_filter, family, protocol);
+        assert_eq!(actions, [namespace_action; 4], "{family} {protocol}");
     }
 }
 

@@ -53,8 +53,10 @@ impl JournalFile {
             return Err(StdinJournalError::InvalidMessage);
         }
         // The first byte commits the message: one byte cannot be torn.
-        let written = self.write_at(rest, end + 1);
-        if let Err(error) = written.and_then(|()| self.write_at(std::slice::from_ref(first), end)) {
+        let write_result = self.write_at(rest, end + 1);
+        if let Err(error) =
+            write_result.and_then(|()| self.write_at(std::slice::from_ref(first), end))
+        {
             // A shorter message that follows must not be continued by the rest of this one.
             self.truncate(end)?;
             return Err(error.into());
@@ -97,13 +99,13 @@ impl JournalFile {
     /// Moves bytes from the offset into the pipe, without waiting and without SIGPIPE.
     pub(super) fn move_to(&self, pipe: &OwnedFd, limit: usize) -> Result<usize, Errno> {
         // An embedding program may have the default action of SIGPIPE, which ends the process.
-        let mut broken_pipe = SigSet::empty();
-        broken_pipe.add(Signal::SIGPIPE);
-        let previous_mask = broken_pipe.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+        let mut sigpipe_mask = SigSet::empty();
+        sigpipe_mask.add(Signal::SIGPIPE);
+        let previous_mask = sigpipe_mask.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
         let moved = splice(&self.0, None, pipe, None, limit, SpliceFFlags::SPLICE_F_NONBLOCK);
         if moved == Err(Errno::EPIPE) && !previous_mask.contains(Signal::SIGPIPE) {
             // Takes the signal before it is unblocked.
-            let signals = SignalFd::with_flags(&broken_pipe, SfdFlags::SFD_NONBLOCK);
+            let signals = SignalFd::with_flags(&sigpipe_mask, SfdFlags::SFD_NONBLOCK);
             _ = signals.and_then(|signals| signals.read_signal());
         }
         _ = previous_mask.thread_set_mask(); // A failure must not hide the number of moved bytes.

@@ -7,8 +7,8 @@ use crate::protocol::launch_frame::{HeldProgramInfo, LaunchFlags, LaunchSpec};
 
 fn sample_program_info() -> HeldProgramInfo {
     HeldProgramInfo {
-        slot: 3,
-        label: 1 << 61,
+        program_number: 3,
+        process_label: 1 << 61,
         metadata: vec![0, 255],
         max_recorded_bytes: 9,
         ends_with_supervisor: true,
@@ -45,15 +45,15 @@ fn every_order_survives_a_round_trip() {
             flags: no_flags,
         },
         launch_order(LaunchFlags { is_confined: true, ..no_flags }),
-        launch_order(LaunchFlags { is_wrapped: true, ..no_flags }),
+        launch_order(LaunchFlags { has_wrapper_process: true, ..no_flags }),
         launch_order(LaunchFlags { has_control_group: true, ..no_flags }),
         launch_order(LaunchFlags { has_stdin_journal: true, ..no_flags }),
         launch_order(LaunchFlags { network: NetworkAccess::EmptyNamespace, ..no_flags }),
         launch_order(LaunchFlags { network: NetworkAccess::Refused, ..no_flags }),
-        HolderOrder::Terminate { slot: 1 },
-        HolderOrder::Kill { slot: 2 },
-        HolderOrder::Release { slot: 3 },
-        HolderOrder::CloseStdin { slot: 4 },
+        HolderOrder::Terminate { program_number: 1 },
+        HolderOrder::Kill { program_number: 2 },
+        HolderOrder::Release { program_number: 3 },
+        HolderOrder::CloseStdin { program_number: 4 },
         HolderOrder::List,
         HolderOrder::Shutdown,
         HolderOrder::StoreSecret { secret: SecretValue(vec![0, 255]) },
@@ -77,10 +77,10 @@ fn every_event_survives_a_round_trip() {
     let end = ProgramEnd { status: 256, has_survivors: true, cpu_micros: 5, peak_memory_kib: 6 };
     let events = [
         HolderEvent::Hello { version: 1, pid: 4 },
-        HolderEvent::Launched { slot: 1, pid: 4 },
-        HolderEvent::LaunchFailed { slot: 1, errno: 2 },
-        HolderEvent::Ended { slot: 1, end },
-        HolderEvent::KillFinished { slot: 1, killed: 3, survivors: 1 },
+        HolderEvent::Launched { program_number: 1, pid: 4 },
+        HolderEvent::LaunchFailed { program_number: 1, errno: 2 },
+        HolderEvent::Ended { program_number: 1, end },
+        HolderEvent::KillFinished { program_number: 1, killed_count: 3, survivor_count: 1 },
         HolderEvent::ProgramListed {
             program_info: sample_program_info(),
             pid: 4,
@@ -111,13 +111,13 @@ fn every_event_survives_a_round_trip() {
 
 #[test]
 fn a_program_of_an_earlier_holder_is_not_fed() {
-    let held = HolderEvent::ProgramListed {
+    let listed_event = HolderEvent::ProgramListed {
         program_info: sample_program_info(),
         pid: 4,
         end: None,
         has_stdin_journal: false,
     };
-    let frame = held.encode();
-    let (earlier, _flag_bytes) = frame.split_at(frame.len() - 8);
-    assert_eq!(HolderEvent::decode(earlier), Some(held));
+    let frame = listed_event.encode();
+    let (earlier_frame, _flag_bytes) = frame.split_at(frame.len() - 8);
+    assert_eq!(HolderEvent::decode(earlier_frame), Some(listed_event));
 }

@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     key: &'static str,
     arguments: Vec<Argument>,
     /// Number of arguments at the end that hold the input.
-    input_count: usize,
+    input_argument_count: usize,
     /// True if an argument could not be read, which disables some checks.
     has_faults: bool,
 }
@@ -59,7 +59,8 @@ impl Arguments {
         let input_count = input_arguments.len();
         list.extend(input_arguments);
         let has_faults = reader.fault_count() > faults_before;
-        let arguments = Self { key: "args", arguments: list, input_count, has_faults };
+        let arguments =
+            Self { key: "args", arguments: list, input_argument_count: input_count, has_faults };
         arguments.forbid_placeholder(section, "session_id", "in `[agents.<id>.session]` only");
         arguments.forbid_placeholder(section, "uuid", "in `session.new_args` only");
         arguments
@@ -75,7 +76,7 @@ impl Arguments {
         Some(Self {
             key,
             arguments,
-            input_count: 0,
+            input_argument_count: 0,
             has_faults: reader.fault_count() > faults_before,
         })
     }
@@ -112,9 +113,9 @@ impl Arguments {
     }
 
     /// Returns the templates with others inserted before those that hold the input.
-    pub(crate) fn templates_with(&self, added: Vec<String>) -> Vec<String> {
+    pub(crate) fn templates_with_inserted(&self, added: Vec<String>) -> Vec<String> {
         let mut all = self.templates();
-        let index = all.len().saturating_sub(self.input_count);
+        let index = all.len().saturating_sub(self.input_argument_count);
         all.splice(index..index, added);
         all
     }
@@ -149,7 +150,7 @@ impl Arguments {
     }
 
     /// Checks that the program gets the values that its patterns require, and no others.
-    pub(crate) fn check_methods(
+    pub(crate) fn check_method_placeholders(
         &self,
         section: &Section<'_>,
         input: InputMethod,

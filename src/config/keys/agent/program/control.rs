@@ -29,19 +29,19 @@ pub(super) fn read_protocol(section: &mut Section<'_>) -> Option<ControlProtocol
 
 /// Settings of a session that only interactive agents have.
 #[derive(Default)]
-pub(super) struct SessionSettings {
+pub(super) struct ControlSessionSettings {
     mode: Option<String>,
     options: BTreeMap<String, String>,
 }
 
-impl SessionSettings {
+impl ControlSessionSettings {
     /// Reads the settings from the section of the session.
-    pub(super) fn read(section: &mut Section<'_>, is_interactive: bool) -> Self {
+    pub(super) fn read(section: &mut Section<'_>, has_control_protocol: bool) -> Self {
         let mode = section.nonblank_text("mode");
-        if let Some(mode) = mode.as_ref().filter(|_| !is_interactive) {
+        if let Some(mode) = mode.as_ref().filter(|_| !has_control_protocol) {
             section.reader.report_error(&mode.position, "has a meaning with `protocol` only");
         }
-        if section.has_key("options") && !is_interactive {
+        if section.has_key("options") && !has_control_protocol {
             let position = section.position.child("options").without_excerpt();
             section.reader.report_error(&position, "has a meaning with `protocol` only");
         }
@@ -55,7 +55,7 @@ impl SessionSettings {
     }
 
     /// Returns the settings of an agent with this protocol.
-    pub(super) fn into_spec(self, protocol: ControlProtocol) -> ControlSpec {
+    pub(super) fn into_control_spec(self, protocol: ControlProtocol) -> ControlSpec {
         ControlSpec { protocol, mode: self.mode, options: self.options }
     }
 }

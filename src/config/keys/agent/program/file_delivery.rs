@@ -12,11 +12,14 @@ use crate::platform::template::Template;
 const FILES_TEMPLATE_VARIABLE: &str = "files";
 
 /// Methods by keyword.
-const DELIVERIES: [(&str, FileDelivery); 3] =
-    [("none", FileDelivery::None), ("list", FileDelivery::List), ("prompt", FileDelivery::Prompt)];
+const DELIVERIES: [(&str, FileDelivery); 3] = [
+    ("none", FileDelivery::None),
+    ("list", FileDelivery::ListInVariable),
+    ("prompt", FileDelivery::ListInPrompt),
+];
 
 /// Starts of the media types that a text or data can have.
-const INLINE_TYPES: [&str; 3] = ["*/", "text/", "application/json"];
+const INLINE_TYPE_PREFIXES: [&str; 3] = ["*/", "text/", "application/json"];
 
 /// Reads the key. Without it, a program whose arguments contain `{{ files }}` gets a list, and every other one no
 /// files.
@@ -34,7 +37,7 @@ pub(crate) fn read(section: &mut Section<'_>, program: Option<&ProgramSpec>) -> 
             FileDelivery::None
         }
         Some(found) => found.value,
-        None if uses_file_list => FileDelivery::List,
+        None if uses_file_list => FileDelivery::ListInVariable,
         None => FileDelivery::None,
     }
 }
@@ -74,7 +77,7 @@ pub(crate) fn check_input_modes(
     if spec.kind() != AgentKind::Program || spec.file_delivery() != FileDelivery::None {
         return;
     }
-    let is_inline = |mode: &&String| INLINE_TYPES.iter().any(|kind| mode.starts_with(kind));
+    let is_inline = |mode: &&String| INLINE_TYPE_PREFIXES.iter().any(|kind| mode.starts_with(kind));
     if let Some(mode) = spec.endpoint_config.input_modes.iter().find(|mode| !is_inline(mode)) {
         let position = section.position.child("a2a").child("input_modes").without_excerpt();
         let has_protocol = program.is_some_and(|program| program.stdio_protocol.is_some());
@@ -90,7 +93,7 @@ pub(crate) fn check_input_modes(
 
 /// Returns true if an argument or a success condition of the program contains the list of files.
 fn uses_file_list(program: &ProgramSpec) -> bool {
-    let ProgramSpec { args, session, success_criteria: success, .. } = program;
+    let ProgramSpec { args, session_resume: session, success_criteria: success, .. } = program;
     let session_args = session.iter().flat_map(|it| it.start_args.iter().chain(&it.resume_args));
     let check_args = success.check.iter().flat_map(|check| &check.args);
     let templates = args.iter().chain(session_args).chain(check_args).chain(&success.artifact_path);

@@ -6,7 +6,7 @@ use algonius_actors::model::program::{OutputMethod, ProgramSpec};
 
 use crate::config::diagnostics::{Severity, new_diagnostic};
 use crate::config::keys::limits::AgentSettingBounds;
-use crate::config::table::{Section, ValueBounds};
+use crate::config::table::{RangeWithDefault, Section};
 
 /// Reads the mode into the program.
 pub(crate) fn read_into_program(
@@ -16,8 +16,8 @@ pub(crate) fn read_into_program(
     program: Option<&mut ProgramSpec>,
 ) {
     let mode = section.keyword("mode", &[("task", false), ("interactive", true)]);
-    let is_interactive = mode.as_ref().is_some_and(|mode| mode.value);
-    if !is_interactive && mode.is_some() | !section.has_key("mode") {
+    let has_interactive_mode = mode.as_ref().is_some_and(|mode| mode.value);
+    if !has_interactive_mode && mode.is_some() | !section.has_key("mode") {
         for key in ["keep_alive", "session_timeout", "max_sessions"] {
             if let Some(entry) = section.entry(key) {
                 let diagnostic = "has a meaning with `mode = \"interactive\"` only";
@@ -28,10 +28,11 @@ pub(crate) fn read_into_program(
     let keep_alive = section.flag("keep_alive", true);
     let idle_timeout = section.duration("session_timeout", bounds.session_timeout);
     let max_running = capacity.max_running.map_or(0, |max_running| u64::from(max_running.get()));
-    let max_sessions = section.count("max_sessions", ValueBounds::new(1, 1000, max_running.max(1)));
-    let Some(program) = program.filter(|_| is_interactive) else {
+    let max_sessions =
+        section.count("max_sessions", RangeWithDefault::new(1, 1000, max_running.max(1)));
+    let Some(program) = program.filter(|_| has_interactive_mode) else {
         let message = "needs `mode = \"interactive\"`: a turn is of a program that is kept";
-        if section.has_key("turn") && !is_interactive {
+        if section.has_key("turn") && !has_interactive_mode {
             section.reader.report_error(&section.position.child("turn").without_excerpt(), message);
         }
         return;
@@ -46,7 +47,7 @@ pub(crate) fn read_into_program(
         check_pooling(section, program);
         let max_programs = usize::try_from(max_sessions).unwrap_or(usize::MAX);
         program.pool = Some(PoolSettings { idle_timeout, max_programs });
-    } else if program.session.is_none() {
+    } else if program.session_resume.is_none() {
         let diagnostic =
             new_diagnostic("needs `session`: a program that ends must be able to resume")
                 .with_hint(

@@ -6,7 +6,7 @@ use algonius_actors::model::program::PromptPatterns;
 use regex::Regex;
 
 use crate::config::table::pattern::parse_regex;
-use crate::config::table::{Section, ValueBounds};
+use crate::config::table::{RangeWithDefault, Section};
 
 /// Default patterns of the last output line of a program that waits for a person.
 const DEFAULT_PROMPT_PATTERNS: [&str; 5] = [
@@ -19,7 +19,7 @@ const DEFAULT_PROMPT_PATTERNS: [&str; 5] = [
 
 /// Reads the patterns of prompts, and the silence that must follow one.
 pub(crate) fn read(section: &mut Section<'_>) -> PromptPatterns {
-    let bounds = ValueBounds::new(0.1, 600.0, 2.0);
+    let bounds = RangeWithDefault::new(0.1, 600.0, 2.0);
     let silence = section.duration("prompt_silence", bounds);
     let patterns = match section.text_list("interactive_prompts") {
         None => section.reader.default_prompt_patterns(default_patterns),

@@ -8,16 +8,16 @@ use algonius_actors::model::session::{LostSessionRules, SessionSpec};
 use regex::Regex;
 
 use super::arguments::Arguments;
-use super::control::SessionSettings;
+use super::control::ControlSessionSettings;
 use super::success::read_exit_codes;
 use crate::config::diagnostics::new_diagnostic;
 use crate::config::table::pattern::{read_json_pointer, read_regex};
-use crate::config::table::{Section, ValueBounds, value};
+use crate::config::table::{RangeWithDefault, Section, value};
 
 /// Bounds in seconds of a session's lifetime: up to a year.
-const TTL_BOUNDS: ValueBounds<f64> = ValueBounds::new(0.1, 31_536_000.0, 86_400.0);
+const TTL_BOUNDS: RangeWithDefault<f64> = RangeWithDefault::new(0.1, 31_536_000.0, 86_400.0);
 
-const MISSING_SESSION_ID: &str = "nothing tells the id of a session: give `new_args` with `{{ uuid }}`, `regex` or \
+const MISSING_SESSION_ID_MESSAGE: &str = "nothing tells the id of a session: give `new_args` with `{{ uuid }}`, `regex` or \
                      `json_pointer`, or let the program tell it by events";
 
 /// Reads the section; `None` if there is none.
@@ -27,7 +27,7 @@ pub(crate) fn read(
     input: Option<InputMethod>,
     output: Option<OutputMethod>,
     protocol: Option<ControlProtocol>,
-) -> (Option<SessionSpec>, SessionSettings) {
+) -> (Option<SessionSpec>, ControlSessionSettings) {
     let is_given = agent.has_key("session");
     let mut table = agent.section("session");
     let section = &mut table;
@@ -35,23 +35,23 @@ pub(crate) fn read(
     let replacing_arguments = Arguments::read_list(section, "args");
     let new_session_arguments = Arguments::read_list(section, "new_args");
     let templates = |arguments: &Option<Arguments>| arguments.as_ref().map(Arguments::templates);
-    let with_added = |added: Vec<String>| program_arguments.templates_with(added);
+    let with_added = |added: Vec<String>| program_arguments.templates_with_inserted(added);
     let mut session_spec = SessionSpec {
         start_args: with_added(templates(&new_session_arguments).unwrap_or_default()),
         resume_args: templates(&replacing_arguments)
             .unwrap_or_else(|| with_added(templates(&added_arguments).unwrap_or_default())),
-        generates_id: new_session_arguments
+        service_generates_id: new_session_arguments
             .as_ref()
             .is_some_and(|new_session_arguments| new_session_arguments.uses_placeholder("uuid")),
         ttl: read_ttl(section),
-        regex: read_regex(section, "regex"),
-        json_pointer: read_json_pointer(section, "json_pointer"),
-        lost_rules: LostSessionRules {
+        id_regex: read_regex(section, "regex"),
+        id_json_pointer: read_json_pointer(section, "json_pointer"),
+        lost_session_rules: LostSessionRules {
             exit_codes: read_exit_codes(section, "unknown_session_exit_codes").unwrap_or_default(),
             regex: read_regex(section, "unknown_session_regex"),
         },
     };
-    let session_settings = SessionSettings::read(section, protocol.is_some());
+    let session_settings = ControlSessionSettings::read(section, protocol.is_some());
     if let Some(protocol) = protocol {
         refuse_non_protocol_keys(section);
         if protocol == ControlProtocol::ClaudeControl {
@@ -61,7 +61,7 @@ pub(crate) fn read(
         if let (Some(replacing_arguments), Some(input), Some(output)) =
             (&replacing_arguments, input, output)
         {
-            replacing_arguments.check_methods(section, input, output);
+            replacing_arguments.check_method_placeholders(section, input, output);
         }
         check_session(
             section,
@@ -78,8 +78,10 @@ pub(crate) fn read(
 /// Sets how claude-control resumes a session: no message of the protocol does, only the arguments of the program.
 fn set_resume_arguments(session_spec: &mut SessionSpec, program_arguments: &Arguments) {
     let added = ["--resume", "{{ session_id }}"];
-    session_spec.resume_args = program_arguments.templates_with(added.map(str::to_owned).to_vec());
-    session_spec.lost_rules.regex = Regex::new("No conversation found with session ID").ok();
+    session_spec.resume_args =
+        program_arguments.templates_with_inserted(added.map(str::to_owned).to_vec());
+    session_spec.lost_session_rules.regex =
+        Regex::new("No conversation found with session ID").ok();
 }
 
 /// Reports the keys of programs that end with their answer.
@@ -136,12 +138,12 @@ fn check_session(
             "when a session is resumed only",
         );
     }
-    let has_id_source = session_spec.regex.is_some() || session_spec.json_pointer.is_some();
+    let has_id_source = session_spec.id_regex.is_some() || session_spec.id_json_pointer.is_some();
     let is_plain_output = matches!(output, Some(OutputMethod::Stdout | OutputMethod::File));
-    if is_plain_output && !has_id_source && !session_spec.generates_id {
+    if is_plain_output && !has_id_source && !session_spec.service_generates_id {
         section
             .reader
-            .report_error(&section.position.clone().without_excerpt(), MISSING_SESSION_ID);
+            .report_error(&section.position.clone().without_excerpt(), MISSING_SESSION_ID_MESSAGE);
     }
 }
 

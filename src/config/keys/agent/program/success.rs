@@ -13,7 +13,7 @@ use crate::config::diagnostics::{Severity, new_diagnostic};
 use crate::config::keys::programs::command::warn_if_unexecutable;
 use crate::config::keys::programs::search::find_program;
 use crate::config::table::pattern::{parse_regex, read_json_pointer, read_regex};
-use crate::config::table::{ConfigReader, Positioned, Section, ValueBounds, value};
+use crate::config::table::{ConfigReader, Positioned, RangeWithDefault, Section, value};
 use crate::platform::json_schema::ParsedSchema;
 use crate::platform::template::Template;
 
@@ -65,7 +65,8 @@ fn read_schema(section: &mut Section<'_>, missing_severity: Severity) -> Option<
         }
     };
     let parsed = serde_json::from_str(&schema_text).map_err(|error| error.to_string());
-    let parsed = parsed.and_then(|schema: Value| ParsedSchema::parse(&schema).map(|_form| schema));
+    let parsed =
+        parsed.and_then(|schema: Value| ParsedSchema::parse(&schema).map(|_parsed_schema| schema));
     parsed
         .map_err(|error| reader.report_error(&text.position, format!("is no JSON Schema: {error}")))
         .ok()
@@ -78,7 +79,7 @@ fn read_check_command(
     missing_severity: Severity,
 ) -> Option<CheckCommand> {
     let reader = section.reader;
-    let timeout = section.duration("check_timeout", ValueBounds::new(0.1, 3600.0, 60.0));
+    let timeout = section.duration("check_timeout", RangeWithDefault::new(0.1, 3600.0, 60.0));
     let mut words = section.text_list("check")?.into_iter();
     let Some(name) = words.next().filter(|name| !name.value.trim().is_empty()) else {
         let position = section.entry("check")?.position.without_excerpt();
@@ -166,7 +167,7 @@ pub(crate) fn read_failure_rules(agent: &mut Section<'_>) -> FailureRules {
 
 /// Reads the pattern of requests that the program retries by itself, and their maximum.
 fn read_own_retry_rules(mut section: Section<'_>) -> OwnRetryRules {
-    let max = u32::try_from(section.count("max", ValueBounds::new(0, 1000, 0))).ok();
+    let max = u32::try_from(section.count("max", RangeWithDefault::new(0, 1000, 0))).ok();
     let regex = read_regex(&mut section, "regex");
     section.report_unknown_keys();
     OwnRetryRules { regex, max_failed_requests: max.filter(|max| *max > 0) }

@@ -27,7 +27,8 @@ pub(crate) fn resolve_teams(
     teams: &ConfiguredTeams,
     agents: &mut [ConfiguredAgent],
 ) {
-    let mut search = CycleSearch { reader, ids, teams, depths: BTreeMap::new(), path: Vec::new() };
+    let mut search =
+        TeamNestingCheck { reader, ids, teams, depths: BTreeMap::new(), path: Vec::new() };
     for id in teams.keys() {
         search.visit(id);
     }
@@ -41,7 +42,7 @@ pub(crate) fn resolve_teams(
 }
 
 /// Search through the members of teams, depth first.
-struct CycleSearch<'s, 'c> {
+struct TeamNestingCheck<'s, 'c> {
     reader: &'s ConfigReader<'c>,
     ids: &'s [AgentId],
     teams: &'s ConfiguredTeams,
@@ -51,7 +52,7 @@ struct CycleSearch<'s, 'c> {
     path: Vec<AgentId>,
 }
 
-impl CycleSearch<'_, '_> {
+impl TeamNestingCheck<'_, '_> {
     /// Visits a team, and returns its depth; 0 for an agent of another kind.
     fn visit(&mut self, id: &AgentId) -> usize {
         if let Some(depth) = self.depths.get(id) {

@@ -27,11 +27,11 @@ fn event_text<'b>(
     dialect: Option<EventDialect>,
     pieces: impl IntoIterator<Item = &'b [u8]>,
 ) -> String {
-    format!("{:?}", read(dialect, pieces))
+    format!("{:?}", read_events(dialect, pieces))
 }
 
 /// Returns all events, each with the number of its line.
-fn read<'b>(
+fn read_events<'b>(
     dialect: Option<EventDialect>,
     pieces: impl IntoIterator<Item = &'b [u8]>,
 ) -> Vec<(u64, ProgramEvent)> {
@@ -68,7 +68,7 @@ fn a_write_outside_of_the_plan_folder_is_a_denial() {
 #[test]
 fn noise_around_native_lines_changes_no_event() {
     let events = |dialect, text: &str| {
-        let events = read(Some(dialect), [text.as_bytes()]);
+        let events = read_events(Some(dialect), [text.as_bytes()]);
         format!("{:?}", events.into_iter().map(|(_, event)| event).collect::<Vec<_>>())
     };
     for (name, dialect) in DIALECTS {
@@ -199,17 +199,17 @@ proptest! {
         let mut lines: Vec<&str> = text.lines().collect();
         let garbage = format!("~{garbage}");
         lines.insert(place % (lines.len() + 1), &garbage);
-        let with = read(Some(dialect), [lines.join("\n").as_bytes()]);
-        let without = read(Some(dialect), [text.as_bytes()]);
+        let events_with_garbage = read_events(Some(dialect), [lines.join("\n").as_bytes()]);
+        let events_without_garbage = read_events(Some(dialect), [text.as_bytes()]);
         let count = |events: &[(u64, ProgramEvent)]| {
             events.iter().filter(|(_, event)| matches!(event, ProgramEvent::Malformed(_))).count()
         };
-        prop_assert_eq!(count(&with), count(&without) + 1);
+        prop_assert_eq!(count(&events_with_garbage), count(&events_without_garbage) + 1);
         let valid_event_text = |events: Vec<(u64, ProgramEvent)>| {
             let valid_events = events.into_iter().map(|(_, event)| event);
             let valid_events = valid_events.filter(|event| !matches!(event, ProgramEvent::Malformed(_)));
             format!("{:?}", valid_events.collect::<Vec<_>>())
         };
-        prop_assert_eq!(valid_event_text(with), valid_event_text(without));
+        prop_assert_eq!(valid_event_text(events_with_garbage), valid_event_text(events_without_garbage));
     }
 }

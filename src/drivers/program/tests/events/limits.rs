@@ -24,8 +24,9 @@ async fn parts_over_the_limit_are_counted() {
     let message = "the agent returned more in artifacts and messages than the 3500 bytes of \
                    `max_output_bytes`; at least 2000 bytes were not delivered";
     assert_eq!(record.result.as_ref().unwrap_err().message, message);
-    let cut = EventKind::OutputTruncated { channel: TextChannel::Parts, dropped: 2000 };
-    assert!(record.events().contains(&&cut));
+    let truncation_event =
+        EventKind::OutputTruncated { channel: TextChannel::Parts, dropped: 2000 };
+    assert!(record.events().contains(&&truncation_event));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,35 +17,35 @@ fn turn(end: TurnEnd, input: &str) -> Result<MessageTurn, Failure> {
 fn numbered_turn(
     end: TurnEnd,
     input: &str,
-    echo: bool,
+    echoes_messages: bool,
     number: u64,
 ) -> Result<MessageTurn, Failure> {
     let message = MessageTemplate::default_template();
     let values = ExecutionValues { input: input.to_owned(), ..ExecutionValues::default() };
     MessageTurn::new(
-        &TurnSpec { message, end, interrupt: None, echoes_messages: echo },
+        &TurnSpec { message, end, interrupt: None, echoes_messages },
         &values,
         number,
         MAX_LINE_BYTES,
     )
 }
 
-fn prompt(text: &str, is_at_start: bool) -> TurnEnd {
-    TurnEnd::Prompt(Prompt { text: text.to_owned(), is_printed_at_startup: is_at_start })
+fn prompt(text: &str, is_printed_at_startup: bool) -> TurnEnd {
+    TurnEnd::Prompt(Prompt { text: text.to_owned(), is_printed_at_startup })
 }
 
 /// Returns the answer bytes from chunked input, and true if the turn is over.
-fn receive_until_end(end: TurnEnd, bytes: &[u8], size: usize) -> (Vec<u8>, bool) {
+fn receive_until_end(end: TurnEnd, bytes: &[u8], chunk_size: usize) -> (Vec<u8>, bool) {
     let mut turn = turn(end, "").unwrap();
-    let (mut all, mut is_over) = (Vec::new(), false);
-    for step in bytes.chunks(size).flat_map(|piece| turn.receive(piece)) {
+    let (mut answer_bytes, mut is_over) = (Vec::new(), false);
+    for step in bytes.chunks(chunk_size).flat_map(|piece| turn.receive(piece)) {
         match step {
-            StdioStep::Output(bytes) if !is_over => all.extend(bytes),
+            StdioStep::Output(bytes) if !is_over => answer_bytes.extend(bytes),
             StdioStep::End(None) if !is_over => is_over = true,
             _ => panic!("something followed the end"),
         }
     }
-    (all, is_over)
+    (answer_bytes, is_over)
 }
 
 #[test]

@@ -95,11 +95,11 @@ fn notifications_give_the_answer_without_repeating_the_result() {
 
 #[test]
 fn a_notification_without_text_is_a_loss_if_the_result_has_more() {
-    let other = "warn a notification `said` has no text at its `pointer`; the answer is the text of the others";
+    let missing_text_warning = "warn a notification `said` has no text at its `pointer`; the answer is the text of the others";
     for (params, answer, expected) in [
         (json!({"t": "two"}), json!("one\ntwo"), &["end output-unreadable"][..]),
         (json!({"text": null}), json!("one two"), &["end output-unreadable"]),
-        (json!(["two"]), json!("FULL"), &[other, "end"]),
+        (json!(["two"]), json!("FULL"), &[missing_text_warning, "end"]),
         (json!({"tool": "read"}), json!("one"), &["end"]),
         (json!({"tool": "read"}), Value::Null, &["end"]),
     ] {
@@ -111,8 +111,8 @@ fn a_notification_without_text_is_a_loss_if_the_result_has_more() {
         let steps = step_texts(&mut rpc_turn(&spec(), 0), &lines);
         assert_eq!(steps, [&["text one "], expected].concat(), "{params} {answer}");
         // By default all of the result is its text: an object, which is no answer beside notifications.
-        let default = RpcSpec { result_pointer: String::new(), ..spec() };
-        assert_eq!(step_texts(&mut rpc_turn(&default, 0), &lines), ["text one ", "end"]);
+        let default_spec = RpcSpec { result_pointer: String::new(), ..spec() };
+        assert_eq!(step_texts(&mut rpc_turn(&default_spec, 0), &lines), ["text one ", "end"]);
     }
     let text_notification = |text: &str| json!({"method": "said", "params": {"text": text}});
     let lines = [
@@ -141,19 +141,21 @@ fn a_notification_without_text_is_a_loss_if_the_result_has_more() {
 #[test]
 fn a_program_is_initialized_once_before_its_calls() {
     let initialize = Some(call("initialize", json!({"v": 1})));
-    let ready = RpcSpec { initialize, initialized: Some(call("ready", Value::Null)), ..spec() };
-    let mut rpc = rpc_turn(&ready, 0);
+    let spec_with_initialize =
+        RpcSpec { initialize, initialized: Some(call("ready", Value::Null)), ..spec() };
+    let mut rpc = rpc_turn(&spec_with_initialize, 0);
     let first: Value = serde_json::from_slice(&rpc.take_first_bytes()).unwrap();
     assert_eq!((&first["id"], &first["method"]), (&json!(1), &json!("initialize")));
     // A response to a call that was not made yet is no answer.
-    let early = step_texts(&mut rpc, &[json!({"id": 2, "result": 1})]);
-    assert_eq!(early, ["warn the agent answered another call than the present one"]);
+    let early_steps = step_texts(&mut rpc, &[json!({"id": 2, "result": 1})]);
+    assert_eq!(early_steps, ["warn the agent answered another call than the present one"]);
     let steps = step_texts(&mut rpc, &[json!({"id": 1, "result": {}})]);
     assert_eq!(steps.len(), 2, "{steps:?}");
     assert!(steps[0].contains("\"ready\"") && !steps[0].contains("id"), "{steps:?}");
     assert!(steps[1].contains("\"ask\"") && steps[1].contains("\"id\":2"), "{steps:?}");
-    let later: Value = serde_json::from_slice(&rpc_turn(&ready, 5).take_first_bytes()).unwrap();
-    assert_eq!((&later["id"], &later["method"]), (&json!(7), &json!("ask")));
+    let later_request: Value =
+        serde_json::from_slice(&rpc_turn(&spec_with_initialize, 5).take_first_bytes()).unwrap();
+    assert_eq!((&later_request["id"], &later_request["method"]), (&json!(7), &json!("ask")));
 }
 
 #[test]

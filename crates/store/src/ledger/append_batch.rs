@@ -13,7 +13,7 @@ use crate::engine::sql::{self, DatabaseConnection};
 use crate::engine::writer::WriteCommand;
 
 /// Text and events of an execution, in their order.
-pub(crate) struct RecordEvents {
+pub(crate) struct AppendBatch {
     /// Id of the execution.
     pub(crate) id: ExecutionId,
     /// Generation of the claim under which they were created.
@@ -23,7 +23,7 @@ pub(crate) struct RecordEvents {
 }
 
 #[async_trait]
-impl WriteCommand for RecordEvents {
+impl WriteCommand for AppendBatch {
     type WriteOutput = bool;
 
     fn invalidation(&self) -> Invalidation {
@@ -51,7 +51,7 @@ impl WriteCommand for RecordEvents {
     }
 }
 
-impl RecordEvents {
+impl AppendBatch {
     /// Returns true if all events are state changes to or from the clean-up, which follow the end.
     fn is_cleanup_only(&self) -> bool {
         self.batch.events.iter().all(|(_, event)| match event {

@@ -20,8 +20,8 @@ fn tool(lines: &str) -> (Arc<ToolSpec>, Arc<ToolProgram>) {
     let agent = load_settings(&tool_config(lines)).agents.remove(0);
     let spec = Arc::clone(&agent.spec.cognitive().unwrap().tools[0]);
     let AgentWorker::Cognitive { tool_backends, .. } = agent.worker else { panic!("{agent:?}") };
-    let program = Arc::clone(&tool_backends.programs[&spec.name]);
-    (spec, program)
+    let tool_program = Arc::clone(&tool_backends.programs[&spec.name]);
+    (spec, tool_program)
 }
 
 /// Checks the faults of tools.
@@ -33,7 +33,7 @@ fn assert_tool_faults(rows: &[(&str, &[&str])]) {
 
 #[test]
 fn a_tool_with_a_program_has_inputs_of_its_own() {
-    let (spec, program) = tool(
+    let (spec, tool_program) = tool(
         "description = \"Finds.\"\ntimeout = 5\n\
          inputs.text = { type = \"string\", description = \"What.\" }\n\
          inputs.limit = { type = \"integer\", optional = true }\n\
@@ -50,16 +50,22 @@ fn a_tool_with_a_program_has_inputs_of_its_own() {
         .collect();
     let expected = [("limit", InputType::Integer, true), ("text", InputType::String, false)];
     assert_eq!(inputs, expected);
-    assert!(program.program.command.ends_with("sort") && program.program.command.is_absolute());
-    assert_eq!(program.args, ["-n{{ limit }}", "--", "{{ text | upper }}"]);
-    assert_eq!((program.stdin.as_str(), &program.program.working_dir), ("{{ arguments }}", &None));
+    assert!(
+        tool_program.program.command.ends_with("sort")
+            && tool_program.program.command.is_absolute()
+    );
+    assert_eq!(tool_program.args, ["-n{{ limit }}", "--", "{{ text | upper }}"]);
+    assert_eq!(
+        (tool_program.stdin_template.as_str(), &tool_program.program.working_dir),
+        ("{{ arguments }}", &None)
+    );
 }
 
 #[test]
 fn the_program_of_a_tool_has_strict_defaults() {
-    let (_, program) =
+    let (_, tool_program) =
         tool("description = \"x\"\nhandler = { kind = \"command\", command = \"sort\" }");
-    let sandbox = &program.program.sandbox;
+    let sandbox = &tool_program.program.sandbox;
     assert_eq!(
         (sandbox.is_enforced, sandbox.allows_network, &sandbox.writable),
         (true, false, &None)
@@ -76,14 +82,14 @@ fn the_program_of_a_tool_has_strict_defaults() {
 fn the_keys_of_a_tool_program_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().display();
-    let (spec, program) = tool(&format!(
+    let (spec, tool_program) = tool(&format!(
         "description = \"x\"\nidempotent = true\n[tools.t.handler]\nkind = \"command\"\n\
          command = \"sort\"\nworking_dir = \"{path}\"\nenv = {{ LANG = \"C\" }}\n\
          env_from = {{ API_KEY = \"MY_KEY\" }}\n\
          sandbox = {{ writable = [\"{path}\"], network = true, required = false }}\n\
          resources = {{ memory_bytes = 2_000_000, group = \"off\" }}"
     ));
-    let sandbox = &program.program.sandbox;
+    let sandbox = &tool_program.program.sandbox;
     assert!(spec.idempotent && sandbox.allows_network);
     assert_eq!(sandbox.isolation_requirement, IsolationRequirement::Nothing);
     let limits = ResourceLimits {
@@ -91,12 +97,12 @@ fn the_keys_of_a_tool_program_are_read() {
         max_processes: None,
         cgroup_mode: CgroupMode::Off,
     };
-    assert_eq!(program.program.resource_limits, limits);
+    assert_eq!(tool_program.program.resource_limits, limits);
     assert_eq!(sandbox.writable.as_deref(), Some(&[folder.path().to_owned()][..]));
-    assert_eq!(program.program.working_dir.as_deref(), Some(folder.path()));
+    assert_eq!(tool_program.program.working_dir.as_deref(), Some(folder.path()));
     let variable = |value: &str, secrecy| EnvVariable { value: value.to_owned(), secrecy };
-    assert!(program.program.env["LANG"] == variable("C", VariableSecrecy::Plain));
-    assert!(program.program.env["API_KEY"] == variable(CANARY, VariableSecrecy::Secret));
+    assert!(tool_program.program.env["LANG"] == variable("C", VariableSecrecy::Plain));
+    assert!(tool_program.program.env["API_KEY"] == variable(CANARY, VariableSecrecy::Secret));
 }
 
 /// Returns the lines of a tool whose handler has further keys.

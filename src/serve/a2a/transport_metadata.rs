@@ -27,7 +27,7 @@ pub(in crate::serve) const TRACE_HEADERS: [HeaderName; 2] =
 
 /// Metadata of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RequestMetadata {
+pub struct TransportMetadata {
     /// Last position that the caller of a stream knows.
     pub resume_after: Option<StreamCursor>,
     /// Idempotency key of the request.
@@ -40,7 +40,7 @@ pub struct RequestMetadata {
     pub host: Option<HeaderValue>,
 }
 
-impl RequestMetadata {
+impl TransportMetadata {
     /// Reads the metadata of a request. An unknown form of cursor counts as absent, as clients of event streams
     /// expect.
     ///
@@ -108,12 +108,12 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Failure> {
 mod tests {
     use super::*;
 
-    fn read(lines: &[(&'static str, &str)]) -> Result<RequestMetadata, Code> {
+    fn read(lines: &[(&'static str, &str)]) -> Result<TransportMetadata, Code> {
         let mut headers = HeaderMap::new();
         for (name, value) in lines {
             headers.append(*name, HeaderValue::from_str(value).expect("a header"));
         }
-        RequestMetadata::from_headers(&headers).map_err(|failure| failure.code)
+        TransportMetadata::from_headers(&headers).map_err(|failure| failure.code)
     }
 
     #[test]
@@ -127,12 +127,12 @@ mod tests {
     #[test]
     fn a_request_has_at_most_one_idempotency_key() {
         let metadata_with_key = |name: &str| {
-            Ok(RequestMetadata {
+            Ok(TransportMetadata {
                 idempotency_key: Some(name.to_owned()),
-                ..RequestMetadata::default()
+                ..TransportMetadata::default()
             })
         };
-        assert_eq!(read(&[]), Ok(RequestMetadata::default()));
+        assert_eq!(read(&[]), Ok(TransportMetadata::default()));
         assert_eq!(read(&[("idempotency-key", " k-1 ")]), metadata_with_key("k-1"));
         for wrong in
             [&[("idempotency-key", "")][..], &[("idempotency-key", "a"), ("idempotency-key", "a")]]

@@ -46,7 +46,7 @@ async fn trace_service() -> Option<SyscallTrace> {
     for agent in agents {
         run_load(
             service.address,
-            &service.json_rpc_load(agent, 64),
+            &service.json_rpc_load_request(agent, 64),
             1,
             StopCondition::Completed(3),
         )
@@ -91,7 +91,7 @@ async fn read_trace(trace: &Path, pid: u32) -> Vec<String> {
 fn process_creations(lines: &[String], service_pids: [u32; 2]) -> Vec<&str> {
     let (mut service_thread_ids, mut creations) =
         (service_pids.map(|id| id.to_string()).to_vec(), Vec::new());
-    let mut is_thread_by_caller = BTreeMap::new();
+    let mut unfinished_clones = BTreeMap::new();
     for line in lines {
         let (id, call) = line.split_once(' ').unwrap();
         let is_call = ["clone(", "clone3(", "fork(", "vfork("].iter().any(|it| call.contains(it));
@@ -101,9 +101,9 @@ fn process_creations(lines: &[String], service_pids: [u32; 2]) -> Vec<&str> {
         }
         let is_thread = match is_call {
             true => call.contains("CLONE_THREAD"),
-            false => is_thread_by_caller.remove(id).unwrap_or(false),
+            false => unfinished_clones.remove(id).unwrap_or(false),
         };
-        is_thread_by_caller.insert(id, is_thread);
+        unfinished_clones.insert(id, is_thread);
         if is_thread && let Some((_, thread)) = call.rsplit_once(" = ") {
             service_thread_ids.push(thread.trim().to_owned());
         }
@@ -126,8 +126,9 @@ async fn no_process_is_created_by_fork() {
     };
     let creations = process_creations(&lines, service_pids);
     assert!(creations.len() > request_count, "{creations:#?}");
-    let copies: Vec<_> = creations.iter().filter(|creation| !is_vfork_like(creation)).collect();
-    assert!(copies.is_empty(), "made by fork: {copies:#?}");
+    let fork_creations: Vec<_> =
+        creations.iter().filter(|creation| !is_vfork_like(creation)).collect();
+    assert!(fork_creations.is_empty(), "made by fork: {fork_creations:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

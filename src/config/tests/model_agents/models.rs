@@ -45,8 +45,8 @@ fn a_provider_has_an_address_a_key_and_limits() {
         assert_eq!((&*local.base_url, &local.api_key), (url, &None));
         assert_eq!((local.max_concurrent.get(), local.requests_per_minute.get()), (1, 100_000));
     }
-    let whole = provider("base_url = \"https://x.org/v1/chat/completions/\"");
-    assert_eq!(whole.base_url, "https://x.org/v1");
+    let full_url_provider = provider("base_url = \"https://x.org/v1/chat/completions/\"");
+    assert_eq!(full_url_provider.base_url, "https://x.org/v1");
     let changed = provider(
         "base_url = \"http://10.0.0.1\"\ninsecure_http = true\ntimeout = \"5m\"\n\
          max_concurrent = 7\nrequests_per_minute = 9",
