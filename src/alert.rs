@@ -14,7 +14,7 @@ use algonius_actors::model::access::endpoint_config::RateLimit;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::observation::alert::{Alert, AlertPhase};
 use algonius_actors::model::push::Secret;
-use algonius_warden::Warden;
+use algonius_warden::ProgramLauncher;
 use command::AlertCommand;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -69,13 +69,14 @@ impl AlertDispatcher {
     pub fn start(
         hooks: HookSettings,
         policy: DeliveryPolicy,
-        (warden, redact): (Arc<dyn Warden>, RedactFunction),
+        (launcher, redact): (Arc<dyn ProgramLauncher>, RedactFunction),
         notices: mpsc::Receiver<AlertNotice>,
     ) -> Result<Self, Failure> {
         let HookSettings { webhook_url, signing_secret, command } = hooks;
         let webhook =
             webhook_url.map(|url| Webhook::new(url, signing_secret, policy)).transpose()?;
-        let command = command.map(|(program, args)| AlertCommand { program, args, warden, redact });
+        let command =
+            command.map(|(program, args)| AlertCommand { program, args, launcher, redact });
         let hooks = AlertHooks { webhook, command };
         Ok(Self(tokio::spawn(hooks.dispatch(notices))))
     }

@@ -177,7 +177,7 @@ async fn a_lockout_ends_and_its_count_restarts() {
             200
         );
         assert_eq!(service.fetch_with_token("/status").await.status, 200);
-        // The block lasts for a second, and a request that is refusal does not make it longer.
+        // The block lasts for a second, and a request that is refused does not make it longer.
         tokio::time::sleep(Duration::from_millis(1100)).await;
     }
     service.stop().await;

@@ -22,7 +22,7 @@ use sdk::ClientPackages;
 use service::Service;
 
 /// A token that the agents of the test know, for one of them only.
-const SECOND_TOKEN: &str = "stranger-0123456789-0123456789-0123456789";
+const STRANGER_TOKEN: &str = "stranger-0123456789-0123456789-0123456789";
 
 /// The shipped configuration; bad tokens are tried by the dozen here, so nobody is locked out.
 fn shipped_config() -> String {
@@ -43,7 +43,7 @@ fn are_clients_enabled() -> bool {
 
 /// Drives every binding through an SDK.
 fn assert_sdk_script_succeeds(packages: &ClientPackages, script: &str, min_scenarios: usize) {
-    let service = Service::start(include_str!("clients/own.toml"), SECOND_TOKEN);
+    let service = Service::start(include_str!("clients/own.toml"), STRANGER_TOKEN);
     let report = packages.run_script(script, &[service.url(), service.token()]);
     assert_report(report, min_scenarios, service);
 }
@@ -76,7 +76,7 @@ fn the_python_sdk_works_with_the_shipped_configuration() {
     if !are_clients_enabled() {
         return;
     }
-    let service = Service::start(&shipped_config(), SECOND_TOKEN);
+    let service = Service::start(&shipped_config(), STRANGER_TOKEN);
     let report = ClientPackages::Python03
         .run_script("python03.py", &["shipped", service.url(), service.token()]);
     assert_report(report, 18, service);
@@ -87,9 +87,9 @@ fn the_python_sdk_handles_cancellations_and_failures() {
     if !are_clients_enabled() {
         return;
     }
-    let service = Service::start(include_str!("clients/own.toml"), SECOND_TOKEN);
+    let service = Service::start(include_str!("clients/own.toml"), STRANGER_TOKEN);
     let report = ClientPackages::Python03
-        .run_script("python03.py", &["own", service.url(), service.token(), SECOND_TOKEN]);
+        .run_script("python03.py", &["own", service.url(), service.token(), STRANGER_TOKEN]);
     assert_report(report, 7, service);
 }
 
@@ -133,7 +133,7 @@ fn the_prometheus_client_reads_the_metrics() {
     if !are_clients_enabled() {
         return;
     }
-    let service = Service::start(&shipped_config(), SECOND_TOKEN);
+    let service = Service::start(&shipped_config(), STRANGER_TOKEN);
     let report =
         ClientPackages::Prometheus.run_script("metrics.py", &[service.url(), service.token()]);
     assert_report(report, 6, service);
@@ -147,7 +147,7 @@ fn the_api_matches_its_openapi_document() {
     let test = std::env::current_exe().expect("the path of the test");
     let fake = algonius_fakes::fake_agent_path(&test).display().to_string();
     let service =
-        Service::start(&include_str!("clients/api.toml").replace("FAKE", &fake), SECOND_TOKEN);
-    let report = ClientPackages::OpenApi.run_script("api.py", &[service.url(), SECOND_TOKEN]);
+        Service::start(&include_str!("clients/api.toml").replace("FAKE", &fake), STRANGER_TOKEN);
+    let report = ClientPackages::OpenApi.run_script("api.py", &[service.url(), STRANGER_TOKEN]);
     assert_report(report, 70, service);
 }

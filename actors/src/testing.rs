@@ -387,7 +387,7 @@ impl TestTree {
     /// Waits for ending tasks, then checks that none is left.
     async fn assert_no_tasks(&self) {
         let tasks = self.wait_for_tasks().await;
-        let WorkProbe { alive_count, lease_count, .. } = self.driver.probe();
+        let WorkProbe { alive_count, lease_count, .. } = self.driver.recorded_work();
         assert_eq!((tasks, alive_count, lease_count), (0, 0, 0), "tasks, work or leases are left");
     }
 }

@@ -13,7 +13,7 @@ use algonius_gauge::load::{LoadRequest, StopCondition, run_load};
 use algonius_gauge::report::{BenchReport, Curve, Goal, ResultRow};
 use algonius_gauge::role::{self, is_quick};
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::RunTimes;
+use algonius_gauge::run::OperationTimes;
 use algonius_gauge::service::Service;
 use tokio::runtime::Builder;
 
@@ -122,7 +122,7 @@ async fn start_service_with_history(count: i64) -> Service {
     service
 }
 
-async fn run_query(service: &Service, query: &str) -> RunTimes {
+async fn run_query(service: &Service, query: &str) -> OperationTimes {
     let request_line = format!("GET /api/v1/executions?{query}");
     let build = request_builder(&service.build_request(&request_line, "", ""));
     let load_request =
@@ -134,6 +134,6 @@ fn run_kind(query_name: &str, count: i64) -> String {
     format!("{query_name} of {count}")
 }
 
-fn median_ms(run: &RunTimes) -> f64 {
+fn median_ms(run: &OperationTimes) -> f64 {
     run.quantile_ms(500)
 }

@@ -7,7 +7,7 @@ use algonius_gauge::process::resident_bytes as process_resident_bytes;
 use algonius_gauge::report::{BenchReport, Curve, Goal, ResultRow};
 use algonius_gauge::role::is_quick;
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::RunTimes;
+use algonius_gauge::run::OperationTimes;
 use algonius_gauge::service::Service;
 use serde_json::json;
 
@@ -60,7 +60,7 @@ pub(crate) async fn measure(descriptor_limit: usize, report: &mut BenchReport) {
         );
     }
     assert_eq!(alive_count, idle_clients.len(), "connections were cut while they stood around");
-    let median_ms = |run: &RunTimes| run.quantile_ms(500);
+    let median_ms = |run: &OperationTimes| run.quantile_ms(500);
     let mut add_row = |description: String, kind: &str| {
         report.add_row(ResultRow {
             number: 9,
@@ -85,7 +85,7 @@ pub(crate) async fn measure(descriptor_limit: usize, report: &mut BenchReport) {
     });
 }
 
-async fn measure_requests(service: &Service) -> RunTimes {
+async fn measure_requests(service: &Service) -> OperationTimes {
     let load_request = service.json_rpc_load_request("cat", 64);
     run_load(service.address, &load_request, 1, StopCondition::Elapsed(Rounds::run_duration()))
         .await

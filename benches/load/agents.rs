@@ -6,7 +6,7 @@ use algonius_gauge::load::{StopCondition, run_load};
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::role::is_quick;
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::RunTimes;
+use algonius_gauge::run::OperationTimes;
 use algonius_gauge::service::Service;
 use tokio::task::{LocalSet, spawn_local};
 
@@ -27,7 +27,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         rounds.add("alone", run_agents(&service, 1, requests_per_agent).await);
         rounds.add("together", run_agents(&service, AGENT_COUNT, requests_per_agent).await);
     }
-    let median_ms = |run: &RunTimes| run.quantile_ms(500);
+    let median_ms = |run: &OperationTimes| run.quantile_ms(500);
     let [alone, together] = ["alone", "together"].map(|kind| rounds.merged_run(kind).summary());
     report.add_row(ResultRow {
         number: 10,
@@ -40,7 +40,11 @@ pub(crate) async fn measure(report: &mut BenchReport) {
 }
 
 /// Returns the times of the first agents, each with sequential requests.
-async fn run_agents(service: &Service, agent_count: usize, requests_per_agent: usize) -> RunTimes {
+async fn run_agents(
+    service: &Service,
+    agent_count: usize,
+    requests_per_agent: usize,
+) -> OperationTimes {
     let local_set = LocalSet::new();
     let runs = local_set.run_until(async {
         let start_run = |number| {
@@ -60,5 +64,5 @@ async fn run_agents(service: &Service, agent_count: usize, requests_per_agent: u
     });
     let runs = runs.await;
     let longest = runs.iter().map(|run| run.lasted).max().unwrap_or_default();
-    RunTimes::merge(&runs, longest)
+    OperationTimes::merge(&runs, longest)
 }

@@ -5,7 +5,7 @@ use algonius_gauge::load::run_burst;
 use algonius_gauge::process::peak_resident_bytes;
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::{RunTimes, median};
+use algonius_gauge::run::{OperationTimes, median};
 use algonius_gauge::service::Service;
 use algonius_gauge::spawn_limit::{SpawnRateBaseline, core_count};
 
@@ -32,13 +32,13 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         peaks.push(service.sum_over_processes(peak_resident_bytes) / 1e6);
         rounds.add("burst", run);
     }
-    let limit_rate = rounds.median_of("L", RunTimes::rate);
+    let limit_rate = rounds.median_of("L", OperationTimes::rate);
     let summary = rounds.merged_run("burst").summary();
     // The ratio of the makespan to that of L equals the ratio of L's rate to this one.
     report.add_row(ResultRow {
         number: 6,
         description: format!("burst of {BURST_SIZE}: all of it, against {BURST_SIZE} / L"),
-        value: rounds.median_ratio("L", "burst", RunTimes::rate),
+        value: rounds.median_ratio("L", "burst", OperationTimes::rate),
         unit: "× ideal".to_owned(),
         goal: Goal::AtMost(1.5, 1.3),
         details: format!(
@@ -64,6 +64,6 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     });
 }
 
-fn run_seconds(run: &RunTimes) -> f64 {
+fn run_seconds(run: &OperationTimes) -> f64 {
     run.lasted as f64 / 1e9
 }

@@ -6,7 +6,7 @@ use algonius_gauge::load::{StopCondition, run_load};
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::role::is_quick;
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::RunTimes;
+use algonius_gauge::run::OperationTimes;
 use algonius_gauge::service::Service;
 use algonius_gauge::spawn_limit::SpawnRateBaseline;
 
@@ -46,7 +46,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         );
     }
     let ideal_rate = MAX_CONCURRENT_JOBS as f64 / JOB_DURATION.as_secs_f64();
-    let bare_ratio = ideal_rate / rounds.median_of("bare", RunTimes::rate);
+    let bare_ratio = ideal_rate / rounds.median_of("bare", OperationTimes::rate);
     let seconds = rounds.median_of("jobs", |run| run.lasted as f64 / 1e9);
     report.add_row(ResultRow {
         number: 7,
@@ -54,7 +54,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
             "queue of {job_count} jobs of {} ms, {MAX_CONCURRENT_JOBS} at once",
             JOB_DURATION.as_millis()
         ),
-        value: ideal_rate / rounds.median_of("jobs", RunTimes::rate),
+        value: ideal_rate / rounds.median_of("jobs", OperationTimes::rate),
         unit: "× ideal".to_owned(),
         goal: Goal::AtMost(1.15, 1.08),
         details: format!(

@@ -8,7 +8,7 @@ use algonius_gauge::process::resident_bytes;
 use algonius_gauge::report::{BenchReport, Curve, Goal, ResultRow};
 use algonius_gauge::role::is_quick;
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::{RunTimes, median};
+use algonius_gauge::run::{OperationTimes, median};
 use algonius_gauge::service::Service;
 use tokio::time::{Instant, sleep};
 
@@ -45,7 +45,7 @@ impl WaitingResults {
         self.rounds.median_ratio(
             &run_kind(waiting_count),
             &run_kind(BASELINE_WAITING),
-            RunTimes::rate,
+            OperationTimes::rate,
         )
     }
 
@@ -112,7 +112,7 @@ fn throughput_row(
     value: f64,
     results: &WaitingResults,
 ) -> ResultRow {
-    let rate = |waiting| results.rounds.median_of(&run_kind(waiting), RunTimes::rate);
+    let rate = |waiting| results.rounds.median_of(&run_kind(waiting), OperationTimes::rate);
     let details = match &results.failure {
         Some(failure) => failure.clone(),
         None => format!("{:.0}/s against {:.0}/s", rate(max_waiting), rate(BASELINE_WAITING)),

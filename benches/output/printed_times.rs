@@ -2,10 +2,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use algonius_gauge::a2a_requests::{message_params_0_3, request_builder};
+use algonius_gauge::a2a_requests::{request_builder, sized_message_params_0_3};
 use algonius_gauge::client::KeepAliveClient;
 use algonius_gauge::load::unique_number;
-use algonius_gauge::run::{RunTimes, nanoseconds};
+use algonius_gauge::run::{OperationTimes, nanoseconds};
 use algonius_gauge::service::Service;
 use tokio::time::Instant;
 
@@ -17,11 +17,11 @@ const TIME_DIGITS: usize = 19;
 
 /// Follows so many runs of the agent `clock`, which prints `at` with the time of the day in nanoseconds. Returns the
 /// times until the follower had each of them.
-pub(crate) async fn measure_delays(service: &Service, run_count: usize) -> RunTimes {
+pub(crate) async fn measure_delays(service: &Service, run_count: usize) -> OperationTimes {
     let build_request = request_builder(&service.json_rpc_request(
         "clock",
         "message/stream",
-        &message_params_0_3(1),
+        &sized_message_params_0_3(1),
     ));
     let mut client = KeepAliveClient::connect(service.address).await;
     let (mut delays, started_at) = (Vec::new(), Instant::now());
@@ -35,7 +35,7 @@ pub(crate) async fn measure_delays(service: &Service, run_count: usize) -> RunTi
         );
         delays.extend(stream_delays.into_iter().take(TIME_COUNT)); // The last event repeats the text.
     }
-    RunTimes::new(delays, started_at.elapsed())
+    OperationTimes::new(delays, started_at.elapsed())
 }
 
 /// Returns the time since each time in these bytes was printed, in nanoseconds.

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use algonius_gauge::a2a_requests::{message_params_0_3, request_builder};
+use algonius_gauge::a2a_requests::{request_builder, sized_message_params_0_3};
 use algonius_gauge::client::{BenchResponse, KeepAliveClient};
 use algonius_gauge::load::{unique_number, wall_clock_nanoseconds};
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::role::is_quick;
-use algonius_gauge::run::RunTimes;
+use algonius_gauge::run::OperationTimes;
 use algonius_gauge::service::Service;
 use algonius_gauge::spawn::plain_text;
 use serde_json::{Value, json};
@@ -25,8 +25,11 @@ const AGENT_CONFIG: &str = "[agents.one]\ncommand = \"sh\"\n\
 pub(crate) async fn measure(report: &mut BenchReport) {
     let service = Service::start(PROGRAM, "", AGENT_CONFIG).await;
     std::fs::write(service.home().join("result"), plain_text(RESULT_BYTES)).expect("a file");
-    let build_send_request =
-        request_builder(&service.json_rpc_request("one", "message/send", &message_params_0_3(1)));
+    let build_send_request = request_builder(&service.json_rpc_request(
+        "one",
+        "message/send",
+        &sized_message_params_0_3(1),
+    ));
     let mut client = KeepAliveClient::connect(service.address).await;
     let mut times = Vec::new();
     for _ in 0..if is_quick() { 100 } else { 1000 } {
@@ -38,7 +41,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         let read_at = wall_clock_nanoseconds();
         times.push(read_at.saturating_sub(output_end_time(&parse_task(&answer))));
     }
-    let run = RunTimes::new(times, Duration::ZERO);
+    let run = OperationTimes::new(times, Duration::ZERO);
     report.add_row(ResultRow {
         number: 20,
         description: "100 KB can be read after the program's last word, p99".to_owned(),

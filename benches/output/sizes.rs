@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 
 use algonius_gauge::a2a_requests::{
-    message_params_0_3, post_request, repeated_request, request_builder,
+    post_request, repeated_request, request_builder, sized_message_params_0_3,
 };
 use algonius_gauge::client::{BenchResponse, KeepAliveClient};
 use algonius_gauge::load::{LoadRequest, StopCondition, run_load};
@@ -12,7 +12,7 @@ use algonius_gauge::process::{peak_resident_bytes, reset_peak_resident_bytes};
 use algonius_gauge::report::{BenchReport, Curve, Goal, ResultRow};
 use algonius_gauge::role::{ServerProcess, is_quick};
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::{RunTimes, median};
+use algonius_gauge::run::{OperationTimes, median};
 use algonius_gauge::service::Service;
 use algonius_gauge::spawn::plain_text;
 
@@ -87,11 +87,11 @@ fn add_rows(rounds: &Rounds, peak_bytes: f64, report: &mut BenchReport) {
         details: format!("{:.1} MB resident", peak_bytes / 1e6),
     });
     let [rate, baseline_rate] =
-        ["wide", "bare wide"].map(|kind| rounds.median_of(kind, RunTimes::rate));
+        ["wide", "bare wide"].map(|kind| rounds.median_of(kind, OperationTimes::rate));
     report.add_row(ResultRow {
         number: 12,
         description: "100 KB of output, 10 in flight: throughput".to_owned(),
-        value: rounds.median_ratio("wide", "bare wide", RunTimes::rate),
+        value: rounds.median_ratio("wide", "bare wide", OperationTimes::rate),
         unit: "× bare".to_owned(),
         goal: Goal::AtLeast(0.8, 0.9),
         details: format!(
@@ -101,7 +101,7 @@ fn add_rows(rounds: &Rounds, peak_bytes: f64, report: &mut BenchReport) {
     });
 }
 
-fn median_ms(run: &RunTimes) -> f64 {
+fn median_ms(run: &OperationTimes) -> f64 {
     run.quantile_ms(500)
 }
 
@@ -135,8 +135,11 @@ async fn start_service() -> Service {
 
 /// Returns the requests for the same output, to the service and to the bare server.
 fn request_pair(service: &Service, bytes: usize) -> (Rc<LoadRequest>, Rc<LoadRequest>) {
-    let call =
-        service.json_rpc_request(&format!("o{bytes}"), "message/send", &message_params_0_3(1));
+    let call = service.json_rpc_request(
+        &format!("o{bytes}"),
+        "message/send",
+        &sized_message_params_0_3(1),
+    );
     let file = service.home().join(bytes.to_string());
     let is_good =
         move |answer: &BenchResponse<'_>| answer.status == 200 && answer.body.len() > bytes;

@@ -1,11 +1,11 @@
 //! Stream of server-sent events, against a single answer.
 
-use algonius_gauge::a2a_requests::{is_completed, message_params_0_3, request_builder};
+use algonius_gauge::a2a_requests::{is_completed, request_builder, sized_message_params_0_3};
 use algonius_gauge::client::KeepAliveClient;
 use algonius_gauge::load::unique_number;
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::role::is_quick;
-use algonius_gauge::run::{RunTimes, nanoseconds};
+use algonius_gauge::run::{OperationTimes, nanoseconds};
 use algonius_gauge::service::Service;
 use tokio::time::Instant;
 
@@ -31,7 +31,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
 /// Measures the first event and the end of a stream.
 async fn measure_events(report: &mut BenchReport, service: &Service) {
     let [build_unary, build_stream] = ["message/send", "message/stream"].map(|method| {
-        request_builder(&service.json_rpc_request("cat", method, &message_params_0_3(1024)))
+        request_builder(&service.json_rpc_request("cat", method, &sized_message_params_0_3(1024)))
     });
     let mut client = KeepAliveClient::connect(service.address).await;
     let (mut unary_times, mut first_event_times, mut stream_times) =
@@ -54,7 +54,7 @@ async fn measure_events(report: &mut BenchReport, service: &Service) {
     }
     let [unary_times, first_event_times, stream_times] =
         [unary_times, first_event_times, stream_times]
-            .map(|times| RunTimes::new(times, started_at.elapsed()));
+            .map(|times| OperationTimes::new(times, started_at.elapsed()));
     report.add_row(ResultRow {
         number: 13,
         description: "first event of a stream".to_owned(),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use algonius_gauge::report::{BenchReport, Curve, Goal, ResultRow};
 use algonius_gauge::role::is_quick;
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::RunTimes;
+use algonius_gauge::run::OperationTimes;
 use algonius_redact::{Pattern, RedactionConfig};
 use algonius_redact::{Redactor, StreamRedactor};
 use tokio::time::Instant;
@@ -48,7 +48,7 @@ fn main() {
             let elapsed = started_at.elapsed();
             rounds.add(
                 kind,
-                RunTimes::new(vec![u64::try_from(elapsed.as_nanos()).unwrap_or(0)], elapsed),
+                OperationTimes::new(vec![u64::try_from(elapsed.as_nanos()).unwrap_or(0)], elapsed),
             );
         }
     }

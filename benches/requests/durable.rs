@@ -3,7 +3,7 @@
 use algonius_gauge::load::{StopCondition, run_load};
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::RunTimes;
+use algonius_gauge::run::OperationTimes;
 use algonius_gauge::service::Service;
 use algonius_gauge::spawn_limit::{SpawnRateBaseline, core_count};
 
@@ -21,11 +21,12 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         rounds.add("L", baseline.run(core_count(), Rounds::run_duration()));
         rounds.add("power", run_load(service.address, &load_request, 100, stop_condition).await);
     }
-    let [rate, limit_rate] = ["power", "L"].map(|kind| rounds.median_of(kind, RunTimes::rate));
+    let [rate, limit_rate] =
+        ["power", "L"].map(|kind| rounds.median_of(kind, OperationTimes::rate));
     report.add_row(ResultRow {
         number: 21,
         description: "throughput that a power failure does not undo, 100 in flight".to_owned(),
-        value: rounds.median_ratio("power", "L", RunTimes::rate),
+        value: rounds.median_ratio("power", "L", OperationTimes::rate),
         unit: "× L".to_owned(),
         goal: Goal::AtLeast(0.6, 0.75),
         details: format!(

@@ -12,7 +12,7 @@ use std::time::Duration;
 use a2a::a2a_service_client::A2aServiceClient;
 use algonius_a2a::grpc::proto::lf_a2a_v1 as a2a;
 use algonius_gauge::load::unique_number;
-use algonius_gauge::run::{RunTimes, nanoseconds};
+use algonius_gauge::run::{OperationTimes, nanoseconds};
 use algonius_gauge::service::Service;
 use algonius_gauge::spawn::plain_text;
 use axum::http::Uri;
@@ -47,7 +47,7 @@ impl GrpcCaller {
     }
 
     /// Sends with this many requests in flight for this time.
-    pub(crate) async fn run(&mut self, in_flight: usize, duration: Duration) -> RunTimes {
+    pub(crate) async fn run(&mut self, in_flight: usize, duration: Duration) -> OperationTimes {
         self.send().await; // Opens the connection before the first measured request.
         let (run_started_at, times) = (Instant::now(), Rc::new(RefCell::new(Vec::new())));
         let tasks = LocalSet::new();
@@ -62,7 +62,7 @@ impl GrpcCaller {
             });
         }
         tasks.await;
-        RunTimes::new(times.take(), run_started_at.elapsed())
+        OperationTimes::new(times.take(), run_started_at.elapsed())
     }
 
     async fn send(&mut self) {

@@ -6,7 +6,7 @@ use algonius_gauge::load::{StopCondition, run_load};
 use algonius_gauge::process::proportional_set_bytes;
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::{RunTimes, median};
+use algonius_gauge::run::{OperationTimes, median};
 use algonius_gauge::service::Service;
 
 use tokio::time::sleep;
@@ -68,7 +68,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         }
     }
     let [mixed_rate, plain_rate] =
-        ["mixed", "alone"].map(|kind| rounds.median_of(kind, RunTimes::rate));
+        ["mixed", "alone"].map(|kind| rounds.median_of(kind, OperationTimes::rate));
     let row = |description: &str, value, goal, details| ResultRow {
         number: 25,
         description: description.to_owned(),
@@ -79,7 +79,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     };
     report.add_row(row(
         "throughput of programs beside agents of other kinds",
-        rounds.median_ratio("mixed", "alone", RunTimes::rate),
+        rounds.median_ratio("mixed", "alone", OperationTimes::rate),
         Goal::AtLeast(0.97, 0.99),
         format!("{mixed_rate:.0}/s against {plain_rate:.0}/s"),
     ));

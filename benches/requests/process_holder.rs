@@ -11,11 +11,13 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::ProcessExit;
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::{RunTimes, nanoseconds};
+use algonius_gauge::run::{OperationTimes, nanoseconds};
 use algonius_gauge::spawn::plain_text;
 use algonius_gauge::spawn_limit::{SpawnRateBaseline, core_count, find_program};
 use algonius_warden::process_holders::{HolderCommand, ProcessHolderOptions, ProcessHolders};
-use algonius_warden::{LaunchRequest, OutputMemory, RootCapabilities, StdinSource, Warden as _};
+use algonius_warden::{
+    LaunchRequest, OutputMemory, ProgramLauncher as _, RootCapabilities, StdinSource,
+};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinSet;
@@ -37,13 +39,13 @@ pub(crate) async fn measure(report: &mut BenchReport) {
         rounds.add("held", run_parallel(&fixture).await);
     }
     fixture.process_holders.shut_down().await;
-    let [rate, limit_rate] = ["held", "L"].map(|kind| rounds.median_of(kind, RunTimes::rate));
+    let [rate, limit_rate] = ["held", "L"].map(|kind| rounds.median_of(kind, OperationTimes::rate));
     report.add_row(ResultRow {
         number: 1,
         description: format!(
             "a warden without the rest of the service, {PARALLEL_PROGRAMS} in flight"
         ),
-        value: rounds.median_ratio("held", "L", RunTimes::rate),
+        value: rounds.median_ratio("held", "L", OperationTimes::rate),
         unit: "× L".to_owned(),
         goal: Goal::Unrated,
         details: format!(
@@ -53,7 +55,7 @@ pub(crate) async fn measure(report: &mut BenchReport) {
     });
 }
 
-async fn run_parallel(fixture: &Arc<HolderFixture>) -> RunTimes {
+async fn run_parallel(fixture: &Arc<HolderFixture>) -> OperationTimes {
     let (run_started_at, mut tasks) = (Instant::now(), JoinSet::new());
     for _ in 0..PARALLEL_PROGRAMS {
         let fixture = Arc::clone(fixture);
@@ -68,7 +70,7 @@ async fn run_parallel(fixture: &Arc<HolderFixture>) -> RunTimes {
         });
     }
     let times = tasks.join_all().await.concat();
-    RunTimes::new(times, run_started_at.elapsed())
+    OperationTimes::new(times, run_started_at.elapsed())
 }
 
 /// Process holder without a service.

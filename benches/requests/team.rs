@@ -3,7 +3,7 @@
 use algonius_gauge::load::{StopCondition, run_load};
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::RunTimes;
+use algonius_gauge::run::OperationTimes;
 use algonius_gauge::service::Service;
 
 use super::MESSAGE_BYTES;
@@ -19,11 +19,11 @@ pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
         rounds.add("team", run_load(service.address, &team, 1, stop_condition).await);
     }
     let [team_rate, member_rate] =
-        ["team", "member"].map(|kind| rounds.median_of(kind, RunTimes::rate));
+        ["team", "member"].map(|kind| rounds.median_of(kind, OperationTimes::rate));
     report.add_row(ResultRow {
         number: 22,
         description: "a team of three steps".to_owned(),
-        value: rounds.median_ratio("member", "team", RunTimes::rate) / 3.0,
+        value: rounds.median_ratio("member", "team", OperationTimes::rate) / 3.0,
         unit: "× three requests".to_owned(),
         goal: Goal::AtMost(1.6, 1.3),
         details: format!(

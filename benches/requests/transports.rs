@@ -6,7 +6,7 @@ use algonius_gauge::load::{LoadRequest, StopCondition, run_load};
 use algonius_gauge::process::cpu_time_ms;
 use algonius_gauge::report::{BenchReport, Curve, Goal, ResultRow};
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::RunTimes;
+use algonius_gauge::run::OperationTimes;
 use algonius_gauge::service::Service;
 use algonius_gauge::spawn_limit::{SpawnRateBaseline, core_count};
 
@@ -32,7 +32,7 @@ pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
         goal: Goal::AtMost(1.8, 1.4),
         details: comparison_text(&rounds, &rpc_kind(1), "bare", "L 1"),
     });
-    let tail_ratio = |run: &RunTimes| run.quantile_ms(990) / run.quantile_ms(500);
+    let tail_ratio = |run: &OperationTimes| run.quantile_ms(990) / run.quantile_ms(500);
     report.add_row(ResultRow {
         number: 3,
         description: "p99, 100 in flight".to_owned(),
@@ -52,13 +52,13 @@ pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
     report.add_row(ResultRow {
         number: 19,
         description: "gRPC against JSON-RPC, 10 in flight".to_owned(),
-        value: rounds.median_ratio("gRPC 10", &rpc_kind(10), RunTimes::rate),
+        value: rounds.median_ratio("gRPC 10", &rpc_kind(10), OperationTimes::rate),
         unit: "× JSON".to_owned(),
         goal: Goal::AtLeast(0.9, 1.0),
         details: rounds.merged_run("gRPC 10").summary(),
     });
     let point = |in_flight| {
-        (in_flight as f64, rounds.median_ratio(&rpc_kind(in_flight), "L", RunTimes::rate))
+        (in_flight as f64, rounds.median_ratio(&rpc_kind(in_flight), "L", OperationTimes::rate))
     };
     report.add_curve(Curve {
         name: "in-flight".to_owned(),
@@ -68,7 +68,7 @@ pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
     });
 }
 
-fn median_ms(run: &RunTimes) -> f64 {
+fn median_ms(run: &OperationTimes) -> f64 {
     run.quantile_ms(500)
 }
 
@@ -87,12 +87,14 @@ fn add_throughput_row(
     report: &mut BenchReport,
 ) {
     let round_kind = format!("{transport} {in_flight}");
-    let (rate, limit_rate) =
-        (rounds.median_of(&round_kind, RunTimes::rate), rounds.median_of("L", RunTimes::rate));
+    let (rate, limit_rate) = (
+        rounds.median_of(&round_kind, OperationTimes::rate),
+        rounds.median_of("L", OperationTimes::rate),
+    );
     report.add_row(ResultRow {
         number: 1,
         description: format!("throughput, {transport}, {in_flight} in flight"),
-        value: rounds.median_ratio(&round_kind, "L", RunTimes::rate),
+        value: rounds.median_ratio(&round_kind, "L", OperationTimes::rate),
         unit: "× L".to_owned(),
         goal: Goal::AtLeast(0.7, 0.85),
         details: format!(
@@ -161,7 +163,7 @@ async fn run_timed_load(
     service: &Service,
     load_request: &Rc<LoadRequest>,
     in_flight: usize,
-) -> RunTimes {
+) -> OperationTimes {
     run_load(
         service.address,
         load_request,

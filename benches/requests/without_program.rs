@@ -3,14 +3,14 @@
 use std::rc::Rc;
 
 use algonius_gauge::a2a_requests::{
-    is_completed, message_params_0_3, post_request, repeated_request,
+    is_completed, post_request, repeated_request, sized_message_params_0_3,
 };
 use algonius_gauge::client::{BenchResponse, KeepAliveClient};
 use algonius_gauge::load::{LoadRequest, StopCondition, run_load};
 use algonius_gauge::report::{BenchReport, Goal, ResultRow};
 use algonius_gauge::role::ServerProcess;
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::RunTimes;
+use algonius_gauge::run::OperationTimes;
 use algonius_gauge::service::Service;
 use serde_json::{Value, json};
 
@@ -53,12 +53,12 @@ pub(crate) async fn measure(service: &Service, report: &mut BenchReport) {
     }
     for AnswerKind { name, answer_bytes, .. } in kinds {
         let [rate, baseline_rate] =
-            [name, &baseline_kind(name)].map(|kind| rounds.median_of(kind, RunTimes::rate));
+            [name, &baseline_kind(name)].map(|kind| rounds.median_of(kind, OperationTimes::rate));
         let summary = rounds.merged_run(name).summary();
         report.add_row(ResultRow {
             number: 5,
             description: format!("{name}, {PARALLEL_REQUESTS} in flight"),
-            value: rounds.median_ratio(name, &baseline_kind(name), RunTimes::rate),
+            value: rounds.median_ratio(name, &baseline_kind(name), OperationTimes::rate),
             unit: "× axum".to_owned(),
             goal: Goal::AtLeast(0.4, 0.7),
             details: format!(
@@ -75,7 +75,7 @@ fn baseline_kind(kind: &str) -> String {
 async fn answer_kinds(service: &Service) -> Vec<AnswerKind> {
     let mut client = KeepAliveClient::connect(service.address).await;
     let send_request =
-        service.json_rpc_request("cat", "message/send", &message_params_0_3(MESSAGE_BYTES));
+        service.json_rpc_request("cat", "message/send", &sized_message_params_0_3(MESSAGE_BYTES));
     let answer = client.send_request(send_request.as_bytes()).await;
     let send_response: Value = serde_json::from_slice(answer.body).expect("JSON");
     let task_params = json!({"id": send_response.pointer("/result/id").expect("a task")});

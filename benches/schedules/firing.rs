@@ -8,7 +8,7 @@ use algonius_actors::ports::schedule_store::ScheduleStore as _;
 use algonius_gauge::process::thread_cpu_time_ms;
 use algonius_gauge::report::{BenchReport, Goal};
 use algonius_gauge::role::is_quick;
-use algonius_gauge::run::RunTimes;
+use algonius_gauge::run::OperationTimes;
 use algonius_supervisor::platform::clock::WallClock;
 use tokio::time::{Instant, sleep};
 
@@ -88,7 +88,7 @@ async fn measure_lateness(
         .filter_map(|it| it.delay())
         .map(|lateness| lateness.num_nanoseconds());
     let delays_ns = delays.flatten().filter_map(|lateness| u64::try_from(lateness).ok()).collect();
-    let lateness_times = RunTimes::new(delays_ns, duration);
+    let lateness_times = OperationTimes::new(delays_ns, duration);
     report.add_row(row(
         "fire and arm again",
         (busy_cpu_ms - idle_cpu_ms) * 1e3 / lateness_times.count(),

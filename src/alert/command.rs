@@ -11,7 +11,7 @@ use algonius_actors::model::host::resources::ResourceLimits;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::ProcessExit;
 use algonius_warden::{
-    LaunchRequest, OutputPipe, RootCapabilities, SpawnedProgram, StdinSource, Warden,
+    LaunchRequest, OutputPipe, ProgramLauncher, RootCapabilities, SpawnedProgram, StdinSource,
 };
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
@@ -37,7 +37,7 @@ const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 pub(super) struct AlertCommand {
     pub(super) program: PathBuf,
     pub(super) args: Vec<String>,
-    pub(super) warden: Arc<dyn Warden>,
+    pub(super) launcher: Arc<dyn ProgramLauncher>,
     pub(super) redact: RedactFunction,
 }
 
@@ -45,7 +45,7 @@ impl AlertCommand {
     /// Runs the program once. Exit code 0 confirms the delivery.
     pub(super) async fn run_once(&self, body: &[u8]) -> io::Result<()> {
         let SpawnedProgram { stdout, stderr, exit: exit_future, tree, .. } =
-            self.warden.launch(self.launch_request(body)).await?;
+            self.launcher.launch(self.launch_request(body)).await?;
         let mut error_output = Vec::new();
         let run_and_drain = async {
             tokio::join!(exit_future, drain(stdout), read_tail(stderr, &mut error_output)).0

@@ -14,7 +14,7 @@ use algonius_actors::root::AgentDefinition;
 use algonius_actors::runs::cognitive::CognitiveDriver;
 use algonius_actors::runs::team::TeamDriver;
 use algonius_store::Store;
-use algonius_warden::Warden;
+use algonius_warden::ProgramLauncher;
 use algonius_warden::confinement::bubblewrap::ProtectedServiceFiles;
 use algonius_warden::confinement::cgroup::ControlGroups;
 use algonius_warden::process_holders::ProcessHolders;
@@ -26,7 +26,7 @@ use crate::app::confinement;
 use crate::app::confinement::{AgentUserSettings, HostContext};
 use crate::app::host_check::{HostCheckTargets, ServiceHostCheck};
 use crate::app::input_sealer::RuntimeKeyFile;
-use crate::app::program_versions::{ProgramRegistry, VersionRequester};
+use crate::app::program_versions::{ProgramStatuses, VersionRequester};
 use crate::config::{AgentWorker, ConfiguredAgent, ServerSettings, ServiceFiles};
 use crate::drivers::mcp::McpServers;
 use crate::drivers::models::ModelConnections;
@@ -44,7 +44,7 @@ pub(crate) struct AgentFactory {
     control_groups: Option<Arc<ControlGroups>>,
     holders: Arc<ProcessHolders>,
     shared_context: Arc<SharedDriverContext>,
-    program_registry: ProgramRegistry,
+    program_registry: ProgramStatuses,
     agent_users: AgentUserSettings,
     remote_connections: RemoteConnections,
     request_handle_cell: RequestHandleCell,
@@ -72,8 +72,8 @@ impl AgentFactory {
         let shared_context =
             Arc::new(SharedDriverContext::new(driver_settings, service_paths, sessions));
         shared_context.create_sandbox_files()?;
-        let (context, warden) = (Arc::clone(&shared_context), Arc::clone(&holders) as _);
-        let launcher = BackendLauncher { context, warden };
+        let (context, launcher) = (Arc::clone(&shared_context), Arc::clone(&holders) as _);
+        let launcher = BackendLauncher { context, launcher };
         let tool_services = ToolServices {
             clock: Arc::clone(clock),
             notes: Arc::<Store>::clone(store),
@@ -81,7 +81,7 @@ impl AgentFactory {
             launcher,
         };
         let agent_users = agent_user_settings(server);
-        let program_registry = ProgramRegistry::new();
+        let program_registry = ProgramStatuses::new();
         Ok(Self {
             capabilities,
             control_groups,
@@ -169,7 +169,7 @@ impl AgentFactory {
     }
 
     /// Returns the registry of the programs.
-    pub(crate) const fn program_registry(&self) -> &ProgramRegistry {
+    pub(crate) const fn program_registry(&self) -> &ProgramStatuses {
         &self.program_registry
     }
 
@@ -209,16 +209,16 @@ impl AgentFactory {
                 return AgentDefinition { spec, driver };
             }
         };
-        let warden: Arc<dyn Warden> = Arc::clone(&self.holders) as _;
+        let launcher: Arc<dyn ProgramLauncher> = Arc::clone(&self.holders) as _;
         if spec.enabled && spec.unavailable_failure().is_none() {
             let requester = VersionRequester {
                 shared_context: Arc::clone(&self.shared_context),
-                warden: Arc::clone(&warden),
+                launcher: Arc::clone(&launcher),
             };
             self.program_registry.spawn_version_request(requester, &spec, &program);
         }
         let driver =
-            Arc::new(ProcessDriver::new(program, Arc::clone(&self.shared_context), warden));
+            Arc::new(ProcessDriver::new(program, Arc::clone(&self.shared_context), launcher));
         AgentDefinition { spec, driver }
     }
 }

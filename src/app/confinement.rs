@@ -100,10 +100,10 @@ pub(crate) fn decide_isolation(agent: &mut ConfiguredAgent, host: &HostContext<'
         decide_backend_isolation(program, host);
     }
     let Some(program) = agent.program().cloned() else { return };
-    if program.sandbox.resolved_paths.is_none() {
+    if program.sandbox.canonical_paths.is_none() {
         let roots = ConfinedProgram::for_agent(agent, &program).resolve_roots(host.service_files);
         if let Some(program) = agent.program_mut() {
-            program.sandbox.resolved_paths = Some(roots);
+            program.sandbox.canonical_paths = Some(roots);
         }
     }
     let Some(program) = agent.program().cloned() else { return };
@@ -123,8 +123,8 @@ pub(crate) fn decide_isolation(agent: &mut ConfiguredAgent, host: &HostContext<'
 }
 
 fn decide_backend_isolation(program: &mut BackendProgram, host: &HostContext<'_>) {
-    if program.sandbox.resolved_paths.is_none() {
-        program.sandbox.resolved_paths =
+    if program.sandbox.canonical_paths.is_none() {
+        program.sandbox.canonical_paths =
             Some(ConfinedProgram::for_backend(program).resolve_roots(host.service_files));
     }
     let sockets = &host.capabilities.sockets;
@@ -150,7 +150,9 @@ pub(crate) fn has_isolation_shortfall(
             sandbox.restricts_writes(access)
                 && confinement.boundary.gaps.contains(&BoundaryGap::Configuration)
         }
-        IsolationRequirement::Boundary => confinement.boundary.allows_privilege_escalation(),
+        IsolationRequirement::SandboxAndServiceFiles => {
+            confinement.boundary.allows_privilege_escalation()
+        }
     };
     has_forbidden_gap || confinement.enforcement.is_incomplete()
 }

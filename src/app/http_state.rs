@@ -13,7 +13,7 @@ use algonius_warden::OutputMemoryUsage;
 use algonius_warden::process_holders::ProcessHolders;
 use chrono::{DateTime, Utc};
 
-use crate::app::program_versions::ProgramRegistry;
+use crate::app::program_versions::ProgramStatuses;
 use crate::config::{LockoutSettings, Settings};
 use crate::observe::Instruments;
 use crate::push::PushRegistry;
@@ -49,7 +49,7 @@ pub(crate) struct StaticState {
     pub(crate) holders: Arc<ProcessHolders>,
     pub(crate) instruments: Instruments,
     pub(crate) admin: Arc<dyn Administration>,
-    pub(crate) program_registry: ProgramRegistry,
+    pub(crate) program_registry: ProgramStatuses,
 }
 
 /// HTTP state: serves the configuration in force.
@@ -197,7 +197,7 @@ fn holder_status_fn(
 }
 
 /// Returns a function that reports the known facts about a program.
-fn program_status_fn(program_registry: &ProgramRegistry) -> ProgramStatusFn {
+fn program_status_fn(program_registry: &ProgramStatuses) -> ProgramStatusFn {
     let program_registry = program_registry.clone();
     Arc::new(move |id| program_registry.status_of(id))
 }

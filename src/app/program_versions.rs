@@ -13,7 +13,7 @@ use algonius_actors::model::observation::status::ProgramStatus;
 use algonius_actors::model::program::runtime_settings::VersionCheckSpec;
 use algonius_actors::model::program::version::ProgramVersion;
 use algonius_actors::model::program::{OutputMethod, ProgramSpec};
-use algonius_warden::Warden;
+use algonius_warden::ProgramLauncher;
 use tokio::sync::{Mutex, watch};
 
 use crate::drivers::program::context::SharedDriverContext;
@@ -29,7 +29,7 @@ const VERSION_TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 pub(crate) struct VersionRequester {
     pub(crate) shared_context: Arc<SharedDriverContext>,
-    pub(crate) warden: Arc<dyn Warden>,
+    pub(crate) launcher: Arc<dyn ProgramLauncher>,
 }
 
 impl VersionRequester {
@@ -43,9 +43,9 @@ impl VersionRequester {
         version_check: &VersionCheckSpec,
         timeout: Duration,
     ) -> Result<String, VersionError> {
-        let Self { shared_context, warden } = self.clone();
+        let Self { shared_context, launcher } = self.clone();
         query_version(
-            VersionSubject { spec, program, shared_context, warden },
+            VersionSubject { spec, program, shared_context, launcher },
             version_check,
             timeout,
         )
@@ -55,14 +55,14 @@ impl VersionRequester {
 
 /// Known facts about each program. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct ProgramRegistry {
+pub(crate) struct ProgramStatuses {
     statuses: Arc<watch::Sender<BTreeMap<AgentId, ProgramStatus>>>,
     /// Lock that serializes version requests: all at once would compete with each other, and with executions, for the
     /// processors.
     request_lock: Arc<Mutex<()>>,
 }
 
-impl ProgramRegistry {
+impl ProgramStatuses {
     /// Returns an empty record.
     pub(crate) fn new() -> Self {
         let statuses = Arc::new(watch::Sender::new(BTreeMap::new()));

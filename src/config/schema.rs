@@ -87,7 +87,7 @@ pub fn schema() -> Value {
 
 /// Returns the shapes and descriptions of the sample's keys.
 #[cfg(test)]
-pub(super) fn recorded_sample_keys() -> RecordedKeys {
+pub(super) fn keys_of_sample_config() -> RecordedKeys {
     record_keys(SAMPLE_CONFIG)
 }
 

@@ -33,7 +33,7 @@ const SEARCH_TIMEOUT: Duration = Duration::from_secs(1);
 /// Greatest number of concurrent searches. A search that never ends occupies a thread.
 static SEARCH_PERMITS: Semaphore = Semaphore::const_new(4);
 
-/// Converts an error of `Warden::launch` into a failure.
+/// Converts an error of `ProgramLauncher::launch` into a failure.
 pub(in crate::drivers) fn launch_failure(error: &io::Error) -> Failure {
     match (error.raw_os_error(), error.kind()) {
         (Some(errno), _) => Some(spawn_failure(errno)),

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::package_install::run_install_step;
 use crate::sdk::ClientPackages;
 use crate::service::Service;
-use crate::{SECOND_TOKEN, assert_report, skip};
+use crate::{STRANGER_TOKEN, assert_report, skip};
 
 /// Environment variable with the address of the repository of the kits. Without it, the kits do not run.
 const REPOSITORY_VARIABLE: &str = "ALGONIUS_KITS";
@@ -54,7 +54,7 @@ impl ConformanceKit {
             Ok(kit_folder) => kit_folder.display().to_string(),
             Err(reason) => return skip(&reason),
         };
-        let service = Service::start(&self.configuration(), SECOND_TOKEN);
+        let service = Service::start(&self.configuration(), STRANGER_TOKEN);
         let url = format!("{}/agents/tck", service.url());
         let result_table_file = target_folder().join(format!("kits-{}.txt", self.version));
         let result_table_file = result_table_file.display().to_string();

@@ -9,7 +9,7 @@ use algonius_skips::skip;
 
 use crate::sdk::{ClientPackages, has_node};
 use crate::service::Service;
-use crate::{SECOND_TOKEN, are_clients_enabled, assert_report};
+use crate::{STRANGER_TOKEN, are_clients_enabled, assert_report};
 
 /// Simulated model. It is killed when it is dropped.
 struct MockModel {
@@ -91,7 +91,7 @@ fn official_mcp_servers_answer_calls_of_a_run() {
     ];
     let memory_folder = tempfile::tempdir().expect("a folder");
     let service =
-        Service::start(&service_config(&model, &servers, memory_folder.path()), SECOND_TOKEN);
+        Service::start(&service_config(&model, &servers, memory_folder.path()), STRANGER_TOKEN);
     let report = ClientPackages::McpPython.run_script("mcp.py", &[service.url(), service.token()]);
     assert_report(report, 6, service);
     let graph = fs::read_to_string(memory_folder.path().join("memory.json")).expect("the graph");

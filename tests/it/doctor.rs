@@ -267,9 +267,9 @@ async fn the_status_shows_host_capabilities_and_the_warden() {
     for capability in ["kernel", "labels", "landlock", "bubblewrap", "cgroup", "root"] {
         assert_eq!(machine[capability], report["rungs"][capability], "{capability}: {status}");
     }
-    let warden = machine["wardens"][0].as_u64().unwrap();
-    let name = fs::read_to_string(format!("/proc/{warden}/comm")).unwrap();
+    let holder_pid = machine["wardens"][0].as_u64().unwrap();
+    let name = fs::read_to_string(format!("/proc/{holder_pid}/comm")).unwrap();
     assert_eq!(name, "algonius-warden\n");
     let output = service.run_command(&["status"], "").await.stdout;
-    assert!(output.contains(&format!("held by warden {warden}")), "{output}");
+    assert!(output.contains(&format!("held by warden {holder_pid}")), "{output}");
 }

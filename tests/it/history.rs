@@ -322,10 +322,10 @@ async fn the_command_line_lists_shows_retries_and_deletes_tasks() {
     );
     let details = service.run_command(&["tasks", "show", &failed_id], "").await.stdout;
     assert!(details.contains("by operator") && details.contains("attempt  1: failed"), "{details}");
-    let retried_id =
+    let retry_id =
         service.run_command(&["tasks", "retry", &completed_id], "").await.stdout.trim().to_owned();
     let has_ended =
-        async || (service.fetch_execution(&retried_id).await["output"] == "a").then_some(());
+        async || (service.fetch_execution(&retry_id).await["output"] == "a").then_some(());
     poll_until("the end of the second", has_ended).await;
     let deleted = service.run_command(&["tasks", "delete", &completed_id], "").await;
     assert_eq!(

@@ -16,7 +16,7 @@ pub(crate) struct HistoryCheckInput<'a> {
     pub(crate) executions_by_message_id: &'a BTreeMap<String, String>,
     /// How many messages were sent.
     pub(crate) message_count: usize,
-    /// Every warden that was seen.
+    /// Process ids of all process holders that were seen.
     pub(crate) seen_holder_pids: &'a BTreeSet<i32>,
 }
 
@@ -132,7 +132,7 @@ impl<'a> HistoryChecker<'a> {
         lines.map(|line| line.attempt).collect()
     }
 
-    /// No process with a label of this data directory, no lock, no warden but the one in service.
+    /// No process with a label of this data directory, no lock, no process holder but the one in service.
     async fn assert_nothing_left(&self) {
         let HistoryCheckInput { service, seen_holder_pids: known_holders, .. } = self.input;
         let label_family = |label: u64| label >> 38;
@@ -154,7 +154,7 @@ impl<'a> HistoryChecker<'a> {
         assert!(lock.try_lock().is_ok(), "somebody still holds the folder");
         let current_holders: BTreeSet<_> = holder_pids(service.pid()).into_iter().collect();
         let is_leftover = |pid: &i32| !current_holders.contains(pid) && is_holder(*pid);
-        poll_until("the end of old wardens", async || {
+        poll_until("the end of old process holders", async || {
             (!known_holders.iter().any(is_leftover)).then_some(())
         })
         .await;

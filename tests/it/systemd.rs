@@ -67,8 +67,8 @@ async fn the_notify_socket_reaches_neither_agent_nor_warden() {
     let output = service.run_command(&["send", "env", "x"], "").await.stdout;
     // The notify socket of systemd reaches neither an agent nor the warden
     assert!(output.contains("A2A_TASK_ID=") && !output.contains("NOTIFY_SOCKET"), "{output}");
-    let warden = holder_pids(service.pid()).pop().unwrap();
-    match fs::read(format!("/proc/{warden}/environ")) {
+    let holder_pid = holder_pids(service.pid()).pop().unwrap();
+    match fs::read(format!("/proc/{holder_pid}/environ")) {
         Ok(environment) => assert_eq!(String::from_utf8_lossy(&environment), ""),
         Err(_) => skip("only root sees the environment of a warden"),
     }

@@ -168,7 +168,7 @@ impl RequestAdmission {
     ) {
         match effect {
             AdmissionEffect::Record(id) => self.start_recording(id, args, tasks),
-            AdmissionEffect::Queue(id, position) => {
+            AdmissionEffect::ConfirmQueued(id, position) => {
                 self.queue.notify(id, position, self.gate.wait_condition(args));
                 self.queue.reply_to_submitter(id, Ok(()));
                 self.schedule_timeout(args, tasks);

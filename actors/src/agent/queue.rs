@@ -99,7 +99,7 @@ impl RequestQueue {
 
     /// Returns the execution that starts when one more may start.
     pub(super) fn next_startable(&self) -> Option<ExecutionId> {
-        self.admission_queue.next_startable()
+        self.admission_queue.next_startable_past_breaker()
     }
 
     /// Subscribes to the progress of a request.

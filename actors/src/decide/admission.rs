@@ -18,7 +18,7 @@ pub struct AdmissionState {
     waiting: VecDeque<QueueEntry>,
     running: BTreeSet<ExecutionId>,
     /// Number of running executions that have ended, and whose slots become free after their clean-up.
-    ending_slots: usize,
+    slots_in_clean_up: usize,
     /// Executions that wait for the quota of their account: they hold nothing and block no other execution.
     deferred: BTreeSet<ExecutionId>,
     /// True if no execution may start for now.
@@ -78,7 +78,7 @@ pub enum AdmissionEvent {
     AccountBlocked,
     /// The account is usable again.
     AccountUnblocked,
-    /// This execution, which is [next](AdmissionState::next_startable), probes the account.
+    /// This execution, which is [next](AdmissionState::next_startable_past_breaker), probes the account.
     ProbeRequested(ExecutionId),
     /// The execution released its slot, and waits for its account.
     Deferred(ExecutionId),
@@ -101,7 +101,7 @@ pub enum AdmissionEffect {
     /// Start the execution, which holds a slot.
     Start(ExecutionId),
     /// Queue the execution at this position; the first position is 1.
-    Queue(ExecutionId, usize),
+    ConfirmQueued(ExecutionId, usize),
     /// Return the other execution to the caller instead.
     ReturnOriginal(ExecutionId, ExecutionId),
     /// Reject the request, because the queue is full.
@@ -118,7 +118,7 @@ impl AdmissionState {
     /// Sets the number of running executions that have ended and are being cleaned up. A request that arrives now waits
     /// for such a slot, regardless of the depth: its caller may know the end already.
     pub const fn set_ending_slots(&mut self, count: usize) {
-        self.ending_slots = count;
+        self.slots_in_clean_up = count;
     }
 
     /// Iterates over the waiting executions, in order.
@@ -128,7 +128,7 @@ impl AdmissionState {
 
     /// Returns the execution that starts when one more may start.
     #[must_use]
-    pub fn next_startable(&self) -> Option<ExecutionId> {
+    pub fn next_startable_past_breaker(&self) -> Option<ExecutionId> {
         let index = self.startable_index()?;
         self.waiting
             .get(index)
@@ -167,7 +167,7 @@ impl AdmissionState {
 
     /// Number of slots that are free, or will be when all ended executions are cleaned up.
     fn free_slots_after_clean_up(&self) -> usize {
-        let running = self.running.len().saturating_sub(self.ending_slots);
+        let running = self.running.len().saturating_sub(self.slots_in_clean_up);
         match self.max_running {
             Some(max_running) if !self.is_suspended && !self.is_account_blocked => {
                 (max_running as usize).saturating_sub(running)
@@ -270,7 +270,7 @@ impl AdmissionState {
 
     /// Starts the execution that probes the account.
     fn start_probe(&mut self, id: ExecutionId) -> Vec<AdmissionEffect> {
-        if self.next_startable() != Some(id) {
+        if self.next_startable_past_breaker() != Some(id) {
             return Vec::new();
         }
         self.remove(id);
@@ -354,6 +354,6 @@ fn mark_recorded(
 ) -> Vec<AdmissionEffect> {
     queue.set_stage(id, stage);
     let mut effects = queue.start_ready_entries();
-    effects.extend(queue.position(id).map(|position| AdmissionEffect::Queue(id, position)));
+    effects.extend(queue.position(id).map(|position| AdmissionEffect::ConfirmQueued(id, position)));
     effects
 }

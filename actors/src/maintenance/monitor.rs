@@ -132,7 +132,7 @@ impl Actor for MonitorActor {
                 state.apply_alert_input(AlertInput::Tick);
             }
             MonitorMsg::AlertInputReceived(alert_input) => state.apply_alert_input(alert_input),
-            MonitorMsg::FirstRequestCounted => state.start_ticks(&myself),
+            MonitorMsg::RequestCountsPending => state.start_ticks(&myself),
             MonitorMsg::Inspect(reply) => {
                 state.apply_request_counts(); // The reply includes all earlier requests.
                 _ = reply.send((state.started_at, state.open_alerts.values().cloned().collect()));

@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::interned_schedule::InternedSchedule;
-use super::loaded_schedule::{LoadedSchedule, OpenCounts};
+use super::loaded_schedule::{LoadedSchedule, OpenOccurrenceCounts};
 use crate::decide::schedule::due::{
     DueEvaluation, DueRule, OverlapDecision, UnsubmittedRange, decide_overlap, due_time,
     evaluate_schedule,
@@ -16,7 +16,7 @@ impl LoadedSchedule {
     /// Evaluates the schedule, and sets its next due time. Returns the decisions to store, if there are any.
     pub(super) fn evaluate(
         &mut self,
-        open_counts: OpenCounts,
+        open_counts: OpenOccurrenceCounts,
         now: DateTime<Utc>,
     ) -> Option<ScheduleEvaluation> {
         let schedule = &mut self.schedule;
@@ -38,7 +38,7 @@ impl LoadedSchedule {
 fn build_occurrences(
     schedule: &InternedSchedule,
     evaluation: DueEvaluation,
-    open_counts: OpenCounts,
+    open_counts: OpenOccurrenceCounts,
     now: DateTime<Utc>,
 ) -> Vec<Occurrence> {
     let spec = &schedule.shared_fields().spec;
@@ -59,7 +59,7 @@ fn build_occurrences(
         });
     let mut occurrences: Vec<_> = unsubmitted_occurrences.collect();
     // Each decision counts for the next one: several planned times may be due together.
-    let OpenCounts { mut busy, mut waiting } = open_counts;
+    let OpenOccurrenceCounts { mut busy, mut waiting } = open_counts;
     for (planned, due, cause) in evaluation.to_submit {
         let (status, reason) = match decide_overlap(spec.overlap, busy, waiting) {
             OverlapDecision::Fire => {

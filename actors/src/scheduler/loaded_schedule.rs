@@ -60,7 +60,7 @@ pub(super) enum OccurrencePhase {
 
 /// Numbers of the open occurrences of a schedule.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct OpenCounts {
+pub(super) struct OpenOccurrenceCounts {
     /// Occurrences that are being submitted, or run.
     pub(super) busy: usize,
     /// Occurrences that wait for earlier ones.
@@ -72,7 +72,7 @@ impl LoadedSchedule {
         Self { schedule, next_evaluation: None, failure_streak: 0 }
     }
 
-    fn state(&self, open_counts: OpenCounts) -> ScheduleState {
+    fn state(&self, open_counts: OpenOccurrenceCounts) -> ScheduleState {
         match (self.schedule.shared_fields().spec.enabled, self.schedule.paused) {
             _ if open_counts.busy > 0 => ScheduleState::Executing,
             (false, _) => ScheduleState::Created,
@@ -91,7 +91,7 @@ impl LoadedSchedule {
     /// Returns the displayed schedule, with its open occurrences and their executions.
     pub(super) fn view(
         &self,
-        open_counts: OpenCounts,
+        open_counts: OpenOccurrenceCounts,
         executions: Vec<ExecutionId>,
     ) -> ScheduleView {
         ScheduleView {

@@ -24,7 +24,7 @@ pub enum MonitorMsg {
     /// An input of the alert logic.
     AlertInputReceived(AlertInput),
     /// Requests were counted, and more may follow until the next tick.
-    FirstRequestCounted,
+    RequestCountsPending,
     /// Requests the start time and the open alerts.
     Inspect(RpcReplyPort<(DateTime<Utc>, Vec<Alert>)>),
 }
@@ -64,7 +64,7 @@ impl MonitorHandle {
             false // No receiver waits for this change.
         });
         if is_first {
-            self.send(MonitorMsg::FirstRequestCounted);
+            self.send(MonitorMsg::RequestCountsPending);
         }
     }
 

@@ -80,7 +80,7 @@ impl ScriptedDriver {
 
     /// Returns the visible state.
     #[must_use]
-    pub fn probe(&self) -> WorkProbe {
+    pub fn recorded_work(&self) -> WorkProbe {
         self.probe.borrow().clone()
     }
 

@@ -46,8 +46,8 @@ async fn executions_begin_in_the_order_of_their_arrival() {
     let tree = TestTree::new().await;
     submit_ten_second_work(&tree, &["a", "b", "c", "d"]).await;
     tree.advance_to(100).await;
-    assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@10", "c#1@20", "d#1@30"]);
-    assert_eq!(tree.driver.probe().max_alive_count, 1);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@0", "b#1@10", "c#1@20", "d#1@30"]);
+    assert_eq!(tree.driver.recorded_work().max_alive_count, 1);
     tree.end().await;
 }
 
@@ -61,8 +61,8 @@ async fn the_next_execution_begins_after_the_cleanup() {
     tree.advance_to(15).await;
     tree.faults.delay_next(LedgerCallKind::Settle, [4]);
     tree.advance_to(100).await;
-    assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@10", "c#1@24"]);
-    assert_eq!(tree.driver.probe().max_alive_count, 1);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@0", "b#1@10", "c#1@24"]);
+    assert_eq!(tree.driver.recorded_work().max_alive_count, 1);
     tree.end().await;
 }
 
@@ -77,7 +77,7 @@ async fn a_request_after_an_answer_waits_for_the_clean_up() {
     let second = tree.submit("b").await.unwrap();
     assert_eq!(tree.submit("late").await, Err(Code::QueueFull));
     assert_eq!(tree.wait_for_end(second).await, "completed");
-    assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@10"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@0", "b#1@10"]);
     tree.end().await;
 }
 
@@ -87,7 +87,7 @@ async fn executions_begin_in_order_though_records_are_slow() {
     tree.faults.delay_next(LedgerCallKind::Accept, [9, 1, 5, 2]);
     submit_ten_second_work(&tree, &["a", "b", "c", "d"]).await;
     tree.advance_to(100).await;
-    assert_eq!(tree.driver.probe().starts, ["a#1@9", "b#1@19", "c#1@29", "d#1@39"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@9", "b#1@19", "c#1@29", "d#1@39"]);
     tree.end().await;
 }
 
@@ -100,9 +100,9 @@ async fn executions_run_in_parallel_up_to_the_limit() {
     let texts: Vec<_> = texts.iter().map(String::as_str).collect();
     submit_ten_second_work(&tree, &texts).await;
     tree.advance_to(9).await;
-    let first = tree.driver.probe();
+    let first = tree.driver.recorded_work();
     tree.advance_to(19).await;
-    let second = tree.driver.probe();
+    let second = tree.driver.recorded_work();
     assert_eq!(
         [first.alive_count, first.max_alive_count, second.alive_count, second.max_alive_count],
         [10; 4]
@@ -118,7 +118,7 @@ async fn all_executions_run_if_there_is_no_limit() {
     let texts: Vec<_> = texts.iter().map(String::as_str).collect();
     submit_ten_second_work(&tree, &texts).await;
     tree.advance_to(5).await;
-    assert_eq!(tree.driver.probe().alive_count, 50);
+    assert_eq!(tree.driver.recorded_work().alive_count, 50);
     tree.end().await;
 }
 
@@ -232,7 +232,10 @@ async fn the_same_message_is_the_same_execution() {
         (is_first_duplicate, result_in_flight, result_after_end),
         (false, Ok((id, true)), Ok((id, true)))
     );
-    assert_eq!((end.as_str(), tree.driver.probe().starts), ("completed", vec!["text#1@0".into()]));
+    assert_eq!(
+        (end.as_str(), tree.driver.recorded_work().starts),
+        ("completed", vec!["text#1@0".into()])
+    );
     tree.end().await;
 }
 
@@ -281,7 +284,7 @@ async fn simultaneous_duplicates_are_one_execution() {
     let id = answers[1].unwrap().0;
     assert_eq!(answers, [Ok((id, true)), Ok((id, false))]);
     assert_eq!(tree.wait_for_end(id).await, "completed");
-    assert_eq!(tree.driver.probe().starts, ["text#1@2"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["text#1@2"]);
     tree.end().await;
 }
 
@@ -306,7 +309,7 @@ async fn a_request_that_cannot_be_recorded_frees_its_place() {
     let refused = tree.submit_and_describe_end("a").await;
     let next = tree.submit_and_describe_end("b").await;
     assert_eq!([refused, next], ["refused: ledger-unavailable at 0", "completed at 0"]);
-    assert_eq!(tree.driver.probe().starts, ["b#1@0"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["b#1@0"]);
     tree.end().await;
 }
 

@@ -217,7 +217,7 @@ impl QueueModel {
             AdmissionEffect::ReturnOriginal(id, _) => {
                 _ = self.states.insert(id, RequestState::Duplicate);
             }
-            AdmissionEffect::Queue(id, position) => {
+            AdmissionEffect::ConfirmQueued(id, position) => {
                 let expected_index = self
                     .requests_in_state(RequestState::Waiting)
                     .iter()
@@ -295,7 +295,7 @@ proptest! {
                 }
                 10 => Some(AdmissionEvent::AccountBlocked),
                 11 => Some(AdmissionEvent::AccountUnblocked),
-                12 => model.queue.next_startable().map(AdmissionEvent::ProbeRequested),
+                12 => model.queue.next_startable_past_breaker().map(AdmissionEvent::ProbeRequested),
                 13 => pick(&running).map(AdmissionEvent::Deferred),
                 14 => pick(&deferred).map(AdmissionEvent::DeferralEnded),
                 15 => { last_number += 1; Some(AdmissionEvent::HopArrived(execution_id(last_number))) }

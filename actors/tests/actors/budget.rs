@@ -141,7 +141,7 @@ async fn queued_requests_fail_when_the_daily_budget_is_spent() {
     let waiting = tree.submit("b").await.unwrap();
     assert_eq!(tree.wait_for_end(first).await, "completed");
     assert_eq!(tree.wait_for_end(waiting).await, "failed: budget-exceeded");
-    assert_eq!(tree.driver.probe().starts, ["a#1@0"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@0"]);
     tree.end().await;
 }
 

@@ -57,7 +57,7 @@ async fn retry_pauses_are_kept_when_the_clock_jumps() {
         tree.clock.shift_wall_clock(seconds);
         assert_eq!(tree.wait_for_end(id).await, "completed", "{seconds}");
         // Deadlines, retries and queue positions follow a clock that does not jump
-        assert_eq!(tree.driver.probe().starts, ["a#1@0", "a#2@1", "a#3@3"]);
+        assert_eq!(tree.driver.recorded_work().starts, ["a#1@0", "a#2@1", "a#3@3"]);
         tree.end().await;
     }
 }

@@ -45,7 +45,7 @@ async fn equal_requests_in_progress_run_once() {
         ["completed green", "completed green"]
     );
     assert_eq!(outcomes_with_answers(&tree, &[other]).await, ["completed "]);
-    assert_eq!(tree.driver.probe().starts, ["tea#1@0", "coffee#1@0"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["tea#1@0", "coffee#1@0"]);
     assert_eq!(
         (tree.states(second).await.as_str(), tree.elapsed_seconds()),
         (COMPLETED_STATES, 10)
@@ -63,7 +63,7 @@ async fn the_coalescing_window_starts_with_the_first_request() {
         ids.push(tree.submit("tea").await.unwrap());
     }
     assert_eq!(outcomes_with_answers(&tree, &ids).await, ["completed green"; 4]);
-    assert_eq!(tree.driver.probe().starts, ["tea#1@0", "tea#1@70"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["tea#1@0", "tea#1@70"]);
     tree.end().await;
 }
 
@@ -74,7 +74,7 @@ async fn failed_and_cancelled_results_are_not_shared() {
     let [first, second] = [tree.submit("tea").await.unwrap(), tree.submit("tea").await.unwrap()];
     let failed = ["failed: agent-exit ", "failed: agent-exit "];
     assert_eq!(outcomes_with_answers(&tree, &[first, second]).await, failed);
-    assert_eq!(tree.driver.probe().starts, ["tea#1@0", "tea#1@5"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["tea#1@0", "tea#1@5"]);
 
     tree.script("coffee", [ScriptedAttempt::ok(10).with_answer("black")]);
     let first = tree.submit("coffee").await.unwrap();
@@ -82,7 +82,7 @@ async fn failed_and_cancelled_results_are_not_shared() {
     tree.cancel(first).await.unwrap();
     let ended = outcomes_with_answers(&tree, &[first, second]).await;
     assert_eq!(ended, ["cancelled: execution-cancelled black", "completed black"]);
-    assert_eq!(tree.driver.probe().starts[2..], ["coffee#1@10", "coffee#1@10"]);
+    assert_eq!(tree.driver.recorded_work().starts[2..], ["coffee#1@10", "coffee#1@10"]);
     tree.end().await;
 }
 
@@ -117,7 +117,7 @@ async fn coalesced_requests_hold_no_slot_and_are_bounded() {
     let fifth = tree.submit("tea").await.unwrap();
     ids.push(fifth);
     assert_eq!(outcomes_with_answers(&tree, &ids).await, ["completed green"; 5]);
-    assert_eq!(tree.driver.probe().starts, ["tea#1@0", "coffee#1@0", "tea#1@2"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["tea#1@0", "coffee#1@0", "tea#1@2"]);
     tree.end().await;
 }
 
@@ -131,7 +131,7 @@ async fn a_coalesced_request_runs_itself_when_its_source_is_lost() {
     tree.restart().await;
     let ended = outcomes_with_answers(&tree, &[first, second]).await;
     assert_eq!(ended, ["failed: interrupted green", "completed green"]);
-    assert_eq!(tree.driver.probe().starts, ["tea#1@0", "tea#1@3"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["tea#1@0", "tea#1@3"]);
     tree.end().await;
 }
 
@@ -143,7 +143,7 @@ async fn equal_requests_run_separately_by_default() {
     tree.script("tea", [ScriptedAttempt::ok(10).with_answer("green")]);
     let [first, second] = [tree.submit("tea").await.unwrap(), tree.submit("tea").await.unwrap()];
     assert_eq!(outcomes_with_answers(&tree, &[first, second]).await, ["completed green"; 2]);
-    assert_eq!(tree.driver.probe().starts, ["tea#1@0", "tea#1@0"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["tea#1@0", "tea#1@0"]);
     tree.end().await;
 }
 
@@ -160,6 +160,6 @@ async fn an_available_result_is_shared_though_the_queue_is_full() {
     tree.advance_to(6).await;
     let second = tree.submit("tea").await.unwrap();
     assert_eq!(outcomes_with_answers(&tree, &[first, second]).await, ["completed green"; 2]);
-    assert_eq!(tree.driver.probe().starts, ["tea#1@0"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["tea#1@0"]);
     tree.end().await;
 }

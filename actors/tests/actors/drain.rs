@@ -57,7 +57,7 @@ async fn queued_work_survives_a_stop_and_runs_after_the_restart() {
     tree.start().await;
     tree.advance_to(100).await;
     assert_eq!(ends_after_stop, ["completed", "unfinished", "unfinished"]);
-    assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@10", "c#1@20"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@0", "b#1@10", "c#1@20"]);
     tree.end().await;
 }
 
@@ -166,6 +166,6 @@ async fn a_crashed_agent_starts_no_work_while_the_service_stops() {
     tokio::join!(crash, stopping);
     let ends = [tree.describe_end(running).await, tree.describe_end(queued).await];
     assert_eq!(ends, ["failed: interrupted", "unfinished"]);
-    assert_eq!(tree.driver.probe().starts, ["a#1@0"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@0"]);
     tree.end().await;
 }

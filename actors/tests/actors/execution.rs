@@ -295,7 +295,7 @@ async fn a_queued_execution_is_cancelled_and_never_begins() {
     let end = format!("{} at {}", tree.wait_for_end(id).await, tree.elapsed_seconds());
     tree.advance_to(200).await;
     let states = tree.states(id).await;
-    let observed = [end, states, tree.driver.probe().starts.join(" ")];
+    let observed = [end, states, tree.driver.recorded_work().starts.join(" ")];
     assert_eq!(
         observed,
         ["cancelled: execution-cancelled at 7", "idle cancelled cleanup idle", "first#1@0"]
@@ -312,7 +312,7 @@ async fn a_claiming_execution_is_cancelled_and_never_begins() {
     tree.cancel(id).await.unwrap();
     let end = format!("{} at {}", tree.wait_for_end(id).await, tree.elapsed_seconds());
     tree.advance_to(200).await;
-    let observed = [end, tree.states(id).await, tree.driver.probe().starts.join(" ")];
+    let observed = [end, tree.states(id).await, tree.driver.recorded_work().starts.join(" ")];
     assert_eq!(
         observed,
         ["cancelled: execution-cancelled at 10", "idle starting cancelled cleanup idle", ""]

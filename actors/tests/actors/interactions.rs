@@ -57,7 +57,7 @@ async fn wait_until_ended(tree: &TestTree, id: ExecutionId) {
 }
 
 fn delivered_answers(tree: &TestTree) -> Vec<String> {
-    let probe = tree.driver.probe();
+    let probe = tree.driver.recorded_work();
     let without_execution_id =
         |answer: &String| answer.split_once(' ').unwrap_or_default().1.to_owned();
     probe.answers.iter().map(without_execution_id).collect()

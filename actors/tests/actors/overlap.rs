@@ -53,7 +53,7 @@ async fn a_busy_agent_follows_the_overlap_policy() {
         }
         assert_eq!(lines, expected, "{overlap:?}");
         let max_alive = if overlap == OverlapPolicy::Allow { 2 } else { 1 };
-        assert_eq!(tree.driver.probe().max_alive_count, max_alive, "{overlap:?}");
+        assert_eq!(tree.driver.recorded_work().max_alive_count, max_alive, "{overlap:?}");
         tree.end().await;
     }
 }

@@ -22,7 +22,7 @@ async fn pressure_refuses_new_work_and_holds_queued_work() {
     let refused = tree.submit("c").await;
     let end = format!("{} at {}", tree.wait_for_end(running).await, tree.elapsed_seconds());
     tree.advance_to(50).await;
-    let started = tree.driver.probe().starts;
+    let started = tree.driver.recorded_work().starts;
     tree.host_metrics.set_reading(HostReading::default());
     let waiting_end = format!("{} at {}", tree.wait_for_end(waiting).await, tree.elapsed_seconds());
     let accepted = tree.submit("c").await.map(drop);
@@ -56,7 +56,7 @@ async fn resumed_work_waits_under_pressure() {
     tree.advance_to(5).await;
     tree.restart().await;
     tree.advance_to(30).await;
-    let started = tree.driver.probe().starts;
+    let started = tree.driver.recorded_work().starts;
     tree.host_metrics.set_reading(HostReading::default());
     let end = format!("{} at {}", tree.wait_for_end(waiting).await, tree.elapsed_seconds());
     assert_eq!((started.as_slice(), end.as_str()), (&["a#1@0".to_owned()][..], "completed at 30"));

@@ -27,7 +27,7 @@ async fn queued_reasons(tree: &TestTree, agent: &str) -> Vec<(QueueReason, Optio
 
 /// Seconds at which attempts of this text began.
 fn start_seconds(tree: &TestTree, text: &str) -> Vec<u64> {
-    let started = tree.driver.probe().starts;
+    let started = tree.driver.recorded_work().starts;
     let starts_of_text = started.iter().filter(|one| one.split('#').next() == Some(text));
     starts_of_text.map(|one| one.split('@').nth(1).unwrap().parse().unwrap()).collect()
 }
@@ -52,7 +52,7 @@ async fn a_deferred_execution_holds_no_slot_and_resumes_on_time() {
         [(QueueReason::QuotaExhausted, Some(3601))]
     );
     let agent = tree.agent_status(DEFAULT_AGENT).await;
-    assert_eq!((agent.work.running.len(), tree.driver.probe().lifetimes.len()), (0, 1));
+    assert_eq!((agent.work.running.len(), tree.driver.recorded_work().lifetimes.len()), (0, 1));
     assert_eq!(tree.record(id).await.unwrap().deferral().unwrap().times, 1);
     tree.advance_to(3600).await;
     assert_eq!(start_seconds(&tree, "a"), [0]);

@@ -33,7 +33,7 @@ async fn a_new_definition_applies_to_queued_work_only() {
     tree.register(worker_with_deadline(100)).await;
     let ends = [tree.wait_for_end(a).await, tree.wait_for_end(b).await];
     assert_eq!(ends, ["completed", "timeout: execution-timeout"]);
-    assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@200"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@0", "b#1@200"]);
     tree.end().await;
 }
 
@@ -47,7 +47,7 @@ async fn a_crashed_execution_resumes_with_its_old_definition() {
     tree.driver.preserve_over_restart(id);
     tree.clock.panic_at_reading(1); // The next look at the clock panics: that of the execution, which ends.
     assert_eq!(tree.wait_for_end(id).await, "completed");
-    assert_eq!(tree.driver.probe().starts, ["a#1@0", "again a#1@50"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@0", "again a#1@50"]);
     tree.end().await;
 }
 
@@ -67,7 +67,7 @@ async fn a_new_limit_applies_at_once_and_ends_no_run() {
         assert_eq!(tree.wait_for_end(id).await, "completed");
     }
     // A higher limit applies at once, and a lower limit ends no run
-    assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@5", "c#1@5", "d#1@15", "e#1@25"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@0", "b#1@5", "c#1@5", "d#1@15", "e#1@25"]);
     tree.end().await;
 }
 

@@ -40,7 +40,7 @@ async fn after_a_kill_running_work_fails_and_queued_work_runs() {
         outcomes_with_times(&tree, &ids).await,
         ["failed: interrupted at 5", "completed at 15", "completed at 25"]
     );
-    assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@5", "c#1@15"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@0", "b#1@5", "c#1@15"]);
     assert_eq!(tree.states(ids[0]).await, "idle starting running failed cleanup");
     tree.end().await;
 }
@@ -55,7 +55,7 @@ async fn reattached_work_keeps_its_slot_and_its_deadline() {
         outcomes_with_times(&tree, &ids).await,
         ["completed at 12", "completed at 22", "completed at 32"]
     );
-    assert_eq!(tree.driver.probe().starts, ["a#1@0", "again a#1@5", "b#1@12", "c#1@22"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@0", "again a#1@5", "b#1@12", "c#1@22"]);
     assert_eq!(tree.states(ids[0]).await, "idle starting running completed cleanup idle");
     tree.end().await;
 }
@@ -90,7 +90,7 @@ async fn requeued_work_precedes_later_requests() {
     tree.start().await;
     tree.submit("d").await.unwrap();
     tree.advance_to(100).await;
-    assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@5", "c#1@15", "d#1@25"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@0", "b#1@5", "c#1@15", "d#1@25"]);
     tree.end().await;
 }
 
@@ -103,7 +103,7 @@ async fn a_redacted_input_is_not_run_again() {
         outcomes_with_times(&tree, &ids).await,
         ["failed: interrupted at 5", "failed: interrupted-not-run at 5", "completed at 15"]
     );
-    assert_eq!(tree.driver.probe().starts, ["a#1@0", "c#1@5"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@0", "c#1@5"]);
     tree.end().await;
 }
 
@@ -222,7 +222,7 @@ async fn a_restart_resumes_more_than_the_queue_holds() {
     tree.restart_with(|specs| specs[0].limits.capacity.max_waiting = 0).await;
     let refused = tree.submit("d").await;
     tree.advance_to(100).await;
-    let started = tree.driver.probe().starts;
+    let started = tree.driver.recorded_work().starts;
     assert_eq!(started, ["a#1@0", "b#1@0", "c#1@10"]);
     assert_eq!(refused, Err(Code::QueueFull));
     tree.end().await;

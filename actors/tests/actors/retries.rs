@@ -96,6 +96,6 @@ async fn a_crash_during_a_pause_interrupts_the_execution() {
     tree.crash_agent(DEFAULT_AGENT).await;
     assert_eq!(tree.wait_for_end(id).await, "failed: interrupted");
     tree.advance_to(20).await;
-    assert_eq!(tree.driver.probe().starts, ["work#1@0"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["work#1@0"]);
     tree.end().await;
 }

@@ -27,7 +27,7 @@ async fn each_occurrence_is_requested_once_with_its_outcome() {
         tree.occurrence_lines("tick").await,
         ["08:01 fired completed", "08:02 fired completed"]
     );
-    assert_eq!(tree.driver.probe().starts, ["tick#1@60", "tick#1@120"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["tick#1@60", "tick#1@120"]);
     for occurrence in tree.schedule_store.all_occurrences().await {
         let deviation = occurrence.delay().unwrap().num_milliseconds();
         assert!((0..50).contains(&deviation), "{deviation}");
@@ -85,7 +85,7 @@ async fn a_crash_during_a_request_repeats_no_occurrence() {
             let [line] = lines.as_slice() else { panic!("{call:?} at {kill_second}: {lines:?}") };
             // An attempt that the kill interrupted is known as such; it is not asked for again.
             assert!(line.starts_with("08:01 fired"), "{call:?} at {kill_second}: {line}");
-            let start_count = tree.driver.probe().starts.len();
+            let start_count = tree.driver.recorded_work().starts.len();
             // Each occurrence of a schedule is requested once, wherever the service dies
             // during the request
             assert!(start_count <= 1, "{call:?} at {kill_second}: begun {start_count} times");
@@ -207,7 +207,7 @@ async fn a_clock_change_neither_loses_nor_repeats_an_occurrence() {
         tree.advance_to(90).await;
         tree.clock.shift_wall_clock(seconds);
         tree.advance_to(90 + 200).await;
-        let started = tree.driver.probe().starts;
+        let started = tree.driver.recorded_work().starts;
         let start_seconds: Vec<_> =
             started.iter().map(|it| it.split('@').nth(1).unwrap()).collect();
         // One before, at most one made up for, then one each minute.
@@ -243,7 +243,7 @@ async fn a_restarted_scheduler_continues() {
     let status = tree.status().await.scheduler.unwrap();
     assert!(status.actor.restarts > 0, "{status:?}");
     assert_eq!((status.schedules, status.active), (1, 1));
-    let start_count = tree.driver.probe().starts.len();
+    let start_count = tree.driver.recorded_work().starts.len();
     let fired_count = lines.iter().filter(|line| line.contains("fired")).count();
     // A failed scheduler restarts and continues where it stopped
     assert_eq!(start_count, fired_count, "{lines:?}");
@@ -307,7 +307,7 @@ async fn run_coinciding(tree: &TestTree, owner: &str) -> (u32, u32, Vec<Occurren
 async fn unauthorized_occurrences_are_refused_in_one_write() {
     let tree = TestTree::new().await;
     assert_eq!(run_coinciding(&tree, "nobody").await, (1, 1, vec![OccurrenceStatus::Refused; 60]));
-    assert_eq!(tree.driver.probe().starts.len(), 0);
+    assert_eq!(tree.driver.recorded_work().starts.len(), 0);
     tree.end().await;
 }
 

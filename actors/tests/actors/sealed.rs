@@ -37,7 +37,10 @@ async fn a_queued_input_with_a_secret_runs_after_a_kill() {
     assert!(!String::from_utf8_lossy(&bytes).contains("jane"));
     tree.start().await;
     assert_eq!(tree.wait_for_end(id).await, "completed");
-    assert_eq!(tree.driver.probe().starts, ["a#1@0".to_owned(), format!("{SECRET_INPUT}#1@5")]);
+    assert_eq!(
+        tree.driver.recorded_work().starts,
+        ["a#1@0".to_owned(), format!("{SECRET_INPUT}#1@5")]
+    );
     assert_eq!(sealed_input(&tree, id).await, None, "erased with the end");
     tree.end().await;
 }
@@ -58,7 +61,10 @@ async fn an_input_without_its_key_is_not_run() {
     tree.sealer.restore_key();
     let retry_id = api.requests.retry(&caller, id).await.unwrap().execution;
     assert_eq!(tree.wait_for_end(retry_id).await, "completed");
-    assert_eq!(tree.driver.probe().starts.last().unwrap().split('#').next(), Some(SECRET_INPUT));
+    assert_eq!(
+        tree.driver.recorded_work().starts.last().unwrap().split('#').next(),
+        Some(SECRET_INPUT)
+    );
     tree.end().await;
 }
 
@@ -77,7 +83,7 @@ async fn reattached_work_is_retried_with_its_raw_input() {
     tree.driver.preserve_over_restart(id);
     tree.start().await;
     assert_eq!(tree.wait_for_end(id).await, "completed");
-    let started = tree.driver.probe().starts;
+    let started = tree.driver.recorded_work().starts;
     assert_eq!(
         started,
         [
@@ -98,7 +104,10 @@ async fn a_failed_actor_loses_no_queued_input() {
     let id = tree.submit(SECRET_INPUT).await.unwrap();
     tree.crash_agent(DEFAULT_AGENT).await;
     assert_eq!(tree.wait_for_end(id).await, "completed");
-    assert_eq!(tree.driver.probe().starts, ["a#1@0".to_owned(), format!("{SECRET_INPUT}#1@0")]);
+    assert_eq!(
+        tree.driver.recorded_work().starts,
+        ["a#1@0".to_owned(), format!("{SECRET_INPUT}#1@0")]
+    );
     tree.end().await;
 }
 
@@ -174,7 +183,7 @@ async fn a_schedule_runs_with_its_raw_input_over_a_restart() {
     tree.advance_to(3601).await;
     tree.restart().await;
     tree.advance_to(7300).await;
-    let started = tree.driver.probe().starts;
+    let started = tree.driver.recorded_work().starts;
     assert!(
         started.len() == 2 && started.iter().all(|it| it.starts_with(SECRET_INPUT)),
         "{started:?}"
@@ -193,7 +202,7 @@ async fn a_schedule_updated_with_its_shown_text_keeps_its_input() {
     redacted_spec.name = "another name".to_owned();
     api.schedules.put_schedule(&caller, redacted_spec, false).await.unwrap();
     tree.advance_to(3700).await;
-    assert!(tree.driver.probe().starts[0].starts_with(SECRET_INPUT));
+    assert!(tree.driver.recorded_work().starts[0].starts_with(SECRET_INPUT));
     tree.end().await;
 }
 
@@ -210,7 +219,7 @@ async fn a_schedule_without_its_key_refuses_its_occurrences() {
     let occurrences = tree.schedule_store.all_occurrences().await;
     let reason = occurrences[0].reason.clone().unwrap();
     assert!(occurrences.len() == 1 && reason.starts_with("input-sealed: "), "{occurrences:?}");
-    assert!(tree.driver.probe().starts.is_empty());
+    assert!(tree.driver.recorded_work().starts.is_empty());
     // Paused and resumed, the schedule keeps its sealed texts; with a new input it runs.
     let (api, caller) = (tree.api().clone(), tree.caller());
     let before = tree.schedule_store.schedules().await.unwrap().remove(0).text_sealing;
@@ -221,7 +230,7 @@ async fn a_schedule_without_its_key_refuses_its_occurrences() {
     assert_eq!(tree.schedule_store.schedules().await.unwrap().remove(0).text_sealing, before);
     api.schedules.put_schedule(&caller, hourly_schedule(), false).await.unwrap();
     tree.advance_to(7300).await;
-    assert_eq!(tree.driver.probe().starts.len(), 1);
+    assert_eq!(tree.driver.recorded_work().starts.len(), 1);
     assert_eq!(tree.status().await.scheduler.unwrap().locked, 0);
     tree.end().await;
 }
@@ -242,7 +251,7 @@ async fn a_configured_schedule_needs_no_key() {
     );
     tree.advance_to(3700).await;
     assert!(
-        tree.driver.probe().starts[0].starts_with(SECRET_INPUT),
+        tree.driver.recorded_work().starts[0].starts_with(SECRET_INPUT),
         "{:?}",
         tree.occurrence_lines("report").await
     );
@@ -261,6 +270,6 @@ async fn plain_text_schedules_of_earlier_releases_are_sealed() {
     let stored = tree.schedule_store.schedules().await.unwrap().remove(0);
     assert!(stored.has_sealed_texts() && !stored.spec.input.contains("Hunter"), "{stored:?}");
     tree.advance_to(3700).await;
-    assert!(tree.driver.probe().starts[0].starts_with(SECRET_INPUT));
+    assert!(tree.driver.recorded_work().starts[0].starts_with(SECRET_INPUT));
     tree.end().await;
 }

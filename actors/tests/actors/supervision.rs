@@ -42,8 +42,8 @@ async fn an_agent_crash_interrupts_running_work_only() {
         ends.push(format!("{} at {}", tree.wait_for_end(id).await, tree.elapsed_seconds()));
     }
     assert_eq!(ends, ["failed: interrupted at 5", "completed at 15", "completed at 25"]);
-    assert_eq!(tree.driver.probe().starts, ["a#1@0", "b#1@5", "c#1@15"]);
-    assert_eq!(tree.driver.probe().max_alive_count, 1);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@0", "b#1@5", "c#1@15"]);
+    assert_eq!(tree.driver.recorded_work().max_alive_count, 1);
     tree.end().await;
 }
 
@@ -176,7 +176,7 @@ async fn an_execution_resumes_from_the_records_of_its_crashed_actor() {
     tokio::time::sleep(Duration::from_millis(1500)).await;
     tree.clock.panic_at_reading(1);
     assert_eq!(tree.wait_for_end(id).await, "completed");
-    assert_eq!(tree.driver.probe().starts, ["a#1@0", "again a#1@3"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@0", "again a#1@3"]);
     assert_eq!(tree.states(id).await, "idle starting running completed cleanup idle");
     tree.end().await;
 }
@@ -192,7 +192,7 @@ async fn a_cancel_order_survives_the_crash_of_its_actor() {
     tree.clock.panic_at_reading(1);
     tree.cancel(id).await.unwrap();
     assert_eq!(tree.wait_for_end(id).await, "cancelled: execution-cancelled");
-    assert_eq!(tree.driver.probe().starts, ["a#1@0"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@0"]);
     assert_eq!(tree.agent_status(DEFAULT_AGENT).await.actor_starts.restarts, 0);
     tree.end().await;
 }
@@ -204,7 +204,7 @@ async fn an_unwritten_execution_resumes_when_its_agent_crashes() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     tree.crash_agent(DEFAULT_AGENT).await;
     assert_eq!(tree.wait_for_end(id).await, "completed");
-    assert_eq!(tree.driver.probe().starts, ["a#1@0", "again a#1@1"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@0", "again a#1@1"]);
     assert_eq!(tree.states(id).await, "idle starting running completed cleanup idle");
     tree.end().await;
 }

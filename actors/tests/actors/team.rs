@@ -78,7 +78,7 @@ async fn each_step_gets_the_answer_of_the_step_before() {
     let tree = tree_with_team().await;
     let run = tree.submit_to(TEAM, "a").await.unwrap();
     assert_eq!((tree.wait_for_end(run).await.as_str(), tree.elapsed_seconds()), ("completed", 30));
-    assert_eq!(tree.driver.probe().starts, ["a#1@0", "ab#1@10", "abc#1@20"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@0", "ab#1@10", "abc#1@20"]);
     assert_eq!(artifact_lines(&tree, run).await, ["answer: abcd"]);
     let hop_records = hops(&tree, run).await;
     for (hop, (member, number)) in hop_records.iter().zip(MEMBERS.iter().zip(1..)) {
@@ -166,7 +166,7 @@ async fn a_kill_at_any_second_loses_and_repeats_no_hop() {
         tree.restart().await;
         assert_eq!(tree.wait_for_end(run).await, "completed", "killed at {second}");
         assert_eq!(artifact_lines(&tree, run).await, ["answer: abcd"], "killed at {second}");
-        let starts = tree.driver.probe().starts;
+        let starts = tree.driver.recorded_work().starts;
         let starts: Vec<_> = starts.iter().filter(|start| !start.starts_with("again")).collect();
         // A run of a team has one outcome, and no step of it runs twice or is lost, if the service, the process holder or both are killed
         assert_eq!(starts.len(), 3, "killed at {second}: {starts:?}");
@@ -214,7 +214,7 @@ async fn a_stop_between_two_hops_suspends_the_run() {
     assert_eq!(tree.record(run).await.unwrap().state, ExecutionState::Running);
     tree.start().await;
     assert_eq!((tree.wait_for_end(run).await.as_str(), tree.elapsed_seconds()), ("completed", 30));
-    assert_eq!(tree.driver.probe().starts, ["a#1@0", "ab#1@10", "abc#1@20"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@0", "ab#1@10", "abc#1@20"]);
     assert_eq!(tree.states(run).await, "idle starting running completed cleanup idle");
     tree.end().await;
 }
@@ -331,7 +331,7 @@ async fn a_ledger_that_fails_for_a_while_delays_the_run_only() {
             tree.faults.fail_next(call, 3);
             assert_eq!(tree.wait_for_end(run).await, "completed", "{call:?} at {second}");
             assert_eq!(artifact_lines(&tree, run).await, ["answer: abcd"], "{call:?} at {second}");
-            assert_eq!(tree.driver.probe().starts.len(), 3, "{call:?} at {second}");
+            assert_eq!(tree.driver.recorded_work().starts.len(), 3, "{call:?} at {second}");
             tree.end().await;
         }
     }

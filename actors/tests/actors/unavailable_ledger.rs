@@ -40,7 +40,7 @@ async fn a_waiting_caller_learns_of_an_unrecorded_end() {
     tree.faults.clear_faults();
     let (id, _) = tree.submit_with_message_id(DEFAULT_AGENT, "message", "a").await.unwrap();
     assert_eq!(tree.wait_for_end(id).await, "completed");
-    assert_eq!(tree.driver.probe().starts, ["a#1@0"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@0"]);
     tree.end().await;
 }
 
@@ -67,7 +67,7 @@ async fn the_clean_up_waits_for_the_record_of_the_end() {
 
 /// Returns the number of running attempts, and of those that are not cleaned up.
 fn work_and_lease_counts(tree: &TestTree) -> (usize, usize) {
-    let probe = tree.driver.probe();
+    let probe = tree.driver.recorded_work();
     (probe.alive_count, probe.lease_count)
 }
 
@@ -182,7 +182,7 @@ async fn a_request_recorded_too_late_is_refused_and_found_later() {
     let (id, is_duplicate) =
         tree.submit_with_message_id(DEFAULT_AGENT, "message", "a").await.unwrap();
     assert_eq!((is_duplicate, tree.wait_for_end(id).await.as_str()), (true, "completed"));
-    assert_eq!(tree.driver.probe().starts, ["a#1@15"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["a#1@15"]);
     tree.end().await;
 }
 

@@ -33,7 +33,7 @@ async fn agents_of_one_workspace_run_in_order_of_arrival() {
         tree.submit_to(agent, text).await.unwrap();
     }
     tree.advance_to(60).await;
-    let probe = tree.driver.probe();
+    let probe = tree.driver.recorded_work();
     // What is freed wakes who waits: nobody loses the second until the next look.
     assert_eq!(probe.starts, ["one#1@0", "aside#1@0", "two#1@10", "three#1@20"]);
     assert_eq!(probe.max_alive_count, 2);
@@ -53,7 +53,10 @@ async fn workspace_order_follows_the_arrival_of_requests() {
     tree.advance_to(3).await;
     tree.driver.set_workspace("b", "/srv/x");
     tree.advance_to(60).await;
-    assert_eq!(tree.driver.probe().starts, ["long#1@0", "short#1@0", "early#1@20", "late#1@30"]);
+    assert_eq!(
+        tree.driver.recorded_work().starts,
+        ["long#1@0", "short#1@0", "early#1@20", "late#1@30"]
+    );
     tree.end().await;
 }
 
@@ -67,7 +70,7 @@ async fn read_only_agents_do_not_wait_for_a_workspace() {
         tree.submit_to(agent, text).await.unwrap();
     }
     tree.advance_to(60).await;
-    assert_eq!(tree.driver.probe().starts, ["one#1@0", "two#1@0"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["one#1@0", "two#1@0"]);
     tree.end().await;
 }
 
@@ -79,10 +82,10 @@ async fn the_workspace_is_resolved_when_the_turn_comes() {
         tree.submit_to(agent, text).await.unwrap();
     }
     tree.advance_to(10).await;
-    assert_eq!(tree.driver.probe().alive_count, 2);
+    assert_eq!(tree.driver.recorded_work().alive_count, 2);
     tree.driver.set_workspace("b", "/srv/z"); // As a link that leads elsewhere now.
     tree.advance_to(12).await;
-    assert_eq!(tree.driver.probe().alive_count, 3);
+    assert_eq!(tree.driver.recorded_work().alive_count, 3);
     tree.end().await;
 }
 
@@ -100,7 +103,7 @@ async fn cancelled_and_timed_out_waiters_leave_the_workspace_queue() {
     tree.advance_to(5).await;
     tree.cancel(ids[1]).await.unwrap();
     tree.advance_to(60).await;
-    assert_eq!(tree.driver.probe().starts, ["one#1@0", "four#1@10"]);
+    assert_eq!(tree.driver.recorded_work().starts, ["one#1@0", "four#1@10"]);
     let ends = [tree.describe_end(ids[1]).await, tree.describe_end(ids[2]).await];
     assert_eq!(ends, ["cancelled: execution-cancelled", "failed: queue-timeout"]);
     tree.end().await;
@@ -140,7 +143,7 @@ async fn a_workspace_is_free_between_attempts_and_after_a_crash() {
         tree.submit_to(agent, text).await.unwrap();
     }
     tree.advance_to(60).await;
-    let probe = tree.driver.probe();
+    let probe = tree.driver.recorded_work();
     assert_eq!(probe.starts.iter().filter(|started| started.starts_with("two#1")).count(), 1);
     assert_eq!((probe.starts.len(), probe.max_alive_count), (4, 1), "{:?}", probe.starts);
     tree.end().await;
@@ -157,7 +160,7 @@ async fn workspaces_are_exclusive_after_a_restart() {
     tree.advance_to(5).await;
     tree.restart().await;
     tree.advance_to(60).await;
-    let probe = tree.driver.probe();
+    let probe = tree.driver.recorded_work();
     assert_eq!(probe.max_alive_count, 1, "{:?}", probe.starts);
     let mut ends = Vec::new();
     for id in ids {

@@ -29,14 +29,14 @@ pub fn request_builder(request: &str) -> Box<dyn Fn(u64) -> Vec<u8>> {
 
 /// Returns the parameters of a message of 0.3 with a text of this many bytes.
 #[must_use]
-pub fn message_params_0_3(bytes: usize) -> Value {
+pub fn sized_message_params_0_3(bytes: usize) -> Value {
     let parts = json!([{"kind": "text", "text": plain_text(bytes)}]);
     json!({"message": {"kind": "message", "role": "user", "messageId": NUMBER_PLACEHOLDER, "parts": parts}})
 }
 
 /// Returns the parameters of a message of 1.0 with a text of this many bytes.
 #[must_use]
-pub fn message_params_1_0(bytes: usize) -> Value {
+pub fn sized_message_params_1_0(bytes: usize) -> Value {
     let parts = json!([{"text": plain_text(bytes)}]);
     json!({"message": {"messageId": NUMBER_PLACEHOLDER, "role": "ROLE_USER", "parts": parts}})
 }
@@ -55,7 +55,7 @@ impl Service {
         let build = request_builder(&self.json_rpc_request(
             agent,
             "message/send",
-            &message_params_0_3(bytes),
+            &sized_message_params_0_3(bytes),
         ));
         Rc::new(LoadRequest { build, is_good: Box::new(is_completed) })
     }
@@ -63,7 +63,7 @@ impl Service {
     /// Returns requests that send a message over HTTP+JSON, in 1.0.
     #[must_use]
     pub fn rest_load_request(&self, agent: &str, bytes: usize) -> Rc<LoadRequest> {
-        let body = message_params_1_0(bytes).to_string();
+        let body = sized_message_params_1_0(bytes).to_string();
         let request_line = format!("POST /agents/{agent}/v1/message:send");
         let build = request_builder(&self.build_request(&request_line, VERSION_1_0_HEADER, &body));
         let is_good =

@@ -10,7 +10,7 @@ use tokio::task::LocalSet;
 use tokio::time::Instant;
 
 use crate::client::{BenchResponse, KeepAliveClient, NO_RESPONSE};
-use crate::run::{RunTimes, nanoseconds};
+use crate::run::{OperationTimes, nanoseconds};
 
 /// Number of connections that are added at once.
 const CONNECTION_BATCH: usize = 500;
@@ -98,13 +98,13 @@ pub async fn run_load(
     load_request: &Rc<LoadRequest>,
     in_flight: usize,
     stop_condition: StopCondition,
-) -> RunTimes {
+) -> OperationTimes {
     let clients = connect_all(address, in_flight).await;
     let state = LoadState::new(load_request, stop_condition);
     run_clients(clients, &state).await;
     let elapsed = state.started_at.elapsed();
     assert!(state.failures.borrow().is_empty(), "{address}: {}", state.failure_summary());
-    RunTimes::new(state.times.take(), elapsed)
+    OperationTimes::new(state.times.take(), elapsed)
 }
 
 /// Runs a load whose answers may be bad, and returns their number.
@@ -112,12 +112,12 @@ pub async fn run_burst(
     address: SocketAddr,
     load_request: &Rc<LoadRequest>,
     count: usize,
-) -> (RunTimes, usize) {
+) -> (OperationTimes, usize) {
     let clients = connect_all(address, count).await;
     let state = LoadState::new(load_request, StopCondition::Completed(count));
     run_clients(clients, &state).await;
     let elapsed = state.started_at.elapsed();
-    (RunTimes::new(state.times.take(), elapsed), state.failures.take().len())
+    (OperationTimes::new(state.times.take(), elapsed), state.failures.take().len())
 }
 
 /// Keeps this many requests in flight, and counts the answers in a window that starts when all are in flight. The
@@ -131,7 +131,7 @@ pub async fn measure_steady_load(
     in_flight: usize,
     wait_until_arrived: impl AsyncFn(usize) -> Result<(), String>,
     duration: Duration,
-) -> Result<RunTimes, String> {
+) -> Result<OperationTimes, String> {
     let (tasks, state) =
         (LocalSet::new(), LoadState::new(load_request, StopCondition::Elapsed(Duration::MAX)));
     let measurement = async {
@@ -145,7 +145,7 @@ pub async fn measure_steady_load(
         state.times.take();
         let window_started_at = Instant::now();
         tokio::time::sleep(duration).await; // The window of the measurement.
-        Ok(RunTimes::new(state.times.take(), window_started_at.elapsed()))
+        Ok(OperationTimes::new(state.times.take(), window_started_at.elapsed()))
     };
     tasks
         .run_until(async {

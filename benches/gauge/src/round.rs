@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::role::is_quick;
-use crate::run::{RunTimes, median};
+use crate::run::{OperationTimes, median};
 
 /// Runs of several kinds, one of each per round.
 #[derive(Default)]
 pub struct Rounds {
-    runs: BTreeMap<String, Vec<RunTimes>>,
+    runs: BTreeMap<String, Vec<OperationTimes>>,
 }
 
 impl Rounds {
@@ -26,13 +26,13 @@ impl Rounds {
     }
 
     /// Adds the run of this round.
-    pub fn add(&mut self, kind: &str, run: RunTimes) {
+    pub fn add(&mut self, kind: &str, run: OperationTimes) {
         self.runs.entry(kind.to_owned()).or_default().push(run);
     }
 
     /// Returns the median over the rounds of a number of one kind.
     #[must_use]
-    pub fn median_of(&self, kind: &str, measure: impl Fn(&RunTimes) -> f64) -> f64 {
+    pub fn median_of(&self, kind: &str, measure: impl Fn(&OperationTimes) -> f64) -> f64 {
         median(self.runs_of(kind).iter().map(measure))
     }
 
@@ -42,7 +42,7 @@ impl Rounds {
         &self,
         numerator_kind: &str,
         denominator_kind: &str,
-        measure: impl Fn(&RunTimes) -> f64,
+        measure: impl Fn(&OperationTimes) -> f64,
     ) -> f64 {
         let pairs = self.runs_of(numerator_kind).iter().zip(self.runs_of(denominator_kind));
         median(pairs.map(|(numerator, denominator)| measure(numerator) / measure(denominator)))
@@ -50,12 +50,12 @@ impl Rounds {
 
     /// Returns all runs of one kind as one.
     #[must_use]
-    pub fn merged_run(&self, kind: &str) -> RunTimes {
+    pub fn merged_run(&self, kind: &str) -> OperationTimes {
         let runs = self.runs_of(kind);
-        RunTimes::merge(runs, runs.iter().map(|run| run.lasted).sum())
+        OperationTimes::merge(runs, runs.iter().map(|run| run.lasted).sum())
     }
 
-    fn runs_of(&self, kind: &str) -> &[RunTimes] {
+    fn runs_of(&self, kind: &str) -> &[OperationTimes] {
         self.runs.get(kind).map_or(&[], Vec::as_slice)
     }
 }
@@ -69,12 +69,12 @@ mod tests {
         let mut rounds = Rounds::default();
         // The machine is busy in the second round and idle in the third: both kinds are affected.
         for (own, limit) in [(90, 100), (16, 20), (600, 1000)] {
-            let run = |count| RunTimes::new(vec![1; count], Duration::from_secs(1));
+            let run = |count| OperationTimes::new(vec![1; count], Duration::from_secs(1));
             rounds.add("own", run(own));
             rounds.add("L", run(limit));
         }
-        assert_eq!(rounds.median_ratio("own", "L", RunTimes::rate), 0.8);
-        assert_eq!(rounds.median_of("own", RunTimes::rate), 90.0);
+        assert_eq!(rounds.median_ratio("own", "L", OperationTimes::rate), 0.8);
+        assert_eq!(rounds.median_of("own", OperationTimes::rate), 90.0);
         assert_eq!(rounds.merged_run("own").times.len(), 706);
     }
 }

@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 /// Times of one run, in nanoseconds.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub struct RunTimes {
+pub struct OperationTimes {
     /// Time of each operation.
     pub times: Vec<u64>,
     /// Duration of the whole run, in which operations may have overlapped.
     pub lasted: u64,
 }
 
-impl RunTimes {
+impl OperationTimes {
     /// Returns a run with this total duration.
     #[must_use]
     pub fn new(mut times: Vec<u64>, duration: Duration) -> Self {
@@ -88,12 +88,12 @@ mod tests {
     #[test]
     fn a_run_reports_its_rate_and_percentiles() {
         let times = (1..=100).rev().map(|ms| ms * 1_000_000).collect();
-        let run = RunTimes::new(times, Duration::from_secs(4));
+        let run = OperationTimes::new(times, Duration::from_secs(4));
         assert_eq!(
             (run.rate(), run.quantile_ms(0), run.quantile_ms(500), run.quantile_ms(990)),
             (25.0, 1.0, 51.0, 100.0)
         );
-        let joined = RunTimes::merge(&[run.clone(), run], 4_000_000_000);
+        let joined = OperationTimes::merge(&[run.clone(), run], 4_000_000_000);
         assert_eq!((joined.rate(), joined.quantile_ms(500)), (50.0, 51.0));
     }
 

@@ -12,7 +12,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::pipe2;
 use tokio::time::Instant;
 
-use crate::run::{RunTimes, nanoseconds};
+use crate::run::{OperationTimes, nanoseconds};
 
 /// Program with its arguments and its input.
 pub struct SpawnTarget {
@@ -61,14 +61,14 @@ impl SpawnTarget {
 
     /// Runs the program repeatedly for this time.
     #[must_use]
-    pub fn run_repeatedly(&self, duration: Duration) -> RunTimes {
+    pub fn run_repeatedly(&self, duration: Duration) -> OperationTimes {
         let (run_started_at, mut times) = (Instant::now(), Vec::new());
         while run_started_at.elapsed() < duration {
             let program_started_at = Instant::now();
             self.run_once();
             times.push(nanoseconds(program_started_at.elapsed()));
         }
-        RunTimes::new(times, run_started_at.elapsed())
+        OperationTimes::new(times, run_started_at.elapsed())
     }
 }
 

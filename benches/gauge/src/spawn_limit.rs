@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::report::report_folder;
 use crate::role;
-use crate::run::RunTimes;
+use crate::run::OperationTimes;
 
 /// Spawners of one program, each a process of its own with one thread.
 pub struct SpawnRateBaseline {
@@ -33,7 +33,7 @@ impl SpawnRateBaseline {
 
     /// Measures this many spawners for this time, with `posix_spawn` from Rust.
     #[must_use]
-    pub fn run(&self, spawner_count: usize, duration: Duration) -> RunTimes {
+    pub fn run(&self, spawner_count: usize, duration: Duration) -> OperationTimes {
         run_parallel(spawner_count, || {
             let mut command = role::role_command("spawner");
             self.add_arguments(&mut command, duration);
@@ -43,7 +43,7 @@ impl SpawnRateBaseline {
 
     /// Measures the same from C; `None` if there is no compiler.
     #[must_use]
-    pub fn run_in_c(&self, spawner_count: usize, duration: Duration) -> Option<RunTimes> {
+    pub fn run_in_c(&self, spawner_count: usize, duration: Duration) -> Option<OperationTimes> {
         let program = compile_spawner()?;
         Some(run_parallel(spawner_count, || {
             let mut command = Command::new(&program);
@@ -66,15 +66,15 @@ pub fn core_count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn run_parallel(spawner_count: usize, build_command: impl Fn() -> Command) -> RunTimes {
+fn run_parallel(spawner_count: usize, build_command: impl Fn() -> Command) -> OperationTimes {
     let start_spawner = |_| build_command().stdout(Stdio::piped()).spawn().expect("a spawner");
     let children: Vec<_> = (0..spawner_count).map(start_spawner).collect();
     let runs: Vec<_> = children.into_iter().map(read_run).collect();
     let longest = runs.iter().map(|run| run.lasted).max().unwrap_or_default();
-    RunTimes::merge(&runs, longest)
+    OperationTimes::merge(&runs, longest)
 }
 
-fn read_run(spawner: Child) -> RunTimes {
+fn read_run(spawner: Child) -> OperationTimes {
     let output = spawner.wait_with_output().expect("the end of a spawner");
     assert!(output.status.success(), "a spawner ended with {}", output.status);
     serde_json::from_slice(&output.stdout).expect("what a spawner measured")

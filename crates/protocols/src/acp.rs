@@ -32,7 +32,7 @@ pub(crate) struct AcpConnection {
     client_info: ClientInfo,
     client_state: AcpClientState,
     initialize_state: InitializeState,
-    recorded_settings: replay::RecordedSettings,
+    replayed_settings: replay::ReplayedSettings,
 }
 
 /// State of `initialize`.
@@ -51,7 +51,7 @@ impl AcpConnection {
             client_info,
             client_state: AcpClientState::new(),
             initialize_state: InitializeState::New,
-            recorded_settings: replay::RecordedSettings::default(),
+            replayed_settings: replay::ReplayedSettings::default(),
         }
     }
 
@@ -123,7 +123,7 @@ impl AcpConnection {
             pending_openings.partition(|other| other.session == opening.session);
         if let Some(pending_opening) = same_session_openings.into_iter().next() {
             let has_adopted_settings =
-                pending_opening.adopt_settings_if_replayed(&mut opening.settings);
+                pending_opening.attach_command_if_replayed(&mut opening.settings);
             return if has_adopted_settings { Vec::new() } else { vec![opening.key_in_use_step()] };
         }
         if self.client_state.sessions.contains(opening.session) {
@@ -188,12 +188,12 @@ impl AcpConnection {
                     .open_failed_step(OpenFault::Other, "the id belongs to another open session"),
             ];
         }
-        let recorded_settings = self
-            .recorded_settings
+        let replayed_settings = self
+            .replayed_settings
             .take_settings(&native_id, opening.resume_id.is_some().then_some(request_id));
-        let settings_after_opening = opening.merge_recorded_settings(recorded_settings);
+        let settings_sent_after_opening = opening.merge_recorded_settings(replayed_settings);
         for (id, setting) in
-            settings_after_opening.into_iter().filter_map(|(id, setting)| Some((id?, setting)))
+            settings_sent_after_opening.into_iter().filter_map(|(id, setting)| Some((id?, setting)))
         {
             let native_id = native_id.clone();
             self.client_state
@@ -212,13 +212,13 @@ impl AcpConnection {
     /// Sends the next setting of an opening, or reports the session as open.
     fn advance_opening(&mut self, key: SessionKey) -> Vec<ProtocolStep> {
         let Some(session) = self.client_state.sessions.find_mut(key) else { return Vec::new() };
-        let Some((recorded_request_id, setting)) = session.take_next_setting() else {
+        let Some((replayed_request_id, setting)) = session.take_next_setting() else {
             return session.finish_opening(key);
         };
-        let setting = setting.resolve_option_category(session.options_and_has_modes().0);
+        let setting = setting.mode_or_model_of_option(session.options_and_has_modes().0);
         let native_id = session.native_id.clone();
         let request = setting.to_request(&native_id, session.options_and_has_modes());
-        let (id, steps) = match recorded_request_id {
+        let (id, steps) = match replayed_request_id {
             Some(id) => (id, Vec::new()),
             None => {
                 let (id, step) = self.client_state.rpc.request(request.0, &request.1);

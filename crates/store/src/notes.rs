@@ -113,7 +113,7 @@ async fn search(
     let text = if expression.is_some() { SELECT_MATCHING } else { SELECT_NEWEST };
     let mut statement = sql::statement(text).bind(agent.as_str()).bind(i64::from(limit));
     if let Some(expression) = expression {
-        statement = statement.bind(expression).mark_blocking();
+        statement = statement.bind(expression).mark_long_running();
     }
     let rows = statement.fetch_all(readers).await?;
     let read_note = |row| {

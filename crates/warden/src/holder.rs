@@ -154,8 +154,8 @@ impl ProcessHolder {
                 let pid = getpid().as_raw().unsigned_abs().into();
                 self.send_event(HolderEvent::Hello { version: FRAME_VERSION, pid });
             }
-            HolderOrder::Launch { program_info, spec, flags } => {
-                self.launch(program_info, spec, flags, fds);
+            HolderOrder::Launch { hold_terms, spec, flags } => {
+                self.launch(hold_terms, spec, flags, fds);
             }
             HolderOrder::Terminate { program_number } => self.programs.terminate(program_number),
             HolderOrder::Kill { program_number } => self.kill_processes(program_number),
@@ -189,7 +189,7 @@ impl ProcessHolder {
         self.supervisor.disconnect(&self.epoll);
         for program_number in self.programs.program_numbers() {
             let program = self.programs.get(program_number);
-            if program.is_some_and(|it| it.program_info.ends_with_supervisor || it.end.is_some()) {
+            if program.is_some_and(|it| it.hold_terms.ends_with_supervisor || it.end.is_some()) {
                 self.kill_processes(program_number);
             }
             self.programs.set_streams_watched(program_number, true, &self.epoll);

@@ -190,7 +190,7 @@ pub struct ProgramTakenOver {
 
 /// Interface that starts programs, and holds those of an earlier process instance of the service.
 #[async_trait]
-pub trait Warden: Send + Sync + 'static {
+pub trait ProgramLauncher: Send + Sync + 'static {
     /// Starts a program. A dropped future leaves no process alive.
     ///
     /// # Errors

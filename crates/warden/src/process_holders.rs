@@ -42,7 +42,9 @@ use super::process::process_label::ProcessLabel;
 use super::process::process_scan::ProcessScanner;
 use super::protocol::frame::{HolderOrder, SecretValue};
 use super::startup::can_label_processes;
-use super::{LaunchRequest, ProgramTakenOver, SpawnedProgram, StdinPipe, StdinSource, Warden};
+use super::{
+    LaunchRequest, ProgramLauncher, ProgramTakenOver, SpawnedProgram, StdinPipe, StdinSource,
+};
 
 /// Time within which a process holder must start or exit, and within which pending launches must end.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -283,7 +285,7 @@ impl ProcessHolders {
 }
 
 #[async_trait]
-impl Warden for ProcessHolders {
+impl ProgramLauncher for ProcessHolders {
     async fn launch(&self, launch: LaunchRequest) -> io::Result<SpawnedProgram> {
         // Descriptors in flight count against the limit of this user, and beyond it the socket refuses every order.
         let _permit = self.launch_permits.acquire().await.map_err(io::Error::other)?;
@@ -337,7 +339,7 @@ impl Warden for ProcessHolders {
             execution,
             attempt_id,
         ))?;
-        // The takeover comes before the adoption, so that the present driver stops reading the same pipes.
+        // The takeover is recorded before it is completed, so that the present driver stops reading the same pipes.
         program.record_takeover();
         Some(ProgramTakenOver { running_time: program.age() })
     }

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use algonius_actors::decide::host::sandbox::{BoundaryFacts, Hazard};
 use algonius_actors::model::agent::Access;
-use algonius_actors::model::host::sandbox::{ResolvedSandboxPaths, Sandbox};
+use algonius_actors::model::host::sandbox::{CanonicalSandboxPaths, Sandbox};
 use algonius_actors::model::program::backend_program::BackendProgram;
 use algonius_actors::model::program::{ProgramSpec, UnixUser};
 use nix::unistd::{AccessFlags, access, geteuid};
@@ -75,15 +75,15 @@ impl<'a> ConfinedProgram<'a> {
     }
 
     /// Resolves the folders that the program may change. Reads links, so it may block.
-    pub(super) fn resolve_roots(&self, files: &ServiceFiles) -> ResolvedSandboxPaths {
+    pub(super) fn resolve_roots(&self, files: &ServiceFiles) -> CanonicalSandboxPaths {
         self.resolve_roots_against(&GuardedFiles::new(self, files))
     }
 
-    fn resolve_roots_against(&self, guarded_files: &GuardedFiles) -> ResolvedSandboxPaths {
+    fn resolve_roots_against(&self, guarded_files: &GuardedFiles) -> CanonicalSandboxPaths {
         let writable = self.sandbox.writable.iter().flatten();
         let writable = writable.map(|path| guarded_files.resolve(path)).collect();
         let working_dirs = self.workspaces.iter().map(|path| guarded_files.resolve(path)).collect();
-        ResolvedSandboxPaths { writable, working_dirs }
+        CanonicalSandboxPaths { writable, working_dirs }
     }
 
     /// Returns the folders that the program may change: those that the sandbox names, and its working directories. A
@@ -92,9 +92,9 @@ impl<'a> ConfinedProgram<'a> {
         if !self.sandbox.restricts_writes(self.access) {
             return vec![PathBuf::from("/")];
         }
-        let ResolvedSandboxPaths { writable, working_dirs } = self
+        let CanonicalSandboxPaths { writable, working_dirs } = self
             .sandbox
-            .resolved_paths
+            .canonical_paths
             .clone()
             .unwrap_or_else(|| self.resolve_roots_against(guarded_files));
         let writable_working_dirs = match self.access {

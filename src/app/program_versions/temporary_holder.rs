@@ -73,7 +73,7 @@ impl TemporaryHolder {
         shared_context.create_sandbox_files()?;
         let requester = VersionRequester {
             shared_context: Arc::new(shared_context),
-            warden: Arc::clone(&holders) as _,
+            launcher: Arc::clone(&holders) as _,
         };
         Ok(Self { requester, holders, runtime_dir })
     }

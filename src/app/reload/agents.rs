@@ -127,7 +127,7 @@ impl ServedAgents {
                     program.user = before.user;
                 }
                 if are_folders_unchanged {
-                    program.sandbox.resolved_paths.clone_from(&before.sandbox.resolved_paths);
+                    program.sandbox.canonical_paths.clone_from(&before.sandbox.canonical_paths);
                 }
             }
             reuse_backend_facts(agent, &before.backends().collect());
@@ -178,7 +178,7 @@ fn reuse_backend_facts(
             (program.sandbox.writable.clone(), program.working_dir.clone())
         };
         if folders(program) == folders(before) {
-            program.sandbox.resolved_paths.clone_from(&before.sandbox.resolved_paths);
+            program.sandbox.canonical_paths.clone_from(&before.sandbox.canonical_paths);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::config::schema::{key_descriptions, recorded_sample_keys, schema};
+use crate::config::schema::{key_descriptions, keys_of_sample_config, schema};
 use crate::config::table::ValueShape;
 use crate::config::{BUILT_IN_CONFIG, load};
 
@@ -87,13 +87,13 @@ fn the_stored_schema_equals_the_generated_one() {
 
 #[test]
 fn each_configuration_key_has_a_described_shape() {
-    let shapes = recorded_sample_keys().shapes;
+    let shapes = keys_of_sample_config().shapes;
     let without_shape: Vec<_> =
         shapes.iter().filter(|(_, shape)| **shape == ValueShape::Unknown).collect();
     let without_shape: Vec<_> = without_shape.into_iter().map(|(path, _)| path.as_str()).collect();
-    let refused_keys =
+    let inline_secret_keys =
         ["agents.x.auth.token", "agents.x.remote.token", "models.x.api_key", "tokens.x.token"];
-    assert_eq!(without_shape, refused_keys);
+    assert_eq!(without_shape, inline_secret_keys);
     assert!(shapes.len() > 150, "{} keys", shapes.len());
     fn find_parts_without_schema(path: &str, schema: &Value) -> Vec<String> {
         let keys = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
@@ -132,12 +132,14 @@ fn each_key_of_the_shipped_file_is_in_the_schema() {
 
 #[test]
 fn the_shipped_file_describes_each_key_like_its_row() {
-    let (row_descriptions, comments) =
-        (recorded_sample_keys().descriptions, key_descriptions::from_comments(BUILT_IN_CONFIG));
-    assert!(row_descriptions.len() > 25, "{} rows", row_descriptions.len());
+    let (declared_descriptions, comments) =
+        (keys_of_sample_config().descriptions, key_descriptions::from_comments(BUILT_IN_CONFIG));
+    assert!(declared_descriptions.len() > 25, "{} rows", declared_descriptions.len());
     let comment_of = |path: &String| comments.get(path).map(String::as_str);
-    let differing_rows: Vec<_> =
-        row_descriptions.iter().filter(|(path, text)| comment_of(path) != Some(text)).collect();
+    let differing_rows: Vec<_> = declared_descriptions
+        .iter()
+        .filter(|(path, text)| comment_of(path) != Some(text))
+        .collect();
     assert!(differing_rows.is_empty(), "{differing_rows:?}");
 }
 

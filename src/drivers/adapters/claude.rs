@@ -59,7 +59,7 @@ struct OpenToolCall {
 }
 
 impl EventAdapter for ClaudeAdapter {
-    fn result_line_types(&self) -> &'static [&'static str] {
+    fn required_line_types(&self) -> &'static [&'static str] {
         &["assistant", "stream_event", "result"]
     }
 
@@ -152,7 +152,7 @@ impl ClaudeAdapter {
         let delay = line.pointer("/retry_delay_ms").and_then(Value::as_f64).unwrap_or_default();
         let delay = Duration::try_from_secs_f64(delay / 1000.0).unwrap_or_default();
         self.provider_delay = Some(delay).filter(|delay| *delay >= MIN_PROVIDER_DELAY);
-        vec![ProgramEvent::RequestsFailed { count: 1 }]
+        vec![ProgramEvent::ModelRequestsFailed { count: 1 }]
     }
 
     fn handle_call(&mut self, block: &Value) -> ProgramEvent {
@@ -256,7 +256,7 @@ impl ClaudeAdapter {
             reported_failure(error_message(line), http_status_at(line, "/api_error_status"));
         if failure.status.is_some() {
             // The program retries no more, so no line about a retry has counted this request.
-            events.push(ProgramEvent::RequestsFailed { count: 1 });
+            events.push(ProgramEvent::ModelRequestsFailed { count: 1 });
             // The final error contains no delay, so the delay of the last retry is used.
             failure.retry_after =
                 self.provider_delay.take().map(|delay| delay.as_secs_f64().into());

@@ -27,7 +27,7 @@ pub(super) struct CodexAdapter {
 }
 
 impl EventAdapter for CodexAdapter {
-    fn result_line_types(&self) -> &'static [&'static str] {
+    fn required_line_types(&self) -> &'static [&'static str] {
         &["item.completed", "turn.completed", "turn.failed"]
     }
 
@@ -100,7 +100,9 @@ const REQUESTS_PER_STREAM: u32 = 5;
 fn reconnect_event(message: &str) -> Option<ProgramEvent> {
     let detail = message.strip_prefix("Reconnecting... ")?;
     let was_refused = detail.contains("high demand") || detail.contains("unexpected status");
-    Some(ProgramEvent::RequestsFailed { count: if was_refused { REQUESTS_PER_STREAM } else { 1 } })
+    Some(ProgramEvent::ModelRequestsFailed {
+        count: if was_refused { REQUESTS_PER_STREAM } else { 1 },
+    })
 }
 
 /// Returns the tool of an item, if it has one.

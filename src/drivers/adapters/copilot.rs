@@ -46,7 +46,7 @@ pub(super) struct CopilotAdapter {
 }
 
 impl EventAdapter for CopilotAdapter {
-    fn result_line_types(&self) -> &'static [&'static str] {
+    fn required_line_types(&self) -> &'static [&'static str] {
         &["assistant.message", "assistant.message_delta", "result"]
     }
 
@@ -71,7 +71,7 @@ impl EventAdapter for CopilotAdapter {
             }
             "tool.execution_start" => vec![self.handle_call(line)],
             "tool.execution_complete" => self.handle_tool_result(line),
-            "model.call_failure" => vec![ProgramEvent::RequestsFailed { count: 1 }],
+            "model.call_failure" => vec![ProgramEvent::ModelRequestsFailed { count: 1 }],
             "session.error" => {
                 // The program may recover from the error, and then its result is a success.
                 self.latest_failure = Some(session_failure(line));

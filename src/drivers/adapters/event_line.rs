@@ -277,7 +277,7 @@ pub(in crate::drivers) enum ProgramEvent {
     Session { id: String },
     /// Failed requests to the model, which the program may retry by itself.
     #[serde(skip)]
-    RequestsFailed { count: u32 },
+    ModelRequestsFailed { count: u32 },
     /// Continuation of a message that is the answer unless another one follows.
     #[serde(skip)]
     DraftText { text: String },

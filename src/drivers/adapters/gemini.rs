@@ -34,7 +34,7 @@ pub(super) struct GeminiAdapter {
 }
 
 impl EventAdapter for GeminiAdapter {
-    fn result_line_types(&self) -> &'static [&'static str] {
+    fn required_line_types(&self) -> &'static [&'static str] {
         &["message", "result"]
     }
 

@@ -40,7 +40,7 @@ pub(super) struct OpencodeAdapter {
 }
 
 impl EventAdapter for OpencodeAdapter {
-    fn result_line_types(&self) -> &'static [&'static str] {
+    fn required_line_types(&self) -> &'static [&'static str] {
         &["text", "text_delta", "step_finish"]
     }
 
@@ -119,7 +119,7 @@ impl OpencodeAdapter {
         let mut events: Vec<ProgramEvent> =
             usage_event(line, &USAGE_POINTERS, false).into_iter().collect();
         if matches!(reason, "" | "unknown") {
-            events.push(ProgramEvent::RequestsFailed { count: 1 });
+            events.push(ProgramEvent::ModelRequestsFailed { count: 1 });
         }
         self.is_truncated = reason == "unknown";
         let is_unfinished = UNFINISHED_REASONS.contains(&reason);

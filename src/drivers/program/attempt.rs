@@ -17,7 +17,7 @@ use algonius_actors::model::agent::program_missing_failure;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::ProgramSpec;
-use algonius_warden::{SpawnedProgram, Warden};
+use algonius_warden::{ProgramLauncher, SpawnedProgram};
 use chrono::SecondsFormat;
 
 use self::attempt_folder::create_folder_and_sandbox;
@@ -45,7 +45,7 @@ pub(super) struct PendingAttempt {
     /// Context that all attempts share.
     pub(super) context: Arc<SharedDriverContext>,
     /// Warden that starts the program.
-    pub(super) warden: Arc<dyn Warden>,
+    pub(super) launcher: Arc<dyn ProgramLauncher>,
     /// Request and execution of the attempt.
     pub(super) work: AttemptWork,
     /// Session that the attempt starts or resumes.
@@ -133,7 +133,7 @@ impl PendingAttempt {
         if commands.is_stop_requested() {
             return Err(Failure::new(Code::Cancelled, "cancelled before it was started"));
         }
-        let spawned = self.warden.launch(launch).await;
+        let spawned = self.launcher.launch(launch).await;
         match spawned {
             Ok(spawned) => Ok(StartedProgram { spawned, folder, answer_location, checks }),
             Err(error) => Err(self.explain_failed_start(launch_failure(&error), working_dir).await),
@@ -166,7 +166,7 @@ impl PendingAttempt {
     fn check_outside_service_folders(&self, folder: &Path) -> Result<(), Failure> {
         let home = self.program.runtime_settings.agent_home.as_ref();
         let is_home = home.is_some_and(|home| folder.starts_with(&home.path));
-        let resolved_paths = self.program.sandbox.resolved_paths.as_ref();
+        let resolved_paths = self.program.sandbox.canonical_paths.as_ref();
         let is_redirected = resolved_paths.is_some_and(|roots| {
             // The working directory of a read-only agent may contain links; the sandbox judges where they lead.
             let is_resolved = self.work.workspace.is_some();
@@ -195,9 +195,9 @@ impl PendingAttempt {
         commands: &LeaseCommandReceiver,
     ) -> Result<(RunningProcess, ProcessIo), Failure> {
         let AttemptWork { execution, attempt_id, .. } = self.work;
-        let Ok(spawned) = self.warden.complete_takeover(execution, attempt_id).await else {
+        let Ok(spawned) = self.launcher.complete_takeover(execution, attempt_id).await else {
             // The previous holder is gone, and no other process holds the program.
-            self.warden.kill_all_processes(execution, attempt_id).await;
+            self.launcher.kill_all_processes(execution, attempt_id).await;
             let message = "its process was lost with its process holder";
             return Err(Failure::new(Code::Interrupted, message));
         };

@@ -15,7 +15,9 @@ use algonius_actors::model::host::resources::{CgroupLimitEvents, ResourceLimits}
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::ProcessExit;
 use algonius_actors::model::program::backend_program::{BackendProgram, BackendRole};
-use algonius_warden::{LaunchRequest, RootCapabilities, SpawnedProgram, StdinSource, Warden};
+use algonius_warden::{
+    LaunchRequest, ProgramLauncher, RootCapabilities, SpawnedProgram, StdinSource,
+};
 
 use super::attempt::arguments::check_command_line;
 use super::attempt::attempt_folder::{AttemptFolderSpec, create_folder_and_sandbox};
@@ -30,7 +32,7 @@ pub struct BackendLauncher {
     /// Folders, sandboxes and environment that all programs share.
     pub context: Arc<SharedDriverContext>,
     /// Warden that starts the programs.
-    pub warden: Arc<dyn Warden>,
+    pub launcher: Arc<dyn ProgramLauncher>,
 }
 
 /// Backend program that is started.
@@ -117,7 +119,7 @@ impl BackendLauncher {
         // The last moment for it: a start is not interrupted, so that no process appears after the clean-up.
         let spawned = match is_cancelled() {
             true => Err(Failure::new(Code::Cancelled, "the call was stopped")),
-            false => self.warden.launch(launch).await.map_err(|error| launch_failure(&error)),
+            false => self.launcher.launch(launch).await.map_err(|error| launch_failure(&error)),
         };
         match spawned {
             Ok(spawned) => Ok(BackendProcess { spawned, folder }),

@@ -18,7 +18,7 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::interaction::{AnswerValue, WireId};
 use algonius_actors::model::observation::status::PooledProcess;
 use algonius_actors::model::program::{OutputMethod, ProgramSpec, ServiceLossAction};
-use algonius_warden::{UsageGauge, Warden};
+use algonius_warden::{ProgramLauncher, UsageGauge};
 use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -41,7 +41,7 @@ const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct ProcessDriver {
     program: Arc<ProgramSpec>,
     context: Arc<SharedDriverContext>,
-    warden: Arc<dyn Warden>,
+    launcher: Arc<dyn ProgramLauncher>,
     /// Pool of session processes, if the agent has one.
     pool: Option<Arc<ProcessPool>>,
 }
@@ -52,10 +52,10 @@ impl ProcessDriver {
     pub fn new(
         program: Arc<ProgramSpec>,
         context: Arc<SharedDriverContext>,
-        warden: Arc<dyn Warden>,
+        launcher: Arc<dyn ProgramLauncher>,
     ) -> Self {
         let pool = program.pool.map(ProcessPool::new);
-        Self { program, context, warden, pool }
+        Self { program, context, launcher, pool }
     }
 }
 
@@ -100,7 +100,7 @@ impl Driver for ProcessDriver {
     ) -> Option<WorkTakenOver> {
         let may_reattach = self.program.on_service_loss == ServiceLossAction::Reattach;
         let program_taken_over =
-            if may_reattach { self.warden.take_over(execution, attempt_id) } else { None };
+            if may_reattach { self.launcher.take_over(execution, attempt_id) } else { None };
         program_taken_over.map(|program| WorkTakenOver { run_time: program.running_time })
     }
 
@@ -109,7 +109,7 @@ impl Driver for ProcessDriver {
     }
 
     async fn terminate(&self, execution: ExecutionId, attempt_id: AttemptId) {
-        self.warden.kill_all_processes(execution, attempt_id).await;
+        self.launcher.kill_all_processes(execution, attempt_id).await;
     }
 }
 
@@ -120,7 +120,7 @@ impl ProcessDriver {
         let attempt = PendingAttempt {
             program: Arc::clone(&self.program),
             context: Arc::clone(&self.context),
-            warden: Arc::clone(&self.warden),
+            launcher: Arc::clone(&self.launcher),
             work,
             session: AttemptSession::default(),
         };
@@ -140,8 +140,8 @@ impl ProcessDriver {
                 run_attempt(attempt, source, reporter_and_gauge, command_receiver).instrument(span),
             ),
         };
-        let warden = Arc::clone(&self.warden);
-        Box::new(ProcessLease { commands, gauge, task, warden, execution, attempt_id })
+        let launcher = Arc::clone(&self.launcher);
+        Box::new(ProcessLease { commands, gauge, task, launcher, execution, attempt_id })
     }
 }
 
@@ -161,7 +161,7 @@ struct ProcessLease {
     /// Gauge of the program, after it has started.
     gauge: watch::Receiver<Option<UsageGauge>>,
     task: JoinHandle<()>,
-    warden: Arc<dyn Warden>,
+    launcher: Arc<dyn ProgramLauncher>,
     execution: ExecutionId,
     attempt_id: AttemptId,
 }
@@ -182,12 +182,12 @@ impl AttemptLease for ProcessLease {
     }
 
     async fn clean_up(self: Box<Self>) {
-        let Self { commands, task, warden, execution, attempt_id, .. } = *self;
+        let Self { commands, task, launcher, execution, attempt_id, .. } = *self;
         commands.release();
         if let Err(error) = task.await {
             tracing::error!(%execution, %error, "task of an attempt failed");
             // After a panic of the task nobody else ends the processes of the attempt.
-            warden.kill_all_processes(execution, attempt_id).await;
+            launcher.kill_all_processes(execution, attempt_id).await;
         }
     }
 }

@@ -182,7 +182,7 @@ pub(super) async fn plan(
         home: subject.home.to_owned(),
         workspace: workspace.to_owned(),
         workspace_roots: sandbox
-            .resolved_paths
+            .canonical_paths
             .as_ref()
             .map(|roots| roots.working_dirs.clone())
             .unwrap_or_default(),
@@ -213,7 +213,7 @@ async fn readable_paths(context: &Arc<SharedDriverContext>) -> Result<Arc<Readab
 
 /// Returns the paths that the program may change, in addition to those that the service creates for it.
 fn writable_paths(access: Access, sandbox: &Sandbox, workspace: &Path) -> Vec<PathBuf> {
-    let Sandbox { resolved_paths: roots, writable, .. } = sandbox;
+    let Sandbox { canonical_paths: roots, writable, .. } = sandbox;
     let resolved = roots.as_ref().map(|roots| roots.writable.clone());
     let mut paths = resolved.or_else(|| writable.clone()).unwrap_or_default();
     if !sandbox.restricts_writes(access) {

@@ -78,7 +78,7 @@ impl ServicePaths {
             return None;
         }
         let folder = self.run_with_lock(|paths| paths.shared_memory_folder.clone())?;
-        let roots = sandbox.resolved_paths.iter().flat_map(|roots| &roots.working_dirs);
+        let roots = sandbox.canonical_paths.iter().flat_map(|roots| &roots.working_dirs);
         let mut working_dirs = roots.map(PathBuf::as_path).chain([workspace]);
         (!working_dirs.any(|path| path.starts_with(&folder))).then_some(folder)
     }

@@ -12,7 +12,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::ProcessExit;
-use algonius_warden::{LaunchRequest, OutputPipe, SpawnedProgram, Warden};
+use algonius_warden::{LaunchRequest, OutputPipe, ProgramLauncher, SpawnedProgram};
 use serde_json::Value;
 use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinHandle;
@@ -47,7 +47,7 @@ pub(super) struct CheckLaunch {
     /// Launch of the command.
     pub(super) launch: LaunchRequest,
     /// Warden that starts the command.
-    pub(super) warden: Arc<dyn Warden>,
+    pub(super) launcher: Arc<dyn ProgramLauncher>,
     /// Time limit of the command.
     pub(super) time_limit: Duration,
 }
@@ -104,10 +104,10 @@ impl CheckLaunch {
         self,
         (reporter, commands): (&Reporter, &mut LeaseCommandReceiver),
     ) -> Result<(), Failure> {
-        let Self { sandbox, launch, warden, time_limit } = self;
+        let Self { sandbox, launch, launcher, time_limit } = self;
         let launch = sandbox.apply_in_background(launch).await?;
         let (program, fault_context) = (launch.program.clone(), start_fault_context(&launch));
-        let spawned = match warden.launch(launch).await {
+        let spawned = match launcher.launch(launch).await {
             Ok(spawned) => spawned,
             Err(error) => return Err(explain_launch_failure(&error, &program, fault_context).await),
         };

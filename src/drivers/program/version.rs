@@ -21,7 +21,7 @@ use algonius_actors::model::program::runtime_settings::{AgentHome, VersionCheckS
 use algonius_actors::model::program::{
     InputMethod, OutputMethod, ProgramSpec, ServiceLossAction, VariableSecrecy,
 };
-use algonius_warden::{OutputPipe, SpawnedProgram, Warden};
+use algonius_warden::{OutputPipe, ProgramLauncher, SpawnedProgram};
 use tokio::io::AsyncReadExt;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -70,7 +70,7 @@ pub struct VersionSubject {
     /// Settings that all programs share.
     pub shared_context: Arc<SharedDriverContext>,
     /// Warden that starts the program.
-    pub warden: Arc<dyn Warden>,
+    pub launcher: Arc<dyn ProgramLauncher>,
 }
 
 /// Returns the version that a program reports. The program runs with its own home if that exists; otherwise
@@ -99,14 +99,14 @@ async fn read_program_output(
     version_spec: &VersionCheckSpec,
     home: Option<&ScratchDir>,
 ) -> Result<VersionOutput, VersionError> {
-    let VersionSubject { spec, program, shared_context, warden } = subject;
+    let VersionSubject { spec, program, shared_context, launcher } = subject;
     let program = Arc::new(version_program(&program, version_spec, home));
     let mut work = probe_work(spec);
     work.workspace = resolve_workspace(&program, &work.spec, &work.request).await;
     let attempt = PendingAttempt {
         program,
         context: shared_context,
-        warden,
+        launcher,
         work,
         session: AttemptSession::default(),
     };

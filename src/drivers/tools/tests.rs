@@ -16,7 +16,7 @@ use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::ports::note_store::{NewNote, Note};
 use algonius_actors::ports::session_store::NoopSessionStore;
 use algonius_actors::ports::tools::TextRedactor;
-use algonius_warden::{LaunchRequest, ProgramTakenOver, SpawnedProgram, Warden};
+use algonius_warden::{LaunchRequest, ProgramLauncher, ProgramTakenOver, SpawnedProgram};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
@@ -70,10 +70,10 @@ impl NoteStore for InMemoryNoteStore {
 }
 
 /// Warden of a service whose process holder is lost.
-struct LostWarden;
+struct LostLauncher;
 
 #[async_trait]
-impl Warden for LostWarden {
+impl ProgramLauncher for LostLauncher {
     async fn launch(&self, _launch: LaunchRequest) -> io::Result<SpawnedProgram> {
         Err(io::ErrorKind::ConnectionAborted.into())
     }
@@ -109,7 +109,7 @@ fn launcher(runtime_dir: PathBuf) -> BackendLauncher {
     };
     let context =
         SharedDriverContext::new(driver_settings, Arc::default(), Arc::new(NoopSessionStore));
-    BackendLauncher { context: Arc::new(context), warden: Arc::new(LostWarden) }
+    BackendLauncher { context: Arc::new(context), launcher: Arc::new(LostLauncher) }
 }
 
 fn handlers(notes: &Arc<InMemoryNoteStore>) -> ToolHandlers {

@@ -17,7 +17,7 @@ pub fn check_files(delivery: FileDelivery, input: &Input) -> Result<(), Failure>
             let message = "this agent accepts no files; send their content as text";
             Err(Failure::new(Code::ContentType, message))
         }
-        FileDelivery::ListInVariable | FileDelivery::ListInPrompt | FileDelivery::Protocol
+        FileDelivery::ListInVariable | FileDelivery::ListInPrompt | FileDelivery::AgentProtocol
             if input.parts.iter().any(|part| is_local_address(&part.content)) =>
         {
             let message = "the address of a file must begin with `https://` or `http://`";
@@ -26,7 +26,7 @@ pub fn check_files(delivery: FileDelivery, input: &Input) -> Result<(), Failure>
         FileDelivery::None
         | FileDelivery::ListInVariable
         | FileDelivery::ListInPrompt
-        | FileDelivery::Protocol
+        | FileDelivery::AgentProtocol
         | FileDelivery::Forward => Ok(()),
     }
 }
@@ -60,9 +60,11 @@ mod tests {
             let refusal = check_files(FileDelivery::None, &input).map_err(|failure| failure.code);
             let expected = if is_file { Err(Code::ContentType) } else { Ok(()) };
             assert_eq!(refusal, expected, "{content:?}");
-            for delivery in
-                [FileDelivery::ListInVariable, FileDelivery::ListInPrompt, FileDelivery::Protocol]
-            {
+            for delivery in [
+                FileDelivery::ListInVariable,
+                FileDelivery::ListInPrompt,
+                FileDelivery::AgentProtocol,
+            ] {
                 assert_eq!(check_files(delivery, &input), Ok(()), "{content:?} {delivery:?}");
             }
         }
@@ -81,9 +83,11 @@ mod tests {
         ] {
             let part = Part { content: Content::Url(url.to_owned()), ..Part::text("") };
             let input = Input { parts: vec![part], ..Input::default() };
-            for delivery in
-                [FileDelivery::ListInVariable, FileDelivery::ListInPrompt, FileDelivery::Protocol]
-            {
+            for delivery in [
+                FileDelivery::ListInVariable,
+                FileDelivery::ListInPrompt,
+                FileDelivery::AgentProtocol,
+            ] {
                 assert_eq!(check_files(delivery, &input).is_ok(), is_accepted, "{url}");
             }
             assert_eq!(check_files(FileDelivery::Forward, &input), Ok(()), "{url}");

@@ -11,7 +11,7 @@ pub enum FileDelivery {
     /// Same as [`Self::ListInVariable`]; the text of the message lists them too.
     ListInPrompt,
     /// Parts of the protocol between the service and the agent.
-    Protocol,
+    AgentProtocol,
     /// Parts for other agents, which have deliveries of their own.
     Forward,
 }

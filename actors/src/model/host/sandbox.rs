@@ -37,13 +37,13 @@ pub struct Sandbox {
     /// sandbox through them.
     pub allowed_sockets: Vec<PathBuf>,
     /// Folders of the agent without links; absent until the service has resolved them.
-    pub resolved_paths: Option<ResolvedSandboxPaths>,
+    pub canonical_paths: Option<CanonicalSandboxPaths>,
 }
 
 /// Folders that an agent may change, as paths without links. The service resolves them once, so that a link
 /// that an agent puts in their place later leads nowhere.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ResolvedSandboxPaths {
+pub struct CanonicalSandboxPaths {
     /// Resolved paths of [`Sandbox::writable`]. A path with a link to the service's own files stays unresolved, and the
     /// start of a program rejects it.
     pub writable: Vec<PathBuf>,
@@ -64,7 +64,7 @@ impl Default for Sandbox {
             hidden: Vec::new(),
             protected: Vec::new(),
             allowed_sockets: Vec::new(),
-            resolved_paths: None,
+            canonical_paths: None,
         }
     }
 }
@@ -88,7 +88,7 @@ pub enum IsolationRequirement {
     /// implies this requirement.
     Sandbox,
     /// The sandbox must be enforced in full, and the agent must not reach the service's files.
-    Boundary,
+    SandboxAndServiceFiles,
 }
 
 /// Mechanism that confines a program.

@@ -8,7 +8,7 @@ use crate::model::id::ScheduleId;
 use crate::model::schedule::ScheduleView;
 use crate::scheduler::OccurrenceKey;
 use crate::scheduler::loaded_schedule::{
-    LoadedSchedule, OccurrencePhase, OpenCounts, OpenOccurrence,
+    LoadedSchedule, OccurrencePhase, OpenOccurrence, OpenOccurrenceCounts,
 };
 
 /// Open occurrences. A schedule without one has no entry, because most schedules are idle.
@@ -32,10 +32,10 @@ impl OpenOccurrences {
     }
 
     /// Returns the numbers of the open occurrences of a schedule.
-    pub(in crate::scheduler) fn counts(&self, id: &ScheduleId) -> OpenCounts {
+    pub(in crate::scheduler) fn counts(&self, id: &ScheduleId) -> OpenOccurrenceCounts {
         let (all, waiting) =
             (self.occurrences_of(id).count(), self.occurrences_of(id).filter(is_waiting).count());
-        OpenCounts { busy: all - waiting, waiting }
+        OpenOccurrenceCounts { busy: all - waiting, waiting }
     }
 
     /// Returns the displayed form of a schedule.

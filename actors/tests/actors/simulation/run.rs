@@ -113,7 +113,7 @@ async fn apply_step(tree: &TestTree, step: &SimulationStep) {
 
 /// Lets some of what lives be held.
 fn preserve_random_work(tree: &TestTree, random: &mut SeededRandom, percent: u64) {
-    for lifetime in tree.driver.probe().lifetimes {
+    for lifetime in tree.driver.recorded_work().lifetimes {
         if lifetime.end_position.is_none() && random.random_bool(percent) {
             tree.driver.preserve_over_restart(lifetime.execution);
         }
@@ -150,7 +150,7 @@ async fn collect_result(
     }
     // Paused time, in which what has ended is cleaned.
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let probe = tree.driver.probe();
+    let probe = tree.driver.recorded_work();
     assert_eq!(
         (probe.alive_count, probe.lease_count),
         (0, 0),

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 
 use algonius_gauge::a2a_requests::{
-    VERSION_1_0_HEADER, message_params_1_0, post_request, request_builder,
+    VERSION_1_0_HEADER, post_request, request_builder, sized_message_params_1_0,
 };
 use algonius_gauge::client::{BenchResponse, KeepAliveClient};
 use algonius_gauge::load::{LoadRequest, unique_number};
@@ -114,7 +114,7 @@ impl Drop for ContenderProcess {
 }
 
 fn request_body() -> String {
-    let params = message_params_1_0(MESSAGE_BYTES);
+    let params = sized_message_params_1_0(MESSAGE_BYTES);
     json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}).to_string()
 }
 

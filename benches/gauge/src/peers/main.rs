@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use algonius_gauge::load::{StopCondition, run_load};
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::RunTimes;
+use algonius_gauge::run::OperationTimes;
 use algonius_gauge::spawn_limit::{SpawnRateBaseline, core_count};
 use algonius_gauge::{machine, page, role};
 use contender::Contender;
@@ -77,7 +77,7 @@ async fn measure(contenders: &[Contender]) -> String {
         &memory_and_request_counts,
     ));
     let (limit_rate, bare_ms) =
-        (rounds.median_of("L", RunTimes::rate), rounds.median_of("bare", table::median_ms));
+        (rounds.median_of("L", OperationTimes::rate), rounds.median_of("bare", table::median_ms));
     format!("{table}\nL: {limit_rate:.0}/s; bare: p50 {bare_ms:.2} ms. {}", machine::description())
 }
 
@@ -99,7 +99,7 @@ async fn measure_rounds(contenders: &[Contender]) -> Rounds {
     rounds
 }
 
-async fn measure_contender(contender: &Contender, in_flight: usize) -> RunTimes {
+async fn measure_contender(contender: &Contender, in_flight: usize) -> OperationTimes {
     run_load(
         contender.address,
         &contender.load_request,

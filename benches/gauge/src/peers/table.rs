@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use algonius_gauge::page::format_number;
 use algonius_gauge::round::Rounds;
-use algonius_gauge::run::RunTimes;
+use algonius_gauge::run::OperationTimes;
 
 use super::PARALLEL_REQUESTS;
 use super::contender::Contender;
@@ -61,9 +61,9 @@ impl ContenderRow {
             (rounds.merged_run(&parallel_kind), rounds.merged_run(&sequential_kind));
         Self {
             name: contender.name.clone(),
-            rate: rounds.median_of(&parallel_kind, RunTimes::rate),
-            limit_ratio: rounds.median_ratio(&parallel_kind, "L", RunTimes::rate),
-            service_ratio: rounds.median_ratio(service_kind, &parallel_kind, RunTimes::rate),
+            rate: rounds.median_of(&parallel_kind, OperationTimes::rate),
+            limit_ratio: rounds.median_ratio(&parallel_kind, "L", OperationTimes::rate),
+            service_ratio: rounds.median_ratio(service_kind, &parallel_kind, OperationTimes::rate),
             median_ms: rounds.median_of(&sequential_kind, median_ms),
             bare_ratio: rounds.median_ratio(&sequential_kind, "bare", median_ms),
             p99_ms: parallel_run.quantile_ms(990),
@@ -78,7 +78,7 @@ impl ContenderRow {
 }
 
 /// Returns the median in milliseconds.
-pub(crate) fn median_ms(run: &RunTimes) -> f64 {
+pub(crate) fn median_ms(run: &OperationTimes) -> f64 {
     run.quantile_ms(500)
 }
 

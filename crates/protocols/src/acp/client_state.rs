@@ -94,7 +94,7 @@ impl AcpClientState {
     ) -> Vec<ProtocolStep> {
         let Some(key) = self.sessions.key(native_id) else { return Vec::new() };
         let Some(session) = self.sessions.find_mut(key) else { return Vec::new() };
-        let setting = setting.resolve_option_category(session.options_and_has_modes().0);
+        let setting = setting.mode_or_model_of_option(session.options_and_has_modes().0);
         let changes = match outcome {
             Ok(result) => session.apply_setting_response(setting, &result),
             Err(error) => {

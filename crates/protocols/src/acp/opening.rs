@@ -63,7 +63,7 @@ impl SessionOpening {
     }
 
     /// Takes over the settings of a command for a replayed opening; returns whether the opening is one.
-    pub(super) fn adopt_settings_if_replayed(&mut self, settings: &mut SettingQueue) -> bool {
+    pub(super) fn attach_command_if_replayed(&mut self, settings: &mut SettingQueue) -> bool {
         let is_replayed = self.origin == OpeningOrigin::Replay;
         if is_replayed {
             self.origin = OpeningOrigin::ReplayWithCommand;
@@ -169,7 +169,7 @@ impl AcpSetting {
 
     /// Returns the mode or the model that an option stands for; any other setting as it is. A sent line does not show
     /// the category of its option.
-    pub(super) fn resolve_option_category(self, options: &[ConfigOption]) -> Self {
+    pub(super) fn mode_or_model_of_option(self, options: &[ConfigOption]) -> Self {
         let Self::Config(id, value) = self else { return self };
         match options.iter().find(|option| option.id == id) {
             Some(option) if option.has_category("mode") => Self::Mode(value),

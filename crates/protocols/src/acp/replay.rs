@@ -12,7 +12,7 @@ use crate::rpc::RpcMessage;
 
 /// Settings of openings among the replayed lines, by native id.
 #[derive(Debug, Default)]
-pub(super) struct RecordedSettings {
+pub(super) struct ReplayedSettings {
     openings: HashMap<String, Vec<OpeningRecord>>,
     assigned_key_count: u32,
 }
@@ -27,7 +27,7 @@ struct OpeningRecord {
     is_followed_by_prompt: bool,
 }
 
-impl RecordedSettings {
+impl ReplayedSettings {
     /// Takes the settings of an opening of the conversation.
     pub(super) fn take_settings(
         &mut self,
@@ -96,7 +96,7 @@ fn replay_request(
     params: &Value,
     request_id: Option<i64>,
 ) -> Option<AcpPendingRequest> {
-    let recorded_settings = &mut connection.recorded_settings;
+    let recorded_settings = &mut connection.replayed_settings;
     match method {
         "initialize" => {
             connection.initialize_state = InitializeState::Initializing(Vec::new());

@@ -214,8 +214,8 @@ impl<'t> WindowFindings<'t> {
                     if is_key && is_complete {
                         self.push_key_body(start, body_start..text.len(), window.context_bytes);
                     } else if is_key {
-                        let context_end = window.context_bytes;
-                        self.open_key = Some((start.max(context_end), body_start.max(context_end)));
+                        let raw_end = window.context_bytes;
+                        self.open_key = Some((start.max(raw_end), body_start.max(raw_end)));
                         self.truncate_spans_at(self.visible.to_visible(start));
                     }
                     return;

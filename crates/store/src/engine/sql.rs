@@ -64,12 +64,12 @@ impl Error {
 pub(crate) struct SqlStatement {
     text: Cow<'static, str>,
     values: Vec<ColumnValue>,
-    is_blocking: bool,
+    is_long_running: bool,
 }
 
 /// Creates a statement.
 pub(crate) fn statement(text: impl Into<Cow<'static, str>>) -> SqlStatement {
-    SqlStatement { text: text.into(), values: Vec::new(), is_blocking: false }
+    SqlStatement { text: text.into(), values: Vec::new(), is_long_running: false }
 }
 
 impl SqlStatement {
@@ -80,8 +80,8 @@ impl SqlStatement {
     }
 
     /// Marks a statement that may read much: it runs on a thread where nothing else waits.
-    pub(crate) const fn mark_blocking(mut self) -> Self {
-        self.is_blocking = true;
+    pub(crate) const fn mark_long_running(mut self) -> Self {
+        self.is_long_running = true;
         self
     }
 

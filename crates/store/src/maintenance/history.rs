@@ -104,7 +104,7 @@ async fn load_principal_names(pool: &ReaderPool) -> sql::Result<BTreeMap<Princip
 }
 
 async fn load_storage_stats(pool: &ReaderPool, database: &Path) -> sql::Result<StorageStats> {
-    let row = sql::statement(SELECT_STORAGE_STATS).mark_blocking().fetch_one(pool).await?;
+    let row = sql::statement(SELECT_STORAGE_STATS).mark_long_running().fetch_one(pool).await?;
     let columns = Columns(&row);
     let executions: u64 = columns.number("executions")?;
     let unfinished: u64 = columns.number("unfinished")?;

@@ -28,7 +28,7 @@ pub(crate) async fn list(
     pool: &ReaderPool,
     filter: ExecutionFilter,
 ) -> sql::Result<Vec<ExecutionRecord>> {
-    let rows = listing::list_query(filter).mark_blocking().fetch_all(pool).await?;
+    let rows = listing::list_query(filter).mark_long_running().fetch_all(pool).await?;
     rows.iter().map(|row| read_record(Columns(row))).collect()
 }
 

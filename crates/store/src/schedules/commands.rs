@@ -212,7 +212,7 @@ impl WriteCommand for RemoveOccurrences {
 
 /// Reads every schedule.
 pub(crate) async fn load_schedules(pool: &ReaderPool) -> sql::Result<Vec<Schedule>> {
-    let rows = sql::statement(SELECT_SCHEDULES).mark_blocking().fetch_all(pool).await?;
+    let rows = sql::statement(SELECT_SCHEDULES).mark_long_running().fetch_all(pool).await?;
     rows.iter().map(|row| read_schedule(Columns(row))).collect()
 }
 

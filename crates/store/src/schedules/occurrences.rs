@@ -53,7 +53,7 @@ pub(crate) async fn insert(
 
 /// Reads the occurrences that are not finished.
 pub(crate) async fn list_open(pool: &ReaderPool) -> sql::Result<Vec<Occurrence>> {
-    read_rows(&sql::statement(SELECT_OPEN).mark_blocking().fetch_all(pool).await?)
+    read_rows(&sql::statement(SELECT_OPEN).mark_long_running().fetch_all(pool).await?)
 }
 
 /// Reads the occurrences of a schedule since a time.
@@ -62,8 +62,10 @@ pub(crate) async fn list_since(
     schedule: &ScheduleId,
     since: DateTime<Utc>,
 ) -> sql::Result<Vec<Occurrence>> {
-    let query =
-        sql::statement(SELECT_SINCE).mark_blocking().bind(schedule.as_str()).bind(micros(since));
+    let query = sql::statement(SELECT_SINCE)
+        .mark_long_running()
+        .bind(schedule.as_str())
+        .bind(micros(since));
     read_rows(&query.fetch_all(pool).await?)
 }
 
@@ -72,7 +74,7 @@ pub(crate) async fn list_page(
     pool: &ReaderPool,
     query: OccurrenceQuery,
 ) -> sql::Result<Vec<Occurrence>> {
-    read_rows(&page_query(query).mark_blocking().fetch_all(pool).await?)
+    read_rows(&page_query(query).mark_long_running().fetch_all(pool).await?)
 }
 
 /// Builds a query with only the requested conditions, so that each of the few possible texts uses its index.

@@ -11,7 +11,7 @@ use nix::unistd::read;
 use crate::output::readerless_pipe::create_readerless_pipe;
 use crate::output::stream::MAX_MOVE_BYTES;
 use crate::protocol::frame::{HolderEvent, MIN_STDIN_JOURNAL_VERSION, ProgramEnd};
-use crate::protocol::launch_frame::HeldProgramInfo;
+use crate::protocol::launch_frame::HoldTerms;
 
 /// Bytes that are read of a stream per turn, so that one flood does not delay the others.
 const MAX_PUMP_BYTES: usize = 16 * MAX_MOVE_BYTES;
@@ -107,7 +107,7 @@ impl HeldFds {
 /// State of a held program.
 #[derive(Debug)]
 pub(super) struct HeldProgram {
-    pub(super) program_info: HeldProgramInfo,
+    pub(super) hold_terms: HoldTerms,
     pub(super) pid: i32,
     /// True if its first process only waits for the others, which end with it.
     pub(super) has_wrapper_process: bool,
@@ -126,14 +126,14 @@ pub(super) struct HeldProgram {
 impl HeldProgram {
     /// Returns the state of a program that has just started.
     pub(super) fn new(
-        program_info: HeldProgramInfo,
+        hold_terms: HoldTerms,
         pid: i32,
         HeldFds { streams, held_stdin }: HeldFds,
     ) -> Self {
         let (has_wrapper_process, is_cleanup_done) = (false, false);
         let (end, killed_so_far, kill_rounds) = (None, None, 0);
         Self {
-            program_info,
+            hold_terms,
             pid,
             has_wrapper_process,
             end,
@@ -160,9 +160,9 @@ impl HeldProgram {
             // Such a supervisor writes no input, and the program would wait for its end for ever.
             self.held_stdin = None;
         }
-        let (program_info, pid) = (self.program_info.clone(), self.pid.unsigned_abs().into());
+        let (hold_terms, pid) = (self.hold_terms.clone(), self.pid.unsigned_abs().into());
         HolderEvent::ProgramListed {
-            program_info,
+            hold_terms,
             pid,
             end: self.end,
             has_stdin_journal: self.held_stdin.is_some(),

@@ -12,7 +12,7 @@ use super::clone_exec::{self, ChildStack, Rlimit, StartConfinement};
 use super::held_program::{HeldFds, HeldProgram};
 use crate::inherited_state::soft_limits::SoftLimit;
 use crate::protocol::frame::HolderEvent;
-use crate::protocol::launch_frame::{HeldProgramInfo, LaunchFlags, LaunchSpec};
+use crate::protocol::launch_frame::{HoldTerms, LaunchFlags, LaunchSpec};
 
 /// First number for held descriptors.
 const PREFERRED_MIN_HELD_FD: u64 = 1000;
@@ -101,17 +101,17 @@ impl LaunchFds {
 impl ProcessHolder {
     pub(super) fn launch(
         &mut self,
-        program_info: HeldProgramInfo,
+        hold_terms: HoldTerms,
         spec: Option<LaunchSpec>,
         flags: LaunchFlags,
         fds: Vec<OwnedFd>,
     ) {
-        let (program_number, has_spec_file) = (program_info.program_number, spec.is_none());
+        let (program_number, has_spec_file) = (hold_terms.program_number, spec.is_none());
         // For a successor of its first supervisor, a process holder only finishes its programs.
         let allowed = if self.supervisor.is_successor { Err(Errno::EPERM) } else { Ok(()) };
         let launch_result = allowed
             .and_then(|()| LaunchFds::from_received(fds, flags, has_spec_file).ok_or(Errno::EMFILE))
-            .and_then(|fds| self.start_program(program_info, spec, fds))
+            .and_then(|fds| self.start_program(hold_terms, spec, fds))
             .map_err(|errno| (errno as i32).unsigned_abs());
         if let Some(program) = self.programs.program_mut(program_number) {
             program.has_wrapper_process = flags.has_wrapper_process;
@@ -124,7 +124,7 @@ impl ProcessHolder {
 
     fn start_program(
         &mut self,
-        program_info: HeldProgramInfo,
+        hold_terms: HoldTerms,
         spec: Option<LaunchSpec>,
         fds: LaunchFds,
     ) -> Result<i32, Errno> {
@@ -140,13 +140,13 @@ impl ProcessHolder {
             self.resources.min_held_fd,
         );
         let held_fds = held_fds.map_err(|_full| Errno::EMFILE)?;
-        let limits = self.resources.limits(program_info.process_label, &spec);
+        let limits = self.resources.limits(hold_terms.process_label, &spec);
         let (streams, stack) = (streams.each_ref(), &mut self.resources.stack);
         let pid = clone_exec::start(&spec, streams, &confinement, &limits, stack)?.as_raw();
         // Not in the child: there the non-dumpable state of this process prevents the write.
         _ = fs::write(format!("/proc/{pid}/oom_score_adj"), OOM_SCORE_ADJ);
         // No exit can be missed in between: SIGCHLD is blocked and read by the event loop, after this order.
-        self.programs.insert(HeldProgram::new(program_info, pid, held_fds));
+        self.programs.insert(HeldProgram::new(hold_terms, pid, held_fds));
         Ok(pid)
     }
 }

@@ -79,7 +79,7 @@ impl HeldPrograms {
 
     /// Adds a program that has just started.
     pub(super) fn insert(&mut self, program: HeldProgram) {
-        let program_number = program.program_info.program_number;
+        let program_number = program.hold_terms.program_number;
         self.program_numbers_by_pid.insert(program.pid, program_number);
         self.programs.insert(program_number, program);
     }
@@ -119,7 +119,7 @@ impl HeldPrograms {
         let Some(program) = self.programs.get_mut(&(stream_number / 2)) else { return };
         let [out, err] = &mut program.streams;
         let stream = if stream_number.is_multiple_of(2) { out } else { err };
-        stream.pump(program.program_info.max_recorded_bytes);
+        stream.pump(program.hold_terms.max_recorded_bytes);
         if stream.has_ended {
             _ = epoll.delete(&stream.pipe);
         }
@@ -212,7 +212,7 @@ impl HeldPrograms {
         let label = label_of(pid)?.0;
         self.programs
             .iter()
-            .find(|(_, program)| program.program_info.process_label == label)
+            .find(|(_, program)| program.hold_terms.process_label == label)
             .map(|(program_number, _)| *program_number)
     }
 

@@ -94,8 +94,8 @@ impl SupervisorLink {
     pub(super) fn send_events(&mut self, programs: &HeldPrograms, epoll: &Epoll) -> SendResult {
         while let (Some(socket), Some(event)) = (&self.socket, self.pending_events.front()) {
             let fds = match event {
-                HolderEvent::ProgramListed { program_info, .. } => {
-                    programs.get(program_info.program_number).map(HeldProgram::reattach_fds)
+                HolderEvent::ProgramListed { hold_terms, .. } => {
+                    programs.get(hold_terms.program_number).map(HeldProgram::reattach_fds)
                 }
                 _ => None,
             };

@@ -216,12 +216,12 @@ impl HolderLink {
             HolderEvent::ListFinished => {
                 self.state.send_modify(|link_state| link_state.has_listed_programs = true);
             }
-            HolderEvent::ProgramListed { program_info, pid, end, has_stdin_journal } => {
+            HolderEvent::ProgramListed { hold_terms, pid, end, has_stdin_journal } => {
                 // Slots of an earlier process instance must not be given again.
                 self.next_program_number
-                    .fetch_max(program_info.program_number + 1, Ordering::Relaxed);
+                    .fetch_max(hold_terms.program_number + 1, Ordering::Relaxed);
                 match ProgramHandle::from_earlier_instance(
-                    program_info,
+                    hold_terms,
                     pid,
                     end,
                     (fds, has_stdin_journal),

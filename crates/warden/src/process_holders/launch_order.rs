@@ -14,7 +14,7 @@ use crate::output::memory_account::MemoryAccount;
 use crate::output::program_streams::{ProgramStreams, create_spec_file, create_streams};
 use crate::process::process_label::ProcessLabel;
 use crate::protocol::frame::{HolderOrder, MAX_FRAME_BYTES};
-use crate::protocol::launch_frame::{HeldProgramInfo, LaunchFlags, LaunchSpec};
+use crate::protocol::launch_frame::{HoldTerms, LaunchFlags, LaunchSpec};
 use crate::{LaunchRequest, identity_variables};
 
 /// Prepared launch.
@@ -40,7 +40,7 @@ pub(crate) fn prepare_launch(
     let ProgramStreams { stdin, stdout, stderr, output_fds, stdin_pipe, journaled_stdin } =
         create_streams(&launch.stdin)?;
     let (execution, attempt_id) = (launch.execution, launch.attempt_id);
-    let program_info = HeldProgramInfo {
+    let hold_terms = HoldTerms {
         program_number,
         process_label: ProcessLabel::for_attempt(instance, execution, attempt_id).0,
         metadata: encode_metadata(execution, attempt_id, launch.scratch_slot),
@@ -70,12 +70,12 @@ pub(crate) fn prepare_launch(
         None
     };
     let program = Arc::new(
-        ProgramHandle::new(program_info.clone(), output_fds, account)
+        ProgramHandle::new(hold_terms.clone(), output_fds, account)
             .with_stdin_journal(journaled_stdin),
     );
     Ok(PreparedLaunch {
         program,
-        order: HolderOrder::Launch { program_info, spec, flags },
+        order: HolderOrder::Launch { hold_terms, spec, flags },
         fds,
         stdin_pipe,
     })

@@ -21,7 +21,7 @@ use crate::output::stream::{ProgramStream, StreamFds};
 use crate::process::process_label::ProcessLabel;
 use crate::process::procfs::process_age;
 use crate::protocol::frame::{HolderEvent, ProgramEnd};
-use crate::protocol::launch_frame::HeldProgramInfo;
+use crate::protocol::launch_frame::HoldTerms;
 
 /// Takeover number of a program that is driven by the task that launched it.
 pub(crate) const LAUNCHER_TAKEOVER_NUMBER: u32 = 0;
@@ -49,7 +49,7 @@ impl ProgramState {
 
 /// Program in a process holder.
 pub(crate) struct ProgramHandle {
-    program_info: HeldProgramInfo,
+    hold_terms: HoldTerms,
     streams: [StreamFds; 2],
     /// Journaled standard input, with the lock of its present writer.
     stdin_state: Option<Arc<Mutex<StdinState>>>,
@@ -64,14 +64,14 @@ pub(crate) struct ProgramHandle {
 impl ProgramHandle {
     /// Returns a program that is about to start.
     pub(crate) fn new(
-        program_info: HeldProgramInfo,
+        hold_terms: HoldTerms,
         streams: [StreamFds; 2],
         memory_account: MemoryAccount,
     ) -> Self {
         let (reader_lock, state, takeover_count) =
             (Arc::default(), watch::Sender::default(), watch::Sender::default());
         Self {
-            program_info,
+            hold_terms,
             streams,
             stdin_state: None,
             memory_account,
@@ -90,7 +90,7 @@ impl ProgramHandle {
     /// Returns a program that an earlier process instance started, or `None` if a descriptor did not arrive. The
     /// descriptors of a journaled input follow those of the outputs.
     pub(crate) fn from_earlier_instance(
-        program_info: HeldProgramInfo,
+        hold_terms: HoldTerms,
         pid: u64,
         end: Option<ProgramEnd>,
         (mut fds, has_stdin_journal): (Vec<OwnedFd>, bool),
@@ -111,8 +111,7 @@ impl ProgramHandle {
         let lengths = streams.iter().filter_map(|ends| fstat(&ends.memory_file).ok());
         // Bytes that were recorded before this process started use memory too.
         memory_account.charge(lengths.map(|file| file.st_size.unsigned_abs()).sum());
-        let program =
-            Self::new(program_info, streams, memory_account).with_stdin_journal(stdin_fds);
+        let program = Self::new(hold_terms, streams, memory_account).with_stdin_journal(stdin_fds);
         let pid = u32::try_from(pid).ok();
         program
             .state
@@ -121,26 +120,26 @@ impl ProgramHandle {
     }
 
     pub(crate) fn program_number(&self) -> u64 {
-        self.program_info.program_number
+        self.hold_terms.program_number
     }
 
     pub(crate) fn label(&self) -> ProcessLabel {
-        ProcessLabel(self.program_info.process_label)
+        ProcessLabel(self.hold_terms.process_label)
     }
 
     /// Returns true if the program ends when its supervisor is gone.
     pub(crate) fn ends_with_supervisor(&self) -> bool {
-        self.program_info.ends_with_supervisor
+        self.hold_terms.ends_with_supervisor
     }
 
     /// Returns the attempt of the program.
     pub(crate) fn attempt(&self) -> Option<(ExecutionId, AttemptId)> {
-        decode_attempt(&self.program_info.metadata)
+        decode_attempt(&self.hold_terms.metadata)
     }
 
     /// Returns the number of its scratch slot, as the service recorded it at the launch.
     pub(crate) fn scratch_slot(&self) -> Option<u64> {
-        decode_scratch_slot(&self.program_info.metadata)
+        decode_scratch_slot(&self.hold_terms.metadata)
     }
 
     /// Takes over the program, in place of its present driver.
@@ -247,7 +246,7 @@ impl ProgramHandle {
     pub(crate) async fn open_streams(&self) -> io::Result<[ProgramStream; 2]> {
         let reader_lock = Arc::new(Arc::clone(&self.reader_lock).lock_owned().await);
         let limit_and_account =
-            || (self.program_info.max_recorded_bytes, self.memory_account.clone());
+            || (self.hold_terms.max_recorded_bytes, self.memory_account.clone());
         let open = |ends| ProgramStream::open(ends, limit_and_account(), Arc::clone(&reader_lock));
         let [out, err] = &self.streams;
         Ok([open(out)?, open(err)?])

@@ -9,7 +9,7 @@ mod tests;
 use std::fmt;
 
 use super::codec::{FrameReader, FrameWriter};
-use super::launch_frame::{HeldProgramInfo, LaunchFlags, LaunchSpec};
+use super::launch_frame::{HoldTerms, LaunchFlags, LaunchSpec};
 
 /// Version of these frames. Version 2 adds [`HolderOrder::StoreSecret`] and [`HolderEvent::StoredSecret`]. From version
 /// 3 on both sides prove a key before anything else at a named socket: [`HolderOrder::Challenge`],
@@ -55,7 +55,7 @@ pub(crate) enum HolderOrder {
     /// Starts a program. The packet contains its three streams, the supervisor's two pipe ends, two memory files, and,
     /// if present, the ruleset, the entry file of the control group, the write end of standard input with its journal,
     /// and the file of the spec.
-    Launch { program_info: HeldProgramInfo, spec: Option<LaunchSpec>, flags: LaunchFlags },
+    Launch { hold_terms: HoldTerms, spec: Option<LaunchSpec>, flags: LaunchFlags },
     /// Sends SIGTERM to all processes of the program.
     Terminate { program_number: u64 },
     /// Kills all processes of the program; the answer follows when none is left.
@@ -71,7 +71,7 @@ pub(crate) enum HolderOrder {
     /// Holds these bytes for the next supervisor, in memory only.
     StoreSecret { secret: SecretValue },
     /// First order at a named socket.
-    Challenge { nonce: Vec<u8> },
+    Challenge { supervisor_nonce: Vec<u8> },
     /// Answer to [`HolderEvent::ChallengeResponse`].
     Authenticate { proof: Vec<u8> },
 }
@@ -92,7 +92,7 @@ pub(crate) enum HolderEvent {
     /// Held program. The packet contains its two pipe ends and its two memory files, and, for a journaled input, the
     /// write end of its standard input and the journal of that.
     ProgramListed {
-        program_info: HeldProgramInfo,
+        hold_terms: HoldTerms,
         pid: u64,
         end: Option<ProgramEnd>,
         has_stdin_journal: bool,
@@ -102,7 +102,7 @@ pub(crate) enum HolderEvent {
     /// Bytes that an earlier supervisor had stored. Sent before [`HolderEvent::ListFinished`].
     StoredSecret { secret: SecretValue },
     /// Answer to [`HolderOrder::Challenge`].
-    ChallengeResponse { nonce: Vec<u8>, proof: Vec<u8> },
+    ChallengeResponse { holder_nonce: Vec<u8>, proof: Vec<u8> },
 }
 
 /// End of a program.
@@ -143,8 +143,8 @@ impl HolderOrder {
                     FrameWriter::new(1).write_number(*version).write_number(*reattach_grace_ms);
                 writer.write_bytes(name).write_bytes(&key.0)
             }
-            Self::Launch { program_info, spec, flags } => {
-                let writer = program_info.write(FrameWriter::new(2)).write_number(flags.to_bits());
+            Self::Launch { hold_terms, spec, flags } => {
+                let writer = hold_terms.write(FrameWriter::new(2)).write_number(flags.to_bits());
                 let writer = writer.write_number(spec.is_some().into());
                 spec.iter().fold(writer, |writer, spec| spec.write(writer))
             }
@@ -154,7 +154,7 @@ impl HolderOrder {
             Self::List => FrameWriter::new(6),
             Self::Shutdown => FrameWriter::new(7),
             Self::StoreSecret { secret } => FrameWriter::new(8).write_bytes(&secret.0),
-            Self::Challenge { nonce } => FrameWriter::new(9).write_bytes(nonce),
+            Self::Challenge { supervisor_nonce: nonce } => FrameWriter::new(9).write_bytes(nonce),
             Self::Authenticate { proof } => FrameWriter::new(10).write_bytes(proof),
             Self::CloseStdin { program_number } => {
                 FrameWriter::new(11).write_number(*program_number)
@@ -173,11 +173,11 @@ impl HolderOrder {
                 key: SecretValue(reader.read_bytes()?),
             },
             2 => {
-                let program_info = HeldProgramInfo::read(&mut reader)?;
+                let hold_terms = HoldTerms::read(&mut reader)?;
                 let (flags, has_spec) =
                     (LaunchFlags::from_bits(reader.read_number()?), reader.read_number()? != 0);
                 let spec = if has_spec { Some(LaunchSpec::read(&mut reader)?) } else { None };
-                Self::Launch { program_info, spec, flags }
+                Self::Launch { hold_terms, spec, flags }
             }
             3 => Self::Terminate { program_number: reader.read_number()? },
             4 => Self::Kill { program_number: reader.read_number()? },
@@ -185,7 +185,7 @@ impl HolderOrder {
             6 => Self::List,
             7 => Self::Shutdown,
             8 => Self::StoreSecret { secret: SecretValue(reader.read_bytes()?) },
-            9 => Self::Challenge { nonce: reader.read_bytes()? },
+            9 => Self::Challenge { supervisor_nonce: reader.read_bytes()? },
             10 => Self::Authenticate { proof: reader.read_bytes()? },
             11 => Self::CloseStdin { program_number: reader.read_number()? },
             _ => return None,
@@ -216,8 +216,8 @@ impl HolderEvent {
                 .write_number(*program_number)
                 .write_number(*killed)
                 .write_number(*survivors),
-            Self::ProgramListed { program_info, pid, end, has_stdin_journal } => {
-                let writer = program_info
+            Self::ProgramListed { hold_terms, pid, end, has_stdin_journal } => {
+                let writer = hold_terms
                     .write(FrameWriter::new(6))
                     .write_number(*pid)
                     .write_number(end.is_some().into());
@@ -229,7 +229,7 @@ impl HolderEvent {
             }
             Self::ListFinished => FrameWriter::new(7),
             Self::StoredSecret { secret } => FrameWriter::new(8).write_bytes(&secret.0),
-            Self::ChallengeResponse { nonce, proof } => {
+            Self::ChallengeResponse { holder_nonce: nonce, proof } => {
                 FrameWriter::new(9).write_bytes(nonce).write_bytes(proof)
             }
         }
@@ -257,21 +257,21 @@ impl HolderEvent {
                 survivor_count: reader.read_number()?,
             },
             6 => {
-                let (program_info, pid) =
-                    (HeldProgramInfo::read(&mut reader)?, reader.read_number()?);
+                let (hold_terms, pid) = (HoldTerms::read(&mut reader)?, reader.read_number()?);
                 let has_ended = reader.read_number()? != 0;
                 let end = if has_ended { Some(ProgramEnd::read(&mut reader)?) } else { None };
                 // A process holder of an earlier version sends no flags.
                 let has_stdin_journal = reader
                     .read_number()
                     .is_some_and(|flags| LaunchFlags::from_bits(flags).has_stdin_journal);
-                Self::ProgramListed { program_info, pid, end, has_stdin_journal }
+                Self::ProgramListed { hold_terms, pid, end, has_stdin_journal }
             }
             7 => Self::ListFinished,
             8 => Self::StoredSecret { secret: SecretValue(reader.read_bytes()?) },
-            9 => {
-                Self::ChallengeResponse { nonce: reader.read_bytes()?, proof: reader.read_bytes()? }
-            }
+            9 => Self::ChallengeResponse {
+                holder_nonce: reader.read_bytes()?,
+                proof: reader.read_bytes()?,
+            },
             _ => return None,
         })
     }

@@ -64,7 +64,7 @@ impl LaunchSpec {
 
 /// Terms under which a program is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct HeldProgramInfo {
+pub(crate) struct HoldTerms {
     /// Number by which both sides identify the program.
     pub(crate) program_number: u64,
     /// Label of the program's processes.
@@ -77,7 +77,7 @@ pub(crate) struct HeldProgramInfo {
     pub(crate) ends_with_supervisor: bool,
 }
 
-impl HeldProgramInfo {
+impl HoldTerms {
     pub(super) fn write(&self, writer: FrameWriter) -> FrameWriter {
         let writer = writer
             .write_number(self.program_number)

@@ -120,10 +120,14 @@ impl HolderKey {
         let socket = Arc::new(socket);
         let async_socket = register_fd(Arc::clone(&socket), Interest::READABLE)?;
         let own_nonce = random_bytes();
-        send_packet(&socket, &HolderOrder::Challenge { nonce: own_nonce.clone() }.encode(), &[])?;
+        send_packet(
+            &socket,
+            &HolderOrder::Challenge { supervisor_nonce: own_nonce.clone() }.encode(),
+            &[],
+        )?;
         let packet = async_socket.async_io(Interest::READABLE, receive_packet).await?;
         let packet = packet.ok_or(io::ErrorKind::ConnectionAborted)?;
-        let Some(HolderEvent::ChallengeResponse { nonce, proof }) =
+        let Some(HolderEvent::ChallengeResponse { holder_nonce: nonce, proof }) =
             HolderEvent::decode(&packet.frame)
         else {
             return Err(io::ErrorKind::PermissionDenied.into());
@@ -175,11 +179,11 @@ impl UnauthenticatedConnection {
                 Ok(None) | Err(_) => return AuthProgress::Rejected,
             };
             match (order, self.nonces.take()) {
-                (Some(HolderOrder::Challenge { nonce: service_nonce }), None) => {
+                (Some(HolderOrder::Challenge { supervisor_nonce: service_nonce }), None) => {
                     let nonces = [service_nonce, random_bytes()];
                     let proof = key.compute_proof(PeerSide::Holder, &nonces);
                     let response =
-                        HolderEvent::ChallengeResponse { nonce: nonces[1].clone(), proof };
+                        HolderEvent::ChallengeResponse { holder_nonce: nonces[1].clone(), proof };
                     if send_packet(&self.socket, &response.encode(), &[]).is_err() {
                         return AuthProgress::Rejected;
                     }
@@ -315,7 +319,7 @@ mod tests {
         let (_folder, key) = create_key();
         for orders in [
             vec![HolderOrder::List],
-            vec![HolderOrder::Challenge { nonce: random_bytes() }, HolderOrder::List],
+            vec![HolderOrder::Challenge { supervisor_nonce: random_bytes() }, HolderOrder::List],
         ] {
             let (service, holder) = socket_pair().unwrap();
             for order in &orders {

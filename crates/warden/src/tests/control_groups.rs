@@ -7,10 +7,10 @@ use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::host::resources::{CgroupMode, Controllers, ResourceLimits};
 use algonius_actors::model::id::ExecutionId;
 
-use super::fixture::{SCRIPT_IGNORING_SIGTERM, WardenFixture};
+use super::fixture::{HolderFixture, SCRIPT_IGNORING_SIGTERM};
 use crate::confinement::cgroup::CgroupRoot;
 use crate::testing::create_simulated_cgroup;
-use crate::{LaunchRequest, Warden};
+use crate::{LaunchRequest, ProgramLauncher};
 
 const LIMITS: ResourceLimits = ResourceLimits {
     max_memory_bytes: Some(1 << 30),
@@ -19,7 +19,7 @@ const LIMITS: ResourceLimits = ResourceLimits {
 };
 
 /// Returns a launch into a group.
-fn launch_in_group(fixture: &WardenFixture, id: ExecutionId, script: &str) -> LaunchRequest {
+fn launch_in_group(fixture: &HolderFixture, id: ExecutionId, script: &str) -> LaunchRequest {
     LaunchRequest { resource_limits: LIMITS, ..fixture.shell_launch(id, script) }
 }
 
@@ -32,7 +32,7 @@ fn groups(root_folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn a_program_enters_its_group_before_it_starts() {
-    let mut fixture = WardenFixture::new();
+    let mut fixture = HolderFixture::new();
     let root_folder = tempfile::tempdir().unwrap();
     fixture.cgroup_root =
         Some(create_simulated_cgroup(root_folder.path(), &[std::process::id()]).unwrap());
@@ -57,7 +57,7 @@ fn a_program_enters_its_group_before_it_starts() {
 
 #[test]
 fn a_failed_start_leaves_no_group() {
-    let mut fixture = WardenFixture::new();
+    let mut fixture = HolderFixture::new();
     let Some(kernel_group) = KernelGroup::create() else { return };
     fixture.cgroup_root = Some(CgroupRoot::new(&kernel_group.0));
     let (service, id) = (fixture.start_service(), ExecutionId::generate());
@@ -71,7 +71,7 @@ fn a_failed_start_leaves_no_group() {
 
 #[test]
 fn a_program_runs_without_a_group_unless_it_requires_one() {
-    let mut fixture = WardenFixture::new();
+    let mut fixture = HolderFixture::new();
     let root_folder = tempfile::tempdir().unwrap();
     fixture.cgroup_root =
         Some(create_simulated_cgroup(root_folder.path(), &[std::process::id()]).unwrap());
@@ -124,7 +124,7 @@ fn read_process_cgroup(pid: i32) -> String {
 #[test]
 fn a_group_holds_a_whole_attempt_and_dies_with_one_kill() {
     let Some(kernel_group) = KernelGroup::create() else { return };
-    let (mut fixture, id) = (WardenFixture::new(), ExecutionId::generate());
+    let (mut fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     fixture.cgroup_root = Some(CgroupRoot::new(&kernel_group.0));
     let service = fixture.start_service();
     let spawned = service.launch(launch_in_group(&fixture, id, SCRIPT_IGNORING_SIGTERM));
@@ -150,7 +150,7 @@ fn a_group_holds_a_whole_attempt_and_dies_with_one_kill() {
 #[test]
 fn an_orphaned_group_is_killed_at_the_next_start() {
     let Some(kernel_group) = KernelGroup::create() else { return };
-    let (mut fixture, id) = (WardenFixture::new(), ExecutionId::generate());
+    let (mut fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     fixture.cgroup_root = Some(CgroupRoot::new(&kernel_group.0));
     let service = fixture.start_service();
     let spawned = service.launch(launch_in_group(&fixture, id, SCRIPT_IGNORING_SIGTERM));

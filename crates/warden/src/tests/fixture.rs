@@ -22,14 +22,16 @@ use crate::process::process_label::{ProcessLabel, label_of};
 use crate::process::procfs::{list_pids, read_process_stat};
 use crate::process_holders::{ProcessHolderOptions, ProcessHolders};
 use crate::testing::WAIT_TIMEOUT as WAIT;
-use crate::{LaunchRequest, OutputPipe, RootCapabilities, SpawnedProgram, StdinSource, Warden};
+use crate::{
+    LaunchRequest, OutputPipe, ProgramLauncher, RootCapabilities, SpawnedProgram, StdinSource,
+};
 
 /// Script with three processes: one that ignores SIGTERM, its child, and one in another session that has only its
 /// label.
 pub(super) const SCRIPT_IGNORING_SIGTERM: &str =
     r#"trap "" TERM; sleep 600 & setsid env -i sleep 600 & wait"#;
 
-pub(super) struct WardenFixture {
+pub(super) struct HolderFixture {
     pub(super) home: tempfile::TempDir,
     pub(super) instance_id: Uuid,
     /// Time for which process holders wait for the next process instance.
@@ -44,7 +46,7 @@ pub(super) struct ServiceInstance {
     pub(super) holders: Arc<ProcessHolders>,
 }
 
-impl WardenFixture {
+impl HolderFixture {
     pub(super) fn new() -> Self {
         let (home, instance) = (tempfile::tempdir().unwrap(), Uuid::new_v4());
         Self { home, instance_id: instance, reattach_grace: WAIT, cgroup_root: None }

@@ -11,12 +11,12 @@ use algonius_actors::model::id::ExecutionId;
 use algonius_actors::model::program::ProcessExit;
 use tokio::io::AsyncReadExt;
 
-use super::fixture::{SCRIPT_IGNORING_SIGTERM, WardenFixture, digest, kill_pids};
+use super::fixture::{HolderFixture, SCRIPT_IGNORING_SIGTERM, digest, kill_pids};
 use super::holder_options;
 use crate::process_holders::launch_order::{PreparedLaunch, prepare_launch};
 use crate::process_holders::reattach;
 use crate::protocol::peer_auth::HolderKey;
-use crate::{LaunchRequest, OutputMemory, Warden};
+use crate::{LaunchRequest, OutputMemory, ProgramLauncher};
 
 const LINE_COUNT: usize = 1_000_000;
 
@@ -26,7 +26,7 @@ fn numbered_lines() -> Vec<u8> {
 
 #[test]
 fn a_million_lines_survive_the_loss_of_the_service() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
+    let (fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     let mut service = fixture.start_service();
     let mut spawned = service.launch(
         fixture.shell_launch(id, &format!("seq {LINE_COUNT}; seq {LINE_COUNT} >&2; exit 3")),
@@ -56,7 +56,7 @@ fn a_million_lines_survive_the_loss_of_the_service() {
 
 #[test]
 fn a_claimed_program_is_not_ended_by_its_previous_owner() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
+    let (fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     let first = service
         .launch(fixture.shell_launch(id, "seq 3; until [ -e go ]; do sleep 0.01; done; seq 4 6"));
@@ -72,7 +72,7 @@ fn a_claimed_program_is_not_ended_by_its_previous_owner() {
 
 #[test]
 fn a_program_that_ended_unattended_reports_all_its_output() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
+    let (fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     let script = format!(
         "until [ -e go ]; do sleep 0.01; done; seq {LINE_COUNT}; setsid sleep 600 & exit 7"
@@ -90,7 +90,7 @@ fn a_program_that_ended_unattended_reports_all_its_output() {
 
 #[test]
 fn unattended_output_beyond_the_cap_does_not_block_a_program() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
+    let (fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     let script = "until [ -e go ]; do sleep 0.01; done; head -c 9000000 /dev/zero; touch done";
     let spawned = service
@@ -107,7 +107,7 @@ fn unattended_output_beyond_the_cap_does_not_block_a_program() {
 #[test]
 fn a_program_bound_to_its_service_ends_with_it() {
     let (fixture, id, other) =
-        (WardenFixture::new(), ExecutionId::generate(), ExecutionId::generate());
+        (HolderFixture::new(), ExecutionId::generate(), ExecutionId::generate());
     let service = fixture.start_service();
     let spawned = (
         service.launch(LaunchRequest {
@@ -130,7 +130,7 @@ fn a_program_bound_to_its_service_ends_with_it() {
 
 #[test]
 fn all_programs_end_if_no_service_returns_in_time() {
-    let (mut fixture, id) = (WardenFixture::new(), ExecutionId::generate());
+    let (mut fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     fixture.reattach_grace = Duration::from_millis(300);
     let service = fixture.start_service();
     let spawned = service.launch(fixture.shell_launch(id, SCRIPT_IGNORING_SIGTERM));
@@ -143,7 +143,7 @@ fn all_programs_end_if_no_service_returns_in_time() {
 
 #[test]
 fn a_killed_process_holder_is_reported_and_replaced() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
+    let (fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     let spawned = service.launch(fixture.shell_launch(id, SCRIPT_IGNORING_SIGTERM));
     service.wait_until(|| fixture.live_pids(id).len() == 3);
@@ -158,7 +158,7 @@ fn a_killed_process_holder_is_reported_and_replaced() {
 
 #[test]
 fn orphans_are_swept_at_the_next_start_and_nothing_else() {
-    let (fixture, other) = (WardenFixture::new(), WardenFixture::new());
+    let (fixture, other) = (HolderFixture::new(), HolderFixture::new());
     let (id, other_id) = (ExecutionId::generate(), ExecutionId::generate());
     let (service, other_service) = (fixture.start_service(), other.start_service());
     let spawned = (
@@ -177,7 +177,7 @@ fn orphans_are_swept_at_the_next_start_and_nothing_else() {
 
 #[test]
 fn a_replaced_warden_starts_no_program() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
+    let (fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     let spawned = service.launch(fixture.shell_launch(id, SCRIPT_IGNORING_SIGTERM));
     drop((service, spawned));
@@ -207,7 +207,7 @@ fn a_replaced_warden_starts_no_program() {
 
 #[test]
 fn a_program_cannot_take_over_its_own_warden() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
+    let (fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     let name = fixture.socket_names().pop().unwrap();
     // A sequenced packet socket in perl: it receives the end at once, and nothing else.

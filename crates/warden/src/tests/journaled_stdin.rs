@@ -13,7 +13,7 @@ use algonius_actors::model::program::ProcessExit;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{SockType, getsockopt, sockopt};
 
-use super::fixture::{ServiceInstance, WardenFixture};
+use super::fixture::{HolderFixture, ServiceInstance};
 use super::holder_options;
 use crate::process_holders::holder_link::HolderLink;
 use crate::process_holders::reattach;
@@ -22,18 +22,18 @@ use crate::protocol::frame::{HolderEvent, HolderOrder, MIN_STDIN_JOURNAL_VERSION
 use crate::protocol::packet::{receive_packet, send_packet};
 use crate::protocol::peer_auth::HolderKey;
 use crate::{
-    LaunchRequest, OutputMemory, SpawnedProgram, StdinJournal, StdinJournalError, StdinSource,
-    Warden,
+    LaunchRequest, OutputMemory, ProgramLauncher, SpawnedProgram, StdinJournal, StdinJournalError,
+    StdinSource,
 };
 
 /// Script that copies its input to a file, and then ends.
 const COPY_SCRIPT: &str = "cat > got; exit 3";
 
-fn journaled_launch(fixture: &WardenFixture, id: ExecutionId, script: &str) -> LaunchRequest {
+fn journaled_launch(fixture: &HolderFixture, id: ExecutionId, script: &str) -> LaunchRequest {
     LaunchRequest { stdin: StdinSource::Journaled, ..fixture.shell_launch(id, script) }
 }
 
-fn copied_input(fixture: &WardenFixture) -> String {
+fn copied_input(fixture: &HolderFixture) -> String {
     fs::read_to_string(fixture.home.path().join("got")).unwrap_or_default()
 }
 
@@ -49,7 +49,7 @@ fn take_over_and_adopt(service: &ServiceInstance, id: ExecutionId) -> SpawnedPro
 
 #[test]
 fn a_fed_input_survives_services_until_it_is_closed() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
+    let (fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     let mut service = fixture.start_service();
     let mut spawned = service.launch(journaled_launch(&fixture, id, COPY_SCRIPT));
     let mut expected = String::new();
@@ -81,7 +81,7 @@ fn a_fed_input_survives_services_until_it_is_closed() {
 
 #[test]
 fn the_journal_of_a_closed_input_can_be_read() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
+    let (fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     let mut spawned =
         service.launch(journaled_launch(&fixture, id, "cat > got; touch end; exec sleep 600"));
@@ -114,7 +114,7 @@ fn the_journal_of_a_closed_input_can_be_read() {
 
 #[test]
 fn the_next_driver_of_a_service_continues_a_journal() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
+    let (fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     let mut spawned = service.launch(journaled_launch(&fixture, id, COPY_SCRIPT));
     let mut first = take_journal(&mut spawned);
@@ -132,7 +132,7 @@ fn the_next_driver_of_a_service_continues_a_journal() {
 
 #[test]
 fn a_program_that_closes_its_input_is_reported() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
+    let (fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     let script = "exec <&-; touch closed; exec sleep 600";
     let mut spawned = service.launch(journaled_launch(&fixture, id, script));
@@ -156,7 +156,7 @@ fn a_program_that_closes_its_input_is_reported() {
 /// end of its input when nobody will write to it any more.
 #[test]
 fn an_earlier_supervisor_gets_no_journal() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
+    let (fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     let mut spawned = service.launch(journaled_launch(&fixture, id, COPY_SCRIPT));
     let mut journal = take_journal(&mut spawned);
@@ -196,7 +196,7 @@ fn an_earlier_supervisor_gets_no_journal() {
 
 #[test]
 fn an_earlier_process_holder_gets_no_fed_program() {
-    let fixture = WardenFixture::new();
+    let fixture = HolderFixture::new();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let args = ["tests::journaled_stdin::earlier_holder", "--exact", "--nocapture"];
     let args = args.into_iter().map(Into::into).collect();
@@ -237,8 +237,8 @@ fn earlier_holder() {
                 version: MIN_STDIN_JOURNAL_VERSION - 1,
                 pid: std::process::id().into(),
             },
-            Some(HolderOrder::Launch { program_info, .. }) => {
-                HolderEvent::LaunchFailed { program_number: program_info.program_number, errno: 1 }
+            Some(HolderOrder::Launch { hold_terms, .. }) => {
+                HolderEvent::LaunchFailed { program_number: hold_terms.program_number, errno: 1 }
             }
             _ => continue,
         };

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use algonius_actors::model::id::ExecutionId;
 
-use super::fixture::{SCRIPT_IGNORING_SIGTERM, WardenFixture};
+use super::fixture::{HolderFixture, SCRIPT_IGNORING_SIGTERM};
 use crate::OutputMemory;
 use crate::process_holders::holder_link::HolderLink;
 use crate::process_holders::reattach;
@@ -17,7 +17,7 @@ const SECRET: [u8; 32] = [7; 32];
 
 #[test]
 fn a_warden_returns_its_secret_to_each_next_service() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
+    let (fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     assert_eq!(service.holders.secrets_from_earlier_holders().count(), 0);
     service.wait(service.holders.store_secret(SECRET.to_vec()));
@@ -37,7 +37,7 @@ fn a_warden_returns_its_secret_to_each_next_service() {
 /// Test that the replacement of a killed process holder has the secret too.
 #[test]
 fn a_later_warden_gets_the_secret_too() {
-    let fixture = WardenFixture::new();
+    let fixture = HolderFixture::new();
     let service = fixture.start_service();
     service.wait(service.holders.store_secret(SECRET.to_vec()));
     service.kill_process_holders();
@@ -56,7 +56,7 @@ fn a_later_warden_gets_the_secret_too() {
 /// version disturbs no process holder.
 #[test]
 fn older_protocol_versions_are_not_sent_the_secret() {
-    let (fixture, id) = (WardenFixture::new(), ExecutionId::generate());
+    let (fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     service.wait(service.holders.store_secret(SECRET.to_vec()));
     let spawned = service.launch(fixture.shell_launch(id, SCRIPT_IGNORING_SIGTERM));

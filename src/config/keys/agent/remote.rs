@@ -27,11 +27,11 @@ const URL_FAULT_TEXTS: UrlFaultTexts = UrlFaultTexts {
 };
 
 /// Reads the section of a remote agent. In an agent of another kind, the section is a fault. A token that is not there
-/// has the severity `missing_severity`.
+/// has the severity `host_fault_severity`.
 pub(crate) fn read(
     agent: &mut Section<'_>,
     kind: AgentKind,
-    missing_severity: Severity,
+    host_fault_severity: Severity,
 ) -> Option<RemoteSpec> {
     let is_remote = kind == AgentKind::Remote;
     if agent.has_key("remote") && !is_remote {
@@ -44,7 +44,7 @@ pub(crate) fn read(
     let url = table.nonblank_text("url");
     let version = table.keyword("version", &VERSIONS).map(|word| word.value);
     let binding = table.keyword("binding", &BINDINGS).map(|word| word.value);
-    let token = read_credential(table, &TOKEN_SETTING_KEYS, missing_severity);
+    let token = read_credential(table, &TOKEN_SETTING_KEYS, host_fault_severity);
     if is_remote {
         table.require("url");
     }

@@ -37,17 +37,21 @@ pub(super) fn read_all(
     let mut providers = BTreeMap::new();
     for (name, section) in root.sections("models") {
         let is_valid = check_name(&section, &name);
-        let missing_severity = match used_providers.contains(name.value.as_str()) {
+        let host_fault_severity = match used_providers.contains(name.value.as_str()) {
             true => Severity::Error,
             false => Severity::MissingWhileDisabled,
         };
-        let provider = read(section, &name.value, missing_severity).filter(|_| is_valid);
+        let provider = read(section, &name.value, host_fault_severity).filter(|_| is_valid);
         providers.insert(name.value, provider.map(Arc::new));
     }
     providers
 }
 
-fn read(mut section: Section<'_>, name: &str, missing_severity: Severity) -> Option<ModelProvider> {
+fn read(
+    mut section: Section<'_>,
+    name: &str,
+    host_fault_severity: Severity,
+) -> Option<ModelProvider> {
     let table = &mut section;
     let allows_http = table.flag("insecure_http", false);
     let url = table.nonblank_text("base_url");
@@ -58,7 +62,7 @@ fn read(mut section: Section<'_>, name: &str, missing_severity: Severity) -> Opt
         true => RangeWithDefault { default: local_default, ..bounds },
         false => bounds,
     };
-    let key = read_credential(table, &API_KEY_SETTING_KEYS, missing_severity);
+    let key = read_credential(table, &API_KEY_SETTING_KEYS, host_fault_severity);
     let timeout = table.duration("timeout", TIMEOUT_BOUNDS);
     let max_concurrent = table.count("max_concurrent", bounds(CONCURRENCY_BOUNDS, 1));
     let rate = table.count("requests_per_minute", bounds(RATE_BOUNDS, RATE_BOUNDS.max));

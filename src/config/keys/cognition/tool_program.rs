@@ -45,17 +45,17 @@ pub(super) fn skip_keys(handler: &mut Section<'_>) {
     }
 }
 
-/// Reads the program of a tool. A fault of the machine has the severity `missing_severity`.
+/// Reads the program of a tool. A fault of the machine has the severity `host_fault_severity`.
 pub(super) fn read(
     handler: &mut Section<'_>,
     inputs: &ConfiguredToolInputs,
-    missing_severity: Severity,
+    host_fault_severity: Severity,
 ) -> Option<ToolProgram> {
     let reader = handler.reader;
     let context = BackendReadContext {
         noun: "a tool",
         missing_report: MissingProgramReport::TOOL,
-        missing_severity,
+        host_fault_severity,
     };
     let program = backend_program::read(handler, &context);
     let sample = inputs.sample_arguments();

@@ -65,9 +65,9 @@ pub(super) fn read_all(
         }
         let is_valid = check_name(&section, &name) && !is_reserved;
         let is_used = used_tools.contains(name.value.as_str());
-        let missing_severity =
+        let host_fault_severity =
             if is_used { Severity::Error } else { Severity::MissingWhileDisabled };
-        let tool = read(section, &name.value, (missing_severity, servers)).filter(|_| is_valid);
+        let tool = read(section, &name.value, (host_fault_severity, servers)).filter(|_| is_valid);
         tools.insert(name.value, tool);
     }
     tools
@@ -76,7 +76,7 @@ pub(super) fn read_all(
 fn read(
     mut section: Section<'_>,
     name: &str,
-    (missing_severity, servers): (Severity, &McpServerCatalog),
+    (host_fault_severity, servers): (Severity, &McpServerCatalog),
 ) -> Option<ConfiguredTool> {
     let table = &mut section;
     table.require("source");
@@ -96,7 +96,7 @@ fn read(
     }
     let inputs_position = table.entry("inputs").map(|entry| entry.position.without_excerpt());
     let configured_inputs = tool_inputs::read(table);
-    let handler = ConfiguredHandler::read(table, &configured_inputs, missing_severity);
+    let handler = ConfiguredHandler::read(table, &configured_inputs, host_fault_severity);
     let description = table.nonblank_text("description").map(|text| text.value);
     let is_command = handler.as_ref().is_none_or(ConfiguredHandler::is_command);
     if let Some(position) = inputs_position.filter(|_| !is_command) {
@@ -147,7 +147,7 @@ impl ConfiguredHandler {
     fn read(
         tool: &mut Section<'_>,
         inputs: &ConfiguredToolInputs,
-        missing_severity: Severity,
+        host_fault_severity: Severity,
     ) -> Option<Self> {
         let is_given = tool.has_key("handler");
         let mut section = tool.section("handler");
@@ -169,7 +169,7 @@ impl ConfiguredHandler {
                 None
             }
             Some(HandlerKind::Command) => {
-                tool_program::read(&mut section, inputs, missing_severity)
+                tool_program::read(&mut section, inputs, host_fault_severity)
             }
             None => {
                 tool_program::skip_keys(&mut section);

@@ -57,7 +57,7 @@ impl MissingProgramReport {
 pub(crate) fn read(
     section: &mut Section<'_>,
     search_path: Option<&str>,
-    missing_severity: Severity,
+    host_fault_severity: Severity,
     missing_report: MissingProgramReport,
 ) -> Option<ProgramCommand> {
     let reader = section.reader;
@@ -70,8 +70,11 @@ pub(crate) fn read(
     let search = ProgramSearch::new(reader, &command.value, search_path);
     let file = search.find();
     if file.is_none() {
-        let (severity, diagnostic) =
-            missing_command_diagnostic((&command.value, &search), missing_severity, missing_report);
+        let (severity, diagnostic) = missing_command_diagnostic(
+            (&command.value, &search),
+            host_fault_severity,
+            missing_report,
+        );
         reader.record_fault(severity, &command.position, diagnostic);
     }
     if let Some(file) = &file {
@@ -123,23 +126,24 @@ fn unexecutable_diagnostic(fault: &ProgramFault) -> DiagnosticBuilder {
 /// A command that can never be found is an error. A program that can still be installed has a report of its own.
 fn missing_command_diagnostic(
     (command, search): (&str, &ProgramSearch),
-    missing_severity: Severity,
+    host_fault_severity: Severity,
     missing_report: MissingProgramReport,
 ) -> (Severity, DiagnosticBuilder) {
     let diagnostic = new_diagnostic(describe_missing(command, search.command()));
     match command {
-        _ if command.starts_with('~') => {
-            (missing_severity, diagnostic.with_hint("`~` means nothing here: write the whole path"))
-        }
+        _ if command.starts_with('~') => (
+            host_fault_severity,
+            diagnostic.with_hint("`~` means nothing here: write the whole path"),
+        ),
         _ if command.contains(' ') && !command.contains('/') => {
-            (missing_severity, diagnostic.with_hint("put the arguments into `args`"))
+            (host_fault_severity, diagnostic.with_hint("put the arguments into `args`"))
         }
-        _ if missing_severity == Severity::Error => {
+        _ if host_fault_severity == Severity::Error => {
             let diagnostic =
                 diagnostic.with_hint(missing_report.hint).with_code(FaultCode::ProgramMissing);
             (missing_report.severity, diagnostic)
         }
-        _ => (missing_severity, diagnostic),
+        _ => (host_fault_severity, diagnostic),
     }
 }
 

@@ -14,13 +14,13 @@ const SECRET_NAME_SUFFIXES: [&str; 6] =
     ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"];
 
 /// Reads `env`, the part of `access_env` for this access, `env_from`, `env_file` and `env_allow`. A fault of the
-/// machine has the severity `missing_severity`.
+/// machine has the severity `host_fault_severity`.
 pub(crate) fn read_for_agent(
     agent: &mut Section<'_>,
     access: Access,
-    missing_severity: Severity,
+    host_fault_severity: Severity,
 ) -> BTreeMap<String, EnvVariable> {
-    let mut variables = VariableCollector::read_env_table(agent, missing_severity);
+    let mut variables = VariableCollector::read_env_table(agent, host_fault_severity);
     variables.add_access_table(agent.section("access_env"), access);
     variables.read_other_sources(agent)
 }
@@ -28,23 +28,23 @@ pub(crate) fn read_for_agent(
 /// Reads `env`, `env_from`, `env_file` and `env_allow` of a backend program, whose access is always the same.
 pub(crate) fn read_for_backend(
     table: &mut Section<'_>,
-    missing_severity: Severity,
+    host_fault_severity: Severity,
 ) -> BTreeMap<String, EnvVariable> {
-    VariableCollector::read_env_table(table, missing_severity).read_other_sources(table)
+    VariableCollector::read_env_table(table, host_fault_severity).read_other_sources(table)
 }
 
 /// Variables that were collected so far.
 struct VariableCollector<'c> {
     reader: &'c ConfigReader<'c>,
-    missing_severity: Severity,
+    host_fault_severity: Severity,
     variables: BTreeMap<String, EnvVariable>,
 }
 
 impl<'c> VariableCollector<'c> {
     /// Reads `env`.
-    fn read_env_table(table: &mut Section<'c>, missing_severity: Severity) -> Self {
+    fn read_env_table(table: &mut Section<'c>, host_fault_severity: Severity) -> Self {
         let mut variables =
-            Self { reader: table.reader, missing_severity, variables: BTreeMap::new() };
+            Self { reader: table.reader, host_fault_severity, variables: BTreeMap::new() };
         variables.add_table(table.section("env"));
         variables
     }
@@ -93,8 +93,8 @@ impl<'c> VariableCollector<'c> {
             if table_access == access {
                 self.add_table(table);
             } else {
-                let (reader, missing_severity) = (self.reader, self.missing_severity);
-                VariableCollector { reader, missing_severity, variables: BTreeMap::new() }
+                let (reader, host_fault_severity) = (self.reader, self.host_fault_severity);
+                VariableCollector { reader, host_fault_severity, variables: BTreeMap::new() }
                     .add_table(table);
             }
         }
@@ -160,7 +160,7 @@ impl<'c> VariableCollector<'c> {
 
     /// Records that this machine has no value for a variable.
     fn record_missing(&self, position: &SourcePosition, message: &str) {
-        self.reader.record_fault(self.missing_severity, position, new_diagnostic(message));
+        self.reader.record_fault(self.host_fault_severity, position, new_diagnostic(message));
     }
 
     /// Sets a variable, once.

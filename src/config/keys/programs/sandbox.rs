@@ -35,15 +35,15 @@ pub(crate) struct SandboxContext<'p> {
     /// True if each sandbox is required by default, and not only one with more restrictions than the access implies.
     pub(crate) is_required_by_default: bool,
     /// Severity of a fault of the machine.
-    pub(crate) missing_severity: Severity,
+    pub(crate) host_fault_severity: Severity,
 }
 
-/// Reads the sandbox into the program. A fault of the machine has the severity `missing_severity`.
+/// Reads the sandbox into the program. A fault of the machine has the severity `host_fault_severity`.
 pub(crate) fn read_for_agent(
     agent: &mut Section<'_>,
     program: Option<&mut ProgramSpec>,
     access: Access,
-    missing_severity: Severity,
+    host_fault_severity: Severity,
 ) {
     let home = program.as_ref().and_then(|program| program.env.get("HOME"));
     let home = home.map(|home| home.value.clone()).or_else(|| agent.reader.nonempty_env("HOME"));
@@ -55,7 +55,7 @@ pub(crate) fn read_for_agent(
         allows_network_by_default: true,
         allows_shared_memory_by_default: true,
         is_required_by_default: false,
-        missing_severity,
+        host_fault_severity,
     };
     let sandbox = read(agent, &context);
     if let Some(program) = program {
@@ -65,7 +65,7 @@ pub(crate) fn read_for_agent(
 
 /// Reads the sandbox of a program.
 pub(crate) fn read(table: &mut Section<'_>, context: &SandboxContext<'_>) -> Sandbox {
-    let SandboxContext { access, command, working_dir, missing_severity, .. } = *context;
+    let SandboxContext { access, command, working_dir, host_fault_severity, .. } = *context;
     let mut section = table.section("sandbox");
     let enforce = section.flag("enforce", true);
     let nested = section.flag("nested", false);
@@ -75,9 +75,9 @@ pub(crate) fn read(table: &mut Section<'_>, context: &SandboxContext<'_>) -> San
         true => SharedMemoryAccess::Allowed,
         false => SharedMemoryAccess::Refused,
     };
-    let path_resolver = SandboxPathResolver { home: context.home.clone(), missing_severity };
-    let configured = section.text_list("writable");
-    let writable: Option<Vec<_>> = configured.as_ref().map(|configured| {
+    let path_resolver = SandboxPathResolver { home: context.home.clone(), host_fault_severity };
+    let configured_writable = section.text_list("writable");
+    let writable: Option<Vec<_>> = configured_writable.as_ref().map(|configured| {
         configured
             .iter()
             .map(|path| path_resolver.resolve(&section, path, MISSING_WRITABLE_HINT))
@@ -100,7 +100,7 @@ pub(crate) fn read(table: &mut Section<'_>, context: &SandboxContext<'_>) -> San
         hidden,
         protected,
         allowed_sockets: sockets,
-        resolved_paths: None,
+        canonical_paths: None,
     };
     refuse_unsuitable_landlock(&section, isolation, &sandbox);
     check_nested_sandbox(&section, &sandbox);
@@ -108,7 +108,7 @@ pub(crate) fn read(table: &mut Section<'_>, context: &SandboxContext<'_>) -> San
     if let (Access::ReadOnly, Some(working_dir)) = (access, working_dir) {
         warn_if_workspace_writable(
             &section,
-            &configured.unwrap_or_default(),
+            &configured_writable.unwrap_or_default(),
             &sandbox,
             working_dir,
         );
@@ -134,15 +134,15 @@ fn read_requirement(
     if !sandbox.is_enforced && (is_restricted || required) {
         let position = section.position.child("enforce").without_excerpt();
         let diagnostic = new_diagnostic("`enforce = false` leaves nothing to require or to refuse");
-        let is_default = !context.allows_network_by_default && !section.has_key("network");
+        let is_default_refusal = !context.allows_network_by_default && !section.has_key("network");
         let hint = "write `network = true` too: by default the network is refused";
-        let diagnostic = if is_default { diagnostic.with_hint(hint) } else { diagnostic };
+        let diagnostic = if is_default_refusal { diagnostic.with_hint(hint) } else { diagnostic };
         section.reader.report_error(&position, diagnostic);
     }
     match (required, is_given) {
         (false, _) => IsolationRequirement::Nothing,
         (true, false) => IsolationRequirement::Sandbox,
-        (true, true) => IsolationRequirement::Boundary,
+        (true, true) => IsolationRequirement::SandboxAndServiceFiles,
     }
 }
 
@@ -160,12 +160,12 @@ fn check_nested_sandbox(section: &Section<'_>, sandbox: &Sandbox) {
 
 /// Returns the sockets of other programs that the agent may reach. A missing one may be created later.
 fn read_sockets(section: &mut Section<'_>) -> Vec<PathBuf> {
-    let configured = section.text_list("sockets").unwrap_or_default();
+    let configured_sockets = section.text_list("sockets").unwrap_or_default();
     let is_absolute = |socket: &Positioned<String>| socket.value.starts_with('/');
-    for socket in configured.iter().filter(|socket| !is_absolute(socket)) {
+    for socket in configured_sockets.iter().filter(|socket| !is_absolute(socket)) {
         section.reader.report_error(&socket.position, "must be an absolute path");
     }
-    configured.into_iter().map(|socket| socket.value.into()).collect()
+    configured_sockets.into_iter().map(|socket| socket.value.into()).collect()
 }
 
 /// Refuses Landlock if the sandbox has exceptions, because Landlock has no deny rules.
@@ -186,7 +186,7 @@ fn refuse_unsuitable_landlock(
 struct SandboxPathResolver {
     home: Option<String>,
     /// Severity of a missing path.
-    missing_severity: Severity,
+    host_fault_severity: Severity,
 }
 
 impl SandboxPathResolver {
@@ -196,13 +196,13 @@ impl SandboxPathResolver {
         if resolved.is_none() && path.value.starts_with("~/") {
             let diagnostic = new_diagnostic("has no meaning: `HOME` is not set, empty or relative")
                 .with_hint("set `HOME` to the folder, or write its whole path");
-            section.reader.record_fault(self.missing_severity, &path.position, diagnostic);
+            section.reader.record_fault(self.host_fault_severity, &path.position, diagnostic);
             return section.reader.resolve_path(&path.value);
         }
         let resolved = resolved.unwrap_or_else(|| section.reader.resolve_path(&path.value));
         if !resolved.exists() {
             let diagnostic = new_diagnostic("there is no such file or folder").with_hint(hint);
-            section.reader.record_fault(self.missing_severity, &path.position, diagnostic);
+            section.reader.record_fault(self.host_fault_severity, &path.position, diagnostic);
         }
         resolved
     }
@@ -217,16 +217,20 @@ impl SandboxPathResolver {
 fn read_hidden_paths(
     section: &mut Section<'_>,
     path_resolver: &SandboxPathResolver,
-    (command, visible): (Option<&Path>, &[&Path]),
+    (command, visible_paths): (Option<&Path>, &[&Path]),
 ) -> Vec<PathBuf> {
-    let configured = section.text_list("hidden").unwrap_or_default();
-    let hidden: Vec<_> = configured
+    let configured_hidden = section.text_list("hidden").unwrap_or_default();
+    let hidden: Vec<_> = configured_hidden
         .iter()
         .map(|path| path_resolver.resolve(section, path, MISSING_HIDDEN_HINT))
         .collect();
     if let Some(program) = command.and_then(|command| command.canonicalize().ok()) {
-        for (path, folder) in configured.iter().zip(&hidden) {
-            report_hidden_program(section.reader, (&program, folder, visible), &path.position);
+        for (path, folder) in configured_hidden.iter().zip(&hidden) {
+            report_hidden_program(
+                section.reader,
+                (&program, folder, visible_paths),
+                &path.position,
+            );
         }
     }
     hidden
@@ -235,15 +239,15 @@ fn read_hidden_paths(
 /// Reports that the sandbox would hide a program without links, or its interpreter.
 fn report_hidden_program(
     reader: &ConfigReader<'_>,
-    (program, folder, visible): (&Path, &Path, &[&Path]),
+    (program, folder, visible_paths): (&Path, &Path, &[&Path]),
     position: &SourcePosition,
 ) {
     if folder.canonicalize().is_ok_and(|folder| program.starts_with(folder)) {
         reader.report_error(position, "the program is in it, and could not be started");
         return;
     }
-    let visible = visible.iter().copied().map(Path::to_owned).collect();
-    let hidden_paths = HiddenPaths { hidden: vec![folder.to_owned()], visible };
+    let visible_paths = visible_paths.iter().copied().map(Path::to_owned).collect();
+    let hidden_paths = HiddenPaths { hidden: vec![folder.to_owned()], visible: visible_paths };
     if let Some(file) = hidden_paths.find_hidden_executed_file(program, None) {
         let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
         let message = format!("the interpreter `{}` of the program is in it", name.escape_debug());
@@ -258,7 +262,7 @@ fn read_protected_paths(
     section: &mut Section<'_>,
     path_resolver: &SandboxPathResolver,
 ) -> Vec<PathBuf> {
-    let configured = section.text_list("protected").unwrap_or_default();
+    let configured_protected = section.text_list("protected").unwrap_or_default();
     let resolve = |path: &Positioned<String>| {
         let relative = Path::new(&path.value);
         if relative.is_absolute() || path.value.starts_with("~/") {
@@ -273,7 +277,7 @@ fn read_protected_paths(
         }
         relative.to_owned()
     };
-    configured.iter().map(resolve).collect()
+    configured_protected.iter().map(resolve).collect()
 }
 
 /// Warns about a read-only agent whose working directory is writable.

@@ -24,7 +24,7 @@ fn files_are_refused_unless_an_argument_or_a_key_takes_them() {
         ),
         ("success.check = [\"true\", \"{{ files }}\"]", FileDelivery::ListInVariable),
         ("success.artifact = \"{{ own_folder }}/x\"", FileDelivery::None),
-        ("protocol = \"acp\"", FileDelivery::Protocol),
+        ("protocol = \"acp\"", FileDelivery::AgentProtocol),
         ("mode = \"interactive\"\nturn = { prompt = \"> \" }", FileDelivery::None),
     ] {
         assert_eq!(delivery(lines), expected, "{lines}");

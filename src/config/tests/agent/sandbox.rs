@@ -17,7 +17,7 @@ fn extra_sandbox_features_are_required_by_default() {
         ("sandbox.hidden = ['/usr/share']", IsolationRequirement::Sandbox),
         ("sandbox.protected = ['.git/hooks']", IsolationRequirement::Sandbox),
         ("sandbox = { hidden = ['/usr/share'], required = false }", IsolationRequirement::Nothing),
-        ("sandbox.required = true", IsolationRequirement::Boundary),
+        ("sandbox.required = true", IsolationRequirement::SandboxAndServiceFiles),
     ] {
         assert_eq!(sandbox(lines).isolation_requirement, required, "{lines}");
     }

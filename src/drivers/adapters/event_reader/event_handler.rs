@@ -144,7 +144,7 @@ impl<'r> EventHandler<'r> {
                 self.completion.record_denial(tool.clone());
                 return self.steps.record(AgentStep::Denied { tool }).await;
             }
-            ProgramEvent::RequestsFailed { count } => self.reporter.add_failed_requests(count),
+            ProgramEvent::ModelRequestsFailed { count } => self.reporter.add_failed_requests(count),
             ProgramEvent::Malformed(error) => {
                 return self.malformed_lines.record(self.line_number, &error).await;
             }

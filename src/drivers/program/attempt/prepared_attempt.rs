@@ -156,7 +156,7 @@ impl<'a> PreparedAttempt<'a> {
         &self,
         sandbox: Option<&LaunchSandbox>,
     ) -> Result<Option<SuccessChecks>, Failure> {
-        let PendingAttempt { program, warden, .. } = self.attempt;
+        let PendingAttempt { program, launcher, .. } = self.attempt;
         let criteria = &program.success_criteria;
         if !SuccessChecks::is_required(criteria) {
             return Ok(None);
@@ -188,8 +188,8 @@ impl<'a> PreparedAttempt<'a> {
                 Some(sandbox) => sandbox.clone(),
                 None => self.build_check_sandbox().await?,
             };
-            let (warden, time_limit) = (Arc::clone(warden), check.timeout);
-            checks.command_check = Some(CheckLaunch { sandbox, launch, warden, time_limit });
+            let (launcher, time_limit) = (Arc::clone(launcher), check.timeout);
+            checks.command_check = Some(CheckLaunch { sandbox, launch, launcher, time_limit });
         }
         Ok(Some(checks))
     }

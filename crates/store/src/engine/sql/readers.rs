@@ -107,7 +107,7 @@ impl ReaderPool {
 
 impl Queryable for &ReaderPool {
     async fn rows(self, statement: SqlStatement) -> Result<Vec<SqlRow>> {
-        if statement.is_blocking {
+        if statement.is_long_running {
             return self.run_blocking(move |connection| connection.fetch_all(&statement)).await?;
         }
         let mut connection = self.acquire().await?;

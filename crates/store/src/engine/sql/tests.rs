@@ -72,14 +72,14 @@ async fn readers_work_in_parallel_and_are_gone_after_the_close() {
         .unwrap();
     let readers = ReaderPool::open(&folder.path().join("words.db"), Duration::ZERO).unwrap();
     let select_all = || statement("SELECT word FROM words ORDER BY id");
-    for query in [select_all(), select_all().mark_blocking()] {
+    for query in [select_all(), select_all().mark_long_running()] {
         let rows = query.fetch_all(&readers).await.unwrap();
         assert_eq!(words(&rows), ["one", "two", "three"]);
     }
     let [first, second] = readers.read_snapshot([select_all(), select_all()]).await.unwrap();
     assert_eq!(words(&first), words(&second));
     readers.close().await;
-    for query in [select_all(), select_all().mark_blocking()] {
+    for query in [select_all(), select_all().mark_long_running()] {
         let error = query.fetch_all(&readers).await.unwrap_err();
         assert!(matches!(error, Error::Unavailable(_)), "{error}");
     }

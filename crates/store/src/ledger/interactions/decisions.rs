@@ -76,7 +76,7 @@ pub(super) async fn list(
     pool: &ReaderPool,
     filter: &DecisionFilter,
 ) -> sql::Result<Vec<(u64, PermissionDecision)>> {
-    let rows = list_query(filter).mark_blocking().fetch_all(pool).await?;
+    let rows = list_query(filter).mark_long_running().fetch_all(pool).await?;
     rows.iter().map(|row| read_numbered_decision(Columns(row))).collect()
 }
 

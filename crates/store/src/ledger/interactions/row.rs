@@ -136,7 +136,7 @@ pub(super) async fn list(
     pool: &ReaderPool,
     filter: &InteractionFilter,
 ) -> sql::Result<Vec<Interaction>> {
-    let rows = interaction_list_query(filter).mark_blocking().fetch_all(pool).await?;
+    let rows = interaction_list_query(filter).mark_long_running().fetch_all(pool).await?;
     let read_interaction = |row| Ok(StoredInteraction::read(Columns(row))?.interaction);
     rows.iter().map(read_interaction).collect()
 }

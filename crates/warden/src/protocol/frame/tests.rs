@@ -3,10 +3,10 @@
 use super::{HolderEvent, HolderOrder, ProgramEnd, SecretValue};
 use crate::confinement::network_access::NetworkAccess;
 use crate::confinement::root_capabilities::RootCapabilities;
-use crate::protocol::launch_frame::{HeldProgramInfo, LaunchFlags, LaunchSpec};
+use crate::protocol::launch_frame::{HoldTerms, LaunchFlags, LaunchSpec};
 
-fn sample_program_info() -> HeldProgramInfo {
-    HeldProgramInfo {
+fn sample_program_info() -> HoldTerms {
+    HoldTerms {
         program_number: 3,
         process_label: 1 << 61,
         metadata: vec![0, 255],
@@ -16,7 +16,7 @@ fn sample_program_info() -> HeldProgramInfo {
 }
 
 fn launch_order(flags: LaunchFlags) -> HolderOrder {
-    HolderOrder::Launch { program_info: sample_program_info(), spec: None, flags }
+    HolderOrder::Launch { hold_terms: sample_program_info(), spec: None, flags }
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn every_order_survives_a_round_trip() {
             key: SecretValue(vec![7; 32]),
         },
         HolderOrder::Launch {
-            program_info: sample_program_info(),
+            hold_terms: sample_program_info(),
             spec: Some(spec),
             flags: no_flags,
         },
@@ -57,7 +57,7 @@ fn every_order_survives_a_round_trip() {
         HolderOrder::List,
         HolderOrder::Shutdown,
         HolderOrder::StoreSecret { secret: SecretValue(vec![0, 255]) },
-        HolderOrder::Challenge { nonce: vec![1; 32] },
+        HolderOrder::Challenge { supervisor_nonce: vec![1; 32] },
         HolderOrder::Authenticate { proof: vec![2; 32] },
     ];
     for order in orders {
@@ -82,26 +82,26 @@ fn every_event_survives_a_round_trip() {
         HolderEvent::Ended { program_number: 1, end },
         HolderEvent::KillFinished { program_number: 1, killed_count: 3, survivor_count: 1 },
         HolderEvent::ProgramListed {
-            program_info: sample_program_info(),
+            hold_terms: sample_program_info(),
             pid: 4,
             end: Some(end),
             has_stdin_journal: false,
         },
         HolderEvent::ProgramListed {
-            program_info: sample_program_info(),
+            hold_terms: sample_program_info(),
             pid: 4,
             end: Some(end),
             has_stdin_journal: true,
         },
         HolderEvent::ProgramListed {
-            program_info: sample_program_info(),
+            hold_terms: sample_program_info(),
             pid: 4,
             end: None,
             has_stdin_journal: true,
         },
         HolderEvent::ListFinished,
         HolderEvent::StoredSecret { secret: SecretValue(vec![1, 2]) },
-        HolderEvent::ChallengeResponse { nonce: vec![1; 32], proof: vec![2; 32] },
+        HolderEvent::ChallengeResponse { holder_nonce: vec![1; 32], proof: vec![2; 32] },
     ];
     for event in events {
         assert_eq!(HolderEvent::decode(&event.encode()), Some(event));
@@ -112,7 +112,7 @@ fn every_event_survives_a_round_trip() {
 #[test]
 fn a_program_of_an_earlier_holder_is_not_fed() {
     let listed_event = HolderEvent::ProgramListed {
-        program_info: sample_program_info(),
+        hold_terms: sample_program_info(),
         pid: 4,
         end: None,
         has_stdin_journal: false,

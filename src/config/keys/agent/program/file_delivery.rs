@@ -65,7 +65,7 @@ fn read_for_protocol(
         };
         section.reader.report_error(&found.position, diagnostic);
     }
-    if is_control { FileDelivery::Protocol } else { FileDelivery::None }
+    if is_control { FileDelivery::AgentProtocol } else { FileDelivery::None }
 }
 
 /// Warns if a program's declared media types have files among them, which the agent rejects.

@@ -27,7 +27,7 @@ const AUTH_FAILURE_STATUSES: [u16; 2] = [401, 403];
 pub(crate) fn read_criteria(
     mut section: Section<'_>,
     is_whole_output_answer: bool,
-    (search_path, missing_severity): (Option<&str>, Severity),
+    (search_path, host_fault_severity): (Option<&str>, Severity),
 ) -> SuccessCriteria {
     let criteria = SuccessCriteria {
         exit_codes: read_exit_codes(&mut section, "exit_codes").unwrap_or_else(|| vec![0]),
@@ -37,8 +37,8 @@ pub(crate) fn read_criteria(
         artifact_path: section
             .nonblank_text("artifact")
             .and_then(|text| validate_template(section.reader, text)),
-        answer_schema: read_schema(&mut section, missing_severity),
-        check: read_check_command(&mut section, search_path, missing_severity).map(Box::new),
+        answer_schema: read_schema(&mut section, host_fault_severity),
+        check: read_check_command(&mut section, search_path, host_fault_severity).map(Box::new),
     };
     if !is_whole_output_answer && let Some(entry) = section.entry("json_pointer") {
         let diagnostic =
@@ -50,7 +50,7 @@ pub(crate) fn read_criteria(
 }
 
 /// Reads a schema: inline, or the path of its file.
-fn read_schema(section: &mut Section<'_>, missing_severity: Severity) -> Option<Value> {
+fn read_schema(section: &mut Section<'_>, host_fault_severity: Severity) -> Option<Value> {
     let (reader, text) = (section.reader, section.nonblank_text("schema")?);
     let schema_text = if text.value.trim_start().starts_with('{') {
         text.value.clone()
@@ -59,7 +59,7 @@ fn read_schema(section: &mut Section<'_>, missing_severity: Severity) -> Option<
             Ok(schema_text) => schema_text,
             Err(error) => {
                 let diagnostic = new_diagnostic(format!("could not be read: {}", error.kind()));
-                reader.record_fault(missing_severity, &text.position, diagnostic);
+                reader.record_fault(host_fault_severity, &text.position, diagnostic);
                 return None;
             }
         }
@@ -76,7 +76,7 @@ fn read_schema(section: &mut Section<'_>, missing_severity: Severity) -> Option<
 fn read_check_command(
     section: &mut Section<'_>,
     search_path: Option<&str>,
-    missing_severity: Severity,
+    host_fault_severity: Severity,
 ) -> Option<CheckCommand> {
     let reader = section.reader;
     let timeout = section.duration("check_timeout", RangeWithDefault::new(0.1, 3600.0, 60.0));
@@ -92,7 +92,7 @@ fn read_check_command(
     }
     let command = found.unwrap_or_else(|| {
         reader.record_fault(
-            missing_severity,
+            host_fault_severity,
             &name.position,
             new_diagnostic("there is no such program"),
         );

@@ -32,8 +32,8 @@ pub(crate) struct SystemUser {
     home: String,
 }
 
-/// Reads `user`. A fault of the machine has the severity `missing_severity`.
-pub(crate) fn read(section: &mut Section<'_>, missing_severity: Severity) -> RunAs {
+/// Reads `user`. A fault of the machine has the severity `host_fault_severity`.
+pub(crate) fn read(section: &mut Section<'_>, host_fault_severity: Severity) -> RunAs {
     let Some(name) = section.nonblank_text("user") else { return RunAs::Service };
     if name.value == DYNAMIC_USER {
         return RunAs::Dynamic;
@@ -45,12 +45,12 @@ pub(crate) fn read(section: &mut Section<'_>, missing_severity: Severity) -> Run
             let diagnostic = new_diagnostic("there is no such user on this machine").with_hint(
                 "make it, as by `useradd --system --create-home NAME`, or write \"dynamic\"",
             );
-            reader.record_fault(missing_severity, &name.position, diagnostic);
+            reader.record_fault(host_fault_severity, &name.position, diagnostic);
             return RunAs::Service;
         }
         Err(errno) => {
             reader.record_fault(
-                missing_severity,
+                host_fault_severity,
                 &name.position,
                 new_diagnostic(format!("cannot be looked up: {errno}")),
             );
