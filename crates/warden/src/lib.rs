@@ -174,7 +174,7 @@ pub trait ProcessTree: Send + Sync {
     /// Returns the limits that a control group enforces.
     fn enforced_controllers(&self) -> Controllers;
 
-    /// Returns the refusals of its control group so far.
+    /// Returns the limit events of its control group so far.
     fn limit_events(&self) -> CgroupLimitEvents;
 
     /// Kills all its processes, and returns when none is left, with the number of killed processes.
@@ -214,6 +214,6 @@ pub trait ProgramLauncher: Send + Sync + 'static {
         attempt_id: AttemptId,
     ) -> io::Result<SpawnedProgram>;
 
-    /// Kills all processes of an attempt without a driver; returns their number.
-    async fn kill_all_processes(&self, execution: ExecutionId, attempt_id: AttemptId) -> usize;
+    /// Kills all processes of an attempt without a driver, and returns when none is left.
+    async fn kill_all_processes(&self, execution: ExecutionId, attempt_id: AttemptId);
 }

@@ -354,7 +354,7 @@ impl ProgramLauncher for ProcessHolders {
         self.attach_to_held_program(link, program).await
     }
 
-    async fn kill_all_processes(&self, execution: ExecutionId, attempt_id: AttemptId) -> usize {
+    async fn kill_all_processes(&self, execution: ExecutionId, attempt_id: AttemptId) {
         let label = ProcessLabel::for_attempt(self.options.instance_id, execution, attempt_id);
         if self.take_over(execution, attempt_id).is_some()
             && let Ok(spawned) = self.complete_takeover(execution, attempt_id).await
@@ -362,13 +362,10 @@ impl ProgramLauncher for ProcessHolders {
             spawned.tree.kill_all_processes().await;
         }
         // After the held program: what is still found by its label has left the sight of the process holder.
-        let killed = kill_leftovers::kill_labelled(label).await;
+        kill_leftovers::kill_labelled(label).await;
         let groups = self.options.control_groups.as_ref();
-        end_group(
-            groups.and_then(|groups| groups.find((execution, attempt_id))).map(Arc::new).as_ref(),
-        )
-        .await;
-        killed
+        let group = groups.and_then(|groups| groups.find((execution, attempt_id)));
+        end_group(group.map(Arc::new).as_ref()).await;
     }
 }
 

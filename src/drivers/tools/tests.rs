@@ -69,7 +69,7 @@ impl NoteStore for InMemoryNoteStore {
     }
 }
 
-/// Warden of a service whose process holder is lost.
+/// Launcher of a service whose process holder is lost.
 struct LostLauncher;
 
 #[async_trait]
@@ -94,9 +94,7 @@ impl ProgramLauncher for LostLauncher {
         Err(io::ErrorKind::NotFound.into())
     }
 
-    async fn kill_all_processes(&self, _execution: ExecutionId, _attempt_id: AttemptId) -> usize {
-        0
-    }
+    async fn kill_all_processes(&self, _execution: ExecutionId, _attempt_id: AttemptId) {}
 }
 
 /// Returns the starter of programs with this runtime folder.
