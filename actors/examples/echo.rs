@@ -56,7 +56,7 @@ impl Driver for EchoDriver {
         })))
     }
 
-    /// Nothing of it outlives the process, so there is nothing to claim, and this is never asked.
+    /// No work outlives the process, so there is no work to take over, and nothing calls this function.
     fn resume(&self, work: AttemptWork, reporter: Reporter) -> Lease {
         self.start(work, reporter)
     }

@@ -130,7 +130,7 @@ pub enum AgentMsg {
     SlotReleased(ExecutionId),
     /// The actor of an execution did not start.
     SpawnFailed(ExecutionId),
-    /// The work of a crashed execution actor is claimed.
+    /// The driver has taken over the work of a crashed execution actor.
     TakeoverClaimed(Box<ContinuedWork>),
     /// The leftovers of a lost execution are settled.
     InterruptedExecutionSettled(ExecutionId),

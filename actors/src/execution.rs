@@ -124,7 +124,7 @@ pub struct ExecutionArgs {
 
 /// Decisions of the agent's actor about an execution.
 pub struct ExecutionPlan {
-    /// First event: `SlotAvailable`, `RetryDue`, `Answered` or `Resumed`, or an end before the start.
+    /// First event: `SlotAvailable`, `RetryDue`, `InputReceived` or `TakenOver`, or an end before the start.
     pub first_event: ExecutionEvent,
     /// Time limits.
     pub policy: ExecutionPolicy,

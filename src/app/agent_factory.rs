@@ -44,7 +44,7 @@ pub(crate) struct AgentFactory {
     control_groups: Option<Arc<ControlGroups>>,
     holders: Arc<ProcessHolders>,
     shared_context: Arc<SharedDriverContext>,
-    program_registry: ProgramStatuses,
+    program_statuses: ProgramStatuses,
     agent_users: AgentUserSettings,
     remote_connections: RemoteConnections,
     request_handle_cell: RequestHandleCell,
@@ -73,21 +73,21 @@ impl AgentFactory {
             Arc::new(SharedDriverContext::new(driver_settings, service_paths, sessions));
         shared_context.create_sandbox_files()?;
         let (context, launcher) = (Arc::clone(&shared_context), Arc::clone(&holders) as _);
-        let launcher = BackendLauncher { context, launcher };
+        let backend_launcher = BackendLauncher { context, launcher };
         let tool_services = ToolServices {
             clock: Arc::clone(clock),
             notes: Arc::<Store>::clone(store),
-            servers: McpServers::new(launcher.clone()),
-            launcher,
+            servers: McpServers::new(backend_launcher.clone()),
+            launcher: backend_launcher,
         };
         let agent_users = agent_user_settings(server);
-        let program_registry = ProgramStatuses::new();
+        let program_statuses = ProgramStatuses::new();
         Ok(Self {
             capabilities,
             control_groups,
             holders,
             shared_context,
-            program_registry,
+            program_statuses,
             agent_users,
             remote_connections,
             request_handle_cell: RequestHandleCell::default(),
@@ -168,9 +168,9 @@ impl AgentFactory {
         &self.tool_services.servers
     }
 
-    /// Returns the registry of the programs.
-    pub(crate) const fn program_registry(&self) -> &ProgramStatuses {
-        &self.program_registry
+    /// Returns the statuses of the programs.
+    pub(crate) const fn program_statuses(&self) -> &ProgramStatuses {
+        &self.program_statuses
     }
 
     /// Decides the user, the isolation and the limits of an agent, and creates its home.
@@ -215,7 +215,7 @@ impl AgentFactory {
                 shared_context: Arc::clone(&self.shared_context),
                 launcher: Arc::clone(&launcher),
             };
-            self.program_registry.spawn_version_request(requester, &spec, &program);
+            self.program_statuses.spawn_version_request(requester, &spec, &program);
         }
         let driver =
             Arc::new(ProcessDriver::new(program, Arc::clone(&self.shared_context), launcher));

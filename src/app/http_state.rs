@@ -49,7 +49,7 @@ pub(crate) struct StaticState {
     pub(crate) holders: Arc<ProcessHolders>,
     pub(crate) instruments: Instruments,
     pub(crate) admin: Arc<dyn Administration>,
-    pub(crate) program_registry: ProgramStatuses,
+    pub(crate) program_statuses: ProgramStatuses,
 }
 
 /// HTTP state: serves the configuration in force.
@@ -140,7 +140,7 @@ impl HttpState {
             agents: AgentDirectory::new(
                 agents,
                 default_agent,
-                program_status_fn(&static_state.program_registry),
+                program_status_fn(&static_state.program_statuses),
             ),
             schedule_defaults: ScheduleDefaults {
                 zone: scheduling.timezone,
@@ -197,9 +197,9 @@ fn holder_status_fn(
 }
 
 /// Returns a function that reports the known facts about a program.
-fn program_status_fn(program_registry: &ProgramStatuses) -> ProgramStatusFn {
-    let program_registry = program_registry.clone();
-    Arc::new(move |id| program_registry.status_of(id))
+fn program_status_fn(program_statuses: &ProgramStatuses) -> ProgramStatusFn {
+    let program_statuses = program_statuses.clone();
+    Arc::new(move |id| program_statuses.status_of(id))
 }
 
 /// Returns a function that reports the size of the ledger's files, in bytes.

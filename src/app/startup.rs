@@ -124,7 +124,7 @@ impl StartedService {
             holders: Arc::clone(&process_holders),
             instruments: observability.instruments.clone(),
             admin: Arc::new(reload_handle.clone()),
-            program_registry: agent_factory.program_registry().clone(),
+            program_statuses: agent_factory.program_statuses().clone(),
         };
         let http_state = HttpState::new(static_state, &settings.callers.lockout);
         let url =

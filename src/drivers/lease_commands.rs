@@ -67,12 +67,12 @@ pub(in crate::drivers) struct LeaseCommandReceiver {
 }
 
 impl LeaseCommandReceiver {
-    /// Returns true if a stop was ordered, or if the holder is gone.
+    /// Returns true if a stop or a release was ordered, or if the lease was dropped.
     pub(in crate::drivers) fn is_stop_requested(&self) -> bool {
         *self.commands.borrow() != LeaseCommand::Run || self.is_lease_dropped()
     }
 
-    /// Returns true if the holder is gone without an command.
+    /// Returns true if the lease was dropped without a command.
     pub(in crate::drivers) fn is_lease_dropped(&self) -> bool {
         self.commands.has_changed().is_err()
     }

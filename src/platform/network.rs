@@ -7,14 +7,14 @@ const ROUTE_UP: u32 = 0x1;
 /// Flag of a route that rejects its packets.
 const ROUTE_REJECT: u32 = 0x200;
 /// Variables that name a proxy, which may be reached without a default route.
-const PROXY_VARIABLES: [&str; 6] =
+const PROXY_URL_VARIABLES: [&str; 6] =
     ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
 /// Returns true if a default route exists or a proxy is configured. Unknown counts as true: a wrong warning would
 /// mislead.
 pub(crate) fn has_external_route() -> bool {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    if PROXY_VARIABLES.iter().any(is_set) {
+    if PROXY_URL_VARIABLES.iter().any(is_set) {
         return true;
     }
     match (fs::read_to_string("/proc/net/route"), fs::read_to_string("/proc/net/ipv6_route")) {

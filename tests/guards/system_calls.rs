@@ -1,4 +1,4 @@
-//! The system calls of the real service and its warden, as strace sees them.
+//! The system calls of the real service and its process holder, as strace sees them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +28,7 @@ const TRACE_TIMEOUT: Duration = Duration::from_secs(20);
 /// What was traced.
 struct SyscallTrace {
     lines: Vec<String>,
-    /// The service and its warden.
+    /// The service and its process holder.
     service_pids: [u32; 2],
     request_count: usize,
 }
@@ -87,7 +87,7 @@ async fn read_trace(trace: &Path, pid: u32) -> Vec<String> {
     }
 }
 
-/// The calls by which the service and its warden made processes; a wrapper may make its own as it likes.
+/// The calls by which the service and its process holder made processes; a wrapper may make its own as it likes.
 fn process_creations(lines: &[String], service_pids: [u32; 2]) -> Vec<&str> {
     let (mut service_thread_ids, mut creations) =
         (service_pids.map(|id| id.to_string()).to_vec(), Vec::new());
@@ -149,7 +149,7 @@ async fn every_accepted_connection_sets_tcp_nodelay() {
     assert!(accepted_count >= 3, "{lines:#?}");
 }
 
-/// The socket of a connection that a line takes. Those of the warden's are no TCP.
+/// The socket of a connection that a line takes. Those of the process holder are no TCP.
 fn accepted_socket(line: &str) -> Option<&str> {
     let is_accept = line.contains("accept4(") || line.contains("accept4 resumed>");
     let is_tcp = line.contains("AF_INET");

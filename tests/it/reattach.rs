@@ -1,5 +1,5 @@
-//! The service, the warden or both are killed while an agent works: what it does goes on or ends,
-//! in one way, and no byte of it is lost.
+//! The service, the process holder or both are killed while an agent works: what it does goes on or ends, in one way,
+//! and no byte of it is lost.
 
 use serde_json::Value;
 

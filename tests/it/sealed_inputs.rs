@@ -149,7 +149,7 @@ async fn a_queued_input_with_secrets_runs_after_an_upgrade() {
     restart_and_expect_same_input(&mut service, &id).await;
 }
 
-/// The warden has the key, and the next start writes the file again.
+/// The process holder has the key, and the next start writes the file again.
 #[tokio::test]
 async fn the_warden_restores_the_key_of_the_runtime_folder() {
     let (mut service, id) = start_with_queued_input("", None).await;

@@ -257,8 +257,9 @@ pub enum ExecutionEffect {
     },
     /// Record the failure of an attempt that is not the last.
     RecordFailedAttempt { failure: Failure },
-    /// Remove the leftovers of the attempt, then send `CleanUpCompleted`. With `after_record`, the attempt reported
-    /// its end, and the clean-up waits until the ledger has recorded it: a crash before that must not lose it.
+    /// Remove the leftovers of the attempt, then send `CleanUpCompleted`. If `waits_for_end_record` is true, the
+    /// attempt reported its end, and the clean-up waits until the ledger has recorded it: a crash before that must not
+    /// lose it.
     CleanUp { attempt_id: AttemptId, waits_for_end_record: bool },
     /// Record the end, then send `Settled`.
     Settle { attempt_id: AttemptId, ending: ExecutionEnd },

@@ -47,7 +47,7 @@ pub struct ContinuedWork {
     pub(crate) record: ExecutionRecord,
     /// The original request, or the redacted one if the raw input is lost.
     pub(crate) request: Arc<Request>,
-    /// The driver's claim on the work.
+    /// Work that the driver took over.
     pub(crate) work_taken_over: WorkTakenOver,
     /// The events that are already recorded about the attempt.
     pub(crate) recorded_events: Vec<EventKind>,
@@ -55,8 +55,8 @@ pub struct ContinuedWork {
     pub(crate) has_original_input: bool,
 }
 
-/// Claims the work of a crashed actor, if it is held and the ledger has it in progress; otherwise settles the execution
-/// and returns `None`. Returns once the ledger has replied.
+/// Takes over the work of a crashed actor, if it is held and the ledger has it in progress; otherwise settles the
+/// execution and returns `None`. Returns once the ledger has replied.
 pub(crate) async fn take_over_or_settle(
     services: &Services,
     driver: &dyn Driver,

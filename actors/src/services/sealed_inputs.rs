@@ -30,7 +30,7 @@ impl Services {
         schedules.iter().map(to_stored_form).collect()
     }
 
-    /// Returns a stored schedule with its raw texts; it stays locked if no key opens them.
+    /// Returns a stored schedule with its raw texts; the texts stay sealed if no key opens them.
     pub(crate) fn unseal_schedule(&self, schedule: Schedule) -> Schedule {
         let TextSealing::Sealed(sealed) = &schedule.text_sealing else {
             return Schedule { text_sealing: TextSealing::WithoutSecrets, ..schedule };

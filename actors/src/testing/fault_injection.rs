@@ -11,11 +11,11 @@ use crate::ports::ledger::LedgerError;
 /// Kind of call to the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LedgerCallKind {
-    /// `accept`.
+    /// `accept`, `record_answer`.
     Accept,
     /// `claim`.
     Claim,
-    /// `append_events`, `record_answer`.
+    /// `append_batch`.
     Record,
     /// `append_chunk`, `delete_output`.
     Append,
@@ -23,7 +23,7 @@ pub enum LedgerCallKind {
     Settle,
     /// `execution`, `events`, `text`, `tokens`, `interaction`.
     Read,
-    /// `executions`, `page`, `interactions`, `decisions`.
+    /// `executions`, `execution_page`, `interactions`, `decisions`.
     List,
     /// `replace_configured_tokens`.
     ReplaceTokens,

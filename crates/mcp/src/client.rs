@@ -88,8 +88,8 @@ pub struct McpClient {
 }
 
 impl McpClient {
-    /// Opens a connection, and negotiates the version of the protocol. `version` is that of this product. There is no
-    /// time limit: a server may never answer.
+    /// Opens a connection, and negotiates the version of the protocol. `client_version` is that of this product. There
+    /// is no time limit: a server may never answer.
     ///
     /// # Errors
     /// Returns the end of the connection, the refusal of the server, or the lack of a common version.

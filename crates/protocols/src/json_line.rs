@@ -18,10 +18,10 @@ use serde_json::{Deserializer, Value};
 use self::noise::skip_noise;
 use self::repair::repair_object;
 
-/// Greatest number of objects and unread texts of one line. The next one takes the rest of the line.
+/// Greatest number of objects and unreadable texts of one line. The next one takes the rest of the line.
 const MAX_ITEMS: usize = 1000;
 
-/// Greatest number of places of an unread text at which an object is read.
+/// Greatest number of positions in an unreadable text at which an object is searched.
 const MAX_SEARCH_POSITIONS: usize = 64;
 
 /// Greatest number of bytes of a line that may be read in vain, besides twice the line. The next text takes the rest of

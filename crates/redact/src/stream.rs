@@ -314,8 +314,8 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
         }
     }
 
-    /// Releases the text of a long line up to the end of `retained`, or `replacement` in its place. The range
-    /// `retained` becomes the context of the next window.
+    /// Releases the text of a long line up to the end of `next_context`, or `replacement` in its place. The range
+    /// `next_context` becomes the context of the next window.
     fn release_text(
         &mut self,
         next_context: Range<usize>,

@@ -52,7 +52,7 @@ impl EventLine {
         std::mem::replace(self, Self::new(self.max_bytes))
     }
 
-    /// Adds the next piece. Bytes of a line that is too long are not held, and go to `dropped`.
+    /// Adds the next piece. Bytes of a line that is too long are not held, and go to `overflow`.
     pub(super) fn extend(&mut self, bytes: &[u8], overflow: &mut Vec<u8>) {
         if self.bytes.len() + bytes.len() > self.max_bytes {
             // The raw output still gets the whole line; only its event is lost.

@@ -44,7 +44,7 @@ pub(super) struct PendingAttempt {
     pub(super) program: Arc<ProgramSpec>,
     /// Context that all attempts share.
     pub(super) context: Arc<SharedDriverContext>,
-    /// Warden that starts the program.
+    /// Launcher that starts the program.
     pub(super) launcher: Arc<dyn ProgramLauncher>,
     /// Request and execution of the attempt.
     pub(super) work: AttemptWork,

@@ -31,7 +31,7 @@ use crate::drivers::start_faults::{self, StartFaultContext, launch_failure};
 pub struct BackendLauncher {
     /// Folders, sandboxes and environment that all programs share.
     pub context: Arc<SharedDriverContext>,
-    /// Warden that starts the programs.
+    /// Launcher that starts the programs.
     pub launcher: Arc<dyn ProgramLauncher>,
 }
 

@@ -34,7 +34,7 @@ use super::session_resume::{self, AttemptSession};
 use super::workspace;
 use crate::drivers::lease_commands::{LeaseCommandReceiver, LeaseCommandSender};
 
-/// Time for which the program of a lost holder waits for another one.
+/// Time for which a program whose lease was dropped waits for a takeover.
 const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Driver that runs an agent's program. It needs a tokio runtime.
@@ -47,7 +47,7 @@ pub struct ProcessDriver {
 }
 
 impl ProcessDriver {
-    /// Returns a driver of one program, which `warden` starts.
+    /// Returns a driver of one program, which `launcher` starts.
     #[must_use]
     pub fn new(
         program: Arc<ProgramSpec>,
@@ -206,8 +206,8 @@ async fn run_attempt(
                 Err(failure) => return reporter.report_end(Err(failure), None),
             };
         gauge_sender.send_replace(Some(running.gauge()));
-        // If the holder was lost before the program started, recovery may have settled the attempt without it, so no
-        // takeover will come.
+        // If the lease was dropped before the program started, recovery may have settled the attempt without the
+        // program, so no takeover will come.
         let takeover_timeout =
             if commands.is_lease_dropped() { Duration::ZERO } else { TAKEOVER_TIMEOUT };
         let mut release_commands = commands.clone();
@@ -232,7 +232,7 @@ async fn run_attempt(
             Some(mut attempt_end) => {
                 // Before the report: after it the next message of the conversation may start and look for its session.
                 attempt.store_session(&mut attempt_end, &reporter).await;
-                // Before `release_or_detach`, which waits for the holder: it orders the clean-up only after the report.
+                // Before `release_or_detach`: the holder of the lease orders the clean-up only after the report.
                 attempt_end.report(reporter);
                 release_or_detach(running, commands, takeover_timeout).await;
                 return;
@@ -278,8 +278,8 @@ impl PendingAttempt {
     }
 }
 
-/// Waits until the holder releases the program, and removes its remains; returns true if it did. After a crash another
-/// process may take over the program within `takeover_timeout`: then it is left as it is.
+/// Waits until the holder of the lease releases the program, and removes its remains; returns true if it did. After a
+/// crash another process may take over the program within `takeover_timeout`: then the program is left as it is.
 async fn release_or_detach(
     running: RunningProcess,
     mut commands: LeaseCommandReceiver,

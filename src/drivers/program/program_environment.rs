@@ -23,7 +23,7 @@ pub(super) fn inherited_variables() -> InheritedVariables {
     allowed.collect()
 }
 
-/// Returns the environment of one attempt without the tags that the warden adds. Configured variables override
+/// Returns the environment of one attempt without the labels that the launcher adds. Configured variables override
 /// inherited ones, the caller's choice overrides both, and the ids of the work override all.
 pub(super) fn attempt_environment(
     program: &ProgramSpec,

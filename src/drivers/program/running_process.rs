@@ -140,7 +140,7 @@ impl RunningProcess {
                 // The program writes no more, so its pipes are read without a bound: their rest must not wait for the
                 // memory that other programs hold.
                 self.memory_account.mark_program_ended();
-                // The warden is lost, and no other process can report the exit.
+                // The process holder is lost, and no other process can report the exit.
                 if exit.is_err() { self.tree.kill_all_processes().await; }
                 (exit, self.drain(output_future.as_mut(), &drain_sender).await)
             }
@@ -152,7 +152,7 @@ impl RunningProcess {
             never = self.report_blocked_reads(reporter) => match never {},
             never = warn_if_offline(&self.evaluator.program, reporter) => match never {},
         };
-        // Before the judgement: only afterwards are the usage and the refusals of the control group final.
+        // Before the judgement: the usage and the limit events of the control group are final only after the kill.
         self.tree.kill_all_processes().await;
         self.record_usage(reporter);
         self.evaluator

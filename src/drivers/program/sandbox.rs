@@ -44,7 +44,7 @@ const SETUID_BIT: u32 = 0o4000;
 pub(super) enum SandboxPlan {
     /// The program has no confinement.
     Unconfined,
-    /// A Landlock domain that restricts files needs a slot.
+    /// A Landlock domain that restricts files; the launch needs a scratch slot.
     RestrictedDomain(LandlockDomain),
     /// A Landlock domain that restricts no file.
     UnrestrictedDomain {

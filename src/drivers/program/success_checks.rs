@@ -46,7 +46,7 @@ pub(super) struct CheckLaunch {
     pub(super) sandbox: LaunchSandbox,
     /// Launch of the command.
     pub(super) launch: LaunchRequest,
-    /// Warden that starts the command.
+    /// Launcher that starts the command.
     pub(super) launcher: Arc<dyn ProgramLauncher>,
     /// Time limit of the command.
     pub(super) time_limit: Duration,

@@ -61,7 +61,7 @@ pub enum VersionError {
     Missing(#[from] MissingVersion),
 }
 
-/// Program whose version is requested, and the process holder that runs it.
+/// Program whose version is requested, and the launcher that starts it.
 pub struct VersionSubject {
     /// Agent of the program, with the isolation that was decided.
     pub spec: Arc<AgentSpec>,
@@ -69,7 +69,7 @@ pub struct VersionSubject {
     pub program: Arc<ProgramSpec>,
     /// Settings that all programs share.
     pub shared_context: Arc<SharedDriverContext>,
-    /// Warden that starts the program.
+    /// Launcher that starts the program.
     pub launcher: Arc<dyn ProgramLauncher>,
 }
 

@@ -87,8 +87,8 @@ pub fn anonymous_principal_tokens<'s>(
 }
 
 impl Authenticator {
-    /// Creates an authenticator with these tokens for these agents. The anonymous principals in `anonymous_principals`
-    /// are among the tokens.
+    /// Creates an authenticator with these tokens for these agents. The tokens in `anonymous_principal_tokens` are
+    /// among `tokens`.
     #[must_use]
     pub fn new<'s>(
         tokens: Vec<Token>,

@@ -9,7 +9,7 @@ use libc::{c_char, c_int, c_long, c_uint, c_void, pid_t};
 use super::super::plan::CallKind;
 use super::{as_int, perform_planned_call};
 
-/// The variables that the warden needs to have this library too; its environment is empty else.
+/// Variables by which the process holder also loads this library; its environment is empty otherwise.
 const PASSED_VARIABLE_PREFIXES: [&[u8]; 2] = [b"LD_PRELOAD=", b"ALGONIUS_FAULT_"];
 
 type ChildEntry = extern "C" fn(*mut c_void) -> c_int;
@@ -93,7 +93,7 @@ unsafe extern "C" fn posix_spawnp(
     if result < 0 { unsafe { *libc::__errno_location() } } else { as_int(result) }
 }
 
-/// The environment of a warden with what it needs to have this library; `None` for any other.
+/// Returns the environment of a process holder that loads this library; `None` for any other process.
 unsafe fn holder_environment(
     args: *const *const c_char,
     env: *const *const c_char,

@@ -40,7 +40,7 @@ async fn every_operation_requires_its_documented_right() {
         }
         let required = operation.pointer("/security/0/token/0").unwrap();
         let insufficient_token = if required == "run" { READER_TOKEN } else { RUNNER_TOKEN };
-        // A path that is not there would be told to anybody.
+        // A caller without the right must not learn from another status that the path does not exist.
         let statuses = (status_with_token("").await, status_with_token(insufficient_token).await);
         assert_eq!(statuses, (401, 403), "{line}");
     }

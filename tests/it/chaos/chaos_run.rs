@@ -41,7 +41,7 @@ pub(super) struct ChaosRun {
     /// The executions by the ids of their messages.
     pub(super) executions_by_message_id: BTreeMap<String, String>,
     calls: JoinSet<Option<(CallerMessage, String)>>,
-    /// Every warden that was seen.
+    /// Process ids of all process holders that were seen.
     pub(super) holder_pids: BTreeSet<i32>,
 }
 

@@ -206,7 +206,7 @@ impl ExecutionControl<'_> {
         }
     }
 
-    /// Starts a new actor for claimed work, which the crashed actor may have been requested to cancel.
+    /// Starts a new actor for work that was taken over, and that the crashed actor may have been requested to cancel.
     pub(in crate::agent) fn continue_work(&mut self, work: ContinuedWork) {
         let id = work.record.id;
         let crashed_execution = self.running.executions.get_mut(&id);

@@ -63,8 +63,8 @@ impl RunningExecutions {
         }
     }
 
-    /// Starts a new actor for claimed work, in the place of a crashed actor or of one in an earlier process. The run
-    /// time comes from the work, or from the wall clock if unknown.
+    /// Starts a new actor for work that was taken over, in the place of a crashed actor or of one in an earlier
+    /// process. The run time comes from the work, or from the wall clock if unknown.
     pub(in crate::agent) fn continue_work(
         &mut self,
         continued: ContinuedWork,

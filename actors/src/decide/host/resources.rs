@@ -69,7 +69,7 @@ pub fn exceeded_limit_failure(
     Some(Failure::new(Code::ResourcesExceeded, message))
 }
 
-/// Explains the failure of an attempt by the refusals of its control group.
+/// Explains the failure of an attempt by the limit events of its control group.
 #[must_use]
 pub fn cgroup_limit_failure(
     resources: &ResourceLimits,

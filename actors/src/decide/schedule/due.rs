@@ -111,7 +111,8 @@ pub fn evaluate_schedule(
     DueEvaluation { to_submit, unsubmitted_ranges, decided_until, next_evaluation_at: next }
 }
 
-/// Iterates over the planned times after the cursor that are due. Returns them, the new cursor, and the next due time.
+/// Iterates over the due planned times after `cursor`, the time up to which the schedule is decided. Returns these
+/// times, the new value of `cursor`, and the next due time.
 fn find_due_times(
     due_rule: DueRule<'_>,
     mut cursor: DateTime<Utc>,

@@ -64,7 +64,7 @@ pub struct Controllers {
     pub pids: bool,
 }
 
-/// Refusals of a control group so far.
+/// Numbers of events in which a limit of a control group took effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CgroupLimitEvents {
     /// Number of processes that were killed because memory was exhausted.

@@ -62,7 +62,7 @@ impl SessionOpening {
         }
     }
 
-    /// Takes over the settings of a command for a replayed opening; returns whether the opening is one.
+    /// Gives the settings of a command to a replayed opening; returns true if the opening is replayed.
     pub(super) fn attach_command_if_replayed(&mut self, settings: &mut SettingQueue) -> bool {
         let is_replayed = self.origin == OpeningOrigin::Replay;
         if is_replayed {
@@ -73,23 +73,23 @@ impl SessionOpening {
     }
 
     /// Assigns the replayed settings to the opening; returns those that were sent after it.
-    pub(super) fn merge_recorded_settings(
+    pub(super) fn merge_replayed_settings(
         &mut self,
-        mut recorded_settings: SettingQueue,
+        mut replayed_settings: SettingQueue,
     ) -> SettingQueue {
         match self.origin {
             OpeningOrigin::Command => {}
-            OpeningOrigin::Replay => self.settings = std::mem::take(&mut recorded_settings),
+            OpeningOrigin::Replay => self.settings = std::mem::take(&mut replayed_settings),
             OpeningOrigin::ReplayWithCommand => {
-                for (setting, recorded_setting) in
-                    self.settings.iter_mut().zip(recorded_settings.iter())
+                for (setting, replayed_setting) in
+                    self.settings.iter_mut().zip(replayed_settings.iter())
                 {
-                    setting.0 = recorded_setting.0;
+                    setting.0 = replayed_setting.0;
                 }
-                recorded_settings.drain(..self.settings.len().min(recorded_settings.len()));
+                replayed_settings.drain(..self.settings.len().min(replayed_settings.len()));
             }
         }
-        recorded_settings
+        replayed_settings
     }
 
     pub(super) fn params(&self) -> Value {

@@ -10,7 +10,7 @@ use super::{
 fn parse_objects(line: &[u8]) -> Vec<Value> {
     let objects = read_json_line(line).into_iter().map(|item| match item {
         LineItem::Object(object) => object,
-        LineItem::UnreadableText(unread) => panic!("unread: {unread:?}"),
+        LineItem::UnreadableText(text) => panic!("unreadable: {text:?}"),
     });
     objects.collect()
 }
@@ -229,7 +229,7 @@ proptest! {
         prop_assert!(read_json_line(&bytes).len() <= size);
     }
 
-    /// Text that is cut anywhere is an unread text, and never another object.
+    /// Text that is cut anywhere is an unreadable text, and never another object.
     #[test]
     fn a_cut_object_is_lost(text in "[a-z\"\\\\{} ]{0,20}", size in 2_usize..60) {
         let line = json!({"type": "text", "text": text}).to_string();

@@ -27,7 +27,8 @@ pub(crate) struct CandidateValue<'l> {
     pub(crate) text: &'l [u8],
     /// True if the value was quoted.
     pub(crate) is_quoted: bool,
-    /// True if only `=` separates the value from its key, as in an environment.
+    /// True if the value is written as in an environment or a command line, where a password may be a plain word: only
+    /// `=` separates it from its key, or it is the argument of a password option.
     pub(crate) follows_equals: bool,
 }
 

@@ -45,9 +45,9 @@ pub struct StoredToken {
 }
 
 impl Store {
-    /// Adds a token that does not belong to the configuration; replaces one with the same name if `replaces` is
-    /// true. Returns true if the token was added; without replacement, an existing token with the same name prevents
-    /// it.
+    /// Adds a token that does not belong to the configuration; replaces one with the same name if `replaces_existing`
+    /// is true. Returns true if the token was added; without replacement, an existing token with the same name
+    /// prevents it.
     ///
     /// # Errors
     /// Fails if nothing was committed.

@@ -100,7 +100,7 @@ pub(crate) async fn one_of_100_equal_requests_is_new(ledger: AnyLedger) {
     assert_eq!(ledger.executions(ExecutionFilter::default()).await.unwrap().len(), 1);
 }
 
-/// Returns a request with this message key and the idempotency key `name`.
+/// Returns a request whose message key and idempotency key consist of these bytes.
 fn request_with_keys(message_key_byte: u8, idempotency_key_byte: u8) -> AcceptCommand {
     let keys = DedupKeys {
         message_key: [message_key_byte; 32],

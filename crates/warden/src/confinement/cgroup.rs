@@ -161,7 +161,7 @@ fn write_limits(
 #[derive(Debug)]
 pub(crate) struct ControlGroup {
     folder: PathBuf,
-    /// Refusals at the time of the removal.
+    /// Limit events up to the removal.
     final_limit_events: OnceLock<CgroupLimitEvents>,
     is_removed: AtomicBool,
 }
@@ -192,7 +192,7 @@ impl ControlGroup {
         _ = fs::write(self.folder.join("cgroup.kill"), "1");
     }
 
-    /// Returns the refusals so far, or until the end of the group.
+    /// Returns the limit events so far, or until the end of the group.
     pub(crate) fn limit_events(&self) -> CgroupLimitEvents {
         self.final_limit_events.get().copied().unwrap_or_else(|| CgroupLimitEvents {
             oom_kills: read_counter(&self.read("memory.events"), "oom_kill"),

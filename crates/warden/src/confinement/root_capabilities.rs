@@ -154,6 +154,6 @@ pub(crate) unsafe fn check_call(returned: libc::c_long) -> Result<(), i32> {
     if returned >= 0 {
         return Ok(());
     }
-    // SAFETY: the child shares this place with the warden, which sleeps.
+    // SAFETY: the child shares this place with the process holder, which sleeps.
     Err(unsafe { *libc::__errno_location() })
 }

@@ -16,7 +16,7 @@ const GUARANTEED_SHARE_BYTES: u64 = 256 << 10;
 /// Number of long texts that may be in the heap of the service at one time, to be judged.
 const MAX_LONG_TEXTS: usize = 2;
 
-/// Borrower value: no program may exceed the limit.
+/// Value of `over_limit_account` while no account may exceed the limit.
 const NO_ACCOUNT: u64 = 0;
 
 /// Memory for the output of all programs. Cheap to clone.

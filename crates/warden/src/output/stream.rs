@@ -24,7 +24,7 @@ use crate::protocol::packet::register_fd;
 /// Bytes per move: the default capacity of a pipe.
 pub(crate) const MAX_MOVE_BYTES: usize = 64 * 1024;
 
-/// Supervisor's two ends of one stream.
+/// Two descriptors of the supervisor for one stream.
 #[derive(Debug)]
 pub(crate) struct StreamFds {
     /// Non-blocking read end of the pipe.

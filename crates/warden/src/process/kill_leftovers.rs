@@ -14,7 +14,7 @@ use super::procfs::{list_pids, own_ancestry, proc_folder, read_process_stat, run
 use super::signal::{reap, send_signal};
 use crate::INSTANCE_VARIABLE;
 
-/// Number of rounds until a sweep gives up against a program that forks faster than its processes die.
+/// Maximum number of rounds of a kill, because a program may fork faster than its processes die.
 const MAX_KILL_ROUNDS: u32 = 200;
 
 /// Pause between two rounds, in which the killed processes disappear.

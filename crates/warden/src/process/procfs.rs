@@ -133,7 +133,7 @@ pub(crate) fn subtree(root: i32) -> BTreeSet<i32> {
     pids
 }
 
-/// Returns a process and its ancestors, which no sweep kills.
+/// Returns a process and its ancestors, which the clean-up of leftovers never kills.
 pub(crate) fn ancestry(pid: i32) -> BTreeSet<i32> {
     let mut ancestors = BTreeSet::from([1]);
     let mut next = Some(pid);

@@ -217,7 +217,7 @@ impl HolderLink {
                 self.state.send_modify(|link_state| link_state.has_listed_programs = true);
             }
             HolderEvent::ProgramListed { hold_terms, pid, end, has_stdin_journal } => {
-                // Slots of an earlier process instance must not be given again.
+                // A new program must not get the number of a program that an earlier process instance started.
                 self.next_program_number
                     .fetch_max(hold_terms.program_number + 1, Ordering::Relaxed);
                 match ProgramHandle::from_earlier_instance(

@@ -121,8 +121,8 @@ pub(crate) fn register_fd(
     fd: Arc<OwnedFd>,
     interest: Interest,
 ) -> io::Result<AsyncFd<Arc<OwnedFd>>> {
-    // SAFETY: the descriptor is owned by what is handed over, which cannot be exchanged behind the
-    // `Arc`, so its number stays its own until the watching ends.
+    // SAFETY: the registration owns the descriptor through the `Arc`, and nobody can replace the descriptor in it, so
+    // the number stays valid until the registration ends.
     Ok(unsafe { AsyncFd::register_with_interest(fd, interest) }?)
 }
 

@@ -1,8 +1,8 @@
 //! Pool of session processes between the messages of their conversations.
 //!
 //! Each conversation has at most one process. A task holds an idle process: it drains the output, and ends the process
-//! after the idle time, after an exceeded limit, or when another process needs the slot. Dropping the pool ends all
-//! idle processes.
+//! after the idle time, after an exceeded limit, or when another process needs its place in the pool. Dropping the
+//! pool ends all idle processes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};

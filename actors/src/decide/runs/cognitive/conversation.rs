@@ -15,7 +15,8 @@ const SYSTEM_TEXT: &str = "You answer a request by calling tools. Each of your r
      The result of each call follows. When you have the answer, call `final_answer` as the only call of your reply. \
      If a call fails, its error follows instead of a result: do not invent a result.";
 
-/// Returns the request for the next reply of the model. `definitions` are those of the tools of MCP servers.
+/// Returns the request for the next reply of the model. `mcp_definitions` are the definitions of the tools of MCP
+/// servers.
 #[must_use]
 pub fn completion_request(
     run: &CognitiveRun,

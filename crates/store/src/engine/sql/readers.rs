@@ -23,7 +23,8 @@ type ReaderSlot = Arc<Mutex<Option<DatabaseConnection>>>;
 /// Reader connections of one database.
 ///
 /// A statement that finds its rows by an index runs on the thread of the caller: it takes microseconds, and the
-/// handover to another thread takes longer. A statement that may read much is marked with [`SqlStatement::blocking`].
+/// handover to another thread takes longer. A statement that may read much is marked with
+/// [`SqlStatement::mark_long_running`].
 #[derive(Debug, Clone)]
 pub(crate) struct ReaderPool {
     slots: Arc<[ReaderSlot]>,
