@@ -144,7 +144,7 @@ fn is_zombie_child(pid: u32, parents: &[u32]) -> bool {
 /// Returns the violated limit, if any, after the first third of the samples, in which all caches are filled.
 fn find_violation(samples: &[Sample]) -> Option<String> {
     let steady_samples = samples.get(samples.len() / 3..).unwrap_or_default();
-    let slope = slope(steady_samples);
+    let slope = memory_slope(steady_samples);
     println!("memory: {slope:+.3} MB a minute; at most {MAX_GROWTH_MB_PER_MINUTE}");
     let zombies: usize = samples.iter().map(|sample| sample.zombies).sum();
     let descriptors = || steady_samples.iter().map(|sample| sample.descriptors);
@@ -160,7 +160,7 @@ fn find_violation(samples: &[Sample]) -> Option<String> {
 }
 
 /// Returns the slope in megabytes per minute, by least squares.
-fn slope(samples: &[Sample]) -> f64 {
+fn memory_slope(samples: &[Sample]) -> f64 {
     let count = samples.len() as f64;
     let mean = |value: fn(&Sample) -> f64| samples.iter().map(value).sum::<f64>() / count;
     let (minutes, megabytes) = (mean(|sample| sample.minutes), mean(|sample| sample.megabytes));

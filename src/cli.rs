@@ -19,7 +19,7 @@ mod token;
 
 use std::process::ExitCode;
 
-use crate::InheritedState;
+use crate::InheritedProcessState;
 use accounting::{quota, usage};
 use args::token::TokenCommand;
 use args::{Args, CliCommand, TasksCommand};
@@ -31,7 +31,7 @@ use output::CliOutput;
 use tasks::{approvals, lookup, send, watch};
 
 /// Runs the command, and reports the result by the exit code. The service also reports what it inherited.
-pub async fn run(args: Args, inherited_state: &InheritedState) -> ExitCode {
+pub async fn run(args: Args, inherited_state: &InheritedProcessState) -> ExitCode {
     let out = CliOutput::new(args.json, args.raw);
     let is_follower = is_follower(&args.command);
     let result = tokio::select! {
@@ -68,7 +68,7 @@ fn report_result(result: Result<(), CliError>, is_follower: bool, out: &CliOutpu
 
 async fn dispatch(
     args: Args,
-    inherited_state: &InheritedState,
+    inherited_state: &InheritedProcessState,
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let client = ServiceClient::new(&args.url, args.token_file.as_deref(), args.ca.as_deref());
@@ -111,7 +111,9 @@ async fn dispatch(
         CliCommand::Token(TokenCommand::Revoke { name }) => {
             token::revoke(&client?, &name, out).await
         }
-        CliCommand::Token(TokenCommand::Rotate) => token::rotate(&client?, out).await,
+        CliCommand::Token(TokenCommand::Rotate) => {
+            token::rotate_operator_token(&client?, out).await
+        }
         CliCommand::Status { watch: false, .. } => status::run(&client?, out).await,
         CliCommand::Status { watch: true, every } => status::watch(&client?, every, out).await,
         CliCommand::Schedule(command) => schedule::run(&client?, command, out).await,

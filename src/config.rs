@@ -21,7 +21,7 @@ pub use keys::pressure::PressureSettings;
 pub use keys::programs::search::{ProgramSearch, is_executable};
 pub use keys::push::PushSettings;
 pub use keys::retention::RetentionSettings;
-pub use keys::schedules::{OwnedSchedule, SchedulerSettings};
+pub use keys::schedules::{ScheduleWithOwner, SchedulerSettings};
 pub use keys::server::access::{LockoutSettings, RequestAccessSettings};
 pub use keys::server::{
     ConfigFileSettings, DurabilitySetting, ProgramSettings, PublicSettings, RequestLimits,

@@ -28,7 +28,7 @@ use algonius_warden::process_holders::{DetachedPrograms, HolderCommand, ProcessH
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-pub use algonius_warden::inherited_state::InheritedState;
+pub use algonius_warden::inherited_state::InheritedProcessState;
 pub use app::start_error::StartError;
 
 use app::observability_setup::RunningObservability;
@@ -100,7 +100,7 @@ pub async fn start_with_source(
     let running =
         start_with_dependencies(source, settings, clock_and_host_metrics, HolderCommand::default())
             .await?;
-    tokio::spawn(memory::trim_memory_when_idle());
+    tokio::spawn(memory::keep_memory_trimmed());
     Ok(running)
 }
 
@@ -149,7 +149,7 @@ pub async fn start_with_dependencies(
     (clock, host_metrics): (Arc<dyn Clock>, Arc<dyn HostMetrics>),
     holder_command: HolderCommand,
 ) -> Result<RunningService, StartError> {
-    app::file_trust::require_trusted_files(&settings, source.file())?;
+    app::file_trust::check_trust_and_close_folders(&settings, source.file())?;
     // Boxed, because this future is large and would be a part of its callers' futures.
     let started_service =
         Box::pin(StartedService::start(&mut settings, (&clock, host_metrics), holder_command))
@@ -160,7 +160,7 @@ pub async fn start_with_dependencies(
 impl RunningService {
     /// Returns the URL at which callers reach the service.
     #[must_use]
-    pub fn url(&self) -> &str {
+    pub fn public_url(&self) -> &str {
         &self.listener_address.url
     }
 
@@ -184,8 +184,8 @@ impl RunningService {
 
     /// Returns the log level of the configuration in force.
     #[must_use]
-    pub fn log_level(&self) -> watch::Receiver<tracing::Level> {
-        self.reload_handle.log_level()
+    pub fn watch_log_level(&self) -> watch::Receiver<tracing::Level> {
+        self.reload_handle.watch_log_level()
     }
 
     /// Requests a reload of the configuration. The log and `/status` report the result.

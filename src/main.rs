@@ -16,7 +16,7 @@ const WORKER_THREADS_VARIABLE: &str = "TOKIO_WORKER_THREADS";
 fn main() -> ExitCode {
     let inherited_state = replace_inherited_state().unwrap_or_default();
     // Early, while memory contains no secret; the system grants it to every process.
-    if let Err(error) = startup::protect_process() {
+    if let Err(error) = startup::forbid_inspection_and_adopt_orphans() {
         _ = writeln!(io::stderr(), "error: the process cannot be protected from agents: {error}");
         return ExitCode::FAILURE;
     }

@@ -58,13 +58,14 @@ pub struct DeliveryPolicy {
     pub certificate_authorities: Vec<CertificateDer<'static>>,
 }
 
-/// Result of a [`RenderFn`].
+/// Result of a [`NotificationBodyFn`].
 pub type RenderFuture = Pin<Box<dyn Future<Output = Result<Option<Vec<u8>>, Failure>> + Send>>;
 
 /// Function that writes the body of a notification about an event, in the form of a protocol version; `None` if that
 /// version has no update for the event. The last event for which the function is called is the change to the
 /// clean-up, by which time the execution has its outcome.
-pub type RenderFn = Arc<dyn Fn(ExecutionId, ProtocolVersion, u64) -> RenderFuture + Send + Sync>;
+pub type NotificationBodyFn =
+    Arc<dyn Fn(ExecutionId, ProtocolVersion, u64) -> RenderFuture + Send + Sync>;
 
 /// Dependencies of the push worker.
 pub struct PushContext {
@@ -75,9 +76,9 @@ pub struct PushContext {
     /// Clock of the service.
     pub clock: Arc<dyn Clock>,
     /// Function that writes the body of a notification.
-    pub render: RenderFn,
+    pub render_body: NotificationBodyFn,
     /// Callback for each abandoned target, with the number of its failures.
-    pub on_abandoned: Arc<dyn Fn(u32) + Send + Sync>,
+    pub on_target_abandoned: Arc<dyn Fn(u32) + Send + Sync>,
 }
 
 /// Registry of push targets. Cheap to clone.
@@ -124,7 +125,13 @@ impl PushRegistry {
         context: PushContext,
         webhook_client: WebhookClient,
     ) -> PushWorker {
-        let PushContext { ledger, target_store, clock, render, on_abandoned } = context;
+        let PushContext {
+            ledger,
+            target_store,
+            clock,
+            render_body: render,
+            on_target_abandoned: on_abandoned,
+        } = context;
         let max_retry_duration = self.policy.max_retry_duration;
         let context = Arc::new(WorkerContext {
             ledger,
@@ -151,7 +158,7 @@ impl PushRegistry {
     ///
     /// # Errors
     /// `invalid-params` with the fault; the message contains no secret.
-    pub fn check(&self, target: &PushTarget) -> Result<(), Failure> {
+    pub fn validate_target(&self, target: &PushTarget) -> Result<(), Failure> {
         check_url(&target.url.0, &self.policy)?;
         let credentials = target.authentication.as_ref();
         let scheme = credentials.map(|auth| auth.scheme.as_str());
@@ -178,7 +185,7 @@ impl PushRegistry {
         target: PushTarget,
         last_omitted_event: u64,
     ) -> Result<(), Failure> {
-        self.check(&target)?;
+        self.validate_target(&target)?;
         match self
             .target_store
             .register(target, last_omitted_event, MAX_TARGETS)

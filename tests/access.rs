@@ -156,13 +156,16 @@ async fn a_lockout_ends_and_its_count_restarts() {
         for _ in 0..3 {
             assert_eq!(send_wrong_token().await.status, 401);
         }
-        let first = send_wrong_token().await;
-        assert_eq!((first.status, first.header("retry-after")), (429, Some("1")));
-        assert_eq!(first.error_code(), "locked-out");
+        let lockout_response = send_wrong_token().await;
+        assert_eq!(
+            (lockout_response.status, lockout_response.header("retry-after")),
+            (429, Some("1"))
+        );
+        assert_eq!(lockout_response.error_code(), "locked-out");
         for path in ["/agents", "/api/v1/executions"] {
             assert_eq!(
                 service.fetch_with_headers(path, &[&wrong_authorization]).await.body,
-                first.body,
+                lockout_response.body,
                 "{path}"
             );
         }
@@ -310,7 +313,7 @@ async fn disabled_features_are_neither_advertised_nor_available() {
     assert_eq!(rpc_code(&old_version_response), "version-unsupported");
 
     let card = service.fetch_with_headers("/bots/x/.well-known/agent-card.json", &[]).await;
-    let url = format!("{}/bots/x/v1", service.running_service.url());
+    let url = format!("{}/bots/x/v1", service.running_service.public_url());
     assert_eq!(card.json()["url"], json!(url));
     assert_eq!(card.json()["defaultInputModes"], json!(["image/*"]));
     assert_eq!(service.fetch_with_headers(CARD_PATH, &[]).await.body, card.body);

@@ -142,7 +142,7 @@ async fn send_request(api: &Api, text: &str) -> Result<String, Failure> {
     };
     let reply = api.requests.submit(&caller, request(&caller, text)).await?;
     let record = api.reader.execution(&caller, reply.execution).await?;
-    api.requests.wait_until_ended(&record, reply.progress).await?;
+    api.requests.wait_until_ended(&record, reply.progress_receiver).await?;
     let mut answer = String::new();
     for event in api.reader.events(&record, 0).await? {
         let EventKind::Artifact { pieces, .. } = event.data else { continue };

@@ -69,7 +69,7 @@ pub struct SubmitReply {
     /// True if the execution existed before, because the same message was sent earlier.
     pub is_duplicate: bool,
     /// Progress of the execution, while an actor holds it.
-    pub progress: Option<watch::Receiver<Progress>>,
+    pub progress_receiver: Option<watch::Receiver<Progress>>,
     /// Record of an execution that has ended, if the gateway has read it.
     pub ended_record: Option<Box<ExecutionRecord>>,
 }
@@ -81,7 +81,7 @@ impl SubmitReply {
         execution: ExecutionId,
         progress: Option<watch::Receiver<Progress>>,
     ) -> Self {
-        Self { execution, is_duplicate: true, progress, ended_record: None }
+        Self { execution, is_duplicate: true, progress_receiver: progress, ended_record: None }
     }
 }
 
@@ -131,7 +131,7 @@ pub enum AgentMsg {
     /// The actor of an execution did not start.
     SpawnFailed(ExecutionId),
     /// The driver has taken over the work of a crashed execution actor.
-    TakeoverClaimed(Box<ContinuedWork>),
+    InterruptedWorkTakenOver(Box<ContinuedWork>),
     /// The leftovers of a lost execution are settled.
     InterruptedExecutionSettled(ExecutionId),
     /// Replaces the agent's definition. Running executions keep the old one; queued ones start with the new one.
@@ -312,10 +312,10 @@ impl Actor for AgentActor {
             AgentMsg::SpawnFailed(id) => {
                 state.running.settle_lost(id, &state.args, &mut state.tasks);
             }
-            AgentMsg::TakeoverClaimed(work) => state.control().continue_work(*work),
+            AgentMsg::InterruptedWorkTakenOver(work) => state.control().continue_work(*work),
             AgentMsg::InterruptedExecutionSettled(id) => state.release_execution(id),
             AgentMsg::Reconfigure(definition) => state.reconfigure(definition),
-            AgentMsg::Remove(reply) => state.remove(reply),
+            AgentMsg::Remove(reply) => state.begin_removal(reply),
             AgentMsg::QuestionsSettled => state.lifecycle.report_removed(),
             AgentMsg::StopActor => myself.stop(None),
             AgentMsg::Drain(reply) => state.drain(reply),

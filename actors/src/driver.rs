@@ -38,7 +38,7 @@ pub struct AttemptWork {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkTakenOver {
     /// Run time so far, if the system reports it by a clock that does not jump.
-    pub run_time: Option<Duration>,
+    pub elapsed_run_time: Option<Duration>,
 }
 
 /// Driver of one agent's work.

@@ -209,19 +209,16 @@ impl ExecutionActorState {
         let waited = (since - args.queued_since).to_std().unwrap_or_default();
         let ExecutionArgs { starting_point, plan, span, on_slot_released, .. } = args;
         let resources = &context.services.attempt_resources;
-        let totals = starting_point.totals;
+        let StartingPoint { attempt_id, fence, phase, state, totals, recorded_events, .. } =
+            starting_point;
         let wait_and_first_grant = (waited, totals.first_granted_at);
         Self {
             claim: ResourceClaim::new(context.id, memory, resources, wait_and_first_grant),
-            persistence: Persistence::new(starting_point.fence, context.start_writer()),
-            machine: PhaseMachine::new(starting_point.phase.clone(), plan.policy),
-            published: PublishedState::new(starting_point.state, since, context.progress.clone()),
+            persistence: Persistence::new(fence, context.start_writer()),
+            machine: PhaseMachine::new(phase, plan.policy),
+            published: PublishedState::new(state, since, context.progress.clone()),
             stop: StopPlan::new(on_slot_released),
-            attempt: CurrentAttempt::new(
-                starting_point.attempt_id,
-                totals.exit_code,
-                starting_point.recorded_events,
-            ),
+            attempt: CurrentAttempt::new(attempt_id, totals.exit_code, recorded_events),
             open_interactions: OpenInteractions::new(),
             usage: ExecutionUsage::new(totals.spent, totals.tokens),
             tasks: ExecutionBackgroundTasks::new(myself.clone(), span),
@@ -260,7 +257,7 @@ impl ExecutionActorState {
         let Some(event) = self.interactions().deadlines().filter_event(event) else { return };
         match event {
             ExecutionEvent::TakenOver { attempt_id, run_time } => {
-                self.usage_recorder().start_wall_time_measurement(attempt_id, run_time);
+                self.usage_recorder().measure_and_limit_wall_time(attempt_id, run_time);
             }
             ExecutionEvent::Settled => self.handle_settled(),
             ExecutionEvent::CleanUpCompleted { .. } => {
@@ -302,11 +299,11 @@ impl ExecutionActorState {
     fn handle_report(&mut self, report: Report) {
         match report {
             Report::Started { attempt_id, pid, start_event } => {
-                if self.attempt.record_start(attempt_id, pid) {
+                if self.attempt.record_start_if_current(attempt_id, pid) {
                     self.persistence.add_events(start_event);
                 }
                 self.apply_event(ExecutionEvent::Started { attempt_id });
-                self.usage_recorder().start_wall_time_measurement(attempt_id, Duration::ZERO);
+                self.usage_recorder().measure_and_limit_wall_time(attempt_id, Duration::ZERO);
             }
             Report::UsageReported { attempt_id, tokens, charge } => {
                 if let Some(event) = self.usage_recorder().add(attempt_id, tokens, charge) {
@@ -317,7 +314,8 @@ impl ExecutionActorState {
                 self.interactions().handle_report(attempt_id, report);
             }
             Report::Ended { attempt_id, result, exit_code, batch } => {
-                self.persistence.add(self.attempt.apply_end_report(attempt_id, exit_code, batch));
+                self.persistence
+                    .add(self.attempt.apply_end_and_filter_batch(attempt_id, exit_code, batch));
                 let code = result.as_ref().err().map(|failure| failure.code);
                 self.usage_recorder().charge_and_report_attempt_end(attempt_id, code);
                 // A report after a stop request is unreliable.
@@ -327,11 +325,13 @@ impl ExecutionActorState {
                 self.apply_event(end_event(attempt_id, result, self.context.now()));
             }
             Report::Suspended { attempt_id, batch } => {
-                self.persistence.add(self.attempt.apply_end_report(attempt_id, None, batch));
+                self.persistence
+                    .add(self.attempt.apply_end_and_filter_batch(attempt_id, None, batch));
                 self.apply_event(ExecutionEvent::Suspended { attempt_id });
             }
             Report::InputRequired { attempt_id, required_input, exit_code, batch } => {
-                self.persistence.add(self.attempt.apply_end_report(attempt_id, exit_code, batch));
+                self.persistence
+                    .add(self.attempt.apply_end_and_filter_batch(attempt_id, exit_code, batch));
                 self.usage_recorder().charge_and_report_attempt_end(attempt_id, None);
                 self.apply_event(ExecutionEvent::NeedsInput { attempt_id, required_input });
             }
@@ -341,7 +341,7 @@ impl ExecutionActorState {
     /// Handles a reading; one that arrives after the end of its attempt is ignored.
     fn record_usage_reading(&mut self, attempt_id: AttemptId, usage: UsageReading) {
         let is_running = self.published.is_running() && !self.machine.awaits_retry_decision();
-        if is_running && self.attempt.record_usage_reading(attempt_id, usage) {
+        if is_running && self.attempt.record_reading_if_current(attempt_id, usage) {
             self.persistence.add_event(self.context.now(), EventKind::Heartbeat(usage));
             self.persistence.flush();
         }
@@ -365,7 +365,7 @@ impl ExecutionActorState {
     fn handle_records_written(&self) {
         if self.machine.can_actor_stop() {
             let deferral = self.stop.deferral(&self.published);
-            self.published.publish_wait(deferral, self.machine.is_suspended());
+            self.published.publish_stop_reason(deferral, self.machine.is_suspended());
             self.context.actor.stop(None);
         }
     }

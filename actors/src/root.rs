@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 pub use self::agent_registry::AgentRegistry;
 use self::agents::AgentChildren;
-use self::broadcast::ServiceChange;
+use self::broadcast::SharedStateChange;
 use self::context::RootContext;
 use self::gateway::GatewayChild;
 use self::monitor::MonitorChild;
@@ -98,7 +98,7 @@ pub enum RootMsg {
     /// The task that settles the executions of a quarantined agent panicked.
     SettlementPanicked(AgentId),
     /// A state that concerns all agents changed.
-    ServiceChanged(ServiceChange),
+    SharedStateChanged(SharedStateChange),
     /// The task that observes such states panicked.
     WatcherPanicked,
     /// The pause of an agent whose start failed because of the ledger is over.
@@ -151,7 +151,7 @@ impl Actor for RootActor {
             RootMsg::Inspect(reply) => _ = reply.send(state.snapshot()),
             RootMsg::Drain => context.is_draining = true,
             RootMsg::SettlementPanicked(agent) => agents.settle_executions(agent, context),
-            RootMsg::ServiceChanged(change) => agents.notify_of_change(change),
+            RootMsg::SharedStateChanged(change) => agents.notify_of_change(change),
             RootMsg::WatcherPanicked => {
                 context.watch_changes();
                 agents.notify_of_all_changes();
@@ -162,7 +162,7 @@ impl Actor for RootActor {
                 agents.add(definition, context).await;
                 _ = reply.send(());
             }
-            RootMsg::RemoveAgent(agent, reply) => agents.remove(&agent, reply, context),
+            RootMsg::RemoveAgent(agent, reply) => agents.request_removal(&agent, reply, context),
             RootMsg::AgentDrained(agent, removal_number) => {
                 agents.remove_drained(&agent, removal_number, context);
             }
@@ -204,7 +204,7 @@ impl RootActorState {
     async fn start(&mut self) -> Result<(), ActorProcessingErr> {
         let Self { context, agents, monitor, scheduler, retention, .. } = self;
         // First: the start of the agents uses what it finds about their unfinished executions.
-        let agents_to_recover = preload::settle_orphaned_executions(agents, context).await?;
+        let agents_to_recover = preload::triage_unfinished_executions(agents, context).await?;
         context.watch_changes();
         // Before the agents, which report to it.
         monitor.start(context).await?;

@@ -38,7 +38,7 @@ use crate::ports::schedule_template::ScheduleTemplateRenderer;
 use crate::services::Services;
 
 use self::changes::PendingChange;
-pub use self::changes::{ChangeResult, ScheduleChange};
+pub use self::changes::{ChangeWriteResult, ScheduleChange};
 pub use self::dispatch::DispatchResult;
 use self::dispatch::Dispatcher;
 use self::evaluate::log_if_unsubmitted;
@@ -89,7 +89,7 @@ pub struct SchedulerArgs {
 }
 
 /// Reply port for a change: the new state of the schedule, if it still exists.
-pub type ChangeReply = RpcReplyPort<Result<Option<ScheduleView>, Failure>>;
+pub type ChangeReplyPort = RpcReplyPort<Result<Option<ScheduleView>, Failure>>;
 
 /// Key of an occurrence.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,9 +117,9 @@ pub enum SchedulerMsg {
     /// The execution of an occurrence ended; with the number of consecutive failures of the schedule.
     ExecutionEnded(OccurrenceKey, OccurrenceEnd, u32),
     /// Changes the schedules. The reply follows once the change is stored.
-    Change(ScheduleChange, ChangeReply),
+    Change(ScheduleChange, ChangeReplyPort),
     /// A change was stored, or the write failed.
-    ChangeWriteFinished(Box<ChangeResult>),
+    ChangeWriteFinished(Box<ChangeWriteResult>),
     /// Requests one schedule.
     Get(ScheduleId, RpcReplyPort<Option<ScheduleView>>),
     /// Requests at most this many schedules after an id.
@@ -289,11 +289,11 @@ impl SchedulerActorState {
         }
         let Self { dispatcher, occurrences, table, args, tasks, .. } = self;
         dispatcher.dispatch(occurrences, table, args, tasks);
-        self.set_timer();
+        self.set_wake_timer();
     }
 
     /// Sets the timer to the first action.
-    fn set_timer(&mut self) {
+    fn set_wake_timer(&mut self) {
         // While a write to the store is in progress no schedule can be evaluated; its reply wakes the scheduler.
         let is_idle = !self.schedule_writer.is_writing();
         let first_due = self.timers.first_due().filter(|_| is_idle);

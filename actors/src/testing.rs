@@ -13,11 +13,11 @@ mod host_metrics;
 mod interactions;
 mod ledger;
 mod reconfigure;
+mod recorded_work;
 mod schedule_store;
 mod scheduling;
 mod sealer;
 mod service_instance;
-mod work_probe;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,13 +37,12 @@ use self::fixtures::{caller, text_request};
 pub use self::host_metrics::{PRESSURE_LIMITS, READING_INTERVAL, ScriptedHostMetrics, full_disk};
 pub use self::interactions::{answer_question, record_answer_without_service};
 pub use self::ledger::MemoryLedger;
+pub use self::recorded_work::{RecordedWork, WorkLifetime};
 pub use self::schedule_store::MemoryScheduleStore;
 pub use self::scheduling::cron_schedule;
 pub use self::sealer::ScriptedSealer;
 use self::service_instance::{create_scheduler_config, create_services, start_tree};
-pub use self::work_probe::{WorkLifetime, WorkProbe};
 
-use crate::agent::SubmitReply;
 use crate::api::{Api, supervision_tree::SupervisionTree};
 use crate::model::agent::AgentSpec;
 use crate::model::code::Code;
@@ -207,11 +206,10 @@ impl TestTree {
         let request = text_request(agent, message_id, text);
         let reply =
             self.api.requests.submit(&caller(), request).await.map_err(|failure| failure.code)?;
-        let SubmitReply { execution, is_duplicate, progress, .. } = reply;
-        if let Some(progress) = progress {
-            self.progress_receivers.send_modify(|all| _ = all.insert(execution, progress));
+        if let Some(progress) = reply.progress_receiver {
+            self.progress_receivers.send_modify(|all| _ = all.insert(reply.execution, progress));
         }
-        Ok((execution, is_duplicate))
+        Ok((reply.execution, reply.is_duplicate))
     }
 
     /// Waits for the end as a caller does, and returns it: `completed`, `failed: agent-exit`, `unfinished`, or `lost`
@@ -220,8 +218,7 @@ impl TestTree {
         let progress = self.progress_receivers.borrow().get(&id).cloned();
         if let Some(record) = self.record(id).await {
             let wait = client::wait_until_settled(&self.api.requests, &record, progress);
-            let wait = tokio::time::timeout(TEST_TIMEOUT, wait);
-            if wait.await.is_err() {
+            if tokio::time::timeout(TEST_TIMEOUT, wait).await.is_err() {
                 return "lost".to_owned();
             }
         }
@@ -320,7 +317,7 @@ impl TestTree {
 
     /// Kills the service as `kill -9` does: without notifications, and no call returns.
     pub async fn kill(&mut self) {
-        self.fault_injector.kill();
+        self.fault_injector.kill_process();
         if self.tree.take().is_some() {
             _ = self.api.tree.root.get_cell().kill_and_wait(None).await; // It may have stopped already.
         }
@@ -328,7 +325,7 @@ impl TestTree {
             // A task that pauses before a retry notices only then that the service was killed.
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        self.assert_no_tasks().await;
+        self.assert_nothing_left().await;
     }
 
     /// Starts the service again on the same ledger.
@@ -348,7 +345,7 @@ impl TestTree {
     /// Stops the service gracefully: running executions may finish within this many seconds.
     pub async fn stop(&mut self, seconds: u64) {
         self.stop_future(seconds).await;
-        self.assert_no_tasks().await;
+        self.assert_nothing_left().await;
     }
 
     /// Returns the graceful stop as a separate future, so that callers may send requests meanwhile.
@@ -385,9 +382,9 @@ impl TestTree {
     }
 
     /// Waits for ending tasks, then checks that none is left.
-    async fn assert_no_tasks(&self) {
+    async fn assert_nothing_left(&self) {
         let tasks = self.wait_for_tasks().await;
-        let WorkProbe { alive_count, lease_count, .. } = self.driver.recorded_work();
+        let RecordedWork { alive_count, lease_count, .. } = self.driver.recorded_work();
         assert_eq!((tasks, alive_count, lease_count), (0, 0, 0), "tasks, work or leases are left");
     }
 }

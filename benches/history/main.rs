@@ -49,7 +49,7 @@ async fn measure() {
     for _ in 0..=Rounds::count() {
         for (count, service) in &services {
             for (query_name, query) in QUERIES {
-                rounds.add(&run_kind(query_name, *count), run_query(service, query).await);
+                rounds.add(&series_name(query_name, *count), run_query(service, query).await);
             }
         }
     }
@@ -58,7 +58,7 @@ async fn measure() {
         report_query(&mut report, &rounds, query_name, counts);
     }
     let point =
-        |count: i64| (count as f64, rounds.median_of(&run_kind("newest 50", count), median_ms));
+        |count: i64| (count as f64, rounds.median_of(&series_name("newest 50", count), median_ms));
     report.add_curve(Curve {
         name: "history".to_owned(),
         x_label: "executions in the ledger".to_owned(),
@@ -74,7 +74,7 @@ fn report_query(
     query_name: &str,
     [short, _, long]: [i64; 3],
 ) {
-    let (short_kind, long_kind) = (run_kind(query_name, short), run_kind(query_name, long));
+    let (short_kind, long_kind) = (series_name(query_name, short), series_name(query_name, long));
     let has_goal = query_name == "newest 50";
     let goal = |goal| if has_goal { goal } else { Goal::Unrated };
     let row = |description, value, unit: &str, goal, details| ResultRow {
@@ -130,7 +130,7 @@ async fn run_query(service: &Service, query: &str) -> OperationTimes {
     run_load(service.address, &load_request, 1, StopCondition::Completed(REQUESTS_PER_ROUND)).await
 }
 
-fn run_kind(query_name: &str, count: i64) -> String {
+fn series_name(query_name: &str, count: i64) -> String {
     format!("{query_name} of {count}")
 }
 

@@ -16,10 +16,10 @@ const BURST_SIZE: usize = 1000;
 
 /// Measures row 6.
 pub(crate) async fn measure(report: &mut BenchReport) {
-    let (limit, mut rounds, mut peaks, mut total_failure_count) =
+    let (baseline, mut rounds, mut peaks, mut total_failure_count) =
         (SpawnRateBaseline::for_cat(MESSAGE_BYTES), Rounds::default(), Vec::new(), 0);
     for _ in 0..Rounds::count().min(3) {
-        rounds.add("L", limit.run(core_count(), Rounds::run_duration()));
+        rounds.add("L", baseline.run(core_count(), Rounds::run_duration()));
         // A new service, so that its peak memory belongs to this burst.
         let service = Service::start(PROGRAM, SERVER_CONFIG, &cat_agent_config(BURST_SIZE)).await;
         let load_request = service.json_rpc_load_request("cat", MESSAGE_BYTES);

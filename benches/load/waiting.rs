@@ -43,8 +43,8 @@ impl WaitingResults {
     /// Returns the throughput relative to that with ten waiting requests.
     fn rate_ratio(&self, waiting_count: usize) -> f64 {
         self.rounds.median_ratio(
-            &run_kind(waiting_count),
-            &run_kind(BASELINE_WAITING),
+            &series_name(waiting_count),
+            &series_name(BASELINE_WAITING),
             OperationTimes::rate,
         )
     }
@@ -112,7 +112,7 @@ fn throughput_row(
     value: f64,
     results: &WaitingResults,
 ) -> ResultRow {
-    let rate = |waiting| results.rounds.median_of(&run_kind(waiting), OperationTimes::rate);
+    let rate = |waiting| results.rounds.median_of(&series_name(waiting), OperationTimes::rate);
     let details = match &results.failure {
         Some(failure) => failure.clone(),
         None => format!("{:.0}/s against {:.0}/s", rate(max_waiting), rate(BASELINE_WAITING)),
@@ -121,7 +121,7 @@ fn throughput_row(
     ResultRow { number: 8, description, value, unit, goal: Goal::AtLeast(0.9, 0.98), details }
 }
 
-fn run_kind(waiting_count: usize) -> String {
+fn series_name(waiting_count: usize) -> String {
     format!("{waiting_count} waiting")
 }
 
@@ -141,7 +141,7 @@ async fn measure_round(waiting_counts: &[usize], results: &mut WaitingResults) {
         )
         .await
         {
-            Ok(run) => results.rounds.add(&run_kind(waiting_count), run),
+            Ok(run) => results.rounds.add(&series_name(waiting_count), run),
             Err(failure) => {
                 results.failure = Some(failure);
                 return;

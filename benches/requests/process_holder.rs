@@ -87,7 +87,7 @@ impl HolderFixture {
         let options = ProcessHolderOptions {
             command: HolderCommand::new(PROGRAM),
             runtime_dir: home.path().to_owned(),
-            instance_id: Uuid::new_v4(),
+            data_dir_id: Uuid::new_v4(),
             reattach_grace: Duration::from_secs(1),
             control_groups: None,
             output_memory: OutputMemory::with_limit(256 << 20),

@@ -58,11 +58,11 @@ pub(crate) async fn measure(report: &mut BenchReport) {
             new_refused_count / elapsed
         ),
     ));
-    measure_lateness(&tree, (duration, idle_cpu_ms), report).await;
+    measure_cost_and_lateness(&tree, (duration, idle_cpu_ms), report).await;
     tree.end().await;
 }
 
-async fn measure_lateness(
+async fn measure_cost_and_lateness(
     tree: &ScheduleTree,
     (duration, idle_cpu_ms): (Duration, f64),
     report: &mut BenchReport,

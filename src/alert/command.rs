@@ -61,14 +61,14 @@ impl AlertCommand {
                 ProcessExit::Signal(signal) => format!("was ended by signal {signal}"),
             },
         };
-        let last_line = self.last_line(&error_output);
+        let last_line = self.redacted_last_line(&error_output);
         let clause = if last_line.is_empty() { last_line } else { format!(": {last_line}") };
         Err(io::Error::other(format!("the program {end}{clause}")))
     }
 
     /// Returns the last line of the program's standard error, redacted: a program such as `curl` prints the URL that it
     /// could not reach, and the URL may contain a key.
-    fn last_line(&self, error_output: &[u8]) -> String {
+    fn redacted_last_line(&self, error_output: &[u8]) -> String {
         let text = (self.redact)(&String::from_utf8_lossy(error_output));
         let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
         let line = line.unwrap_or_default();

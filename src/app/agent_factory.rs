@@ -77,7 +77,7 @@ impl AgentFactory {
         let tool_services = ToolServices {
             clock: Arc::clone(clock),
             notes: Arc::<Store>::clone(store),
-            servers: McpServers::new(backend_launcher.clone()),
+            mcp_servers: McpServers::new(backend_launcher.clone()),
             launcher: backend_launcher,
         };
         let agent_users = agent_user_settings(server);
@@ -165,7 +165,7 @@ impl AgentFactory {
 
     /// Returns the MCP servers.
     pub(crate) const fn mcp_servers(&self) -> &McpServers {
-        &self.tool_services.servers
+        &self.tool_services.mcp_servers
     }
 
     /// Returns the statuses of the programs.
@@ -174,17 +174,17 @@ impl AgentFactory {
     }
 
     /// Decides the user, the isolation and the limits of an agent, and creates its home.
-    pub(crate) fn confine(
+    pub(crate) fn prepare_confinement(
         &self,
         agent: &mut ConfiguredAgent,
         files: &ServiceFiles,
     ) -> Result<(), StartError> {
-        confinement::assign_user(agent, &self.agent_users)?;
-        confinement::require_isolation(
+        confinement::prepare_agent_user(agent, &self.agent_users)?;
+        confinement::decide_and_check_isolation(
             agent,
             &HostContext { capabilities: &self.capabilities, service_files: files },
         )?;
-        confinement::decide_limit_enforcement(agent, self.control_groups.as_deref())?;
+        confinement::decide_and_check_limits(agent, self.control_groups.as_deref())?;
         confinement::create_home(agent)
     }
 
@@ -198,10 +198,10 @@ impl AgentFactory {
                 return AgentDefinition { spec, driver };
             }
             AgentWorker::Cognitive { provider, tool_backends: sources } => {
-                let completions = Arc::new(self.model_connections.client(provider));
+                let model_client = Arc::new(self.model_connections.client(provider));
                 let tools = Arc::new(ToolHandlers::new(self.tool_services.clone(), sources));
                 let cell = self.request_handle_cell.clone();
-                let driver = Arc::new(CognitiveDriver::new(cell, completions, tools));
+                let driver = Arc::new(CognitiveDriver::new(cell, model_client, tools));
                 return AgentDefinition { spec, driver };
             }
             AgentWorker::Remote(remote) => {
@@ -215,7 +215,7 @@ impl AgentFactory {
                 shared_context: Arc::clone(&self.shared_context),
                 launcher: Arc::clone(&launcher),
             };
-            self.program_statuses.spawn_version_request(requester, &spec, &program);
+            self.program_statuses.start_inspection(requester, &spec, &program);
         }
         let driver =
             Arc::new(ProcessDriver::new(program, Arc::clone(&self.shared_context), launcher));
@@ -226,16 +226,16 @@ impl AgentFactory {
 /// Returns the folders of agents that have their own users.
 pub(crate) fn agent_user_settings(server: &ServerSettings) -> AgentUserSettings {
     let (data_dir, runtime_dir) = (server.data_dir.clone(), server.runtime_dir.clone());
-    AgentUserSettings { data_dir, runtime_dir, uid_range: server.programs.agent_users }
+    AgentUserSettings { data_dir, runtime_dir, uid_range: server.programs.agent_uid_range }
 }
 
 /// Returns the files of the service in the form for sandboxes.
 fn protected_files(files: &ServiceFiles) -> ProtectedServiceFiles {
     let ServiceFiles {
-        read_protected_paths: unreadable,
-        write_protected_paths: unwritable,
+        hidden_paths: unreadable,
+        read_only_paths: unwritable,
         config_folder,
-        programs: _,
+        unsandboxed_programs: _,
     } = files.clone();
     ProtectedServiceFiles { hidden_paths: unreadable, read_only_paths: unwritable, config_folder }
 }

@@ -22,7 +22,7 @@ use crate::StartError;
 use crate::config::{ConfiguredAgent, ServiceFiles};
 use crate::drivers::files::agent_home;
 
-pub(crate) use self::limits::{decide_limit_enforcement, open_control_groups};
+pub(crate) use self::limits::{decide_and_check_limits, open_control_groups};
 
 /// Capabilities of this machine, and the files on it that agents must not reach.
 pub(crate) struct HostContext<'m> {
@@ -31,7 +31,7 @@ pub(crate) struct HostContext<'m> {
 }
 
 /// Decides how an agent is isolated, and warns if the isolation leaves gaps.
-pub(crate) fn require_isolation(
+pub(crate) fn decide_and_check_isolation(
     agent: &mut ConfiguredAgent,
     host: &HostContext<'_>,
 ) -> Result<(), StartError> {
@@ -50,7 +50,7 @@ pub(crate) fn require_isolation(
     if has_isolation_shortfall((spec.access, confinement), &program.sandbox) {
         let (agent, mechanisms) = (spec.id.clone(), describe_mechanisms(host.capabilities));
         let gaps =
-            boundary.warning("the agent").map(|gaps| format!(": {gaps}")).unwrap_or_default();
+            boundary.describe_gaps("the agent").map(|gaps| format!(": {gaps}")).unwrap_or_default();
         return Err(StartError::Sandbox { agent, mechanisms, gaps });
     }
     let (agent, mechanisms) = (&spec.id, describe_mechanisms(host.capabilities));
@@ -58,7 +58,7 @@ pub(crate) fn require_isolation(
         let enforcement = confinement.enforcement.as_str();
         tracing::warn!(%agent, enforcement, mechanisms, "sandbox not enforced for agent");
     }
-    if let Some(gaps) = boundary.warning("the agent") {
+    if let Some(gaps) = boundary.describe_gaps("the agent") {
         let level = boundary.level.as_str();
         tracing::warn!(%agent, level, gaps, "agent is not isolated from the service");
     }
@@ -75,7 +75,7 @@ fn check_backend_sandboxes(
     }
     for (backend, program) in agent.backends() {
         let (confinement, agent) = (&program.confinement, &agent.spec.id);
-        let gaps = confinement.boundary.warning(&format!("the {}", backend.kind_name()));
+        let gaps = confinement.boundary.describe_gaps(&format!("the {}", backend.kind_name()));
         let mechanisms = describe_mechanisms(host.capabilities);
         if has_isolation_shortfall((BackendProgram::ACCESS, confinement), &program.sandbox) {
             let agent = agent.clone();
@@ -101,9 +101,10 @@ pub(crate) fn decide_isolation(agent: &mut ConfiguredAgent, host: &HostContext<'
     }
     let Some(program) = agent.program().cloned() else { return };
     if program.sandbox.canonical_paths.is_none() {
-        let roots = ConfinedProgram::for_agent(agent, &program).resolve_roots(host.service_files);
+        let canonical_paths =
+            ConfinedProgram::for_agent(agent, &program).resolve_sandbox_paths(host.service_files);
         if let Some(program) = agent.program_mut() {
-            program.sandbox.canonical_paths = Some(roots);
+            program.sandbox.canonical_paths = Some(canonical_paths);
         }
     }
     let Some(program) = agent.program().cloned() else { return };
@@ -125,7 +126,7 @@ pub(crate) fn decide_isolation(agent: &mut ConfiguredAgent, host: &HostContext<'
 fn decide_backend_isolation(program: &mut BackendProgram, host: &HostContext<'_>) {
     if program.sandbox.canonical_paths.is_none() {
         program.sandbox.canonical_paths =
-            Some(ConfinedProgram::for_backend(program).resolve_roots(host.service_files));
+            Some(ConfinedProgram::for_backend(program).resolve_sandbox_paths(host.service_files));
     }
     let sockets = &host.capabilities.sockets;
     let boundary_facts =
@@ -178,7 +179,7 @@ pub(crate) struct AgentUserSettings {
 
 /// Sets the user id of an agent with a dynamic user, and lets an agent of another user pass through the service's
 /// folders to its own.
-pub(crate) fn assign_user(
+pub(crate) fn prepare_agent_user(
     agent: &mut ConfiguredAgent,
     user_settings: &AgentUserSettings,
 ) -> Result<(), StartError> {
@@ -216,6 +217,6 @@ const PASS_THROUGH_MODE: u32 = 0o711;
 pub(crate) fn create_home(agent: &ConfiguredAgent) -> Result<(), StartError> {
     let Some(program) = agent.program().filter(|_| agent.spec.enabled) else { return Ok(()) };
     let home = program.runtime_settings.agent_home.as_deref();
-    let created = home.map_or(Ok(()), |home| agent_home::create(home, program.user));
+    let created = home.map_or(Ok(()), |home| agent_home::create_or_update(home, program.user));
     created.map_err(|source| StartError::Home { agent: agent.spec.id.clone(), source })
 }

@@ -89,7 +89,7 @@ impl UntrustedFiles {
 ///
 /// # Errors
 /// Fails if files cannot be trusted, and names all of them.
-pub(crate) fn require_trusted_files(
+pub(crate) fn check_trust_and_close_folders(
     settings: &Settings,
     config_file: Option<&Path>,
 ) -> Result<(), UntrustedFiles> {
@@ -154,7 +154,7 @@ fn configuration_paths<'s>(
         .iter()
         .map(|path| ("a file that the configuration names", &**path));
     let paths = config_file.map(|path| ("the configuration", path)).into_iter().chain(named_files);
-    let programs = settings.service_files.programs.iter();
+    let programs = settings.service_files.unsandboxed_programs.iter();
     let programs = programs.map(|path| ("a program that the service runs", &**path));
     let paths = paths
         .chain([("server.presets", &*settings.server.configuration.presets_dir)])

@@ -122,7 +122,7 @@ impl HostCheckTargets {
     /// # Errors
     /// Fails if it cannot be examined, or cannot be written.
     fn is_runtime_folder_complete(&self) -> io::Result<bool> {
-        let is_complete = self.holders.has_runtime_folder()?
+        let is_complete = self.holders.is_runtime_folder_intact()?
             && self.context.has_sandbox_files()
             && self.runtime_key.as_ref().is_none_or(RuntimeKeyFile::is_in_place);
         if is_complete {

@@ -149,7 +149,9 @@ impl HttpState {
             public_addresses: match server.public.url.is_none()
                 && static_state.address.ip().is_unspecified()
             {
-                true => PublicAddressResolver::from_request_host(url, static_state.scheme, grpc),
+                true => {
+                    PublicAddressResolver::with_request_host_url(url, static_state.scheme, grpc)
+                }
                 false => PublicAddressResolver::with_fixed_url(url, grpc),
             },
             body_limits: BodyLimits::new(

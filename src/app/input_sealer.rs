@@ -9,7 +9,7 @@ mod key_file;
 
 use std::path::Path;
 
-use algonius_actors::ports::sealer::{SealError, SealedRow, Sealer};
+use algonius_actors::ports::sealer::{SealError, SealedRowId, Sealer};
 use algonius_store::seal::random_secret;
 use algonius_warden::process_holders::ProcessHolders;
 use key::SealingKey;
@@ -26,7 +26,7 @@ const FORMAT_VERSION: u8 = 1;
 pub(crate) struct KeyringSealer {
     first_key: SealingKey,
     other_keys: Vec<SealingKey>,
-    instance: Uuid,
+    data_dir_id: Uuid,
 }
 
 impl KeyringSealer {
@@ -39,7 +39,7 @@ impl KeyringSealer {
         holders: &ProcessHolders,
     ) -> Result<(Self, Option<RuntimeKeyFile>), StartError> {
         let file = key_file::key_file_path(runtime_dir, data_dir, instance);
-        let file_secret = file.as_deref().map(key_file::read).transpose()?.flatten();
+        let file_secret = file.as_deref().map(key_file::repair_and_read).transpose()?.flatten();
         let held_secrets =
             holders.secrets_from_earlier_holders().filter_map(|secret| secret.try_into().ok());
         let found_secrets: Vec<[u8; 32]> = file_secret.into_iter().chain(held_secrets).collect();
@@ -74,21 +74,21 @@ impl KeyringSealer {
         }
         let first_key =
             if keys.is_empty() { SealingKey::new(&random_secret()) } else { keys.remove(0) };
-        Self { first_key, other_keys: keys, instance }
+        Self { first_key, other_keys: keys, data_dir_id: instance }
     }
 
     /// Returns the associated data of a row: a sealed text can be opened for this row only.
-    fn associated_data(&self, row: SealedRow<'_>) -> Vec<u8> {
+    fn associated_data(&self, row: SealedRowId<'_>) -> Vec<u8> {
         let (kind, id): (&[u8], &[u8]) = match &row {
-            SealedRow::Execution(id) => (b"execution", id.0.as_bytes()),
-            SealedRow::Schedule(id) => (b"schedule", id.as_str().as_bytes()),
+            SealedRowId::Execution(id) => (b"execution", id.0.as_bytes()),
+            SealedRowId::Schedule(id) => (b"schedule", id.as_str().as_bytes()),
         };
-        [self.instance.as_bytes(), kind, &[0], id].concat()
+        [self.data_dir_id.as_bytes(), kind, &[0], id].concat()
     }
 }
 
 impl Sealer for KeyringSealer {
-    fn seal(&self, row: SealedRow<'_>, text: &[u8]) -> Result<Vec<u8>, SealError> {
+    fn seal(&self, row: SealedRowId<'_>, text: &[u8]) -> Result<Vec<u8>, SealError> {
         let sealed = self
             .first_key
             .cipher
@@ -97,7 +97,7 @@ impl Sealer for KeyringSealer {
         Ok([&[FORMAT_VERSION][..], &self.first_key.id, &sealed].concat())
     }
 
-    fn unseal(&self, row: SealedRow<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
+    fn unseal(&self, row: SealedRowId<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
         let (version, rest) = sealed.split_first().ok_or(SealError::Damaged)?;
         let (id, sealed) = rest.split_first_chunk().ok_or(SealError::Damaged)?;
         if *version != FORMAT_VERSION {
@@ -125,24 +125,27 @@ mod tests {
     fn a_sealed_text_opens_only_for_its_row_and_instance() {
         let (execution, other_execution) = (ExecutionId::generate(), ExecutionId::generate());
         let sealer = sealer(&[[1; 32]]);
-        let sealed = sealer.seal(SealedRow::Execution(execution), TEXT).unwrap();
+        let sealed = sealer.seal(SealedRowId::Execution(execution), TEXT).unwrap();
         assert!(!sealed.windows(4).any(|part| part == b"jane"));
-        assert_eq!(sealer.unseal(SealedRow::Execution(execution), &sealed).unwrap(), TEXT);
+        assert_eq!(sealer.unseal(SealedRowId::Execution(execution), &sealed).unwrap(), TEXT);
         let other_instance = KeyringSealer::from_secrets([[1; 32]], Uuid::from_u128(2));
         let schedule = ScheduleId::new("nightly").unwrap();
         for (sealer, row) in [
-            (&sealer, SealedRow::Execution(other_execution)),
-            (&sealer, SealedRow::Schedule(&schedule)),
-            (&other_instance, SealedRow::Execution(execution)),
+            (&sealer, SealedRowId::Execution(other_execution)),
+            (&sealer, SealedRowId::Schedule(&schedule)),
+            (&other_instance, SealedRowId::Execution(execution)),
         ] {
             assert_eq!(sealer.unseal(row, &sealed), Err(SealError::Damaged));
         }
         for at in 0..sealed.len() {
             let mut forged = sealed.clone();
             forged[at] ^= 1;
-            assert!(sealer.unseal(SealedRow::Execution(execution), &forged).is_err(), "byte {at}");
             assert!(
-                sealer.unseal(SealedRow::Execution(execution), &sealed[..at]).is_err(),
+                sealer.unseal(SealedRowId::Execution(execution), &forged).is_err(),
+                "byte {at}"
+            );
+            assert!(
+                sealer.unseal(SealedRowId::Execution(execution), &sealed[..at]).is_err(),
                 "cut at {at}"
             );
         }
@@ -150,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_replaced_key_still_opens_old_texts() {
-        let row = SealedRow::Execution(ExecutionId::generate());
+        let row = SealedRowId::Execution(ExecutionId::generate());
         let old = sealer(&[[1; 32]]).seal(row, TEXT).unwrap();
         let two_keys = sealer(&[[2; 32], [1; 32], [2; 32]]);
         assert_eq!(two_keys.unseal(row, &old).unwrap(), TEXT);

@@ -70,7 +70,7 @@ impl ProgramStatuses {
     }
 
     /// Requests the version of an agent's program in the background.
-    pub(crate) fn spawn_version_request(
+    pub(crate) fn start_inspection(
         &self,
         requester: VersionRequester,
         spec: &Arc<AgentSpec>,

@@ -11,7 +11,7 @@ use algonius_actors::ports::ledger::Ledger;
 use algonius_store::Store;
 
 use crate::config::Settings;
-use crate::push::{DeliveryPolicy, PushContext, PushRegistry, PushWorker, RenderFn};
+use crate::push::{DeliveryPolicy, NotificationBodyFn, PushContext, PushRegistry, PushWorker};
 use crate::{StartError, config, serve};
 
 /// Returns the registry of push targets and the worker that notifies them; `None` if push is disabled.
@@ -51,7 +51,7 @@ pub(crate) fn delivery_policy(push: config::PushSettings) -> DeliveryPolicy {
 fn push_context(store: &Arc<Store>, clock: Arc<dyn Clock>, api: &Api) -> PushContext {
     let (ledger, api): (Arc<dyn Ledger>, _) = (Arc::clone(store) as _, api.clone());
     let (render_ledger, alert_api) = (Arc::clone(&ledger), api.clone());
-    let render: RenderFn = Arc::new(move |execution, version, event| {
+    let render: NotificationBodyFn = Arc::new(move |execution, version, event| {
         let (ledger, api) = (Arc::clone(&render_ledger), api.clone());
         Box::pin(async move {
             match ledger.execution(execution).await {
@@ -67,5 +67,11 @@ fn push_context(store: &Arc<Store>, clock: Arc<dyn Clock>, api: &Api) -> PushCon
     let on_abandoned = Arc::new(move |failures| {
         alert_api.tree.send_to_monitor(AlertInput::PushAbandoned(failures));
     });
-    PushContext { ledger, target_store: Arc::clone(store) as _, clock, render, on_abandoned }
+    PushContext {
+        ledger,
+        target_store: Arc::clone(store) as _,
+        clock,
+        render_body: render,
+        on_target_abandoned: on_abandoned,
+    }
 }

@@ -42,7 +42,7 @@ pub(crate) use agents::specs_by_id;
 use config_protection::FileProtection;
 use file_watch::ConfigFiles;
 pub(crate) use redaction::RedactionState;
-use reload_handle::ReloadRequest;
+use reload_handle::AdminRequest;
 pub(crate) use reload_handle::{ReloadHandle, ReloaderChannels, channel};
 pub(crate) use schedules::configured_schedules;
 use status_publisher::{AutoReloadState, StatusPublisher};
@@ -77,7 +77,7 @@ pub(crate) struct Reloader {
     agents: ServedAgents,
     tokens: TokenAdministration,
     protection: FileProtection,
-    publisher: StatusPublisher,
+    status_publisher: StatusPublisher,
     /// Reason why the last installed program could not be used.
     program_error: Option<String>,
 }
@@ -98,7 +98,7 @@ impl Reloader {
             files: ConfigFiles::new(source, &settings),
             agents: ServedAgents::new((agent_factory, agent_registry), http_state.address(), specs),
             tokens: TokenAdministration::new(store, Arc::clone(&clock), credentials),
-            publisher: StatusPublisher::new(clock, status, log_level),
+            status_publisher: StatusPublisher::new(clock, status, log_level),
             http_state,
             redaction,
             breakers: context.breakers,
@@ -109,13 +109,14 @@ impl Reloader {
         };
         reloader.protect_files();
         let state = auto_reload_state(&reloader.protection, &reloader.settings);
-        reloader.publisher.publish_initial_status(state, reloader.switches.overridden_agents());
-        reloader.publish();
+        let overridden_agents = reloader.switches.overridden_agents();
+        reloader.status_publisher.publish_initial_status(state, overridden_agents);
+        reloader.publish_http_state();
         tokio::spawn(reloader.run(requests))
     }
 
     /// Handles requests and detected changes, one after the other.
-    async fn run(mut self, mut requests: mpsc::Receiver<ReloadRequest>) {
+    async fn run(mut self, mut requests: mpsc::Receiver<AdminRequest>) {
         let mut checks = interval(CHECK_INTERVAL);
         // A check that was late must not be followed by others at once: each of them finds the same.
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -127,7 +128,7 @@ impl Reloader {
                 },
                 Some(drained) = self.agents.next_drained_agent() => self.remove_drained_agent(drained),
                 _ = checks.tick() => {
-                    self.apply_file_changes().await;
+                    self.check_and_apply_file_changes().await;
                     self.apply_program_changes().await;
                 }
             }
@@ -135,7 +136,7 @@ impl Reloader {
     }
 
     /// Checks the service's files: restores their modes, and applies changes to them.
-    async fn apply_file_changes(&mut self) {
+    async fn check_and_apply_file_changes(&mut self) {
         self.protection.restore_modes(&self.settings);
         self.publish_auto_reload_state();
         let reloads_on_change = self.settings.server.configuration.reloads_on_change;
@@ -150,24 +151,24 @@ impl Reloader {
         }
     }
 
-    async fn handle_request(&mut self, request: ReloadRequest) {
+    async fn handle_request(&mut self, request: AdminRequest) {
         match request {
-            ReloadRequest::Reload(reason, reply) => {
+            AdminRequest::Reload(reason, reply) => {
                 self.protection.accept_mode_changes();
                 _ = reply.send(self.reload(reason).await);
             }
-            ReloadRequest::SwitchAgent(agent, enabled, reply) => {
+            AdminRequest::SwitchAgent(agent, enabled, reply) => {
                 _ = reply.send(self.switch_agent(agent, enabled).await);
             }
-            ReloadRequest::CreateToken(spec, reply) => {
+            AdminRequest::CreateToken(spec, reply) => {
                 let created = self.tokens.create(*spec, &self.settings, &mut self.redaction).await;
                 _ = reply.send(self.publish_if_ok(created));
             }
-            ReloadRequest::RevokeToken(name, reply) => {
+            AdminRequest::RevokeToken(name, reply) => {
                 let revoked = self.tokens.revoke(name, &self.settings).await;
                 _ = reply.send(self.publish_if_ok(revoked));
             }
-            ReloadRequest::RotateOperatorToken(reply) => {
+            AdminRequest::RotateOperatorToken(reply) => {
                 let rotated = self.rotate_operator_token().await;
                 _ = reply.send(self.publish_if_ok(rotated));
             }
@@ -187,7 +188,7 @@ impl Reloader {
     /// Publishes the tokens in force after a successful change of them.
     fn publish_if_ok<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
         if result.is_ok() {
-            self.publish();
+            self.publish_http_state();
         }
         result
     }
@@ -198,24 +199,24 @@ impl Reloader {
         // The agent may have been configured again since.
         if self.settings.agents.iter().all(|agent| agent.spec.id != id) {
             self.agents.remove_agent(&id);
-            self.publish();
+            self.publish_http_state();
         }
     }
 
     /// Protects the files of the configuration in force.
     fn protect_files(&mut self) {
-        self.protection.record_protected_files(&self.settings);
+        self.protection.record_and_watch_files(&self.settings);
         self.publish_auto_reload_state();
     }
 
     fn publish_auto_reload_state(&self) {
         let state = auto_reload_state(&self.protection, &self.settings);
-        self.publisher.publish_auto_reload_state(state);
+        self.status_publisher.publish_auto_reload_state(state);
     }
 
     /// Publishes the configuration in force.
-    fn publish(&self) {
-        let (specs, in_force_since) = (self.agents.specs(), self.publisher.in_force_since());
+    fn publish_http_state(&self) {
+        let (specs, in_force_since) = (self.agents.specs(), self.status_publisher.in_force_since());
         let authenticator = self.tokens.authenticator(specs);
         self.http_state.publish(&self.settings, specs.clone(), authenticator, in_force_since);
     }

@@ -24,7 +24,7 @@ use crate::app::input_sealer::KeyringSealer;
 use crate::app::{confinement, credentials};
 use crate::config::{self, RequestLimits, ServerSettings, ServiceFiles};
 use crate::observe::Instruments;
-use crate::platform::tls::WatchedServerConfig;
+use crate::platform::tls::WatchedTlsConfig;
 use crate::serve::http::listen::{ListenLimits, bind_with_retry};
 use crate::{StartError, host_capabilities};
 
@@ -32,7 +32,7 @@ use crate::{StartError, host_capabilities};
 pub(crate) struct ServiceResources {
     pub(crate) listener: TcpListener,
     pub(crate) address: SocketAddr,
-    pub(crate) certificates: Option<WatchedServerConfig>,
+    pub(crate) certificates: Option<WatchedTlsConfig>,
     pub(crate) store: Arc<Store>,
     input_sealer: InputSealer,
     pub(crate) host_check: Arc<dyn HostCheck>,
@@ -48,8 +48,7 @@ impl ServiceResources {
         command: HolderCommand,
         clock: &Arc<dyn Clock>,
     ) -> Result<Self, StartError> {
-        let certificates =
-            server.tls.clone().map(WatchedServerConfig::read_and_watch).transpose()?;
+        let certificates = server.tls.clone().map(WatchedTlsConfig::read_and_watch).transpose()?;
         let listener = bind_with_retry(server.listen_address)
             .await
             .map_err(|source| StartError::Listen { address: server.listen_address, source })?;
@@ -57,15 +56,19 @@ impl ServiceResources {
         credentials::check_anonymous_access(agents, address)?;
         let capabilities = probe_host().await?;
         let host = HostContext { capabilities: &capabilities, service_files: files };
-        agents.iter_mut().try_for_each(|agent| confinement::require_isolation(agent, &host))?;
+        agents
+            .iter_mut()
+            .try_for_each(|agent| confinement::decide_and_check_isolation(agent, &host))?;
         let store = Arc::new(Store::open(&server.data_dir, durability(server)).await?);
         let user_settings = agent_user_settings(server);
-        agents.iter_mut().try_for_each(|agent| confinement::assign_user(agent, &user_settings))?;
-        let instance = store.instance().id;
-        let groups = confinement::open_control_groups(agents, instance).await?;
-        agents.iter_mut().try_for_each(|agent| {
-            confinement::decide_limit_enforcement(agent, groups.as_deref())
-        })?;
+        agents
+            .iter_mut()
+            .try_for_each(|agent| confinement::prepare_agent_user(agent, &user_settings))?;
+        let data_dir_id = store.instance().id;
+        let groups = confinement::open_control_groups(agents, data_dir_id).await?;
+        agents
+            .iter_mut()
+            .try_for_each(|agent| confinement::decide_and_check_limits(agent, groups.as_deref()))?;
         agents.iter().try_for_each(confinement::create_home)?;
         let (runtime_dir, reattach_grace) =
             (server.runtime_dir.clone(), server.programs.reattach_grace);
@@ -74,7 +77,7 @@ impl ServiceResources {
         let holder_options = ProcessHolderOptions {
             command,
             runtime_dir,
-            instance_id: instance,
+            data_dir_id,
             reattach_grace,
             control_groups: groups.clone(),
             output_memory,
@@ -83,7 +86,7 @@ impl ServiceResources {
         let holders = holders.map_err(|source| StartError::Warden { source })?;
         let folders = (server.runtime_dir.as_path(), server.data_dir.as_path());
         let (sealer, runtime_key) =
-            KeyringSealer::load_or_create(inputs, folders, instance, &holders).await?;
+            KeyringSealer::load_or_create(inputs, folders, data_dir_id, &holders).await?;
         let input_sealer = InputSealer::new(Arc::new(sealer), inputs.retry_window);
         let (capabilities_and_files, groups_and_holders) =
             ((capabilities, files), (groups, holders));

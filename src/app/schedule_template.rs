@@ -16,7 +16,7 @@ impl ScheduleTemplateRenderer for TemplateRenderer {
             schedule_id: spec.id.to_string(),
             schedule_name: spec.name.clone(),
             agent_id: spec.agent.to_string(),
-            planned: local_time.to_rfc3339_opts(SecondsFormat::Secs, true),
+            planned_at: local_time.to_rfc3339_opts(SecondsFormat::Secs, true),
             date: local_time.format("%Y-%m-%d").to_string(),
             time: local_time.format("%H:%M").to_string(),
             params: spec.params.clone(),

@@ -55,7 +55,7 @@ impl StartedService {
     ) -> Result<Self, StartError> {
         let Settings { server, agents, secrecy, service_files, .. } = settings;
         let mut switches = AgentSwitches::read(&server.data_dir)?;
-        switches.apply_to(agents);
+        switches.record_and_apply_to(agents);
         let resources = ServiceResources::open(
             (server, &secrecy.inputs, service_files),
             agents,

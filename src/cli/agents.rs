@@ -15,7 +15,7 @@ use super::client::ServiceClient;
 use super::client::percent_encoding::percent_encode;
 use super::error::CliError;
 use super::output::CliOutput;
-use super::output::time_text::format_age;
+use super::output::time_text::format_interval;
 use super::status::health_text;
 use crate::wire::admin::SwitchedAgent;
 use crate::wire::api::agent::{AgentDetail, AgentLimits};
@@ -97,7 +97,7 @@ fn agent_row(entry: &AgentEntry, status: Option<&AgentStatus>, now: DateTime<Utc
         status.map_or("-".to_owned(), queue_text),
         entry.access.clone(),
         last.map_or("-".to_owned(), |last| {
-            format!("{} {} ago", last.outcome, format_age(now, last.at))
+            format!("{} {} ago", last.outcome, format_interval(now, last.at))
         }),
         entry.description.clone(),
     ]

@@ -25,7 +25,7 @@ use super::error::CliError;
 use super::output::CliOutput;
 use super::service::installed_unit::InstalledUnit;
 use crate::config::{self, ConfigFault, LoadedConfig, Severity};
-use crate::{InheritedState, host_capabilities};
+use crate::{InheritedProcessState, host_capabilities};
 use agent_environment::AgentEnvironment;
 use finding::{Finding, FindingLevel, print_findings};
 
@@ -37,14 +37,14 @@ use finding::{Finding, FindingLevel, print_findings};
 pub(super) async fn run(
     client: Result<ServiceClient, CliError>,
     named_file: Option<&Path>,
-    inherited_state: &InheritedState,
+    inherited_state: &InheritedProcessState,
     out: &CliOutput,
 ) -> Result<(), CliError> {
     let capabilities = host_capabilities()?;
     let config_location = ConfigLocation::find(named_file);
     let config_file = config_location.file.as_deref();
     let unit = InstalledUnit::find()
-        .filter(|unit| config_file.is_some_and(|file| unit.starts_service_on(file)));
+        .filter(|unit| config_file.is_some_and(|file| unit.uses_config_file(file)));
     let mut findings = machine::check(&capabilities, inherited_state);
     findings.push(network::check());
     findings.push(unit.as_ref().map_or_else(not_installed_finding, InstalledUnit::finding));
@@ -54,8 +54,10 @@ pub(super) async fn run(
         None => config::load_built_in(env),
     };
     let environment =
-        AgentEnvironment::query(client.as_ref(), config_file, unit, |env| _ = load_config(env))
-            .await;
+        AgentEnvironment::query_service_or_local(client.as_ref(), config_file, unit, |env| {
+            _ = load_config(env);
+        })
+        .await;
     findings.extend(environment.findings());
     match load_config(&|name| environment.variable(name)) {
         Ok(LoadedConfig { mut settings, warnings }) => {
@@ -63,7 +65,9 @@ pub(super) async fn run(
             let environment_file = environment.unit().map(InstalledUnit::environment_file);
             findings.extend(service_files::check(&settings, config_file, environment_file));
             findings.push(listen_address::check(&settings.server).await);
-            findings.extend(agents::check(&mut settings, config_file, &capabilities).await);
+            findings.extend(
+                agents::decide_isolation_and_check(&mut settings, config_file, &capabilities).await,
+            );
         }
         Err(faults) => {
             let fix = "correct these errors; `algonius check` lists them again";
@@ -81,7 +85,7 @@ fn fault_finding(fault: &ConfigFault) -> Finding {
     let fix = fault.hint.clone().unwrap_or_else(|| "see docs/configuration.md".to_owned());
     match fault.severity {
         Severity::AgentUnavailable => Finding::bad("configuration", fault.to_string(), fix),
-        Severity::Error | Severity::Warning | Severity::MissingWhileDisabled => {
+        Severity::Error | Severity::Warning | Severity::WarningWhileDisabled => {
             Finding::warning("configuration", fault.to_string(), fix)
         }
     }

@@ -138,13 +138,13 @@ impl CliOutput {
     /// Prints a shape as JSON.
     pub(super) fn print_json(&self, value: &impl Serialize) {
         match serde_json::to_string_pretty(value) {
-            Ok(text) => self.print_document(&text),
+            Ok(text) => self.print_json_document(&text),
             Err(error) => self.write_to_stdout(|stdout| stdout.record_failure(error.into())),
         }
     }
 
     /// Prints a JSON document.
-    pub(super) fn print_document(&self, document: &str) {
+    pub(super) fn print_json_document(&self, document: &str) {
         self.print_line(&self.printable_json(document));
     }
 
@@ -166,7 +166,7 @@ impl CliOutput {
         // The table measures the printed text, so its cells are filtered first.
         let rows = rows.into_iter().map(|row| match self.is_raw {
             true => row,
-            false => row.map(|cell| terminal_text::escape_line(&cell)),
+            false => row.map(|cell| terminal_text::escape_to_single_line(&cell)),
         });
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_header(headings).add_rows(rows);

@@ -284,7 +284,7 @@ impl ScheduleOptions {
                 let read_result = std::fs::read(&file);
                 let bytes =
                     read_result.map_err(|source| CliError::File { problem, file, source })?;
-                Some(lossy_text::decode(&source, bytes, out))
+                Some(lossy_text::decode_with_note(&source, bytes, out))
             }
         };
         let params: Map<_, _> =

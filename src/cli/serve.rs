@@ -16,7 +16,7 @@ use super::error::CliError;
 use crate::config::{ConfigFault, ConfigSource, LoadedConfig, LogFormat, ServerSettings, Settings};
 use crate::observe::logging::{self, LineFormat, LogHandle};
 use crate::platform::login_session;
-use crate::{InheritedState, RunningService, start_with_source};
+use crate::{InheritedProcessState, RunningService, start_with_source};
 use notify::SystemdNotifier;
 
 /// Serves until SIGTERM or SIGINT, then drains; a second signal kills running executions. SIGHUP reloads the
@@ -24,7 +24,7 @@ use notify::SystemdNotifier;
 pub(super) async fn run(
     config_location: &ConfigLocation,
     listen_override: Option<SocketAddr>,
-    inherited_state: &InheritedState,
+    inherited_state: &InheritedProcessState,
 ) -> Result<(), CliError> {
     let source =
         ConfigSource::new(config_location.file.as_deref()).with_listen_address(listen_override);
@@ -50,7 +50,7 @@ async fn serve_until_stopped(
         warn_about_plain_http(&settings.server);
     }
     warn_of_root();
-    warn_of_logout(&settings.server);
+    warn_of_runtime_dir_removal(&settings.server);
     let mut signals = register_stop_signals()?;
     let mut upgrade_signal = register_signal(SignalKind::user_defined2())?;
     let mut hangup = register_signal(SignalKind::hangup())?;
@@ -60,7 +60,7 @@ async fn serve_until_stopped(
     let token_file = settings.server.token_file.clone();
     let service = start_with_source(source, settings).await?;
     log_handle.export_to(service.instruments());
-    let mut level_changes = service.log_level();
+    let mut level_changes = service.watch_log_level();
     log_handle.write_plain_text(&banner(
         &service,
         config_location,
@@ -73,7 +73,7 @@ async fn serve_until_stopped(
         tokio::select! {
             () = wait_for_stop_signal(&mut signals) => {
                 notifier.notify_stopping();
-                drain_or_stop(service, drain_timeout, &mut signals).await;
+                drain_or_kill(service, drain_timeout, &mut signals).await;
                 return Ok(());
             }
             _ = upgrade_signal.recv() => {
@@ -86,8 +86,8 @@ async fn serve_until_stopped(
     }
 }
 
-fn warn_of_inherited_state(inherited_state: &InheritedState) {
-    let InheritedState { suppressed_signals, replaced_umask, insufficient_limits } =
+fn warn_of_inherited_state(inherited_state: &InheritedProcessState) {
+    let InheritedProcessState { suppressed_signals, replaced_umask, insufficient_limits } =
         inherited_state;
     if !suppressed_signals.is_empty() {
         let signals = suppressed_signals.join(", ");
@@ -112,7 +112,7 @@ fn warn_of_root() {
 }
 
 /// Warns that the runtime folder is removed while the service runs.
-fn warn_of_logout(server: &ServerSettings) {
+fn warn_of_runtime_dir_removal(server: &ServerSettings) {
     if login_session::is_bound_to_login_session(&server.runtime_dir) {
         tracing::warn!(
             folder = %server.runtime_dir.display(),
@@ -145,7 +145,7 @@ fn init_logging(settings: &Settings, warnings: &[ConfigFault]) -> LogHandle {
 }
 
 /// Lets running executions finish. A second signal kills them.
-async fn drain_or_stop(
+async fn drain_or_kill(
     service: RunningService,
     drain_timeout: Duration,
     signals: &mut [Signal; 2],
@@ -233,10 +233,10 @@ or from any program:
     "params":{{"message":{{"kind":"message","role":"user","messageId":"'$(date +%s%N)'",
     "parts":[{{"kind":"text","text":"hello"}}]}}}}}}'"#,
         version = env!("CARGO_PKG_VERSION"),
-        public = if service.url() == url {
+        public = if service.public_url() == url {
             String::new()
         } else {
-            format!(", for others {}", service.url())
+            format!(", for others {}", service.public_url())
         },
         agents = agent_descriptions.join(", "),
     )

@@ -82,7 +82,7 @@ fn show(
             Ok(())
         }
         (None, None) if out.is_json() => {
-            out.print_document(&serde_json::to_string(status)?);
+            out.print_json_document(&serde_json::to_string(status)?);
             out.take_write_error()
         }
         (None, None) => {

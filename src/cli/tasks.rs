@@ -106,7 +106,7 @@ pub(super) async fn show(
     print_details(&detail, out);
     out.print_line("── what happened ──");
     if shows_all_events {
-        detail.events.iter().for_each(|event| out.print_line(&event_line(event)));
+        detail.events.iter().for_each(|event| out.print_line(&raw_event_line(event)));
     } else {
         // Events of the program are recorded with the events that follow them, so their numbers are not in the order
         // of time.
@@ -241,7 +241,7 @@ fn attempt_line(attempt: &AttemptEntry) -> String {
 }
 
 /// Formats an event with its number and all its fields, for the analysis of the service.
-fn event_line(event: &Event) -> String {
+fn raw_event_line(event: &Event) -> String {
     let mut data = serde_json::to_value(&event.data).unwrap_or_default();
     let kind = data.get("kind").and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();
     if let Some(fields) = data.as_object_mut() {

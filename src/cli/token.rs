@@ -66,7 +66,10 @@ pub(super) async fn revoke(
 }
 
 /// Replaces the text of the operator's token.
-pub(super) async fn rotate(client: &ServiceClient, out: &CliOutput) -> Result<(), CliError> {
+pub(super) async fn rotate_operator_token(
+    client: &ServiceClient,
+    out: &CliOutput,
+) -> Result<(), CliError> {
     let response: Value = client.post("/api/v1/operator/rotate", json!({})).await?;
     print_result(&response, "rotated the operator token in its file", out);
     Ok(())

@@ -29,14 +29,14 @@ pub(super) fn read<'c>(
     // The bounds of most numbers below follow from these limits.
     let bounds = AgentSettingBounds::read(root.section("limits"));
     // The ids are read before all else that may name an agent.
-    let mut sections = parse_section_ids(reader, root.sections("agents"));
+    let mut sections = parse_agent_sections(reader, root.sections("agents"));
     if sections.is_empty() {
         reader.report_error(&root.position.child("agents"), "one agent at least is needed");
     }
     let ids: Vec<AgentId> = sections.iter().map(|(id, _)| id.value.clone()).collect();
     let mut server_section = root.section("server");
     let has_agent_users = server_section.has_key("agent_users");
-    let provider = card::read_provider(&mut server_section);
+    let card_provider = card::read_provider(&mut server_section);
     let (server, default_agent) = server::read(server_section, &ids);
     if !has_agent_users {
         sections.iter_mut().for_each(|(_, section)| user::refuse_dynamic_user(section));
@@ -53,7 +53,7 @@ pub(super) fn read<'c>(
     let alerts = Box::new(alerts::read(root.section("alerts")));
     let telemetry = telemetry::read(root.section("telemetry"));
     let tokens = tokens::read(&mut root, &ids);
-    let mut exposure_state = ExposureReadState::new(is_loopback, tokens, provider);
+    let mut exposure_state = ExposureReadState::new(is_loopback, tokens, card_provider);
     let data_dir = server.as_ref().map_or(Path::new(""), |server| &server.data_dir);
     let inputs = inputs::read(root.section("inputs"), data_dir);
     let cognition = CognitionCatalog::read(&mut root, &sections);
@@ -90,7 +90,7 @@ pub(super) fn read<'c>(
 }
 
 /// Returns the sections whose name is a valid id.
-fn parse_section_ids<'c>(
+fn parse_agent_sections<'c>(
     reader: &ConfigReader<'c>,
     sections: Vec<(Positioned<String>, Section<'c>)>,
 ) -> Vec<(Positioned<AgentId>, Section<'c>)> {

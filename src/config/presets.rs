@@ -107,7 +107,7 @@ impl PresetCatalog {
     }
 
     /// Registers the folder, so that its changes count as changes of the configuration.
-    pub(super) fn add_referenced_files(&self, reader: &ConfigReader<'_>) {
+    pub(super) fn register_referenced_files(&self, reader: &ConfigReader<'_>) {
         let Some(folder) = &self.folder else { return };
         // The folder is registered too, so that a new file is noticed.
         reader.add_referenced_file(folder.clone());

@@ -12,7 +12,7 @@ use toml::de::DeTable;
 use super::document;
 use super::load::BUILT_IN_CONFIG;
 use super::presets::MergedDocument;
-use super::table::{ConfigReader, RangeWithDefault, RecordedKeys, ShapeRecorder, ValueShape};
+use super::table::{ConfigReader, KeyRecorder, RangeWithDefault, RecordedKeys, ValueShape};
 
 pub(super) mod key_descriptions;
 
@@ -66,9 +66,9 @@ const LIST_ITEM_TYPES: [(&str, &str); 5] = [
 /// Returns the schema as JSON Schema 2020-12.
 #[must_use]
 pub fn schema() -> Value {
-    let RecordedKeys { shapes, descriptions: config_key_descriptions } = record_keys(&format!(
+    let RecordedKeys { shapes, descriptions: config_key_descriptions } = collect_keys(&format!(
         "{}{SAMPLE_CONFIG}",
-        widest_limits_toml(&record_keys(SAMPLE_CONFIG).shapes)
+        widest_limits_toml(&collect_keys(SAMPLE_CONFIG).shapes)
     ));
     let mut descriptions = key_descriptions::from_comments(BUILT_IN_CONFIG);
     // A key with a row is described there; a key without one only in the shipped file.
@@ -88,17 +88,17 @@ pub fn schema() -> Value {
 /// Returns the shapes and descriptions of the sample's keys.
 #[cfg(test)]
 pub(super) fn keys_of_sample_config() -> RecordedKeys {
-    record_keys(SAMPLE_CONFIG)
+    collect_keys(SAMPLE_CONFIG)
 }
 
 /// Returns the shapes and descriptions of a document's keys, including absent ones.
-fn record_keys(text: &str) -> RecordedKeys {
+fn collect_keys(text: &str) -> RecordedKeys {
     let env = |_: &str| None;
     let file = Path::new("supervisor.toml");
-    let reader = ConfigReader::new(file, text, file.to_owned(), &env).with_recorded_shapes();
+    let reader = ConfigReader::new(file, text, file.to_owned(), &env).with_key_recorder();
     let (document, _) = DeTable::parse_recoverable(text);
     document::read(&reader, &MergedDocument::without_presets(document.get_ref()));
-    reader.into_shape_recorder().map(ShapeRecorder::into_recorded_keys).unwrap_or_default()
+    reader.into_key_recorder().map(KeyRecorder::into_recorded_keys).unwrap_or_default()
 }
 
 /// Returns a `[limits]` table that makes every other bound as wide as possible.

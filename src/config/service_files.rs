@@ -15,14 +15,14 @@ const UNIT_ENVIRONMENT_FILE: &str = "environment";
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServiceFiles {
     /// Files and folders that contain secrets or the history. An agent may neither read nor change them.
-    pub read_protected_paths: Vec<PathBuf>,
+    pub hidden_paths: Vec<PathBuf>,
     /// Files and folders that the service trusts. An agent may read them, but not change them.
-    pub write_protected_paths: Vec<PathBuf>,
+    pub read_only_paths: Vec<PathBuf>,
     /// Folder of the configuration, in which a new file may become a part of it. An agent may change it only if it is
     /// the working directory or the home of the agent.
     pub config_folder: Option<PathBuf>,
     /// Programs that the service starts outside of every sandbox.
-    pub programs: Vec<PathBuf>,
+    pub unsandboxed_programs: Vec<PathBuf>,
 }
 
 /// Files that the configuration names for the service itself.
@@ -40,54 +40,52 @@ impl ServiceFiles {
         config_text_files: &[ConfigTextFile],
     ) -> Self {
         let ConfiguredFiles { secret_files, programs } = configured_files;
-        let mut read_protected_paths =
+        let mut hidden_paths =
             vec![server.data_dir.clone(), server.runtime_dir.clone(), server.token_file.clone()];
-        read_protected_paths.extend(server.tls.iter().map(|files| files.key_file.clone()));
-        read_protected_paths.extend(secret_files);
-        read_protected_paths.extend(file.map(|file| file.with_file_name(UNIT_ENVIRONMENT_FILE)));
-        let mut write_protected_paths = vec![server.configuration.presets_dir.clone()];
-        write_protected_paths.extend(std::env::current_exe());
-        write_protected_paths.extend(programs.iter().cloned());
-        write_protected_paths.extend(server.tls.iter().map(|files| files.cert_file.clone()));
+        hidden_paths.extend(server.tls.iter().map(|files| files.key_file.clone()));
+        hidden_paths.extend(secret_files);
+        hidden_paths.extend(file.map(|file| file.with_file_name(UNIT_ENVIRONMENT_FILE)));
+        let mut read_only_paths = vec![server.configuration.presets_dir.clone()];
+        read_only_paths.extend(std::env::current_exe());
+        read_only_paths.extend(programs.iter().cloned());
+        read_only_paths.extend(server.tls.iter().map(|files| files.cert_file.clone()));
         for ConfigTextFile { file, has_secrets } in config_text_files {
-            let list =
-                if *has_secrets { &mut read_protected_paths } else { &mut write_protected_paths };
+            let list = if *has_secrets { &mut hidden_paths } else { &mut read_only_paths };
             list.push(file.clone());
         }
         // A built-in preset has a name in place of a path.
-        for list in [&mut read_protected_paths, &mut write_protected_paths] {
+        for list in [&mut hidden_paths, &mut read_only_paths] {
             list.retain(|path| path.is_absolute());
             list.sort();
             list.dedup();
         }
         // The content of a hidden folder needs no entry of its own.
-        let folders = read_protected_paths.clone();
-        read_protected_paths
-            .retain(|path| !folders.iter().any(|it| path != it && path.starts_with(it)));
+        let folders = hidden_paths.clone();
+        hidden_paths.retain(|path| !folders.iter().any(|it| path != it && path.starts_with(it)));
         let config_folder = file.and_then(Path::parent).map(Path::to_owned);
         let mut service_files =
-            Self { read_protected_paths, write_protected_paths, config_folder, programs };
+            Self { hidden_paths, read_only_paths, config_folder, unsandboxed_programs: programs };
         service_files.add_aliases(&Mounts::read());
         service_files
     }
 
     /// Adds the other paths of each file if a part of its file system is mounted more than once.
     fn add_aliases(&mut self, mounts: &Mounts) {
-        for list in [&mut self.read_protected_paths, &mut self.write_protected_paths] {
+        for list in [&mut self.hidden_paths, &mut self.read_only_paths] {
             let aliases: Vec<_> = list.iter().flat_map(|path| mounts.aliases(path)).collect();
             list.extend(aliases);
         }
         // A new file appears under every name of the folder.
         let folder_aliases =
             self.config_folder.iter().flat_map(|config_folder| mounts.aliases(config_folder));
-        self.write_protected_paths.extend(folder_aliases);
+        self.read_only_paths.extend(folder_aliases);
     }
 
     /// Adds the files of another configuration.
     pub fn extend(&mut self, other: &Self) {
         for (list, more) in [
-            (&mut self.read_protected_paths, &other.read_protected_paths),
-            (&mut self.write_protected_paths, &other.write_protected_paths),
+            (&mut self.hidden_paths, &other.hidden_paths),
+            (&mut self.read_only_paths, &other.read_only_paths),
         ] {
             list.extend(more.iter().cloned());
             list.sort();
@@ -97,13 +95,13 @@ impl ServiceFiles {
 
     /// Returns all files and folders that an agent may not change.
     pub fn protected_paths(&self) -> impl Iterator<Item = &Path> {
-        self.read_protected_paths.iter().chain(&self.write_protected_paths).map(PathBuf::as_path)
+        self.hidden_paths.iter().chain(&self.read_only_paths).map(PathBuf::as_path)
     }
 
     /// Returns the files and folders that an agent may not read. The environment of a unit counts only if it exists,
     /// because every configuration has a place for one.
     pub fn secret_paths(&self) -> impl Iterator<Item = &Path> {
         let is_unused = |path: &Path| path.ends_with(UNIT_ENVIRONMENT_FILE) && !path.exists();
-        self.read_protected_paths.iter().map(PathBuf::as_path).filter(move |path| !is_unused(path))
+        self.hidden_paths.iter().map(PathBuf::as_path).filter(move |path| !is_unused(path))
     }
 }

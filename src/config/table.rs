@@ -20,4 +20,4 @@ pub(crate) use keyword_list::read_keyword_list;
 pub(crate) use position::{Positioned, PositionedValue, SourcePosition};
 pub(crate) use reader::{ConfigReader, ConfigTextFile, NotUtf8, ReadResult};
 pub(crate) use section::Section;
-pub(crate) use shape::{RecordedKeys, ShapeRecorder, ValueShape};
+pub(crate) use shape::{KeyRecorder, RecordedKeys, ValueShape};

@@ -78,11 +78,11 @@ fn fault_messages(text: &str) -> Vec<String> {
         Ok(loaded) => loaded.warnings,
         Err(faults) => faults.iter().cloned().collect(),
     };
-    faults.iter().map(fault_line).collect()
+    faults.iter().map(fault_text).collect()
 }
 
 /// Returns a fault's line without the path of the file, which differs from test to test.
-fn fault_line(fault: &ConfigFault) -> String {
+fn fault_text(fault: &ConfigFault) -> String {
     ConfigFault { file: PathBuf::from("c"), ..fault.clone() }.to_string()
 }
 
@@ -124,7 +124,7 @@ fn a_minimal_file_gives_the_default_settings() {
         programs: ProgramSettings {
             max_output_memory_bytes: 256 << 20,
             reattach_grace: Duration::from_secs(60),
-            agent_users: None,
+            agent_uid_range: None,
         },
         durability: DurabilitySetting::Process,
         configuration: ConfigFileSettings {

@@ -68,7 +68,7 @@ pub(in crate::drivers) struct LeaseCommandReceiver {
 
 impl LeaseCommandReceiver {
     /// Returns true if a stop or a release was ordered, or if the lease was dropped.
-    pub(in crate::drivers) fn is_stop_requested(&self) -> bool {
+    pub(in crate::drivers) fn should_stop(&self) -> bool {
         *self.commands.borrow() != LeaseCommand::Run || self.is_lease_dropped()
     }
 
@@ -94,7 +94,7 @@ impl LeaseCommandReceiver {
     }
 
     /// Returns when the lease was cleaned or dropped; true if it was cleaned.
-    pub(in crate::drivers) async fn wait_for_release(&mut self) -> bool {
+    pub(in crate::drivers) async fn wait_for_release_or_drop(&mut self) -> bool {
         self.commands.wait_for(|command| *command == LeaseCommand::Release).await.is_ok()
     }
 

@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::platform::executable_file::{HiddenPaths, ProgramFault};
+use crate::platform::executable_file::{PathVisibility, ProgramFault};
 
 /// Exit code by which `env` reports that it does not find a program.
 const NOT_FOUND_EXIT_CODE: i32 = 127;
@@ -71,7 +71,7 @@ pub(in crate::drivers) struct StartFaultContext {
     /// Paths in hidden ones that stay visible.
     pub(in crate::drivers) visible_paths: Vec<PathBuf>,
     /// True if the program has a user of its own.
-    pub(in crate::drivers) has_user: bool,
+    pub(in crate::drivers) has_own_user: bool,
 }
 
 impl StartFaultContext {
@@ -85,13 +85,21 @@ impl StartFaultContext {
         let home = program.runtime_settings.agent_home.iter().map(|home| home.path.clone());
         let writable = program.sandbox.writable.iter().flatten().cloned();
         let visible = home.chain(writable).chain([working_dir.clone()]).collect();
-        Self { working_dir, search_path, hidden_paths: hidden, visible_paths: visible, has_user }
+        Self {
+            working_dir,
+            search_path,
+            hidden_paths: hidden,
+            visible_paths: visible,
+            has_own_user: has_user,
+        }
     }
 
     /// Returns the failure of a program of which the sandbox hides a file.
     fn find_hidden_file_failure(&self, program: &Path) -> Option<Failure> {
-        let hidden_paths =
-            HiddenPaths { hidden: self.hidden_paths.clone(), visible: self.visible_paths.clone() };
+        let hidden_paths = PathVisibility {
+            hidden: self.hidden_paths.clone(),
+            visible: self.visible_paths.clone(),
+        };
         let file = hidden_paths.find_hidden_executed_file(program, self.search_path.as_deref())?;
         let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
         // The name may come from a file, so control characters are escaped.
@@ -118,7 +126,7 @@ impl StartFaultContext {
         let find_hidden_file =
             || if is_unexecuted { self.find_hidden_file_failure(program) } else { None };
         let user_failure = || {
-            (is_refused && self.has_user)
+            (is_refused && self.has_own_user)
                 .then(|| Failure::new(Code::NotStarted, USER_NOT_PERMITTED_MESSAGE))
         };
         find_working_dir_failure(&self.working_dir)
@@ -133,11 +141,11 @@ impl StartFaultContext {
 pub(in crate::drivers) async fn explain_failed_wrapper(
     failure: Failure,
     (program, working_dir): (&ProgramSpec, PathBuf),
-    message: &str,
+    stderr: &str,
 ) -> Failure {
-    let message = message.lines().next().unwrap_or_default();
+    let message = stderr.lines().next().unwrap_or_default();
     // A program with a sandbox of its own may have run, and its own wrapper may have failed.
-    if is_transient_error(message) && !program.sandbox.has_own_sandbox {
+    if is_transient_error(message) && !program.sandbox.has_inner_sandbox {
         return Failure::new(Code::NoResources, "the machine has no room for its sandbox");
     }
     let is_unexecuted = message.starts_with(WRAPPER_EXEC_MESSAGE);

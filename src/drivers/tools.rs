@@ -36,7 +36,7 @@ pub struct ToolServices {
     /// Starter of programs.
     pub launcher: BackendLauncher,
     /// MCP servers.
-    pub servers: McpServers,
+    pub mcp_servers: McpServers,
 }
 
 /// Handlers of the tools of an agent. The run has checked the arguments against the tool's inputs.
@@ -61,7 +61,7 @@ impl ToolHandlers {
     pub fn new(services: ToolServices, backends: ToolBackends) -> Self {
         let servers = backends.servers.iter();
         let servers = servers
-            .map(|(name, server)| (name.clone(), services.servers.find_or_create(server)))
+            .map(|(name, server)| (name.clone(), services.mcp_servers.find_or_create(server)))
             .collect();
         Self { services, backends, servers }
     }
@@ -74,12 +74,12 @@ impl ToolHandlers {
 
 #[async_trait]
 impl ToolExecutor for ToolHandlers {
-    async fn definitions(
+    async fn mcp_tool_definitions(
         &self,
         tools: &[Arc<ToolSpec>],
         redactor: &TextRedactor,
     ) -> ToolDefinitions {
-        self.server_definitions(tools, redactor).await
+        self.server_tool_definitions(tools, redactor).await
     }
 
     async fn call(

@@ -26,7 +26,7 @@ const BATCH_DELAY: Duration = Duration::from_secs(1);
 const MAX_ATTEMPTS: u32 = 3;
 
 /// Pause before the next attempt, which grows with each attempt.
-const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
+const BACKOFF_STEP: Duration = Duration::from_secs(1);
 
 /// Maximum time for the remaining items at the end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
@@ -174,7 +174,7 @@ impl ExportWorker {
         };
         for attempt in 1..=if was_reachable { max_attempts } else { 1 } {
             if attempt > 1 {
-                tokio::time::sleep(INITIAL_BACKOFF * attempt).await;
+                tokio::time::sleep(BACKOFF_STEP * attempt).await;
             }
             match self.client.send(&webhook_request).await {
                 Ok(()) => return true,

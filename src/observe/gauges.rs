@@ -79,12 +79,12 @@ impl GaugeValues {
             for measure in BudgetMeasure::ALL {
                 spent
                     .get_or_create(&labels(*measure))
-                    .set(public_amount(*measure, measure.amount_in(budget.spent)));
+                    .set(amount_in_public_unit(*measure, measure.amount_in(budget.spent)));
             }
             for bound in &budget.bounds {
                 remaining
                     .get_or_create(&labels(bound.measure))
-                    .set(public_amount(bound.measure, bound.remaining));
+                    .set(amount_in_public_unit(bound.measure, bound.remaining));
             }
         }
         for cause in [
@@ -140,7 +140,7 @@ const fn shortage_label(shortage: Shortage) -> &'static str {
 }
 
 /// Returns an amount in its public unit.
-fn public_amount(measure: BudgetMeasure, amount: u64) -> f64 {
+fn amount_in_public_unit(measure: BudgetMeasure, amount: u64) -> f64 {
     match measure {
         BudgetMeasure::CostUsd => to_f64(amount) / 1e6,
         BudgetMeasure::WallTime => to_f64(amount) / 1e3,

@@ -18,20 +18,20 @@ use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::{AccessFlags, access};
 
 use self::elf::ElfHeader;
-pub(crate) use self::executed_files::HiddenPaths;
+pub(crate) use self::executed_files::PathVisibility;
 use self::script_line::ScriptLine;
 
 /// Number of bytes by which the kernel recognizes the format of a program.
-const FORMAT_BYTES: usize = 256;
+const FORMAT_PREFIX_BYTES: usize = 256;
 
 /// Greatest number of scripts that are interpreters of each other.
-const MAX_INTERPRETERS: usize = 5;
+const MAX_INTERPRETER_DEPTH: usize = 5;
 
 /// Formats that the machine executes in addition to scripts and its own binaries.
 const FOREIGN_FORMATS_FOLDER: &str = "/proc/sys/fs/binfmt_misc";
 
 /// Entries of that folder that are no formats.
-const FOREIGN_FORMATS_CONTROLS: [&str; 2] = ["register", "status"];
+const BINFMT_CONTROL_FILES: [&str; 2] = ["register", "status"];
 
 /// Reason for which a program that exists cannot be executed. Its text names files without their folders.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl ProgramFault {
         program: &Path,
         search_path: Option<&str>,
     ) -> Option<Self> {
-        find_fault(program, search_path, MAX_INTERPRETERS)
+        find_fault(program, search_path, MAX_INTERPRETER_DEPTH)
     }
 
     /// Returns true if the fault is the format of the file. The kernel may know other formats, and a shell executes a
@@ -202,7 +202,7 @@ fn find_script_fault(
 
 fn missing_interpreter_fault(line: &ScriptLine, name: &Path) -> ProgramFault {
     let ends_in_carriage_return = line.ends_in_carriage_return();
-    let interpreter = line.without_carriage_return(name);
+    let interpreter = line.name_without_carriage_return(name);
     ProgramFault::InterpreterMissing { interpreter, ends_in_carriage_return }
 }
 
@@ -216,7 +216,7 @@ fn find_binary_fault(header: &ElfHeader) -> Option<ProgramFault> {
 }
 
 fn read_beginning(file: &File) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; FORMAT_BYTES];
+    let mut bytes = vec![0; FORMAT_PREFIX_BYTES];
     let mut length = 0;
     while let Some(rest) = bytes.get_mut(length..).filter(|rest| !rest.is_empty()) {
         match file.read_at(rest, length as u64)? {
@@ -240,7 +240,7 @@ fn is_missing_path_error(error: &io::Error) -> bool {
 fn executes_foreign_formats() -> bool {
     let entries = fs::read_dir(FOREIGN_FORMATS_FOLDER).into_iter().flatten().flatten();
     let mut names = entries.map(|entry| entry.file_name());
-    names.any(|name| !FOREIGN_FORMATS_CONTROLS.iter().any(|control| name == *control))
+    names.any(|name| !BINFMT_CONTROL_FILES.iter().any(|control| name == *control))
 }
 
 #[cfg(test)]

@@ -46,7 +46,9 @@ impl HostMetrics for SystemMetrics {
         let mut cpu_usage_reader = Arc::clone(&self.cpu_usage_reader).lock_owned().await;
         // The lock is free again before the disk is read.
         let (cores, cpu_percent) =
-            spawn_blocking(move || cpu_usage_reader.read(Instant::now())).await.unwrap_or_default();
+            spawn_blocking(move || cpu_usage_reader.read_cores_and_usage(Instant::now()))
+                .await
+                .unwrap_or_default();
         let folder = self.folder.clone();
         // If the read panics, the machine reports nothing.
         let other_metrics =
@@ -76,7 +78,7 @@ fn read_without_cpu_usage(folder: &Path) -> HostReading {
 impl CpuUsageReader {
     /// Returns the number of the machine's processors, also if the service may use only some of them, because
     /// the load is that of all; and their use in percent, which the first reading cannot contain.
-    fn read(&mut self, now: Instant) -> (u32, Option<f64>) {
+    fn read_cores_and_usage(&mut self, now: Instant) -> (u32, Option<f64>) {
         if self.system.is_none() {
             self.system = System::new().ok();
         }
@@ -156,9 +158,12 @@ mod tests {
     #[test]
     fn a_second_reading_too_soon_gives_no_cpu_usage() {
         let (mut cpu_usage, now) = (CpuUsageReader::default(), Instant::now());
-        let (cores, first) = cpu_usage.read(now);
+        let (cores, first) = cpu_usage.read_cores_and_usage(now);
         assert!(cores > 0 && first.is_none(), "{cores} {first:?}");
-        assert_eq!(cpu_usage.read(now + MINIMUM_CPU_UPDATE_INTERVAL / 2), (cores, None));
+        assert_eq!(
+            cpu_usage.read_cores_and_usage(now + MINIMUM_CPU_UPDATE_INTERVAL / 2),
+            (cores, None)
+        );
     }
 
     /// Test against the same numbers, read by hand.

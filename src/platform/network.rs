@@ -12,7 +12,7 @@ const PROXY_URL_VARIABLES: [&str; 6] =
 
 /// Returns true if a default route exists or a proxy is configured. Unknown counts as true: a wrong warning would
 /// mislead.
-pub(crate) fn has_external_route() -> bool {
+pub(crate) fn has_route_or_proxy() -> bool {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     if PROXY_URL_VARIABLES.iter().any(is_set) {
         return true;

@@ -13,7 +13,7 @@ use minijinja::{
 use regex::Regex;
 
 /// Greatest length of a text with replaced parts, in bytes.
-const MAX_REPLACED_BYTES: usize = 8 << 20;
+const MAX_REPLACE_RESULT_BYTES: usize = 8 << 20;
 
 /// Greatest number of steps of one rendering.
 const RENDER_FUEL: u64 = 10_000;
@@ -66,19 +66,19 @@ pub(crate) enum TemplateError {
     },
     /// The template contains a statement that could loop or read other templates.
     #[error("`{{% {tag} %}}` is not allowed here")]
-    Statement {
+    ForbiddenStatement {
         /// First word of the statement.
         tag: String,
     },
     /// The template uses a name without a value.
     #[error("`{name}` is not known to templates")]
-    Unknown {
+    UnknownVariable {
         /// First such name.
         name: String,
     },
     /// The template uses all parameters at once.
     #[error("`param` must be followed by the name of a parameter, as in `param.model`")]
-    AllParameters,
+    UnnamedParameter,
     /// The request has no such parameter, and the configuration has no default for it.
     #[error("parameter `{name}` has no value")]
     MissingParameter {
@@ -119,7 +119,7 @@ pub(crate) struct ExecutionValues {
     /// Program's own session that is resumed.
     pub(crate) session_id: String,
     /// Id for a new session.
-    pub(crate) uuid: String,
+    pub(crate) new_session_id: String,
 }
 
 /// Files of an attempt for rendering a template.
@@ -130,7 +130,7 @@ pub(crate) struct AttemptPaths {
     /// Path of the file that will contain the output.
     pub(crate) output_file: PathBuf,
     /// Paths and addresses of the files of the request, one in each line.
-    pub(crate) files: String,
+    pub(crate) file_list: String,
     /// Path of the execution's own folder.
     pub(crate) own_folder: PathBuf,
 }
@@ -173,7 +173,7 @@ pub(crate) struct ScheduleValues {
     /// Id of the agent.
     pub(crate) agent_id: String,
     /// Planned time in the schedule's zone, in RFC 3339.
-    pub(crate) planned: String,
+    pub(crate) planned_at: String,
     /// Planned day in that zone, as `2030-01-31`.
     pub(crate) date: String,
     /// Planned time of day in that zone, as `23:59`.
@@ -205,7 +205,7 @@ impl Template {
     /// Fails if the template cannot be parsed, or uses an unknown name, filter or statement.
     pub(crate) fn for_values<V: TemplateValues>(source: &str) -> Result<Self, TemplateError> {
         if let Some(tag) = forbidden_statement(source) {
-            return Err(TemplateError::Statement { tag });
+            return Err(TemplateError::ForbiddenStatement { tag });
         }
         let template = ENGINE.template_from_str(source).map_err(|error| syntax_error(&error))?;
         let (mut names, mut params) = (BTreeSet::new(), BTreeSet::new());
@@ -217,11 +217,11 @@ impl Template {
                     params.insert(param.to_owned());
                     names.insert("param".to_owned());
                 }
-                None if name == "param" => return Err(TemplateError::AllParameters),
+                None if name == "param" => return Err(TemplateError::UnnamedParameter),
                 None if V::VARIABLE_NAMES.contains(&name.as_str()) => {
                     names.insert(name);
                 }
-                _ => return Err(TemplateError::Unknown { name }),
+                _ => return Err(TemplateError::UnknownVariable { name }),
             }
         }
         let checked_template = Self { source: source.to_owned(), names, params };
@@ -292,7 +292,7 @@ impl TemplateValues for ExecutionValues {
             "input" => Value::from(self.input.as_str()),
             "input_file" => Value::from(self.paths.input_file.to_string_lossy()),
             "output_file" => Value::from(self.paths.output_file.to_string_lossy()),
-            "files" => Value::from(self.paths.files.as_str()),
+            "files" => Value::from(self.paths.file_list.as_str()),
             "own_folder" => Value::from(self.paths.own_folder.to_string_lossy()),
             "param" => Value::from(self.params.clone()),
             "execution_id" => Value::from(self.ids.execution_id.as_str()),
@@ -305,7 +305,7 @@ impl TemplateValues for ExecutionValues {
             "model" => Value::from(self.model.as_str()),
             "home" => Value::from(self.home.to_string_lossy()),
             "session_id" => Value::from(self.session_id.as_str()),
-            "uuid" => Value::from(self.uuid.as_str()),
+            "uuid" => Value::from(self.new_session_id.as_str()),
             _ if EXECUTION_VARIABLE_NAMES.contains(&name) => {
                 Value::from(self.message_details.get(name).map_or("", String::as_str))
             }
@@ -331,7 +331,7 @@ impl TemplateValues for ScheduleValues {
             "schedule_id" => Value::from(self.schedule_id.as_str()),
             "schedule_name" => Value::from(self.schedule_name.as_str()),
             "agent_id" => Value::from(self.agent_id.as_str()),
-            "planned" => Value::from(self.planned.as_str()),
+            "planned" => Value::from(self.planned_at.as_str()),
             "date" => Value::from(self.date.as_str()),
             "time" => Value::from(self.time.as_str()),
             "param" => Value::from(self.params.clone()),
@@ -373,7 +373,7 @@ fn statement_keywords(source: &str) -> impl Iterator<Item = String> {
 /// Replaces parts of a text. The steps of a rendering do not limit the length of the result.
 fn replace(text: &str, from: &str, to: &str) -> Result<String, Error> {
     let count = text.matches(from).count();
-    if text.len().saturating_add(count.saturating_mul(to.len())) > MAX_REPLACED_BYTES {
+    if text.len().saturating_add(count.saturating_mul(to.len())) > MAX_REPLACE_RESULT_BYTES {
         return Err(Error::new(ErrorKind::InvalidOperation, "the text would be too long"));
     }
     Ok(text.replace(from, to))

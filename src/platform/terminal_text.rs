@@ -139,14 +139,14 @@ fn push_escaped(char: char, output: &mut String) {
         '\n' | '\t' => output.write_char(char),
         '\r' => output.write_str("\\r"),
         '\0'..='\x1f' | '\x7f' => write!(output, "\\x{:02x}", u32::from(char)),
-        _ if is_terminal_control(char) => write!(output, "\\u{{{:x}}}", u32::from(char)),
+        _ if is_non_ascii_terminal_control(char) => write!(output, "\\u{{{:x}}}", u32::from(char)),
         _ => output.write_char(char),
     }; // Writing to memory does not fail.
 }
 
 /// Returns true if a character above ASCII controls how a terminal shows its neighbours: C1 controls, and marks that
 /// change the direction of text.
-const fn is_terminal_control(char: char) -> bool {
+const fn is_non_ascii_terminal_control(char: char) -> bool {
     matches!(
         char,
         '\u{80}'..='\u{9f}'
@@ -167,14 +167,14 @@ pub(crate) fn escape_text(text: &str) -> String {
 }
 
 /// Returns a whole text on one line, without colours.
-pub(crate) fn escape_line(text: &str) -> String {
+pub(crate) fn escape_to_single_line(text: &str) -> String {
     escape_text(text).replace(['\n', '\t', '\r'], " ")
 }
 
 /// Returns a whole text on one line, without colours, in which its line breaks can be seen: a value of an agent cannot
 /// look like another line of a question.
-pub(crate) fn escape_value_line(text: &str) -> String {
-    escape_line(&text.replace('\n', "\\n"))
+pub(crate) fn escape_showing_line_breaks(text: &str) -> String {
+    escape_to_single_line(&text.replace('\n', "\\n"))
 }
 
 /// Returns an equivalent JSON document without characters that a terminal interprets. JSON itself escapes
@@ -185,7 +185,9 @@ pub(crate) fn escape_json(document: &str) -> String {
         match char {
             '\x7f' => output.push_str("\\u007f"),
             // Writing to memory does not fail.
-            _ if is_terminal_control(char) => _ = write!(output, "\\u{:04x}", u32::from(char)),
+            _ if is_non_ascii_terminal_control(char) => {
+                _ = write!(output, "\\u{:04x}", u32::from(char));
+            }
             _ => output.push(char),
         }
     }
@@ -243,7 +245,7 @@ mod tests {
         let value = serde_json::json!({"a\u{9b}": "\u{202e}\u{7f}\x1b é"});
         let text = escape_json(&value.to_string());
         assert!(
-            text.chars().all(|char| !char.is_control() && !is_terminal_control(char)),
+            text.chars().all(|char| !char.is_control() && !is_non_ascii_terminal_control(char)),
             "{text}"
         );
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).expect("JSON"), value);
@@ -292,7 +294,7 @@ mod tests {
             let rest = if colours { without_colours(&unsplit) } else { unsplit.clone() };
             let rest = rest.replace("\r\n", "\n");
             let is_text = |char: char| {
-                matches!(char, '\n' | '\t') || !char.is_control() && !is_terminal_control(char)
+                matches!(char, '\n' | '\t') || !char.is_control() && !is_non_ascii_terminal_control(char)
             };
             prop_assert!(rest.chars().all(is_text), "{:?} of {:?}", rest, text);
             prop_assert!(!colours || scanner.finish().is_empty());

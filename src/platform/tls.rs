@@ -10,9 +10,9 @@ use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
 
-mod watched_server_config;
+mod watched_tls_config;
 
-pub use watched_server_config::WatchedServerConfig;
+pub use watched_tls_config::WatchedTlsConfig;
 
 /// Protocols within TLS, the preferred one first: gRPC requires HTTP/2.
 const ALPN_PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];

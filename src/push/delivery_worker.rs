@@ -19,7 +19,7 @@ use tokio::task::{Id, JoinSet};
 use uuid::Uuid;
 
 use super::webhook_client::{WebhookClient, WebhookRequest};
-use super::{RenderFn, error_chain_text};
+use super::{NotificationBodyFn, error_chain_text};
 
 /// Maximum number of concurrent requests.
 const MAX_CONCURRENT_DELIVERIES: usize = 8;
@@ -42,7 +42,7 @@ pub(super) struct WorkerContext {
     pub(super) ledger: Arc<dyn Ledger>,
     pub(super) target_store: Arc<dyn PushTargetStore>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) render: RenderFn,
+    pub(super) render: NotificationBodyFn,
     pub(super) on_abandoned: Arc<dyn Fn(u32) + Send + Sync>,
     pub(super) client: WebhookClient,
     pub(super) max_retry_duration: Duration,
@@ -121,7 +121,7 @@ impl RunningDeliveries {
             }
             let target_key =
                 (pending_target.execution, pending_target.id.clone(), pending_target.owner);
-            if let Some(delivery) = prepare_next_delivery(context, pending_target).await? {
+            if let Some(delivery) = prepare_or_skip_delivery(context, pending_target).await? {
                 let task = self
                     .delivery_tasks
                     .spawn(Box::pin(deliver_and_record(Arc::clone(context), delivery)));
@@ -163,7 +163,7 @@ impl RunningDeliveries {
 }
 
 /// Returns the next delivery to a target; records progress for events that need no delivery.
-async fn prepare_next_delivery(
+async fn prepare_or_skip_delivery(
     context: &WorkerContext,
     pending_target: PendingTarget,
 ) -> Result<Option<DueDelivery>, LedgerError> {
@@ -206,7 +206,7 @@ async fn deliver_and_record(context: Arc<WorkerContext>, delivery: DueDelivery) 
     );
     if progress.stage == DeliveryStage::Abandoned {
         let (execution, target) = (pending_target.execution, pending_target.registration_id);
-        let (failures, cause) = (progress.failures, failure_cause.as_deref());
+        let (failures, cause) = (progress.next_event_failures, failure_cause.as_deref());
         tracing::warn!(%execution, %target, failures, cause, "push target disabled after repeated failures");
         (context.on_abandoned)(failures);
     }

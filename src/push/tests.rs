@@ -166,7 +166,7 @@ fn policy() -> DeliveryPolicy {
 }
 
 /// Writes the version and the number of the event; 1.0 has no update for artifacts.
-fn version_and_number_renderer() -> RenderFn {
+fn version_and_number_renderer() -> NotificationBodyFn {
     Arc::new(|_, version: ProtocolVersion, event| {
         let body = format!("{} {event}", version.as_str());
         let is_sent = version == ProtocolVersion::V0_3 || event != 4;
@@ -233,7 +233,7 @@ impl PushHarness {
     }
 
     /// Adds events after the caller's message, event 1: 2 is notified, 3 is not, 4 is the artifact and notified.
-    async fn start_execution(&self, id: ExecutionId) {
+    async fn start_with_artifact(&self, id: ExecutionId) {
         let starting_change = state_change(ExecutionState::Idle, ExecutionState::Starting);
         let (agent, fence) = (agent_id(), Fence(0));
         let (max_running, workspace) = (None, None);
@@ -292,7 +292,7 @@ impl PushHarness {
 
     async fn run_execution(&self) -> ExecutionId {
         let id = self.accept_execution().await;
-        self.start_execution(id).await;
+        self.start_with_artifact(id).await;
         self.end_execution(id).await;
         id
     }
@@ -321,8 +321,8 @@ fn push_context(store: &Arc<Store>, clock: &Arc<dyn Clock>) -> PushContext {
         ledger,
         target_store,
         clock: Arc::clone(clock),
-        render: version_and_number_renderer(),
-        on_abandoned: Arc::new(|_| {}),
+        render_body: version_and_number_renderer(),
+        on_target_abandoned: Arc::new(|_| {}),
     }
 }
 

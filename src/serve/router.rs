@@ -65,7 +65,7 @@ pub async fn handle_request(
     routes: Router,
     (mut request, connection): (Request, ClientConnection),
 ) -> Response {
-    let observation = RequestObservation::start(app, request.headers_mut());
+    let observation = RequestObservation::start_and_set_trace_headers(app, request.headers_mut());
     let method = request.method().clone();
     // Copied before the request is moved into the router.
     let requested_extensions = extension_uris(request.headers());
@@ -85,10 +85,10 @@ pub async fn handle_request(
                 }
                 Err(refusal) => (*refusal, None),
             };
-        (body_drain::drain_body(unread_body, error_format.render(response)).await, path)
+        (body_drain::drain_or_close(unread_body, error_format.render(response)).await, path)
     };
     let (mut response, path) = response_future.instrument(span).await;
-    let endpoint = observation.record_response(app, &method, path.as_deref(), &mut response);
+    let endpoint = observation.finish_with_response(app, &method, path.as_deref(), &mut response);
     if let Some(spec) = endpoint
         .and_then(MatchedEndpoint::called_agent)
         .filter(|_| !requested_extensions.is_empty())

@@ -191,7 +191,11 @@ impl Envelope {
 
 /// Writes the answer to an envelope that could not be read.
 #[must_use]
-pub fn unreadable_response(response_id: &str, at: DateTime<Utc>, failure: &Failure) -> Value {
+pub fn unreadable_envelope_response(
+    response_id: &str,
+    at: DateTime<Utc>,
+    failure: &Failure,
+) -> Value {
     ObjectBuilder::from_field("protocol", "a2a")
         // The version of the request is unknown, because the envelope could not be read.
         .with_field("version", "0.3.0")
@@ -236,14 +240,14 @@ mod tests {
         #[test]
         fn no_json_value_causes_a_panic(value in any_json(), field in any_json()) {
             _ = Envelope::read(value);
-            let mut envelope = body(&field);
+            let mut envelope = envelope_with_payload(&field);
             _ = Envelope::read(envelope.clone());
             envelope["context"] = field;
             _ = Envelope::read(envelope);
         }
     }
 
-    fn body(payload: &Value) -> Value {
+    fn envelope_with_payload(payload: &Value) -> Value {
         json!({
             "protocol": "a2a", "version": "0.3.0", "id": "e-1", "type": "request",
             "timestamp": "2030-01-31T12:00:00Z",
@@ -253,8 +257,8 @@ mod tests {
     }
 
     fn read_call(payload: &Value) -> Result<EnvelopeCall, Failure> {
-        assert!(is_envelope(&body(payload)));
-        Envelope::read(body(payload))?.requested_call()
+        assert!(is_envelope(&envelope_with_payload(payload)));
+        Envelope::read(envelope_with_payload(payload))?.requested_call()
     }
 
     #[test]
@@ -275,7 +279,8 @@ mod tests {
 
     #[test]
     fn an_envelope_response_names_its_request() {
-        let envelope = Envelope::read(body(&json!({"method": "status"}))).expect("an envelope");
+        let envelope = Envelope::read(envelope_with_payload(&json!({"method": "status"})))
+            .expect("an envelope");
         let at = "2030-01-31T12:00:01Z".parse().expect("a time");
         let answer = envelope.response("e-2", at, json!({"x": 1}));
         assert_eq!(
@@ -307,9 +312,12 @@ mod tests {
             (json!({"protocol": "a2a", "type": "stream"}), Code::InvalidRequest),
             (json!({"protocol": "a2a", "id": "e"}), Code::InvalidParams),
             (json!({"protocol": "a2a", "payload": {"method": "status"}}), Code::InvalidParams),
-            (body(&json!({"method": "other"})), Code::MethodUnknown),
-            (body(&json!({"method": "execute-agent"})), Code::InvalidParams),
-            (body(&json!({"method": "execute-agent", "params": []})), Code::InvalidParams),
+            (envelope_with_payload(&json!({"method": "other"})), Code::MethodUnknown),
+            (envelope_with_payload(&json!({"method": "execute-agent"})), Code::InvalidParams),
+            (
+                envelope_with_payload(&json!({"method": "execute-agent", "params": []})),
+                Code::InvalidParams,
+            ),
         ] {
             assert_eq!(error_code(body.clone()), Err(expected), "{body}");
         }

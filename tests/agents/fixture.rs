@@ -90,7 +90,7 @@ pub(crate) fn run_cases(agent: &TestedAgent) {
     let fixture =
         AgentFixture { agent, client, model, work_folder, process_mark: mark, note, measurements };
     let results = fixture.run_all_cases(&service);
-    let host_names = fixture.model.queried_host_names();
+    let host_names = fixture.model.host_name_query_counts();
     let folders = [Path::new("/tmp"), &run_folder];
     let leftovers =
         leftover_files::files_containing(&folders, &[Path::new(HOMES_FOLDER), &key_file], &key);

@@ -15,7 +15,7 @@ pub(crate) const LIMIT_CASES: &[(&str, AgentCase)] = &[
     ("429 without a time", rate_limit_deferral),
     ("500 for ever", endless_errors),
     ("529", overload),
-    ("patience", model_silence),
+    ("patience", preset_time_limits),
 ];
 
 /// Delay in seconds that the model requests. The agents' own pauses before their first retries are shorter, so the test
@@ -131,7 +131,7 @@ fn overload(fixture: &AgentFixture<'_>) {
 }
 
 /// Case: the preset lets an agent work for long, and ends no agent whose model is silent for two minutes.
-fn model_silence(fixture: &AgentFixture<'_>) {
+fn preset_time_limits(fixture: &AgentFixture<'_>) {
     let limits = &fixture.client.agent(PRESET_AGENT)["limits"];
     assert!(limits["timeout"].as_f64() >= Some(MIN_TIMEOUT_SECONDS), "{limits}");
     assert!(

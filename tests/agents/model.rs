@@ -55,7 +55,7 @@ impl FakeModel {
     }
 
     /// Returns the names that were looked up, with their counts.
-    pub(crate) fn queried_host_names(&self) -> Vec<String> {
+    pub(crate) fn host_name_query_counts(&self) -> Vec<String> {
         let names: Value =
             serde_json::from_str(&send_request(MODEL_ADDRESS, "GET /_mock/names", "", ""))
                 .expect("an object of names");

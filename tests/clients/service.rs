@@ -40,7 +40,7 @@ impl Service {
         command.arg("--config").arg(config_file);
         let log = File::create(home.path().join("log")).expect("a log");
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the program");
-        let lines = copy_lines(&mut child, log);
+        let lines = tee_stderr_lines(&mut child, log);
         let mut service = Self { child, url: String::new(), token: String::new(), home };
         service.url = service.wait_for_banner_value(&lines, " is ready on ");
         let token_file = service.wait_for_banner_value(&lines, "  token   ");
@@ -88,7 +88,7 @@ impl Drop for Service {
 }
 
 /// Copies what a child writes to standard error into a file; gives the lines.
-fn copy_lines(child: &mut Child, mut log: File) -> Receiver<String> {
+fn tee_stderr_lines(child: &mut Child, mut log: File) -> Receiver<String> {
     let (sender, lines) = channel();
     let pipe = BufReader::new(child.stderr.take().expect("a pipe"));
     std::thread::spawn(move || {

@@ -9,7 +9,7 @@ mod write;
 
 use libc::{c_int, c_long};
 
-use super::plan::{CallKind, CallOutcome, count_and_decide, die};
+use super::plan::{CallKind, CallOutcome, count_call_and_decide_outcome, die};
 
 /// How much of a call is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ fn perform_planned_call(
     fd: Option<c_int>,
     real_call: impl FnOnce(CallExtent) -> c_long,
 ) -> c_long {
-    match count_and_decide(kind, name.as_bytes(), fd) {
+    match count_call_and_decide_outcome(kind, name.as_bytes(), fd) {
         CallOutcome::Pass => real_call(CallExtent::Whole),
         CallOutcome::Fail(errno) => {
             // SAFETY: the place of this thread's error number.

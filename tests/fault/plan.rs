@@ -105,7 +105,11 @@ fn read_settings() {
 }
 
 /// Counts a call and says what becomes of it; does not return when it is the last.
-pub(crate) fn count_and_decide(kind: CallKind, name: &[u8], fd: Option<c_int>) -> CallOutcome {
+pub(crate) fn count_call_and_decide_outcome(
+    kind: CallKind,
+    name: &[u8],
+    fd: Option<c_int>,
+) -> CallOutcome {
     if COUNTED_KINDS.load(Ordering::Acquire) & kind as u8 == 0 {
         return CallOutcome::Pass;
     }

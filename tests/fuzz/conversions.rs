@@ -8,7 +8,7 @@ use algonius_actors::model::failure::Failure;
 use chrono::{DateTime, SubsecRound, Utc};
 use serde_json::Value;
 
-use super::losses::{DialectLosses, LOSSES_0_3, LOSSES_1_0, LOSSES_REST};
+use super::losses::{DialectLosses, LOSSES_0_3, LOSSES_0_3_REST, LOSSES_1_0};
 
 /// How a dialect is read and written, and what is lost then.
 struct DialectCodec {
@@ -39,7 +39,7 @@ const DIALECTS: [DialectCodec; 3] = [
         write_event: rest::write::event,
         read_push: rest::read::push_set_request,
         write_push: rest::write::push_config,
-        losses: LOSSES_REST,
+        losses: LOSSES_0_3_REST,
     },
 ];
 

@@ -21,7 +21,7 @@ pub(super) enum ParsedRequest {
     PushSet(PushConfig),
     PushQuery(PushConfigQuery),
     PushList(String),
-    Nothing,
+    Card,
 }
 
 type ReadFn<T> = fn(Value) -> Result<T, Failure>;
@@ -111,7 +111,7 @@ impl DialectReaders {
             A2aMethod::PushGet => (self.push_get)(params).map(ParsedRequest::PushQuery),
             A2aMethod::PushList => (self.push_list)(params).map(ParsedRequest::PushList),
             A2aMethod::PushDelete => (self.push_delete)(params).map(ParsedRequest::PushQuery),
-            A2aMethod::ExtendedCard | A2aMethod::Card => Ok(ParsedRequest::Nothing),
+            A2aMethod::ExtendedCard | A2aMethod::Card => Ok(ParsedRequest::Card),
         }
     }
 }
@@ -133,7 +133,7 @@ fn assert_valid_request(request: &ParsedRequest) {
         ParsedRequest::CancelOrSubscribe(_)
         | ParsedRequest::PushQuery(_)
         | ParsedRequest::PushList(_)
-        | ParsedRequest::Nothing => {}
+        | ParsedRequest::Card => {}
     }
 }
 

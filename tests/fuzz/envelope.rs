@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::dialect_readers::assert_valid_send;
 use super::error_responses::assert_valid_refusal;
-use super::wire::envelope::{Envelope, EnvelopeCall, is_envelope, unreadable_response};
+use super::wire::envelope::{Envelope, EnvelopeCall, is_envelope, unreadable_envelope_response};
 
 /// The id of each answer.
 const ANSWER_ID: &str = "answer";
@@ -22,7 +22,7 @@ pub fn check(bytes: &[u8]) {
         Ok(envelope) => envelope,
         Err(failure) => {
             assert_valid_refusal(&failure, &[Code::InvalidRequest, Code::InvalidParams]);
-            return assert_not_a_request(&unreadable_response(
+            return assert_not_a_request(&unreadable_envelope_response(
                 ANSWER_ID,
                 DateTime::UNIX_EPOCH,
                 &failure,

@@ -66,6 +66,6 @@ fn assert_ids_of_path(request: &ParsedRequest, body: &Value) {
                 "{body}"
             );
         }
-        ParsedRequest::Send(_) | ParsedRequest::List(_) | ParsedRequest::Nothing => {}
+        ParsedRequest::Send(_) | ParsedRequest::List(_) | ParsedRequest::Card => {}
     }
 }

@@ -28,7 +28,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use messages::{
     answer_text_0_3, answer_text_1_0, error_reason, message_request_0_3, message_request_1_0,
-    send_to_agent, task_0_3, task_1_0,
+    send_and_read_text_or_code, task_0_3, task_1_0,
 };
 use tonic::{Code, Request};
 
@@ -216,13 +216,28 @@ const NOT_CANCELABLE: &str = "TASK_NOT_CANCELABLE";
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_is_chosen_by_tenant_metadata_host_or_default() {
     let grpc = GrpcHarness::start(|settings| settings.default_agent = Some(agent_id("echo"))).await;
-    assert_eq!(send_to_agent(&grpc, "slow.example.org", "Greet", Some("slow")).await, "hello you");
-    assert_eq!(send_to_agent(&grpc, "slow.example.org", "", Some("Greet")).await, "hello you");
-    assert_eq!(send_to_agent(&grpc, "greet.example.org:80", "", None).await, "hello you");
-    assert_eq!(send_to_agent(&grpc, "127.0.0.1:80", "", None).await, "you");
-    assert_eq!(send_to_agent(&grpc, "other.example.org", "", None).await, "you");
-    assert_eq!(send_to_agent(&grpc, "greet.example.org", "nobody", None).await, "NotFound");
-    assert_eq!(send_to_agent(&grpc, "greet.example.org", "", Some("nobody")).await, "NotFound");
+    assert_eq!(
+        send_and_read_text_or_code(&grpc, "slow.example.org", "Greet", Some("slow")).await,
+        "hello you"
+    );
+    assert_eq!(
+        send_and_read_text_or_code(&grpc, "slow.example.org", "", Some("Greet")).await,
+        "hello you"
+    );
+    assert_eq!(
+        send_and_read_text_or_code(&grpc, "greet.example.org:80", "", None).await,
+        "hello you"
+    );
+    assert_eq!(send_and_read_text_or_code(&grpc, "127.0.0.1:80", "", None).await, "you");
+    assert_eq!(send_and_read_text_or_code(&grpc, "other.example.org", "", None).await, "you");
+    assert_eq!(
+        send_and_read_text_or_code(&grpc, "greet.example.org", "nobody", None).await,
+        "NotFound"
+    );
+    assert_eq!(
+        send_and_read_text_or_code(&grpc, "greet.example.org", "", Some("nobody")).await,
+        "NotFound"
+    );
 
     let call =
         with_metadata(grpc.authorized_request(message_request_0_3("you")), "a2a-agent", "Greet");
@@ -299,7 +314,7 @@ async fn a_key_works_for_its_agent_however_it_is_addressed() {
         for agent in settings.agents.iter_mut().filter(|agent| agent.spec.id == agent_id("Greet")) {
             let endpoint_config =
                 Arc::make_mut(&mut Arc::make_mut(&mut agent.spec).endpoint_config);
-            endpoint_config.caller_auth = CallerAuth::ApiKey("x-api-key".to_owned());
+            endpoint_config.caller_auth = CallerAuth::ApiKeyHeader("x-api-key".to_owned());
         }
     })
     .await;

@@ -62,7 +62,7 @@ pub(crate) fn answer_text_1_0(task: &new::Task) -> &str {
     }
 }
 
-pub(crate) async fn send_to_agent(
+pub(crate) async fn send_and_read_text_or_code(
     grpc: &GrpcHarness,
     host: &str,
     tenant: &str,

@@ -108,7 +108,7 @@ async fn a_configured_address_is_published_to_every_caller() {
 }
 
 /// A receiver over TLS with a certificate of this authority: the body of its first request.
-async fn start_receiver(
+async fn start_webhook_receiver(
     authority: &CertificateAuthority,
     setup: &Setup,
 ) -> (u16, JoinHandle<Option<String>>) {
@@ -171,7 +171,7 @@ async fn receivers_with_a_private_authority_get_their_messages() {
     for (section, has_ca_file) in [("push", true), ("alerts", true), ("push", false)] {
         let setup = Setup::new("");
         authority.write_certificate(setup.test_folder());
-        let (port, received) = start_receiver(&authority, &setup).await;
+        let (port, received) = start_webhook_receiver(&authority, &setup).await;
         let url = format!("https://localhost:{port}/hook");
         let hook = if section == "alerts" { format!("webhook = '{url}'") } else { String::new() };
         let ca_setting = if has_ca_file { "ca_file = 'HERE/ca.pem'" } else { "" };

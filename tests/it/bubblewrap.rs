@@ -10,7 +10,7 @@ use crate::harness::client::{completed_outcome, failed_outcome, task_outcome, ta
 use crate::harness::processes::{child_pids, pids_with_env};
 use crate::harness::{ServiceProcess, Setup, gated_agent_config, message_params, poll_until};
 use crate::read_only::{
-    WITHOUT_LANDLOCK_SCRIPT, reader_setup, set_unprivileged_owner, skip_without_requirement,
+    WITHOUT_LANDLOCK_SCRIPT, as_unprivileged_owner, setup_with_intruder, skip_without_requirement,
     start_and_expect_no_changes,
 };
 
@@ -75,7 +75,7 @@ async fn a_wrapped_read_only_agent_cannot_change_its_workspace() {
     if !skip_without_requirement("bubblewrap") {
         // A read-only agent cannot change its workspace, as root and as a plain user
         expect_isolation(
-            &start_and_expect_no_changes(reader_setup(BUBBLEWRAP_SETTING)).await,
+            &start_and_expect_no_changes(setup_with_intruder(BUBBLEWRAP_SETTING)).await,
             "reader",
             "bubblewrap",
         )
@@ -86,10 +86,9 @@ async fn a_wrapped_read_only_agent_cannot_change_its_workspace() {
 #[tokio::test]
 async fn an_unprivileged_service_wraps_read_only_agents_too() {
     if !skip_without_requirement("bubblewrap") && !skip_without_requirement("root") {
+        let setup = as_unprivileged_owner(setup_with_intruder(BUBBLEWRAP_SETTING));
         // A read-only agent cannot change its workspace, as root and as a plain user
-        let service =
-            start_and_expect_no_changes(set_unprivileged_owner(reader_setup(BUBBLEWRAP_SETTING)))
-                .await;
+        let service = start_and_expect_no_changes(setup).await;
         expect_isolation(&service, "reader", "bubblewrap").await;
     }
 }
@@ -97,7 +96,7 @@ async fn an_unprivileged_service_wraps_read_only_agents_too() {
 #[tokio::test]
 async fn without_landlock_bubblewrap_is_used_by_default() {
     if !skip_without_requirement("bubblewrap") {
-        let setup = reader_setup("").with_launcher(&["perl", "-e", WITHOUT_LANDLOCK_SCRIPT]);
+        let setup = setup_with_intruder("").with_launcher(&["perl", "-e", WITHOUT_LANDLOCK_SCRIPT]);
         // If the kernel has no Landlock, bubblewrap confines read-only agents by default
         let service = start_and_expect_no_changes(setup).await;
         expect_isolation(&service, "reader", "bubblewrap").await;
@@ -386,7 +385,7 @@ async fn agents_that_need_a_missing_bubblewrap_stop_the_start() {
     for settings in
         [BUBBLEWRAP_SETTING, "sandbox.hidden = ['HERE/home']", "sandbox.protected = ['kept']"]
     {
-        let setup = reader_setup(settings).without_bubblewrap();
+        let setup = setup_with_intruder(settings).without_bubblewrap();
         let config = setup.write_config().display().to_string();
         let args = ["serve", "--config", &config, "--listen", "127.0.0.1:0"];
         let output = setup.run_command(&args, "").await;

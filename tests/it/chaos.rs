@@ -107,7 +107,7 @@ async fn random_kills_leave_every_message_run_and_ended_once() {
     // process, whichever process is killed
     checker.check().await;
     // A run in which nothing was completed or nothing was hit would show nothing.
-    let counts = checker.outcome_counts();
+    let counts = checker.code_or_outcome_counts();
     println!("{counts:?}");
     assert!(counts.contains_key("completed") && counts.len() > 1, "{counts:?}");
 }

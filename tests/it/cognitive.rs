@@ -298,7 +298,7 @@ async fn secrets_are_redacted_in_steps_and_notes() {
     let redacted_steps: Vec<_> = steps.iter().filter(|step| step["redacted"] == 1).collect();
     // The note, and the call and the result with the answer. The found note was stored redacted.
     assert_eq!(redacted_steps.len(), 3, "{steps:?}");
-    let ledger = service.setup.ledger_bytes();
+    let ledger = service.setup.read_ledger_files();
     let key = b"model-key-1234567890";
     assert!(!ledger.windows(key.len()).any(|bytes| bytes == key), "the key is in the ledger");
 }

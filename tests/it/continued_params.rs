@@ -30,7 +30,7 @@ fn message_params_with_parameters(text: &str, task: Option<&str>, parameters: &V
     message
 }
 
-async fn start_question(service: &ServiceProcess, parameters: &Value) -> String {
+async fn start_input_required_task(service: &ServiceProcess, parameters: &Value) -> String {
     let task = service
         .expect_result(
             "one",
@@ -61,7 +61,7 @@ async fn an_answer_keeps_the_parameters_of_its_task() {
         (json!({"model": "large"}), json!({"style": "fine"}), "large, fine"),
         (json!({"model": "large", "style": "fine"}), json!({"model": "tiny"}), "tiny, fine"),
     ] {
-        let id = start_question(&service, &question_params).await;
+        let id = start_input_required_task(&service, &question_params).await;
         let task = send_answer(&service, &id, "end", &answer_params).await;
         assert_eq!(
             task_outcome(&task),
@@ -70,7 +70,7 @@ async fn an_answer_keeps_the_parameters_of_its_task() {
         );
     }
     // The parameters of the second message apply to the third one too.
-    let id = start_question(&service, &json!({"model": "large"})).await;
+    let id = start_input_required_task(&service, &json!({"model": "large"})).await;
     send_answer(&service, &id, "more", &json!({"style": "fine"})).await;
     let task = send_answer(&service, &id, "end", &json!({})).await;
     assert_eq!(task_outcome(&task), completed_outcome("large, fine"));
@@ -80,7 +80,7 @@ async fn an_answer_keeps_the_parameters_of_its_task() {
 async fn a_secret_parameter_is_kept_sealed_or_requested_again() {
     let secret = "jane.doe@mail.example";
     let mut service = ServiceProcess::start(AGENT).await;
-    let id = start_question(&service, &json!({"model": secret})).await;
+    let id = start_input_required_task(&service, &json!({"model": secret})).await;
     service.kill9().await;
     service.start_again().await;
     let task = send_answer(&service, &id, "end", &json!({"style": "fine"})).await;
@@ -88,7 +88,7 @@ async fn a_secret_parameter_is_kept_sealed_or_requested_again() {
     let output_text = service.fetch_execution(&id).await["output"].to_string();
     assert!(output_text.contains(", fine") && !output_text.contains("small"), "{output_text}");
     expect_texts_not_stored(&service, &[secret]);
-    let id = start_question(&service, &json!({"model": secret})).await;
+    let id = start_input_required_task(&service, &json!({"model": secret})).await;
     simulate_power_cut(&mut service).await;
     service.start_again().await;
     let reply = service

@@ -20,7 +20,7 @@ const MAX_PARALLEL_SCENARIOS: usize = 4;
 const SAMPLE_POINT_COUNT: u64 = 3;
 
 const fn fault_mode(process: &'static str, calls: &'static str, effect: &'static str) -> FaultMode {
-    FaultMode { process, counted_call_kind: calls, effect }
+    FaultMode { process, counted_call_kinds: calls, effect }
 }
 
 fn env_variable(name: &str) -> Option<String> {
@@ -91,7 +91,7 @@ async fn explore_in_local_set(modes: &[FaultMode]) {
         let mut exploration = ModeExploration::default();
         match env_variable("ALGONIUS_CRASH_POINTS").as_deref() {
             Some("all") => exploration.explore_all(mode).await,
-            Some(word) if word == mode.effect || word == mode.counted_call_kind => {
+            Some(word) if word == mode.effect || word == mode.counted_call_kinds => {
                 exploration.explore_all(mode).await;
             }
             _ => exploration.explore_sample(mode, call_count).await,

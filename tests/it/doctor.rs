@@ -89,9 +89,9 @@ fn finding_about<'r>(report: &'r Value, subject: &str) -> &'r Value {
 }
 
 /// Puts the unit there that starts the service on this configuration, with this path.
-pub(crate) async fn install_unit(setup: &Setup, path: &str) {
+pub(crate) async fn install_unit(setup: &Setup, search_path: &str) {
     let config = setup.write_config().display().to_string();
-    let args = ["service", "install", "--dry-run", "--config", &config, "--path", path];
+    let args = ["service", "install", "--dry-run", "--config", &config, "--path", search_path];
     let unit = setup.run_command(&args, "").await.stdout;
     let folder = setup.test_folder().join("home/.config/systemd/user");
     fs::create_dir_all(&folder).unwrap();

@@ -69,7 +69,7 @@ async fn a_link_to_an_outside_file_is_not_delivered() {
     for hidden_text in [secret_text, encoded_secret, test_folder.as_str()] {
         assert!(!output.contains(hidden_text), "{hidden_text} is in {output}");
     }
-    let ledger = service.setup.ledger_bytes();
+    let ledger = service.setup.read_ledger_files();
     for hidden_text in [secret_text, encoded_secret] {
         assert!(
             !ledger.windows(hidden_text.len()).any(|window| window == hidden_text.as_bytes()),

@@ -39,7 +39,7 @@ pub(crate) fn gated_agent_config(id: &str, settings: &str) -> String {
 }
 
 /// An agent that is the fake agent in this part, with further settings.
-pub(crate) fn fake_agent_config(id: &str, role: &str, settings: &str) -> String {
-    let words: Vec<_> = role.split(' ').map(|word| format!("'{word}'")).collect();
+pub(crate) fn fake_agent_config(id: &str, role_and_args: &str, settings: &str) -> String {
+    let words: Vec<_> = role_and_args.split(' ').map(|word| format!("'{word}'")).collect();
     format!("[agents.{id}]\ncommand = 'FAKE'\nargs = [{}]\n{settings}\n", words.join(", "))
 }

@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 
 use serde_json::Value;
 
-use crate::harness::processes::{holder_pids, is_alive, process_labels};
+use crate::harness::processes::{holder_pids, is_alive, pids_and_labels};
 use crate::harness::{ServiceProcess, poll_until};
 
 /// What is to be judged.
@@ -13,7 +13,7 @@ pub(crate) struct HistoryCheckInput<'a> {
     /// A service in which all is settled.
     pub(crate) service: &'a ServiceProcess,
     /// The executions by the ids of their messages.
-    pub(crate) executions_by_message_id: &'a BTreeMap<String, String>,
+    pub(crate) execution_ids_by_message_id: &'a BTreeMap<String, String>,
     /// How many messages were sent.
     pub(crate) message_count: usize,
     /// Process ids of all process holders that were seen.
@@ -75,9 +75,9 @@ impl<'a> HistoryChecker<'a> {
     }
 
     pub(crate) async fn check(&self) {
-        let accepted_ids: BTreeSet<_> = self.input.executions_by_message_id.values().collect();
+        let accepted_ids: BTreeSet<_> = self.input.execution_ids_by_message_id.values().collect();
         assert_eq!(
-            self.input.executions_by_message_id.len(),
+            self.input.execution_ids_by_message_id.len(),
             self.input.message_count,
             "messages that were answered"
         );
@@ -140,7 +140,7 @@ impl<'a> HistoryChecker<'a> {
             self.lines.iter().map(|line| label_family(line.process_label)).collect();
         assert_eq!(own_label_families.len(), 1, "one data directory has one family of labels");
         let count_labeled_processes = || {
-            process_labels()
+            pids_and_labels()
                 .iter()
                 .filter(|(_, label)| own_label_families.contains(&label_family(*label)))
                 .count()
@@ -153,7 +153,7 @@ impl<'a> HistoryChecker<'a> {
         let lock = OpenOptions::new().append(true).open(lock).unwrap();
         assert!(lock.try_lock().is_ok(), "somebody still holds the folder");
         let current_holders: BTreeSet<_> = holder_pids(service.pid()).into_iter().collect();
-        let is_leftover = |pid: &i32| !current_holders.contains(pid) && is_holder(*pid);
+        let is_leftover = |pid: &i32| !current_holders.contains(pid) && is_live_holder(*pid);
         poll_until("the end of old process holders", async || {
             (!known_holders.iter().any(is_leftover)).then_some(())
         })
@@ -161,7 +161,7 @@ impl<'a> HistoryChecker<'a> {
     }
 
     /// How often things ended in which way.
-    pub(crate) fn outcome_counts(&self) -> BTreeMap<&str, usize> {
+    pub(crate) fn code_or_outcome_counts(&self) -> BTreeMap<&str, usize> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for record in self.records.values() {
             let reason = record["error"]["code"].as_str().or(record["outcome"].as_str());
@@ -171,7 +171,7 @@ impl<'a> HistoryChecker<'a> {
     }
 }
 
-pub(crate) fn is_holder(pid: i32) -> bool {
+pub(crate) fn is_live_holder(pid: i32) -> bool {
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     name.trim() == "algonius-warden" && is_alive(pid)
 }

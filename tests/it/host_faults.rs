@@ -190,21 +190,21 @@ async fn a_process_holder_that_cannot_start_refuses_work() {
     let program = setup.install_next_release().to_owned();
     let service = setup.start().await;
     // Not even root can execute such a file. The service restores its mode every two seconds.
-    let kill_holders = || {
+    let disable_and_kill_holders = || {
         fs::set_permissions(&program, fs::Permissions::from_mode(0o000)).unwrap();
         for pid in holder_pids(service.pid()) {
             _ = kill(Pid::from_raw(pid), Signal::SIGKILL); // It may have ended.
         }
     };
     poll_until("a failed start", async || {
-        kill_holders();
+        disable_and_kill_holders();
         let response = service.call("echo", "message/send", &message_params("one")).await;
         let result = response.json()["result"].clone();
         (task_outcome(&result) == failed_outcome("service-unready")).then_some(())
     })
     .await;
     poll_until("the fault", async || {
-        kill_holders();
+        disable_and_kill_holders();
         service.call("echo", "message/send", &message_params("two")).await;
         let ready = service.get("/ready").await;
         (ready.json()["reasons"] == json!(["process-holder"])).then_some(())

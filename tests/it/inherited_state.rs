@@ -8,7 +8,7 @@ use crate::harness::{Setup, fake_agent_config};
 use crate::read_only::skip_without_requirement;
 
 /// Prints the state that an agent inherits.
-const STATE_AGENT: &str = r#"
+const INHERITED_STATE_AGENT: &str = r#"
 [agents.state]
 command = "sh"
 args = ["-c", "umask; grep -E 'Sig(Blk|Ign)' /proc/$$/status | cut -f2; ls /proc/self/fd | wc -l"]
@@ -26,7 +26,7 @@ fn setup_with_launcher(ignored_signals: &str, settings: &[&str]) -> Setup {
     let script =
         format!("$SIG{{$_}} = 'IGNORE' for qw({ignored_signals}); exec {{ $ARGV[0] }} @ARGV");
     let launcher = ["perl", "-e", &script, fake_agent.to_str().unwrap(), "launch"];
-    Setup::new(STATE_AGENT).with_launcher(&[&launcher[..], settings, &["--"]].concat())
+    Setup::new(INHERITED_STATE_AGENT).with_launcher(&[&launcher[..], settings, &["--"]].concat())
 }
 
 #[tokio::test]
@@ -40,12 +40,9 @@ async fn state_of_the_parent_reaches_neither_service_nor_agents() {
         assert!(stderr.contains(expected), "{expected}: {stderr}");
     }
     let holder_fds = fs::read_dir(format!("/proc/{}/fd", service.holder_pid())).unwrap();
-    let is_inherited = |path: &std::path::PathBuf| path == std::path::Path::new("/dev/null");
+    let is_dev_null = |path: &std::path::PathBuf| path == std::path::Path::new("/dev/null");
     let targets = holder_fds.flatten().filter_map(|fd| fs::read_link(fd.path()).ok());
-    assert!(
-        targets.filter(is_inherited).count() <= 3,
-        "the holder keeps descriptors of the parent"
-    );
+    assert!(targets.filter(is_dev_null).count() <= 3, "the holder keeps descriptors of the parent");
     service.send_sigterm();
     assert!(service.wait_for_exit().await.success());
 }
@@ -117,7 +114,7 @@ async fn the_limit_of_processes_binds_only_the_agents() {
 #[tokio::test]
 async fn small_hard_limits_are_reported() {
     let script = r#"ulimit -t 90000 && ulimit -f 1000000 && ulimit -n 900 && exec "$0" "$@""#;
-    let setup = Setup::new(STATE_AGENT).with_launcher(&["bash", "-c", script]);
+    let setup = Setup::new(INHERITED_STATE_AGENT).with_launcher(&["bash", "-c", script]);
     let config = setup.write_config().display().to_string();
     let report = setup.run_command(&["doctor", &config], "").await.stdout;
     let service = setup.start().await;
@@ -133,7 +130,7 @@ async fn small_hard_limits_are_reported() {
 }
 
 /// Reads standard error up to the banner, and then no more while the service runs.
-const STDERR_READER_SCRIPT: &str = r#"exec "$0" "$@" 2> >(
+const BANNER_ONLY_READER_SCRIPT: &str = r#"exec "$0" "$@" 2> >(
     while IFS= read -r line; do
         printf '%s\n' "$line" >&2
         case $line in *'"text":"hello"}'*) break ;; esac
@@ -143,7 +140,7 @@ const STDERR_READER_SCRIPT: &str = r#"exec "$0" "$@" 2> >(
 #[tokio::test]
 async fn a_log_that_nobody_reads_stops_nothing() {
     let setup = Setup::new(&fake_agent_config("echo", "echo", "")).env("RUST_LOG", "trace");
-    let mut service = setup.with_launcher(&["bash", "-c", STDERR_READER_SCRIPT]).start().await;
+    let mut service = setup.with_launcher(&["bash", "-c", BANNER_ONLY_READER_SCRIPT]).start().await;
     for number in 0..100 {
         let text = number.to_string();
         assert_eq!(task_outcome(&service.send("echo", &text).await), completed_outcome(&text));

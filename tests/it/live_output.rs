@@ -83,7 +83,7 @@ impl TextCollector {
         (Self { text, reader_tasks: JoinSet::new(), child }, Arc::new(sender))
     }
 
-    fn receive_from(
+    fn spawn_reader(
         &mut self,
         mut source: impl AsyncReadExt + Unpin + Send + 'static,
         sender: Arc<watch::Sender<String>>,
@@ -98,7 +98,7 @@ impl TextCollector {
 
     fn from_socket(stream: TcpStream) -> Self {
         let (mut collector, sender) = Self::new(None);
-        collector.receive_from(stream, sender);
+        collector.spawn_reader(stream, sender);
         collector
     }
 
@@ -112,8 +112,8 @@ impl TextCollector {
         let (mut collector, sender) = Self::new(Some(command.spawn().unwrap()));
         let child = collector.child.as_mut().unwrap();
         let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        collector.receive_from(stdout, Arc::clone(&sender));
-        collector.receive_from(stderr, sender);
+        collector.spawn_reader(stdout, Arc::clone(&sender));
+        collector.spawn_reader(stderr, sender);
         collector
     }
 
@@ -177,7 +177,7 @@ async fn open_api_stream(
 }
 
 /// A stream of A2A over HTTP+JSON, which names the extension for standard error.
-async fn open_rest_stream(client: &ServiceClient, agent: &str, version: &str) -> TcpStream {
+async fn open_rest_message_stream(client: &ServiceClient, agent: &str, version: &str) -> TcpStream {
     let message_id = uuid::Uuid::new_v4().to_string();
     let parts = if version == "1.0" { "parts" } else { "content" };
     let body = json!({"message": {"messageId": message_id, "role": "ROLE_USER",

@@ -63,7 +63,7 @@ async fn an_execution_that_never_began_has_no_duration() {
 
 #[tokio::test]
 async fn a_service_that_cannot_write_its_log_continues() {
-    let mode = FaultMode { process: "serve", counted_call_kind: "log", effect: "on:28" };
+    let mode = FaultMode { process: "serve", counted_call_kinds: "log", effect: "on:28" };
     let start_with_fault = async |call_number| {
         let setup = Setup::new(&fake_agent_config("echo", "echo", ""));
         InjectedFault { mode, call_number }.inject_into(setup).start().await

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use self::processes::server_pid_and_call_count;
+use self::processes::call_count_tool;
 use crate::harness::mock_model::MockModel;
 use crate::harness::processes::kill9;
 use crate::harness::steps::{error_step, observation_step, run_tool_calls};
@@ -15,7 +15,7 @@ use crate::harness::{ServiceProcess, Setup, poll_until};
 use crate::read_only::skip_without_requirement;
 
 /// Servers, and an agent with their tools. `MODEL` is the address of the model.
-const AGENTS: &str = r#"
+const MCP_CONFIG: &str = r#"
 [models.local]
 base_url = "MODEL"
 requests_per_minute = 100000
@@ -62,7 +62,7 @@ const START_TIMEOUT_ERROR: &str = "the MCP server did not list its tools within 
 
 const TOOL_KEY: &str = "tool-key-1234567890-abcdefghijklmnopqrstuvwxyz";
 
-fn setup(agents: &str) -> Setup {
+fn mcp_setup(agents: &str) -> Setup {
     let setup = Setup::new(agents).env("TOOL_KEY", TOOL_KEY);
     fs::create_dir(setup.test_folder().join("writable")).unwrap();
     setup
@@ -70,7 +70,7 @@ fn setup(agents: &str) -> Setup {
 
 async fn start_with_mock_model() -> (MockModel, ServiceProcess) {
     let model = MockModel::start(&[]);
-    let service = setup(&AGENTS.replace("MODEL", &model.base_url())).start().await;
+    let service = mcp_setup(&MCP_CONFIG.replace("MODEL", &model.base_url())).start().await;
     (model, service)
 }
 
@@ -172,12 +172,12 @@ async fn a_server_is_confined() {
         return;
     }
     let model = MockModel::start(&[]);
-    let setup = setup(&AGENTS.replace("MODEL", &model.base_url())).without_bubblewrap();
+    let setup = mcp_setup(&MCP_CONFIG.replace("MODEL", &model.base_url())).without_bubblewrap();
     let service = setup.start().await;
     let temporary_folder = expect_confined_server(&service).await;
     assert!(temporary_folder.is_dir(), "{temporary_folder:?}");
     // The folder is removed with the process.
-    let (pid, _) = server_pid_and_call_count(&service, "worker").await;
+    let (pid, _) = call_count_tool(&service, "worker").await;
     kill9(pid);
     poll_until("the end of the folder", async || (!temporary_folder.exists()).then_some(())).await;
 }
@@ -188,9 +188,9 @@ async fn a_server_in_bubblewrap_is_confined() {
         return;
     }
     let model = MockModel::start(&[]);
-    let agents = AGENTS.replace("MODEL", &model.base_url());
+    let agents = MCP_CONFIG.replace("MODEL", &model.base_url());
     let sandbox = "sandbox = { isolation = \"bubblewrap\", writable";
-    let mut service = setup(&agents.replace("sandbox = { writable", sandbox)).start().await;
+    let mut service = mcp_setup(&agents.replace("sandbox = { writable", sandbox)).start().await;
     expect_confined_server(&service).await;
     service.send_sigterm();
     service.wait_for_exit().await;
@@ -220,7 +220,7 @@ async fn the_doctor_reports_servers() {
         return;
     }
     let model = MockModel::start(&[]);
-    let setup = setup(&AGENTS.replace("MODEL", &model.base_url())).without_bubblewrap();
+    let setup = mcp_setup(&MCP_CONFIG.replace("MODEL", &model.base_url())).without_bubblewrap();
     let config = setup.write_config().display().to_string();
     let report = setup.run_command(&["doctor", &config], "").await.stdout;
     let line = |server: &str| {
@@ -241,8 +241,8 @@ async fn a_server_that_can_change_the_configuration_is_reported() {
     let model = MockModel::start(&[]);
     let setup_with_writable_config = |settings: &str| {
         let writable = format!("writable = [\"HERE/../service\"]{settings}");
-        let agents = AGENTS.replace("MODEL", &model.base_url());
-        setup(&agents.replace("writable = [\"HERE/writable\"]", &writable)).without_bubblewrap()
+        let agents = MCP_CONFIG.replace("MODEL", &model.base_url());
+        mcp_setup(&agents.replace("writable = [\"HERE/writable\"]", &writable)).without_bubblewrap()
     };
     let Err((_, output)) = setup_with_writable_config("").try_start().await else {
         panic!("it started")

@@ -34,7 +34,7 @@ async fn start_service() -> ServiceProcess {
 }
 
 /// The texts that a stream over JSON-RPC shows, put together.
-async fn fetch_streamed_text(client: &ServiceClient, agent: &str) -> String {
+async fn send_and_read_stream_text(client: &ServiceClient, agent: &str) -> String {
     let body = client.call(agent, "message/stream", &message_params("go")).await.body;
     let events = body.lines().filter_map(|line| line.strip_prefix("data: "));
     let events: Vec<Value> = events.map(|event| serde_json::from_str(event).unwrap()).collect();
@@ -45,7 +45,7 @@ async fn fetch_streamed_text(client: &ServiceClient, agent: &str) -> String {
 }
 
 /// The answer over HTTP+JSON.
-async fn fetch_rest_answer(client: &ServiceClient, agent: &str) -> String {
+async fn send_and_read_rest_answer(client: &ServiceClient, agent: &str) -> String {
     let parts = json!([{"text": "go"}]);
     let id = uuid::Uuid::new_v4().to_string();
     let body = json!({"message": {"messageId": id, "role": "ROLE_USER", "parts": parts}});
@@ -72,8 +72,8 @@ async fn invalid_utf_8_is_shown_as_text_over_http() {
         assert_eq!(task_outcome(&task), completed_outcome(expected), "{agent}");
         let stored_task = service.fetch_task(agent, &task_id(&task)).await;
         assert_eq!(task_outcome(&stored_task), completed_outcome(expected), "{agent}");
-        assert_eq!(fetch_streamed_text(&service, agent).await, expected, "{agent}");
-        assert_eq!(fetch_rest_answer(&service, agent).await, expected, "{agent}");
+        assert_eq!(send_and_read_stream_text(&service, agent).await, expected, "{agent}");
+        assert_eq!(send_and_read_rest_answer(&service, agent).await, expected, "{agent}");
     }
 }
 

@@ -217,7 +217,7 @@ async fn proxies_and_ca_files_reach_agents_with_a_network() {
     let (_, split_text) = task_outcome(&service.send("splits", "x").await);
     assert!(split_text.starts_with("password ") && !split_text.contains("pa55"), "{split_text}");
     assert!(!service.stderr_text().contains("pa55"), "{}", service.stderr_text());
-    let ledger = service.setup.ledger_bytes();
+    let ledger = service.setup.read_ledger_files();
     let secret = b"pa55-of-the-proxy";
     assert!(!ledger.windows(secret.len()).any(|bytes| bytes == secret));
 }

@@ -156,16 +156,16 @@ impl ScheduleStore for PausedTimeStore {
 
     async fn record_evaluations(
         &self,
-        advances: Vec<ScheduleEvaluation>,
+        evaluations: Vec<ScheduleEvaluation>,
     ) -> Result<Vec<Vec<Occurrence>>, LedgerError> {
-        run_with_paused_time(ScheduleStore::record_evaluations(&*self.0, advances)).await
+        run_with_paused_time(ScheduleStore::record_evaluations(&*self.0, evaluations)).await
     }
 
     async fn record_status_changes(
         &self,
-        decisions: Vec<OccurrenceStatusChange>,
+        status_changes: Vec<OccurrenceStatusChange>,
     ) -> Result<(), LedgerError> {
-        run_with_paused_time(ScheduleStore::record_status_changes(&*self.0, decisions)).await
+        run_with_paused_time(ScheduleStore::record_status_changes(&*self.0, status_changes)).await
     }
 
     async fn record_end(

@@ -9,11 +9,11 @@ use crate::harness::{ServiceProcess, Setup, message_params, poll_until};
 
 /// Says that its quota is used up, for so many seconds, until the file `HERE/quota` is there; then it
 /// answers. Each run leaves a line in `HERE/log`.
-fn quota_agent_config(name: &str, seconds: u32, settings: &str) -> String {
+fn quota_agent_config(name: &str, retry_after_seconds: u32, settings: &str) -> String {
     let script = format!(
         r#"read word; echo "$word" >> HERE/log
 if [ -e HERE/quota ]; then echo '{{"type":"text","text":"done"}}'
-else echo '{{"type":"failed","category":"quota","message":"limit reached","retry_after":{seconds}}}'; fi"#
+else echo '{{"type":"failed","category":"quota","message":"limit reached","retry_after":{retry_after_seconds}}}'; fi"#
     );
     format!(
         "[agents.{name}]\ncommand = 'sh'\nargs = ['-c', \"\"\"{}\"\"\"]\noutput = 'events'\n\

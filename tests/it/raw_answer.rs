@@ -60,7 +60,7 @@ async fn send_over_rest(client: &ServiceClient, agent: &str, text: &str) -> Valu
 }
 
 async fn expect_not_stored(service: &ServiceProcess, secret: &str) {
-    let ledger = service.setup.ledger_bytes();
+    let ledger = service.setup.read_ledger_files();
     let is_stored = ledger.windows(secret.len()).any(|window| window == secret.as_bytes());
     assert!(!is_stored, "{secret} is in the ledger");
     assert!(!service.stderr_text().contains(secret), "{secret} is in the log");

@@ -57,7 +57,7 @@ mkdir("$tmp/folder") && rename("$tmp/own", "$tmp/folder/own") or print "temporar
 "#;
 
 /// A folder to work in, with links to it, and an intruder in it.
-pub(crate) fn reader_setup(settings: &str) -> Setup {
+pub(crate) fn setup_with_intruder(settings: &str) -> Setup {
     let agent = format!(
         "[agents.reader]\ncommand = 'HERE/intruder'\nworking_dir = 'HERE/site'\n\
          env.PLACE = 'HERE'\n{settings}\n"
@@ -118,7 +118,7 @@ pub(crate) async fn start_and_expect_no_changes(setup: Setup) -> ServiceProcess 
 }
 
 /// The same of a user without rights, who owns what is in the folder.
-pub(crate) fn set_unprivileged_owner(setup: Setup) -> Setup {
+pub(crate) fn as_unprivileged_owner(setup: Setup) -> Setup {
     let setup = setup.with_unprivileged_user();
     let owner = Some(Uid::from_raw(65_532).as_raw());
     for entry in ["site/kept", "site/empty", "intruder"] {
@@ -130,21 +130,22 @@ pub(crate) fn set_unprivileged_owner(setup: Setup) -> Setup {
 #[tokio::test]
 async fn a_read_only_agent_cannot_change_its_workspace_in_any_way() {
     if !skip_without_requirement("Landlock 3") {
-        start_and_expect_no_changes(reader_setup("")).await;
+        start_and_expect_no_changes(setup_with_intruder("")).await;
     }
 }
 
 #[tokio::test]
 async fn an_unprivileged_service_confines_read_only_agents_too() {
     if !skip_without_requirement("Landlock 3") && !skip_without_requirement("root") {
-        start_and_expect_no_changes(set_unprivileged_owner(reader_setup(""))).await;
+        start_and_expect_no_changes(as_unprivileged_owner(setup_with_intruder(""))).await;
     }
 }
 
 /// The intruder without a sandbox, to see that each way is one.
 #[tokio::test]
 async fn without_enforcement_a_read_only_agent_can_write() {
-    let service = reader_setup("sandbox.enforce = false\nenv.TMPDIR = 'HERE/run'").start().await;
+    let service =
+        setup_with_intruder("sandbox.enforce = false\nenv.TMPDIR = 'HERE/run'").start().await;
     let task = service.send("reader", "go").await;
     let (task_state, answer) = task_outcome(&task);
     assert_eq!(task_state, "completed");
@@ -240,7 +241,7 @@ exec @ARGV;
 
 #[tokio::test]
 async fn a_kernel_without_enforcement_is_reported() {
-    let setup = reader_setup("env.TMPDIR = 'HERE/run'").with_launcher(&[
+    let setup = setup_with_intruder("env.TMPDIR = 'HERE/run'").with_launcher(&[
         "perl",
         "-e",
         WITHOUT_LANDLOCK_SCRIPT,
@@ -253,7 +254,7 @@ async fn a_kernel_without_enforcement_is_reported() {
 #[tokio::test]
 async fn a_sandbox_that_cannot_be_enforced_stops_the_start() {
     for settings in ["sandbox.required = true", "sandbox.network = false"] {
-        let setup = reader_setup(settings)
+        let setup = setup_with_intruder(settings)
             .with_launcher(&["perl", "-e", WITHOUT_LANDLOCK_SCRIPT])
             .without_bubblewrap();
         let config = setup.write_config().display().to_string();
@@ -268,8 +269,9 @@ async fn a_sandbox_that_cannot_be_enforced_stops_the_start() {
 
 #[tokio::test]
 async fn sandbox_errors_are_reported() {
-    let setup =
-        reader_setup("sandbox = { enforce = false, network = false, writable = ['HERE/nowhere'] }");
+    let setup = setup_with_intruder(
+        "sandbox = { enforce = false, network = false, writable = ['HERE/nowhere'] }",
+    );
     let config = setup.write_config().display().to_string();
     let output = setup.run_command(&["check", &config, "--json"], "").await;
     assert_eq!(output.exit_code, Some(4), "{output:?}");

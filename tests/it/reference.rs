@@ -51,7 +51,7 @@ fn the_reference_matches_the_shipped_files() {
 #[tokio::test]
 async fn the_reference_lists_exactly_the_known_keys() {
     let documented_paths = documented_key_paths(&shipped_tables());
-    let known_keys_by_table = query_known_keys(&parent_tables(&documented_paths)).await;
+    let known_keys_by_table = query_known_keys(&ancestor_tables(&documented_paths)).await;
     assert!(
         known_keys_by_table.contains_key("") && known_keys_by_table.contains_key("agents.<id>"),
         "{:?}",
@@ -97,7 +97,7 @@ fn is_key(text: &str) -> bool {
 }
 
 /// Every table that holds one of these.
-fn parent_tables(paths: &BTreeSet<String>) -> BTreeSet<String> {
+fn ancestor_tables(paths: &BTreeSet<String>) -> BTreeSet<String> {
     let ancestors = |path: &String| {
         let parents = path.match_indices('.').map(|(at, _)| path.get(..at).unwrap().to_owned());
         parents.collect::<Vec<_>>()

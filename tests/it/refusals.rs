@@ -83,7 +83,7 @@ async fn send_request(
 fn assert_refusal(
     answer: &TestResponse,
     request: RefusedRequest,
-    (status, code, json_rpc_code): (u16, &str, i64),
+    (status, code, numeric_code): (u16, &str, i64),
 ) {
     let context = format!("{request:?} {answer:?}");
     assert_eq!((answer.status, answer.error_code().as_str()), (status, code), "{context}");
@@ -95,7 +95,7 @@ fn assert_refusal(
     let details = match request.format {
         RefusalFormat::JsonRpc => {
             assert_eq!((&document["jsonrpc"], &document["id"]), (&json!("2.0"), &Value::Null));
-            assert_eq!(error["code"], json_rpc_code, "{context}");
+            assert_eq!(error["code"], numeric_code, "{context}");
             &error["data"]
         }
         RefusalFormat::RestV0_3 | RefusalFormat::GoogleRpcStatus => {
@@ -109,7 +109,7 @@ fn assert_refusal(
     if request.format == RefusalFormat::RestV0_3 {
         assert_eq!(
             (&document["code"], &document["message"]),
-            (&json!(json_rpc_code), &error["message"])
+            (&json!(numeric_code), &error["message"])
         );
         assert_eq!(document["data"], details[0]["metadata"], "{context}");
     } else {

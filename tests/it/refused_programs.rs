@@ -8,7 +8,7 @@ use crate::harness::{ServiceProcess, Setup};
 use crate::read_only::skip_without_requirement;
 
 /// Scripts, each with its interpreter in a hidden folder.
-const SCRIPTS_WITH_HIDDEN_FILES: [(&str, &str); 3] =
+const SCRIPTS_WITH_INTERPRETERS: [(&str, &str); 3] =
     [("script", "shell"), ("env-script", "shell"), ("nested-script", "direct")];
 
 /// The message of a task whose program was not started.
@@ -29,7 +29,7 @@ async fn a_file_that_the_sandbox_hides_is_named() {
              env.PATH = 'HERE/tools:/usr/bin:/bin'\n"
         )
     };
-    let setup = Setup::new(&SCRIPTS_WITH_HIDDEN_FILES.map(agent_config).concat());
+    let setup = Setup::new(&SCRIPTS_WITH_INTERPRETERS.map(agent_config).concat());
     let folder = setup.test_folder().join("tools");
     fs::create_dir(&folder).unwrap();
     symlink("/bin/sh", folder.join("shell")).unwrap();
@@ -44,7 +44,7 @@ async fn a_file_that_the_sandbox_hides_is_named() {
     let warning = |name: &str| format!("warning: agents.{name}.sandbox.hidden[0]");
     assert!(check_output.stderr.contains(&warning("script")), "{check_output:?}");
     let service = setup.start().await;
-    for (program, interpreter) in SCRIPTS_WITH_HIDDEN_FILES {
+    for (program, interpreter) in SCRIPTS_WITH_INTERPRETERS {
         let expected = format!(
             "the program cannot be executed: its sandbox hides its interpreter, `{interpreter}`, because of \
              `sandbox.hidden`, or as a file of the service"

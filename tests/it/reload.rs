@@ -26,7 +26,7 @@ fn config_with_server_settings(server_settings: &str, agents: &str) -> String {
 }
 
 /// An agent that waits for its gate and answers with this word.
-fn answering_agent_config(word: &str) -> String {
+fn gated_answering_agent_config(word: &str) -> String {
     gated_agent_config("one", "max_concurrent = 1")
         .replace("echo \"$word\"\n", &format!("echo \"$word {word}\"\n"))
 }
@@ -76,7 +76,7 @@ async fn configuration_status(client: &ServiceClient) -> Value {
 #[tokio::test]
 async fn a_reload_applies_to_queued_but_not_to_running_work() {
     let other_agent = fake_agent_config("two", "echo", "");
-    let old_agents = [answering_agent_config("old"), other_agent.clone()].concat();
+    let old_agents = [gated_answering_agent_config("old"), other_agent.clone()].concat();
     let mut service = start_service(&config_without_watch(&old_agents)).await;
     service.send("two", "hello").await;
     let idle_agent_status = async || {
@@ -87,7 +87,7 @@ async fn a_reload_applies_to_queued_but_not_to_running_work() {
     let running_id = submit_for_id(&service, "one", "a").await;
     service.setup.wait_for_file_text("log", "start a\n").await;
     let waiting_id = submit_for_id(&service, "one", "b").await;
-    let new_agents = [answering_agent_config("new"), other_agent].concat();
+    let new_agents = [gated_answering_agent_config("new"), other_agent].concat();
     let report = write_and_reload(&mut service, &config_without_watch(&new_agents)).await;
     assert_eq!(
         (&report["generation"], &report["applied"]["agents"]),
@@ -112,7 +112,8 @@ async fn a_reload_applies_to_queued_but_not_to_running_work() {
 
 #[tokio::test]
 async fn a_removed_agent_finishes_its_work_and_a_new_one_serves() {
-    let old_agents = [answering_agent_config("old"), fake_agent_config("two", "echo", "")].concat();
+    let old_agents =
+        [gated_answering_agent_config("old"), fake_agent_config("two", "echo", "")].concat();
     let mut service = start_service(&config_without_watch(&old_agents)).await;
     let running_id = submit_for_id(&service, "one", "a").await;
     service.setup.wait_for_file_text("log", "start a\n").await;
@@ -318,7 +319,7 @@ async fn configured_schedules_are_added_changed_and_removed() {
     };
     let echo_agent = fake_agent_config("echo", "echo", "");
     let mut service = start_service(&config_without_watch(&echo_agent)).await;
-    let mut reload_schedules = async |agents: String| {
+    let mut reload_and_list_schedules = async |agents: String| {
         service.setup.set_config_text(&config_without_watch(&agents));
         service.setup.write_config();
         let output = service.run_command(&["reload", "--json"], "").await;
@@ -330,12 +331,12 @@ async fn configured_schedules_are_added_changed_and_removed() {
         (report["applied"]["schedules"].clone(), crons)
     };
     let (changes, crons) =
-        reload_schedules([echo_agent.clone(), schedule_table("0 3 * * *")].concat()).await;
+        reload_and_list_schedules([echo_agent.clone(), schedule_table("0 3 * * *")].concat()).await;
     assert_eq!((&changes["added"], crons), (&json!(["beat"]), vec![json!("0 3 * * *")]));
     let (changes, crons) =
-        reload_schedules([echo_agent.clone(), schedule_table("0 4 * * *")].concat()).await;
+        reload_and_list_schedules([echo_agent.clone(), schedule_table("0 4 * * *")].concat()).await;
     assert_eq!((&changes["changed"], crons), (&json!(["beat"]), vec![json!("0 4 * * *")]));
-    let (changes, crons) = reload_schedules(echo_agent.clone()).await;
+    let (changes, crons) = reload_and_list_schedules(echo_agent.clone()).await;
     assert_eq!((&changes["removed"], crons.len()), (&json!(["beat"]), 0));
 }
 
@@ -361,7 +362,7 @@ async fn a_reload_with_a_full_ledger_fails_and_can_be_repeated() {
     let echo_agent = fake_agent_config("echo", "echo", "");
     let schedule_table = "[schedules.beat]\nagent = 'two'\ncron = '0 3 * * *'\ninput = 'x'\n";
     let setup = Setup::from_config_text(&config_without_watch(&echo_agent));
-    let Some(disk) = SmallDisk::mount_for_ledger(setup.test_folder(), 16) else { return };
+    let Some(disk) = SmallDisk::mount_for_ledger_or_skip(setup.test_folder(), 16) else { return };
     let (mut service, disk) = (setup.start().await, disk);
     disk.fill();
     poll_until("a ledger that is full", async || {

@@ -223,6 +223,6 @@ async fn a_remote_token_is_never_shown() {
     assert!(!task.to_string().contains(&remote_service.token), "{task}");
     poll_until("the log", async || (!caller.stderr_text().is_empty()).then_some(())).await;
     assert!(!caller.stderr_text().contains(&remote_service.token));
-    let ledger = String::from_utf8_lossy(&caller.setup.ledger_bytes()).into_owned();
+    let ledger = String::from_utf8_lossy(&caller.setup.read_ledger_files()).into_owned();
     assert!(!ledger.contains(&remote_service.token));
 }

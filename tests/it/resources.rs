@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::{completed_outcome, failed_outcome, task_outcome};
-use crate::harness::processes::{pids_with_env, process_labels};
+use crate::harness::processes::{pids_and_labels, pids_with_env};
 use crate::harness::{ServiceProcess, Setup, fake_agent_config, gated_agent_config, poll_until};
 
 const MAX_MEMORY_BYTES: u64 = 100 << 20;
@@ -75,7 +75,7 @@ async fn limits_hold_over_a_restart_and_count_detached_processes() {
         ServiceProcess::start(&[agent, fake_agent_config("echo", "echo", "")].concat()).await;
     let id = service.start_task("late", "go").await;
     let pid = poll_until("its start", async || execution_processes(&id).first().copied()).await;
-    let label = process_labels().into_iter().find(|(found, _)| *found == pid).unwrap().1;
+    let label = pids_and_labels().into_iter().find(|(found, _)| *found == pid).unwrap().1;
     service.kill9().await;
     service.start_again().await;
     service.setup.open_gate("go");
@@ -84,7 +84,7 @@ async fn limits_hold_over_a_restart_and_count_detached_processes() {
     );
     // A restarted service enforces the limits of the programs that it resumes, also for
     // processes in another session
-    assert!(process_labels().iter().all(|(_, found)| *found != label), "what hides is left");
+    assert!(pids_and_labels().iter().all(|(_, found)| *found != label), "what hides is left");
 }
 
 #[tokio::test]

@@ -62,7 +62,7 @@ pub(crate) fn runtime_key_file(setup: &Setup) -> PathBuf {
 }
 
 /// No file of the data directory and no line of the log has a part of the prompt, or the key.
-fn expect_input_not_stored(service: &ServiceProcess, key: &[u8]) {
+fn expect_input_and_key_not_stored(service: &ServiceProcess, key: &[u8]) {
     let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     let texts = [hex, STANDARD.encode(key)].into_iter().chain(secrets());
     let secret_parts: Vec<_> = texts.map(String::into_bytes).chain([key.to_vec()]).collect();
@@ -110,7 +110,7 @@ async fn start_with_queued_input(
 }
 
 /// After the next start it runs, with the bytes that were sent.
-async fn restart_and_expect_same_input(service: &mut ServiceProcess, id: &str) {
+async fn start_and_expect_same_input(service: &mut ServiceProcess, id: &str) {
     service.setup.open_gate("go");
     service.start_again().await;
     let task = service.wait_for_task_end("one", id).await;
@@ -127,13 +127,13 @@ async fn a_queued_input_with_secrets_runs_after_a_kill() {
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::metadata(file.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
     // No file of the data directory and no line of the log contains the raw input or the key
-    expect_input_not_stored(&service, &key);
+    expect_input_and_key_not_stored(&service, &key);
     service.kill9().await;
-    expect_input_not_stored(&service, &key);
+    expect_input_and_key_not_stored(&service, &key);
     // A queued input that redaction changes runs with its original bytes after a kill and
     // after an upgrade
-    restart_and_expect_same_input(&mut service, &id).await;
-    expect_input_not_stored(&service, &key);
+    start_and_expect_same_input(&mut service, &id).await;
+    expect_input_and_key_not_stored(&service, &key);
     assert_eq!(fs::read(&file).unwrap(), key, "the key was replaced");
 }
 
@@ -142,11 +142,11 @@ async fn a_queued_input_with_secrets_runs_after_an_upgrade() {
     let (mut service, id) = start_with_queued_input("", None).await;
     service.send_signal(Signal::SIGUSR2);
     assert_eq!(service.wait_for_exit().await.code(), Some(0));
-    expect_input_not_stored(&service, &fs::read(runtime_key_file(&service.setup)).unwrap());
+    expect_input_and_key_not_stored(&service, &fs::read(runtime_key_file(&service.setup)).unwrap());
     service.setup.install_next_release();
     // A queued input that redaction changes runs with its original bytes after a kill and
     // after an upgrade
-    restart_and_expect_same_input(&mut service, &id).await;
+    start_and_expect_same_input(&mut service, &id).await;
 }
 
 /// The process holder has the key, and the next start writes the file again.
@@ -157,7 +157,7 @@ async fn the_warden_restores_the_key_of_the_runtime_folder() {
     let key = fs::read(&file).unwrap();
     service.kill9().await;
     fs::remove_file(&file).unwrap();
-    restart_and_expect_same_input(&mut service, &id).await;
+    start_and_expect_same_input(&mut service, &id).await;
     // The file of the runtime directory and the warden restore each other's key
     assert_eq!(fs::read(runtime_key_file(&service.setup)).unwrap(), key);
 }
@@ -167,7 +167,7 @@ async fn the_key_file_survives_a_killed_warden() {
     let (mut service, id) = start_with_queued_input("", None).await;
     service.kill9_with_holder().await;
     // The file of the runtime directory and the warden restore each other's key
-    restart_and_expect_same_input(&mut service, &id).await;
+    start_and_expect_same_input(&mut service, &id).await;
 }
 
 /// Leaves the state after a power cut: the data directory, and nothing that was in memory.
@@ -194,7 +194,7 @@ async fn a_queued_input_without_its_key_is_reported_not_run() {
     // A new input is sealed with a new key.
     let task = service.send("one", &input_with_secrets("cat")).await;
     assert_eq!(task_outcome(&task), completed_outcome("cat\n"));
-    expect_input_not_stored(&service, &fs::read(runtime_key_file(&service.setup)).unwrap());
+    expect_input_and_key_not_stored(&service, &fs::read(runtime_key_file(&service.setup)).unwrap());
 }
 
 const KEY_FILE_CONFIG: &str = "[inputs]\nkey_file = 'inputs.key'\n";
@@ -214,7 +214,7 @@ fn key_line(byte: u8) -> String {
 async fn with_a_key_file_a_queued_input_survives_a_power_cut() {
     let (mut service, id) = start_with_queued_input(KEY_FILE_CONFIG, Some(&key_line(1))).await;
     let key = STANDARD.decode(key_line(1).trim()).unwrap();
-    expect_input_not_stored(&service, &key);
+    expect_input_and_key_not_stored(&service, &key);
     let runtime_files = files_below(&service.setup.test_folder().join("run"));
     assert!(runtime_files.iter().all(|it| !it.ends_with(".key")));
     simulate_power_cut(&mut service).await;
@@ -222,8 +222,8 @@ async fn with_a_key_file_a_queued_input_survives_a_power_cut() {
     write_key_file(&service.setup, &(key_line(2) + &key_line(1)));
     // With a key file, a queued input also runs after a power cut and after a replacement of
     // the key
-    restart_and_expect_same_input(&mut service, &id).await;
-    expect_input_not_stored(&service, &key);
+    start_and_expect_same_input(&mut service, &id).await;
+    expect_input_and_key_not_stored(&service, &key);
 }
 
 #[tokio::test]
@@ -269,7 +269,7 @@ async fn a_key_file_that_others_can_read_stops_the_start() {
         assert!(!output.stderr.contains(text.trim()), "{output:?}");
     }
     write_key_file(&service.setup, &key_line(1));
-    restart_and_expect_same_input(&mut service, &id).await;
+    start_and_expect_same_input(&mut service, &id).await;
 }
 
 #[tokio::test]
@@ -340,7 +340,7 @@ async fn an_api_schedule_keeps_its_input_sealed() {
     );
     assert_eq!(trigger_and_wait(&service, 1).await["outcome"], "completed");
     assert_eq!(service.setup.read_file("in-bob"), input_with_secrets("bob"));
-    expect_input_not_stored(&service, &fs::read(runtime_key_file(&service.setup)).unwrap());
+    expect_input_and_key_not_stored(&service, &fs::read(runtime_key_file(&service.setup)).unwrap());
 
     service.kill9().await;
     fs::remove_file(service.setup.test_folder().join("in-bob")).unwrap();
@@ -348,7 +348,7 @@ async fn an_api_schedule_keeps_its_input_sealed() {
     // A schedule of the API keeps its input after a restart
     assert_eq!(trigger_and_wait(&service, 2).await["outcome"], "completed");
     assert_eq!(service.setup.read_file("in-bob"), input_with_secrets("bob"));
-    expect_input_not_stored(&service, &fs::read(runtime_key_file(&service.setup)).unwrap());
+    expect_input_and_key_not_stored(&service, &fs::read(runtime_key_file(&service.setup)).unwrap());
 
     simulate_power_cut(&mut service).await;
     service.start_again().await;

@@ -32,7 +32,7 @@ fn secret_agents_config() -> String {
 }
 
 async fn expect_not_stored(service: &ServiceProcess, secret: &str) {
-    assert!(!contains(&service.setup.ledger_bytes(), secret), "{secret} is in the ledger");
+    assert!(!contains(&service.setup.read_ledger_files(), secret), "{secret} is in the ledger");
     assert!(!service.stderr_text().contains(secret), "{secret} is in the log");
     let list = service.get("/api/v1/executions").await.json();
     for entry in list["executions"].as_array().unwrap() {

@@ -19,7 +19,7 @@ fn chat_agent_config(options: &str, settings: &str, session_settings: &str) -> S
 }
 
 /// It tells its id on standard error.
-fn regex_chat_agent_config() -> String {
+fn session_regex_agent_config() -> String {
     chat_agent_config(
         "",
         "",
@@ -53,7 +53,7 @@ async fn stream_answer(client: &ServiceClient, context: &str, text: &str) -> Str
 #[tokio::test]
 async fn a_conversation_resumes_after_a_restart_in_isolation() {
     for agent in [
-        regex_chat_agent_config(),
+        session_regex_agent_config(),
         chat_agent_config(", '--events'", "output = 'events'", "unknown_session_exit_codes = [3]"),
         chat_agent_config("", "", "new_args = ['--new', '{{ uuid }}']"),
     ] {
@@ -93,7 +93,7 @@ async fn a_conversation_resumes_after_a_restart_in_isolation() {
 
 #[tokio::test]
 async fn conversations_of_different_callers_are_separate() {
-    let service = start_with_memory_folder(&regex_chat_agent_config()).await;
+    let service = start_with_memory_folder(&session_regex_agent_config()).await;
     let created_token =
         service.post("/api/v1/tokens", &json!({"name": "ann"}).to_string()).await.json();
     let ann = service.client_with_token(created_token["token"].as_str().unwrap());
@@ -147,7 +147,7 @@ async fn a_lost_session_is_replaced_once_and_reported() {
 
 #[tokio::test]
 async fn a_failed_program_keeps_its_session_and_is_not_rerun() {
-    let service = start_with_memory_folder(&regex_chat_agent_config()).await;
+    let service = start_with_memory_folder(&session_regex_agent_config()).await;
     send_in_context(&service, "c", "one").await;
     assert_eq!(task_state(&send_in_context(&service, "c", "fail").await), "failed");
     assert_eq!(
@@ -159,7 +159,7 @@ async fn a_failed_program_keeps_its_session_and_is_not_rerun() {
 
 #[tokio::test]
 async fn messages_of_one_conversation_run_in_order() {
-    let service = start_with_memory_folder(&regex_chat_agent_config()).await;
+    let service = start_with_memory_folder(&session_regex_agent_config()).await;
     let first_id = task_id(&service.submit("chat", message_params_in_context("c", "gate-a")).await);
     service.setup.wait_for_file_text("memory/log", "start gate-a\n").await;
     let second_id = task_id(&service.submit("chat", message_params_in_context("c", "two")).await);
@@ -191,7 +191,7 @@ async fn messages_of_one_conversation_run_in_order() {
 
 #[tokio::test]
 async fn a_session_is_forgotten_with_its_last_task_or_by_age() {
-    let service = start_with_memory_folder(&regex_chat_agent_config()).await;
+    let service = start_with_memory_folder(&session_regex_agent_config()).await;
     let task = send_in_context(&service, "c", "one").await;
     let deletion = service.run_command(&["tasks", "delete", &task_id(&task)], "").await;
     assert_eq!(deletion.exit_code, Some(0), "{deletion:?}");
@@ -202,7 +202,7 @@ async fn a_session_is_forgotten_with_its_last_task_or_by_age() {
     );
 
     let service = start_with_memory_folder(
-        &regex_chat_agent_config()
+        &session_regex_agent_config()
             .replace("unknown_session_regex", "ttl = 0.1\nunknown_session_regex"),
     )
     .await;
@@ -228,7 +228,7 @@ async fn a_secret_like_session_id_is_resumed_and_stored_encrypted() {
         task_outcome(&send_in_context(&service, "c", "two").await),
         completed_outcome("one two")
     );
-    let ledger = service.setup.ledger_bytes();
+    let ledger = service.setup.read_ledger_files();
     assert!(!ledger.windows(secret.len()).any(|part| part == secret.as_bytes()), "in the ledger");
     assert!(!service.stderr_text().contains(secret), "in the log");
 }

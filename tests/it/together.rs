@@ -70,7 +70,7 @@ async fn wait_for_question(service: &ServiceProcess) -> Value {
 }
 
 /// Waits for the end of the first run of the schedule, and returns its occurrence.
-async fn wait_for_occurrence(service: &ServiceProcess) -> Value {
+async fn wait_for_completed_occurrence(service: &ServiceProcess) -> Value {
     poll_until("the end of a run", async || {
         let path = "/api/v1/schedules/nightly/occurrences?limit=1000";
         let list = service.get(path).await.json();
@@ -146,7 +146,7 @@ async fn run_with_restart(restart: Restart) -> EndedRun {
     let approve_output =
         service.run_command(&["approve", question["id"].as_str().unwrap()], "").await;
     assert_eq!(approve_output.exit_code, Some(0), "{approve_output:?}");
-    let occurrence = wait_for_occurrence(&service).await;
+    let occurrence = wait_for_completed_occurrence(&service).await;
     let id = occurrence["execution"].as_str().unwrap().to_owned();
     EndedRun { service, id, _model: model }
 }

@@ -157,7 +157,7 @@ async fn token_lists_and_logs_show_no_token_text() {
         assert!(token.as_object().unwrap().keys().all(|key| keys.contains(&key.as_str())));
     }
     assert!(!service.stderr_text().contains(&ann_token), "the log has it");
-    let bytes = service.setup.ledger_bytes();
+    let bytes = service.setup.read_ledger_files();
     assert!(
         !bytes.windows(ann_token.len()).any(|window| window == ann_token.as_bytes()),
         "the ledger has it"

@@ -222,7 +222,7 @@ async fn the_model_receives_no_secret_of_a_tool() {
         !results_text.contains(end_of_key) && !requests.contains(end_of_key),
         "{results_text} {requests}"
     );
-    let ledger = service.setup.ledger_bytes();
+    let ledger = service.setup.read_ledger_files();
     assert!(!ledger.windows(TOOL_KEY.len()).any(|bytes| bytes == TOOL_KEY.as_bytes()));
 }
 

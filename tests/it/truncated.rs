@@ -45,7 +45,7 @@ async fn artifact_over_rest(client: &ServiceClient, agent: &str, id: &str, versi
 }
 
 /// The last artifact update of a stream.
-async fn last_artifact_event(client: &ServiceClient, agent: &str) -> Value {
+async fn send_and_read_last_update(client: &ServiceClient, agent: &str) -> Value {
     let answer = client.call(agent, "message/stream", &message_params("hello")).await;
     let lines = answer.body.lines().filter_map(|line| line.strip_prefix("data: "));
     let mut events =
@@ -80,7 +80,7 @@ async fn a_truncated_answer_is_marked_on_every_interface() {
                 "{agent} {version}: {artifact}"
             );
         }
-        let last_event = last_artifact_event(&service, agent).await;
+        let last_event = send_and_read_last_update(&service, agent).await;
         assert_eq!(
             (dropped_bytes(&last_event["artifact"]), &last_event["lastChunk"]),
             (dropped_byte_count, &json!(true))
@@ -107,7 +107,7 @@ async fn a_truncated_artifact_is_marked_and_fails_the_task() {
     assert!(message.contains("10000 bytes of `max_output_bytes`"), "{message}");
     let artifact = &task["artifacts"][0];
     assert!(dropped_bytes(artifact) > 0, "{artifact}");
-    let last_event = last_artifact_event(&service, "maker").await;
+    let last_event = send_and_read_last_update(&service, "maker").await;
     assert_eq!(last_event["lastChunk"], true);
     assert_eq!(dropped_bytes(&last_event["artifact"]), dropped_bytes(artifact));
     let warnings = task["metadata"]["warnings"].as_array().unwrap();

@@ -10,10 +10,10 @@ use crate::harness::{
     ServiceProcess, Setup, fake_agent_config, gated_agent_config, message_params, poll_until,
 };
 
-const TOOL_SCRIPT: &str = "#!/bin/sh\nread word\necho \"tool $word\"\n";
+const PROGRAM_SCRIPT: &str = "#!/bin/sh\nread word\necho \"tool $word\"\n";
 
 /// An agent whose program is searched in the folder of the test, and one that works.
-fn setup_with_tool_agent(settings: &str) -> Setup {
+fn setup_with_missing_program(settings: &str) -> Setup {
     let tool_agent = format!("[agents.tool]\ncommand = 'tool'\n{settings}\n");
     let setup = Setup::with_server_settings(
         "watch = false",
@@ -24,7 +24,7 @@ fn setup_with_tool_agent(settings: &str) -> Setup {
 }
 
 /// Installs the program as a package manager does: at once and whole.
-fn install_tool(setup: &Setup, text: &str) {
+fn install_program(setup: &Setup, text: &str) {
     use std::os::unix::fs::PermissionsExt;
     let temporary_file = setup.test_folder().join("tool.new");
     fs::write(&temporary_file, text).unwrap();
@@ -32,7 +32,7 @@ fn install_tool(setup: &Setup, text: &str) {
     fs::rename(temporary_file, setup.test_folder().join("tool")).unwrap();
 }
 
-fn remove_tool(setup: &Setup) {
+fn remove_program(setup: &Setup) {
     fs::remove_file(setup.test_folder().join("tool")).unwrap();
 }
 
@@ -59,7 +59,7 @@ const UNAVAILABLE_REASON: &str = "agent `tool` is unavailable: its program `tool
 
 #[tokio::test]
 async fn one_missing_program_does_not_affect_other_agents() {
-    let service = setup_with_tool_agent("").start().await;
+    let service = setup_with_missing_program("").start().await;
     assert!(
         service.stderr_text().contains("tool (unavailable: its program `tool` is not installed)"),
         "{}",
@@ -97,9 +97,9 @@ async fn one_missing_program_does_not_affect_other_agents() {
 
 #[tokio::test]
 async fn an_installed_program_is_found_without_a_restart() {
-    let service = setup_with_tool_agent("").start().await;
+    let service = setup_with_missing_program("").start().await;
     wait_for_health(&service, "unavailable").await;
-    install_tool(&service.setup, TOOL_SCRIPT);
+    install_program(&service.setup, PROGRAM_SCRIPT);
     wait_for_health(&service, "alive").await;
     assert_eq!(
         task_outcome(&service.send("tool", "hello").await),
@@ -111,7 +111,7 @@ async fn an_installed_program_is_found_without_a_restart() {
         card_description(&service).await
     );
     // It is replaced where it is, as updates do.
-    install_tool(&service.setup, &TOOL_SCRIPT.replace("tool $", "new $"));
+    install_program(&service.setup, &PROGRAM_SCRIPT.replace("tool $", "new $"));
     assert_eq!(
         task_outcome(&service.send("tool", "hello").await),
         completed_outcome("new hello\n")
@@ -120,14 +120,14 @@ async fn an_installed_program_is_found_without_a_restart() {
 
 #[tokio::test]
 async fn a_removed_program_makes_its_agent_unavailable() {
-    let setup = setup_with_tool_agent("");
-    install_tool(&setup, TOOL_SCRIPT);
+    let setup = setup_with_missing_program("");
+    install_program(&setup, PROGRAM_SCRIPT);
     let service = setup.start().await;
     assert_eq!(
         task_outcome(&service.send("tool", "hello").await),
         completed_outcome("tool hello\n")
     );
-    remove_tool(&service.setup);
+    remove_program(&service.setup);
     // Before the next check of the service, the attempt itself notices that the program is missing.
     let mut params = message_params("hello");
     params["configuration"] = json!({"blocking": true});
@@ -145,7 +145,7 @@ async fn a_removed_program_makes_its_agent_unavailable() {
     wait_for_health(&service, "unavailable").await;
     let (_, code) = service.expect_refusal("tool", "message/send", message_params("hello")).await;
     assert_eq!(code, "agent-unavailable");
-    install_tool(&service.setup, TOOL_SCRIPT);
+    install_program(&service.setup, PROGRAM_SCRIPT);
     wait_for_health(&service, "alive").await;
     assert_eq!(
         task_outcome(&service.send("tool", "hello").await),
@@ -164,13 +164,13 @@ async fn queued_work_waits_for_its_program_over_a_restart() {
     let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
     let setup = setup.env("PATH", &path);
     let shell_script = "#!/bin/sh\nexec sh \"$@\"\n";
-    install_tool(&setup, shell_script);
+    install_program(&setup, shell_script);
     let mut service = setup.start().await;
     let (running_id, waiting_id) =
         (service.start_task("tool", "ann").await, service.start_task("tool", "bob").await);
     service.setup.wait_for_file_text("log", "start ann\n").await;
     service.kill9_with_holder().await;
-    remove_tool(&service.setup);
+    remove_program(&service.setup);
     service.start_again().await;
     wait_for_health(&service, "unavailable").await;
     let queued = agent_status_in_tree(&service, "tool").await["queued"].clone();
@@ -179,7 +179,7 @@ async fn queued_work_waits_for_its_program_over_a_restart() {
         (&json!(waiting_id), &json!("program-missing"))
     );
     assert_eq!(task_outcome(&service.wait_for_task_end("tool", &running_id).await).0, "failed");
-    install_tool(&service.setup, shell_script);
+    install_program(&service.setup, shell_script);
     service.setup.open_gate("go");
     assert_eq!(
         task_outcome(&service.wait_for_task_end("tool", &waiting_id).await),
@@ -194,12 +194,12 @@ async fn a_queue_timeout_without_a_program_is_agent_unavailable() {
     let setup = Setup::with_server_settings("watch = false", &gated_agent);
     let path = format!("{}:/usr/bin:/bin", setup.test_folder().display());
     let setup = setup.env("PATH", &path);
-    install_tool(&setup, "#!/bin/sh\nexec sh \"$@\"\n");
+    install_program(&setup, "#!/bin/sh\nexec sh \"$@\"\n");
     let service = setup.start().await;
     let (_, waiting_id) =
         (service.start_task("tool", "ann").await, service.start_task("tool", "bob").await);
     service.setup.wait_for_file_text("log", "start ann\n").await;
-    remove_tool(&service.setup);
+    remove_program(&service.setup);
     let task = service.wait_for_task_end("tool", &waiting_id).await;
     assert!(task.to_string().contains(UNAVAILABLE_REASON), "{task}");
     assert_eq!(service.fetch_execution(&waiting_id).await["error"]["code"], "agent-unavailable");
@@ -208,12 +208,12 @@ async fn a_queue_timeout_without_a_program_is_agent_unavailable() {
 
 #[tokio::test]
 async fn a_schedule_runs_once_its_program_is_installed() {
-    let service = setup_with_tool_agent("").start().await;
+    let service = setup_with_missing_program("").start().await;
     let arguments =
         ["schedule", "create", "s", "--agent", "tool", "--cron", "0 0 1 1 *", "--input", "hello"];
     assert_eq!(service.run_command(&arguments, "").await.exit_code, Some(0));
     _ = service.run_command(&["schedule", "run", "s"], "").await;
-    install_tool(&service.setup, TOOL_SCRIPT);
+    install_program(&service.setup, PROGRAM_SCRIPT);
     poll_until("the run of the schedule", async || {
         let list = service.get("/api/v1/executions?schedule=s").await.json();
         (list["executions"][0]["outcome"] == "completed").then_some(())
@@ -223,7 +223,7 @@ async fn a_schedule_runs_once_its_program_is_installed() {
 
 #[tokio::test]
 async fn strict_checks_and_the_doctor_fail_for_a_missing_program() {
-    let setup = setup_with_tool_agent("");
+    let setup = setup_with_missing_program("");
     let config = setup.write_config().display().to_string();
     let check_args = |options: &'static [&'static str]| [&["check", &config][..], options].concat();
     let output = setup.run_command(&check_args(&[]), "").await;
@@ -232,18 +232,18 @@ async fn strict_checks_and_the_doctor_fail_for_a_missing_program() {
     assert!(output.stdout.contains("1 unavailable"), "{output:?}");
     assert_eq!(setup.run_command(&check_args(&["--strict"]), "").await.exit_code, Some(4));
     assert_eq!(setup.run_command(&["doctor", &config], "").await.exit_code, Some(1));
-    install_tool(&setup, TOOL_SCRIPT);
+    install_program(&setup, PROGRAM_SCRIPT);
     assert_eq!(setup.run_command(&check_args(&["--strict"]), "").await.exit_code, Some(0));
     assert_eq!(setup.run_command(&["doctor", &config], "").await.exit_code, Some(0));
 }
 
 #[tokio::test]
 async fn an_enabled_agent_is_checked_for_its_program() {
-    let setup = setup_with_tool_agent("");
-    install_tool(&setup, TOOL_SCRIPT);
+    let setup = setup_with_missing_program("");
+    install_program(&setup, PROGRAM_SCRIPT);
     let service = setup.start().await;
     service.run_command(&["agents", "disable", "tool"], "").await;
-    remove_tool(&service.setup);
+    remove_program(&service.setup);
     let enable_output = service.run_command(&["agents", "enable", "tool"], "").await;
     assert_eq!(enable_output.exit_code, Some(0), "{enable_output:?}");
     wait_for_health(&service, "unavailable").await;

@@ -73,7 +73,7 @@ async fn bytes_for_a_closed_input_are_a_warning() {
 }
 
 /// An ACP agent that requests a file of its client, and does not read the answer.
-const DEAF_ACP_AGENT: &str = r#"
+const STDIN_CLOSING_ACP_SCRIPT: &str = r#"
 number() { printf %s "$1" | sed 's/.*"id":\([0-9]*\).*/\1/'; }
 read -r line; echo '{"jsonrpc":"2.0","id":'"$(number "$line")"',"result":{"protocolVersion":1,"agentCapabilities":{}}}'
 read -r line; echo '{"jsonrpc":"2.0","id":'"$(number "$line")"',"result":{"sessionId":"s"}}'
@@ -86,7 +86,7 @@ echo '{"jsonrpc":"2.0","id":'"$(number "$line")"',"result":{"stopReason":"end_tu
 #[tokio::test]
 async fn an_agent_that_closes_its_input_gets_a_warning() {
     let agent = "[agents.acp]\ncommand = 'HERE/acp'\nprotocol = 'acp'\nstop_grace = 0.3\n";
-    let script = format!("#!/bin/sh\n{DEAF_ACP_AGENT}\n");
+    let script = format!("#!/bin/sh\n{STDIN_CLOSING_ACP_SCRIPT}\n");
     let service = Setup::new(agent).with_executable("acp", &script).start().await;
     let task = service.send("acp", "go").await;
     assert_eq!(task_outcome(&task), completed_outcome("done"), "{task}");

@@ -11,7 +11,7 @@ use crate::harness::processes::{is_alive, pids_with_env};
 use crate::harness::{ServiceProcess, gated_agent_config, poll_until};
 
 /// Half of the answer comes before the gate, half behind it; into a file, or to standard output.
-const HALVES_AGENTS: &str = r#"
+const TWO_PART_ANSWER_AGENTS: &str = r#"
 [agents.file]
 sandbox.writable = ['HERE']
 command = "sh"
@@ -25,11 +25,12 @@ args = ["-c", 'seq 1000; echo lines >> HERE/parts; until [ -e HERE/go ]; do slee
 
 #[tokio::test]
 async fn an_upgrade_of_the_binary_loses_no_work_and_no_byte() {
-    let agents = [HALVES_AGENTS, &gated_agent_config("one", "access = 'read-write'")].concat();
+    let agents =
+        [TWO_PART_ANSWER_AGENTS, &gated_agent_config("one", "access = 'read-write'")].concat();
     let mut service = ServiceProcess::start(&agents).await;
-    let mut halves_tasks = Vec::new();
+    let mut agents_and_task_ids = Vec::new();
     for (agent, parts) in [("file", "file\n"), ("lines", "file\nlines\n")] {
-        halves_tasks.push((agent, service.start_task(agent, "go").await));
+        agents_and_task_ids.push((agent, service.start_task(agent, "go").await));
         service.setup.wait_for_file_text("parts", parts).await;
     }
     let running_id = service.start_task("one", "ann").await;
@@ -51,7 +52,7 @@ async fn an_upgrade_of_the_binary_loses_no_work_and_no_byte() {
     service.start_again().await;
     assert_eq!(fs::read_link(format!("/proc/{}/exe", service.pid())).unwrap(), next_release);
     let expected: String = (1..=2000).map(|number| format!("{number}\n")).collect();
-    for (agent, id) in halves_tasks {
+    for (agent, id) in agents_and_task_ids {
         // R-56: On SIGUSR2, the service exits at once, closes its ledger and leaves running work,
         // which the next binary resumes to the last byte
         assert!(

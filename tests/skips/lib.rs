@@ -58,7 +58,7 @@ pub fn recorded_skips() -> Vec<String> {
 }
 
 /// Removes the list of this run and all lists whose run has ended.
-pub fn remove_lists() {
+pub fn remove_skip_lists() {
     if env::var_os(LIST_FILE_VARIABLE).is_some() {
         return; // Who named the file reads it.
     }

@@ -8,7 +8,7 @@ fn main() {
         ["without", program] => algonius_skips::skip_without(program),
         _ => {
             algonius_skips::recorded_skips().iter().for_each(|line| println!("{line}"));
-            algonius_skips::remove_lists();
+            algonius_skips::remove_skip_lists();
         }
     }
 }

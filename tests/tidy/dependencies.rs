@@ -74,7 +74,7 @@ const EDGE_MODULES: &[ModuleRule] = &[
     module_rule(
         "cli",
         &[
-            "InheritedState",
+            "InheritedProcessState",
             "RunningService",
             "StartError",
             "algonius_a2a",

@@ -47,7 +47,7 @@ const FIELD_EXCEPTIONS: &[(&str, usize)] = &[
 ];
 
 /// Types with more lines, each with a number that is not exceeded.
-const IMPL_LINE_EXCEPTIONS: &[(&str, usize)] = &[("TestTree", 415)];
+const IMPL_LINE_EXCEPTIONS: &[(&str, usize)] = &[("TestTree", 413)];
 
 /// Folders with more entries, each with their number.
 const FOLDER_ENTRY_EXCEPTIONS: &[(&str, usize)] = &[];

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::requirements::{all_test_names, quoted_texts};
+use crate::requirements::{all_test_names, backtick_texts};
 use crate::rust::tokenize;
 use crate::tree::{Faults, RepoFile, repository_files, rust_files};
 
@@ -91,7 +91,7 @@ fn read_promises(faults: &mut Faults) -> Vec<RuntimePromise> {
 fn parse_promise(line: usize, text: &str) -> Option<RuntimePromise> {
     let (id, rest) = text.strip_prefix("- **")?.split_once("** ")?;
     let (sentence_text, test_list) = rest.strip_suffix('.')?.rsplit_once(": ")?;
-    let tests: Vec<_> = quoted_texts(test_list).into_iter().map(str::to_owned).collect();
+    let tests: Vec<_> = backtick_texts(test_list).into_iter().map(str::to_owned).collect();
     let (id, sentence) = (id.to_owned(), sentence_text.to_owned());
     (id.starts_with("R-") && !tests.is_empty()).then_some(RuntimePromise {
         line,

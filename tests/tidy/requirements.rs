@@ -139,7 +139,7 @@ fn every_test_named_in_the_table_exists() {
         if row.is_decided_against() {
             continue; // `tests/tidy/pages.rs` checks the link, as those of all pages.
         }
-        let test_names = quoted_texts(row.cell(3));
+        let test_names = backtick_texts(row.cell(3));
         if test_names.is_empty() {
             faults.add(REQUIREMENTS_PAGE, row.line, "the test is not named in backticks");
         }
@@ -152,7 +152,7 @@ fn every_test_named_in_the_table_exists() {
                 );
             }
         }
-        for file in quoted_texts(row.cell(2))
+        for file in backtick_texts(row.cell(2))
             .into_iter()
             .filter(|file| !repository_root().join(file).exists())
         {
@@ -216,7 +216,7 @@ fn the_top_level_has_the_prescribed_entries() {
 }
 
 /// Returns the texts between backticks.
-pub(crate) fn quoted_texts(cell: &str) -> Vec<&str> {
+pub(crate) fn backtick_texts(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
 

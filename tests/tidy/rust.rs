@@ -139,14 +139,17 @@ pub(crate) fn code_paths(source: &str) -> Vec<CodePath> {
     let mut paths = Vec::new();
     let mut index = 0;
     while let Some(token) = tokens.get(index) {
-        index =
-            if token.is_word() { parse_branch(&tokens, index, &[], &mut paths) } else { index + 1 };
+        index = if token.is_word() {
+            parse_path_branch(&tokens, index, &[], &mut paths)
+        } else {
+            index + 1
+        };
     }
     paths
 }
 
 /// Adds the paths of one branch of a `use` tree; returns the index of the token after the branch.
-fn parse_branch(
+fn parse_path_branch(
     tokens: &[RustToken],
     mut index: usize,
     prefix: &[String],
@@ -157,7 +160,7 @@ fn parse_branch(
     let mut names = prefix.to_vec();
     loop {
         if token_text(index) == "{" {
-            return parse_group(tokens, index + 1, &names, paths);
+            return parse_path_group(tokens, index + 1, &names, paths);
         }
         let is_name = tokens.get(index).is_some_and(RustToken::is_word) || token_text(index) == "*";
         if is_name && (token_text(index) != "self" || names.is_empty()) {
@@ -171,7 +174,7 @@ fn parse_branch(
     }
 }
 
-fn parse_group(
+fn parse_path_group(
     tokens: &[RustToken],
     mut index: usize,
     prefix: &[String],
@@ -181,8 +184,8 @@ fn parse_group(
         match token.text.as_str() {
             "}" => return index + 1,
             "as" => index += 2,
-            "{" | "*" => index = parse_branch(tokens, index, prefix, paths),
-            _ if token.is_word() => index = parse_branch(tokens, index, prefix, paths),
+            "{" | "*" => index = parse_path_branch(tokens, index, prefix, paths),
+            _ if token.is_word() => index = parse_path_branch(tokens, index, prefix, paths),
             _ => index += 1,
         }
     }

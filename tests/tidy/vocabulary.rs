@@ -77,7 +77,7 @@ fn banned_word(name: &str) -> Option<(String, &'static str)> {
 }
 
 /// Returns the names of a source with their lines. A name after `.` or `::` is defined elsewhere.
-fn defined_names(source: &str) -> Vec<(usize, String)> {
+fn unqualified_names(source: &str) -> Vec<(usize, String)> {
     let tokens = tokenize(source);
     let previous_token =
         |index: usize| index.checked_sub(1).and_then(|previous_index| tokens.get(previous_index));
@@ -100,7 +100,7 @@ fn every_name_has_the_words_of_its_field() {
     for file in rust_files(RUST_FOLDERS) {
         // Names of tests are sentences.
         let tests: BTreeSet<_> = test_names(&file).into_iter().map(|(_, name)| name).collect();
-        for (line, name) in defined_names(&file.text) {
+        for (line, name) in unqualified_names(&file.text) {
             let Some((word, replacements)) = banned_word(&name) else { continue };
             if !tests.contains(&name) && !is_exception(&file, &name) {
                 faults.add(
@@ -135,7 +135,7 @@ fn every_exception_is_in_use() {
     for (name, path_prefix) in EXCEPTIONS {
         let mut files_with_prefix = files.iter().filter(|file| file.is_in(&[path_prefix]));
         let is_used = files_with_prefix
-            .any(|file| defined_names(&file.text).iter().any(|(_, found)| found == name));
+            .any(|file| unqualified_names(&file.text).iter().any(|(_, found)| found == name));
         assert!(is_used, "`{name}` does not occur in {path_prefix} any more: remove the exception");
         assert!(banned_word(name).is_some(), "`{name}` needs no exception");
     }
@@ -145,7 +145,7 @@ fn every_exception_is_in_use() {
 fn refused_words_are_found_in_names_only() {
     let source =
         "fn told_after(why: u8) { let shown = x.told(); } // heard\nstruct AskedFor; \"said\"";
-    let found_words: Vec<_> = defined_names(source)
+    let found_words: Vec<_> = unqualified_names(source)
         .into_iter()
         .filter_map(|(line, name)| Some((line, banned_word(&name)?.0)))
         .collect();

@@ -16,5 +16,5 @@ fn main() {
         println!("  {line}");
     }
     println!();
-    algonius_skips::remove_lists();
+    algonius_skips::remove_skip_lists();
 }

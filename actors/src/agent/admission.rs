@@ -169,7 +169,7 @@ impl RequestAdmission {
         match effect {
             AdmissionEffect::Record(id) => self.start_recording(id, args, tasks),
             AdmissionEffect::ConfirmQueued(id, position) => {
-                self.queue.notify(id, position, self.gate.wait_condition(args));
+                self.queue.notify(id, position, self.gate.wait_cause(args));
                 self.queue.reply_to_submitter(id, Ok(()));
                 self.schedule_timeout(args, tasks);
             }
@@ -211,7 +211,7 @@ impl RequestAdmission {
         match decision {
             AdmissionDecision::Admit => AdmissionEvent::Recorded(id),
             AdmissionDecision::TakeResult(source) => {
-                self.queue.set_result_source(id, *source);
+                self.queue.set_replay_source(id, *source);
                 AdmissionEvent::Recorded(id)
             }
             AdmissionDecision::Coalesce(_) => AdmissionEvent::CoalescingStarted(id),
@@ -262,19 +262,19 @@ impl RequestAdmission {
 
     /// Returns the event that lets the next execution probe the credential, if a probe is permitted.
     pub(super) fn request_probe(&mut self, args: &AgentArgs) -> Option<AdmissionEvent> {
-        let id = self.queue.next_startable()?;
+        let id = self.queue.next_probe_candidate()?;
         let probe = self.gate.request_probe(args, id)?;
         self.queue.assign_probe(id, probe).then_some(AdmissionEvent::ProbeRequested(id))
     }
 
     /// Notifies the entries after a change of the queue.
     pub(super) fn notify_change(&mut self, args: &AgentArgs, tasks: &mut AgentBackgroundTasks) {
-        self.queue.notify_change(self.gate.wait_condition(args), tasks);
+        self.queue.notify_change(self.gate.wait_cause(args), tasks);
     }
 
     /// Notifies the entries of a long queue, after its pause.
     pub(super) fn send_position_notices(&mut self, args: &AgentArgs) {
-        self.queue.send_position_notices(self.gate.wait_condition(args));
+        self.queue.send_position_notices(self.gate.wait_cause(args));
     }
 
     /// Ends a deferral: the execution waits as if it had just arrived.
@@ -289,18 +289,14 @@ impl RequestAdmission {
     }
 
     /// Applies the present state of the credential. The time of an exhausted quota does not count as a wait.
-    pub(super) fn refresh_credential(&mut self, args: &AgentArgs) -> GateChange {
+    pub(super) fn update_credential_gate(&mut self, args: &AgentArgs) -> GateChange {
         let now = Instant::now();
         let change = self.gate.refresh(args, now);
         if let GateChange::Unblocked { timeouts_paused_since: Some(exhausted_since) } = change {
             let queue_timeout = args.spec.limits.capacity.queue_timeout;
             let max_extension = args.spec.quota.deferral_policy.max_wait;
-            self.queue.extend_timeouts(TimeoutExtension {
-                exhausted_since,
-                now,
-                queue_timeout,
-                max_extension,
-            });
+            let extension = TimeoutExtension { exhausted_since, now, queue_timeout, max_extension };
+            self.queue.extend_timeouts(extension);
         }
         change
     }
@@ -321,7 +317,7 @@ impl RequestAdmission {
 
     /// Starts the timer of the queue timeout, unless it runs.
     pub(super) fn schedule_timeout(&mut self, args: &AgentArgs, tasks: &mut AgentBackgroundTasks) {
-        self.queue.schedule_timeout(self.gate.extra_time(args), tasks);
+        self.queue.schedule_timeout(self.gate.extra_queue_time(args), tasks);
     }
 
     /// Restarts the timer after the timeouts changed, because the running timer may be too late.
@@ -333,7 +329,7 @@ impl RequestAdmission {
     /// Returns the entries whose timeout has expired. The timer has ended.
     pub(super) fn collect_expired_entries(&mut self, args: &AgentArgs) -> Vec<ExecutionId> {
         self.queue.mark_timer_stopped();
-        self.queue.expired_entries(self.gate.extra_time(args))
+        self.queue.expired_entries(self.gate.extra_queue_time(args))
     }
 
     /// Returns the statistics of the slots.
@@ -343,8 +339,9 @@ impl RequestAdmission {
 
     /// Returns the displayed entries of the queue.
     pub(super) fn statuses(&self, args: &AgentArgs) -> Vec<QueuedStatus> {
-        let queue_timeout = args.spec.limits.capacity.queue_timeout + self.gate.extra_time(args);
-        self.queue.statuses(self.gate.wait_condition(args), queue_timeout)
+        let queue_timeout =
+            args.spec.limits.capacity.queue_timeout + self.gate.extra_queue_time(args);
+        self.queue.statuses(self.gate.wait_cause(args), queue_timeout)
     }
 }
 

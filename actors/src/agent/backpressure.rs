@@ -8,7 +8,7 @@ use crate::model::failure::Failure;
 
 impl AgentArgs {
     /// Returns true if no queued request may start for now.
-    pub(super) fn is_suspended(&self) -> bool {
+    pub(super) fn is_queue_suspended(&self) -> bool {
         self.host_condition.borrow().refuses_work(self.starts_program())
             || self.spec.unavailable_failure().is_some()
     }

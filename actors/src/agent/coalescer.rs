@@ -33,10 +33,10 @@ impl Coalescer {
         &mut self,
         id: ExecutionId,
         source: ExecutionId,
-        is_active: bool,
+        is_source_active: bool,
         mut outcome_reader: OutcomeReader<'_>,
     ) {
-        if self.register_if_active(id, source, is_active) == CoalesceDecision::ReadOutcome {
+        if self.register_if_active(id, source, is_source_active) == CoalesceDecision::ReadOutcome {
             outcome_reader.spawn_outcome_report(id, source);
         }
     }
@@ -54,9 +54,9 @@ impl Coalescer {
         &mut self,
         id: ExecutionId,
         source: ExecutionId,
-        is_active: bool,
+        is_source_active: bool,
     ) -> CoalesceDecision {
-        if !is_active {
+        if !is_source_active {
             return CoalesceDecision::ReadOutcome; // No later event would release the execution.
         }
         self.waiting_by_source.entry(source).or_default().push(id);

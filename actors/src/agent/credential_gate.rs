@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use super::AgentArgs;
-use crate::decide::retry::breaker::OpenBreaker;
+use crate::decide::retry::breaker::TrippedBreaker;
 use crate::model::agent::queue::QueueReason;
 use crate::model::agent::quota::CredentialName;
 use crate::model::id::ExecutionId;
@@ -23,7 +23,7 @@ pub(super) struct CredentialGate {
 /// State of an unusable credential.
 #[derive(Debug, Clone, Copy)]
 struct CredentialBlock {
-    breaker: OpenBreaker,
+    breaker: TrippedBreaker,
     /// Time since when the credential is unusable for this actor.
     since: Instant,
 }
@@ -42,9 +42,9 @@ pub(super) enum GateChange {
     },
 }
 
-/// Condition that keeps all entries of a queue from starting.
+/// Cause that keeps all entries of a queue from starting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct WaitCondition {
+pub(super) struct WaitCause {
     /// Reason that a waiting execution shows.
     pub(super) reason: QueueReason,
     /// Expected end, if it is in the future.
@@ -64,7 +64,7 @@ impl CredentialGate {
 
     /// Applies the present state of the credential.
     pub(super) fn refresh(&mut self, args: &AgentArgs, now: Instant) -> GateChange {
-        let breaker = args.services.breakers.open_breaker(&self.credential);
+        let breaker = args.services.breakers.tripped_breaker(&self.credential);
         self.update(breaker.filter(|_| args.spec.quota.has_breaker), now)
     }
 
@@ -74,28 +74,28 @@ impl CredentialGate {
         services.breakers.request_probe(&self.credential, id, services.clock.now())
     }
 
-    /// Returns the condition that keeps the whole queue from starting, apart from the slots.
-    pub(super) fn wait_condition(&self, args: &AgentArgs) -> Option<WaitCondition> {
+    /// Returns the cause that keeps the whole queue from starting, apart from the slots.
+    pub(super) fn wait_cause(&self, args: &AgentArgs) -> Option<WaitCause> {
         if args.spec.unavailable_failure().is_some() {
-            return Some(WaitCondition { reason: QueueReason::ProgramMissing, until: None });
+            return Some(WaitCause { reason: QueueReason::ProgramMissing, until: None });
         }
         self.block?; // A usable credential needs no clock, which each change of the queue would read.
-        self.block_condition(args.services.clock.now())
+        self.credential_wait_cause(args.services.clock.now())
     }
 
     /// Returns the extra queue time because of a limited account.
-    pub(super) fn extra_time(&self, args: &AgentArgs) -> Duration {
+    pub(super) fn extra_queue_time(&self, args: &AgentArgs) -> Duration {
         self.timeout_extension(args.spec.quota.deferral_policy.max_wait)
     }
 
     /// Returns the queue deadline of an entry that waits since `since`.
     pub(super) fn queue_deadline(&self, args: &AgentArgs, since: DateTime<Utc>) -> Instant {
-        let breaker = args.services.breakers.open_breaker(&self.credential);
+        let breaker = args.services.breakers.tripped_breaker(&self.credential);
         args.queue_deadline(wait_without_exhausted_quota(breaker, since, args.services.clock.now()))
     }
 
     /// Applies the present state of the credential, which is `None` if it is usable.
-    fn update(&mut self, breaker: Option<OpenBreaker>, now: Instant) -> GateChange {
+    fn update(&mut self, breaker: Option<TrippedBreaker>, now: Instant) -> GateChange {
         match (self.block.take(), breaker) {
             (None, None) => GateChange::Unchanged,
             (Some(previous), None) => {
@@ -118,17 +118,17 @@ impl CredentialGate {
         if is_temporary { max_extension } else { Duration::ZERO }
     }
 
-    /// Returns the condition that the unusable credential imposes.
-    fn block_condition(&self, now: DateTime<Utc>) -> Option<WaitCondition> {
+    /// Returns the cause that the unusable credential is; `None` while the gate is open.
+    fn credential_wait_cause(&self, now: DateTime<Utc>) -> Option<WaitCause> {
         let breaker = self.block?.breaker;
         let until = Some(breaker.until).filter(|until| *until > now);
-        Some(WaitCondition { reason: breaker.cause.queue_reason(), until })
+        Some(WaitCause { reason: breaker.cause.queue_reason(), until })
     }
 }
 
 /// Returns the time of a wait from `since` until `now`, without the time of an exhausted quota.
 fn wait_without_exhausted_quota(
-    breaker: Option<OpenBreaker>,
+    breaker: Option<TrippedBreaker>,
     since: DateTime<Utc>,
     now: DateTime<Utc>,
 ) -> Duration {
@@ -150,9 +150,9 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
-    fn breaker(cause: DeferralCause) -> OpenBreaker {
+    fn breaker(cause: DeferralCause) -> TrippedBreaker {
         let since = DateTime::UNIX_EPOCH;
-        OpenBreaker {
+        TrippedBreaker {
             cause,
             since,
             until: since + TimeDelta::hours(1),
@@ -191,15 +191,15 @@ mod tests {
     #[tokio::test]
     async fn a_past_end_of_the_block_is_not_shown() {
         let mut gate = gate();
-        assert_eq!(gate.block_condition(DateTime::UNIX_EPOCH), None);
+        assert_eq!(gate.credential_wait_cause(DateTime::UNIX_EPOCH), None);
         let open_breaker = breaker(DeferralCause::RateLimited);
         gate.update(Some(open_breaker), Instant::now());
         let reason = QueueReason::RateLimited;
-        let expected = WaitCondition { reason, until: Some(open_breaker.until) };
-        assert_eq!(gate.block_condition(DateTime::UNIX_EPOCH), Some(expected));
+        let expected = WaitCause { reason, until: Some(open_breaker.until) };
+        assert_eq!(gate.credential_wait_cause(DateTime::UNIX_EPOCH), Some(expected));
         assert_eq!(
-            gate.block_condition(open_breaker.until),
-            Some(WaitCondition { reason, until: None })
+            gate.credential_wait_cause(open_breaker.until),
+            Some(WaitCause { reason, until: None })
         );
     }
 
@@ -207,7 +207,7 @@ mod tests {
     fn the_time_of_an_exhausted_quota_does_not_count() {
         let (since, now) = (DateTime::UNIX_EPOCH, DateTime::UNIX_EPOCH + TimeDelta::hours(2));
         let later_breaker =
-            |cause| OpenBreaker { since: since + TimeDelta::hours(1), ..breaker(cause) };
+            |cause| TrippedBreaker { since: since + TimeDelta::hours(1), ..breaker(cause) };
         assert_eq!(wait_without_exhausted_quota(None, since, now), 2 * HOUR);
         let refused = later_breaker(DeferralCause::CredentialRefused);
         assert_eq!(wait_without_exhausted_quota(Some(refused), since, now), 2 * HOUR);

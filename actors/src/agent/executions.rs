@@ -18,7 +18,7 @@ use crate::model::observation::status::LastOutcome;
 
 impl AgentActorState {
     /// Starts the actor of an execution.
-    pub(super) fn start_execution(&mut self, start: ExecutionStart) {
+    pub(super) fn start_execution_actor(&mut self, start: ExecutionStart) {
         self.running.start(start, &self.args.services, &mut self.tasks);
     }
 
@@ -31,7 +31,7 @@ impl AgentActorState {
     pub(super) fn end_before_start(&mut self, id: ExecutionId, first_event: ExecutionEvent) {
         let Some(entry) = self.admission.queue_mut().remove(id) else { return };
         let definition = self.args.definition();
-        self.start_execution(ExecutionStart { id, entry, definition, first_event });
+        self.start_execution_actor(ExecutionStart { id, entry, definition, first_event });
         self.apply_event(AdmissionEvent::LeftQueue(id));
     }
 
@@ -66,7 +66,8 @@ impl AgentActorState {
         if record.awaits_answer() && !is_active {
             let (definition, deadline) = (self.args.definition(), ExecutionDeadline::Answer);
             let event = ExecutionEvent::DeadlinePassed { attempt_id, deadline };
-            self.start_execution(ExecutionStart::for_open_question(record, definition, event));
+            let start = ExecutionStart::for_ending_open_question(record, definition, event);
+            self.start_execution_actor(start);
         }
     }
 
@@ -87,7 +88,7 @@ impl AgentActorState {
                 let (ledger, spec) = (Arc::clone(&self.args.services.ledger), &self.args.spec);
                 self.tasks.schedule_answer_timeout(ledger, id, spec.limits.timeouts.question);
             }
-            Some(_) | None => self.control().begin_pause_or_settle(id),
+            Some(_) | None => self.control().pause_before_retry_or_settle(id),
         }
     }
 
@@ -114,8 +115,8 @@ impl AgentActorState {
     }
 
     /// Stops admitting requests. Running and queued executions continue to their end.
-    pub(super) fn remove(&mut self, reply: RpcReplyPort<()>) {
-        self.lifecycle.remove(reply);
+    pub(super) fn begin_removal(&mut self, reply: RpcReplyPort<()>) {
+        self.lifecycle.begin_removal(reply);
         self.update_lifecycle();
     }
 

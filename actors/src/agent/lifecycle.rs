@@ -97,13 +97,13 @@ impl AgentLifecycle {
         }
     }
 
-    /// Handles the stop of the service. The reply follows with [`Self::report_drained`].
+    /// Handles the stop of the service. The reply follows with [`Self::report_if_drained`].
     pub(super) fn drain(&mut self, reply: RpcReplyPort<()>) {
         self.drain_replies.get_or_insert_default().push(reply);
     }
 
     /// Handles the removal from the configuration. The reply follows with [`Self::report_removed`].
-    pub(super) fn remove(&mut self, reply: RpcReplyPort<()>) {
+    pub(super) fn begin_removal(&mut self, reply: RpcReplyPort<()>) {
         self.removal.get_or_insert_default().replies.push(reply);
     }
 
@@ -113,7 +113,7 @@ impl AgentLifecycle {
     }
 
     /// Replies to the drain requests, unless work is active.
-    fn report_drained(&mut self, remaining: RemainingWork) {
+    fn report_if_drained(&mut self, remaining: RemainingWork) {
         // Queued requests are in the ledger, and the next start of the service continues them.
         if remaining != RemainingWork::Active {
             // The list stays as the sign that the service is stopping.
@@ -130,7 +130,7 @@ impl AgentLifecycle {
         args: &AgentArgs,
         tasks: &mut AgentBackgroundTasks,
     ) {
-        self.report_drained(remaining);
+        self.report_if_drained(remaining);
         self.settle_questions_when_idle(remaining, args, tasks);
     }
 
@@ -184,9 +184,9 @@ mod tests {
         let (reply, mut drained) = oneshot();
         lifecycle.drain(reply.into());
         assert!(lifecycle.is_draining() && lifecycle.is_stopping());
-        lifecycle.report_drained(RemainingWork::Active);
+        lifecycle.report_if_drained(RemainingWork::Active);
         assert!(drained.try_recv().is_err());
-        lifecycle.report_drained(RemainingWork::Waiting);
+        lifecycle.report_if_drained(RemainingWork::Waiting);
         assert_eq!(drained.try_recv(), Ok(()));
         assert!(lifecycle.is_draining(), "the service does not start again");
     }
@@ -196,7 +196,7 @@ mod tests {
         let mut lifecycle = AgentLifecycle::new(false);
         assert!(lifecycle.removal_to_settle(RemainingWork::Nothing).is_none());
         let (reply, mut ended) = oneshot();
-        lifecycle.remove(reply.into());
+        lifecycle.begin_removal(reply.into());
         assert!(lifecycle.removal_to_settle(RemainingWork::Waiting).is_none());
         let task = tokio::spawn(std::future::pending::<()>());
         let removal = lifecycle.removal_to_settle(RemainingWork::Nothing).unwrap();
@@ -210,7 +210,7 @@ mod tests {
     async fn a_restored_agent_stops_its_settlement() {
         let mut lifecycle = AgentLifecycle::new(false);
         let (reply, ended) = oneshot();
-        lifecycle.remove(reply.into());
+        lifecycle.begin_removal(reply.into());
         let task = tokio::spawn(std::future::pending::<()>());
         let removal = lifecycle.removal_to_settle(RemainingWork::Nothing).unwrap();
         removal.question_settlement_handle = Some(task.abort_handle());

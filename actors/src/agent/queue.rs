@@ -58,8 +58,8 @@ impl RequestQueue {
     }
 
     /// Sets the number of running executions that have ended and are being cleaned up, for the next arrival.
-    pub(super) const fn set_ending_slots(&mut self, count: usize) {
-        self.admission_queue.set_ending_slots(count);
+    pub(super) const fn set_slots_in_clean_up(&mut self, count: usize) {
+        self.admission_queue.set_slots_in_clean_up(count);
     }
 
     /// Adds a request. Its event in the order follows.
@@ -98,8 +98,8 @@ impl RequestQueue {
     }
 
     /// Returns the execution that starts when one more may start.
-    pub(super) fn next_startable(&self) -> Option<ExecutionId> {
-        self.admission_queue.next_startable_past_breaker()
+    pub(super) fn next_probe_candidate(&self) -> Option<ExecutionId> {
+        self.admission_queue.next_probe_candidate()
     }
 
     /// Subscribes to the progress of a request.
@@ -112,8 +112,12 @@ impl RequestQueue {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let Some(reply) = entry.reply.take() else { return };
         let progress = Some(entry.progress.subscribe());
-        let accepted =
-            SubmitReply { execution: id, is_duplicate: false, progress, ended_record: None };
+        let accepted = SubmitReply {
+            execution: id,
+            is_duplicate: false,
+            progress_receiver: progress,
+            ended_record: None,
+        };
         _ = reply.send(result.map(|()| accepted));
     }
 
@@ -136,9 +140,9 @@ impl RequestQueue {
     }
 
     /// Lets a request take the result of the execution `source` when its turn comes.
-    pub(super) fn set_result_source(&mut self, id: ExecutionId, source: ExecutionId) {
+    pub(super) fn set_replay_source(&mut self, id: ExecutionId, source: ExecutionId) {
         if let Some(entry) = self.entries.get_mut(&id) {
-            entry.result_source = Some(source);
+            entry.replay_source = Some(source);
         }
     }
 
@@ -150,7 +154,7 @@ impl RequestQueue {
             .entries
             .get_mut(&id)
             .filter(|entry| entry.starting_point.state != ExecutionState::Waiting);
-        entry.map(|entry| entry.result_source = source).is_some()
+        entry.map(|entry| entry.replay_source = source).is_some()
     }
 
     /// Hands a probe of the credential to a request. Returns true if the request waits.

@@ -27,7 +27,7 @@ impl AgentActorState {
         // The probe of the execution is given back at the end of this function: no other execution may probe before
         // the queue knows the deferral.
         let now = self.args.services.clock.now();
-        let Some((entry, _probe)) = execution.into_deferred_entry(deferral, now) else {
+        let Some((entry, _probe)) = execution.into_deferred_entry_and_probe(deferral, now) else {
             return self.running.settle_lost(id, &self.args, &mut self.tasks);
         };
         self.defer(id, entry, deferral);
@@ -59,7 +59,7 @@ impl AgentActorState {
     /// Blocks or unblocks the queue, as the credential requires. An execution that was served with the credential, or
     /// an operator, wakes the deferred executions.
     pub(super) fn apply_breaker_state(&mut self) {
-        match self.admission.refresh_credential(&self.args) {
+        match self.admission.update_credential_gate(&self.args) {
             GateChange::Unchanged => return,
             GateChange::Blocked => self.apply_event(AdmissionEvent::AccountBlocked),
             GateChange::Unblocked { .. } => {
@@ -98,7 +98,7 @@ impl AgentActorState {
 impl AgentArgs {
     /// Returns the event that holds the queue or lets it continue.
     fn suspension_event(&self) -> AdmissionEvent {
-        match self.is_suspended() {
+        match self.is_queue_suspended() {
             true => AdmissionEvent::Suspended,
             false => AdmissionEvent::Unsuspended,
         }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::AgentDefinition;
 use crate::decide::recovery::restart::{
-    RestartDecision, RestartHistory, RestartIntensity, decide_restart,
+    RestartDecision, RestartHistory, RestartLimit, decide_restart,
 };
 use crate::execution::{ExecutionMsg, InteractionMsg};
 use crate::model::execution::progress::Progress;
@@ -53,7 +53,7 @@ pub(super) struct RunningExecution {
     /// Tracing span of the request, the parent of the spans of its attempts.
     pub(super) request_span: tracing::Span,
     /// Execution whose result is taken, if any.
-    result_source: Option<ExecutionId>,
+    replay_source: Option<ExecutionId>,
     /// Retries of the execution.
     retries: ExecutionRetries,
     /// Reason of a requested cancellation, which the actor may have stopped without reading.
@@ -103,7 +103,7 @@ impl RunningExecutions {
     }
 
     /// Returns the number of executions with an outcome, whose attempts are being cleaned up.
-    pub(super) fn ending_count(&self) -> usize {
+    pub(super) fn count_in_clean_up(&self) -> usize {
         let has_outcome =
             |execution: &&RunningExecution| execution.progress.borrow().outcome.is_some();
         self.executions.values().filter(has_outcome).count()
@@ -146,16 +146,16 @@ impl RunningExecutions {
     }
 
     /// Returns true if another actor may replace the crashed one of an execution, which is permitted once.
-    fn permit_replacement(&mut self, id: ExecutionId) -> bool {
+    fn try_mark_replaced(&mut self, id: ExecutionId) -> bool {
         self.executions_with_new_actor.insert(id)
     }
 
     /// Counts a crash, and decides about the agent.
-    fn record_crash(&mut self) -> RestartDecision {
+    fn decide_restart_after_crash(&mut self) -> RestartDecision {
         // `step` takes the state by value and returns the next one.
         let crashes = std::mem::take(&mut self.crashes);
         let (crashes, decision) =
-            decide_restart(crashes, self.started_at.elapsed(), RestartIntensity::default());
+            decide_restart(crashes, self.started_at.elapsed(), RestartLimit::default());
         self.crashes = crashes;
         decision
     }
@@ -168,22 +168,22 @@ mod tests {
     #[tokio::test]
     async fn an_execution_is_replaced_once_until_it_is_removed() {
         let (mut running, id) = (RunningExecutions::new(), ExecutionId::generate());
-        assert!(running.permit_replacement(id));
+        assert!(running.try_mark_replaced(id));
         assert!(running.remove_for_replacement(id).is_none());
-        assert!(!running.permit_replacement(id), "the second actor crashed too");
+        assert!(!running.try_mark_replaced(id), "the second actor crashed too");
         assert!(running.remove(id).is_none());
-        assert!(running.permit_replacement(id));
+        assert!(running.try_mark_replaced(id));
     }
 
     #[tokio::test(start_paused = true)]
     async fn too_many_crashes_in_a_minute_are_a_fault_of_the_agent() {
         let mut running = RunningExecutions::new();
-        let intensity = RestartIntensity::default();
+        let intensity = RestartLimit::default();
         for _ in 0..intensity.max_restarts {
-            assert_eq!(running.record_crash(), RestartDecision::Restart);
+            assert_eq!(running.decide_restart_after_crash(), RestartDecision::Restart);
         }
-        assert_eq!(running.record_crash(), RestartDecision::Quarantine);
+        assert_eq!(running.decide_restart_after_crash(), RestartDecision::Quarantine);
         tokio::time::advance(2 * intensity.period).await;
-        assert_eq!(running.record_crash(), RestartDecision::Restart);
+        assert_eq!(running.decide_restart_after_crash(), RestartDecision::Restart);
     }
 }

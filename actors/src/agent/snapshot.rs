@@ -18,7 +18,7 @@ pub struct AgentSnapshot {
 impl AgentSnapshot {
     /// Returns the present snapshot of an agent.
     pub(super) fn new(agent: &AgentActorState) -> Self {
-        let mut status = agent.args.status(agent.lifecycle.is_stopping());
+        let mut status = agent.args.status_without_work(agent.lifecycle.is_stopping());
         status.actor_starts.since = Some(agent.started_at);
         status.work.pool = agent.admission.statistics();
         status.work.queued = agent.admission.statuses(&agent.args);
@@ -30,7 +30,7 @@ impl AgentSnapshot {
 
 impl AgentArgs {
     /// Returns the status of an agent that has done no work.
-    fn status(&self, is_stopping: bool) -> AgentStatus {
+    fn status_without_work(&self, is_stopping: bool) -> AgentStatus {
         let spec = &self.spec;
         let health = if is_stopping {
             Health::Draining

@@ -18,20 +18,17 @@ impl AgentActorState {
     pub(super) fn submit(&mut self, submission: Submission) {
         let (request, continued) = (&submission.request, submission.continued_record.as_ref());
         if let Some(record) = continued.filter(|record| self.running.contains(record.id)) {
-            self.pending_commands.store_answer(record.id, submission);
-            return;
+            return self.pending_commands.store_answer(record.id, submission);
         }
         if let Some(reply) = self.duplicate_reply(&submission) {
             _ = submission.reply.send(reply);
             return;
         }
-        let result =
-            self.admission.check_admission(request, continued, &self.lifecycle, &self.args);
-        if let Err(failure) = result {
-            self.admission.reject(submission, failure);
-            return;
+        let (lifecycle, args) = (&self.lifecycle, &self.args);
+        if let Err(failure) = self.admission.check_admission(request, continued, lifecycle, args) {
+            return self.admission.reject(submission, failure);
         }
-        self.admission.queue_mut().set_ending_slots(self.running.ending_count());
+        self.admission.queue_mut().set_slots_in_clean_up(self.running.count_in_clean_up());
         let arrived = self.admission.insert(submission, &self.args);
         self.apply_event(arrived);
     }
@@ -60,7 +57,7 @@ impl AgentActorState {
             match effect {
                 AdmissionEffect::Start(id) => {
                     if let Some(start) = self.admission.prepare_start(id, is_draining, &self.args) {
-                        self.start_execution(start);
+                        self.start_execution_actor(start);
                     }
                 }
                 AdmissionEffect::ReturnOriginal(id, original) => {

@@ -231,7 +231,7 @@ fn authorize_answer(caller: &Caller, interaction: &Interaction) -> Result<(), Fa
     if !may_approve {
         return Err(forbidden("the token does not have the right `approve`"));
     }
-    check_approver(&interaction.approval_terms, &caller.name, is_owner, is_admin)
+    check_approver(&interaction.approver_rules, &caller.name, is_owner, is_admin)
         .map_err(|refusal| forbidden(&refusal.to_string()))
 }
 

@@ -80,7 +80,7 @@ impl TreeInspector {
             scheduler,
             retention,
             alerts,
-            credentials: self.services.breakers.credential_statuses(at),
+            credentials: self.services.breakers.unusable_credential_statuses(at),
             gateway,
             agents,
         }

@@ -78,7 +78,7 @@ pub enum AdmissionEvent {
     AccountBlocked,
     /// The account is usable again.
     AccountUnblocked,
-    /// This execution, which is [next](AdmissionState::next_startable_past_breaker), probes the account.
+    /// This execution, which is [next](AdmissionState::next_probe_candidate), probes the account.
     ProbeRequested(ExecutionId),
     /// The execution released its slot, and waits for its account.
     Deferred(ExecutionId),
@@ -117,7 +117,7 @@ impl AdmissionState {
 
     /// Sets the number of running executions that have ended and are being cleaned up. A request that arrives now waits
     /// for such a slot, regardless of the depth: its caller may know the end already.
-    pub const fn set_ending_slots(&mut self, count: usize) {
+    pub const fn set_slots_in_clean_up(&mut self, count: usize) {
         self.slots_in_clean_up = count;
     }
 
@@ -128,7 +128,7 @@ impl AdmissionState {
 
     /// Returns the execution that starts when one more may start.
     #[must_use]
-    pub fn next_startable_past_breaker(&self) -> Option<ExecutionId> {
+    pub fn next_probe_candidate(&self) -> Option<ExecutionId> {
         let index = self.startable_index()?;
         self.waiting
             .get(index)
@@ -270,7 +270,7 @@ impl AdmissionState {
 
     /// Starts the execution that probes the account.
     fn start_probe(&mut self, id: ExecutionId) -> Vec<AdmissionEffect> {
-        if self.next_startable_past_breaker() != Some(id) {
+        if self.next_probe_candidate() != Some(id) {
             return Vec::new();
         }
         self.remove(id);

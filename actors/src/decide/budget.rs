@@ -19,7 +19,11 @@ use crate::model::id::AgentId;
 /// A cumulative report covers the whole attempt: it replaces the count, and the excess over the old count is new.
 /// Another report is added. The count never decreases.
 #[must_use]
-pub const fn add_usage(counted: Charge, reported: Charge, is_cumulative: bool) -> (Charge, Charge) {
+pub const fn total_and_increment(
+    counted: Charge,
+    reported: Charge,
+    is_cumulative: bool,
+) -> (Charge, Charge) {
     let new = if is_cumulative { reported.saturating_sub(counted) } else { reported };
     (counted.plus(new), new)
 }
@@ -248,7 +252,7 @@ mod tests {
         fn usage_deltas_add_up_to_the_total(reported in proptest::collection::vec((0u64..1000, 0u64..1000, any::<bool>()), 0..30)) {
             let (mut counted, mut sum) = (Charge::default(), Charge::default());
             for (input, output, is_cumulative) in reported {
-                let (new_count, increment) = add_usage(counted, tokens(input, output), is_cumulative);
+                let (new_count, increment) = total_and_increment(counted, tokens(input, output), is_cumulative);
                 prop_assert!(new_count.input_tokens >= counted.input_tokens);
                 prop_assert!(!is_cumulative || new_count.input_tokens == counted.input_tokens.max(input));
                 (counted, sum) = (new_count, sum.plus(increment));

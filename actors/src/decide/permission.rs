@@ -13,7 +13,7 @@ mod verdict;
 
 pub use self::answer_fault::{AnswerFault, MAX_ANSWER_BYTES};
 pub use self::verdict::evaluate_policy;
-use crate::model::interaction::ApprovalTerms;
+use crate::model::interaction::ApproverRules;
 use crate::model::permission::{OWNER_APPROVER, PermissionPolicy, PermissionVerdict};
 
 /// Statuses with which an agent reports that a call has ended.
@@ -52,7 +52,7 @@ pub fn is_unauthorized_call(sent_verdict: Option<PermissionVerdict>, status: &st
 /// that; the default of a policy does not.
 #[must_use]
 pub fn requires_permission_request(rule: &str, kind: Option<&str>) -> bool {
-    rule != verdict::DEFAULT_RULE || !kind.is_some_and(|kind| READ_ONLY_KINDS.contains(&kind))
+    rule != verdict::DEFAULT_RULE_NAME || !kind.is_some_and(|kind| READ_ONLY_KINDS.contains(&kind))
 }
 
 /// Reason why a principal may not answer an interaction.
@@ -73,18 +73,18 @@ pub enum AnswerRefusal {
 /// # Errors
 /// Returns the reason for the refusal. `four_eyes` also excludes an administrator who owns the execution.
 pub fn check_approver(
-    terms: &ApprovalTerms,
+    approver_rules: &ApproverRules,
     principal_name: &str,
     is_owner: bool,
     is_admin: bool,
 ) -> Result<(), AnswerRefusal> {
-    if terms.four_eyes && is_owner {
+    if approver_rules.four_eyes && is_owner {
         return Err(AnswerRefusal::RequiresSecondPerson);
     }
     // A principal with the name `owner` gains nothing by it: the word stands for the owner of the execution.
     let is_named =
         |entry: &String| if entry == OWNER_APPROVER { is_owner } else { entry == principal_name };
-    if is_admin || terms.approvers.iter().any(is_named) {
+    if is_admin || approver_rules.approvers.iter().any(is_named) {
         return Ok(());
     }
     Err(AnswerRefusal::NotApprover)
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn owners_named_approvers_and_administrators_may_answer() {
         use AnswerRefusal::{NotApprover, RequiresSecondPerson};
-        let terms = |approvers: &[&str], four_eyes| ApprovalTerms {
+        let rules = |approvers: &[&str], four_eyes| ApproverRules {
             approvers: approvers.iter().map(ToString::to_string).collect(),
             four_eyes,
         };
@@ -161,7 +161,7 @@ mod tests {
             (&["owner", "max"], true, ("max", false, false), Ok(())),
             (&["owner"], true, ("max", false, true), Ok(())),
         ] {
-            let result = check_approver(&terms(approvers, four_eyes), name, is_owner, is_admin);
+            let result = check_approver(&rules(approvers, four_eyes), name, is_owner, is_admin);
             assert_eq!(result, expected, "{name} {is_owner} {is_admin} of {approvers:?}");
         }
     }

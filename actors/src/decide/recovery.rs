@@ -75,7 +75,7 @@ pub fn decide_recovery(
         ExecutionState::Starting | ExecutionState::Running if is_work_held => {
             RecoveryDecision::Resume
         }
-        ExecutionState::Waiting if !record.requested_input.has_pending_answer => {
+        ExecutionState::Waiting if !record.requested_input.has_pending_turn => {
             RecoveryDecision::KeepWaiting
         }
         ExecutionState::Idle | ExecutionState::Waiting
@@ -129,5 +129,5 @@ fn has_queue_timeout_expired(
 
 /// Returns the start time of the wait in the queue.
 fn queued_since(record: &ExecutionRecord) -> DateTime<Utc> {
-    if record.requested_input.has_pending_answer { record.changed_at } else { record.accepted_at }
+    if record.requested_input.has_pending_turn { record.changed_at } else { record.accepted_at }
 }

@@ -29,7 +29,7 @@ impl ClockConfidence {
     /// Compares the wall clock with the time since the start on a monotonic clock. Returns true if the age limit
     /// applies.
     #[must_use]
-    pub fn evaluate(self, wall_time: DateTime<Utc>, uptime: Duration) -> (Self, bool) {
+    pub fn compare_clocks(self, wall_time: DateTime<Utc>, uptime: Duration) -> (Self, bool) {
         let has_jumped = self.last_reading.is_some_and(|(last_wall_time, last_uptime)| {
             let elapsed =
                 TimeDelta::from_std(uptime.saturating_sub(last_uptime)).unwrap_or(TimeDelta::MAX);
@@ -43,7 +43,7 @@ impl ClockConfidence {
 
 /// Reason of a removal, and the range of executions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RemovalRange {
+pub enum RemovalCriterion {
     /// The execution exceeds the age limit.
     OverAgeLimit,
     /// The number or the size exceeds its limit, and the execution ended before the clock was set back: its age is
@@ -60,7 +60,7 @@ pub struct RetentionProgress {
     /// Number of executions that may still be removed by age.
     remaining_age_removals: u64,
     /// Sources without further executions.
-    exhausted_ranges: Vec<RemovalRange>,
+    exhausted_criteria: Vec<RemovalCriterion>,
 }
 
 impl RetentionProgress {
@@ -71,7 +71,7 @@ impl RetentionProgress {
         Self {
             now,
             remaining_age_removals: if applies_age_limit { max_age_removals } else { 0 },
-            exhausted_ranges: Vec::new(),
+            exhausted_criteria: Vec::new(),
         }
     }
 
@@ -81,27 +81,30 @@ impl RetentionProgress {
         &self,
         limits: &RetentionLimits,
         stats: &StorageStats,
-    ) -> Option<(RemovalRange, RetentionBatchSelector)> {
-        let is_open = |range: &RemovalRange| !self.exhausted_ranges.contains(range);
+    ) -> Option<(RemovalCriterion, RetentionBatchSelector)> {
+        let is_open = |range: &RemovalCriterion| !self.exhausted_criteria.contains(range);
         if let Some(max_age) = limits
             .max_age
-            .filter(|_| self.remaining_age_removals > 0 && is_open(&RemovalRange::OverAgeLimit))
+            .filter(|_| self.remaining_age_removals > 0 && is_open(&RemovalCriterion::OverAgeLimit))
         {
             let limit = u32::try_from(self.remaining_age_removals)
                 .unwrap_or(MAX_BATCH_EXECUTIONS)
                 .min(MAX_BATCH_EXECUTIONS);
             let before = self.time_before(max_age.max(limits.min_age))?;
             return Some((
-                RemovalRange::OverAgeLimit,
+                RemovalCriterion::OverAgeLimit,
                 RetentionBatchSelector { from: None, before: Some(before), limit },
             ));
         }
-        let limit = excess_executions(limits, stats)?;
-        match [RemovalRange::EndInFuture, RemovalRange::OldestEnded].into_iter().find(is_open)? {
-            RemovalRange::EndInFuture => {
+        let limit = excess_batch_limit(limits, stats)?;
+        match [RemovalCriterion::EndInFuture, RemovalCriterion::OldestEnded]
+            .into_iter()
+            .find(is_open)?
+        {
+            RemovalCriterion::EndInFuture => {
                 let from = Some(self.now.checked_add_signed(FUTURE_TOLERANCE)?);
                 Some((
-                    RemovalRange::EndInFuture,
+                    RemovalCriterion::EndInFuture,
                     RetentionBatchSelector { from, before: None, limit },
                 ))
             }
@@ -114,11 +117,11 @@ impl RetentionProgress {
 
     /// Records the number of removed executions.
     #[must_use]
-    pub fn record_removed(mut self, range: RemovalRange, removed: u64) -> Self {
+    pub fn record_removed(mut self, criterion: RemovalCriterion, removed: u64) -> Self {
         if removed == 0 {
-            self.exhausted_ranges.push(range);
+            self.exhausted_criteria.push(criterion);
         }
-        if range == RemovalRange::OverAgeLimit {
+        if criterion == RemovalCriterion::OverAgeLimit {
             self.remaining_age_removals = self.remaining_age_removals.saturating_sub(removed);
         }
         self
@@ -130,7 +133,7 @@ impl RetentionProgress {
 }
 
 /// Returns the number of excess executions; for an excess of size, a small number.
-fn excess_executions(limits: &RetentionLimits, stats: &StorageStats) -> Option<u32> {
+fn excess_batch_limit(limits: &RetentionLimits, stats: &StorageStats) -> Option<u32> {
     let excess = limits.max_executions.map_or(0, |max| stats.executions.saturating_sub(max));
     let exceeds_size_limit = limits.max_bytes.is_some_and(|max| stats.used_bytes() > max);
     match u32::try_from(excess).unwrap_or(MAX_BATCH_EXECUTIONS).min(MAX_BATCH_EXECUTIONS) {

@@ -79,7 +79,7 @@ impl RetryHistory {
     }
 
     /// Counts a deferral after this failed attempt, and returns it.
-    pub fn count_deferral(
+    pub fn record_deferral(
         &mut self,
         attempt: u32,
         failure: &Failure,
@@ -307,7 +307,7 @@ mod tests {
         for times in 1..4 {
             history.count_program_retries(&failure);
             let deferral =
-                history.count_deferral(times, &failure, (until, DeferralCause::Overloaded));
+                history.record_deferral(times, &failure, (until, DeferralCause::Overloaded));
             assert_eq!((deferral.times, deferral.overloads), (times, 2 * times));
             assert_eq!(RetryHistory::after_deferral(Some(deferral)), history);
         }

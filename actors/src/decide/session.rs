@@ -113,7 +113,7 @@ mod tests {
         let (execution, reported_counters) = (ExecutionId::generate(), Default::default());
         decide_session(
             &session_spec(),
-            Some(Session { id, execution, last_used_at, reported_counters }),
+            Some(Session { id, last_execution: execution, last_used_at, reported_counters }),
             now,
         )
     }

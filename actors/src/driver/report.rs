@@ -28,7 +28,7 @@ pub use self::output_writer::{OutputWriter, split_into_chunks};
 pub use self::redacted_tail::RedactedTail;
 pub use self::replay_filter::ReplayFilter;
 pub use self::step_records::StepTextEnd;
-pub(crate) use self::stored_output::{AnswerText, StoredOutput};
+pub(crate) use self::stored_output::{AnswerText, StoredOutputReader};
 pub(crate) use self::usage_records::UsageCounters;
 pub use self::write_buffer::WriteBuffer;
 
@@ -143,7 +143,7 @@ pub struct Reporter {
     /// Number of requests to its model that the program reported as failed.
     failed_requests: watch::Sender<u32>,
     /// Counters since the start of the program's session, if it counts per session.
-    session_counters: watch::Sender<CounterValues>,
+    session_usage_counters: watch::Sender<CounterValues>,
 }
 
 impl Reporter {
@@ -161,7 +161,7 @@ impl Reporter {
             reported_usage,
             is_closed: false,
             session_id: session_id_sender,
-            session_counters,
+            session_usage_counters: session_counters,
             failed_requests,
         }
     }
@@ -272,28 +272,28 @@ impl Reporter {
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit them.
-    pub async fn flush_pending(&self) -> Result<bool, LedgerError> {
+    pub async fn flush_unless_superseded(&self) -> Result<bool, LedgerError> {
         if self.context.write_buffer.is_empty() {
             return Ok(true);
         }
-        self.context.write(WriteBatch::default()).await
+        self.context.write_with_pending(WriteBatch::default()).await
     }
 
     /// Sets the counters of the program's session: later counters are compared with them.
-    pub fn set_session_counters(&self, counters: CounterValues) {
-        self.session_counters.send_replace(counters);
+    pub fn set_session_usage_counters(&self, counters: CounterValues) {
+        self.session_usage_counters.send_replace(counters);
     }
 
     /// Returns the counters since the start of the program's session.
     #[must_use]
-    pub fn session_counters(&self) -> CounterValues {
-        self.session_counters.borrow().clone()
+    pub fn session_usage_counters(&self) -> CounterValues {
+        self.session_usage_counters.borrow().clone()
     }
 
     /// Stores the program's raw session id until the attempt has ended. The visible part of the id is recorded as an
     /// event. Returns false if it is no id that can be stored.
     #[must_use]
-    pub fn set_session_id(&self, id: &str) -> bool {
+    pub fn try_set_session_id(&self, id: &str) -> bool {
         SessionId::new(id).map(|id| self.session_id.send_replace(Some(id))).is_some()
     }
 
@@ -316,7 +316,7 @@ impl Reporter {
 
     /// Publishes the raw text of the answer to waiting callers, if the agent is configured so. The redacted text is
     /// already recorded.
-    pub fn publish_answer(&self, text: &str) {
+    pub fn publish_raw_answer(&self, text: &str) {
         if self.context.output_settings.publishes_raw_answer {
             let raw = RawAnswer { attempt_id: self.context.attempt_id, text: text.into() };
             self.context.progress.send_modify(|progress| progress.raw_answer = Some(raw));

@@ -31,7 +31,7 @@ pub(super) struct CurrentAttempt {
     /// Id of the latest claimed attempt.
     attempt_id: AttemptId,
     /// Attempt whose end is not reported yet.
-    unreported_attempt: Option<StartedAttempt>,
+    attempt_with_unreported_end: Option<StartedAttempt>,
     /// Lease of the work, until the clean-up.
     lease: Option<Lease>,
     pid: Option<u32>,
@@ -65,7 +65,7 @@ impl CurrentAttempt {
     ) -> Self {
         Self {
             attempt_id,
-            unreported_attempt: None,
+            attempt_with_unreported_end: None,
             lease: None,
             pid: None,
             exit_code,
@@ -109,7 +109,7 @@ impl CurrentAttempt {
         fence: Fence,
         workspace: Option<Workspace>,
     ) {
-        let reporter = self.start_reporter(attempt_id, context, fence, Vec::new());
+        let reporter = self.reset_and_create_reporter(attempt_id, context, fence, Vec::new());
         let work = attempt_work(attempt_id, context, workspace);
         self.lease = Some(context.driver.start(work, reporter));
     }
@@ -124,13 +124,13 @@ impl CurrentAttempt {
     ) {
         // Only the first attempt after a restart is replayed; later ones report nothing that is recorded already.
         let recorded_events = mem::take(&mut self.recorded_events);
-        let reporter = self.start_reporter(attempt_id, context, fence, recorded_events);
+        let reporter = self.reset_and_create_reporter(attempt_id, context, fence, recorded_events);
         let work = attempt_work(attempt_id, context, workspace);
         self.lease = Some(context.driver.resume(work, reporter));
     }
 
     /// Resets the readings for an attempt. Returns its reporter.
-    fn start_reporter(
+    fn reset_and_create_reporter(
         &mut self,
         attempt_id: AttemptId,
         context: &ExecutionContext,
@@ -138,7 +138,8 @@ impl CurrentAttempt {
         recorded_events: Vec<EventKind>,
     ) -> Reporter {
         let services = &context.services;
-        self.unreported_attempt = Some(StartedAttempt { attempt_id, started_at: context.now() });
+        self.attempt_with_unreported_end =
+            Some(StartedAttempt { attempt_id, started_at: context.now() });
         (self.liveness, self.usage_reading) = (Liveness::default(), None);
         let attempt_context = AttemptContext {
             execution_id: context.id,
@@ -166,7 +167,11 @@ impl CurrentAttempt {
     }
 
     /// Records the start of the process. Returns true if the report belongs to the present attempt.
-    pub(super) fn record_start(&mut self, attempt_id: AttemptId, pid: Option<u32>) -> bool {
+    pub(super) fn record_start_if_current(
+        &mut self,
+        attempt_id: AttemptId,
+        pid: Option<u32>,
+    ) -> bool {
         let is_current = attempt_id == self.attempt_id;
         if is_current {
             self.pid = pid;
@@ -176,7 +181,7 @@ impl CurrentAttempt {
 
     /// Records the end of the process. Returns its last records that count: of an attempt that is not the present one,
     /// text is kept and events are dropped.
-    pub(super) fn apply_end_report(
+    pub(super) fn apply_end_and_filter_batch(
         &mut self,
         attempt_id: AttemptId,
         exit_code: Option<i32>,
@@ -192,16 +197,13 @@ impl CurrentAttempt {
     }
 
     /// Returns the attempt whose end is not reported yet.
-    pub(super) const fn unreported_attempt(&self) -> Option<StartedAttempt> {
-        self.unreported_attempt
+    pub(super) const fn attempt_with_unreported_end(&self) -> Option<StartedAttempt> {
+        self.attempt_with_unreported_end
     }
 
     /// Returns the start of an attempt whose end is to be reported; `None` if it was reported before.
-    pub(super) fn take_unreported_attempt(
-        &mut self,
-        attempt_id: AttemptId,
-    ) -> Option<StartedAttempt> {
-        self.unreported_attempt.take_if(|started| started.attempt_id == attempt_id)
+    pub(super) fn take_unreported_end(&mut self, attempt_id: AttemptId) -> Option<StartedAttempt> {
+        self.attempt_with_unreported_end.take_if(|started| started.attempt_id == attempt_id)
     }
 
     /// Requests the work to stop.
@@ -233,7 +235,7 @@ impl CurrentAttempt {
 
     /// Records a reading of the present attempt. Returns true if it belongs to it. A reading does not count as output:
     /// a silent program may use much processor time.
-    pub(super) fn record_usage_reading(
+    pub(super) fn record_reading_if_current(
         &mut self,
         attempt_id: AttemptId,
         usage: UsageReading,
@@ -333,18 +335,22 @@ mod tests {
     #[test]
     fn late_reports_of_an_earlier_attempt_change_nothing() {
         let mut attempt = CurrentAttempt::new(AttemptId::FIRST, None, Vec::new());
-        assert!(attempt.record_start(AttemptId::FIRST, Some(7)));
+        assert!(attempt.record_start_if_current(AttemptId::FIRST, Some(7)));
         attempt.apply_claim(SECOND_ATTEMPT);
-        assert!(attempt.record_start(SECOND_ATTEMPT, Some(8)));
-        assert!(!attempt.record_start(AttemptId::FIRST, Some(9)));
-        assert!(attempt.apply_end_report(AttemptId::FIRST, Some(1), last_records()).is_empty());
-        assert!(!attempt.record_usage_reading(AttemptId::FIRST, UsageReading::default()));
+        assert!(attempt.record_start_if_current(SECOND_ATTEMPT, Some(8)));
+        assert!(!attempt.record_start_if_current(AttemptId::FIRST, Some(9)));
+        assert!(
+            attempt
+                .apply_end_and_filter_batch(AttemptId::FIRST, Some(1), last_records())
+                .is_empty()
+        );
+        assert!(!attempt.record_reading_if_current(AttemptId::FIRST, UsageReading::default()));
         assert_eq!(
             (attempt.pid(), attempt.exit_code(), attempt.usage_reading()),
             (Some(8), None, None)
         );
         assert_eq!(
-            attempt.apply_end_report(SECOND_ATTEMPT, Some(3), last_records()),
+            attempt.apply_end_and_filter_batch(SECOND_ATTEMPT, Some(3), last_records()),
             last_records()
         );
         assert_eq!((attempt.pid(), attempt.exit_code()), (None, Some(3)));
@@ -353,16 +359,16 @@ mod tests {
     #[test]
     fn the_end_of_an_attempt_is_reported_once() {
         let mut attempt = CurrentAttempt::new(AttemptId::FIRST, None, Vec::new());
-        assert_eq!(attempt.take_unreported_attempt(AttemptId::FIRST), None, "it has not started");
-        attempt.unreported_attempt = Some(started_attempt(SECOND_ATTEMPT));
-        assert_eq!(attempt.take_unreported_attempt(AttemptId::FIRST), None, "a later attempt runs");
-        assert_eq!(attempt.unreported_attempt(), Some(started_attempt(SECOND_ATTEMPT)));
+        assert_eq!(attempt.take_unreported_end(AttemptId::FIRST), None, "it has not started");
+        attempt.attempt_with_unreported_end = Some(started_attempt(SECOND_ATTEMPT));
+        assert_eq!(attempt.take_unreported_end(AttemptId::FIRST), None, "a later attempt runs");
+        assert_eq!(attempt.attempt_with_unreported_end(), Some(started_attempt(SECOND_ATTEMPT)));
         assert_eq!(
-            attempt.take_unreported_attempt(SECOND_ATTEMPT),
+            attempt.take_unreported_end(SECOND_ATTEMPT),
             Some(started_attempt(SECOND_ATTEMPT))
         );
         assert_eq!(
-            attempt.take_unreported_attempt(SECOND_ATTEMPT),
+            attempt.take_unreported_end(SECOND_ATTEMPT),
             None,
             "its end was reported before"
         );

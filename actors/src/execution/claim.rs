@@ -118,7 +118,7 @@ impl ResourceClaim {
 
     /// Begins or repeats the claim of the attempt, and reserves its memory. Returns false if there is not enough
     /// memory.
-    pub(super) fn try_reserve_claim_memory(&mut self) -> bool {
+    pub(super) fn begin_claim_with_memory(&mut self) -> bool {
         let has_memory = self.reserve_memory();
         self.release_notices.mark_unchanged(); // Later releases must wake this execution.
         has_memory
@@ -205,7 +205,7 @@ impl ResourceClaim {
     }
 
     /// Returns the time since the first granted claim.
-    pub(super) fn elapsed_since_grant(&self) -> Option<Duration> {
+    pub(super) fn elapsed_since_first_grant(&self) -> Option<Duration> {
         self.first_granted_at.map(|first_granted_at| first_granted_at.elapsed())
     }
 

@@ -12,7 +12,6 @@ use crate::model::agent::queue::QueueReason;
 use crate::model::agent::quota::Deferral;
 use crate::model::execution::event::EventKind;
 use crate::model::execution::{AttemptId, ExecutionState, StateChange};
-use crate::model::failure::Failure;
 
 impl ExecutionActorState {
     pub(super) fn perform(&mut self, effect: Effect) {
@@ -32,9 +31,9 @@ impl ExecutionActorState {
                 self.attempt.start_usage_reading(&mut self.tasks, attempt_id);
             }
             Effect::RecordDeadlineWarning { deadline_kind, remaining, message } => {
-                let at = self.context.now();
+                let (at, context) = (self.context.now(), &self.context);
                 let warning =
-                    self.context.log_deadline_warning(at, deadline_kind, remaining, message);
+                    context.log_and_build_deadline_event(at, deadline_kind, remaining, message);
                 self.persistence.add_event(at, warning);
             }
             Effect::RecordTransition { from, to, attempt_id, reason } => {
@@ -46,9 +45,14 @@ impl ExecutionActorState {
                 self.record_transition(StateChange::waiting_for(attempt_id, at, required_input));
             }
             Effect::ReportFailure { attempt_id, failure, retry_after, may_have_received_input } => {
-                let number = attempt_id.attempt;
-                let attempt = FailedAttempt { number, may_have_received_input, retry_after };
-                self.report_failure(attempt_id, attempt, failure);
+                let (number, fence) = (attempt_id.attempt, self.persistence.fence());
+                let failed_attempt = FailedAttempt { number, may_have_received_input, retry_after };
+                let first_granted_at = self.claim.first_granted_at();
+                let totals = self.usage_recorder().totals(first_granted_at);
+                // The agent's actor decides what follows a failed attempt.
+                let report =
+                    FailedAttemptReport { attempt_id, fence, failed_attempt, failure, totals };
+                (self.context.on_attempt_failed)(report);
             }
             Effect::RecordFailedAttempt { failure } => {
                 self.interactions().close_lost_questions();
@@ -67,7 +71,7 @@ impl ExecutionActorState {
     }
 
     fn begin_claim(&mut self, attempt_id: AttemptId, from: ExecutionState) {
-        if !self.claim.try_reserve_claim_memory() {
+        if !self.claim.begin_claim_with_memory() {
             let reason = QueueReason::InsufficientMemory;
             return self.handle_blocked_claim(ClaimBlocked { attempt_id, reason, workspace: None });
         }
@@ -108,14 +112,6 @@ impl ExecutionActorState {
         tracing::debug!(execution = %self.context.id, %state, "moved");
     }
 
-    /// Reports a failed attempt to the agent's actor, which decides what follows.
-    fn report_failure(&mut self, attempt_id: AttemptId, attempt: FailedAttempt, failure: Failure) {
-        let (first_granted_at, fence) = (self.claim.first_granted_at(), self.persistence.fence());
-        let totals = self.usage_recorder().totals(first_granted_at);
-        let report = FailedAttemptReport { attempt_id, fence, attempt, failure, totals };
-        (self.context.on_attempt_failed)(report);
-    }
-
     /// Records the deferral with its transition, and stops the actor.
     fn defer(&mut self, deferral: Deferral) {
         self.context.log_deferral(deferral);
@@ -127,7 +123,7 @@ impl ExecutionActorState {
     fn settle(&mut self, attempt_id: AttemptId, ending: ExecutionEnd) {
         // An execution that ends while it waits for a folder must not hold up the ones behind it.
         self.claim.leave_workspace_queue();
-        self.context.log_end(&ending, self.claim.elapsed_since_grant());
+        self.context.log_end(&ending, self.claim.elapsed_since_first_grant());
         let at = self.context.now();
         self.report_execution_end(&ending, at);
         let (claim, exit_code) = ((attempt_id, self.persistence.fence()), self.attempt.exit_code());
@@ -138,7 +134,7 @@ impl ExecutionActorState {
     fn report_execution_end(&mut self, ending: &ExecutionEnd, at: DateTime<Utc>) {
         // After a stop the report of the driver may come late or never, so the end of the attempt is reported here.
         let code = ending.failure.as_ref().map(|failure| failure.code);
-        if let Some(attempt) = self.attempt.unreported_attempt() {
+        if let Some(attempt) = self.attempt.attempt_with_unreported_end() {
             self.usage_recorder().charge_and_report_attempt_end(attempt.attempt_id, code);
         }
         let (attempt_id, tokens) = (self.attempt.attempt_id(), self.usage.tokens());

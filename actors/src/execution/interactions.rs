@@ -80,7 +80,7 @@ impl AttemptInteractions<'_> {
             return; // The end of the attempt cancels all its requests.
         }
         let digest = self.context.services.keyed_hasher.question_digest(&question);
-        if let Some((verdict, rule)) = policy_verdict(self.context, self.claim, &question) {
+        if let Some((verdict, rule)) = automatic_verdict(self.context, self.claim, &question) {
             return self.apply_rule_verdict(wire_id, &question, (verdict, rule, digest));
         }
         let (now, id) = (self.context.now(), InteractionId::generate());
@@ -102,7 +102,7 @@ impl AttemptInteractions<'_> {
                 teams: Vec::new(),
             },
             question: redact_question::redact_question(question, &redactor),
-            approval_terms: self.context.spec.permission_policy().approval_terms.clone(),
+            approver_rules: self.context.spec.permission_policy().approver_rules.clone(),
             tool_call_digest: digest,
             opened_at: now,
             due_at,
@@ -203,7 +203,7 @@ impl AttemptInteractions<'_> {
     pub(super) fn handle(&mut self, msg: InteractionMsg) -> Option<ExecutionEvent> {
         match msg {
             InteractionMsg::Recorded(interaction, OpenInteractionOutcome::New) => {
-                self.handle_opened_question(&interaction);
+                self.handle_recorded_question(&interaction);
             }
             InteractionMsg::Recorded(_, OpenInteractionOutcome::Existing(existing)) => {
                 return self.handle_existing_question(&existing);
@@ -233,7 +233,7 @@ impl AttemptInteractions<'_> {
         None
     }
 
-    fn handle_opened_question(&mut self, interaction: &Interaction) {
+    fn handle_recorded_question(&mut self, interaction: &Interaction) {
         let remaining = (interaction.due_at - self.context.now()).to_std().unwrap_or_default();
         let id = interaction.id;
         self.tasks.spawn(async move {
@@ -253,7 +253,7 @@ impl AttemptInteractions<'_> {
         }
         // Its answer may have arrived before this reading of the ledger.
         if self.open_interactions.contains(existing.id) {
-            self.handle_opened_question(existing);
+            self.handle_recorded_question(existing);
         }
         None
     }
@@ -290,19 +290,21 @@ impl AttemptInteractions<'_> {
     /// if the policy cancels it.
     fn deliver_answer(&mut self, interaction: &Interaction) -> Option<ExecutionEvent> {
         let wire_id = self.remove_question(interaction.id)?;
-        let closed = interaction.end.as_ref()?;
+        let interaction_end = interaction.end.as_ref()?;
         // The ledger erases the clear text with the delivery, and the redacted text is no answer. The agent asks
         // although the answer was delivered, or the answer cannot be read: its request is cancelled, which permits
         // nothing, and the record of the interaction stays as it is.
-        let is_answered = closed.state == InteractionState::Answered;
-        if interaction.delivered_at.is_some() || is_answered && closed.answer.value.is_none() {
+        let is_answered = interaction_end.state == InteractionState::Answered;
+        if interaction.delivered_at.is_some()
+            || is_answered && interaction_end.answer.value.is_none()
+        {
             self.cancel_unanswerable_request(wire_id);
             return None;
         }
         let is_permission = interaction.question.kind.is_permission();
-        let answer = match closed.state {
+        let answer = match interaction_end.state {
             InteractionState::Open | InteractionState::Withdrawn => return None,
-            InteractionState::Answered => closed.answer.value.clone(),
+            InteractionState::Answered => interaction_end.answer.value.clone(),
             InteractionState::Expired => {
                 if self.context.spec.permission_policy().on_timeout == TimeoutAction::Cancel {
                     let reason = TIMEOUT_REASON.to_owned();
@@ -357,7 +359,7 @@ impl AttemptInteractions<'_> {
 }
 
 /// Returns the verdict of the policy, unless a person decides.
-fn policy_verdict(
+fn automatic_verdict(
     context: &ExecutionContext,
     claim: &ResourceClaim,
     question: &Question,

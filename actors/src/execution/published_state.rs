@@ -65,7 +65,7 @@ impl PublishedState {
             progress.has_unrecorded_input_request = state == ExecutionState::Waiting;
             if !progress.has_unrecorded_input_request {
                 (progress.state, progress.queue_position) = (state, None);
-                progress.open_interactions = 0;
+                progress.open_interaction_count = 0;
                 progress.partial_answer =
                     partial_answer(state, attempt_id, channel, progress.partial_answer);
             }
@@ -92,7 +92,7 @@ impl PublishedState {
     /// Publishes the number of recorded open interactions.
     pub(super) fn publish_interactions(&self, count: u32) {
         self.progress.send_if_modified(|progress| {
-            std::mem::replace(&mut progress.open_interactions, count) != count
+            std::mem::replace(&mut progress.open_interaction_count, count) != count
         });
     }
 
@@ -100,7 +100,7 @@ impl PublishedState {
     /// may have followed another.
     pub(super) fn publish_member_questions(&self, count: u32) {
         self.progress.send_if_modified(|progress| {
-            let last_count = std::mem::replace(&mut progress.open_interactions, count);
+            let last_count = std::mem::replace(&mut progress.open_interaction_count, count);
             (last_count, count) != (0, 0)
         });
     }
@@ -111,7 +111,7 @@ impl PublishedState {
     }
 
     /// Publishes a question, a deferral or a suspension, which the ledger has recorded.
-    pub(super) fn publish_wait(&self, deferred: Option<Deferral>, is_suspended: bool) {
+    pub(super) fn publish_stop_reason(&self, deferred: Option<Deferral>, is_suspended: bool) {
         if is_suspended {
             self.progress.send_modify(|progress| progress.is_suspended = true);
         }
@@ -185,7 +185,7 @@ mod tests {
             progress_receiver.borrow().state == ExecutionState::Running
                 && progress_receiver.borrow().has_unrecorded_input_request
         );
-        published.publish_wait(None, false);
+        published.publish_stop_reason(None, false);
         assert_eq!(progress_receiver.borrow().state, ExecutionState::Waiting);
     }
 

@@ -24,7 +24,7 @@ use crate::ports::ledger::{LedgerError, Settlement, WriteBatch};
 use crate::services::Services;
 
 pub(crate) use self::stored_request::read_request;
-use self::stored_request::{build_request, read_raw_input};
+use self::stored_request::{build_request, unseal_if_redacted};
 
 /// Pause before a failed write is retried.
 const WRITE_RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -85,7 +85,7 @@ async fn try_take_over(
         if is_at_work { driver.take_over_held_work(id, record.attempt_id) } else { None };
     match work_taken_over {
         Some(work_taken_over) => {
-            let raw_input = read_raw_input(services, &record).await?;
+            let raw_input = unseal_if_redacted(services, &record).await?;
             load_continued_work(services, record, (raw_input, work_taken_over)).await.map(Some)
         }
         None => Ok(None),
@@ -111,7 +111,7 @@ pub(crate) async fn recover_unfinished(
         } else {
             None
         };
-        let raw_input = read_raw_input(services, &record).await?;
+        let raw_input = unseal_if_redacted(services, &record).await?;
         let (now, input_loss) = (services.clock.now(), raw_input.as_ref().err().copied());
         match decide_recovery(&record, now, queue_timeout, work_taken_over.is_some(), input_loss) {
             RecoveryDecision::Resume => {
@@ -126,7 +126,7 @@ pub(crate) async fn recover_unfinished(
             RecoveryDecision::KeepWaiting => {
                 recovered.push(RecoveredExecution::AwaitingInput(Box::new(record)));
             }
-            RecoveryDecision::Fail(failure) => fail_execution(services, &record, failure).await?,
+            RecoveryDecision::Fail(failure) => settle_as_failed(services, &record, failure).await?,
             RecoveryDecision::Defer(deferral) => {
                 let request = build_request(services, &record, raw_input.ok().flatten()).await?;
                 recovered.push(RecoveredExecution::Deferred(Box::new(record), deferral, request));
@@ -175,7 +175,7 @@ async fn try_settle_interrupted(
 ) -> Result<(), LedgerError> {
     while let Some(record) = read_unfinished(services, id).await? {
         driver.terminate(id, record.attempt_id).await;
-        fail_execution(services, &record, interruption_failure()).await?;
+        settle_as_failed(services, &record, interruption_failure()).await?;
     }
     Ok(())
 }
@@ -195,7 +195,8 @@ async fn try_settle_orphaned_request(
     match read_unfinished(services, id).await? {
         Some(record) if record.state == ExecutionState::Idle => {
             let message = "its agent failed while it took the message";
-            fail_execution(services, &record, Failure::new(Code::InterruptedNotRun, message)).await
+            settle_as_failed(services, &record, Failure::new(Code::InterruptedNotRun, message))
+                .await
         }
         _ => Ok(()),
     }
@@ -203,19 +204,19 @@ async fn try_settle_orphaned_request(
 
 /// Settles all executions of an agent that will not be restarted: started ones as interrupted, others as
 /// `idle_failure`. Returns once the ledger has recorded the ends.
-pub(crate) async fn settle_all_of_agent(
+pub(crate) async fn settle_all_but_waiting(
     services: &Services,
     driver: &dyn Driver,
     agent: &AgentId,
     idle_failure: &Failure,
 ) {
     services.active_writers.wait_until_all_idle(agent).await;
-    while let Err(error) = try_settle_all_of_agent(services, driver, agent, idle_failure).await {
+    while let Err(error) = try_settle_all_but_waiting(services, driver, agent, idle_failure).await {
         wait_before_retry(&error).await;
     }
 }
 
-async fn try_settle_all_of_agent(
+async fn try_settle_all_but_waiting(
     services: &Services,
     driver: &dyn Driver,
     agent: &AgentId,
@@ -229,7 +230,9 @@ async fn try_settle_all_of_agent(
     for record in services.ledger.executions(filter).await? {
         match record.state {
             ExecutionState::Waiting => continue, // It holds no resources and may be answered later.
-            ExecutionState::Idle => fail_execution(services, &record, idle_failure.clone()).await?,
+            ExecutionState::Idle => {
+                settle_as_failed(services, &record, idle_failure.clone()).await?;
+            }
             _ => {}
         }
         try_settle_interrupted(services, driver, record.id).await?;
@@ -261,7 +264,7 @@ async fn try_fail_waiting_executions(
     };
     let records = services.ledger.executions(filter).await?.into_iter();
     for record in records.filter(|record| record.state == ExecutionState::Waiting) {
-        fail_execution(services, &record, failure.clone()).await?;
+        settle_as_failed(services, &record, failure.clone()).await?;
     }
     Ok(())
 }
@@ -280,12 +283,12 @@ async fn read_unfinished(
 }
 
 /// Settles an execution as failed, with the transitions from its present state.
-pub(crate) async fn fail_execution(
+pub(crate) async fn settle_as_failed(
     services: &Services,
     record: &ExecutionRecord,
     failure: Failure,
 ) -> Result<(), LedgerError> {
-    end_execution(services, record, Outcome::Failed, failure).await
+    settle_execution(services, record, Outcome::Failed, failure).await
 }
 
 /// Settles a hop whose run has ended. Returns once nothing of its work is left.
@@ -298,7 +301,7 @@ pub(crate) async fn cancel_orphaned_hop(
         driver.terminate(record.id, record.attempt_id).await;
     }
     let failure = Failure::new(Code::Cancelled, "the run of its team has ended");
-    end_execution(services, record, Outcome::Cancelled, failure).await
+    settle_execution(services, record, Outcome::Cancelled, failure).await
 }
 
 /// Settles an execution whose work is suspended. Returns once the ledger has recorded the end.
@@ -314,7 +317,7 @@ pub(crate) async fn cancel_suspended(
         let result = match read_unfinished(services, record.id).await {
             Ok(None) => return,
             Ok(Some(record)) => {
-                end_execution(services, &record, Outcome::Cancelled, failure.clone()).await
+                settle_execution(services, &record, Outcome::Cancelled, failure.clone()).await
             }
             Err(error) => Err(error),
         };
@@ -326,7 +329,7 @@ pub(crate) async fn cancel_suspended(
 }
 
 /// Settles an execution, with the transitions from its present state.
-pub(crate) async fn end_execution(
+pub(crate) async fn settle_execution(
     services: &Services,
     record: &ExecutionRecord,
     outcome: Outcome,

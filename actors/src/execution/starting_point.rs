@@ -45,7 +45,7 @@ pub struct FailedAttemptReport {
     /// Generation of its claim.
     pub fence: Fence,
     /// Facts for the decision.
-    pub attempt: FailedAttempt,
+    pub failed_attempt: FailedAttempt,
     /// Failure of the attempt.
     pub failure: Failure,
     /// Totals of the execution after the attempt.

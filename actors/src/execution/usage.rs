@@ -117,13 +117,13 @@ impl UsageRecorder<'_> {
             return None;
         }
         self.usage.add(tokens, charge);
-        self.context.report_usage(charge);
+        self.context.report_usage_and_credential(charge);
         let failure = self.usage.limit_failure(&self.context.spec.budget)?;
         Some(ExecutionEvent::LimitExceeded { attempt_id, failure })
     }
 
     /// Starts to measure the run time of the attempt, and ends the attempt when its limit is reached.
-    pub(super) fn start_wall_time_measurement(self, attempt_id: AttemptId, run_time: Duration) {
+    pub(super) fn measure_and_limit_wall_time(self, attempt_id: AttemptId, run_time: Duration) {
         if attempt_id != self.attempt.attempt_id() || !self.is_running {
             return;
         }
@@ -139,7 +139,7 @@ impl UsageRecorder<'_> {
 
     /// Reports the end of an attempt, and charges its run time. A second end of the same attempt is ignored.
     pub(super) fn charge_and_report_attempt_end(self, attempt_id: AttemptId, code: Option<Code>) {
-        let Some(attempt) = self.attempt.take_unreported_attempt(attempt_id) else { return };
+        let Some(attempt) = self.attempt.take_unreported_end(attempt_id) else { return };
         let (charge, now) =
             (self.usage.end_wall_time_measurement(Instant::now()), self.context.now());
         if let Some(event) = charge.and_then(|charge| self.context.charge_daily_budget(now, charge))

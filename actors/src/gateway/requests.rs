@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 pub(crate) use self::hops::{HopState, RunRequestHandle};
 use self::inherited_settings::inherit_settings;
-pub(crate) use self::wait::{RECORD_TIMEOUT, end_not_recorded_failure};
+pub(crate) use self::wait::{END_RECORD_TIMEOUT, end_not_recorded_failure};
 pub use crate::agent::SubmitReply;
 use crate::agent::{Submission, message_reused_failure, no_open_question_failure};
 use crate::execution::recovery::read_request;
@@ -105,7 +105,7 @@ impl RequestHandle {
         }
         let (owner, agent, key) = (request.origin.owner, &request.agent, dedup.message_key);
         let (execution, digest) =
-            self.reader.services.ledger.find_cached_duplicate(owner, agent, key).await?;
+            self.reader.services.ledger.find_cached_by_key(owner, agent, key).await?;
         if digest != request_identity.content_digest {
             return None; // The agent rejects the conflict.
         }
@@ -140,7 +140,7 @@ impl RequestHandle {
             earlier_requests.extend(map_error(result)?);
         }
         match AcceptResult::for_known_keys(&earlier_requests, request_identity.content_digest) {
-            None | Some(AcceptResult::Created | AcceptResult::Equivalent(_)) => Ok(None),
+            None | Some(AcceptResult::Created | AcceptResult::CreatedWithEquivalent(_)) => Ok(None),
             Some(AcceptResult::Conflict) => Err(message_reused_failure()),
             Some(AcceptResult::Duplicate(execution)) => {
                 Ok(Some(SubmitReply::for_existing_execution(execution, None)))

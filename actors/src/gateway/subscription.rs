@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::gateway::reader::ExecutionReader;
-use crate::gateway::requests::{RECORD_TIMEOUT, end_not_recorded_failure};
+use crate::gateway::requests::{END_RECORD_TIMEOUT, end_not_recorded_failure};
 use crate::model::agent::queue::Queued;
 use crate::model::execution::event::Event;
 use crate::model::execution::followers::FollowerGuard;
@@ -102,7 +102,7 @@ impl Subscription {
 
     /// Returns the answer that grows during the present attempt, if there is one.
     #[must_use]
-    pub fn partial_answer(&self) -> Option<PartialAnswerLocation> {
+    pub fn partial_answer_location(&self) -> Option<PartialAnswerLocation> {
         self.progress.as_ref().and_then(|progress| progress.borrow().partial_answer)
     }
 
@@ -159,7 +159,7 @@ impl Subscription {
                     return Ok(Some(SubscriptionItem::TextAvailable(Box::new(record))));
                 }
                 if !self.has_new_position() {
-                    self.wait_for_progress().await?;
+                    self.wait_or_find_actor().await?;
                 }
                 if self.has_new_position()
                     && let Some(queued) = self.take_position()
@@ -208,11 +208,11 @@ impl Subscription {
     ///
     /// # Errors
     /// Returns `ledger-unavailable` if the end cannot be recorded.
-    async fn wait_for_progress(&mut self) -> Result<(), Failure> {
+    async fn wait_or_find_actor(&mut self) -> Result<(), Failure> {
         if let Some(progress) = &mut self.progress {
-            let has_unrecorded_end = progress.borrow().has_unrecorded_end();
-            let wait_result = match has_unrecorded_end {
-                true => timeout(RECORD_TIMEOUT, progress.changed()).await,
+            let has_unrecorded_stop = progress.borrow().has_unrecorded_stop();
+            let wait_result = match has_unrecorded_stop {
+                true => timeout(END_RECORD_TIMEOUT, progress.changed()).await,
                 false => Ok(progress.changed().await),
             };
             match wait_result {

@@ -132,13 +132,13 @@ impl Actor for MonitorActor {
                 state.apply_alert_input(AlertInput::Tick);
             }
             MonitorMsg::AlertInputReceived(alert_input) => state.apply_alert_input(alert_input),
-            MonitorMsg::RequestCountsPending => state.start_ticks(&myself),
+            MonitorMsg::RequestCountsPending => state.schedule_tick(&myself),
             MonitorMsg::Inspect(reply) => {
                 state.apply_request_counts(); // The reply includes all earlier requests.
                 _ = reply.send((state.started_at, state.open_alerts.values().cloned().collect()));
             }
         }
-        state.start_ticks_if_needed(&myself);
+        state.schedule_tick_if_needed(&myself);
         Ok(())
     }
 
@@ -208,15 +208,15 @@ impl MonitorActorState {
         }));
     }
 
-    /// Starts ticks while some state expires with time, and only then.
-    fn start_ticks_if_needed(&mut self, myself: &ActorRef<MonitorMsg>) {
+    /// Schedules the next tick if some state expires with time, and only then.
+    fn schedule_tick_if_needed(&mut self, myself: &ActorRef<MonitorMsg>) {
         while self.tasks.try_join_next().is_some() {} // Drops finished tasks.
         if self.tracker.needs_ticks() {
-            self.start_ticks(myself);
+            self.schedule_tick(myself);
         }
     }
 
-    fn start_ticks(&mut self, myself: &ActorRef<MonitorMsg>) {
+    fn schedule_tick(&mut self, myself: &ActorRef<MonitorMsg>) {
         if !self.is_tick_pending {
             self.is_tick_pending = true;
             self.tasks.spawn(send_tick(myself.clone()));

@@ -112,7 +112,8 @@ async fn run_passes(myself: ActorRef<RetentionMsg>, args: RetentionArgs) {
     let (started_at, mut confidence) = (Instant::now(), ClockConfidence::default());
     loop {
         let now = args.clock.now();
-        let (next_confidence, is_age_reliable) = confidence.evaluate(now, started_at.elapsed());
+        let (next_confidence, is_age_reliable) =
+            confidence.compare_clocks(now, started_at.elapsed());
         confidence = next_confidence;
         match run_pass(&args, now, is_age_reliable).await {
             Ok(pass) => {
@@ -145,10 +146,10 @@ async fn run_pass(
     };
     let (mut stats, mut removed, mut freed_bytes) = (history.storage_stats().await?, 0, 0);
     let mut progress = RetentionProgress::new_pass(now, is_age_reliable, &stats);
-    while let Some((range, batch)) = progress.next_batch(limits, &stats) {
+    while let Some((criterion, batch)) = progress.next_batch(limits, &stats) {
         let removed_in_batch = history.remove_batch(batch).await?;
         removed += removed_in_batch;
-        progress = progress.record_removed(range, removed_in_batch);
+        progress = progress.record_removed(criterion, removed_in_batch);
         tokio::time::sleep(BATCH_PAUSE).await; // Lets other writers proceed.
         stats = history.storage_stats().await?;
     }

@@ -126,7 +126,7 @@ pub struct SizeLimits {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OverridePolicy {
     /// Absolute folders below which a caller may choose the working folder.
-    pub folders: Vec<PathBuf>,
+    pub working_dir_roots: Vec<PathBuf>,
     /// Names of the environment variables that a caller may set.
     pub variables: Vec<String>,
     /// Parameters of the agent's templates that a caller may set.
@@ -137,7 +137,7 @@ impl OverridePolicy {
     /// Returns true if a caller can choose neither a folder nor a variable.
     #[must_use]
     pub const fn forbids_folders_and_variables(&self) -> bool {
-        self.folders.is_empty() && self.variables.is_empty()
+        self.working_dir_roots.is_empty() && self.variables.is_empty()
     }
 }
 
@@ -263,7 +263,7 @@ impl AgentSpec {
 
     /// Returns the facts about the agent's program, or `None` for an agent of another kind.
     #[must_use]
-    pub const fn program(&self) -> Option<&ProgramWorkerSpec> {
+    pub const fn program_worker(&self) -> Option<&ProgramWorkerSpec> {
         match &self.worker {
             WorkerSpec::Program(program) => Some(program),
             _ => None,
@@ -310,7 +310,7 @@ impl AgentSpec {
     /// Returns the reason why an enabled agent can start nothing, as a clause; `None` if the agent can start work.
     #[must_use]
     pub fn unavailable_reason(&self) -> Option<String> {
-        let program = self.program()?.missing_program.as_deref().filter(|_| self.enabled)?;
+        let program = self.program_worker()?.missing_program.as_deref().filter(|_| self.enabled)?;
         Some(not_installed_reason(program))
     }
 
@@ -323,20 +323,20 @@ impl AgentSpec {
     /// Returns the confinement of the agent's work on this machine; `None` if the agent runs nothing here.
     #[must_use]
     pub fn confinement(&self) -> Option<&Confinement> {
-        self.program().map(|program| &program.confinement)
+        self.program_worker().map(|program| &program.confinement)
     }
 
     /// Returns the enforced resource limits; there are none for an agent that runs nothing on this machine.
     #[must_use]
     pub fn limit_enforcement(&self) -> LimitEnforcement {
-        self.program().map(|program| program.limit_enforcement).unwrap_or_default()
+        self.program_worker().map(|program| program.limit_enforcement).unwrap_or_default()
     }
 
     /// Returns the expected memory of an attempt in bytes, if known; it starts once that much of the memory budget is
     /// free.
     #[must_use]
     pub fn expected_memory(&self) -> Option<u64> {
-        self.program()?.expected_memory
+        self.program_worker()?.expected_memory
     }
 
     /// Returns the permission policy; an agent without one asks for everything that it asks at all.
@@ -344,7 +344,7 @@ impl AgentSpec {
     pub fn permission_policy(&self) -> &PermissionPolicy {
         static DEFAULT_POLICY: LazyLock<PermissionPolicy> =
             LazyLock::new(PermissionPolicy::default);
-        self.program()
+        self.program_worker()
             .and_then(|program| program.permission_policy.as_deref())
             .unwrap_or(&DEFAULT_POLICY)
     }
@@ -352,7 +352,7 @@ impl AgentSpec {
     /// Returns the interval between two measurements of the resource usage of running work, if it is measured.
     #[must_use]
     pub fn heartbeat_interval(&self) -> Option<Duration> {
-        self.program()?.heartbeat_interval
+        self.program_worker()?.heartbeat_interval
     }
 }
 

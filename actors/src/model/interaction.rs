@@ -120,7 +120,7 @@ impl InteractionOrigin {
 
 /// Conditions of an answer by a person. They are those of the policy at the time of the question.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ApprovalTerms {
+pub struct ApproverRules {
     /// Names of the principals that may answer beside administrators; `owner` stands for the owner of the execution.
     pub approvers: Vec<String>,
     /// True if the owner of the execution may not answer.
@@ -140,7 +140,7 @@ pub struct Interaction {
     /// Question of the agent.
     pub question: Question,
     /// Conditions of an answer by a person.
-    pub approval_terms: ApprovalTerms,
+    pub approver_rules: ApproverRules,
     /// Keyed digest of the tool and its arguments as the agent wrote them. An approval binds to it.
     pub tool_call_digest: String,
     /// Time of the question.

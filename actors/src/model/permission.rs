@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::id::{AgentId, AttemptId, ExecutionId, PrincipalId};
-use super::interaction::{AnswerSource, ApprovalTerms, InteractionId};
+use super::interaction::{AnswerSource, ApproverRules, InteractionId};
 
 /// Verdict about a tool call.
 #[derive(
@@ -96,7 +96,7 @@ pub struct PermissionPolicy {
     /// Consequence of a call without permission.
     pub on_unauthorized: UnauthorizedCallAction,
     /// Conditions of an answer by a person.
-    pub approval_terms: ApprovalTerms,
+    pub approver_rules: ApproverRules,
     /// Greatest number of tool calls in a turn; `None` is unlimited.
     pub max_tool_calls: Option<u32>,
 }
@@ -110,7 +110,7 @@ impl Default for PermissionPolicy {
             interaction_timeout: Duration::from_secs(300),
             on_timeout: TimeoutAction::Deny,
             on_unauthorized: UnauthorizedCallAction::Stop,
-            approval_terms: ApprovalTerms {
+            approver_rules: ApproverRules {
                 approvers: vec![OWNER_APPROVER.to_owned()],
                 four_eyes: false,
             },

@@ -16,7 +16,7 @@ use std::time::Duration;
 use regex::Regex;
 
 use self::runtime_settings::ProgramRuntimeSettings;
-use self::stdio_protocol::{ControlSpec, PoolSettings, StdioProtocol};
+use self::stdio_protocol::{InteractiveSpec, PoolSettings, StdioProtocol};
 use super::agent::success_criteria::{
     FailureRules, SuccessCriteria, UsagePattern, pattern_sources,
 };
@@ -177,8 +177,8 @@ pub struct ProgramSpec {
 impl ProgramSpec {
     /// Returns the control protocol of an interactive agent; `None` for every other program.
     #[must_use]
-    pub fn control_spec(&self) -> Option<&ControlSpec> {
-        self.stdio_protocol.as_ref().and_then(StdioProtocol::control_spec)
+    pub fn interactive_spec(&self) -> Option<&InteractiveSpec> {
+        self.stdio_protocol.as_ref().and_then(StdioProtocol::interactive_spec)
     }
 
     /// Returns true if earlier messages of the conversation influence the program.

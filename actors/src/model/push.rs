@@ -88,7 +88,7 @@ pub struct DeliveryProgress {
     /// Number of the last delivered event.
     pub last_delivered_event: u64,
     /// Number of failed deliveries of the next event.
-    pub failures: u32,
+    pub next_event_failures: u32,
     /// Time of the first failed delivery of the next event.
     pub failing_since: Option<DateTime<Utc>>,
     /// Time of the next delivery.

@@ -158,7 +158,7 @@ pub enum ScheduleOrigin {
 pub enum TextSealing {
     /// Redaction leaves the texts unchanged.
     #[default]
-    WithoutSecrets,
+    Unsealed,
     /// The texts were not searched for secrets: an earlier release stored them.
     Unscanned,
     /// The texts of the schedule are redacted, and these bytes hold the raw ones.
@@ -169,7 +169,7 @@ impl fmt::Debug for TextSealing {
     /// Writes sizes only.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::WithoutSecrets => f.write_str("Plain"),
+            Self::Unsealed => f.write_str("Plain"),
             Self::Unscanned => f.write_str("Unchecked"),
             Self::Sealed(bytes) => write!(f, "Sealed({} bytes)", bytes.len()),
         }
@@ -200,7 +200,7 @@ pub struct Schedule {
 impl Schedule {
     /// Returns true if the texts are redacted because no key opens the raw ones.
     #[must_use]
-    pub const fn has_sealed_texts(&self) -> bool {
+    pub const fn has_unreadable_texts(&self) -> bool {
         matches!(self.text_sealing, TextSealing::Sealed(_))
     }
 
@@ -238,7 +238,7 @@ pub struct ScheduleView {
     /// Executions of the schedule that have not ended.
     pub running_executions: Vec<ExecutionId>,
     /// Number of waiting occurrences.
-    pub waiting_count: usize,
+    pub waiting_occurrence_count: usize,
     /// Number of consecutive failures, as far as known since the start of the service.
     pub failure_streak: u32,
     /// True if a part of the texts is shown redacted.

@@ -73,7 +73,7 @@ pub struct Session {
     /// Session id of the program.
     pub id: SessionId,
     /// Execution that used the session last. When that execution is removed, the session is forgotten.
-    pub execution: ExecutionId,
+    pub last_execution: ExecutionId,
     /// Time of the latest use.
     pub last_used_at: DateTime<Utc>,
     /// Counters that the program had reported by then, if it counts per session.

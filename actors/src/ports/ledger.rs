@@ -75,7 +75,7 @@ impl AcceptCommand {
     /// Returns the key of the content, and the time range in which an equal request must have been accepted to share
     /// its result. A request accepted long after now was accepted before the clock was set back, so its age is unknown.
     #[must_use]
-    pub fn coalescing_window(&self) -> Option<([u8; 32], DateTime<Utc>, DateTime<Utc>)> {
+    pub fn coalescing_key_and_window(&self) -> Option<([u8; 32], DateTime<Utc>, DateTime<Utc>)> {
         let (key, since) = self.coalescing_key_and_since?;
         Some((key, since, self.at.checked_add_signed(self.at - since)?))
     }
@@ -123,7 +123,7 @@ pub enum AcceptResult {
     Created,
     /// The request became a new row, and this execution of the same caller has the same content: it has completed since
     /// the given time, or is in progress.
-    Equivalent(ExecutionId),
+    CreatedWithEquivalent(ExecutionId),
     /// The same request was accepted before, as this execution.
     Duplicate(ExecutionId),
     /// The same key was accepted before with another digest.
@@ -244,7 +244,7 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// Returns the same as [`Ledger::find_by_key`] from memory, for a message that was repeated more than once. `None`
     /// means that the memory has no entry.
-    async fn find_cached_duplicate(
+    async fn find_cached_by_key(
         &self,
         _owner: PrincipalId,
         _agent: &AgentId,

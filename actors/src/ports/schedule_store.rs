@@ -69,7 +69,7 @@ pub trait ScheduleStore: Send + Sync + 'static {
     /// Returns an error if nothing was committed.
     async fn record_evaluations(
         &self,
-        advances: Vec<ScheduleEvaluation>,
+        evaluations: Vec<ScheduleEvaluation>,
     ) -> Result<Vec<Vec<Occurrence>>, LedgerError>;
 
     /// Records the decisions about pending occurrences; an occurrence that is no longer pending stays unchanged.
@@ -78,7 +78,7 @@ pub trait ScheduleStore: Send + Sync + 'static {
     /// Returns an error if nothing was committed.
     async fn record_status_changes(
         &self,
-        decisions: Vec<OccurrenceStatusChange>,
+        status_changes: Vec<OccurrenceStatusChange>,
     ) -> Result<(), LedgerError>;
 
     /// Records the end of an occurrence's execution.

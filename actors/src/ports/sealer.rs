@@ -4,7 +4,7 @@ use crate::model::id::{ExecutionId, ScheduleId};
 
 /// Row that a sealed text belongs to. The text opens for no other row.
 #[derive(Debug, Clone, Copy)]
-pub enum SealedRow<'r> {
+pub enum SealedRowId<'r> {
     /// Input of an execution.
     Execution(ExecutionId),
     /// Texts of a schedule.
@@ -28,13 +28,13 @@ pub trait Sealer: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if there is no key, or if the text is too long.
-    fn seal(&self, row: SealedRow<'_>, text: &[u8]) -> Result<Vec<u8>, SealError>;
+    fn seal(&self, row: SealedRowId<'_>, text: &[u8]) -> Result<Vec<u8>, SealError>;
 
     /// Decrypts the text of a row.
     ///
     /// # Errors
     /// Returns an error if the key no longer exists, or if `sealed` was not sealed for this row.
-    fn unseal(&self, row: SealedRow<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError>;
+    fn unseal(&self, row: SealedRowId<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError>;
 }
 
 /// Sealer of a service without a key: inputs that redaction changes are in memory only.
@@ -42,11 +42,11 @@ pub trait Sealer: Send + Sync + 'static {
 pub struct KeylessSealer;
 
 impl Sealer for KeylessSealer {
-    fn seal(&self, _: SealedRow<'_>, _: &[u8]) -> Result<Vec<u8>, SealError> {
+    fn seal(&self, _: SealedRowId<'_>, _: &[u8]) -> Result<Vec<u8>, SealError> {
         Err(SealError::KeyMissing)
     }
 
-    fn unseal(&self, _: SealedRow<'_>, _: &[u8]) -> Result<Vec<u8>, SealError> {
+    fn unseal(&self, _: SealedRowId<'_>, _: &[u8]) -> Result<Vec<u8>, SealError> {
         Err(SealError::KeyMissing)
     }
 }

@@ -105,7 +105,7 @@ impl ToolStopSender {
 pub trait ToolExecutor: Send + Sync + 'static {
     /// Returns the redacted definitions of those of the tools that MCP servers define. May start the servers. If a
     /// server gives no definition of a tool, the description states the reason.
-    async fn definitions(
+    async fn mcp_tool_definitions(
         &self,
         tools: &[Arc<ToolSpec>],
         redactor: &TextRedactor,

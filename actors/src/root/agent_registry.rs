@@ -50,8 +50,8 @@ impl AgentChildren {
         }
     }
 
-    /// Removes an agent.
-    pub(super) fn remove(
+    /// Starts the drain of an agent, which [`Self::remove_drained`] then removes.
+    pub(super) fn request_removal(
         &mut self,
         id: &AgentId,
         reply: RpcReplyPort<()>,

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use ractor::{ActorCell, ActorRef, RpcReplyPort, SpawnErr};
 
-use super::context::{RootContext, count_failure_and_decide_at};
+use super::context::{RootContext, record_failure_at};
 use super::{AgentDefinition, RegisteredAgent, RootMsg};
 use crate::agent::{AgentActor, AgentArgs, AgentMsg};
 use crate::decide::notification::alert::AlertInput;
 use crate::decide::recovery::restart::{
-    RestartDecision, RestartHistory, RestartIntensity, start_retry_pause,
+    RestartDecision, RestartHistory, RestartLimit, next_start_retry_pause,
 };
-use crate::execution::recovery::settle_all_of_agent;
+use crate::execution::recovery::settle_all_but_waiting;
 use crate::gateway::{AgentRoute, GatewayMsg};
 use crate::model::code::Code;
 use crate::model::failure::Failure;
@@ -200,11 +200,8 @@ impl AgentChildren {
             tracing::error!(agent = %id, fault, "agent failed");
             let redactor = context.services.redactor.current();
             child.last_fault = Some(first_line(&redactor.redact(&fault)));
-            let decision = count_failure_and_decide_at(
-                &mut child.restart_history,
-                now,
-                RestartIntensity::default(),
-            );
+            let decision =
+                record_failure_at(&mut child.restart_history, now, RestartLimit::default());
             if decision == RestartDecision::Quarantine {
                 return self.quarantine(id, context);
             }
@@ -235,7 +232,7 @@ impl AgentChildren {
     /// not the agent's, and its executions must not fail because a disk is full for a minute.
     pub(super) fn restart_later(&mut self, id: &AgentId, context: &mut RootContext) {
         let Some(child) = self.children.get_mut(id) else { return };
-        let restart_pause = start_retry_pause(child.restart_pause);
+        let restart_pause = next_start_retry_pause(child.restart_pause);
         child.restart_pause = Some(restart_pause);
         child.last_fault = Some(LEDGER_UNAVAILABLE_FAULT.to_owned());
         tracing::error!(agent = %id, retry_in_s = restart_pause.as_secs(), "{LEDGER_UNAVAILABLE_FAULT}");
@@ -262,7 +259,7 @@ impl AgentChildren {
         };
         let (services, agent, root) = (context.services.clone(), id.clone(), context.root.clone());
         let settlement = async move {
-            settle_all_of_agent(&services, &*driver, &agent, &agent_quarantined_failure(&agent))
+            settle_all_but_waiting(&services, &*driver, &agent, &agent_quarantined_failure(&agent))
                 .await;
         };
         context.spawn(run_with_panic_guard(settlement, move || {

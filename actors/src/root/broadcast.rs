@@ -12,10 +12,10 @@ use super::RootMsg;
 use super::agents::AgentChildren;
 use super::context::RootContext;
 use crate::agent::AgentMsg;
-use crate::decide::retry::breaker::OpenBreaker;
+use crate::decide::retry::breaker::TrippedBreaker;
 use crate::model::host::host_fault::HostCondition;
 use crate::ports::clock::Clock;
-use crate::services::credential_breakers::OpenBreakers;
+use crate::services::credential_breakers::TrippedBreakers;
 use crate::services::panic_guard::run_with_panic_guard;
 
 /// Longest sleep until a breaker may be probed, because the wall clock may be set meanwhile.
@@ -23,7 +23,7 @@ const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// State change that concerns all agents.
 #[derive(Clone, Copy)]
-pub enum ServiceChange {
+pub enum SharedStateChange {
     /// The machine no longer permits new work, or permits it again.
     HostCondition,
     /// The state of a credential changed, or it may be probed.
@@ -48,18 +48,18 @@ impl RootContext {
 
 impl AgentChildren {
     /// Notifies the agents. An agent that has failed reads the state when it restarts.
-    pub(super) fn notify_of_change(&self, change: ServiceChange) {
+    pub(super) fn notify_of_change(&self, change: SharedStateChange) {
         for actor in self.actors() {
             _ = actor.cast(match change {
-                ServiceChange::HostCondition => AgentMsg::HostConditionChanged,
-                ServiceChange::Credentials => AgentMsg::BreakerChanged,
+                SharedStateChange::HostCondition => AgentMsg::HostConditionChanged,
+                SharedStateChange::Credentials => AgentMsg::BreakerChanged,
             });
         }
     }
 
     /// Notifies the agents of everything, because changes may have been missed.
     pub(super) fn notify_of_all_changes(&self) {
-        [ServiceChange::HostCondition, ServiceChange::Credentials]
+        [SharedStateChange::HostCondition, SharedStateChange::Credentials]
             .into_iter()
             .for_each(|change| self.notify_of_change(change));
     }
@@ -78,38 +78,39 @@ async fn watch_host_condition(
         condition.wait_for(|latest| refusals_by_work_kind(latest) != last_refusals).await
     {
         last_refusals = refusals_by_work_kind(&latest);
-        _ = root.cast(RootMsg::ServiceChanged(ServiceChange::HostCondition)); // Fails if the root has stopped.
+        _ = root.cast(RootMsg::SharedStateChanged(SharedStateChange::HostCondition)); // Fails if the root has stopped.
     }
 }
 
 /// Reports each change of a breaker, and the time at which the next one may be probed.
 async fn watch_credentials(
     root: ActorRef<RootMsg>,
-    mut open_breakers: watch::Receiver<OpenBreakers>,
+    mut tripped_breakers: watch::Receiver<TrippedBreakers>,
     clock: Arc<dyn Clock>,
 ) {
     loop {
-        let wait = next_probe_wait(&open_breakers.borrow(), &*clock);
+        let wait = next_probe_wait(&tripped_breakers.borrow(), &*clock);
         let wait_result = match wait {
-            Some(wait) => timeout(wait.min(CLOCK_CHECK_INTERVAL), open_breakers.changed())
+            Some(wait) => timeout(wait.min(CLOCK_CHECK_INTERVAL), tripped_breakers.changed())
                 .await
                 .unwrap_or(Ok(())),
-            None => open_breakers.changed().await,
+            None => tripped_breakers.changed().await,
         };
         if wait_result.is_err() {
             return; // The service has stopped.
         }
-        _ = root.cast(RootMsg::ServiceChanged(ServiceChange::Credentials)); // Fails if the root has stopped.
+        _ = root.cast(RootMsg::SharedStateChanged(SharedStateChange::Credentials)); // Fails if the root has stopped.
     }
 }
 
 /// Returns the time until the next breaker may be probed. Without a blocked breaker the clock is not read.
-fn next_probe_wait(open_breakers: &OpenBreakers, clock: &dyn Clock) -> Option<Duration> {
-    if open_breakers.is_empty() {
+fn next_probe_wait(tripped_breakers: &TrippedBreakers, clock: &dyn Clock) -> Option<Duration> {
+    if tripped_breakers.is_empty() {
         return None;
     }
     let now = clock.now();
-    let time_until_probe =
-        |breaker: &OpenBreaker| (breaker.until - now).to_std().ok().filter(|wait| !wait.is_zero());
-    open_breakers.values().filter_map(time_until_probe).min()
+    let time_until_probe = |breaker: &TrippedBreaker| {
+        (breaker.until - now).to_std().ok().filter(|wait| !wait.is_zero())
+    };
+    tripped_breakers.values().filter_map(time_until_probe).min()
 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::RootMsg;
 use crate::decide::recovery::restart::{
-    RestartDecision, RestartHistory, RestartIntensity, decide_restart,
+    RestartDecision, RestartHistory, RestartLimit, decide_restart,
 };
 use crate::gateway::GatewayMsg;
 use crate::model::host::host_fault::HostCondition;
@@ -87,19 +87,16 @@ impl RootContext {
     }
 
     /// Counts the failure of an actor now, and decides about it.
-    pub(super) fn count_failure_and_decide(
-        &self,
-        restarts: &mut RestartHistory,
-    ) -> RestartDecision {
-        count_failure_and_decide_at(restarts, self.elapsed(), RestartIntensity::default())
+    pub(super) fn record_failure(&self, restarts: &mut RestartHistory) -> RestartDecision {
+        record_failure_at(restarts, self.elapsed(), RestartLimit::default())
     }
 }
 
 /// Counts the failure of an actor at `now`, and decides about it.
-pub(super) fn count_failure_and_decide_at(
+pub(super) fn record_failure_at(
     restarts: &mut RestartHistory,
     now: Duration,
-    intensity: RestartIntensity,
+    intensity: RestartLimit,
 ) -> RestartDecision {
     let (next, decision) = decide_restart(mem::take(restarts), now, intensity);
     *restarts = next;

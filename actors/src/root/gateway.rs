@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use ractor::{ActorCell, SpawnErr};
 
-use super::context::{RootContext, count_failure_and_decide_at};
-use crate::decide::recovery::restart::{RestartHistory, RestartIntensity};
+use super::context::{RootContext, record_failure_at};
+use crate::decide::recovery::restart::{RestartHistory, RestartLimit};
 use crate::gateway::{AgentRoute, GatewayActor};
 use crate::model::id::AgentId;
 use crate::services::Services;
@@ -47,9 +47,8 @@ impl GatewayChild {
         context: &RootContext,
     ) {
         tracing::error!(fault, "gateway failed");
-        let unlimited =
-            RestartIntensity { max_restarts: usize::MAX, ..RestartIntensity::default() };
-        count_failure_and_decide_at(&mut self.restart_history, context.elapsed(), unlimited);
+        let unlimited = RestartLimit { max_restarts: usize::MAX, ..RestartLimit::default() };
+        record_failure_at(&mut self.restart_history, context.elapsed(), unlimited);
         if let Err(error) = Self::start(routes, context).await {
             tracing::error!(%error, "gateway did not start");
             context.root.stop(None);

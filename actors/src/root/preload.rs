@@ -9,7 +9,7 @@ use super::agents::AgentChildren;
 use super::context::RootContext;
 use crate::decide::budget::today;
 use crate::decide::recovery::interruption_failure;
-use crate::execution::recovery::{cancel_orphaned_hop, fail_execution};
+use crate::execution::recovery::{cancel_orphaned_hop, settle_as_failed};
 use crate::model::agent::team::TeamPlan;
 use crate::model::execution::record::{ExecutionFilter, ExecutionRecord};
 use crate::model::id::{AgentId, ExecutionId};
@@ -17,7 +17,7 @@ use crate::ports::ledger::LedgerError;
 
 /// Settles the executions of agents that are no longer configured, and the hops whose runs have ended. Returns the
 /// agents with other unfinished ones, which is true until the agents start.
-pub(super) async fn settle_orphaned_executions(
+pub(super) async fn triage_unfinished_executions(
     agents: &AgentChildren,
     context: &RootContext,
 ) -> Result<BTreeSet<AgentId>, LedgerError> {
@@ -36,10 +36,10 @@ pub(super) async fn settle_orphaned_executions(
             }
             Some(child) => {
                 let spec = &child.definition.spec;
-                services.breakers.restore((&services.keyed_hasher, spec), record);
+                services.breakers.restore_block((&services.keyed_hasher, spec), record);
                 agents_to_recover.insert(record.agent.clone());
             }
-            None => fail_execution(services, record, interruption_failure()).await?,
+            None => settle_as_failed(services, record, interruption_failure()).await?,
         }
     }
     Ok(agents_to_recover)

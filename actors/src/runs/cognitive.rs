@@ -71,7 +71,7 @@ impl Driver for CognitiveDriver {
 
     fn take_over_held_work(&self, _: ExecutionId, _: AttemptId) -> Option<WorkTakenOver> {
         // A run makes no progress without the service, so its time starts anew.
-        Some(WorkTakenOver { run_time: Some(Duration::ZERO) })
+        Some(WorkTakenOver { elapsed_run_time: Some(Duration::ZERO) })
     }
 
     fn resume(&self, work: AttemptWork, reporter: Reporter) -> Lease {

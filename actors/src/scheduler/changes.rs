@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, SubsecRound, Utc};
 
-use super::ChangeReply;
+use super::ChangeReplyPort;
 use super::evaluate::new_occurrence;
 use super::interned_schedule::InternedSchedule;
 use super::table::ScheduleTable;
@@ -45,14 +45,14 @@ pub enum ScheduleChange {
 /// Change that waits for the writer.
 pub(super) struct PendingChange {
     pub(super) change: ScheduleChange,
-    pub(super) reply: ChangeReply,
+    pub(super) reply: ChangeReplyPort,
 }
 
 /// Change that was stored, or whose write failed.
-pub struct ChangeResult {
+pub struct ChangeWriteResult {
     pub(super) change: PlannedChange,
     pub(super) result: Result<(), Failure>,
-    pub(super) reply: ChangeReply,
+    pub(super) reply: ChangeReplyPort,
 }
 
 /// Change in its stored form.
@@ -246,7 +246,7 @@ pub(super) fn schedules_to_put<'s>(
         Some(existing) => {
             let (existing, origin) = (existing.to_schedule(), ScheduleOrigin::Configuration);
             let is_same = is_same_schedule(&existing, &spec, owner);
-            let text_sealing = TextSealing::WithoutSecrets; // The configuration has the raw texts.
+            let text_sealing = TextSealing::Unsealed; // The configuration has the raw texts.
             (!is_same).then(|| Schedule {
                 origin,
                 text_sealing,
@@ -261,7 +261,7 @@ fn is_same_schedule(existing: &Schedule, spec: &ScheduleSpec, owner: PrincipalId
     existing.origin == ScheduleOrigin::Configuration
         && existing.spec == *spec
         && existing.owner == owner
-        && !existing.has_sealed_texts()
+        && !existing.has_unreadable_texts()
 }
 
 const fn new_schedule(
@@ -272,7 +272,7 @@ const fn new_schedule(
 ) -> Schedule {
     Schedule {
         spec,
-        text_sealing: TextSealing::WithoutSecrets,
+        text_sealing: TextSealing::Unsealed,
         owner,
         origin,
         paused: false,
@@ -298,6 +298,6 @@ fn replace_spec(
     // Sealed texts that no key opens stay until a caller sends others.
     let is_unchanged = texts(&existing.spec) == texts(&spec);
     let text_sealing =
-        if is_unchanged { existing.text_sealing.clone() } else { TextSealing::WithoutSecrets };
+        if is_unchanged { existing.text_sealing.clone() } else { TextSealing::Unsealed };
     Schedule { spec, text_sealing, owner, decided_until, changed_at: now, ..existing }
 }

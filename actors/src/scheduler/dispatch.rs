@@ -19,7 +19,7 @@ use crate::model::execution::progress::Progress;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
 
-pub(super) use self::observation::observe_execution;
+pub(super) use self::observation::observe_and_record_end;
 use self::submission::{OccurrenceSubmission, scheduler_caller};
 
 /// Maximum number of pending requests of schedules.
@@ -143,7 +143,7 @@ fn build_submission(
     Some(OccurrenceSubmission {
         occurrence: open_occurrence.occurrence.clone(),
         spec: schedule.to_spec(),
-        has_unreadable_texts: schedule.shared_fields().has_sealed_texts(),
+        has_unreadable_texts: schedule.shared_fields().has_unreadable_texts(),
         mode,
         tokens: Arc::clone(tokens),
     })

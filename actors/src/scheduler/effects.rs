@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::dispatch::{DispatchResult, cancel_execution, check_acceptance, observe_execution};
+use super::dispatch::{DispatchResult, cancel_execution, check_acceptance, observe_and_record_end};
 use super::occurrences::{OccurrenceEffect, OccurrenceExecution, unsubmitted_result};
 use super::{OccurrenceKey, SchedulerActorState};
 use crate::decide::notification::alert::AlertInput;
@@ -26,7 +26,7 @@ impl SchedulerActorState {
                 OccurrenceEffect::Observe(execution) => {
                     let request_handle = self.args.request_handle.clone();
                     let store = Arc::clone(self.schedule_writer.store());
-                    let observation = observe_execution(execution, request_handle, store);
+                    let observation = observe_and_record_end(execution, request_handle, store);
                     self.tasks.spawn_and_send_result(observation);
                 }
                 OccurrenceEffect::Cancel(cancellation) => {

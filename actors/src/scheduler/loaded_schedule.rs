@@ -99,7 +99,7 @@ impl LoadedSchedule {
             state: self.state(open_counts),
             next_due_at: self.next_evaluation.filter(|_| self.schedule.is_active()),
             running_executions: executions,
-            waiting_count: open_counts.waiting,
+            waiting_occurrence_count: open_counts.waiting,
             failure_streak: self.failure_streak,
             is_redacted: false,
         }
@@ -135,7 +135,11 @@ impl OpenOccurrence {
     }
 
     /// Returns the pause in seconds before the request is repeated; `None` when its time is over.
-    pub(super) fn plan_retry(&mut self, max_delay: Duration, now: DateTime<Utc>) -> Option<u32> {
+    pub(super) fn plan_retry_pause_seconds(
+        &mut self,
+        max_delay: Duration,
+        now: DateTime<Utc>,
+    ) -> Option<u32> {
         if self.submission_mode == SubmissionMode::First {
             self.submission_mode = SubmissionMode::Repeated; // The agent may have recorded the request before the failure.
         }

@@ -87,13 +87,6 @@ impl OccurrenceMachine {
         self.open_occurrences.drop_occurrences_of(id);
     }
 
-    /// Inserts an occurrence, unless its schedule was removed meanwhile.
-    fn insert(&mut self, open_occurrence: OpenOccurrence, table: &ScheduleTable) {
-        if table.contains(&open_occurrence.occurrence.schedule) {
-            self.open_occurrences.insert(open_occurrence);
-        }
-    }
-
     /// Adds stored occurrences of a schedule, and starts those that may proceed.
     pub(super) fn add_occurrences(
         &mut self,
@@ -105,7 +98,8 @@ impl OccurrenceMachine {
         for occurrence in occurrences.into_iter().filter(Occurrence::is_open) {
             effects.extend(deadline_effect(&occurrence));
             if occurrence.status == OccurrenceStatus::Pending {
-                self.insert(OpenOccurrence::new(occurrence), table);
+                let open_occurrence = OpenOccurrence::new(occurrence);
+                self.open_occurrences.insert_if_schedule_exists(open_occurrence, table);
             }
         }
         self.start_ready_occurrences(id, table, &mut effects);
@@ -117,7 +111,8 @@ impl OccurrenceMachine {
         let mut effects: Effects = deadline_effect(&occurrence).into_iter().collect();
         effects.push(OccurrenceEffect::Submit(OccurrenceKey::for_occurrence(&occurrence)));
         let phase = OccurrencePhase::Submitting;
-        self.insert(OpenOccurrence { phase, ..OpenOccurrence::new(occurrence) }, table);
+        let open_occurrence = OpenOccurrence { phase, ..OpenOccurrence::new(occurrence) };
+        self.open_occurrences.insert_if_schedule_exists(open_occurrence, table);
         effects
     }
 
@@ -185,9 +180,8 @@ impl OccurrenceMachine {
         let max_delay = table.get(&key.schedule).map(|entry| entry.schedule.max_submission_delay());
         let max_delay = max_delay.unwrap_or_default(); // A removed schedule has no open occurrence either.
         let open_occurrence = self.open_occurrences.occurrence_mut(key);
-        let Some(pause) = open_occurrence.and_then(|it| it.plan_retry(max_delay, now)) else {
-            return self.refuse(key, failure, table);
-        };
+        let pause = open_occurrence.and_then(|it| it.plan_retry_pause_seconds(max_delay, now));
+        let Some(pause) = pause else { return self.refuse(key, failure, table) };
         let (at, code) = (now + TimeDelta::seconds(pause.into()), failure.code);
         tracing::info!(schedule = %key.schedule, %code, pause, "resubmitting later");
         vec![OccurrenceEffect::SetTimer(at, TimerEntry::Resubmit(key.clone().into()))]

@@ -6,9 +6,9 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::authorization::TokenSnapshot;
-use super::changes::{ChangeResult, PlannedChange};
+use super::changes::{ChangeWriteResult, PlannedChange};
 use super::tasks::SchedulerBackgroundTasks;
-use super::{ChangeReply, SchedulerMsg};
+use super::{ChangeReplyPort, SchedulerMsg};
 use crate::gateway::requests::RequestHandle;
 use crate::model::id::ScheduleId;
 use crate::model::schedule::occurrence::Occurrence;
@@ -65,7 +65,7 @@ impl ScheduleWriter {
     pub(super) fn store_change(
         &mut self,
         change: PlannedChange,
-        reply: ChangeReply,
+        reply: ChangeReplyPort,
         services: &Services,
         tasks: &mut SchedulerBackgroundTasks,
     ) {
@@ -73,7 +73,7 @@ impl ScheduleWriter {
         let (store, services) = (Arc::clone(&self.store), services.clone());
         tasks.spawn_and_send_result(async move {
             let result = change.write(&services, &*store).await;
-            SchedulerMsg::ChangeWriteFinished(Box::new(ChangeResult { change, result, reply }))
+            SchedulerMsg::ChangeWriteFinished(Box::new(ChangeWriteResult { change, result, reply }))
         });
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::decide::admission::keyed_hasher::KeyedHasher;
 use crate::decide::retry::breaker::{
-    BreakerEvent, BreakerState, OpenBreaker, apply_breaker_event, breaker_state,
+    BreakerEvent, BreakerState, TrippedBreaker, apply_breaker_event, breaker_state,
 };
 use crate::decide::retry::deferral::{deferral_cause, first_wait};
 use crate::model::agent::AgentSpec;
@@ -23,20 +23,20 @@ use crate::model::observation::status::{AccountState, AccountStatus, CredentialS
 use crate::ports::clock::Clock;
 
 /// Unusable credentials.
-pub(crate) type OpenBreakers = BTreeMap<CredentialName, OpenBreaker>;
+pub(crate) type TrippedBreakers = BTreeMap<CredentialName, TrippedBreaker>;
 
 /// Circuit breakers of a service. Clones are cheap.
 #[derive(Clone, Default)]
-pub struct CredentialBreakers(Arc<watch::Sender<OpenBreakers>>);
+pub struct CredentialBreakers(Arc<watch::Sender<TrippedBreakers>>);
 
 impl CredentialBreakers {
     /// Returns the state of one credential, if it is unusable.
-    pub(crate) fn open_breaker(&self, name: &CredentialName) -> Option<OpenBreaker> {
+    pub(crate) fn tripped_breaker(&self, name: &CredentialName) -> Option<TrippedBreaker> {
         self.0.borrow().get(name).copied()
     }
 
     /// Returns a receiver of all changes.
-    pub(crate) fn subscribe(&self) -> watch::Receiver<OpenBreakers> {
+    pub(crate) fn subscribe(&self) -> watch::Receiver<TrippedBreakers> {
         self.0.subscribe()
     }
 
@@ -76,14 +76,14 @@ impl CredentialBreakers {
         spec: &AgentSpec,
     ) -> Duration {
         let breaker = self
-            .open_breaker(&credential_name(keyed_hasher, spec))
+            .tripped_breaker(&credential_name(keyed_hasher, spec))
             .filter(|_| spec.quota.has_breaker);
         let is_temporary = breaker.is_some_and(|breaker| breaker.cause.is_temporary());
         if is_temporary { spec.quota.deferral_policy.max_wait } else { Duration::ZERO }
     }
 
     /// Restores the state from an execution that was deferred in an earlier process.
-    pub(crate) fn restore(
+    pub(crate) fn restore_block(
         &self,
         (keyed_hasher, spec): (&KeyedHasher, &AgentSpec),
         record: &ExecutionRecord,
@@ -136,9 +136,9 @@ impl CredentialBreakers {
         for spec in specs {
             agents.entry(credential_name(keyed_hasher, spec)).or_default().push(spec.id.clone());
         }
-        let open_breakers = self.0.borrow();
+        let tripped_breakers = self.0.borrow();
         let status = |(account, agents)| {
-            let breaker = open_breakers.get(&account);
+            let breaker = tripped_breakers.get(&account);
             let state = match breaker_state(breaker, now) {
                 BreakerState::Closed => AccountState::Available,
                 BreakerState::Open => AccountState::Blocked,
@@ -154,26 +154,26 @@ impl CredentialBreakers {
 
     /// Returns the status of every unusable credential.
     #[must_use]
-    pub fn credential_statuses(&self, now: DateTime<Utc>) -> Vec<CredentialStatus> {
-        let open_breakers = self.0.borrow();
-        let status = |(name, breaker): (&CredentialName, &OpenBreaker)| CredentialStatus {
+    pub fn unusable_credential_statuses(&self, now: DateTime<Utc>) -> Vec<CredentialStatus> {
+        let tripped_breakers = self.0.borrow();
+        let status = |(name, breaker): (&CredentialName, &TrippedBreaker)| CredentialStatus {
             name: name.clone(),
             cause: breaker.cause,
             state: breaker_state(Some(breaker), now).as_str().to_owned(),
             since: breaker.since,
             until: breaker.until,
         };
-        open_breakers.iter().map(status).collect()
+        tripped_breakers.iter().map(status).collect()
     }
 
     /// Applies an event to a breaker. No other function changes a breaker. Returns true if it changed.
     fn apply(&self, name: &CredentialName, event: BreakerEvent) -> bool {
-        self.0.send_if_modified(|open_breakers| {
-            let before = open_breakers.get(name).copied();
+        self.0.send_if_modified(|tripped_breakers| {
+            let before = tripped_breakers.get(name).copied();
             let after = apply_breaker_event(before, event);
             match after {
-                Some(breaker) => _ = open_breakers.insert(name.clone(), breaker),
-                None => _ = open_breakers.remove(name),
+                Some(breaker) => _ = tripped_breakers.insert(name.clone(), breaker),
+                None => _ = tripped_breakers.remove(name),
             }
             before != after
         })
@@ -199,6 +199,8 @@ pub(crate) fn credential_name(keyed_hasher: &KeyedHasher, spec: &AgentSpec) -> C
     CredentialName(match &spec.quota.credential {
         QuotaCredential::Own => format!("agent:{}", spec.id),
         QuotaCredential::Named(name) => name.clone(),
-        QuotaCredential::Secret(digest) => format!("key:{}", keyed_hasher.credential_name(digest)),
+        QuotaCredential::SecretDigest(digest) => {
+            format!("key:{}", keyed_hasher.credential_fingerprint(digest))
+        }
     })
 }

@@ -6,14 +6,14 @@ use std::time::Duration;
 use algonius_redact::Redactor;
 
 use crate::decide::output::seal_encoding::{
-    decode_input, decode_schedule, encode_input, encode_schedule,
+    decode_input, decode_schedule_texts, encode_input, encode_schedule_texts,
 };
 use crate::model::execution::Outcome;
 use crate::model::execution::record::ExecutionRecord;
 use crate::model::execution::request::Input;
 use crate::model::id::ExecutionId;
 use crate::model::schedule::ScheduleSpec;
-use crate::ports::sealer::{KeylessSealer, SealError, SealedRow, Sealer};
+use crate::ports::sealer::{KeylessSealer, SealError, SealedRowId, Sealer};
 
 /// Sealer of inputs, and the time for which the input of a failed execution is stored. Clones are cheap.
 #[derive(Clone)]
@@ -50,13 +50,14 @@ impl InputSealer {
 
     /// Seals the input of an execution.
     pub(crate) fn seal(&self, id: ExecutionId, input: &Input) -> Option<Vec<u8>> {
-        let sealed = self.sealer.seal(SealedRow::Execution(id), &encode_input(input));
+        let sealed = self.sealer.seal(SealedRowId::Execution(id), &encode_input(input));
         sealed.inspect_err(|error| tracing::debug!(execution = %id, %error, "not sealed")).ok()
     }
 
     /// Seals the texts of a schedule.
     pub(crate) fn seal_schedule(&self, spec: &ScheduleSpec) -> Option<Vec<u8>> {
-        let sealed = self.sealer.seal(SealedRow::Schedule(&spec.id), &encode_schedule(spec));
+        let sealed =
+            self.sealer.seal(SealedRowId::Schedule(&spec.id), &encode_schedule_texts(spec));
         sealed.inspect_err(|error| tracing::error!(schedule = %spec.id, %error, "not sealed")).ok()
     }
 
@@ -65,8 +66,9 @@ impl InputSealer {
         redacted_spec: &ScheduleSpec,
         sealed: &[u8],
     ) -> Result<ScheduleSpec, SealError> {
-        let unsealed_bytes = self.sealer.unseal(SealedRow::Schedule(&redacted_spec.id), sealed)?;
-        decode_schedule(&unsealed_bytes, redacted_spec.clone()).ok_or(SealError::Damaged)
+        let unsealed_bytes =
+            self.sealer.unseal(SealedRowId::Schedule(&redacted_spec.id), sealed)?;
+        decode_schedule_texts(&unsealed_bytes, redacted_spec.clone()).ok_or(SealError::Damaged)
     }
 
     pub(crate) fn unseal(
@@ -74,7 +76,7 @@ impl InputSealer {
         record: &ExecutionRecord,
         sealed: &[u8],
     ) -> Result<Input, SealError> {
-        let unsealed_bytes = self.sealer.unseal(SealedRow::Execution(record.id), sealed)?;
+        let unsealed_bytes = self.sealer.unseal(SealedRowId::Execution(record.id), sealed)?;
         decode_input(&unsealed_bytes, record.overrides.clone()).ok_or(SealError::Damaged)
     }
 }

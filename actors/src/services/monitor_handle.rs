@@ -31,10 +31,10 @@ pub enum MonitorMsg {
 
 /// Handle of the present monitor. Clones are cheap.
 #[derive(Clone, Default)]
-pub struct MonitorHandle(Arc<MonitorState>);
+pub struct MonitorHandle(Arc<MonitorHandleState>);
 
 #[derive(Default)]
-struct MonitorState {
+struct MonitorHandleState {
     monitor: watch::Sender<Option<ActorRef<MonitorMsg>>>,
     /// Requests of each endpoint that the monitor has not received yet.
     request_counts: watch::Sender<BTreeMap<String, u64>>,

@@ -14,17 +14,14 @@ impl Services {
     pub(crate) fn seal_schedules(&self, schedules: &[Schedule]) -> Vec<Schedule> {
         let redactor = self.redactor.current();
         let to_stored_form = |schedule: &Schedule| {
-            if schedule.has_sealed_texts() {
+            if schedule.has_unreadable_texts() {
                 return schedule.clone();
             }
             let (spec, is_changed) = redact_schedule(&redactor, &schedule.spec);
             let seal =
                 || self.input_sealer.seal_schedule(&schedule.spec).unwrap_or_else(|| vec![0]);
-            let text_sealing = if is_changed {
-                TextSealing::Sealed(seal().into())
-            } else {
-                TextSealing::WithoutSecrets
-            };
+            let text_sealing =
+                if is_changed { TextSealing::Sealed(seal().into()) } else { TextSealing::Unsealed };
             Schedule { spec, text_sealing, ..schedule.clone() }
         };
         schedules.iter().map(to_stored_form).collect()
@@ -33,10 +30,10 @@ impl Services {
     /// Returns a stored schedule with its raw texts; the texts stay sealed if no key opens them.
     pub(crate) fn unseal_schedule(&self, schedule: Schedule) -> Schedule {
         let TextSealing::Sealed(sealed) = &schedule.text_sealing else {
-            return Schedule { text_sealing: TextSealing::WithoutSecrets, ..schedule };
+            return Schedule { text_sealing: TextSealing::Unsealed, ..schedule };
         };
         match self.input_sealer.unseal_schedule(&schedule.spec, sealed) {
-            Ok(spec) => Schedule { spec, text_sealing: TextSealing::WithoutSecrets, ..schedule },
+            Ok(spec) => Schedule { spec, text_sealing: TextSealing::Unsealed, ..schedule },
             Err(error) => {
                 // The configuration has the raw texts of its own schedules.
                 if schedule.origin == ScheduleOrigin::Api {

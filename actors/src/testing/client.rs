@@ -35,7 +35,7 @@ impl TestTree {
         let (requests, ledger) = (self.api.requests.clone(), self.ledger.clone());
         let (caller, request) = (caller(), text_request(agent, message_id, text));
         async move {
-            let SubmitReply { execution, progress, .. } =
+            let SubmitReply { execution, progress_receiver: progress, .. } =
                 match requests.submit(&caller, request).await {
                     Ok(reply) => reply,
                     Err(failure) => return CallerResult::Refused(failure.code),
@@ -54,9 +54,7 @@ impl TestTree {
             }
         }
     }
-}
 
-impl TestTree {
     /// Returns a future that submits a text and waits once.
     ///
     /// # Errors
@@ -71,7 +69,8 @@ impl TestTree {
         let (caller, request) = (caller(), text_request(agent, message_id, text));
         async move {
             let agent = request.agent.clone();
-            let SubmitReply { execution, progress, .. } = requests.submit(&caller, request).await?;
+            let SubmitReply { execution, progress_receiver: progress, .. } =
+                requests.submit(&caller, request).await?;
             requests.wait_for_end_or_question(&agent, execution, progress).await.map(drop)
         }
     }

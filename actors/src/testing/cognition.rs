@@ -45,7 +45,7 @@ struct CognitionState {
 impl CognitionState {
     /// Returns the reply of a turn; the last one serves all later turns. A failure of the provider happens once: the
     /// next request of the same turn has the next reply.
-    fn take_reply(&mut self, input: &str, turn: usize) -> Option<ScriptedReply> {
+    fn reply_of_turn(&mut self, input: &str, turn: usize) -> Option<ScriptedReply> {
         let replies = self.replies.get_mut(input)?;
         let turn = turn.min(replies.len().checked_sub(1)?);
         match replies.get(turn)? {
@@ -95,14 +95,14 @@ impl CompletionClient for ScriptedModelAndTools {
         self.0.send_modify(|state| state.requests.push(request));
         sleep(REPLY_DELAY).await;
         let mut reply = None;
-        self.0.send_modify(|state| reply = state.take_reply(&input, turn));
+        self.0.send_modify(|state| reply = state.reply_of_turn(&input, turn));
         reply.unwrap_or_else(|| Ok(ModelReply::default()))
     }
 }
 
 #[async_trait]
 impl ToolExecutor for ScriptedModelAndTools {
-    async fn definitions(&self, _: &[Arc<ToolSpec>], _: &TextRedactor) -> ToolDefinitions {
+    async fn mcp_tool_definitions(&self, _: &[Arc<ToolSpec>], _: &TextRedactor) -> ToolDefinitions {
         ToolDefinitions::new()
     }
 

@@ -11,8 +11,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::interactions::QuestionSender;
-use super::work_probe::{LeaseCountGuard, LiveWorkGuard, WorkProbe};
+use super::interactions::QuestionExchange;
+use super::recorded_work::{LeaseCountGuard, LiveWorkGuard, RecordedWork};
 use crate::driver::report::Reporter;
 use crate::driver::{AttemptLease, AttemptWork, Driver, Lease, UsageFuture, WorkTakenOver};
 use crate::model::agent::workspace::Workspace;
@@ -35,7 +35,7 @@ pub struct ScriptedDriver {
     scripts: watch::Sender<HashMap<String, Vec<ScriptedAttempt>>>,
     workspaces: watch::Sender<HashMap<String, Workspace>>,
     preserved_work: watch::Sender<HashMap<ExecutionId, WorkTakenOver>>,
-    probe: Arc<watch::Sender<WorkProbe>>,
+    recorded_work: Arc<watch::Sender<RecordedWork>>,
     /// Model and tools of the cognitive agents, whose runs have a driver of their own.
     pub cognition: Arc<ScriptedModelAndTools>,
 }
@@ -47,7 +47,7 @@ impl Default for ScriptedDriver {
             scripts: watch::Sender::default(),
             workspaces: watch::Sender::default(),
             preserved_work: watch::Sender::default(),
-            probe: Arc::new(watch::Sender::default()),
+            recorded_work: Arc::new(watch::Sender::default()),
             cognition: Arc::default(),
         }
     }
@@ -74,19 +74,20 @@ impl ScriptedDriver {
 
     /// Holds the work like [`preserve_over_restart`](Self::preserve_over_restart), with a known run time.
     pub fn preserve_with_run_time(&self, execution: ExecutionId, run_time: Duration) {
-        let work = WorkTakenOver { run_time: Some(run_time) };
+        let work = WorkTakenOver { elapsed_run_time: Some(run_time) };
         self.preserved_work.send_modify(|held_work| _ = held_work.insert(execution, work));
     }
 
     /// Returns the visible state.
     #[must_use]
-    pub fn recorded_work(&self) -> WorkProbe {
-        self.probe.borrow().clone()
+    pub fn recorded_work(&self) -> RecordedWork {
+        self.recorded_work.borrow().clone()
     }
 
     /// Records that held work has read an answer, as `WIRE:WORD`, from a service that did not record that.
     pub fn add_delivered_answer(&self, id: ExecutionId, answer: &str) {
-        self.probe.send_modify(|probe| probe.answers.push(format!("{id} {answer}")));
+        self.recorded_work
+            .send_modify(|probe| probe.delivered_answers.push(format!("{id} {answer}")));
     }
 
     fn scripted_attempt(&self, text: &str, attempt: u32) -> ScriptedAttempt {
@@ -108,7 +109,7 @@ impl Driver for ScriptedDriver {
     }
 
     fn start(&self, work: AttemptWork, reporter: Reporter) -> Lease {
-        self.perform("", &work, reporter)
+        self.spawn_attempt("", &work, reporter)
     }
 
     fn take_over_held_work(&self, execution: ExecutionId, _: AttemptId) -> Option<WorkTakenOver> {
@@ -116,12 +117,12 @@ impl Driver for ScriptedDriver {
     }
 
     fn resume(&self, work: AttemptWork, reporter: Reporter) -> Lease {
-        self.perform("again ", &work, reporter)
+        self.spawn_attempt("again ", &work, reporter)
     }
 }
 
 impl ScriptedDriver {
-    fn perform(
+    fn spawn_attempt(
         &self,
         start_description_prefix: &str,
         work: &AttemptWork,
@@ -133,8 +134,8 @@ impl ScriptedDriver {
             "{start_description_prefix}{text}#{attempt}@{}",
             self.created_at.elapsed().as_secs()
         );
-        let pid = 1 + u32::try_from(self.probe.borrow().starts.len()).unwrap_or(u32::MAX);
-        self.probe.send_modify(|probe| probe.starts.push(start_description));
+        let pid = 1 + u32::try_from(self.recorded_work.borrow().starts.len()).unwrap_or(u32::MAX);
+        self.recorded_work.send_modify(|probe| probe.starts.push(start_description));
         let script = self.scripted_attempt(text, attempt);
         assert_ne!(
             script.behavior,
@@ -143,14 +144,17 @@ impl ScriptedDriver {
         );
         let (stop_sender, stop_receiver) = watch::channel(false);
         let (answer_sender, answer_receiver) = mpsc::unbounded_channel();
-        let question_sender = QuestionSender {
+        let question_sender = QuestionExchange {
             execution: work.execution,
             answer_receiver,
-            probe: Arc::clone(&self.probe),
+            recorded_work: Arc::clone(&self.recorded_work),
         };
-        let live_work_guard =
-            LiveWorkGuard::record_start(&self.probe, work, !start_description_prefix.is_empty());
-        let lease_count_guard = LeaseCountGuard::increment(&self.probe);
+        let live_work_guard = LiveWorkGuard::record_start(
+            &self.recorded_work,
+            work,
+            !start_description_prefix.is_empty(),
+        );
+        let lease_count_guard = LeaseCountGuard::increment(&self.recorded_work);
         let cleanup_time = script.cleanup_time;
         let is_resumed = !start_description_prefix.is_empty();
         let task = tokio::spawn(async move {
@@ -182,7 +186,7 @@ async fn run_scripted_attempt(
     script: ScriptedAttempt,
     pid: u32,
     reporter: Reporter,
-    (mut stop_receiver, mut question_sender): (watch::Receiver<bool>, QuestionSender),
+    (mut stop_receiver, mut question_sender): (watch::Receiver<bool>, QuestionExchange),
     live_work_guard: LiveWorkGuard,
 ) {
     let ignores_stop = script.behavior == ScriptedBehavior::IgnoresStop;
@@ -216,7 +220,7 @@ async fn run_until_end(
     script: &ScriptedAttempt,
     pid: u32,
     reporter: &Reporter,
-    question_sender: &mut QuestionSender,
+    question_sender: &mut QuestionExchange,
 ) {
     sleep(script.start_delay).await;
     match script.behavior {

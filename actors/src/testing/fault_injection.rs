@@ -16,9 +16,9 @@ pub enum LedgerCallKind {
     /// `claim`.
     Claim,
     /// `append_batch`.
-    Record,
+    AppendBatch,
     /// `append_chunk`, `delete_output`.
-    Append,
+    ChangeOutput,
     /// `settle`.
     Settle,
     /// `execution`, `events`, `text`, `tokens`, `interaction`.
@@ -104,7 +104,7 @@ impl FaultInjector {
     }
 
     /// Ends this process: a task that calls from it, or is in a call, ends without having changed a row.
-    pub(super) fn kill(&self) {
+    pub(super) fn kill_process(&self) {
         self.kill_sender.send_replace(true);
     }
 

@@ -6,7 +6,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::TestTree;
 use super::fixtures::caller;
-use super::work_probe::WorkProbe;
+use super::recorded_work::RecordedWork;
 use crate::api::CallerAnswer;
 use crate::driver::report::Reporter;
 use crate::model::code::Code;
@@ -65,13 +65,13 @@ pub(super) fn permission_question(command: &str) -> Question {
 }
 
 /// Side of the scripted work that asks. What it has delivered survives the work, as a journal of standard input does.
-pub(super) struct QuestionSender {
+pub(super) struct QuestionExchange {
     pub(super) execution: ExecutionId,
     pub(super) answer_receiver: mpsc::UnboundedReceiver<(WireId, Option<AnswerValue>)>,
-    pub(super) probe: Arc<watch::Sender<WorkProbe>>,
+    pub(super) recorded_work: Arc<watch::Sender<RecordedWork>>,
 }
 
-impl QuestionSender {
+impl QuestionExchange {
     /// Sends all questions at once, and returns when all are answered. Answers that earlier work has read are reported
     /// again, as the replay of a journal reports them.
     pub(super) async fn send_and_await_answers(
@@ -93,7 +93,7 @@ impl QuestionSender {
             let answer_kind = answer.as_ref().map_or("cancelled", |answer| answer.kind_name());
             let delivered_answer =
                 format!("{}{answer_kind}", self.delivered_answer_prefix(&wire_id));
-            self.probe.send_modify(|probe| probe.answers.push(delivered_answer));
+            self.recorded_work.send_modify(|probe| probe.delivered_answers.push(delivered_answer));
             reporter.report_answer_delivery(wire_id.clone());
             unanswered.retain(|unanswered_id| *unanswered_id != wire_id);
         }
@@ -101,7 +101,11 @@ impl QuestionSender {
 
     fn is_answer_delivered(&self, wire_id: &WireId) -> bool {
         let prefix = self.delivered_answer_prefix(wire_id);
-        self.probe.borrow().answers.iter().any(|answer| answer.starts_with(&prefix))
+        self.recorded_work
+            .borrow()
+            .delivered_answers
+            .iter()
+            .any(|answer| answer.starts_with(&prefix))
     }
 
     fn delivered_answer_prefix(&self, wire_id: &WireId) -> String {

@@ -66,7 +66,7 @@ impl MemoryLedger {
     }
 
     /// Makes the row of an execution look as if redaction had changed its input.
-    pub async fn mark_redacted(&self, id: ExecutionId) {
+    pub async fn lose_raw_input(&self, id: ExecutionId) {
         if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
             (row.record.stores_raw_input, row.sealed_input) = (false, None);
         }
@@ -98,7 +98,7 @@ impl Ledger for MemoryLedger {
         let mut row = MemoryExecutionRow::new(command);
         row.coalescing_key = row.coalescing_key.filter(|_| equal_execution.is_none());
         rows.executions.insert(row.record.id, row);
-        Ok(equal_execution.map_or(AcceptResult::Created, AcceptResult::Equivalent))
+        Ok(equal_execution.map_or(AcceptResult::Created, AcceptResult::CreatedWithEquivalent))
     }
 
     async fn record_answer(&self, command: AnswerCommand) -> Result<bool, LedgerError> {
@@ -114,13 +114,13 @@ impl Ledger for MemoryLedger {
         let ExecutionRecord { outcome, fence, state, requested_input, .. } = row.record;
         let is_open = outcome.is_none()
             && state == ExecutionState::Waiting
-            && !requested_input.has_pending_answer;
+            && !requested_input.has_pending_turn;
         if fence != command.fence || !is_open || is_duplicate {
             return Ok(false);
         }
         row.keys.extend(command.keys.iter().map(|key| (key, command.content_digest)));
         row.store_input(command.next_attempt_id, &command.input_text);
-        row.record.requested_input.has_pending_answer = true;
+        row.record.requested_input.has_pending_turn = true;
         row.record.latest_deferral = None;
         row.record.params = command.params;
         row.record.overrides = command.overrides;
@@ -128,7 +128,7 @@ impl Ledger for MemoryLedger {
             (command.stores_raw_input, command.sealed_input);
         row.record.changed_at = command.at;
         let message_event = EventKind::caller_message(command.message_id.0, command.content);
-        row.append(command.at, message_event, violations);
+        row.append_and_apply(command.at, message_event, violations);
         Ok(true)
     }
 
@@ -180,8 +180,8 @@ impl Ledger for MemoryLedger {
         row.workspace = workspace;
         row.record.fence = Fence(row.record.fence.0 + 1);
         row.record.started_at = row.record.started_at.or(Some(change.at));
-        row.record.requested_input.has_pending_answer = false;
-        row.append(change.at, EventKind::StateChanged(change), violations);
+        row.record.requested_input.has_pending_turn = false;
+        row.append_and_apply(change.at, EventKind::StateChanged(change), violations);
         Ok(ClaimResult::Granted(row.record.fence))
     }
 
@@ -191,7 +191,7 @@ impl Ledger for MemoryLedger {
         fence: Fence,
         batch: WriteBatch,
     ) -> Result<bool, LedgerError> {
-        self.inject_fault(LedgerCallKind::Record).await?;
+        self.inject_fault(LedgerCallKind::AppendBatch).await?;
         let mut rows = self.rows.lock().await;
         let LedgerRows { executions, violations, .. } = &mut *rows;
         let Some(row) = executions.get_mut(&id) else {
@@ -205,13 +205,13 @@ impl Ledger for MemoryLedger {
             return Ok(false);
         }
         for (at, event) in events {
-            row.append(at, event, violations);
+            row.append_and_apply(at, event, violations);
         }
         Ok(true)
     }
 
     async fn append_chunk(&self, id: ExecutionId, chunk: TextChunk) -> Result<(), LedgerError> {
-        self.inject_fault(LedgerCallKind::Append).await?;
+        self.inject_fault(LedgerCallKind::ChangeOutput).await?;
         if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
             let is_predecessor = |stored: &TextChunk| {
                 (stored.attempt_id, stored.channel, stored.number + 1)
@@ -229,7 +229,7 @@ impl Ledger for MemoryLedger {
         id: ExecutionId,
         attempt_id: AttemptId,
     ) -> Result<(), LedgerError> {
-        self.inject_fault(LedgerCallKind::Append).await?;
+        self.inject_fault(LedgerCallKind::ChangeOutput).await?;
         if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
             row.chunks.retain(|chunk| {
                 chunk.attempt_id != attempt_id || chunk.channel == TextChannel::Input
@@ -254,7 +254,7 @@ impl Ledger for MemoryLedger {
         }
         let last_events = events.split_off(last_transition_index(&events));
         for (at, event) in events {
-            row.append(at, event, violations);
+            row.append_and_apply(at, event, violations);
         }
         let end = interaction_end_at_settlement(settlement.outcome, settlement.at);
         rows.close_matching_interactions(settlement.id, &end, |_| true);
@@ -263,7 +263,7 @@ impl Ledger for MemoryLedger {
             return Ok(false);
         };
         for (at, event) in last_events {
-            row.append(at, event, violations);
+            row.append_and_apply(at, event, violations);
         }
         row.record.outcome = Some(settlement.outcome);
         row.record.failure = settlement.failure;

@@ -74,12 +74,12 @@ impl ScheduleStore for MemoryScheduleStore {
 
     async fn record_evaluations(
         &self,
-        advances: Vec<ScheduleEvaluation>,
+        evaluations: Vec<ScheduleEvaluation>,
     ) -> Result<Vec<Vec<Occurrence>>, LedgerError> {
         self.inject_fault(LedgerCallKind::Schedule).await?;
         let mut rows = self.rows.lock().await;
         let mut stored_occurrences = Vec::new();
-        for ScheduleEvaluation { schedule, decided_until, occurrences } in advances {
+        for ScheduleEvaluation { schedule, decided_until, occurrences } in evaluations {
             let mut new_occurrences = Vec::new();
             if let Some(row) = rows.schedules.get_mut(&schedule) {
                 row.decided_until = decided_until;
@@ -99,17 +99,17 @@ impl ScheduleStore for MemoryScheduleStore {
 
     async fn record_status_changes(
         &self,
-        decisions: Vec<OccurrenceStatusChange>,
+        status_changes: Vec<OccurrenceStatusChange>,
     ) -> Result<(), LedgerError> {
         self.inject_fault(LedgerCallKind::Schedule).await?;
         let mut rows = self.rows.lock().await;
-        for decision in decisions {
-            let row = rows.occurrences.get_mut(&(decision.schedule, decision.planned_at));
+        for status_change in status_changes {
+            let row = rows.occurrences.get_mut(&(status_change.schedule, status_change.planned_at));
             if let Some(row) = row.filter(|row| row.status == OccurrenceStatus::Pending) {
-                row.status = decision.status;
-                row.reason = decision.reason;
-                row.execution = decision.execution;
-                row.fired_at = decision.execution.map(|_| decision.at);
+                row.status = status_change.status;
+                row.reason = status_change.reason;
+                row.execution = status_change.execution;
+                row.fired_at = status_change.execution.map(|_| status_change.at);
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::ports::sealer::{SealError, SealedRow, Sealer};
+use crate::ports::sealer::{SealError, SealedRowId, Sealer};
 
 /// Sealer with a number instead of a key. The text is reversed, so that no test mistakes it for the raw one.
 #[derive(Debug, Default)]
@@ -21,23 +21,23 @@ impl ScriptedSealer {
         self.key.fetch_sub(1, Ordering::SeqCst);
     }
 
-    fn key_and_row_bytes(&self, row: SealedRow<'_>) -> (u8, Vec<u8>) {
+    fn key_and_row_bytes(&self, row: SealedRowId<'_>) -> (u8, Vec<u8>) {
         let row = match row {
-            SealedRow::Execution(id) => id.to_string(),
-            SealedRow::Schedule(id) => id.to_string(),
+            SealedRowId::Execution(id) => id.to_string(),
+            SealedRowId::Schedule(id) => id.to_string(),
         };
         (self.key.load(Ordering::SeqCst), row.into_bytes())
     }
 }
 
 impl Sealer for ScriptedSealer {
-    fn seal(&self, row: SealedRow<'_>, text: &[u8]) -> Result<Vec<u8>, SealError> {
+    fn seal(&self, row: SealedRowId<'_>, text: &[u8]) -> Result<Vec<u8>, SealError> {
         let (key, row) = self.key_and_row_bytes(row);
         let reversed: Vec<u8> = text.iter().rev().copied().collect();
         Ok([&[key][..], &row, &[0], &reversed].concat())
     }
 
-    fn unseal(&self, row: SealedRow<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
+    fn unseal(&self, row: SealedRowId<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
         let (key, row) = self.key_and_row_bytes(row);
         let (sealing_key, rest) = sealed.split_first().ok_or(SealError::Damaged)?;
         if *sealing_key != key {

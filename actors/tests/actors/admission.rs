@@ -57,7 +57,7 @@ async fn the_next_execution_begins_after_the_cleanup() {
     let tree = TestTree::new().await;
     submit_ten_second_work(&tree, &["a", "b", "c"]).await;
     tree.advance_to(5).await;
-    tree.faults.delay_next(LedgerCallKind::Record, [7]);
+    tree.faults.delay_next(LedgerCallKind::AppendBatch, [7]);
     tree.advance_to(15).await;
     tree.faults.delay_next(LedgerCallKind::Settle, [4]);
     tree.advance_to(100).await;

@@ -46,7 +46,7 @@ struct QueueModel {
     is_account_blocked: bool,
     probe: Option<ExecutionId>,
     /// How many waited and ran before the present event.
-    waiting_and_running_before: (usize, usize),
+    counts_before_event: (usize, usize),
     /// The order in which they came, and in which they began.
     arrival_order: Vec<ExecutionId>,
     start_order: Vec<ExecutionId>,
@@ -67,7 +67,7 @@ impl QueueModel {
             is_suspended: false,
             is_account_blocked: false,
             probe: None,
-            waiting_and_running_before: (0, 0),
+            counts_before_event: (0, 0),
             arrival_order: Vec::new(),
             start_order: Vec::new(),
         }
@@ -117,11 +117,11 @@ impl QueueModel {
             | AdmissionEvent::Duplicate(..) => {}
         }
         self.update_request_sets(event);
-        self.waiting_and_running_before = (
+        self.counts_before_event = (
             self.requests_in_state(RequestState::Waiting).len(),
             self.requests_in_state(RequestState::Running).len(),
         );
-        let was_full = self.is_full_before(event);
+        let was_full = self.is_full_for(event);
         let (queue, effects) = apply_event(std::mem::take(&mut self.queue), event);
         self.queue = queue;
         for effect in effects {
@@ -170,7 +170,7 @@ impl QueueModel {
     }
 
     /// Whether the one who arrives now finds no place.
-    fn is_full_before(&self, event: AdmissionEvent) -> bool {
+    fn is_full_for(&self, event: AdmissionEvent) -> bool {
         if matches!(event, AdmissionEvent::HopArrived(_)) {
             return false;
         }
@@ -234,7 +234,7 @@ impl QueueModel {
             self.requests_in_state(RequestState::Running),
         );
         // Where there is less room than there was, those who are in stay.
-        let (waiting_before, running_before) = self.waiting_and_running_before;
+        let (waiting_before, running_before) = self.counts_before_event;
         assert!(running.len() <= self.max_running.max(running_before), "more run than may");
         let free_slots = self.max_running.saturating_sub(running.len());
         let allowed_waiting_count = free_slots + self.max_waiting + self.depth_exempt_count;
@@ -295,7 +295,7 @@ proptest! {
                 }
                 10 => Some(AdmissionEvent::AccountBlocked),
                 11 => Some(AdmissionEvent::AccountUnblocked),
-                12 => model.queue.next_startable_past_breaker().map(AdmissionEvent::ProbeRequested),
+                12 => model.queue.next_probe_candidate().map(AdmissionEvent::ProbeRequested),
                 13 => pick(&running).map(AdmissionEvent::Deferred),
                 14 => pick(&deferred).map(AdmissionEvent::DeferralEnded),
                 15 => { last_number += 1; Some(AdmissionEvent::HopArrived(execution_id(last_number))) }
@@ -376,7 +376,7 @@ fn a_request_that_is_not_coalesced_waits_for_its_record() {
 #[test]
 fn a_deferred_request_holds_no_slot_and_resumes_first() {
     let mut queue = AdmissionState::new(Some(1), 1);
-    let mut run_effects = Vec::new();
+    let mut start_effects = Vec::new();
     for event in [
         AdmissionEvent::Arrived(execution_id(1)),
         AdmissionEvent::Recorded(execution_id(1)),
@@ -390,10 +390,10 @@ fn a_deferred_request_holds_no_slot_and_resumes_first() {
     ] {
         let effects;
         (queue, effects) = apply_event(queue, event);
-        run_effects.extend(
+        start_effects.extend(
             effects.into_iter().filter(|effect| matches!(effect, AdmissionEffect::Start(_))),
         );
     }
-    assert_eq!(run_effects, [1, 2, 1].map(|number| AdmissionEffect::Start(execution_id(number))));
+    assert_eq!(start_effects, [1, 2, 1].map(|number| AdmissionEffect::Start(execution_id(number))));
     assert_eq!(queue.waiting().collect::<Vec<_>>(), [execution_id(3)]);
 }

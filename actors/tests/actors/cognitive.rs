@@ -218,7 +218,7 @@ async fn no_call_is_sent_while_the_ledger_refuses_its_step() {
         .script_replies("go", [tool_call_reply("push"), final_answer_reply("done")]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
     tree.advance_to(5).await;
-    tree.faults.fail_next(LedgerCallKind::Record, 30);
+    tree.faults.fail_next(LedgerCallKind::AppendBatch, 30);
     tree.advance_to(30).await;
     // A step of a cognitive agent's run is in the ledger before the next one begins
     assert_eq!(tree.driver.cognition.started_calls(), [""; 0]);
@@ -267,7 +267,7 @@ async fn a_run_that_needs_lost_text_does_not_continue() {
     let run = tree.submit_to(THINKER, "go").await.unwrap();
     tree.advance_to(15).await;
     tree.kill().await;
-    tree.ledger.mark_redacted(run).await;
+    tree.ledger.lose_raw_input(run).await;
     tree.start().await;
     assert_eq!(tree.wait_for_end(run).await, "failed: not-replayable");
     tree.end().await;
@@ -281,7 +281,7 @@ async fn a_run_is_cancelled_while_the_ledger_refuses_its_steps() {
         .script_replies("go", [tool_call_reply("push"), final_answer_reply("done")]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
     tree.advance_to(5).await;
-    tree.faults.fail_next(LedgerCallKind::Record, 30);
+    tree.faults.fail_next(LedgerCallKind::AppendBatch, 30);
     tree.advance_to(15).await;
     tree.cancel(run).await.unwrap();
     assert_eq!(tree.wait_for_end(run).await, "cancelled: execution-cancelled");

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use algonius_actors::decide::output::early_redaction::EarlyRedactionStream;
+use algonius_actors::decide::output::early_redaction::EarlyReleaseRedactor;
 use algonius_redact::Redactor;
 use proptest::prelude::*;
 
@@ -49,7 +49,7 @@ fn words() -> impl Strategy<Value = Vec<&'static str>> {
 
 /// Returns all text that a stream releases, with early releases after some of the pieces.
 fn redact_with_releases(text: &str, chunk_size: usize, release_pattern: &[bool]) -> String {
-    let mut stream = EarlyRedactionStream::new(Arc::clone(&REDACTOR));
+    let mut stream = EarlyReleaseRedactor::new(Arc::clone(&REDACTOR));
     let mut released = String::new();
     let mut release_flags = release_pattern.iter().cycle();
     for piece in text.as_bytes().chunks(chunk_size) {
@@ -81,7 +81,7 @@ fn a_released_prefix_still_marks_its_secret() {
 
 #[test]
 fn harmless_words_are_released_before_the_line_ends() {
-    let mut stream = EarlyRedactionStream::new(Arc::clone(&REDACTOR));
+    let mut stream = EarlyReleaseRedactor::new(Arc::clone(&REDACTOR));
     assert_eq!(stream.push(b"Continue? [y/N] "), "");
     assert_eq!(stream.release_line_start(), "Continue? [y/N] ");
     assert_eq!(stream.release_line_start(), "");

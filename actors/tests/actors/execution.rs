@@ -72,7 +72,7 @@ async fn the_start_of_short_work_is_written_with_its_end() {
     for (run_time, end) in [(0, "completed at 0"), (1, "completed at 5")] {
         let tree = TestTree::new().await;
         tree.script("work", [ScriptedAttempt::ok(run_time)]);
-        tree.faults.delay_next(LedgerCallKind::Record, [5]);
+        tree.faults.delay_next(LedgerCallKind::AppendBatch, [5]);
         assert_eq!(tree.submit_and_describe_end("work").await, end);
         tree.end().await;
     }

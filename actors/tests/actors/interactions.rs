@@ -60,7 +60,7 @@ fn delivered_answers(tree: &TestTree) -> Vec<String> {
     let probe = tree.driver.recorded_work();
     let without_execution_id =
         |answer: &String| answer.split_once(' ').unwrap_or_default().1.to_owned();
-    probe.answers.iter().map(without_execution_id).collect()
+    probe.delivered_answers.iter().map(without_execution_id).collect()
 }
 
 async fn interaction_states(tree: &TestTree, id: ExecutionId) -> Vec<InteractionState> {

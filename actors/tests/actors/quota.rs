@@ -93,7 +93,7 @@ async fn a_deferral_survives_a_restart_with_its_time() {
 async fn a_deferred_redacted_execution_fails_after_a_restart() {
     let mut tree = TestTree::new().await;
     let id = submit_until_deferred(&tree, "a", ScriptedAttempt::ok(5)).await;
-    tree.ledger.mark_redacted(id).await;
+    tree.ledger.lose_raw_input(id).await;
     tree.restart().await;
     assert_eq!(tree.wait_for_end(id).await, "failed: not-replayable");
     tree.end().await;

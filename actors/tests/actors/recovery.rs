@@ -77,7 +77,7 @@ async fn work_that_ended_while_the_service_was_down_is_not_overdue() {
 async fn reattached_work_with_a_redacted_input_is_not_retried() {
     let (mut tree, ids) = killed_tree_with_two_queued().await;
     tree.script("a", [ScriptedAttempt::fail(1, Code::TransientFailure)]);
-    tree.ledger.mark_redacted(ids[0]).await;
+    tree.ledger.lose_raw_input(ids[0]).await;
     tree.driver.preserve_over_restart(ids[0]);
     tree.start().await;
     assert_eq!(outcomes_with_times(&tree, &ids[..1]).await, ["failed: agent-transient at 6"]);
@@ -97,7 +97,7 @@ async fn requeued_work_precedes_later_requests() {
 #[tokio::test(start_paused = true)]
 async fn a_redacted_input_is_not_run_again() {
     let (mut tree, ids) = killed_tree_with_two_queued().await;
-    tree.ledger.mark_redacted(ids[1]).await;
+    tree.ledger.lose_raw_input(ids[1]).await;
     tree.start().await;
     assert_eq!(
         outcomes_with_times(&tree, &ids).await,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use algonius_actors::decide::retention::{ClockConfidence, RemovalRange, RetentionProgress};
+use algonius_actors::decide::retention::{ClockConfidence, RemovalCriterion, RetentionProgress};
 use algonius_actors::model::host::storage_stats::{
     RetentionBatchSelector, RetentionLimits, StorageStats,
 };
@@ -33,7 +33,7 @@ fn requested_batches(
     limits: RetentionLimits,
     stats: StorageStats,
     is_age_reliable: bool,
-) -> Vec<(RemovalRange, RetentionBatchSelector)> {
+) -> Vec<(RemovalCriterion, RetentionBatchSelector)> {
     let mut progress = RetentionProgress::new_pass(now(), is_age_reliable, &stats);
     let mut requested = Vec::new();
     while let Some((range, batch)) = progress.next_batch(&limits, &stats) {
@@ -49,7 +49,7 @@ fn only_executions_over_the_maximum_age_are_removed() {
         RetentionBatchSelector { from: None, before: Some(now() - TimeDelta::days(30)), limit: 50 };
     assert_eq!(
         requested_batches(limits(), storage_stats(10, 1), true),
-        [(RemovalRange::OverAgeLimit, batch)]
+        [(RemovalCriterion::OverAgeLimit, batch)]
     );
     assert_eq!(requested_batches(limits(), storage_stats(10, 1), false), []);
     let unlimited_age = RetentionLimits { max_age: None, ..limits() };
@@ -63,11 +63,11 @@ fn excess_executions_are_removed_except_recent_ones() {
     let batches = |limit| {
         [
             (
-                RemovalRange::EndInFuture,
+                RemovalCriterion::EndInFuture,
                 RetentionBatchSelector { from: Some(future), before: None, limit },
             ),
             (
-                RemovalRange::OldestEnded,
+                RemovalCriterion::OldestEnded,
                 RetentionBatchSelector { from: None, before: Some(past), limit },
             ),
         ]
@@ -98,21 +98,25 @@ fn executions_below_the_minimum_age_are_never_removed() {
     let before = Some(now() - TimeDelta::days(1));
     assert_eq!(
         requested_batches(limits, storage_stats(1, 1), true),
-        [(RemovalRange::OverAgeLimit, RetentionBatchSelector { from: None, before, limit: 50 })]
+        [(
+            RemovalCriterion::OverAgeLimit,
+            RetentionBatchSelector { from: None, before, limit: 50 }
+        )]
     );
 }
 
 #[test]
 fn age_is_ignored_for_a_day_after_a_clock_change() {
     for jump in [TimeDelta::days(365), -TimeDelta::days(365), TimeDelta::hours(2)] {
-        let (confidence, first) = ClockConfidence::default().evaluate(now(), Duration::ZERO);
-        let (confidence, second) = confidence.evaluate(now() + TimeDelta::minutes(10), HOUR / 6);
+        let (confidence, first) = ClockConfidence::default().compare_clocks(now(), Duration::ZERO);
+        let (confidence, second) =
+            confidence.compare_clocks(now() + TimeDelta::minutes(10), HOUR / 6);
         let now_after_jump = now() + jump;
-        let (confidence, at_jump) = confidence.evaluate(now_after_jump, HOUR / 3);
+        let (confidence, at_jump) = confidence.compare_clocks(now_after_jump, HOUR / 3);
         let (confidence, later) =
-            confidence.evaluate(now_after_jump + TimeDelta::hours(23), HOUR / 3 + 23 * HOUR);
+            confidence.compare_clocks(now_after_jump + TimeDelta::hours(23), HOUR / 3 + 23 * HOUR);
         let (_, after) =
-            confidence.evaluate(now_after_jump + TimeDelta::hours(24), HOUR / 3 + 24 * HOUR);
+            confidence.compare_clocks(now_after_jump + TimeDelta::hours(24), HOUR / 3 + 24 * HOUR);
         let results = [first, second, at_jump, later, after];
         // A clock change removes nothing at once
         assert_eq!(results, [true, true, false, false, true], "{jump}");

@@ -43,7 +43,7 @@ async fn a_failure_without_a_retry_needs_as_many_writes_as_a_success() {
         let id = tree.submit("work").await.unwrap();
         tree.wait_for_end(id).await;
         write_counts.push((
-            tree.faults.call_count(LedgerCallKind::Record),
+            tree.faults.call_count(LedgerCallKind::AppendBatch),
             tree.ledger.settle_call_count(id).await,
         ));
         assert_eq!(tree.answer(id).await, "half");
@@ -57,7 +57,7 @@ async fn a_failure_without_a_retry_needs_as_many_writes_as_a_success() {
 async fn a_cancellation_while_a_failure_is_recorded_counts() {
     let tree = TestTree::new().await;
     tree.script("work", [ScriptedAttempt::fail(0, Code::TransientFailure), ScriptedAttempt::ok(5)]);
-    tree.faults.delay_next(LedgerCallKind::Record, [3]);
+    tree.faults.delay_next(LedgerCallKind::AppendBatch, [3]);
     let id = tree.submit("work").await.unwrap();
     tree.advance_to(1).await;
     tree.cancel(id).await.unwrap();

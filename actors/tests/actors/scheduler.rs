@@ -38,7 +38,7 @@ async fn each_occurrence_is_requested_once_with_its_outcome() {
         .schedule(&tree.caller(), &cron_schedule("tick", "* * * * *").id)
         .await
         .unwrap();
-    assert_eq!((view.state, view.waiting_count), (ScheduleState::Active, 0));
+    assert_eq!((view.state, view.waiting_occurrence_count), (ScheduleState::Active, 0));
     tree.end().await;
 }
 
@@ -282,7 +282,10 @@ async fn a_schedule_of_an_unauthorized_owner_is_refused() {
 
 /// Sixty schedules of this owner that are due at the same times; how often the ledger was written and the
 /// tokens were read at the first of these, and what became of it.
-async fn run_coinciding(tree: &TestTree, owner: &str) -> (u32, u32, Vec<OccurrenceStatus>) {
+async fn run_coinciding_schedules(
+    tree: &TestTree,
+    owner: &str,
+) -> (u32, u32, Vec<OccurrenceStatus>) {
     let configured_schedule = |number: u32| {
         let spec = ScheduleSpec {
             input: "tick".to_owned(),
@@ -306,7 +309,8 @@ async fn run_coinciding(tree: &TestTree, owner: &str) -> (u32, u32, Vec<Occurren
 #[tokio::test(start_paused = true)]
 async fn unauthorized_occurrences_are_refused_in_one_write() {
     let tree = TestTree::new().await;
-    assert_eq!(run_coinciding(&tree, "nobody").await, (1, 1, vec![OccurrenceStatus::Refused; 60]));
+    let writes_reads_statuses = run_coinciding_schedules(&tree, "nobody").await;
+    assert_eq!(writes_reads_statuses, (1, 1, vec![OccurrenceStatus::Refused; 60]));
     assert_eq!(tree.driver.recorded_work().starts.len(), 0);
     tree.end().await;
 }
@@ -315,7 +319,7 @@ async fn unauthorized_occurrences_are_refused_in_one_write() {
 async fn occurrences_due_together_are_written_in_batches() {
     let tree = TestTree::with_tuned_agent(|spec| spec.limits.capacity.max_waiting = 100).await;
     tree.add_caller_token().await;
-    let (write_count, _, statuses) = run_coinciding(&tree, &tree.caller().name).await;
+    let (write_count, _, statuses) = run_coinciding_schedules(&tree, &tree.caller().name).await;
     assert_eq!(statuses, vec![OccurrenceStatus::Fired; 60]);
     assert!(write_count <= 3, "written {write_count} times");
     tree.end().await;

@@ -162,7 +162,7 @@ async fn tree_with_unwritten_start() -> (TestTree, ExecutionId) {
     })
     .await;
     tree.script("a", [ScriptedAttempt::ok(10)]);
-    tree.faults.fail_next(LedgerCallKind::Record, 5);
+    tree.faults.fail_next(LedgerCallKind::AppendBatch, 5);
     let id = tree.submit("a").await.unwrap();
     tree.driver.preserve_over_restart(id);
     (tree, id)

@@ -53,7 +53,7 @@ async fn a_run_continues_with_the_answer_to_its_member() {
     answer_question(&tree, question, AnswerValue::Allow).await.unwrap();
     assert_eq!(tree.record(run).await.unwrap().public_state(), PublicState::Working);
     assert_eq!(tree.wait_for_end(run).await, "completed");
-    assert_eq!(tree.record(run).await.unwrap().requested_input.open_interactions, 0);
+    assert_eq!(tree.record(run).await.unwrap().requested_input.open_interaction_count, 0);
     tree.end().await;
 }
 

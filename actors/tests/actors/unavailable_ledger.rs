@@ -14,7 +14,7 @@ use tokio::time::Instant;
 const MAX_ANSWER_DELAY: Duration = Duration::from_secs(30);
 
 /// Waits as a caller that connects later, and returns the duration of the wait.
-async fn wait_for_end(tree: &TestTree, id: ExecutionId) -> (Result<(), Failure>, Duration) {
+async fn measure_wait_for_end(tree: &TestTree, id: ExecutionId) -> (Result<(), Failure>, Duration) {
     let (started_at, record) = (Instant::now(), tree.record(id).await.unwrap());
     let waiting = tree.api().requests.wait_for_end_or_question(&record.agent, id, None);
     let result = tokio::time::timeout(Duration::from_secs(600), waiting).await.unwrap();
@@ -49,7 +49,7 @@ async fn a_waiting_caller_learns_of_an_unrecorded_end() {
 async fn the_clean_up_waits_for_the_record_of_the_end() {
     for (call, first_attempt) in [
         (LedgerCallKind::Settle, ScriptedAttempt::ok(5)),
-        (LedgerCallKind::Record, ScriptedAttempt::fail(5, Code::TransientFailure)),
+        (LedgerCallKind::AppendBatch, ScriptedAttempt::fail(5, Code::TransientFailure)),
     ] {
         let tree = TestTree::new().await;
         tree.script("a", [first_attempt, ScriptedAttempt::ok(5)]);
@@ -94,7 +94,7 @@ async fn a_waiting_caller_receives_a_late_recorded_end() {
     let tree = TestTree::new().await;
     tree.faults.fail_next(LedgerCallKind::Settle, 5);
     let id = tree.submit("a").await.unwrap();
-    let (answer, elapsed) = wait_for_end(&tree, id).await;
+    let (answer, elapsed) = measure_wait_for_end(&tree, id).await;
     assert_eq!((answer, elapsed.as_secs()), (Ok(()), 5));
     tree.end().await;
 }
@@ -107,7 +107,7 @@ async fn a_waiting_caller_is_answered_during_a_drain() {
     tree.advance_to(1).await;
     tree.faults.fail_next(LedgerCallKind::Settle, u32::MAX);
     let stopping = tokio::spawn(tree.stop_future(300));
-    let (answer, elapsed) = wait_for_end(&tree, id).await;
+    let (answer, elapsed) = measure_wait_for_end(&tree, id).await;
     expect_disk_failure(&answer.unwrap_err());
     assert!(elapsed < MAX_ANSWER_DELAY, "{elapsed:?}");
     tree.faults.clear_faults();
@@ -123,7 +123,7 @@ async fn a_waiting_caller_learns_of_an_unrecorded_question() {
     let caller = tokio::spawn(tree.submit_and_wait_once(DEFAULT_AGENT, "message", "a"));
     tree.advance_to(1).await;
     let started_at = Instant::now();
-    for call in [LedgerCallKind::Record, LedgerCallKind::Append] {
+    for call in [LedgerCallKind::AppendBatch, LedgerCallKind::ChangeOutput] {
         tree.faults.fail_next(call, u32::MAX);
     }
     let answer = tokio::time::timeout(Duration::from_secs(600), caller).await;

@@ -55,7 +55,7 @@ impl LoadState {
         })
     }
 
-    fn try_start_request(&self) -> bool {
+    fn try_reserve_request(&self) -> bool {
         let started_count = self.started_count.replace(self.started_count.get() + 1);
         match self.stop_condition {
             StopCondition::Elapsed(duration) => self.started_at.elapsed() < duration,
@@ -64,7 +64,7 @@ impl LoadState {
     }
 
     async fn send_requests(&self, client: &mut KeepAliveClient) {
-        while self.try_start_request() {
+        while self.try_reserve_request() {
             let request = (self.load_request.build)(unique_number());
             let request_started_at = Instant::now();
             let answer = client.send_request(&request).await;

@@ -65,9 +65,9 @@ fn skill_json(skill: &Skill) -> Value {
         .with_field("name", name)
         .with_field("description", description)
         .with_field("tags", tags)
-        .with_list("examples", examples)
-        .with_list("inputModes", input_modes)
-        .with_list("outputModes", output_modes)
+        .with_non_empty_list("examples", examples)
+        .with_non_empty_list("inputModes", input_modes)
+        .with_non_empty_list("outputModes", output_modes)
         .into()
 }
 
@@ -77,7 +77,7 @@ fn capabilities_json(card: &Card, format: CardFormat) -> ObjectBuilder {
     });
     let object = ObjectBuilder::from_field("streaming", card.capabilities.streaming)
         .with_field("pushNotifications", card.capabilities.push_notifications)
-        .with_list("extensions", extensions.collect());
+        .with_non_empty_list("extensions", extensions.collect());
     let with_extended_card = |object: ObjectBuilder| {
         object.with_field("extendedAgentCard", card.capabilities.has_extended_card)
     };

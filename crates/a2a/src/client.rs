@@ -54,8 +54,8 @@ pub struct RemoteError {
     pub message: String,
     /// True if the answer is not one of A2A; the message is the reason then.
     pub is_malformed_answer: bool,
-    /// Number of the error in JSON-RPC.
-    pub json_rpc_code: Option<i64>,
+    /// Number of the error: of JSON-RPC, or the HTTP status with HTTP+JSON.
+    pub numeric_code: Option<i64>,
     /// Code of this project, if the agent belongs to a service of this project.
     pub code: Option<Code>,
 }
@@ -86,7 +86,7 @@ impl RemoteError {
     /// Returns true if the agent does not offer the called operation.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
-        matches!(self.json_rpc_code, Some(UNSUPPORTED_OPERATION | METHOD_NOT_FOUND))
+        matches!(self.numeric_code, Some(UNSUPPORTED_OPERATION | METHOD_NOT_FOUND))
             || matches!(self.code, Some(Code::Unsupported | Code::MethodUnknown))
     }
 }
@@ -94,7 +94,7 @@ impl RemoteError {
 impl ClientDialect {
     /// Returns the request for a call. Two calls with the same message have equal requests.
     #[must_use]
-    pub fn request(self, call: ClientCall) -> ClientRequest {
+    pub fn build_request(self, call: ClientCall) -> ClientRequest {
         let extensions_header = self.extensions_header(&call);
         let (path, body) = match self.binding {
             RemoteBinding::JsonRpc => (String::new(), Some(self.json_rpc_body(call))),
@@ -275,7 +275,7 @@ pub fn find_error(answer: &Value) -> Option<RemoteError> {
         // Many gateways have a text in place of the object.
         message: error.get("message").unwrap_or(error).as_str().unwrap_or_default().to_owned(),
         is_malformed_answer: false,
-        json_rpc_code: error.get("code").and_then(Value::as_i64),
+        numeric_code: error.get("code").and_then(Value::as_i64),
         code: code_name.and_then(Code::parse),
     })
 }
@@ -335,7 +335,7 @@ mod tests {
     fn the_service_reads_each_request_of_the_client() {
         for dialect in dialects() {
             let ClientRequest { path, body, extensions_header } =
-                dialect.request(ClientCall::Send(outgoing_message()));
+                dialect.build_request(ClientCall::Send(outgoing_message()));
             let body = body.expect("a body");
             let parsed_request = match (dialect.version, dialect.binding) {
                 (ProtocolVersion::V1_0, RemoteBinding::JsonRpc) => {
@@ -368,7 +368,7 @@ mod tests {
     fn an_id_is_escaped_in_its_path_segment() {
         let (version, binding) = (ProtocolVersion::V1_0, RemoteBinding::HttpJson);
         let dialect = ClientDialect { version, binding };
-        let path = dialect.request(ClientCall::Cancel("../a b?é".to_owned())).path;
+        let path = dialect.build_request(ClientCall::Cancel("../a b?é".to_owned())).path;
         assert_eq!(path, "/tasks/..%2Fa%20b%3F%C3%A9:cancel");
     }
 
@@ -376,7 +376,7 @@ mod tests {
     fn an_error_is_found_in_every_error_format() {
         let found = |answer: Value| {
             let error = find_error(&answer).expect("an error");
-            (error.message, error.json_rpc_code, error.code)
+            (error.message, error.numeric_code, error.code)
         };
         let rpc = json!({"error": {"code": -32004, "message": "no", "data":
             [{"metadata": {"code": "operation-unsupported"}}]}});

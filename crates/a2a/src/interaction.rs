@@ -6,7 +6,7 @@
 
 mod decision;
 mod kagent;
-mod message;
+mod message_replies;
 mod pause;
 mod reply;
 mod resolve;
@@ -14,7 +14,7 @@ mod service_extension;
 #[cfg(test)]
 mod tests;
 
-pub use self::message::read_replies;
+pub use self::message_replies::read_replies;
 pub use self::pause::{PauseMessage, pause_message};
 pub use self::reply::{InteractionReply, Replies, ReplyContent, ReplyFault};
 pub use self::resolve::{ResolvedReply, resolve_replies};

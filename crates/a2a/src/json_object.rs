@@ -251,12 +251,12 @@ impl ObjectBuilder {
     }
 
     /// Adds a list unless it is empty.
-    pub fn with_list<T: Into<Value>>(self, name: &str, list: Vec<T>) -> Self {
+    pub fn with_non_empty_list<T: Into<Value>>(self, name: &str, list: Vec<T>) -> Self {
         self.with_optional_field(name, Some(list).filter(|list| !list.is_empty()))
     }
 
     /// Adds free-form data unless it is empty.
-    pub fn with_json_map(self, name: &str, data: Map<String, Value>) -> Self {
+    pub fn with_non_empty_map(self, name: &str, data: Map<String, Value>) -> Self {
         self.with_optional_field(name, Some(data).filter(|data| !data.is_empty()))
     }
 }

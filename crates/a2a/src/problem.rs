@@ -224,7 +224,7 @@ pub fn reason_and_domain(code: Code) -> (String, &'static str) {
 
 /// Returns the name of a code for clients of 0.3.
 #[must_use]
-pub fn error_type(code: Code) -> Option<&'static str> {
+pub fn error_type_0_3(code: Code) -> Option<&'static str> {
     find_error_names(code).map(|(_, _, name)| *name)
 }
 
@@ -266,7 +266,7 @@ pub fn rest_error_body(failure: &Failure, version: ProtocolVersion, http_status:
                 "data": error_details(failure),
                 "error": error_object,
             });
-            if let (Some(body), Some(name)) = (body.as_object_mut(), error_type(failure.code)) {
+            if let (Some(body), Some(name)) = (body.as_object_mut(), error_type_0_3(failure.code)) {
                 body.insert("type".to_owned(), json!(name)); // Only its own errors have one.
             }
             body
@@ -289,7 +289,7 @@ pub fn error_details(failure: &Failure) -> Value {
         "code": failure.code.as_str(),
         "category": failure.category().as_str(),
         "hint": failure.hint(),
-        "page": page_url(failure.code),
+        "page": error_page_url(failure.code),
     });
     add_until(failure, &mut details);
     details
@@ -339,7 +339,7 @@ pub fn problem_document(failure: &Failure) -> Problem {
         code: failure.code,
         category: failure.category(),
         hint: failure.hint().to_owned(),
-        page: page_url(failure.code),
+        page: error_page_url(failure.code),
         // Whole seconds, as in the details of the other protocols.
         until: failure.until.map(|until| until.trunc_subsecs(0)),
     }
@@ -366,13 +366,13 @@ pub fn set_service_url(url: &str) {
 
 /// Returns the address of the page about a code. It is a path if this process serves nothing.
 #[must_use]
-pub fn page_url(code: Code) -> String {
-    page_url_for_code_name(code.as_str())
+pub fn error_page_url(code: Code) -> String {
+    error_page_url_for_name(code.as_str())
 }
 
 /// Returns the address of the page about a code that may be of another release.
 #[must_use]
-pub fn page_url_for_code_name(code: &str) -> String {
+pub fn error_page_url_for_name(code: &str) -> String {
     let service_url = SERVICE_URL.read().map(|url| url.clone()).unwrap_or_default();
     format!("{service_url}{ERROR_PAGES_PATH}{code}")
 }

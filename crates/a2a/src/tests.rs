@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::v0_3::{self, rest};
 use super::{v1, v1_json as json};
 
-use losses::{LOSSES_0_3, LOSSES_1_0, LOSSES_REST};
+use losses::{LOSSES_0_3, LOSSES_0_3_REST, LOSSES_1_0};
 
 /// Returns the value with its object keys in the spelling of `.proto` files.
 fn convert_keys_to_snake_case(value: Value) -> Value {
@@ -57,14 +57,14 @@ fn add_unknown_fields(value: Value) -> Value {
     }
 }
 
-type Readers = Vec<fn(Value) -> Option<Failure>>;
+type ReadChecks = Vec<fn(Value) -> Option<Failure>>;
 
 macro_rules! readers {
     ($($path:path),* $(,)?) => { vec![$(|value| $path(value).err()),*] };
 }
 
 /// All functions that read JSON from outside the service.
-fn readers() -> Readers {
+fn read_checks() -> ReadChecks {
     use v0_3::read as jsonrpc_0_3;
     use {json::read as json_1_0, rest::read as http_0_3};
     readers![
@@ -128,7 +128,7 @@ proptest! {
 
     #[test]
     fn events_of_0_3_over_http_survive_except_for_known_losses(event in strategies::any_event()) {
-        let expected = LOSSES_REST.apply_to_event(event.clone());
+        let expected = LOSSES_0_3_REST.apply_to_event(event.clone());
         let written = rest::write::event(event);
         prop_assert_eq!(rest::read::event(written.clone()), Ok(expected.clone()));
         prop_assert_eq!(rest::read::event(convert_keys_to_snake_case(written)), Ok(expected));
@@ -156,7 +156,7 @@ proptest! {
 
     #[test]
     fn no_json_makes_a_reader_panic(value in strategies::any_json()) {
-        for read in readers() {
+        for read in read_checks() {
             _ = read(value.clone());
         }
     }
@@ -176,8 +176,8 @@ proptest! {
         for valid_body in bodies {
             let broken = strategies::replace_value(valid_body, position, &replacement);
             for body in [broken.clone(), serde_json::json!({"message": broken})] {
-                for read in readers() {
-                    let code = read(body.clone()).map_or(Code::InvalidParams, |failure| failure.code);
+                for read_failure in read_checks() {
+                    let code = read_failure(body.clone()).map_or(Code::InvalidParams, |failure| failure.code);
                     prop_assert!([Code::InvalidParams, Code::InvalidRequest].contains(&code));
                 }
             }

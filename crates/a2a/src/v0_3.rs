@@ -62,15 +62,15 @@ fn write_part(part: A2aPart) -> Value {
     };
     let part = match content {
         PartContent::Text(text) => kind("text").with_field("text", text),
-        PartContent::Data(data) => kind("data").with_field("data", wrap_in_object(data)),
+        PartContent::Data(data) => kind("data").with_field("data", wrap_unless_object(data)),
         PartContent::Raw(bytes) => file("bytes", bytes),
         PartContent::Url(url) => file("uri", url),
     };
-    part.with_json_map("metadata", metadata).into()
+    part.with_non_empty_map("metadata", metadata).into()
 }
 
 /// Returns the data as an object: 0.3 allows no other data, so any other value is wrapped in an object.
-fn wrap_in_object(data: Value) -> Value {
+fn wrap_unless_object(data: Value) -> Value {
     if data.is_object() { data } else { ObjectBuilder::from_field("value", data).into() }
 }
 

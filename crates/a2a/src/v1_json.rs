@@ -56,7 +56,7 @@ fn write_part(part: A2aPart) -> Value {
     };
     part.with_optional_field("filename", filename)
         .with_optional_field("mediaType", media_type)
-        .with_json_map("metadata", metadata)
+        .with_non_empty_map("metadata", metadata)
         .into()
 }
 

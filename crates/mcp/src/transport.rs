@@ -51,7 +51,7 @@ impl LineTransport {
         let pipe_end_sender = end_sender.clone();
         let pipe_join_handle = tokio::spawn(async move {
             tokio::select! {
-                reason = reader.read_until_end(server_output) => set_end(&pipe_end_sender, reason),
+                reason = reader.read_until_end(server_output) => record_end_reason(&pipe_end_sender, reason),
                 () = write_lines_future => {}
             }
             drop(open_channel_guard);
@@ -61,7 +61,10 @@ impl LineTransport {
 }
 
 /// Ends the connection, unless it has ended.
-fn set_end(sender: &watch::Sender<Option<ConnectionEndReason>>, reason: ConnectionEndReason) {
+fn record_end_reason(
+    sender: &watch::Sender<Option<ConnectionEndReason>>,
+    reason: ConnectionEndReason,
+) {
     sender.send_if_modified(|end| {
         let is_first = end.is_none();
         *end = end.or(Some(reason));
@@ -73,7 +76,7 @@ impl Drop for LineTransport {
     fn drop(&mut self) {
         // The task owns both pipes.
         self.pipe_join_handle.abort();
-        set_end(&self.end_sender, ConnectionEndReason::Dropped);
+        record_end_reason(&self.end_sender, ConnectionEndReason::Dropped);
     }
 }
 
@@ -94,7 +97,7 @@ impl Transport<RoleClient> for LineTransport {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        set_end(&self.end_sender, ConnectionEndReason::Dropped);
+        record_end_reason(&self.end_sender, ConnectionEndReason::Dropped);
         Ok(())
     }
 }

@@ -191,7 +191,7 @@ impl AcpConnection {
         let replayed_settings = self
             .replayed_settings
             .take_settings(&native_id, opening.resume_id.is_some().then_some(request_id));
-        let settings_sent_after_opening = opening.merge_replayed_settings(replayed_settings);
+        let settings_sent_after_opening = opening.match_replayed_settings(replayed_settings);
         for (id, setting) in
             settings_sent_after_opening.into_iter().filter_map(|(id, setting)| Some((id?, setting)))
         {
@@ -215,9 +215,9 @@ impl AcpConnection {
         let Some((replayed_request_id, setting)) = session.take_next_setting() else {
             return session.finish_opening(key);
         };
-        let setting = setting.mode_or_model_of_option(session.options_and_has_modes().0);
+        let setting = setting.reclassify_by_category(session.options_and_has_separate_modes().0);
         let native_id = session.native_id.clone();
-        let request = setting.to_request(&native_id, session.options_and_has_modes());
+        let request = setting.to_request(&native_id, session.options_and_has_separate_modes());
         let (id, steps) = match replayed_request_id {
             Some(id) => (id, Vec::new()),
             None => {
@@ -302,7 +302,7 @@ impl AcpConnection {
                     }
                     // The history of a conversation that is being resumed.
                     None if self.client_state.is_being_resumed(native_id) => Vec::new(),
-                    None if self.client_state.sessions.buffer_early_update(native_id, update) => {
+                    None if self.client_state.sessions.buffer_or_drop_update(native_id, update) => {
                         Vec::new()
                     }
                     None => vec![ProtocolStep::protocol_error(
@@ -335,7 +335,7 @@ impl Protocol for AcpConnection {
         }
     }
 
-    fn perform(&mut self, command: Command) -> Vec<ProtocolStep> {
+    fn handle_command(&mut self, command: Command) -> Vec<ProtocolStep> {
         match command {
             Command::Initialize => self.initialize(),
             Command::Open { session, start, cwd, mode, model, options } => {

@@ -82,7 +82,7 @@ impl<T> AgentRequestTable<T> {
     }
 
     /// Takes the recorded answer to a request; returns whether there was one, so that none must be sent.
-    pub(crate) fn take_recorded_answer(&mut self, id: &RequestId) -> bool {
+    pub(crate) fn consume_recorded_answer(&mut self, id: &RequestId) -> bool {
         let Some(answers) = self.recorded_answers.get_mut(id) else { return false };
         let is_recorded = answers.pop_front().is_some();
         if answers.is_empty() {

@@ -32,7 +32,7 @@ pub(crate) struct AppServerConnection {
     threads: AppServerThreads,
     initialize_state: AppServerInitializeState,
     /// True if the replayed lines contain `initialized`.
-    has_sent_initialized: bool,
+    has_replayed_initialized: bool,
     /// Number of replayed openings.
     replayed_opening_count: u32,
 }
@@ -64,7 +64,7 @@ impl AppServerConnection {
             agent_requests: AppServerAgentRequests::default(),
             threads: AppServerThreads::default(),
             initialize_state: AppServerInitializeState::New,
-            has_sent_initialized: false,
+            has_replayed_initialized: false,
             replayed_opening_count: 0,
         }
     }
@@ -112,8 +112,8 @@ impl AppServerConnection {
             capabilities: [AgentCapability::Resume, AgentCapability::Image].into(),
         };
         let mut steps = vec![ProtocolStep::Initialized(info)];
-        if !self.has_sent_initialized {
-            steps.push(self.rpc.send_step(&json!({"method": "initialized"})));
+        if !self.has_replayed_initialized {
+            steps.push(self.rpc.build_send_step(&json!({"method": "initialized"})));
         }
         steps.extend(waiting_openings.into_iter().flat_map(|opening| self.open_thread(opening)));
         steps
@@ -127,7 +127,7 @@ impl AppServerConnection {
         });
         if let Some(pending_opening) = pending_opening {
             // A command that repeats a replayed request; the request has all settings.
-            let is_replayed = std::mem::take(&mut pending_opening.is_unmatched_replay);
+            let is_replayed = std::mem::take(&mut pending_opening.is_replay_without_command);
             let key_in_use_step =
                 || opening.open_failed_step(OpenFault::Other, "the key of the session is in use");
             return if is_replayed { Vec::new() } else { vec![key_in_use_step()] };
@@ -201,7 +201,7 @@ impl AppServerConnection {
         match outcome {
             Ok(result) => {
                 let turn_id = result.pointer("/turn/id").and_then(Value::as_str);
-                turn_id.map_or_else(Vec::new, |turn_id| self.record_turn_id(native_id, turn_id))
+                turn_id.map_or_else(Vec::new, |turn_id| self.handle_turn_id(native_id, turn_id))
             }
             Err(error) => {
                 let is_authentication_error = error.is_authentication_error();
@@ -213,7 +213,7 @@ impl AppServerConnection {
     }
 
     /// Records the id of the turn, and sends an interruption that waits for it.
-    fn record_turn_id(&mut self, native_id: &str, turn_id: &str) -> Vec<ProtocolStep> {
+    fn handle_turn_id(&mut self, native_id: &str, turn_id: &str) -> Vec<ProtocolStep> {
         let Some(session) = self.threads.key(native_id) else { return Vec::new() };
         let Some(thread) = self.threads.find_mut(session) else { return Vec::new() };
         thread.turn_id = Some(turn_id.to_owned());
@@ -237,7 +237,8 @@ impl AppServerConnection {
             return Vec::new();
         }
         let mut steps = self.agent_requests.cancel_all(session, &mut self.rpc);
-        let usage = self.threads.find_mut(session).and_then(AppServerThread::end_turn);
+        let usage =
+            self.threads.find_mut(session).and_then(AppServerThread::take_usage_and_clear_turn);
         steps.push(ProtocolStep::TurnEnded { session, outcome: turn_outcome, usage });
         steps
     }
@@ -298,7 +299,7 @@ impl AppServerConnection {
         let Some(session) = self.threads.key(native_id) else { return Vec::new() };
         let turn_id = params.pointer("/turn/id").and_then(Value::as_str);
         match (method, turn_id) {
-            ("turn/started", Some(turn_id)) => self.record_turn_id(native_id, turn_id),
+            ("turn/started", Some(turn_id)) => self.handle_turn_id(native_id, turn_id),
             ("turn/completed", _) => {
                 let turn = params.get("turn").cloned().unwrap_or_default();
                 let failure = self.threads.find_mut(session).and_then(|it| it.failure.take());
@@ -330,7 +331,7 @@ impl Protocol for AppServerConnection {
         }
     }
 
-    fn perform(&mut self, command: Command) -> Vec<ProtocolStep> {
+    fn handle_command(&mut self, command: Command) -> Vec<ProtocolStep> {
         match command {
             Command::Initialize => self.initialize(),
             Command::Open { session, start, cwd, mode, model, options } => {

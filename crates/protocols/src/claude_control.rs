@@ -246,7 +246,7 @@ impl ControlConnection {
         }
         let content: Vec<_> = parts.iter().map(messages::content_block).collect();
         let message = json!({"type": "user", "message": {"role": "user", "content": content}});
-        let step = self.writer.send_step(&message);
+        let step = self.writer.build_send_step(&message);
         self.turns.record_prompt(self.writer.sent_line_count);
         vec![step]
     }
@@ -356,7 +356,7 @@ impl Protocol for ControlConnection {
         }
     }
 
-    fn perform(&mut self, command: Command) -> Vec<ProtocolStep> {
+    fn handle_command(&mut self, command: Command) -> Vec<ProtocolStep> {
         match command {
             Command::Initialize => self.initialize(),
             Command::Open { session, start, mode, model, .. } => {

@@ -89,12 +89,16 @@ impl Connection {
     }
 
     /// Performs a command.
-    pub fn perform(&mut self, command: Command) -> Vec<ProtocolStep> {
-        if self.has_ended { refusal_steps(command) } else { self.protocol().perform(command) }
+    pub fn handle_command(&mut self, command: Command) -> Vec<ProtocolStep> {
+        if self.has_ended {
+            refusal_steps(command)
+        } else {
+            self.protocol().handle_command(command)
+        }
     }
 
     /// Records lines that were written to the process before a crash of the caller, in pieces of any size. An
-    /// incomplete last line is ignored. Must precede [`Self::handle_output`] and [`Self::perform`]; see the
+    /// incomplete last line is ignored. Must precede [`Self::handle_output`] and [`Self::handle_command`]; see the
     /// documentation of the crate.
     pub fn replay_sent_lines(&mut self, bytes: &[u8]) {
         for line in self.replayed_lines.push(bytes) {

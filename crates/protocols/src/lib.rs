@@ -1,8 +1,8 @@
 //! Control protocols of interactive agents as pure state machines: bytes and commands in, steps out.
 //!
 //! A [`Connection`] speaks with one process of an agent. It has no clock and performs no input or output: the caller
-//! passes the output of the process to [`Connection::handle_output`], passes its own wishes to [`Connection::perform`],
-//! and performs the returned [`ProtocolStep`]s, above all [`ProtocolStep::Send`].
+//! passes the output of the process to [`Connection::handle_output`], passes its commands to
+//! [`Connection::handle_command`], and performs the returned [`ProtocolStep`]s, above all [`ProtocolStep::Send`].
 //!
 //! # Replay
 //!
@@ -46,7 +46,7 @@ pub use connection::{Connection, DEFAULT_MAX_LINE_BYTES};
 pub use json_line::{
     LineItem, UnreadableText, has_too_many_values, has_type, may_have_type, read_json_line,
 };
-pub use model::answer_content::{AnswerContent, ContentValue};
+pub use model::answer_attachment::{AnswerAttachment, ContentValue};
 pub use model::command::{
     ClientInfo, Command, FormAction, PromptPart, ProtocolKind, RequestAnswer, ResourceBody,
     SessionStart,

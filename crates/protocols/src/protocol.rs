@@ -10,7 +10,7 @@ pub(crate) trait Protocol {
     /// Handles a received JSON object.
     fn receive(&mut self, message: Value) -> Vec<ProtocolStep>;
     /// Performs a command while the process runs.
-    fn perform(&mut self, command: Command) -> Vec<ProtocolStep>;
+    fn handle_command(&mut self, command: Command) -> Vec<ProtocolStep>;
     /// Records a line that was sent before a crash.
     fn replay_sent_line(&mut self, line: &[u8]);
     /// Ends all that is open, since the process can send nothing any more.

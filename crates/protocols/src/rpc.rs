@@ -109,15 +109,15 @@ impl RpcWriter {
     pub(crate) fn request(&mut self, method: &str, params: &Value) -> (i64, ProtocolStep) {
         let id = self.next_id;
         self.next_id += 1;
-        (id, self.send_step(&json!({"id": id, "method": method, "params": params})))
+        (id, self.build_send_step(&json!({"id": id, "method": method, "params": params})))
     }
 
     pub(crate) fn notification(&mut self, method: &str, params: &Value) -> ProtocolStep {
-        self.send_step(&json!({"method": method, "params": params}))
+        self.build_send_step(&json!({"method": method, "params": params}))
     }
 
     pub(crate) fn result_response(&mut self, id: &RequestId, result: &Value) -> ProtocolStep {
-        self.send_step(&json!({"id": id.to_json(), "result": result}))
+        self.build_send_step(&json!({"id": id.to_json(), "result": result}))
     }
 
     pub(crate) fn error_response(
@@ -126,7 +126,9 @@ impl RpcWriter {
         code: i64,
         message: &str,
     ) -> ProtocolStep {
-        self.send_step(&json!({"id": id.to_json(), "error": {"code": code, "message": message}}))
+        self.build_send_step(
+            &json!({"id": id.to_json(), "error": {"code": code, "message": message}}),
+        )
     }
 
     /// Returns the error for a request whose id was used before.
@@ -134,7 +136,7 @@ impl RpcWriter {
         self.error_response(id, INVALID_REQUEST, ID_IN_USE_MESSAGE)
     }
 
-    pub(crate) fn send_step(&mut self, message: &Value) -> ProtocolStep {
+    pub(crate) fn build_send_step(&mut self, message: &Value) -> ProtocolStep {
         self.sent_line_count += 1;
         let mut fields = Map::new();
         if self.has_jsonrpc_member {

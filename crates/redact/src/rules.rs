@@ -15,7 +15,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::bytes::Regex;
 
 use self::context_rules::{
-    find_cookies, find_header_secrets, find_option_secrets, find_sentence_secrets,
+    find_cookie_secrets, find_header_secrets, find_option_secrets, find_sentence_secrets,
     find_userinfo_passwords,
 };
 use self::email::find_emails;
@@ -72,7 +72,7 @@ pub(super) const RULE_FAMILIES_BY_KEYWORD: &[(&[&str], &[RuleFamily])] = &[
     ),
     (&["storagekey", "hostkey", "encryptkey"], &[find_key_value_secrets]),
     (&["authorization", "bearer"], &[find_header_secrets]),
-    (&["cookie"], &[find_cookies]),
+    (&["cookie"], &[find_cookie_secrets]),
     (&["@"], &[find_userinfo_passwords, find_emails]),
     (&[" -u", "-u ", "-u=", "\"-u", "'-u", "--user", "--proxy-user"], &[find_option_secrets]),
 ];
@@ -90,7 +90,7 @@ pub(super) static COMPILED_FORMATS: LazyLock<Vec<(&'static TokenFormat, Option<R
             .collect()
     });
 
-/// Automaton of the key words; the number of a pattern is an index into `KEYWORD_ROWS`.
+/// Automaton of the key words; the number of a pattern is an index into `KEYWORD_ROW_INDEXES`.
 static KEYWORD_AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let keywords = RULE_FAMILIES_BY_KEYWORD.iter().flat_map(|(words, _)| words.iter());
     AhoCorasick::builder()
@@ -101,7 +101,7 @@ static KEYWORD_AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
 });
 
 /// Row of `RULE_FAMILIES_BY_KEYWORD` for each key word.
-static KEYWORD_ROWS: LazyLock<Vec<usize>> = LazyLock::new(|| {
+static KEYWORD_ROW_INDEXES: LazyLock<Vec<usize>> = LazyLock::new(|| {
     let rows = RULE_FAMILIES_BY_KEYWORD.iter().enumerate();
     rows.flat_map(|(row, (words, _))| std::iter::repeat_n(row, words.len())).collect()
 });
@@ -134,7 +134,7 @@ pub(super) fn apply_keyword_rules(line: &[u8], spans: &mut Vec<SecretSpan>) {
             let mut row_bits = 0_u32;
             // Overlapping, because one key word may contain another one of a different row.
             for found in automaton.find_overlapping_iter(line) {
-                let row = KEYWORD_ROWS.get(found.pattern().as_usize());
+                let row = KEYWORD_ROW_INDEXES.get(found.pattern().as_usize());
                 row_bits |= row.map_or(0, |row| 1 << row);
             }
             let selected_rows = RULE_FAMILIES_BY_KEYWORD
@@ -171,7 +171,7 @@ pub(super) fn apply_token_formats(line: &[u8], selected_bits: u128, spans: &mut 
             let body = line.get(full_match.start() + prefix_bytes..end).unwrap_or_default();
             let judged_body = body.get(..MAX_JUDGED_BYTES).unwrap_or(body);
             let starts_word = is_word_start(line, full_match.start())
-                || TokenFormat::is_inside_alphanumeric_run(line, &full_match.range(), prefix_bytes);
+                || TokenFormat::is_recognizable_in_run(line, &full_match.range(), prefix_bytes);
             if starts_word
                 && meets_condition(token_format.condition, judged_body)
                 && is_varied(judged_body)

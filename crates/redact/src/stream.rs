@@ -13,7 +13,7 @@ use self::window::{
 };
 use super::Redactor;
 use super::rules::pem::{
-    DROPPED_BODY_PLACEHOLDER, PemBlock, find_pem_block, footer_length_tail, has_body,
+    DROPPED_BODY_PLACEHOLDER, PemBlock, find_pem_block, has_body, possible_footer_tail,
 };
 
 /// Size of the parts in which a longer piece is processed, so that little of it waits after a long line, in bytes.
@@ -291,8 +291,8 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
         match self.redactor.inspect_window(&window) {
             // Escape sequences take most of the window; a larger one shows more of the visible text.
             WindowAction::NeedsMoreText => line.enlargements += 1,
-            WindowAction::Release { cut, context_start, replacement } => {
-                self.release_text(context_start..cut, replacement, out);
+            WindowAction::Release { cut, next_context_start, replacement } => {
+                self.release_text(next_context_start..cut, replacement, out);
                 if window_end == WindowEnd::EndOfLine {
                     self.finish_long_line();
                 }
@@ -305,7 +305,7 @@ impl<R: Deref<Target = Redactor>> StreamRedactor<R> {
                     .map(|it| LongLine { oversized_secret: Some(oversized), ..it });
             }
             WindowAction::DropKeyBody(body_start) => {
-                let footer = footer_length_tail(text, body_start).len();
+                let footer = possible_footer_tail(text, body_start).len();
                 self.drop_middle(&(body_start..end_offset - footer));
                 self.pending_text.insert_str(body_start, DROPPED_BODY_PLACEHOLDER);
                 // The inserted text contains no line end, so it need not be searched.

@@ -12,7 +12,9 @@ mod patterns;
 mod streaming;
 mod tail;
 
-use corpus::{PASSWORD_PLACES, SECRET_PLACES, SECRET_TEMPLATES, SeededRng, TOKEN_PLACES};
+use corpus::{
+    SECRET_TEMPLATES, SeededRng, TEXTS_WITH_PASSWORD, TEXTS_WITH_SECRET, TEXTS_WITH_TOKEN,
+};
 use harmless::HARMLESS_TEXTS;
 
 fn default_redactor() -> Redactor {
@@ -32,23 +34,23 @@ fn corpus_cases(seed: u64) -> Vec<(String, String)> {
     };
     for template in SECRET_TEMPLATES {
         let secret = rng.expand(template);
-        add_cases(SECRET_PLACES, &secret);
+        add_cases(TEXTS_WITH_SECRET, &secret);
     }
     for length in [6, 8, 12, 19, 20, 40] {
-        add_cases(PASSWORD_PLACES, &rng.expand(&format!("{{p{length}}}")));
+        add_cases(TEXTS_WITH_PASSWORD, &rng.expand(&format!("{{p{length}}}")));
     }
     for length in [20, 32, 40, 88] {
-        add_cases(TOKEN_PLACES, &rng.expand(&format!("{{a{length}}}")));
+        add_cases(TEXTS_WITH_TOKEN, &rng.expand(&format!("{{a{length}}}")));
     }
     cases
 }
 
 /// Inserts a secret in its place; the second of two adjacent `@` stands for an `@`, unless the place is `@@` alone.
-fn insert_secret(place: &str, secret: &str) -> String {
-    if place == "@@" {
+fn insert_secret(text_template: &str, secret: &str) -> String {
+    if text_template == "@@" {
         return format!("{secret} {secret}");
     }
-    let text = place.replace("@@", "@\u{0}");
+    let text = text_template.replace("@@", "@\u{0}");
     text.replace('@', secret).replace('\u{0}', "@")
 }
 
@@ -98,21 +100,15 @@ fn all_constants_compile() {
 #[test]
 fn no_secret_of_the_corpus_is_shown() {
     let redactor = default_redactor();
-    let mut shown_secrets = Vec::new();
+    let mut leaks = Vec::new();
     let all = [7, 11, 1234].map(corpus_cases).concat();
     for (secret, text) in &all {
         let redacted = redactor.redact(text);
         if shows_secret(&redacted, secret) {
-            shown_secrets.push(format!("{text:?} -> {redacted:?}"));
+            leaks.push(format!("{text:?} -> {redacted:?}"));
         }
     }
-    assert!(
-        shown_secrets.is_empty(),
-        "{} of {}:\n{}",
-        shown_secrets.len(),
-        all.len(),
-        shown_secrets.join("\n")
-    );
+    assert!(leaks.is_empty(), "{} of {}:\n{}", leaks.len(), all.len(), leaks.join("\n"));
 }
 
 #[test]

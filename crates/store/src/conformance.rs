@@ -205,7 +205,7 @@ pub(super) fn new_claim_command(id: ExecutionId, max_running: Option<u32>) -> Cl
     }
 }
 
-pub(super) async fn claim_execution(ledger: &AnyLedger) -> (ExecutionId, Fence) {
+pub(super) async fn accept_and_claim(ledger: &AnyLedger) -> (ExecutionId, Fence) {
     let id = accept_execution(ledger).await;
     let ClaimResult::Granted(fence) = ledger.claim(new_claim_command(id, None)).await.unwrap()
     else {
@@ -215,8 +215,8 @@ pub(super) async fn claim_execution(ledger: &AnyLedger) -> (ExecutionId, Fence) 
 }
 
 /// Returns an execution that was claimed again after a failed attempt, with the fence of the first claim.
-pub(super) async fn execution_with_old_fence(ledger: &AnyLedger) -> (ExecutionId, Fence) {
-    let (id, fence) = claim_execution(ledger).await;
+pub(super) async fn reclaimed_execution(ledger: &AnyLedger) -> (ExecutionId, Fence) {
+    let (id, fence) = accept_and_claim(ledger).await;
     let failed = EventKind::StateChanged(state_change(Starting, Failed, 3));
     let events =
         [EventKind::ProcessStarted { pid: 4711 }, failed].map(|event| (at_second(3), event));

@@ -181,7 +181,7 @@ impl Ledger for Store {
         Ok(acceptance)
     }
 
-    async fn find_cached_duplicate(
+    async fn find_cached_by_key(
         &self,
         owner: PrincipalId,
         agent: &AgentId,

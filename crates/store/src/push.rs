@@ -165,7 +165,7 @@ impl WriteCommand for RecordDelivery {
         let changed_rows = sql::statement(UPDATE_STATE)
             .bind(self.registration)
             .bind(saturating_i64(state.last_delivered_event))
-            .bind(i64::from(state.failures))
+            .bind(i64::from(state.next_event_failures))
             .bind(state.failing_since.map(micros))
             .bind(micros(state.due_at))
             .bind(state.stage.as_str())
@@ -227,7 +227,7 @@ fn read_pending_target(columns: Columns<'_>) -> sql::Result<PendingTarget> {
         owner: PrincipalId(columns.uuid("owner")?),
         progress: DeliveryProgress {
             last_delivered_event: columns.number("delivered")?,
-            failures: columns.number("failures")?,
+            next_event_failures: columns.number("failures")?,
             failing_since: columns.maybe_time("failing_since")?,
             due_at: columns.time("due_at")?,
             stage: columns.enum_value("stage", DeliveryStage::parse)?,

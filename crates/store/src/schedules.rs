@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use self::commands::{
-    AdvanceSchedules, PutSchedules, RecordOccurrenceDecisions, RecordOccurrenceEnd,
+    PutSchedules, RecordOccurrenceEnd, RecordScheduleEvaluations, RecordStatusChanges,
     RemoveOccurrences, RemoveSchedules,
 };
 use super::Store;
@@ -36,16 +36,16 @@ impl ScheduleStore for Store {
 
     async fn record_evaluations(
         &self,
-        advances: Vec<ScheduleEvaluation>,
+        evaluations: Vec<ScheduleEvaluation>,
     ) -> Result<Vec<Vec<Occurrence>>, LedgerError> {
-        self.writer.submit(AdvanceSchedules(advances)).await
+        self.writer.submit(RecordScheduleEvaluations(evaluations)).await
     }
 
     async fn record_status_changes(
         &self,
-        decisions: Vec<OccurrenceStatusChange>,
+        status_changes: Vec<OccurrenceStatusChange>,
     ) -> Result<(), LedgerError> {
-        self.writer.submit(RecordOccurrenceDecisions(decisions)).await
+        self.writer.submit(RecordStatusChanges(status_changes)).await
     }
 
     async fn record_end(

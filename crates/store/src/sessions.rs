@@ -74,7 +74,7 @@ impl WriteCommand for SaveSession {
             .bind(conversation.owner.0)
             .bind(conversation.agent.as_str())
             .bind(conversation.context.0.as_str())
-            .bind(session.execution.0)
+            .bind(session.last_execution.0)
             .bind(sealed.as_slice())
             .bind(micros(session.last_used_at))
             .bind(to_json(&session.reported_counters)?)
@@ -122,7 +122,7 @@ async fn load(
     let id = SessionId::new(&id).ok_or_else(|| decode_error("an id of a session is none"))?;
     let execution = ExecutionId(columns.uuid("execution")?);
     let (last_used_at, reported_counters) = (columns.time("used_at")?, columns.json("counted")?);
-    Ok(Some(Session { id, execution, last_used_at, reported_counters }))
+    Ok(Some(Session { id, last_execution: execution, last_used_at, reported_counters }))
 }
 
 /// Returns the associated data of a sealed id: the id opens for no other conversation. The ids of agents and owners

@@ -22,7 +22,8 @@ pub(super) fn open_writer(
         Durability::ProcessCrash => "NORMAL",
         Durability::PowerFailure => "FULL",
     };
-    let mut connection = DatabaseConnection::open(database, AccessMode::Create, BUSY_TIMEOUT)?;
+    let mut connection =
+        DatabaseConnection::open(database, AccessMode::OpenOrCreate, BUSY_TIMEOUT)?;
     // Before the journal mode, which is stored in the file: a database that is refused stays as it is.
     let tables_state = schema::detect_tables_state(&mut connection)?;
     // SQLite accepts the vacuum mode only before the first page is written.

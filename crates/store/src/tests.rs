@@ -79,10 +79,10 @@ fn permission_bits(path: &Path) -> u32 {
 }
 
 /// Statement on the writer's own connection that returns a number.
-struct RawStatement(String);
+struct NumberStatement(String);
 
 #[async_trait]
-impl WriteCommand for RawStatement {
+impl WriteCommand for NumberStatement {
     type WriteOutput = i64;
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<i64> {
@@ -91,7 +91,7 @@ impl WriteCommand for RawStatement {
 }
 
 async fn run_pragma(store: &Store, text: &str) -> i64 {
-    store.writer.submit(RawStatement(format!("PRAGMA {text}"))).await.unwrap()
+    store.writer.submit(NumberStatement(format!("PRAGMA {text}"))).await.unwrap()
 }
 
 #[tokio::test]
@@ -337,13 +337,13 @@ async fn a_damaged_row_and_a_missing_chunk_are_unreadable() {
     ledger.accept(command.clone()).await.unwrap();
     let range = input_range(&command.input_text);
     let damage = "DELETE FROM chunks WHERE number = 1 RETURNING number";
-    store.writer.submit(RawStatement(damage.to_owned())).await.unwrap();
+    store.writer.submit(NumberStatement(damage.to_owned())).await.unwrap();
     for from in [0, 70_000] {
         let text_error = ledger.text(command.id, TextRange { from, ..range }).await.unwrap_err();
         assert!(matches!(text_error, LedgerError::Unreadable { .. }), "{text_error}");
     }
     let damage = "UPDATE executions SET state = 'asleep' RETURNING fence";
-    store.writer.submit(RawStatement(damage.to_owned())).await.unwrap();
+    store.writer.submit(NumberStatement(damage.to_owned())).await.unwrap();
     let row_error = ledger.execution(command.id).await.unwrap_err();
     assert!(matches!(row_error, LedgerError::Unreadable { .. }), "{row_error}");
 }
@@ -357,7 +357,7 @@ async fn a_token_that_is_not_seeded_is_kept() {
         NewToken { name: "ann".to_owned(), hash: [1; 32], scope, expires_at: None };
     store.replace_configured_tokens(vec![configured_token], at_second(0)).await.unwrap();
     let unseed_statement = "UPDATE tokens SET seeded = 0 RETURNING seeded";
-    store.writer.submit(RawStatement(unseed_statement.to_owned())).await.unwrap();
+    store.writer.submit(NumberStatement(unseed_statement.to_owned())).await.unwrap();
     store.replace_configured_tokens(Vec::new(), at_second(1)).await.unwrap();
     assert_eq!(store.tokens().await.unwrap().len(), 1);
 }

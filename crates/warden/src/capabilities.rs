@@ -25,17 +25,17 @@ pub fn detect(search_path: Option<&OsStr>) -> io::Result<HostCapabilities> {
         kernel: release.trim().to_owned(),
         labels: can_label_processes(),
         landlock: landlock::abi_version(),
-        bubblewrap: bubblewrap_state(search_path)?,
+        bubblewrap: probe_bubblewrap(search_path)?,
         cgroup,
         controllers,
         root: geteuid().is_root(),
         users: can_run_as_other_users(),
-        sockets: sockets::reachable_sockets(&|name| std::env::var_os(name)),
+        sockets: sockets::reachable_escape_sockets(&|name| std::env::var_os(name)),
         open_files: getrlimit(Resource::RLIMIT_NOFILE).unwrap_or_default(),
     })
 }
 
-fn bubblewrap_state(search_path: Option<&OsStr>) -> io::Result<CapabilityState> {
+fn probe_bubblewrap(search_path: Option<&OsStr>) -> io::Result<CapabilityState> {
     let Some(program) = find_bubblewrap(search_path) else { return Ok(CapabilityState::Absent) };
     let is_usable = is_writable_by_root_only(&program) && bubblewrap::is_usable(&program)?;
     Ok(if is_usable { CapabilityState::Usable } else { CapabilityState::Unusable })
@@ -67,7 +67,7 @@ fn detect_cgroup_support() -> (CapabilityState, Controllers) {
         return (CapabilityState::Absent, Controllers::default());
     };
     match cgroup_root.is_writable() {
-        true => (CapabilityState::Usable, cgroup_root.controllers()),
+        true => (CapabilityState::Usable, cgroup_root.available_controllers()),
         false => (CapabilityState::Unusable, Controllers::default()),
     }
 }

@@ -163,7 +163,7 @@ impl ProcessHolder {
                 release(&mut self.programs, program_number, &self.epoll);
             }
             HolderOrder::CloseStdin { program_number } => self.programs.close_stdin(program_number),
-            HolderOrder::List => self.send_program_list(),
+            HolderOrder::List => self.hand_over_programs(),
             // Only an explicit goodbye ends the programs at once; a supervisor that is just gone may be upgrading.
             HolderOrder::Shutdown => self.end_everything(),
             HolderOrder::StoreSecret { secret } => self.stored_secret = Some(secret),

@@ -31,7 +31,7 @@ const FIRST_OTHER_FD: c_uint = 3;
 
 /// Inherited state that was replaced, and limits that cannot be replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct InheritedState {
+pub struct InheritedProcessState {
     /// Names of the signals that the parent ignored or blocked.
     pub suppressed_signals: Vec<&'static str>,
     /// Umask of the parent and the one in its place, if it was replaced.
@@ -46,7 +46,7 @@ pub struct InheritedState {
 ///
 /// # Errors
 /// Fails if the system refuses it.
-pub fn replace_inherited_state() -> io::Result<InheritedState> {
+pub fn replace_inherited_state() -> io::Result<InheritedProcessState> {
     let mut blocked_signals = SigSet::empty();
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), Some(&mut blocked_signals))?;
     let mut suppressed_signals = Vec::new();
@@ -64,7 +64,7 @@ pub fn replace_inherited_state() -> io::Result<InheritedState> {
     close_other_descriptors_on_exec();
     let (replaced_umask, insufficient_limits) =
         (replace_umask(), hard_limits::insufficient_limits());
-    Ok(InheritedState { suppressed_signals, replaced_umask, insufficient_limits })
+    Ok(InheritedProcessState { suppressed_signals, replaced_umask, insufficient_limits })
 }
 
 /// Replaces the umask if it must not apply to files of agents; returns the previous and the new one in that case.

@@ -202,7 +202,11 @@ pub trait ProgramLauncher: Send + Sync + 'static {
     /// Takes over the program of this attempt if it is still held, running or ended; `None` if it is not. The takeover
     /// takes the program from its present driver. A program of an earlier process instance that is not taken over in
     /// time is ended.
-    fn take_over(&self, execution: ExecutionId, attempt_id: AttemptId) -> Option<ProgramTakenOver>;
+    fn begin_takeover(
+        &self,
+        execution: ExecutionId,
+        attempt_id: AttemptId,
+    ) -> Option<ProgramTakenOver>;
 
     /// Returns the streams and the control of a program that was taken over.
     ///

@@ -25,7 +25,7 @@ const IDLE_CPU_DIVISOR: u32 = 100;
 const TRIM_GROWTH_BYTES: u64 = 4 << 20;
 
 /// Returns memory after the start, and whenever the process has worked and is idle again. Never returns.
-pub async fn trim_memory_when_idle() {
+pub async fn keep_memory_trimmed() {
     sleep(STARTUP_TRIM_DELAY).await;
     let mut state = TrimState::default();
     loop {

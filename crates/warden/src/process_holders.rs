@@ -72,7 +72,7 @@ pub struct ProcessHolders {
     current_link_snapshot: watch::Sender<Option<Arc<HolderLink>>>,
     earlier_links: Vec<Arc<HolderLink>>,
     /// Secret that each process holder stores in memory for the next process instance of the service.
-    secret: OnceLock<Vec<u8>>,
+    successor_secret: OnceLock<Vec<u8>>,
     launch_permits: Semaphore,
     /// True if the latest start of a process holder failed.
     has_failed_start: AtomicBool,
@@ -96,7 +96,7 @@ impl ProcessHolders {
         let earlier_links = reattach::reattach_holders(&folder, &options, key).await;
         let held_labels =
             earlier_links.iter().flat_map(|link| link.programs()).map(|it| it.label()).collect();
-        let killed = kill_leftovers::kill_unheld(options.instance_id, held_labels).await;
+        let killed = kill_leftovers::kill_unheld(options.data_dir_id, held_labels).await;
         if killed > 0 {
             tracing::warn!(
                 processes = killed,
@@ -108,7 +108,7 @@ impl ProcessHolders {
             current_link: tokio::sync::Mutex::default(),
             current_link_snapshot: watch::Sender::default(),
             earlier_links,
-            secret: OnceLock::new(),
+            successor_secret: OnceLock::new(),
             launch_permits: Semaphore::new(MAX_LAUNCHES as usize),
             has_failed_start: AtomicBool::new(false),
             scanner: Arc::default(),
@@ -187,7 +187,7 @@ impl ProcessHolders {
     /// the first call has an effect.
     pub async fn store_secret(&self, secret: Vec<u8>) {
         let current = self.current_link.lock().await; // The lock prevents the start of a process holder meanwhile.
-        if self.secret.set(secret).is_ok() {
+        if self.successor_secret.set(secret).is_ok() {
             self.live_earlier_links()
                 .chain(current.clone())
                 .for_each(|link| self.send_secret(&link));
@@ -196,7 +196,7 @@ impl ProcessHolders {
 
     /// Sends the secret to a process holder. One of an earlier release ignores the unknown order.
     fn send_secret(&self, link: &HolderLink) {
-        if let Some(secret) = self.secret.get() {
+        if let Some(secret) = self.successor_secret.get() {
             let order = HolderOrder::StoreSecret { secret: SecretValue(secret.clone()) };
             link.send_order(order, Vec::new());
         }
@@ -255,7 +255,7 @@ impl ProcessHolders {
         let links: Vec<_> = self.live_earlier_links().chain(current).collect();
         // From here on drivers that are dropped must not release or kill what the next process instance takes over.
         links.iter().for_each(|link| link.detach());
-        let (running, ending) = self.runtime_folder.count_programs(&links);
+        let (running, ending) = self.runtime_folder.count_continuing_and_ending(&links);
         DetachedPrograms { running, ending, reattach_grace: self.options.reattach_grace }
     }
 
@@ -302,7 +302,7 @@ impl ProgramLauncher for ProcessHolders {
         let prepared = prepare_launch(
             launch,
             procs_file_and_account,
-            self.options.instance_id,
+            self.options.data_dir_id,
             link.allocate_program_number(),
         );
         let PreparedLaunch { program, order, fds, stdin_pipe } = match prepared {
@@ -333,9 +333,13 @@ impl ProgramLauncher for ProcessHolders {
         Ok(SpawnedProgram { stdin, ..launched })
     }
 
-    fn take_over(&self, execution: ExecutionId, attempt_id: AttemptId) -> Option<ProgramTakenOver> {
+    fn begin_takeover(
+        &self,
+        execution: ExecutionId,
+        attempt_id: AttemptId,
+    ) -> Option<ProgramTakenOver> {
         let (_, program) = self.find_program(ProcessLabel::for_attempt(
-            self.options.instance_id,
+            self.options.data_dir_id,
             execution,
             attempt_id,
         ))?;
@@ -349,14 +353,14 @@ impl ProgramLauncher for ProcessHolders {
         execution: ExecutionId,
         attempt_id: AttemptId,
     ) -> io::Result<SpawnedProgram> {
-        let label = ProcessLabel::for_attempt(self.options.instance_id, execution, attempt_id);
+        let label = ProcessLabel::for_attempt(self.options.data_dir_id, execution, attempt_id);
         let (link, program) = self.find_program(label).ok_or(io::ErrorKind::NotFound)?;
         self.attach_to_held_program(link, program).await
     }
 
     async fn kill_all_processes(&self, execution: ExecutionId, attempt_id: AttemptId) {
-        let label = ProcessLabel::for_attempt(self.options.instance_id, execution, attempt_id);
-        if self.take_over(execution, attempt_id).is_some()
+        let label = ProcessLabel::for_attempt(self.options.data_dir_id, execution, attempt_id);
+        if self.begin_takeover(execution, attempt_id).is_some()
             && let Ok(spawned) = self.complete_takeover(execution, attempt_id).await
         {
             spawned.tree.kill_all_processes().await;

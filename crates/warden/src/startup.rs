@@ -23,7 +23,7 @@ const HANDLED_SIGNALS: [Signal; 4] =
 /// Turns this process into a process holder that serves the other end of its standard input. Returns after everything
 /// that it held has ended. `args` are the arguments that follow the name of the command.
 ///
-/// [`protect_process`] must run before.
+/// [`forbid_inspection_and_adopt_orphans`] must run before.
 ///
 /// # Errors
 /// Fails if standard input is no such socket, or if a system call fails.
@@ -40,7 +40,7 @@ pub fn serve_as_holder(args: impl Iterator<Item = OsString>) -> io::Result<()> {
     dup2_stderr(&null_device)?;
     drop(null_device);
     trim_memory();
-    run_holder(supervisor_socket, signals, &soft_limits::parse_program_limits(args))
+    run_holder(supervisor_socket, signals, &soft_limits::resolve_program_limits(args))
 }
 
 /// Guards this process: agents of the same user can neither read its memory and environment nor get a core dump of it,
@@ -48,7 +48,7 @@ pub fn serve_as_holder(args: impl Iterator<Item = OsString>) -> io::Result<()> {
 ///
 /// # Errors
 /// Fails if the system refuses it.
-pub fn protect_process() -> io::Result<()> {
+pub fn forbid_inspection_and_adopt_orphans() -> io::Result<()> {
     set_dumpable(false)?;
     set_child_subreaper(true)?;
     setrlimit(Resource::RLIMIT_CORE, 0, 0)?;

@@ -30,7 +30,7 @@ pub fn serve_if_started_as_holder() {
     let code = match unsafe { fork() } {
         Ok(ForkResult::Parent { child }) => i32::from(waitpid(child, None).is_err()),
         Ok(ForkResult::Child) => {
-            let served = crate::startup::protect_process()
+            let served = crate::startup::forbid_inspection_and_adopt_orphans()
                 .and_then(|()| crate::startup::serve_as_holder(std::iter::empty()));
             i32::from(served.is_err())
         }
@@ -45,7 +45,7 @@ pub fn serve_if_started_as_holder() {
 pub fn process_holder_options(
     test_name: &str,
     runtime_dir: &Path,
-    instance: Uuid,
+    data_dir_id: Uuid,
 ) -> ProcessHolderOptions {
     let args = [test_name, "--exact", "--nocapture"].into_iter().map(Into::into).collect();
     let command = HolderCommand { program: "/proc/self/exe".into(), args };
@@ -53,7 +53,7 @@ pub fn process_holder_options(
     ProcessHolderOptions {
         command,
         runtime_dir,
-        instance_id: instance,
+        data_dir_id,
         reattach_grace: WAIT_TIMEOUT,
         control_groups: None,
         output_memory: memory,

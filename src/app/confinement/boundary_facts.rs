@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use algonius_actors::decide::host::sandbox::{BoundaryFacts, Hazard};
+use algonius_actors::decide::host::sandbox::{BoundaryFacts, BoundaryHazard};
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::host::sandbox::{CanonicalSandboxPaths, Sandbox};
 use algonius_actors::model::program::backend_program::BackendProgram;
@@ -27,7 +27,7 @@ impl<'a> ConfinedProgram<'a> {
     /// Describes an agent's program.
     pub(super) fn for_agent(agent: &'a ConfiguredAgent, program: &'a ProgramSpec) -> Self {
         // Its own folder, and those that callers may choose.
-        let caller_folders = agent.spec.override_policy.folders.iter();
+        let caller_folders = agent.spec.override_policy.working_dir_roots.iter();
         let workspaces = std::iter::once(&program.working_dir).chain(caller_folders);
         let runtime = &program.runtime_settings;
         Self {
@@ -64,25 +64,41 @@ impl<'a> ConfinedProgram<'a> {
         let allowed_sockets = &self.sandbox.allowed_sockets;
         let may_add_to = |folder: &PathBuf| self.may_add_files(folder, &roots);
         let hazards = [
-            (Hazard::ServiceFiles, roots.iter().any(|root| guarded_files.is_reachable_from(root))),
-            (Hazard::SecretFiles, roots.iter().any(|root| secrets.is_reachable_from(root))),
-            (Hazard::ConfigurationFolder, files.config_folder.as_ref().is_some_and(may_add_to)),
-            (Hazard::Sockets, sockets.iter().any(|socket| !allowed_sockets.contains(socket))),
-            (Hazard::AllowedSockets, sockets.iter().any(|socket| allowed_sockets.contains(socket))),
+            (
+                BoundaryHazard::TrustedFilesInWritableFolder,
+                roots.iter().any(|root| guarded_files.is_reachable_from(root)),
+            ),
+            (
+                BoundaryHazard::SecretFilesInWritableFolder,
+                roots.iter().any(|root| secrets.is_reachable_from(root)),
+            ),
+            (
+                BoundaryHazard::ConfigurationFolder,
+                files.config_folder.as_ref().is_some_and(may_add_to),
+            ),
+            (
+                BoundaryHazard::EscapeSockets,
+                sockets.iter().any(|socket| !allowed_sockets.contains(socket)),
+            ),
+            (
+                BoundaryHazard::AllowedEscapeSockets,
+                sockets.iter().any(|socket| allowed_sockets.contains(socket)),
+            ),
         ];
         let hazards = hazards.into_iter().filter_map(|(hazard, exists)| exists.then_some(hazard));
         BoundaryFacts { has_own_user: self.has_own_user, hazards: hazards.collect() }
     }
 
     /// Resolves the folders that the program may change. Reads links, so it may block.
-    pub(super) fn resolve_roots(&self, files: &ServiceFiles) -> CanonicalSandboxPaths {
-        self.resolve_roots_against(&GuardedFiles::new(self, files))
+    pub(super) fn resolve_sandbox_paths(&self, files: &ServiceFiles) -> CanonicalSandboxPaths {
+        self.resolve_sandbox_paths_with(&GuardedFiles::new(self, files))
     }
 
-    fn resolve_roots_against(&self, guarded_files: &GuardedFiles) -> CanonicalSandboxPaths {
+    fn resolve_sandbox_paths_with(&self, guarded_files: &GuardedFiles) -> CanonicalSandboxPaths {
         let writable = self.sandbox.writable.iter().flatten();
-        let writable = writable.map(|path| guarded_files.resolve(path)).collect();
-        let working_dirs = self.workspaces.iter().map(|path| guarded_files.resolve(path)).collect();
+        let writable = writable.map(|path| guarded_files.resolve_unless_guarded(path)).collect();
+        let working_dirs =
+            self.workspaces.iter().map(|path| guarded_files.resolve_unless_guarded(path)).collect();
         CanonicalSandboxPaths { writable, working_dirs }
     }
 
@@ -96,7 +112,7 @@ impl<'a> ConfinedProgram<'a> {
             .sandbox
             .canonical_paths
             .clone()
-            .unwrap_or_else(|| self.resolve_roots_against(guarded_files));
+            .unwrap_or_else(|| self.resolve_sandbox_paths_with(guarded_files));
         let writable_working_dirs = match self.access {
             Access::ReadOnly => Vec::new(),
             Access::ReadWrite => working_dirs,
@@ -157,7 +173,7 @@ impl GuardedFiles {
 
     /// Returns the path without links. An agent may have created the link that leads to a file of the service; in that
     /// case the path stays as written, unless it leads there without the link too.
-    fn resolve(&self, path: &Path) -> PathBuf {
+    fn resolve_unless_guarded(&self, path: &Path) -> PathBuf {
         let resolved = real_path(path);
         let is_reachable_as_written = self.is_reachable_from(&normalize_lexically(path));
         if self.is_reachable_from(&resolved) && !is_reachable_as_written {

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use algonius_actors::decide::host::resources::{enforced_limits, missing_capability};
+use algonius_actors::decide::host::resources::{limit_enforcement, missing_cgroup_capability};
 use algonius_actors::model::host::resources::Controllers;
 use algonius_warden::confinement::cgroup::{CgroupRoot, ControlGroups};
 use tokio::task::spawn_blocking;
@@ -33,7 +33,7 @@ fn needs_group(agent: &ConfiguredAgent) -> bool {
 }
 
 /// Decides how the limits of an agent are enforced, and checks those of its backend programs.
-pub(crate) fn decide_limit_enforcement(
+pub(crate) fn decide_and_check_limits(
     agent: &mut ConfiguredAgent,
     groups: Option<&ControlGroups>,
 ) -> Result<(), StartError> {
@@ -44,9 +44,9 @@ pub(crate) fn decide_limit_enforcement(
     let Some(program) = agent.program().cloned() else { return Ok(()) };
     let (spec, resources) = (Arc::make_mut(&mut agent.spec), &program.resource_limits);
     if let Some(worker_spec) = spec.program_worker_mut() {
-        worker_spec.limit_enforcement = enforced_limits(resources, controllers);
+        worker_spec.limit_enforcement = limit_enforcement(resources, controllers);
     }
-    match missing_capability(resources, controllers).filter(|_| spec.enabled) {
+    match missing_cgroup_capability(resources, controllers).filter(|_| spec.enabled) {
         Some(reason) => Err(StartError::ControlGroup { agent: spec.id.clone(), reason }),
         None => Ok(()),
     }
@@ -58,7 +58,7 @@ fn check_backend_limits(
     controllers: Option<Controllers>,
 ) -> Result<(), StartError> {
     for (backend, program) in agent.backends() {
-        if let Some(reason) = missing_capability(&program.resource_limits, controllers) {
+        if let Some(reason) = missing_cgroup_capability(&program.resource_limits, controllers) {
             let agent = agent.spec.id.clone();
             return Err(StartError::BackendControlGroup { agent, backend, reason });
         }

@@ -86,13 +86,14 @@ impl ModeWatcher {
                 }
                 let (folder, name) = (self.watched_folders.get(&event.wd), event.name);
                 let path = folder.zip(name).map(|(folder, name)| folder.join(name));
-                changed_path = changed_path.or_else(|| path.filter(|path| self.is_watched(path)));
+                changed_path = changed_path
+                    .or_else(|| path.filter(|path| self.is_watched_and_unreplaced(path)));
             }
         }
         changed_path
     }
 
-    fn is_watched(&self, path: &Path) -> bool {
+    fn is_watched_and_unreplaced(&self, path: &Path) -> bool {
         let current =
             fs::symlink_metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
         self.identities

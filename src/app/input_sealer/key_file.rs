@@ -38,15 +38,15 @@ impl RuntimeKeyFile {
 pub(super) fn key_file_path(
     runtime_dir: &Path,
     data_dir: &Path,
-    instance_id: Uuid,
+    data_dir_id: Uuid,
 ) -> Option<PathBuf> {
     let real_path = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let is_outside_data_dir = !real_path(runtime_dir).starts_with(real_path(data_dir));
-    is_outside_data_dir.then(|| runtime_dir.join(format!("inputs-{}.key", instance_id.simple())))
+    is_outside_data_dir.then(|| runtime_dir.join(format!("inputs-{}.key", data_dir_id.simple())))
 }
 
 /// Reads the key; returns `None` if there is no file, or a file without a key.
-pub(super) fn read(file: &Path) -> Result<Option<[u8; 32]>, StartError> {
+pub(super) fn repair_and_read(file: &Path) -> Result<Option<[u8; 32]>, StartError> {
     let key_error = |source| StartError::InputKey { source };
     restore_mode(file).map_err(key_error)?;
     // A link could lead to a file that an agent has chosen.
@@ -55,7 +55,7 @@ pub(super) fn read(file: &Path) -> Result<Option<[u8; 32]>, StartError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(key_error)?,
     };
-    check_access(file, &open_key_file)?;
+    check_not_exposed(file, &open_key_file)?;
     let mut bytes = Vec::new();
     // A key has 32 bytes; a few more show that the file is damaged.
     (&mut open_key_file).take(64).read_to_end(&mut bytes).map_err(key_error)?;
@@ -109,7 +109,7 @@ fn restore_mode(file: &Path) -> io::Result<()> {
 }
 
 /// Rejects a file that other users can access, and a directory in which another user could create one.
-fn check_access(file: &Path, open_key_file: &File) -> Result<(), StartError> {
+fn check_not_exposed(file: &Path, open_key_file: &File) -> Result<(), StartError> {
     let key_error = |source| StartError::InputKey { source };
     let metadata = open_key_file.metadata().map_err(key_error)?;
     let own_uid = geteuid().as_raw();
@@ -143,14 +143,14 @@ mod tests {
     #[test]
     fn a_key_file_is_read_back_and_private() {
         let (_folder, file) = create_key_path();
-        assert_eq!(read(&file).unwrap(), None);
+        assert_eq!(repair_and_read(&file).unwrap(), None);
         write(&file, &[7; 32]).unwrap();
-        assert_eq!(read(&file).unwrap(), Some([7; 32]));
+        assert_eq!(repair_and_read(&file).unwrap(), Some([7; 32]));
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
         write(&file, &[8; 32]).unwrap();
-        assert_eq!(read(&file).unwrap(), Some([8; 32]));
+        assert_eq!(repair_and_read(&file).unwrap(), Some([8; 32]));
         fs::write(&file, [1; 31]).unwrap();
-        assert_eq!(read(&file).unwrap(), None, "torn");
+        assert_eq!(repair_and_read(&file).unwrap(), None, "torn");
     }
 
     #[test]
@@ -159,16 +159,19 @@ mod tests {
         write(&file, &[7; 32]).unwrap();
         chmod(folder.path(), 0o755);
         chmod(&file, 0o640);
-        let refused = read(&file).unwrap_err().to_string();
+        let refused = repair_and_read(&file).unwrap_err().to_string();
         assert!(refused.contains("chmod 600") || refused.contains("remove"), "{refused}");
         chmod(&file, 0o600);
         chmod(folder.path(), 0o770);
-        assert!(matches!(read(&file), Err(StartError::InputKeyExposed { kind: "folder", .. })));
+        assert!(matches!(
+            repair_and_read(&file),
+            Err(StartError::InputKeyExposed { kind: "folder", .. })
+        ));
         chmod(folder.path(), 0o700);
         let moved_file = folder.path().join("elsewhere");
         fs::rename(&file, &moved_file).unwrap();
         symlink(&moved_file, &file).unwrap();
-        assert!(read(&file).is_err(), "a link leads anywhere");
+        assert!(repair_and_read(&file).is_err(), "a link leads anywhere");
     }
 
     #[test]
@@ -178,7 +181,7 @@ mod tests {
         write(&file, &[7; 32]).unwrap();
         for mode in [0o644, 0o000] {
             chmod(&file, mode);
-            assert_eq!(read(&file).unwrap(), Some([7; 32]));
+            assert_eq!(repair_and_read(&file).unwrap(), Some([7; 32]));
             assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
         }
     }

@@ -41,7 +41,7 @@ impl TemporaryHolder {
         let holders = ProcessHolders::start(ProcessHolderOptions {
             command: HolderCommand::default(),
             runtime_dir: runtime_dir.clone(),
-            instance_id: Uuid::new_v4(),
+            data_dir_id: Uuid::new_v4(),
             reattach_grace: Duration::ZERO,
             control_groups: None,
             output_memory: OutputMemory::with_limit(OUTPUT_MEMORY_BYTES),
@@ -55,10 +55,10 @@ impl TemporaryHolder {
             is_runtime_dir_in_memory: false,
         };
         let ServiceFiles {
-            read_protected_paths: unreadable,
-            write_protected_paths: unwritable,
+            hidden_paths: unreadable,
+            read_only_paths: unwritable,
             config_folder,
-            programs: _,
+            unsandboxed_programs: _,
         } = files.clone();
         let protected_files = ProtectedServiceFiles {
             hidden_paths: unreadable,

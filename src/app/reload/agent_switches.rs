@@ -50,7 +50,7 @@ impl AgentSwitches {
     }
 
     /// Records the configured state of these agents, and applies the switches.
-    pub(crate) fn apply_to(&mut self, agents: &mut [ConfiguredAgent]) {
+    pub(crate) fn record_and_apply_to(&mut self, agents: &mut [ConfiguredAgent]) {
         let id_and_state =
             |agent: &ConfiguredAgent| (agent.spec.id.to_string(), agent.spec.enabled);
         self.enabled_in_config = agents.iter().map(id_and_state).collect();
@@ -135,8 +135,8 @@ impl Reloader {
         if enabled {
             self.breakers.reset_rejected_credentials(); // The operator who enabled the agent may have repaired its credential.
         }
-        self.publish();
-        self.publisher.publish_switched_agents(self.switches.overridden_agents());
+        self.publish_http_state();
+        self.status_publisher.publish_switched_agents(self.switches.overridden_agents());
         tracing::info!(agent = %id, on = enabled, "agent switched");
         self.apply_program_changes().await; // The program of a disabled agent is not searched.
         Ok(Ok(SwitchedAgent { id: id.to_string(), enabled, configured: enabled_in_config }))
@@ -158,7 +158,7 @@ async fn read_configured_agent(
     let key_prefix = format!("agents.{id}.");
     let is_setting_of_agent = |key: &str| key.starts_with(&key_prefix);
     let missing_setting_errors = warnings.iter().filter(|it| {
-        it.severity == Severity::MissingWhileDisabled && is_setting_of_agent(&it.key_path)
+        it.severity == Severity::WarningWhileDisabled && is_setting_of_agent(&it.key_path)
     });
     let missing_setting_errors: Vec<_> =
         missing_setting_errors.map(report::configuration_error).collect();

@@ -78,7 +78,7 @@ impl ServedAgents {
         settings: &mut Settings,
     ) -> Result<AgentChanges, StartError> {
         let id_of = |agent: &ConfiguredAgent| agent.spec.id.to_string();
-        self.reuse_unchanged_agents(before, settings);
+        self.carry_over_agents_in_force(before, settings);
         let changes = diff_by_name(&before.agents, &settings.agents, id_of, |one, it| one == it);
         // The address in force counts: a new one takes effect only after a restart.
         check_anonymous_access(&settings.agents, self.address)?;
@@ -86,7 +86,7 @@ impl ServedAgents {
         for agent in &mut settings.agents {
             let id = id_of(agent);
             if changes.added.contains(&id) || changes.changed.contains(&id) {
-                self.factory.confine(agent, &settings.service_files)?;
+                self.factory.prepare_confinement(agent, &settings.service_files)?;
                 definitions.push(self.factory.build_definition(agent.clone()));
             }
         }
@@ -97,12 +97,12 @@ impl ServedAgents {
 
     /// Replaces equal agents with those in force. The confinement of an agent is not written in the file: it is taken
     /// from the one in force until it is decided anew.
-    fn reuse_unchanged_agents(&self, in_force: &Settings, settings: &mut Settings) {
+    fn carry_over_agents_in_force(&self, in_force: &Settings, settings: &mut Settings) {
         let Settings { agents, service_files, .. } = settings;
         let has_other_files = *service_files != in_force.service_files;
         let agents_in_force = in_force.agents.iter().map(|agent| (&agent.spec.id, agent));
         let agents_in_force: BTreeMap<_, _> = agents_in_force.collect();
-        let servers_in_force: BTreeMap<_, _> = in_force
+        let mcp_servers_in_force: BTreeMap<_, _> = in_force
             .agents
             .iter()
             .flat_map(ConfiguredAgent::backends)
@@ -113,11 +113,11 @@ impl ServedAgents {
                 .get(&agent.spec.id)
                 .filter(|it| !Arc::ptr_eq(&it.spec, &agent.spec));
             // All agents share a server, and so its facts.
-            reuse_backend_facts(agent, &servers_in_force);
+            reuse_backend_confinement(agent, &mcp_servers_in_force);
             let Some(before) = before else { continue };
             // Compared without decided facts, an unchanged agent would look changed and be replaced.
             let worker_spec = Arc::make_mut(&mut agent.spec).program_worker_mut();
-            if let (Some(worker_spec), Some(before)) = (worker_spec, before.spec.program()) {
+            if let (Some(worker_spec), Some(before)) = (worker_spec, before.spec.program_worker()) {
                 worker_spec.confinement.clone_from(&before.confinement);
                 worker_spec.limit_enforcement = before.limit_enforcement;
             }
@@ -130,7 +130,7 @@ impl ServedAgents {
                     program.sandbox.canonical_paths.clone_from(&before.sandbox.canonical_paths);
                 }
             }
-            reuse_backend_facts(agent, &before.backends().collect());
+            reuse_backend_confinement(agent, &before.backends().collect());
             if has_other_files {
                 self.factory.decide_isolation(agent, service_files);
             }
@@ -167,7 +167,7 @@ impl ServedAgents {
 }
 
 /// Copies the decided facts about the programs behind an agent's tools.
-fn reuse_backend_facts(
+fn reuse_backend_confinement(
     agent: &mut ConfiguredAgent,
     in_force: &BTreeMap<BackendRole, &BackendProgram>,
 ) {
@@ -188,7 +188,7 @@ fn reuse_backend_facts(
 fn has_same_folders(one: &ConfiguredAgent, other: &ConfiguredAgent) -> bool {
     let folders = |agent: &ConfiguredAgent| {
         let ProgramSpec { sandbox, working_dir, .. } = &**agent.program()?;
-        let override_folders = agent.spec.override_policy.folders.clone();
+        let override_folders = agent.spec.override_policy.working_dir_roots.clone();
         Some((sandbox.writable.clone(), working_dir.clone(), override_folders))
     };
     folders(one) == folders(other)

@@ -23,17 +23,17 @@ impl Reloader {
                 let Settings { referenced_files: files, server, .. } = &self.settings;
                 let own_files = files.iter().chain([&server.token_file]).cloned();
                 self.files.set_files(faults.referenced_files().iter().cloned().chain(own_files));
-                (self.publisher.rejected_report(report::configuration_errors(&faults)), None)
+                (self.status_publisher.rejected_report(report::configuration_errors(&faults)), None)
             }
             Err(error) => {
                 tracing::error!(%error, "panic while the configuration was read");
-                (self.publisher.rejected_report(vec![unreadable_config_error()]), None)
+                (self.status_publisher.rejected_report(vec![unreadable_config_error()]), None)
             }
         };
         report::log_result(&result, reason);
         let auto_reload_state = auto_reload_state(&self.protection, &self.settings);
         let overridden_agents = self.switches.overridden_agents();
-        self.publisher.publish_result(&result, auto_reload_state, overridden_agents);
+        self.status_publisher.publish_result(&result, auto_reload_state, overridden_agents);
         failure.map_or(Ok(result), Err)
     }
 
@@ -47,7 +47,8 @@ impl Reloader {
             Ok((reload_result, failure)) => (ReloadResult { warnings, ..reload_result }, failure),
             Err(error) => {
                 let failure = report::ledger_failure(&error);
-                let rejected = self.publisher.rejected_report(vec![report::rejection(&error)]);
+                let rejected =
+                    self.status_publisher.rejected_report(vec![report::rejection(&error)]);
                 (ReloadResult { warnings, ..rejected }, failure)
             }
         }
@@ -58,11 +59,11 @@ impl Reloader {
         &mut self,
         mut settings: Settings,
     ) -> Result<(ReloadResult, Option<Failure>), StartError> {
-        file_trust::require_trusted_files(&settings, self.files.source().file())?;
+        file_trust::check_trust_and_close_folders(&settings, self.files.source().file())?;
         let mut pending_keys = changed_restart_keys(&self.startup_settings, &settings);
-        restore_startup_settings(&self.startup_settings, &mut settings);
+        restore_startup_files(&self.startup_settings, &mut settings);
         let mut switches = self.switches.clone();
-        switches.apply_to(&mut settings.agents);
+        switches.record_and_apply_to(&mut settings.agents);
         let agent_changes = self.agents.prepare_changes(&self.settings, &mut settings)?;
         self.agents.hide_service_files(settings.service_files.clone()).await;
         let mut specs = self.agents.specs().clone();
@@ -71,7 +72,7 @@ impl Reloader {
         let secrets = settings.secrecy.secrets.iter().cloned();
         self.redaction.add_secrets_and_set_config(secrets, &settings.secrecy.redaction).await;
         let credentials =
-            self.tokens.load_credentials(&settings, &specs, &mut self.redaction).await?;
+            self.tokens.store_and_load_credentials(&settings, &specs, &mut self.redaction).await?;
         let mut applied =
             applied_changes(&self.settings, &settings, agent_changes.reported_changes.clone());
         if credentials.operator_token != self.tokens.operator_token() {
@@ -80,7 +81,7 @@ impl Reloader {
         if self.settings.callers.lockout != settings.callers.lockout {
             self.http_state.reset_lockouts(&settings.callers.lockout);
         }
-        self.publisher.publish_log_level(settings.observability.log.level);
+        self.status_publisher.publish_log_level(settings.observability.log.level);
         self.tokens.replace(credentials);
         let previous_settings = std::mem::replace(&mut self.settings, settings);
         self.switches = switches;
@@ -93,14 +94,15 @@ impl Reloader {
         if schedule_failure.is_some() {
             pending_keys.push("schedules".to_owned());
         }
-        let reload_result = self.publisher.start_generation_and_report(applied, pending_keys);
-        self.publish();
+        let reload_result =
+            self.status_publisher.start_generation_and_report(applied, pending_keys);
+        self.publish_http_state();
         Ok((reload_result, schedule_failure))
     }
 }
 
-/// Keeps the settings that need a restart.
-fn restore_startup_settings(startup_settings: &Settings, settings: &mut Settings) {
+/// Keeps the paths of files that need a restart.
+fn restore_startup_files(startup_settings: &Settings, settings: &mut Settings) {
     // The new path may follow from a new data directory, which takes effect only after a restart.
     settings.server.token_file.clone_from(&startup_settings.server.token_file);
     // Folders and keys stay unchanged until the service is restarted.

@@ -58,7 +58,7 @@ impl FileProtection {
     }
 
     /// Records the files of the configuration in force that need protection.
-    pub(super) fn record_protected_files(&mut self, settings: &Settings) {
+    pub(super) fn record_and_watch_files(&mut self, settings: &Settings) {
         let server = &settings.server;
         let secret_files =
             server.tls.iter().map(|pair| &*pair.key_file).chain([&*server.token_file]);

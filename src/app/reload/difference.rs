@@ -131,7 +131,8 @@ const _: fn(ServerSettings) = |server| {
                 write_timeout: _,
             },
         drain_timeout: _,
-        programs: ProgramSettings { reattach_grace: _, max_output_memory_bytes: _, agent_users: _ },
+        programs:
+            ProgramSettings { reattach_grace: _, max_output_memory_bytes: _, agent_uid_range: _ },
         durability: _,
         configuration: ConfigFileSettings { reloads_on_change: _, presets_dir: _ },
         request_access: _,

@@ -19,8 +19,8 @@ struct WatchedProgram {
     is_missing: bool,
 }
 
-/// Agents whose program has moved: its new file, or `None` if the program is missing.
-type MovedPrograms = BTreeMap<AgentId, Option<PathBuf>>;
+/// Agents whose program file was moved, removed or installed: its new path, or `None` if the program is missing.
+type ChangedProgramFiles = BTreeMap<AgentId, Option<PathBuf>>;
 
 impl Reloader {
     /// Makes an agent unavailable whose program was removed, and available again
@@ -31,27 +31,21 @@ impl Reloader {
         let enabled_agents = self.settings.agents.iter().filter(|agent| agent.spec.enabled);
         let programs: Vec<_> = enabled_agents.filter_map(WatchedProgram::for_agent).collect();
         // A file system that hangs must not delay the tasks of this thread.
-        let search_result = spawn_blocking(move || find_moved_programs(programs)).await;
-        let Ok(moved_programs) = search_result else { return };
-        if moved_programs.is_empty() {
+        let search_result = spawn_blocking(move || find_changed_program_files(programs)).await;
+        let Ok(changed_files) = search_result else { return };
+        if changed_files.is_empty() {
             return;
         }
         let mut settings = self.settings.clone();
-        set_programs(&mut settings.agents, &moved_programs);
+        set_programs(&mut settings.agents, &changed_files);
         match self.agents.prepare_changes(&self.settings, &mut settings) {
             Ok(agent_changes) => {
                 (self.settings, self.program_error) = (settings, None);
                 self.agents.apply_changes(agent_changes).await;
-                self.publish();
+                self.publish_http_state();
             }
             // The next check retries, and must not fill the log.
-            Err(error) => {
-                let error = error.to_string();
-                if self.program_error.as_ref() != Some(&error) {
-                    tracing::error!(error, "an installed program cannot be used");
-                }
-                self.program_error = Some(error);
-            }
+            Err(error) => record_program_error(&mut self.program_error, error.to_string()),
         }
     }
 }
@@ -63,14 +57,14 @@ impl WatchedProgram {
             agent: agent.spec.id.clone(),
             program: Arc::clone(program),
             search: Arc::clone(search),
-            is_missing: agent.spec.program()?.missing_program.is_some(),
+            is_missing: agent.spec.program_worker()?.missing_program.is_some(),
         })
     }
 }
 
 /// Checks the files. A program keeps its path while the file exists, also when a program of the same name is
 /// installed in a folder that is searched earlier.
-fn find_moved_programs(watched_programs: Vec<WatchedProgram>) -> MovedPrograms {
+fn find_changed_program_files(watched_programs: Vec<WatchedProgram>) -> ChangedProgramFiles {
     let existing_files: BTreeSet<&Path> = watched_programs
         .iter()
         .filter(|watched_program| !watched_program.is_missing)
@@ -90,10 +84,18 @@ fn find_moved_programs(watched_programs: Vec<WatchedProgram>) -> MovedPrograms {
     moved.map(|(watched_program, found)| (watched_program.agent.clone(), found)).collect()
 }
 
+/// Records why an installed program cannot be used, and logs it unless the previous check found the same.
+fn record_program_error(program_error: &mut Option<String>, error: String) {
+    if program_error.as_ref() != Some(&error) {
+        tracing::error!(error, "an installed program cannot be used");
+    }
+    *program_error = Some(error);
+}
+
 /// Sets the programs of the agents whose program has moved.
-fn set_programs(agents: &mut [ConfiguredAgent], moved_programs: &MovedPrograms) {
+fn set_programs(agents: &mut [ConfiguredAgent], changed_files: &ChangedProgramFiles) {
     for agent in agents {
-        if let Some(new_file) = moved_programs.get(&agent.spec.id) {
+        if let Some(new_file) = changed_files.get(&agent.spec.id) {
             set_program(agent, new_file.clone());
         }
     }
@@ -101,7 +103,7 @@ fn set_programs(agents: &mut [ConfiguredAgent], moved_programs: &MovedPrograms) 
 
 /// Sets the program of an agent, or removes it.
 fn set_program(agent: &mut ConfiguredAgent, new_file: Option<PathBuf>) {
-    let AgentWorker::Program { program: program_settings, search } = &mut agent.worker else {
+    let AgentWorker::Program { program: program_spec, search } = &mut agent.worker else {
         return;
     };
     let (id, program_name) = (agent.spec.id.clone(), search.name());
@@ -109,7 +111,7 @@ fn set_program(agent: &mut ConfiguredAgent, new_file: Option<PathBuf>) {
     if let Some(file) = new_file {
         tracing::info!(agent = %id, program = program_name, "program found: agent is available");
         worker_spec.missing_program = None;
-        Arc::make_mut(program_settings).command = file;
+        Arc::make_mut(program_spec).command = file;
     } else {
         tracing::warn!(agent = %id, program = program_name, "program not found: agent is unavailable");
         worker_spec.missing_program = Some(program_name);

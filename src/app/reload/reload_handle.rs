@@ -19,7 +19,7 @@ use crate::wire::admin::{ConfigurationStatus, CreatedToken, ReloadResult};
 const QUEUE_CAPACITY: usize = 64;
 
 /// Request to the reload task.
-pub(super) enum ReloadRequest {
+pub(super) enum AdminRequest {
     Reload(&'static str, oneshot::Sender<Result<ReloadResult, Failure>>),
     SwitchAgent(AgentId, bool, oneshot::Sender<Result<SwitchResult, Failure>>),
     CreateToken(Box<TokenSpec>, oneshot::Sender<Result<CreatedToken, Failure>>),
@@ -30,7 +30,7 @@ pub(super) enum ReloadRequest {
 /// Handle that sends requests of an administrator. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct ReloadHandle {
-    requests: mpsc::Sender<ReloadRequest>,
+    requests: mpsc::Sender<AdminRequest>,
     status: watch::Receiver<ConfigurationStatus>,
     log_level: watch::Receiver<Level>,
     store: Arc<Store>,
@@ -40,7 +40,7 @@ pub(crate) struct ReloadHandle {
 
 /// Receiver of the requests, and publisher of the configuration in force.
 pub(crate) struct ReloaderChannels {
-    pub(super) requests: mpsc::Receiver<ReloadRequest>,
+    pub(super) requests: mpsc::Receiver<AdminRequest>,
     pub(super) status: watch::Sender<ConfigurationStatus>,
     pub(super) log_level: watch::Sender<Level>,
 }
@@ -71,19 +71,19 @@ impl ReloadHandle {
     /// Requests a reload, and does not wait for the result, which the log reports.
     pub(crate) fn reload_soon(&self, reason: &'static str) {
         let (reply, _) = oneshot::channel();
-        if self.requests.try_send(ReloadRequest::Reload(reason, reply)).is_err() {
+        if self.requests.try_send(AdminRequest::Reload(reason, reply)).is_err() {
             tracing::warn!("too many queued reload requests");
         }
     }
 
     /// Returns the log level in force.
-    pub(crate) fn log_level(&self) -> watch::Receiver<Level> {
+    pub(crate) fn watch_log_level(&self) -> watch::Receiver<Level> {
         self.log_level.clone()
     }
 
     async fn request<T>(
         &self,
-        build_request: impl FnOnce(oneshot::Sender<T>) -> ReloadRequest,
+        build_request: impl FnOnce(oneshot::Sender<T>) -> AdminRequest,
     ) -> Result<T, Failure> {
         let (reply, response) = oneshot::channel();
         let stopping_failure = || Failure::new(Code::Draining, "the service is stopping");
@@ -95,7 +95,7 @@ impl ReloadHandle {
 #[async_trait]
 impl Administration for ReloadHandle {
     async fn reload(&self) -> Result<ReloadResult, Failure> {
-        self.request(|reply| ReloadRequest::Reload("requested by an administrator", reply)).await?
+        self.request(|reply| AdminRequest::Reload("requested by an administrator", reply)).await?
     }
 
     fn configuration_status(&self) -> ConfigurationStatus {
@@ -114,7 +114,7 @@ impl Administration for ReloadHandle {
     }
 
     async fn switch_agent(&self, agent: AgentId, enabled: bool) -> Result<SwitchResult, Failure> {
-        self.request(|reply| ReloadRequest::SwitchAgent(agent, enabled, reply)).await?
+        self.request(|reply| AdminRequest::SwitchAgent(agent, enabled, reply)).await?
     }
 
     async fn list_tokens(&self) -> Result<Vec<ListedToken>, Failure> {
@@ -127,14 +127,14 @@ impl Administration for ReloadHandle {
     }
 
     async fn create_token(&self, spec: TokenSpec) -> Result<CreatedToken, Failure> {
-        self.request(|reply| ReloadRequest::CreateToken(Box::new(spec), reply)).await?
+        self.request(|reply| AdminRequest::CreateToken(Box::new(spec), reply)).await?
     }
 
     async fn revoke_token(&self, name: String) -> Result<(), Failure> {
-        self.request(|reply| ReloadRequest::RevokeToken(name, reply)).await?
+        self.request(|reply| AdminRequest::RevokeToken(name, reply)).await?
     }
 
     async fn rotate_operator_token(&self) -> Result<(), Failure> {
-        self.request(ReloadRequest::RotateOperatorToken).await?
+        self.request(AdminRequest::RotateOperatorToken).await?
     }
 }

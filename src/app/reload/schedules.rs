@@ -5,7 +5,7 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::schedule::ConfiguredSchedule;
 
 use super::difference::diff_by_name;
-use crate::config::{OwnedSchedule, SchedulerSettings};
+use crate::config::{ScheduleWithOwner, SchedulerSettings};
 use crate::wire::admin::{AppliedChanges, Changes};
 
 /// Returns the schedules of a configuration in the form for the scheduler.
@@ -18,7 +18,7 @@ pub(crate) fn configured_schedules(scheduling: &SchedulerSettings) -> Vec<Config
 
 /// Returns the changed schedules.
 pub(super) fn schedule_changes(before: &SchedulerSettings, after: &SchedulerSettings) -> Changes {
-    let name = |scheduled: &OwnedSchedule| scheduled.spec.id.to_string();
+    let name = |scheduled: &ScheduleWithOwner| scheduled.spec.id.to_string();
     diff_by_name(&before.schedules, &after.schedules, name, |one, it| one == it)
 }
 

@@ -53,7 +53,7 @@ impl TokenAdministration {
     ///
     /// # Errors
     /// Fails if the token file cannot be used, or if the ledger does not respond.
-    pub(super) async fn load_credentials(
+    pub(super) async fn store_and_load_credentials(
         &self,
         settings: &Settings,
         specs: &AgentSpecs,
@@ -81,7 +81,7 @@ impl TokenAdministration {
         specs: &AgentSpecs,
         redaction: &mut RedactionState,
     ) -> Result<(), Failure> {
-        let credentials = self.load_credentials(settings, specs, redaction).await;
+        let credentials = self.store_and_load_credentials(settings, specs, redaction).await;
         self.credentials = credentials.map_err(|error| token_reload_failure(&error))?;
         Ok(())
     }

@@ -45,13 +45,18 @@ pub(super) async fn run(
 ) -> Result<(), CliError> {
     let id = args.id.clone().unwrap_or_else(|| args.preset.clone());
     let draft = ConfigDraft::new(&args, &id)?;
-    let unit = InstalledUnit::find().filter(|unit| unit.starts_service_on(draft.file()));
+    let unit = InstalledUnit::find().filter(|unit| unit.uses_config_file(draft.file()));
     let unit_findings: Vec<_> = unit.iter().map(InstalledUnit::finding).collect();
-    let look_up_variables = |env: &dyn Fn(&str) -> Option<OsString>| {
+    let trigger_variable_lookups = |env: &dyn Fn(&str) -> Option<OsString>| {
         _ = read_settings(&draft.content_with_table(), &draft, env);
     };
-    let environment =
-        AgentEnvironment::query(client.as_ref(), Some(draft.file()), unit, look_up_variables).await;
+    let environment = AgentEnvironment::query_service_or_local(
+        client.as_ref(),
+        Some(draft.file()),
+        unit,
+        trigger_variable_lookups,
+    )
+    .await;
     let env = |name: &str| environment.variable(name);
     let (agent, files) = read_new_agent(&draft, &env, &id)?;
     let mut report = AddReport { findings: unit_findings, ..AddReport::default() };
@@ -164,18 +169,18 @@ async fn reload_and_test(
     (report, out): (&mut AddReport, &CliOutput),
 ) -> Result<(), CliError> {
     let Ok(client) = &client else { return print_next_steps(draft, id, out) };
-    match reload((client, time_limit), draft, id).await {
+    match reload_and_verify_agent((client, time_limit), draft, id).await {
         Ok(()) => report.is_applied = true,
         Err(CliError::Unreachable { .. }) => return print_next_steps(draft, id, out),
         Err(error) => return Err(error),
     }
-    let probe_result = probe::send_probe(client, id, None, out).await?;
+    let probe_result = probe::run_probe(client, id, None, out).await?;
     report.probe = Some(probe_result.to_json());
-    probe_result.report(out)
+    probe_result.report_or_fail(out)
 }
 
 /// Reloads the running service, and checks that it has the agent.
-async fn reload(
+async fn reload_and_verify_agent(
     (client, time_limit): (&ServiceClient, Duration),
     draft: &ConfigDraft,
     id: &str,

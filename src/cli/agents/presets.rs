@@ -46,8 +46,8 @@ pub(super) async fn run(config_path: Option<&Path>, out: &CliOutput) -> Result<(
     let holder = holder.ok();
     let requester = holder.as_ref().map(TemporaryHolder::requester);
     let summaries = summaries.into_iter();
-    let rows =
-        summaries.map(|summary| preset_row(summary, presets_folder.as_deref(), (requester, &host)));
+    let rows = summaries
+        .map(|summary| inspect_preset(summary, presets_folder.as_deref(), (requester, &host)));
     let rows: Vec<_> =
         stream::iter(rows).buffered(version::max_concurrent_programs()).collect().await;
     if let Some(holder) = holder {
@@ -66,7 +66,7 @@ pub(super) async fn run(config_path: Option<&Path>, out: &CliOutput) -> Result<(
     Ok(())
 }
 
-async fn preset_row(
+async fn inspect_preset(
     summary: PresetSummary,
     presets_folder: Option<&Path>,
     (requester, host): (Option<&VersionRequester>, &HostContext<'_>),

@@ -27,11 +27,11 @@ pub(super) async fn run(
     input: Option<String>,
     out: &CliOutput,
 ) -> Result<(), CliError> {
-    let probe_result = send_probe(client, agent, input, out).await?;
+    let probe_result = run_probe(client, agent, input, out).await?;
     if out.is_json() {
         out.print_json(&probe_result.to_json());
     }
-    probe_result.report(out)
+    probe_result.report_or_fail(out)
 }
 
 /// Result of a test request.
@@ -45,7 +45,7 @@ pub(super) struct ProbeResult {
 
 /// Sends the request, and shows the progress to a person. The trigger of the execution is `probe`, and its owner is
 /// the caller.
-pub(super) async fn send_probe(
+pub(super) async fn run_probe(
     client: &ServiceClient,
     agent: &str,
     input: Option<String>,
@@ -171,7 +171,7 @@ impl ProbeResult {
     }
 
     /// Reports the result to a person; fails if the agent did not answer.
-    pub(super) fn report(&self, out: &CliOutput) -> Result<(), CliError> {
+    pub(super) fn report_or_fail(&self, out: &CliOutput) -> Result<(), CliError> {
         let entry = &self.detail.entry;
         let duration = entry.duration_us.map_or("no time".to_owned(), format_duration);
         let mut lines =

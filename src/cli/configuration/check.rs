@@ -133,7 +133,7 @@ impl Diagnostic {
         let severity = match fault.severity {
             Severity::Error => "error",
             Severity::AgentUnavailable if strict => "error",
-            Severity::Warning | Severity::MissingWhileDisabled | Severity::AgentUnavailable => {
+            Severity::Warning | Severity::WarningWhileDisabled | Severity::AgentUnavailable => {
                 "warning"
             }
         };
@@ -167,7 +167,7 @@ fn backends(settings: &Settings) -> BTreeMap<BackendRole, &BackendProgram> {
 }
 
 fn print_gaps((kind, name): (&str, &str), boundary: &Boundary, out: &CliOutput) {
-    if let Some(gaps) = boundary.warning(&format!("the {kind}")) {
+    if let Some(gaps) = boundary.describe_gaps(&format!("the {kind}")) {
         let level = boundary.level.as_str();
         out.print_note(&format!("warning: {kind} {name}: boundary {level}: {gaps}"));
     }
@@ -183,11 +183,11 @@ fn machine_warnings(
     let machine_warning = Diagnostic::for_machine;
     let agents = settings.agents.iter().filter_map(agent_with_boundary);
     let agents = agents.map(|(agent, boundary)| {
-        (format!("agents.{}", agent.spec.id), boundary.warning("the agent"))
+        (format!("agents.{}", agent.spec.id), boundary.describe_gaps("the agent"))
     });
     let backends = backends(settings).into_iter().map(|(backend, program)| {
         let subject = format!("the {}", backend.kind_name());
-        (backend.section(), program.confinement.boundary.warning(&subject))
+        (backend.section(), program.confinement.boundary.describe_gaps(&subject))
     });
     let open_boundaries = agents.chain(backends).filter_map(|(key, gaps)| {
         let hint = "`algonius doctor` suggests a fix";

@@ -50,7 +50,7 @@ fn read_secrets(files: Vec<PathBuf>, out: &CliOutput) -> Result<Vec<String>, Cli
         let bytes = read_result.map_err(|source| CliError::File { problem, file, source })?;
         // The input is decoded in the same way, so a secret in another encoding matches, but not in base64 or other
         // encodings of its bytes.
-        secrets.extend(lossy_text::decode(&name, bytes, out).lines().map(str::to_owned));
+        secrets.extend(lossy_text::decode_with_note(&name, bytes, out).lines().map(str::to_owned));
     }
     Ok(secrets)
 }

@@ -71,7 +71,7 @@ impl From<String> for NoAnswer {
 impl AgentEnvironment {
     /// Requests the variables that `look_up_variables` looks up from the service that reads `config_file`. Without a
     /// response, uses those of the unit that starts the service on the file, otherwise those of this terminal.
-    pub(crate) async fn query(
+    pub(crate) async fn query_service_or_local(
         client: Result<&ServiceClient, &CliError>,
         config_file: Option<&Path>,
         unit: Option<InstalledUnit>,
@@ -134,12 +134,12 @@ impl AgentEnvironment {
             ),
         };
         let mut findings = vec![origin_finding];
-        findings.extend(self.missing_variables_finding());
+        findings.extend(self.network_variables_finding());
         findings
     }
 
     /// Returns the finding about network variables that this terminal has and the service lacks.
-    fn missing_variables_finding(&self) -> Option<Finding> {
+    fn network_variables_finding(&self) -> Option<Finding> {
         let is_service_environment_known =
             !matches!(self.origin, EnvironmentOrigin::Terminal { .. });
         let is_missing = |name: &&&str| {

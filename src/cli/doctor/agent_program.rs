@@ -26,7 +26,7 @@ pub(in crate::cli) async fn check(
     if let Some(requester) = requester.filter(|_| is_executable) {
         findings.extend(version_finding(agent, program, requester).await);
     }
-    findings.extend(key_finding(agent, program));
+    findings.extend(credential_finding(agent, program));
     findings.extend(home_finding(agent, program));
     findings
 }
@@ -62,9 +62,9 @@ async fn version_finding(
     requester: &VersionRequester,
 ) -> Option<Finding> {
     program.runtime_settings.version_check.as_ref()?;
-    let subject = (Arc::clone(&agent.spec), Arc::clone(program));
+    let agent_and_program = (Arc::clone(&agent.spec), Arc::clone(program));
     let ProgramStatus { version, warning, tested, .. } =
-        inspect_program(requester, subject, PRESET_VERSION_TIMEOUT).await;
+        inspect_program(requester, agent_and_program, PRESET_VERSION_TIMEOUT).await;
     let subject = finding_subject(agent, "version");
     Some(match (warning, version) {
         (Some(warning), _) => {
@@ -79,7 +79,7 @@ async fn version_finding(
 }
 
 /// Checks that one of the agent's keys is set.
-fn key_finding(agent: &ConfiguredAgent, program: &ProgramSpec) -> Option<Finding> {
+fn credential_finding(agent: &ConfiguredAgent, program: &ProgramSpec) -> Option<Finding> {
     let keys = &agent.preset_metadata.credential_variables;
     if keys.is_empty() {
         return None;

@@ -23,14 +23,15 @@ use crate::app::program_versions::TemporaryHolder;
 use crate::config::{AgentWorker, ConfiguredAgent, Settings};
 
 /// Checks all agents; `config_file` is the configuration file, if there is one.
-pub(super) async fn check(
+pub(super) async fn decide_isolation_and_check(
     settings: &mut Settings,
     config_file: Option<&Path>,
     capabilities: &HostCapabilities,
 ) -> Vec<Finding> {
     let host = HostContext { capabilities, service_files: &settings.service_files };
     settings.agents.iter_mut().for_each(|agent| decide_isolation(agent, &host));
-    let mut findings: Vec<_> = watch_finding(settings, config_file).into_iter().collect();
+    let mut findings: Vec<_> =
+        automatic_reload_finding(settings, config_file).into_iter().collect();
     // The checks of programs with a preset are more detailed.
     let has_version_query =
         |program: &Arc<ProgramSpec>| program.runtime_settings.version_check.is_some();
@@ -61,7 +62,7 @@ pub(super) async fn check(
     let program_checks: Vec<_> =
         stream::iter(program_checks).buffered(version::max_concurrent_programs()).collect().await;
     for (agent, (version, program_findings)) in settings.agents.iter().zip(program_checks) {
-        let program = agent.program().zip(agent.spec.program());
+        let program = agent.program().zip(agent.spec.program_worker());
         let program = program.filter(|(_, worker_spec)| worker_spec.missing_program.is_none());
         findings.extend(program.map(|(program, worker_spec)| {
             let confinement = &worker_spec.confinement;
@@ -90,7 +91,7 @@ pub(super) async fn check(
 }
 
 /// Checks that changed configuration files are applied automatically.
-fn watch_finding(settings: &Settings, config_file: Option<&Path>) -> Option<Finding> {
+fn automatic_reload_finding(settings: &Settings, config_file: Option<&Path>) -> Option<Finding> {
     let config_file = config_file.filter(|_| settings.server.configuration.reloads_on_change)?;
     let Some(reason) = file_trust::automatic_reload_obstacle(settings, Some(config_file)) else {
         return Some(Finding::good("server.watch", "changed files are applied automatically"));

@@ -6,7 +6,7 @@ use algonius_actors::model::host::host_capabilities::{CapabilityState, HostCapab
 use algonius_actors::model::host::resources::Controllers;
 
 use super::finding::Finding;
-use crate::InheritedState;
+use crate::InheritedProcessState;
 
 /// Oldest kernel on which programs can be started.
 const MIN_KERNEL_VERSION: (u32, u32) = (5, 9);
@@ -16,11 +16,11 @@ const CLOCK_TOLERANCE: Duration = Duration::from_secs(86_400);
 /// Runs all checks of the machine.
 pub(super) fn check(
     capabilities: &HostCapabilities,
-    inherited_state: &InheritedState,
+    inherited_state: &InheritedProcessState,
 ) -> Vec<Finding> {
     let mut findings = vec![
         kernel_finding(capabilities),
-        labels_finding(capabilities),
+        process_labels_finding(capabilities),
         landlock_finding(capabilities),
         Finding::good("bubblewrap", bubblewrap_text(capabilities.bubblewrap)),
         Finding::good("cgroup", cgroup_text(capabilities)),
@@ -28,7 +28,7 @@ pub(super) fn check(
         open_files_finding(capabilities),
         clock_finding(program_modified_at(), current_time()),
     ];
-    findings.extend(tight_limit_findings(inherited_state));
+    findings.extend(insufficient_limit_findings(inherited_state));
     findings
 }
 
@@ -40,7 +40,7 @@ fn kernel_finding(capabilities: &HostCapabilities) -> Finding {
     }
 }
 
-fn labels_finding(capabilities: &HostCapabilities) -> Finding {
+fn process_labels_finding(capabilities: &HostCapabilities) -> Finding {
     match capabilities.labels {
         true => Finding::good("labels", "processes can be labelled"),
         false => {
@@ -89,7 +89,9 @@ fn open_files_finding(capabilities: &HostCapabilities) -> Finding {
 }
 
 /// Warns of hard limits. They are those of this terminal, which a service that systemd starts does not have.
-fn tight_limit_findings(inherited_state: &InheritedState) -> impl Iterator<Item = Finding> {
+fn insufficient_limit_findings(
+    inherited_state: &InheritedProcessState,
+) -> impl Iterator<Item = Finding> {
     inherited_state.insufficient_limits.iter().map(|limit| {
         let text = format!("started from here, the service may use only {}", limit.description);
         Finding::warning("limit", text, limit.remedy.as_str())

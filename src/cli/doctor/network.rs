@@ -5,7 +5,7 @@ use crate::platform::network;
 
 /// Checks the routes of this machine.
 pub(super) fn check() -> Finding {
-    if network::has_external_route() {
+    if network::has_route_or_proxy() {
         return Finding::good("route", "a way to other networks exists");
     }
     let text =

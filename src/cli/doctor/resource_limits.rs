@@ -1,6 +1,6 @@
 //! Resource limits of a program, and their enforcement on this machine.
 
-use algonius_actors::decide::host::resources::{enforced_limits, missing_capability};
+use algonius_actors::decide::host::resources::{limit_enforcement, missing_cgroup_capability};
 use algonius_actors::model::host::host_capabilities::{CapabilityState, HostCapabilities};
 use algonius_actors::model::host::resources::ResourceLimits;
 
@@ -24,8 +24,9 @@ impl LimitReport {
     ) -> Self {
         let is_usable = capabilities.cgroup == CapabilityState::Usable;
         let controllers = is_usable.then_some(capabilities.controllers);
-        let missing_reason = missing_capability(resources, controllers).filter(|_| is_enabled);
-        let clause = match (missing_reason, enforced_limits(resources, controllers)) {
+        let missing_reason =
+            missing_cgroup_capability(resources, controllers).filter(|_| is_enabled);
+        let clause = match (missing_reason, limit_enforcement(resources, controllers)) {
             (Some(reason), _) => format!("; requires a control group, and from here {reason}"),
             (None, limits) if limits.is_empty() => String::new(),
             (None, limits) => format!("; {limits}"),

@@ -86,8 +86,7 @@ fn shared_memory_finding(service_files: &ServiceFiles) -> Option<Finding> {
     let is_inside = |path: &&PathBuf| {
         path.starts_with(folder) || real_path(path.as_path()).starts_with(&real_folder)
     };
-    let mut files =
-        service_files.read_protected_paths.iter().chain(&service_files.write_protected_paths);
+    let mut files = service_files.hidden_paths.iter().chain(&service_files.read_only_paths);
     let file = files.find(is_inside)?;
     let text = format!(
         "{} is in {SHARED_MEMORY_FOLDER}; agents that Landlock confines can then use no shared memory, as Python's \

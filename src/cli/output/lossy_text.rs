@@ -4,7 +4,7 @@ use super::CliOutput;
 
 /// Returns bytes as text, with U+FFFD in the place of those that are not UTF-8, and prints their number. `source` is
 /// the name of their origin in this note.
-pub(crate) fn decode(source: &str, bytes: Vec<u8>, out: &CliOutput) -> String {
+pub(crate) fn decode_with_note(source: &str, bytes: Vec<u8>, out: &CliOutput) -> String {
     if let Some(note) = replacement_note(source, invalid_byte_count(&bytes)) {
         out.print_note(&note);
     }

@@ -70,7 +70,7 @@ fn render_frame(
 
 /// Returns a line of this maximum width without control characters.
 pub(crate) fn truncate_line(line: &str, width: usize) -> String {
-    let line = terminal_text::escape_line(line);
+    let line = terminal_text::escape_to_single_line(line);
     match line.chars().count() > width {
         true => line.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
         false => line,

@@ -22,7 +22,7 @@ pub(crate) fn format_duration(microseconds: i64) -> String {
 }
 
 /// Returns the time between two moments in its largest unit.
-pub(crate) fn format_age(later: DateTime<Utc>, earlier: DateTime<Utc>) -> String {
+pub(crate) fn format_interval(later: DateTime<Utc>, earlier: DateTime<Utc>) -> String {
     let seconds = (later - earlier).num_seconds().max(0);
     match seconds {
         0..120 => format!("{seconds} s"),

@@ -42,8 +42,8 @@ impl InstalledUnit {
         })
     }
 
-    /// True if the unit starts the service on this file.
-    pub(in crate::cli) fn starts_service_on(&self, file: &Path) -> bool {
+    /// Returns true if the unit starts the service with this configuration.
+    pub(in crate::cli) fn uses_config_file(&self, file: &Path) -> bool {
         let canonical = |file: &Path| fs::canonicalize(file).ok();
         canonical(file).is_some_and(|file| canonical(&self.config_file) == Some(file))
     }

@@ -10,7 +10,7 @@ use algonius_actors::model::observation::status::{
 };
 use chrono::{DateTime, Utc};
 
-use crate::cli::output::time_text::format_age;
+use crate::cli::output::time_text::format_interval;
 use crate::wire::admin::ConfigurationStatus;
 use crate::wire::api::{MachineStatus, ServiceStatus};
 
@@ -43,7 +43,7 @@ fn scheduler_line(scheduler: &SchedulerStatus, now: DateTime<Utc>) -> String {
     let SchedulerStatus { actor, schedules, active, locked, due } = scheduler;
     let health = health_text(actor.health, actor.since, actor.restarts, now);
     let next_note = due.iter().min_by_key(|due| due.at).map_or(String::new(), |due| {
-        let (delay, time) = (format_age(due.at, now), due.at.format("%Y-%m-%d %H:%M:%SZ"));
+        let (delay, time) = (format_interval(due.at, now), due.at.format("%Y-%m-%d %H:%M:%SZ"));
         format!(", next {} asks {} in {delay} ({time})", due.schedule, due.agent)
     });
     let locked_note = match locked {
@@ -63,7 +63,7 @@ fn retention_line(retention: &RetentionStatus, now: DateTime<Utc>) -> String {
         let freed = format_megabytes(pass.freed_bytes);
         format!(
             ", last pass {} ago: {} removed, {freed} freed",
-            format_age(now, pass.at),
+            format_interval(now, pass.at),
             pass.removed
         )
     });
@@ -72,7 +72,7 @@ fn retention_line(retention: &RetentionStatus, now: DateTime<Utc>) -> String {
 
 /// Returns the lines of the configuration in force, and of changes that are not in force.
 fn configuration_lines(status: &ConfigurationStatus, now: DateTime<Utc>) -> Vec<String> {
-    let (generation, since) = (status.generation, format_age(now, status.since));
+    let (generation, since) = (status.generation, format_interval(now, status.since));
     let mut lines = vec![format!("configuration {generation}, in force for {since}")];
     let pending = status.pending.iter();
     lines.extend(pending.map(|key| format!("  pending  {key}: needs a restart of the service")));
@@ -88,7 +88,7 @@ fn shortage_text(pressure: Option<&Pressure>) -> String {
         return String::new();
     };
     let short: Vec<_> = pressure.short.iter().map(|short| short.as_words()).collect();
-    let since = format_age(pressure.at, pressure.since);
+    let since = format_interval(pressure.at, pressure.since);
     format!(", short of {} for {since}: new work is refused", short.join(" and "))
 }
 
@@ -109,9 +109,9 @@ fn machine_line(machine: &MachineStatus) -> String {
 
 /// Returns the size of the ledger.
 fn ledger_line(ledger: &StorageStats, now: DateTime<Utc>) -> String {
-    let oldest_note = ledger
-        .oldest
-        .map_or(String::new(), |oldest| format!(", the oldest {} ago", format_age(now, oldest)));
+    let oldest_note = ledger.oldest.map_or(String::new(), |oldest| {
+        format!(", the oldest {} ago", format_interval(now, oldest))
+    });
     let (count, bytes) = (ledger.executions, format_megabytes(ledger.bytes + ledger.log_bytes));
     format!("ledger {count} executions in {bytes}{oldest_note}")
 }
@@ -128,7 +128,7 @@ fn agent_lines(agent: &AgentStatus, now: DateTime<Utc>) -> Vec<String> {
     let disabled_note = if agent.enabled { "" } else { ", disabled" };
     let (running, queued, depth) = (work.running.len(), work.queued.len(), work.queue_depth);
     let last_note = work.last_execution.as_ref().map_or(String::new(), |last| {
-        format!(", last {} {} ago", last.outcome, format_age(now, last.at))
+        format!(", last {} {} ago", last.outcome, format_interval(now, last.at))
     });
     let mut lines = vec![format!(
         "├─ {}{health}{disabled_note}, running {running}/{capacity}, queue {queued}/{depth}{last_note}",
@@ -176,15 +176,16 @@ pub(in crate::cli) fn program_text(program: &ProgramStatus) -> String {
 
 fn running_line(execution: &ExecutionStatus, now: DateTime<Utc>) -> String {
     let state = execution.state.map_or("silent".to_owned(), |state| state.to_string());
-    let since =
-        execution.since.map_or(String::new(), |since| format!(" for {}", format_age(now, since)));
+    let since = execution
+        .since
+        .map_or(String::new(), |since| format!(" for {}", format_interval(now, since)));
     let attempt = execution.attempt_id.map_or(String::new(), |attempt_id| {
         format!(", turn {}, attempt {}", attempt_id.turn, attempt_id.attempt)
     });
     let pid = execution.pid.map_or(String::new(), |pid| format!(", pid {pid}"));
     let time_left = execution
         .deadline
-        .map_or(String::new(), |deadline| format!(", {} left", format_age(deadline, now)));
+        .map_or(String::new(), |deadline| format!(", {} left", format_interval(deadline, now)));
     let queue_note = execution.queued.map_or(String::new(), |queued| format!(", {queued}"));
     format!("{} {state}{since}{attempt}{pid}{time_left}{queue_note}", execution.id)
 }
@@ -207,7 +208,8 @@ fn queued_line(queued: &QueuedStatus, now: DateTime<Utc>) -> String {
             (queued.id, queued.reason.as_str(), until.format("%Y-%m-%d %H:%M:%SZ"));
         return format!("{id} waits at place {}, {reason} until {until}", queued.position);
     }
-    let (waited, time_left) = (format_age(now, queued.since), format_age(queued.deadline, now));
+    let (waited, time_left) =
+        (format_interval(now, queued.since), format_interval(queued.deadline, now));
     format!("{} queued at place {} for {waited}, {time_left} left", queued.id, queued.position)
 }
 
@@ -225,7 +227,7 @@ pub(in crate::cli) fn health_text(
         Health::Draining => " draining",
         Health::Unavailable => " unavailable",
     };
-    let age = since.map_or(String::new(), |since| format!(" up {}", format_age(now, since)));
+    let age = since.map_or(String::new(), |since| format!(" up {}", format_interval(now, since)));
     let restarts_text =
         if restarts == 0 { String::new() } else { format!(", restarts {restarts}") };
     format!("{word}{age}{restarts_text}")

@@ -183,7 +183,7 @@ fn show(interaction: &InteractionEntry, out: &CliOutput) {
     out.print_line(&format!("expires      {}", interaction.due_at.format("%Y-%m-%d %H:%M:%SZ")));
     // The agent chooses these values.
     let print_value = |name: &str, value: &str| {
-        out.print_line(&format!("{name:<13}{}", terminal_text::escape_value_line(value)));
+        out.print_line(&format!("{name:<13}{}", terminal_text::escape_showing_line_breaks(value)));
     };
     print_value("question", &interaction.question.message);
     if let Some(call) = &interaction.question.tool {

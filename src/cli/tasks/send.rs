@@ -33,7 +33,7 @@ pub(crate) async fn run(
 ) -> Result<(), CliError> {
     let (agent, is_blocking, is_streaming) = (args.agent.clone(), !args.no_wait, !args.no_stream);
     let shows_stderr = args.stderr || std::io::stderr().is_terminal();
-    let params = send_params(args, out)?;
+    let params = read_send_params(args, out)?;
     if is_blocking && is_streaming {
         return StreamedSend::new(client, &agent, (out, shows_stderr))?.run(params).await;
     }
@@ -41,7 +41,7 @@ pub(crate) async fn run(
     if out.is_json() {
         out.print_json(&task);
     }
-    let task = answer_content::to_task(task);
+    let task = answer_content::task_from_response(task);
     let state = text_at(&task, "/status/state");
     if matches!(state, "submitted" | "working") && (!is_blocking || out.is_json()) {
         if !out.is_json() {
@@ -100,12 +100,12 @@ async fn report_outcome(
         return Err(CliError::RequestRefused(refusal.clone()));
     }
     let mut message = state_sentence(task, state);
-    let condition = match state {
+    let hint_prefix = match state {
         "input-required" => Some(""),
         "auth-required" => Some("once you have authenticated, "),
         _ => None,
     };
-    if let Some(condition) = condition.filter(|_| !out.is_json()) {
+    if let Some(hint_prefix) = hint_prefix.filter(|_| !out.is_json()) {
         let id = text_at(task, "/id");
         let interactions =
             task.pointer("/status/message/metadata").and_then(|it| it.get(INTERACTIONS_EXTENSION));
@@ -116,7 +116,7 @@ async fn report_outcome(
             }
             None => format!("algonius send {agent} --task {id} TEXT"),
         };
-        message = format!("{message}\n  hint: {condition}answer by `{command}`");
+        message = format!("{message}\n  hint: {hint_prefix}answer by `{command}`");
     }
     if state == "failed" && !out.is_json() {
         message.push_str(&failure_report(client, text_at(task, "/id")).await);
@@ -136,7 +136,7 @@ fn text_at<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn send_params(args: SendArgs, out: &CliOutput) -> Result<Value, CliError> {
+fn read_send_params(args: SendArgs, out: &CliOutput) -> Result<Value, CliError> {
     let text = match args.text.as_deref() {
         None | Some("-") => read_standard_input(out)?,
         Some(text) => text.to_owned(),
@@ -201,7 +201,7 @@ fn read_standard_input(out: &CliOutput) -> Result<String, CliError> {
     }
     let mut bytes = Vec::new();
     std::io::stdin().read_to_end(&mut bytes).map_err(|source| CliError::Input { source })?;
-    Ok(lossy_text::decode("standard input", bytes, out))
+    Ok(lossy_text::decode_with_note("standard input", bytes, out))
 }
 
 /// Returns the error of a task, if its status has one.

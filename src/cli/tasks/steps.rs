@@ -53,7 +53,7 @@ fn step_line(step: &StepEntry) -> String {
         Some(CallState::Done) | None => "",
     };
     let duration = duration_ms.map(|duration| format!(", {duration} ms")).unwrap_or_default();
-    let text = terminal_text::escape_value_line(&step.text);
+    let text = terminal_text::escape_showing_line_breaks(&step.text);
     let truncation_mark =
         if step.range.to - step.range.from > step.text.len() as u64 { " …" } else { "" };
     format!("{number:>4}  turn {turn}  {subject}{call}{state}{duration}: {text}{truncation_mark}")

@@ -40,7 +40,7 @@ pub(crate) async fn watch_task(
     let mut feed = ExecutionFeed::new(id.to_owned(), channels.query_value());
     while let Some(item) = feed.next(client).await? {
         match item {
-            _ if out.is_json() => out.print_document(&to_json(id, &item)),
+            _ if out.is_json() => out.print_json_document(&to_json(id, &item)),
             FeedItem::Event(event) => {
                 let line = event_text::fetch_event_line(client, id, &event).await;
                 line.into_iter().for_each(|line| out.print_note(&line));
@@ -78,7 +78,7 @@ async fn check_outcome(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PrintedChannels {
     /// Standard output is the answer, or additional output of the program.
-    Output,
+    Stdout,
     /// Standard output contains events of a protocol, so the answer derived from them is shown.
     Answer,
 }
@@ -87,7 +87,7 @@ impl PrintedChannels {
     /// Returns the channels of an agent. With `shows_stdout`, always its standard output.
     async fn for_agent(client: &ServiceClient, agent: &str, shows_stdout: bool) -> Self {
         if shows_stdout {
-            return Self::Output;
+            return Self::Stdout;
         }
         // The standard output is shown for an agent that was removed or that the token may not see.
         let path = format!("/api/v1/agents/{}", percent_encode(agent));
@@ -95,20 +95,20 @@ impl PrintedChannels {
         let program = detail.and_then(|detail| detail.status.program);
         match program.is_some_and(|program| program.prints_events) {
             true => Self::Answer,
-            false => Self::Output,
+            false => Self::Stdout,
         }
     }
 
     const fn query_value(self) -> &'static str {
         match self {
-            Self::Output => "stdout,stderr",
+            Self::Stdout => "stdout,stderr",
             Self::Answer => "answer,stderr",
         }
     }
 
     const fn text_channels(self) -> [TextChannel; 2] {
         match self {
-            Self::Output => [TextChannel::Stdout, TextChannel::Stderr],
+            Self::Stdout => [TextChannel::Stdout, TextChannel::Stderr],
             Self::Answer => [TextChannel::Answer, TextChannel::Stderr],
         }
     }
@@ -254,7 +254,7 @@ impl ExecutionPrinter {
 
     async fn print_item(&mut self, client: &ServiceClient, item: FeedItem, out: &CliOutput) {
         match item {
-            _ if out.is_json() => out.print_document(&to_json(&self.id, &item)),
+            _ if out.is_json() => out.print_json_document(&to_json(&self.id, &item)),
             FeedItem::Event(event) => {
                 let line = event_text::fetch_event_line(client, &self.id, &event).await;
                 line.into_iter()

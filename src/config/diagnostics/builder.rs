@@ -27,7 +27,7 @@ impl DiagnosticBuilder {
             Severity::Error if self.message == MISSING_KEY_MESSAGE => FaultCode::MissingKey,
             Severity::Error => FaultCode::InvalidValue,
             Severity::Warning => FaultCode::Advice,
-            Severity::MissingWhileDisabled => FaultCode::MissingWhileDisabled,
+            Severity::WarningWhileDisabled => FaultCode::MissingWhileDisabled,
             Severity::AgentUnavailable => FaultCode::ProgramMissing,
         })
     }

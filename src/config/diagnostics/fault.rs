@@ -13,7 +13,7 @@ pub enum Severity {
     /// The configuration is used; its author should know of the problem nevertheless.
     Warning,
     /// The configuration is used, because the fault concerns a disabled agent: for an enabled one it would be an error.
-    MissingWhileDisabled,
+    WarningWhileDisabled,
     /// The configuration is used, and one agent accepts no work until its program is installed.
     AgentUnavailable,
 }
@@ -22,7 +22,7 @@ impl fmt::Display for Severity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Error => "error",
-            Self::Warning | Self::MissingWhileDisabled | Self::AgentUnavailable => "warning",
+            Self::Warning | Self::WarningWhileDisabled | Self::AgentUnavailable => "warning",
         })
     }
 }

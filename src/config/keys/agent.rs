@@ -168,8 +168,8 @@ fn read(
     let section = &mut table;
     let preset = read_preset(section, context.agent_presets.get(id.as_str()))?;
     let enabled = section.flag("enabled", true);
-    let host_fault_severity =
-        if enabled { Severity::Error } else { Severity::MissingWhileDisabled };
+    let machine_fault_severity =
+        if enabled { Severity::Error } else { Severity::WarningWhileDisabled };
     let kind = kind::read(section);
     let bounds = &kind::bounds(context.bounds, kind);
     let accesses = [("read-only", Access::ReadOnly), ("read-write", Access::ReadWrite)];
@@ -179,7 +179,7 @@ fn read(
     let can_write = matches!(kind, AgentKind::Program | AgentKind::Remote);
     let is_exclusive = access == Access::ReadWrite && can_write;
     let capacity = read_capacity(section, bounds, is_exclusive);
-    let worker_context = WorkerReadContext { bounds, capacity, access, host_fault_severity };
+    let worker_context = WorkerReadContext { bounds, capacity, access, machine_fault_severity };
     let mut worker = ConfiguredWorker::read(section, (kind, &id), context, &worker_context);
     let program = worker.program.as_ref().map(|configured| &configured.spec);
     let input_method = program.map(|program| program.input_method);
@@ -204,7 +204,7 @@ fn read(
         budget: budget::read(section.section("budget")),
         dedup_window: read_dedup_window(section, bounds, has_sessions),
         override_policy: match kind {
-            AgentKind::Program => overrides::read(section, program, host_fault_severity),
+            AgentKind::Program => overrides::read(section, program, machine_fault_severity),
             _ => OverridePolicy::default(),
         },
         endpoint_config: exposure::read(section, &id, exposure_state),

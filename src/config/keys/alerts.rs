@@ -56,11 +56,11 @@ impl std::fmt::Debug for AlertSettings {
     }
 }
 
-const ENABLED: ConfigKey<Flag> = ConfigKey::flag("enabled", true, "");
+const METRICS_ENABLED: ConfigKey<Flag> = ConfigKey::flag("enabled", true, "");
 
 /// Reads `[metrics]`; returns true if metrics are enabled.
 pub(crate) fn read_metrics_flag(mut section: Section<'_>) -> bool {
-    let is_enabled = ENABLED.read(&mut section);
+    let is_enabled = METRICS_ENABLED.read(&mut section);
     section.report_unknown_keys();
     is_enabled
 }

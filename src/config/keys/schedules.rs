@@ -35,12 +35,12 @@ pub struct SchedulerSettings {
     /// Time for which past occurrences are stored.
     pub history_retention: Duration,
     /// Schedules in the order of the file.
-    pub schedules: Vec<OwnedSchedule>,
+    pub schedules: Vec<ScheduleWithOwner>,
 }
 
 /// Schedule with its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnedSchedule {
+pub struct ScheduleWithOwner {
     /// Specification of the schedule.
     pub spec: ScheduleSpec,
     /// Name of the owner's token.
@@ -108,7 +108,7 @@ fn read_schedule(
     id: &Positioned<ScheduleId>,
     (settings, has_default_zone): (&SchedulerSettings, bool),
     targets: &ScheduleReferenceTargets<'_>,
-) -> Option<OwnedSchedule> {
+) -> Option<ScheduleWithOwner> {
     let table = &mut section;
     let name = table.nonblank_text("name").map_or_else(|| id.value.to_string(), |name| name.value);
     let enabled = table.flag("enabled", true);
@@ -138,7 +138,7 @@ fn read_schedule(
         alert_after: u32::try_from(alert_after).unwrap_or_default(),
         enabled,
     };
-    Some(OwnedSchedule { spec, owner })
+    Some(ScheduleWithOwner { spec, owner })
 }
 
 /// Returns the agent of the schedule, which must exist and be enabled.

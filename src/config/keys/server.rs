@@ -89,7 +89,7 @@ pub struct ProgramSettings {
     /// Bytes of memory for the output of all running programs together.
     pub max_output_memory_bytes: u64,
     /// First and last number of the users that agents with `user = "dynamic"` run as.
-    pub agent_users: Option<(u32, u32)>,
+    pub agent_uid_range: Option<(u32, u32)>,
 }
 
 /// Settings of the configuration itself.
@@ -104,7 +104,7 @@ pub struct ConfigFileSettings {
 impl ServerSettings {
     /// Returns true if cards contain the address that each caller used, because no address is valid for all callers.
     #[must_use]
-    pub const fn uses_caller_address(&self) -> bool {
+    pub const fn uses_request_host(&self) -> bool {
         self.public.url.is_none() && self.listen_address.ip().is_unspecified()
     }
 }
@@ -191,7 +191,7 @@ pub(crate) fn read(
         },
         request_access,
     };
-    if server.uses_caller_address() && !server.request_access.trusted_proxies.is_empty() {
+    if server.uses_request_host() && !server.request_access.trusted_proxies.is_empty() {
         let diagnostic =
             new_diagnostic("is needed behind a proxy: cards name the host of the proxy's requests")
                 .with_hint(
@@ -221,12 +221,12 @@ fn read_program_settings(section: &mut Section<'_>) -> ProgramSettings {
     ProgramSettings {
         reattach_grace: REATTACH_GRACE.read(section),
         max_output_memory_bytes: OUTPUT_MEMORY.read(section),
-        agent_users: read_agent_users(section),
+        agent_uid_range: read_agent_uid_range(section),
     }
 }
 
 /// Reads the range of users from which the service may pick.
-fn read_agent_users(section: &mut Section<'_>) -> Option<(u32, u32)> {
+fn read_agent_uid_range(section: &mut Section<'_>) -> Option<(u32, u32)> {
     let text = section.nonblank_text("agent_users")?;
     let uid_bounds = text.value.split_once('-');
     let uid_bounds =

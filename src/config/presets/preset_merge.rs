@@ -61,10 +61,10 @@ pub(in crate::config) fn merge<'d>(
     if agent_presets.is_empty() {
         return MergedDocument::without_presets(document);
     }
-    preset_catalog.add_referenced_files(reader);
+    preset_catalog.register_referenced_files(reader);
     let agents = Spanned::new(0..0, DeValue::Table(preset_tables));
-    let preset_tables = DeTable::from_iter([(Spanned::new(0..0, "agents".into()), agents)]);
-    MergedDocument { document: merge_tables(document, &preset_tables), agent_presets }
+    let preset_document = DeTable::from_iter([(Spanned::new(0..0, "agents".into()), agents)]);
+    MergedDocument { document: merge_tables(document, &preset_document), agent_presets }
 }
 
 impl PresetCatalog {

@@ -20,11 +20,11 @@ pub(crate) struct CredentialKeys {
 }
 
 /// Reads a credential from one of two sources, and registers it for redaction. A source that is not there has the
-/// severity `host_fault_severity`.
+/// severity `machine_fault_severity`.
 pub(crate) fn read_credential(
     section: &mut Section<'_>,
     keys: &CredentialKeys,
-    host_fault_severity: Severity,
+    machine_fault_severity: Severity,
 ) -> Option<Secret> {
     let reader = section.reader;
     let CredentialKeys { inline, env, file, noun } = *keys;
@@ -47,7 +47,7 @@ pub(crate) fn read_credential(
     let text = match text {
         Ok(text) => text.trim().to_owned(),
         Err(message) => {
-            reader.record_fault(host_fault_severity, &position, new_diagnostic(message));
+            reader.record_fault(machine_fault_severity, &position, new_diagnostic(message));
             return None;
         }
     };

@@ -12,7 +12,7 @@ use regex::Regex;
 
 use super::position::SourcePosition;
 use super::secret::{VARIABLE_NOT_SET, VARIABLE_NOT_UTF_8, is_redactable, read_secret_file};
-use super::shape::{ShapeRecorder, ValueShape};
+use super::shape::{KeyRecorder, ValueShape};
 use crate::config::diagnostics::{ConfigFault, DiagnosticBuilder, Severity};
 
 /// Greatest length in characters of a value in a fault.
@@ -48,7 +48,7 @@ pub(crate) struct ConfigReader<'c> {
     /// Compiled patterns by their texts.
     regex_cache: RefCell<BTreeMap<String, Regex>>,
     /// Shapes of the keys, if they are recorded.
-    shape_recorder: Option<ShapeRecorder>,
+    key_recorder: Option<KeyRecorder>,
 }
 
 /// Result of a reading.
@@ -93,7 +93,7 @@ impl<'c> ConfigReader<'c> {
             secret_files,
             default_prompts,
             regex_cache: patterns,
-            shape_recorder: None,
+            key_recorder: None,
         }
     }
 
@@ -112,8 +112,8 @@ impl<'c> ConfigReader<'c> {
     }
 
     /// Returns the same reader, which also records the shape of each key.
-    pub(crate) fn with_recorded_shapes(self) -> Self {
-        Self { shape_recorder: Some(ShapeRecorder::default()), ..self }
+    pub(crate) fn with_key_recorder(self) -> Self {
+        Self { key_recorder: Some(KeyRecorder::default()), ..self }
     }
 
     /// Records the shape of the value at a position.
@@ -122,8 +122,8 @@ impl<'c> ConfigReader<'c> {
         position: impl FnOnce() -> SourcePosition,
         shape: impl FnOnce() -> ValueShape,
     ) {
-        if let Some(shapes) = &self.shape_recorder {
-            shapes.record_shape(&position().key_path, shape());
+        if let Some(recorder) = &self.key_recorder {
+            recorder.record_shape(&position().key_path, shape());
         }
     }
 
@@ -133,8 +133,8 @@ impl<'c> ConfigReader<'c> {
         position: impl FnOnce() -> SourcePosition,
         text: &'static str,
     ) {
-        if let Some(shapes) = &self.shape_recorder {
-            shapes.record_description(&position().key_path, text);
+        if let Some(recorder) = &self.key_recorder {
+            recorder.record_description(&position().key_path, text);
         }
     }
 
@@ -160,8 +160,8 @@ impl<'c> ConfigReader<'c> {
     }
 
     /// Returns the recorded shapes.
-    pub(crate) fn into_shape_recorder(self) -> Option<ShapeRecorder> {
-        self.shape_recorder
+    pub(crate) fn into_key_recorder(self) -> Option<KeyRecorder> {
+        self.key_recorder
     }
 
     /// Returns a variable of the service's environment, which may be empty. A value that is not UTF-8 is an error of

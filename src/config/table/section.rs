@@ -52,7 +52,7 @@ impl<'c> Section<'c> {
     }
 
     /// Reports a key that is needed and not there.
-    pub(crate) fn require(&self, key: &str) {
+    pub(crate) fn report_if_missing(&self, key: &str) {
         if !self.has_key(key) {
             self.reader.report_error(&self.position.child(key).without_excerpt(), "is needed");
         }

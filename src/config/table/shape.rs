@@ -44,7 +44,7 @@ pub(crate) enum ValueShape {
 
 /// Recorded shapes and descriptions by path. The last record counts; an unknown shape replaces no other.
 #[derive(Debug, Default)]
-pub(crate) struct ShapeRecorder {
+pub(crate) struct KeyRecorder {
     shapes: RefCell<BTreeMap<String, ValueShape>>,
     descriptions: RefCell<BTreeMap<String, &'static str>>,
 }
@@ -57,7 +57,7 @@ pub(crate) struct RecordedKeys {
     pub(crate) descriptions: BTreeMap<String, &'static str>,
 }
 
-impl ShapeRecorder {
+impl KeyRecorder {
     /// Records the shape of a key.
     pub(crate) fn record_shape(&self, path: &str, shape: ValueShape) {
         let mut shapes = self.shapes.borrow_mut();

@@ -23,7 +23,7 @@ fn tokens_are_hashed_and_scoped() {
     };
     let readable_token_config = load(0o644);
     assert_eq!(
-        readable_token_config.warnings.iter().map(fault_line).collect::<Vec<_>>(),
+        readable_token_config.warnings.iter().map(fault_text).collect::<Vec<_>>(),
         [
             "c:6:14: warning: tokens.me.token_file = \"me.token\": others may read this file; chmod 600 it"
         ]
@@ -194,7 +194,7 @@ fn the_exposure_of_an_agent_is_read() {
         base_path: Some("/bots/x".to_owned()),
         operations: vec![ProtocolOperation::Send, ProtocolOperation::Push],
         input_modes: vec!["image/*".to_owned()],
-        caller_auth: CallerAuth::ApiKey("x-key".to_owned()),
+        caller_auth: CallerAuth::ApiKeyHeader("x-key".to_owned()),
         rate_limit: Some(RateLimit { per_second: 10.0, burst: 2 }),
         ..EndpointConfig::default()
     };

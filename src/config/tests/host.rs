@@ -24,7 +24,7 @@ fn a_command_is_found_on_the_path_of_its_agent() {
     };
     let agent_without_program = agent("tool");
     assert_eq!(
-        agent_without_program.spec.program().unwrap().missing_program.as_deref(),
+        agent_without_program.spec.program_worker().unwrap().missing_program.as_deref(),
         Some("tool"),
         "it is not executable yet"
     );
@@ -32,7 +32,7 @@ fn a_command_is_found_on_the_path_of_its_agent() {
     fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(find_program(&agent_without_program), Some(tool.clone()));
     assert_eq!(
-        (command("tool"), agent("tool").spec.program().unwrap().missing_program.clone()),
+        (command("tool"), agent("tool").spec.program_worker().unwrap().missing_program.clone()),
         (tool.clone(), None)
     );
     assert_eq!(command("./tool").canonicalize().unwrap(), tool.canonicalize().unwrap());
@@ -230,7 +230,7 @@ fn a_data_directory_is_required_without_a_home() {
     let file = folder.path().join("c.toml");
     fs::write(&file, "[agents.a]\ncommand = \"/bin/cat\"\n").unwrap();
     let faults = load(&file, &|_| None).unwrap_err();
-    let lines: Vec<_> = faults.iter().map(fault_line).collect();
+    let lines: Vec<_> = faults.iter().map(fault_text).collect();
     assert_eq!(
         lines,
         ["c:1:1: error: server.data_dir: is needed where neither XDG_STATE_HOME nor HOME is set"]

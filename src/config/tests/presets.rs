@@ -9,7 +9,7 @@ use super::*;
 const REWRITE_VARIABLE: &str = "ALGONIUS_REWRITE_SNAPSHOTS";
 
 /// Returns the command line of an agent and its environment for the text `PROMPT`.
-fn render_command_line(agent: &ConfiguredAgent) -> String {
+fn render_command_and_env(agent: &ConfiguredAgent) -> String {
     let program = agent.program().unwrap();
     let values = ExecutionValues {
         input: "PROMPT".to_owned(),
@@ -57,7 +57,7 @@ fn preset_command_lines_match_the_recorded_ones() {
                 rendered_lines.push_str(&format!(
                     "{}, {access}{model_note}\n{}",
                     preset_summary.name,
-                    render_command_line(&agent)
+                    render_command_and_env(&agent)
                 ));
             }
         }
@@ -133,7 +133,7 @@ fn the_file_overrides_the_preset_key_by_key() {
     let value = |name: &str| program.env[name].value.as_str();
     assert_eq!([value("TERM"), value("OWN"), value("NO_COLOR")], ["vt100", "1", "1"]);
     let home = program.runtime_settings.agent_home.clone().unwrap();
-    let files: Vec<_> = home.files.keys().map(String::as_str).collect();
+    let files: Vec<_> = home.initial_files.keys().map(String::as_str).collect();
     assert_eq!(files, [".gemini/experiments.json", ".gemini/settings.json", "x"]);
 }
 
@@ -209,7 +209,7 @@ fn preset_errors_are_reported_at_their_own_position() {
         let file_name =
             |fault: &ConfigFault| fault.file.file_name().unwrap().to_string_lossy().into_owned();
         let fault_text =
-            |fault: &ConfigFault| fault_line(fault).replacen('c', &file_name(fault), 1);
+            |fault: &ConfigFault| fault_text(fault).replacen('c', &file_name(fault), 1);
         faults.iter().map(fault_text).collect()
     };
     let about = "[about]\ntitle = \"Mine\"\nverified = true\n";

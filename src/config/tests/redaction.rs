@@ -75,7 +75,7 @@ fn secret_files_are_masked_by_line_and_must_be_private() {
     let text = redaction_config("secret_files = ['words']");
     let loaded = load_in_folder(folder.path(), &text).unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(loaded.settings.secrecy.secrets, [CANARY, "another secret of ours"]);
-    let messages: Vec<_> = loaded.warnings.iter().map(fault_line).collect();
+    let messages: Vec<_> = loaded.warnings.iter().map(fault_text).collect();
     let expected = [
         "c:4:17: warning: redaction.secret_files[0] = 'words': others may read this file; chmod 600 it",
         "c:4:17: warning: redaction.secret_files[0] = 'words': 1 of its lines have fewer than 8 characters; they are not redacted",

@@ -7,7 +7,7 @@ use super::*;
 const NIGHTLY: &str = "[schedules.nightly]\nagent = 'a'\ncron = '0 3 * * *'\ninput = 'x'\n\
                        timezone = 'Europe/Zurich'\n";
 
-fn schedule(lines: &str) -> super::super::OwnedSchedule {
+fn schedule(lines: &str) -> super::super::ScheduleWithOwner {
     let loaded = load_text(&format!("{CAT}{NIGHTLY}{lines}")).unwrap();
     assert_eq!(loaded.warnings, []);
     loaded.settings.scheduling.schedules[0].clone()
@@ -36,7 +36,7 @@ fn a_schedule_is_read_with_its_defaults() {
 fn a_schedule_without_a_zone_uses_the_default_or_utc() {
     let zoneless_schedule = NIGHTLY.replace("timezone = 'Europe/Zurich'\n", "");
     let loaded = load_text(&format!("{CAT}{zoneless_schedule}")).unwrap();
-    let warnings: Vec<_> = loaded.warnings.iter().map(fault_line).collect();
+    let warnings: Vec<_> = loaded.warnings.iter().map(fault_text).collect();
     let warning = "c:5:8: warning: schedules.nightly.cron = '0 3 * * *': is taken to be in UTC; \
                    give the schedule a `timezone`";
     assert_eq!(warnings, [warning]);

@@ -27,7 +27,7 @@ fn fault_messages_with_key_pair(text: &str) -> Vec<String> {
         Err(faults) => faults.iter().cloned().collect(),
     };
     let folder_path = folder.path().display().to_string();
-    faults.iter().map(|fault| fault_line(fault).replace(&folder_path, "HERE")).collect()
+    faults.iter().map(|fault| fault_text(fault).replace(&folder_path, "HERE")).collect()
 }
 
 #[test]

@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::EventAdapter;
 use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ToolStage};
-use super::json_fields::{
-    denial_event, file_event, http_status_at, items_at, missing_text_event, non_empty_text_at,
-    reported_failure, session_event, stop_event, text_at, tool_event, unreadable_line_event,
-    unreadable_text_event, usage_event,
+use super::line_conversion::{
+    denial_event, file_event, http_status_at, items_at, malformed_line_event,
+    malformed_unless_text, malformed_unless_text_or_null, non_empty_text_at, reported_failure,
+    session_event, stop_event, text_at, tool_event, usage_event,
 };
 
 /// Greatest number of calls that are remembered until their results arrive.
@@ -59,7 +59,7 @@ struct OpenToolCall {
 }
 
 impl EventAdapter for ClaudeAdapter {
-    fn required_line_types(&self) -> &'static [&'static str] {
+    fn result_carrying_types(&self) -> &'static [&'static str] {
         &["assistant", "stream_event", "result"]
     }
 
@@ -72,7 +72,7 @@ impl EventAdapter for ClaudeAdapter {
                 .collect(),
             ("system", "api_retry") => self.handle_retry(line),
             ("assistant", _) => self.handle_message(line),
-            ("stream_event", _) => self.handle_delta(line),
+            ("stream_event", _) => self.handle_stream_event(line),
             ("user", _) => self.handle_tool_results(line),
             ("result", _) => self.handle_result(line),
             _ => Vec::new(),
@@ -86,7 +86,7 @@ impl EventAdapter for ClaudeAdapter {
 
 impl ClaudeAdapter {
     /// Handles a piece of a message. A message that starts anew, as after a broken stream, supersedes the latest.
-    fn handle_delta(&mut self, line: &Value) -> Vec<ProgramEvent> {
+    fn handle_stream_event(&mut self, line: &Value) -> Vec<ProgramEvent> {
         if !is_from_main_agent(line) {
             return Vec::new();
         }
@@ -127,15 +127,15 @@ impl ClaudeAdapter {
             None | Some(Value::Null) if !is_new_answer => {}
             None | Some(_) => {
                 events.extend(self.draft.handle_lost_message());
-                events.push(unreadable_line_event(line));
+                events.push(malformed_line_event(line));
             }
         }
         for block in items_at(line, "/message/content") {
             match text_at(block, "/type") {
                 "text" if is_new_answer => {
-                    if missing_text_event(block, "/text").is_some() {
+                    if malformed_unless_text(block, "/text").is_some() {
                         events.extend(self.draft.handle_lost_message());
-                        events.push(unreadable_line_event(line));
+                        events.push(malformed_line_event(line));
                     }
                     events.extend(self.draft.set_whole_message(text_at(block, "/text")));
                 }
@@ -246,8 +246,8 @@ impl ClaudeAdapter {
             events.push(ProgramEvent::WholeAnswerRepeated);
             return events;
         }
-        let unreadable = unreadable_text_event(line, "/result");
-        unreadable.into_iter().chain(self.draft.accept_if_complete()).collect()
+        let unreadable = malformed_unless_text_or_null(line, "/result");
+        unreadable.into_iter().chain(self.draft.accept_or_fail()).collect()
     }
 
     fn handle_failure(&mut self, line: &Value) -> Vec<ProgramEvent> {

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::EventAdapter;
 use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ToolStage};
-use super::json_fields::{
-    denial_event, file_event, items_at, missing_text_event, non_empty_text_at, reported_failure,
+use super::line_conversion::{
+    denial_event, file_event, items_at, malformed_unless_text, non_empty_text_at, reported_failure,
     session_event, stop_event, text_at, tool_event, usage_event,
 };
 
@@ -27,7 +27,7 @@ pub(super) struct CodexAdapter {
 }
 
 impl EventAdapter for CodexAdapter {
-    fn required_line_types(&self) -> &'static [&'static str] {
+    fn result_carrying_types(&self) -> &'static [&'static str] {
         &["item.completed", "turn.completed", "turn.failed"]
     }
 
@@ -62,7 +62,7 @@ impl CodexAdapter {
     fn handle_item(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let kind = text_at(line, "/item/type");
         match kind {
-            "agent_message" => match missing_text_event(line, "/item/text") {
+            "agent_message" => match malformed_unless_text(line, "/item/text") {
                 Some(unreadable) => {
                     self.draft.handle_lost_message().into_iter().chain([unreadable]).collect()
                 }

@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use super::EventAdapter;
 use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ReportedFailure, ToolStage};
-use super::json_fields::{
-    denial_event, file_event, http_status_at, items_at, missing_text_event, non_empty_text_at,
-    reported_failure, session_event, stop_event, text_at, tool_event, unreadable_text_event,
-    usage_event,
+use super::line_conversion::{
+    denial_event, file_event, http_status_at, items_at, malformed_unless_text,
+    malformed_unless_text_or_null, non_empty_text_at, reported_failure, session_event, stop_event,
+    text_at, tool_event, usage_event,
 };
 
 /// Greatest number of calls that are remembered until their results arrive.
@@ -46,7 +46,7 @@ pub(super) struct CopilotAdapter {
 }
 
 impl EventAdapter for CopilotAdapter {
-    fn required_line_types(&self) -> &'static [&'static str] {
+    fn result_carrying_types(&self) -> &'static [&'static str] {
         &["assistant.message", "assistant.message_delta", "result"]
     }
 
@@ -60,7 +60,7 @@ impl EventAdapter for CopilotAdapter {
                 None if items_at(line, "/data/toolRequests").is_empty() => {
                     self.handle_message_without_text(line)
                 }
-                None => unreadable_text_event(line, "/data/content").into_iter().collect(),
+                None => malformed_unless_text_or_null(line, "/data/content").into_iter().collect(),
             },
             "assistant.reasoning" => vec![ProgramEvent::Thinking {}],
             "assistant.usage" => {
@@ -96,7 +96,9 @@ impl EventAdapter for CopilotAdapter {
 
 impl CopilotAdapter {
     fn handle_message_without_text(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        let Some(unreadable) = missing_text_event(line, "/data/content") else { return Vec::new() };
+        let Some(unreadable) = malformed_unless_text(line, "/data/content") else {
+            return Vec::new();
+        };
         self.draft.handle_lost_message().into_iter().chain([unreadable]).collect()
     }
 
@@ -131,7 +133,7 @@ impl CopilotAdapter {
         events.extend(usage_event(line, &RUN_USAGE_POINTERS, false));
         let exit_code = line.pointer("/exitCode").filter(|code| !code.is_null());
         if exit_code.is_none_or(|code| code.as_i64() == Some(0)) {
-            events.extend(self.draft.accept_if_complete());
+            events.extend(self.draft.accept_or_fail());
             events.push(stop_event("end_turn"));
         } else {
             let reported =

@@ -1,7 +1,7 @@
 //! Latest message of a program, which is the answer unless another one follows.
 
 use super::event_line::ProgramEvent;
-use super::json_fields::reported_failure;
+use super::line_conversion::reported_failure;
 
 /// Latest message.
 #[derive(Default)]
@@ -97,7 +97,7 @@ impl DraftMessage {
     }
 
     /// Accepts the latest message as the answer if the program has finished it, and reports a failure otherwise.
-    pub(super) fn accept_if_complete(&mut self) -> Vec<ProgramEvent> {
+    pub(super) fn accept_or_fail(&mut self) -> Vec<ProgramEvent> {
         if self.is_unfinished() {
             let message = "the answer was cut off: its last message has no end";
             return vec![ProgramEvent::Failed(reported_failure(message, None))];

@@ -120,7 +120,7 @@ fn malformed_event(error: EventParseError) -> Vec<ProgramEvent> {
 
 /// Returns the events of a JSON object.
 fn parse_events_of_object(object: &Value) -> Vec<ProgramEvent> {
-    let forms = event_forms::documented_forms(object).into_iter().flatten();
+    let forms = event_forms::to_documented_events(object).into_iter().flatten();
     forms.flat_map(|form| parse_event_with_file_warning(&form)).collect()
 }
 

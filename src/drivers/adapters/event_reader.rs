@@ -31,12 +31,12 @@ use super::event_line::ProgramEvent;
 use crate::drivers::files::file_access::AllowedFolders;
 use crate::drivers::output::channel_writer::{ChannelText, ChannelWriter};
 use crate::drivers::output::line_limit::max_line_bytes;
-use crate::drivers::output::raw_text::TextStorage;
+use crate::drivers::output::raw_text::LongTextStorage;
 use crate::drivers::output::release_timer::ReleaseTimer;
 
 /// Reader of a program's output that shows the events in it.
 pub(in crate::drivers) struct EventReader<'r> {
-    lines: LineReader,
+    line_reader: LineReader,
     handler: EventHandler<'r>,
 }
 
@@ -80,11 +80,11 @@ impl<'r> EventReader<'r> {
         (dialect, is_last_message_answer): (Option<EventDialect>, bool),
         memory: &MemoryAccount,
     ) -> Self {
-        let storage = TextStorage { memory_account: memory.clone(), recording: None };
+        let storage = LongTextStorage { memory_account: memory.clone(), recording: None };
         let answer = (is_last_message_answer, storage);
         let handler = EventHandler::open(reporter, work, allowed_folders, answer);
         let max_line_bytes = max_line_bytes(work.spec.limits.sizes.max_output_bytes);
-        Self { lines: LineReader::new(dialect, max_line_bytes), handler }
+        Self { line_reader: LineReader::new(dialect, max_line_bytes), handler }
     }
 
     /// Returns a timer for the release of output.
@@ -97,14 +97,14 @@ impl<'r> EventReader<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(in crate::drivers) async fn read(
+    pub(in crate::drivers) async fn process_output(
         &mut self,
         bytes: &[u8],
         raw: &mut ChannelWriter,
     ) -> Result<(), LedgerError> {
         let mut raw_output = Vec::new();
-        let events = self.lines.read(bytes, &mut raw_output);
-        raw.write(if self.lines.is_native() { &raw_output } else { bytes }).await?;
+        let events = self.line_reader.decode(bytes, &mut raw_output);
+        raw.write(if self.line_reader.is_native() { &raw_output } else { bytes }).await?;
         self.handle_events(events).await
     }
 
@@ -112,11 +112,11 @@ impl<'r> EventReader<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(in crate::drivers) async fn read_events_only(
+    pub(in crate::drivers) async fn process_events_only(
         &mut self,
         bytes: &[u8],
     ) -> Result<(), LedgerError> {
-        let events = self.lines.read(bytes, &mut Vec::new());
+        let events = self.line_reader.decode(bytes, &mut Vec::new());
         self.handle_events(events).await
     }
 
@@ -124,13 +124,13 @@ impl<'r> EventReader<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(in crate::drivers) async fn read_end(
+    pub(in crate::drivers) async fn process_output_end(
         &mut self,
         raw: &mut ChannelWriter,
     ) -> Result<(), LedgerError> {
         let mut raw_output = Vec::new();
-        let events = self.lines.read_end(&mut raw_output);
-        if self.lines.is_native() {
+        let events = self.line_reader.decode_end(&mut raw_output);
+        if self.line_reader.is_native() {
             raw.write(&raw_output).await?;
         }
         self.handle_events(events).await
@@ -140,10 +140,8 @@ impl<'r> EventReader<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(in crate::drivers) async fn read_events_at_end_of_output(
-        &mut self,
-    ) -> Result<(), LedgerError> {
-        let events = self.lines.read_end(&mut Vec::new());
+    pub(in crate::drivers) async fn process_end_events_only(&mut self) -> Result<(), LedgerError> {
+        let events = self.line_reader.decode_end(&mut Vec::new());
         self.handle_events(events).await
     }
 
@@ -222,7 +220,7 @@ impl<'r> EventReader<'r> {
         self,
     ) -> impl Future<Output = Result<EventSummary, LedgerError>> {
         // An `async fn` would hold a second copy of the handler in its future, with all buffers of its redactors.
-        effects::close(self.handler, self.lines.is_native())
+        effects::close_handler(self.handler, self.line_reader.is_native())
     }
 
     async fn handle_events(&mut self, events: Vec<(u64, ProgramEvent)>) -> Result<(), LedgerError> {

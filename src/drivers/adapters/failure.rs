@@ -88,7 +88,7 @@ mod tests {
 
     use super::ReportedFailure;
 
-    fn read(value: Value) -> (Option<u16>, Option<i64>) {
+    fn parse_status_and_delay(value: Value) -> (Option<u16>, Option<i64>) {
         let failing: ReportedFailure = serde_json::from_value(value).unwrap();
         let now = "2026-11-22T14:00:00Z".parse().unwrap();
         (failing.status, failing.retry_time(now).map(|until| (until - now).num_seconds()))
@@ -96,12 +96,21 @@ mod tests {
 
     #[test]
     fn every_notation_of_a_retry_time_is_parsed() {
-        assert_eq!(read(json!({"status": 429, "retry_after": 9})), (Some(429), Some(9)));
-        assert_eq!(read(json!({"status": "503", "retry_after": "1.5"})), (Some(503), Some(1)));
-        assert_eq!(read(json!({"until": "2026-11-22T15:00:00+00:30"})), (None, Some(1800)));
-        assert_eq!(read(json!({"until": 1_795_359_600})), (None, Some(3600)));
+        assert_eq!(
+            parse_status_and_delay(json!({"status": 429, "retry_after": 9})),
+            (Some(429), Some(9))
+        );
+        assert_eq!(
+            parse_status_and_delay(json!({"status": "503", "retry_after": "1.5"})),
+            (Some(503), Some(1))
+        );
+        assert_eq!(
+            parse_status_and_delay(json!({"until": "2026-11-22T15:00:00+00:30"})),
+            (None, Some(1800))
+        );
+        assert_eq!(parse_status_and_delay(json!({"until": 1_795_359_600})), (None, Some(3600)));
         let header = json!({"retry_after": "Sun, 22 Nov 2026 14:00:20 GMT"});
-        assert_eq!(read(header), (None, Some(20)));
+        assert_eq!(parse_status_and_delay(header), (None, Some(20)));
     }
 
     #[test]
@@ -112,7 +121,7 @@ mod tests {
             json!({"status": 70_000, "until": 5, "retry_after": -1}),
             json!({"status": null, "until": 1e30, "retry_after": 1e300}),
         ] {
-            assert_eq!(read(value.clone()), (None, None), "{value}");
+            assert_eq!(parse_status_and_delay(value.clone()), (None, None), "{value}");
         }
         let failing: ReportedFailure =
             serde_json::from_value(json!({"category": "cosmic"})).unwrap();

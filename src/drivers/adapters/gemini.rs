@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::EventAdapter;
 use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ToolStage};
-use super::json_fields::{
-    denial_event, file_event, missing_text_event, non_empty_text_at, reported_failure,
+use super::line_conversion::{
+    denial_event, file_event, malformed_unless_text, non_empty_text_at, reported_failure,
     session_event, stop_event, text_at, tool_event, usage_event,
 };
 
@@ -34,7 +34,7 @@ pub(super) struct GeminiAdapter {
 }
 
 impl EventAdapter for GeminiAdapter {
-    fn required_line_types(&self) -> &'static [&'static str] {
+    fn result_carrying_types(&self) -> &'static [&'static str] {
         &["message", "result"]
     }
 
@@ -71,7 +71,7 @@ impl EventAdapter for GeminiAdapter {
 impl GeminiAdapter {
     /// Handles text, all of which belongs to the answer. A whole message that came in pieces before adds nothing.
     fn handle_text(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        if let Some(unreadable) = missing_text_event(line, "/content") {
+        if let Some(unreadable) = malformed_unless_text(line, "/content") {
             return self.draft.handle_lost_message().into_iter().chain([unreadable]).collect();
         }
         let content = text_at(line, "/content");

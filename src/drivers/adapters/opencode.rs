@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::EventAdapter;
 use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ReportedFailure, ToolStage};
-use super::json_fields::{
-    denial_event, file_event, http_status_at, missing_text_event, non_empty_text_at,
+use super::line_conversion::{
+    denial_event, file_event, http_status_at, malformed_unless_text, non_empty_text_at,
     reported_failure, session_event, stop_event, text_at, tool_event, usage_event,
 };
 
@@ -40,7 +40,7 @@ pub(super) struct OpencodeAdapter {
 }
 
 impl EventAdapter for OpencodeAdapter {
-    fn required_line_types(&self) -> &'static [&'static str] {
+    fn result_carrying_types(&self) -> &'static [&'static str] {
         &["text", "text_delta", "step_finish"]
     }
 
@@ -85,7 +85,7 @@ impl EventAdapter for OpencodeAdapter {
 
 impl OpencodeAdapter {
     fn handle_delta(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        let superseded = self.start_message(text_at(line, "/part/messageID"));
+        let superseded = self.start_message_if_new(text_at(line, "/part/messageID"));
         let text = std::mem::take(&mut self.trailing_blanks) + text_at(line, "/part/delta");
         let (trimmed, blanks) = text.split_at(text.trim_end().len());
         blanks.clone_into(&mut self.trailing_blanks);
@@ -93,16 +93,16 @@ impl OpencodeAdapter {
     }
 
     fn handle_text(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        if let Some(unreadable) = missing_text_event(line, "/part/text") {
+        if let Some(unreadable) = malformed_unless_text(line, "/part/text") {
             return self.draft.handle_lost_message().into_iter().chain([unreadable]).collect();
         }
-        let superseded = self.start_message(text_at(line, "/part/messageID"));
+        let superseded = self.start_message_if_new(text_at(line, "/part/messageID"));
         self.trailing_blanks.clear();
         self.complete_text.push_str(text_at(line, "/part/text"));
         superseded.into_iter().chain(self.draft.replace_text(&self.complete_text)).collect()
     }
 
-    fn start_message(&mut self, message_id: &str) -> Option<ProgramEvent> {
+    fn start_message_if_new(&mut self, message_id: &str) -> Option<ProgramEvent> {
         if message_id == self.message_id {
             return None;
         }

@@ -28,11 +28,11 @@ const MAX_FOLDER_DEPTH: usize = 200;
 ///
 /// # Errors
 /// Fails if a folder or file cannot be created, or if another program has put a link in the place of one.
-pub(crate) fn create(home: &AgentHome, user: Option<UnixUser>) -> io::Result<()> {
+pub(crate) fn create_or_update(home: &AgentHome, user: Option<UnixUser>) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(&home.path)?;
     let folder = open(&home.path, folder_flags(), Mode::empty())?;
     fchmod(&folder, Mode::S_IRWXU)?;
-    home.files
+    home.initial_files
         .iter()
         .try_for_each(|(name, text)| write_file_if_missing(&folder, Path::new(name), text, user))?;
     let Some(user) = user else { return Ok(()) };
@@ -53,7 +53,7 @@ pub(crate) fn create(home: &AgentHome, user: Option<UnixUser>) -> io::Result<()>
 /// time. The folder of the service above the homes must exist.
 ///
 /// # Errors
-/// Same as [`create`].
+/// Same as [`create_or_update`].
 pub(crate) fn restore(home: &AgentHome, user: Option<UnixUser>) -> io::Result<()> {
     let homes = home.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     match DirBuilder::new().mode(0o700).create(homes) {
@@ -61,8 +61,8 @@ pub(crate) fn restore(home: &AgentHome, user: Option<UnixUser>) -> io::Result<()
         Ok(()) | Err(_) => {}
     }
     let path = homes.join(format!(".new-{}", Uuid::new_v4()));
-    let new_home = AgentHome { path: path.clone(), files: home.files.clone() };
-    let created = create(&new_home, user).and_then(|()| fs::rename(&path, &home.path));
+    let new_home = AgentHome { path: path.clone(), initial_files: home.initial_files.clone() };
+    let created = create_or_update(&new_home, user).and_then(|()| fs::rename(&path, &home.path));
     if let Err(error) = created {
         _ = fs::remove_dir_all(&path); // Its own error explains nothing.
         // Another execution was faster.
@@ -200,7 +200,7 @@ mod tests {
     fn home(path: &Path) -> AgentHome {
         let files = [("a/b.json", "{}"), ("c", "x")];
         let files = files.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
-        AgentHome { path: path.to_owned(), files }
+        AgentHome { path: path.to_owned(), initial_files: files }
     }
 
     fn mode(path: &Path) -> u32 {
@@ -211,13 +211,13 @@ mod tests {
     fn a_home_folder_is_private_and_its_files_are_created_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("homes/x");
-        create(&home(&path), None).unwrap();
+        create_or_update(&home(&path), None).unwrap();
         assert_eq!((mode(&path), mode(&path.join("a"))), (0o700, 0o700));
         assert_eq!((mode(&path.join("a/b.json")), mode(&path.join("c"))), (0o600, 0o600));
         fs::write(path.join("c"), "of the program").unwrap();
         fs::remove_file(path.join("a/b.json")).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
-        create(&home(&path), None).unwrap();
+        create_or_update(&home(&path), None).unwrap();
         assert_eq!(fs::read_to_string(path.join("c")).unwrap(), "of the program");
         assert_eq!(fs::read_to_string(path.join("a/b.json")).unwrap(), "{}");
         assert_eq!(mode(&path), 0o700);
@@ -234,7 +234,8 @@ mod tests {
         assert_eq!(fs::read_to_string(path.join("c")).unwrap(), "of the program");
         let entry_count = || fs::read_dir(folder.path().join("homes")).unwrap().count();
         assert_eq!(entry_count(), 1);
-        let outside = AgentHome { files: [("../c".into(), "x".into())].into(), ..home(&path) };
+        let outside =
+            AgentHome { initial_files: [("../c".into(), "x".into())].into(), ..home(&path) };
         fs::remove_dir_all(&path).unwrap();
         assert!(restore(&outside, None).is_err());
         assert_eq!(entry_count(), 0);
@@ -250,7 +251,7 @@ mod tests {
         fs::create_dir(&path).unwrap();
         fs::create_dir(&other).unwrap();
         symlink(&other, path.join("a")).unwrap();
-        assert!(create(&home(&path), None).is_err());
+        assert!(create_or_update(&home(&path), None).is_err());
         assert_eq!(fs::read_dir(&other).unwrap().count(), 0);
     }
 }

@@ -70,8 +70,10 @@ impl AllowedFolders {
     ) -> Self {
         // Resolved now, before the program starts: links that it puts in their place have no effect.
         let folders = std::iter::once(working_dir.clone()).chain(execution_folder);
-        let (folders, hidden) =
-            (existing_paths(folders.collect()).await, existing_paths(hidden_paths).await);
+        let (folders, hidden) = (
+            canonicalize_existing(folders.collect()).await,
+            canonicalize_existing(hidden_paths).await,
+        );
         Self { working_dir, folders, hidden_paths: hidden, program_user: None }
     }
 
@@ -175,7 +177,7 @@ impl AllowedFolders {
 }
 
 /// Resolves the paths, and omits those that do not exist.
-async fn existing_paths(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+async fn canonicalize_existing(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut resolved = Vec::new();
     for path in paths {
         resolved.extend(tokio::fs::canonicalize(path).await);

@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AtFlags, openat};
 use nix::sys::stat::{Mode, fstat, fstatat};
 
-use super::scratch_dir::{ScratchDir, can_read, read_flags};
+use super::scratch_dir::{ScratchDir, can_read_or_enter, read_flags};
 
 /// Bytes that are read from the end of a file that is too long: its tail, and enough context to redact it.
 const TAIL_BYTES: u64 = 2 << 20;
@@ -104,7 +104,7 @@ impl ProgramOutputFile {
     /// Fails if there is no regular file, or if it cannot be read.
     pub(in crate::drivers) fn read_contents(
         &self,
-        limit: usize,
+        max_head_bytes: usize,
     ) -> Result<FileContents, ProgramFileRefusal> {
         let opened =
             openat(&self.folder_descriptor, self.name.as_c_str(), read_flags(), Mode::empty());
@@ -113,10 +113,10 @@ impl ProgramOutputFile {
         if !metadata.is_file() {
             return Err(ProgramFileRefusal::NotRegularFile);
         }
-        if self.program_user.is_some_and(|user| !can_read(user, &metadata)) {
+        if self.program_user.is_some_and(|user| !can_read_or_enter(user, &metadata)) {
             return Err(ProgramFileRefusal::NotPermitted);
         }
-        let head = read_at_most(&file, limit as u64)?;
+        let head = read_at_most(&file, max_head_bytes as u64)?;
         let head_bytes = head.len() as u64;
         // The tail starts after the head, so no byte is recorded twice.
         let tail_start = metadata.len().saturating_sub(TAIL_BYTES).max(head_bytes);

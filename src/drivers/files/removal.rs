@@ -40,7 +40,7 @@ pub(in crate::drivers) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
 ///
 /// # Errors
 /// Fails if no folder exists there.
-pub(in crate::drivers) fn open_program_folder(path: &Path) -> io::Result<OwnedFd> {
+pub(in crate::drivers) fn open_folder_with_owner_access(path: &Path) -> io::Result<OwnedFd> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
@@ -296,10 +296,10 @@ mod tests {
         fs::create_dir(&path).unwrap();
         fs::write(path.join("answer"), "").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o0)).unwrap();
-        assert!(!is_folder_empty(&open_program_folder(&path).unwrap()).unwrap());
+        assert!(!is_folder_empty(&open_folder_with_owner_access(&path).unwrap()).unwrap());
         let link = parent.path().join("link");
         symlink(&path, &link).unwrap();
-        open_program_folder(&link).unwrap_err();
+        open_folder_with_owner_access(&link).unwrap_err();
     }
 
     #[test]

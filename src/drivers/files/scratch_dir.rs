@@ -22,7 +22,7 @@ use tokio::task::spawn_blocking;
 use algonius_actors::model::program::UnixUser;
 
 use super::removal::{
-    is_folder_empty, open_folder, open_folder_at, open_program_folder, reclaim_folder,
+    is_folder_empty, open_folder, open_folder_at, open_folder_with_owner_access, reclaim_folder,
     remove_folder_contents,
 };
 use super::scratch_slots::{ScratchSlot, ScratchSlots};
@@ -109,7 +109,7 @@ impl ScratchDir {
     pub(in crate::drivers) fn adopt(
         (path, slot_folder): (PathBuf, Option<PathBuf>),
     ) -> Option<Self> {
-        let folder = Arc::new(open_program_folder(&path).ok()?);
+        let folder = Arc::new(open_folder_with_owner_access(&path).ok()?);
         let mut scratch_dir = Self::new(path, folder, None);
         scratch_dir.adopted_slot_folder = slot_folder;
         Some(scratch_dir)
@@ -128,7 +128,7 @@ impl ScratchDir {
         // too.
         if self.is_in_memory && self.try_remove_if_empty() {
             self.is_released = true;
-            self.release_slot_or_folder();
+            self.release_slot_or_remove_folder();
         } else {
             _ = spawn_blocking(move || self.remove_blocking()).await;
         }
@@ -158,11 +158,11 @@ impl ScratchDir {
             // The next start of the service removes the folder.
             self.slot.take().into_iter().for_each(|(slot, _)| slot.detach());
         }
-        self.release_slot_or_folder();
+        self.release_slot_or_remove_folder();
     }
 
     /// Returns the slot, whose folder is empty, or removes the empty folder.
-    fn release_slot_or_folder(&mut self) {
+    fn release_slot_or_remove_folder(&mut self) {
         match self.slot.take() {
             Some((slot, slots)) => slots.release(slot),
             None => self.remove_folders(),
@@ -249,7 +249,7 @@ impl Drop for ScratchDir {
 }
 
 /// Returns true if the mode lets a user without other groups read a file, or enter a folder.
-pub(in crate::drivers) fn can_read(
+pub(in crate::drivers) fn can_read_or_enter(
     UnixUser { uid, gid }: UnixUser,
     metadata: &fs::Metadata,
 ) -> bool {
@@ -302,6 +302,7 @@ fn open_as_user(user: UnixUser, path: &Path) -> io::Result<File> {
 fn check_permission(user: UnixUser, entry: File) -> io::Result<File> {
     let metadata = entry.metadata()?;
     // The caller refuses a pipe or a device as such.
-    let is_permitted = can_read(user, &metadata) || !(metadata.is_dir() || metadata.is_file());
+    let is_permitted =
+        can_read_or_enter(user, &metadata) || !(metadata.is_dir() || metadata.is_file());
     if is_permitted { Ok(entry) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }

@@ -24,7 +24,7 @@ use algonius_warden::confinement::network_access::NetworkAccess;
 use nix::sys::stat::fstat;
 use tokio::time::Instant;
 
-use super::removal::{open_folder, open_program_folder, remove_folder_contents_until};
+use super::removal::{open_folder, open_folder_with_owner_access, remove_folder_contents_until};
 
 /// Name of the directory of the slots, in the service's runtime folder.
 const SLOTS_FOLDER: &str = "scratch";
@@ -198,7 +198,7 @@ impl ScratchSlots {
     pub(in crate::drivers) fn release(&self, slot: ScratchSlot) {
         let mut idle = self.idle_slots.lock().unwrap_or_else(PoisonError::into_inner);
         // A slot with an older list of readable folders is never requested again.
-        let is_outdated = |other: &ScratchSlot| other.has_older_readable_list(&slot);
+        let is_outdated = |other: &ScratchSlot| other.has_other_readable_paths(&slot);
         let (outdated, current) = idle.drain(..).partition::<Vec<_>, _>(is_outdated);
         *idle = current;
         let surplus = if idle.len() < MAX_IDLE_SLOTS {
@@ -216,7 +216,7 @@ impl ScratchSlots {
     ///
     /// # Errors
     /// Fails if the kernel does not create it.
-    pub(in crate::drivers) fn unrestricted_ruleset(
+    pub(in crate::drivers) fn network_ruleset(
         &self,
         network: NetworkAccess,
     ) -> Result<Option<Ruleset>, ViewError> {
@@ -277,7 +277,7 @@ impl ScratchSlot {
         self.execution_folder.clear();
     }
 
-    fn has_older_readable_list(&self, other: &Self) -> bool {
+    fn has_other_readable_paths(&self, other: &Self) -> bool {
         let lists = (self.domain.files.as_ref(), other.domain.files.as_ref());
         // Compared by address: a list has hundreds of paths, and a list that was made again is another allocation.
         matches!(lists, (Some(old), Some(new)) if !Arc::ptr_eq(&old.readable_paths, &new.readable_paths))
@@ -364,7 +364,7 @@ fn has_entries(folder: &Path) -> bool {
 }
 
 fn remove_folder_until(path: &Path, deadline: Instant) -> bool {
-    let result = open_program_folder(path)
+    let result = open_folder_with_owner_access(path)
         .and_then(|folder| remove_folder_contents_until(&folder, deadline));
     let result = result.and_then(|()| fs::remove_dir(path));
     if let Err(error) = &result {

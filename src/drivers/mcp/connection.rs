@@ -101,7 +101,7 @@ impl ServerConnection {
                 Ok(Err(error)) => Err(error),
                 Err(_) => Ok(start_timeout_sentence(&server)),
             },
-            sentence = process.wait_for_failure() => Ok(sentence),
+            sentence = process.wait_for_end_or_limit() => Ok(sentence),
             _ = stop_receiver.wait_for(|is_stopping| *is_stopping) => Ok("the service stops".to_owned()),
         };
         let failure = match failure_cause {
@@ -123,15 +123,15 @@ impl ServerConnection {
         tracing::info!(server = name, tools = definitions.len(), "MCP server started");
         let client = Arc::new(client);
         let (phase_sender, phase) = watch::channel(ConnectionPhase::Running);
-        let (lifetime, lifetime_receiver) = watch::channel(());
+        let (lifetime, connection_drop_receiver) = watch::channel(());
         let usage = watch::Sender::new(ConnectionUsage::default());
         let supervisor = ConnectionSupervisor {
-            name,
+            server_name: name,
             idle_timeout: server.idle_timeout,
             process,
             client: Arc::clone(&client),
             usage: usage.clone(),
-            lifetime_receiver,
+            connection_drop_receiver,
             stop_receiver: context.stop_receiver(),
             phase: phase_sender,
         };
@@ -163,12 +163,12 @@ impl ServerConnection {
 
 impl ConnectionGuard {
     /// Returns the definition of a tool.
-    pub(super) fn definition(&self, tool: &str) -> Option<Arc<ToolDefinition>> {
+    pub(super) fn tool_definition(&self, tool: &str) -> Option<Arc<ToolDefinition>> {
         self.0.tool_definitions.get(tool).cloned()
     }
 
     /// Returns the names of the tools as a text.
-    pub(super) fn tool_names(&self) -> String {
+    pub(super) fn tool_names_text(&self) -> String {
         list_callable_names(self.0.tool_definitions.keys())
     }
 
@@ -186,11 +186,11 @@ impl ConnectionGuard {
             Ok(answer) => return Ok(answer),
             Err(McpError::ConnectionEnded(_)) => self.wait_for_failure().await,
             Err(error @ McpError::RequestRefused { .. }) => {
-                return Err(refused_request_failure(error).redacted_sentence(redactor));
+                return Err(refused_request_failure(error).sentence_with_server_text(redactor));
             }
             Err(error) => return Err(format!("{error}; the call may have had its effect")),
         };
-        let sentence = failure.redacted_sentence(redactor);
+        let sentence = failure.sentence_with_server_text(redactor);
         Err(format!("the call was interrupted, and may have had its effect: {sentence}"))
     }
 
@@ -249,7 +249,7 @@ async fn kill_and_explain_end(
     let mut sentence = end.to_string();
     // A server that has exceeded a limit may exit too, because its input is closed.
     if matches!(end, ConnectionEndReason::OutputClosed | ConnectionEndReason::InputClosed)
-        && let Ok(exit) = timeout(EXIT_CODE_TIMEOUT, process.wait_for_failure()).await
+        && let Ok(exit) = timeout(EXIT_CODE_TIMEOUT, process.wait_for_end_or_limit()).await
     {
         sentence = exit;
     }

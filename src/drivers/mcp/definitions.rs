@@ -25,7 +25,7 @@ const MAX_LISTED_NAMES: usize = 20;
 pub(super) fn tool_definition(tool: ListedTool) -> ToolDefinition {
     let mut description = visible_text(&tool.description);
     description.truncate(description.floor_char_boundary(MAX_DESCRIPTION_BYTES));
-    let parameters = usable_schema(tool.input_schema).unwrap_or_else(|| {
+    let parameters = sanitize_schema(tool.input_schema).unwrap_or_else(|| {
         let tool = visible_text(&tool.name);
         tracing::warn!(
             tool,
@@ -91,7 +91,7 @@ pub(super) fn unavailable_definition(reason: &str) -> ToolDefinition {
 }
 
 /// Returns the schema of arguments; `None` if a model cannot use it.
-fn usable_schema(schema: Map<String, Value>) -> Option<Value> {
+fn sanitize_schema(schema: Map<String, Value>) -> Option<Value> {
     let mut schema = remove_invisible_characters(Value::Object(schema))?;
     schema_check::add_missing_item_schemas(&mut schema);
     let is_usable = schema_check::is_usable(&schema);
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_schema_that_no_provider_takes_is_replaced() {
         let long = json!({"type": "object", "description": "x".repeat(40_000)});
-        let elsewhere = json!({
+        let remote_reference = json!({
             "type": "object",
             "properties": {"a": {"anyOf": [{"$ref": "https://x.org/schema"}]}},
         });
@@ -202,15 +202,15 @@ mod tests {
             "properties": {"a": {"$\u{200b}ref": "https://x.org/schema"}},
         });
         for schema in
-            [json!({}), json!({"type": "string"}), long, elsewhere, hidden, hidden_reference]
+            [json!({}), json!({"type": "string"}), long, remote_reference, hidden, hidden_reference]
         {
             assert_eq!(define("x", schema).parameters, any_object_schema());
         }
-        let inside = json!({
+        let local_reference = json!({
             "type": "object",
             "$defs": {"b": {"type": "string"}},
             "properties": {"a": {"$ref": "#/$defs/b"}},
         });
-        assert_eq!(define("x", inside.clone()).parameters, inside);
+        assert_eq!(define("x", local_reference.clone()).parameters, local_reference);
     }
 }

@@ -84,7 +84,7 @@ impl ServerProcess {
     }
 
     /// Returns when the process has ended or has exceeded a resource limit, with a sentence about it.
-    pub(super) async fn wait_for_failure(&mut self) -> String {
+    pub(super) async fn wait_for_end_or_limit(&mut self) -> String {
         let resources = &self.server.program.resource_limits;
         tokio::select! {
             exit = &mut self.exit => {
@@ -101,12 +101,12 @@ impl ServerProcess {
     }
 
     /// Waits for the exit after the input was closed. A server that does not exit gets SIGTERM.
-    pub(super) async fn wait_for_exit(&mut self) {
+    pub(super) async fn wait_for_exit_or_terminate(&mut self) {
         if self.known_exit.is_none()
-            && timeout(EXIT_TIMEOUT, self.wait_for_failure()).await.is_err()
+            && timeout(EXIT_TIMEOUT, self.wait_for_end_or_limit()).await.is_err()
         {
             self.tree.terminate();
-            _ = timeout(EXIT_TIMEOUT, self.wait_for_failure()).await; // The processes that are left are killed.
+            _ = timeout(EXIT_TIMEOUT, self.wait_for_end_or_limit()).await; // The processes that are left are killed.
         }
     }
 

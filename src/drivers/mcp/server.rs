@@ -98,7 +98,7 @@ enum ServerState {
 impl ServerHandle {
     /// Returns the redacted definition of a tool. Starts the server if it does not run. After a failed start, this
     /// happens in the background, so that a server that does not answer delays one turn of a run and not each.
-    pub(in crate::drivers) async fn definition(
+    pub(in crate::drivers) async fn load_tool_definition(
         self: &Arc<Self>,
         tool: &str,
         redactor: &TextRedactor,
@@ -114,7 +114,7 @@ impl ServerHandle {
             return unavailable_definition(&failure.sentence);
         }
         match self.acquire_connection().await {
-            Ok(connection) => match connection.definition(tool) {
+            Ok(connection) => match connection.tool_definition(tool) {
                 Some(definition) => redacted_definition(&definition, redactor),
                 None => unavailable_definition(&missing_tool_sentence(&self.server.name, tool)),
             },
@@ -134,10 +134,11 @@ impl ServerHandle {
         redactor: &TextRedactor,
     ) -> Result<ToolCallResult, String> {
         let connection = self.acquire_connection().await;
-        let connection = connection.map_err(|failure| failure.redacted_sentence(redactor))?;
-        if connection.definition(tool).is_none() {
+        let connection =
+            connection.map_err(|failure| failure.sentence_with_server_text(redactor))?;
+        if connection.tool_definition(tool).is_none() {
             let sentence = missing_tool_sentence(&self.server.name, tool);
-            let names = redactor.redact(&connection.tool_names());
+            let names = redactor.redact(&connection.tool_names_text());
             return Err(format!("{sentence}; it has {names}"));
         }
         connection.call(tool, arguments, redactor).await

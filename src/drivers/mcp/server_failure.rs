@@ -22,7 +22,7 @@ impl ServerFailure {
     }
 
     /// Returns the sentence with the redacted text of the server.
-    pub(super) fn redacted_sentence(&self, redactor: &TextRedactor) -> String {
+    pub(super) fn sentence_with_server_text(&self, redactor: &TextRedactor) -> String {
         match redacted_tail((&self.server_text, self.is_cut), redactor) {
             Some(quote) => format!("{}: {quote}", self.sentence),
             None => self.sentence.clone(),

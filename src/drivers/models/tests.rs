@@ -26,7 +26,7 @@ const TEST_BACKOFF: RetryBackoff = RetryBackoff {
     after_rate_limit: Duration::from_millis(2),
 };
 
-fn now() -> DateTime<Utc> {
+fn fixed_time() -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap()
 }
 
@@ -35,7 +35,7 @@ struct StoppedClock;
 
 impl Clock for StoppedClock {
     fn now(&self) -> DateTime<Utc> {
-        now()
+        fixed_time()
     }
 }
 

@@ -9,8 +9,8 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 
 use super::invalid_bytes::InvalidByteCounter;
-use super::prompt_detection::PromptWatcher;
-use super::raw_text::{RawText, RawTextWriter, TextStorage};
+use super::prompt_detection::OutputObserver;
+use super::raw_text::{LongTextStorage, RawText, RawTextWriter};
 use super::release_timer::ReleaseTimer;
 
 /// Bytes per read.
@@ -26,7 +26,7 @@ pub(in crate::drivers) struct ChannelText {
     /// Raw text, or its head and tail. Held in memory only.
     pub(in crate::drivers) raw: RawText,
     /// Redacted text, as the ledger holds it.
-    pub(in crate::drivers) redacted: StoredPart,
+    pub(in crate::drivers) stored_part: StoredPart,
     /// Number of bytes that are not UTF-8, for which the text has U+FFFD.
     pub(in crate::drivers) invalid_bytes: u64,
 }
@@ -55,7 +55,7 @@ impl ChannelWriter {
     pub(in crate::drivers) fn open(
         reporter: &Reporter,
         channel: TextChannel,
-        (limit, storage): (usize, TextStorage),
+        (limit, storage): (usize, LongTextStorage),
     ) -> Self {
         Self {
             writer: reporter.open_output(channel),
@@ -123,7 +123,7 @@ impl ChannelWriter {
     pub(in crate::drivers) async fn close(self) -> Result<ChannelText, LedgerError> {
         Ok(ChannelText {
             raw: self.raw_text.close(),
-            redacted: self.writer.close().await?,
+            stored_part: self.writer.close().await?,
             invalid_bytes: self.invalid_byte_counter.into_count(),
         })
     }
@@ -133,7 +133,7 @@ impl ChannelWriter {
 pub(in crate::drivers) struct OutputSource {
     pipe: OutputPipe,
     drain_signal: watch::Receiver<bool>,
-    watcher: PromptWatcher,
+    observer: OutputObserver,
     buffer: Vec<u8>,
     remaining_drain_bytes: usize,
 }
@@ -144,13 +144,13 @@ impl OutputSource {
     pub(in crate::drivers) fn new(
         pipe: OutputPipe,
         drain_signal: watch::Receiver<bool>,
-        watcher: PromptWatcher,
+        observer: OutputObserver,
         unread_bytes: usize,
     ) -> Self {
         Self {
             pipe,
             drain_signal,
-            watcher,
+            observer,
             buffer: vec![0; READ_BYTES],
             remaining_drain_bytes: MAX_DRAINED_BYTES + unread_bytes,
         }
@@ -170,7 +170,7 @@ impl OutputSource {
             READ_BYTES
         };
         let target = self.buffer.get_mut(..read_limit).unwrap_or_default();
-        self.watcher.mark_waiting();
+        self.observer.mark_waiting();
         // The pipe is polled first, so that its contents are read before the cut takes effect.
         let read = tokio::select! {
             biased;
@@ -182,12 +182,12 @@ impl OutputSource {
             self.remaining_drain_bytes = self.remaining_drain_bytes.saturating_sub(read);
         }
         let bytes = self.buffer.get(..read).unwrap_or_default();
-        self.watcher.receive(bytes);
+        self.observer.receive(bytes);
         bytes
     }
 
     /// Returns the next bytes; `None` if none arrived before text has to be released.
-    pub(in crate::drivers) async fn next_unless_due(
+    pub(in crate::drivers) async fn next_unless_release_due(
         &mut self,
         release_timer: &ReleaseTimer,
     ) -> Option<&[u8]> {
@@ -211,7 +211,7 @@ pub(in crate::drivers) async fn record_output(
     mut release_timer: ReleaseTimer,
 ) -> Result<ChannelText, LedgerError> {
     loop {
-        let bytes = source.next_unless_due(&release_timer).await;
+        let bytes = source.next_unless_release_due(&release_timer).await;
         match bytes {
             Some([]) => return channel_writer.close().await,
             Some(bytes) => {
@@ -235,13 +235,13 @@ mod tests {
     use tokio::sync::watch;
     use tokio::time::timeout;
 
-    use super::{MAX_DRAINED_BYTES, OutputPipe, OutputSource, PromptWatcher};
+    use super::{MAX_DRAINED_BYTES, OutputObserver, OutputPipe, OutputSource};
 
     /// Returns the number of bytes that are read after the cut from a pipe that stays open.
     async fn drained_bytes(pipe: OutputPipe, unread_bytes: usize) -> usize {
         let (_drain_sender, drain_signal) = watch::channel(true);
         let mut source =
-            OutputSource::new(pipe, drain_signal, PromptWatcher::default(), unread_bytes);
+            OutputSource::new(pipe, drain_signal, OutputObserver::default(), unread_bytes);
         let mut count = 0;
         loop {
             let read = timeout(Duration::from_secs(20), source.next()).await.unwrap().len();

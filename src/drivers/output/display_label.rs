@@ -13,7 +13,7 @@ const MAX_REDACTED_BYTES: usize = 64 << 10;
 const OMITTED_TAIL_BYTES: usize = 4 << 10;
 
 /// Returns a short redacted text for display, in one line.
-pub(in crate::drivers) fn redacted_label(reporter: &Reporter, text: &str) -> String {
+pub(in crate::drivers) fn redacted_display_text(reporter: &Reporter, text: &str) -> String {
     let redacted = redacted_prefix(reporter, text);
     shorten(&redacted, text.len() > MAX_REDACTED_BYTES).0
 }

@@ -35,14 +35,14 @@ impl InvalidByteCounter {
             bytes = bytes.get(continuation_count..).unwrap_or_default();
         }
         if self.pending.is_empty() {
-            return self.add_invalid_bytes(bytes);
+            return self.count_invalid_bytes(bytes);
         }
         let mut joined = mem::take(&mut self.pending);
         joined.extend_from_slice(bytes);
-        self.add_invalid_bytes(&joined);
+        self.count_invalid_bytes(&joined);
     }
 
-    fn add_invalid_bytes(&mut self, bytes: &[u8]) {
+    fn count_invalid_bytes(&mut self, bytes: &[u8]) {
         if str::from_utf8(bytes).is_ok() {
             return; // Nearly always, and much faster than the search for the chunks.
         }

@@ -3,7 +3,7 @@
 //! Many programs retry such a request by themselves. The count bounds the retries within an attempt, and the supervisor
 //! adds them up before it starts another attempt.
 
-use algonius_actors::model::agent::success_criteria::OwnRetryRules;
+use algonius_actors::model::agent::success_criteria::ProgramRetryRules;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use regex::Regex;
@@ -13,19 +13,19 @@ use tokio::sync::watch;
 const MAX_MATCHED_BYTES: usize = 64 << 10;
 
 /// Counter of matching lines of one output stream.
-pub(in crate::drivers) struct RetryCounter {
+pub(in crate::drivers) struct FailedRequestLineCounter {
     regex: Regex,
     line: Vec<u8>,
     failed_requests: watch::Sender<u32>,
 }
 
-impl RetryCounter {
+impl FailedRequestLineCounter {
     /// Returns a counter, or `None` if the rules have no pattern.
     pub(in crate::drivers) fn new(
-        rules: &OwnRetryRules,
+        rules: &ProgramRetryRules,
         failed_requests: &watch::Sender<u32>,
     ) -> Option<Self> {
-        let regex = rules.regex.clone()?;
+        let regex = rules.failed_request_regex.clone()?;
         Some(Self { regex, line: Vec::new(), failed_requests: failed_requests.clone() })
     }
 
@@ -50,7 +50,7 @@ impl RetryCounter {
 
 /// Returns once the program has reported as many failed requests as the rules allow.
 pub(in crate::drivers) async fn wait_until_retries_exhausted(
-    rules: &OwnRetryRules,
+    rules: &ProgramRetryRules,
     mut failed_requests: watch::Receiver<u32>,
 ) {
     if let Some(max) = rules.max_failed_requests
@@ -75,14 +75,14 @@ mod tests {
 
     #[test]
     fn retries_are_counted_for_any_chunks() {
-        let rules = OwnRetryRules {
-            regex: Some(Regex::new(r"Retrying in \d").unwrap()),
+        let rules = ProgramRetryRules {
+            failed_request_regex: Some(Regex::new(r"Retrying in \d").unwrap()),
             max_failed_requests: Some(3),
         };
         let text = "one\nRetrying in 2 s\nmore: Retrying in 4 s\n\nRetrying in";
         for size in [1, 3, 7, 100] {
             let failed = watch::Sender::new(0);
-            let mut counter = RetryCounter::new(&rules, &failed).unwrap();
+            let mut counter = FailedRequestLineCounter::new(&rules, &failed).unwrap();
             text.as_bytes().chunks(size).for_each(|bytes| counter.push(bytes));
             assert_eq!(*failed.borrow(), 2, "pieces of {size}");
             counter.push(b" 8 s\n");
@@ -92,10 +92,12 @@ mod tests {
 
     #[test]
     fn a_line_without_an_end_uses_bounded_memory() {
-        let rules =
-            OwnRetryRules { regex: Some(Regex::new("x$").unwrap()), max_failed_requests: None };
+        let rules = ProgramRetryRules {
+            failed_request_regex: Some(Regex::new("x$").unwrap()),
+            max_failed_requests: None,
+        };
         let failed = watch::Sender::new(0);
-        let mut counter = RetryCounter::new(&rules, &failed).unwrap();
+        let mut counter = FailedRequestLineCounter::new(&rules, &failed).unwrap();
         (0..100).for_each(|_| counter.push(&[b'x'; 1000]));
         assert_eq!(counter.line.len(), MAX_MATCHED_BYTES);
     }

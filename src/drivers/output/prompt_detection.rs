@@ -9,7 +9,7 @@ use algonius_actors::model::program::ProgramSpec;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::model_retries::RetryCounter;
+use super::model_retries::FailedRequestLineCounter;
 
 /// State of a program's outputs.
 #[derive(Default)]
@@ -28,11 +28,11 @@ pub(in crate::drivers) struct PromptDetector {
 
 /// Observer of one output.
 #[derive(Default)]
-pub(in crate::drivers) struct PromptWatcher {
+pub(in crate::drivers) struct OutputObserver {
     last_line: Vec<u8>,
     is_busy: bool,
     output_state: watch::Sender<OutputState>,
-    retry_counter: Option<RetryCounter>,
+    failed_request_counter: Option<FailedRequestLineCounter>,
 }
 
 impl PromptDetector {
@@ -42,17 +42,19 @@ impl PromptDetector {
     }
 
     /// Returns an observer of an output, which also counts the reported failed requests.
-    pub(in crate::drivers) fn new_watcher(
+    pub(in crate::drivers) fn new_output_observer(
         &self,
         failed_requests: &watch::Sender<u32>,
-    ) -> PromptWatcher {
-        let retry_counter =
-            RetryCounter::new(&self.program.failure_rules.own_retries, failed_requests);
-        PromptWatcher {
+    ) -> OutputObserver {
+        let retry_counter = FailedRequestLineCounter::new(
+            &self.program.failure_rules.program_retry_rules,
+            failed_requests,
+        );
+        OutputObserver {
             last_line: Vec::new(),
             is_busy: false,
             output_state: self.output_state.clone(),
-            retry_counter,
+            failed_request_counter: retry_counter,
         }
     }
 
@@ -77,11 +79,11 @@ impl PromptDetector {
     }
 }
 
-impl PromptWatcher {
+impl OutputObserver {
     /// Takes the next bytes; none at the end, after which no prompt can come. The output is not silent until it waits
     /// for more.
     pub(in crate::drivers) fn receive(&mut self, bytes: &[u8]) {
-        if let Some(retries) = &mut self.retry_counter {
+        if let Some(retries) = &mut self.failed_request_counter {
             retries.push(bytes);
         }
         let newline = bytes.iter().rposition(|byte| *byte == b'\n');
@@ -111,7 +113,7 @@ impl PromptWatcher {
     }
 }
 
-impl Drop for PromptWatcher {
+impl Drop for OutputObserver {
     fn drop(&mut self) {
         // An observer that is dropped between a read and its recording would leave the output busy for ever.
         self.mark_waiting();

@@ -13,7 +13,7 @@ pub(in crate::drivers) const MAX_HEAP_TEXT_BYTES: usize = 64 << 10;
 
 /// Storage of a long text.
 #[derive(Debug, Clone)]
-pub(in crate::drivers) struct TextStorage {
+pub(in crate::drivers) struct LongTextStorage {
     /// Account that is charged for memory files.
     pub(in crate::drivers) memory_account: MemoryAccount,
     /// Memory file that already has the same text from its first byte, at least as much of it as may be kept.
@@ -24,7 +24,7 @@ pub(in crate::drivers) struct TextStorage {
 #[derive(Debug)]
 pub(in crate::drivers) struct RawTextWriter {
     limit: usize,
-    storage: TextStorage,
+    storage: LongTextStorage,
     state: TextState,
 }
 
@@ -36,7 +36,7 @@ enum TextState {
 
 impl RawTextWriter {
     /// Returns an empty text that keeps at most `limit` bytes.
-    pub(in crate::drivers) fn new(limit: usize, storage: TextStorage) -> Self {
+    pub(in crate::drivers) fn new(limit: usize, storage: LongTextStorage) -> Self {
         Self { limit, storage, state: TextState::Short(HeadAndTailBuffer::new(limit)) }
     }
 
@@ -229,10 +229,10 @@ mod tests {
     use algonius_warden::{OutputMemory, OutputRecording};
     use proptest::prelude::*;
 
-    use super::{MAX_HEAP_TEXT_BYTES, RawTextWriter, TextStorage};
+    use super::{LongTextStorage, MAX_HEAP_TEXT_BYTES, RawTextWriter};
 
-    fn storage(memory: &OutputMemory) -> TextStorage {
-        TextStorage { memory_account: memory.new_account(), recording: None }
+    fn storage(memory: &OutputMemory) -> LongTextStorage {
+        LongTextStorage { memory_account: memory.new_account(), recording: None }
     }
 
     proptest! {

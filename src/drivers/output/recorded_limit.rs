@@ -15,7 +15,7 @@ pub(in crate::drivers) fn max_recorded_bytes(
 ) -> u64 {
     let retained_bytes = max_output_bytes as u64 + TRUNCATION_MARGIN_BYTES;
     // The next process of the service repeats the whole conversation of an interactive agent.
-    match program.control_spec() {
+    match program.interactive_spec() {
         Some(_) => retained_bytes.max(MIN_CONVERSATION_BYTES),
         None => retained_bytes,
     }

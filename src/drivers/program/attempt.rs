@@ -80,13 +80,13 @@ impl PendingAttempt {
         commands: &LeaseCommandReceiver,
     ) -> Result<Option<DialoguePlan>, Failure> {
         let Some(spec) = &self.program.stdio_protocol else { return Ok(None) };
-        let Some(control) = self.program.control_spec() else {
+        let Some(interactive_spec) = self.program.interactive_spec() else {
             let max_message_bytes = max_line_bytes(self.work.spec.limits.sizes.max_output_bytes);
             return StdioTurn::new(spec, &self.template_values(), 0, max_message_bytes)
-                .map(|turn| Some(DialoguePlan::Stdio(Box::new(turn))));
+                .map(|turn| Some(DialoguePlan::Exchange(Box::new(turn))));
         };
         let cwd = resolve_working_dir(&self.program, &self.work).await?;
-        let plan = turn_plan::plan_turn(control, self, &cwd)?;
+        let plan = turn_plan::plan_turn(interactive_spec, self, &cwd)?;
         Ok(Some(DialoguePlan::Agent(Box::new(plan), commands.clone())))
     }
 
@@ -97,7 +97,7 @@ impl PendingAttempt {
     ) -> Result<StartedProgram, Failure> {
         let launched = self.launch_in_sandbox(commands).await;
         match launched {
-            Err(failure) => Err(self.context.explain_missing_folder(failure).await),
+            Err(failure) => Err(self.context.explain_by_runtime_folder(failure).await),
             launched => launched,
         }
     }
@@ -130,7 +130,7 @@ impl PendingAttempt {
         };
         let answer_location = prepared.answer_location(folder.as_ref()).await;
         // The last moment for it: a start is not interrupted, so that no process appears after the clean-up.
-        if commands.is_stop_requested() {
+        if commands.should_stop() {
             return Err(Failure::new(Code::Cancelled, "cancelled before it was started"));
         }
         let spawned = self.launcher.launch(launch).await;
@@ -165,7 +165,7 @@ impl PendingAttempt {
     /// sandbox cannot protect the contents.
     fn check_outside_service_folders(&self, folder: &Path) -> Result<(), Failure> {
         let home = self.program.runtime_settings.agent_home.as_ref();
-        let is_home = home.is_some_and(|home| folder.starts_with(&home.path));
+        let is_in_home = home.is_some_and(|home| folder.starts_with(&home.path));
         let resolved_paths = self.program.sandbox.canonical_paths.as_ref();
         let is_redirected = resolved_paths.is_some_and(|roots| {
             // The working directory of a read-only agent may contain links; the sandbox judges where they lead.
@@ -173,8 +173,9 @@ impl PendingAttempt {
             is_resolved && !roots.working_dirs.iter().any(|root| folder.starts_with(root))
         });
         let service = &self.context.service_paths;
-        if is_home
-            || !(service.is_unreadable(folder) || is_redirected && service.is_exposed_by(folder))
+        if is_in_home
+            || !(service.is_hidden_from_programs(folder)
+                || is_redirected && service.is_exposed_by(folder))
         {
             return Ok(());
         }
@@ -221,7 +222,7 @@ impl PendingAttempt {
             Failure::new(Code::LedgerUnavailable, "the output of the agent could not be recorded")
         })?;
         // Every other dialogue ended with the process instance that began it.
-        let is_interactive = self.program.control_spec().is_some();
+        let is_interactive = self.program.interactive_spec().is_some();
         let dialogue = if is_interactive { self.plan_dialogue(commands).await? } else { None };
         let plans = (answer_location, dialogue, checks);
         Ok(RunningProcess::new(self.program, (self.work, self.session), spawned, folder, plans))
@@ -243,7 +244,7 @@ impl PendingAttempt {
             model: self.program.runtime_settings.model.clone().unwrap_or_default(),
             home: self.program.runtime_settings.home.clone(),
             session_id: self.session.resumed_id(),
-            uuid: derive_session_id(&self.work).to_string(),
+            new_session_id: derive_session_id(&self.work).to_string(),
         }
     }
 

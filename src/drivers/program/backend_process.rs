@@ -68,7 +68,7 @@ impl BackendLauncher {
     ) -> Result<BackendProcess, Failure> {
         let launched = self.launch_in_sandbox(launch_spec, is_cancelled).await;
         match launched {
-            Err(failure) => Err(self.context.explain_missing_folder(failure).await),
+            Err(failure) => Err(self.context.explain_by_runtime_folder(failure).await),
             launched => launched,
         }
     }
@@ -86,7 +86,7 @@ impl BackendLauncher {
         if program
             .working_dir
             .as_ref()
-            .is_some_and(|it| self.context.service_paths.is_unreadable(it))
+            .is_some_and(|it| self.context.service_paths.is_hidden_from_programs(it))
         {
             let noun = role.kind_name();
             let message = format!("the working directory of the {noun} belongs to the service");
@@ -226,7 +226,7 @@ fn start_fault_context(
         working_dir: working_dir.unwrap_or_default(),
         search_path: None,
         hidden_paths: program.sandbox.hidden.clone(),
-        has_user: false,
+        has_own_user: false,
     }
 }
 

@@ -95,7 +95,7 @@ impl SharedDriverContext {
     }
 
     /// Replaces a failure if it follows from the lack of the runtime folder.
-    pub(super) async fn explain_missing_folder(self: &Arc<Self>, failure: Failure) -> Failure {
+    pub(super) async fn explain_by_runtime_folder(self: &Arc<Self>, failure: Failure) -> Failure {
         if !matches!(failure.code, Code::Internal | Code::NotStarted) {
             return failure;
         }

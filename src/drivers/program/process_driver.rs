@@ -71,7 +71,7 @@ impl Driver for ProcessDriver {
 
     fn partial_answer_channel(&self) -> Option<TextChannel> {
         let ProgramSpec { output_method, stdio_protocol, success_criteria, .. } = &*self.program;
-        if self.program.control_spec().is_some() {
+        if self.program.interactive_spec().is_some() {
             return Some(TextChannel::Answer);
         }
         match output_method {
@@ -100,8 +100,8 @@ impl Driver for ProcessDriver {
     ) -> Option<WorkTakenOver> {
         let may_reattach = self.program.on_service_loss == ServiceLossAction::Reattach;
         let program_taken_over =
-            if may_reattach { self.launcher.take_over(execution, attempt_id) } else { None };
-        program_taken_over.map(|program| WorkTakenOver { run_time: program.running_time })
+            if may_reattach { self.launcher.begin_takeover(execution, attempt_id) } else { None };
+        program_taken_over.map(|program| WorkTakenOver { elapsed_run_time: program.running_time })
     }
 
     fn resume(&self, work: AttemptWork, reporter: Reporter) -> Lease {
@@ -213,16 +213,16 @@ async fn run_attempt(
         let mut release_commands = commands.clone();
         let attempt_end = tokio::select! {
             attempt_end = running.run(process_io, &reporter, commands.clone()) => Some(attempt_end),
-            _ = release_commands.wait_for_release() => None,
+            _ = release_commands.wait_for_release_or_drop() => None,
             () = running.wait_until_taken_over() => None,
         };
         match attempt_end {
-            Some(attempt_end) if attempt_end.is_session_lost() && !commands.is_stop_requested() => {
+            Some(attempt_end) if attempt_end.is_session_lost() && !commands.should_stop() => {
                 // The program lost its session before any work, so a new attempt can repeat it.
                 running.clean_up().await;
                 let SharedDriverContext { sessions, .. } = &*attempt.context;
                 if let Err(failure) =
-                    session_resume::forget_unknown_session(&attempt.work, &**sessions, &reporter)
+                    session_resume::reset_unknown_session(&attempt.work, &**sessions, &reporter)
                         .await
                 {
                     return reporter.report_end(Err(failure), None);
@@ -232,12 +232,12 @@ async fn run_attempt(
             Some(mut attempt_end) => {
                 // Before the report: after it the next message of the conversation may start and look for its session.
                 attempt.store_session(&mut attempt_end, &reporter).await;
-                // Before `release_or_detach`: the holder of the lease orders the clean-up only after the report.
+                // Before `clean_up_or_detach`: the holder of the lease orders the clean-up only after the report.
                 attempt_end.report(reporter);
-                release_or_detach(running, commands, takeover_timeout).await;
+                clean_up_or_detach(running, commands, takeover_timeout).await;
                 return;
             }
-            None if release_or_detach(running, commands, takeover_timeout).await => {
+            None if clean_up_or_detach(running, commands, takeover_timeout).await => {
                 let failure = Failure::new(Code::Interrupted, "it was released before its end");
                 return reporter.report_end(Err(failure), None);
             }
@@ -280,14 +280,14 @@ impl PendingAttempt {
 
 /// Waits until the holder of the lease releases the program, and removes its remains; returns true if it did. After a
 /// crash another process may take over the program within `takeover_timeout`: then the program is left as it is.
-async fn release_or_detach(
+async fn clean_up_or_detach(
     running: RunningProcess,
     mut commands: LeaseCommandReceiver,
     takeover_timeout: Duration,
 ) -> bool {
     let is_taken_over = tokio::select! {
         () = running.wait_until_taken_over() => true,
-        is_released = commands.wait_for_release() => {
+        is_released = commands.wait_for_release_or_drop() => {
             !is_released && timeout(takeover_timeout, running.wait_until_taken_over()).await.is_ok()
         }
     };

@@ -121,7 +121,7 @@ impl RunningProcess {
         let OutcomeEvaluator { program, work, .. } = &self.evaluator;
         let max_unread_bytes = max_recorded_bytes(program, work.spec.limits.sizes.max_output_bytes);
         let max_unread_bytes = usize::try_from(max_unread_bytes).unwrap_or(usize::MAX);
-        let new_watcher = || prompt_detector.new_watcher(reporter.failed_request_counter());
+        let new_watcher = || prompt_detector.new_output_observer(reporter.failed_request_counter());
         let new_source =
             |pipe| OutputSource::new(pipe, drain_signal.clone(), new_watcher(), max_unread_bytes);
         let sources = (new_source(stdout), new_source(stderr));
@@ -154,7 +154,7 @@ impl RunningProcess {
         };
         // Before the judgement: the usage and the limit events of the control group are final only after the kill.
         self.tree.kill_all_processes().await;
-        self.record_usage(reporter);
+        self.record_resource_usage(reporter);
         self.evaluator
             .evaluate_end(exit, output, self.tree.limit_events(), (reporter, &mut commands))
             .await
@@ -213,7 +213,7 @@ impl RunningProcess {
             () = self.wait_until_stop_due(&mut commands, answered_receiver.clone()) => None,
             () = wait_until_answered(&mut answered_receiver) => return self.wait_for_exit_after_answer(program_exit).await,
             () = prompt_detector.wait_for_prompt() => Some(tty_prompt_detection::prompt_failure()),
-            () = wait_until_retries_exhausted(&self.evaluator.program.failure_rules.own_retries, failed_requests) => {
+            () = wait_until_retries_exhausted(&self.evaluator.program.failure_rules.program_retry_rules, failed_requests) => {
                 has_exhausted_retries = true;
                 None
             }
@@ -241,7 +241,7 @@ impl RunningProcess {
         mut answered_receiver: watch::Receiver<bool>,
     ) {
         commands.wait_for_stop().await;
-        if self.evaluator.program.control_spec().is_some() {
+        if self.evaluator.program.interactive_spec().is_some() {
             let grace = self.evaluator.work.spec.limits.timeouts.grace;
             _ = timeout(grace, wait_until_answered(&mut answered_receiver)).await;
         }
@@ -256,7 +256,7 @@ impl RunningProcess {
         let grace = self.evaluator.work.spec.limits.timeouts.grace;
         if let Ok(exit) = timeout(grace, &mut program_exit).await {
             // The exit of an interactive agent after its turn says nothing about the turn.
-            let is_interactive = program.control_spec().is_some();
+            let is_interactive = program.interactive_spec().is_some();
             let exit = if is_interactive { success_exit(program) } else { exit? };
             return Ok(ExitReport::from_exit(exit));
         }
@@ -269,7 +269,7 @@ impl RunningProcess {
     }
 
     /// Records the resource usage of the program.
-    fn record_usage(&self, reporter: &Reporter) {
+    fn record_resource_usage(&self, reporter: &Reporter) {
         if let Some(final_usage) = self.tree.final_usage() {
             reporter.record_later(EventKind::ResourceUsage(final_usage));
         }

@@ -45,9 +45,9 @@ pub(super) enum SandboxPlan {
     /// The program has no confinement.
     Unconfined,
     /// A Landlock domain that restricts files; the launch needs a scratch slot.
-    RestrictedDomain(LandlockDomain),
+    DomainWithFileRules(LandlockDomain),
     /// A Landlock domain that restricts no file.
-    UnrestrictedDomain {
+    DomainWithoutFileRules {
         /// Network that the program may use.
         network: NetworkAccess,
     },
@@ -59,11 +59,13 @@ impl SandboxPlan {
     /// Returns the plan with one more folder that the program may change.
     pub(super) fn with_writable_folder(mut self, folder: &Path) -> Self {
         match &mut self {
-            Self::RestrictedDomain(LandlockDomain { files: Some(files), .. }) => {
+            Self::DomainWithFileRules(LandlockDomain { files: Some(files), .. }) => {
                 files.private_folders.push(folder.to_owned());
             }
             Self::View(view, _) => view.private_folders.push(folder.to_owned()),
-            Self::RestrictedDomain(_) | Self::UnrestrictedDomain { .. } | Self::Unconfined => {}
+            Self::DomainWithFileRules(_)
+            | Self::DomainWithoutFileRules { .. }
+            | Self::Unconfined => {}
         }
         self
     }
@@ -158,7 +160,7 @@ pub(super) async fn plan(
             false => NetworkAccess::Refused,
         };
         if !sandbox.restricts_writes(access) {
-            return Ok(SandboxPlan::UnrestrictedDomain { network });
+            return Ok(SandboxPlan::DomainWithoutFileRules { network });
         }
         let readable = readable_paths(context).await?;
         let shared_memory = context.service_paths.shared_memory_folder(sandbox, workspace);
@@ -168,7 +170,7 @@ pub(super) async fn plan(
             private_folders,
             shared_memory,
         });
-        return Ok(SandboxPlan::RestrictedDomain(LandlockDomain { files, network }));
+        return Ok(SandboxPlan::DomainWithFileRules(LandlockDomain { files, network }));
     }
     let service_files = context.service_paths.service_files();
     let mut unreadable = service_files.hidden_paths.clone();
@@ -187,8 +189,8 @@ pub(super) async fn plan(
             .map(|roots| roots.working_dirs.clone())
             .unwrap_or_default(),
         // A program with a sandbox of its own restricts its workspace itself.
-        is_workspace_writable: access == Access::ReadWrite || sandbox.has_own_sandbox,
-        creates_sandboxes: sandbox.has_own_sandbox,
+        is_workspace_writable: access == Access::ReadWrite || sandbox.has_inner_sandbox,
+        creates_sandboxes: sandbox.has_inner_sandbox,
         hidden_paths: sandbox.hidden.clone(),
         empty_file: context.empty_file(),
         protected_paths: sandbox.protected.clone(),
@@ -236,20 +238,20 @@ pub(super) async fn prepare(
     let user = *user;
     let unrestricted_sandbox =
         LaunchSandbox { ruleset: None, view: None, root_capabilities: RootCapabilities::All };
-    let unrestricted_ruleset = |network| {
-        let ruleset = context.scratch_slots.unrestricted_ruleset(network);
+    let network_ruleset = |network| {
+        let ruleset = context.scratch_slots.network_ruleset(network);
         ruleset.map_err(|error| sandbox_failure(&error))
     };
     match plan {
         SandboxPlan::Unconfined => Ok((unrestricted_sandbox, None)),
         // A domain that restricts no file still separates the processes of agents from others.
-        SandboxPlan::UnrestrictedDomain { network } => {
+        SandboxPlan::DomainWithoutFileRules { network } => {
             // With all capabilities a program of root could mount a network, or open a network device.
             let root_capabilities = match network {
                 NetworkAccess::Full => RootCapabilities::All,
                 _ => RootCapabilities::ReadWrite,
             };
-            let ruleset = unrestricted_ruleset(network)?;
+            let ruleset = network_ruleset(network)?;
             Ok((LaunchSandbox { ruleset, root_capabilities, ..unrestricted_sandbox }, None))
         }
         SandboxPlan::View(view, bubblewrap) => {
@@ -258,7 +260,7 @@ pub(super) async fn prepare(
                 false => NetworkAccess::EmptyNamespace,
             };
             let ruleset = match can_run_in_domain(&bubblewrap) {
-                true => unrestricted_ruleset(network)?,
+                true => network_ruleset(network)?,
                 false => None,
             };
             Ok((
@@ -266,7 +268,7 @@ pub(super) async fn prepare(
                 None,
             ))
         }
-        SandboxPlan::RestrictedDomain(domain) => {
+        SandboxPlan::DomainWithFileRules(domain) => {
             // A ruleset with hundreds of paths costs more than a short run, so a used slot is preferred.
             let slot = match context.scratch_slots.take_idle_slot(&domain, user) {
                 Some(slot) => slot,

@@ -84,7 +84,7 @@ impl ServicePaths {
     }
 
     /// Returns true if a path is one of the files that programs may not read, or is below one.
-    pub(super) fn is_unreadable(&self, path: &Path) -> bool {
+    pub(super) fn is_hidden_from_programs(&self, path: &Path) -> bool {
         self.service_files().hidden_paths.iter().any(|hidden| path.starts_with(hidden))
     }
 

@@ -71,12 +71,12 @@ impl SessionTurn {
         loop {
             // Boxed: the redactors of its output would make this future, and all futures around it, too large.
             let attempt_end = Box::pin(self.run_once(reporter, gauge_sender)).await?;
-            if !attempt_end.is_session_lost() || self.commands.is_stop_requested() {
+            if !attempt_end.is_session_lost() || self.commands.should_stop() {
                 return Ok(attempt_end);
             }
             // The program lost its session before any work, so a new process can repeat the message.
             let SharedDriverContext { sessions, .. } = &*self.attempt.context;
-            session_resume::forget_unknown_session(&self.attempt.work, &**sessions, reporter)
+            session_resume::reset_unknown_session(&self.attempt.work, &**sessions, reporter)
                 .await?;
         }
     }
@@ -193,7 +193,7 @@ impl SessionTurn {
         reporter: &Reporter,
     ) -> Result<Result<AttemptEnd, Failure>, LedgerError> {
         if reserved.process.progress.message_count > 0 {
-            reporter.set_session_counters(reserved.process.progress.counters.clone());
+            reporter.set_session_usage_counters(reserved.process.progress.usage_counters.clone());
         }
         let ReceivedAnswer { end, summary, stdout, stderr } =
             Box::pin(self.exchange_message(&mut reserved.process, stdio_turn, reporter)).await?;
@@ -230,7 +230,7 @@ impl SessionTurn {
         };
         let result = evaluate_ended_attempt(&self.attempt.program, &attempt_outcome).await;
         if result.is_ok() {
-            reporter.publish_answer(text.raw());
+            reporter.publish_raw_answer(text.raw());
         }
         let session_update =
             self.attempt.session.find_session_update(&self.attempt.program, exit, [stdout, stderr]);
@@ -238,12 +238,12 @@ impl SessionTurn {
         drop(long_text_permit);
         let exit_code = if matches!(end, AnswerEnd::Exit(_)) { exit.code() } else { None };
         let mut attempt_end = AttemptEnd { result, exit_code, required_input, session_update };
-        self.return_to_pool_or_end(&end, reserved, &mut attempt_end, reporter).await;
+        self.record_progress_and_release(&end, reserved, &mut attempt_end, reporter).await;
         Ok(Ok(attempt_end))
     }
 
     /// Returns a running program to the pool for the next message, and ends any other.
-    async fn return_to_pool_or_end(
+    async fn record_progress_and_release(
         &self,
         end: &AnswerEnd,
         mut reserved: ReservedProcess,
@@ -255,7 +255,7 @@ impl SessionTurn {
             .session_id()
             .or(reserved.process.progress.session_id)
             .or_else(|| reported_id.clone().flatten());
-        reserved.process.progress.counters = reporter.session_counters();
+        reserved.process.progress.usage_counters = reporter.session_usage_counters();
         let session_id = reserved.process.progress.session_id.clone();
         self.store_session(reported_id.is_some(), session_id, reporter).await;
         reserved.process.progress.message_count += 1;

@@ -15,7 +15,7 @@ use algonius_actors::ports::session_store::SessionStore;
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
-use crate::drivers::output::display_label::redacted_label;
+use crate::drivers::output::display_label::redacted_display_text;
 
 const SESSION_EXPIRED_MESSAGE: &str =
     "the session of the conversation is lost: it was idle for too long";
@@ -86,7 +86,7 @@ impl AttemptSession {
             }
             SessionDecision::Resume(id) => {
                 // A resumed program reports totals that include the earlier messages.
-                reporter.set_session_counters(session_counters);
+                reporter.set_session_usage_counters(session_counters);
                 Ok(Self::Resumed(id))
             }
             SessionDecision::Expired => {
@@ -170,12 +170,14 @@ impl AttemptSession {
         let Some(id) = recorded_id.or(reported_id).or(assigned_id) else { return Ok(()) };
         if !is_recorded {
             reporter
-                .record_event(EventKind::Session { id: redacted_label(reporter, id.expose()) })
+                .record_event(EventKind::Session {
+                    id: redacted_display_text(reporter, id.expose()),
+                })
                 .await?;
         }
         let (execution, last_used_at, reported_counters) =
-            (work.execution, reporter.now(), reporter.session_counters());
-        let session = Session { id, execution, last_used_at, reported_counters };
+            (work.execution, reporter.now(), reporter.session_usage_counters());
+        let session = Session { id, last_execution: execution, last_used_at, reported_counters };
         sessions.save_session(ConversationKey::from_request(&work.request), session).await
     }
 }
@@ -208,12 +210,12 @@ pub(super) async fn store_in_process_session(
     let Some(id) = SessionId::new(IN_PROCESS_SESSION_MARK) else { return Ok(()) };
     let (execution, last_used_at, reported_counters) =
         (work.execution, reporter.now(), CounterValues::default());
-    let session = Session { id, execution, last_used_at, reported_counters };
+    let session = Session { id, last_execution: execution, last_used_at, reported_counters };
     sessions.save_session(ConversationKey::from_request(&work.request), session).await
 }
 
 /// Deletes a session that the program does not know, and records the loss.
-pub(super) async fn forget_unknown_session(
+pub(super) async fn reset_unknown_session(
     work: &AttemptWork,
     sessions: &dyn SessionStore,
     reporter: &Reporter,
@@ -222,7 +224,7 @@ pub(super) async fn forget_unknown_session(
         sessions.delete_session(ConversationKey::from_request(&work.request)).await?;
         // The output of the program about its unknown session is not the answer.
         reporter.delete_output().await?;
-        reporter.set_session_counters(CounterValues::default());
+        reporter.set_session_usage_counters(CounterValues::default());
         reporter.record_event(session_lost_event(SESSION_UNKNOWN_MESSAGE)).await
     };
     forget_future.await.map_err(|error| session_store_failure(&error))

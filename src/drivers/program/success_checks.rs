@@ -178,7 +178,7 @@ fn start_fault_context(launch: &LaunchRequest) -> StartFaultContext {
         search_path: None,
         hidden_paths: Vec::new(),
         visible_paths: Vec::new(),
-        has_user: launch.user.is_some(),
+        has_own_user: launch.user.is_some(),
     }
 }
 
@@ -218,7 +218,7 @@ mod tests {
             search_path: None,
             hidden_paths: Vec::new(),
             visible_paths: Vec::new(),
-            has_user: false,
+            has_own_user: false,
         };
         explain_launch_failure(error, Path::new(program), fault_context).await
     }

@@ -85,7 +85,7 @@ pub async fn query_version(
 ) -> Result<String, VersionError> {
     let home = create_temporary_home(&subject.program).await?;
     let output =
-        timeout(time_limit, read_program_output(subject, version_spec, home.as_ref())).await;
+        timeout(time_limit, run_version_command(subject, version_spec, home.as_ref())).await;
     if let Some(home) = home {
         home.remove().await;
     }
@@ -94,7 +94,7 @@ pub async fn query_version(
 }
 
 /// Returns the output of the program up to its end. If the future is dropped earlier, no process remains.
-async fn read_program_output(
+async fn run_version_command(
     subject: VersionSubject,
     version_spec: &VersionCheckSpec,
     home: Option<&ScratchDir>,
@@ -175,7 +175,7 @@ fn version_program(
     probe.env.retain(|_, variable| variable.secrecy == VariableSecrecy::Plain);
     if let Some(home) = home {
         probe.runtime_settings.home = home.path().to_owned();
-        let agent_home = AgentHome { path: home.path().to_owned(), files: BTreeMap::new() };
+        let agent_home = AgentHome { path: home.path().to_owned(), initial_files: BTreeMap::new() };
         probe.runtime_settings.agent_home = Some(Box::new(agent_home));
     }
     probe

@@ -88,7 +88,7 @@ fn resolve_override(
         return Err(io::ErrorKind::NotADirectory.into());
     }
     let mut allowed =
-        override_policy.folders.iter().filter_map(|allowed| allowed.canonicalize().ok());
+        override_policy.working_dir_roots.iter().filter_map(|allowed| allowed.canonicalize().ok());
     Ok(allowed.any(|allowed| folder.starts_with(allowed)).then_some(folder))
 }
 

@@ -52,7 +52,7 @@ impl RemoteConnections {
     }
 
     /// Returns an account for the texts of one attempt.
-    pub(super) fn new_account(&self) -> MemoryAccount {
+    pub(super) fn new_memory_account(&self) -> MemoryAccount {
         self.memory.new_account()
     }
 
@@ -126,7 +126,8 @@ fn build_request(
     call: ClientCall,
     accept_header: &'static str,
 ) -> Option<Request<Full<Bytes>>> {
-    let ClientRequest { path, body, extensions_header: extensions } = dialect(remote).request(call);
+    let ClientRequest { path, body, extensions_header: extensions } =
+        dialect(remote).build_request(call);
     let method = if body.is_some() { Method::POST } else { Method::GET };
     let mut request = Request::builder()
         .method(method)

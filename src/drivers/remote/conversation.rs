@@ -49,7 +49,7 @@ impl RemoteConversation {
         })?;
         let stored = session.and_then(|session| {
             let conversation = serde_json::from_str(session.id.expose()).ok()?;
-            Some((session.execution, conversation))
+            Some((session.last_execution, conversation))
         });
         Self::continue_from(stored, work.execution, work.request.continued_execution.is_some())
     }
@@ -114,8 +114,12 @@ impl RemoteConversation {
             return reporter.record_event(EventKind::Warning { message }).await;
         };
         let (execution, last_used_at) = (work.execution, reporter.now());
-        let session =
-            Session { id, execution, last_used_at, reported_counters: Default::default() };
+        let session = Session {
+            id,
+            last_execution: execution,
+            last_used_at,
+            reported_counters: Default::default(),
+        };
         sessions.save_session(ConversationKey::from_request(&work.request), session).await
     }
 }

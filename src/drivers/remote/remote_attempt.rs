@@ -71,7 +71,7 @@ impl RemoteAttempt {
         };
         reporter.report_start(None);
         let (allowed_folders, memory_account) =
-            (AllowedFolders::none(), self.connections.new_account());
+            (AllowedFolders::none(), self.connections.new_memory_account());
         let event_reader =
             EventReader::for_messages(&reporter, &self.work, &allowed_folders, &memory_account);
         let message = self.build_message(&conversation);
@@ -113,7 +113,7 @@ impl RemoteAttempt {
             let message = "the task of the remote agent was canceled";
             return reporter.report_end(Err(Failure::new(Code::Cancelled, message)), None);
         }
-        reporter.publish_answer(summary.answer_text.raw());
+        reporter.publish_raw_answer(summary.answer_text.raw());
         match (summary.reported_result.failure, summary.required_input) {
             (Some(failure), _) => reporter.report_end(Err(failure), None),
             (None, Some(required_input)) => reporter.report_input_required(required_input, None),
@@ -129,7 +129,7 @@ impl RemoteAttempt {
         mut stop: RemoteStopReceiver,
     ) -> Result<Option<RemoteEnd>, ReadError> {
         let mut task_id_receiver = reader.task_id_receiver();
-        let mut following = std::pin::pin!(self.follow(message, reader));
+        let mut following = std::pin::pin!(self.send_and_follow(message, reader));
         tokio::select! {
             end = &mut following => return end.map(Some),
             () = stop.wait_for_stop() => {}
@@ -147,7 +147,7 @@ impl RemoteAttempt {
     }
 
     /// Sends the message, and follows its task to its end.
-    async fn follow(
+    async fn send_and_follow(
         &self,
         message: OutgoingMessage,
         reader: &mut TaskReader<'_>,
@@ -171,7 +171,7 @@ impl RemoteAttempt {
         match (end, reader.conversation().task.clone()) {
             (Some(end), _) => Ok(end),
             // The stream broke, which does not end the task.
-            (None, Some(task)) => self.poll(task, reader).await,
+            (None, Some(task)) => self.poll_until_end(task, reader).await,
             (None, None) => Err(RemoteFault::for_stream_without_task(break_cause).into()),
         }
     }
@@ -242,7 +242,7 @@ impl RemoteAttempt {
     }
 
     /// Requests the state of a task until the task has ended.
-    async fn poll(
+    async fn poll_until_end(
         &self,
         task: String,
         reader: &mut TaskReader<'_>,

@@ -45,7 +45,7 @@ pub(super) struct TaskReader<'r> {
     answer_digest: (usize, Sha256),
     reported_artifact_ids: BTreeSet<String>,
     /// Id of the latest message of a status.
-    last_message_id: Option<String>,
+    last_status_message_id: Option<String>,
     /// True until the first event of a task that is continued: it repeats what was reported before.
     expects_repeated_event: bool,
 }
@@ -62,7 +62,7 @@ impl<'r> TaskReader<'r> {
             task_id_sender,
             answer_digest,
             reported_artifact_ids: BTreeSet::new(),
-            last_message_id: None,
+            last_status_message_id: None,
             expects_repeated_event,
         }
     }
@@ -223,8 +223,8 @@ impl<'r> TaskReader<'r> {
         let TaskStatus { state, message, .. } = status;
         let id = message.as_ref().map(|message| message.message_id.clone());
         // Each snapshot of the task repeats the message of its status.
-        let is_new = id.is_some() && self.last_message_id != id;
-        self.last_message_id = id.or(self.last_message_id.take());
+        let is_new = id.is_some() && self.last_status_message_id != id;
+        self.last_status_message_id = id.or(self.last_status_message_id.take());
         let text = message.as_ref().map(single_line_text).unwrap_or_default();
         let has_too_many_hops = message.as_ref().is_some_and(reports_too_many_hops);
         let content = message.map(message_content);

@@ -54,7 +54,7 @@ pub(in crate::drivers) struct TurnPlan {
     /// Message to the agent.
     pub(in crate::drivers) prompt: Vec<PromptPart>,
     /// Longest time until the session is open.
-    pub(in crate::drivers) open_timeout: Duration,
+    pub(in crate::drivers) session_open_timeout: Duration,
     /// Greatest length of a line of the agent in bytes.
     pub(in crate::drivers) max_line_bytes: usize,
     /// Watch over the tool calls.
@@ -94,7 +94,8 @@ impl AgentTurn {
         let is_continued = !sent_messages.is_empty();
         connection.replay_sent_lines(&sent_messages);
         let has_sent_prompt = connection.has_replayed_prompt();
-        let (requests, state) = (OpenRequests::default(), TurnState::new(plan.open_timeout));
+        let (requests, state) =
+            (OpenRequests::default(), TurnState::new(plan.session_open_timeout));
         Ok(Self {
             plan,
             connection,
@@ -149,17 +150,17 @@ impl AgentTurn {
                 () = self.commands.wait_for_stop(), if !is_cancelled => {
                     is_cancelled = true;
                     self.state.record_cancel();
-                    self.connection.perform(Command::Cancel { session: SESSION_KEY })
+                    self.connection.handle_command(Command::Cancel { session: SESSION_KEY })
                 }
                 () = self.state.wait_until_open_deadline() => {
                     self.state.fail_opening(event_reader);
                     return Ok(true);
                 }
-                () = self.plan.tool_call_monitor.wait_until_overdue() => {
+                () = self.plan.tool_call_monitor.wait_until_turn_overdue() => {
                     self.state.fail_unless_over(event_reader);
                     return Ok(true);
                 }
-                bytes = source.next_unless_due(&release_timer) => {
+                bytes = source.next_unless_release_due(&release_timer) => {
                     is_release_due = bytes.is_none();
                     match bytes {
                         None => Vec::new(),
@@ -198,7 +199,7 @@ impl AgentTurn {
         // A journal with messages begins with the initialization.
         let mut steps = match self.is_continued {
             true => Vec::new(),
-            false => self.connection.perform(Command::Initialize),
+            false => self.connection.handle_command(Command::Initialize),
         };
         let start = match &self.plan.resumed_session {
             Some(id) => SessionStart::Resume { native_id: id.clone() },
@@ -211,7 +212,7 @@ impl AgentTurn {
     fn open_session(&mut self, start: SessionStart) -> Vec<ProtocolStep> {
         let TurnPlan { cwd, mode, model, options, .. } = self.plan.clone();
         let session = SESSION_KEY;
-        self.connection.perform(Command::Open { session, start, cwd, mode, model, options })
+        self.connection.handle_command(Command::Open { session, start, cwd, mode, model, options })
     }
 
     /// Sends the message, or ends the turn if the agent does not accept it.
@@ -221,13 +222,14 @@ impl AgentTurn {
         }
         let parts = self.plan.acceptable_prompt(&self.capabilities);
         let parts = parts.map_err(|failure| self.state.end_turn(Some(failure), event_reader));
-        let send = |parts| self.connection.perform(Command::Prompt { session: SESSION_KEY, parts });
+        let send =
+            |parts| self.connection.handle_command(Command::Prompt { session: SESSION_KEY, parts });
         parts.map(send).unwrap_or_default()
     }
 
     /// Asks the agent to end, and closes its input.
     async fn close(&mut self) {
-        for step in self.connection.perform(Command::Close { session: SESSION_KEY }) {
+        for step in self.connection.handle_command(Command::Close { session: SESSION_KEY }) {
             if let ProtocolStep::Send(line) = step {
                 _ = self.input.write(&line); // Many agents have ended by then.
             }

@@ -17,7 +17,7 @@ use crate::drivers::adapters::event_line::ProgramEvent;
 use crate::platform::template::ExecutionValues;
 
 /// Consequence of bytes that a program wrote.
-pub(in crate::drivers) enum StdioStep {
+pub(in crate::drivers) enum StdioAction {
     /// Bytes to write to the program.
     Write(Vec<u8>),
     /// Event that the program reports.
@@ -72,7 +72,7 @@ impl StdioTurn {
             stdio_protocol::StdioProtocol::Turns(spec) => {
                 MessageTurn::new(spec, values, call_number, max_message_bytes).map(Self::Message)
             }
-            stdio_protocol::StdioProtocol::Control(_) => {
+            stdio_protocol::StdioProtocol::Interactive(_) => {
                 Err(Failure::new(Code::Internal, "a control protocol has no such turn"))
             }
         }
@@ -87,7 +87,7 @@ impl StdioTurn {
     }
 
     /// Handles the next bytes of standard output. After the end of the turn no step follows.
-    pub(in crate::drivers) fn receive(&mut self, bytes: &[u8]) -> Vec<StdioStep> {
+    pub(in crate::drivers) fn receive(&mut self, bytes: &[u8]) -> Vec<StdioAction> {
         match self {
             Self::Rpc(rpc) => rpc.receive(bytes),
             Self::Message(turn) => turn.receive(bytes),
@@ -95,7 +95,7 @@ impl StdioTurn {
     }
 
     /// Handles the end of standard output, after which the last message needs no line end.
-    pub(in crate::drivers) fn handle_end_of_output(&mut self) -> Vec<StdioStep> {
+    pub(in crate::drivers) fn handle_end_of_output(&mut self) -> Vec<StdioAction> {
         match self {
             Self::Rpc(rpc) => rpc.handle_end_of_output(),
             Self::Message(_) => Vec::new(),
@@ -116,7 +116,7 @@ impl StdioTurn {
     }
 
     /// Ends the turn because the program is silent.
-    pub(in crate::drivers) fn end_on_silence(&mut self) -> Vec<StdioStep> {
+    pub(in crate::drivers) fn end_on_silence(&mut self) -> Vec<StdioAction> {
         match self {
             Self::Message(turn) => turn.end_on_silence(),
             Self::Rpc(_) => Vec::new(),
@@ -125,10 +125,10 @@ impl StdioTurn {
 
     /// Handles a turn that ended without an answer: returns true if the program has continued writing, and the failure
     /// for that case.
-    pub(in crate::drivers) fn empty_turn_failure(&self) -> Option<(bool, Failure)> {
+    pub(in crate::drivers) fn suspected_early_end(&self) -> Option<(bool, Failure)> {
         match self {
-            Self::Message(turn) if turn.is_empty() => {
-                Some((turn.has_extra_output(), turn.early_end_failure()))
+            Self::Message(turn) if turn.has_ended_without_text() => {
+                Some((turn.has_output_after_end(), turn.premature_end_mark_failure()))
             }
             Self::Message(_) | Self::Rpc(_) => None,
         }

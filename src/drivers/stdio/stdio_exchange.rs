@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::protocol::{StdioStep, StdioTurn, UnreadableMessageText};
+use super::protocol::{StdioAction, StdioTurn, UnreadableMessageText};
 use crate::drivers::adapters::event_line::ProgramEvent;
 use crate::drivers::adapters::event_reader::EventReader;
 use crate::drivers::lease_commands::LeaseCommandReceiver;
@@ -110,10 +110,10 @@ impl StdioExchange {
             tokio::select! {
                 () = sleep_until_silence_deadline(silence_deadline) => {
                     silence_deadline = None;
-                    let steps = self.turn.end_on_silence();
-                    if self.perform_steps(steps, event_reader).await?.is_some() {
+                    let actions = self.turn.end_on_silence();
+                    if self.perform_actions(actions, event_reader).await?.is_some() {
                         self.flush_input(event_reader).await?;
-                        return finish_turn(self.turn.empty_turn_failure(), source, event_reader).await;
+                        return finish_turn(self.turn.suspected_early_end(), source, event_reader).await;
                     }
                 }
                 // Input is written while output is read. Otherwise a program that answers before it has read everything
@@ -130,7 +130,7 @@ impl StdioExchange {
                     };
                     self.unwritten_bytes.extend(interrupt);
                 }
-                bytes = source.next_unless_due(&release_timer) => {
+                bytes = source.next_unless_release_due(&release_timer) => {
                     let end = match bytes {
                         Some(bytes) => {
                             let end = self.receive(bytes, channel_writer, event_reader).await?;
@@ -143,7 +143,7 @@ impl StdioExchange {
                     match end {
                         Some(ExchangeEnd::Completed) => {
                             self.flush_input(event_reader).await?;
-                            return finish_turn(self.turn.empty_turn_failure(), source, event_reader).await;
+                            return finish_turn(self.turn.suspected_early_end(), source, event_reader).await;
                         }
                         Some(end) => return Ok(end),
                         None => {}
@@ -167,50 +167,50 @@ impl StdioExchange {
         event_reader: &mut EventReader<'_>,
     ) -> Result<Option<ExchangeEnd>, LedgerError> {
         if bytes.is_empty() {
-            let steps = self.turn.handle_end_of_output();
-            let end = self.perform_steps(steps, event_reader).await?;
-            event_reader.read_events_at_end_of_output().await?;
+            let actions = self.turn.handle_end_of_output();
+            let end = self.perform_actions(actions, event_reader).await?;
+            event_reader.process_end_events_only().await?;
             if end.is_none() {
-                event_reader.fail_with(incomplete_failure());
+                event_reader.fail_with(incomplete_answer_failure());
             }
             return Ok(Some(ExchangeEnd::OutputClosed));
         }
         channel_writer.write(bytes).await?;
-        let steps = self.turn.receive(bytes);
-        let end = self.perform_steps(steps, event_reader).await?;
+        let actions = self.turn.receive(bytes);
+        let end = self.perform_actions(actions, event_reader).await?;
         if end == Some(ExchangeEnd::UnreadableMessage) {
-            event_reader.read_events_at_end_of_output().await?;
+            event_reader.process_end_events_only().await?;
         }
         Ok(end)
     }
 
-    /// Performs the steps, and returns the end of the turn, once it has ended.
-    async fn perform_steps(
+    /// Performs the actions, and returns the end of the turn, once it has ended.
+    async fn perform_actions(
         &mut self,
-        steps: Vec<StdioStep>,
+        actions: Vec<StdioAction>,
         event_reader: &mut EventReader<'_>,
     ) -> Result<Option<ExchangeEnd>, LedgerError> {
-        for step in steps {
+        for step in actions {
             match step {
-                StdioStep::Write(bytes) => self.unwritten_bytes.extend(bytes),
-                StdioStep::Event(event) => event_reader.handle_event(event).await?,
-                StdioStep::Output(bytes) if self.reads_events => {
-                    event_reader.read_events_only(&bytes).await?;
+                StdioAction::Write(bytes) => self.unwritten_bytes.extend(bytes),
+                StdioAction::Event(event) => event_reader.handle_event(event).await?,
+                StdioAction::Output(bytes) if self.reads_events => {
+                    event_reader.process_events_only(&bytes).await?;
                 }
-                StdioStep::Output(bytes) => {
+                StdioAction::Output(bytes) => {
                     let text = String::from_utf8_lossy(&bytes).into_owned();
                     event_reader.handle_event(ProgramEvent::Text { text }).await?;
                 }
-                StdioStep::Warn(message) => event_reader.warn(&message).await?,
-                StdioStep::UnreadableMessage(UnreadableMessageText { reason, text }) => {
+                StdioAction::Warn(message) => event_reader.warn(&message).await?,
+                StdioAction::UnreadableMessage(UnreadableMessageText { reason, text }) => {
                     event_reader.fail_with_unreadable_message((reason, &text));
                     return Ok(Some(ExchangeEnd::UnreadableMessage));
                 }
-                StdioStep::Desynchronized(failure) => {
+                StdioAction::Desynchronized(failure) => {
                     event_reader.fail_with(failure);
                     return Ok(Some(ExchangeEnd::UnreadableMessage));
                 }
-                StdioStep::End(failure) => {
+                StdioAction::End(failure) => {
                     failure.into_iter().for_each(|failure| event_reader.fail_with(failure));
                     return Ok(Some(ExchangeEnd::Completed));
                 }
@@ -286,11 +286,11 @@ async fn write_some(
 
 /// Ends a turn. An empty answer after which the program continues is a failure: the end mark matched too early.
 async fn finish_turn(
-    empty_turn: Option<(bool, Failure)>,
+    suspected_early_end: Option<(bool, Failure)>,
     source: &mut OutputSource,
     event_reader: &mut EventReader<'_>,
 ) -> Result<ExchangeEnd, LedgerError> {
-    if let Some((has_extra_output, failure)) = empty_turn {
+    if let Some((has_extra_output, failure)) = suspected_early_end {
         let more_output = async { !source.next().await.trim_ascii().is_empty() };
         let has_continued =
             has_extra_output || timeout(EMPTY_ANSWER_GRACE, more_output).await.unwrap_or_default();
@@ -298,7 +298,7 @@ async fn finish_turn(
             event_reader.fail_with(failure);
         }
     }
-    event_reader.read_events_at_end_of_output().await?;
+    event_reader.process_end_events_only().await?;
     Ok(ExchangeEnd::Completed)
 }
 
@@ -318,6 +318,6 @@ async fn wait_for_stop(commands: &mut Option<LeaseCommandReceiver>) {
 }
 
 /// Returns the failure of a program that ended within its turn. An unsuccessful exit of its own is more specific.
-pub(in crate::drivers) fn incomplete_failure() -> Failure {
+pub(in crate::drivers) fn incomplete_answer_failure() -> Failure {
     Failure::new(Code::AnswerMissing, INCOMPLETE_ANSWER_MESSAGE)
 }

@@ -14,7 +14,7 @@ use crate::drivers::mcp::ServerHandle;
 
 impl ToolHandlers {
     /// Returns the definitions of the tools of MCP servers. The servers are started side by side.
-    pub(super) async fn server_definitions(
+    pub(super) async fn server_tool_definitions(
         &self,
         tools: &[Arc<ToolSpec>],
         redactor: &TextRedactor,
@@ -22,7 +22,7 @@ impl ToolHandlers {
         let server_tools = tools.iter().filter(|tool| tool.handler == ToolHandler::Mcp);
         let definitions = server_tools.map(async |tool| {
             let (server, name) = self.server_tool(&tool.name)?;
-            Some((tool.name.clone(), server.definition(name, redactor).await))
+            Some((tool.name.clone(), server.load_tool_definition(name, redactor).await))
         });
         join_all(definitions).await.into_iter().flatten().collect::<ToolDefinitions>()
     }

@@ -35,7 +35,7 @@ impl Clock for FixedClock {
 #[derive(Default)]
 struct InMemoryNoteStore {
     notes: Mutex<Vec<NewNote>>,
-    received_limits: Mutex<Vec<u32>>,
+    add_note_limits: Mutex<Vec<u32>>,
     is_unavailable: bool,
 }
 
@@ -50,7 +50,7 @@ impl InMemoryNoteStore {
 impl NoteStore for InMemoryNoteStore {
     async fn add_note(&self, note: NewNote, limit: u32) -> Result<(), LedgerError> {
         self.check_available()?;
-        self.received_limits.lock().await.push(limit);
+        self.add_note_limits.lock().await.push(limit);
         self.notes.lock().await.push(note);
         Ok(())
     }
@@ -78,7 +78,7 @@ impl ProgramLauncher for LostLauncher {
         Err(io::ErrorKind::ConnectionAborted.into())
     }
 
-    fn take_over(
+    fn begin_takeover(
         &self,
         _execution: ExecutionId,
         _attempt_id: AttemptId,
@@ -115,7 +115,7 @@ fn handlers(notes: &Arc<InMemoryNoteStore>) -> ToolHandlers {
     let services = ToolServices {
         clock: Arc::new(FixedClock),
         notes: Arc::clone(notes) as _,
-        servers: McpServers::new(launcher.clone()),
+        mcp_servers: McpServers::new(launcher.clone()),
         launcher,
     };
     ToolHandlers::new(services, ToolBackends::default())
@@ -172,7 +172,7 @@ async fn a_note_is_stored_redacted_with_its_origin() {
     let note = Note { at: FixedClock.now(), text: "the key is ***".to_owned() };
     let expected = NewNote { agent: add.agent, origin: (add.execution, 3), note };
     assert_eq!(*notes.notes.lock().await, [expected]);
-    assert_eq!(*notes.received_limits.lock().await, [1000]);
+    assert_eq!(*notes.add_note_limits.lock().await, [1000]);
 }
 
 #[tokio::test]

@@ -99,7 +99,8 @@ impl LogLine {
             (true, Level::WARN) => ("\u{1b}[33m", "\u{1b}[2m", "\u{1b}[0m"),
             (true, _) => ("\u{1b}[32m", "\u{1b}[2m", "\u{1b}[0m"),
         };
-        let (level, message) = (self.level, terminal_text::escape_line(self.fields.message()));
+        let (level, message) =
+            (self.level, terminal_text::escape_to_single_line(self.fields.message()));
         let mut text =
             format!("{dim}{}{reset} {level_colour}{level:>5}{reset} {message}", self.timestamp());
         for (name, value) in self.fields.0.iter().filter(|(name, _)| *name != MESSAGE_FIELD) {

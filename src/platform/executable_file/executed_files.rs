@@ -8,16 +8,16 @@ use nix::libc::{O_NOCTTY, O_NONBLOCK};
 
 use super::elf::ElfHeader;
 use super::script_line::ScriptLine;
-use super::{MAX_INTERPRETERS, read_beginning};
+use super::{MAX_INTERPRETER_DEPTH, read_beginning};
 
 /// Paths that a sandbox hides from a program, and paths in them that stay visible.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct HiddenPaths {
+pub(crate) struct PathVisibility {
     pub(crate) hidden: Vec<PathBuf>,
     pub(crate) visible: Vec<PathBuf>,
 }
 
-impl HiddenPaths {
+impl PathVisibility {
     /// Returns the first hidden file that the kernel must open to execute a program: the program itself, one of its
     /// interpreters, or its loader. Blocks on the file system.
     pub(crate) fn find_hidden_executed_file(
@@ -51,7 +51,7 @@ impl HiddenPaths {
 /// Returns the program, its interpreters and its loader, as far as they exist.
 fn executed_files(program: &Path, search_path: Option<&str>) -> Vec<PathBuf> {
     let mut files = vec![program.to_owned()];
-    for _ in 0..=MAX_INTERPRETERS {
+    for _ in 0..=MAX_INTERPRETER_DEPTH {
         let next =
             files.last().map(|file| find_interpreter_files(file, search_path)).unwrap_or_default();
         if next.is_empty() {
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn the_longest_path_decides_about_a_file() {
         let paths = |texts: &[&str]| texts.iter().map(PathBuf::from).collect();
-        let hidden_paths = HiddenPaths {
+        let hidden_paths = PathVisibility {
             hidden: paths(&["/a", "/a/b/c", "/d"]),
             visible: paths(&["/a/b", "/", "/d"]),
         };

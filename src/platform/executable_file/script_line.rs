@@ -25,7 +25,7 @@ impl ScriptLine {
         let (interpreter, argument) = match line.iter().position(|byte| is_blank(*byte)) {
             Some(end) => line.split_at(end),
             // A name that the kernel would cut is refused.
-            None if is_whole || beginning.len() < super::FORMAT_BYTES => (line, &[][..]),
+            None if is_whole || beginning.len() < super::FORMAT_PREFIX_BYTES => (line, &[][..]),
             None => return None,
         };
         if interpreter.is_empty() || interpreter.contains(&0) {
@@ -69,7 +69,7 @@ impl ScriptLine {
     }
 
     /// Returns a name of this line without the carriage return at its end.
-    pub(super) fn without_carriage_return(&self, name: &Path) -> PathBuf {
+    pub(super) fn name_without_carriage_return(&self, name: &Path) -> PathBuf {
         let bytes = name.as_os_str().as_bytes();
         OsStr::from_bytes(bytes.strip_suffix(b"\r").unwrap_or(bytes)).into()
     }

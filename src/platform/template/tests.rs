@@ -9,7 +9,7 @@ fn values() -> ExecutionValues {
         paths: AttemptPaths {
             input_file: "/run/1/input.txt".into(),
             output_file: "/run/1/output.txt".into(),
-            files: "/run/1/files/1-a.txt\nhttps://e.example/b".to_owned(),
+            file_list: "/run/1/files/1-a.txt\nhttps://e.example/b".to_owned(),
             own_folder: "/run/1".into(),
         },
         params: [("model".to_owned(), "small".to_owned())].into(),
@@ -50,13 +50,13 @@ fn values_are_expanded_once_and_verbatim() {
 #[test]
 fn unsafe_templates_are_refused_before_they_run() {
     for (source, expected) in [
-        ("{{ inptu }}", r#"Unknown { name: "inptu" }"#),
-        ("{{ input.secret }}", r#"Unknown { name: "input.secret" }"#),
-        ("{{ range(9) }}", r#"Unknown { name: "range" }"#),
-        ("{{ param }}", "AllParameters"),
-        ("{% for x in input %}{% endfor %}", r#"Statement { tag: "for" }"#),
-        ("{%- include '/etc/passwd' %}", r#"Statement { tag: "include" }"#),
-        ("{% macro m() %}{% endmacro %}", r#"Statement { tag: "macro" }"#),
+        ("{{ inptu }}", r#"UnknownVariable { name: "inptu" }"#),
+        ("{{ input.secret }}", r#"UnknownVariable { name: "input.secret" }"#),
+        ("{{ range(9) }}", r#"UnknownVariable { name: "range" }"#),
+        ("{{ param }}", "UnnamedParameter"),
+        ("{% for x in input %}{% endfor %}", r#"ForbiddenStatement { tag: "for" }"#),
+        ("{%- include '/etc/passwd' %}", r#"ForbiddenStatement { tag: "include" }"#),
+        ("{% macro m() %}{% endmacro %}", r#"ForbiddenStatement { tag: "macro" }"#),
         ("{{ input | readfile }}", "Syntax { cause: \"filter readfile is unknown\" }"),
     ] {
         assert_eq!(render_or_describe_error(source), expected, "{source}");

@@ -58,14 +58,14 @@ impl ToolTemplate<'_> {
     pub(crate) fn check(self, sample: &Map<String, JsonValue>) -> Result<(), TemplateError> {
         let has_other_statement = |tag: &String| !ALLOWED_TOOL_STATEMENTS.contains(&tag.as_str());
         if let Some(tag) = statement_keywords(self.0).find(has_other_statement) {
-            return Err(TemplateError::Statement { tag });
+            return Err(TemplateError::ForbiddenStatement { tag });
         }
         let template = ENGINE.template_from_str(self.0).map_err(|error| syntax_error(&error))?;
         let mut names: Vec<_> = template.undeclared_variables(true).into_iter().collect();
         names.sort_unstable();
         let is_known = |name: &String| name == ALL_ARGUMENTS_NAME || sample.contains_key(name);
         if let Some(name) = names.into_iter().find(|name| !is_known(name)) {
-            return Err(TemplateError::Unknown { name });
+            return Err(TemplateError::UnknownVariable { name });
         }
         // Unknown filters and tests are detected when the template is rendered.
         match self.render(sample) {
@@ -269,11 +269,11 @@ mod tests {
     fn a_template_is_checked_before_it_is_used() {
         for (source, expected) in [
             ("{{ city | upper }}{{ arguments }}", Ok(())),
-            ("{{ param.city }}", Err(TemplateError::Unknown { name: "param.city".to_owned() })),
-            ("{{ town }}", Err(TemplateError::Unknown { name: "town".to_owned() })),
+            ("{{ param.city }}", Err(TemplateError::UnknownVariable { name: "param.city".to_owned() })),
+            ("{{ town }}", Err(TemplateError::UnknownVariable { name: "town".to_owned() })),
             (
                 "{% for x in city %}{% endfor %}",
-                Err(TemplateError::Statement { tag: "for".to_owned() }),
+                Err(TemplateError::ForbiddenStatement { tag: "for".to_owned() }),
             ),
             (
                 "{{ tags['city'] }}",
@@ -283,7 +283,7 @@ mod tests {
             ),
             (
                 "{% set city = city | trim %}{{ city }}",
-                Err(TemplateError::Statement { tag: "set".to_owned() }),
+                Err(TemplateError::ForbiddenStatement { tag: "set".to_owned() }),
             ),
             (
                 "{{ city | read }}",

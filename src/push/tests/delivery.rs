@@ -19,7 +19,7 @@ async fn each_visible_event_is_pushed_once_in_order_per_version() {
         ..target(id, ProtocolVersion::V1_0, &v1_0_receiver.url())
     };
     harness.registry.register(second, 0).await.unwrap();
-    harness.start_execution(id).await;
+    harness.start_with_artifact(id).await;
     assert_eq!(v0_3_receiver.next_bodies(2).await, ["0.3 2", "0.3 4"]);
     harness.end_execution(id).await;
     assert_eq!(v0_3_receiver.next_bodies(1).await, ["0.3 6"]);
@@ -76,7 +76,7 @@ async fn undelivered_pushes_are_sent_after_a_restart() {
     let mut receiver = TestReceiver::with_responses(&[OK, SERVER_ERROR]).await;
     let id = harness.accept_execution().await;
     harness.registry.register(target(id, ProtocolVersion::V0_3, &receiver.url()), 0).await.unwrap();
-    harness.start_execution(id).await;
+    harness.start_with_artifact(id).await;
     assert_eq!(receiver.next_bodies(2).await, ["0.3 2", "0.3 4"]);
     let harness = harness.restart().await;
     assert_eq!(receiver.next_bodies(1).await, ["0.3 4"]);
@@ -201,15 +201,15 @@ async fn secrets_are_not_in_the_data_directory() {
     harness.registry.register(registered_target.clone(), 0).await.unwrap();
     assert_eq!(receiver.next_bodies(3).await.len(), 3);
     assert_eq!(harness.registry.get(id, "first").await.unwrap(), Some(registered_target));
-    let mut matching_files = 0;
+    let mut table_file_count = 0;
     for file in std::fs::read_dir(harness.folder.path().join("data")).unwrap() {
         let bytes = std::fs::read(file.unwrap().path()).unwrap();
         let contains_text =
             |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
         assert!(!["canary", "127.0.0.1"].iter().any(|text| contains_text(text)));
-        matching_files += usize::from(contains_text("push_targets"));
+        table_file_count += usize::from(contains_text("push_targets"));
     }
-    assert!(matching_files > 0, "the tables were looked at");
+    assert!(table_file_count > 0, "the tables were looked at");
 }
 
 #[tokio::test]
@@ -235,7 +235,9 @@ async fn invalid_header_values_are_refused_without_an_echo() {
         assert!(!refusal.message.contains("canary"), "{refusal}");
     }
     let token = Some(Secret("canary\n".to_owned()));
-    assert!(harness.registry.check(&PushTarget { token, ..valid_target.clone() }).is_err());
+    assert!(
+        harness.registry.validate_target(&PushTarget { token, ..valid_target.clone() }).is_err()
+    );
     for number in 0..MAX_TARGETS {
         let target = PushTarget {
             id: number.to_string(),

@@ -237,7 +237,7 @@ pub fn build_card(app: &AppState, spec: &AgentSpec, address: &PublicAddress) -> 
         details: endpoint_config.card_details.clone(),
         security: match &endpoint_config.caller_auth {
             CallerAuth::Bearer => CardSecurity::Bearer,
-            CallerAuth::ApiKey(header) => CardSecurity::ApiKey(header.clone()),
+            CallerAuth::ApiKeyHeader(header) => CardSecurity::ApiKey(header.clone()),
             CallerAuth::NoAuth => CardSecurity::NoAuthentication,
         },
     }

@@ -37,8 +37,8 @@ pub enum RequestDialect {
 
 /// Request to an agent with parameters that are not read yet.
 pub struct OperationRequest {
-    /// Requested operation.
-    pub operation: A2aMethod,
+    /// Called method.
+    pub a2a_method: A2aMethod,
     /// Dialect of the request.
     pub dialect: RequestDialect,
     /// Protocol binding of the request.
@@ -205,17 +205,22 @@ pub async fn perform_operation(
     agent: &AgentId,
     request: OperationRequest,
 ) -> Result<OperationResponse, Failure> {
-    let OperationRequest { operation, dialect, binding, params, metadata } = request;
+    let OperationRequest { a2a_method, dialect, binding, params, metadata } = request;
     if let Some(spec) = app.agents.get(agent) {
         // Before the right is checked: what an agent offers is on its card for everybody who may read it.
-        exposure::check_operation(spec, dialect.version(), binding, exposed_operation(operation))?;
+        exposure::check_operation(
+            spec,
+            dialect.version(),
+            binding,
+            exposed_operation_of(a2a_method),
+        )?;
     }
-    let caller = caller.require_right(required_right(operation), Some(agent))?;
+    let caller = caller.require_right(required_right(a2a_method), Some(agent))?;
     if dialect == RequestDialect::V1_0 {
         check_tenant(app, agent, &params)?;
     }
     // A request that waits for the end keeps this future alive, so all other operations have boxes of their own.
-    match operation {
+    match a2a_method {
         A2aMethod::Stream => {
             let sent_message = dialect.read_sent_message(params, metadata)?;
             Box::pin(operations::stream(app, &caller, agent, sent_message))
@@ -238,7 +243,7 @@ pub async fn perform_operation(
         _ => {
             let request = (dialect, params, metadata.host);
             let result =
-                Box::pin(perform_unary_operation(app, &caller, agent, operation, request)).await;
+                Box::pin(perform_unary_operation(app, &caller, agent, a2a_method, request)).await;
             result.map(OperationResponse::Complete)
         }
     }
@@ -259,10 +264,10 @@ async fn perform_unary_operation(
     app: &AppState,
     caller: &Caller,
     agent: &AgentId,
-    operation: A2aMethod,
+    a2a_method: A2aMethod,
     (dialect, params, host): (RequestDialect, Value, Option<HeaderValue>),
 ) -> Result<Value, Failure> {
-    match operation {
+    match a2a_method {
         A2aMethod::Get => {
             let task =
                 operations::get(app, caller, agent, dialect.read_task_query(params)?).await?;
@@ -314,8 +319,8 @@ async fn perform_unary_operation(
 }
 
 /// Returns the operation under which an agent's exposure lists the method.
-pub(super) const fn exposed_operation(method: A2aMethod) -> ProtocolOperation {
-    match method {
+pub(super) const fn exposed_operation_of(a2a_method: A2aMethod) -> ProtocolOperation {
+    match a2a_method {
         A2aMethod::Send => ProtocolOperation::Send,
         A2aMethod::Stream => ProtocolOperation::Stream,
         A2aMethod::Get | A2aMethod::Status | A2aMethod::Card => ProtocolOperation::Get,

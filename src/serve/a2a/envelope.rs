@@ -21,7 +21,7 @@ use super::{card, exposure, version};
 use crate::serve::AppState;
 use crate::serve::auth::caller::AuthenticatedCaller;
 use crate::serve::http::response::{self, to_json};
-use crate::wire::envelope::{Envelope, EnvelopeCall, unreadable_response};
+use crate::wire::envelope::{Envelope, EnvelopeCall, unreadable_envelope_response};
 
 /// Answers a request whose body is an envelope.
 pub(super) async fn respond(
@@ -34,7 +34,10 @@ pub(super) async fn respond(
     let envelope = match Envelope::read(body) {
         Ok(envelope) => envelope,
         Err(failure) => {
-            return error_response(&failure, &unreadable_response(&response_id, now(), &failure));
+            return error_response(
+                &failure,
+                &unreadable_envelope_response(&response_id, now(), &failure),
+            );
         }
     };
     match dispatch_call(app, caller, agent, &envelope, metadata).await {

@@ -60,7 +60,7 @@ pub(in crate::serve) fn agent_extensions(spec: &AgentSpec) -> Vec<Extension> {
 
 /// Returns true if the agent is controlled by a protocol in which it can ask.
 fn is_interactive(spec: &AgentSpec) -> bool {
-    spec.program().is_some_and(|program| program.permission_policy.is_some())
+    spec.program_worker().is_some_and(|program| program.permission_policy.is_some())
 }
 
 /// Returns the extensions of every agent.

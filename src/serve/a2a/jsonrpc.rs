@@ -42,12 +42,12 @@ pub async fn handle_call(
         Ok(call) => call,
         Err(RejectedCall { id, failure }) => return error_response(id, &failure, false),
     };
-    let (dialect, operation) = match resolve_method(&method, response_version) {
+    let (dialect, a2a_method) = match resolve_method(&method, response_version) {
         Ok(resolved) => resolved,
         Err(refusal) => return error_response(id, &refusal, false),
     };
     let operation_request = metadata.map(|metadata| OperationRequest {
-        operation,
+        a2a_method,
         dialect,
         binding: Binding::JsonRpc,
         params,
@@ -71,7 +71,7 @@ pub async fn handle_call(
         // A client of 0.3 that requested events reads nothing else; a client of 1.0 expects a plain response.
         Err(refusal)
             if accepts_event_stream
-                && operation.is_streamed()
+                && a2a_method.is_streamed()
                 && dialect == RequestDialect::Rpc0_3 =>
         {
             sse::single_event_response(&failure_response(id, &refusal))

@@ -23,7 +23,7 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId};
 use futures_util::TryStreamExt;
 
-use self::message_details::RequestFields;
+use self::message_details::ForwardedRequestFields;
 use super::exposure;
 use super::streaming::{self, ResumableEvents, StreamOptions};
 use super::task::{self, TaskView};
@@ -61,7 +61,7 @@ pub async fn send(
         (sent_message.request.send_mode, sent_message.request.history_length);
     // A separate box, so that a waiting request does not retain the memory of the submission.
     let submit_reply = Box::pin(submit(app, caller, agent, sent_message)).await?;
-    let SubmitReply { execution, progress, ended_record, .. } = submit_reply;
+    let SubmitReply { execution, progress_receiver: progress, ended_record, .. } = submit_reply;
     let (record, raw_answer) = match ended_record {
         // The api read the record after the submission: it is as new as the request.
         Some(record) => (lookup::require_visible_record(caller, agent, *record)?, None),
@@ -217,7 +217,7 @@ async fn submit(
             return Ok(submit_reply);
         }
     }
-    let fields = RequestFields { accepted_output_modes, metadata: request_metadata };
+    let fields = ForwardedRequestFields { accepted_output_modes, metadata: request_metadata };
     let message_and_fields = (message, fields, metadata);
     let request =
         message::build_request(caller, agent, message_and_fields, continued_task.as_ref())?;

@@ -5,9 +5,8 @@ pub mod media;
 
 use std::collections::HashMap;
 
-use algonius_a2a::A2aMethod as Operation;
 use algonius_a2a::v0_3::rest::read::parse_body as parse;
-use algonius_a2a::{add_path_params, problem};
+use algonius_a2a::{A2aMethod, add_path_params, problem};
 use algonius_actors::model::access::endpoint_config::{Binding, ProtocolVersion};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
@@ -27,7 +26,7 @@ use crate::wire::envelope::is_envelope;
 
 /// Match of a path and a method, with the parameters from the path.
 struct RouteMatch {
-    operation: Operation,
+    a2a_method: A2aMethod,
     path_params: Vec<(&'static str, String)>,
 }
 
@@ -102,7 +101,7 @@ async fn perform_call(
 ) -> Result<RestResponse, Failure> {
     requested_version?;
     let agent = app.agents.resolve_id(agent)?;
-    let RouteMatch { operation, path_params: path_values } =
+    let RouteMatch { a2a_method, path_params: path_values } =
         match_route(request.method(), subpath)?;
     let metadata = TransportMetadata::from_headers(request.headers())?;
     let query_params = query_params(request.uri().query().unwrap_or_default());
@@ -110,7 +109,7 @@ async fn perform_call(
         Method::POST | Method::PUT => parse(&body::read_json_bytes_or_empty(app, request).await?)?,
         _ => query_params,
     };
-    if operation == Operation::Send && is_envelope(&params) {
+    if a2a_method == A2aMethod::Send && is_envelope(&params) {
         return Ok(RestResponse::Envelope(
             envelope::respond(app, caller, &agent, (params, metadata)).await,
         ));
@@ -119,40 +118,40 @@ async fn perform_call(
         path_values.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let params = add_path_params(params, &path_values)?;
     let operation_request =
-        OperationRequest { operation, dialect, binding: Binding::HttpJson, params, metadata };
+        OperationRequest { a2a_method, dialect, binding: Binding::HttpJson, params, metadata };
     perform_operation(app, caller, &agent, operation_request).await.map(RestResponse::Operation)
 }
 
 fn match_route(method: &Method, subpath: &str) -> Result<RouteMatch, Failure> {
     let segments: Vec<_> = subpath.trim_end_matches('/').split('/').collect();
-    let route = |operation, path_params: &[(&'static str, &str)]| {
+    let route = |a2a_method, path_params: &[(&'static str, &str)]| {
         let path_params =
             path_params.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        Ok(RouteMatch { operation, path_params })
+        Ok(RouteMatch { a2a_method, path_params })
     };
     match (method.as_str(), segments.as_slice()) {
-        ("POST", ["message:send"]) => route(Operation::Send, &[]),
-        ("POST", ["message:stream"]) => route(Operation::Stream, &[]),
-        ("GET", ["tasks"]) => route(Operation::List, &[]),
-        ("GET", ["card" | "extendedAgentCard"]) => route(Operation::ExtendedCard, &[]),
+        ("POST", ["message:send"]) => route(A2aMethod::Send, &[]),
+        ("POST", ["message:stream"]) => route(A2aMethod::Stream, &[]),
+        ("GET", ["tasks"]) => route(A2aMethod::List, &[]),
+        ("GET", ["card" | "extendedAgentCard"]) => route(A2aMethod::ExtendedCard, &[]),
         // A colon belongs to the segment of the path, so the router cannot distinguish these operations.
         ("GET" | "POST", ["tasks", task]) => match (method.as_str(), task.split_once(':')) {
-            ("GET", None) => route(Operation::Get, &[("id", task)]),
-            ("POST", Some((id, "cancel"))) => route(Operation::Cancel, &[("id", id)]),
-            (_, Some((id, "subscribe"))) => route(Operation::Subscribe, &[("id", id)]),
+            ("GET", None) => route(A2aMethod::Get, &[("id", task)]),
+            ("POST", Some((id, "cancel"))) => route(A2aMethod::Cancel, &[("id", id)]),
+            (_, Some((id, "subscribe"))) => route(A2aMethod::Subscribe, &[("id", id)]),
             _ => Err(unknown_path()),
         },
         ("POST", ["tasks", id, "pushNotificationConfigs"]) => {
-            route(Operation::PushSet, &[("taskId", id)])
+            route(A2aMethod::PushSet, &[("taskId", id)])
         }
         ("GET", ["tasks", id, "pushNotificationConfigs"]) => {
-            route(Operation::PushList, &[("taskId", id)])
+            route(A2aMethod::PushList, &[("taskId", id)])
         }
         ("GET", ["tasks", id, "pushNotificationConfigs", config]) => {
-            route(Operation::PushGet, &[("taskId", id), ("id", config)])
+            route(A2aMethod::PushGet, &[("taskId", id), ("id", config)])
         }
         ("DELETE", ["tasks", id, "pushNotificationConfigs", config]) => {
-            route(Operation::PushDelete, &[("taskId", id), ("id", config)])
+            route(A2aMethod::PushDelete, &[("taskId", id), ("id", config)])
         }
         _ => Err(unknown_path()),
     }

@@ -86,7 +86,7 @@ pub async fn stream(
     let text_progress = start_cursor
         .text_cursor
         .as_ref()
-        .map_or(text_progress.clone(), |known_cursor| text_progress.with_progress(known_cursor));
+        .map_or(text_progress.clone(), |known_cursor| text_progress.with_cursor(known_cursor));
     let (api, has_sent_queue_position) = (api.clone(), queue_position.is_some());
     let has_question_before_running = has_question_before_running(&record);
     let is_over = sent_state.is_terminal();
@@ -95,7 +95,7 @@ pub async fn stream(
             api,
             record,
             sent_state,
-            has_sent_queue_position,
+            is_showing_queue_position: has_sent_queue_position,
             has_question_before_running,
         },
         subscription,
@@ -196,7 +196,7 @@ impl TaskStream {
         let number = event.number;
         // Before anything is sent: a new attempt has new texts, and the places in them start again.
         self.text_progress.apply_event(&event.data);
-        self.text_progress.skip_superseded_answer(&event.data);
+        self.text_progress.resume_after_superseded_answer(&event.data);
         if let Some(mut chunks) = ArtifactChunks::from_event(&event) {
             if self.options.sends_artifacts_at_end {
                 self.last_event = number;
@@ -262,8 +262,10 @@ impl TaskStream {
     /// Returns the next piece of a text that grows; `None` when all of it was sent.
     async fn next_text(&mut self) -> Result<Option<(StreamCursor, StreamEvent)>, Failure> {
         let TaskUpdateBuilder { api, record, .. } = &self.update_builder;
-        if let Some(PartialAnswerLocation { attempt_id, channel, start_offset }) =
-            self.subscription.partial_answer().filter(|_| !self.options.sends_artifacts_at_end)
+        if let Some(PartialAnswerLocation { attempt_id, channel, start_offset }) = self
+            .subscription
+            .partial_answer_location()
+            .filter(|_| !self.options.sends_artifacts_at_end)
         {
             self.text_progress.switch_to_attempt(attempt_id);
             self.text_progress.skip_to(channel, start_offset);
@@ -295,7 +297,7 @@ impl TaskStream {
                     .map(StreamItem::Chunks),
             );
         }
-        if let Some(update) = self.update_builder.end_event(&view).await? {
+        if let Some(update) = self.update_builder.final_event(&view).await? {
             let cursor = StreamCursor::from(record.last_event_number);
             self.ready_items.push_back(StreamItem::Update(cursor, Box::new(update)));
         }

@@ -77,7 +77,7 @@ pub async fn show(
     PathParam(id): PathParam,
     headers: HeaderMap,
 ) -> Result<Response, ProblemBody> {
-    let (spec, status) = wait_until_agent_idle(&app, caller, &id, Duration::ZERO).await?;
+    let (spec, status) = read_agent_once_idle(&app, caller, &id, Duration::ZERO).await?;
     let detail = AgentDetail {
         entry: agent_entry(&app, &spec, &app.public_addresses.for_host(headers.get(HOST))),
         skills: spec.profile.skills.clone(),
@@ -111,13 +111,12 @@ pub async fn wait(
     let seconds = query.map(|Query(query)| query.seconds.unwrap_or(60)).ok();
     let seconds = seconds.filter(|seconds| *seconds <= MAX_WAIT_SECONDS);
     let seconds = seconds.ok_or_else(|| invalid_params("the query takes `seconds`, 0 to 3600"))?;
-    let (_, status) =
-        wait_until_agent_idle(&app, caller, &id, Duration::from_secs(seconds)).await?;
+    let (_, status) = read_agent_once_idle(&app, caller, &id, Duration::from_secs(seconds)).await?;
     Ok(ok_response(&to_json(&AgentActivity::from(&status))?))
 }
 
 /// Returns an agent and its state once it is idle or the time has elapsed.
-async fn wait_until_agent_idle(
+async fn read_agent_once_idle(
     app: &AppState,
     caller: AuthenticatedCaller,
     id: &str,

@@ -40,7 +40,7 @@ fn schedule_entry(view: &ScheduleView) -> ScheduleEntry {
         state,
         next_due_at,
         running_executions,
-        waiting_count: waiting,
+        waiting_occurrence_count: waiting,
         failure_streak,
         is_redacted: redacted,
     } = view;
@@ -56,7 +56,7 @@ fn schedule_entry(view: &ScheduleView) -> ScheduleEntry {
         failures_in_a_row: *failure_streak,
         alert: alert_after > 0 && *failure_streak >= alert_after,
         redacted: *redacted,
-        input_lost: schedule.has_sealed_texts(),
+        input_lost: schedule.has_unreadable_texts(),
         created_at: schedule.created_at,
         changed_at: schedule.changed_at,
     }

@@ -104,7 +104,7 @@ impl Authenticator {
         };
         let to_auth = |spec: &AgentSpec| {
             let header = match &spec.endpoint_config.caller_auth {
-                CallerAuth::ApiKey(name) => name.parse().ok(),
+                CallerAuth::ApiKeyHeader(name) => name.parse().ok(),
                 CallerAuth::Bearer | CallerAuth::NoAuth => None,
             };
             (
@@ -157,7 +157,7 @@ impl Authenticator {
     ///
     /// # Errors
     /// Fails when no agent would admit the request.
-    pub(super) fn check_any_agent_access(
+    pub(super) fn check_access_to_some_agent(
         &self,
         headers: &HeaderMap,
         now: DateTime<Utc>,

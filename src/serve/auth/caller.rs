@@ -56,12 +56,13 @@ async fn record_failed_authentication(
 ///
 /// # Errors
 /// As [`authenticate`].
-pub async fn check_any_agent_access(
+pub async fn check_access_to_some_agent(
     app: &AppState,
     client: Option<&RequestClient>,
     headers: &HeaderMap,
 ) -> Result<(), EarlyRefusal> {
-    match app.access_control.authenticator.check_any_agent_access(headers, app.api.reader.now()) {
+    match app.access_control.authenticator.check_access_to_some_agent(headers, app.api.reader.now())
+    {
         Ok(()) => Ok(()),
         Err(error) => Err(record_failed_authentication(app, client, headers, error).await),
     }

@@ -53,7 +53,7 @@ impl HostPolicy {
     ///
     /// # Errors
     /// `host-unknown` or `origin-foreign`.
-    pub fn check(&self, request: &Request) -> Result<(), Failure> {
+    pub fn check_host_and_origin(&self, request: &Request) -> Result<(), Failure> {
         // A page of another site can reach this service by a name of its own that resolves to loopback (DNS
         // rebinding). The name is the only sign of it.
         let unknown_host =
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use axum::body::Body;
 
-    fn code(listen: &str, uri: &str, headers: &[(&str, &str)]) -> Option<Code> {
+    fn refusal_code(listen: &str, uri: &str, headers: &[(&str, &str)]) -> Option<Code> {
         let listen = listen.parse().expect("an address");
         let further = vec!["agents.lan".to_owned(), "other.lan:81".to_owned()];
         let hosts = HostPolicy::new(listen, "https://Agents.example.org/base", further)
@@ -124,11 +124,11 @@ mod tests {
             request = request.header(*name, *value);
         }
         let request = request.body(Body::empty()).expect("a request");
-        hosts.check(&request).err().map(|failure| failure.code)
+        hosts.check_host_and_origin(&request).err().map(|failure| failure.code)
     }
 
     fn code_of_host(listen: &str, host: &str) -> Option<Code> {
-        code(listen, "/", &[("host", host)])
+        refusal_code(listen, "/", &[("host", host)])
     }
 
     #[test]
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_request_must_have_one_host_that_is_known() {
-        let check = |uri, headers| code("127.0.0.1:80", uri, headers);
+        let check = |uri, headers| refusal_code("127.0.0.1:80", uri, headers);
         assert_eq!(check("http://localhost/", &[]), None);
         assert_eq!(check("/", &[]), Some(Code::HostUnknown));
         let two_hosts = [("host", "localhost"), ("host", "localhost")];
@@ -179,8 +179,9 @@ mod tests {
 
     #[test]
     fn only_known_origins_are_accepted() {
-        let code_of_origin =
-            |origin| code("127.0.0.1:80", "/", &[("host", "localhost:80"), ("origin", origin)]);
+        let code_of_origin = |origin| {
+            refusal_code("127.0.0.1:80", "/", &[("host", "localhost:80"), ("origin", origin)])
+        };
         assert_eq!(code_of_origin("http://localhost:80"), None);
         assert_eq!(code_of_origin("https://console.example.org"), None);
         for origin in

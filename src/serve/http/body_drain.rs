@@ -23,12 +23,12 @@ const MAX_DRAIN_BYTES: usize = 1 << 20;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Body that is returned when it is dropped before its end.
-struct DrainableBody {
+struct ReturnOnDropBody {
     body: Option<Body>,
-    return_channel: Option<oneshot::Sender<Body>>,
+    body_sender: Option<oneshot::Sender<Body>>,
 }
 
-impl HttpBody for DrainableBody {
+impl HttpBody for ReturnOnDropBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -53,12 +53,12 @@ impl HttpBody for DrainableBody {
     }
 }
 
-impl Drop for DrainableBody {
+impl Drop for ReturnOnDropBody {
     fn drop(&mut self) {
         // The drop is the only moment that all handlers share, also those that fail before they read the body.
         let unread = self.body.take().filter(|body| !body.is_end_stream());
-        if let Some((unread, return_channel)) = unread.zip(self.return_channel.take()) {
-            _ = return_channel.send(unread); // The request may have been given up.
+        if let Some((unread, body_sender)) = unread.zip(self.body_sender.take()) {
+            _ = body_sender.send(unread); // The request may have been given up.
         }
     }
 }
@@ -66,7 +66,7 @@ impl Drop for DrainableBody {
 /// Unread rest of the body of a request of HTTP/1.
 pub(in crate::serve) struct UnreadBody {
     /// Receives the body again, unless it was read to its end.
-    return_channel: oneshot::Receiver<Body>,
+    body_receiver: oneshot::Receiver<Body>,
     /// True if the client waits for a `100 Continue`, and sends no body after another answer.
     expects_continue: bool,
     connection: ClientConnection,
@@ -82,28 +82,28 @@ pub(in crate::serve) fn track_unread_body(
     if request.version() >= Version::HTTP_2 || request.body().is_end_stream() {
         return (request, None);
     }
-    let (sender, return_channel) = oneshot::channel();
+    let (sender, body_receiver) = oneshot::channel();
     let expects_continue = request.headers().contains_key(header::EXPECT);
     let to_drainable =
-        |body| Body::new(DrainableBody { body: Some(body), return_channel: Some(sender) });
+        |body| Body::new(ReturnOnDropBody { body: Some(body), body_sender: Some(sender) });
     (
         request.map(to_drainable),
-        Some(UnreadBody { return_channel, expects_continue, connection: connection.clone() }),
+        Some(UnreadBody { body_receiver, expects_continue, connection: connection.clone() }),
     )
 }
 
 /// Sends the answer after the body has been read, if the body is short and arrives soon.
 /// Otherwise the answer closes the connection, and the service discards input for a short time,
 /// so that the client can read the answer.
-pub(in crate::serve) async fn drain_body(
+pub(in crate::serve) async fn drain_or_close(
     unread_body: Option<UnreadBody>,
     mut response: Response,
 ) -> Response {
-    let Some(UnreadBody { mut return_channel, expects_continue, connection }) = unread_body else {
+    let Some(UnreadBody { mut body_receiver, expects_continue, connection }) = unread_body else {
         return response;
     };
     // The handler has dropped the request by now, so the body is back already or was read to its end.
-    let Ok(body) = return_channel.try_recv() else { return response };
+    let Ok(body) = body_receiver.try_recv() else { return response };
     // A response about the length of a body does not wait for that body.
     let is_too_large = response.status() == StatusCode::PAYLOAD_TOO_LARGE;
     if expects_continue || is_too_large || !drain_to_end(body).await {

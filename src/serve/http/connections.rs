@@ -46,12 +46,12 @@ struct ConnectionRegistry {
     pending_count: usize,
     /// Waker of the acceptor, while it waits because accepted connections are still being processed.
     acceptor_waker: Option<Waker>,
-    counts: CloseCounts,
+    counts: LimitEventCounts,
 }
 
 /// Counts since the last log line.
 #[derive(Default)]
-struct CloseCounts {
+struct LimitEventCounts {
     closed: u64,
     refused: u64,
     logged_at: Option<Instant>,
@@ -94,7 +94,7 @@ impl ConnectionLimiter {
             sockets: HashMap::new(),
             pending_count: 0,
             acceptor_waker: None,
-            counts: CloseCounts::default(),
+            counts: LimitEventCounts::default(),
         })))
     }
 
@@ -174,7 +174,11 @@ impl ConnectionRegistry {
     }
 
     /// Counts an event, and logs a line unless the last line is recent.
-    fn record_limit_event(&mut self, address: SocketAddr, count: impl FnOnce(&mut CloseCounts)) {
+    fn record_limit_event(
+        &mut self,
+        address: SocketAddr,
+        count: impl FnOnce(&mut LimitEventCounts),
+    ) {
         count(&mut self.counts);
         let now = Instant::now();
         if self
@@ -185,9 +189,9 @@ impl ConnectionRegistry {
             return;
         }
         // One line for each refusal would let an attacker fill the log.
-        let CloseCounts { closed, refused, .. } = std::mem::take(&mut self.counts);
+        let LimitEventCounts { closed, refused, .. } = std::mem::take(&mut self.counts);
         self.counts.logged_at = Some(now);
-        let (limit, share) = (self.max_connections, self.table.share_per_holder());
+        let (limit, share) = (self.max_connections, self.table.fair_share());
         tracing::warn!(
             client = %address.ip(),
             closed,

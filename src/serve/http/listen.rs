@@ -26,7 +26,7 @@ use tower::Service;
 use super::connections::{ConnectionLimiter, ConnectionService};
 use super::counted_connection::CountedConnection;
 use super::protocol_detect::{ByteStream, ProtocolSniffer};
-use crate::platform::tls::WatchedServerConfig;
+use crate::platform::tls::WatchedTlsConfig;
 
 /// Handle for the shutdown of the listener.
 pub type ShutdownHandle = Handle<SocketAddr>;
@@ -75,7 +75,7 @@ pub(crate) async fn bind_with_retry(address: SocketAddr) -> io::Result<std::net:
 /// Fails if the listener fails.
 pub async fn serve<S>(
     listener: std::net::TcpListener,
-    certificates: Option<WatchedServerConfig>,
+    certificates: Option<WatchedTlsConfig>,
     service: S,
     limits: ListenLimits,
     handle: ShutdownHandle,
@@ -163,7 +163,7 @@ impl<S: Clone> Service<SocketAddr> for ServiceFactory<S> {
 #[derive(Clone)]
 struct Acceptor {
     connections: ConnectionLimiter,
-    certificates: Option<WatchedServerConfig>,
+    certificates: Option<WatchedTlsConfig>,
     limits: ListenLimits,
 }
 
@@ -205,7 +205,7 @@ impl<S: Send + 'static> Accept<TcpStream, S> for Acceptor {
 /// line, because anybody can connect.
 async fn accept_tls(
     stream: CountedConnection,
-    certificates: &WatchedServerConfig,
+    certificates: &WatchedTlsConfig,
     time_limit: Duration,
 ) -> io::Result<Box<dyn ByteStream>> {
     let handshake = TlsAcceptor::from(certificates.current()).accept(stream);
@@ -216,7 +216,7 @@ async fn accept_tls(
 mod tests {
     use super::*;
 
-    fn bind_occupied_address() -> (std::net::TcpListener, SocketAddr) {
+    fn occupy_address() -> (std::net::TcpListener, SocketAddr) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         (listener, address)
@@ -224,7 +224,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_address_that_becomes_free_is_bound() {
-        let (listener, address) = bind_occupied_address();
+        let (listener, address) = occupy_address();
         let release = async {
             // In the time of the test, so that at least one attempt fails.
             sleep(BIND_PAUSE * 3).await;
@@ -236,7 +236,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_address_that_remains_in_use_is_refused() {
-        let (_listener, address) = bind_occupied_address();
+        let (_listener, address) = occupy_address();
         assert_eq!(bind_with_retry(address).await.unwrap_err().kind(), io::ErrorKind::AddrInUse);
     }
 }

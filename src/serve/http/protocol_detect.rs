@@ -192,7 +192,7 @@ mod tests {
     }
 
     /// Reads first with a short buffer, then with a long one.
-    async fn read(sent: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    async fn read_short_then_long(sent: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let (mut client_stream, server_stream) = duplex(1 << 10);
         let mut sniffer = ProtocolSniffer::new(Box::new(server_stream), Duration::from_secs(9));
         client_stream.write_all(sent).await.expect("room");
@@ -206,11 +206,14 @@ mod tests {
     #[tokio::test]
     async fn detected_bytes_are_read_with_the_rest() {
         let head = b"POST / HTTP/1.1\r\nhost: somewhere\r\n\r\nbody".to_vec();
-        assert_eq!(read(&head).await, (Vec::new(), head));
+        assert_eq!(read_short_then_long(&head).await, (Vec::new(), head));
         let short = b"GET / HTTP/1.0\r\n\r\n".to_vec(); // Nothing comes after it.
-        assert_eq!(read(&short).await, (Vec::new(), short));
+        assert_eq!(read_short_then_long(&short).await, (Vec::new(), short));
         let http2_bytes = [HTTP2_PREFACE, b"more"].concat();
-        assert_eq!(read(&http2_bytes).await, (HTTP2_PREFACE.to_vec(), b"more".to_vec()));
+        assert_eq!(
+            read_short_then_long(&http2_bytes).await,
+            (HTTP2_PREFACE.to_vec(), b"more".to_vec())
+        );
     }
 
     #[tokio::test]

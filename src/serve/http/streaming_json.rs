@@ -37,10 +37,11 @@ pub fn document_body(document: Value) -> Body {
         }
         last_part => {
             writer.finished_parts.extend(last_part);
-            let remaining_bytes = writer.finished_parts.iter().map(DocumentPart::length).sum();
+            let remaining_bytes =
+                writer.finished_parts.iter().map(DocumentPart::length_in_body).sum();
             Body::new(DocumentStream {
                 parts: writer.finished_parts,
-                sent_bytes: 0,
+                sent_part_bytes: 0,
                 remaining_bytes,
             })
         }
@@ -58,7 +59,7 @@ enum DocumentPart {
 
 impl DocumentPart {
     /// Returns the number of bytes of the part in the body.
-    fn length(&self) -> u64 {
+    fn length_in_body(&self) -> u64 {
         match self {
             Self::FinalBytes(bytes) => bytes.len() as u64,
             Self::UnescapedText(text) => {
@@ -135,7 +136,7 @@ impl DocumentWriter {
 struct DocumentStream {
     parts: VecDeque<DocumentPart>,
     /// Number of sent bytes of the first part, if that part is a text.
-    sent_bytes: usize,
+    sent_part_bytes: usize,
     /// Number of bytes that are not sent yet.
     remaining_bytes: u64,
 }
@@ -148,15 +149,15 @@ impl DocumentStream {
         };
         // Pieces are cut between bytes, not characters: an escape concerns single bytes only, and no byte of a longer
         // character needs one.
-        let rest = text.as_bytes().get(self.sent_bytes..).unwrap_or_default();
+        let rest = text.as_bytes().get(self.sent_part_bytes..).unwrap_or_default();
         let piece = rest.get(..ESCAPE_CHUNK_BYTES).unwrap_or(rest);
         // The exact size, so that the buffer neither grows nor holds more than the piece.
         let mut out = Vec::with_capacity(escaped_length(piece));
         escape(piece, &mut out);
-        self.sent_bytes += piece.len();
+        self.sent_part_bytes += piece.len();
         if piece.len() == rest.len() {
             self.parts.pop_front();
-            self.sent_bytes = 0;
+            self.sent_part_bytes = 0;
         }
         Some(out)
     }
@@ -188,7 +189,7 @@ impl HttpBody for DocumentStream {
 /// Returns the number of bytes of a piece of a text in JSON.
 fn escaped_length(piece: &[u8]) -> usize {
     let added = piece.chunks(COUNT_CHUNK_BYTES).map(|chunk| {
-        usize::from(count_bytes(chunk, is_escaped))
+        usize::from(count_bytes(chunk, needs_escape))
             + 4 * usize::from(count_bytes(chunk, has_numeric_escape))
     });
     piece.len() + added.sum::<usize>()
@@ -200,7 +201,7 @@ fn count_bytes(bytes: &[u8], matches: impl Fn(u8) -> bool) -> u8 {
 }
 
 /// True if JSON escapes the byte with a backslash.
-const fn is_escaped(byte: u8) -> bool {
+const fn needs_escape(byte: u8) -> bool {
     (byte < 0x20) | (byte == b'"') | (byte == b'\\')
 }
 
@@ -213,7 +214,7 @@ const fn has_numeric_escape(byte: u8) -> bool {
 /// Writes a piece of a text with JSON escapes.
 fn escape(mut piece: &[u8], out: &mut Vec<u8>) {
     while let Some((unescaped, [first, rest @ ..])) =
-        piece.split_at_checked(unescaped_length(piece))
+        piece.split_at_checked(unescaped_prefix_length(piece))
     {
         out.extend_from_slice(unescaped);
         match *first {
@@ -231,14 +232,14 @@ fn escape(mut piece: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Returns the number of leading bytes that need no escape.
-fn unescaped_length(piece: &[u8]) -> usize {
+fn unescaped_prefix_length(piece: &[u8]) -> usize {
     let (words, _) = piece.as_chunks::<WORD_BYTES>();
     let first_marked = words.iter().position(|word| escape_marks(u64::from_le_bytes(*word)) != 0);
     let Some(word_index) = first_marked else {
         let searched_bytes = words.len() * WORD_BYTES;
         let rest = piece.get(searched_bytes..).unwrap_or_default();
         return searched_bytes
-            + rest.iter().position(|byte| is_escaped(*byte)).unwrap_or(rest.len());
+            + rest.iter().position(|byte| needs_escape(*byte)).unwrap_or(rest.len());
     };
     // The words are read in little endian on every machine, so the lowest mark belongs to the first byte.
     let marks = words.get(word_index).map_or(0, |word| escape_marks(u64::from_le_bytes(*word)));
@@ -266,7 +267,7 @@ mod tests {
     use super::*;
 
     /// Returns the sent bytes and the announced length.
-    fn streamed_bytes(document: &Value) -> (Vec<u8>, Option<u64>) {
+    fn streamed_bytes_and_length(document: &Value) -> (Vec<u8>, Option<u64>) {
         let body = document_body(document.clone());
         let length = body.size_hint().exact();
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
@@ -277,7 +278,7 @@ mod tests {
     fn assert_streamed(document: &Value) {
         let expected = serde_json::to_vec(document).expect("JSON");
         let length = expected.len() as u64;
-        assert!(streamed_bytes(document) == (expected, Some(length)));
+        assert!(streamed_bytes_and_length(document) == (expected, Some(length)));
     }
 
     #[test]

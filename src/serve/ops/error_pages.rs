@@ -48,7 +48,7 @@ pub(in crate::serve) async fn page(
 /// Returns the list of all codes.
 pub(in crate::serve) async fn index(headers: HeaderMap) -> Response {
     let line = |code: &Code| {
-        let (address, category) = (problem::page_url(*code), code.category().as_str());
+        let (address, category) = (problem::error_page_url(*code), code.category().as_str());
         format!("- [{code}]({address}) ({category}): {}\n", code.hint())
     };
     let list: String = Code::ALL.iter().map(line).collect();
@@ -74,7 +74,7 @@ fn page_response(title: &str, markdown: &str, headers: &HeaderMap) -> Response {
 
 fn to_html(title: &str, markdown: &str) -> String {
     let mut body = String::new();
-    html::push_html(&mut body, parse_with_links(markdown).into_iter());
+    html::push_html(&mut body, parse_with_rewritten_links(markdown).into_iter());
     format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title>\
          <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style>{body}</html>\n"
@@ -83,16 +83,16 @@ fn to_html(title: &str, markdown: &str) -> String {
 
 /// Reads Markdown. Links to other pages of errors lead to their addresses here; the text of links to other
 /// documents stays without a link, because the service does not serve those.
-fn parse_with_links(markdown: &str) -> Vec<Event<'_>> {
+fn parse_with_rewritten_links(markdown: &str) -> Vec<Event<'_>> {
     let mut retained_link_flags = Vec::new();
     let rewrite_event = |event| match event {
         Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
             let code = dest_url.strip_suffix(".md").filter(|name| !name.contains('/'));
             let is_web = dest_url.starts_with("https://")
-                || dest_url.starts_with(&problem::page_url_for_code_name(""));
+                || dest_url.starts_with(&problem::error_page_url_for_name(""));
             // The end of a link does not name its target, so the decision is remembered for it.
             retained_link_flags.push(code.is_some() || is_web);
-            let address = code.map(|code| problem::page_url_for_code_name(code).into());
+            let address = code.map(|code| problem::error_page_url_for_name(code).into());
             let dest_url = address.or(is_web.then_some(dest_url))?;
             Some(Event::Start(Tag::Link { link_type, dest_url, title, id }))
         }

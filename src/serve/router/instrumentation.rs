@@ -109,7 +109,7 @@ pub(super) struct RequestObservation {
 
 impl RequestObservation {
     /// Starts the observation. Readers of the headers from here on find the span of this request.
-    pub(super) fn start(app: &AppState, headers: &mut HeaderMap) -> Self {
+    pub(super) fn start_and_set_trace_headers(app: &AppState, headers: &mut HeaderMap) -> Self {
         // Wall time may jump, so the duration comes from the monotonic clock.
         let (started_at, started_instant, random_id) =
             (app.api.reader.now(), Instant::now(), Uuid::new_v4());
@@ -132,7 +132,7 @@ impl RequestObservation {
 
     /// Counts the request when its response starts, and adds the id to the response. `path` is the path of an
     /// admitted request. Returns the endpoint of the request.
-    pub(super) fn record_response(
+    pub(super) fn finish_with_response(
         self,
         app: &AppState,
         method: &Method,

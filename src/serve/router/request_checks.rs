@@ -29,7 +29,7 @@ pub(super) fn check_and_rewrite_request(
     if matches!(path, "/health" | "/ready" | "/errors") || path.starts_with(ERROR_PAGES_PATH) {
         return Ok(request);
     }
-    if let Err(failure) = app.access_control.host_policy.check(&request) {
+    if let Err(failure) = app.access_control.host_policy.check_host_and_origin(&request) {
         return Err(refusal_response(request.headers(), failure));
     }
     // Cards repeat the host, so it is copied only after the check above has accepted it.

@@ -62,7 +62,7 @@ use serde_json::{Value, json};
 
 use self::client_requests::AnswerEffect;
 use self::session::FakeSession;
-use self::wire::{AcpSettings, log_line, value_at, write_message};
+use self::wire::{AcpSettings, log_received_line, value_at, write_message};
 
 /// Event of the main loop.
 pub(crate) enum LoopEvent {
@@ -120,7 +120,7 @@ pub(super) fn run(_: &[String]) -> Result<u8, Box<dyn Error>> {
 
 impl AcpAgent {
     fn handle_line(&mut self, line: &str) -> Result<(), Box<dyn Error>> {
-        log_line(line)?;
+        log_received_line(line)?;
         let message: Value = serde_json::from_str(line)?;
         let (id, params) = (value_at(&message, "/id").clone(), value_at(&message, "/params"));
         let session_id = value_at(params, "/sessionId").as_str().unwrap_or_default().to_owned();

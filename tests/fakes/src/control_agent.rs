@@ -14,7 +14,8 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::acp::wire::{
-    append_to_env_file, fresh_id, log_line, log_unexpected_answer, value_at, write_text,
+    append_to_file_from_env, fresh_id, log_received_line, log_unexpected_answer, value_at,
+    write_text,
 };
 use crate::instruction::{Instruction, parse_instructions};
 use crate::{append_to_file, argument};
@@ -98,7 +99,7 @@ impl ControlAgent {
             self.exit_code = Some(0);
             return Ok(None);
         }
-        log_line(line.trim_end())?;
+        log_received_line(line.trim_end())?;
         Ok(Some(serde_json::from_str(&line)?))
     }
 
@@ -286,7 +287,7 @@ impl ControlAgent {
             || instruction.has_word("unasked")
             || self.request_permission(&call_id, instruction.word(0), &command)?;
         if is_allowed {
-            append_to_env_file(
+            append_to_file_from_env(
                 "RAN",
                 &format!(
                     "{}\t{}\t{call_id}\t{command}\n",

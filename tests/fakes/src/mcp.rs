@@ -159,7 +159,7 @@ impl FakeMcpServer {
                     }
                     "flood" => write_endless_answer(message)?,
                     "reject" => Err((-32_602, "not possible here".to_owned())),
-                    name => Ok(self.tool_result(name, &params["arguments"])),
+                    name => Ok(self.run_tool(name, &params["arguments"])),
                 }
             }
             "notifications/cancelled" => {
@@ -183,7 +183,7 @@ impl FakeMcpServer {
         Ok(None)
     }
 
-    fn tool_result(&self, name: &str, arguments: &Value) -> Value {
+    fn run_tool(&self, name: &str, arguments: &Value) -> Value {
         let argument = |name: &str| arguments[name].as_str().unwrap_or_default();
         let (text, is_error) = match name {
             "echo" => (argument("text").to_owned(), false),

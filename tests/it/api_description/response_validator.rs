@@ -41,7 +41,11 @@ impl ResponseValidator {
     }
 
     /// Holds an answer to be as it is described.
-    pub(super) fn assert_documented(&mut self, method_and_path: &str, answer: &TestResponse) {
+    pub(super) fn check_and_record_response(
+        &mut self,
+        method_and_path: &str,
+        answer: &TestResponse,
+    ) {
         let faults = self.response_faults(method_and_path, answer);
         assert!(faults.is_empty(), "{method_and_path} answers {answer:?}:\n{faults:#?}");
         self.seen_responses.insert((method_and_path.to_owned(), answer.status));

@@ -14,7 +14,7 @@ const AGENT_USER_ID: u32 = 1;
 const ROOT_ONLY_TEXT: &str = "only root reads this\n";
 
 /// A setup whose folder other users pass through, with a folder and a file that are root's alone.
-fn with_open_folder(setup: Setup) -> Setup {
+fn with_root_only_folder(setup: Setup) -> Setup {
     for path in [setup.test_folder().parent().unwrap(), setup.test_folder()] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -56,7 +56,7 @@ async fn root_does_not_follow_a_link_to_an_answer() {
                  env.ROOT = 'HERE/closed'\n"
             )
         });
-        let service = with_open_folder(Setup::new(&agents.concat())).start().await;
+        let service = with_root_only_folder(Setup::new(&agents.concat())).start().await;
         for (id, _) in attacks {
             let task = service.send(id, "x").await;
             assert!(!task.to_string().contains(ROOT_ONLY_TEXT.trim()), "{access} {id}: {task}");
@@ -79,7 +79,7 @@ async fn root_delivers_no_file_that_the_agent_cannot_read() {
         "[agents.names]\ncommand = 'sh'\nargs = ['-c', '''echo '{line}'; echo x''']\n\
          output = 'events'\naccess = 'read-only'\nuser = '{AGENT_USER}'\nworking_dir = '/'\nenv.ROOT = 'HERE/closed'\n"
     );
-    let service = with_open_folder(Setup::new(&agent)).start().await;
+    let service = with_root_only_folder(Setup::new(&agent)).start().await;
     let task = service.send("names", "x").await;
     let output =
         format!("{task}{}", service.fetch_execution(&crate::harness::client::task_id(&task)).await);
@@ -126,7 +126,7 @@ async fn root_changes_the_owner_of_its_own_files_only() {
          [agents.racer]\ncommand = 'perl'\nargs = ['HERE/racer', 'HERE/run/algonius', 'HERE/closed/output.txt']\n\
          access = 'read-write'\nuser = '{AGENT_USER}'\nworking_dir = '/'\n"
     );
-    let setup = with_open_folder(Setup::new(&text).with_executable("racer", RACER_SCRIPT));
+    let setup = with_root_only_folder(Setup::new(&text).with_executable("racer", RACER_SCRIPT));
     // The racer has to see whether it has won.
     fs::set_permissions(setup.test_folder().join("closed"), fs::Permissions::from_mode(0o755))
         .unwrap();
@@ -157,7 +157,7 @@ async fn files_of_a_home_belong_to_the_user_of_the_agent() {
         "[agents.one]\ncommand = 'sh'\nargs = ['-s']\naccess = 'read-write'\nuser = '{AGENT_USER}'\n\
          working_dir = '/'\nhome = 'per-agent'\nhome_files = {{ 'a/b.json' = 'text of the file' }}\n"
     );
-    let mut service = with_open_folder(Setup::new(&text)).start().await;
+    let mut service = with_root_only_folder(Setup::new(&text)).start().await;
     let home = service.setup.test_folder().join("state/algonius/homes/one");
     let read_script = "cat $HOME/a/b.json";
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::harness::client::{completed_outcome, task_outcome};
-use crate::harness::processes::{is_alive, kill9, process_labels};
+use crate::harness::processes::{is_alive, kill9, pids_and_labels};
 use crate::harness::{ServiceProcess, Setup, fake_agent_config, poll_until};
 use crate::read_only::skip_without_requirement;
 
@@ -76,7 +76,7 @@ async fn start_escaped_process(service: &ServiceProcess) -> i32 {
     service.start_task("parent", "x").await;
     let read_pid = async || service.setup.read_file("pid").parse().ok();
     let pid = poll_until("the process", read_pid).await;
-    let has_label = process_labels()
+    let has_label = pids_and_labels()
         .into_iter()
         .any(|(labelled_pid, label)| labelled_pid == pid && label < 1 << 62);
     assert!(is_alive(pid) && !has_label, "it carries a label");

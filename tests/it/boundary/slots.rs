@@ -66,7 +66,7 @@ fn recursive_entries(folder: &Path) -> Vec<PathBuf> {
     paths.flat_map(|path| [vec![path.clone()], recursive_entries(&path)].concat()).collect()
 }
 
-async fn wait_for_victim(service: &ServiceProcess, id: &str) {
+async fn wait_for_victim_output(service: &ServiceProcess, id: &str) {
     poll_until("the victim", async || {
         let files = recursive_entries(&scratch_folder(service));
         let is_not_empty = |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.len() > 0);
@@ -85,7 +85,7 @@ async fn an_agent_reads_no_answer_of_another_execution() {
     for setup in root_and_user_setups() {
         let service = setup.start().await;
         let victim = service.start_task("victim", "input of another caller").await;
-        wait_for_victim(&service, &victim).await;
+        wait_for_victim_output(&service, &victim).await;
         let task = service.send("thief", "x").await;
         assert_eq!(task_outcome(&task), completed_outcome("own answer\n"), "{task}");
         service.setup.open_gate("go");
@@ -117,7 +117,7 @@ async fn an_agent_forges_no_answer_of_another_execution() {
     for setup in root_and_user_setups() {
         let mut service = setup.start().await;
         let victim = service.start_task("victim", "input of another caller").await;
-        wait_for_victim(&service, &victim).await;
+        wait_for_victim_output(&service, &victim).await;
         let script = planting_script(&scratch_folder(&service), &victim);
         let mut attackers = Vec::new();
         for _ in 0..4 {

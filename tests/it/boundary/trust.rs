@@ -34,7 +34,7 @@ async fn initialized_setup() -> Setup {
 }
 
 /// The service names this path with this reason, and starts after the command that it prints.
-async fn expect_start_refused(setup: Setup, path: &Path, reason: &str) {
+async fn expect_refusal_and_repair(setup: Setup, path: &Path, reason: &str) {
     let (setup, output) = setup.try_start().await.err().unwrap();
     let expected = format!("{} {reason}; run `", path.display());
     let (_, remedy_text) =
@@ -60,7 +60,7 @@ async fn a_token_that_others_can_read_stops_the_start() {
     let setup = initialized_setup().await;
     let token = setup.token_file().canonicalize().unwrap();
     set_mode(&token, 0o644);
-    expect_start_refused(setup, &token, "is accessible to other users").await;
+    expect_refusal_and_repair(setup, &token, "is accessible to other users").await;
 }
 
 #[tokio::test]
@@ -72,12 +72,12 @@ async fn files_that_others_can_write_stop_the_start() {
             name => service_folder(&setup).join(name),
         };
         set_mode(&path, 0o777);
-        expect_start_refused(setup, &path, "is writable by other users").await;
+        expect_refusal_and_repair(setup, &path, "is writable by other users").await;
     }
     let setup = initialized_setup().await;
     let key = setup.test_folder().join("key");
     set_mode(&key, 0o602);
-    expect_start_refused(setup, &key, "is writable by other users").await;
+    expect_refusal_and_repair(setup, &key, "is writable by other users").await;
 }
 
 #[tokio::test]
@@ -91,7 +91,7 @@ async fn files_of_another_user_stop_the_start() {
         let setup = initialized_setup().await;
         let path = service_folder(&setup).join(name);
         chown(&path, Some(1), None).unwrap();
-        expect_start_refused(setup, &path, "belongs to the user `daemon`").await;
+        expect_refusal_and_repair(setup, &path, "belongs to the user `daemon`").await;
     }
 }
 

@@ -129,7 +129,7 @@ async fn send_grpc_request(
     within_deadline("the response", http_client.request(request)).await.unwrap()
 }
 
-async fn expect_public_access(service: &ServiceProcess) {
+async fn expect_public_and_token_access(service: &ServiceProcess) {
     for (path, status) in PUBLIC_PATHS {
         let answer = service.request(&format!("GET {path}"), &[], b"").await;
         assert_eq!(answer.status, *status, "{path}");
@@ -158,7 +158,7 @@ async fn a_wrong_token_is_blocked_alone_and_on_every_transport() {
             "{name}: {retry_after_seconds:?}"
         );
     }
-    expect_public_access(&service).await;
+    expect_public_and_token_access(&service).await;
     assert_eq!(service.request("GET /status", &[], b"").await.status, 401);
     assert_eq!(service.client_with_token(&wrong_token(2)).get("/status").await.status, 401);
     let block_count = service.stderr_text().matches("wrong credential blocked").count();
@@ -186,7 +186,7 @@ async fn different_wrong_tokens_block_the_wrong_ones_of_their_address() {
         let expected = if name == "gRPC" { 8 } else { 429 };
         assert_eq!((status, retry_after_seconds.is_some()), (expected, true), "{name}");
     }
-    expect_public_access(&service).await;
+    expect_public_and_token_access(&service).await;
 }
 
 /// Clients that send wrong tokens in a loop slow down no other caller, also while
@@ -214,7 +214,7 @@ async fn a_valid_caller_is_served_while_others_guess_tokens() {
     for guesser in guessers {
         guesser.await.unwrap();
     }
-    expect_public_access(&service).await;
+    expect_public_and_token_access(&service).await;
 }
 
 #[tokio::test]
@@ -232,7 +232,7 @@ async fn the_key_of_an_agent_is_blocked_like_a_token() {
     assert_eq!(send(API_KEY).await, 200);
     let refused = send_grpc_request(&service.client, Some(("x-key", &wrong_token(1))), true).await;
     assert_eq!(numeric_header(&refused, "grpc-status"), Some(8));
-    expect_public_access(&service).await;
+    expect_public_and_token_access(&service).await;
 }
 
 /// For an agent that accepts a key, only the message names the agent. A caller who may use no agent is

@@ -13,7 +13,7 @@ use super::seeded_rng::ChaosRng;
 use crate::harness::ServiceProcess;
 use crate::harness::client::ServiceClient;
 use crate::harness::processes::{holder_pids, is_alive, pids_with_env};
-use crate::history_check::{AgentLogLine, HistoryCheckInput, is_holder};
+use crate::history_check::{AgentLogLine, HistoryCheckInput, is_live_holder};
 
 /// How long everything may take to come to rest.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
@@ -39,7 +39,7 @@ pub(super) struct ChaosRun {
     tokens: [String; 3],
     sent_messages: Vec<CallerMessage>,
     /// The executions by the ids of their messages.
-    pub(super) executions_by_message_id: BTreeMap<String, String>,
+    pub(super) execution_ids_by_message_id: BTreeMap<String, String>,
     calls: JoinSet<Option<(CallerMessage, String)>>,
     /// Process ids of all process holders that were seen.
     pub(super) holder_pids: BTreeSet<i32>,
@@ -49,7 +49,7 @@ impl ChaosRun {
     pub(super) fn new(service: ServiceProcess, rng: ChaosRng) -> Self {
         let client_sender = watch::Sender::new(service.client.clone());
         let tokens = [service.token.clone(), "a".repeat(40), "b".repeat(40)];
-        let (sent_messages, executions_by_message_id) = (Vec::new(), BTreeMap::new());
+        let (sent_messages, execution_ids_by_message_id) = (Vec::new(), BTreeMap::new());
         let (calls, holder_pids) = (JoinSet::new(), BTreeSet::new());
         Self {
             service,
@@ -57,7 +57,7 @@ impl ChaosRun {
             client_sender,
             tokens,
             sent_messages,
-            executions_by_message_id,
+            execution_ids_by_message_id,
             calls,
             holder_pids,
         }
@@ -128,7 +128,7 @@ impl ChaosRun {
     fn cancel(&mut self) {
         let cancellable = self.sent_messages.iter().rev().take(10);
         let cancellable = cancellable.filter_map(|message| {
-            Some((message.clone(), self.executions_by_message_id.get(&message.id)?.clone()))
+            Some((message.clone(), self.execution_ids_by_message_id.get(&message.id)?.clone()))
         });
         let cancellable: Vec<_> = cancellable.collect();
         if let Some((message, id)) = self.rng.pick(&cancellable).cloned() {
@@ -142,7 +142,7 @@ impl ChaosRun {
 
     fn record_result(&mut self, result: Option<(CallerMessage, String)>) {
         let Some((message, id)) = result else { return };
-        let known_id = self.executions_by_message_id.insert(message.id.clone(), id.clone());
+        let known_id = self.execution_ids_by_message_id.insert(message.id.clone(), id.clone());
         assert!(
             known_id.as_ref().is_none_or(|known_id| *known_id == id),
             "{message:?}: {known_id:?}, {id}"
@@ -150,7 +150,7 @@ impl ChaosRun {
     }
 
     fn kill_agent_process(&mut self) {
-        let log_lines = self.log_lines();
+        let log_lines = self.agent_log_lines();
         let has_ended = |start: &AgentLogLine| {
             log_lines.iter().any(|line| line.kind == "end" && line.pid == start.pid)
         };
@@ -166,7 +166,7 @@ impl ChaosRun {
 
     fn kill_holder(&mut self) {
         let running_holders: Vec<_> =
-            self.holder_pids.iter().copied().filter(|pid| is_holder(*pid)).collect();
+            self.holder_pids.iter().copied().filter(|pid| is_live_holder(*pid)).collect();
         self.kill_random(&running_holders);
     }
 
@@ -216,16 +216,22 @@ impl ChaosRun {
     }
 
     /// What the agents wrote down.
-    pub(super) fn log_lines(&self) -> Vec<AgentLogLine> {
+    pub(super) fn agent_log_lines(&self) -> Vec<AgentLogLine> {
         self.service.setup.read_file("witnessed").lines().map(AgentLogLine::parse).collect()
     }
 
     /// What is to be judged.
     pub(super) fn history_check_input(&self) -> HistoryCheckInput<'_> {
-        let Self { service, executions_by_message_id, holder_pids, sent_messages, .. } = self;
+        let Self {
+            service,
+            execution_ids_by_message_id: executions_by_message_id,
+            holder_pids,
+            sent_messages,
+            ..
+        } = self;
         HistoryCheckInput {
             service,
-            executions_by_message_id,
+            execution_ids_by_message_id: executions_by_message_id,
             message_count: sent_messages.len(),
             seen_holder_pids: holder_pids,
         }

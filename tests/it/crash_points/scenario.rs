@@ -63,7 +63,7 @@ pub(super) struct ScenarioResult {
 }
 
 /// What callers know.
-struct CallerRecords {
+struct ScenarioCaller {
     fault: InjectedFault,
     /// The ids of executions, by those of their messages.
     executions_by_message_id: BTreeMap<String, String>,
@@ -78,7 +78,7 @@ pub(super) async fn run_scenario(fault: InjectedFault) -> ScenarioResult {
     let setup = Setup::new(AGENTS);
     fs::create_dir(setup.test_folder().join("work")).unwrap();
     let (executions_by_message_id, end_states, refusal_codes) = Default::default();
-    let mut caller_records = CallerRecords {
+    let mut caller = ScenarioCaller {
         fault,
         executions_by_message_id,
         end_states,
@@ -87,36 +87,36 @@ pub(super) async fn run_scenario(fault: InjectedFault) -> ScenarioResult {
     };
     let (service, tally) = match fault.inject_into(setup).try_start().await {
         Ok(mut service) => {
-            caller_records.send_to_first_process(&mut service).await;
-            caller_records.stop_service(&mut service).await;
+            caller.send_to_first_process(&mut service).await;
+            caller.stop_service(&mut service).await;
             let tally = FaultTally::read(service.setup.test_folder());
             remove_fault(&mut service.setup);
             service.start_again().await;
             (service, tally)
         }
         Err((mut setup, output)) => {
-            caller_records.check_failed_start(&output);
+            caller.check_failed_start(&output);
             let tally = FaultTally::read(setup.test_folder());
             remove_fault(&mut setup);
             (setup.start().await, tally)
         }
     };
-    caller_records.resend_to_second_process(&service).await;
-    let CallerRecords {
+    caller.resend_to_second_process(&service).await;
+    let ScenarioCaller {
         executions_by_message_id: accepted,
         holder_pids,
         refusal_codes: refused,
         ..
-    } = &caller_records;
+    } = &caller;
     let history_check_input = HistoryCheckInput {
         service: &service,
-        executions_by_message_id: accepted,
+        execution_ids_by_message_id: accepted,
         message_count: REQUESTS.len(),
         seen_holder_pids: holder_pids,
     };
     let checker = HistoryChecker::new(history_check_input).await;
     checker.check().await;
-    let outcomes = checker.outcome_counts().into_keys().map(str::to_owned);
+    let outcomes = checker.code_or_outcome_counts().into_keys().map(str::to_owned);
     ScenarioResult { tally, outcomes: outcomes.chain(refused.iter().cloned()).collect() }
 }
 
@@ -126,7 +126,7 @@ fn numbered_message_params(index: usize, work_ms: u64, blocking: bool) -> Value 
     params
 }
 
-impl CallerRecords {
+impl ScenarioCaller {
     async fn send_to_first_process(&mut self, service: &mut ServiceProcess) {
         self.holder_pids.extend(holder_pids(service.pid()));
         let client = service.client.clone();
@@ -136,14 +136,14 @@ impl CallerRecords {
                 self.call_and_record_refusal(&client, agent, "message/send", &params).await
             {
                 self.executions_by_message_id.insert(format!("m-{index}"), task_id(&task));
-                self.record_state(&task);
+                self.record_end_state(&task);
             }
         }
         if let Some(last_id) = self.executions_by_message_id.get("m-3").cloned() {
             let cancelled = self
                 .call_and_record_refusal(&client, "writer", "tasks/cancel", &json!({"id": last_id}))
                 .await;
-            cancelled.iter().for_each(|task| self.record_state(task));
+            cancelled.iter().for_each(|task| self.record_end_state(task));
         }
         if !self.fault.mode.is_persistent() {
             self.wait_until_settled(service, &client).await;
@@ -186,7 +186,7 @@ impl CallerRecords {
                     let params = json!({"id": id});
                     let task = client.try_call(agent, "tasks/get", &params).await;
                     let task = task.map(|answer| answer["result"].clone());
-                    task.iter().for_each(|task| self.record_state(task));
+                    task.iter().for_each(|task| self.record_end_state(task));
                 }
             }
         });
@@ -207,7 +207,7 @@ impl CallerRecords {
     }
 
     /// What was told as the end is not taken back.
-    fn record_state(&mut self, task: &Value) {
+    fn record_end_state(&mut self, task: &Value) {
         let state = task_state(task);
         if END_STATES.contains(&state.as_str()) {
             let previous_state = self.end_states.insert(task_id(task), state.clone());
@@ -270,7 +270,7 @@ impl CallerRecords {
         }
         for (agent, id) in self.accepted_tasks() {
             let task = service.wait_for_task_end(agent, &id).await;
-            self.record_state(&task);
+            self.record_end_state(&task);
         }
     }
 }

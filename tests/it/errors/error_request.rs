@@ -139,7 +139,7 @@ impl ErrorRequest {
     }
 
     /// The id of the message: always the same, or always another.
-    pub(super) fn message_id(&self) -> String {
+    pub(super) fn fixed_or_new_message_id(&self) -> String {
         match self.kind {
             RequestKind::SendRepeated(_) => "used-before".to_owned(),
             _ => uuid::Uuid::new_v4().to_string(),
@@ -157,7 +157,7 @@ impl ErrorRequest {
 
     fn message_params_0_3(&self) -> Value {
         let Some(text) = self.message_text() else { return json!({}) };
-        let (id, metadata) = (self.message_id(), self.metadata());
+        let (id, metadata) = (self.fixed_or_new_message_id(), self.metadata());
         let message = json!({"kind": "message", "role": "user", "messageId": id,
             "parts": [{"kind": "text", "text": text}], "metadata": metadata});
         let push_configuration =
@@ -167,7 +167,7 @@ impl ErrorRequest {
 
     fn rest_body_0_3(&self) -> Value {
         let Some(text) = self.message_text() else { return json!({}) };
-        let (id, metadata) = (self.message_id(), self.metadata());
+        let (id, metadata) = (self.fixed_or_new_message_id(), self.metadata());
         let message = json!({"role": "ROLE_USER", "messageId": id,
             "content": [{"text": text}], "metadata": metadata});
         let push_configuration = json!({"pushNotification": {"url": HOOK_URL}, "blocking": true});
@@ -176,7 +176,7 @@ impl ErrorRequest {
 
     fn message_params_1_0(&self) -> Value {
         let Some(text) = self.message_text() else { return json!({}) };
-        let (id, metadata) = (self.message_id(), self.metadata());
+        let (id, metadata) = (self.fixed_or_new_message_id(), self.metadata());
         let message = json!({"role": "ROLE_USER", "messageId": id,
             "parts": [{"text": text}], "metadata": metadata});
         let push_configuration = json!({"taskPushNotificationConfig": {"url": HOOK_URL}});

@@ -160,7 +160,7 @@ fn send_message_request_0_3(request: &ErrorRequest) -> v0_3::SendMessageRequest 
     let hook = v0_3::PushNotificationConfig { url: HOOK_URL.to_owned(), ..Default::default() };
     v0_3::SendMessageRequest {
         request: Some(v0_3::Message {
-            message_id: request.message_id(),
+            message_id: request.fixed_or_new_message_id(),
             role: v0_3::Role::User.into(),
             content: vec![part],
             metadata: override_metadata(request),
@@ -187,7 +187,7 @@ fn send_message_request_1_0(request: &ErrorRequest) -> v1_0::SendMessageRequest 
     v1_0::SendMessageRequest {
         tenant,
         message: Some(v1_0::Message {
-            message_id: request.message_id(),
+            message_id: request.fixed_or_new_message_id(),
             role: v1_0::Role::User.into(),
             parts: vec![v1_0::Part { content, ..Default::default() }],
             metadata: override_metadata(request),

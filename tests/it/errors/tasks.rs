@@ -11,7 +11,7 @@ use crate::harness::{
 };
 use crate::sealed_inputs::runtime_key_file;
 
-async fn check_task(
+async fn assert_task_snapshot(
     service: &ServiceProcess,
     (agent, task): (&str, &str),
     scenario: &str,
@@ -82,10 +82,16 @@ async fn program_failures_are_the_same_on_every_interface() {
         ("refused", "not-authenticated", Code::NotAuthenticated),
     ] {
         let task = service.send(agent, CANARY).await;
-        check_task(&service, (agent, &task_id(&task)), scenario, code).await;
+        assert_task_snapshot(&service, (agent, &task_id(&task)), scenario, code).await;
     }
     let task = service.send("args", &format!("{CANARY}\0")).await;
-    check_task(&service, ("args", &task_id(&task)), "input-rejected", Code::InputRejected).await;
+    assert_task_snapshot(
+        &service,
+        ("args", &task_id(&task)),
+        "input-rejected",
+        Code::InputRejected,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -112,7 +118,7 @@ async fn incomplete_output_fails_the_same_way_on_every_interface() {
         ("denied", "denied", Code::Denied),
     ] {
         let task = service.send(agent, CANARY).await;
-        check_task(&service, (agent, &task_id(&task)), scenario, code).await;
+        assert_task_snapshot(&service, (agent, &task_id(&task)), scenario, code).await;
     }
 }
 
@@ -130,7 +136,7 @@ async fn failed_success_checks_are_the_same_on_every_interface() {
         ("botches", "check-failed", Code::CheckFailed),
     ] {
         let task = service.send(agent, CANARY).await;
-        check_task(&service, (agent, &task_id(&task)), scenario, code).await;
+        assert_task_snapshot(&service, (agent, &task_id(&task)), scenario, code).await;
     }
 }
 
@@ -140,7 +146,13 @@ async fn start_failures_are_the_same_on_every_interface() {
     let setup = Setup::new(agents).with_executable("odd", "#!/nowhere/sh\n");
     let service = setup.start().await;
     let task = service.send("odd", CANARY).await;
-    check_task(&service, ("odd", &task_id(&task)), "interpreter-missing", Code::NotStarted).await;
+    assert_task_snapshot(
+        &service,
+        ("odd", &task_id(&task)),
+        "interpreter-missing",
+        Code::NotStarted,
+    )
+    .await;
     let unavailable_answers = ErrorRequest::new_message(&service, "gone", CANARY)
         .send_over_all_transports(&service)
         .await;
@@ -157,7 +169,7 @@ async fn cancelled_and_unknown_tasks_are_the_same_on_every_interface() {
     service.setup.wait_for_file_text("log", "start ann\n").await;
     service.cancel("one", &id).await;
     service.wait_for_task_end("one", &id).await;
-    check_task(&service, ("one", &id), "execution-cancelled", Code::Cancelled).await;
+    assert_task_snapshot(&service, ("one", &id), "execution-cancelled", Code::Cancelled).await;
     let cancel_request = ErrorRequest::new(&service, "one", RequestKind::Cancel(id));
     assert_snapshot(
         &service,
@@ -166,7 +178,13 @@ async fn cancelled_and_unknown_tasks_are_the_same_on_every_interface() {
         &cancel_request.send_over_all_transports(&service).await,
     );
     let unknown_id = uuid::Uuid::now_v7().to_string();
-    check_task(&service, ("echo", &unknown_id), "execution-unknown", Code::ExecutionUnknown).await;
+    assert_task_snapshot(
+        &service,
+        ("echo", &unknown_id),
+        "execution-unknown",
+        Code::ExecutionUnknown,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -180,8 +198,13 @@ async fn interruptions_are_the_same_on_every_interface() {
     let waiting_id = service.start_task("line", "bob").await;
     let task = service.wait_for_task_end("line", &waiting_id).await;
     assert_eq!(task_state(&task), "rejected");
-    check_task(&service, ("line", &waiting_id), "queue-timeout-of-a-task", Code::QueueTimeout)
-        .await;
+    assert_task_snapshot(
+        &service,
+        ("line", &waiting_id),
+        "queue-timeout-of-a-task",
+        Code::QueueTimeout,
+    )
+    .await;
     let running_id = service.start_task("one", "cid").await;
     poll_until("the start", async || {
         service.setup.read_file("log").contains("start cid").then_some(())
@@ -193,7 +216,12 @@ async fn interruptions_are_the_same_on_every_interface() {
     service.kill9_with_holder().await;
     fs::remove_file(runtime_key_file(&service.setup)).unwrap();
     service.start_again().await;
-    check_task(&service, ("one", &running_id), "interrupted", Code::Interrupted).await;
-    check_task(&service, ("one", &waiting_id), "interrupted-not-run", Code::InterruptedNotRun)
-        .await;
+    assert_task_snapshot(&service, ("one", &running_id), "interrupted", Code::Interrupted).await;
+    assert_task_snapshot(
+        &service,
+        ("one", &waiting_id),
+        "interrupted-not-run",
+        Code::InterruptedNotRun,
+    )
+    .await;
 }

@@ -13,12 +13,12 @@ pub(crate) struct SmallDisk(PathBuf);
 impl SmallDisk {
     /// Mounts a disk of this many megabytes at the future ledger of this test; returns `None` if the machine does not
     /// permit it, which is recorded as a skip.
-    pub(crate) fn mount_for_ledger(test_folder: &Path, megabytes: u32) -> Option<Self> {
-        Self::mount_at(test_folder.join("state/algonius"), megabytes)
+    pub(crate) fn mount_for_ledger_or_skip(test_folder: &Path, megabytes: u32) -> Option<Self> {
+        Self::mount_at_or_skip(test_folder.join("state/algonius"), megabytes)
     }
 
     /// Mounts a disk at another place.
-    pub(crate) fn mount_at(mount_point: PathBuf, megabytes: u32) -> Option<Self> {
+    pub(crate) fn mount_at_or_skip(mount_point: PathBuf, megabytes: u32) -> Option<Self> {
         fs::create_dir_all(&mount_point).unwrap();
         let mount_options = format!("size={megabytes}m,mode=0700");
         let mount_status = Command::new("mount")

@@ -9,7 +9,7 @@ use super::service::Setup;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FaultMode {
     pub(crate) process: &'static str,
-    pub(crate) counted_call_kind: &'static str,
+    pub(crate) counted_call_kinds: &'static str,
     pub(crate) effect: &'static str,
 }
 
@@ -50,7 +50,7 @@ impl InjectedFault {
     pub(crate) fn inject_into(self, setup: Setup) -> Setup {
         let tally = tally_path(setup.test_folder());
         fs::write(&tally, [0; TALLY_BYTES]).unwrap();
-        let Self { mode: FaultMode { process, counted_call_kind: calls, effect }, call_number } =
+        let Self { mode: FaultMode { process, counted_call_kinds: calls, effect }, call_number } =
             self;
         let (library, call_number) =
             (library_path().display().to_string(), call_number.to_string());

@@ -37,7 +37,7 @@ pub(crate) fn kill9(pid: i32) {
 
 /// Returns the soft limit of file locks of every living process that has one, which is the label of the service's
 /// processes.
-pub(crate) fn process_labels() -> Vec<(i32, u64)> {
+pub(crate) fn pids_and_labels() -> Vec<(i32, u64)> {
     let pids = fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let label = |pid: i32| {

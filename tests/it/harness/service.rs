@@ -23,7 +23,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_algonius");
 const CONFIG_FILE_NAME: &str = "supervisor.toml";
 const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Low bounds, so that tests need not wait for minutes.
-const LIMIT_SETTINGS: &str = "timeout_min = 0.1\nqueue_timeout_min = 0.1\n";
+const MIN_TIMEOUT_SETTINGS: &str = "timeout_min = 0.1\nqueue_timeout_min = 0.1\n";
 
 /// Setup of a service. `HERE` in the configuration is the test's folder, and `FAKE` the fake agent.
 pub(crate) struct Setup {
@@ -54,10 +54,10 @@ impl Setup {
 
     /// Returns a setup with settings of the server too. The pressure of the machine affects only the tests about it.
     pub(crate) fn with_server_settings(server_settings: &str, agents: &str) -> Self {
-        let tests_pressure = agents.contains("[pressure]");
-        let pressure_settings = if tests_pressure { "" } else { "[pressure]\nenabled = false\n" };
+        let sets_pressure = agents.contains("[pressure]");
+        let pressure_settings = if sets_pressure { "" } else { "[pressure]\nenabled = false\n" };
         Self::from_config_text(&format!(
-            "{pressure_settings}[server]\n{server_settings}\n[limits]\n{LIMIT_SETTINGS}\n{agents}"
+            "{pressure_settings}[server]\n{server_settings}\n[limits]\n{MIN_TIMEOUT_SETTINGS}\n{agents}"
         ))
     }
 
@@ -217,7 +217,7 @@ impl Setup {
     }
 
     /// Returns the bytes of every file of the ledger, without the command line's token.
-    pub(crate) fn ledger_bytes(&self) -> Vec<u8> {
+    pub(crate) fn read_ledger_files(&self) -> Vec<u8> {
         let folder = fs::read_dir(self.test_folder().join("state/algonius")).unwrap();
         let files = folder.flatten().map(|entry| entry.path());
         let files = files.filter(|path| path.is_file() && *path != self.token_file());

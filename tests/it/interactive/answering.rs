@@ -84,7 +84,7 @@ async fn a_question_shows_its_options_and_no_secret() {
         completed_outcome("done")
     );
     assert_eq!(tool_call_count(&service), 1);
-    let ledger = service.setup.ledger_bytes();
+    let ledger = service.setup.read_ledger_files();
     let is_stored = ledger.windows(SECRET.len()).any(|part| part == SECRET.as_bytes());
     assert!(!is_stored && !service.stderr_text().contains(SECRET), "stored or logged");
 }

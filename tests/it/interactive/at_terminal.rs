@@ -93,7 +93,7 @@ async fn a_line_typed_before_the_question_answers_nothing() {
 }
 
 /// Creates a token with these rights; returns the arguments that use it.
-async fn create_token_arguments(service: &ServiceProcess, scopes: &[&str]) -> String {
+async fn create_token_file_option(service: &ServiceProcess, scopes: &[&str]) -> String {
     let token_request = json!({"name": scopes.concat(), "scopes": scopes}).to_string();
     let created = service.post("/api/v1/tokens", &token_request).await.json();
     let token_file = service.setup.test_folder().join(scopes.concat());
@@ -104,7 +104,7 @@ async fn create_token_arguments(service: &ServiceProcess, scopes: &[&str]) -> St
 #[tokio::test]
 async fn a_caller_without_the_right_waits_for_an_approver() {
     let service = start_interactive_service().await;
-    let arguments = create_token_arguments(&service, &["run", "read"]).await;
+    let arguments = create_token_file_option(&service, &["run", "read"]).await;
     let mut terminal =
         Terminal::start(&service, &format!("send coder '{TOOL_PROMPT}' {arguments}"));
     terminal.wait_for_text("  command  make test").await;
@@ -121,7 +121,7 @@ async fn a_caller_without_the_right_waits_for_an_approver() {
 #[tokio::test]
 async fn a_refused_message_asks_nothing_at_the_terminal() {
     let service = start_interactive_service().await;
-    let arguments = create_token_arguments(&service, &["read"]).await;
+    let arguments = create_token_file_option(&service, &["read"]).await;
     let terminal = Terminal::start(&service, &format!("send coder '{TOOL_PROMPT}' {arguments}"));
     let (code, screen) = terminal.wait_for_exit().await;
     assert_eq!(code, Some(2), "{screen:#?}");

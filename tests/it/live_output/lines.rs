@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     TextCollector, agents_config, assemble_artifact, channel_text, open_api_stream,
-    open_rest_stream, parse_events, receive_lines_and_open_gates,
+    open_rest_message_stream, parse_events, receive_lines_and_open_gates,
 };
 use crate::harness::client::{completed_outcome, task_id, task_outcome};
 use crate::harness::{ServiceProcess, json_rpc_request_body, message_params};
@@ -47,7 +47,8 @@ async fn each_line_is_streamed_at_once_over_http() {
         [("lines", "0.3"), ("lines", "1.0"), ("teller", "1.0"), ("writer", "1.0")]
     {
         let service = ServiceProcess::start(&agents_config()).await;
-        let stream = TextCollector::from_socket(open_rest_stream(&service, agent, version).await);
+        let stream =
+            TextCollector::from_socket(open_rest_message_stream(&service, agent, version).await);
         // A line reaches each follower before the program prints the next line, on every
         // transport
         let text = receive_lines_and_open_gates(&service, stream, &["out", "err"])

@@ -152,7 +152,7 @@ async fn an_agent_may_withhold_output_until_the_end() {
 }
 
 /// The bytes of standard output that the ledger has.
-async fn stored_byte_count(service: &ServiceProcess, id: &str) -> u64 {
+async fn stored_stdout_byte_count(service: &ServiceProcess, id: &str) -> u64 {
     let stdout_page =
         service.get(&format!("/api/v1/executions/{id}/text?channel=stdout")).await.json();
     stdout_page["bytes"].as_u64().unwrap()
@@ -171,10 +171,10 @@ async fn without_followers_no_output_is_written_early() {
     // Printed is not read: a follower makes sure that it is.
     let path = format!("/api/v1/executions/{id}/events?text=stdout");
     // Without followers, the service writes no output early
-    assert_eq!(stored_byte_count(&service, &id).await, 0);
+    assert_eq!(stored_stdout_byte_count(&service, &id).await, 0);
     let mut follower = TextCollector::from_socket(open_api_stream(&service, &path, None).await);
     follower.wait_for_text("out 1").await;
-    assert_eq!(stored_byte_count(&service, &id).await, "out 1\n".len() as u64);
+    assert_eq!(stored_stdout_byte_count(&service, &id).await, "out 1\n".len() as u64);
     drop(follower);
     let has_no_followers = async || {
         let status = service.fetch_agent_status("lines").await;
@@ -187,8 +187,8 @@ async fn without_followers_no_output_is_written_early() {
     let path = format!("/api/v1/executions/{other_id}/events?text=stdout");
     let mut follower = TextCollector::from_socket(open_api_stream(&service, &path, None).await);
     follower.wait_for_text("out 2").await;
-    assert_eq!(stored_byte_count(&service, &id).await, "out 1\n".len() as u64);
+    assert_eq!(stored_stdout_byte_count(&service, &id).await, "out 1\n".len() as u64);
     service.setup.open_gate("go-2");
     service.wait_for_task_end("lines", &id).await;
-    assert_eq!(stored_byte_count(&service, &id).await, "out 1\nout 2\nout 3\n".len() as u64);
+    assert_eq!(stored_stdout_byte_count(&service, &id).await, "out 1\nout 2\nout 3\n".len() as u64);
 }

@@ -78,16 +78,16 @@ failure_streak = 3
 }
 
 /// Takes one request whole, and answers it.
-async fn receive_request(listener: &TcpListener, status: &str) -> TestResponse {
+async fn receive_and_respond(listener: &TcpListener, status: &str) -> TestResponse {
     let (mut stream, _) = within_deadline("a caller", listener.accept()).await.unwrap();
-    let request = within_deadline("the request", read_request(&mut stream)).await;
+    let request = within_deadline("the request", read_request_as_response(&mut stream)).await;
     let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
     stream.write_all(answer.as_bytes()).await.unwrap();
     request
 }
 
 /// Reads a request as long as its head says; its status means nothing.
-async fn read_request(stream: &mut TcpStream) -> TestResponse {
+async fn read_request_as_response(stream: &mut TcpStream) -> TestResponse {
     let mut bytes = Vec::new();
     loop {
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -106,7 +106,7 @@ async fn read_request(stream: &mut TcpStream) -> TestResponse {
 }
 
 /// A hundred requests and one.
-async fn raise_alert(service: &ServiceProcess) {
+async fn raise_request_rate_alert(service: &ServiceProcess) {
     for _ in 0..101 {
         assert_eq!(service.get("/agents").await.status, 200);
     }
@@ -121,9 +121,9 @@ async fn an_alert_webhook_is_signed_and_retried() {
     );
     let setup = Setup::new(&format!("{}{settings}", fake_agent_config("echo", "echo", "")));
     let service = setup.with_executable("key", "the key of the webhook\n").start().await;
-    raise_alert(&service).await;
-    let refused_request = receive_request(&listener, "500 No").await;
-    let delivered_request = receive_request(&listener, "204 No Content").await;
+    raise_request_rate_alert(&service).await;
+    let refused_request = receive_and_respond(&listener, "500 No").await;
+    let delivered_request = receive_and_respond(&listener, "204 No Content").await;
     assert_eq!(refused_request.body, delivered_request.body);
     let body = delivered_request.json();
     assert_eq!((&body["event"], &body["cause"]), (&json!("opened"), &json!("request-rate")));
@@ -148,7 +148,7 @@ async fn an_alert_program_gets_the_alert_and_a_clean_environment() {
         "#!/bin/sh\ncat >${0%/*}/told.$1; env >${0%/*}/env; mv ${0%/*}/told.$1 ${0%/*}/told\n";
     let setup = Setup::new(&format!("{}{settings}", fake_agent_config("echo", "echo", "")));
     let service = setup.with_executable("tell", script).env("CANARY", "canary").start().await;
-    raise_alert(&service).await;
+    raise_request_rate_alert(&service).await;
     let alert = poll_until("the file", async || {
         serde_json::from_str::<Value>(&service.setup.read_file("told")).ok()
     })
@@ -169,7 +169,7 @@ async fn a_failed_alert_program_is_logged_with_its_last_line() {
     let settings = "[alerts]\ncommand = ['HERE/tell']\n";
     let setup = Setup::new(&format!("{}{settings}", fake_agent_config("echo", "echo", "")));
     let service = setup.with_executable("tell", &script).start().await;
-    raise_alert(&service).await;
+    raise_request_rate_alert(&service).await;
     poll_until("the log line", async || {
         let log = service.stderr_text();
         log.contains("the program ended with exit code 7: the host ").then_some(())
@@ -193,7 +193,7 @@ async fn a_hanging_alert_webhook_blocks_no_caller() {
     assert!(output.stderr.contains("alerts.webhook"), "{output:?}");
     let mut service =
         Setup::new(&config_with_push("[push]\nallow = ['127.0.0.1']\n")).start().await;
-    raise_alert(&service).await;
+    raise_request_rate_alert(&service).await;
     let _silent = within_deadline("a caller", listener.accept()).await.unwrap();
     assert_eq!(service.send("echo", "hello").await["status"]["state"], "completed");
     service.send_sigterm();

@@ -29,7 +29,7 @@ impl MockCollector {
             while let Ok((stream, _)) = listener.accept().await {
                 let sender = sender.clone();
                 tokio::spawn(async move {
-                    receive_request(stream).await.map(|request| sender.send(request))
+                    receive_and_acknowledge(stream).await.map(|request| sender.send(request))
                 });
             }
         });
@@ -74,7 +74,7 @@ impl MockCollector {
 }
 
 /// Reads a request as long as its head says, and says yes.
-async fn receive_request(mut stream: TcpStream) -> Option<(String, Value)> {
+async fn receive_and_acknowledge(mut stream: TcpStream) -> Option<(String, Value)> {
     let mut bytes = Vec::new();
     loop {
         if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -231,7 +231,7 @@ async fn a_secret_is_in_no_log_line_span_or_metric() {
     for text in [service.stderr_text(), metrics_text, invocation.to_string(), attempt.to_string()] {
         assert!(text.len() > 100 && !text.contains(&canary), "{text}");
     }
-    let ledger = service.setup.ledger_bytes();
+    let ledger = service.setup.read_ledger_files();
     assert!(!ledger.windows(canary.len()).any(|window| window == canary.as_bytes()));
     let lines = format!("{:?}", collector.log_records);
     assert!(!lines.contains(&canary), "{lines}");

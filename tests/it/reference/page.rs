@@ -48,7 +48,7 @@ enum ConfigLine<'l> {
     ParagraphBreak,
     TableHeader { name: &'l str, is_shown: bool },
     Key { key: &'l str, value_and_comment: &'l str },
-    Continuation(&'l str),
+    CommentContinuation(&'l str),
     Prose(&'l str),
     Other,
 }
@@ -56,7 +56,7 @@ enum ConfigLine<'l> {
 struct LinePatterns {
     table_header: Regex,
     key: Regex,
-    continuation: Regex,
+    comment_continuation: Regex,
 }
 
 impl LinePatterns {
@@ -65,17 +65,17 @@ impl LinePatterns {
         Self {
             table_header: regex(r"^(# )?\[\[?([\w.-]+)\]\]?( +#.*)?$"),
             key: regex(r"^(?:# )?([A-Za-z_][\w-]*(?:\.[\w-]+)*) = (.+)$"),
-            continuation: regex(r"^#?\s{8,}# (.+)$"),
+            comment_continuation: regex(r"^#?\s{8,}# (.+)$"),
         }
     }
 
-    fn classify<'l>(&self, line: &'l str, is_shipped: bool) -> ConfigLine<'l> {
+    fn classify<'l>(&self, line: &'l str, is_main_config: bool) -> ConfigLine<'l> {
         let group =
             |captures: &regex::Captures<'l>, at| captures.get(at).map_or("", |it| it.as_str());
         if let Some(captures) = self.table_header.captures(line) {
             let (is_uncommented, name) = (captures.get(1).is_none(), group(&captures, 2));
             // The agents that are shipped are there to be run; the other file tells of all.
-            let is_shown = !(is_shipped && is_uncommented && name.starts_with("agents."));
+            let is_shown = !(is_main_config && is_uncommented && name.starts_with("agents."));
             return ConfigLine::TableHeader { name, is_shown };
         }
         if let Some(captures) = self.key.captures(line) {
@@ -84,8 +84,8 @@ impl LinePatterns {
                 value_and_comment: group(&captures, 2),
             };
         }
-        if let Some(captures) = self.continuation.captures(line) {
-            return ConfigLine::Continuation(group(&captures, 1));
+        if let Some(captures) = self.comment_continuation.captures(line) {
+            return ConfigLine::CommentContinuation(group(&captures, 1));
         }
         match line {
             "" => ConfigLine::Blank,
@@ -97,11 +97,11 @@ impl LinePatterns {
 }
 
 fn parse_tables(text: &str) -> Vec<ReferenceTable> {
-    let (patterns, is_shipped) = (LinePatterns::new(), text.contains("[server]"));
+    let (patterns, is_main_config) = (LinePatterns::new(), text.contains("[server]"));
     let mut parser = TableParser::default();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
-        match patterns.classify(line, is_shipped) {
+        match patterns.classify(line, is_main_config) {
             ConfigLine::Blank => parser.flush_prose(),
             ConfigLine::ParagraphBreak => parser.prose.push("\n\n".to_owned()),
             ConfigLine::Banner | ConfigLine::Other => {
@@ -110,9 +110,9 @@ fn parse_tables(text: &str) -> Vec<ReferenceTable> {
             }
             ConfigLine::TableHeader { name, is_shown } => parser.start_table(name, is_shown),
             ConfigLine::Key { key, value_and_comment: rest } => {
-                parser.push_row(key, &join_lines(rest, &mut lines));
+                parser.push_row(key, &join_value_lines(rest, &mut lines));
             }
-            ConfigLine::Continuation(text) => parser.continue_row(text),
+            ConfigLine::CommentContinuation(text) => parser.extend_description(text),
             ConfigLine::Prose(text) => parser.prose.push(format!("{text} ")),
         }
     }
@@ -121,7 +121,7 @@ fn parse_tables(text: &str) -> Vec<ReferenceTable> {
 }
 
 /// A value that goes on over several lines as one line, with its remark.
-fn join_lines<'l>(first_line: &str, lines: &mut impl Iterator<Item = &'l str>) -> String {
+fn join_value_lines<'l>(first_line: &str, lines: &mut impl Iterator<Item = &'l str>) -> String {
     let mut joined = first_line.to_owned();
     while has_open_bracket(split_comment(&joined).0) {
         let Some(line) = lines.next() else { break };
@@ -186,7 +186,7 @@ impl TableParser {
         table.parts.push(TablePart::Row(KeyRow { key, value, description }));
     }
 
-    fn continue_row(&mut self, text: &str) {
+    fn extend_description(&mut self, text: &str) {
         let last_table = self.tables.last_mut().filter(|_| self.is_shown);
         if let Some(TablePart::Row(row)) = last_table.and_then(|table| table.parts.last_mut()) {
             row.description = format!("{} {text}", row.description);

@@ -24,7 +24,7 @@ async fn start_stub_server(answer: &'static str) -> SocketAddr {
     address
 }
 
-async fn call_stub_server(answer: &'static str) -> (Value, Value) {
+async fn run_against_stub_server(answer: &'static str) -> (Value, Value) {
     let url = format!("http://{}", start_stub_server(answer).await);
     let caller = ServiceProcess::start(&remote_agent_config("far", &url, "")).await;
     let id = caller.start_task("far", "hello").await;
@@ -104,7 +104,7 @@ async fn a_remote_answer_that_is_not_a2a_is_a_permanent_failure() {
             "refused (HTTP 307)",
         ),
     ] {
-        let (task, _) = call_stub_server(answer).await;
+        let (task, _) = run_against_stub_server(answer).await;
         assert_eq!(task_outcome(&task), failed_outcome("agent-permanent"), "{answer}: {task}");
         let text = task.pointer("/status/message/parts/0/text").unwrap().as_str().unwrap();
         assert!(text.contains(cause), "{answer}: {text}");
@@ -113,7 +113,7 @@ async fn a_remote_answer_that_is_not_a2a_is_a_permanent_failure() {
 
 #[tokio::test]
 async fn a_remote_rate_limit_is_respected() {
-    let (task, execution) = call_stub_server(
+    let (task, execution) = run_against_stub_server(
         "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n",
     )
     .await;
@@ -124,7 +124,7 @@ async fn a_remote_rate_limit_is_respected() {
 #[tokio::test]
 async fn a_stream_that_breaks_before_its_first_event_is_transient() {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 100\r\n\r\n";
-    let (task, _) = call_stub_server(head).await;
+    let (task, _) = run_against_stub_server(head).await;
     assert_eq!(task_outcome(&task), failed_outcome("agent-transient"), "{task}");
     let text = task.pointer("/status/message/parts/0/text").unwrap().as_str().unwrap();
     assert!(text.contains("cannot be reached: "), "{text}");

@@ -59,13 +59,13 @@ impl DuplicateCache {
         request_identity: &RequestIdentity,
         spec: &AgentSpec,
     ) -> Option<AcceptResult> {
-        self.find_keys(
+        self.find_by_keys(
             &identifying_keys(spec, request, request_identity),
             request_identity.content_digest,
         )
     }
 
-    fn find_keys(&self, keys: &[KeyDigest], digest: [u8; 32]) -> Option<AcceptResult> {
+    fn find_by_keys(&self, keys: &[KeyDigest], digest: [u8; 32]) -> Option<AcceptResult> {
         let known: Option<Vec<_>> = keys.iter().map(|key| self.by_key.get(key).copied()).collect();
         AcceptResult::for_known_keys(&known?, digest)
     }
@@ -86,7 +86,7 @@ fn identifying_keys(
 
 /// Returns true if another message may have the message id of the request.
 pub(super) fn has_reusable_message_id(spec: &AgentSpec, request: &Request) -> bool {
-    spec.endpoint_config.message_id_policy == MessageIdPolicy::Reused
+    spec.endpoint_config.message_id_policy == MessageIdPolicy::Reusable
         && request.origin.trigger == Trigger::Api
 }
 
@@ -101,14 +101,14 @@ mod tests {
     #[test]
     fn a_repeated_request_is_known_until_its_execution_ends() {
         let (mut cache, id) = (DuplicateCache::default(), ExecutionId::generate());
-        assert_eq!(cache.find_keys(&[MESSAGE], DIGEST), None);
+        assert_eq!(cache.find_by_keys(&[MESSAGE], DIGEST), None);
         cache.insert(id, vec![MESSAGE, IDEMPOTENCY], DIGEST);
         for keys in [&[MESSAGE][..], &[IDEMPOTENCY], &[MESSAGE, IDEMPOTENCY]] {
-            assert_eq!(cache.find_keys(keys, DIGEST), Some(AcceptResult::Duplicate(id)));
+            assert_eq!(cache.find_by_keys(keys, DIGEST), Some(AcceptResult::Duplicate(id)));
         }
-        assert_eq!(cache.find_keys(&[MESSAGE], [8; 32]), Some(AcceptResult::Conflict));
+        assert_eq!(cache.find_by_keys(&[MESSAGE], [8; 32]), Some(AcceptResult::Conflict));
         cache.remove(id);
-        assert_eq!(cache.find_keys(&[MESSAGE], DIGEST), None);
+        assert_eq!(cache.find_by_keys(&[MESSAGE], DIGEST), None);
         assert!(cache.by_key.is_empty() && cache.by_execution.is_empty());
     }
 
@@ -116,9 +116,16 @@ mod tests {
     fn the_ledger_decides_about_a_key_that_is_unknown_here() {
         let mut cache = DuplicateCache::default();
         cache.insert(ExecutionId::generate(), vec![MESSAGE], DIGEST);
-        assert_eq!(cache.find_keys(&[MESSAGE, IDEMPOTENCY], DIGEST), None);
-        assert_eq!(cache.find_keys(&[], DIGEST), None, "a request without a key is no duplicate");
+        assert_eq!(cache.find_by_keys(&[MESSAGE, IDEMPOTENCY], DIGEST), None);
+        assert_eq!(
+            cache.find_by_keys(&[], DIGEST),
+            None,
+            "a request without a key is no duplicate"
+        );
         cache.insert(ExecutionId::generate(), vec![IDEMPOTENCY], DIGEST);
-        assert_eq!(cache.find_keys(&[MESSAGE, IDEMPOTENCY], DIGEST), Some(AcceptResult::Conflict));
+        assert_eq!(
+            cache.find_by_keys(&[MESSAGE, IDEMPOTENCY], DIGEST),
+            Some(AcceptResult::Conflict)
+        );
     }
 }

@@ -70,7 +70,7 @@ impl RequestRecorder {
         );
         let keys = self.dedup_keys(AttemptId::FIRST.turn);
         let (details, has_all_details) = self.storable_details();
-        let replayable = stored_parts.is_unchanged && has_unchanged_params && has_all_details;
+        let stores_raw_input = stored_parts.is_unchanged && has_unchanged_params && has_all_details;
         let accept_command = AcceptCommand {
             id: self.id,
             agent: request.agent.clone(),
@@ -78,13 +78,13 @@ impl RequestRecorder {
             message_id: request.message_id.clone(),
             keys,
             content_digest: self.request_identity.content_digest,
-            coalescing_key_and_since: self.coalescing_key(),
+            coalescing_key_and_since: self.coalescing_key_and_since(),
             context: request.context.clone(),
             trigger: request.origin.trigger.clone(),
             trace: self.redacted_trace(),
             access: spec.access,
-            stores_raw_input: replayable,
-            sealed_input: if replayable {
+            stores_raw_input,
+            sealed_input: if stores_raw_input {
                 None
             } else {
                 services.input_sealer.seal(self.id, &request.input)
@@ -97,12 +97,14 @@ impl RequestRecorder {
         };
         Ok(match services.ledger.accept(accept_command).await? {
             AcceptResult::Created => RecordingResult::Recorded,
-            AcceptResult::Equivalent(source)
+            AcceptResult::CreatedWithEquivalent(source)
                 if has_reusable_result(&services.ledger, source).await =>
             {
                 RecordingResult::EquivalentSucceeded(source)
             }
-            AcceptResult::Equivalent(source) => RecordingResult::EquivalentInProgress(source),
+            AcceptResult::CreatedWithEquivalent(source) => {
+                RecordingResult::EquivalentInProgress(source)
+            }
             AcceptResult::Duplicate(original) => RecordingResult::Duplicate(original),
             AcceptResult::Conflict => RecordingResult::Conflict,
         })
@@ -121,7 +123,7 @@ impl RequestRecorder {
             0,
         );
         let (details, has_all_details) = self.storable_details();
-        let replayable = stored_parts.is_unchanged && has_unchanged_params && has_all_details;
+        let stores_raw_input = stored_parts.is_unchanged && has_unchanged_params && has_all_details;
         let answer_command = AnswerCommand {
             id: self.id,
             agent: request.agent.clone(),
@@ -131,8 +133,8 @@ impl RequestRecorder {
             message_id: request.message_id.clone(),
             keys: self.dedup_keys(attempt_id.turn),
             content_digest: self.request_identity.content_digest,
-            stores_raw_input: replayable,
-            sealed_input: if replayable {
+            stores_raw_input,
+            sealed_input: if stores_raw_input {
                 None
             } else {
                 services.input_sealer.seal(self.id, &request.input)
@@ -151,14 +153,14 @@ impl RequestRecorder {
     fn dedup_keys(&self, turn: u32) -> DedupKeys {
         let mut keys = self.request_identity.dedup_keys;
         if has_reusable_message_id(&self.spec, &self.request) {
-            keys.message_key = self.services.keyed_hasher.unique_key(self.id, turn);
+            keys.message_key = self.services.keyed_hasher.turn_key(self.id, turn);
         }
         keys
     }
 
     /// Returns the key by which an equal request is found, if the agent coalesces requests. A caller with idempotency
     /// keys distinguishes its requests itself.
-    fn coalescing_key(&self) -> Option<([u8; 32], DateTime<Utc>)> {
+    fn coalescing_key_and_since(&self) -> Option<([u8; 32], DateTime<Utc>)> {
         let (services, request, spec) = (&*self.services, &*self.request, &*self.spec);
         let window = spec.dedup_window.filter(|_| request.idempotency_key.is_none())?;
         let is_candidate = match request.origin.trigger {

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::agent::SubmitReply;
-use crate::agent::credential_gate::WaitCondition;
+use crate::agent::credential_gate::WaitCause;
 use crate::execution::StartingPoint;
 use crate::model::agent::queue::{QueueReason, Queued};
 use crate::model::agent::quota::Deferral;
@@ -36,7 +36,7 @@ pub(in crate::agent) struct QueuedRequest {
     pub(in crate::agent) deadline: Instant,
     pub(in crate::agent) starting_point: StartingPoint,
     /// Execution whose result is taken, if any.
-    pub(in crate::agent) result_source: Option<ExecutionId>,
+    pub(in crate::agent) replay_source: Option<ExecutionId>,
     /// Deferral of the execution, if it is deferred.
     pub(in crate::agent) deferral: Option<Deferral>,
     /// Probe of the credential, if the execution is one.
@@ -60,14 +60,14 @@ impl QueuedRequest {
             span: tracing::Span::none(),
             deadline,
             starting_point,
-            result_source: None,
+            replay_source: None,
             deferral: None,
             probe: None,
         }
     }
 
     /// Creates an entry that restores an execution with an open question in order to end it.
-    pub(in crate::agent) fn for_open_question(record: &ExecutionRecord) -> Self {
+    pub(in crate::agent) fn for_ending_open_question(record: &ExecutionRecord) -> Self {
         let request = Request {
             agent: record.agent.clone(),
             origin: record.origin(),
@@ -107,16 +107,16 @@ impl QueuedRequest {
     pub(super) fn displayed_position(
         &self,
         queued: Queued,
-        condition: Option<WaitCondition>,
+        wait_cause: Option<WaitCause>,
     ) -> Queued {
-        let deferral = self.deferral.map(|deferral| WaitCondition {
+        let deferral = self.deferral.map(|deferral| WaitCause {
             reason: deferral.cause.queue_reason(),
             until: Some(deferral.until),
         });
         // Each other reason than a busy agent holds, whatever keeps the queue from starting.
-        let condition = condition.filter(|_| queued.reason == QueueReason::AgentBusy);
-        match deferral.or(condition) {
-            Some(WaitCondition { reason, until }) => Queued { reason, until, ..queued },
+        let wait_cause = wait_cause.filter(|_| queued.reason == QueueReason::AgentBusy);
+        match deferral.or(wait_cause) {
+            Some(WaitCause { reason, until }) => Queued { reason, until, ..queued },
             None => queued,
         }
     }

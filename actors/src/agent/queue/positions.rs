@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::RequestQueue;
 use crate::agent::AgentMsg;
-use crate::agent::credential_gate::WaitCondition;
+use crate::agent::credential_gate::WaitCause;
 use crate::agent::tasks::AgentBackgroundTasks;
 use crate::model::agent::queue::{QueueReason, Queued};
 use crate::model::id::ExecutionId;
@@ -37,11 +37,11 @@ impl RequestQueue {
     /// Notifies the entries after a change of the queue, those of a long queue later.
     pub(in crate::agent) fn notify_change(
         &mut self,
-        condition: Option<WaitCondition>,
+        wait_cause: Option<WaitCause>,
         tasks: &mut AgentBackgroundTasks,
     ) {
-        match self.notice_timing() {
-            NoticeTiming::Now => self.notify_all(condition),
+        match self.decide_notice_timing() {
+            NoticeTiming::Now => self.notify_all(wait_cause),
             NoticeTiming::After(notice_interval) => {
                 tasks.send_after(notice_interval, AgentMsg::PositionNoticesDue);
             }
@@ -50,7 +50,7 @@ impl RequestQueue {
     }
 
     /// Decides when the entries are notified of a change of the queue.
-    fn notice_timing(&mut self) -> NoticeTiming {
+    fn decide_notice_timing(&mut self) -> NoticeTiming {
         if self.entries.len() <= MAX_SHORT_QUEUE_LENGTH {
             NoticeTiming::Now
         } else if mem::replace(&mut self.is_position_notice_scheduled, true) {
@@ -61,9 +61,9 @@ impl RequestQueue {
     }
 
     /// Notifies all entries of a long queue, after its pause.
-    pub(in crate::agent) fn send_position_notices(&mut self, condition: Option<WaitCondition>) {
+    pub(in crate::agent) fn send_position_notices(&mut self, wait_cause: Option<WaitCause>) {
         self.is_position_notice_scheduled = false;
-        self.notify_all(condition);
+        self.notify_all(wait_cause);
     }
 
     /// Notifies a new entry of its position.
@@ -71,21 +71,21 @@ impl RequestQueue {
         &self,
         id: ExecutionId,
         position: usize,
-        condition: Option<WaitCondition>,
+        wait_cause: Option<WaitCause>,
     ) {
         if let Some(entry) = self.entries.get(&id) {
             let queued =
-                entry.displayed_position(Queued::new(position, QueueReason::AgentBusy), condition);
+                entry.displayed_position(Queued::new(position, QueueReason::AgentBusy), wait_cause);
             entry.progress.send_if_modified(|progress| progress.set_queue_position(Some(queued)));
         }
     }
 
     /// Notifies all entries of their positions. Positions are not recorded, because they are only true now.
-    fn notify_all(&self, condition: Option<WaitCondition>) {
+    fn notify_all(&self, wait_cause: Option<WaitCause>) {
         let mut positions: HashMap<_, _> = self.admission_queue.positions().collect();
         for (id, entry) in &self.entries {
             let queued = positions.remove(id).filter(|_| !entry.awaits_submit_reply());
-            let queued = queued.map(|queued| entry.displayed_position(queued, condition));
+            let queued = queued.map(|queued| entry.displayed_position(queued, wait_cause));
             entry.progress.send_if_modified(|progress| progress.set_queue_position(queued));
         }
     }
@@ -93,12 +93,12 @@ impl RequestQueue {
     /// Returns the displayed entries; `queue_timeout` includes the additional queue time.
     pub(in crate::agent) fn statuses(
         &self,
-        condition: Option<WaitCondition>,
+        wait_cause: Option<WaitCause>,
         queue_timeout: Duration,
     ) -> Vec<QueuedStatus> {
         let statuses = self.admission_queue.positions().filter_map(|(id, queued)| {
             let entry = self.entries.get(&id)?;
-            let Queued { position, reason, until } = entry.displayed_position(queued, condition);
+            let Queued { position, reason, until } = entry.displayed_position(queued, wait_cause);
             let deadline = entry
                 .deferral
                 .map_or(entry.queued_since + queue_timeout, |deferral| deferral.until);

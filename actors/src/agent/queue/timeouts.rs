@@ -35,21 +35,21 @@ impl TimeoutExtension {
 }
 
 impl RequestQueue {
-    /// Starts the timer of the first entry, unless it runs. `extra_time` is the additional queue time.
+    /// Starts the timer of the first entry, unless it runs. `extra_queue_time` is the additional queue time.
     pub(in crate::agent) fn schedule_timeout(
         &mut self,
-        extra_time: Duration,
+        extra_queue_time: Duration,
         tasks: &mut AgentBackgroundTasks,
     ) {
-        if let Some(wait) = self.take_timer_delay(extra_time) {
+        if let Some(wait) = self.take_timer_delay(extra_queue_time) {
             tasks.send_after(wait, AgentMsg::QueueTimeoutDue);
         }
     }
 
     /// Returns the wait for which a timer must start, unless one runs.
-    fn take_timer_delay(&mut self, extra_time: Duration) -> Option<Duration> {
+    fn take_timer_delay(&mut self, extra_queue_time: Duration) -> Option<Duration> {
         let time_left_of_first =
-            self.answered_entries().next().and_then(|id| self.time_left(id, extra_time));
+            self.acknowledged_entries().next().and_then(|id| self.time_left(id, extra_queue_time));
         let wait = time_left_of_first.filter(|_| !self.has_timeout_timer)?;
         self.has_timeout_timer = true;
         Some(wait)
@@ -61,9 +61,10 @@ impl RequestQueue {
     }
 
     /// Returns the entries whose timeout has expired.
-    pub(in crate::agent) fn expired_entries(&self, extra_time: Duration) -> Vec<ExecutionId> {
-        let is_due = |id: &ExecutionId| self.time_left(*id, extra_time) == Some(Duration::ZERO);
-        self.answered_entries().take_while(is_due).collect()
+    pub(in crate::agent) fn expired_entries(&self, extra_queue_time: Duration) -> Vec<ExecutionId> {
+        let is_due =
+            |id: &ExecutionId| self.time_left(*id, extra_queue_time) == Some(Duration::ZERO);
+        self.acknowledged_entries().take_while(is_due).collect()
     }
 
     /// Extends the timeouts of all entries except deferred ones.
@@ -74,17 +75,17 @@ impl RequestQueue {
     }
 
     /// Iterates over the entries whose submitter has its answer, in order.
-    fn answered_entries(&self) -> impl Iterator<Item = ExecutionId> + '_ {
-        let is_answered = |entry: &QueuedRequest| !entry.awaits_submit_reply();
+    fn acknowledged_entries(&self) -> impl Iterator<Item = ExecutionId> + '_ {
+        let is_acknowledged = |entry: &QueuedRequest| !entry.awaits_submit_reply();
         self.admission_queue
             .waiting()
-            .filter(move |id| self.entries.get(id).is_some_and(is_answered))
+            .filter(move |id| self.entries.get(id).is_some_and(is_acknowledged))
     }
 
     /// Returns the remaining queue time of an entry.
-    fn time_left(&self, id: ExecutionId, extra_time: Duration) -> Option<Duration> {
+    fn time_left(&self, id: ExecutionId, extra_queue_time: Duration) -> Option<Duration> {
         let deadline = self.entries.get(&id)?.deadline;
-        let deadline = deadline.checked_add(extra_time).unwrap_or(deadline);
+        let deadline = deadline.checked_add(extra_queue_time).unwrap_or(deadline);
         Some(deadline.saturating_duration_since(Instant::now()))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::task::JoinHandle;
 
-use crate::driver::report::{OutputWriter, Reporter, StoredOutput};
+use crate::driver::report::{OutputWriter, Reporter, StoredOutputReader};
 use crate::driver::{AttemptLease, AttemptWork, Driver, Lease};
 use crate::model::agent::AgentSpec;
 use crate::model::agent::workspace::Workspace;
@@ -34,7 +34,7 @@ impl Driver for ReplayDriver {
     fn start(&self, work: AttemptWork, reporter: Reporter) -> Lease {
         let replay = AttemptReplay {
             source: self.source,
-            output: StoredOutput::new(self.source, Arc::clone(&self.ledger)),
+            output: StoredOutputReader::new(self.source, Arc::clone(&self.ledger)),
             message_count: 0,
         };
         Box::new(ReplayLease(tokio::spawn(replay.run(work, reporter))))
@@ -67,7 +67,7 @@ impl Drop for ReplayLease {
 /// Replay of one attempt.
 struct AttemptReplay {
     source: ExecutionId,
-    output: StoredOutput,
+    output: StoredOutputReader,
     message_count: u32,
 }
 

@@ -62,7 +62,7 @@ impl ExecutionRetries {
         report: FailedAttemptReport,
         now: DateTime<Utc>,
     ) -> NextAttempt {
-        let FailedAttemptReport { attempt, failure, .. } = &report;
+        let FailedAttemptReport { failed_attempt: attempt, failure, .. } = &report;
         self.history.count_program_retries(failure);
         let (next_attempt, pause) =
             match decide_retry(&self.policy, self.history, *attempt, failure) {
@@ -70,7 +70,7 @@ impl ExecutionRetries {
                 RetryDecision::Retry(pause) => (NextAttempt::AfterPause, Some(pause)),
                 RetryDecision::Defer(wait, cause) => {
                     let end = (end_of_wait(now, wait), cause);
-                    let deferral = self.history.count_deferral(attempt.number, failure, end);
+                    let deferral = self.history.record_deferral(attempt.number, failure, end);
                     (NextAttempt::AfterDeferral(deferral), None)
                 }
             };
@@ -114,7 +114,7 @@ impl RunningExecution {
         Some(QueuedRequest {
             progress: self.progress,
             span: self.request_span,
-            result_source: self.result_source,
+            replay_source: self.replay_source,
             probe: self.probe,
             ..entry
         })
@@ -122,7 +122,7 @@ impl RunningExecution {
 
     /// Returns the queue entry of an execution that is deferred after its failed attempt, and its probe of the
     /// credential; `None` if no attempt follows.
-    pub(in crate::agent) fn into_deferred_entry(
+    pub(in crate::agent) fn into_deferred_entry_and_probe(
         self,
         deferral: Deferral,
         now: DateTime<Utc>,
@@ -188,7 +188,7 @@ pub(in crate::agent) struct ExecutionControl<'a> {
 impl ExecutionControl<'_> {
     /// Begins the pause of an execution whose actor has stopped after a failed attempt, or cancels the execution.
     /// Without a next attempt the execution is lost.
-    pub(in crate::agent) fn begin_pause_or_settle(&mut self, id: ExecutionId) {
+    pub(in crate::agent) fn pause_before_retry_or_settle(&mut self, id: ExecutionId) {
         let execution = self.running.executions.get_mut(&id);
         // In another state the actor has stopped for another reason: the ledger refused its claim.
         let failed_execution = execution
@@ -246,7 +246,7 @@ impl ExecutionControl<'_> {
         let definition = self.args.definition();
         if record.awaits_answer() {
             let cancel = ExecutionEvent::CancelRequested { reason };
-            let start = ExecutionStart::for_open_question(record, definition, cancel);
+            let start = ExecutionStart::for_ending_open_question(record, definition, cancel);
             self.running.start(start, &self.args.services, self.tasks);
         } else if is_draining && record.state.is_at_work() {
             let (services, driver) = (self.args.services.clone(), definition.driver);

@@ -31,14 +31,14 @@ pub(in crate::agent) struct ExecutionStart {
 
 impl ExecutionStart {
     /// Creates the start that ends an execution with an open question.
-    pub(in crate::agent) fn for_open_question(
+    pub(in crate::agent) fn for_ending_open_question(
         record: &ExecutionRecord,
         definition: AgentDefinition,
         first_event: ExecutionEvent,
     ) -> Self {
         Self {
             id: record.id,
-            entry: QueuedRequest::for_open_question(record),
+            entry: QueuedRequest::for_ending_open_question(record),
             definition,
             first_event,
         }
@@ -58,14 +58,14 @@ impl RunningExecutions {
             request,
             progress,
             starting_point,
-            result_source,
+            replay_source,
             queued_since,
             probe,
             ..
         } = entry;
         let request_span = entry.span;
         let AgentDefinition { spec, driver } = definition.clone();
-        let driver = match result_source {
+        let driver = match replay_source {
             None => driver,
             Some(source) => Arc::new(ReplayDriver { source, ledger: Arc::clone(&services.ledger) }),
         };
@@ -103,7 +103,7 @@ impl RunningExecutions {
                     definition,
                     request,
                     request_span,
-                    result_source,
+                    replay_source,
                     retries,
                     cancellation: None,
                     probe,

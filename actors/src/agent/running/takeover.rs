@@ -46,18 +46,18 @@ impl RunningExecutions {
     ) -> Result<(), ActorProcessingErr> {
         let Some(id) = self.find_by_actor(actor) else { return Ok(()) };
         tracing::error!(execution = %id, agent = %args.spec.id, %fault, "execution crashed");
-        if self.permit_replacement(id) {
+        if self.try_mark_replaced(id) {
             let (services, driver) = (args.services.clone(), self.definition(id, args).driver);
             tasks.spawn_and_send_result(async move {
                 let work = take_over_or_settle(&services, &*driver, id).await;
                 work.map_or(AgentMsg::InterruptedExecutionSettled(id), |work| {
-                    AgentMsg::TakeoverClaimed(Box::new(work))
+                    AgentMsg::InterruptedWorkTakenOver(Box::new(work))
                 })
             });
         } else {
             self.settle_lost(id, args, tasks);
         }
-        match self.record_crash() {
+        match self.decide_restart_after_crash() {
             RestartDecision::Restart => Ok(()),
             RestartDecision::Quarantine => Err(fault),
         }
@@ -81,7 +81,8 @@ impl RunningExecutions {
                 ..Progress::for_new_execution()
             }),
         };
-        let run_time = work_taken_over.run_time.unwrap_or_else(|| args.age(record.changed_at));
+        let run_time =
+            work_taken_over.elapsed_run_time.unwrap_or_else(|| args.age(record.changed_at));
         let starting_point =
             StartingPoint::for_continued_work(&record, recorded_events, has_original_input);
         let deadline = args.queue_deadline(Duration::ZERO);

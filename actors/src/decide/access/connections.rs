@@ -95,8 +95,8 @@ pub struct ConnectionTable {
     limit: usize,
     last_number: u64,
     holders: BTreeMap<ConnectionId, ConnectionHolder>,
-    networks: ConnectionGroups<ClientNetwork>,
-    principals: ConnectionGroups<PrincipalId>,
+    anonymous_by_network: ConnectionGroups<ClientNetwork>,
+    by_principal: ConnectionGroups<PrincipalId>,
     /// Displaced connections that are still open.
     closing: BTreeSet<ConnectionId>,
 }
@@ -109,8 +109,8 @@ impl ConnectionTable {
             limit,
             last_number: 0,
             holders: BTreeMap::new(),
-            networks: ConnectionGroups::new(),
-            principals: ConnectionGroups::new(),
+            anonymous_by_network: ConnectionGroups::new(),
+            by_principal: ConnectionGroups::new(),
             closing: BTreeSet::new(),
         }
     }
@@ -118,7 +118,7 @@ impl ConnectionTable {
     /// Returns the number of connections that one network may have without a valid credential. A principal may have
     /// more while no other client needs the room.
     #[must_use]
-    pub const fn share_per_holder(&self) -> usize {
+    pub const fn fair_share(&self) -> usize {
         if self.limit < 2 { 1 } else { self.limit / 2 }
     }
 
@@ -147,23 +147,26 @@ impl ConnectionTable {
             return ConnectionAdmission::Refused;
         }
         let is_full = self.holders.len() >= self.limit;
-        let crowded_network = Some(network)
-            .filter(|origin| self.networks.connection_count(*origin) >= self.share_per_holder());
-        let crowded_network =
-            crowded_network.or_else(|| self.networks.largest_holder().filter(|_| is_full));
+        let crowded_network = Some(network).filter(|origin| {
+            self.anonymous_by_network.connection_count(*origin) >= self.fair_share()
+        });
+        let crowded_network = crowded_network
+            .or_else(|| self.anonymous_by_network.largest_holder().filter(|_| is_full));
         let surplus_principal = if is_full { self.principal_over_share() } else { None };
         if is_full && crowded_network.is_none() && surplus_principal.is_none() {
             return ConnectionAdmission::Refused;
         }
         let displaced = match (surplus_principal, crowded_network) {
-            (Some(principal), _) if self.networks.total < self.unauthenticated_reserve() => {
+            (Some(principal), _)
+                if self.anonymous_by_network.total < self.unauthenticated_reserve() =>
+            {
                 // The newest one: otherwise callers would displace each other's
                 // oldest connections without end.
-                self.principals.connections_of(principal).next_back()
+                self.by_principal.connections_of(principal).next_back()
             }
             // The oldest one: a caller with a credential presents it soon after it has connected.
             (_, Some(crowded_network)) => self
-                .networks
+                .anonymous_by_network
                 .connections_of(crowded_network)
                 .take(MAX_DISPLACEMENT_CANDIDATES)
                 .find(|id| !has_unread_request(*id)),
@@ -176,7 +179,7 @@ impl ConnectionTable {
             self.closing.insert(displaced);
         }
         self.holders.insert(id, ConnectionHolder::Network(network));
-        self.networks.insert(network, id);
+        self.anonymous_by_network.insert(network, id);
         displaced.map_or(ConnectionAdmission::Admitted(id), |displaced| {
             ConnectionAdmission::Displaces(id, displaced)
         })
@@ -184,10 +187,9 @@ impl ConnectionTable {
 
     /// Returns the principal with the most connections, if these are more than its share.
     fn principal_over_share(&self) -> Option<PrincipalId> {
-        let largest = self.principals.largest_holder();
-        largest.filter(|principal| {
-            self.principals.connection_count(*principal) > self.share_per_holder()
-        })
+        let largest = self.by_principal.largest_holder();
+        largest
+            .filter(|principal| self.by_principal.connection_count(*principal) > self.fair_share())
     }
 
     /// Assigns the connection to a principal, because a request on the connection was authenticated. Only the first
@@ -196,8 +198,8 @@ impl ConnectionTable {
         let Some(ConnectionHolder::Network(network)) = self.holders.get(&id).copied() else {
             return;
         };
-        self.networks.remove(network, id);
-        self.principals.insert(principal, id);
+        self.anonymous_by_network.remove(network, id);
+        self.by_principal.insert(principal, id);
         self.holders.insert(id, ConnectionHolder::Principal(principal));
     }
 
@@ -221,8 +223,10 @@ impl ConnectionTable {
 
     fn remove_holder(&mut self, id: ConnectionId) {
         match self.holders.remove(&id) {
-            Some(ConnectionHolder::Network(network)) => self.networks.remove(network, id),
-            Some(ConnectionHolder::Principal(principal)) => self.principals.remove(principal, id),
+            Some(ConnectionHolder::Network(network)) => {
+                self.anonymous_by_network.remove(network, id);
+            }
+            Some(ConnectionHolder::Principal(principal)) => self.by_principal.remove(principal, id),
             None => {}
         }
     }

@@ -18,7 +18,7 @@ pub fn check_files(delivery: FileDelivery, input: &Input) -> Result<(), Failure>
             Err(Failure::new(Code::ContentType, message))
         }
         FileDelivery::ListInVariable | FileDelivery::ListInPrompt | FileDelivery::AgentProtocol
-            if input.parts.iter().any(|part| is_local_address(&part.content)) =>
+            if input.parts.iter().any(|part| has_non_http_url(&part.content)) =>
         {
             let message = "the address of a file must begin with `https://` or `http://`";
             Err(Failure::new(Code::InvalidParams, message))
@@ -31,7 +31,7 @@ pub fn check_files(delivery: FileDelivery, input: &Input) -> Result<(), Failure>
     }
 }
 
-fn is_local_address(content: &Content) -> bool {
+fn has_non_http_url(content: &Content) -> bool {
     let is_remote = |url: &str| url.starts_with("https://") || url.starts_with("http://");
     matches!(content, Content::Url(url) if !is_remote(url))
 }

@@ -55,9 +55,9 @@ struct FailureHistory {
     /// Failures within the window, the oldest first.
     failures: VecDeque<(CredentialDigest, Duration)>,
     /// Blocked credentials, each with the end of its block.
-    blocked: Vec<(CredentialDigest, Duration)>,
+    blocked_credentials: Vec<(CredentialDigest, Duration)>,
     /// End of the block of every wrong credential of this address.
-    blocked_until: Option<Duration>,
+    address_blocked_until: Option<Duration>,
     /// Position in the order of the last failures of all addresses.
     last_failure_number: u64,
 }
@@ -108,9 +108,10 @@ impl LockoutTable {
     ) -> Option<Duration> {
         let history = self.histories.get(&network)?;
         let credential_blocks =
-            history.blocked.iter().filter(|(credential, _)| *credential == digest);
-        let block_ends =
-            credential_blocks.map(|(_, blocked_until)| *blocked_until).chain(history.blocked_until);
+            history.blocked_credentials.iter().filter(|(credential, _)| *credential == digest);
+        let block_ends = credential_blocks
+            .map(|(_, blocked_until)| *blocked_until)
+            .chain(history.address_blocked_until);
         let remaining = block_ends.max()?.checked_sub(now)?;
         (!remaining.is_zero()).then_some(remaining)
     }
@@ -178,9 +179,9 @@ impl FailureHistory {
         let LockoutSpec { max_failures, window, block_duration: block } = spec;
         let (max_failures, blocked_until) =
             (usize::try_from(max_failures).unwrap_or(usize::MAX), now.saturating_add(block));
-        self.blocked_until = None; // Its end has passed, or the credential would be blocked.
+        self.address_blocked_until = None; // Its end has passed, or the credential would be blocked.
         self.failures.retain(|(_, at)| now.saturating_sub(*at) < window);
-        self.blocked.retain(|(_, blocked_until)| now < *blocked_until);
+        self.blocked_credentials.retain(|(_, blocked_until)| now < *blocked_until);
         self.failures.push_back((digest, now));
         let credential_failures =
             self.failures.iter().filter(|(credential, _)| *credential == digest).count();
@@ -189,14 +190,14 @@ impl FailureHistory {
         {
             // This block lasts longer than the blocks of single credentials; the count restarts after it.
             *self = Self {
-                blocked_until: Some(blocked_until),
+                address_blocked_until: Some(blocked_until),
                 last_failure_number: self.last_failure_number,
                 ..Self::default()
             };
             LockoutDecision::AddressBlocked
         } else if credential_failures >= max_failures {
             self.failures.retain(|(credential, _)| *credential != digest);
-            self.blocked.push((digest, blocked_until));
+            self.blocked_credentials.push((digest, blocked_until));
             LockoutDecision::CredentialBlocked
         } else {
             LockoutDecision::NoNewBlock
@@ -206,12 +207,12 @@ impl FailureHistory {
     /// Returns the number of different credentials that failed within the window or are blocked.
     fn credential_count(&self) -> usize {
         let credentials =
-            self.failures.iter().chain(&self.blocked).map(|(credential, _)| credential);
+            self.failures.iter().chain(&self.blocked_credentials).map(|(credential, _)| credential);
         credentials.collect::<BTreeSet<_>>().len()
     }
 
     fn entry_count(&self) -> usize {
-        self.failures.len() + self.blocked.len()
+        self.failures.len() + self.blocked_credentials.len()
     }
 }
 

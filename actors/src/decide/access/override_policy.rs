@@ -75,7 +75,7 @@ fn is_in_allowed_folder(override_policy: &OverridePolicy, folder: &Path) -> bool
     let is_plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
     folder.is_absolute()
         && folder.components().all(is_plain)
-        && override_policy.folders.iter().any(|allowed| folder.starts_with(allowed))
+        && override_policy.working_dir_roots.iter().any(|allowed| folder.starts_with(allowed))
 }
 
 fn override_refused_failure(message: &str) -> Failure {
@@ -88,7 +88,7 @@ mod tests {
 
     fn test_policy() -> OverridePolicy {
         OverridePolicy {
-            folders: vec!["/srv/repos".into(), "/data/repos".into()],
+            working_dir_roots: vec!["/srv/repos".into(), "/data/repos".into()],
             variables: vec!["BRANCH".to_owned()],
             params: vec!["style".to_owned()],
         }

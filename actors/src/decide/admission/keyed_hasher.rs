@@ -78,7 +78,7 @@ impl KeyedHasher {
 
     /// Returns the key of a request whose message id has no meaning: each request has another key.
     #[must_use]
-    pub fn unique_key(&self, id: ExecutionId, turn: u32) -> [u8; 32] {
+    pub fn turn_key(&self, id: ExecutionId, turn: u32) -> [u8; 32] {
         self.digest(["execution", &id.to_string(), &turn.to_string()])
     }
 
@@ -138,7 +138,7 @@ impl KeyedHasher {
 
     /// Returns a short display name of the secrets with this digest.
     #[must_use]
-    pub fn credential_name(&self, digest: &[u8; 32]) -> String {
+    pub fn credential_fingerprint(&self, digest: &[u8; 32]) -> String {
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let [a, b, c, d, ..] = self.digest(["credential", &hex(digest)]);
         hex(&[a, b, c, d])

@@ -28,7 +28,10 @@ impl CumulativeUsage {
 
     /// Returns the increments, and true if they are still the totals of the session, because no earlier report is
     /// known. A counter that decreased was reset by the program.
-    pub fn take_increments(&mut self, counters: CounterValues) -> (CounterValues, bool) {
+    pub fn record_and_compute_increments(
+        &mut self,
+        counters: CounterValues,
+    ) -> (CounterValues, bool) {
         let is_first = counters.keys().all(|name| !self.reported_totals.contains_key(name));
         let increments = counters.iter().map(|(name, number)| {
             let previous = self.reported_totals.get(name);
@@ -75,7 +78,7 @@ mod tests {
     #[test]
     fn usage_that_was_counted_is_not_counted_again() {
         let mut counters = CumulativeUsage::default();
-        let mut advance = |value| counters.take_increments(counter_values(value));
+        let mut advance = |value| counters.record_and_compute_increments(counter_values(value));
         assert_eq!(
             advance(json!({"a": 5, "c": 0.5})),
             (counter_values(json!({"a": 5, "c": 0.5})), true)
@@ -87,7 +90,7 @@ mod tests {
         assert_eq!(advance(json!({"a": 3})), (counter_values(json!({"a": 3})), false));
         let mut continued = CumulativeUsage::from_totals(counter_values(json!({"a": 4})));
         assert_eq!(
-            continued.take_increments(counter_values(json!({"a": 6}))),
+            continued.record_and_compute_increments(counter_values(json!({"a": 6}))),
             (counter_values(json!({"a": 2})), false)
         );
     }

@@ -30,9 +30,9 @@ const TTY_ERROR_PATTERN: &str = r"(?i)(?:open|opening) '?/dev/tty|/dev/tty'?: (?
 #[must_use]
 pub fn is_prompt(prompts: &PromptPatterns, line: &str) -> bool {
     let start = line.ceil_char_boundary(line.len().saturating_sub(MAX_INSPECTED_LINE_BYTES));
-    let line_end = line.get(start..).unwrap_or_default();
+    let line_tail = line.get(start..).unwrap_or_default();
     let Some(escapes) = TERMINAL_ESCAPES.as_ref() else { return false };
-    let visible_text = escapes.replace_all(line_end, "");
+    let visible_text = escapes.replace_all(line_tail, "");
     !visible_text.trim().is_empty()
         && prompts.patterns.iter().any(|pattern| pattern.is_match(&visible_text))
 }
@@ -44,8 +44,8 @@ pub fn has_unanswered_prompt(prompts: &PromptPatterns, stdout: &str, stderr: &st
     let ends_with_prompt =
         |text: &str| is_prompt(prompts, text.rsplit('\n').next().unwrap_or_default());
     let start = stderr.ceil_char_boundary(stderr.len().saturating_sub(MAX_INSPECTED_STDERR_BYTES));
-    let stderr_end = stderr.get(start..).unwrap_or_default();
-    let has_tty_error = || TTY_ERRORS.as_ref().is_some_and(|pattern| pattern.is_match(stderr_end));
+    let stderr_tail = stderr.get(start..).unwrap_or_default();
+    let has_tty_error = || TTY_ERRORS.as_ref().is_some_and(|pattern| pattern.is_match(stderr_tail));
     !prompts.patterns.is_empty()
         && (ends_with_prompt(stdout) || ends_with_prompt(stderr) || has_tty_error())
 }

@@ -26,7 +26,7 @@ pub enum DeadlineDecision {
 /// Time during which at least one interaction of an attempt was open. Times are offsets from the start of the attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InteractionPauses {
-    open_interactions: u32,
+    open_interaction_count: u32,
     /// Time at which the first of the open interactions opened.
     open_since: Duration,
     /// Sum of the ended pauses.
@@ -40,10 +40,10 @@ pub struct InteractionPauses {
 impl InteractionPauses {
     /// Counts an interaction that opened at this time.
     pub fn record_open(&mut self, now: Duration) {
-        if self.open_interactions == 0 {
+        if self.open_interaction_count == 0 {
             self.open_since = now;
         }
-        self.open_interactions += 1;
+        self.open_interaction_count += 1;
     }
 
     /// Counts an interaction that closed at this time. Returns the deadlines whose timers fired meanwhile, each with
@@ -52,8 +52,8 @@ impl InteractionPauses {
         &mut self,
         now: Duration,
     ) -> Vec<(PausableDeadline, Duration)> {
-        self.open_interactions = self.open_interactions.saturating_sub(1);
-        if self.open_interactions > 0 {
+        self.open_interaction_count = self.open_interaction_count.saturating_sub(1);
+        if self.open_interaction_count > 0 {
             return Vec::new();
         }
         self.total_pause += now.saturating_sub(self.open_since);
@@ -69,7 +69,7 @@ impl InteractionPauses {
     /// Returns true while an interaction is open.
     #[must_use]
     pub const fn has_open_interaction(&self) -> bool {
-        self.open_interactions > 0
+        self.open_interaction_count > 0
     }
 
     /// Decides about a deadline whose timer fired at this time.

@@ -2,8 +2,8 @@
 
 use super::settlement::{cancelled_end, end_and_clean_up_now, failed_end, queue_timeout_end};
 use super::{
-    CLAIM_RETRY_PAUSE, ExecutionDeadline, ExecutionEffect as Effect, ExecutionEnd,
-    ExecutionEvent as Event, ExecutionPhase as Phase, ExecutionPolicy,
+    ExecutionDeadline, ExecutionEffect as Effect, ExecutionEnd, ExecutionEvent as Event,
+    ExecutionPhase as Phase, ExecutionPolicy, MAX_CLAIM_RETRY_PAUSE,
 };
 use super::{ExecutionEffect, ExecutionEvent, ExecutionPhase};
 use crate::model::code::Code;
@@ -60,7 +60,7 @@ pub(super) fn apply_while_claiming(
                 return end_and_clean_up_now(attempt_id, from, queue_timeout_end());
             }
             let retry_claim =
-                Effect::RetryClaim { attempt_id: id, within: remaining.min(CLAIM_RETRY_PAUSE) };
+                Effect::RetryClaim { attempt_id: id, within: remaining.min(MAX_CLAIM_RETRY_PAUSE) };
             (Phase::Claiming { attempt_id, from, requested_end: None }, vec![retry_claim])
         }
         (

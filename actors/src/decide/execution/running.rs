@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::settlement::{
     cancelled_end, end_and_clean_up_after_record, end_and_clean_up_now, failed_end,
-    record_transition_effect,
+    transition_effect,
 };
 use super::{
     DRIVER_STOP_TIMEOUT, ExecutionDeadline, ExecutionEffect as Effect, ExecutionEnd,
@@ -118,7 +118,7 @@ fn start_running(
     attempt_id: AttemptId,
     policy: &ExecutionPolicy,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
-    let mut effects = vec![record_transition_effect(
+    let mut effects = vec![transition_effect(
         attempt_id,
         ExecutionState::Starting,
         ExecutionState::Running,
@@ -266,12 +266,8 @@ pub(super) fn apply_while_undecided(
                 NextAttempt::AfterPause => Effect::StopActorAfterCleanUp,
                 NextAttempt::AfterDeferral(deferral) => Effect::Defer { deferral },
             };
-            let transition = record_transition_effect(
-                attempt_id,
-                from,
-                ExecutionState::Failed,
-                &failure.message,
-            );
+            let transition =
+                transition_effect(attempt_id, from, ExecutionState::Failed, &failure.message);
             let record = Effect::RecordFailedAttempt { failure };
             let effects = vec![
                 record,

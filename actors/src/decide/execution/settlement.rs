@@ -65,7 +65,7 @@ fn end_with_clean_up(
     let reason = ending.failure.as_ref().map_or("it answered", |failure| &failure.message);
     let mut effects: Vec<_> = transitions_to_end(from, outcome)
         .into_iter()
-        .map(|(from, to)| record_transition_effect(attempt_id, from, to, reason))
+        .map(|(from, to)| transition_effect(attempt_id, from, to, reason))
         .collect();
     effects.push(Effect::Settle { attempt_id, ending });
     effects.push(clean_up);
@@ -79,7 +79,7 @@ fn finish_if_complete(
     cleaned: bool,
 ) -> (ExecutionPhase, Vec<ExecutionEffect>) {
     if settled && cleaned {
-        let transition = record_transition_effect(
+        let transition = transition_effect(
             attempt_id,
             ExecutionState::Cleanup,
             ExecutionState::Idle,
@@ -109,7 +109,7 @@ pub fn transitions_to_end(
     transitions
 }
 
-pub(super) fn record_transition_effect(
+pub(super) fn transition_effect(
     attempt_id: AttemptId,
     from: ExecutionState,
     to: ExecutionState,

@@ -74,8 +74,8 @@ pub fn reports_denied_access(stderr: &str) -> bool {
 #[must_use]
 pub fn find_denied_path(stderr: &str) -> Option<&str> {
     let start = stderr.ceil_char_boundary(stderr.len().saturating_sub(MAX_SEARCHED_BYTES));
-    let stderr_end = stderr.get(start..).unwrap_or_default();
-    find_access_error_lines(stderr_end)
+    let stderr_tail = stderr.get(start..).unwrap_or_default();
+    find_access_error_lines(stderr_tail)
         .filter(|line| line.len() <= MAX_LINE_BYTES)
         .find_map(find_path)
 }

@@ -9,7 +9,7 @@ use crate::model::host::resources::{
 
 /// Returns the limits in force if groups have these controllers; `None` means that no groups can be created.
 #[must_use]
-pub fn enforced_limits(
+pub fn limit_enforcement(
     resources: &ResourceLimits,
     group_controllers: Option<Controllers>,
 ) -> LimitEnforcement {
@@ -28,7 +28,7 @@ pub fn enforced_limits(
 
 /// Returns the missing capability of a required control group; `None` if nothing is missing.
 #[must_use]
-pub fn missing_capability(
+pub fn missing_cgroup_capability(
     resources: &ResourceLimits,
     group_controllers: Option<Controllers>,
 ) -> Option<&'static str> {
@@ -104,7 +104,7 @@ mod tests {
         cgroup_mode: CgroupMode,
         group_controllers: Option<Controllers>,
     ) -> [LimitEnforcer; 2] {
-        let enforcement = enforced_limits(&both_limits(cgroup_mode), group_controllers);
+        let enforcement = limit_enforcement(&both_limits(cgroup_mode), group_controllers);
         [enforcement.memory_bytes, enforcement.processes].map(|limit| limit.unwrap().enforcer)
     }
 
@@ -122,18 +122,22 @@ mod tests {
     fn an_agent_without_limits_has_no_group_unless_it_requires_one() {
         let without_limits =
             |cgroup_mode| ResourceLimits { cgroup_mode, ..ResourceLimits::default() };
-        assert!(enforced_limits(&without_limits(CgroupMode::Auto), Some(ALL)).is_empty());
-        assert!(enforced_limits(&without_limits(CgroupMode::Required), Some(NONE)).control_group);
-        assert_eq!(missing_capability(&without_limits(CgroupMode::Required), Some(NONE)), None);
-        assert!(missing_capability(&without_limits(CgroupMode::Required), None).is_some());
+        assert!(limit_enforcement(&without_limits(CgroupMode::Auto), Some(ALL)).is_empty());
+        assert!(limit_enforcement(&without_limits(CgroupMode::Required), Some(NONE)).control_group);
+        assert_eq!(
+            missing_cgroup_capability(&without_limits(CgroupMode::Required), Some(NONE)),
+            None
+        );
+        assert!(missing_cgroup_capability(&without_limits(CgroupMode::Required), None).is_some());
     }
 
     #[test]
     fn only_a_required_group_can_be_missing() {
-        assert_eq!(missing_capability(&both_limits(CgroupMode::Auto), None), None);
-        assert_eq!(missing_capability(&both_limits(CgroupMode::Required), Some(ALL)), None);
+        assert_eq!(missing_cgroup_capability(&both_limits(CgroupMode::Auto), None), None);
+        assert_eq!(missing_cgroup_capability(&both_limits(CgroupMode::Required), Some(ALL)), None);
         let missing_with = |controllers| {
-            missing_capability(&both_limits(CgroupMode::Required), Some(controllers)).unwrap()
+            missing_cgroup_capability(&both_limits(CgroupMode::Required), Some(controllers))
+                .unwrap()
         };
         assert!(missing_with(Controllers { pids: true, ..NONE }).contains("`memory`"));
         assert!(missing_with(Controllers { memory: true, ..NONE }).contains("`pids`"));

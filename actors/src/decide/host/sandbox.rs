@@ -22,29 +22,29 @@ pub struct BoundaryFacts {
     /// True if the agent runs as another user than the service.
     pub has_own_user: bool,
     /// Hazards to the boundary.
-    pub hazards: Vec<Hazard>,
+    pub hazards: Vec<BoundaryHazard>,
 }
 
 /// Hazard to the boundary of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hazard {
+pub enum BoundaryHazard {
     /// A folder that the agent may change contains a file that the service trusts. A mount protects the
     /// file, and Landlock cannot.
-    ServiceFiles,
+    TrustedFilesInWritableFolder,
     /// Such a folder contains, or lies in, a file that the agent may not read. Landlock grants reading with changing.
-    SecretFiles,
+    SecretFilesInWritableFolder,
     /// The agent may add files beside the configuration, or replace a link that leads to it. No mount
     /// protects what does not exist.
     ConfigurationFolder,
     /// A socket is reachable through which a program can be started outside of every sandbox. A mount hides
     /// it, and Landlock cannot.
-    Sockets,
+    EscapeSockets,
     /// The configuration permits the agent to use such a socket.
-    AllowedSockets,
+    AllowedEscapeSockets,
 }
 
 impl BoundaryFacts {
-    fn has(&self, hazard: Hazard) -> bool {
+    fn has(&self, hazard: BoundaryHazard) -> bool {
         self.hazards.contains(&hazard)
     }
 }
@@ -67,7 +67,7 @@ pub fn choose_confinement(
     }
     let confinement = choose_enforced_confinement(access, sandbox, capabilities, facts);
     // The restrictions of the program's own sandbox are not known here.
-    match sandbox.has_own_sandbox && access == Access::ReadOnly {
+    match sandbox.has_inner_sandbox && access == Access::ReadOnly {
         true => Confinement { enforcement: Enforcement::Off, ..confinement },
         false => confinement,
     }
@@ -83,7 +83,7 @@ fn choose_enforced_confinement(
     // Before version 6 every domain refuses the mounts that a nested sandbox needs.
     let version = capabilities
         .landlock
-        .filter(|version| !sandbox.has_own_sandbox || *version >= LANDLOCK_SCOPE_VERSION);
+        .filter(|version| !sandbox.has_inner_sandbox || *version >= LANDLOCK_SCOPE_VERSION);
     let landlock = landlock_confinement(access, sandbox, version, facts);
     let is_landlock_enough =
         !landlock.enforcement.is_incomplete() && landlock.boundary.gaps.is_empty();
@@ -108,14 +108,14 @@ fn bubblewrap_confinement(access: Access, sandbox: &Sandbox, facts: &BoundaryFac
         if facts.has_own_user { BoundaryLevel::OwnUser } else { BoundaryLevel::MountNamespace };
     let mut gaps = Vec::new();
     if !facts.has_own_user {
-        if facts.has(Hazard::ConfigurationFolder) {
+        if facts.has(BoundaryHazard::ConfigurationFolder) {
             gaps.push(BoundaryGap::ConfigurationFolder);
         }
         if !sandbox.restricts_writes(access) {
             gaps.push(BoundaryGap::UserFiles);
         }
     }
-    if facts.has(Hazard::AllowedSockets) {
+    if facts.has(BoundaryHazard::AllowedEscapeSockets) {
         gaps.push(BoundaryGap::Sockets);
     }
     let boundary = Boundary { level, gaps };
@@ -141,13 +141,14 @@ fn landlock_confinement(
         return Confinement { enforcement, isolation, boundary: unconfined_boundary(facts) };
     }
     let mut gaps = Vec::new();
-    if !sandbox.restricts_writes(access) || facts.has(Hazard::SecretFiles) {
+    if !sandbox.restricts_writes(access) || facts.has(BoundaryHazard::SecretFilesInWritableFolder) {
         gaps.push(BoundaryGap::ServiceFiles);
     }
-    if !sandbox.restricts_writes(access) || facts.has(Hazard::ServiceFiles) {
+    if !sandbox.restricts_writes(access) || facts.has(BoundaryHazard::TrustedFilesInWritableFolder)
+    {
         gaps.push(BoundaryGap::Configuration);
     }
-    if !sandbox.restricts_writes(access) || facts.has(Hazard::ConfigurationFolder) {
+    if !sandbox.restricts_writes(access) || facts.has(BoundaryHazard::ConfigurationFolder) {
         gaps.push(BoundaryGap::ConfigurationFolder);
     }
     if !sandbox.restricts_writes(access) {
@@ -156,7 +157,7 @@ fn landlock_confinement(
     if version < LANDLOCK_SCOPE_VERSION {
         gaps.push(BoundaryGap::Signals);
     }
-    if facts.has(Hazard::Sockets) || facts.has(Hazard::AllowedSockets) {
+    if facts.has(BoundaryHazard::EscapeSockets) || facts.has(BoundaryHazard::AllowedEscapeSockets) {
         gaps.push(BoundaryGap::Sockets);
     }
     let level = if gaps.contains(&BoundaryGap::ServiceFiles) {
@@ -181,7 +182,7 @@ fn unconfined_boundary(facts: &BoundaryFacts) -> Boundary {
         BoundaryGap::Processes,
         BoundaryGap::Signals,
     ];
-    if facts.has(Hazard::Sockets) || facts.has(Hazard::AllowedSockets) {
+    if facts.has(BoundaryHazard::EscapeSockets) || facts.has(BoundaryHazard::AllowedEscapeSockets) {
         gaps.push(BoundaryGap::Sockets);
     }
     Boundary { level: BoundaryLevel::None, gaps }

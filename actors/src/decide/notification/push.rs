@@ -91,19 +91,19 @@ pub fn next_progress(
     match result {
         DeliveryResult::Received { is_last } => DeliveryProgress {
             last_delivered_event: event,
-            failures: 0,
+            next_event_failures: 0,
             failing_since: None,
             due_at: now,
             stage: if is_last { DeliveryStage::Finished } else { DeliveryStage::Open },
         },
         DeliveryResult::Failed => {
-            let failures = progress.failures.saturating_add(1);
+            let failures = progress.next_event_failures.saturating_add(1);
             let failing_since = progress.failing_since.unwrap_or(now);
             let is_old = (now - failing_since).to_std().is_ok_and(|age| age >= max_retry_duration);
             let is_abandoned = failures >= MAX_DELIVERY_ATTEMPTS || is_old;
             DeliveryProgress {
                 last_delivered_event: progress.last_delivered_event,
-                failures,
+                next_event_failures: failures,
                 failing_since: Some(failing_since),
                 due_at: now + TimeDelta::from_std(retry_pause(failures)).unwrap_or_default(),
                 stage: if is_abandoned { DeliveryStage::Abandoned } else { DeliveryStage::Open },
@@ -177,7 +177,7 @@ mod tests {
         let stage = DeliveryStage::Open;
         DeliveryProgress {
             last_delivered_event,
-            failures: 0,
+            next_event_failures: 0,
             failing_since: None,
             due_at: at_second(0),
             stage,
@@ -308,7 +308,7 @@ mod tests {
         let failed =
             next_progress(open_delivery_progress(3), 4, DeliveryResult::Failed, at_second(0), hour);
         let later = next_progress(failed, 4, DeliveryResult::Failed, at_second(3599), hour);
-        assert_eq!((later.stage, later.failures), (DeliveryStage::Open, 2));
+        assert_eq!((later.stage, later.next_event_failures), (DeliveryStage::Open, 2));
         assert_eq!(
             next_progress(later, 4, DeliveryResult::Failed, at_second(3600), hour).stage,
             DeliveryStage::Abandoned

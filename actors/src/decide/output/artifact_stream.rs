@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use algonius_redact::Redactor;
 
-use super::early_redaction::EarlyRedactionStream;
+use super::early_redaction::EarlyReleaseRedactor;
 use super::redact_parts::RedactedPart;
 use crate::model::execution::content::{Content, Part};
 
@@ -37,7 +37,7 @@ pub struct ArtifactPiece<P> {
 pub struct ArtifactStream {
     redactor: Arc<Redactor>,
     /// Open texts; the one that grew last is the last.
-    open_texts: VecDeque<(String, EarlyRedactionStream)>,
+    open_texts: VecDeque<(String, EarlyReleaseRedactor)>,
 }
 
 impl ArtifactStream {
@@ -59,7 +59,7 @@ impl ArtifactStream {
         }
         let was_open = open_text.is_some();
         let parts = if append { join_texts(parts) } else { parts.into() };
-        let (mut parts, open_text) = self.redact_appended_parts(open_text, parts, last);
+        let (mut parts, open_text) = self.redact_piece_parts(open_text, parts, last);
         let is_invisible = parts.is_empty() && was_open && !last;
         if parts.is_empty() {
             parts.push(RedactedPart::from_redacted_text(String::new(), 0));
@@ -67,7 +67,7 @@ impl ArtifactStream {
         if !is_invisible {
             visible.push(ArtifactPiece { id: id.clone(), name, description, parts, append, last });
         }
-        visible.extend(open_text.and_then(|text| self.push_open_text(id, text)));
+        visible.extend(open_text.and_then(|text| self.push_and_evict_oldest_text(id, text)));
         visible
     }
 
@@ -90,15 +90,15 @@ impl ArtifactStream {
             .collect()
     }
 
-    fn take_open_text(&mut self, id: &str) -> Option<EarlyRedactionStream> {
+    fn take_open_text(&mut self, id: &str) -> Option<EarlyReleaseRedactor> {
         let index = self.open_texts.iter().position(|(open_id, _)| open_id == id)?;
         self.open_texts.remove(index).map(|(_, text)| text)
     }
 
-    fn push_open_text(
+    fn push_and_evict_oldest_text(
         &mut self,
         id: String,
-        text: EarlyRedactionStream,
+        text: EarlyReleaseRedactor,
     ) -> Option<ArtifactPiece<RedactedPart>> {
         self.open_texts.push_back((id, text));
         if self.open_texts.len() <= MAX_OPEN_TEXTS {
@@ -110,12 +110,12 @@ impl ArtifactStream {
 
     /// Returns the visible form of further parts, and the text that stays open after them. Only a text in the last
     /// position can continue.
-    fn redact_appended_parts(
+    fn redact_piece_parts(
         &self,
-        open_text: Option<EarlyRedactionStream>,
+        open_text: Option<EarlyReleaseRedactor>,
         mut parts: VecDeque<Part>,
         last: bool,
-    ) -> (Vec<RedactedPart>, Option<EarlyRedactionStream>) {
+    ) -> (Vec<RedactedPart>, Option<EarlyReleaseRedactor>) {
         let mut visible = Vec::new();
         if let Some(mut text) = open_text {
             let next_part = parts.pop_front_if(|part| is_plain_text(part));
@@ -133,7 +133,7 @@ impl ArtifactStream {
         let open_part = if last { None } else { parts.pop_back_if(|part| is_plain_text(part)) };
         visible.extend(parts.iter().map(|part| RedactedPart::redact(part, &self.redactor)));
         let open_text = open_part.map(|open_part| {
-            let mut text = EarlyRedactionStream::new(Arc::clone(&self.redactor));
+            let mut text = EarlyReleaseRedactor::new(Arc::clone(&self.redactor));
             let released = push_part(&mut text, Some(open_part));
             visible.extend(visible_part((released, text.redaction_count())));
             text
@@ -166,14 +166,14 @@ fn plain_text(part: &Part) -> &str {
     if let Content::Text(text) = &part.content { text } else { "" }
 }
 
-fn push_part(text: &mut EarlyRedactionStream, part: Option<Part>) -> String {
+fn push_part(text: &mut EarlyReleaseRedactor, part: Option<Part>) -> String {
     part.map(|part| text.push(plain_text(&part).as_bytes())).unwrap_or_default()
 }
 
 /// Redacted text with the number of redactions.
 type TextWithRedactionCount = (String, u64);
 
-fn finish_text(text: &mut EarlyRedactionStream) -> TextWithRedactionCount {
+fn finish_text(text: &mut EarlyReleaseRedactor) -> TextWithRedactionCount {
     let count_before = text.redaction_count();
     (text.finish(), text.redaction_count() - count_before)
 }
@@ -185,7 +185,7 @@ fn visible_part((text, redacted): TextWithRedactionCount) -> Option<RedactedPart
 /// Returns the text that was held back, if there is any.
 fn remaining_piece(
     id: &str,
-    mut text: EarlyRedactionStream,
+    mut text: EarlyReleaseRedactor,
 ) -> Option<ArtifactPiece<RedactedPart>> {
     let text = finish_text(&mut text);
     (!text.0.is_empty()).then(|| finished_text_piece(id.to_owned(), text, false))

@@ -13,7 +13,7 @@ use algonius_redact::{Redactor, StreamRedactor};
 const MAX_EARLY_LINE_BYTES: usize = 8 * 1024;
 
 /// Stream that redacts a text while it arrives, and can show the start of an unfinished line.
-pub struct EarlyRedactionStream {
+pub struct EarlyReleaseRedactor {
     redactor: Arc<Redactor>,
     stream: StreamRedactor,
     /// Raw bytes of the unfinished line; `None` once the line is too long.
@@ -22,7 +22,7 @@ pub struct EarlyRedactionStream {
     early_text: String,
 }
 
-impl EarlyRedactionStream {
+impl EarlyReleaseRedactor {
     /// Creates the stream of a new text.
     #[must_use]
     pub fn new(redactor: Arc<Redactor>) -> Self {

@@ -20,16 +20,16 @@ pub fn redact_question(question: Question, redactor: &Redactor) -> Question {
     let redact_option = |option: QuestionOption| QuestionOption {
         // The answer to a permission request is allow or deny; other questions need the id as it is.
         id: if kind.is_permission() {
-            redact_text(&option.id, MAX_SENTENCE_BYTES, redactor)
+            redact_and_truncate(&option.id, MAX_SENTENCE_BYTES, redactor)
         } else {
             option.id
         },
-        name: redact_text(&option.name, MAX_SENTENCE_BYTES, redactor),
+        name: redact_and_truncate(&option.name, MAX_SENTENCE_BYTES, redactor),
         kind: option.kind,
     };
     Question {
         kind,
-        message: redact_text(&message, MAX_SENTENCE_BYTES, redactor),
+        message: redact_and_truncate(&message, MAX_SENTENCE_BYTES, redactor),
         options: options.into_iter().map(redact_option).collect(),
         subject: subject.map(|call| redact_tool_call(call, redactor)),
         schema: schema.map(|schema| redact_value(schema, redactor)),
@@ -42,10 +42,10 @@ pub fn redact_interaction_end(end: &InteractionEnd, redactor: &Redactor) -> Inte
     let InteractionEnd { state, answer: InteractionAnswer { value: answer, by }, at } = end.clone();
     let answer = answer.map(|answer| match answer {
         AnswerValue::Deny { reason } => AnswerValue::Deny {
-            reason: reason.map(|reason| redact_text(&reason, MAX_SENTENCE_BYTES, redactor)),
+            reason: reason.map(|reason| redact_and_truncate(&reason, MAX_SENTENCE_BYTES, redactor)),
         },
         AnswerValue::Text { text } => {
-            AnswerValue::Text { text: redact_text(&text, usize::MAX, redactor) }
+            AnswerValue::Text { text: redact_and_truncate(&text, usize::MAX, redactor) }
         }
         AnswerValue::Form { values } => {
             AnswerValue::Form { values: redact_value(values, redactor) }
@@ -56,13 +56,15 @@ pub fn redact_interaction_end(end: &InteractionEnd, redactor: &Redactor) -> Inte
 }
 
 fn redact_tool_call(call: ToolCallSubject, redactor: &Redactor) -> ToolCallSubject {
-    let redact_name = |name: &str| redact_text(name, MAX_SENTENCE_BYTES, redactor);
+    let redact_name = |name: &str| redact_and_truncate(name, MAX_SENTENCE_BYTES, redactor);
     ToolCallSubject {
         id: redact_name(&call.id),
         tool: redact_name(&call.tool),
         kind: call.kind.as_deref().map(redact_name),
         title: call.title.as_deref().map(redact_name),
-        command: call.command.map(|command| redact_text(&command, MAX_ARGUMENT_BYTES, redactor)),
+        command: call
+            .command
+            .map(|command| redact_and_truncate(&command, MAX_ARGUMENT_BYTES, redactor)),
         paths: call.paths.iter().map(|path| redact_name(path)).collect(),
         url: call.url.as_deref().map(redact_name),
         args: redact_value(call.args, redactor),
@@ -71,12 +73,17 @@ fn redact_tool_call(call: ToolCallSubject, redactor: &Redactor) -> ToolCallSubje
 
 fn redact_value(value: Value, redactor: &Redactor) -> Value {
     match value {
-        Value::String(value) => Value::String(redact_text(&value, MAX_ARGUMENT_BYTES, redactor)),
+        Value::String(value) => {
+            Value::String(redact_and_truncate(&value, MAX_ARGUMENT_BYTES, redactor))
+        }
         Value::Array(items) => items.into_iter().map(|item| redact_value(item, redactor)).collect(),
         Value::Object(fields) => fields
             .into_iter()
             .map(|(name, field)| {
-                (redact_text(&name, MAX_SENTENCE_BYTES, redactor), redact_value(field, redactor))
+                (
+                    redact_and_truncate(&name, MAX_SENTENCE_BYTES, redactor),
+                    redact_value(field, redactor),
+                )
             })
             .collect::<Map<_, _>>()
             .into(),
@@ -85,7 +92,7 @@ fn redact_value(value: Value, redactor: &Redactor) -> Value {
 }
 
 /// Redacts a text before it is cut, because a cut secret would no longer be recognized.
-fn redact_text(text: &str, max_bytes: usize, redactor: &Redactor) -> String {
+fn redact_and_truncate(text: &str, max_bytes: usize, redactor: &Redactor) -> String {
     let redacted = redactor.redact(text);
     let printable: String = redacted.chars().filter(|char| !changes_display(*char)).collect();
     match printable.len() > max_bytes {
@@ -138,10 +145,10 @@ mod tests {
     fn a_long_text_is_cut_after_its_redaction() {
         let redactor = Redactor::new([]);
         let long = "x".repeat(MAX_SENTENCE_BYTES - 10) + " " + SECRET + " end";
-        let cut = redact_text(&long, MAX_SENTENCE_BYTES, &redactor);
+        let cut = redact_and_truncate(&long, MAX_SENTENCE_BYTES, &redactor);
         assert!(!cut.contains("ghp_0"), "{}", cut.trim_start_matches('x'));
         assert!(
-            redact_text(&"x ".repeat(MAX_SENTENCE_BYTES), MAX_SENTENCE_BYTES, &redactor)
+            redact_and_truncate(&"x ".repeat(MAX_SENTENCE_BYTES), MAX_SENTENCE_BYTES, &redactor)
                 .contains("more bytes")
         );
     }

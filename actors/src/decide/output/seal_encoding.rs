@@ -66,14 +66,14 @@ pub fn decode_input(bytes: &[u8], overrides: Overrides) -> Option<Input> {
 
 /// Returns the bytes of a schedule's texts to seal.
 #[must_use]
-pub fn encode_schedule(spec: &ScheduleSpec) -> Vec<u8> {
+pub fn encode_schedule_texts(spec: &ScheduleSpec) -> Vec<u8> {
     let (name, input) = (Cow::Borrowed(spec.name.as_str()), Cow::Borrowed(spec.input.as_str()));
     encode(&RawScheduleTexts { name, input, params: Cow::Borrowed(&spec.params) })
 }
 
 /// Returns the schedule with the texts that were sealed; `None` if the bytes are not valid.
 #[must_use]
-pub fn decode_schedule(bytes: &[u8], redacted: ScheduleSpec) -> Option<ScheduleSpec> {
+pub fn decode_schedule_texts(bytes: &[u8], redacted: ScheduleSpec) -> Option<ScheduleSpec> {
     let RawScheduleTexts { name, input, params } = serde_json::from_slice(bytes).ok()?;
     let (name, input, params) = (name.into_owned(), input.into_owned(), params.into_owned());
     Some(ScheduleSpec { name, input, params, ..redacted })

@@ -8,7 +8,7 @@ use crate::model::permission::{PermissionPolicy, PermissionRule, PermissionVerdi
 const FILE_KINDS: [&str; 5] = ["read", "edit", "delete", "move", "search"];
 
 /// Name of the rule that decides where no other rule does.
-pub(super) const DEFAULT_RULE: &str = "default";
+pub(super) const DEFAULT_RULE_NAME: &str = "default";
 
 /// Returns the verdict of a policy and the rule that gave it: `rules[2]`, `tools.edit` or `default`.
 ///
@@ -38,7 +38,7 @@ pub fn evaluate_policy(
         }
     }
     verdict_by_tool(policy, subject)
-        .unwrap_or_else(|| (policy.default_verdict, DEFAULT_RULE.to_owned()))
+        .unwrap_or_else(|| (policy.default_verdict, DEFAULT_RULE_NAME.to_owned()))
 }
 
 /// Returns true if a rule that allows covers the call completely.
@@ -47,7 +47,7 @@ pub fn evaluate_policy(
 /// Patterns of paths alone therefore never allow such a call.
 fn covers(rule: &PermissionRule, subject: &ToolCallSubject, workspace: Option<&str>) -> bool {
     let has_command_or_url = subject.command.is_some() || subject.url.is_some();
-    can_apply_to_arguments(rule, subject)
+    has_unambiguous_arguments(rule, subject)
         && fits_tool(&rule.tool_patterns, subject)
         && fits_kind(&rule.tool_kinds, subject.kind.as_deref())
         && (rule.command_patterns.is_empty()
@@ -65,7 +65,7 @@ fn covers(rule: &PermissionRule, subject: &ToolCallSubject, workspace: Option<&s
 /// Any tool may have an argument that is named like a command or a path. A rule that names no tool and no kind
 /// therefore covers commands of the kind `execute` and paths of the kinds for files only. A command with further
 /// arguments is more than its text.
-fn can_apply_to_arguments(rule: &PermissionRule, subject: &ToolCallSubject) -> bool {
+fn has_unambiguous_arguments(rule: &PermissionRule, subject: &ToolCallSubject) -> bool {
     let applies_to_any_tool = rule.tool_patterns.is_empty() && rule.tool_kinds.is_empty();
     let kind = subject.kind.as_deref().unwrap_or_default();
     let fits_command = rule.command_patterns.is_empty()

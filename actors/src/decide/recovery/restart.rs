@@ -5,14 +5,14 @@ use std::time::Duration;
 
 /// Restart limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RestartIntensity {
+pub struct RestartLimit {
     /// Maximum number of restarts within a period.
     pub max_restarts: usize,
     /// Length of the period.
     pub period: Duration,
 }
 
-impl Default for RestartIntensity {
+impl Default for RestartLimit {
     /// Allows three restarts in a minute.
     fn default() -> Self {
         Self { max_restarts: 3, period: Duration::from_secs(60) }
@@ -48,11 +48,11 @@ impl RestartHistory {
 pub fn decide_restart(
     mut history: RestartHistory,
     now: Duration,
-    intensity: RestartIntensity,
+    limit: RestartLimit,
 ) -> (RestartHistory, RestartDecision) {
-    let period_start = now.saturating_sub(intensity.period);
-    history.recent_restarts.retain(|at| *at > period_start || intensity.period > now);
-    if history.recent_restarts.len() >= intensity.max_restarts {
+    let period_start = now.saturating_sub(limit.period);
+    history.recent_restarts.retain(|at| *at > period_start || limit.period > now);
+    if history.recent_restarts.len() >= limit.max_restarts {
         return (history, RestartDecision::Quarantine);
     }
     history.recent_restarts.push_back(now);
@@ -61,13 +61,14 @@ pub fn decide_restart(
 }
 
 /// First and longest pause before the retry of a start that failed because of the ledger.
-const START_RETRY_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+const START_RETRY_PAUSE_BOUNDS: (Duration, Duration) =
+    (Duration::from_secs(1), Duration::from_secs(30));
 
 /// Returns the pause before the retry of a start that failed because of the ledger, after a pause of `last_pause`. Such
 /// a failure proves nothing about the actor, so it does not count as a restart. The pauses prevent useless retries.
 #[must_use]
-pub fn start_retry_pause(last_pause: Option<Duration>) -> Duration {
-    let (first, longest) = START_RETRY_PAUSES;
+pub fn next_start_retry_pause(last_pause: Option<Duration>) -> Duration {
+    let (first, longest) = START_RETRY_PAUSE_BOUNDS;
     last_pause.map_or(first, |last_pause| last_pause.saturating_mul(2).min(longest))
 }
 
@@ -81,7 +82,7 @@ mod tests {
         let mut results = Vec::new();
         for second in seconds {
             let (next, decision) =
-                decide_restart(history, Duration::from_secs(*second), RestartIntensity::default());
+                decide_restart(history, Duration::from_secs(*second), RestartLimit::default());
             history = next;
             results.push(decision);
         }
@@ -98,9 +99,9 @@ mod tests {
 
     #[test]
     fn pauses_grow_from_a_second_to_half_a_minute() {
-        let mut pauses = vec![start_retry_pause(None)];
+        let mut pauses = vec![next_start_retry_pause(None)];
         for _ in 0..6 {
-            pauses.push(start_retry_pause(pauses.last().copied()));
+            pauses.push(next_start_retry_pause(pauses.last().copied()));
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30].map(Duration::from_secs));
     }
@@ -118,7 +119,7 @@ mod tests {
             let (mut now, mut restart_times) = (0, Vec::new());
             for gap in gaps {
                 now += gap;
-                let (next, decision) = decide_restart(history, Duration::from_secs(now), RestartIntensity::default());
+                let (next, decision) = decide_restart(history, Duration::from_secs(now), RestartLimit::default());
                 history = next;
                 if decision == Restart {
                     restart_times.push(now);

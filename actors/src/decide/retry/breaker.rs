@@ -17,7 +17,7 @@ const CLOCK_TOLERANCE: TimeDelta = TimeDelta::minutes(1);
 
 /// State of an unusable credential. A usable credential has no state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OpenBreaker {
+pub struct TrippedBreaker {
     /// Cause of the block.
     pub cause: DeferralCause,
     /// Start time of the block.
@@ -91,11 +91,11 @@ impl BreakerState {
 
 /// Returns the state of the breaker at a time.
 #[must_use]
-pub fn breaker_state(breaker: Option<&OpenBreaker>, now: DateTime<Utc>) -> BreakerState {
+pub fn breaker_state(breaker: Option<&TrippedBreaker>, now: DateTime<Utc>) -> BreakerState {
     match breaker {
         None => BreakerState::Closed,
-        Some(OpenBreaker { probe: Some(_), .. }) => BreakerState::Probing,
-        Some(OpenBreaker { since, until, .. })
+        Some(TrippedBreaker { probe: Some(_), .. }) => BreakerState::Probing,
+        Some(TrippedBreaker { since, until, .. })
             if now < *until && now >= *since - CLOCK_TOLERANCE =>
         {
             BreakerState::Open
@@ -107,9 +107,9 @@ pub fn breaker_state(breaker: Option<&OpenBreaker>, now: DateTime<Utc>) -> Break
 /// Decides the next state of the breaker for an event.
 #[must_use]
 pub fn apply_breaker_event(
-    breaker: Option<OpenBreaker>,
+    breaker: Option<TrippedBreaker>,
     event: BreakerEvent,
-) -> Option<OpenBreaker> {
+) -> Option<TrippedBreaker> {
     match event {
         BreakerEvent::ExecutionFailed { id, cause, until, default_wait, now } => {
             let is_probe = breaker.is_some_and(|breaker| breaker.probe == Some(id));
@@ -119,16 +119,16 @@ pub fn apply_breaker_event(
             let until = until.unwrap_or(DateTime::<Utc>::MAX_UTC).min(now + MAX_BLOCK_DURATION);
             Some(merge_failure(
                 breaker.filter(|_| !is_probe),
-                OpenBreaker { cause, since: now, until, probe: None, failed_probes },
+                TrippedBreaker { cause, since: now, until, probe: None, failed_probes },
             ))
         }
         BreakerEvent::ProbeRequested { id, now }
             if breaker_state(breaker.as_ref(), now) == BreakerState::HalfOpen =>
         {
-            breaker.map(|breaker| OpenBreaker { probe: Some(id), ..breaker })
+            breaker.map(|breaker| TrippedBreaker { probe: Some(id), ..breaker })
         }
         BreakerEvent::ExecutionSucceeded(id) => breaker.filter(|breaker| breaker.probe != Some(id)),
-        BreakerEvent::ProbeReleased(id) => breaker.map(|breaker| OpenBreaker {
+        BreakerEvent::ProbeReleased(id) => breaker.map(|breaker| TrippedBreaker {
             probe: breaker.probe.filter(|probe| *probe != id),
             ..breaker
         }),
@@ -141,10 +141,10 @@ pub fn apply_breaker_event(
 }
 
 /// Merges a failure into an open breaker: the later end time applies, and a running probe continues.
-fn merge_failure(before: Option<OpenBreaker>, new: OpenBreaker) -> OpenBreaker {
+fn merge_failure(before: Option<TrippedBreaker>, new: TrippedBreaker) -> TrippedBreaker {
     match before {
         None => new,
-        Some(before) => OpenBreaker {
+        Some(before) => TrippedBreaker {
             // The short rate limit of a late execution must not hide a quota that lasts for hours.
             cause: if new.until >= before.until { new.cause } else { before.cause },
             since: before.since.min(new.since),
@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    fn breaker_after(events: &[BreakerEvent]) -> Option<OpenBreaker> {
+    fn breaker_after(events: &[BreakerEvent]) -> Option<TrippedBreaker> {
         events.iter().fold(None, |breaker, event| apply_breaker_event(breaker, *event))
     }
 
@@ -352,7 +352,7 @@ mod tests {
         /// the breaker never stays open past the latest reported time.
         #[test]
         fn at_most_one_probe_runs_and_no_pause_is_lost(steps in proptest::collection::vec(event_parameters(), 0..60)) {
-            let (mut breaker, mut now, mut latest): (Option<OpenBreaker>, i64, i64) = (None, 0, 0);
+            let (mut breaker, mut now, mut latest): (Option<TrippedBreaker>, i64, i64) = (None, 0, 0);
             for (elapsed, kind, id, retry_after) in steps {
                 now += elapsed;
                 let state_before = breaker_state(breaker.as_ref(), at(now));
@@ -368,7 +368,7 @@ mod tests {
                     _ => BreakerEvent::CredentialRepaired,
                 };
                 breaker = apply_breaker_event(breaker, event);
-                let probe = |breaker: Option<OpenBreaker>| breaker.and_then(|breaker| breaker.probe);
+                let probe = |breaker: Option<TrippedBreaker>| breaker.and_then(|breaker| breaker.probe);
                 if probe(breaker) != probe(breaker_before) && probe(breaker).is_some() {
                     prop_assert_eq!((kind, state_before), (1, BreakerState::HalfOpen));
                     prop_assert_eq!(probe(breaker_before), None);

@@ -20,7 +20,7 @@ const MAX_UNUSABLE_REPLIES: usize = 3;
 /// Greatest length of the text of all steps before another request, in bytes. Each request contains all of it.
 const MAX_RUN_BYTES: usize = 8 << 20;
 /// Text of the error after a crash that interrupted a call.
-const UNKNOWN_OUTCOME: &str = "outcome unknown: the service was interrupted while the call ran. The call may have had its \
+const UNKNOWN_OUTCOME_MESSAGE: &str = "outcome unknown: the service was interrupted while the call ran. The call may have had its \
      effect, and is not repeated. Check its effect before you make the call again.";
 
 /// Step with its text. Raw: it may contain secrets.
@@ -161,7 +161,7 @@ impl CognitiveRun {
     pub fn unknown_outcome_step(&self, call: &StepRecord) -> RunStep {
         let cause = Some(StepErrorCause::Interrupted);
         let record = StepRecord { cause, ..self.call_end_record(call, StepType::Error) };
-        RunStep { record, text: UNKNOWN_OUTCOME.to_owned() }
+        RunStep { record, text: UNKNOWN_OUTCOME_MESSAGE.to_owned() }
     }
 
     fn call_end_record(&self, call: &StepRecord, step_type: StepType) -> StepRecord {

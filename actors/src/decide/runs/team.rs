@@ -60,7 +60,7 @@ pub enum TeamAction<'r> {
     /// End the run: this hop has failed.
     Fail(&'r Hop, HopEnd),
     /// End the run without an answer: the plan has no step.
-    EndWithoutStep,
+    FailEmptyPlan,
 }
 
 impl TeamRun {
@@ -132,7 +132,7 @@ impl TeamRun {
                 .plan
                 .steps
                 .first()
-                .map_or(TeamAction::EndWithoutStep, |step| TeamAction::PlanHop(1, step));
+                .map_or(TeamAction::FailEmptyPlan, |step| TeamAction::PlanHop(1, step));
         };
         let Some(end) = last.end else {
             return last

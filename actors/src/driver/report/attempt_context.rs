@@ -68,12 +68,12 @@ impl AttemptContext {
         let now = self.clock.now();
         let events =
             [Some(event), second_event].into_iter().flatten().map(|event| (now, event)).collect();
-        self.write(WriteBatch { chunks: Vec::new(), events }).await
+        self.write_with_pending(WriteBatch { chunks: Vec::new(), events }).await
     }
 
     /// Writes the pending records, and then these. Returns true if the fence is valid. If the ledger fails, the pending
     /// records stay pending.
-    pub(super) async fn write(&self, batch: WriteBatch) -> Result<bool, LedgerError> {
+    pub(super) async fn write_with_pending(&self, batch: WriteBatch) -> Result<bool, LedgerError> {
         // The pending records precede these in time, and the ledger numbers events in the order in which they arrive.
         let pending = self.write_buffer.take();
         let mut combined = pending.clone();

@@ -9,7 +9,7 @@ use self::head_and_tail::{HeadTailSplitter, TruncatedText};
 use super::AttemptContext;
 use super::pipelined_writes::{AppendFuture, PipelinedWrites};
 use crate::decide::output::artifact_stream::{ArtifactPiece, ArtifactStream};
-use crate::decide::output::early_redaction::EarlyRedactionStream;
+use crate::decide::output::early_redaction::EarlyReleaseRedactor;
 use crate::decide::output::redact_parts::{RedactedPart, StoredParts, assign_ranges};
 use crate::decide::output::truncation::truncate_to_tail;
 use crate::model::execution::content::{Part, StoredPart};
@@ -26,7 +26,7 @@ const MIN_CHUNK_BYTES: usize = 4 * 1024;
 pub struct OutputWriter {
     context: AttemptContext,
     channel: TextChannel,
-    stream: EarlyRedactionStream,
+    stream: EarlyReleaseRedactor,
     artifacts: ArtifactStream,
     ready_text: String,
     writes: PipelinedWrites,
@@ -37,16 +37,16 @@ pub struct OutputWriter {
     /// Number of redactions outside of the stream.
     redactions_outside_stream: u64,
     /// Start of the present text of the channel, and the number of redactions before it.
-    text_start: (u64, u64),
+    start_offset_and_redactions: (u64, u64),
 }
 
 impl OutputWriter {
     /// Opens a channel of an attempt.
     pub(super) fn open(context: AttemptContext, channel: TextChannel) -> Self {
-        let stream = EarlyRedactionStream::new(Arc::clone(&context.redactor));
+        let stream = EarlyReleaseRedactor::new(Arc::clone(&context.redactor));
         let artifacts = ArtifactStream::new(Arc::clone(&context.redactor));
         let splitter = HeadTailSplitter::new(&context);
-        context.progress.send_if_modified(|progress| progress.set_answer_start(channel, 0));
+        publish_answer_start(&context, channel, 0);
         Self {
             context,
             channel,
@@ -58,7 +58,7 @@ impl OutputWriter {
             offset: 0,
             splitter,
             redactions_outside_stream: 0,
-            text_start: (0, 0),
+            start_offset_and_redactions: (0, 0),
         }
     }
 
@@ -72,10 +72,9 @@ impl OutputWriter {
         self.stream.push_to(head, &mut self.ready_text);
         // A chunk is a row of the ledger: a program that prints byte by byte must not cause one for each byte.
         if self.ready_text.len() >= MIN_CHUNK_BYTES {
-            self.enqueue_ready_text().await
-        } else {
-            Ok(())
+            self.enqueue_ready_text().await?;
         }
+        Ok(())
     }
 
     /// Counts missing bytes after the head of the text.
@@ -229,7 +228,7 @@ impl OutputWriter {
             let event = EventKind::OutputTruncated { channel: self.channel, dropped };
             self.context.record_event(event).await?;
         }
-        Ok(StoredPart { dropped, ..self.stored_part_since(self.text_start) })
+        Ok(StoredPart { dropped, ..self.stored_part_since(self.start_offset_and_redactions) })
     }
 
     /// Ends the present text of the channel: a separate text follows, with its own redaction and limit. Returns the
@@ -240,13 +239,13 @@ impl OutputWriter {
     pub async fn start_next_text(&mut self) -> Result<StoredPart, LedgerError> {
         let dropped = self.end_text_with_tail();
         self.flush().await?;
-        let ended_text = StoredPart { dropped, ..self.stored_part_since(self.text_start) };
-        self.text_start = (self.offset, self.redaction_count());
+        let ended_text =
+            StoredPart { dropped, ..self.stored_part_since(self.start_offset_and_redactions) };
+        self.start_offset_and_redactions = (self.offset, self.redaction_count());
         self.redactions_outside_stream += self.stream.redaction_count();
-        self.stream = EarlyRedactionStream::new(Arc::clone(&self.context.redactor));
+        self.stream = EarlyReleaseRedactor::new(Arc::clone(&self.context.redactor));
         self.splitter = HeadTailSplitter::new(&self.context);
-        let (channel, from) = (self.channel, self.offset);
-        self.context.progress.send_if_modified(|progress| progress.set_answer_start(channel, from));
+        publish_answer_start(&self.context, self.channel, self.offset);
         Ok(ended_text)
     }
 
@@ -304,27 +303,24 @@ impl OutputWriter {
         }
         // If nothing is lost, redaction sees the whole text and decides as if there were no limit.
         let text = if lost_bytes > 0 {
-            self.truncate_partial(&bytes, total_bytes)
+            self.truncate_text_with_lost_bytes(&bytes, total_bytes)
         } else {
-            self.truncate_whole(&bytes)
+            self.truncate_complete_text(&bytes)
         };
         text.append_to(&mut self.ready_text);
         text.missing_bytes
     }
 
     /// Returns head and tail of a text that is known as a whole: redacted text can be split anywhere.
-    fn truncate_whole(&mut self, bytes: &[u8]) -> TruncatedText {
-        let mut text = self.stream.push(bytes) + &self.stream.finish();
+    fn truncate_complete_text(&mut self, bytes: &[u8]) -> TruncatedText {
+        let text = self.stream.push(bytes) + &self.stream.finish();
         let capacity = (self.splitter.limits.head as u64).saturating_sub(self.text_len());
-        let capacity = usize::try_from(capacity).unwrap_or(usize::MAX).min(text.len());
-        let mut tail = text.split_off(text.floor_char_boundary(capacity));
-        let missing_bytes = truncate_to_tail(&mut tail, self.splitter.limits.tail);
-        TruncatedText { head: text, tail, missing_bytes }
+        TruncatedText::split(text, capacity, self.splitter.limits.tail)
     }
 
     /// Returns head and tail of a text of which a part is lost. The held-back end of the head may be the start of a
     /// secret, and the tail may start with the end of one.
-    fn truncate_partial(&mut self, bytes: &[u8], total_bytes: u64) -> TruncatedText {
+    fn truncate_text_with_lost_bytes(&mut self, bytes: &[u8], total_bytes: u64) -> TruncatedText {
         // `finish` would judge the held-back text as if the text ended here, although its continuation is only lost.
         let head = self.stream.release_after_pause();
         let context_bytes = bytes.len().saturating_sub(self.splitter.limits.tail);
@@ -337,8 +333,13 @@ impl OutputWriter {
 
     /// Returns the number of bytes of the present text so far.
     const fn text_len(&self) -> u64 {
-        self.offset + self.ready_text.len() as u64 - self.text_start.0
+        self.offset + self.ready_text.len() as u64 - self.start_offset_and_redactions.0
     }
+}
+
+/// Publishes the offset at which the present text of a channel starts.
+fn publish_answer_start(context: &AttemptContext, channel: TextChannel, offset: u64) {
+    context.progress.send_if_modified(|progress| progress.set_answer_start(channel, offset));
 }
 
 /// Splits a text into pieces of at most [`MAX_CHUNK_BYTES`] bytes, between characters.

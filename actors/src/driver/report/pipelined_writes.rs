@@ -16,7 +16,7 @@ pub(super) type AppendFuture = Pin<Box<dyn Future<Output = Result<(), LedgerErro
 #[derive(Default)]
 pub(super) struct PipelinedWrites {
     /// Replies in the order of the chunks; there are never many.
-    pending_replies: Vec<AppendFuture>,
+    pending_appends: Vec<AppendFuture>,
 }
 
 impl PipelinedWrites {
@@ -24,12 +24,12 @@ impl PipelinedWrites {
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit one of the earlier chunks, or this one.
-    pub(super) async fn enqueue(&mut self, reply: AppendFuture) -> Result<(), LedgerError> {
+    pub(super) async fn enqueue(&mut self, append: AppendFuture) -> Result<(), LedgerError> {
         // Waiting here stops the reading of the pipe, and a full pipe stops the program: the disk sets the pace.
-        while self.pending_replies.len() >= MAX_PENDING_CHUNKS {
+        while self.pending_appends.len() >= MAX_PENDING_CHUNKS {
             self.wait_for_oldest().await?;
         }
-        self.pending_replies.push(reply);
+        self.pending_appends.push(append);
         // A future does nothing until it is polled, so the new write is queued at the ledger now.
         self.poll_all()
     }
@@ -39,7 +39,7 @@ impl PipelinedWrites {
     /// # Errors
     /// Returns an error if the ledger did not commit one of them.
     pub(super) async fn wait_until_committed(&mut self) -> Result<(), LedgerError> {
-        while !self.pending_replies.is_empty() {
+        while !self.pending_appends.is_empty() {
             self.wait_for_oldest().await?;
         }
         Ok(())
@@ -47,9 +47,9 @@ impl PipelinedWrites {
 
     /// Waits for the oldest pending chunk.
     async fn wait_for_oldest(&mut self) -> Result<(), LedgerError> {
-        let Some(oldest) = self.pending_replies.first_mut() else { return Ok(()) };
+        let Some(oldest) = self.pending_appends.first_mut() else { return Ok(()) };
         let result = oldest.await;
-        drop(self.pending_replies.remove(0));
+        drop(self.pending_appends.remove(0));
         result
     }
 
@@ -58,7 +58,7 @@ impl PipelinedWrites {
     fn poll_all(&mut self) -> Result<(), LedgerError> {
         let mut context = Context::from_waker(Waker::noop());
         let mut result = Ok(());
-        self.pending_replies.retain_mut(|reply| match reply.as_mut().poll(&mut context) {
+        self.pending_appends.retain_mut(|reply| match reply.as_mut().poll(&mut context) {
             Poll::Pending => true,
             Poll::Ready(reply_result) => {
                 result = std::mem::replace(&mut result, Ok(())).and(reply_result);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::decide::budget::add_usage;
+use crate::decide::budget::total_and_increment;
 use crate::model::agent::budget::Charge;
 use crate::model::execution::content::StoredPart;
 use crate::model::execution::event::{EventKind, TextChannel, TextRange};
@@ -18,7 +18,7 @@ pub struct ReplayFilter(Arc<watch::Sender<RecordedEvents>>);
 
 #[derive(Debug, Default)]
 struct RecordedEvents {
-    remaining_events: Vec<EventKind>,
+    unmatched_events: Vec<EventKind>,
     /// Offset up to which the partial answer was already shown, in bytes.
     answer_end: u64,
 }
@@ -29,15 +29,15 @@ impl ReplayFilter {
     pub fn new(events: Vec<EventKind>) -> Self {
         let answer_end =
             events.iter().filter_map(answer_range).map(|span| span.to).max().unwrap_or_default();
-        Self(Arc::new(watch::Sender::new(RecordedEvents { remaining_events: events, answer_end })))
+        Self(Arc::new(watch::Sender::new(RecordedEvents { unmatched_events: events, answer_end })))
     }
 
     /// Returns the usage that the agent had reported.
     pub(super) fn recorded_usage(&self) -> Charge {
         let recorded = self.0.borrow();
-        recorded.remaining_events.iter().fold(Charge::default(), |usage, event| match event {
+        recorded.unmatched_events.iter().fold(Charge::default(), |usage, event| match event {
             EventKind::UsageReported { counters, cumulative } => {
-                add_usage(usage, Charge::from_counters(counters), *cumulative).0
+                total_and_increment(usage, Charge::from_counters(counters), *cumulative).0
             }
             _ => usage,
         })
@@ -46,8 +46,8 @@ impl ReplayFilter {
     /// Returns the new part of an event; `None` if all of it is known.
     pub(super) fn filter(&self, event: EventKind) -> Option<EventKind> {
         let is_known = self.0.send_if_modified(|recorded| {
-            let index = recorded.remaining_events.iter().position(|known| *known == event);
-            index.map(|index| recorded.remaining_events.swap_remove(index)).is_some()
+            let index = recorded.unmatched_events.iter().position(|known| *known == event);
+            index.map(|index| recorded.unmatched_events.swap_remove(index)).is_some()
         });
         if is_known { None } else { self.trim_recorded_answer(event) }
     }

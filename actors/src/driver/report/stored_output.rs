@@ -18,12 +18,12 @@ pub(crate) struct AnswerText {
 }
 
 /// Output of the last attempt of an execution that has ended.
-pub(crate) struct StoredOutput {
+pub(crate) struct StoredOutputReader {
     id: ExecutionId,
     ledger: Arc<dyn Ledger>,
 }
 
-impl StoredOutput {
+impl StoredOutputReader {
     /// Creates the reader of an execution.
     pub(crate) const fn new(id: ExecutionId, ledger: Arc<dyn Ledger>) -> Self {
         Self { id, ledger }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Number;
 
 use super::{Report, Reporter};
-use crate::decide::budget::add_usage;
+use crate::decide::budget::total_and_increment;
 use crate::model::agent::budget::Charge;
 use crate::model::execution::event::EventKind;
 use crate::model::observation::telemetry_events::TokenCounts;
@@ -58,7 +58,8 @@ impl Reporter {
     /// Returns the amounts that a report of usage adds to the earlier reports.
     fn usage_increment(&self, counters: &UsageCounters, cumulative: bool) -> UsageIncrement {
         let reported = Charge::from_counters(counters);
-        let (total, charge) = add_usage(*self.reported_usage.borrow(), reported, cumulative);
+        let (total, charge) =
+            total_and_increment(*self.reported_usage.borrow(), reported, cumulative);
         let charge_event = self.context.budget_meter.charge_event(self.context.clock.now(), charge);
         UsageIncrement { total, charge, charge_event }
     }

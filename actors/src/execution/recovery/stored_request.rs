@@ -14,7 +14,7 @@ use crate::services::Services;
 use crate::services::sealed_inputs::unseal_input;
 
 /// Returns the raw input of the latest turn of an execution; `None` if the ledger stores it unchanged.
-pub(super) async fn read_raw_input(
+pub(super) async fn unseal_if_redacted(
     services: &Services,
     record: &ExecutionRecord,
 ) -> Result<Result<Option<Input>, InputLoss>, LedgerError> {
@@ -30,7 +30,7 @@ pub(crate) async fn read_request(
     services: &Services,
     record: &ExecutionRecord,
 ) -> Result<Result<Arc<Request>, InputLoss>, LedgerError> {
-    Ok(match read_raw_input(services, record).await? {
+    Ok(match unseal_if_redacted(services, record).await? {
         Ok(raw) => Ok(build_request(services, record, raw).await?),
         Err(input_loss) => Err(input_loss),
     })

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use super::RequestHandle;
-use super::wait::wait_for_drain;
+use super::wait::wait_for_drain_start;
 use tokio::sync::watch;
 
 use crate::agent::SubmitReply;
-use crate::execution::recovery::{end_execution, read_request};
+use crate::execution::recovery::{read_request, settle_execution};
 use crate::gateway::reader::ExecutionReader;
 use crate::model::code::Code;
 use crate::model::execution::progress::Progress;
@@ -32,11 +32,11 @@ pub(crate) enum HopState {
     /// The hop has ended.
     Ended(Box<ExecutionRecord>),
     /// The member waits for an answer between two turns.
-    AwaitsAnswer(Box<ExecutionRecord>),
+    InputRequired(Box<ExecutionRecord>),
     /// The hop is waiting, or it runs.
     Open(Box<ExecutionRecord>),
     /// The execution was removed.
-    Unknown,
+    Removed,
 }
 
 /// Handle that a run uses: it reads the ledger, and sends hops, reads them and ends them.
@@ -104,9 +104,9 @@ impl RunRequestHandle {
     pub(crate) async fn hop_state(&self, id: ExecutionId) -> Result<HopState, LedgerError> {
         let record = self.services().ledger.execution(id).await?;
         Ok(match record.map(Box::new) {
-            None => HopState::Unknown,
+            None => HopState::Removed,
             Some(record) if record.outcome.is_some() => HopState::Ended(record),
-            Some(record) if record.awaits_answer() => HopState::AwaitsAnswer(record),
+            Some(record) if record.awaits_answer() => HopState::InputRequired(record),
             Some(record) => HopState::Open(record),
         })
     }
@@ -141,8 +141,8 @@ impl RunRequestHandle {
     async fn try_cancel_hop(&self, id: ExecutionId, reason: &str) -> Result<bool, LedgerError> {
         let services = self.services();
         let record = match self.hop_state(id).await? {
-            HopState::Ended(_) | HopState::Unknown => return Ok(true),
-            HopState::AwaitsAnswer(record) | HopState::Open(record) => record,
+            HopState::Ended(_) | HopState::Removed => return Ok(true),
+            HopState::InputRequired(record) | HopState::Open(record) => record,
         };
         match self.request_handle.send_cancellation(&record, reason.to_owned()).await {
             Some(mut progress) => {
@@ -160,7 +160,7 @@ impl RunRequestHandle {
                 // Its actor may be stopping. Later the same answer means that no actor will have it, for example
                 // because the member is quarantined; it holds nothing but its record.
                 tokio::time::sleep(LEDGER_RETRY_PAUSE).await;
-                if let HopState::AwaitsAnswer(record) = self.hop_state(id).await?
+                if let HopState::InputRequired(record) = self.hop_state(id).await?
                     && self
                         .request_handle
                         .send_cancellation(&record, reason.to_owned())
@@ -168,7 +168,7 @@ impl RunRequestHandle {
                         .is_none()
                 {
                     let failure = Failure::new(Code::Cancelled, reason);
-                    end_execution(services, &record, Outcome::Cancelled, failure).await?;
+                    settle_execution(services, &record, Outcome::Cancelled, failure).await?;
                 }
             }
             None => tokio::time::sleep(CANCELLATION_RETRY_PAUSE).await,
@@ -209,7 +209,7 @@ impl RunRequestHandle {
     }
 
     /// Returns once the service stops.
-    pub(crate) async fn wait_for_drain(&self) {
-        wait_for_drain(&mut self.reader().gateway_handle.draining.clone()).await;
+    pub(crate) async fn wait_for_drain_start(&self) {
+        wait_for_drain_start(&mut self.reader().gateway_handle.draining.clone()).await;
     }
 }

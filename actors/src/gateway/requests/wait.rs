@@ -17,7 +17,7 @@ use crate::model::id::{AgentId, ExecutionId};
 const ACTOR_LOOKUP_PAUSE: Duration = Duration::from_millis(50);
 /// Longest time for which a caller waits for the ledger to record an end, or for an execution without an
 /// actor. Both are short unless the storage of the ledger fails.
-pub(crate) const RECORD_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const END_RECORD_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl RequestHandle {
     /// Waits until an execution has ended, or waits for input. Returns early when the service drains before
@@ -63,21 +63,21 @@ impl RequestHandle {
                     WaitOutcome::EndUnrecorded => return Err(end_not_recorded_failure(id)),
                     WaitOutcome::OpenQuestions | WaitOutcome::ActorLost => {}
                 },
-                () = wait_for_drain(&mut draining) => {
+                () = wait_for_drain_start(&mut draining) => {
                     if !has_started(progress.as_ref()) { return Ok(progress) }
                 }
             }
             if self.is_target_reached(id, target).await {
                 return Ok(progress);
             }
-            if stuck_since.is_some_and(|since| since.elapsed() >= RECORD_TIMEOUT) {
+            if stuck_since.is_some_and(|since| since.elapsed() >= END_RECORD_TIMEOUT) {
                 return Err(end_not_recorded_failure(id));
             }
             tokio::time::sleep(ACTOR_LOOKUP_PAUSE).await;
             progress = self.reader.watch_progress(agent, id).await;
             // During a drain this loop checks repeatedly, so the time is counted here too.
             let is_stuck =
-                progress.as_ref().is_none_or(|progress| progress.borrow().has_unrecorded_end());
+                progress.as_ref().is_none_or(|progress| progress.borrow().has_unrecorded_stop());
             stuck_since = is_stuck.then(|| stuck_since.unwrap_or_else(Instant::now));
         }
     }
@@ -131,10 +131,11 @@ async fn wait_until_reached(
             target == WaitTarget::EndOrQuestion && progress.state == ExecutionState::Waiting;
         progress.outcome.is_some() || waits
     };
-    let has_questions =
-        |progress: &Progress| target == WaitTarget::EndOrQuestion && progress.open_interactions > 0;
+    let has_questions = |progress: &Progress| {
+        target == WaitTarget::EndOrQuestion && progress.open_interaction_count > 0
+    };
     let should_stop_waiting = |progress: &Progress| {
-        is_reached(progress) || has_questions(progress) || progress.has_unrecorded_end()
+        is_reached(progress) || has_questions(progress) || progress.has_unrecorded_stop()
     };
     match progress.wait_for(should_stop_waiting).await {
         Ok(progress) if is_reached(&progress) => return WaitOutcome::Reached,
@@ -142,7 +143,7 @@ async fn wait_until_reached(
         Ok(_) => {}
         Err(_lost) => return WaitOutcome::ActorLost,
     }
-    match timeout(RECORD_TIMEOUT, progress.wait_for(is_reached)).await {
+    match timeout(END_RECORD_TIMEOUT, progress.wait_for(is_reached)).await {
         Ok(Ok(_)) => WaitOutcome::Reached,
         Ok(Err(_lost)) => WaitOutcome::ActorLost,
         Err(_elapsed) => WaitOutcome::EndUnrecorded,
@@ -157,7 +158,7 @@ pub(crate) fn end_not_recorded_failure(id: ExecutionId) -> Failure {
     Failure::new(Code::LedgerUnavailable, message)
 }
 
-pub(super) async fn wait_for_drain(draining: &mut watch::Receiver<bool>) {
+pub(super) async fn wait_for_drain_start(draining: &mut watch::Receiver<bool>) {
     if draining.wait_for(|draining| *draining).await.is_err() {
         std::future::pending::<()>().await;
     }

@@ -114,7 +114,7 @@ pub enum CallerAuth {
     #[default]
     Bearer,
     /// Additionally an API key in the header of this name, in lower case.
-    ApiKey(String),
+    ApiKeyHeader(String),
     /// No authentication.
     NoAuth,
 }
@@ -208,19 +208,19 @@ pub enum MessageIdPolicy {
     #[default]
     Unique,
     /// The id has no meaning: every message is a new request and runs again.
-    Reused,
+    Reusable,
 }
 
 impl MessageIdPolicy {
     /// Every meaning.
-    pub const ALL: &[Self] = &[Self::Unique, Self::Reused];
+    pub const ALL: &[Self] = &[Self::Unique, Self::Reusable];
 
     /// Returns the name in the configuration.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unique => "unique",
-            Self::Reused => "reused",
+            Self::Reusable => "reused",
         }
     }
 }

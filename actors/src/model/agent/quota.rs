@@ -66,7 +66,7 @@ pub enum QuotaCredential {
     /// Name from the configuration.
     Named(String),
     /// Digest of the agent's secret variables. Agents with the same digest share the account.
-    Secret([u8; 32]),
+    SecretDigest([u8; 32]),
 }
 
 impl fmt::Debug for QuotaCredential {
@@ -75,7 +75,7 @@ impl fmt::Debug for QuotaCredential {
         match self {
             Self::Own => f.write_str("Own"),
             Self::Named(name) => f.debug_tuple("Named").field(name).finish(),
-            Self::Secret(_) => f.write_str("Secret"),
+            Self::SecretDigest(_) => f.write_str("Secret"),
         }
     }
 }

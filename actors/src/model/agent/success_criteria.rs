@@ -66,22 +66,23 @@ pub struct FailureRules {
     /// Conditions of an exhausted quota.
     pub quota: FailureMatchers,
     /// Retries of requests by the program itself.
-    pub own_retries: OwnRetryRules,
+    pub program_retry_rules: ProgramRetryRules,
 }
 
 /// Format in which a program reports failed requests to its model, which the program may retry itself.
 #[derive(Debug, Clone, Default)]
-pub struct OwnRetryRules {
+pub struct ProgramRetryRules {
     /// Pattern that matches one output line per failed request, for programs whose events do not report them.
-    pub regex: Option<Regex>,
+    pub failed_request_regex: Option<Regex>,
     /// Number of failed requests after which the attempt is stopped.
     pub max_failed_requests: Option<u32>,
 }
 
-impl PartialEq for OwnRetryRules {
+impl PartialEq for ProgramRetryRules {
     fn eq(&self, other: &Self) -> bool {
-        let Self { regex, max_failed_requests: max } = self;
-        pattern_sources(regex) == pattern_sources(&other.regex) && *max == other.max_failed_requests
+        let Self { failed_request_regex: regex, max_failed_requests: max } = self;
+        pattern_sources(regex) == pattern_sources(&other.failed_request_regex)
+            && *max == other.max_failed_requests
     }
 }
 

@@ -45,7 +45,7 @@ pub struct Progress {
     /// True if the agent has requested input and the ledger has not yet recorded the request.
     pub has_unrecorded_input_request: bool,
     /// Number of open interactions that the ledger has recorded: the work waits for answers.
-    pub open_interactions: u32,
+    pub open_interaction_count: u32,
     /// Position in the queue and its reason, while the execution waits to start.
     pub queue_position: Option<Queued>,
     /// Deferral of the execution; set once the ledger has recorded it, when the actor of the execution ends.
@@ -71,7 +71,7 @@ impl Progress {
         Self {
             state: ExecutionState::Idle,
             has_unrecorded_input_request: false,
-            open_interactions: 0,
+            open_interaction_count: 0,
             queue_position: None,
             deferral: None,
             is_suspended: false,
@@ -85,7 +85,7 @@ impl Progress {
 
     /// Returns true if the work has ended, or has stopped for a question, and the ledger has not yet recorded it.
     #[must_use]
-    pub const fn has_unrecorded_end(&self) -> bool {
+    pub const fn has_unrecorded_stop(&self) -> bool {
         match self.state {
             ExecutionState::Cleanup => self.outcome.is_none(),
             ExecutionState::Waiting => false,

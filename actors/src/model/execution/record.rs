@@ -73,9 +73,9 @@ pub struct ExecutionRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RequestedInput {
     /// Number of open interactions: questions for whose answers the running process waits.
-    pub open_interactions: u32,
+    pub open_interaction_count: u32,
     /// True if the agent's question was answered and the next turn has not started yet.
-    pub has_pending_answer: bool,
+    pub has_pending_turn: bool,
     /// Reason of the latest wait for the caller, also after its answer; `None` if it never waited.
     pub latest_required_input: Option<Interruption>,
 }
@@ -93,7 +93,7 @@ impl ExecutionRecord {
     pub const fn awaits_answer(&self) -> bool {
         matches!(self.state, ExecutionState::Waiting)
             && self.outcome.is_none()
-            && !self.requested_input.has_pending_answer
+            && !self.requested_input.has_pending_turn
     }
 
     /// Returns true if a running process waits for the answer to an interaction.
@@ -101,7 +101,7 @@ impl ExecutionRecord {
     pub const fn has_open_interactions(&self) -> bool {
         matches!(self.state, ExecutionState::Running)
             && self.outcome.is_none()
-            && self.requested_input.open_interactions > 0
+            && self.requested_input.open_interaction_count > 0
     }
 
     /// Returns the state that callers see: the final state after the end, else the present state. A deferred execution
@@ -123,10 +123,10 @@ impl ExecutionRecord {
             (Some(Outcome::Failed), _) if self.was_rejected() => PublicState::Rejected,
             (Some(Outcome::Failed), _) => PublicState::Failed,
             (None, ExecutionState::Idle) => PublicState::Submitted,
-            (None, ExecutionState::Running) if self.requested_input.open_interactions > 0 => {
+            (None, ExecutionState::Running) if self.requested_input.open_interaction_count > 0 => {
                 PublicState::InputRequired
             }
-            (None, ExecutionState::Waiting) if !self.requested_input.has_pending_answer => {
+            (None, ExecutionState::Waiting) if !self.requested_input.has_pending_turn => {
                 match self.requested_input.latest_required_input {
                     Some(Interruption::AuthRequired) => PublicState::AuthRequired,
                     Some(Interruption::InputRequired) | None => PublicState::InputRequired,

@@ -115,7 +115,7 @@ impl Boundary {
 
     /// Returns a sentence about the gaps of `subject`, such as "the agent", or `None` if there are no gaps.
     #[must_use]
-    pub fn warning(&self, subject: &str) -> Option<String> {
+    pub fn describe_gaps(&self, subject: &str) -> Option<String> {
         let abilities: Vec<_> = self.gaps.iter().map(|gap| gap.ability()).collect();
         (!abilities.is_empty()).then(|| format!("{subject} can {}", abilities.join(", ")))
     }

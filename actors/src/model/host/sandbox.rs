@@ -15,7 +15,7 @@ pub struct Sandbox {
     pub is_enforced: bool,
     /// True if the program has its own sandbox, which the sandbox of an agent would break: the service then only
     /// protects its own files and processes from the program.
-    pub has_own_sandbox: bool,
+    pub has_inner_sandbox: bool,
     /// Requirements for the start of the agent: the isolation that the system must provide.
     pub isolation_requirement: IsolationRequirement,
     /// Absolute paths that the agent may modify beside its own and temporary folders, and beside its working folder if
@@ -55,7 +55,7 @@ impl Default for Sandbox {
     fn default() -> Self {
         Self {
             is_enforced: true,
-            has_own_sandbox: false,
+            has_inner_sandbox: false,
             isolation_requirement: IsolationRequirement::Nothing,
             writable: None,
             allows_network: true,
@@ -125,7 +125,7 @@ impl Sandbox {
     /// Returns true if the service lets an agent of this access type modify only some of the files.
     #[must_use]
     pub const fn restricts_writes(&self, access: Access) -> bool {
-        !self.has_own_sandbox && (matches!(access, Access::ReadOnly) || self.writable.is_some())
+        !self.has_inner_sandbox && (matches!(access, Access::ReadOnly) || self.writable.is_some())
     }
 
     /// Returns true if only bubblewrap can enforce the whole sandbox.

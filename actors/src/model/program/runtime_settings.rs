@@ -37,7 +37,7 @@ pub struct AgentHome {
     /// Absolute path.
     pub path: PathBuf,
     /// Files that are created if they do not exist, by their path in the home folder.
-    pub files: BTreeMap<String, String>,
+    pub initial_files: BTreeMap<String, String>,
 }
 
 /// Version check of a program.

@@ -16,15 +16,15 @@ pub enum StdioProtocol {
     /// Alternating messages and answers.
     Turns(Box<TurnSpec>),
     /// Control protocol of an interactive agent, with sessions and questions.
-    Control(Box<ControlSpec>),
+    Interactive(Box<InteractiveSpec>),
 }
 
 impl StdioProtocol {
     /// Returns the control protocol, if this is one.
     #[must_use]
-    pub const fn control_spec(&self) -> Option<&ControlSpec> {
+    pub const fn interactive_spec(&self) -> Option<&InteractiveSpec> {
         match self {
-            Self::Control(spec) => Some(spec),
+            Self::Interactive(spec) => Some(spec),
             Self::Rpc(_) | Self::Turns(_) => None,
         }
     }
@@ -37,7 +37,7 @@ impl StdioProtocol {
                 let calls = spec.initialize.iter().chain(&spec.initialized);
                 calls.flat_map(|call| string_values(&call.params)).collect()
             }
-            Self::Turns(_) | Self::Control(_) => Vec::new(),
+            Self::Turns(_) | Self::Interactive(_) => Vec::new(),
         }
     }
 
@@ -57,7 +57,7 @@ impl StdioProtocol {
                 });
                 template_texts.flatten().collect()
             }
-            Self::Control(_) => Vec::new(),
+            Self::Interactive(_) => Vec::new(),
         }
     }
 }
@@ -74,7 +74,7 @@ fn string_values(document: &Value) -> Vec<&str> {
 
 /// Control protocol of an interactive agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ControlProtocol {
+pub enum InteractiveAgentProtocol {
     /// Agent Client Protocol, version 1.
     Acp,
     /// Control requests of Claude Code.
@@ -83,7 +83,7 @@ pub enum ControlProtocol {
     CodexAppServer,
 }
 
-impl ControlProtocol {
+impl InteractiveAgentProtocol {
     /// Every protocol.
     pub const ALL: &[Self] = &[Self::Acp, Self::ClaudeControl, Self::CodexAppServer];
 
@@ -100,9 +100,9 @@ impl ControlProtocol {
 
 /// Settings of an interactive agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ControlSpec {
+pub struct InteractiveSpec {
     /// Protocol of the agent.
-    pub protocol: ControlProtocol,
+    pub protocol: InteractiveAgentProtocol,
     /// Mode that the service sets in each session, and that the agent must confirm.
     pub mode: Option<String>,
     /// Options that the service sets in each session, by their id.
@@ -224,12 +224,12 @@ pub enum TurnEnd {
     /// A line that is a JSON object with at least these members. The line is also parsed like any other line.
     Json(Map<String, Value>),
     /// A prompt without a line end, after which the program waits. The prompt is not part of the answer.
-    Prompt(Prompt),
+    Prompt(ReadyPrompt),
 }
 
 /// Prompt of a program that reads commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prompt {
+pub struct ReadyPrompt {
     /// Text of the prompt, such as `calc> `.
     pub text: String,
     /// True if the program also prints the prompt before the first message, after its banner.

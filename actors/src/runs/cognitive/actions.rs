@@ -80,7 +80,7 @@ impl CognitiveAttempt {
     ) -> Result<(Vec<RunStep>, Option<TokenCounts>), RunExit> {
         let input = self.work.request.input.text();
         let reply = async {
-            let definitions = self.tools.definitions(&spec.tools, &self.redactor()).await;
+            let definitions = self.tools.mcp_tool_definitions(&spec.tools, &self.redactor()).await;
             let request = conversation::completion_request(run, (spec, &definitions), &input);
             self.completions.complete(request).await
         };
@@ -88,7 +88,7 @@ impl CognitiveAttempt {
             biased;
             () = stop.wait() => return Err(RunExit::Stopped),
             // The reply may take longer than the stop of the service. It is requested again after the next start.
-            () = self.request_handle.wait_for_drain() => return Err(RunExit::Suspended),
+            () = self.request_handle.wait_for_drain_start() => return Err(RunExit::Suspended),
             reply = reply => reply,
         };
         match reply {
@@ -118,7 +118,7 @@ impl CognitiveAttempt {
             biased;
             () = stop.wait() => RunExit::Stopped,
             // Another call would have an unknown outcome after the next start, even if it has not been sent yet.
-            () = self.request_handle.wait_for_drain(), if call.record.idempotent => RunExit::Suspended,
+            () = self.request_handle.wait_for_drain_start(), if call.record.idempotent => RunExit::Suspended,
             result = &mut result => {
                 return Ok(run.call_end_step(&call.record, result, started_at.elapsed()));
             }

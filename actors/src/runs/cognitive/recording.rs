@@ -97,7 +97,7 @@ impl<'r> RunRecorder<'r> {
     /// fails.
     pub(super) async fn commit(&self, stop: &mut RunStopReceiver) -> Result<(), RunExit> {
         loop {
-            let error = match self.reporter.flush_pending().await {
+            let error = match self.reporter.flush_unless_superseded().await {
                 Ok(true) => return Ok(()),
                 Ok(false) => return Err(RunExit::Superseded),
                 Err(error) => error,
@@ -120,6 +120,6 @@ impl<'r> RunRecorder<'r> {
         });
         let parts: Vec<_> = [Some(Part::text(answer)), data].into_iter().flatten().collect();
         self.reporter.record_answer_later(&parts);
-        self.reporter.publish_answer(answer);
+        self.reporter.publish_raw_answer(answer);
     }
 }

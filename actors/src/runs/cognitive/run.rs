@@ -43,7 +43,7 @@ impl CognitiveAttempt {
             tokio::select! {
                 () = sleep(LEDGER_RETRY_PAUSE) => {}
                 () = stop.wait() => break RunExit::Stopped,
-                () = self.request_handle.wait_for_drain() => break RunExit::Suspended,
+                () = self.request_handle.wait_for_drain_start() => break RunExit::Suspended,
             }
         };
         exit.report(reporter);

@@ -10,7 +10,7 @@ use super::run_failure::lost_input_failure;
 use crate::agent::SubmitReply;
 use crate::decide::runs::team::{Hop, TeamRun};
 use crate::driver::AttemptWork;
-use crate::driver::report::{AnswerText, StoredOutput};
+use crate::driver::report::{AnswerText, StoredOutputReader};
 use crate::gateway::requests::RunRequestHandle;
 use crate::model::agent::team::TeamStep;
 use crate::model::code::{Category, Code};
@@ -106,7 +106,7 @@ impl HopSender {
         let mut pause = RetryPause(FIRST_RETRY_PAUSE);
         loop {
             let failure = match self.request_handle.submit_hop(request.clone()).await {
-                Ok(SubmitReply { execution, progress, .. }) => {
+                Ok(SubmitReply { execution, progress_receiver: progress, .. }) => {
                     return Ok(HopSendResult::Accepted(execution, progress));
                 }
                 Err(failure) if failure.code == Code::Draining => {
@@ -131,7 +131,7 @@ impl HopSender {
                 () = stop.wait(), if !may_be_accepted => {
                     return Ok(HopSendResult::RunExited(RunExit::Stopped));
                 }
-                () = self.request_handle.wait_for_drain() => {
+                () = self.request_handle.wait_for_drain_start() => {
                     return Ok(HopSendResult::RunExited(RunExit::Suspended));
                 }
             }
@@ -150,7 +150,7 @@ impl HopSender {
             Some(answered_execution) => {
                 let ledger = Arc::clone(&self.request_handle.services().ledger);
                 let AnswerText { text, file_count } =
-                    StoredOutput::new(answered_execution, ledger).answer_text().await?;
+                    StoredOutputReader::new(answered_execution, ledger).answer_text().await?;
                 omitted_files = file_count;
                 Input::from_text(text)
             }

@@ -55,7 +55,7 @@ impl OpenQuestions {
     const fn from_record(record: &ExecutionRecord) -> Self {
         match record.has_open_interactions() {
             true => Self {
-                count: record.requested_input.open_interactions,
+                count: record.requested_input.open_interaction_count,
                 last_event_number: record.last_event_number,
             },
             false => Self::NONE,
@@ -96,8 +96,8 @@ impl<'r> HopWaiter<'r> {
         tokio::select! {
             biased;
             () = stop.wait() => Ok(HopWaitResult::RunExited(RunExit::Stopped)),
-            result = self.wait_for_end(execution, progress) => result,
-            () = request_handle.wait_for_drain() => tokio::select! {
+            result = self.wait_for_end_or_cancel(execution, progress) => result,
+            () = request_handle.wait_for_drain_start() => tokio::select! {
                 biased;
                 () = stop.wait() => Ok(HopWaitResult::RunExited(RunExit::Stopped)),
                 result = self.wait_while_draining(execution) => result,
@@ -106,7 +106,7 @@ impl<'r> HopWaiter<'r> {
     }
 
     /// Waits for the end of a hop.
-    async fn wait_for_end(
+    async fn wait_for_end_or_cancel(
         &mut self,
         execution: ExecutionId,
         mut progress: Option<watch::Receiver<Progress>>,
@@ -114,9 +114,9 @@ impl<'r> HopWaiter<'r> {
         loop {
             let record = match self.request_handle.hop_state(execution).await? {
                 HopState::Ended(record) => return Ok(HopWaitResult::Ended(hop_end(&record))),
-                HopState::Unknown => return Ok(removed_hop_result()),
-                HopState::AwaitsAnswer(record) => {
-                    return self.cancel_hop_awaiting_answer(&record).await;
+                HopState::Removed => return Ok(removed_hop_result()),
+                HopState::InputRequired(record) => {
+                    return self.cancel_input_required_hop(&record).await;
                 }
                 HopState::Open(record) => record,
             };
@@ -148,8 +148,8 @@ impl<'r> HopWaiter<'r> {
         loop {
             let is_active = match self.request_handle.hop_state(execution).await? {
                 HopState::Ended(record) => return Ok(HopWaitResult::Ended(hop_end(&record))),
-                HopState::Unknown => return Ok(removed_hop_result()),
-                HopState::AwaitsAnswer(_) => false,
+                HopState::Removed => return Ok(removed_hop_result()),
+                HopState::InputRequired(_) => false,
                 HopState::Open(record) => {
                     self.report_questions(OpenQuestions::from_record(&record));
                     self.request_handle.is_hop_active(&record).await
@@ -167,7 +167,7 @@ impl<'r> HopWaiter<'r> {
     }
 
     /// Ends a hop that requested input of the caller between two turns.
-    async fn cancel_hop_awaiting_answer(
+    async fn cancel_input_required_hop(
         &self,
         record: &ExecutionRecord,
     ) -> Result<HopWaitResult, LedgerError> {

@@ -117,7 +117,7 @@ impl TeamAttempt {
             tokio::select! {
                 () = sleep(LEDGER_RETRY_PAUSE) => {}
                 () = stop.wait() => return RunExit::Stopped,
-                () = self.request_handle().wait_for_drain() => return RunExit::Suspended,
+                () = self.request_handle().wait_for_drain_start() => return RunExit::Suspended,
             }
         }
     }
@@ -160,7 +160,7 @@ impl TeamAttempt {
             }
             TeamAction::Send(hop) => {
                 // One commit with the end of the hop before. The request follows the commit.
-                if !reporter.flush_pending().await? {
+                if !reporter.flush_unless_superseded().await? {
                     return Ok(Some(RunExit::Superseded));
                 }
                 state.report_start(reporter);
@@ -186,14 +186,14 @@ impl TeamAttempt {
                 }
             }
             TeamAction::Complete(hop) => {
-                self.output(state, reporter).copy_answer(hop).await?;
+                self.output(state, reporter).copy_final_answer(hop).await?;
                 return Ok(Some(RunExit::Completed));
             }
             TeamAction::Fail(hop, end) => {
-                self.output(state, reporter).copy_hop_answers(run.hops()).await?;
+                self.output(state, reporter).copy_answers_as_artifacts(run.hops()).await?;
                 return Ok(Some(RunExit::Failed(hop_failure(hop, end))));
             }
-            TeamAction::EndWithoutStep => {
+            TeamAction::FailEmptyPlan => {
                 let message = "the plan of the team has no step";
                 return Ok(Some(RunExit::Failed(Failure::new(Code::Internal, message))));
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::decide::runs::team::Hop;
-use crate::driver::report::{OutputWriter, Reporter, StoredOutput};
+use crate::driver::report::{OutputWriter, Reporter, StoredOutputReader};
 use crate::model::execution::content::StoredPart;
 use crate::model::execution::event::{EventKind, TextChannel};
 use crate::model::id::ExecutionId;
@@ -21,10 +21,10 @@ pub(super) struct RunOutput<'r> {
 
 impl RunOutput<'_> {
     /// Copies the answer of the last hop.
-    pub(super) async fn copy_answer(&self, hop: &Hop) -> Result<(), LedgerError> {
+    pub(super) async fn copy_final_answer(&self, hop: &Hop) -> Result<(), LedgerError> {
         let Some(execution) = hop.execution else { return Ok(()) };
-        let mut output_writer = self.open_output().await?;
-        let source = StoredOutput::new(execution, Arc::clone(self.ledger));
+        let mut output_writer = self.open_empty_output().await?;
+        let source = StoredOutputReader::new(execution, Arc::clone(self.ledger));
         let mut copied_events = Vec::new();
         for (index, event) in source.answer_events().await?.into_iter().enumerate() {
             let copy = match event {
@@ -55,12 +55,12 @@ impl RunOutput<'_> {
     }
 
     /// Copies the answer of each hop that has one as an artifact, so that paid work is not lost.
-    pub(super) async fn copy_hop_answers(&self, hops: &[Hop]) -> Result<(), LedgerError> {
-        let mut output_writer = self.open_output().await?;
+    pub(super) async fn copy_answers_as_artifacts(&self, hops: &[Hop]) -> Result<(), LedgerError> {
+        let mut output_writer = self.open_empty_output().await?;
         let mut copied_events = Vec::new();
         for hop in hops.iter().filter(|hop| hop.has_succeeded()) {
             let Some(execution) = hop.execution else { continue };
-            let source = StoredOutput::new(execution, Arc::clone(self.ledger));
+            let source = StoredOutputReader::new(execution, Arc::clone(self.ledger));
             let copied_parts = copy_all_parts(&source, &mut output_writer).await?;
             if copied_parts.is_empty() {
                 continue;
@@ -83,7 +83,7 @@ impl RunOutput<'_> {
     }
 
     /// Opens the output. A repeated action writes it again from the start.
-    async fn open_output(&self) -> Result<OutputWriter, LedgerError> {
+    async fn open_empty_output(&self) -> Result<OutputWriter, LedgerError> {
         if self.may_have_output {
             self.reporter.delete_output().await?;
         }
@@ -92,7 +92,7 @@ impl RunOutput<'_> {
 }
 
 async fn copy_all_parts(
-    source: &StoredOutput,
+    source: &StoredOutputReader,
     output_writer: &mut OutputWriter,
 ) -> Result<Vec<StoredPart>, LedgerError> {
     let mut copied_parts = Vec::new();

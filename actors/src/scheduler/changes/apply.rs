@@ -6,7 +6,7 @@ use crate::model::schedule::occurrence::OccurrenceStatus;
 use crate::scheduler::timer_queue::TimerEntry;
 use crate::scheduler::{SchedulerActorState, SchedulerArgs};
 
-use super::{ChangePlanner, ChangeResult, PendingChange, ScheduleStoreUpdate};
+use super::{ChangePlanner, ChangeWriteResult, PendingChange, ScheduleStoreUpdate};
 
 impl SchedulerActorState {
     /// Starts the next change.
@@ -26,9 +26,9 @@ impl SchedulerActorState {
     }
 
     /// Applies a stored change, then replies.
-    pub(in crate::scheduler) fn finish_change(&mut self, change_result: ChangeResult) {
+    pub(in crate::scheduler) fn finish_change(&mut self, change_result: ChangeWriteResult) {
         self.schedule_writer.finish_write();
-        let ChangeResult { change, result, reply } = change_result;
+        let ChangeWriteResult { change, result, reply } = change_result;
         if let Err(failure) = result {
             _ = reply.send(Err(failure));
             return;

@@ -25,7 +25,7 @@ use crate::scheduler::{OccurrenceKey, SchedulerMsg};
 const MAX_COUNTED_FAILURES: u32 = 100;
 
 /// Waits for the end of an execution, stores it, and returns it with the number of consecutive failures.
-pub(in crate::scheduler) async fn observe_execution(
+pub(in crate::scheduler) async fn observe_and_record_end(
     occurrence_execution: OccurrenceExecution,
     request_handle: RequestHandle,
     store: Arc<dyn ScheduleStore>,
@@ -38,7 +38,7 @@ pub(in crate::scheduler) async fn observe_execution(
         tokio::time::sleep(WRITE_RETRY_PAUSE).await;
     }
     let streak = loop {
-        match latest_fired_occurrences(&*store, &key, end).await {
+        match fired_occurrences_for_streak(&*store, &key, end).await {
             Ok(latest) => break failure_streak(&latest),
             Err(error) => tracing::error!(%error, "failed to count results of scheduled runs"),
         }
@@ -92,7 +92,7 @@ const fn end_of_removed_execution(at: DateTime<Utc>) -> OccurrenceEnd {
 /// Returns the latest occurrences of a schedule that ran, as far as they matter for consecutive failures: a success
 /// ends every earlier sequence of failures. Skipped and missed ones, of which there may be many between two runs, are
 /// no results.
-async fn latest_fired_occurrences(
+async fn fired_occurrences_for_streak(
     store: &dyn ScheduleStore,
     key: &OccurrenceKey,
     end: OccurrenceEnd,

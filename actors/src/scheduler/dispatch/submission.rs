@@ -58,7 +58,7 @@ impl OccurrenceSubmission {
             .submit(&scheduler_caller(request.origin.owner, "schedule"), request)
             .await
         {
-            Ok(SubmitReply { execution, progress, .. }) => {
+            Ok(SubmitReply { execution, progress_receiver: progress, .. }) => {
                 DispatchResult::Accepted(execution, progress)
             }
             Err(failure) if is_temporary(&failure) => DispatchResult::Retryable(failure),

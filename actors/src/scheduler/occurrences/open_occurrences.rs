@@ -10,6 +10,7 @@ use crate::scheduler::OccurrenceKey;
 use crate::scheduler::loaded_schedule::{
     LoadedSchedule, OccurrencePhase, OpenOccurrence, OpenOccurrenceCounts,
 };
+use crate::scheduler::table::ScheduleTable;
 
 /// Open occurrences. A schedule without one has no entry, because most schedules are idle.
 #[derive(Default)]
@@ -65,7 +66,18 @@ impl OpenOccurrences {
             .collect()
     }
 
-    pub(super) fn insert(&mut self, open_occurrence: OpenOccurrence) {
+    /// Inserts an occurrence, unless its schedule was removed meanwhile.
+    pub(super) fn insert_if_schedule_exists(
+        &mut self,
+        open_occurrence: OpenOccurrence,
+        table: &ScheduleTable,
+    ) {
+        if table.contains(&open_occurrence.occurrence.schedule) {
+            self.insert(open_occurrence);
+        }
+    }
+
+    fn insert(&mut self, open_occurrence: OpenOccurrence) {
         let OccurrenceKey { schedule, planned_at: planned } = open_occurrence.key();
         self.by_schedule.entry(schedule).or_default().insert(planned, open_occurrence);
     }

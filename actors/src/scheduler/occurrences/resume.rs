@@ -37,7 +37,8 @@ impl OccurrenceMachine {
             (Some(_), _, execution) => {
                 let mut effects: Effects = deadline_effect(&occurrence).into_iter().collect();
                 effects.extend(observe_effect(key, execution));
-                self.insert(OpenOccurrence::new(occurrence), table);
+                let open_occurrence = OpenOccurrence::new(occurrence);
+                self.open_occurrences.insert_if_schedule_exists(open_occurrence, table);
                 effects
             }
         }
@@ -65,7 +66,7 @@ impl OccurrenceMachine {
                 (SubmissionMode::FindOnly, OccurrencePhase::Submitting);
             effects.push(OccurrenceEffect::Submit(open_occurrence.key()));
         }
-        self.insert(open_occurrence, table);
+        self.open_occurrences.insert_if_schedule_exists(open_occurrence, table);
         effects
     }
 

@@ -37,7 +37,7 @@ fn table(overlap: OverlapPolicy) -> ScheduleTable {
     };
     let schedule = Schedule {
         spec,
-        text_sealing: TextSealing::WithoutSecrets,
+        text_sealing: TextSealing::Unsealed,
         owner: PrincipalId(uuid::Uuid::nil()),
         origin: ScheduleOrigin::Api,
         paused: false,

@@ -49,12 +49,12 @@ impl InteractionStore for MemoryLedger {
                 existing.interaction_with_raw_end(),
             )));
         }
-        row.append(interaction.opened_at, opened_event(&interaction), violations);
+        row.append_and_apply(interaction.opened_at, opened_event(&interaction), violations);
         for run in &team_runs {
             let Some(row) = executions.get_mut(run) else { continue };
             interaction.origin.teams.push(row.record.agent.clone());
             if row.record.outcome.is_none() {
-                row.append(interaction.opened_at, opened_event(&interaction), violations);
+                row.append_and_apply(interaction.opened_at, opened_event(&interaction), violations);
             }
         }
         interactions
@@ -208,11 +208,15 @@ impl LedgerRows {
         row.raw_end = raw_end;
         self.decisions.extend(permission_decision(&row.interaction, redacted_end));
         let execution_row = self.executions.get_mut(&row.interaction.request_key.execution)?;
-        execution_row.append(redacted_end.at, closed_event(id, redacted_end), &mut self.violations);
+        execution_row.append_and_apply(
+            redacted_end.at,
+            closed_event(id, redacted_end),
+            &mut self.violations,
+        );
         for run in &row.team_runs {
             let run_row = self.executions.get_mut(run);
             if let Some(run_row) = run_row.filter(|run_row| run_row.record.outcome.is_none()) {
-                run_row.append(
+                run_row.append_and_apply(
                     redacted_end.at,
                     closed_event(id, redacted_end),
                     &mut self.violations,

@@ -45,7 +45,7 @@ pub(super) struct MemoryExecutionRow {
 impl LedgerRows {
     /// Returns the execution with equal content: completed ones before those in progress, and of these the first.
     pub(super) fn find_equal_execution(&self, command: &AcceptCommand) -> Option<ExecutionId> {
-        let (key, after, before) = command.coalescing_window()?;
+        let (key, after, before) = command.coalescing_key_and_window()?;
         let is_equal = |row: &&MemoryExecutionRow| {
             let at = row.record.accepted_at;
             row.coalescing_key == Some(key)
@@ -78,7 +78,7 @@ impl LedgerRows {
             let is_same_conversation = (owner, agent, context)
                 == (&own_record.owner, &own_record.agent, &own_record.context);
             let is_pending = matches!(state, ExecutionState::Idle | ExecutionState::Failed)
-                || requested_input.has_pending_answer;
+                || requested_input.has_pending_turn;
             let is_earlier_and_pending = row.record.id < id && outcome.is_none() && is_pending;
             is_same_conversation && (row.is_other_claim_holder(id) || is_earlier_and_pending)
         })
@@ -162,7 +162,7 @@ impl MemoryExecutionRow {
             sealed_input,
         };
         row.store_input(attempt_id, &command.input_text);
-        row.append(command.at, message_event, &mut Vec::new());
+        row.append_and_apply(command.at, message_event, &mut Vec::new());
         row
     }
 
@@ -183,7 +183,7 @@ impl MemoryExecutionRow {
         }
     }
 
-    pub(super) fn append(
+    pub(super) fn append_and_apply(
         &mut self,
         at: DateTime<Utc>,
         event: EventKind,
@@ -212,13 +212,13 @@ impl MemoryExecutionRow {
                 self.record.spent = self.record.spent.plus(*charge);
             }
             EventKind::InteractionOpened { .. } => {
-                self.record.requested_input.open_interactions += 1;
+                self.record.requested_input.open_interaction_count += 1;
                 self.record.changed_at = at;
             }
             EventKind::InteractionClosed { .. } => {
                 let requested_input = &mut self.record.requested_input;
-                requested_input.open_interactions =
-                    requested_input.open_interactions.saturating_sub(1);
+                requested_input.open_interaction_count =
+                    requested_input.open_interaction_count.saturating_sub(1);
                 self.record.changed_at = at;
             }
             EventKind::Message { .. }

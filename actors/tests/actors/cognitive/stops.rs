@@ -82,7 +82,7 @@ async fn a_stop_while_the_ledger_fails_loses_no_step() {
         .script_replies("go", [tool_call_reply("push"), final_answer_reply("done")]);
     let run = tree.submit_to(THINKER, "go").await.unwrap();
     tree.advance_to(5).await;
-    tree.faults.fail_next(LedgerCallKind::Record, 20);
+    tree.faults.fail_next(LedgerCallKind::AppendBatch, 20);
     tree.advance_to(15).await;
     tree.stop(60).await;
     tree.start().await;

@@ -247,7 +247,7 @@ impl ExecutionModel {
                 assert!(wait <= deferral.max_wait, "deferred for too long");
                 let end_and_cause = (DateTime::UNIX_EPOCH + wait, cause);
                 let next_deferral =
-                    self.retry_history.count_deferral(attempt.number, failure, end_and_cause);
+                    self.retry_history.record_deferral(attempt.number, failure, end_and_cause);
                 assert!(next_deferral.times <= deferral.max_deferrals, "deferred too often");
                 NextAttempt::AfterDeferral(next_deferral)
             }

@@ -27,7 +27,7 @@ pub(crate) fn assert_invariants(plan: &SimulationPlan, result: &SimulationResult
         check_lifetimes(plan, result, history);
     }
     for simulated_agent in &plan.agents {
-        check_order(&simulated_agent.spec, &result.lifetimes);
+        check_start_order(&simulated_agent.spec, &result.lifetimes);
         check_slots(&simulated_agent.spec, &result.lifetimes);
     }
     check_workspaces(&result.lifetimes);
@@ -52,8 +52,8 @@ fn check_caller_result(
         plan.has_step(|step| matches!(step, SimulationStep::FailLedgerCalls(..)));
     let has_ledger_delays =
         plan.has_step(|step| matches!(step, SimulationStep::DelayLedgerCalls(..)));
-    let has_crashes = plan.has_step(|step| matches!(step, SimulationStep::Panic { .. }));
-    let has_panics = plan.has_behavior(PlannedBehavior::PanicOnStart) || has_crashes;
+    let has_clock_panics = plan.has_step(|step| matches!(step, SimulationStep::Panic { .. }));
+    let has_panics = plan.has_behavior(PlannedBehavior::PanicOnStart) || has_clock_panics;
     let is_expected = match caller_result {
         CallerResult::Ended(_) => true,
         CallerResult::Violation(..) => false,
@@ -211,7 +211,7 @@ fn check_coalesced(
 }
 
 /// Where one runs at a time, who came first begins first.
-fn check_order(spec: &AgentSpec, lifetimes: &[WorkLifetime]) {
+fn check_start_order(spec: &AgentSpec, lifetimes: &[WorkLifetime]) {
     if spec.limits.capacity.max_running.is_none_or(|limit| limit.get() > 1)
         || spec.dedup_window.is_some()
     {

@@ -84,9 +84,9 @@ impl SimulationPlan {
         let odds = StepOdds {
             max_pause: random.pick(&[1, 3, 10]),
             cancel_percent: random.pick(&[0, 10, 30]),
-            fault_percent: random.pick(&[0, 0, 10, 20]),
+            ledger_fault_percent: random.pick(&[0, 0, 10, 20]),
             restart_percent: random.pick(&[0, 0, 3, 10]),
-            crash_percent: random.pick(&[0, 0, 5, 15]),
+            panic_percent: random.pick(&[0, 0, 5, 15]),
             message_count: random.pick(&[5, 40, 1000]),
         };
         let step_count = 1 + random.below(40);
@@ -110,9 +110,9 @@ impl SimulationPlan {
 struct StepOdds {
     max_pause: u64,
     cancel_percent: u64,
-    fault_percent: u64,
+    ledger_fault_percent: u64,
     restart_percent: u64,
-    crash_percent: u64,
+    panic_percent: u64,
     message_count: u64,
 }
 
@@ -224,13 +224,13 @@ fn simulation_step(
             downtime: random.pick(&[0, 1, 20]),
             preserved_percent: random.pick(&[0, 50, 100]),
         }
-    } else if happens(random, odds.crash_percent) {
+    } else if happens(random, odds.panic_percent) {
         let readings_until_panic = 1 + u32::try_from(random.below(8)).unwrap();
         SimulationStep::Panic {
             readings_until_panic,
             preserved_percent: random.pick(&[0, 50, 100]),
         }
-    } else if happens(random, odds.fault_percent) {
+    } else if happens(random, odds.ledger_fault_percent) {
         ledger_fault(random)
     } else if happens(random, odds.cancel_percent) {
         SimulationStep::Cancel(random.below(40))
@@ -252,8 +252,8 @@ fn ledger_fault(random: &mut SeededRandom) -> SimulationStep {
     let calls = [
         LedgerCallKind::Accept,
         LedgerCallKind::Claim,
-        LedgerCallKind::Record,
-        LedgerCallKind::Append,
+        LedgerCallKind::AppendBatch,
+        LedgerCallKind::ChangeOutput,
         LedgerCallKind::Settle,
         LedgerCallKind::Read,
     ];

@@ -79,20 +79,20 @@ pub(crate) async fn run_simulation(
                 preserve_random_work(&tree, random, *preserved_percent);
                 tree.clock.panic_at_reading(*readings);
             }
-            step => apply_step(&tree, step).await,
+            step => apply_cancel_or_fault(&tree, step).await,
         }
     }
     while let Some(caller_result) = callers.join_next().await {
         caller_results.push(caller_result.unwrap());
     }
-    collect_result(tree, caller_results).await
+    await_ends_and_collect(tree, caller_results).await
 }
 
 fn join_finished<T: 'static>(callers: &mut JoinSet<T>) -> Vec<T> {
     std::iter::from_fn(|| callers.try_join_next()).map(Result::unwrap).collect()
 }
 
-async fn apply_step(tree: &TestTree, step: &SimulationStep) {
+async fn apply_cancel_or_fault(tree: &TestTree, step: &SimulationStep) {
     match step {
         SimulationStep::Cancel(number) => {
             let records = tree.ledger.executions(ExecutionFilter::default()).await.unwrap();
@@ -135,7 +135,7 @@ async fn restart(
 }
 
 /// Lets everything end, and looks at it.
-async fn collect_result(
+async fn await_ends_and_collect(
     tree: TestTree,
     caller_results: Vec<((usize, u64), CallerResult)>,
 ) -> SimulationResult {

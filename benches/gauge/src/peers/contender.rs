@@ -73,7 +73,7 @@ impl Contender {
     }
 
     /// Returns the key of its runs with this many requests in flight.
-    pub(crate) fn run_kind(&self, in_flight: usize) -> String {
+    pub(crate) fn series_name(&self, in_flight: usize) -> String {
         format!("{} {in_flight}", self.name)
     }
 

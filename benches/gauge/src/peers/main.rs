@@ -83,14 +83,14 @@ async fn measure(contenders: &[Contender]) -> String {
 
 /// Measures all contenders and both baselines, in turns.
 async fn measure_rounds(contenders: &[Contender]) -> Rounds {
-    let (limit, mut rounds) = (SpawnRateBaseline::for_cat(MESSAGE_BYTES), Rounds::default());
+    let (baseline, mut rounds) = (SpawnRateBaseline::for_cat(MESSAGE_BYTES), Rounds::default());
     for _ in 0..Rounds::count() {
-        rounds.add("L", limit.run(core_count(), Rounds::run_duration()));
-        rounds.add("bare", limit.run(1, Rounds::run_duration()));
+        rounds.add("L", baseline.run(core_count(), Rounds::run_duration()));
+        rounds.add("bare", baseline.run(1, Rounds::run_duration()));
         for contender in contenders {
             for in_flight in [PARALLEL_REQUESTS, 1] {
                 rounds.add(
-                    &contender.run_kind(in_flight),
+                    &contender.series_name(in_flight),
                     measure_contender(contender, in_flight).await,
                 );
             }

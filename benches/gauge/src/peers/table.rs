@@ -42,7 +42,7 @@ impl ContenderRow {
     ) -> Vec<Self> {
         let service_kind = contenders
             .first()
-            .map_or_else(String::new, |service| service.run_kind(PARALLEL_REQUESTS));
+            .map_or_else(String::new, |service| service.series_name(PARALLEL_REQUESTS));
         let to_row = |(contender, memory_and_request_count)| {
             Self::new(contender, &service_kind, rounds, memory_and_request_count)
         };
@@ -56,7 +56,7 @@ impl ContenderRow {
         memory_and_request_count: &(f64, f64),
     ) -> Self {
         let (parallel_kind, sequential_kind) =
-            (contender.run_kind(PARALLEL_REQUESTS), contender.run_kind(1));
+            (contender.series_name(PARALLEL_REQUESTS), contender.series_name(1));
         let (parallel_run, sequential_run) =
             (rounds.merged_run(&parallel_kind), rounds.merged_run(&sequential_kind));
         Self {

@@ -124,7 +124,7 @@ impl JsonDialect {
             .with_field("contextId", context_id)
             .with_field("status", self.write_status(status))
             .with_optional_field("final", self.has_final_field.then_some(is_final))
-            .with_json_map("metadata", metadata)
+            .with_non_empty_map("metadata", metadata)
             .into()
     }
 
@@ -151,7 +151,7 @@ impl JsonDialect {
             .with_field("artifact", self.write_artifact(artifact))
             .with_field("append", append)
             .with_field("lastChunk", last_chunk)
-            .with_json_map("metadata", metadata)
+            .with_non_empty_map("metadata", metadata)
             .into()
     }
 

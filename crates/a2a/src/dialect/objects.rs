@@ -28,9 +28,9 @@ impl JsonDialect {
             .with_optional_field("taskId", task_id)
             .with_field("role", (self.role_name)(role))
             .with_field(self.parts_member, self.write_parts(parts))
-            .with_json_map("metadata", metadata)
-            .with_list("extensions", extensions)
-            .with_list("referenceTaskIds", references)
+            .with_non_empty_map("metadata", metadata)
+            .with_non_empty_list("extensions", extensions)
+            .with_non_empty_list("referenceTaskIds", references)
             .into()
     }
 
@@ -65,8 +65,8 @@ impl JsonDialect {
             .with_optional_field("name", name)
             .with_optional_field("description", description)
             .with_field("parts", self.write_parts(parts))
-            .with_json_map("metadata", metadata)
-            .with_list("extensions", extensions)
+            .with_non_empty_map("metadata", metadata)
+            .with_non_empty_list("extensions", extensions)
             .into()
     }
 
@@ -116,15 +116,16 @@ impl JsonDialect {
             .with_field("id", id)
             .with_field("contextId", context_id)
             .with_field("status", self.write_status(status))
-            .with_json_map("metadata", metadata);
+            .with_non_empty_map("metadata", metadata);
         match self.tag_style {
             // Older clients read both lists without a check that they exist.
             TagStyle::Internal => {
                 task.with_field("artifacts", artifacts).with_field("history", history).into()
             }
-            TagStyle::External => {
-                task.with_list("artifacts", artifacts).with_list("history", history).into()
-            }
+            TagStyle::External => task
+                .with_non_empty_list("artifacts", artifacts)
+                .with_non_empty_list("history", history)
+                .into(),
         }
     }
 

@@ -82,10 +82,10 @@ fn interaction_json(interaction: &Interaction) -> Value {
     let options = question.options.iter().map(option_json).collect();
     let path = interaction.origin.agent_path().filter(|_| !interaction.origin.teams.is_empty());
     ObjectBuilder::from_field("id", interaction.id.to_string())
-        .with_list("path", path.map(|agent| agent.as_str().to_owned()).collect())
+        .with_non_empty_list("path", path.map(|agent| agent.as_str().to_owned()).collect())
         .with_field("kind", question.kind.as_str())
         .with_field("message", question.message.clone())
-        .with_list::<Value>("options", options)
+        .with_non_empty_list::<Value>("options", options)
         .with_optional_field("tool", question.subject.as_ref().map(subject_json))
         .with_optional_field("schema", question.schema.clone())
         .with_field("askedAt", format_time(interaction.opened_at))
@@ -107,7 +107,7 @@ fn subject_json(subject: &ToolCallSubject) -> Value {
         .with_optional_field("kind", subject.kind.clone())
         .with_optional_field("title", subject.title.clone())
         .with_optional_field("command", subject.command.clone())
-        .with_list("paths", subject.paths.clone())
+        .with_non_empty_list("paths", subject.paths.clone())
         .with_optional_field("url", subject.url.clone())
         .with_optional_field("args", Some(subject.args.clone()).filter(|args| !args.is_null()))
         .into()

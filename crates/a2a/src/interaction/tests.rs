@@ -8,7 +8,7 @@ use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, PrincipalId};
 use algonius_actors::model::interaction::{
-    AnswerValue, ApprovalTerms, Interaction, InteractionId, InteractionOrigin,
+    AnswerValue, ApproverRules, Interaction, InteractionId, InteractionOrigin,
     InteractionRequestKey, InteractionState, OptionKind, Question, QuestionKind, QuestionOption,
     ToolCallSubject, WireId,
 };
@@ -41,7 +41,7 @@ fn interaction(number: u128, kind: QuestionKind) -> Interaction {
             attempt_id: AttemptId::FIRST,
             wire_id: WireId(number.to_string()),
         },
-        approval_terms: ApprovalTerms { approvers: Vec::new(), four_eyes: false },
+        approver_rules: ApproverRules { approvers: Vec::new(), four_eyes: false },
         origin: InteractionOrigin {
             owner: PrincipalId(Uuid::from_u128(8)),
             agent: AgentId::new("coder").unwrap(),
@@ -122,7 +122,7 @@ fn answers_in_data_part(
     answers_of_message(&Map::new(), &[part], open_interactions)
 }
 
-fn answers_of_kagent(
+fn answers_in_kagent_format(
     payload: Value,
     open_interactions: &[Interaction],
 ) -> Result<Vec<String>, ReplyFault> {
@@ -133,7 +133,7 @@ fn answers_of_kagent(
     )
 }
 
-fn answers_of_service(
+fn answers_in_own_format(
     list: Value,
     open_interactions: &[Interaction],
 ) -> Result<Vec<String>, ReplyFault> {
@@ -230,7 +230,7 @@ fn answers_of_this_service_are_read() {
         (json!([]), &[]),
     ] {
         assert_eq!(
-            answers_of_service(list.clone(), &open_interactions).unwrap(),
+            answers_in_own_format(list.clone(), &open_interactions).unwrap(),
             expected,
             "{list}"
         );
@@ -259,7 +259,7 @@ fn faulty_answers_of_this_service_are_refused() {
         (json!([{"id": one, "verdict": "ask"}]), "verdict"),
     ] {
         assert_eq!(
-            malformed_field(answers_of_service(list.clone(), &open_interactions)),
+            malformed_field(answers_in_own_format(list.clone(), &open_interactions)),
             expected,
             "{list}"
         );
@@ -277,7 +277,7 @@ fn faulty_answers_of_this_service_are_refused() {
         (json!([{"id": "call-9", "verdict": "allow"}]), ReplyFault::UnknownTarget),
         (json!([{"id": "", "verdict": "allow"}]), ReplyFault::UnknownTarget),
     ] {
-        assert_eq!(answers_of_service(list.clone(), &open_interactions), Err(fault), "{list}");
+        assert_eq!(answers_in_own_format(list.clone(), &open_interactions), Err(fault), "{list}");
     }
 }
 
@@ -318,8 +318,9 @@ fn an_id_of_an_interaction_precedes_ids_of_calls() {
         request_with_reused_call_id,
         permission_request(4),
     ];
-    let allow =
-        |id: &str| answers_of_service(json!([{"id": id, "verdict": "allow"}]), &open_interactions);
+    let allow = |id: &str| {
+        answers_in_own_format(json!([{"id": id, "verdict": "allow"}]), &open_interactions)
+    };
     assert_eq!(allow(&interaction_id(1).to_string()), Ok(vec!["1 allow".to_owned()]));
     assert_eq!(allow("call-4"), Err(ReplyFault::Ambiguous));
 }
@@ -330,7 +331,7 @@ fn closed_interactions_take_no_answers() {
         Interaction { state: InteractionState::Answered, ..permission_request(1) };
     let list = json!([{"id": interaction_id(1).to_string(), "verdict": "allow"}]);
     assert_eq!(
-        answers_of_service(list, std::slice::from_ref(&closed_interaction)),
+        answers_in_own_format(list, std::slice::from_ref(&closed_interaction)),
         Err(ReplyFault::UnknownTarget)
     );
     let interactions = [closed_interaction, permission_request(2)];

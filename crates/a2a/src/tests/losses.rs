@@ -24,7 +24,7 @@ pub(super) const LOSSES_0_3: DialectLosses = DialectLosses {
     drops_references: false,
     drops_final: false,
 };
-pub(super) const LOSSES_REST: DialectLosses = DialectLosses {
+pub(super) const LOSSES_0_3_REST: DialectLosses = DialectLosses {
     apply_to_part: apply_0_3_part_losses,
     drops_references: true,
     drops_final: false,

@@ -57,12 +57,12 @@ fn write_part(part: A2aPart) -> Value {
         // The `.proto` file has a message for data with one field of the same name.
         PartContent::Data(data) => ObjectBuilder::from_field(
             "data",
-            ObjectBuilder::from_field("data", super::wrap_in_object(data)),
+            ObjectBuilder::from_field("data", super::wrap_unless_object(data)),
         ),
         PartContent::Raw(bytes) => file("fileWithBytes", bytes),
         PartContent::Url(url) => file("fileWithUri", url),
     };
-    part.with_json_map("metadata", metadata).into()
+    part.with_non_empty_map("metadata", metadata).into()
 }
 
 fn read_part(mut fields: ObjectFields) -> Result<A2aPart, Failure> {

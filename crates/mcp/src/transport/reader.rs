@@ -64,7 +64,7 @@ impl MessageReader {
     }
 
     async fn handle_line(&mut self, line: &[u8]) -> Result<(), ConnectionEndReason> {
-        match self.filter.classify(line) {
+        match self.filter.classify_and_untrack(line) {
             IncomingMessage::Answer(id) => {
                 self.unrequested_bytes = 0;
                 let answer = serde_json::from_slice(line).unwrap_or_else(|_malformed| {

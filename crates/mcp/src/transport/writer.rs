@@ -8,7 +8,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
-use super::set_end;
+use super::record_end_reason;
 use crate::connection_end::ConnectionEndReason;
 
 /// Time in which the server has to read a message. A pipe holds 64 KiB, so only a server that does not read exceeds it.
@@ -74,6 +74,6 @@ async fn write_lines(
             Err(_) => ConnectionEndReason::InputUnread,
         };
         // Before `written_sender` is dropped: the sender of the message may end the connection then.
-        return set_end(&end_sender, reason);
+        return record_end_reason(&end_sender, reason);
     }
 }

@@ -80,7 +80,8 @@ impl AcpClientState {
             return vec![ProtocolStep::protocol_error("the session is not open")];
         };
         let native_id = open_session.native_id.clone();
-        let (method, params) = setting.to_request(&native_id, open_session.options_and_has_modes());
+        let (method, params) =
+            setting.to_request(&native_id, open_session.options_and_has_separate_modes());
         let (id, step) = self.rpc.request(method, &params);
         self.pending_requests.insert(id, AcpPendingRequest::SessionSetting { native_id, setting });
         vec![step]
@@ -94,7 +95,7 @@ impl AcpClientState {
     ) -> Vec<ProtocolStep> {
         let Some(key) = self.sessions.key(native_id) else { return Vec::new() };
         let Some(session) = self.sessions.find_mut(key) else { return Vec::new() };
-        let setting = setting.mode_or_model_of_option(session.options_and_has_modes().0);
+        let setting = setting.reclassify_by_category(session.options_and_has_separate_modes().0);
         let changes = match outcome {
             Ok(result) => session.apply_setting_response(setting, &result),
             Err(error) => {

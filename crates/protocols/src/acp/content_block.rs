@@ -4,12 +4,12 @@
 
 use serde_json::Value;
 
-use crate::model::answer_content::{AnswerContent, ContentValue};
+use crate::model::answer_attachment::{AnswerAttachment, ContentValue};
 
 /// Content of a block.
 pub(super) enum BlockContent {
     /// Content to deliver.
-    Deliverable(AnswerContent),
+    Deliverable(AnswerAttachment),
     /// Address that is not delivered.
     LocalAddress,
     /// Block of another form.
@@ -19,11 +19,11 @@ pub(super) enum BlockContent {
 /// Returns the content of a block.
 pub(super) fn parse_content(block: &Value) -> BlockContent {
     let (source, value) = match block.get("type").and_then(Value::as_str) {
-        Some("image" | "audio") => (block, bytes_at(block, "data")),
+        Some("image" | "audio") => (block, base64_at(block, "data")),
         Some("resource") => match block.get("resource") {
             Some(resource) => {
                 let text = text_at(resource, "text").map(ContentValue::Text);
-                (resource, text.or_else(|| bytes_at(resource, "blob")))
+                (resource, text.or_else(|| base64_at(resource, "blob")))
             }
             None => return BlockContent::Unreadable,
         },
@@ -32,12 +32,12 @@ pub(super) fn parse_content(block: &Value) -> BlockContent {
     match value.or_else(|| text_at(source, "uri").map(content_value_from_uri)) {
         Some(ContentValue::Url(url)) if url.is_empty() => BlockContent::Unreadable,
         Some(ContentValue::Url(url)) if is_local(&url) => BlockContent::LocalAddress,
-        Some(value) => BlockContent::Deliverable(build_answer_content(value, source)),
+        Some(value) => BlockContent::Deliverable(build_attachment(value, source)),
         None => BlockContent::Unreadable,
     }
 }
 
-fn bytes_at(source: &Value, name: &str) -> Option<ContentValue> {
+fn base64_at(source: &Value, name: &str) -> Option<ContentValue> {
     text_at(source, name).filter(|data| !data.is_empty()).map(ContentValue::Base64)
 }
 
@@ -55,13 +55,13 @@ fn is_local(url: &str) -> bool {
     !has_scheme || scheme.eq_ignore_ascii_case("file")
 }
 
-fn build_answer_content(value: ContentValue, source: &Value) -> AnswerContent {
+fn build_attachment(value: ContentValue, source: &Value) -> AnswerAttachment {
     let name = text_at(source, "name").or_else(|| text_at(source, "title")).or_else(|| {
         let uri = text_at(source, "uri").filter(|uri| uri.contains("://"))?;
         let path = uri.split(['?', '#']).next().unwrap_or_default();
         path.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned)
     });
-    AnswerContent { value, name, media_type: text_at(source, "mimeType") }
+    AnswerAttachment { value, name, media_type: text_at(source, "mimeType") }
 }
 
 fn text_at(source: &Value, name: &str) -> Option<String> {

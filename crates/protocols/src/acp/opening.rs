@@ -73,7 +73,7 @@ impl SessionOpening {
     }
 
     /// Assigns the replayed settings to the opening; returns those that were sent after it.
-    pub(super) fn merge_replayed_settings(
+    pub(super) fn match_replayed_settings(
         &mut self,
         mut replayed_settings: SettingQueue,
     ) -> SettingQueue {
@@ -133,16 +133,16 @@ pub(super) fn initial_settings(
 }
 
 impl AcpSetting {
-    /// Returns the method and the parameters of the request. `has_modes` is whether the session lists modes beside its
-    /// options.
+    /// Returns the method and the parameters of the request. `has_separate_modes` is whether the session lists modes
+    /// beside its options.
     pub(super) fn to_request(
         &self,
         native_id: &str,
-        (options, has_modes): (&[ConfigOption], bool),
+        (options, has_separate_modes): (&[ConfigOption], bool),
     ) -> (&'static str, Value) {
         let by_category = |name| options.iter().find(|option| option.has_category(name));
         match self {
-            Self::Mode(mode) => match by_category("mode").filter(|_| !has_modes) {
+            Self::Mode(mode) => match by_category("mode").filter(|_| !has_separate_modes) {
                 Some(option) => config_option_request(native_id, &option.id, mode.as_str().into()),
                 None => ("session/set_mode", json!({"sessionId": native_id, "modeId": mode})),
             },
@@ -169,7 +169,7 @@ impl AcpSetting {
 
     /// Returns the mode or the model that an option stands for; any other setting as it is. A sent line does not show
     /// the category of its option.
-    pub(super) fn mode_or_model_of_option(self, options: &[ConfigOption]) -> Self {
+    pub(super) fn reclassify_by_category(self, options: &[ConfigOption]) -> Self {
         let Self::Config(id, value) = self else { return self };
         match options.iter().find(|option| option.id == id) {
             Some(option) if option.has_category("mode") => Self::Mode(value),

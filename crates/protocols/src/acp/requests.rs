@@ -55,7 +55,7 @@ impl AcpAgentRequests {
             return withdrawal.into_iter().chain(reply).chain([error_step]).collect();
         }
         let request = match method {
-            "session/request_permission" => parse_permission(params, sessions),
+            "session/request_permission" => merge_permission_request(params, sessions),
             "elicitation/create" => parse_elicitation(params),
             _ => {
                 let reject = |rpc: &mut RpcWriter| {
@@ -69,7 +69,7 @@ impl AcpAgentRequests {
             }
         };
         match request {
-            Some(request) => self.open_request(id, request, sessions, rpc),
+            Some(request) => self.open_or_answer_request(id, request, sessions, rpc),
             None => {
                 let reject = |rpc: &mut RpcWriter| {
                     rpc.error_response(id, INVALID_PARAMS, "the parameters are incomplete")
@@ -82,7 +82,7 @@ impl AcpAgentRequests {
         }
     }
 
-    fn open_request(
+    fn open_or_answer_request(
         &mut self,
         id: &RequestId,
         request: ParsedAgentRequest,
@@ -97,7 +97,7 @@ impl AcpAgentRequests {
         let is_in_turn = turns.is_some_and(|turns| turns.is_turn_open_at_line(answer_line));
         let Some(session) = ready_key.filter(|_| is_in_turn) else {
             let cause = if key.is_some() { "outside of a turn" } else { "for an unknown session" };
-            let reply = self.reply_cancelled(id, &answer_format, rpc);
+            let reply = self.cancel_unless_recorded(id, &answer_format, rpc);
             let error_step = ProtocolStep::protocol_error(format!("request {id} {cause}"));
             return reply.into_iter().chain([error_step]).collect();
         };
@@ -109,7 +109,7 @@ impl AcpAgentRequests {
                 .recorded_result(id)
                 .is_some_and(|it| is_allowing_result(&answer_format, it));
             let call = AnsweredCall::from_request_kind(&kind, is_allowed);
-            let reply = self.reply_cancelled(id, &answer_format, rpc);
+            let reply = self.cancel_unless_recorded(id, &answer_format, rpc);
             let answered = ProtocolStep::RequestAnswered { session, request_id: id.clone(), call };
             return reply.into_iter().chain([answered]).collect();
         }
@@ -125,7 +125,7 @@ impl AcpAgentRequests {
     }
 
     /// Answers a request with `cancelled`, unless a replayed line answers it.
-    fn reply_cancelled(
+    fn cancel_unless_recorded(
         &mut self,
         id: &RequestId,
         answer_format: &AnswerFormat,
@@ -141,7 +141,7 @@ impl AcpAgentRequests {
         build: impl FnOnce(&mut RpcWriter) -> ProtocolStep,
         rpc: &mut RpcWriter,
     ) -> Option<ProtocolStep> {
-        (!self.table.take_recorded_answer(id)).then(|| build(rpc))
+        (!self.table.consume_recorded_answer(id)).then(|| build(rpc))
     }
 
     /// Answers a request for the caller. An answer that does not fit the request leaves it open.
@@ -201,7 +201,10 @@ fn withdrawal_step(request: &UnansweredRequest<AnswerFormat>) -> ProtocolStep {
     ProtocolStep::RequestWithdrawn { session: request.session, request_id: request.id.clone() }
 }
 
-fn parse_permission(params: &Value, sessions: &mut AcpSessionTable) -> Option<ParsedAgentRequest> {
+fn merge_permission_request(
+    params: &Value,
+    sessions: &mut AcpSessionTable,
+) -> Option<ParsedAgentRequest> {
     let params = PermissionParams::from_json(params)?;
     let options: Vec<_> =
         params.options.into_iter().map(PermissionOptionParams::into_permission_option).collect();

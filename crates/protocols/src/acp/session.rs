@@ -16,7 +16,7 @@ pub(super) struct AcpSession {
     pub(super) calls: ToolCalls,
     modes: Vec<String>,
     /// True if the session lists modes beside its options.
-    has_modes: bool,
+    has_separate_modes: bool,
     mode: Option<String>,
     model: Option<String>,
     options: Vec<ConfigOption>,
@@ -46,7 +46,7 @@ pub(super) enum SettingChange {
 impl AcpSession {
     pub(super) fn new(native_id: String, opening: SessionOpening, result: &OpenResult) -> Self {
         let modes = result.current_and_available_modes();
-        let (has_modes, (mode, modes)) = (modes.is_some(), modes.unwrap_or_default());
+        let (has_separate_modes, (mode, modes)) = (modes.is_some(), modes.unwrap_or_default());
         let phase = SessionOpeningPhase::Opening {
             settings: opening.settings,
             observed_mode: None,
@@ -56,7 +56,7 @@ impl AcpSession {
             native_id,
             calls: ToolCalls::default(),
             modes,
-            has_modes,
+            has_separate_modes,
             mode,
             model: result.current_model(),
             options: Vec::new(),
@@ -71,8 +71,8 @@ impl AcpSession {
     }
 
     /// Returns the options, and whether the session lists modes beside them.
-    pub(super) fn options_and_has_modes(&self) -> (&[ConfigOption], bool) {
-        (&self.options, self.has_modes)
+    pub(super) fn options_and_has_separate_modes(&self) -> (&[ConfigOption], bool) {
+        (&self.options, self.has_separate_modes)
     }
 
     /// Takes the next setting of the opening, with the id of its request if it was sent before a crash.
@@ -167,7 +167,7 @@ impl AcpSession {
             option.current_text_value().map(str::to_owned)
         };
         let (mode, model) = (current("mode"), current("model"));
-        if !self.has_modes
+        if !self.has_separate_modes
             && let Some(option) = reported_options.iter().find(|option| option.has_category("mode"))
         {
             self.modes = option.selectable_values();

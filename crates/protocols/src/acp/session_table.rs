@@ -29,7 +29,7 @@ pub(super) struct AcpSessionTable {
     /// Updates that preceded the response to the request that opens the session.
     early_updates: HashMap<String, Vec<Value>>,
     /// Length in bytes of all updates that were kept so far.
-    early_bytes: usize,
+    total_early_bytes: usize,
     /// True if an update found no room.
     has_dropped_update: bool,
     /// Native ids of closed sessions.
@@ -97,7 +97,7 @@ impl AcpSessionTable {
 
     /// Keeps an update of a session that is not known yet. Updates of closed sessions are dropped. Returns false for
     /// the first update that finds no room.
-    pub(super) fn buffer_early_update(&mut self, native_id: &str, update: Value) -> bool {
+    pub(super) fn buffer_or_drop_update(&mut self, native_id: &str, update: Value) -> bool {
         if self.closed_native_ids.contains(native_id) || self.try_buffer_update(native_id, update) {
             return true;
         }
@@ -107,8 +107,8 @@ impl AcpSessionTable {
     fn try_buffer_update(&mut self, native_id: &str, update: Value) -> bool {
         let is_full = self.early_updates.len() >= MAX_EARLY_SESSIONS
             && !self.early_updates.contains_key(native_id);
-        let early_bytes = self.early_bytes.saturating_add(update.to_string().len());
-        if is_full || early_bytes > MAX_EARLY_BYTES {
+        let total_early_bytes = self.total_early_bytes.saturating_add(update.to_string().len());
+        if is_full || total_early_bytes > MAX_EARLY_BYTES {
             return false;
         }
         let updates = self.early_updates.entry(native_id.to_owned()).or_default();
@@ -116,7 +116,7 @@ impl AcpSessionTable {
             return false;
         }
         updates.push(update);
-        self.early_bytes = early_bytes;
+        self.total_early_bytes = total_early_bytes;
         true
     }
 

@@ -17,8 +17,8 @@ pub(super) fn apply_update(
 ) -> Vec<ProtocolStep> {
     let kind = update.get("sessionUpdate").and_then(Value::as_str).unwrap_or_default();
     match kind {
-        "agent_message_chunk" => text_steps(key, update, TextRole::Answer, is_codex),
-        "agent_thought_chunk" => text_steps(key, update, TextRole::Thought, false),
+        "agent_message_chunk" => message_chunk_steps(key, update, TextRole::Answer, is_codex),
+        "agent_thought_chunk" => message_chunk_steps(key, update, TextRole::Thought, false),
         "tool_call" | "tool_call_update" => match session.calls.merge_report_for_step(update) {
             Some((call, is_new)) => {
                 vec![ProtocolStep::Tool { session: key, call: Box::new(call), is_new }]
@@ -75,7 +75,7 @@ fn content_blocks(update: &Value) -> &[Value] {
     }
 }
 
-fn text_steps(
+fn message_chunk_steps(
     key: SessionKey,
     update: &Value,
     role: TextRole,

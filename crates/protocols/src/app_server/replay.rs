@@ -20,7 +20,7 @@ pub(super) fn replay_sent_line(connection: &mut AppServerConnection, line: &[u8]
         RpcMessage::Request { .. } => connection.rpc.record_replayed_line(None),
         RpcMessage::Notification { method, .. } => {
             connection.rpc.record_replayed_line(None);
-            connection.has_sent_initialized |= method == "initialized";
+            connection.has_replayed_initialized |= method == "initialized";
         }
         RpcMessage::Response { id, outcome } => {
             connection.rpc.record_replayed_line(None);

@@ -46,7 +46,8 @@ impl AppServerAgentRequests {
     ) -> Vec<ProtocolStep> {
         if let IdRegistration::Reused(earlier_request) = self.table.register_id(id) {
             let withdrawal = earlier_request.map(|request| withdrawal_step(&request));
-            let reply = (!self.table.take_recorded_answer(id)).then(|| rpc.reused_id_response(id));
+            let reply =
+                (!self.table.consume_recorded_answer(id)).then(|| rpc.reused_id_response(id));
             let error_step =
                 ProtocolStep::protocol_error(format!("the agent used the request id {id} again"));
             return withdrawal.into_iter().chain(reply).chain([error_step]).collect();
@@ -57,7 +58,7 @@ impl AppServerAgentRequests {
             parse_request(method, params, key.and_then(|key| threads.find_mut(key)))
         else {
             let message = "the client does not offer this method";
-            let reply = (!self.table.take_recorded_answer(id))
+            let reply = (!self.table.consume_recorded_answer(id))
                 .then(|| rpc.error_response(id, METHOD_NOT_FOUND, message));
             return reply.into_iter().collect();
         };
@@ -68,7 +69,7 @@ impl AppServerAgentRequests {
             let cause = if key.is_some() { "outside of a turn" } else { "for an unknown session" };
             let error_step = ProtocolStep::protocol_error(format!("request {id} {cause}"));
             return self
-                .reply_cancelled(id, &answer_format, rpc)
+                .cancel_unless_recorded(id, &answer_format, rpc)
                 .into_iter()
                 .chain([error_step])
                 .collect();
@@ -81,7 +82,7 @@ impl AppServerAgentRequests {
             let call = AnsweredCall::from_request_kind(&kind, is_allowed);
             let answered = ProtocolStep::RequestAnswered { session, request_id: id.clone(), call };
             return self
-                .reply_cancelled(id, &answer_format, rpc)
+                .cancel_unless_recorded(id, &answer_format, rpc)
                 .into_iter()
                 .chain([answered])
                 .collect();
@@ -97,13 +98,13 @@ impl AppServerAgentRequests {
         }]
     }
 
-    fn reply_cancelled(
+    fn cancel_unless_recorded(
         &mut self,
         id: &RequestId,
         answer_format: &AppServerAnswerFormat,
         rpc: &mut RpcWriter,
     ) -> Option<ProtocolStep> {
-        (!self.table.take_recorded_answer(id))
+        (!self.table.consume_recorded_answer(id))
             .then(|| rpc.result_response(id, &cancelled_result(answer_format)))
     }
 

@@ -22,7 +22,7 @@ pub(super) struct ThreadOpening {
     pub(super) session: SessionKey,
     pub(super) resume_id: Option<String>,
     params: Map<String, Value>,
-    pub(super) is_unmatched_replay: bool,
+    pub(super) is_replay_without_command: bool,
 }
 
 impl ThreadOpening {
@@ -34,7 +34,7 @@ impl ThreadOpening {
         let fixed_params =
             fixed_params.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value)));
         let params = thread_param.chain(fixed_params).collect();
-        Self { session, resume_id, params, is_unmatched_replay: false }
+        Self { session, resume_id, params, is_replay_without_command: false }
     }
 
     pub(super) fn apply_settings(
@@ -56,7 +56,7 @@ impl ThreadOpening {
         params: &Value,
     ) -> Self {
         let params = params.as_object().cloned().unwrap_or_default();
-        Self { session, resume_id, params, is_unmatched_replay: true }
+        Self { session, resume_id, params, is_replay_without_command: true }
     }
 
     pub(super) fn to_request(&self) -> (&'static str, Value) {
@@ -95,7 +95,7 @@ pub(super) struct AppServerThread {
 
 impl AppServerThread {
     /// Clears what belongs to the turn; returns its usage.
-    pub(super) fn end_turn(&mut self) -> Option<TokenUsage> {
+    pub(super) fn take_usage_and_clear_turn(&mut self) -> Option<TokenUsage> {
         let (native_id, model) = (std::mem::take(&mut self.native_id), self.model.take());
         let ended_thread = std::mem::replace(self, Self { native_id, model, ..Self::default() });
         ended_thread.usage

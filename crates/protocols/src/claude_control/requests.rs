@@ -103,7 +103,7 @@ impl ControlAgentRequests {
         response: &Result<Value, &str>,
         writer: &mut ControlWriter,
     ) -> Option<ProtocolStep> {
-        (!self.table.take_recorded_answer(id)).then(|| response_step(id, response, writer))
+        (!self.table.consume_recorded_answer(id)).then(|| response_step(id, response, writer))
     }
 
     pub(super) fn answer(
@@ -171,7 +171,7 @@ fn response_step(
         Ok(response) => json!({"subtype": "success", "request_id": id, "response": response}),
         Err(error) => json!({"subtype": "error", "request_id": id, "error": error}),
     };
-    writer.send_step(&json!({"type": "control_response", "response": response}))
+    writer.build_send_step(&json!({"type": "control_response", "response": response}))
 }
 
 fn withdrawal_step(request: &UnansweredRequest<Value>) -> ProtocolStep {

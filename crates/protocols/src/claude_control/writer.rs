@@ -15,7 +15,7 @@ pub(super) struct ControlWriter {
 }
 
 impl ControlWriter {
-    pub(super) fn send_step(&mut self, message: &Value) -> ProtocolStep {
+    pub(super) fn build_send_step(&mut self, message: &Value) -> ProtocolStep {
         self.sent_line_count += 1;
         ProtocolStep::Send(format!("{message}\n").into_bytes())
     }
@@ -24,6 +24,6 @@ impl ControlWriter {
         self.last_request_number += 1;
         let id = format!("{REQUEST_ID_PREFIX}{}", self.last_request_number);
         let message = json!({"type": "control_request", "request_id": id, "request": request});
-        (id, self.send_step(&message))
+        (id, self.build_send_step(&message))
     }
 }

@@ -31,7 +31,7 @@ fn strip_escape_sequence(text: &str) -> Option<&str> {
     let after_introducer = chars.as_str();
     let more = match introducer {
         ESCAPE => match chars.next() {
-            Some('[') => strip_parameters(chars.as_str()),
+            Some('[') => strip_sequence_body(chars.as_str()),
             Some(']' | 'P' | 'X' | '^' | '_') => strip_control_string(chars.as_str()),
             Some(' '..='/') => {
                 strip_final_character(chars.as_str().trim_start_matches(is_intermediate_character))
@@ -39,7 +39,7 @@ fn strip_escape_sequence(text: &str) -> Option<&str> {
             Some('{') | None => None,
             Some(_) => Some(chars.as_str()),
         },
-        '\u{9b}' => strip_parameters(after_introducer),
+        '\u{9b}' => strip_sequence_body(after_introducer),
         '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => {
             strip_control_string(after_introducer)
         }
@@ -49,7 +49,7 @@ fn strip_escape_sequence(text: &str) -> Option<&str> {
 }
 
 /// Returns the text after the parameters of a control sequence and its final character.
-fn strip_parameters(text: &str) -> Option<&str> {
+fn strip_sequence_body(text: &str) -> Option<&str> {
     let text = text.trim_start_matches(|char| matches!(char, '0'..='?'));
     strip_final_character(text.trim_start_matches(is_intermediate_character))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::answer_content::AnswerContent;
+use super::answer_attachment::AnswerAttachment;
 use super::ids::{RequestId, SessionKey};
 use super::tool_call::ToolCall;
 
@@ -72,7 +72,7 @@ pub enum ProtocolStep {
         /// Session of the caller.
         session: SessionKey,
         /// The part.
-        content: Box<AnswerContent>,
+        content: Box<AnswerAttachment>,
     },
     /// Tool call that began or changed, with all that is known about it.
     Tool {

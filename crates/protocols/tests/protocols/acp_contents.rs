@@ -1,6 +1,6 @@
 //! Tests of ACP with answers that are more than text, or have another form.
 
-use algonius_protocols::{AnswerContent, ContentValue, ProtocolStep};
+use algonius_protocols::{AnswerAttachment, ContentValue, ProtocolStep};
 use serde_json::{Value, json};
 
 use crate::scripted_connection::{SESSION_KEY, ScriptedConnection};
@@ -44,7 +44,7 @@ fn content_of_another_form_is_read_or_lost_but_never_ignored() {
         ),
     ] {
         let mut script = ScriptedConnection::with_running_turn();
-        script.clear_recorded_steps();
+        script.clear_messages_and_steps();
         script.receive_update(&json!({"sessionUpdate": kind, "content": content}));
         assert_eq!(script.step_texts, expected, "{content}");
     }
@@ -66,7 +66,7 @@ fn content_of_another_form_is_read_or_lost_but_never_ignored() {
 fn answer_content_that_is_no_text_is_delivered() {
     let content_step = |value, name: Option<&str>, media_type: Option<&str>| {
         let (name, media_type) = (name.map(str::to_owned), media_type.map(str::to_owned));
-        let content = Box::new(AnswerContent { value, name, media_type });
+        let content = Box::new(AnswerAttachment { value, name, media_type });
         format!("{:?}", ProtocolStep::Content { session: SESSION_KEY, content })
     };
     let bytes = || ContentValue::Base64("aGk=".to_owned());

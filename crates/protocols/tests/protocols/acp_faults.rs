@@ -58,7 +58,7 @@ fn a_second_answer_sends_no_line() {
     let mut script = ScriptedConnection::with_running_turn();
     script.receive_permission_request(0, "s", DEFAULT_OPTIONS);
     script.answer(0, RequestAnswer::Allow);
-    script.clear_recorded_steps();
+    script.clear_messages_and_steps();
     script.answer(0, RequestAnswer::Deny { message: None });
     script.answer(7, RequestAnswer::Allow);
     assert_eq!((script.sent_messages, script.step_texts), (vec![], vec![]));
@@ -86,7 +86,7 @@ fn a_request_for_another_session_is_cancelled() {
 fn a_request_outside_of_a_turn_is_cancelled() {
     let mut script = ScriptedConnection::with_running_turn();
     script.receive_response(&json!({"stopReason": "end_turn"}));
-    script.clear_recorded_steps();
+    script.clear_messages_and_steps();
     script.receive_permission_request(0, "s", DEFAULT_OPTIONS);
     assert_eq!(script.last_sent_message(), json!({"id": 0, "result": cancelled_result()}));
     assert!(script.last_step_text().contains("outside of a turn"), "{:?}", script.step_texts);
@@ -100,7 +100,7 @@ fn a_request_outside_of_a_turn_is_cancelled() {
 fn a_reused_request_id_withdraws_the_open_request() {
     let mut script = ScriptedConnection::with_running_turn();
     script.receive_permission_request(0, "s", DEFAULT_OPTIONS);
-    script.clear_recorded_steps();
+    script.clear_messages_and_steps();
     script.receive_permission_request(0, "s", DEFAULT_OPTIONS);
     assert_eq!(script.last_sent_message()["error"]["code"], -32600);
     assert!(
@@ -108,7 +108,7 @@ fn a_reused_request_id_withdraws_the_open_request() {
         "{:?}",
         script.step_texts
     );
-    script.clear_recorded_steps();
+    script.clear_messages_and_steps();
     script.answer(0, RequestAnswer::Allow);
     assert_eq!(script.sent_messages, Vec::<Value>::new());
 }
@@ -117,7 +117,7 @@ fn a_reused_request_id_withdraws_the_open_request() {
 fn a_cancelled_turn_answers_present_and_later_requests() {
     let mut script = ScriptedConnection::with_running_turn();
     script.receive_permission_request(0, "s", DEFAULT_OPTIONS);
-    script.clear_recorded_steps();
+    script.clear_messages_and_steps();
     script.run_command(Command::Cancel { session: SESSION_KEY });
     let [cancel, answer] = script.sent_messages.as_slice() else {
         panic!("{:?}", script.sent_messages)
@@ -133,7 +133,7 @@ fn a_cancelled_turn_answers_present_and_later_requests() {
 #[test]
 fn a_cancellation_without_a_turn_sends_no_line() {
     let mut script = ScriptedConnection::with_open_session(None);
-    script.clear_recorded_steps();
+    script.clear_messages_and_steps();
     script.run_command(Command::Cancel { session: SESSION_KEY });
     assert_eq!(script.sent_messages, Vec::<Value>::new());
 }
@@ -142,7 +142,7 @@ fn a_cancellation_without_a_turn_sends_no_line() {
 fn a_withdrawn_request_is_answered_and_reported() {
     let mut script = ScriptedConnection::with_running_turn();
     script.receive_permission_request(4, "s", DEFAULT_OPTIONS);
-    script.clear_recorded_steps();
+    script.clear_messages_and_steps();
     let params = json!({"requestId": 4});
     script.receive_message(&json!({"method": "$/cancel_request", "params": params}));
     assert_eq!(script.last_sent_message(), json!({"id": 4, "result": cancelled_result()}));
@@ -157,7 +157,7 @@ fn a_turn_that_ends_withdraws_its_open_requests() {
     let mut script = ScriptedConnection::with_running_turn();
     let prompt_id = json!(3);
     script.receive_permission_request(0, "s", DEFAULT_OPTIONS);
-    script.clear_recorded_steps();
+    script.clear_messages_and_steps();
     script.receive_message(&json!({"id": prompt_id, "result": {"stopReason": "refusal"}}));
     assert_eq!(script.last_sent_message(), json!({"id": 0, "result": cancelled_result()}));
     let expected =
@@ -284,7 +284,7 @@ fn malformed_lines_are_reported_and_change_nothing() {
 fn the_end_of_the_output_ends_turns_and_openings() {
     let mut turn_script = ScriptedConnection::with_running_turn();
     turn_script.receive_permission_request(0, "s", DEFAULT_OPTIONS);
-    turn_script.clear_recorded_steps();
+    turn_script.clear_messages_and_steps();
     turn_script.receive_bytes(b"{\"method\":\"session/update\",\"params\":{\"sessionId\":\"s\",\"update\":{\"sessionUpdate\":\"notice\",\"text\":\"bye\"}}}");
     let steps = turn_script.connection.handle_end_of_output();
     turn_script.record_steps(&steps);

@@ -44,7 +44,7 @@ fn a_mode_without_a_list_is_set_as_an_option() {
             option("fast", "model_config", json!(false), "boolean"),
         ])
     };
-    script.clear_recorded_steps();
+    script.clear_messages_and_steps();
     script.receive_response(&json!({"sessionId": "s", "configOptions": options("auto")}));
     script.receive_response(&json!({"configOptions": options("ask")}));
     script.receive_response(&json!({}));
@@ -151,7 +151,7 @@ fn a_closed_session_ends_its_turn_and_can_be_resumed() {
     script.run_command(new_session_command(None));
     script.receive_response(&json!({"sessionId": "s"}));
     script.prompt("go");
-    script.clear_recorded_steps();
+    script.clear_messages_and_steps();
     script.run_command(Command::Close { session: SESSION_KEY });
     script.receive_response(&json!({}));
     script.run_command(open_command(SessionStart::Resume { native_id: "s".to_owned() }, None));
@@ -173,7 +173,7 @@ fn a_replay_sends_the_lines_that_are_missing() {
     script.receive_response(&json!({"sessionId": "s"}));
     let mut restored_connection = new_connection(ProtocolKind::Acp);
     restored_connection.replay_sent_lines(&written_before_crash);
-    assert_eq!(restored_connection.perform(new_session_command(Some("ask"))), []);
+    assert_eq!(restored_connection.handle_command(new_session_command(Some("ask"))), []);
     let steps = restored_connection.handle_output(&script.received_bytes);
     assert_eq!(
         crate::timeline::sent_bytes(&steps),
@@ -209,8 +209,8 @@ fn a_replay_without_settings_reports_the_current_mode() {
 #[test]
 fn an_agent_of_another_version_fails_initialize() {
     let mut connection = new_connection(ProtocolKind::Acp);
-    _ = connection.perform(Command::Initialize);
-    assert_eq!(connection.perform(new_session_command(None)), []);
+    _ = connection.handle_command(Command::Initialize);
+    assert_eq!(connection.handle_command(new_session_command(None)), []);
     let steps = connection.handle_output(b"{\"id\":1,\"result\":{\"protocolVersion\":2}}\n");
     let step_texts: Vec<_> = steps.iter().filter_map(crate::step_text::step_text).collect();
     assert_eq!(step_texts.len(), 2, "{step_texts:?}");

@@ -37,10 +37,7 @@ fn cancel_event() -> TimelineEvent {
 }
 
 /// Returns the sent messages and the other steps in short form.
-fn messages_and_step_texts(
-    kind: ProtocolKind,
-    events: &[TimelineEvent],
-) -> (Vec<Value>, Vec<String>) {
+fn run_and_split_steps(kind: ProtocolKind, events: &[TimelineEvent]) -> (Vec<Value>, Vec<String>) {
     let steps = run_timeline(kind, events).concat();
     let lines = sent_bytes(&steps);
     let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -113,7 +110,7 @@ fn a_claude_turn_is_answered_cancelled_and_replayed() {
         result_event("error_max_turns"),
     ]);
     check_every_crash(CLAUDE, &events);
-    let (lines, step_texts) = messages_and_step_texts(CLAUDE, &events);
+    let (lines, step_texts) = run_and_split_steps(CLAUDE, &events);
     let behavior = |id| response_to_request(&lines, id)["response"]["behavior"].as_str();
     assert_eq!(
         response_to_request(&lines, "a")["response"],
@@ -140,7 +137,7 @@ fn a_refused_claude_mode_fails_the_opening() {
     events.pop();
     let response = json!({"subtype": "error", "request_id": "client-2", "error": "not permitted"});
     events.push(agent_event(&json!({"type": "control_response", "response": response})));
-    let (_, step_texts) = messages_and_step_texts(CLAUDE, &events);
+    let (_, step_texts) = run_and_split_steps(CLAUDE, &events);
     let expected = "open failed ModeNotConfirmed { requested: \"default\" }: not permitted";
     assert_eq!(step_texts.last().unwrap(), expected);
 }
@@ -154,7 +151,7 @@ fn a_claude_failure_names_its_cause() {
         "total_cost_usd": 0.5,
     });
     events.push(agent_event(&result));
-    let (_, step_texts) = messages_and_step_texts(CLAUDE, &events);
+    let (_, step_texts) = run_and_split_steps(CLAUDE, &events);
     assert!(
         step_texts
             .last()
@@ -164,7 +161,7 @@ fn a_claude_failure_names_its_cause() {
 }
 
 /// Returns the texts of a turn with this message and this result.
-fn claude_answer_texts(message: Option<&Value>, result: &Value) -> Vec<String> {
+fn run_claude_turn(message: Option<&Value>, result: &Value) -> Vec<String> {
     let mut events = claude_opening_events();
     events.push(prompt_event());
     events.extend(message.map(agent_event));
@@ -172,7 +169,7 @@ fn claude_answer_texts(message: Option<&Value>, result: &Value) -> Vec<String> {
     result_message.as_object_mut().unwrap().append(&mut result.as_object().unwrap().clone());
     events.push(agent_event(&result_message));
     check_every_crash(CLAUDE, &events);
-    let (_, step_texts) = messages_and_step_texts(CLAUDE, &events);
+    let (_, step_texts) = run_and_split_steps(CLAUDE, &events);
     assert_eq!(step_texts.last().unwrap(), "end EndTurn");
     step_texts.into_iter().filter(|text| text.starts_with("Answer")).collect()
 }
@@ -185,21 +182,21 @@ fn a_claude_answer_that_only_the_result_contains_is_a_text() {
     };
     let result = json!({"result": "42"});
     let result_answer_text = "Answer Some(\"result\") \"42\"";
-    assert_eq!(claude_answer_texts(None, &result), [result_answer_text]);
+    assert_eq!(run_claude_turn(None, &result), [result_answer_text]);
     assert_eq!(
-        claude_answer_texts(Some(&message("let me look")), &result),
+        run_claude_turn(Some(&message("let me look")), &result),
         ["Answer Some(\"m\") \"let me look\"", result_answer_text]
     );
     for message_text in ["42", "it is 42", "42\n"] {
         assert_eq!(
-            claude_answer_texts(Some(&message(message_text)), &result).len(),
+            run_claude_turn(Some(&message(message_text)), &result).len(),
             1,
             "{message_text}"
         );
     }
     let structured_result = json!({"result": "42", "structured_output": {"a": 1}});
     assert_eq!(
-        claude_answer_texts(Some(&message("42")), &structured_result).pop().unwrap(),
+        run_claude_turn(Some(&message("42")), &structured_result).pop().unwrap(),
         "Answer Some(\"result\") \"{\\\"a\\\":1}\""
     );
 }
@@ -208,13 +205,10 @@ fn a_claude_answer_that_only_the_result_contains_is_a_text() {
 fn a_claude_message_without_an_id_is_shown_unless_it_is_nested() {
     let content = json!([{"type": "text", "text": "42"}]);
     let message = json!({"type": "assistant", "message": {"content": content}});
-    assert_eq!(
-        claude_answer_texts(Some(&message), &json!({"result": "42"})),
-        ["Answer None \"42\""]
-    );
+    assert_eq!(run_claude_turn(Some(&message), &json!({"result": "42"})), ["Answer None \"42\""]);
     let mut nested = message;
     nested["parent_tool_use_id"] = json!("t");
-    assert_eq!(claude_answer_texts(Some(&nested), &json!({})), [""; 0]);
+    assert_eq!(run_claude_turn(Some(&nested), &json!({})), [""; 0]);
 }
 
 /// Opens a thread of the app server in the sandbox `read-only`.
@@ -263,7 +257,7 @@ fn a_codex_decision_never_applies_to_later_calls() {
             approval_request_event(0, "th", &decisions),
             answer_event(RequestId::Number(0), answer_value),
         ]);
-        let (lines, _) = messages_and_step_texts(CODEX, &events);
+        let (lines, _) = run_and_split_steps(CODEX, &events);
         assert_eq!(lines.last().unwrap()["result"]["decision"], expected, "{decisions}");
     }
 }
@@ -301,7 +295,7 @@ fn a_codex_turn_is_answered_cancelled_and_replayed() {
         turn_completed_event("u2", "failed"),
     ]);
     check_every_crash(CODEX, &events);
-    let (lines, step_texts) = messages_and_step_texts(CODEX, &events);
+    let (lines, step_texts) = run_and_split_steps(CODEX, &events);
     let response_to =
         |id: i64| lines.iter().find(|it| it["id"] == id && it.get("method").is_none()).unwrap();
     assert_eq!(response_to(0)["result"], json!({"answers": {"q": {"answers": ["A"]}}}));
@@ -317,7 +311,7 @@ fn a_codex_turn_is_answered_cancelled_and_replayed() {
 
 #[test]
 fn another_codex_sandbox_fails_the_opening() {
-    let (_, step_texts) = messages_and_step_texts(CODEX, &codex_opening_events("dangerFullAccess"));
+    let (_, step_texts) = run_and_split_steps(CODEX, &codex_opening_events("dangerFullAccess"));
     let expected = "open failed ModeNotConfirmed { requested: \"read-only\" }";
     assert!(step_texts.last().unwrap().starts_with(expected), "{step_texts:?}");
 }
@@ -326,9 +320,9 @@ fn another_codex_sandbox_fails_the_opening() {
 fn an_early_codex_cancellation_waits_for_the_turn_id() {
     let mut events = codex_opening_events("readOnly");
     events.extend([prompt_event(), cancel_event()]);
-    let (before, _) = messages_and_step_texts(CODEX, &events);
+    let (before, _) = run_and_split_steps(CODEX, &events);
     events.push(turn_start_response_event(3, "u1"));
-    let (after, _) = messages_and_step_texts(CODEX, &events);
+    let (after, _) = run_and_split_steps(CODEX, &events);
     assert_eq!(after.len(), before.len() + 1);
     assert_eq!(after.last().unwrap()["params"], json!({"threadId": "th", "turnId": "u1"}));
 }

@@ -108,21 +108,25 @@ impl AcpRun {
                 let (session, mode) = (self.select_session(session), format!("m{}", session % 3));
                 self.run_and_record(TimelineEvent::Client(Command::SetMode { session, mode }));
             }
-            Action::Answer { request, answer } => self.answer(request, answer),
-            Action::Respond { request, kind } if !self.pending_requests.is_empty() => {
+            Action::Answer { request_selector: request, answer_selector: answer } => {
+                self.answer(request, answer);
+            }
+            Action::RespondToClient { request_selector: request, kind }
+                if !self.pending_requests.is_empty() =>
+            {
                 self.respond_to_pending_request(
                     usize::from(request) % self.pending_requests.len(),
                     kind,
                 );
             }
-            Action::Respond { .. } => {}
+            Action::RespondToClient { .. } => {}
             Action::RequestFromAgent { session, id, kind } => {
                 self.send_agent_request(&self.select_native_id(session), id, kind);
             }
-            Action::Update { session, kind } => {
+            Action::UpdateFromAgent { session, kind } => {
                 self.send_agent_update(&self.select_native_id(session), kind);
             }
-            Action::Withdraw(id) => {
+            Action::WithdrawRequest(id) => {
                 let params = json!({"requestId": id % 8});
                 self.run_and_record_message(
                     &json!({"method": "$/cancel_request", "params": params}),
@@ -161,13 +165,13 @@ impl AcpRun {
         self.opened_session_count += u32::from(self.pending_requests.len() > before);
     }
 
-    fn answer(&mut self, request: u8, answer: u8) {
+    fn answer(&mut self, request_selector: u8, answer: u8) {
         let requests = self.steps.iter().filter_map(|step| match step {
             ProtocolStep::Request { session, request } => Some((*session, request.id.clone())),
             _ => None,
         });
         let requests: Vec<_> = requests.collect();
-        let index = usize::from(request) % requests.len().max(1);
+        let index = usize::from(request_selector) % requests.len().max(1);
         let Some((session, request_id)) = requests.get(index).cloned() else { return };
         let answer = match answer % 5 {
             0 | 1 => RequestAnswer::Allow,
@@ -342,7 +346,7 @@ proptest! {
         let mut connection = new_connection(kind);
         connection.replay_sent_lines(&written);
         _ = connection.handle_output(&received);
-        _ = connection.perform(Command::Initialize);
+        _ = connection.handle_command(Command::Initialize);
         _ = connection.handle_output(&received);
         _ = connection.handle_end_of_output();
     }

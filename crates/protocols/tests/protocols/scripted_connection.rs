@@ -34,7 +34,7 @@ impl ScriptedConnection {
         script.run_command(Command::Initialize);
         let result = json!({"protocolVersion": 1, "agentCapabilities": capabilities});
         script.receive_response(&result);
-        script.clear_recorded_steps();
+        script.clear_messages_and_steps();
         script
     }
 
@@ -53,7 +53,7 @@ impl ScriptedConnection {
     pub(crate) fn with_running_turn() -> Self {
         let mut script = Self::with_open_session(None);
         script.prompt("go");
-        script.clear_recorded_steps();
+        script.clear_messages_and_steps();
         script
     }
 
@@ -68,7 +68,7 @@ impl ScriptedConnection {
     }
 
     pub(crate) fn run_command(&mut self, command: Command) {
-        let steps = self.connection.perform(command);
+        let steps = self.connection.handle_command(command);
         self.record_steps(&steps);
     }
 
@@ -137,7 +137,7 @@ impl ScriptedConnection {
         self.step_texts.extend(steps.iter().filter_map(step_text));
     }
 
-    pub(crate) fn clear_recorded_steps(&mut self) {
+    pub(crate) fn clear_messages_and_steps(&mut self) {
         self.sent_messages.clear();
         self.step_texts.clear();
     }

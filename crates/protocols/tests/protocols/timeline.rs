@@ -43,7 +43,7 @@ pub(crate) fn sent_bytes(steps: &[ProtocolStep]) -> Vec<u8> {
 
 pub(crate) fn run_event(connection: &mut Connection, event: &TimelineEvent) -> Vec<ProtocolStep> {
     match event {
-        TimelineEvent::Client(command) => connection.perform(command.clone()),
+        TimelineEvent::Client(command) => connection.handle_command(command.clone()),
         TimelineEvent::Agent(bytes) => connection.handle_output(bytes),
     }
 }

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use crate::timeline::TimelineEvent;
 
-/// Message of a transcript; `is_client` if the client sent it.
+/// Message of a transcript; `is_from_client` if the client sent it.
 pub(crate) struct TranscriptMessage {
-    pub(crate) is_client: bool,
+    pub(crate) is_from_client: bool,
     pub(crate) value: Value,
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn read_transcript(kind: ProtocolKind, name: &str) -> Vec<TranscriptM
         std::fs::read_to_string(transcript_folder(kind).join(format!("{name}.jsonl"))).unwrap();
     let message = |line: &str| {
         let line: Value = serde_json::from_str(line).unwrap();
-        TranscriptMessage { is_client: line["dir"] == "->", value: line["msg"].clone() }
+        TranscriptMessage { is_from_client: line["dir"] == "->", value: line["msg"].clone() }
     };
     text.lines().map(message).collect()
 }
@@ -58,16 +58,16 @@ pub(crate) fn transcript_events(messages: &[TranscriptMessage]) -> Vec<TimelineE
     };
     let mut events = Vec::new();
     for (index, message) in messages.iter().enumerate() {
-        if message.is_client && message.value.get("type").is_some() {
+        if message.is_from_client && message.value.get("type").is_some() {
             events.extend(
                 claude_control_commands(&message.value).into_iter().map(TimelineEvent::Client),
             );
-        } else if message.is_client {
+        } else if message.is_from_client {
             events.extend(
                 builder.translate_message(index, &message.value).map(TimelineEvent::Client),
             );
         } else {
-            builder.record_request(&message.value);
+            builder.record_agent_request(&message.value);
             events.push(TimelineEvent::Agent(format!("{}\n", message.value).into_bytes()));
         }
     }
@@ -75,7 +75,7 @@ pub(crate) fn transcript_events(messages: &[TranscriptMessage]) -> Vec<TimelineE
 }
 
 impl<'m> TimelineBuilder<'m> {
-    fn record_request(&mut self, message: &'m Value) {
+    fn record_agent_request(&mut self, message: &'m Value) {
         if message.get("method").is_some() {
             self.agent_requests.insert(message["id"].to_string(), message);
         }
@@ -134,7 +134,9 @@ impl<'m> TimelineBuilder<'m> {
     /// Returns the id in the response to a request that opens a session.
     fn opened_session_id(&self, request: &Value) -> String {
         let is_response = |it: &&TranscriptMessage| {
-            !it.is_client && it.value["id"] == request["id"] && it.value.get("method").is_none()
+            !it.is_from_client
+                && it.value["id"] == request["id"]
+                && it.value.get("method").is_none()
         };
         let result = &self.messages.iter().find(is_response).unwrap().value["result"];
         let id = result["sessionId"].as_str().or(result["thread"]["id"].as_str());
@@ -143,7 +145,7 @@ impl<'m> TimelineBuilder<'m> {
 
     /// Returns the mode that the client sets before its first prompt.
     fn find_opening_mode(&self, index: usize) -> Option<String> {
-        let mut client_messages = self.messages.iter().skip(index).filter(|it| it.is_client);
+        let mut client_messages = self.messages.iter().skip(index).filter(|it| it.is_from_client);
         let next_message = client_messages.find(|it| {
             it.value["method"] != "session/new" && it.value["method"] != "session/resume"
         })?;

@@ -72,7 +72,7 @@ fn the_adapter_sends_what_the_recorded_client_sent() {
         let lines = written.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let lines = lines
             .map(|line| normalize_client_message(&serde_json::from_slice::<Value>(line).unwrap()));
-        let recorded_messages = messages.iter().filter(|message| message.is_client);
+        let recorded_messages = messages.iter().filter(|message| message.is_from_client);
         let recorded_messages =
             recorded_messages.map(|message| match normalize_client_message(&message.value) {
                 refusal if is_form_refusal(&messages, &refusal) => {
@@ -100,8 +100,8 @@ fn pieces_of_one_byte_give_the_same_steps() {
             match event {
                 TimelineEvent::Client(command) => {
                     assert_eq!(
-                        unsplit_connection.perform(command.clone()),
-                        bytewise_connection.perform(command.clone())
+                        unsplit_connection.handle_command(command.clone()),
+                        bytewise_connection.handle_command(command.clone())
                     );
                 }
                 TimelineEvent::Agent(bytes) => {

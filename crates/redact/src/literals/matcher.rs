@@ -23,7 +23,7 @@ pub(crate) struct LiteralMatcher {
     /// Token format of each literal; the patterns after the literals are forms.
     literal_format_indexes: Vec<usize>,
     /// Prefixes, each up to a line end, of multi-line forms.
-    line_prefixes: Vec<Vec<u8>>,
+    multiline_form_prefixes: Vec<Vec<u8>>,
     max_form_bytes: usize,
 }
 
@@ -42,7 +42,8 @@ impl LiteralMatcher {
         all_forms.sort_unstable();
         all_forms.dedup();
         let max_form_bytes = all_forms.iter().map(Vec::len).max().unwrap_or(0);
-        let line_prefixes = all_forms.iter().flat_map(|value| line_prefixes(value)).collect();
+        let multiline_form_prefixes =
+            all_forms.iter().flat_map(|value| prefixes_at_line_ends(value)).collect();
         let needles: Vec<Vec<u8>> = literals_with_format()
             .map(|(_, text)| text.as_bytes().to_vec())
             .chain(all_forms)
@@ -64,7 +65,7 @@ impl LiteralMatcher {
             prefilter,
             needles,
             literal_format_indexes,
-            line_prefixes,
+            multiline_form_prefixes,
             max_form_bytes,
         }
     }
@@ -153,7 +154,8 @@ impl LiteralMatcher {
     /// Returns the start of the longest prefix of a multi-line registered value at the end of `text`, which ends in a
     /// line end.
     pub(crate) fn partial_multiline_form_start(&self, text: &[u8]) -> Option<usize> {
-        let open_prefixes = self.line_prefixes.iter().filter(|prefix| text.ends_with(prefix));
+        let open_prefixes =
+            self.multiline_form_prefixes.iter().filter(|prefix| text.ends_with(prefix));
         open_prefixes.map(|prefix| text.len() - prefix.len()).min()
     }
 
@@ -170,7 +172,7 @@ impl LiteralMatcher {
     }
 }
 
-fn line_prefixes(form: &[u8]) -> Vec<Vec<u8>> {
+fn prefixes_at_line_ends(form: &[u8]) -> Vec<Vec<u8>> {
     let inner = form.get(..form.len().saturating_sub(1)).unwrap_or_default();
     let newlines = inner.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
     newlines.filter_map(|(at, _)| form.get(..=at).map(<[u8]>::to_vec)).collect()

@@ -11,7 +11,7 @@ use super::plausibility::{
 use crate::spans::{SecretSpan, VisiblePart};
 use crate::text::boundary::{byte_before, find_bytes, is_word_byte};
 use crate::text::pattern::compile_constant;
-use crate::text::value::{InspectionBudget, bare_value, value_at};
+use crate::text::value::{LineInspection, bare_value, value_at};
 
 /// Pattern of `Authorization: Basic …`, with any quoting between name and value.
 pub(crate) const AUTHORIZATION_PATTERN: &str = concat!(
@@ -75,20 +75,20 @@ fn match_range(captures: &Captures<'_>) -> Range<usize> {
 
 /// Finds credentials in headers.
 pub(crate) fn find_header_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
-    let mut budget = InspectionBudget::for_line(line);
+    let mut inspection = LineInspection::for_line(line);
     for_each_match(AUTHORIZATION_REGEX.as_ref(), line, |captures| {
         let Range { start, end } = match_range(captures);
-        if budget.is_redacted_at(start) {
+        if inspection.is_redacted_at(start) {
             return;
         }
         let location = bare_value(line, end);
         let text = line.get(location.range.clone()).unwrap_or_default();
-        let value = CandidateValue { text, is_quoted: false, follows_equals: false };
+        let value = CandidateValue { text, is_quoted: false, can_be_plain_word: false };
         // A line of many headers would be inspected in quadratic time; beyond the budget all values count as secrets.
-        if budget.spend_and_check_exhausted(text.len())
+        if inspection.spend_and_check_exhausted(text.len())
             || is_plausible_secret(value, SecretKind::Token)
         {
-            budget.mark_redacted(&location.range);
+            inspection.mark_redacted(&location.range);
             spans.push(SecretSpan {
                 secret: location.range,
                 context_start: start,
@@ -103,7 +103,11 @@ pub(crate) fn find_header_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
         let has_digit = judged_token.iter().any(u8::is_ascii_digit);
         if has_digit
             && is_plausible_secret(
-                CandidateValue { text: token.as_bytes(), is_quoted: true, follows_equals: false },
+                CandidateValue {
+                    text: token.as_bytes(),
+                    is_quoted: true,
+                    can_be_plain_word: false,
+                },
                 SecretKind::Token,
             )
         {
@@ -122,7 +126,7 @@ pub(crate) fn find_header_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
 pub(crate) fn find_userinfo_passwords(line: &[u8], spans: &mut Vec<SecretSpan>) {
     for_each_match(USERINFO_REGEX.as_ref(), line, |captures| {
         let Some(password) = captures.get(1) else { return };
-        let Some(secret) = trim_to_last_at_sign(line, password.range()) else { return };
+        let Some(secret) = bound_password_range(line, password.range()) else { return };
         let text = line.get(secret.clone()).unwrap_or_default();
         if !is_placeholder_or_reference(text) {
             spans.push(SecretSpan {
@@ -136,7 +140,7 @@ pub(crate) fn find_userinfo_passwords(line: &[u8], spans: &mut Vec<SecretSpan>) 
 
 /// Returns the part of a match that may be a password: up to the last `@` that is near enough to its start.
 /// Text without white space after an address may contain another `@` much later.
-fn trim_to_last_at_sign(line: &[u8], candidate: Range<usize>) -> Option<Range<usize>> {
+fn bound_password_range(line: &[u8], candidate: Range<usize>) -> Option<Range<usize>> {
     if candidate.len() <= MAX_PASSWORD_BYTES {
         return Some(candidate);
     }
@@ -158,7 +162,8 @@ pub(crate) fn find_option_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
         // Help texts name a value in capitals: `--token TOKEN`.
         let is_upper_case =
             text.iter().all(|byte| byte.is_ascii_uppercase() || b"_-".contains(byte));
-        let value = CandidateValue { text, is_quoted: location.is_quoted, follows_equals: false };
+        let value =
+            CandidateValue { text, is_quoted: location.is_quoted, can_be_plain_word: false };
         if !text.starts_with(b"-") && !is_upper_case && is_plausible_secret(value, kind) {
             let visible_part = if is_password {
                 VisiblePart::PrefixOnly(0)
@@ -187,7 +192,7 @@ fn push_plausible_password(
     let secret = bare_value(line, start).range;
     let text = line.get(secret.clone()).unwrap_or_default();
     if is_plausible_secret(
-        CandidateValue { text, is_quoted: false, follows_equals: true },
+        CandidateValue { text, is_quoted: false, can_be_plain_word: true },
         SecretKind::Password,
     ) {
         spans.push(SecretSpan {
@@ -207,7 +212,7 @@ pub(crate) fn find_sentence_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
         // `The password is wrong` is a sentence about a password.
         let is_word_like =
             text.iter().all(|byte| byte.is_ascii_alphabetic() || b"-_'/ ".contains(byte));
-        let value = CandidateValue { text, is_quoted: location.is_quoted, follows_equals: true };
+        let value = CandidateValue { text, is_quoted: location.is_quoted, can_be_plain_word: true };
         if !is_word_like && is_plausible_secret(value, SecretKind::Password) {
             spans.push(SecretSpan {
                 secret: location.range,
@@ -228,12 +233,12 @@ const SESSION_COOKIE_PARTS: &[&str] =
     &["sess", "sid", "auth", "token", "jwt", "csrf", "xsrf", "remember", "login", "secret"];
 
 /// Finds the values of session cookies, and every long cookie value.
-pub(crate) fn find_cookies(line: &[u8], spans: &mut Vec<SecretSpan>) {
+pub(crate) fn find_cookie_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
     for_each_match(COOKIE_HEADER_REGEX.as_ref(), line, |captures| {
         let Some(list) = captures.get(1) else { return };
         for_each_match(COOKIE_REGEX.as_ref(), list.as_bytes(), |pair| {
             let (Some(name), Some(value)) = (pair.get(1), pair.get(2)) else { return };
-            if is_session_cookie(name.as_bytes(), value.as_bytes()) {
+            if is_secret_cookie(name.as_bytes(), value.as_bytes()) {
                 let secret = list.start() + value.start()..list.start() + value.end();
                 spans.push(SecretSpan {
                     secret,
@@ -245,13 +250,13 @@ pub(crate) fn find_cookies(line: &[u8], spans: &mut Vec<SecretSpan>) {
     });
 }
 
-fn is_session_cookie(name: &[u8], value: &[u8]) -> bool {
+fn is_secret_cookie(name: &[u8], value: &[u8]) -> bool {
     let name = name.to_ascii_lowercase();
     let is_attribute = NON_SESSION_COOKIES.iter().any(|known| known.as_bytes() == name.as_slice());
     let has_session_part =
         SESSION_COOKIE_PARTS.iter().any(|part| find_bytes(&name, part.as_bytes()).is_some());
     let is_plausible = is_plausible_secret(
-        CandidateValue { text: value, is_quoted: true, follows_equals: true },
+        CandidateValue { text: value, is_quoted: true, can_be_plain_word: true },
         SecretKind::Token,
     );
     !is_attribute && is_plausible && (has_session_part || value.len() >= 16)

@@ -8,7 +8,7 @@ use super::plausibility::{CandidateValue, SecretKind, is_plausible_secret};
 use crate::spans::{SecretSpan, VisiblePart};
 use crate::text::boundary::{byte_before, is_word_byte};
 use crate::text::pattern::compile_constant;
-use crate::text::value::{InspectionBudget, ValueRange, value_at};
+use crate::text::value::{LineInspection, ValueRange, value_at};
 
 /// Pattern of the end of a key that announces a secret, the closing quote of the key, and the separator before the
 /// value.
@@ -38,7 +38,7 @@ static SCHEME_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant
 /// Finds the values of all keys that announce a secret.
 pub(crate) fn find_key_value_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
     let Some(key_regex) = KEY_REGEX.as_ref() else { return };
-    let mut budget = InspectionBudget::for_line(line);
+    let mut inspection = LineInspection::for_line(line);
     for captures in key_regex.captures_iter(line) {
         let (Some(full_match), Some(key), Some(separator)) =
             (captures.get(0), captures.get(1), captures.get(2))
@@ -54,10 +54,11 @@ pub(crate) fn find_key_value_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
             kind,
             follows_equals,
         };
-        if !budget.is_redacted_at(key_match.key_start) && key_match.is_key(line, key.as_bytes()) {
-            let secret_span = key_match.secret_span(line, &mut budget);
+        if !inspection.is_redacted_at(key_match.key_start) && key_match.is_key(line, key.as_bytes())
+        {
+            let secret_span = key_match.secret_span(line, &mut inspection);
             if let Some(span) = secret_span {
-                budget.mark_redacted(&span.secret);
+                inspection.mark_redacted(&span.secret);
                 spans.push(span);
             }
         }
@@ -102,10 +103,10 @@ impl KeyMatch<'_> {
         byte_before(line, self.key_start - name_length) == Some(b'<')
     }
 
-    fn secret_span(&self, line: &[u8], budget: &mut InspectionBudget) -> Option<SecretSpan> {
+    fn secret_span(&self, line: &[u8], inspection: &mut LineInspection) -> Option<SecretSpan> {
         let location = value_at(line, self.value_start)
             .filter(|location| !is_closing_quote(line, self.value_start, location));
-        let is_budget_spent = budget.spend_and_check_exhausted(
+        let is_budget_spent = inspection.spend_and_check_exhausted(
             location.as_ref().map_or(0, |location| location.range.len()),
         );
         // Beyond the budget of the line the value counts as a secret without an inspection.
@@ -178,7 +179,7 @@ fn plausible_secret_range(
     let value = CandidateValue {
         text: line.get(location.range.clone())?,
         is_quoted: location.is_quoted,
-        follows_equals,
+        can_be_plain_word: follows_equals,
     };
     is_plausible_secret(value, kind).then_some(location)
 }

@@ -171,7 +171,7 @@ pub(crate) fn end_of_unmatched_footer(text: &[u8]) -> Option<usize> {
 }
 
 /// Returns the end of an open block's text that may be the start of its footer.
-pub(crate) fn footer_length_tail(text: &str, body_start: usize) -> &str {
+pub(crate) fn possible_footer_tail(text: &str, body_start: usize) -> &str {
     let from =
         text.floor_char_boundary(text.len().saturating_sub(MAX_FOOTER_BYTES)).max(body_start);
     text.get(from..).unwrap_or_default()

@@ -39,7 +39,7 @@ const MIN_RUN_BYTES: usize = 256;
 impl TokenFormat {
     /// Returns true if a match lies within a long run of letters and digits and is recognized there by its first
     /// `prefix_bytes`: a prefix with a punctuation mark does not occur by chance in such a run.
-    pub(crate) fn is_inside_alphanumeric_run(
+    pub(crate) fn is_recognizable_in_run(
         line: &[u8],
         match_range: &Range<usize>,
         prefix_bytes: usize,

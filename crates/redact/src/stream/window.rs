@@ -76,7 +76,7 @@ pub(crate) enum WindowAction {
     NeedsMoreText,
     /// The text from the context up to `cut` may be shown, or `replacement` in its place. The next window has the
     /// text after `context_start` as its context.
-    Release { cut: usize, context_start: usize, replacement: Option<(String, u64)> },
+    Release { cut: usize, next_context_start: usize, replacement: Option<(String, u64)> },
     /// The middle of a secret, which is longer than the window, is not needed.
     DropSecretMiddle(Range<usize>, OversizedSecret),
     /// The body of a private key starts at this position and is longer than the window.
@@ -118,8 +118,8 @@ impl Redactor {
         // Most windows contain no literal; the search for them costs a fraction of all rules.
         if window.oversized_secret.is_none() && !self.scanner.has_hit(window.text) {
             let cut = self.cut_without_findings(window);
-            let context_start = cut.saturating_sub(CONTEXT_BYTES);
-            return WindowAction::Release { cut, context_start, replacement: None };
+            let next_context_start = cut.saturating_sub(CONTEXT_BYTES);
+            return WindowAction::Release { cut, next_context_start, replacement: None };
         }
         let findings = WindowFindings::new(&self.scanner, window);
         // With less visible text the part that is read ahead would be too short for the rules.
@@ -131,8 +131,8 @@ impl Redactor {
         match findings.decide_cut(self, window) {
             CutDecision::At(cut) => {
                 let replacement = findings.redact(&self.scanner, window, cut);
-                let context_start = findings.context_start(cut);
-                WindowAction::Release { cut, context_start, replacement }
+                let next_context_start = findings.next_context_start(cut);
+                WindowAction::Release { cut, next_context_start, replacement }
             }
             CutDecision::DropSecretMiddle(range, oversized) => {
                 WindowAction::DropSecretMiddle(range, oversized)
@@ -273,12 +273,12 @@ impl<'t> WindowFindings<'t> {
         match self.open_key.filter(|_| is_key_droppable) {
             _ if cut > self.context_end => CutDecision::At(self.to_raw_past_context(window, cut)),
             Some((_, body)) => CutDecision::DropKeyBody(body),
-            None => self.cut_secret(window, limit),
+            None => self.decide_cut_in_secret(window, limit),
         }
     }
 
     /// Cuts a window whose text to release starts with a secret that extends beyond `limit`.
-    fn cut_secret(&self, window: &Window<'_>, limit: usize) -> CutDecision {
+    fn decide_cut_in_secret(&self, window: &Window<'_>, limit: usize) -> CutDecision {
         let length = self.visible.text.len();
         let begins_here = |span: &&SecretSpan| span.secret.start == self.context_end;
         let Some(span) = self.spans.iter().chain(&self.key_bodies).find(begins_here) else {
@@ -346,7 +346,7 @@ impl<'t> WindowFindings<'t> {
     }
 
     /// Returns the start of the context of the window that starts at the raw position `cut`.
-    fn context_start(&self, cut: usize) -> usize {
+    fn next_context_start(&self, cut: usize) -> usize {
         self.visible.to_raw(self.visible.to_visible(cut).saturating_sub(CONTEXT_BYTES)).min(cut)
     }
 

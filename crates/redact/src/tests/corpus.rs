@@ -140,7 +140,7 @@ pub(super) const SECRET_TEMPLATES: &[&str] = &[
 ];
 
 /// Places of a formatted secret; `@` is its place, and `^` within it is the start of a colour code.
-pub(super) const SECRET_PLACES: &[&str] = &[
+pub(super) const TEXTS_WITH_SECRET: &[&str] = &[
     "@",
     "a line with @ in it",
     "the end is @",
@@ -185,7 +185,7 @@ pub(super) const SECRET_PLACES: &[&str] = &[
 ];
 
 /// Places of a chosen password.
-pub(super) const PASSWORD_PLACES: &[&str] = &[
+pub(super) const TEXTS_WITH_PASSWORD: &[&str] = &[
     "password=@",
     "password = @",
     "PASSWORD: @",
@@ -240,7 +240,7 @@ pub(super) const PASSWORD_PLACES: &[&str] = &[
 ];
 
 /// Places of a machine-generated token.
-pub(super) const TOKEN_PLACES: &[&str] = &[
+pub(super) const TEXTS_WITH_TOKEN: &[&str] = &[
     "token=@",
     "TOKEN: @",
     "access_token=@&n=1",

@@ -1,4 +1,4 @@
-//! Tests: a run of any length is returned unchanged, apart from the secrets in it.
+//! Tests: a long text is returned unchanged, apart from the secrets in it.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ const WINDOW_BYTES: usize = 12 * 1024;
 /// Maximum number of bytes in memory of one stream: a window and its context, and a piece of the input.
 const MAX_STREAM_BYTES: usize = 64 * 1024;
 
-type RunGenerator = fn(&mut SeededRng, usize) -> String;
+type TextGenerator = fn(&mut SeededRng, usize) -> String;
 
-/// Kinds of runs without white space, and the separator between a run and a secret.
-const RUN_KINDS: &[(&str, RunGenerator, &str)] = &[
+/// Kinds of long texts without white space, and the separator between the text and a secret.
+const LONG_TEXT_KINDS: &[(&str, TextGenerator, &str)] = &[
     ("letters", |rng, length| rng.expand(&format!("{{l{length}}}")), ","),
     ("mixed", |rng, length| rng.expand(&format!("{{a{length}}}")), "|"),
     ("base64", |rng, length| rng.expand(&format!("{{b{length}}}")), "="),
     ("hex", |rng, length| rng.expand(&format!("{{h{length}}}")), ":"),
     ("CJK", |rng, length| (0..length / 3).map(|_| cjk_letter(rng)).collect(), "。"),
-    ("JSON", json_run, ",\"k\":"),
+    ("JSON", long_json, ",\"k\":"),
     ("one letter", |_, length| "x".repeat(length), "("),
     ("slashes", |_, length| "\\".repeat(length), "\""),
     ("brackets", |_, length| "[{(".repeat(length / 3), " "),
@@ -37,7 +37,7 @@ fn cjk_letter(rng: &mut SeededRng) -> char {
 }
 
 /// Minified JSON with keys and values that rules inspect and leave unchanged.
-fn json_run(rng: &mut SeededRng, length: usize) -> String {
+fn long_json(rng: &mut SeededRng, length: usize) -> String {
     let mut out = String::new();
     while out.len() < length {
         let (id, count) = (rng.expand("{h32}"), rng.next_below(5000));
@@ -57,12 +57,12 @@ fn assert_redacts_to(redactor: &Arc<Redactor>, text: &str, expected: &str, descr
         [&mut || 7, &mut || 64, &mut || 4096, &mut || usize::MAX, &mut || 1 + rng.next_below(9000)];
     for (index, size) in sizes.into_iter().enumerate() {
         let streamed = redact_in_pieces(Arc::clone(redactor), text.as_bytes(), size);
-        assert_same(&streamed, expected, &format!("{description}, {index}"));
+        assert_equal(&streamed, expected, &format!("{description}, {index}"));
     }
-    assert_same(&redactor.redact(text), expected, &format!("{description}, whole"));
+    assert_equal(&redactor.redact(text), expected, &format!("{description}, whole"));
 }
 
-fn assert_same(actual: &str, expected: &str, description: &str) {
+fn assert_equal(actual: &str, expected: &str, description: &str) {
     let mismatch_at = actual.bytes().zip(expected.bytes()).position(|(left, right)| left != right);
     let mismatch_at = mismatch_at.unwrap_or(actual.len().min(expected.len()));
     let around = |text: &str| {
@@ -82,9 +82,9 @@ fn assert_same(actual: &str, expected: &str, description: &str) {
 #[test]
 fn a_long_word_without_a_secret_is_unchanged() {
     let redactor = Arc::new(default_redactor());
-    for (kind, generate_run, _) in RUN_KINDS {
+    for (kind, generate_text, _) in LONG_TEXT_KINDS {
         for length in [1 << 10, WINDOW_BYTES - 1, WINDOW_BYTES, WINDOW_BYTES + 1, 40_000, 100_000] {
-            let text = generate_run(&mut SeededRng(7), length);
+            let text = generate_text(&mut SeededRng(7), length);
             assert_redacts_to(&redactor, &text, &text, &format!("{length} of {kind}"));
             let line = format!("before\n{text}\nafter\n");
             assert_redacts_to(&redactor, &line, &line, &format!("{length} of {kind} as a line"));
@@ -95,13 +95,13 @@ fn a_long_word_without_a_secret_is_unchanged() {
 #[test]
 fn a_long_word_is_unchanged_byte_by_byte() {
     let redactor = Arc::new(default_redactor());
-    for (kind, generate_run, _) in RUN_KINDS {
-        let text = generate_run(&mut SeededRng(9), 40_000);
-        assert_same(&redact_in_pieces(Arc::clone(&redactor), text.as_bytes(), || 1), &text, kind);
+    for (kind, generate_text, _) in LONG_TEXT_KINDS {
+        let text = generate_text(&mut SeededRng(9), 40_000);
+        assert_equal(&redact_in_pieces(Arc::clone(&redactor), text.as_bytes(), || 1), &text, kind);
     }
 }
 
-/// Returns secrets with their redacted form, and whether each is recognized without a separator from the run.
+/// Returns secrets with their redacted form, and whether each is recognized without a separator from the text.
 fn redaction_cases() -> Vec<(String, String, bool)> {
     let mut rng = SeededRng(77);
     let github = rng.expand("ghp_{a36}");
@@ -128,16 +128,16 @@ fn a_secret_inside_a_long_word_is_masked_alone() {
     let redactor = Arc::new(redactor_with_value("registered-value-1"));
     let window = redactor.window_bytes();
     let borders = [8 << 10, window, window + (4 << 10)];
-    for (kind, generate_run, separator) in RUN_KINDS {
-        let run = generate_run(&mut SeededRng(5), 2 * window);
+    for (kind, generate_text, separator) in LONG_TEXT_KINDS {
+        let word = generate_text(&mut SeededRng(5), 2 * window);
         for (secret, redacted, needs_no_separator) in redaction_cases() {
             let separator = if needs_no_separator { "" } else { separator };
             let (max_distance, step) = (secret.len() + 40, secret.len() / 2 + 23);
             for at in borders.into_iter().flat_map(|border: usize| {
                 (border.saturating_sub(max_distance)..border + max_distance).step_by(step)
             }) {
-                let at = run.floor_char_boundary(at);
-                let (head, tail) = run.split_at(at);
+                let at = word.floor_char_boundary(at);
+                let (head, tail) = word.split_at(at);
                 let text = format!("{head}{separator}{secret}{separator}{tail}");
                 let expected = format!("{head}{separator}{redacted}{separator}{tail}");
                 let description = format!("{redacted} at {at} of {kind}");
@@ -145,7 +145,7 @@ fn a_secret_inside_a_long_word_is_masked_alone() {
                     continue; // An escaped quote after a key is another text.
                 }
                 let stream = redact_in_pieces(Arc::clone(&redactor), text.as_bytes(), || 4096);
-                assert_same(&stream, &expected, &description);
+                assert_equal(&stream, &expected, &description);
             }
         }
     }
@@ -154,39 +154,39 @@ fn a_secret_inside_a_long_word_is_masked_alone() {
 #[test]
 fn a_secret_at_the_end_of_a_long_word_is_masked_alone() {
     let redactor = Arc::new(redactor_with_value("registered-value-1"));
-    for (kind, generate_run, separator) in RUN_KINDS {
+    for (kind, generate_text, separator) in LONG_TEXT_KINDS {
         for (secret, redacted, needs_no_separator) in redaction_cases() {
             if kind == &"slashes" && secret.starts_with('"') {
                 continue;
             }
             let separator = if needs_no_separator { "" } else { separator };
-            let run = generate_run(&mut SeededRng(6), 26_000);
+            let word = generate_text(&mut SeededRng(6), 26_000);
             for end in ["", "\n", "\nand on"] {
-                let text = format!("{run}{separator}{secret}{end}");
-                let expected = format!("{run}{separator}{redacted}{end}");
+                let text = format!("{word}{separator}{secret}{end}");
+                let expected = format!("{word}{separator}{redacted}{end}");
                 assert_redacts_to(&redactor, &text, &expected, kind);
             }
         }
     }
 }
 
-/// There is no separator between the run and the prefix, nor after the token.
+/// There is no separator between the letters and the prefix, nor after the token.
 #[test]
 fn a_token_is_found_within_letters() {
     let redactor = Arc::new(default_redactor());
     let mut rng = SeededRng(19);
-    let run = rng.expand("{l20000}");
+    let word = rng.expand("{l20000}");
     for template in ["ghp_{a36}", "sk-ant-api03-{w93}AA", "glpat-{w19}a", "xoxb-{d12}-{d12}-{a24}"]
     {
         let token = rng.expand(template);
-        let text = format!("{run}{token}{run}");
+        let text = format!("{word}{token}{word}");
         let redacted = redactor.redact(&text);
         assert!(!redacted.contains(token.get(8..).unwrap()), "{template}");
-        assert!(redacted.starts_with(&run), "{template}");
+        assert!(redacted.starts_with(&word), "{template}");
         let removed_bytes = text.len() - redacted.len();
         assert!(removed_bytes < 600 || template.starts_with('x'), "{template}: {removed_bytes}");
     }
-    let redacted = redactor.redact(&format!("{run}jane@host.test,{run}")).into_owned();
+    let redacted = redactor.redact(&format!("{word}jane@host.test,{word}")).into_owned();
     assert!(!redacted.contains("jane@"), "{}", redacted.len());
     assert!(redacted.contains("***@host.test,"), "{}", redacted.len());
 }
@@ -269,18 +269,18 @@ fn colors_in_a_long_word_hide_no_secret() {
     let redactor = Arc::new(redactor_with_value("registered-value-1"));
     for (color, length) in [("\u{1b}[1m", 40_000), ("\u{1b}[38;5;200m", 200_000)] {
         let unit = format!("{color}w{color}");
-        let run = unit.repeat(length / unit.len());
+        let word = unit.repeat(length / unit.len());
         let secret = "registered-value-1".split("").collect::<Vec<_>>().join(color);
-        for at in (0..run.len()).step_by(run.len() / 7) {
+        for at in (0..word.len()).step_by(word.len() / 7) {
             let at = at / unit.len() * unit.len();
-            let (head, tail) = run.split_at(at);
+            let (head, tail) = word.split_at(at);
             let text = format!("{head}{secret}{tail}");
             let redacted = redactor.redact(&text).into_owned();
             let expected = format!("{head}{color}***{color}{tail}");
-            assert_same(&redacted, &expected, &format!("{at} of {}", run.len()));
+            assert_equal(&redacted, &expected, &format!("{at} of {}", word.len()));
             for size in [1000, 5003] {
                 let redacted = redact_in_pieces(Arc::clone(&redactor), text.as_bytes(), || size);
-                assert_same(&redacted, &expected, &format!("{at} of {}, {size}", run.len()));
+                assert_equal(&redacted, &expected, &format!("{at} of {}, {size}", word.len()));
             }
         }
     }
@@ -320,7 +320,7 @@ fn a_stream_buffers_little_of_a_long_word() {
     }
 }
 
-/// The time for a run is proportional to its length, with and without hits.
+/// The time for a text is proportional to its length, with and without hits.
 #[test]
 #[expect(clippy::disallowed_types, reason = "nothing here waits, so no clock is paused")]
 fn redaction_of_a_long_word_takes_linear_time() {
@@ -351,10 +351,10 @@ fn redaction_of_a_long_word_takes_linear_time() {
     }
 }
 
-/// Generates a run, a secret or text that looks like the start of one.
+/// Generates a long text, a secret or text that looks like the start of one.
 fn any_fragment() -> impl Strategy<Value = String> {
-    let run = (0..RUN_KINDS.len(), 1_usize..20_000, any::<u64>())
-        .prop_map(|(kind, length, seed)| RUN_KINDS[kind].1(&mut SeededRng(seed | 1), length));
+    let long_text = (0..LONG_TEXT_KINDS.len(), 1_usize..20_000, any::<u64>())
+        .prop_map(|(kind, length, seed)| LONG_TEXT_KINDS[kind].1(&mut SeededRng(seed | 1), length));
     let secret = (0..SECRET_TEMPLATES.len(), any::<u64>())
         .prop_map(|(kind, seed)| SeededRng(seed | 1).expand(SECRET_TEMPLATES[kind]));
     let word = proptest::sample::select(vec![
@@ -377,7 +377,7 @@ fn any_fragment() -> impl Strategy<Value = String> {
         "registered 1",
         "***",
     ]);
-    prop_oneof![3 => run, 2 => secret, 6 => word.prop_map(str::to_owned)]
+    prop_oneof![3 => long_text, 2 => secret, 6 => word.prop_map(str::to_owned)]
 }
 
 proptest! {

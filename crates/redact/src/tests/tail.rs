@@ -17,9 +17,9 @@ fn test_redactor() -> Arc<Redactor> {
 }
 
 /// Returns ordinary text before and after a secret, long enough as context.
-fn surround(secret: &str, unit: &str, redactor: &Redactor) -> (String, usize) {
-    let filler = unit.repeat(redactor.required_context_bytes() / unit.len() + 1);
-    (format!("{filler}{secret}{}", unit.repeat(20)), filler.len())
+fn text_and_secret_start(secret: &str, filler_unit: &str, redactor: &Redactor) -> (String, usize) {
+    let filler = filler_unit.repeat(redactor.required_context_bytes() / filler_unit.len() + 1);
+    (format!("{filler}{secret}{}", filler_unit.repeat(20)), filler.len())
 }
 
 /// Returns the redacted end of the text from `at` on, with one context before it.
@@ -39,7 +39,7 @@ fn a_truncated_secret_is_not_shown() {
     ];
     for secret in secrets {
         for unit in ["a word and\n", "a word and ", "a\u{1b}[1mword\u{1b}[0m\n"] {
-            let (text, secret_start) = surround(secret, unit, &redactor);
+            let (text, secret_start) = text_and_secret_start(secret, unit, &redactor);
             for cut in (secret_start..=secret_start + secret.len()).step_by(4) {
                 let output = redacted_end(&redactor, &text, cut);
                 let parts = ["words", "here", "efgh", "last", "Hunter", "nter22", "sea", "blue"];
@@ -61,7 +61,8 @@ fn no_truncation_shows_a_secret_of_the_corpus() {
     let redactor = Arc::new(super::default_redactor());
     let mut rng = SeededRng(17);
     for (secret, text) in corpus_cases(4).into_iter().step_by(47) {
-        let (full_text, secret_start) = surround(&format!("{text}\n"), "a word and\n", &redactor);
+        let (full_text, secret_start) =
+            text_and_secret_start(&format!("{text}\n"), "a word and\n", &redactor);
         let cut = secret_start + rng.next_below(text.len() + 1);
         let output = redacted_end(&redactor, &full_text, full_text.ceil_char_boundary(cut));
         assert!(

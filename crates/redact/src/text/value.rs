@@ -13,15 +13,15 @@ pub(crate) struct ValueRange {
     pub(crate) is_quoted: bool,
 }
 
-/// Budget of repeated inspections of a line, after which all values count as secrets: it keeps the time linear for any
-/// text.
-pub(crate) struct InspectionBudget {
+/// State of the inspection of a line: the range redacted last, and a budget of repeated inspections, after which all
+/// values count as secrets. The budget keeps the time linear for any text.
+pub(crate) struct LineInspection {
     remaining_bytes: usize,
     redacted_range: Range<usize>,
 }
 
-impl InspectionBudget {
-    /// Creates the budget of a line.
+impl LineInspection {
+    /// Creates the state of a line with its full budget.
     pub(crate) const fn for_line(line: &[u8]) -> Self {
         Self { remaining_bytes: 65_536 + 16 * line.len(), redacted_range: 0..0 }
     }

@@ -64,14 +64,14 @@ pub(crate) async fn an_equal_key_is_a_duplicate_or_a_conflict(ledger: AnyLedger)
     assert_eq!(ledger.accept(duplicate.clone()).await.unwrap(), AcceptResult::Duplicate(first.id));
     assert_eq!(ledger.accept(different_digest).await.unwrap(), AcceptResult::Conflict);
     let repeated_message =
-        ledger.find_cached_duplicate(first.owner, &first.agent, first.keys.message_key).await;
+        ledger.find_cached_by_key(first.owner, &first.agent, first.keys.message_key).await;
     assert!(repeated_message.is_none_or(|known| known == (first.id, first.content_digest)));
     assert_eq!(
-        ledger.find_cached_duplicate(other_owner.owner, &first.agent, first.keys.message_key).await,
+        ledger.find_cached_by_key(other_owner.owner, &first.agent, first.keys.message_key).await,
         None
     );
     assert_eq!(
-        ledger.find_cached_duplicate(first.owner, &other_agent.agent, first.keys.message_key).await,
+        ledger.find_cached_by_key(first.owner, &other_agent.agent, first.keys.message_key).await,
         None
     );
     assert_eq!(ledger.execution(duplicate.id).await.unwrap(), None);
@@ -164,13 +164,13 @@ pub(crate) async fn an_equal_request_is_found_while_its_result_can_be_shared(led
     assert_eq!(accept(&new_accept_command("look at this")).await, AcceptResult::Created);
     assert_eq!(
         accept(&request_with_coalescing_key(1, 30)).await,
-        AcceptResult::Equivalent(first.id)
+        AcceptResult::CreatedWithEquivalent(first.id)
     );
     // A coalesced execution never becomes a source for later ones, so the window ends with that of the first
     // request.
     assert_eq!(
         accept(&request_with_coalescing_key(1, 59)).await,
-        AcceptResult::Equivalent(first.id)
+        AcceptResult::CreatedWithEquivalent(first.id)
     );
     let next = request_with_coalescing_key(1, 60);
     assert_eq!(accept(&next).await, AcceptResult::Created);
@@ -185,7 +185,7 @@ pub(crate) async fn an_equal_request_is_found_while_its_result_can_be_shared(led
     assert!(ledger.settle(end(Outcome::Completed)).await.unwrap());
     assert_eq!(
         accept(&request_with_coalescing_key(1, 59)).await,
-        AcceptResult::Equivalent(first.id)
+        AcceptResult::CreatedWithEquivalent(first.id)
     );
     let ClaimResult::Granted(fence) = ledger.claim(new_claim_command(next.id, None)).await.unwrap()
     else {

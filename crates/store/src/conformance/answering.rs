@@ -16,7 +16,7 @@ use uuid::Uuid;
 use ExecutionState::{Running, Starting, Waiting};
 
 use super::{
-    AnyLedger, accept_execution, at_second, caller_overrides, claim_execution, default_agent_id,
+    AnyLedger, accept_and_claim, accept_execution, at_second, caller_overrides, default_agent_id,
     load_record, message_content, message_keys, new_accept_command, new_claim_command,
     state_change,
 };
@@ -27,14 +27,14 @@ const NEXT_TURN: AttemptId = AttemptId::FIRST.next_turn();
 
 /// Runs an execution up to its request for input.
 pub(crate) async fn execution_awaiting_input(ledger: &AnyLedger) -> (ExecutionId, Fence) {
-    let (id, fence) = claim_execution(ledger).await;
+    let (id, fence) = accept_and_claim(ledger).await;
     request_input(ledger, id, fence, AttemptId::FIRST).await;
     (id, fence)
 }
 
 /// Returns an execution whose agent needs the caller to authenticate.
 pub(crate) async fn execution_awaiting_auth(ledger: &AnyLedger) -> ExecutionId {
-    let (id, fence) = claim_execution(ledger).await;
+    let (id, fence) = accept_and_claim(ledger).await;
     let auth_required =
         StateChange::waiting_for(AttemptId::FIRST, at_second(3), Interruption::AuthRequired);
     let events = [state_change(Starting, Running, 2), auth_required]
@@ -101,7 +101,7 @@ pub(crate) async fn an_answer_is_read_back_unchanged(ledger: AnyLedger) {
 
     let after = load_record(&ledger, id).await;
     assert_eq!(
-        (after.params, after.stores_raw_input, after.requested_input.has_pending_answer),
+        (after.params, after.stores_raw_input, after.requested_input.has_pending_turn),
         (command.params, false, true)
     );
     assert_eq!(after.overrides, command.overrides);
@@ -144,7 +144,7 @@ pub(crate) async fn one_of_many_answers_is_accepted(ledger: AnyLedger) {
 /// An answer that no execution waits for leaves no trace: its message can be sent again.
 pub(crate) async fn an_answer_without_an_open_question_changes_nothing(ledger: AnyLedger) {
     let queued = accept_execution(&ledger).await;
-    let (starting, fence) = claim_execution(&ledger).await;
+    let (starting, fence) = accept_and_claim(&ledger).await;
     let (answered, _) = execution_awaiting_input(&ledger).await;
     assert!(
         ledger.record_answer(new_answer_command(answered, fence, "the left one")).await.unwrap()
@@ -195,7 +195,7 @@ pub(crate) async fn a_message_answers_only_one_question(ledger: AnyLedger) {
         find_by_key(&ledger, command.keys.message_key).await,
         Some((one, command.content_digest))
     );
-    assert!(!load_record(&ledger, two).await.requested_input.has_pending_answer);
+    assert!(!load_record(&ledger, two).await.requested_input.has_pending_turn);
     assert!(
         ledger
             .record_answer(AnswerCommand { keys: message_keys([2; 32]), ..repeated })
@@ -210,7 +210,7 @@ pub(crate) async fn the_next_claim_begins_the_answered_turn(ledger: AnyLedger) {
     let first = new_answer_command(id, fence, "the left one");
     assert!(ledger.record_answer(first.clone()).await.unwrap());
     assert!(ledger.append_events(id, fence, vec![warning_event("slow")]).await.unwrap());
-    assert!(load_record(&ledger, id).await.requested_input.has_pending_answer);
+    assert!(load_record(&ledger, id).await.requested_input.has_pending_turn);
     let next_turn_start =
         StateChange { attempt_id: NEXT_TURN, ..state_change(Waiting, Starting, 6) };
     let next_claim =
@@ -218,7 +218,7 @@ pub(crate) async fn the_next_claim_begins_the_answered_turn(ledger: AnyLedger) {
     assert_eq!(ledger.claim(next_claim).await.unwrap(), ClaimResult::Granted(Fence(2)));
     let row = load_record(&ledger, id).await;
     assert_eq!(
-        (row.requested_input.has_pending_answer, row.state, row.attempt_id),
+        (row.requested_input.has_pending_turn, row.state, row.attempt_id),
         (false, Starting, NEXT_TURN)
     );
 

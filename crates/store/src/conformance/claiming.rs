@@ -12,8 +12,8 @@ use uuid::Uuid;
 use ExecutionState::{Failed, Running, Starting};
 
 use super::{
-    AnyLedger, accept_execution, at_second, claim_execution, execution_with_old_fence, load_record,
-    new_accept_command, new_claim_command, settlement, state_change, warning_event,
+    AnyLedger, accept_and_claim, accept_execution, at_second, load_record, new_accept_command,
+    new_claim_command, reclaimed_execution, settlement, state_change, warning_event,
 };
 
 pub(crate) async fn fifty_concurrent_claims_keep_the_limit(ledger: AnyLedger) {
@@ -66,8 +66,9 @@ pub(crate) async fn one_of_many_claims_of_an_execution_is_granted(ledger: AnyLed
     let claim_results = tasks.join_all().await;
     let granted =
         claim_results.iter().filter(|answer| **answer == ClaimResult::Granted(Fence(1))).count();
-    let refused = claim_results.iter().filter(|answer| **answer == ClaimResult::Superseded).count();
-    assert_eq!((granted, refused), (1, 19));
+    let superseded =
+        claim_results.iter().filter(|answer| **answer == ClaimResult::Superseded).count();
+    assert_eq!((granted, superseded), (1, 19));
     let row = load_record(&ledger, id).await;
     assert_eq!(
         (row.state, row.started_at, row.last_event_number),
@@ -76,7 +77,7 @@ pub(crate) async fn one_of_many_claims_of_an_execution_is_granted(ledger: AnyLed
 }
 
 pub(crate) async fn only_executions_that_may_start_are_claimed(ledger: AnyLedger) {
-    let (id, fence) = claim_execution(&ledger).await;
+    let (id, fence) = accept_and_claim(&ledger).await;
     let second_claim = ClaimCommand { fence, ..new_claim_command(id, None) };
     assert_eq!(ledger.claim(second_claim).await.unwrap(), ClaimResult::Superseded);
     assert_eq!(
@@ -87,13 +88,13 @@ pub(crate) async fn only_executions_that_may_start_are_claimed(ledger: AnyLedger
     let other_agent = AgentId::new("writer").unwrap();
     let other = ClaimCommand { agent: other_agent, ..new_claim_command(waiting_id, None) };
     assert_eq!(ledger.claim(other).await.unwrap(), ClaimResult::Superseded);
-    let (retried, _) = execution_with_old_fence(&ledger).await;
+    let (retried, _) = reclaimed_execution(&ledger).await;
     let row = load_record(&ledger, retried).await;
     assert_eq!((row.started_at, row.pid), (Some(at_second(1)), None));
 }
 
 pub(crate) async fn an_old_fence_changes_nothing(ledger: AnyLedger) {
-    let (id, old_fence) = execution_with_old_fence(&ledger).await;
+    let (id, old_fence) = reclaimed_execution(&ledger).await;
     let before = (load_record(&ledger, id).await, ledger.events(id, 0).await.unwrap());
 
     assert!(!ledger.append_events(id, old_fence, vec![warning_event("late")]).await.unwrap());
@@ -106,7 +107,7 @@ pub(crate) async fn an_old_fence_changes_nothing(ledger: AnyLedger) {
 
 /// Only the fence of this claim is invalid.
 pub(crate) async fn a_claim_with_an_old_fence_is_refused(ledger: AnyLedger) {
-    let (id, old_fence) = execution_with_old_fence(&ledger).await;
+    let (id, old_fence) = reclaimed_execution(&ledger).await;
     let failed = vec![(at_second(4), EventKind::StateChanged(state_change(Starting, Failed, 4)))];
     assert!(ledger.append_events(id, Fence(2), failed).await.unwrap());
     let late = ClaimCommand { fence: old_fence, ..new_claim_command(id, None) };
@@ -114,7 +115,11 @@ pub(crate) async fn a_claim_with_an_old_fence_is_refused(ledger: AnyLedger) {
 }
 
 /// Returns the claim of a new execution of an agent that starts in a directory.
-async fn workspace_claim(ledger: &AnyLedger, agent: &str, folder: Option<&str>) -> ClaimCommand {
+async fn new_workspace_claim(
+    ledger: &AnyLedger,
+    agent: &str,
+    folder: Option<&str>,
+) -> ClaimCommand {
     let agent = AgentId::new(agent).unwrap();
     let command = AcceptCommand { agent: agent.clone(), ..new_accept_command("change this") };
     let id = command.id;
@@ -140,7 +145,7 @@ pub(crate) async fn overlapping_workspaces_are_claimed_once(ledger: AnyLedger) {
         ("reader", None, true),
         ("another-reader", None, true),
     ] {
-        let command = workspace_claim(&ledger, agent, folder).await;
+        let command = new_workspace_claim(&ledger, agent, folder).await;
         assert_eq!(try_claim(&ledger, &command).await, expected, "{agent}");
         let state = load_record(&ledger, command.id).await.state;
         assert_eq!(state == Starting, expected, "{agent}");
@@ -148,8 +153,8 @@ pub(crate) async fn overlapping_workspaces_are_claimed_once(ledger: AnyLedger) {
 }
 
 pub(crate) async fn a_workspace_is_free_unless_its_claimant_runs(ledger: AnyLedger) {
-    let holding_claim = workspace_claim(&ledger, "one", Some("/srv/a")).await;
-    let next = workspace_claim(&ledger, "two", Some("/srv/a")).await;
+    let holding_claim = new_workspace_claim(&ledger, "one", Some("/srv/a")).await;
+    let next = new_workspace_claim(&ledger, "two", Some("/srv/a")).await;
     assert!(try_claim(&ledger, &holding_claim).await);
     let events =
         |from, to| vec![(at_second(3), EventKind::StateChanged(state_change(from, to, 3)))];
@@ -170,7 +175,7 @@ pub(crate) async fn a_workspace_is_free_unless_its_claimant_runs(ledger: AnyLedg
     assert!(try_claim(&ledger, &other_workspace).await);
     let end = settlement(next.id, Fence(1), Outcome::Completed);
     assert!(ledger.settle(end).await.unwrap());
-    let third = workspace_claim(&ledger, "three", Some("/srv/b/c")).await;
+    let third = new_workspace_claim(&ledger, "three", Some("/srv/b/c")).await;
     assert!(!try_claim(&ledger, &third).await);
     let third = ClaimCommand { workspace: Some(Workspace::new("/srv/a")), ..third };
     assert!(try_claim(&ledger, &third).await);
@@ -179,7 +184,8 @@ pub(crate) async fn a_workspace_is_free_unless_its_claimant_runs(ledger: AnyLedg
 pub(crate) async fn one_of_50_claims_of_one_workspace_is_granted(ledger: AnyLedger) {
     let mut tasks = JoinSet::new();
     for number in 0..50 {
-        let command = workspace_claim(&ledger, &format!("agent-{number}"), Some("/srv/a")).await;
+        let command =
+            new_workspace_claim(&ledger, &format!("agent-{number}"), Some("/srv/a")).await;
         let ledger = ledger.clone();
         tasks.spawn(async move { try_claim(&ledger, &command).await });
     }
@@ -188,7 +194,7 @@ pub(crate) async fn one_of_50_claims_of_one_workspace_is_granted(ledger: AnyLedg
 }
 
 /// Returns the claim of a new execution of a conversation that is ready to start.
-async fn conversation_claim(
+async fn new_conversation_claim(
     ledger: &AnyLedger,
     (owner, agent, context): (u128, &str, &str),
 ) -> ClaimCommand {
@@ -203,16 +209,16 @@ async fn conversation_claim(
 
 pub(crate) async fn messages_of_one_conversation_are_claimed_in_order(ledger: AnyLedger) {
     let conversation = (1, "one", "c");
-    let first = conversation_claim(&ledger, conversation).await;
-    let second = conversation_claim(&ledger, conversation).await;
-    let third = conversation_claim(&ledger, conversation).await;
+    let first = new_conversation_claim(&ledger, conversation).await;
+    let second = new_conversation_claim(&ledger, conversation).await;
+    let third = new_conversation_claim(&ledger, conversation).await;
     let busy = ClaimResult::Busy(QueueReason::ConversationBusy);
     let claim = async |command: &ClaimCommand| ledger.claim(command.clone()).await.unwrap();
     assert_eq!(claim(&second).await, busy, "the first is to be");
     assert_eq!(claim(&first).await, ClaimResult::Granted(Fence(1)));
     assert_eq!(claim(&second).await, busy, "the first is at work");
     for other in [(2, "one", "c"), (1, "two", "c"), (1, "one", "d")] {
-        let command = conversation_claim(&ledger, other).await;
+        let command = new_conversation_claim(&ledger, other).await;
         assert_eq!(claim(&command).await, ClaimResult::Granted(Fence(1)), "{other:?} is another");
     }
     let failed =

@@ -13,7 +13,7 @@ use algonius_actors::model::execution::record::PublicState;
 use algonius_actors::model::execution::{AttemptId, Fence};
 use algonius_actors::model::id::{ContextId, ExecutionId, PrincipalId};
 use algonius_actors::model::interaction::{
-    AnswerSource, AnswerValue, ApprovalTerms, Interaction, InteractionAnswer, InteractionEnd,
+    AnswerSource, AnswerValue, ApproverRules, Interaction, InteractionAnswer, InteractionEnd,
     InteractionFilter, InteractionId, InteractionOrigin, InteractionRequestKey, InteractionState,
     OptionKind, Question, QuestionKind, QuestionOption, ToolCallSubject, WireId,
 };
@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 use super::ExecutionState::{Running, Starting};
 use super::{
-    AnyHistory, AnyLedger, at_second, claim_execution, default_agent_id, load_record, state_change,
+    AnyHistory, AnyLedger, accept_and_claim, at_second, default_agent_id, load_record, state_change,
 };
 
 pub(crate) type AnyInteractions = Arc<dyn InteractionStore>;
@@ -118,7 +118,7 @@ pub(crate) fn permission_request(id: ExecutionId, wire_id: &str, at: i64) -> Int
             subject: Some(subject),
             schema: None,
         },
-        approval_terms: ApprovalTerms { approvers: vec!["ann".to_owned()], four_eyes: true },
+        approver_rules: ApproverRules { approvers: vec!["ann".to_owned()], four_eyes: true },
         tool_call_digest: "d1".to_owned(),
         opened_at: at_second(at),
         due_at: at_second(at + 300),
@@ -150,14 +150,14 @@ fn interaction_with_end(interaction: &Interaction, end: &InteractionEnd) -> Inte
     Interaction { state: end.state, end: Some(end.clone()), ..interaction.clone() }
 }
 
-fn execution_filter(execution: ExecutionId) -> InteractionFilter {
+fn filter_by_execution(execution: ExecutionId) -> InteractionFilter {
     InteractionFilter { execution: Some(execution), ..InteractionFilter::default() }
 }
 
 impl InteractionPorts {
     /// Returns a running execution and its fence.
     pub(crate) async fn running_execution(&self) -> (ExecutionId, Fence) {
-        let (id, fence) = claim_execution(&self.ledger).await;
+        let (id, fence) = accept_and_claim(&self.ledger).await;
         let running_event = EventKind::StateChanged(state_change(Starting, Running, 2));
         assert!(
             self.ledger
@@ -202,7 +202,7 @@ impl InteractionPorts {
     /// Returns the number of open interactions and the public state.
     async fn open_count_and_state(&self, id: ExecutionId) -> (u32, PublicState) {
         let record = load_record(&self.ledger, id).await;
-        (record.requested_input.open_interactions, record.public_state())
+        (record.requested_input.open_interaction_count, record.public_state())
     }
 
     /// Returns the events about interactions, without the other ones.

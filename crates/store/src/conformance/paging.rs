@@ -16,7 +16,7 @@ use ExecutionState::{Cleanup, Completed, Failed, Starting};
 
 use super::answering::{execution_awaiting_auth, execution_awaiting_input, new_answer_command};
 use super::{
-    AnyLedger, accept_execution, at_second, claim_execution, default_agent_id, load_record,
+    AnyLedger, accept_and_claim, accept_execution, at_second, default_agent_id, load_record,
     new_accept_command, settlement, state_change,
 };
 
@@ -33,7 +33,10 @@ pub(crate) fn all_executions_query() -> ExecutionPageQuery {
     }
 }
 
-async fn list_page(ledger: &AnyLedger, query: ExecutionPageQuery) -> (Vec<ExecutionId>, u64) {
+async fn page_ids_and_total(
+    ledger: &AnyLedger,
+    query: ExecutionPageQuery,
+) -> (Vec<ExecutionId>, u64) {
     let ExecutionPage { records, total } = ledger.execution_page(query).await.unwrap();
     (records.iter().map(|row| row.id).collect(), total)
 }
@@ -66,19 +69,19 @@ pub(crate) async fn the_latest_status_comes_first(ledger: AnyLedger) {
         ids.push(accept_at(&ledger, at).await);
     }
     assert_eq!(
-        list_page(&ledger, all_executions_query()).await,
+        page_ids_and_total(&ledger, all_executions_query()).await,
         (vec![ids[1], ids[3], ids[2], ids[0]], 4)
     );
     complete_at(&ledger, ids[3], 50).await;
     complete_at(&ledger, ids[0], 45).await;
     let expected = vec![ids[3], ids[0], ids[1], ids[2]];
-    assert_eq!(list_page(&ledger, all_executions_query()).await, (expected.clone(), 4));
+    assert_eq!(page_ids_and_total(&ledger, all_executions_query()).await, (expected.clone(), 4));
 
     // The clean-up is not a change of the status.
     let cleanup =
         vec![(at_second(60), EventKind::StateChanged(state_change(Completed, Cleanup, 60)))];
     assert!(ledger.append_events(ids[0], Fence(0), cleanup).await.unwrap());
-    assert_eq!(list_page(&ledger, all_executions_query()).await, (expected, 4));
+    assert_eq!(page_ids_and_total(&ledger, all_executions_query()).await, (expected, 4));
 }
 
 /// During the iteration, executions behind the reader change, and new ones are accepted.
@@ -122,12 +125,12 @@ pub(crate) async fn an_execution_changed_while_paging_moves_to_the_front(ledger:
     complete_at(&ledger, ids[0], 50).await;
     let after = first.records.last().map(|row| (row.status_changed_at(), row.id));
     assert_eq!(
-        list_page(&ledger, ExecutionPageQuery { after, ..all_executions_query() }).await,
+        page_ids_and_total(&ledger, ExecutionPageQuery { after, ..all_executions_query() }).await,
         (vec![ids[2], ids[1]], 6)
     );
     let changed_since_query =
         ExecutionPageQuery { changed_since: Some(at_second(26)), ..all_executions_query() };
-    assert_eq!(list_page(&ledger, changed_since_query).await, (vec![ids[0]], 1));
+    assert_eq!(page_ids_and_total(&ledger, changed_since_query).await, (vec![ids[0]], 1));
 }
 
 pub(crate) async fn a_page_respects_its_limit_and_counts_all_matches(ledger: AnyLedger) {
@@ -140,12 +143,13 @@ pub(crate) async fn a_page_respects_its_limit_and_counts_all_matches(ledger: Any
     }
     for (limit, length) in [(0, 0), (1, 1), (4, 4), (5, 5), (6, 5)] {
         let (ids, total) =
-            list_page(&ledger, ExecutionPageQuery { limit, ..all_executions_query() }).await;
+            page_ids_and_total(&ledger, ExecutionPageQuery { limit, ..all_executions_query() })
+                .await;
         assert_eq!((ids.len(), total), (length, 5));
     }
     let after = Some((at_second(20), ExecutionId(Uuid::nil())));
     assert_eq!(
-        list_page(&ledger, ExecutionPageQuery { after, ..all_executions_query() }).await,
+        page_ids_and_total(&ledger, ExecutionPageQuery { after, ..all_executions_query() }).await,
         (Vec::new(), 5)
     );
 }
@@ -182,7 +186,7 @@ pub(crate) async fn pages_contain_only_matching_executions(ledger: AnyLedger) {
         (ExecutionPageQuery { public_state: Some(PublicState::Working), ..of_owner }, vec![]),
     ] {
         let total = expected.len() as u64;
-        assert_eq!(list_page(&ledger, query).await, (expected, total));
+        assert_eq!(page_ids_and_total(&ledger, query).await, (expected, total));
     }
 }
 
@@ -201,7 +205,7 @@ pub(crate) async fn a_page_can_start_at_a_time(ledger: AnyLedger) {
     ] {
         let total = expected.len() as u64;
         let query = ExecutionPageQuery { changed_since: Some(since), ..all_executions_query() };
-        assert_eq!(list_page(&ledger, query).await, (expected, total), "{since}");
+        assert_eq!(page_ids_and_total(&ledger, query).await, (expected, total), "{since}");
     }
 }
 
@@ -210,7 +214,7 @@ pub(crate) async fn each_execution_has_one_public_state(ledger: AnyLedger) {
     assert!(
         ledger.record_answer(new_answer_command(answered, fence, "the left one")).await.unwrap()
     );
-    let (failed, _) = claim_execution(&ledger).await;
+    let (failed, _) = accept_and_claim(&ledger).await;
     let events = vec![(at_second(3), EventKind::StateChanged(state_change(Starting, Failed, 3)))];
     assert!(ledger.append_events(failed, fence, events).await.unwrap());
     let ends = [
@@ -223,7 +227,7 @@ pub(crate) async fn each_execution_has_one_public_state(ledger: AnyLedger) {
     ];
     let mut ended = Vec::new();
     for (outcome, code) in ends {
-        let (id, _) = claim_execution(&ledger).await;
+        let (id, _) = accept_and_claim(&ledger).await;
         let failure = code.map(|code| Failure::new(code, "it went wrong"));
         let end = Settlement { failure, ..settlement(id, fence, outcome) };
         assert!(ledger.settle(end).await.unwrap());
@@ -231,7 +235,7 @@ pub(crate) async fn each_execution_has_one_public_state(ledger: AnyLedger) {
     }
     for (public_state, expected) in [
         (PublicState::Submitted, vec![accept_execution(&ledger).await]),
-        (PublicState::Working, vec![answered, failed, claim_execution(&ledger).await.0]),
+        (PublicState::Working, vec![answered, failed, accept_and_claim(&ledger).await.0]),
         (PublicState::InputRequired, vec![execution_awaiting_input(&ledger).await.0]),
         (PublicState::AuthRequired, vec![execution_awaiting_auth(&ledger).await]),
         (PublicState::Completed, vec![ended[0]]),
@@ -241,7 +245,7 @@ pub(crate) async fn each_execution_has_one_public_state(ledger: AnyLedger) {
     ] {
         let query =
             ExecutionPageQuery { public_state: Some(public_state), ..all_executions_query() };
-        let (ids, total) = list_page(&ledger, query).await;
+        let (ids, total) = page_ids_and_total(&ledger, query).await;
         assert_eq!(total, expected.len() as u64);
         assert_eq!(
             BTreeSet::from_iter(ids),

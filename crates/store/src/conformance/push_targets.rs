@@ -12,7 +12,7 @@ use algonius_actors::ports::push_target_store::{PushTargetStore, RegistrationRes
 use chrono::TimeDelta;
 use uuid::Uuid;
 
-use super::{AnyLedger, accept_execution, at_second, claim_execution, settlement, warning_event};
+use super::{AnyLedger, accept_and_claim, accept_execution, at_second, settlement, warning_event};
 
 pub(crate) type AnyPushTargetStore = Arc<dyn PushTargetStore>;
 
@@ -71,7 +71,7 @@ fn delivery_progress(
 ) -> DeliveryProgress {
     DeliveryProgress {
         last_delivered_event,
-        failures: 0,
+        next_event_failures: 0,
         failing_since: None,
         due_at: at_second(due),
         stage,
@@ -113,12 +113,12 @@ pub(crate) async fn replacing_a_push_target_keeps_its_delivery_position(
     ledger: AnyLedger,
     target_store: AnyPushTargetStore,
 ) {
-    let (id, _) = claim_execution(&ledger).await;
+    let (id, _) = accept_and_claim(&ledger).await;
     assert!(ledger.append_events(id, Fence(1), vec![warning_event("one")]).await.unwrap());
     let old = push_target(id, "it");
     target_store.register(old.clone(), 0, 9).await.unwrap();
     let abandoned = DeliveryProgress {
-        failures: 20,
+        next_event_failures: 20,
         failing_since: Some(at_second(3)),
         ..delivery_progress(1, 50, DeliveryStage::Abandoned)
     };
@@ -173,7 +173,7 @@ pub(crate) async fn only_targets_with_new_events_are_due(
 ) {
     let empty = target_store.due_targets(at_second(9), TimeDelta::seconds(60), 9).await.unwrap();
     assert!(!empty.has_open_targets);
-    let (id, fence) = claim_execution(&ledger).await; // Two events.
+    let (id, fence) = accept_and_claim(&ledger).await; // Two events.
     let (early, late) = (push_target(id, "early"), push_target(id, "late"));
     target_store.register(early.clone(), 2, 9).await.unwrap();
     target_store
@@ -235,7 +235,7 @@ pub(crate) async fn due_targets_are_shared_between_owners(
     ledger: AnyLedger,
     target_store: AnyPushTargetStore,
 ) {
-    let (id, _) = claim_execution(&ledger).await;
+    let (id, _) = accept_and_claim(&ledger).await;
     for number in 0..5 {
         let created_at = at_second(number);
         let greedy = PushTarget { created_at, ..push_target(id, &format!("greedy-{number}")) };
@@ -253,7 +253,7 @@ pub(crate) async fn a_note_for_an_old_registration_changes_nothing(
     ledger: AnyLedger,
     target_store: AnyPushTargetStore,
 ) {
-    let (id, _) = claim_execution(&ledger).await;
+    let (id, _) = accept_and_claim(&ledger).await;
     let (old, new) = (push_target(id, "it"), push_target(id, "it"));
     target_store.register(old.clone(), 0, 9).await.unwrap();
     target_store.register(new.clone(), 0, 9).await.unwrap();

@@ -11,7 +11,7 @@ use algonius_actors::ports::ledger::{AcceptCommand, Settlement};
 use uuid::Uuid;
 
 use super::{
-    AnyLedger, accept_execution, at_second, claim_execution, default_agent_id, input_range,
+    AnyLedger, accept_and_claim, accept_execution, at_second, default_agent_id, input_range,
     new_accept_command, settlement,
 };
 
@@ -93,7 +93,7 @@ pub(crate) async fn executions_are_listed_newest_first_in_pages(ledger: AnyLedge
 pub(crate) async fn executions_are_filtered_by_state_owner_and_agent(ledger: AnyLedger) {
     let ended = accept_execution(&ledger).await;
     assert!(ledger.settle(settlement(ended, Fence(0), Outcome::Cancelled)).await.unwrap());
-    let running = claim_execution(&ledger).await.0;
+    let running = accept_and_claim(&ledger).await.0;
     let owner = Some(PrincipalId(Uuid::max()));
     let other_owner =
         AcceptCommand { owner: PrincipalId(Uuid::max()), ..new_accept_command("look at this") };

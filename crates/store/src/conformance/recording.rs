@@ -13,12 +13,12 @@ use tokio::task::JoinSet;
 use ExecutionState::{Cleanup, Completed, Failed, Idle, Running, Starting};
 
 use super::{
-    AnyLedger, accept_execution, at_second, claim_execution, event_numbers, load_record,
+    AnyLedger, accept_and_claim, accept_execution, at_second, event_numbers, load_record,
     new_claim_command, settlement, state_change, warning_event,
 };
 
 pub(crate) async fn the_row_follows_its_events(ledger: AnyLedger) {
-    let (id, fence) = claim_execution(&ledger).await;
+    let (id, fence) = accept_and_claim(&ledger).await;
     let next = AttemptId::FIRST.next_turn();
     let next_turn_running = StateChange { attempt_id: next, ..state_change(Starting, Running, 4) };
     let failure = Failure::new(Code::Exit, "it went wrong");
@@ -41,7 +41,7 @@ pub(crate) async fn the_row_follows_its_events(ledger: AnyLedger) {
 }
 
 pub(crate) async fn only_the_first_of_two_settlements_counts(ledger: AnyLedger) {
-    let (id, fence) = claim_execution(&ledger).await;
+    let (id, fence) = accept_and_claim(&ledger).await;
     let mut tasks = JoinSet::new();
     for outcome in [Outcome::Completed, Outcome::Cancelled] {
         let ledger = ledger.clone();
@@ -60,7 +60,7 @@ pub(crate) async fn only_the_first_of_two_settlements_counts(ledger: AnyLedger) 
 }
 
 pub(crate) async fn only_the_cleanup_is_recorded_after_the_end(ledger: AnyLedger) {
-    let (id, fence) = claim_execution(&ledger).await;
+    let (id, fence) = accept_and_claim(&ledger).await;
     assert!(ledger.settle(settlement(id, fence, Outcome::Completed)).await.unwrap());
     let cleanup =
         |from, to| vec![(at_second(10), EventKind::StateChanged(state_change(from, to, 10)))];
@@ -81,7 +81,7 @@ pub(crate) async fn only_the_cleanup_is_recorded_after_the_end(ledger: AnyLedger
 }
 
 pub(crate) async fn text_is_stored_with_any_events_of_its_batch(ledger: AnyLedger) {
-    let (id, fence) = claim_execution(&ledger).await;
+    let (id, fence) = accept_and_claim(&ledger).await;
     let (mut offset, mut numbers) = (0, 0..);
     let mut batch = |text: &str, events| {
         let number = numbers.next().unwrap();
@@ -122,7 +122,7 @@ pub(crate) async fn text_is_stored_with_any_events_of_its_batch(ledger: AnyLedge
 }
 
 pub(crate) async fn an_ended_execution_is_not_claimed_again(ledger: AnyLedger) {
-    let (id, fence) = claim_execution(&ledger).await;
+    let (id, fence) = accept_and_claim(&ledger).await;
     let spawned = vec![(at_second(2), EventKind::ProcessStarted { pid: 4711 })];
     assert!(ledger.append_events(id, fence, spawned).await.unwrap());
     assert!(ledger.settle(settlement(id, fence, Outcome::Failed)).await.unwrap());
@@ -148,7 +148,7 @@ pub(crate) async fn an_execution_that_never_ran_is_settled_with_its_reason(ledge
 }
 
 pub(crate) async fn two_writers_leave_no_gap_in_the_event_numbers(ledger: AnyLedger) {
-    let (id, fence) = claim_execution(&ledger).await;
+    let (id, fence) = accept_and_claim(&ledger).await;
     let mut tasks = JoinSet::new();
     for recorder in 0..2 {
         let ledger = ledger.clone();
@@ -192,7 +192,7 @@ impl Poller<'_> {
         (ExecutionState::parse(state).unwrap(), numbers, text)
     }
 
-    async fn append(&self, number: u32, offset: u64, text: &str) {
+    async fn append_chunk(&self, number: u32, offset: u64, text: &str) {
         let (attempt_id, channel, text) = (AttemptId::FIRST, TextChannel::Stdout, text.to_owned());
         self.0
             .append_chunk(self.1, TextChunk { attempt_id, channel, number, offset, text })
@@ -212,14 +212,14 @@ pub(crate) async fn repeated_polls_see_every_change(ledger: AnyLedger) {
         ClaimResult::Granted(Fence(1))
     );
     assert_eq!(poller.poll().await, expected_result(Starting, 2, ""));
-    poller.append(0, 0, "one").await;
+    poller.append_chunk(0, 0, "one").await;
     assert_eq!(poller.poll().await, expected_result(Starting, 2, "one"));
     let started = vec![(at_second(4), EventKind::StateChanged(state_change(Starting, Running, 4)))];
     assert!(ledger.append_events(id, Fence(1), started).await.unwrap());
     assert_eq!(poller.poll().await, expected_result(Running, 3, "one"));
     ledger.delete_output(id, AttemptId::FIRST).await.unwrap();
     assert_eq!(poller.poll().await, expected_result(Running, 3, ""));
-    poller.append(0, 0, "two").await;
+    poller.append_chunk(0, 0, "two").await;
     assert!(ledger.settle(settlement(id, Fence(1), Outcome::Completed)).await.unwrap());
     assert_eq!(poller.poll().await, expected_result(Completed, 4, "two"));
     assert_eq!(other_poller.poll().await, expected_result(Idle, 1, ""));

@@ -155,7 +155,7 @@ pub(crate) async fn removing_an_execution_removes_all_its_data(
     assert_eq!(history.text_ranges(id).await.unwrap(), []);
     let key = command.keys.message_key;
     assert_eq!(ledger.find_by_key(command.owner, &command.agent, key).await.unwrap(), None);
-    assert_eq!(ledger.find_cached_duplicate(command.owner, &command.agent, key).await, None);
+    assert_eq!(ledger.find_cached_by_key(command.owner, &command.agent, key).await, None);
     assert_eq!(history.storage_stats().await.unwrap().executions, 1);
     assert!(ledger.execution(other).await.unwrap().is_some());
 }

@@ -95,14 +95,14 @@ fn occurrence(at: i64, status: OccurrenceStatus) -> Occurrence {
     }
 }
 
-async fn put_occurrences(
+async fn put_schedule_and_occurrences(
     schedule_store: &AnyScheduleStore,
     occurrences: Vec<Occurrence>,
 ) -> Vec<Occurrence> {
     schedule_store.put_schedules(vec![schedule()]).await.unwrap();
-    let advance =
+    let evaluation =
         ScheduleEvaluation { schedule: schedule_id(), decided_until: at_second(9), occurrences };
-    schedule_store.record_evaluations(vec![advance]).await.unwrap().remove(0)
+    schedule_store.record_evaluations(vec![evaluation]).await.unwrap().remove(0)
 }
 
 pub(crate) async fn a_schedule_is_read_back_unchanged(schedule_store: AnyScheduleStore) {
@@ -125,13 +125,13 @@ pub(crate) async fn one_of_100_decisions_about_an_occurrence_counts(
     for _ in 0..100 {
         let schedule_store = Arc::clone(&schedule_store);
         let occurrences = vec![occurrence(60, OccurrenceStatus::Pending)];
-        let advance = ScheduleEvaluation {
+        let evaluation = ScheduleEvaluation {
             schedule: schedule_id(),
             decided_until: at_second(60),
             occurrences,
         };
         tasks.spawn(async move {
-            schedule_store.record_evaluations(vec![advance]).await.unwrap().remove(0)
+            schedule_store.record_evaluations(vec![evaluation]).await.unwrap().remove(0)
         });
     }
     let inserted_count: usize = tasks.join_all().await.iter().map(Vec::len).sum();
@@ -142,7 +142,10 @@ pub(crate) async fn an_advance_moves_the_cursor_of_existing_schedules_only(
     schedule_store: AnyScheduleStore,
 ) {
     let skipped = occurrence(60, OccurrenceStatus::Skipped);
-    assert_eq!(put_occurrences(&schedule_store, vec![skipped.clone()]).await, [skipped]);
+    assert_eq!(
+        put_schedule_and_occurrences(&schedule_store, vec![skipped.clone()]).await,
+        [skipped]
+    );
     assert_eq!(schedule_store.schedules().await.unwrap()[0].decided_until, at_second(9));
     let unknown_schedule = ScheduleEvaluation {
         schedule: ScheduleId::new("gone").unwrap(),
@@ -160,7 +163,8 @@ pub(crate) async fn an_advance_moves_the_cursor_of_existing_schedules_only(
 }
 
 pub(crate) async fn an_occurrence_is_settled_once_and_read_back(schedule_store: AnyScheduleStore) {
-    put_occurrences(&schedule_store, vec![occurrence(60, OccurrenceStatus::Pending)]).await;
+    put_schedule_and_occurrences(&schedule_store, vec![occurrence(60, OccurrenceStatus::Pending)])
+        .await;
     let execution = Some(ExecutionId::generate());
     let fired = OccurrenceStatusChange {
         schedule: schedule_id(),
@@ -200,7 +204,7 @@ pub(crate) async fn an_occurrence_is_settled_once_and_read_back(schedule_store: 
 
 pub(crate) async fn only_unfinished_occurrences_are_open(schedule_store: AnyScheduleStore) {
     let all = OccurrenceStatus::ALL.iter().zip(1..).map(|(status, at)| occurrence(at, *status));
-    put_occurrences(&schedule_store, all.collect()).await;
+    put_schedule_and_occurrences(&schedule_store, all.collect()).await;
     let open = schedule_store.open_occurrences().await.unwrap();
     let open: Vec<_> = open.iter().map(|it| it.status).collect();
     assert_eq!(open, [OccurrenceStatus::Pending, OccurrenceStatus::Fired]);
@@ -221,7 +225,7 @@ pub(crate) async fn occurrences_are_paged_by_time(schedule_store: AnyScheduleSto
             if at % 2 == 0 { OccurrenceStatus::Skipped } else { OccurrenceStatus::Missed },
         )
     });
-    put_occurrences(&schedule_store, all.collect()).await;
+    put_schedule_and_occurrences(&schedule_store, all.collect()).await;
     let mut query =
         OccurrenceQuery { schedule: Some(schedule_id()), limit: 10, ..Default::default() };
     let mut seen = Vec::new();
@@ -263,7 +267,7 @@ pub(crate) async fn old_settled_occurrences_are_forgotten_but_not_open_ones(
     all.push(occurrence(6, OccurrenceStatus::Pending));
     all.push(occurrence(7, OccurrenceStatus::Fired));
     all.push(occurrence(100, OccurrenceStatus::Missed));
-    put_occurrences(&schedule_store, all).await;
+    put_schedule_and_occurrences(&schedule_store, all).await;
     assert_eq!(schedule_store.remove_occurrences(at_second(50), 3).await.unwrap(), 3);
     assert_eq!(schedule_store.remove_occurrences(at_second(50), 100).await.unwrap(), 2);
     let left = schedule_store.occurrences_since(&schedule_id(), at_second(0)).await.unwrap();

@@ -35,7 +35,7 @@ pub(crate) async fn a_sealed_input_is_read_back_and_erased_with_the_end(ledger: 
 }
 
 pub(crate) async fn the_sealed_input_of_a_turn_replaces_the_previous_one(ledger: AnyLedger) {
-    for (sealed, replayable) in [(Some(vec![3; 9]), false), (None, true)] {
+    for (sealed, stores_raw_input) in [(Some(vec![3; 9]), false), (None, true)] {
         let (id, fence) = execution_awaiting_input(&ledger).await;
         let first = AnswerCommand {
             sealed_input: Some(vec![1; 100_000]),
@@ -46,7 +46,7 @@ pub(crate) async fn the_sealed_input_of_a_turn_replaces_the_previous_one(ledger:
         // An answer that comes too late changes nothing.
         let late = AnswerCommand {
             sealed_input: sealed.clone(),
-            stores_raw_input: replayable,
+            stores_raw_input,
             ..new_answer_command(id, fence, "late")
         };
         assert!(!ledger.record_answer(late).await.unwrap());
@@ -54,7 +54,7 @@ pub(crate) async fn the_sealed_input_of_a_turn_replaces_the_previous_one(ledger:
         let (id, fence) = execution_awaiting_input(&ledger).await;
         let next = AnswerCommand {
             sealed_input: sealed.clone(),
-            stores_raw_input: replayable,
+            stores_raw_input,
             ..new_answer_command(id, fence, "next")
         };
         assert!(ledger.record_answer(next).await.unwrap());

@@ -112,7 +112,7 @@ impl ReadCache {
         if let Some(number) = entry_number
             && let Some(cached_value) = value.to_cached()
         {
-            self.0.lock().await.insert((id, number), part, cached_value);
+            self.0.lock().await.insert_if_current((id, number), part, cached_value);
         }
         Ok(value)
     }
@@ -176,7 +176,7 @@ impl CacheState {
     }
 
     /// Caches a part, if its execution has not changed since the request.
-    fn insert(
+    fn insert_if_current(
         &mut self,
         (id, number): (ExecutionId, u64),
         part: CachePart,
@@ -235,7 +235,7 @@ mod tests {
     }
 
     /// Requests texts of a length; returns the number of actual reads.
-    async fn count_reads(
+    async fn request_and_count_reads(
         read_cache: &ReadCache,
         id: ExecutionId,
         length: usize,
@@ -259,29 +259,29 @@ mod tests {
     async fn a_second_read_fills_the_cache_until_it_is_invalidated() {
         let (read_cache, changed, unchanged) =
             (ReadCache::default(), ExecutionId::generate(), ExecutionId::generate());
-        assert_eq!(count_reads(&read_cache, changed, 7, 9).await, 2);
-        assert_eq!(count_reads(&read_cache, unchanged, 7, 9).await, 2);
+        assert_eq!(request_and_count_reads(&read_cache, changed, 7, 9).await, 2);
+        assert_eq!(request_and_count_reads(&read_cache, unchanged, 7, 9).await, 2);
         read_cache.invalidate([Invalidation::Nothing, Invalidation::One(changed)]).await;
-        assert_eq!(count_reads(&read_cache, changed, 8, 9).await, 2);
-        assert_eq!(count_reads(&read_cache, unchanged, 7, 9).await, 0);
+        assert_eq!(request_and_count_reads(&read_cache, changed, 8, 9).await, 2);
+        assert_eq!(request_and_count_reads(&read_cache, unchanged, 7, 9).await, 0);
         read_cache.invalidate([Invalidation::Any]).await;
-        assert_eq!(count_reads(&read_cache, unchanged, 9, 9).await, 2);
+        assert_eq!(request_and_count_reads(&read_cache, unchanged, 9, 9).await, 2);
         let large = ExecutionId::generate();
-        assert_eq!(count_reads(&read_cache, large, MAX_PART_BYTES + 1, 9).await, 9);
+        assert_eq!(request_and_count_reads(&read_cache, large, MAX_PART_BYTES + 1, 9).await, 9);
     }
 
     /// A read that was overtaken by a change must not cache its outdated result.
     #[tokio::test]
     async fn a_value_changed_while_it_was_read_is_not_cached() {
         let (read_cache, id) = (ReadCache::default(), ExecutionId::generate());
-        count_reads(&read_cache, id, 7, 1).await;
+        request_and_count_reads(&read_cache, id, 7, 1).await;
         let reading = async {
             read_cache.invalidate([Invalidation::One(id)]).await;
-            count_reads(&read_cache, id, 8, 1).await;
+            request_and_count_reads(&read_cache, id, 8, 1).await;
             Ok("old".to_owned())
         };
         read_cache.read_through((id, ALL_EVENTS), || reading).await.unwrap();
-        assert_eq!(count_reads(&read_cache, id, 8, 3).await, 1);
+        assert_eq!(request_and_count_reads(&read_cache, id, 8, 3).await, 1);
     }
 
     /// The size limit also applies to very long messages of an agent.
@@ -292,7 +292,7 @@ mod tests {
             state.lookup(id, ALL_EVENTS);
             let event_kind = EventKind::Warning { message: "x".repeat(length) };
             let event = Event { number: 1, at: DateTime::UNIX_EPOCH, data: event_kind };
-            state.insert(
+            state.insert_if_current(
                 (id, state.last_entry_number),
                 ALL_EVENTS,
                 CachedValue::Events(vec![event]),
@@ -322,7 +322,7 @@ mod tests {
             let CacheLookup::SecondMiss(number) = state.lookup(*id, ALL_EVENTS) else {
                 panic!("it was asked for")
             };
-            state.insert((*id, number), ALL_EVENTS, text(MAX_PART_BYTES));
+            state.insert_if_current((*id, number), ALL_EVENTS, text(MAX_PART_BYTES));
             assert!(state.bytes <= MAX_CACHE_BYTES);
         }
         let cached_count = MAX_CACHE_BYTES / MAX_PART_BYTES;

@@ -170,7 +170,7 @@ impl Queryable for &mut DatabaseConnection {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum AccessMode {
     /// For writing; a missing database is created.
-    Create,
+    OpenOrCreate,
     /// For writing; a missing database is an error.
     ReadWrite,
     /// For reading only.
@@ -195,7 +195,7 @@ pub(crate) struct DatabaseConnection {
     /// Column names of each statement.
     column_names: HashMap<String, Arc<[Box<str>]>>,
     /// Ids of executions that the open transaction has changed beside those that its changes name.
-    changed_execution_ids: Vec<Uuid>,
+    extra_changed_ids: Vec<Uuid>,
 }
 
 impl DatabaseConnection {
@@ -206,7 +206,9 @@ impl DatabaseConnection {
         busy_timeout: Duration,
     ) -> Result<Self> {
         let flags = match access {
-            AccessMode::Create => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+            AccessMode::OpenOrCreate => {
+                OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
+            }
             AccessMode::ReadWrite => OpenFlags::SQLITE_OPEN_READ_WRITE,
             AccessMode::ReadOnly => OpenFlags::SQLITE_OPEN_READ_ONLY,
         };
@@ -217,17 +219,17 @@ impl DatabaseConnection {
         // With this setting bound values do not change the query plan, so each statement is prepared once.
         inner.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         inner.set_prepared_statement_cache_capacity(MAX_CACHED_STATEMENTS);
-        Ok(Self { inner, column_names: HashMap::new(), changed_execution_ids: Vec::new() })
+        Ok(Self { inner, column_names: HashMap::new(), extra_changed_ids: Vec::new() })
     }
 
     /// Notes that the open transaction changes an execution that its change does not name.
     pub(crate) fn mark_execution_changed(&mut self, execution: Uuid) {
-        self.changed_execution_ids.push(execution);
+        self.extra_changed_ids.push(execution);
     }
 
     /// Takes the noted changes.
-    pub(crate) fn take_changed_execution_ids(&mut self) -> Vec<Uuid> {
-        mem::take(&mut self.changed_execution_ids)
+    pub(crate) fn take_extra_changed_ids(&mut self) -> Vec<Uuid> {
+        mem::take(&mut self.extra_changed_ids)
     }
 
     /// Runs statements without values and without result rows.
@@ -239,10 +241,10 @@ impl DatabaseConnection {
     /// about the checkpoint. The automatic checkpoint of SQLite is disabled by this call.
     pub(crate) fn set_checkpoint_policy(
         &mut self,
-        mut choose_mode: impl FnMut(u32) -> CheckpointMode + Send + 'static,
+        mut policy: impl FnMut(u32) -> CheckpointMode + Send + 'static,
     ) -> Result<()> {
         self.inner.wal_hook(Some(move |log: &mut Wal, pages| {
-            if choose_mode(u32::try_from(pages).unwrap_or(0)) == CheckpointMode::Blocking {
+            if policy(u32::try_from(pages).unwrap_or(0)) == CheckpointMode::Blocking {
                 _ = log.checkpoint(); // Whoever does it now spares it; else the next commit comes.
             }
             Ok(())

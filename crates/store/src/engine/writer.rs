@@ -196,7 +196,7 @@ async fn invalidate_cache_and_reply(
     writes: Vec<Box<dyn QueuedWrite>>,
     commit_result: Result<(), RollbackCause>,
 ) {
-    let changed_ids = state.connection.take_changed_execution_ids().into_iter().map(ExecutionId);
+    let changed_ids = state.connection.take_extra_changed_ids().into_iter().map(ExecutionId);
     let write_invalidations = writes.iter().map(|write| write.invalidation());
     let invalidations: Vec<_> =
         write_invalidations.chain(changed_ids.map(Invalidation::One)).collect();

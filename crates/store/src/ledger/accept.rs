@@ -66,7 +66,7 @@ impl WriteCommand for AcceptCommand {
         }
         store_message(self, connection).await?;
         sealed_inputs::insert(connection, self.id, self.sealed_input.as_deref()).await?;
-        Ok(equivalent.map_or(AcceptResult::Created, AcceptResult::Equivalent))
+        Ok(equivalent.map_or(AcceptResult::Created, AcceptResult::CreatedWithEquivalent))
     }
 }
 
@@ -105,7 +105,7 @@ async fn find_equivalent(
     command: &AcceptCommand,
     connection: &mut DatabaseConnection,
 ) -> sql::Result<Option<ExecutionId>> {
-    let Some((key, after, before)) = command.coalescing_window() else { return Ok(None) };
+    let Some((key, after, before)) = command.coalescing_key_and_window() else { return Ok(None) };
     let row = sql::statement(SELECT_EQUIVALENT)
         .bind(key.as_slice())
         .bind(micros(after))

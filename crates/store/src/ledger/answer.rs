@@ -29,7 +29,7 @@ impl WriteCommand for AnswerCommand {
         };
         let is_open = execution_row.outcome.is_none()
             && execution_row.state == ExecutionState::Waiting
-            && !execution_row.has_pending_answer;
+            && !execution_row.has_pending_turn;
         // The keys are noted last: a refused answer must leave its message id unused.
         if !is_open
             || execution_row.fence != self.fence
@@ -46,7 +46,7 @@ impl WriteCommand for AnswerCommand {
         )
         .await?;
         let event_kind = EventKind::caller_message(self.message_id.0.clone(), self.content.clone());
-        execution_row.has_pending_answer = true;
+        execution_row.has_pending_turn = true;
         execution_row.latest_deferral = None; // That was of the turn before.
         execution_row.set_changed_at(self.at);
         execution_row.append_event(connection, self.at, event_kind).await?;

@@ -49,7 +49,7 @@ impl WriteCommand for ClaimCommand {
         let Some(mut execution_row) = ExecutionRow::load(connection, self.id).await? else {
             return Ok(ClaimResult::Superseded);
         };
-        if !may_start(self, &execution_row) {
+        if !is_claim_current(self, &execution_row) {
             return Ok(ClaimResult::Superseded);
         }
         // Checked in the transaction that also grants the claim: two claims of one agent cannot both see the last
@@ -78,7 +78,7 @@ impl WriteCommand for ClaimCommand {
         execution_row.started_at = execution_row.started_at.or(Some(self.state_change.at));
         // The process of the previous attempt does not belong to this attempt.
         execution_row.pid = None;
-        execution_row.has_pending_answer = false;
+        execution_row.has_pending_turn = false;
         execution_row.workspace = self.workspace.as_ref().map(path_bytes);
         execution_row
             .append_event(
@@ -92,7 +92,7 @@ impl WriteCommand for ClaimCommand {
     }
 }
 
-fn may_start(command: &ClaimCommand, execution_row: &ExecutionRow) -> bool {
+fn is_claim_current(command: &ClaimCommand, execution_row: &ExecutionRow) -> bool {
     execution_row.outcome.is_none()
         && execution_row.fence == command.fence
         && execution_row.agent == command.agent.as_str()

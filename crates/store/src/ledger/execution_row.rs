@@ -45,14 +45,14 @@ pub(crate) struct ExecutionRow {
     /// Latest exit code.
     pub(crate) exit_code: Option<i32>,
     /// True if the caller has answered the request for input and the next turn has not started.
-    pub(crate) has_pending_answer: bool,
+    pub(crate) has_pending_turn: bool,
     waits: WaitColumns,
     /// Path of the workspace that the latest attempt may modify exclusively.
     pub(crate) workspace: Option<Vec<u8>>,
     /// Latest deferral in this turn.
     pub(crate) latest_deferral: Option<Deferral>,
     /// True if its latest input is stored as it is, and not sealed.
-    pub(crate) replayable: bool,
+    pub(crate) stores_raw_input: bool,
     /// Amounts that the execution has used.
     spent: Charge,
     changed_at: DateTime<Utc>,
@@ -194,14 +194,14 @@ impl ExecutionRow {
             ended_at: loaded_columns.rarely_changed.ended_at,
             pid: columns.maybe_number("pid")?,
             exit_code: columns.maybe_number("exit_code")?,
-            has_pending_answer: loaded_columns.rarely_changed.has_pending_answer,
+            has_pending_turn: loaded_columns.rarely_changed.has_pending_turn,
             waits: WaitColumns {
                 interruption: loaded_columns.rarely_changed.interruption,
                 open_interactions: columns.number("asks")?,
             },
             workspace: loaded_columns.rarely_changed.workspace.clone(),
             latest_deferral: columns.maybe_json("parked")?,
-            replayable: columns.get("replayable")?,
+            stores_raw_input: columns.get("replayable")?,
             spent: columns.maybe_json("spent")?.unwrap_or_default(),
             changed_at: loaded_columns.status.changed_at,
             failure_json: loaded_columns.rarely_changed.failure_json.clone(),

@@ -44,7 +44,7 @@ impl InteractionStore for Store {
         Ok(match self.writer.submit(OpenInteraction { interaction, fence }).await? {
             OpenInteractionResult::New => OpenInteractionOutcome::New,
             OpenInteractionResult::Existing(stored) => {
-                OpenInteractionOutcome::Existing(Box::new(self.unseal_answer_or_omit(*stored)))
+                OpenInteractionOutcome::Existing(Box::new(self.unseal_or_omit_answer(*stored)))
             }
             OpenInteractionResult::Superseded => OpenInteractionOutcome::Superseded,
         })
@@ -72,7 +72,7 @@ impl InteractionStore for Store {
                 }))
             }
             CloseInteractionResult::AlreadyClosed(stored) => {
-                CloseInteractionOutcome::AlreadyClosed(self.unseal_answer(*stored)?)
+                CloseInteractionOutcome::AlreadyClosed(self.unseal_interaction(*stored)?)
             }
             CloseInteractionResult::Unknown => CloseInteractionOutcome::Unknown,
         })
@@ -92,7 +92,9 @@ impl InteractionStore for Store {
 
     async fn interaction(&self, id: InteractionId) -> Result<Option<Interaction>, LedgerError> {
         let stored = row::load(&self.readers, id).await.map_err(ledger_error)?;
-        stored.map(|stored| self.unseal_answer(stored).map(|interaction| *interaction)).transpose()
+        stored
+            .map(|stored| self.unseal_interaction(stored).map(|interaction| *interaction))
+            .transpose()
     }
 
     async fn find_by_request_key(
@@ -142,9 +144,9 @@ impl Store {
 
     /// Returns an interaction with its raw answer, or without an answer if the raw one does not open: an error would
     /// make the agent wait for a read that never succeeds.
-    fn unseal_answer_or_omit(&self, stored: StoredInteraction) -> Interaction {
+    fn unseal_or_omit_answer(&self, stored: StoredInteraction) -> Interaction {
         let mut redacted = stored.interaction.clone();
-        stored.unseal_answer(&self.answer_cipher).unwrap_or_else(|error| {
+        stored.unseal(&self.answer_cipher).unwrap_or_else(|error| {
             tracing::error!(interaction = %redacted.id, %error, "answer to an interaction cannot be read");
             if let Some(closed) = &mut redacted.end {
                 closed.answer.value = None;
@@ -154,7 +156,10 @@ impl Store {
     }
 
     /// Returns an interaction with its raw answer, if it has one.
-    fn unseal_answer(&self, stored: StoredInteraction) -> Result<Box<Interaction>, LedgerError> {
-        stored.unseal_answer(&self.answer_cipher).map(Box::new).map_err(ledger_error)
+    fn unseal_interaction(
+        &self,
+        stored: StoredInteraction,
+    ) -> Result<Box<Interaction>, LedgerError> {
+        stored.unseal(&self.answer_cipher).map(Box::new).map_err(ledger_error)
     }
 }

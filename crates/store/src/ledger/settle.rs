@@ -43,7 +43,7 @@ impl WriteCommand for Settlement {
         apply_settlement(self, &mut execution_row)?;
         execution_row.save(connection).await?;
         // In the same commit as the end: no crash may leave a raw input that nobody needs any more.
-        if !execution_row.replayable && !self.keeps_sealed_input {
+        if !execution_row.stores_raw_input && !self.keeps_sealed_input {
             sealed_inputs::erase(connection, self.id).await?;
         }
         Ok(true)

@@ -52,8 +52,8 @@ pub(crate) fn read_record(columns: Columns<'_>) -> sql::Result<ExecutionRecord> 
         overrides: columns.json("overrides")?,
         stores_raw_input: columns.get("replayable")?,
         requested_input: RequestedInput {
-            open_interactions: columns.number("asks")?,
-            has_pending_answer: columns.get("answered")?,
+            open_interaction_count: columns.number("asks")?,
+            has_pending_turn: columns.get("answered")?,
             latest_required_input: columns.maybe_enum_value("interruption", Interruption::parse)?,
         },
         latest_deferral: columns.maybe_json("parked")?,

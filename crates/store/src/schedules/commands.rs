@@ -19,11 +19,11 @@ pub(crate) struct PutSchedules(pub(crate) Vec<Schedule>);
 /// Removal of schedules.
 pub(crate) struct RemoveSchedules(pub(crate) Vec<ScheduleId>);
 
-/// Record of the scheduler's decisions.
-pub(crate) struct AdvanceSchedules(pub(crate) Vec<ScheduleEvaluation>);
+/// Record of the evaluations of schedules, with the occurrences that follow.
+pub(crate) struct RecordScheduleEvaluations(pub(crate) Vec<ScheduleEvaluation>);
 
-/// Results of pending occurrences.
-pub(crate) struct RecordOccurrenceDecisions(pub(crate) Vec<OccurrenceStatusChange>);
+/// Record of the new statuses of pending occurrences.
+pub(crate) struct RecordStatusChanges(pub(crate) Vec<OccurrenceStatusChange>);
 
 /// End of the execution of an occurrence.
 pub(crate) struct RecordOccurrenceEnd {
@@ -116,7 +116,7 @@ impl WriteCommand for RemoveSchedules {
 }
 
 #[async_trait]
-impl WriteCommand for AdvanceSchedules {
+impl WriteCommand for RecordScheduleEvaluations {
     type WriteOutput = Vec<Vec<Occurrence>>;
 
     fn invalidation(&self) -> Invalidation {
@@ -125,15 +125,15 @@ impl WriteCommand for AdvanceSchedules {
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<Self::WriteOutput> {
         let mut inserted_per_schedule = Vec::with_capacity(self.0.len());
-        for advance in &self.0 {
+        for evaluation in &self.0 {
             let changed_rows = sql::statement(UPDATE_CURSOR)
-                .bind(advance.schedule.as_str())
-                .bind(micros(advance.decided_until))
+                .bind(evaluation.schedule.as_str())
+                .bind(micros(evaluation.decided_until))
                 .execute(&mut *connection)
                 .await?;
             let mut inserted = Vec::new();
             if changed_rows == 1 {
-                for occurrence in &advance.occurrences {
+                for occurrence in &evaluation.occurrences {
                     if insert(&mut *connection, occurrence).await? {
                         inserted.push(occurrence.clone());
                     }
@@ -146,7 +146,7 @@ impl WriteCommand for AdvanceSchedules {
 }
 
 #[async_trait]
-impl WriteCommand for RecordOccurrenceDecisions {
+impl WriteCommand for RecordStatusChanges {
     type WriteOutput = ();
 
     fn invalidation(&self) -> Invalidation {
@@ -154,15 +154,15 @@ impl WriteCommand for RecordOccurrenceDecisions {
     }
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
-        for decision in &self.0 {
+        for status_change in &self.0 {
             let fired_at =
-                (decision.status == OccurrenceStatus::Fired).then(|| micros(decision.at));
+                (status_change.status == OccurrenceStatus::Fired).then(|| micros(status_change.at));
             sql::statement(UPDATE_STATUS)
-                .bind(decision.schedule.as_str())
-                .bind(micros(decision.planned_at))
-                .bind(decision.status.as_str())
-                .bind(decision.reason.as_deref())
-                .bind(decision.execution.map(|id| id.0))
+                .bind(status_change.schedule.as_str())
+                .bind(micros(status_change.planned_at))
+                .bind(status_change.status.as_str())
+                .bind(status_change.reason.as_deref())
+                .bind(status_change.execution.map(|id| id.0))
                 .bind(fired_at)
                 .execute(&mut *connection)
                 .await?;
@@ -219,7 +219,7 @@ pub(crate) async fn load_schedules(pool: &ReaderPool) -> sql::Result<Vec<Schedul
 fn sealed_column(texts: &TextSealing) -> Option<&[u8]> {
     match texts {
         TextSealing::Unscanned => None,
-        TextSealing::WithoutSecrets => Some(&[]),
+        TextSealing::Unsealed => Some(&[]),
         TextSealing::Sealed(sealed) => Some(sealed),
     }
 }
@@ -229,7 +229,7 @@ fn read_schedule(columns: Columns<'_>) -> sql::Result<Schedule> {
         spec: columns.json("spec")?,
         text_sealing: match columns.get::<Option<&[u8]>>("sealed")? {
             None => TextSealing::Unscanned,
-            Some([]) => TextSealing::WithoutSecrets,
+            Some([]) => TextSealing::Unsealed,
             Some(sealed) => TextSealing::Sealed(sealed.into()),
         },
         owner: PrincipalId(columns.uuid("owner")?),

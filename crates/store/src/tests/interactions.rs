@@ -79,7 +79,7 @@ async fn no_file_contains_a_raw_answer() {
     assert!(!is_on_disk(folder.path(), SECRET), "the delivery wrote the answer");
     let sealed_count_query =
         "SELECT count(*) FROM interactions WHERE sealed IS NOT NULL".to_owned();
-    assert_eq!(reopened.writer.submit(RawStatement(sealed_count_query)).await.unwrap(), 0);
+    assert_eq!(reopened.writer.submit(NumberStatement(sealed_count_query)).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn an_answer_opens_only_for_its_interaction() {
     }
     let move_statement = "UPDATE interactions SET sealed = (SELECT sealed FROM interactions WHERE wire = '2') \
                  WHERE wire = '1' RETURNING 1";
-    store.writer.submit(RawStatement(move_statement.to_owned())).await.unwrap();
+    store.writer.submit(NumberStatement(move_statement.to_owned())).await.unwrap();
     let interactions = store.interactions(Default::default()).await.unwrap();
     let [second, first] = [interactions[0].id, interactions[1].id];
     assert!(matches!(store.interaction(first).await, Err(LedgerError::Unreadable { .. })));

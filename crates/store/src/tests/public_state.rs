@@ -10,7 +10,7 @@ use super::*;
 use crate::conformance::paging::all_executions_query;
 
 /// Copies an execution into every combination of these values, with few different times, so that many are equal.
-const INSERT_CASES: &str = "
+const INSERT_EXECUTION_VARIANTS: &str = "
     INSERT INTO executions
         (id, agent, owner, message, request_key, digest, context, origin, access, params, turn,
          attempt, fence, replayable, accepted_at, last_event, started_at, state, outcome, failure,
@@ -30,14 +30,14 @@ const DEFERRALS: &str = r#"[null, {"until":"2026-01-01T00:00:00Z","times":1,"att
     {"until":"2026-01-01T00:00:00Z","times":1,"attempt":7}]"#;
 
 /// Inserts executions with every state, outcome and failure.
-struct InsertCases {
+struct InsertExecutionVariants {
     /// Inserts each of them with every interruption, answer, deferral and number of open interactions too. No filter of
     /// the history depends on these.
-    varies_progress: bool,
+    varies_waiting_columns: bool,
 }
 
 #[async_trait]
-impl WriteCommand for InsertCases {
+impl WriteCommand for InsertExecutionVariants {
     type WriteOutput = ();
 
     async fn apply(&self, connection: &mut DatabaseConnection) -> sql::Result<()> {
@@ -54,12 +54,12 @@ impl WriteCommand for InsertCases {
         failures.push(json!(null));
         let interruptions =
             json!([null, Interruption::InputRequired, Interruption::AuthRequired]).to_string();
-        let progress = match self.varies_progress {
+        let waiting_column_values = match self.varies_waiting_columns {
             true => [&interruptions, "[0, 1]", DEFERRALS, "[0, 2]"],
             false => ["[null]", "[0]", "[null]", "[0]"],
         };
-        let [interruptions, answers, deferrals, open_interactions] = progress;
-        sql::statement(INSERT_CASES)
+        let [interruptions, answers, deferrals, open_interactions] = waiting_column_values;
+        sql::statement(INSERT_EXECUTION_VARIANTS)
             .bind(json!(states).to_string())
             .bind(json!(outcomes).to_string())
             .bind(json!(failures).to_string())
@@ -78,7 +78,7 @@ async fn sql_and_rust_agree_on_the_public_state_and_its_time() {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open_store(folder.path()).await);
     accept_execution(&(store.clone() as AnyLedger)).await;
-    store.writer.submit(InsertCases { varies_progress: true }).await.unwrap();
+    store.writer.submit(InsertExecutionVariants { varies_waiting_columns: true }).await.unwrap();
     let mut records = store.executions(ExecutionFilter::default()).await.unwrap();
     assert_eq!(
         records.len(),
@@ -112,7 +112,7 @@ async fn sql_and_rust_agree_on_history_filters() {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open_store(folder.path()).await);
     accept_execution(&(store.clone() as AnyLedger)).await;
-    store.writer.submit(InsertCases { varies_progress: false }).await.unwrap();
+    store.writer.submit(InsertExecutionVariants { varies_waiting_columns: false }).await.unwrap();
     let records = store.executions(ExecutionFilter::default()).await.unwrap();
     assert_eq!(records.len(), 1 + ExecutionState::ALL.len() * 5 * (Code::ALL.len() + 1));
     let states = ExecutionState::ALL

@@ -68,7 +68,7 @@ async fn run_retention(
     let (mut removed, mut longest) = (0, Duration::ZERO);
     while exceeds_limit(&store.storage_stats().await.unwrap()) {
         let started_at = Instant::now();
-        let removed_in_batch = store.remove_batch(UNBOUNDED_BATCH).await.unwrap();
+        let removed_in_batch = store.remove_batch(ANY_AGE_BATCH).await.unwrap();
         longest = longest.max(started_at.elapsed());
         removed += removed_in_batch;
         if removed_in_batch == 0 {
@@ -79,7 +79,7 @@ async fn run_retention(
     (removed, longest)
 }
 
-const UNBOUNDED_BATCH: RetentionBatchSelector =
+const ANY_AGE_BATCH: RetentionBatchSelector =
     RetentionBatchSelector { from: None, before: None, limit: 50 };
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn of_10000_executions_the_newest_1000_stay() {
     assert_eq!(file_bytes, after.bytes);
     let reopened = open_store(folder.path()).await;
     let foreign_key_check = "SELECT count(*) FROM pragma_foreign_key_check".to_owned();
-    assert_eq!(reopened.writer.submit(RawStatement(foreign_key_check)).await.unwrap(), 0);
+    assert_eq!(reopened.writer.submit(NumberStatement(foreign_key_check)).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -126,9 +126,9 @@ async fn a_batch_removes_fewer_large_executions() {
     let long_text_statement = "WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE \
                 value < 300) INSERT INTO chunks SELECT id, 1, 1, 'stderr', value, value, 'x' \
                 FROM executions, n RETURNING number";
-    store.writer.submit(RawStatement(long_text_statement.to_owned())).await.unwrap();
+    store.writer.submit(NumberStatement(long_text_statement.to_owned())).await.unwrap();
     for left in [3, 2, 1, 0] {
-        assert_eq!(store.remove_batch(UNBOUNDED_BATCH).await.unwrap(), 1);
+        assert_eq!(store.remove_batch(ANY_AGE_BATCH).await.unwrap(), 1);
         assert_eq!(store.storage_stats().await.unwrap().ended, left);
     }
 }
@@ -141,8 +141,8 @@ async fn executions_with_pending_pushes_are_not_removed() {
     store.register(push_target(id, "one"), 0, 5).await.unwrap();
     assert!(store.settle(settlement(id, Fence(0), Outcome::Completed)).await.unwrap());
     // R-90: Retention keeps an execution while a push notification about it is pending
-    assert_eq!(store.remove_batch(UNBOUNDED_BATCH).await.unwrap(), 0);
+    assert_eq!(store.remove_batch(ANY_AGE_BATCH).await.unwrap(), 0);
     store.delete(id, "one").await.unwrap();
-    assert_eq!(store.remove_batch(UNBOUNDED_BATCH).await.unwrap(), 1);
+    assert_eq!(store.remove_batch(ANY_AGE_BATCH).await.unwrap(), 1);
     assert_eq!(store.remove(id).await.unwrap(), DeletionOutcome::Unknown);
 }

@@ -40,7 +40,7 @@ async fn a_session_is_found_until_its_execution_is_removed() {
                 own_conversation.clone(),
                 Session {
                     id,
-                    execution,
+                    last_execution: execution,
                     last_used_at: at_second(5),
                     reported_counters: usage_counters(),
                 },
@@ -71,15 +71,22 @@ async fn a_session_can_be_forgotten_and_needs_an_execution() {
     let ledger: AnyLedger = store.clone();
     let (own_conversation, id) = (conversation(1, "one", "c"), SessionId::new("a").unwrap());
     let execution = accept_execution(&ledger).await;
-    let session =
-        Session { id, execution, last_used_at: at_second(5), reported_counters: usage_counters() };
+    let session = Session {
+        id,
+        last_execution: execution,
+        last_used_at: at_second(5),
+        reported_counters: usage_counters(),
+    };
     store.save_session(own_conversation.clone(), session.clone()).await.unwrap();
     assert_eq!(store.session(&own_conversation).await.unwrap(), Some(session.clone()));
     store.delete_session(own_conversation.clone()).await.unwrap();
     assert_eq!(store.session(&own_conversation).await.unwrap(), None);
     let unknown_execution = algonius_actors::model::id::ExecutionId::generate();
     store
-        .save_session(own_conversation.clone(), Session { execution: unknown_execution, ..session })
+        .save_session(
+            own_conversation.clone(),
+            Session { last_execution: unknown_execution, ..session },
+        )
         .await
         .unwrap();
     assert_eq!(store.session(&own_conversation).await.unwrap(), None);

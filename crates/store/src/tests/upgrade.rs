@@ -12,13 +12,13 @@ use super::*;
 use crate::StoreError;
 use crate::conformance::interactions::InteractionPorts;
 use crate::conformance::notes::new_note;
-use crate::conformance::{AnyLedger, accept_execution, claim_execution, new_accept_command};
+use crate::conformance::{AnyLedger, accept_and_claim, accept_execution, new_accept_command};
 use crate::engine::sql::AccessMode;
 use algonius_actors::model::execution::record::{PublicState, TriggerFilter};
 
 fn change_database(data: &Path, statements: &str) {
     let mut connection =
-        DatabaseConnection::open(&data.join("ledger.db"), AccessMode::Create, Duration::ZERO)
+        DatabaseConnection::open(&data.join("ledger.db"), AccessMode::OpenOrCreate, Duration::ZERO)
             .unwrap();
     connection.execute_batch(statements).unwrap();
     connection.close().unwrap();
@@ -89,7 +89,7 @@ async fn tables_of_earlier_versions_are_upgraded_with_their_rows() {
         let folder = TempDir::new().unwrap();
         let store = Arc::new(open_store(folder.path()).await);
         let ledger: AnyLedger = Arc::<Store>::clone(&store);
-        let (id, _) = claim_execution(&ledger).await;
+        let (id, _) = accept_and_claim(&ledger).await;
         let before = (ledger.execution(id).await.unwrap(), table_names(&store).await);
         drop(ledger);
         Arc::into_inner(store).unwrap().close().await;

@@ -144,7 +144,7 @@ impl LandlockDomain {
             if self.network != NetworkAccess::Refused || version < 4 { 0 } else { right::TCP };
         let scopes = if version < 6 { 0 } else { right::SCOPES };
         let Some(access) = &self.files else {
-            return Ok(create_ruleset_for_all_files(&RulesetAttributes {
+            return Ok(create_ruleset_allowing_files(&RulesetAttributes {
                 handled_file_rights: 0,
                 handled_network_rights: network_rights,
                 scopes,
@@ -186,7 +186,7 @@ impl LandlockDomain {
 
 /// Returns a ruleset that restricts no file. A domain that handles any right of files also refuses mounts, on which the
 /// sandboxes of some agents depend; before version 6 the kernel accepts no ruleset without one.
-fn create_ruleset_for_all_files(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
+fn create_ruleset_allowing_files(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
     if attributes.handled_network_rights | attributes.scopes != 0 {
         return create_empty_ruleset(attributes);
     }

@@ -44,7 +44,7 @@ const DISPLAY_SOCKET_FOLDER: &str = "/tmp/.X11-unix";
 /// Returns the sockets that exist here and accept connections of this user. `env` returns variables with the locations
 /// for some programs.
 #[must_use]
-pub fn reachable_sockets(env: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+pub fn reachable_escape_sockets(env: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let uid = geteuid();
     let mut candidates: Vec<PathBuf> = ENGINE_SOCKETS.map(PathBuf::from).to_vec();
     let folder_from_env =
@@ -137,7 +137,7 @@ mod tests {
             };
             Some(value.into_os_string())
         };
-        let mut found = reachable_sockets(&env);
+        let mut found = reachable_escape_sockets(&env);
         found.retain(|path| path.starts_with(folder.path()));
         assert_eq!(found, sockets);
     }

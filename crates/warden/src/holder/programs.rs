@@ -154,7 +154,10 @@ impl HeldPrograms {
             .get(&program_number)
             .filter(|program| program.has_wrapper_process)
             .map(|program| program.pid);
-        for pid in self.processes_of(program_number).into_iter().filter(|pid| Some(*pid) != wrapper)
+        for pid in self
+            .kill_strays_and_find_processes(program_number)
+            .into_iter()
+            .filter(|pid| Some(*pid) != wrapper)
         {
             self.signal_descendant(pid, Signal::SIGTERM);
         }
@@ -162,7 +165,7 @@ impl HeldPrograms {
 
     /// Kills the present processes of a program. Returns the result once none is left.
     pub(super) fn run_kill_round(&mut self, program_number: u64) -> Option<KillResult> {
-        let processes = self.processes_of(program_number);
+        let processes = self.kill_strays_and_find_processes(program_number);
         let killed =
             processes.iter().filter(|pid| self.signal_descendant(**pid, Signal::SIGKILL)).count();
         let program = self.programs.get_mut(&program_number)?;
@@ -180,7 +183,7 @@ impl HeldPrograms {
 
     /// Returns every process of a program. A zombie counts until it is reaped, so that the killing is finished
     /// only after no trace of the program remains.
-    fn processes_of(&self, program_number: u64) -> BTreeSet<i32> {
+    fn kill_strays_and_find_processes(&self, program_number: u64) -> BTreeSet<i32> {
         let mut pids = self.kill_strays_and_find_orphans(program_number);
         if let Some(program) =
             self.programs.get(&program_number).filter(|program| program.end.is_none())

@@ -74,8 +74,8 @@ impl ReattachSocket {
         }
     }
 
-    /// Returns the socket of a peer that has proved the key.
-    fn take_authenticated_socket(&mut self) -> Option<OwnedFd> {
+    /// Continues the authentication of the waiting peers; returns the socket of one that has proved the key.
+    fn authenticate_peers(&mut self) -> Option<OwnedFd> {
         let mut authenticated = None;
         for mut connection in std::mem::take(&mut self.connections) {
             match connection.advance_authentication(&self.key) {
@@ -128,7 +128,7 @@ impl ProcessHolder {
     /// Accepts the peer that proves the key as the supervisor, and rejects the others.
     pub(super) fn authenticate_connections(&mut self) {
         let Some(listener) = &mut self.reattach_socket else { return };
-        let authenticated = listener.take_authenticated_socket().filter(|_| !self.is_ending);
+        let authenticated = listener.authenticate_peers().filter(|_| !self.is_ending);
         if authenticated.is_some() || self.is_ending {
             listener.connections.clear();
         }
@@ -140,7 +140,7 @@ impl ProcessHolder {
     }
 
     /// Lists everything that is held, and leaves the reading to the supervisor.
-    pub(super) fn send_program_list(&mut self) {
+    pub(super) fn hand_over_programs(&mut self) {
         // Not before this order: until then the holder moves the output itself, and its reattach grace counts.
         self.supervisor.storing_since = None;
         for program_number in self.programs.program_numbers() {

@@ -54,7 +54,7 @@ pub(crate) fn holder_args() -> impl Iterator<Item = OsString> {
 
 /// Returns the soft limits of programs: those in the arguments of a process holder, and those that this process has
 /// raised itself. An unknown argument is of a later version and is ignored.
-pub(crate) fn parse_program_limits(args: impl Iterator<Item = OsString>) -> Vec<SoftLimit> {
+pub(crate) fn resolve_program_limits(args: impl Iterator<Item = OsString>) -> Vec<SoftLimit> {
     let parse = |arg: OsString| {
         let (name, value) = arg.to_str()?.split_once('=')?;
         let (resource, _, _) = RAISED_RESOURCES.into_iter().find(|it| it.1 == name)?;
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn arguments_of_a_process_holder_name_soft_limits() {
         let args = ["CPU=90", "NOFILE=1024", "LATER=7", "STACK=much", "AS"].map(OsString::from);
-        let limits = parse_program_limits(args.into_iter());
+        let limits = resolve_program_limits(args.into_iter());
         let expected = [(Resource::RLIMIT_CPU, 90), (Resource::RLIMIT_NOFILE, 1024)]
             .map(|(resource, value)| SoftLimit { resource, value });
         assert_eq!(limits, expected);

@@ -160,7 +160,7 @@ impl StdinJournal {
         send_close: CloseStdinCallback,
     ) -> Result<Option<Self>, StdinJournalError> {
         let Some(StdinFds { pipe, journal }) = state.fds.clone() else { return Ok(None) };
-        let (file, size, delivered) = JournalFile::repair(journal)?;
+        let (file, size, delivered) = JournalFile::open_repaired(journal)?;
         state.set_charged_bytes(size);
         let pipe = register_fd(pipe, Interest::WRITABLE)?;
         let max_bytes = DEFAULT_MAX_JOURNAL_BYTES;

@@ -27,7 +27,7 @@ const MAX_EXIT_CHECKS: u32 = 200;
 const MAX_KILL_ROUNDS: u32 = 400;
 
 /// Waits until a process holder has ended, and ends the processes that it left.
-pub(crate) async fn end_lost_holder(holder_pid: Option<u32>, instance: Uuid) {
+pub(crate) async fn clean_up_lost_holder(holder_pid: Option<u32>, instance: Uuid) {
     let holder_pid = holder_pid.and_then(|pid| i32::try_from(pid).ok());
     if let Some(holder_pid) = holder_pid {
         // The connection closes before the kernel reparents the children to this process.

@@ -160,17 +160,17 @@ async fn kill_program_and_remove_group(
 
 async fn kill_processes(link: &HolderLink, program: &ProgramHandle) -> u64 {
     if !program.state().may_have_live_processes() {
-        return program.state().finished_kill_count.unwrap_or_default();
+        return program.state().killed_process_count.unwrap_or_default();
     }
     link.send_order(HolderOrder::Kill { program_number: program.program_number() }, Vec::new());
     match timeout(
         KILL_TIMEOUT,
-        program.wait_until_or_lost(|state| state.finished_kill_count.is_some()),
+        program.wait_until_or_lost(|state| state.killed_process_count.is_some()),
     )
     .await
     {
         Ok(ProgramState {
-            finished_kill_count: Some(killed), survivor_count: survivors, ..
+            killed_process_count: Some(killed), survivor_count: survivors, ..
         }) => {
             if survivors > 0 {
                 tracing::error!(survivors, "failed to kill process of agent");

@@ -37,7 +37,7 @@ pub(crate) struct LinkState {
     /// Process id of the process holder, after its first event.
     pub(crate) pid: Option<u32>,
     /// Frame version of the process holder, after its first event.
-    pub(crate) version: u64,
+    pub(crate) frame_version: u64,
     /// True if everything that it held was listed.
     pub(crate) has_listed_programs: bool,
     /// True if the connection is lost.
@@ -118,7 +118,7 @@ impl HolderLink {
     /// Returns an error if the process holder is of a release that holds no journaled standard input. It would take the
     /// descriptors for others, and the program would see the end of its input when this process ends.
     pub(crate) fn require_stdin_journal_support(&self) -> Result<(), StdinJournalError> {
-        match self.state().version {
+        match self.state().frame_version {
             version if version < MIN_STDIN_JOURNAL_VERSION => {
                 Err(StdinJournalError::HolderTooOld { version, needed: MIN_STDIN_JOURNAL_VERSION })
             }
@@ -128,7 +128,7 @@ impl HolderLink {
 
     /// Returns an error if the process holder is of a release that does not restrict the network of a program.
     pub(crate) fn require_network_filter_support(&self) -> io::Result<()> {
-        match self.state().version {
+        match self.state().frame_version {
             version if version < MIN_NETWORK_FILTER_VERSION => {
                 let message = format!(
                     "the process holder has protocol version {version}, and a program without network needs \
@@ -161,12 +161,12 @@ impl HolderLink {
     }
 
     /// Returns true if the process holder has not created its socket again.
-    pub(crate) fn has_no_socket_name(&self) -> bool {
+    pub(crate) fn is_socket_missing(&self) -> bool {
         self.socket_name.borrow().is_none()
     }
 
     /// Records that the process holder has not created its socket again.
-    pub(crate) fn clear_socket_name(&self) {
+    pub(crate) fn record_missing_socket(&self) {
         self.socket_name.send_replace(None);
     }
 
@@ -209,7 +209,7 @@ impl HolderLink {
             HolderEvent::Hello { version, pid } => {
                 tracing::debug!(version, own = FRAME_VERSION, pid, "connected to process holder");
                 let pid = u32::try_from(pid).ok();
-                self.state.send_modify(|state| (state.pid, state.version) = (pid, version));
+                self.state.send_modify(|state| (state.pid, state.frame_version) = (pid, version));
             }
             HolderEvent::StoredSecret { secret } => _ = self.stored_secret.set(secret.0),
             HolderEvent::ChallengeResponse { .. } => {} // This event comes only before a link is opened.

@@ -18,7 +18,7 @@ pub struct ProcessHolderOptions {
     /// Folder in which the next process instance of the service finds the process holders.
     pub runtime_dir: PathBuf,
     /// Data directory of the service.
-    pub instance_id: Uuid,
+    pub data_dir_id: Uuid,
     /// Time for which a process holder waits for the next process instance of the service.
     pub reattach_grace: Duration,
     /// Control groups of the programs, if there are any.

@@ -26,7 +26,8 @@ impl ProcessHolders {
         }
         // The programs of a lost process holder are children of this process now; nobody can read or settle them.
         if let Some(lost_link) = current.take() {
-            lost_processes::end_lost_holder(lost_link.state().pid, self.options.instance_id).await;
+            lost_processes::clean_up_lost_holder(lost_link.state().pid, self.options.data_dir_id)
+                .await;
         }
         let started = self.start_holder().await;
         // Relaxed, because no other data depends on it.
@@ -51,7 +52,8 @@ impl ProcessHolders {
         command.stdin(Stdio::from(child_socket)).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn()?;
         drop(command); // It holds the other end; with it open here, the end of the process holder would go unnoticed.
-        let (link, mut child) = open_link(own_socket, self.options.output_memory.clone(), child)?;
+        let (link, mut child) =
+            open_link_or_reap(own_socket, self.options.output_memory.clone(), child)?;
         // The first order, so that the holder knows the version before anything that depends on it.
         self.runtime_folder.send_hello(&link);
         self.send_secret(&link);
@@ -81,7 +83,7 @@ pub(super) fn holder_start_error(error: io::Error) -> io::Error {
 }
 
 /// Opens the link to a process holder that was just started.
-fn open_link(
+fn open_link_or_reap(
     socket: OwnedFd,
     memory: OutputMemory,
     mut child: Child,

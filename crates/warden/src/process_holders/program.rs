@@ -33,7 +33,7 @@ pub(crate) struct ProgramState {
     pub(crate) launch_errno: Option<i32>,
     pub(crate) end: Option<ProgramEnd>,
     /// Number of killed processes, after the last one was killed.
-    pub(crate) finished_kill_count: Option<u64>,
+    pub(crate) killed_process_count: Option<u64>,
     /// Number of processes that do not die.
     pub(crate) survivor_count: u64,
     /// True if its process holder is lost.
@@ -43,7 +43,7 @@ pub(crate) struct ProgramState {
 impl ProgramState {
     /// Returns true if a process of the program may be alive.
     pub(crate) fn may_have_live_processes(&self) -> bool {
-        self.finished_kill_count.is_none() && self.end.is_none_or(|end| end.has_survivors)
+        self.killed_process_count.is_none() && self.end.is_none_or(|end| end.has_survivors)
     }
 }
 
@@ -82,8 +82,8 @@ impl ProgramHandle {
     }
 
     /// Returns the same program with a journaled standard input.
-    pub(crate) fn with_stdin_journal(mut self, ends: Option<StdinFds>) -> Self {
-        self.stdin_state = ends.map(|ends| StdinState::new_shared(ends, &self.memory_account));
+    pub(crate) fn with_stdin_journal(mut self, stdin_fds: Option<StdinFds>) -> Self {
+        self.stdin_state = stdin_fds.map(|ends| StdinState::new_shared(ends, &self.memory_account));
         self
     }
 
@@ -186,7 +186,7 @@ impl ProgramHandle {
             HolderEvent::KillFinished {
                 killed_count: killed, survivor_count: survivors, ..
             } => {
-                (process_state.finished_kill_count, process_state.survivor_count) =
+                (process_state.killed_process_count, process_state.survivor_count) =
                     (Some(*killed), *survivors);
             }
             HolderEvent::Hello { .. }

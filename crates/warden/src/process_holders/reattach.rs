@@ -20,7 +20,7 @@ use crate::protocol::frame::{FRAME_VERSION, HolderOrder, SecretValue};
 use crate::protocol::peer_auth::HolderKey;
 
 /// Time within which a process holder must list its programs.
-const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+const REATTACH_REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Number of attempts: a process holder that has not yet noticed the loss of its supervisor rejects others, so the
 /// service retries after a pause.
@@ -42,7 +42,7 @@ pub(crate) async fn reattach_holders(
     options: &ProcessHolderOptions,
     key: &HolderKey,
 ) -> Vec<Arc<HolderLink>> {
-    let (socket_prefix, mut links) = (socket_prefix(options.instance_id), Vec::new());
+    let (socket_prefix, mut links) = (socket_prefix(options.data_dir_id), Vec::new());
     for name in socket_names(&options.runtime_dir, &socket_prefix) {
         match attach_with_retries(folder, &name, options, key).await {
             Ok(link) => {
@@ -80,7 +80,7 @@ async fn attach_with_retries(
 ) -> io::Result<Arc<HolderLink>> {
     let mut last_error = io::ErrorKind::TimedOut.into();
     for _ in 0..MAX_ATTACH_TRIES {
-        match connect_link(folder, name, options, key).await {
+        match attach_once(folder, name, options, key).await {
             Ok(link) => return Ok(link),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -95,7 +95,7 @@ async fn attach_with_retries(
     Err(last_error)
 }
 
-async fn connect_link(
+async fn attach_once(
     folder: &OwnedFd,
     name: &str,
     options: &ProcessHolderOptions,
@@ -104,7 +104,8 @@ async fn connect_link(
     // A process holder that does not answer is of an earlier release, which knows no key, or is stopped: a retry would
     // delay the start.
     let authenticated =
-        timeout(LIST_TIMEOUT, key.authenticate(connect_socket(folder, name)?)).await;
+        timeout(REATTACH_REPLY_TIMEOUT, key.authenticate(connect_trusted_socket(folder, name)?))
+            .await;
     let socket = authenticated.unwrap_or_else(|_| Err(io::ErrorKind::PermissionDenied.into()))?;
     let link = HolderLink::open(socket, options.output_memory.clone())?;
     let reattach_grace_ms = u64::try_from(options.reattach_grace.as_millis()).unwrap_or(u64::MAX);
@@ -114,7 +115,12 @@ async fn connect_link(
         Vec::new(),
     );
     link.send_order(HolderOrder::List, Vec::new());
-    match timeout(LIST_TIMEOUT, link.wait_until_or_lost(|state| state.has_listed_programs)).await {
+    match timeout(
+        REATTACH_REPLY_TIMEOUT,
+        link.wait_until_or_lost(|state| state.has_listed_programs),
+    )
+    .await
+    {
         Ok(state) if state.has_listed_programs => Ok(link),
         Ok(_) => Err(io::ErrorKind::ConnectionAborted.into()),
         Err(_) => Err(io::ErrorKind::TimedOut.into()),
@@ -122,7 +128,7 @@ async fn connect_link(
 }
 
 /// Connects through the descriptor of the folder: a whole path may exceed the length of a socket address.
-pub(crate) fn connect_socket(folder: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
+pub(crate) fn connect_trusted_socket(folder: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
     let path = format!("/proc/self/fd/{}/{name}", folder.as_raw_fd());

@@ -37,7 +37,7 @@ const SOCKET_POLL_PAUSE: Duration = Duration::from_millis(10);
 /// Runtime folder, with the key that the next process instance of the service proves to the process holders.
 pub(crate) struct RuntimeFolder {
     path: PathBuf,
-    instance_id: Uuid,
+    data_dir_id: Uuid,
     reattach_grace_ms: u64,
     key: HolderKey,
     descriptor: watch::Sender<Arc<OwnedFd>>,
@@ -49,15 +49,15 @@ impl RuntimeFolder {
     /// # Errors
     /// Fails if the folder or the key can be neither opened nor created.
     pub(super) fn open(options: &ProcessHolderOptions) -> io::Result<Self> {
-        let ProcessHolderOptions { runtime_dir, instance_id: instance, reattach_grace, .. } =
+        let ProcessHolderOptions { runtime_dir, data_dir_id: instance, reattach_grace, .. } =
             options;
         DirBuilder::new().recursive(true).mode(0o700).create(runtime_dir)?;
         let descriptor = Arc::new(OwnedFd::from(File::open(runtime_dir)?));
         Ok(Self {
             path: runtime_dir.clone(),
-            instance_id: *instance,
+            data_dir_id: *instance,
             reattach_grace_ms: u64::try_from(reattach_grace.as_millis()).unwrap_or(u64::MAX),
-            key: HolderKey::open(runtime_dir, *instance)?,
+            key: HolderKey::read_or_create(runtime_dir, *instance)?,
             descriptor: watch::Sender::new(descriptor),
         })
     }
@@ -72,7 +72,7 @@ impl RuntimeFolder {
 
     /// Sends the first order, which opens the socket of a process holder in this folder.
     pub(super) fn send_hello(&self, link: &HolderLink) {
-        let name = fresh_socket_name(self.instance_id);
+        let name = fresh_socket_name(self.data_dir_id);
         link.set_socket_name(name.clone());
         let hello = HolderOrder::Hello {
             version: FRAME_VERSION,
@@ -91,7 +91,7 @@ impl RuntimeFolder {
 
     /// Returns true if the next process instance of the service will find all process holders that created a socket.
     fn has_sockets(&self, links: impl Iterator<Item = Arc<HolderLink>>) -> bool {
-        let mut links = links.filter(|link| !link.state().is_lost && !link.has_no_socket_name());
+        let mut links = links.filter(|link| !link.state().is_lost && !link.is_socket_missing());
         links.all(|link| self.has_socket(&link))
     }
 
@@ -99,7 +99,7 @@ impl RuntimeFolder {
     async fn renew_sockets(&self, links: impl Iterator<Item = Arc<HolderLink>>) {
         for link in links.filter(|link| !link.is_detached() && !self.has_socket(link)) {
             if !self.renew_socket(&link).await {
-                link.clear_socket_name();
+                link.record_missing_socket();
                 tracing::warn!(
                     pid = link.state().pid,
                     "a process holder did not create its socket again; its programs end with this process instance of \
@@ -110,7 +110,7 @@ impl RuntimeFolder {
     }
 
     /// Returns the numbers of living programs that continue without the service, and of those that end with it.
-    pub(super) fn count_programs(&self, links: &[Arc<HolderLink>]) -> (usize, usize) {
+    pub(super) fn count_continuing_and_ending(&self, links: &[Arc<HolderLink>]) -> (usize, usize) {
         let (mut continuing, mut ending) = (0, 0);
         for link in links {
             let is_reattachable = self.has_socket(link);
@@ -125,7 +125,7 @@ impl RuntimeFolder {
 
     /// Lets a process holder create a socket again. Returns true if it is there, or needed by nobody.
     async fn renew_socket(&self, link: &HolderLink) -> bool {
-        if link.state().version < MIN_SOCKET_RENEWAL_VERSION {
+        if link.state().frame_version < MIN_SOCKET_RENEWAL_VERSION {
             return false;
         }
         self.send_hello(link);
@@ -138,11 +138,11 @@ impl RuntimeFolder {
     }
 
     /// Returns true if the folder is at its path, and has the key.
-    fn is_in_place(&self) -> io::Result<bool> {
+    fn is_in_place_with_key(&self) -> io::Result<bool> {
         let open_stat = fstat(&*self.descriptor())?;
         match fs::metadata(&self.path) {
             Ok(found) => Ok((found.dev(), found.ino()) == (open_stat.st_dev, open_stat.st_ino)
-                && HolderKey::exists(&self.path, self.instance_id)),
+                && HolderKey::exists(&self.path, self.data_dir_id)),
             Err(error) if is_not_found(&error) => Ok(false),
             Err(error) => Err(error),
         }
@@ -151,9 +151,9 @@ impl RuntimeFolder {
     /// Creates the folder again, with the key.
     async fn recreate(&self) -> io::Result<()> {
         let (previous_folder, path, key) = (self.descriptor(), self.path.clone(), self.key.clone());
-        let instance = self.instance_id;
+        let instance = self.data_dir_id;
         let recreate = move || {
-            let folder = recreate_folder(&path, &previous_folder)?;
+            let folder = reopen_or_recreate_folder(&path, &previous_folder)?;
             key.restore(&path, instance)?;
             Ok::<_, io::Error>(folder)
         };
@@ -169,9 +169,9 @@ impl ProcessHolders {
     ///
     /// # Errors
     /// Fails if the folder cannot be examined, for another reason than that it is missing.
-    pub fn has_runtime_folder(&self) -> io::Result<bool> {
+    pub fn is_runtime_folder_intact(&self) -> io::Result<bool> {
         let links = self.live_earlier_links().chain(self.current_link_snapshot.borrow().clone());
-        Ok(self.runtime_folder.is_in_place()? && self.runtime_folder.has_sockets(links))
+        Ok(self.runtime_folder.is_in_place_with_key()? && self.runtime_folder.has_sockets(links))
     }
 
     /// Creates the runtime folder again, with the key and the sockets by which the next process instance of the service
@@ -192,7 +192,7 @@ impl ProcessHolders {
 
 /// Opens a folder that was open before. If it was removed, creates it again with the same mode: users of agents may
 /// have to pass through it.
-fn recreate_folder(path: &Path, previous_folder: &OwnedFd) -> io::Result<OwnedFd> {
+fn reopen_or_recreate_folder(path: &Path, previous_folder: &OwnedFd) -> io::Result<OwnedFd> {
     let previous_stat = fstat(previous_folder)?;
     let is_same = |found: &Metadata| {
         (found.dev(), found.ino()) == (previous_stat.st_dev, previous_stat.st_ino)

@@ -43,9 +43,9 @@ impl HolderKey {
     ///
     /// # Errors
     /// Fails if the file can be neither read nor written.
-    pub(crate) fn open(runtime_dir: &Path, instance: Uuid) -> io::Result<Self> {
+    pub(crate) fn read_or_create(runtime_dir: &Path, instance: Uuid) -> io::Result<Self> {
         let file = key_file(runtime_dir, instance);
-        if let Some(key) = read_key_file(&file)? {
+        if let Some(key) = repair_and_read_key_file(&file)? {
             return Ok(key);
         }
         let key = Self(SecretValue(random_bytes()));
@@ -214,7 +214,7 @@ fn random_bytes() -> Vec<u8> {
     [Uuid::new_v4(), Uuid::new_v4()].iter().flat_map(|id| *id.as_bytes()).collect()
 }
 
-fn read_key_file(file: &Path) -> io::Result<Option<HolderKey>> {
+fn repair_and_read_key_file(file: &Path) -> io::Result<Option<HolderKey>> {
     let metadata = match fs::symlink_metadata(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         metadata => metadata?,
@@ -248,7 +248,7 @@ mod tests {
 
     fn create_key() -> (tempfile::TempDir, HolderKey) {
         let folder = tempfile::tempdir().unwrap();
-        let key = HolderKey::open(folder.path(), Uuid::nil()).unwrap();
+        let key = HolderKey::read_or_create(folder.path(), Uuid::nil()).unwrap();
         (folder, key)
     }
 
@@ -258,12 +258,15 @@ mod tests {
         let file = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
         for mode in [0o000, 0o644] {
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-            let reopened = HolderKey::open(folder.path(), Uuid::nil()).unwrap();
+            let reopened = HolderKey::read_or_create(folder.path(), Uuid::nil()).unwrap();
             assert_eq!(reopened.secret(), key.secret());
             assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         }
         fs::write(&file, "torn").unwrap();
-        assert_ne!(HolderKey::open(folder.path(), Uuid::nil()).unwrap().secret(), key.secret());
+        assert_ne!(
+            HolderKey::read_or_create(folder.path(), Uuid::nil()).unwrap().secret(),
+            key.secret()
+        );
     }
 
     #[test]

@@ -19,12 +19,12 @@ const LIMITS: ResourceLimits = ResourceLimits {
 };
 
 /// Returns a launch into a group.
-fn launch_in_group(fixture: &HolderFixture, id: ExecutionId, script: &str) -> LaunchRequest {
-    LaunchRequest { resource_limits: LIMITS, ..fixture.shell_launch(id, script) }
+fn group_launch_request(fixture: &HolderFixture, id: ExecutionId, script: &str) -> LaunchRequest {
+    LaunchRequest { resource_limits: LIMITS, ..fixture.shell_launch_request(id, script) }
 }
 
 /// Returns the groups of attempts in a folder.
-fn groups(root_folder: &Path) -> Vec<PathBuf> {
+fn attempt_groups(root_folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(root_folder).unwrap().flatten().map(|entry| entry.path());
     let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
     entries.filter(|path| path.is_dir() && name(path) != "algonius-service").collect()
@@ -39,9 +39,9 @@ fn a_program_enters_its_group_before_it_starts() {
     let (service, id) = (fixture.start_service(), ExecutionId::generate());
     // A spec that does not fit into a frame comes in a file, after the group's descriptor.
     for script in ["true".to_owned(), format!("true {}", "x".repeat(100_000))] {
-        let spawned = service.launch(launch_in_group(&fixture, id, &script));
+        let spawned = service.launch(group_launch_request(&fixture, id, &script));
         service.wait(spawned.exit).unwrap();
-        let [group] = groups(root_folder.path()).try_into().unwrap();
+        let [group] = attempt_groups(root_folder.path()).try_into().unwrap();
         // A program is in its group before it starts, and one kill of the group ends
         // everything that it started
         assert_eq!(fs::read_to_string(group.join("cgroup.procs")).unwrap(), "0");
@@ -51,8 +51,8 @@ fn a_program_enters_its_group_before_it_starts() {
         assert_eq!(fs::read_to_string(group.join("cgroup.kill")).unwrap(), "1");
         fs::remove_dir_all(group).unwrap();
     }
-    service.wait(service.launch(fixture.shell_launch(id, "true")).exit).unwrap();
-    assert_eq!(groups(root_folder.path()), Vec::<PathBuf>::new(), "nobody asked for one");
+    service.wait(service.launch(fixture.shell_launch_request(id, "true")).exit).unwrap();
+    assert_eq!(attempt_groups(root_folder.path()), Vec::<PathBuf>::new(), "nobody asked for one");
 }
 
 #[test]
@@ -63,10 +63,10 @@ fn a_failed_start_leaves_no_group() {
     let (service, id) = (fixture.start_service(), ExecutionId::generate());
     let absent = LaunchRequest {
         program: PathBuf::from("/absent"),
-        ..launch_in_group(&fixture, id, "true")
+        ..group_launch_request(&fixture, id, "true")
     };
     assert!(service.wait(service.holders.launch(absent)).is_err());
-    assert_eq!(groups(&kernel_group.0), Vec::<PathBuf>::new());
+    assert_eq!(attempt_groups(&kernel_group.0), Vec::<PathBuf>::new());
 }
 
 #[test]
@@ -77,12 +77,12 @@ fn a_program_runs_without_a_group_unless_it_requires_one() {
         Some(create_simulated_cgroup(root_folder.path(), &[std::process::id()]).unwrap());
     let (service, id) = (fixture.start_service(), ExecutionId::generate());
     fs::remove_dir_all(root_folder.path()).unwrap();
-    let spawned = service.launch(launch_in_group(&fixture, id, "true"));
+    let spawned = service.launch(group_launch_request(&fixture, id, "true"));
     assert_eq!(spawned.tree.enforced_controllers(), Controllers::default());
     service.wait(spawned.exit).unwrap();
     let resources = ResourceLimits { cgroup_mode: CgroupMode::Required, ..LIMITS };
     let required =
-        LaunchRequest { resource_limits: resources, ..launch_in_group(&fixture, id, "true") };
+        LaunchRequest { resource_limits: resources, ..group_launch_request(&fixture, id, "true") };
     assert!(service.wait(service.holders.launch(required)).is_err());
 }
 
@@ -108,7 +108,7 @@ impl KernelGroup {
 
 impl Drop for KernelGroup {
     fn drop(&mut self) {
-        for group in groups(&self.0) {
+        for group in attempt_groups(&self.0) {
             _ = fs::write(group.join("cgroup.kill"), "1");
             _ = fs::remove_dir(group); // It may die a moment later: what failed has said why.
         }
@@ -127,23 +127,23 @@ fn a_group_holds_a_whole_attempt_and_dies_with_one_kill() {
     let (mut fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     fixture.cgroup_root = Some(CgroupRoot::new(&kernel_group.0));
     let service = fixture.start_service();
-    let spawned = service.launch(launch_in_group(&fixture, id, SCRIPT_IGNORING_SIGTERM));
+    let spawned = service.launch(group_launch_request(&fixture, id, SCRIPT_IGNORING_SIGTERM));
     service.wait_until(|| fixture.live_pids(id).len() == 3);
-    let [group] = groups(&kernel_group.0).try_into().unwrap();
+    let [group] = attempt_groups(&kernel_group.0).try_into().unwrap();
     let name = group.file_name().unwrap().to_str().unwrap().to_owned();
     for pid in fixture.live_pids(id) {
         assert!(read_process_cgroup(pid).contains(&name), "{}", read_process_cgroup(pid));
     }
     drop((service, spawned)); // As after a kill.
     let service = fixture.start_service();
-    assert_eq!(groups(&kernel_group.0), [group.as_path()], "what is held keeps its group");
-    let spawned = service.adopt(id);
+    assert_eq!(attempt_groups(&kernel_group.0), [group.as_path()], "what is held keeps its group");
+    let spawned = service.complete_takeover(id);
     fs::write(group.join("cgroup.kill"), "1").unwrap();
     service.wait_until(|| fixture.live_pids(id).is_empty());
     service.wait(spawned.tree.kill_all_processes());
     // A program is in its group before it starts, and one kill of the group ends everything
     // that it started
-    assert_eq!(groups(&kernel_group.0), Vec::<PathBuf>::new(), "its group is gone with it");
+    assert_eq!(attempt_groups(&kernel_group.0), Vec::<PathBuf>::new(), "its group is gone with it");
     service.wait(service.holders.shut_down());
 }
 
@@ -153,16 +153,16 @@ fn an_orphaned_group_is_killed_at_the_next_start() {
     let (mut fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     fixture.cgroup_root = Some(CgroupRoot::new(&kernel_group.0));
     let service = fixture.start_service();
-    let spawned = service.launch(launch_in_group(&fixture, id, SCRIPT_IGNORING_SIGTERM));
+    let spawned = service.launch(group_launch_request(&fixture, id, SCRIPT_IGNORING_SIGTERM));
     service.wait_until(|| fixture.live_pids(id).len() == 3);
     service.kill_process_holders();
     drop((service, spawned));
     let service = fixture.start_service();
-    assert_eq!(groups(&kernel_group.0), Vec::<PathBuf>::new());
+    assert_eq!(attempt_groups(&kernel_group.0), Vec::<PathBuf>::new());
     // The next start ends the groups that have no owner
     assert!(
         fixture.live_pids(id).is_empty()
-            && service.holders.take_over(id, AttemptId::FIRST).is_none()
+            && service.holders.begin_takeover(id, AttemptId::FIRST).is_none()
     );
     service.wait(service.holders.shut_down());
 }

@@ -86,7 +86,11 @@ impl HolderFixture {
         runtime.block_on(wait_until(condition));
     }
 
-    pub(super) fn shell_launch(&self, execution: ExecutionId, script: &str) -> LaunchRequest {
+    pub(super) fn shell_launch_request(
+        &self,
+        execution: ExecutionId,
+        script: &str,
+    ) -> LaunchRequest {
         let path = std::env::var_os("PATH").unwrap_or_default();
         LaunchRequest {
             execution,
@@ -124,7 +128,7 @@ impl ServiceInstance {
         self.wait(self.holders.launch(launch)).unwrap()
     }
 
-    pub(super) fn adopt(&self, execution: ExecutionId) -> SpawnedProgram {
+    pub(super) fn complete_takeover(&self, execution: ExecutionId) -> SpawnedProgram {
         self.wait(self.holders.complete_takeover(execution, AttemptId::FIRST)).unwrap()
     }
 

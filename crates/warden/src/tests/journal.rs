@@ -20,12 +20,12 @@ fn memory() -> OutputMemory {
 }
 
 /// Returns a journal as the next writer gets it.
-fn attach_as_next_writer(ends: &StdinFds) -> StdinJournal {
-    attach_journal(ends, &memory().new_account()).unwrap()
+fn attach_as_next_writer(stdin_fds: &StdinFds) -> StdinJournal {
+    attach_journal(stdin_fds, &memory().new_account()).unwrap()
 }
 
-fn journal_file(ends: &StdinFds) -> File {
-    File::from(ends.journal.try_clone().unwrap())
+fn journal_file(stdin_fds: &StdinFds) -> File {
+    File::from(stdin_fds.journal.try_clone().unwrap())
 }
 
 /// Reads what the program would read without waiting.
@@ -40,15 +40,17 @@ fn read_available_bytes(pipe: &OwnedFd) -> Vec<u8> {
 #[tokio::test]
 async fn a_torn_message_is_cut_and_delivery_continues() {
     for (torn_bytes, framing) in [(10, "\n"), (5_000, "\n"), (200_000, "")] {
-        let (program_end, ends) = create_journaled_stdin().unwrap();
-        let mut journal = attach_as_next_writer(&ends);
+        let (program_end, stdin_fds) = create_journaled_stdin().unwrap();
+        let mut journal = attach_as_next_writer(&stdin_fds);
         let first = format!("Content-Length: 3{framing}");
         journal.write_message(first.as_bytes()).unwrap();
         drop(journal);
         // Complete but for its first byte, as a kill leaves it at the latest.
-        journal_file(&ends).write_all_at(&vec![b'\n'; torn_bytes], first.len() as u64 + 1).unwrap();
-        let mut journal = attach_as_next_writer(&ends);
-        assert_eq!(journal_file(&ends).metadata().unwrap().len(), first.len() as u64);
+        journal_file(&stdin_fds)
+            .write_all_at(&vec![b'\n'; torn_bytes], first.len() as u64 + 1)
+            .unwrap();
+        let mut journal = attach_as_next_writer(&stdin_fds);
+        assert_eq!(journal_file(&stdin_fds).metadata().unwrap().len(), first.len() as u64);
         assert_eq!(journal.read_messages().unwrap(), first.as_bytes());
         journal.write_message(b"two\n").unwrap();
         let both = format!("{first}two\n").into_bytes();
@@ -61,15 +63,15 @@ async fn a_torn_message_is_cut_and_delivery_continues() {
 
 #[tokio::test]
 async fn an_undelivered_message_is_delivered_by_the_next_writer() {
-    let (program_end, ends) = create_journaled_stdin().unwrap();
-    let mut journal = attach_as_next_writer(&ends);
+    let (program_end, stdin_fds) = create_journaled_stdin().unwrap();
+    let mut journal = attach_as_next_writer(&stdin_fds);
     let message: Vec<u8> = (0..300_000).map(|n| b'a' + u8::try_from(n % 26).unwrap()).collect();
     journal.write_message(&message).unwrap();
     assert!(!journal.is_drained());
     let delivered_bytes = journal.delivered_bytes();
     assert!(delivered_bytes > 0 && delivered_bytes < 300_000, "{delivered_bytes}");
     drop(journal);
-    let mut journal = attach_as_next_writer(&ends);
+    let mut journal = attach_as_next_writer(&stdin_fds);
     assert_eq!(journal.delivered_bytes(), delivered_bytes);
     let reading = tokio::task::spawn_blocking(move || {
         let mut bytes = vec![0; 300_000];
@@ -85,13 +87,13 @@ async fn an_undelivered_message_is_delivered_by_the_next_writer() {
 
 #[tokio::test]
 async fn an_interrupted_shrink_is_repaired() {
-    let (program_end, ends) = create_journaled_stdin().unwrap();
-    let mut journal = attach_as_next_writer(&ends);
+    let (program_end, stdin_fds) = create_journaled_stdin().unwrap();
+    let mut journal = attach_as_next_writer(&stdin_fds);
     journal.write_message(b"a turn\n").unwrap();
     assert_eq!(read_available_bytes(&program_end), b"a turn\n");
     drop(journal);
-    journal_file(&ends).set_len(0).unwrap(); // The first half of a shrink.
-    let mut journal = attach_as_next_writer(&ends);
+    journal_file(&stdin_fds).set_len(0).unwrap(); // The first half of a shrink.
+    let mut journal = attach_as_next_writer(&stdin_fds);
     assert_eq!((journal.delivered_bytes(), journal.read_messages().unwrap()), (0, Vec::new()));
     journal.write_message(b"next\n").unwrap();
     assert_eq!(
@@ -102,10 +104,10 @@ async fn an_interrupted_shrink_is_repaired() {
 
 #[tokio::test]
 async fn an_offset_beyond_the_end_is_corrupt() {
-    let (program_end, ends) = create_journaled_stdin().unwrap();
-    attach_as_next_writer(&ends).write_message(b"a turn\n").unwrap();
-    journal_file(&ends).set_len(3).unwrap();
-    let error = attach_journal(&ends, &memory().new_account()).unwrap_err();
+    let (program_end, stdin_fds) = create_journaled_stdin().unwrap();
+    attach_as_next_writer(&stdin_fds).write_message(b"a turn\n").unwrap();
+    journal_file(&stdin_fds).set_len(3).unwrap();
+    let error = attach_journal(&stdin_fds, &memory().new_account()).unwrap_err();
     assert!(
         matches!(error, StdinJournalError::JournalCorrupt { size: 3, delivered: 7 }),
         "{error}"
@@ -116,8 +118,8 @@ async fn an_offset_beyond_the_end_is_corrupt() {
 
 #[tokio::test]
 async fn a_journal_shrinks_only_after_everything_is_read() {
-    let ((program_end, ends), memory) = (create_journaled_stdin().unwrap(), memory());
-    let mut journal = attach_journal(&ends, &memory.new_account()).unwrap();
+    let ((program_end, stdin_fds), memory) = (create_journaled_stdin().unwrap(), memory());
+    let mut journal = attach_journal(&stdin_fds, &memory.new_account()).unwrap();
     journal.write_message(b"first\n").unwrap();
     assert!(!journal.clear_if_read().unwrap(), "the program has not read it");
     assert_eq!(memory.usage().used_bytes, 6);
@@ -129,13 +131,13 @@ async fn a_journal_shrinks_only_after_everything_is_read() {
     read_available_bytes(&program_end);
     assert!(!journal.clear_if_read().unwrap(), "it is not delivered");
     drop(journal);
-    assert_eq!(attach_as_next_writer(&ends).read_messages().unwrap().len(), 300_000);
+    assert_eq!(attach_as_next_writer(&stdin_fds).read_messages().unwrap().len(), 300_000);
 }
 
 #[tokio::test]
 async fn a_full_journal_refuses_a_message_and_continues() {
-    let (program_end, ends) = create_journaled_stdin().unwrap();
-    let mut journal = attach_as_next_writer(&ends).with_max_bytes(10);
+    let (program_end, stdin_fds) = create_journaled_stdin().unwrap();
+    let mut journal = attach_as_next_writer(&stdin_fds).with_max_bytes(10);
     journal.write_message(b"12345\n").unwrap();
     let full_error = journal.write_message(b"6789\n").unwrap_err();
     assert!(matches!(full_error, StdinJournalError::JournalFull { limit: 10 }), "{full_error}");
@@ -151,14 +153,14 @@ async fn a_full_journal_refuses_a_message_and_continues() {
 
 #[tokio::test]
 async fn a_closed_input_is_an_error_for_every_writer() {
-    let (program_end, ends) = create_journaled_stdin().unwrap();
-    let mut journal = attach_as_next_writer(&ends);
+    let (program_end, stdin_fds) = create_journaled_stdin().unwrap();
+    let mut journal = attach_as_next_writer(&stdin_fds);
     journal.write_message(&vec![b'x'; 300_000]).unwrap();
     drop(program_end);
     assert!(matches!(journal.deliver().await, Err(StdinJournalError::InputClosed)));
     assert!(matches!(journal.write_message(b"more\n"), Err(StdinJournalError::InputClosed)));
     drop(journal);
-    let mut journal = attach_as_next_writer(&ends);
+    let mut journal = attach_as_next_writer(&stdin_fds);
     let closed_error = journal.write_message(b"more\n").unwrap_err();
     assert_eq!(io::Error::from(closed_error).kind(), io::ErrorKind::BrokenPipe);
 }
@@ -166,8 +168,8 @@ async fn a_closed_input_is_an_error_for_every_writer() {
 /// Test in a process of its own, because the disposition of a signal is that of the whole process.
 #[tokio::test]
 async fn a_closed_input_sends_no_signal() {
-    let (program_end, ends) = create_journaled_stdin().unwrap();
+    let (program_end, stdin_fds) = create_journaled_stdin().unwrap();
     drop(program_end);
-    let mut writer = WriterProcess::start(&ends, WriterProcess::WRITE_WITHOUT_READER, 0);
+    let mut writer = WriterProcess::start(&stdin_fds, WriterProcess::WRITE_WITHOUT_READER, 0);
     assert!(writer.child.wait().unwrap().success());
 }

@@ -29,8 +29,12 @@ use crate::{
 /// Script that copies its input to a file, and then ends.
 const COPY_SCRIPT: &str = "cat > got; exit 3";
 
-fn journaled_launch(fixture: &HolderFixture, id: ExecutionId, script: &str) -> LaunchRequest {
-    LaunchRequest { stdin: StdinSource::Journaled, ..fixture.shell_launch(id, script) }
+fn journaled_launch_request(
+    fixture: &HolderFixture,
+    id: ExecutionId,
+    script: &str,
+) -> LaunchRequest {
+    LaunchRequest { stdin: StdinSource::Journaled, ..fixture.shell_launch_request(id, script) }
 }
 
 fn copied_input(fixture: &HolderFixture) -> String {
@@ -41,17 +45,17 @@ fn take_journal(spawned: &mut SpawnedProgram) -> StdinJournal {
     spawned.stdin_journal.take().unwrap()
 }
 
-fn take_over_and_adopt(service: &ServiceInstance, id: ExecutionId) -> SpawnedProgram {
-    let program_taken_over = service.holders.take_over(id, AttemptId::FIRST).unwrap();
+fn take_over_running(service: &ServiceInstance, id: ExecutionId) -> SpawnedProgram {
+    let program_taken_over = service.holders.begin_takeover(id, AttemptId::FIRST).unwrap();
     assert!(program_taken_over.running_time.is_some(), "it runs");
-    service.adopt(id)
+    service.complete_takeover(id)
 }
 
 #[test]
 fn a_fed_input_survives_services_until_it_is_closed() {
     let (fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     let mut service = fixture.start_service();
-    let mut spawned = service.launch(journaled_launch(&fixture, id, COPY_SCRIPT));
+    let mut spawned = service.launch(journaled_launch_request(&fixture, id, COPY_SCRIPT));
     let mut expected = String::new();
     for number in 0..3 {
         let mut journal = take_journal(&mut spawned);
@@ -64,7 +68,7 @@ fn a_fed_input_survives_services_until_it_is_closed() {
         expected.push_str(&message);
         drop((service, spawned, journal)); // As after a kill.
         service = fixture.start_service();
-        spawned = take_over_and_adopt(&service, id);
+        spawned = take_over_running(&service, id);
     }
     let mut journal = take_journal(&mut spawned);
     service.wait(journal.deliver()).unwrap();
@@ -83,8 +87,11 @@ fn a_fed_input_survives_services_until_it_is_closed() {
 fn the_journal_of_a_closed_input_can_be_read() {
     let (fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
-    let mut spawned =
-        service.launch(journaled_launch(&fixture, id, "cat > got; touch end; exec sleep 600"));
+    let mut spawned = service.launch(journaled_launch_request(
+        &fixture,
+        id,
+        "cat > got; touch end; exec sleep 600",
+    ));
     let mut first = take_journal(&mut spawned);
     service.runtime.block_on(async { first.write_message(b"a\n").unwrap() });
     first.close();
@@ -100,13 +107,13 @@ fn the_journal_of_a_closed_input_can_be_read() {
         second.close();
     };
     // The next driver, in this service or the next, understands the output by the messages.
-    assert!(service.holders.take_over(id, AttemptId::FIRST).is_some());
+    assert!(service.holders.begin_takeover(id, AttemptId::FIRST).is_some());
     service.wait(async { drop(spawned) });
-    let mut next = service.adopt(id);
+    let mut next = service.complete_takeover(id);
     assert_input_is_closed(&service, &mut next);
     drop((service, next));
     let service = fixture.start_service();
-    let mut last = take_over_and_adopt(&service, id);
+    let mut last = take_over_running(&service, id);
     let third = take_journal(&mut last);
     // The refused message was recorded, and will never be delivered.
     assert_eq!((third.read_messages().unwrap(), third.delivered_bytes()), (b"a\nb\n".to_vec(), 2));
@@ -116,12 +123,12 @@ fn the_journal_of_a_closed_input_can_be_read() {
 fn the_next_driver_of_a_service_continues_a_journal() {
     let (fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
-    let mut spawned = service.launch(journaled_launch(&fixture, id, COPY_SCRIPT));
+    let mut spawned = service.launch(journaled_launch_request(&fixture, id, COPY_SCRIPT));
     let mut first = take_journal(&mut spawned);
     service.runtime.block_on(async { first.write_message(b"a\n").unwrap() });
-    assert!(service.holders.take_over(id, AttemptId::FIRST).is_some());
+    assert!(service.holders.begin_takeover(id, AttemptId::FIRST).is_some());
     service.wait(async { drop((first, spawned)) });
-    let mut spawned = service.adopt(id);
+    let mut spawned = service.complete_takeover(id);
     let mut second = take_journal(&mut spawned);
     assert_eq!((second.read_messages().unwrap(), second.delivered_bytes()), (b"a\n".to_vec(), 2));
     service.runtime.block_on(async { second.write_message(b"b\n").unwrap() });
@@ -135,7 +142,7 @@ fn a_program_that_closes_its_input_is_reported() {
     let (fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     let script = "exec <&-; touch closed; exec sleep 600";
-    let mut spawned = service.launch(journaled_launch(&fixture, id, script));
+    let mut spawned = service.launch(journaled_launch_request(&fixture, id, script));
     service.wait_until(|| fixture.home.path().join("closed").exists());
     let first = RefCell::new(take_journal(&mut spawned));
     // The process holder may close its copy of the pipe a moment after the program has closed its own.
@@ -146,7 +153,7 @@ fn a_program_that_closes_its_input_is_reported() {
     drop((service, spawned, first));
     // It runs, and its output is still of interest.
     let service = fixture.start_service();
-    let mut spawned = take_over_and_adopt(&service, id);
+    let mut spawned = take_over_running(&service, id);
     let mut next = take_journal(&mut spawned);
     let write_result = service.runtime.block_on(async { next.write_message(b"b\n") });
     assert!(matches!(write_result, Err(StdinJournalError::InputClosed)));
@@ -158,18 +165,18 @@ fn a_program_that_closes_its_input_is_reported() {
 fn an_earlier_supervisor_gets_no_journal() {
     let (fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
-    let mut spawned = service.launch(journaled_launch(&fixture, id, COPY_SCRIPT));
+    let mut spawned = service.launch(journaled_launch_request(&fixture, id, COPY_SCRIPT));
     let mut journal = take_journal(&mut spawned);
     service.runtime.block_on(async { journal.write_message(b"a\n").unwrap() });
     drop((service, spawned, journal));
     let folder = fs::File::open(fixture.runtime_dir()).unwrap().into();
-    let key = HolderKey::open(&fixture.runtime_dir(), fixture.instance_id).unwrap();
+    let key = HolderKey::read_or_create(&fixture.runtime_dir(), fixture.instance_id).unwrap();
     let name = fixture.socket_names().pop().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let link = runtime.block_on(async {
         loop {
             // The process holder detects the end of the earlier connection with a delay.
-            let Ok(socket) = reattach::connect_socket(&folder, &name) else { continue };
+            let Ok(socket) = reattach::connect_trusted_socket(&folder, &name) else { continue };
             let Ok(socket) = key.authenticate(socket).await else { continue };
             let link = HolderLink::open(socket, OutputMemory::with_limit(1 << 20)).unwrap();
             let (no_socket_name, no_key) = (Vec::new(), SecretValue(Vec::new()));
@@ -207,7 +214,8 @@ fn an_earlier_process_holder_gets_no_fed_program() {
     };
     let holders = runtime.block_on(ProcessHolders::start(options)).unwrap();
     let id = ExecutionId::generate();
-    let launched = runtime.block_on(holders.launch(journaled_launch(&fixture, id, COPY_SCRIPT)));
+    let launched =
+        runtime.block_on(holders.launch(journaled_launch_request(&fixture, id, COPY_SCRIPT)));
     let error = launched.map(|_| ()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
@@ -218,7 +226,7 @@ fn an_earlier_process_holder_gets_no_fed_program() {
         "{cause:?}"
     );
     // It refuses every order of a launch that reaches it.
-    let other = runtime.block_on(holders.launch(fixture.shell_launch(id, COPY_SCRIPT)));
+    let other = runtime.block_on(holders.launch(fixture.shell_launch_request(id, COPY_SCRIPT)));
     assert_eq!(other.map(|_| ()).unwrap_err().raw_os_error(), Some(libc::EPERM));
 }
 

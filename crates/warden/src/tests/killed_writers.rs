@@ -27,10 +27,10 @@ const KILL_COUNT: u32 = 400;
 
 /// Returns the journal as the next writer gets it.
 pub(super) fn attach_journal(
-    ends: &StdinFds,
+    stdin_fds: &StdinFds,
     account: &MemoryAccount,
 ) -> Result<StdinJournal, StdinJournalError> {
-    let state = StdinState::new_shared(ends.clone(), account).try_lock_owned().unwrap();
+    let state = StdinState::new_shared(stdin_fds.clone(), account).try_lock_owned().unwrap();
     Ok(StdinJournal::attach(state, Box::new(|| {}))?.unwrap())
 }
 
@@ -38,7 +38,7 @@ pub(super) fn attach_journal(
 pub(super) struct WriterProcess {
     pub(super) child: Child,
     /// Receives the numbers of the lines that precede an emptied journal.
-    reports: AsyncFd<Arc<OwnedFd>>,
+    report_socket: AsyncFd<Arc<OwnedFd>>,
 }
 
 impl WriterProcess {
@@ -50,26 +50,31 @@ impl WriterProcess {
     pub(super) const WRITE_WITHOUT_READER: u8 = 2;
 
     /// Starts a writer, whose next line has at least this number.
-    pub(super) fn start(ends: &StdinFds, mode: u8, min_line_number: u64) -> Self {
+    pub(super) fn start(stdin_fds: &StdinFds, mode: u8, min_line_number: u64) -> Self {
         let (test_end, child_end) = socket_pair().unwrap();
         let frame = [&[mode][..], &min_line_number.to_le_bytes()].concat();
-        send_packet(&test_end, &frame, &[ends.pipe.as_raw_fd(), ends.journal.as_raw_fd()]).unwrap();
+        send_packet(
+            &test_end,
+            &frame,
+            &[stdin_fds.pipe.as_raw_fd(), stdin_fds.journal.as_raw_fd()],
+        )
+        .unwrap();
         let mut command = Command::new("/proc/self/exe");
         command.args(["tests::killed_writers::writer", "--exact", "--nocapture"]);
         command.stdin(Stdio::from(child_end)).stdout(Stdio::null());
         let reports = register_fd(Arc::new(test_end), Interest::READABLE).unwrap();
-        Self { child: command.spawn().unwrap(), reports }
+        Self { child: command.spawn().unwrap(), report_socket: reports }
     }
 
     /// Returns its next report; `None` if it has ended.
     async fn next_report(&self) -> Option<u64> {
-        let report = self.reports.async_io(Interest::READABLE, receive_packet);
+        let report = self.report_socket.async_io(Interest::READABLE, receive_packet);
         let packet = timeout(WAIT_TIMEOUT, report).await.unwrap().unwrap()?;
         Some(u64::from_le_bytes(packet.frame.try_into().unwrap()))
     }
 
     /// Returns its last report, after it was killed.
-    async fn kill(mut self, mut last_report: u64) -> u64 {
+    async fn kill_and_drain_reports(mut self, mut last_report: u64) -> u64 {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         while let Some(report) = self.next_report().await {
@@ -188,16 +193,16 @@ fn has_torn_message(file: &File) -> bool {
 
 #[tokio::test]
 async fn no_line_is_lost_or_doubled_by_kills_of_its_writer() {
-    let (program_end, ends) = create_journaled_stdin().unwrap();
+    let (program_end, stdin_fds) = create_journaled_stdin().unwrap();
     let mut reader = Command::new("cat");
     reader.stdin(Stdio::from(program_end)).stdout(Stdio::piped());
     let mut program = reader.spawn().unwrap();
     drop(reader); // It has the read end too.
     let verifier = spawn_verifier(program.stdout.take().unwrap());
-    let journal = File::from(ends.journal.try_clone().unwrap());
+    let journal = File::from(stdin_fds.journal.try_clone().unwrap());
     let (mut number, mut torn_count, mut random) = (0, 0, 1_u32);
     for kill in 0..KILL_COUNT {
-        let writer = WriterProcess::start(&ends, WriterProcess::WRITE_FOREVER, number);
+        let writer = WriterProcess::start(&stdin_fds, WriterProcess::WRITE_FOREVER, number);
         // Every eighth writer is killed before it reports, most of them while they start.
         if kill % 8 > 0 {
             number = writer.next_report().await.unwrap();
@@ -205,20 +210,20 @@ async fn no_line_is_lost_or_doubled_by_kills_of_its_writer() {
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         // The moment of the kill is the input of this test.
         sleep(Duration::from_micros(u64::from(random >> 18))).await;
-        number = writer.kill(number).await;
+        number = writer.kill_and_drain_reports(number).await;
         torn_count += u32::from(has_torn_message(&journal));
         if verifier.is_finished() {
             break; // A line was wrong.
         }
     }
     if !verifier.is_finished() {
-        let mut writer = WriterProcess::start(&ends, WriterProcess::WRITE_ONE_LINE, number);
+        let mut writer = WriterProcess::start(&stdin_fds, WriterProcess::WRITE_ONE_LINE, number);
         while let Some(report) = writer.next_report().await {
             number = report;
         }
         assert!(writer.child.wait().unwrap().success());
     }
-    drop(ends);
+    drop(stdin_fds);
     assert_eq!(verifier.join().unwrap(), Ok(number));
     assert!(program.wait().unwrap().success());
     assert!(torn_count > 0, "no kill of {KILL_COUNT} came during a write of {number} lines");

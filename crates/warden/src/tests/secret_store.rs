@@ -21,7 +21,7 @@ fn a_warden_returns_its_secret_to_each_next_service() {
     let service = fixture.start_service();
     assert_eq!(service.holders.secrets_from_earlier_holders().count(), 0);
     service.wait(service.holders.store_secret(SECRET.to_vec()));
-    let spawned = service.launch(fixture.shell_launch(id, SCRIPT_IGNORING_SIGTERM));
+    let spawned = service.launch(fixture.shell_launch_request(id, SCRIPT_IGNORING_SIGTERM));
     service.wait_until(|| fixture.live_pids(id).len() == 3);
     drop((service, spawned));
     for _ in 0..2 {
@@ -43,7 +43,7 @@ fn a_later_warden_gets_the_secret_too() {
     service.kill_process_holders();
     service.wait_until(|| service.holders.pids().is_empty());
     let id = ExecutionId::generate();
-    let spawned = service.launch(fixture.shell_launch(id, SCRIPT_IGNORING_SIGTERM));
+    let spawned = service.launch(fixture.shell_launch_request(id, SCRIPT_IGNORING_SIGTERM));
     service.wait_until(|| fixture.live_pids(id).len() == 3);
     drop((service, spawned));
     assert_eq!(
@@ -59,18 +59,18 @@ fn older_protocol_versions_are_not_sent_the_secret() {
     let (fixture, id) = (HolderFixture::new(), ExecutionId::generate());
     let service = fixture.start_service();
     service.wait(service.holders.store_secret(SECRET.to_vec()));
-    let spawned = service.launch(fixture.shell_launch(id, SCRIPT_IGNORING_SIGTERM));
+    let spawned = service.launch(fixture.shell_launch_request(id, SCRIPT_IGNORING_SIGTERM));
     service.wait_until(|| fixture.live_pids(id).len() == 3);
     drop((service, spawned));
     let folder = OwnedFd::from(File::open(fixture.runtime_dir()).unwrap());
     let name = fixture.socket_names().pop().unwrap();
-    let key = HolderKey::open(&fixture.runtime_dir(), fixture.instance_id).unwrap();
+    let key = HolderKey::read_or_create(&fixture.runtime_dir(), fixture.instance_id).unwrap();
     let secret_for_version = |version: u64| {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             loop {
                 // The process holder detects the end of the earlier connection with a delay.
-                let socket = reattach::connect_socket(&folder, &name).unwrap();
+                let socket = reattach::connect_trusted_socket(&folder, &name).unwrap();
                 let Ok(socket) = key.authenticate(socket).await else { continue };
                 _ = send_packet(&socket, &[99, 1, 2], &[]);
                 let link = HolderLink::open(socket, OutputMemory::with_limit(1 << 20)).unwrap();

@@ -39,7 +39,7 @@ impl PrintableAnswer {
 }
 
 /// Returns a task with this document as its answer: an agent may answer with a message instead of a task.
-pub(super) fn to_task(document: Value) -> Value {
+pub(super) fn task_from_response(document: Value) -> Value {
     if text_at(&document, "/kind") != "message" {
         return document;
     }
@@ -134,10 +134,10 @@ mod tests {
     fn a_message_counts_as_a_completed_task() {
         let message =
             json!({"kind": "message", "taskId": "t", "parts": [{"kind": "text", "text": "a"}]});
-        let task = to_task(message);
+        let task = task_from_response(message);
         assert_eq!((text_at(&task, "/id"), text_at(&task, "/status/state")), ("t", "completed"));
         assert_eq!(PrintableAnswer::from_task(&task).text, "a");
         let task = json!({"kind": "task", "id": "t"});
-        assert_eq!(to_task(task.clone()), task);
+        assert_eq!(task_from_response(task.clone()), task);
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct AnswerPrinter<'o> {
     /// Latest message of the agent in a status update.
     status_message: String,
     /// Ids of the artifacts of which something was printed.
-    artifact_ids: BTreeSet<String>,
+    seen_artifact_ids: BTreeSet<String>,
     /// True if the answer is printed only at its end: it goes to a file, or another attempt creates it again.
     prints_at_end: bool,
 }
@@ -30,7 +30,7 @@ impl<'o> AnswerPrinter<'o> {
             out,
             printed_text: String::new(),
             status_message: String::new(),
-            artifact_ids: BTreeSet::new(),
+            seen_artifact_ids: BTreeSet::new(),
             prints_at_end: out.writes_to_file(),
         }
     }
@@ -45,7 +45,10 @@ impl<'o> AnswerPrinter<'o> {
         let is_append = event.get("append").and_then(Value::as_bool).unwrap_or_default();
         let artifact_id = text_at(event, "/artifact/artifactId").to_owned();
         let piece = artifact_text(&json!({"artifacts": [event.get("artifact")]}));
-        if !self.artifact_ids.insert(artifact_id) && !is_append && !self.printed_text.is_empty() {
+        if !self.seen_artifact_ids.insert(artifact_id)
+            && !is_append
+            && !self.printed_text.is_empty()
+        {
             self.end_replaced_text();
         }
         if self.out.is_json() || self.prints_at_end || piece.is_empty() {
@@ -91,7 +94,7 @@ impl<'o> AnswerPrinter<'o> {
             self.out.print_line("");
         }
         self.printed_text.clear();
-        self.artifact_ids.clear();
+        self.seen_artifact_ids.clear();
     }
 
     /// True if a terminal shows an answer line without a line end.

@@ -43,7 +43,7 @@ impl PendingQuestion {
     pub(super) fn from_status(event: &Value, state: &str, message: String) -> Option<Self> {
         match state {
             "input-required" => {
-                let interaction = PublishedInteraction::from_status(event).into_iter().next();
+                let interaction = PublishedInteraction::list_from_status(event).into_iter().next();
                 let text = interaction.as_ref().map_or(message, PublishedInteraction::text);
                 Some(Self { text, interaction })
             }
@@ -101,7 +101,7 @@ impl PendingQuestion {
             let Ok(current) = task.client.call_rpc(task.agent, "tasks/get", params).await else {
                 continue;
             };
-            if PublishedInteraction::from_status(&current)
+            if PublishedInteraction::list_from_status(&current)
                 .iter()
                 .all(|open| open.id != interaction.id)
             {

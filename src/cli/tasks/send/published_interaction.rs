@@ -37,7 +37,7 @@ struct RequestedCall {
 
 impl PublishedInteraction {
     /// Returns the open interactions of a task or of a status event, in their order.
-    pub(super) fn from_status(task: &Value) -> Vec<Self> {
+    pub(super) fn list_from_status(task: &Value) -> Vec<Self> {
         let metadata = task.pointer("/status/message/metadata");
         let list = metadata.and_then(|metadata| {
             metadata.get(INTERACTIONS_EXTENSION)?.get("interactions")?.as_array()
@@ -53,11 +53,11 @@ impl PublishedInteraction {
     /// that a value of the agent cannot look like another one.
     pub(super) fn text(&self) -> String {
         let mut lines = vec![match self.kind.is_permission() {
-            true => terminal_text::escape_value_line(self.message.trim_end()),
+            true => terminal_text::escape_showing_line_breaks(self.message.trim_end()),
             false => self.message.trim_end().to_owned(),
         }];
         let row = |name: &str, value: &String| {
-            format!("  {name:<7}  {}", terminal_text::escape_value_line(value))
+            format!("  {name:<7}  {}", terminal_text::escape_showing_line_breaks(value))
         };
         if !self.path.is_empty() {
             lines.push(row("agent", &self.path.join(" > ")));
@@ -73,7 +73,10 @@ impl PublishedInteraction {
         if !self.kind.is_permission() {
             let options = self.options.iter();
             lines.extend(options.map(|option| {
-                terminal_text::escape_value_line(&format!("  {}  {}", option.id, option.name))
+                terminal_text::escape_showing_line_breaks(&format!(
+                    "  {}  {}",
+                    option.id, option.name
+                ))
             }));
         }
         lines.extend(self.schema.iter().map(|schema| format!("  schema   {schema}")));
@@ -149,7 +152,7 @@ mod tests {
         let metadata =
             json!({INTERACTIONS_EXTENSION: {"interactions": [entry, {"kind": "later"}]}});
         let task = json!({"status": {"message": {"metadata": metadata}}});
-        let [interaction] = PublishedInteraction::from_status(&task).try_into().unwrap();
+        let [interaction] = PublishedInteraction::list_from_status(&task).try_into().unwrap();
         interaction
     }
 

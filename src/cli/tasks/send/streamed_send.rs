@@ -96,7 +96,7 @@ impl<'d> StreamedSend<'d> {
                     // The status of the task names the question that is open now.
                     self.progress.clear();
                     self.out.print_note(&refusal.message);
-                    self.fetch_pause_reason().await?
+                    self.resume_after_refusal().await?
                 }
                 pause => pause?,
             };
@@ -230,7 +230,7 @@ impl<'d> StreamedSend<'d> {
     /// Processes an event.
     fn handle_event(&mut self, event: &Value) -> Option<PauseReason> {
         if self.out.is_json() {
-            self.out.print_document(&event.to_string());
+            self.out.print_json_document(&event.to_string());
         }
         let kind = event.get("kind").and_then(Value::as_str).unwrap_or_default();
         match kind {
@@ -279,7 +279,7 @@ impl<'d> StreamedSend<'d> {
     }
 
     /// Reads the task once more; it counts as ended if no question is open.
-    async fn fetch_pause_reason(&mut self) -> Result<PauseReason, CliError> {
+    async fn resume_after_refusal(&mut self) -> Result<PauseReason, CliError> {
         let params = json!({"id": self.task_id});
         let task = self.client.call_rpc(self.agent, "tasks/get", params).await?;
         text_at(&task, "/status/state").clone_into(&mut self.state);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use algonius_actors::model::interaction::ApprovalTerms;
+use algonius_actors::model::interaction::ApproverRules;
 use algonius_actors::model::permission::{
     OWNER_APPROVER, PermissionPolicy, PermissionRule, PermissionVerdict, TimeoutAction,
     UnauthorizedCallAction,
@@ -59,7 +59,7 @@ pub(crate) fn read(
             )
             .map(|found| found.value)
             .unwrap_or_default(),
-        approval_terms: ApprovalTerms {
+        approver_rules: ApproverRules {
             approvers: read_approvers(&mut section),
             four_eyes: section.flag("four_eyes", false),
         },

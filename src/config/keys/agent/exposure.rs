@@ -24,7 +24,7 @@ const RESERVED_HEADERS: [&str; 7] =
 
 /// Rules about message ids by keyword.
 const MESSAGE_ID_POLICIES: [(&str, MessageIdPolicy); 2] =
-    [("unique", MessageIdPolicy::Unique), ("reused", MessageIdPolicy::Reused)];
+    [("unique", MessageIdPolicy::Unique), ("reused", MessageIdPolicy::Reusable)];
 
 /// Authentication settings of all agents that were read so far.
 pub(crate) struct ExposureReadState {
@@ -242,7 +242,7 @@ fn read_caller_auth(
     section.report_unknown_keys();
     let caller_auth = match credential_kind {
         CredentialKind::Bearer => CallerAuth::Bearer,
-        CredentialKind::ApiKey => CallerAuth::ApiKey(header),
+        CredentialKind::ApiKey => CallerAuth::ApiKeyHeader(header),
         CredentialKind::Nothing => CallerAuth::NoAuth,
     };
     (caller_auth, allows_anonymous)

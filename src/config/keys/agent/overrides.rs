@@ -16,17 +16,17 @@ const RESERVED_VARIABLES: [&str; 6] = ["PATH", "HOME", "SHELL", "BASH_ENV", "ENV
 /// Prefixes of the names of the dynamic loader, and of those that the service sets.
 const RESERVED_PREFIXES: [&str; 3] = ["LD_", "A2A_", "ALGONIUS_"];
 
-/// Reads the permitted overrides. A fault of the machine has the severity `host_fault_severity`.
+/// Reads the permitted overrides. A fault of the machine has the severity `machine_fault_severity`.
 pub(crate) fn read(
     agent: &mut Section<'_>,
     program: Option<&ProgramSpec>,
-    host_fault_severity: Severity,
+    machine_fault_severity: Severity,
 ) -> OverridePolicy {
     let mut section = agent.section("overrides");
     let no_variables = BTreeMap::new();
     let own_variables = program.map_or(&no_variables, |program| &program.env);
     let override_policy = OverridePolicy {
-        folders: read_folders(&mut section, host_fault_severity),
+        working_dir_roots: read_folders(&mut section, machine_fault_severity),
         variables: read_variables(&mut section, own_variables),
         params: read_params(&mut section, program),
     };
@@ -35,14 +35,14 @@ pub(crate) fn read(
 }
 
 /// Reads the folders in which a caller may choose one.
-fn read_folders(section: &mut Section<'_>, host_fault_severity: Severity) -> Vec<PathBuf> {
+fn read_folders(section: &mut Section<'_>, machine_fault_severity: Severity) -> Vec<PathBuf> {
     let reader = section.reader;
     let mut folders = Vec::new();
     for text in section.text_list("working_dirs").unwrap_or_default() {
         let folder = reader.resolve_path(&text.value);
         if !folder.is_dir() {
             reader.record_fault(
-                host_fault_severity,
+                machine_fault_severity,
                 &text.position,
                 new_diagnostic("there is no such folder"),
             );

@@ -62,25 +62,25 @@ pub(crate) struct ConfiguredProgram {
     pub(crate) is_missing: bool,
 }
 
-/// Reads the program of an agent. A fault of the machine has the severity `host_fault_severity`.
+/// Reads the program of an agent. A fault of the machine has the severity `machine_fault_severity`.
 pub(crate) fn read(
     section: &mut Section<'_>,
     (id, data_dir): (&AgentId, &Path),
     access: Access,
-    host_fault_severity: Severity,
+    machine_fault_severity: Severity,
 ) -> Option<ConfiguredProgram> {
-    let run_as = user::read(section, host_fault_severity);
-    let mut env = environment::read_for_agent(section, access, host_fault_severity);
+    let run_as = user::read(section, machine_fault_severity);
+    let mut env = environment::read_for_agent(section, access, machine_fault_severity);
     let agent_home = runtime::read_agent_home(section, (id, data_dir), run_as.is_dynamic());
     if agent_home.is_none() {
         run_as.set_variables(&mut env);
     }
     let program_runtime = runtime::read(section, agent_home, &mut env);
     let protocol = control::read_protocol(section);
-    let working_dir = read_working_dir(section, host_fault_severity, protocol.is_some());
+    let working_dir = read_working_dir(section, machine_fault_severity, protocol.is_some());
     let path = search_path(section, &env);
     let path = path.as_deref();
-    let command = command::read(section, path, host_fault_severity, MissingProgramReport::AGENT);
+    let command = command::read(section, path, machine_fault_severity, MissingProgramReport::AGENT);
     let arguments = Arguments::read(section, access, program_runtime.model.is_some());
     arguments.check_model(section, (program_runtime.model.is_some(), protocol.is_some()));
     // A program with a control protocol sends its questions to the service.
@@ -95,7 +95,7 @@ pub(crate) fn read(
     let input_file = arguments::read_file_name(section, "input_file", "input.txt");
     let output_file = arguments::read_file_name(section, "output_file", "output.txt");
     let (session, session_settings) = session::read(section, &arguments, input, output, protocol);
-    let control = protocol.map(|protocol| session_settings.into_control_spec(protocol));
+    let control = protocol.map(|protocol| session_settings.into_interactive_spec(protocol));
     let stdio_protocol = stdio_protocol::read(section, input, output, control);
     let on_loss = read_service_loss_action(section, stdio_protocol.as_ref());
     // All keys are read before a missing command ends the function, so that each fault is reported.
@@ -107,7 +107,7 @@ pub(crate) fn read(
         success_criteria: read_success_criteria(
             section,
             (output, stdio_protocol.is_some()),
-            (path, host_fault_severity),
+            (path, machine_fault_severity),
         ),
         failure_rules: success::read_failure_rules(section),
         usage_pattern: success::read_usage_pattern(section),
@@ -146,7 +146,7 @@ fn read_service_loss_action(
 ) -> ServiceLossAction {
     let keywords = [("reattach", ServiceLossAction::Reattach), ("kill", ServiceLossAction::Kill)];
     let has_rpc_or_turns =
-        stdio_protocol.is_some_and(|stdio_protocol| stdio_protocol.control_spec().is_none());
+        stdio_protocol.is_some_and(|stdio_protocol| stdio_protocol.interactive_spec().is_none());
     let found = section.keyword("on_supervisor_loss", &keywords);
     let default =
         if has_rpc_or_turns { ServiceLossAction::Kill } else { ServiceLossAction::default() };
@@ -196,24 +196,24 @@ fn read_method<T: Copy>(
 /// path in JSON, so it `must_be_text` for them.
 fn read_working_dir(
     section: &mut Section<'_>,
-    host_fault_severity: Severity,
+    machine_fault_severity: Severity,
     must_be_text: bool,
 ) -> Option<PathBuf> {
-    let folder = read_working_dir_or_current(section, host_fault_severity)?;
+    let folder = read_working_dir_or_current(section, machine_fault_severity)?;
     if must_be_text && folder.to_str().is_none() {
         let diagnostic = new_diagnostic("the path is not UTF-8, which `protocol` requires")
             .with_hint("rename the folder, or reach it by a link");
         let position = section.position.child("working_dir").without_excerpt();
-        section.reader.record_fault(host_fault_severity, &position, diagnostic);
+        section.reader.record_fault(machine_fault_severity, &position, diagnostic);
     }
     Some(folder)
 }
 
 fn read_working_dir_or_current(
     section: &mut Section<'_>,
-    host_fault_severity: Severity,
+    machine_fault_severity: Severity,
 ) -> Option<PathBuf> {
-    let configured = working_dir::read(section, host_fault_severity);
+    let configured = working_dir::read(section, machine_fault_severity);
     // A key with a fault has no folder either.
     if configured.is_some() || section.has_key("working_dir") {
         return configured;

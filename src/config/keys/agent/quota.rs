@@ -77,5 +77,5 @@ fn derive_credential(
             hash.update(text);
         }
     }
-    QuotaCredential::Secret(hash.finalize().into())
+    QuotaCredential::SecretDigest(hash.finalize().into())
 }

@@ -27,11 +27,11 @@ const URL_FAULT_TEXTS: UrlFaultTexts = UrlFaultTexts {
 };
 
 /// Reads the section of a remote agent. In an agent of another kind, the section is a fault. A token that is not there
-/// has the severity `host_fault_severity`.
+/// has the severity `machine_fault_severity`.
 pub(crate) fn read(
     agent: &mut Section<'_>,
     kind: AgentKind,
-    host_fault_severity: Severity,
+    machine_fault_severity: Severity,
 ) -> Option<RemoteSpec> {
     let is_remote = kind == AgentKind::Remote;
     if agent.has_key("remote") && !is_remote {
@@ -44,9 +44,9 @@ pub(crate) fn read(
     let url = table.nonblank_text("url");
     let version = table.keyword("version", &VERSIONS).map(|word| word.value);
     let binding = table.keyword("binding", &BINDINGS).map(|word| word.value);
-    let token = read_credential(table, &TOKEN_SETTING_KEYS, host_fault_severity);
+    let token = read_credential(table, &TOKEN_SETTING_KEYS, machine_fault_severity);
     if is_remote {
-        table.require("url");
+        table.report_if_missing("url");
     }
     let url = url.and_then(|url| validate_service_url(table, url, allows_http, &URL_FAULT_TEXTS));
     let url = url.filter(|_| is_remote);

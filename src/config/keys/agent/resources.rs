@@ -12,7 +12,7 @@ pub(crate) fn read_into_program(
 ) -> Option<u64> {
     let mut section = agent.section("resources");
     let limits = resources::read(&mut section);
-    let expected_memory = resources::read_memory(&mut section, "expected_bytes");
+    let expected_memory = resources::read_memory_bytes(&mut section, "expected_bytes");
     section.report_unknown_keys();
     if let Some(program) = program {
         program.resource_limits = limits;

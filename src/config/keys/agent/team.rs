@@ -122,7 +122,7 @@ fn read_step<'c>(
     section.refuse_unsupported_keys(&UNSUPPORTED_STEP_KEYS);
     let id = section.nonblank_text("id");
     let agent = section.nonblank_text("agent");
-    section.require("agent");
+    section.report_if_missing("agent");
     section.report_unknown_keys();
     let id = match id {
         Some(id) => Some(

@@ -24,7 +24,7 @@ pub(super) struct WorkerReadContext<'s> {
     pub(super) capacity: Capacity,
     pub(super) access: Access,
     /// Severity of a file or variable that is missing.
-    pub(super) host_fault_severity: Severity,
+    pub(super) machine_fault_severity: Severity,
 }
 
 /// Worker of an agent as it is written; only the part of the agent's kind is there.
@@ -44,18 +44,18 @@ impl ConfiguredWorker {
         context: &AgentReadContext<'_>,
         worker_context: &WorkerReadContext<'_>,
     ) -> Self {
-        let WorkerReadContext { access, host_fault_severity, .. } = *worker_context;
-        let remote = remote::read(section, kind, host_fault_severity);
+        let WorkerReadContext { access, machine_fault_severity, .. } = *worker_context;
+        let remote = remote::read(section, kind, machine_fault_severity);
         let team = team::read(section, kind);
         let cognition = cognitive_agent::read(section, kind, context.cognition);
         let mut worker = Self { program: None, remote, team, cognition, spec: WorkerSpec::Remote };
         match kind {
             AgentKind::Program => {
                 let location = (id, context.data_dir);
-                worker.program = program::read(section, location, access, host_fault_severity);
-                let program_spec =
-                    read_worker_spec(section, worker.program.as_mut(), worker_context);
-                worker.spec = WorkerSpec::Program(program_spec);
+                worker.program = program::read(section, location, access, machine_fault_severity);
+                let worker_spec =
+                    complete_program_worker(section, worker.program.as_mut(), worker_context);
+                worker.spec = WorkerSpec::Program(worker_spec);
             }
             AgentKind::Remote => {}
             AgentKind::Team => {
@@ -101,21 +101,21 @@ impl ConfiguredWorker {
 
 /// Reads the surroundings of a program: its sandbox, its network, its limits and its mode. Returns the facts about the
 /// program. The confinement is unknown until the service starts, because it depends on the capabilities of the system.
-fn read_worker_spec(
+fn complete_program_worker(
     section: &mut Section<'_>,
     mut configured_program: Option<&mut program::ConfiguredProgram>,
     worker_context: &WorkerReadContext<'_>,
 ) -> ProgramWorkerSpec {
-    let WorkerReadContext { bounds, capacity, access, host_fault_severity } = *worker_context;
+    let WorkerReadContext { bounds, capacity, access, machine_fault_severity } = *worker_context;
     let missing_program = configured_program
         .as_ref()
         .filter(|configured| configured.is_missing)
         .map(|configured| configured.search.name());
     let mut program = configured_program.as_mut().map(|configured| &mut configured.spec);
     let has_control_protocol =
-        program.as_ref().is_some_and(|program| program.control_spec().is_some());
+        program.as_ref().is_some_and(|program| program.interactive_spec().is_some());
     let permissions = consent::read(section, has_control_protocol).map(Arc::new);
-    sandbox::read_for_agent(section, program.as_deref_mut(), access, host_fault_severity);
+    sandbox::read_into_program(section, program.as_deref_mut(), access, machine_fault_severity);
     network::set_network_variables(section, program.as_deref_mut());
     let expected_memory = resources::read_into_program(section, program.as_deref_mut());
     let file_delivery = file_delivery::read(section, program.as_deref());

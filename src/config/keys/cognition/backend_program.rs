@@ -21,7 +21,7 @@ pub(super) struct BackendReadContext {
     /// Report on a program that is not installed.
     pub(super) missing_report: MissingProgramReport,
     /// Severity of a fault of the machine.
-    pub(super) host_fault_severity: Severity,
+    pub(super) machine_fault_severity: Severity,
 }
 
 /// Reads a backend program; `None` without a command.
@@ -29,17 +29,21 @@ pub(super) fn read(
     table: &mut Section<'_>,
     context: &BackendReadContext,
 ) -> Option<BackendProgram> {
-    let (reader, host_fault_severity) = (table.reader, context.host_fault_severity);
-    let env = environment::read_for_backend(table, host_fault_severity);
+    let (reader, machine_fault_severity) = (table.reader, context.machine_fault_severity);
+    let env = environment::read_for_backend(table, machine_fault_severity);
     let variable = |name: &str| {
         let configured = env.get(name).map(|variable| variable.value.clone());
         configured.or_else(|| reader.nonempty_env(name))
     };
     let search_path = variable("PATH");
-    let command =
-        command::read(table, search_path.as_deref(), host_fault_severity, context.missing_report);
+    let command = command::read(
+        table,
+        search_path.as_deref(),
+        machine_fault_severity,
+        context.missing_report,
+    );
     let command = command.map(|command| command.file.value);
-    let working_dir = working_dir::read(table, host_fault_severity);
+    let working_dir = working_dir::read(table, machine_fault_severity);
     let home = variable("HOME");
     let sandbox_context = SandboxContext {
         access: BackendProgram::ACCESS,
@@ -50,7 +54,7 @@ pub(super) fn read(
         allows_network_by_default: false,
         allows_shared_memory_by_default: false,
         is_required_by_default: true,
-        host_fault_severity,
+        machine_fault_severity,
     };
     let sandbox = read_sandbox(table, &sandbox_context, (context.noun, working_dir.is_some()));
     let mut resources_section = table.section("resources");
@@ -75,7 +79,7 @@ fn read_sandbox(
     (noun, has_working_dir): (&str, bool),
 ) -> Sandbox {
     let sandbox = sandbox::read(table, context);
-    if sandbox.has_own_sandbox {
+    if sandbox.has_inner_sandbox {
         let position = table.position.child("sandbox.nested").without_excerpt();
         table.reader.report_error(&position, format!("is not supported for {noun}"));
     }

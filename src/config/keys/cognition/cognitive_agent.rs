@@ -58,7 +58,7 @@ pub(crate) fn read(
     catalog: &CognitionCatalog,
 ) -> Option<ConfiguredCognition> {
     let is_cognitive = kind == AgentKind::Cognitive;
-    if !is_cognitive && refuse_cognitive_keys(agent) {
+    if !is_cognitive && refuse_cognitive_keys_if_present(agent) {
         return None;
     }
     let words = CognitiveLayer::ALL.iter().map(|layer| (layer.as_str(), *layer));
@@ -72,8 +72,8 @@ pub(crate) fn read(
     if !is_cognitive {
         return None;
     }
-    agent.require("layer");
-    agent.require("model_id");
+    agent.report_if_missing("layer");
+    agent.report_if_missing("model_id");
     let (model, provider) = model?;
     let max_steps = u32::try_from(max_steps).ok().and_then(NonZeroU32::new)?;
     let layer = layer?.value;
@@ -82,7 +82,7 @@ pub(crate) fn read(
 }
 
 /// Reports each key of cognitive agents; returns true if there is one.
-fn refuse_cognitive_keys(agent: &mut Section<'_>) -> bool {
+fn refuse_cognitive_keys_if_present(agent: &mut Section<'_>) -> bool {
     let has_keys = COGNITIVE_KEYS.iter().any(|key| agent.has_key(key));
     for key in COGNITIVE_KEYS {
         if let Some(entry) = agent.entry(key) {
@@ -149,7 +149,7 @@ fn read_tools(
             // The faults of the tool have been reported.
             Some(tool) => tool.clone(),
             None if name.contains(SERVER_TOOL_SEPARATOR) => {
-                server_tools::find_qualified_tool(agent, (name, position), &catalog.servers)
+                server_tools::read_qualified_tool(agent, (name, position), &catalog.servers)
             }
             None => {
                 let diagnostic = new_diagnostic(format!("there is no section `[tools.{name}]`"));

@@ -42,23 +42,27 @@ pub(super) fn read_all(
         }
         let is_valid = check_name(&server, &name) && !is_ambiguous;
         let is_used = used_servers.contains(name.value.as_str());
-        let host_fault_severity =
-            if is_used { Severity::Error } else { Severity::MissingWhileDisabled };
-        let server = read(server, &name.value, host_fault_severity).filter(|_| is_valid);
+        let machine_fault_severity =
+            if is_used { Severity::Error } else { Severity::WarningWhileDisabled };
+        let server = read(server, &name.value, machine_fault_severity).filter(|_| is_valid);
         servers.insert(name.value, server.map(Arc::new));
     }
     section.report_unknown_keys();
     servers
 }
 
-fn read(mut server: Section<'_>, name: &str, host_fault_severity: Severity) -> Option<McpServer> {
+fn read(
+    mut server: Section<'_>,
+    name: &str,
+    machine_fault_severity: Severity,
+) -> Option<McpServer> {
     let table = &mut server;
     // Its own message is clearer than that about the missing command.
     let has_url = table.has_key("url");
     let context = BackendReadContext {
         noun: "an MCP server",
         missing_report: MissingProgramReport::MCP_SERVER,
-        host_fault_severity,
+        machine_fault_severity,
     };
     let program = match has_url && !table.has_key("command") {
         true => None,

@@ -37,11 +37,11 @@ pub(super) fn read_all(
     let mut providers = BTreeMap::new();
     for (name, section) in root.sections("models") {
         let is_valid = check_name(&section, &name);
-        let host_fault_severity = match used_providers.contains(name.value.as_str()) {
+        let machine_fault_severity = match used_providers.contains(name.value.as_str()) {
             true => Severity::Error,
-            false => Severity::MissingWhileDisabled,
+            false => Severity::WarningWhileDisabled,
         };
-        let provider = read(section, &name.value, host_fault_severity).filter(|_| is_valid);
+        let provider = read(section, &name.value, machine_fault_severity).filter(|_| is_valid);
         providers.insert(name.value, provider.map(Arc::new));
     }
     providers
@@ -50,22 +50,22 @@ pub(super) fn read_all(
 fn read(
     mut section: Section<'_>,
     name: &str,
-    host_fault_severity: Severity,
+    machine_fault_severity: Severity,
 ) -> Option<ModelProvider> {
     let table = &mut section;
     let allows_http = table.flag("insecure_http", false);
     let url = table.nonblank_text("base_url");
-    table.require("base_url");
+    table.report_if_missing("base_url");
     let url = url.and_then(|url| validate_service_url(table, url, allows_http, &URL_FAULT_TEXTS));
     let is_local = url.as_deref().is_some_and(is_local_url);
-    let bounds = |bounds: RangeWithDefault<u64>, local_default| match is_local {
+    let with_local_default = |bounds: RangeWithDefault<u64>, local_default| match is_local {
         true => RangeWithDefault { default: local_default, ..bounds },
         false => bounds,
     };
-    let key = read_credential(table, &API_KEY_SETTING_KEYS, host_fault_severity);
+    let key = read_credential(table, &API_KEY_SETTING_KEYS, machine_fault_severity);
     let timeout = table.duration("timeout", TIMEOUT_BOUNDS);
-    let max_concurrent = table.count("max_concurrent", bounds(CONCURRENCY_BOUNDS, 1));
-    let rate = table.count("requests_per_minute", bounds(RATE_BOUNDS, RATE_BOUNDS.max));
+    let max_concurrent = table.count("max_concurrent", with_local_default(CONCURRENCY_BOUNDS, 1));
+    let rate = table.count("requests_per_minute", with_local_default(RATE_BOUNDS, RATE_BOUNDS.max));
     section.report_unknown_keys();
     Some(ModelProvider {
         name: name.to_owned(),

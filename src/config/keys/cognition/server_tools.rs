@@ -19,8 +19,8 @@ pub(super) fn read(
     name: &str,
     servers: &McpServerCatalog,
 ) -> Option<ConfiguredTool> {
-    table.require("server");
-    table.require("mcp_tool_name");
+    table.report_if_missing("server");
+    table.report_if_missing("mcp_tool_name");
     let server = table.nonblank_text("server");
     let tool = table.nonblank_text("mcp_tool_name");
     let spec = ToolSpec {
@@ -38,7 +38,7 @@ pub(super) fn read(
 }
 
 /// Returns the tool that an agent names without a section for it, such as `memory__search_nodes`. Reports its faults.
-pub(super) fn find_qualified_tool(
+pub(super) fn read_qualified_tool(
     agent: &Section<'_>,
     (name, position): (&str, &SourcePosition),
     servers: &McpServerCatalog,

@@ -45,7 +45,7 @@ fn check_input_name(section: &Section<'_>, name: &str, position: &SourcePosition
 fn read_input(mut section: Section<'_>) -> ToolInput {
     let words: Vec<_> = InputType::ALL.iter().map(|known| (known.as_str(), *known)).collect();
     let input_type = section.keyword("type", &words);
-    section.require("type");
+    section.report_if_missing("type");
     let description = section.nonblank_text("description");
     let optional = section.flag("optional", false);
     section.report_unknown_keys();

@@ -26,7 +26,7 @@ const COMMAND_KEYS: [&str; 10] = [
 ];
 
 /// Reports each key of programs in a handler of another kind.
-pub(super) fn refuse_keys(handler: &mut Section<'_>) {
+pub(super) fn refuse_command_keys(handler: &mut Section<'_>) {
     for key in COMMAND_KEYS {
         // Only a key that is there: the others would be suggested for unknown keys.
         if handler.has_key(key)
@@ -39,23 +39,23 @@ pub(super) fn refuse_keys(handler: &mut Section<'_>) {
 }
 
 /// Skips the keys of programs in a handler whose kind is not known.
-pub(super) fn skip_keys(handler: &mut Section<'_>) {
+pub(super) fn skip_command_keys(handler: &mut Section<'_>) {
     for key in COMMAND_KEYS {
         handler.entry(key);
     }
 }
 
-/// Reads the program of a tool. A fault of the machine has the severity `host_fault_severity`.
+/// Reads the program of a tool. A fault of the machine has the severity `machine_fault_severity`.
 pub(super) fn read(
     handler: &mut Section<'_>,
     inputs: &ConfiguredToolInputs,
-    host_fault_severity: Severity,
+    machine_fault_severity: Severity,
 ) -> Option<ToolProgram> {
     let reader = handler.reader;
     let context = BackendReadContext {
         noun: "a tool",
         missing_report: MissingProgramReport::TOOL,
-        host_fault_severity,
+        machine_fault_severity,
     };
     let program = backend_program::read(handler, &context);
     let sample = inputs.sample_arguments();
@@ -83,7 +83,7 @@ fn check_template(
     let Err(error) = ToolTemplate(&template.value).check(sample) else { return };
     let diagnostic = new_diagnostic(error.to_string());
     let diagnostic = match &error {
-        TemplateError::Unknown { name } => {
+        TemplateError::UnknownVariable { name } => {
             let names = sample.keys().map(String::as_str).chain([ALL_ARGUMENTS_NAME]);
             diagnostic.suggest_from(name, names)
         }

@@ -65,9 +65,10 @@ pub(super) fn read_all(
         }
         let is_valid = check_name(&section, &name) && !is_reserved;
         let is_used = used_tools.contains(name.value.as_str());
-        let host_fault_severity =
-            if is_used { Severity::Error } else { Severity::MissingWhileDisabled };
-        let tool = read(section, &name.value, (host_fault_severity, servers)).filter(|_| is_valid);
+        let machine_fault_severity =
+            if is_used { Severity::Error } else { Severity::WarningWhileDisabled };
+        let tool =
+            read(section, &name.value, (machine_fault_severity, servers)).filter(|_| is_valid);
         tools.insert(name.value, tool);
     }
     tools
@@ -76,14 +77,14 @@ pub(super) fn read_all(
 fn read(
     mut section: Section<'_>,
     name: &str,
-    (host_fault_severity, servers): (Severity, &McpServerCatalog),
+    (machine_fault_severity, servers): (Severity, &McpServerCatalog),
 ) -> Option<ConfiguredTool> {
     let table = &mut section;
-    table.require("source");
+    table.report_if_missing("source");
     let source = table.keyword("source", &SOURCES).map(|found| found.value);
     match source {
         Some(ToolSource::Handler) => {
-            table.require("handler");
+            table.report_if_missing("handler");
             refuse_keys(table, &MCP_KEYS, "has a meaning with `source = \"mcp\"` only");
         }
         Some(ToolSource::Mcp) => {
@@ -96,17 +97,17 @@ fn read(
     }
     let inputs_position = table.entry("inputs").map(|entry| entry.position.without_excerpt());
     let configured_inputs = tool_inputs::read(table);
-    let handler = ConfiguredHandler::read(table, &configured_inputs, host_fault_severity);
+    let handler = ConfiguredHandler::read(table, &configured_inputs, machine_fault_severity);
     let description = table.nonblank_text("description").map(|text| text.value);
-    let is_command = handler.as_ref().is_none_or(ConfiguredHandler::is_command);
-    if let Some(position) = inputs_position.filter(|_| !is_command) {
+    let may_be_command = handler.as_ref().is_none_or(ConfiguredHandler::is_command);
+    if let Some(position) = inputs_position.filter(|_| !may_be_command) {
         table.reader.report_error(&position, "has a meaning with `kind = \"command\"` only");
     }
     if handler.as_ref().is_some_and(ConfiguredHandler::is_command) {
-        table.require("description");
+        table.report_if_missing("description");
     }
     // A program may have effects, and a repetition of its call has them twice.
-    let is_idempotent = table.flag("idempotent", !is_command);
+    let is_idempotent = table.flag("idempotent", !may_be_command);
     // The schema knows no default that depends on the handler.
     table.record_shape("idempotent", || ValueShape::Flag(None));
     let timeout: Duration = table.duration("timeout", TIMEOUT_BOUNDS);
@@ -138,7 +139,7 @@ fn refuse_keys(table: &mut Section<'_>, keys: &[&'static str], message: &str) {
 /// Handler as it is written.
 struct ConfiguredHandler {
     kind: HandlerKind,
-    operation: Option<ToolHandler>,
+    note_operation: Option<ToolHandler>,
     program: Option<ToolProgram>,
 }
 
@@ -147,37 +148,37 @@ impl ConfiguredHandler {
     fn read(
         tool: &mut Section<'_>,
         inputs: &ConfiguredToolInputs,
-        host_fault_severity: Severity,
+        machine_fault_severity: Severity,
     ) -> Option<Self> {
         let is_given = tool.has_key("handler");
         let mut section = tool.section("handler");
         let kind = section.supported_keyword("kind", &HANDLER_KINDS, &UNSUPPORTED_HANDLER_KINDS);
         if is_given {
-            section.require("kind");
+            section.report_if_missing("kind");
         }
         let kind = kind.map(|found| found.value);
         let operation = section.keyword("operation", &NOTE_OPERATIONS);
         if kind == Some(HandlerKind::Notes) {
-            section.require("operation");
+            section.report_if_missing("operation");
         } else if let Some(operation) = operation.as_ref().filter(|_| kind.is_some()) {
             let message = "has a meaning with `kind = \"notes\"` only";
             section.reader.report_error(&operation.position, message);
         }
         let program = match kind {
             Some(HandlerKind::Clock | HandlerKind::Notes) => {
-                tool_program::refuse_keys(&mut section);
+                tool_program::refuse_command_keys(&mut section);
                 None
             }
             Some(HandlerKind::Command) => {
-                tool_program::read(&mut section, inputs, host_fault_severity)
+                tool_program::read(&mut section, inputs, machine_fault_severity)
             }
             None => {
-                tool_program::skip_keys(&mut section);
+                tool_program::skip_command_keys(&mut section);
                 None
             }
         };
         section.report_unknown_keys();
-        Some(Self { kind: kind?, operation: operation.map(|found| found.value), program })
+        Some(Self { kind: kind?, note_operation: operation.map(|found| found.value), program })
     }
 
     const fn is_command(&self) -> bool {
@@ -189,7 +190,7 @@ impl ConfiguredHandler {
         match self.kind {
             HandlerKind::Clock => Some((ToolHandler::Clock, ToolPerformer::Service)),
             HandlerKind::Notes => {
-                self.operation.map(|operation| (operation, ToolPerformer::Service))
+                self.note_operation.map(|operation| (operation, ToolPerformer::Service))
             }
             HandlerKind::Command => self
                 .program

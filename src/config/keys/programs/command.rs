@@ -57,7 +57,7 @@ impl MissingProgramReport {
 pub(crate) fn read(
     section: &mut Section<'_>,
     search_path: Option<&str>,
-    host_fault_severity: Severity,
+    machine_fault_severity: Severity,
     missing_report: MissingProgramReport,
 ) -> Option<ProgramCommand> {
     let reader = section.reader;
@@ -72,7 +72,7 @@ pub(crate) fn read(
     if file.is_none() {
         let (severity, diagnostic) = missing_command_diagnostic(
             (&command.value, &search),
-            host_fault_severity,
+            machine_fault_severity,
             missing_report,
         );
         reader.record_fault(severity, &command.position, diagnostic);
@@ -126,24 +126,24 @@ fn unexecutable_diagnostic(fault: &ProgramFault) -> DiagnosticBuilder {
 /// A command that can never be found is an error. A program that can still be installed has a report of its own.
 fn missing_command_diagnostic(
     (command, search): (&str, &ProgramSearch),
-    host_fault_severity: Severity,
+    machine_fault_severity: Severity,
     missing_report: MissingProgramReport,
 ) -> (Severity, DiagnosticBuilder) {
     let diagnostic = new_diagnostic(describe_missing(command, search.command()));
     match command {
         _ if command.starts_with('~') => (
-            host_fault_severity,
+            machine_fault_severity,
             diagnostic.with_hint("`~` means nothing here: write the whole path"),
         ),
         _ if command.contains(' ') && !command.contains('/') => {
-            (host_fault_severity, diagnostic.with_hint("put the arguments into `args`"))
+            (machine_fault_severity, diagnostic.with_hint("put the arguments into `args`"))
         }
-        _ if host_fault_severity == Severity::Error => {
+        _ if machine_fault_severity == Severity::Error => {
             let diagnostic =
                 diagnostic.with_hint(missing_report.hint).with_code(FaultCode::ProgramMissing);
             (missing_report.severity, diagnostic)
         }
-        _ => (host_fault_severity, diagnostic),
+        _ => (machine_fault_severity, diagnostic),
     }
 }
 

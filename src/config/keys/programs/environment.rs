@@ -14,13 +14,13 @@ const SECRET_NAME_SUFFIXES: [&str; 6] =
     ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"];
 
 /// Reads `env`, the part of `access_env` for this access, `env_from`, `env_file` and `env_allow`. A fault of the
-/// machine has the severity `host_fault_severity`.
+/// machine has the severity `machine_fault_severity`.
 pub(crate) fn read_for_agent(
     agent: &mut Section<'_>,
     access: Access,
-    host_fault_severity: Severity,
+    machine_fault_severity: Severity,
 ) -> BTreeMap<String, EnvVariable> {
-    let mut variables = VariableCollector::read_env_table(agent, host_fault_severity);
+    let mut variables = VariableCollector::read_env_table(agent, machine_fault_severity);
     variables.add_access_table(agent.section("access_env"), access);
     variables.read_other_sources(agent)
 }
@@ -28,23 +28,23 @@ pub(crate) fn read_for_agent(
 /// Reads `env`, `env_from`, `env_file` and `env_allow` of a backend program, whose access is always the same.
 pub(crate) fn read_for_backend(
     table: &mut Section<'_>,
-    host_fault_severity: Severity,
+    machine_fault_severity: Severity,
 ) -> BTreeMap<String, EnvVariable> {
-    VariableCollector::read_env_table(table, host_fault_severity).read_other_sources(table)
+    VariableCollector::read_env_table(table, machine_fault_severity).read_other_sources(table)
 }
 
 /// Variables that were collected so far.
 struct VariableCollector<'c> {
     reader: &'c ConfigReader<'c>,
-    host_fault_severity: Severity,
+    machine_fault_severity: Severity,
     variables: BTreeMap<String, EnvVariable>,
 }
 
 impl<'c> VariableCollector<'c> {
     /// Reads `env`.
-    fn read_env_table(table: &mut Section<'c>, host_fault_severity: Severity) -> Self {
+    fn read_env_table(table: &mut Section<'c>, machine_fault_severity: Severity) -> Self {
         let mut variables =
-            Self { reader: table.reader, host_fault_severity, variables: BTreeMap::new() };
+            Self { reader: table.reader, machine_fault_severity, variables: BTreeMap::new() };
         variables.add_table(table.section("env"));
         variables
     }
@@ -93,8 +93,8 @@ impl<'c> VariableCollector<'c> {
             if table_access == access {
                 self.add_table(table);
             } else {
-                let (reader, host_fault_severity) = (self.reader, self.host_fault_severity);
-                VariableCollector { reader, host_fault_severity, variables: BTreeMap::new() }
+                let (reader, machine_fault_severity) = (self.reader, self.machine_fault_severity);
+                VariableCollector { reader, machine_fault_severity, variables: BTreeMap::new() }
                     .add_table(table);
             }
         }
@@ -113,14 +113,14 @@ impl<'c> VariableCollector<'c> {
         let value = match self.reader.try_env(&name.value) {
             Ok(Some(value)) => value,
             Ok(None) => return,
-            Err(NotUtf8) => return self.record_missing(&name.position, VARIABLE_NOT_UTF_8),
+            Err(NotUtf8) => return self.record_host_fault(&name.position, VARIABLE_NOT_UTF_8),
         };
         let secrecy = if is_secret_name(&name.value) {
             VariableSecrecy::Secret
         } else {
             VariableSecrecy::Plain
         };
-        self.set(name, EnvVariable { value, secrecy }, &name.position);
+        self.validate_and_add(name, EnvVariable { value, secrecy }, &name.position);
     }
 
     /// Adds a value of the file with `${NAME}` expanded.
@@ -129,18 +129,18 @@ impl<'c> VariableCollector<'c> {
             Ok(expanded) => expanded,
             Err(ExpandError::Unset { name }) => {
                 let message = format!("`{name}` is not set in the service's environment");
-                return self.record_missing(&text.position, &message);
+                return self.record_host_fault(&text.position, &message);
             }
             Err(ExpandError::NotUtf8 { name }) => {
                 let message = format!("`{name}` is not UTF-8 in the service's environment");
-                return self.record_missing(&text.position, &message);
+                return self.record_host_fault(&text.position, &message);
             }
             Err(error) => return self.reader.report_error(&text.position, error.to_string()),
         };
         let is_secret = is_secret_name(&name.value)
             || expanded.variable_names.iter().any(|used_name| is_secret_name(used_name));
         let secrecy = if is_secret { VariableSecrecy::Secret } else { VariableSecrecy::Plain };
-        self.set(name, EnvVariable { value: expanded.text, secrecy }, &text.position);
+        self.validate_and_add(name, EnvVariable { value: expanded.text, secrecy }, &text.position);
     }
 
     /// Adds a value from another source.
@@ -152,19 +152,28 @@ impl<'c> VariableCollector<'c> {
     ) {
         match secret_value {
             Ok(value) => {
-                self.set(name, EnvVariable { value, secrecy: VariableSecrecy::Secret }, position);
+                self.validate_and_add(
+                    name,
+                    EnvVariable { value, secrecy: VariableSecrecy::Secret },
+                    position,
+                );
             }
-            Err(message) => self.record_missing(position, &message),
+            Err(message) => self.record_host_fault(position, &message),
         }
     }
 
     /// Records that this machine has no value for a variable.
-    fn record_missing(&self, position: &SourcePosition, message: &str) {
-        self.reader.record_fault(self.host_fault_severity, position, new_diagnostic(message));
+    fn record_host_fault(&self, position: &SourcePosition, message: &str) {
+        self.reader.record_fault(self.machine_fault_severity, position, new_diagnostic(message));
     }
 
     /// Sets a variable, once.
-    fn set(&mut self, name: &Positioned<String>, variable: EnvVariable, position: &SourcePosition) {
+    fn validate_and_add(
+        &mut self,
+        name: &Positioned<String>,
+        variable: EnvVariable,
+        position: &SourcePosition,
+    ) {
         let is_valid_name = !name.value.is_empty() && !name.value.contains(['=', '\0']);
         if !is_valid_name {
             return self.reader.report_error(&name.position, "is not the name of a variable");

@@ -15,7 +15,7 @@ const CGROUP_MODES: [(&str, CgroupMode); 3] =
 /// Reads the limits of a program.
 pub(crate) fn read(resources: &mut Section<'_>) -> ResourceLimits {
     ResourceLimits {
-        max_memory_bytes: read_memory(resources, "memory_bytes"),
+        max_memory_bytes: read_memory_bytes(resources, "memory_bytes"),
         max_processes: read_limit(resources, "processes", PROCESS_BOUNDS),
         cgroup_mode: resources
             .keyword("group", &CGROUP_MODES)
@@ -25,7 +25,7 @@ pub(crate) fn read(resources: &mut Section<'_>) -> ResourceLimits {
 }
 
 /// Reads an optional number of bytes of memory.
-pub(crate) fn read_memory(resources: &mut Section<'_>, key: &'static str) -> Option<u64> {
+pub(crate) fn read_memory_bytes(resources: &mut Section<'_>, key: &'static str) -> Option<u64> {
     read_limit(resources, key, MEMORY_BOUNDS)
 }
 

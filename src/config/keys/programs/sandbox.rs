@@ -10,7 +10,7 @@ use algonius_actors::model::program::ProgramSpec;
 
 use crate::config::diagnostics::{Severity, new_diagnostic};
 use crate::config::table::{ConfigReader, Positioned, Section, SourcePosition, ValueShape};
-use crate::platform::executable_file::HiddenPaths;
+use crate::platform::executable_file::PathVisibility;
 
 const ISOLATIONS: [(&str, Isolation); 2] =
     [("landlock", Isolation::Landlock), ("bubblewrap", Isolation::Bubblewrap)];
@@ -35,15 +35,15 @@ pub(crate) struct SandboxContext<'p> {
     /// True if each sandbox is required by default, and not only one with more restrictions than the access implies.
     pub(crate) is_required_by_default: bool,
     /// Severity of a fault of the machine.
-    pub(crate) host_fault_severity: Severity,
+    pub(crate) machine_fault_severity: Severity,
 }
 
-/// Reads the sandbox into the program. A fault of the machine has the severity `host_fault_severity`.
-pub(crate) fn read_for_agent(
+/// Reads the sandbox into the program. A fault of the machine has the severity `machine_fault_severity`.
+pub(crate) fn read_into_program(
     agent: &mut Section<'_>,
     program: Option<&mut ProgramSpec>,
     access: Access,
-    host_fault_severity: Severity,
+    machine_fault_severity: Severity,
 ) {
     let home = program.as_ref().and_then(|program| program.env.get("HOME"));
     let home = home.map(|home| home.value.clone()).or_else(|| agent.reader.nonempty_env("HOME"));
@@ -55,7 +55,7 @@ pub(crate) fn read_for_agent(
         allows_network_by_default: true,
         allows_shared_memory_by_default: true,
         is_required_by_default: false,
-        host_fault_severity,
+        machine_fault_severity,
     };
     let sandbox = read(agent, &context);
     if let Some(program) = program {
@@ -65,7 +65,7 @@ pub(crate) fn read_for_agent(
 
 /// Reads the sandbox of a program.
 pub(crate) fn read(table: &mut Section<'_>, context: &SandboxContext<'_>) -> Sandbox {
-    let SandboxContext { access, command, working_dir, host_fault_severity, .. } = *context;
+    let SandboxContext { access, command, working_dir, machine_fault_severity, .. } = *context;
     let mut section = table.section("sandbox");
     let enforce = section.flag("enforce", true);
     let nested = section.flag("nested", false);
@@ -75,7 +75,7 @@ pub(crate) fn read(table: &mut Section<'_>, context: &SandboxContext<'_>) -> San
         true => SharedMemoryAccess::Allowed,
         false => SharedMemoryAccess::Refused,
     };
-    let path_resolver = SandboxPathResolver { home: context.home.clone(), host_fault_severity };
+    let path_resolver = SandboxPathResolver { home: context.home.clone(), machine_fault_severity };
     let configured_writable = section.text_list("writable");
     let writable: Option<Vec<_>> = configured_writable.as_ref().map(|configured| {
         configured
@@ -84,14 +84,14 @@ pub(crate) fn read(table: &mut Section<'_>, context: &SandboxContext<'_>) -> San
             .collect()
     });
     let isolation = section.keyword("isolation", &ISOLATIONS);
-    let visible: Vec<_> =
+    let visible_paths: Vec<_> =
         writable.iter().flatten().map(PathBuf::as_path).chain(working_dir).collect();
-    let hidden = read_hidden_paths(&mut section, &path_resolver, (command, &visible));
+    let hidden = read_hidden_paths(&mut section, &path_resolver, (command, &visible_paths));
     let protected = read_protected_paths(&mut section, &path_resolver);
     let sockets = read_sockets(&mut section);
     let sandbox = Sandbox {
         is_enforced: enforce,
-        has_own_sandbox: nested,
+        has_inner_sandbox: nested,
         isolation_requirement: IsolationRequirement::Nothing,
         writable,
         allows_network: network,
@@ -148,7 +148,7 @@ fn read_requirement(
 
 /// Refuses folders with `nested`, because the service does not restrict the folders of such a program.
 fn check_nested_sandbox(section: &Section<'_>, sandbox: &Sandbox) {
-    if sandbox.has_own_sandbox && (!sandbox.is_enforced || sandbox.writable.is_some()) {
+    if sandbox.has_inner_sandbox && (!sandbox.is_enforced || sandbox.writable.is_some()) {
         let diagnostic =
             new_diagnostic("with `nested = true` the program decides itself what it may change")
                 .with_hint("leave out `writable` and `enforce = false`, or leave out `nested`");
@@ -186,7 +186,7 @@ fn refuse_unsuitable_landlock(
 struct SandboxPathResolver {
     home: Option<String>,
     /// Severity of a missing path.
-    host_fault_severity: Severity,
+    machine_fault_severity: Severity,
 }
 
 impl SandboxPathResolver {
@@ -196,13 +196,13 @@ impl SandboxPathResolver {
         if resolved.is_none() && path.value.starts_with("~/") {
             let diagnostic = new_diagnostic("has no meaning: `HOME` is not set, empty or relative")
                 .with_hint("set `HOME` to the folder, or write its whole path");
-            section.reader.record_fault(self.host_fault_severity, &path.position, diagnostic);
+            section.reader.record_fault(self.machine_fault_severity, &path.position, diagnostic);
             return section.reader.resolve_path(&path.value);
         }
         let resolved = resolved.unwrap_or_else(|| section.reader.resolve_path(&path.value));
         if !resolved.exists() {
             let diagnostic = new_diagnostic("there is no such file or folder").with_hint(hint);
-            section.reader.record_fault(self.host_fault_severity, &path.position, diagnostic);
+            section.reader.record_fault(self.machine_fault_severity, &path.position, diagnostic);
         }
         resolved
     }
@@ -226,7 +226,7 @@ fn read_hidden_paths(
         .collect();
     if let Some(program) = command.and_then(|command| command.canonicalize().ok()) {
         for (path, folder) in configured_hidden.iter().zip(&hidden) {
-            report_hidden_program(
+            report_if_program_hidden(
                 section.reader,
                 (&program, folder, visible_paths),
                 &path.position,
@@ -237,7 +237,7 @@ fn read_hidden_paths(
 }
 
 /// Reports that the sandbox would hide a program without links, or its interpreter.
-fn report_hidden_program(
+fn report_if_program_hidden(
     reader: &ConfigReader<'_>,
     (program, folder, visible_paths): (&Path, &Path, &[&Path]),
     position: &SourcePosition,
@@ -247,7 +247,7 @@ fn report_hidden_program(
         return;
     }
     let visible_paths = visible_paths.iter().copied().map(Path::to_owned).collect();
-    let hidden_paths = HiddenPaths { hidden: vec![folder.to_owned()], visible: visible_paths };
+    let hidden_paths = PathVisibility { hidden: vec![folder.to_owned()], visible: visible_paths };
     if let Some(file) = hidden_paths.find_hidden_executed_file(program, None) {
         let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
         let message = format!("the interpreter `{}` of the program is in it", name.escape_debug());

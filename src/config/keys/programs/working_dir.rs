@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use crate::config::diagnostics::{Severity, new_diagnostic};
 use crate::config::table::Section;
 
-/// Reads `working_dir`; `None` if the key is absent. A missing folder has the severity `host_fault_severity`.
-pub(crate) fn read(section: &mut Section<'_>, host_fault_severity: Severity) -> Option<PathBuf> {
+/// Reads `working_dir`; `None` if the key is absent. A missing folder has the severity `machine_fault_severity`.
+pub(crate) fn read(section: &mut Section<'_>, machine_fault_severity: Severity) -> Option<PathBuf> {
     let configured = section.nonblank_text("working_dir")?;
     let folder = section.reader.resolve_path(&configured.value);
     if !folder.is_dir() {
@@ -16,7 +16,7 @@ pub(crate) fn read(section: &mut Section<'_>, host_fault_severity: Severity) -> 
         } else {
             diagnostic
         };
-        section.reader.record_fault(host_fault_severity, &configured.position, diagnostic);
+        section.reader.record_fault(machine_fault_severity, &configured.position, diagnostic);
     }
     Some(folder)
 }

@@ -37,13 +37,13 @@ pub(crate) fn read(section: &mut Section<'_>) -> RequestAccessSettings {
     let hosts = section.text_list("allowed_hosts").unwrap_or_default();
     let origins = section.text_list("allowed_origins").unwrap_or_default();
     RequestAccessSettings {
-        allowed_hosts: validate_texts(
+        allowed_hosts: validate_and_lowercase(
             section,
             hosts,
             is_host,
             "must be a name such as \"agents.lan\"",
         ),
-        allowed_origins: validate_texts(
+        allowed_origins: validate_and_lowercase(
             section,
             origins,
             is_origin,
@@ -73,7 +73,7 @@ pub(crate) fn read_lockout(mut section: Section<'_>) -> LockoutSettings {
 }
 
 /// Returns the valid texts of a list, and reports the others.
-fn validate_texts(
+fn validate_and_lowercase(
     section: &Section<'_>,
     texts: Vec<Positioned<String>>,
     is_valid: fn(&str) -> bool,

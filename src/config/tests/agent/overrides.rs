@@ -11,7 +11,7 @@ fn overrides_are_empty_by_default() {
     let lines = "[agents.a.overrides]\nworking_dirs = [\"/usr\"]\nenv = [\"BRANCH\", \"CI\"]\n";
     let mut agents = load_settings(&format!("{CAT}{lines}")).agents;
     let override_policy = agents.remove(0).spec.override_policy.clone();
-    assert_eq!(override_policy.folders, [PathBuf::from("/usr")]);
+    assert_eq!(override_policy.working_dir_roots, [PathBuf::from("/usr")]);
     assert_eq!(override_policy.variables, ["BRANCH", "CI"]);
 }
 
@@ -25,7 +25,7 @@ fn an_allowed_link_is_allowed_under_both_names() {
     let lines =
         format!("[agents.a.overrides]\nworking_dirs = [{:?}]\n", link.display().to_string());
     let mut agents = load_settings(&format!("{CAT}{lines}")).agents;
-    assert_eq!(agents.remove(0).spec.override_policy.folders, [link, real]);
+    assert_eq!(agents.remove(0).spec.override_policy.working_dir_roots, [link, real]);
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn a_remote_agent_has_an_address_a_protocol_and_a_token() {
     assert_eq!(settings.agents[0].spec.kind(), AgentKind::Remote);
     // The account is that of the token, so that another token opens it again.
     let credential = &settings.agents[0].spec.quota.credential;
-    assert!(matches!(credential, QuotaCredential::Secret(_)), "{credential:?}");
+    assert!(matches!(credential, QuotaCredential::SecretDigest(_)), "{credential:?}");
 }
 
 #[test]

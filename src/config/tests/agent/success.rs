@@ -22,12 +22,12 @@ fn short_forms_equal_the_full_forms() {
         criteria_and_rules("failures.quota = { status = [429], regex = \"used up\" }").1.quota;
     assert!(quota.regex.is_some_and(|regex| regex.is_match("all used up")));
     let own_retries = "failures.own_retries = { regex = \"^again\", max = 5 }";
-    let own_retries = criteria_and_rules(own_retries).1.own_retries;
+    let own_retries = criteria_and_rules(own_retries).1.program_retry_rules;
     assert!(
-        own_retries.regex.is_some_and(|regex| regex.is_match("again in 2 s"))
+        own_retries.failed_request_regex.is_some_and(|regex| regex.is_match("again in 2 s"))
             && own_retries.max_failed_requests == Some(5)
     );
-    assert_eq!(criteria_and_rules("").1.own_retries.max_failed_requests, None);
+    assert_eq!(criteria_and_rules("").1.program_retry_rules.max_failed_requests, None);
     assert_agent_faults(&[
         (
             "failures.own_retries.max = 1001",

@@ -67,7 +67,7 @@ fn the_key_of_a_provider_is_a_secret() {
     assert_eq!((loaded.warnings.len(), settings.secrecy.secrets.len()), (0, 1));
     assert!(!format!("{settings:?}").contains("canary-of-the-model"));
     assert!(settings.referenced_files.contains(&key_file));
-    assert!(settings.service_files.read_protected_paths.contains(&key_file));
+    assert!(settings.service_files.hidden_paths.contains(&key_file));
 }
 
 #[test]

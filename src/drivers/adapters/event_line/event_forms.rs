@@ -12,7 +12,7 @@ pub(super) const COMPLETED: &str = "completed";
 
 /// Returns the events of an object in their documented form. Content that does not fit into the second event is a
 /// progress message before it.
-pub(super) fn documented_forms(object: &Value) -> [Option<Value>; 2] {
+pub(super) fn to_documented_events(object: &Value) -> [Option<Value>; 2] {
     let Some(mut members) = object.as_object().cloned() else {
         return [None, Some(object.clone())];
     };

@@ -7,7 +7,7 @@ use algonius_actors::ports::ledger::LedgerError;
 use super::answer_stream::AnswerStream;
 use super::draft_answer::DraftAnswer;
 use crate::drivers::output::channel_writer::ChannelText;
-use crate::drivers::output::raw_text::TextStorage;
+use crate::drivers::output::raw_text::LongTextStorage;
 
 /// Answer so far.
 pub(super) enum AnswerRecorder<'r> {
@@ -22,7 +22,7 @@ impl<'r> AnswerRecorder<'r> {
     pub(super) fn open(
         reporter: &'r Reporter,
         is_last_message_answer: bool,
-        (limit, storage): (usize, TextStorage),
+        (limit, storage): (usize, LongTextStorage),
     ) -> Self {
         match is_last_message_answer {
             true => Self::Drafts(DraftAnswer::open(reporter, limit, storage)),
@@ -52,7 +52,7 @@ impl<'r> AnswerRecorder<'r> {
         }
     }
 
-    /// Handles the start of another message. Returns the position of the superseded one.
+    /// Handles the start of another message. Returns the superseded message as the ledger stores it.
     ///
     /// # Errors
     /// Fails if the ledger did not commit.

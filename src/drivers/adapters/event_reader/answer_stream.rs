@@ -8,7 +8,7 @@ use algonius_actors::model::execution::event::{
 use algonius_actors::ports::ledger::LedgerError;
 
 use crate::drivers::output::channel_writer::{ChannelText, ChannelWriter};
-use crate::drivers::output::raw_text::TextStorage;
+use crate::drivers::output::raw_text::LongTextStorage;
 
 /// Answer so far.
 pub(super) struct AnswerStream<'r> {
@@ -21,7 +21,7 @@ pub(super) struct AnswerStream<'r> {
 
 impl<'r> AnswerStream<'r> {
     /// Opens the answer's channel.
-    pub(super) fn open(reporter: &'r Reporter, limit: usize, storage: TextStorage) -> Self {
+    pub(super) fn open(reporter: &'r Reporter, limit: usize, storage: LongTextStorage) -> Self {
         let channel_writer = ChannelWriter::open(reporter, TextChannel::Answer, (limit, storage));
         Self {
             reporter,
@@ -85,7 +85,7 @@ impl<'r> AnswerStream<'r> {
             ..
         } = self;
         let text = channel_writer.close().await?;
-        let StoredPart { text: span, redacted, dropped, .. } = text.redacted;
+        let StoredPart { text: span, redacted, dropped, .. } = text.stored_part;
         if span.to > 0 {
             let last_part = StoredPart::text(TextRange { from: next_offset, ..span });
             let last_part =

@@ -9,7 +9,7 @@ use algonius_actors::model::execution::event::{EventKind, TextChannel};
 use algonius_actors::ports::ledger::LedgerError;
 
 use crate::drivers::output::channel_writer::{ChannelText, ChannelWriter};
-use crate::drivers::output::raw_text::TextStorage;
+use crate::drivers::output::raw_text::LongTextStorage;
 
 /// Warning about the first superseded message that is not stored.
 const DROPPED_MESSAGES_WARNING: &str = "the messages before the answer are longer than `max_output_bytes`; later ones of \
@@ -20,7 +20,7 @@ pub(super) struct DraftAnswer<'r> {
     reporter: &'r Reporter,
     channel_writer: ChannelWriter,
     /// Remaining bytes for superseded messages.
-    remaining_bytes: u64,
+    remaining_superseded_bytes: u64,
     /// Latest message after the superseded ones have used up the limit: it is written at the end, if it is the answer.
     withheld_message: Option<String>,
     /// True if a superseded message was dropped.
@@ -33,12 +33,12 @@ pub(super) struct DraftAnswer<'r> {
 
 impl<'r> DraftAnswer<'r> {
     /// Opens the answer's channel.
-    pub(super) fn open(reporter: &'r Reporter, limit: usize, storage: TextStorage) -> Self {
+    pub(super) fn open(reporter: &'r Reporter, limit: usize, storage: LongTextStorage) -> Self {
         let channel_writer = ChannelWriter::open(reporter, TextChannel::Answer, (limit, storage));
         Self {
             reporter,
             channel_writer,
-            remaining_bytes: limit as u64,
+            remaining_superseded_bytes: limit as u64,
             withheld_message: None,
             has_dropped_message: false,
             message_bytes: 0,
@@ -83,10 +83,11 @@ impl<'r> DraftAnswer<'r> {
             return Ok(None);
         }
         let superseded = self.channel_writer.start_next_text().await?;
-        self.remaining_bytes = self.remaining_bytes.saturating_sub(message_bytes);
+        self.remaining_superseded_bytes =
+            self.remaining_superseded_bytes.saturating_sub(message_bytes);
         // Superseded messages may take as much as one answer. From then on only the answer is written, so it always has
         // room.
-        if self.remaining_bytes == 0 {
+        if self.remaining_superseded_bytes == 0 {
             self.withheld_message = Some(String::new());
         }
         Ok((superseded.text.to > superseded.text.from).then_some(superseded))
@@ -112,8 +113,10 @@ impl<'r> DraftAnswer<'r> {
         if !self.is_answer {
             return Ok(text.without_raw());
         }
-        if text.redacted.text.to > text.redacted.text.from {
-            self.reporter.record_event(EventKind::answer_artifact(text.redacted.clone())).await?;
+        if text.stored_part.text.to > text.stored_part.text.from {
+            self.reporter
+                .record_event(EventKind::answer_artifact(text.stored_part.clone()))
+                .await?;
         }
         Ok(text)
     }

@@ -16,7 +16,7 @@ use super::event_handler::EventHandler;
 use crate::drivers::adapters::event_line::{EventParseError, ResultLoss};
 use crate::drivers::adapters::failure::ReportedFailure;
 use crate::drivers::adapters::file_parts::UndeliveredFile;
-use crate::drivers::output::display_label::redacted_label;
+use crate::drivers::output::display_label::redacted_display_text;
 
 /// Greatest number of counters that are kept of one `usage` event.
 const MAX_USAGE_COUNTERS: usize = 64;
@@ -29,13 +29,13 @@ impl EventHandler<'_> {
         undelivered: &UndeliveredFile,
         (role, artifact_id): (MessageRole, Option<&str>),
     ) -> Result<(), LedgerError> {
-        self.part_recorder.count_dropped(role, undelivered.encoded_size_if_too_large());
-        let message = undelivered.warning_text(|name| redacted_label(self.reporter, name));
+        self.part_recorder.add_dropped_bytes(role, undelivered.encoded_size_if_too_large());
+        let message = undelivered.warning_text(|name| redacted_display_text(self.reporter, name));
         if role != MessageRole::AgentProgress && undelivered.encoded_size_if_too_large() == 0 {
             let failure = Failure::new(Code::OutputUnreadable, message.clone());
             self.completion.record_undelivered_failure(artifact_id, failure);
         }
-        self.part_recorder.record_event(EventKind::Warning { message }).await
+        self.part_recorder.record_event_within_limit(EventKind::Warning { message }).await
     }
 
     pub(super) async fn record_usage(
@@ -51,41 +51,43 @@ impl EventHandler<'_> {
             return self.report_malformed("has no numbers", ResultLoss::None).await;
         }
         // A resumed session counts from its beginning, and only the difference belongs to this attempt.
-        let (numbers, cumulative) =
-            if cumulative { self.counters.take_increments(numbers) } else { (numbers, false) };
-        self.reporter.set_session_counters(self.counters.totals().clone());
-        self.part_recorder
-            .record_event(EventKind::UsageReported { counters: numbers, cumulative })
-            .await
+        let (numbers, cumulative) = if cumulative {
+            self.counters.record_and_compute_increments(numbers)
+        } else {
+            (numbers, false)
+        };
+        self.reporter.set_session_usage_counters(self.counters.totals().clone());
+        let event = EventKind::UsageReported { counters: numbers, cumulative };
+        self.part_recorder.record_event_within_limit(event).await
     }
 
     /// Records the session if it differs from the previous one.
     pub(super) async fn record_session(&mut self, id: &str) -> Result<(), LedgerError> {
         // The raw id, with which the next message resumes the session. Records get the redacted one.
-        let is_usable = self.reporter.set_session_id(id);
-        let id = redacted_label(self.reporter, id);
+        let is_usable = self.reporter.try_set_session_id(id);
+        let id = redacted_display_text(self.reporter, id);
         if id.is_empty() || self.session_id.replace(id.clone()).as_ref() == Some(&id) {
             return Ok(());
         }
         let message = UNUSABLE_SESSION_ID_WARNING.to_owned();
         let event =
             if is_usable { EventKind::Session { id } } else { EventKind::Warning { message } };
-        self.part_recorder.record_event(event).await
+        self.part_recorder.record_event_within_limit(event).await
     }
 
     pub(super) async fn record_stop(&mut self, reason: &str) -> Result<(), LedgerError> {
         self.completion.mark_completed();
         self.malformed_lines.mark_result_ended();
-        let reason = redacted_label(self.reporter, reason);
+        let reason = redacted_display_text(self.reporter, reason);
         if reason.is_empty() {
             Ok(())
         } else {
-            self.part_recorder.record_event(EventKind::Stopped { reason }).await
+            self.part_recorder.record_event_within_limit(EventKind::Stopped { reason }).await
         }
     }
 
     pub(super) fn record_failure(&mut self, reported: &ReportedFailure) {
-        let message = redacted_label(self.reporter, &reported.message);
+        let message = redacted_display_text(self.reporter, &reported.message);
         self.completion.record_reported_failure(reported, &message, self.reporter.now());
     }
 
@@ -104,7 +106,7 @@ impl EventHandler<'_> {
 ///
 /// # Errors
 /// Fails if the ledger did not commit.
-pub(super) async fn close(
+pub(super) async fn close_handler(
     handler: EventHandler<'_>,
     must_report_completion: bool,
 ) -> Result<EventSummary, LedgerError> {
@@ -135,7 +137,7 @@ fn read_counters(
     reporter: &Reporter,
 ) -> (BTreeMap<String, Number>, Option<String>) {
     let numbers = fields.into_iter().filter_map(|(name, value)| match value {
-        Value::Number(number) => Some((redacted_label(reporter, &name), number)),
+        Value::Number(number) => Some((redacted_display_text(reporter, &name), number)),
         _ => None,
     });
     let numbers: BTreeMap<_, _> = numbers.collect();

@@ -20,8 +20,8 @@ use crate::drivers::adapters::event_line::{
 };
 use crate::drivers::adapters::file_parts;
 use crate::drivers::files::file_access::AllowedFolders;
-use crate::drivers::output::display_label::{redacted_id, redacted_label};
-use crate::drivers::output::raw_text::TextStorage;
+use crate::drivers::output::display_label::{redacted_display_text, redacted_id};
+use crate::drivers::output::raw_text::LongTextStorage;
 
 /// Warning about a file in another form.
 const FILE_IS_TEXT_WARNING: &str = "an event has a `file` that is a text, which was not delivered; a file is an object, such \
@@ -50,7 +50,7 @@ impl<'r> EventHandler<'r> {
         reporter: &'r Reporter,
         work: &AttemptWork,
         allowed_folders: &'r AllowedFolders,
-        (is_last_message_answer, storage): (bool, TextStorage),
+        (is_last_message_answer, storage): (bool, LongTextStorage),
     ) -> Self {
         let limit = work.spec.limits.sizes.max_output_bytes;
         Self {
@@ -63,14 +63,14 @@ impl<'r> EventHandler<'r> {
             malformed_lines: MalformedLines::new(reporter),
             id_generator: OutputIdGenerator::for_attempt(work),
             completion: CompletionReport::default(),
-            counters: CumulativeUsage::from_totals(reporter.session_counters()),
+            counters: CumulativeUsage::from_totals(reporter.session_usage_counters()),
             session_id: None,
         }
     }
 
     /// Returns a text of the program in its redacted and shortened form.
     pub(super) fn redact(&self, text: &str) -> String {
-        redacted_label(self.reporter, text)
+        redacted_display_text(self.reporter, text)
     }
 
     /// Records a warning, whose text may contain words of the program.
@@ -79,7 +79,7 @@ impl<'r> EventHandler<'r> {
     /// Fails if the ledger did not commit.
     pub(super) async fn warn(&mut self, message: &str) -> Result<(), LedgerError> {
         let message = self.redact(message);
-        self.part_recorder.record_event(EventKind::Warning { message }).await
+        self.part_recorder.record_event_within_limit(EventKind::Warning { message }).await
     }
 
     /// Records that the agent does not know the session of the conversation.
@@ -87,9 +87,8 @@ impl<'r> EventHandler<'r> {
     /// # Errors
     /// Fails if the ledger did not commit.
     pub(super) async fn record_lost_session(&mut self, message: &str) -> Result<(), LedgerError> {
-        self.part_recorder
-            .record_event(EventKind::SessionLost { message: message.to_owned() })
-            .await
+        let message = message.to_owned();
+        self.part_recorder.record_event_within_limit(EventKind::SessionLost { message }).await
     }
 
     /// Handles an event.
@@ -220,18 +219,15 @@ impl<'r> EventHandler<'r> {
 
     async fn handle_artifact(&mut self, reported: ReportedArtifact) -> Result<(), LedgerError> {
         let ReportedArtifact { id, name, description, content, append, last } = reported;
-        let redact_label =
-            |text: Option<String>| text.map(|text| redacted_label(self.reporter, &text));
         let id = id.map(|id| redacted_id(self.reporter, &id));
-        let (name, description) = (redact_label(name), redact_label(description));
+        let (name, description) =
+            (name.map(|text| self.redact(&text)), description.map(|text| self.redact(&text)));
         // The id is assigned even if the artifact fails: an append without an id continues this one.
         let id = self.id_generator.assign_artifact_id(id, append);
         let dropped_before = self.part_recorder.dropped_bytes();
-        let Some(parts) = self
-            .read_content(Some(content), ResultLoss::Likely, (Role::AgentAnswer, Some(&id)))
-            .await?
-        else {
-            self.part_recorder.mark_incomplete(&id, dropped_before);
+        let (loss, role_and_id) = (ResultLoss::Likely, (Role::AgentAnswer, Some(id.as_str())));
+        let Some(parts) = self.read_content(Some(content), loss, role_and_id).await? else {
+            self.part_recorder.mark_artifact_incomplete(&id, dropped_before);
             return Ok(());
         };
         self.completion.mark_output_outside_answer();

@@ -35,7 +35,7 @@ impl LineReader {
 
     /// Takes the next bytes, and returns their events, each with the number of its line. Bytes for the raw output go to
     /// `raw_output`.
-    pub(super) fn read(
+    pub(super) fn decode(
         &mut self,
         bytes: &[u8],
         raw_output: &mut Vec<u8>,
@@ -52,7 +52,7 @@ impl LineReader {
     }
 
     /// Handles the end of the output, and returns the events of the last line, with or without a line end.
-    pub(super) fn read_end(&mut self, raw_output: &mut Vec<u8>) -> Vec<(u64, ProgramEvent)> {
+    pub(super) fn decode_end(&mut self, raw_output: &mut Vec<u8>) -> Vec<(u64, ProgramEvent)> {
         let mut events = self.finish_line(b"", raw_output);
         // An error after which the program has written nothing is known as a failure only now.
         let last_events = self.adapter.as_mut().map(|adapter| adapter.finish_output());
@@ -85,7 +85,7 @@ impl LineReader {
 
 /// Returns the events of a native line, and true if the line has only pieces that a later line repeats.
 fn read_native_line(line: &EventLine, adapter: &mut dyn EventAdapter) -> (Vec<ProgramEvent>, bool) {
-    let types = adapter.required_line_types();
+    let types = adapter.result_carrying_types();
     let items = line.parse_objects(|object| has_type(object, types), types);
     let (mut events, mut omitted_count) = (Vec::new(), 0);
     let item_count = items.len();

@@ -11,7 +11,7 @@ use algonius_actors::model::execution::event::EventKind;
 use algonius_actors::ports::ledger::LedgerError;
 
 use crate::drivers::adapters::event_line::{EventParseError, ResultLoss};
-use crate::drivers::output::display_label::redacted_label;
+use crate::drivers::output::display_label::redacted_display_text;
 
 /// Number of texts of one attempt that are reported one by one.
 const MAX_REPORTED_LINES: u64 = 20;
@@ -72,7 +72,7 @@ impl<'r> MalformedLines<'r> {
         }
         let reason = error.reason.clone().into_owned();
         // The text is redacted as a whole before it is cut: a secret that was cut would not be recognised.
-        let text = redacted_label(self.reporter, &error.text);
+        let text = redacted_display_text(self.reporter, &error.text);
         if explains_loss {
             let (reason, text) = (reason.clone(), text.clone());
             self.unreadable_line = Some(UnreadableLine { line, reason, text, is_result_lost });

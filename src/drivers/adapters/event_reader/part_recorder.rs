@@ -10,7 +10,7 @@ use algonius_actors::model::execution::event::{EventKind, MessageRole, TextChann
 use algonius_actors::model::failure::Failure;
 use algonius_actors::ports::ledger::LedgerError;
 
-use crate::drivers::output::display_label::redacted_label;
+use crate::drivers::output::display_label::redacted_display_text;
 
 /// Overhead of a record in bytes, so that empty records count too.
 const RECORD_OVERHEAD_BYTES: usize = 256;
@@ -20,7 +20,7 @@ pub(super) struct PartRecorder<'r> {
     reporter: &'r Reporter,
     writer: OutputWriter,
     /// Space for the content of the result.
-    remaining_bytes: usize,
+    remaining_result_bytes: usize,
     /// Space for progress, which must not use up that of the result.
     remaining_progress_bytes: usize,
     /// Space for content at the start.
@@ -40,7 +40,7 @@ impl<'r> PartRecorder<'r> {
         Self {
             reporter,
             writer: reporter.open_output(TextChannel::Parts),
-            remaining_bytes: limit,
+            remaining_result_bytes: limit,
             remaining_progress_bytes: limit,
             limit,
             remaining_events: limit / RECORD_OVERHEAD_BYTES,
@@ -61,7 +61,7 @@ impl<'r> PartRecorder<'r> {
     ) -> Result<Option<Vec<StoredPart>>, LedgerError> {
         let size = parts.iter().map(part_size).sum();
         if !self.try_reserve(role, size) {
-            self.count_dropped(role, size as u64);
+            self.add_dropped_bytes(role, size as u64);
             return Ok(None);
         }
         let redacted_parts = self.redact_labels(parts);
@@ -82,7 +82,7 @@ impl<'r> PartRecorder<'r> {
             if let Some(dropped) = self.dropped_bytes_by_artifact.get_mut(&artifact.id) {
                 *dropped += size as u64;
             }
-            self.count_dropped(MessageRole::AgentAnswer, size as u64);
+            self.add_dropped_bytes(MessageRole::AgentAnswer, size as u64);
             return Ok(());
         }
         self.dropped_bytes_by_artifact.insert(artifact.id.clone(), 0);
@@ -102,13 +102,13 @@ impl<'r> PartRecorder<'r> {
     pub(super) fn available_bytes(&self, role: MessageRole) -> usize {
         let remaining_bytes = match role {
             MessageRole::AgentProgress => self.remaining_progress_bytes,
-            _ => self.remaining_bytes,
+            _ => self.remaining_result_bytes,
         };
         remaining_bytes.saturating_sub(RECORD_OVERHEAD_BYTES)
     }
 
     /// Counts content that is missing because there is no room for it. Progress is no part of the result.
-    pub(super) fn count_dropped(&mut self, role: MessageRole, size: u64) {
+    pub(super) fn add_dropped_bytes(&mut self, role: MessageRole, size: u64) {
         if role != MessageRole::AgentProgress {
             self.dropped_result_bytes = self.dropped_result_bytes.saturating_add(size);
         }
@@ -134,7 +134,7 @@ impl<'r> PartRecorder<'r> {
     }
 
     /// Marks an artifact whose next piece was skipped. `dropped_before` is the number of dropped bytes before it.
-    pub(super) fn mark_incomplete(&mut self, id: &str, dropped_before: u64) {
+    pub(super) fn mark_artifact_incomplete(&mut self, id: &str, dropped_before: u64) {
         if let Some(dropped) = self.dropped_bytes_by_artifact.get_mut(id) {
             *dropped += self.dropped_bytes - dropped_before;
         }
@@ -144,14 +144,17 @@ impl<'r> PartRecorder<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn record_event(&mut self, event: EventKind) -> Result<(), LedgerError> {
+    pub(super) async fn record_event_within_limit(
+        &mut self,
+        event: EventKind,
+    ) -> Result<(), LedgerError> {
         match self.remaining_events.checked_sub(1) {
             Some(remaining_events) => {
                 self.remaining_events = remaining_events;
                 self.reporter.record_event(event).await
             }
             None => {
-                self.count_dropped(MessageRole::AgentProgress, RECORD_OVERHEAD_BYTES as u64);
+                self.add_dropped_bytes(MessageRole::AgentProgress, RECORD_OVERHEAD_BYTES as u64);
                 Ok(())
             }
         }
@@ -188,7 +191,7 @@ impl<'r> PartRecorder<'r> {
     fn try_reserve(&mut self, role: MessageRole, size: usize) -> bool {
         let space = match role {
             MessageRole::AgentProgress => &mut self.remaining_progress_bytes,
-            _ => &mut self.remaining_bytes,
+            _ => &mut self.remaining_result_bytes,
         };
         let remaining_bytes = space.checked_sub(size.max(RECORD_OVERHEAD_BYTES));
         *space = remaining_bytes.unwrap_or(*space);
@@ -198,7 +201,7 @@ impl<'r> PartRecorder<'r> {
     /// Redacts the labels beside the content, because they are shown too.
     fn redact_labels(&self, parts: Vec<Part>) -> Vec<Part> {
         let redact_label =
-            |text: Option<String>| text.map(|text| redacted_label(self.reporter, &text));
+            |text: Option<String>| text.map(|text| redacted_display_text(self.reporter, &text));
         let parts = parts.into_iter().map(|Part { content, filename, media_type }| Part {
             content,
             filename: redact_label(filename),

@@ -14,14 +14,14 @@ use crate::drivers::mcp::server_failure::ServerFailure;
 /// Supervisor of a process.
 pub(super) struct ConnectionSupervisor {
     /// Name of the server.
-    pub(super) name: String,
+    pub(super) server_name: String,
     /// Time without a use after which it ends the process.
     pub(super) idle_timeout: Duration,
     pub(super) process: ServerProcess,
     pub(super) client: Arc<McpClient>,
     pub(super) usage: watch::Sender<ConnectionUsage>,
     /// Receiver whose channel closes when the connection is dropped.
-    pub(super) lifetime_receiver: watch::Receiver<()>,
+    pub(super) connection_drop_receiver: watch::Receiver<()>,
     /// True once the service stops.
     pub(super) stop_receiver: watch::Receiver<bool>,
     pub(super) phase: watch::Sender<ConnectionPhase>,
@@ -41,19 +41,19 @@ impl ConnectionSupervisor {
     /// Waits for a reason to end the process, and ends it.
     pub(super) async fn run(self) {
         let Self {
-            name,
+            server_name: name,
             idle_timeout,
             mut process,
             client,
             usage,
-            mut lifetime_receiver,
+            connection_drop_receiver: mut lifetime_receiver,
             stop_receiver: mut stop,
             phase,
         } = self;
         let cause = tokio::select! {
-            sentence = process.wait_for_failure() => EndCause::Process(sentence),
+            sentence = process.wait_for_end_or_limit() => EndCause::Process(sentence),
             reason = client.wait_for_end() => EndCause::Connection(reason),
-            () = wait_until_idle(&usage, idle_timeout) => EndCause::NoLongerNeeded,
+            () = close_when_idle(&usage, idle_timeout) => EndCause::NoLongerNeeded,
             // The only change is the end of its sender.
             _ = lifetime_receiver.changed() => EndCause::NoLongerNeeded,
             _ = stop.wait_for(|is_stopping| *is_stopping) => EndCause::NoLongerNeeded,
@@ -66,7 +66,7 @@ impl ConnectionSupervisor {
         let failure = Arc::new(failure);
         phase.send_replace(ConnectionPhase::Ending(Arc::clone(&failure)));
         client.close();
-        process.wait_for_exit().await;
+        process.wait_for_exit_or_terminate().await;
         process.kill_and_clean_up().await;
         tracing::info!(server = name, reason = failure.sentence, "MCP server ended");
         phase.send_replace(ConnectionPhase::Removed(failure));
@@ -74,7 +74,7 @@ impl ConnectionSupervisor {
 }
 
 /// Closes the connection for further uses, and returns, once nothing has used it for this time.
-async fn wait_until_idle(usage: &watch::Sender<ConnectionUsage>, idle_timeout: Duration) {
+async fn close_when_idle(usage: &watch::Sender<ConnectionUsage>, idle_timeout: Duration) {
     let mut changes = usage.subscribe();
     loop {
         let is_used = changes.borrow_and_update().users > 0;

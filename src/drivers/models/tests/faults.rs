@@ -4,7 +4,9 @@ use super::provider::STEP_TIMEOUT;
 use super::*;
 
 /// Returns the failure of a call, and the number of requests.
-async fn failure_of(responses: impl IntoIterator<Item = ScriptedResponse>) -> (Failure, usize) {
+async fn failure_and_request_count(
+    responses: impl IntoIterator<Item = ScriptedResponse>,
+) -> (Failure, usize) {
     let mut provider = ScriptedProvider::start(responses).await;
     match complete(&provider).await {
         Err(CompletionError::Failed(failure)) => (failure, provider.drain_request_count()),
@@ -24,7 +26,7 @@ fn rate_limited_response(retry_after: &str) -> ScriptedResponse {
 async fn a_reply_after_three_faults_is_returned() {
     let responses = [
         status_response(503),
-        ScriptedResponse::Bytes(String::new()),
+        ScriptedResponse::RawResponse(String::new()),
         status_response(408),
         ScriptedResponse::text("at last"),
     ];
@@ -35,11 +37,13 @@ async fn a_reply_after_three_faults_is_returned() {
 
 #[tokio::test]
 async fn a_provider_with_lasting_faults_is_unavailable() {
-    let (failure, count) = failure_of([status_response(500), status_response(503)]).await;
+    let (failure, count) =
+        failure_and_request_count([status_response(500), status_response(503)]).await;
     assert_eq!((failure.code, count), (Code::ModelUnavailable, 4));
     assert_eq!(failure.message, "the provider `local` answered with status 503");
     let early_end = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"choices\":";
-    let (failure, count) = failure_of([ScriptedResponse::Bytes(early_end.to_owned())]).await;
+    let (failure, count) =
+        failure_and_request_count([ScriptedResponse::RawResponse(early_end.to_owned())]).await;
     assert_eq!((failure.code, count), (Code::ModelUnavailable, 4));
     assert_eq!(failure.message, "the provider `local` ended its reply early");
 }
@@ -54,7 +58,7 @@ async fn a_refusal_is_not_repeated_and_hides_its_text() {
         (401, Code::NotAuthenticated, "did not accept the key, with status 401"),
         (403, Code::ModelRefused, "refused the request with status 403"),
     ] {
-        let (failure, count) = failure_of([status_response(number)]).await;
+        let (failure, count) = failure_and_request_count([status_response(number)]).await;
         assert_eq!((failure.code, count), (code, 1), "{number}");
         assert_eq!(failure.message, format!("the provider `local` {clause}"));
     }
@@ -118,7 +122,7 @@ fn every_pause_follows_its_fault() {
     };
     assert_eq!(pauses(|| CallFault::Transient { clause: String::new() }), [1, 2, 4]);
     assert_eq!(pauses(|| CallFault::RateLimited { until: None }), [5, 10, 20]);
-    let until = |seconds| Some(now() + chrono::TimeDelta::seconds(seconds));
+    let until = |seconds| Some(fixed_time() + chrono::TimeDelta::seconds(seconds));
     for (seconds, pause) in [(60, Some(60)), (1, Some(1)), (61, None)] {
         let fault = CallFault::RateLimited { until: until(seconds) };
         let result = client.retry_pause(fault, Some(TEST_BACKOFF)).ok();
@@ -137,7 +141,7 @@ async fn a_rate_limit_without_an_end_is_reported_after_repetitions() {
         rate_limited_response("0"),
         rate_limited_response(past),
     ] {
-        let (failure, count) = failure_of([unclear_response]).await;
+        let (failure, count) = failure_and_request_count([unclear_response]).await;
         assert_eq!((failure.code, count, failure.until), (Code::AgentRateLimited, 4, None));
     }
 }
@@ -146,9 +150,9 @@ async fn a_rate_limit_without_an_end_is_reported_after_repetitions() {
 async fn a_rate_limit_with_a_late_end_is_reported_at_once() {
     // The clock of the tests has 08:00:00 of this day.
     for (header, seconds) in [("61", 61), ("Fri, 15 Jan 2027 08:05:00 GMT", 300)] {
-        let (failure, count) = failure_of([rate_limited_response(header)]).await;
+        let (failure, count) = failure_and_request_count([rate_limited_response(header)]).await;
         assert_eq!((failure.code, count), (Code::AgentRateLimited, 1), "{header}");
-        assert_eq!(failure.until, Some(now() + Duration::from_secs(seconds)));
+        assert_eq!(failure.until, Some(fixed_time() + Duration::from_secs(seconds)));
     }
 }
 
@@ -188,7 +192,8 @@ async fn an_endless_reply_is_unusable_and_loses_its_connection() {
     assert_eq!(provider.drain_request_count(), 1);
 
     let oversized_head = "HTTP/1.1 200 OK\r\ncontent-length: 200000000\r\n\r\n".to_owned();
-    let mut provider = ScriptedProvider::start([ScriptedResponse::Bytes(oversized_head)]).await;
+    let mut provider =
+        ScriptedProvider::start([ScriptedResponse::RawResponse(oversized_head)]).await;
     assert_eq!(complete(&provider).await, Err(unusable));
     assert_eq!(provider.drain_request_count(), 1);
 }
@@ -221,7 +226,8 @@ async fn an_error_in_a_successful_response_is_repeated() {
         (in_choice("\"error\": {\"code\": 503}"), Code::ModelUnavailable, 4, "the error 503"),
         (in_choice("\"finish_reason\": \"error\""), Code::ModelUnavailable, 4, "the error"),
     ] {
-        let (failure, request_count) = failure_of([ScriptedResponse::status(200, "", &body)]).await;
+        let (failure, request_count) =
+            failure_and_request_count([ScriptedResponse::status(200, "", &body)]).await;
         assert_eq!((failure.code, request_count), (code, count), "{body}");
         assert_eq!(failure.message, format!("the provider `local` reported {clause} in its reply"));
     }

@@ -39,8 +39,10 @@ async fn start_concurrent_provider(barrier_size: usize) -> (String, Arc<AtomicUs
                 // Time in which a further request could arrive.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 open_requests.fetch_sub(1, Ordering::SeqCst);
-                let ScriptedResponse::Bytes(bytes) = ScriptedResponse::text("ok") else { return };
-                stream.write_all(bytes.as_bytes()).await.unwrap();
+                let ScriptedResponse::RawResponse(response) = ScriptedResponse::text("ok") else {
+                    return;
+                };
+                stream.write_all(response.as_bytes()).await.unwrap();
             });
         }
     });
@@ -75,14 +77,14 @@ async fn clients_of_a_provider_share_its_open_calls() {
 async fn calls_beyond_the_rate_wait_for_the_end_of_the_minute() {
     let registry = LimitRegistry::default();
     let provider = provider_with_limits("http://127.0.0.1:1/v1", 8, 2);
-    let (start, mut waits) = (Instant::now(), Vec::new());
+    let (start, mut acquired_at_seconds) = (Instant::now(), Vec::new());
     for _ in 0..5 {
         // Each call reads the limits again, as after a reload.
         let limits = registry.find_or_create(&provider).await;
         assert!(limits.acquire().await.is_some());
-        waits.push(start.elapsed().as_secs());
+        acquired_at_seconds.push(start.elapsed().as_secs());
     }
-    assert_eq!(waits, [0, 0, 60, 60, 120]);
+    assert_eq!(acquired_at_seconds, [0, 0, 60, 60, 120]);
 }
 
 #[tokio::test(start_paused = true)]

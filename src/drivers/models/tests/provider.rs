@@ -18,8 +18,8 @@ pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 /// Response to one request.
 #[derive(Clone)]
 pub(super) enum ScriptedResponse {
-    /// These bytes, then the end of the connection.
-    Bytes(String),
+    /// This response as it is on the wire, then the end of the connection.
+    RawResponse(String),
     /// A body without an end.
     Endless,
     /// No response, on an open connection.
@@ -30,7 +30,7 @@ impl ScriptedResponse {
     /// Returns a response with this status, further header lines and a body.
     pub(super) fn status(status: u16, headers: &str, body: &str) -> Self {
         let length = body.len();
-        Self::Bytes(format!(
+        Self::RawResponse(format!(
             "HTTP/1.1 {status} Scripted\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
         ))
     }
@@ -84,7 +84,7 @@ impl ScriptedProvider {
                 let response =
                     if is_last { responses.front().cloned() } else { responses.pop_front() };
                 match response.unwrap() {
-                    ScriptedResponse::Bytes(bytes) => {
+                    ScriptedResponse::RawResponse(bytes) => {
                         _ = stream.write_all(bytes.as_bytes()).await;
                     }
                     ScriptedResponse::Endless => {

@@ -101,14 +101,14 @@ pub(in crate::drivers::program) fn check_command_line(
     environment: &BTreeMap<OsString, OsString>,
 ) -> Result<(), Failure> {
     arguments.iter().try_for_each(|argument| check_argument(argument.as_bytes()))?;
-    check_total_size(arguments, environment)
+    check_environment_and_size(arguments, environment)
 }
 
 /// Checks limits that the kernel would report only after the attempt has started.
 ///
 /// # Errors
 /// Fails if a variable holds a zero byte, or if arguments and environment are too long together.
-pub(super) fn check_total_size(
+pub(super) fn check_environment_and_size(
     arguments: &[String],
     environment: &BTreeMap<OsString, OsString>,
 ) -> Result<(), Failure> {
@@ -130,7 +130,7 @@ pub(super) fn check_total_size(
 ///
 /// # Errors
 /// Fails if a template names a value that the request does not have, or if the text cannot be passed.
-pub(super) fn render_check_text(
+pub(super) fn render_success_check_text(
     template: &str,
     values: &ExecutionValues,
 ) -> Result<String, Failure> {

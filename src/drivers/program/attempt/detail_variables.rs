@@ -108,9 +108,9 @@ mod tests {
 
     use super::*;
 
-    fn input(count: usize, name: &str, metadata: bool) -> Input {
+    fn input(count: usize, name: &str, has_metadata: bool) -> Input {
         let part = Part { filename: Some(name.to_owned()), ..Part::text("x") };
-        let metadata = metadata.then(|| PartMetadata {
+        let metadata = has_metadata.then(|| PartMetadata {
             part: 0,
             metadata: Map::from_iter([("a".to_owned(), json!(1))]),
         });

@@ -12,7 +12,9 @@ use algonius_actors::model::program::{InputMethod, OutputMethod, ServiceLossActi
 use algonius_warden::{LaunchRequest, RootCapabilities, StdinSource};
 
 use super::PendingAttempt;
-use super::arguments::{check_total_size, render_arguments, render_check_text, render_file_name};
+use super::arguments::{
+    check_environment_and_size, render_arguments, render_file_name, render_success_check_text,
+};
 use super::attempt_folder::{AttemptFolderSpec, FolderInput};
 use super::detail_variables::{detail_variable_names, detail_variables};
 use crate::drivers::files::file_access::AllowedFolders;
@@ -77,7 +79,7 @@ impl<'a> PreparedAttempt<'a> {
         values.paths = AttemptPaths {
             input_file: folder.join(&input_name),
             output_file,
-            files: input_files::to_lines(&files),
+            file_list: input_files::to_lines(&files),
             own_folder: folder.clone(),
         };
         if delivery == FileDelivery::ListInPrompt {
@@ -112,9 +114,9 @@ impl<'a> PreparedAttempt<'a> {
             let names = MESSAGE_VARIABLES.into_iter().chain(detail_variable_names());
             names.for_each(|name| _ = env.remove(OsStr::new(name)));
         }
-        check_total_size(&args, &env)?;
+        check_environment_and_size(&args, &env)?;
         let stdin = match program.input_method {
-            _ if program.control_spec().is_some() => StdinSource::Journaled,
+            _ if program.interactive_spec().is_some() => StdinSource::Journaled,
             _ if program.stdio_protocol.is_some() => StdinSource::Piped,
             // Complete before the start, because the program may outlive the service that would write the rest.
             InputMethod::Stdin => StdinSource::Bytes(self.values.input.clone().into_bytes()),
@@ -165,10 +167,11 @@ impl<'a> PreparedAttempt<'a> {
             SuccessChecks { schema: criteria.answer_schema.clone(), ..SuccessChecks::default() };
         if let Some(path) = &criteria.artifact_path {
             let allowed_folders = self.allowed_folders(Some(self.folder.clone())).await;
-            checks.artifact = Some((render_check_text(path, &self.values)?, allowed_folders));
+            checks.artifact =
+                Some((render_success_check_text(path, &self.values)?, allowed_folders));
         }
         if let Some(check) = &criteria.check {
-            let args = check.args.iter().map(|arg| render_check_text(arg, &self.values));
+            let args = check.args.iter().map(|arg| render_success_check_text(arg, &self.values));
             let launch = LaunchRequest {
                 program: check.command.clone(),
                 args: args.collect::<Result<_, _>>()?,

@@ -5,7 +5,7 @@ use std::path::Path;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::content::{Content, Part};
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::program::stdio_protocol::{ControlProtocol, ControlSpec};
+use algonius_actors::model::program::stdio_protocol::{InteractiveAgentProtocol, InteractiveSpec};
 use algonius_protocols::{PromptPart, ProtocolKind, ResourceBody};
 
 use super::PendingAttempt;
@@ -22,7 +22,7 @@ const DEFAULT_FILE_NAME: &str = "attachment";
 /// # Errors
 /// `input-rejected` if the protocol of the agent has no part for a file of the message.
 pub(super) fn plan_turn(
-    control: &ControlSpec,
+    interactive_spec: &InteractiveSpec,
     attempt: &PendingAttempt,
     cwd: &Path,
 ) -> Result<TurnPlan, Failure> {
@@ -30,11 +30,11 @@ pub(super) fn plan_turn(
         AttemptSession::Resumed(id) => Some(id.expose().to_owned()),
         AttemptSession::Stateless | AttemptSession::New => None,
     };
-    let options = control.options.iter().map(|(id, value)| (id.clone(), value.clone()));
-    let protocol = match control.protocol {
-        ControlProtocol::Acp => ProtocolKind::Acp,
-        ControlProtocol::ClaudeControl => ProtocolKind::ClaudeControl,
-        ControlProtocol::CodexAppServer => ProtocolKind::CodexAppServer,
+    let options = interactive_spec.options.iter().map(|(id, value)| (id.clone(), value.clone()));
+    let protocol = match interactive_spec.protocol {
+        InteractiveAgentProtocol::Acp => ProtocolKind::Acp,
+        InteractiveAgentProtocol::ClaudeControl => ProtocolKind::ClaudeControl,
+        InteractiveAgentProtocol::CodexAppServer => ProtocolKind::CodexAppServer,
     };
     let parts = attempt.work.request.input.parts.iter();
     let prompt = parts.map(|part| prompt_part(protocol, part)).collect::<Result<_, _>>()?;
@@ -42,11 +42,11 @@ pub(super) fn plan_turn(
         protocol,
         resumed_session,
         cwd: cwd.to_string_lossy().into_owned(),
-        mode: control.mode.clone(),
+        mode: interactive_spec.mode.clone(),
         model: attempt.program.runtime_settings.model.clone(),
         options: options.collect(),
         prompt,
-        open_timeout: attempt.work.spec.limits.timeouts.start,
+        session_open_timeout: attempt.work.spec.limits.timeouts.start,
         max_line_bytes: max_line_bytes(attempt.work.spec.limits.sizes.max_output_bytes),
         tool_call_monitor: ToolCallMonitor::new(&attempt.work),
     })

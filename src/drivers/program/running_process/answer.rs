@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::drivers::files::program_file::{FileContents, ProgramFileRefusal, ProgramOutputFile};
 use crate::drivers::output::channel_writer::{ChannelText, ChannelWriter};
 use crate::drivers::output::invalid_bytes::InvalidByteCounter;
-use crate::drivers::output::raw_text::{MAX_HEAP_TEXT_BYTES, TextStorage};
+use crate::drivers::output::raw_text::{LongTextStorage, MAX_HEAP_TEXT_BYTES};
 
 /// Answer of an attempt: the raw text and the redacted text that the ledger holds.
 pub(super) struct AttemptAnswer<'t> {
@@ -37,7 +37,7 @@ pub(super) async fn extract_stdout_answer<'t>(
     match &program.success_criteria.json_pointer {
         None => Ok(Ok(AttemptAnswer {
             raw: Cow::Borrowed(stdout.raw.as_str()),
-            redacted: stdout.redacted.clone(),
+            redacted: stdout.stored_part.clone(),
         })),
         // Bytes can be missing in the middle of a text, and what remains is still a document.
         Some(_) if stdout.raw.is_truncated() => Ok(Err(MissingAnswer::DocumentTruncated)),
@@ -49,10 +49,10 @@ pub(super) async fn extract_stdout_answer<'t>(
 ///
 /// # Errors
 /// Fails if the ledger did not commit.
-pub(super) async fn extract_file_answer(
+pub(super) async fn record_file_answer(
     program: &ProgramSpec,
     file: &ProgramOutputFile,
-    (limit, storage): (usize, TextStorage),
+    (limit, storage): (usize, LongTextStorage),
     reporter: &Reporter,
 ) -> Result<Result<AttemptAnswer<'static>, MissingAnswer>, LedgerError> {
     let FileContents { head, skipped_bytes, tail } = match read_contents(file, limit).await {
@@ -74,7 +74,7 @@ pub(super) async fn extract_file_answer(
     channel_writer.write(&head).await?;
     channel_writer.record_missing_bytes(skipped_bytes);
     channel_writer.write(&tail).await?;
-    let ChannelText { raw, redacted, invalid_bytes } = channel_writer.close().await?;
+    let ChannelText { raw, stored_part: redacted, invalid_bytes } = channel_writer.close().await?;
     warn_of_invalid_bytes(invalid_bytes, reporter).await?;
     Ok(Ok(AttemptAnswer { raw: Cow::Owned(raw.as_str().to_owned()), redacted }))
 }

@@ -15,14 +15,14 @@ use crate::drivers::stdio::stdio_exchange::StdioExchange;
 /// Dialogue that an attempt will have with its program.
 pub(in crate::drivers) enum DialoguePlan {
     /// One call or message.
-    Stdio(Box<StdioTurn>),
+    Exchange(Box<StdioTurn>),
     /// Turn of an interactive agent, with the commands of the lease.
     Agent(Box<TurnPlan>, LeaseCommandReceiver),
 }
 
 /// Dialogue that runs.
 pub(super) enum RunningDialogue {
-    Stdio(Box<StdioExchange>),
+    Exchange(Box<StdioExchange>),
     Agent(Box<AgentTurn>),
 }
 
@@ -34,9 +34,9 @@ impl RunningDialogue {
         has_text_answer: bool,
     ) -> Option<Self> {
         match dialogue {
-            DialoguePlan::Stdio(turn) => {
+            DialoguePlan::Exchange(turn) => {
                 let exchange = StdioExchange::new(stdin, *turn);
-                Some(Self::Stdio(Box::new(if has_text_answer {
+                Some(Self::Exchange(Box::new(if has_text_answer {
                     exchange.with_text_answer()
                 } else {
                     exchange
@@ -56,7 +56,7 @@ impl RunningDialogue {
     }
 
     /// Returns true if the answer is the last of several messages.
-    pub(super) const fn has_multi_message_answer(&self) -> bool {
+    pub(super) const fn is_last_message_answer(&self) -> bool {
         matches!(self, Self::Agent(_))
     }
 
@@ -69,7 +69,7 @@ impl RunningDialogue {
         answered_sender: &watch::Sender<bool>,
     ) -> Result<ChannelText, LedgerError> {
         match self {
-            Self::Stdio(exchange) => {
+            Self::Exchange(exchange) => {
                 exchange
                     .run_turn_and_close(source, channel_writer, event_reader, answered_sender)
                     .await

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use algonius_actors::driver::report::Reporter;
 use regex::Regex;
 
-use crate::drivers::output::display_label::redacted_label;
+use crate::drivers::output::display_label::redacted_display_text;
 
 /// Number of lines that are shown.
 const MAX_LAST_LINES: usize = 3;
@@ -18,17 +18,19 @@ static ABSOLUTE_PATHS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(^|[\s"'(=])(?:/[\w.@+-]+)+/([\w.@+-]+)"#).ok());
 
 /// Bytes of a text that are redacted for the lines: a secret that is cut at their start is not shown.
-const REDACTED_TAIL_BYTES: usize = 16 * 1024;
+const TAIL_BYTES_TO_REDACT: usize = 16 * 1024;
 
 /// Returns the last lines of the first of these texts that has any, redacted and in one line.
 pub(super) fn redacted_last_lines(texts: &[&str], reporter: &Reporter) -> String {
     let last_lines = texts.iter().find_map(|text| {
-        let from = text.len().saturating_sub(REDACTED_TAIL_BYTES);
+        let from = text.len().saturating_sub(TAIL_BYTES_TO_REDACT);
         let from = (from..=text.len()).find(|place| text.is_char_boundary(*place))?;
         // Redacted before the cut into lines: a part of a secret would not be recognised.
         last_lines(&reporter.redact(text.get(from..)?))
     });
-    last_lines.map(|lines| redacted_label(reporter, &hide_folders(&lines))).unwrap_or_default()
+    last_lines
+        .map(|lines| redacted_display_text(reporter, &hide_folders(&lines)))
+        .unwrap_or_default()
 }
 
 fn last_lines(text: &str) -> Option<String> {

@@ -22,7 +22,7 @@ const OFFLINE_WARNING: &str = "this machine has no way to other networks (no def
 pub(super) async fn warn_if_offline(program: &ProgramSpec, reporter: &Reporter) -> Infallible {
     if needs_remote_model(program) {
         sleep(WARNING_DELAY).await;
-        if !network::has_external_route() {
+        if !network::has_route_or_proxy() {
             let recorded = reporter
                 .record_event(EventKind::Warning { message: OFFLINE_WARNING.to_owned() })
                 .await;
@@ -42,7 +42,7 @@ fn needs_remote_model(program: &ProgramSpec) -> bool {
         .runtime_settings
         .agent_home
         .iter()
-        .flat_map(|home| home.files.values().map(String::as_str));
+        .flat_map(|home| home.initial_files.values().map(String::as_str));
     program.runtime_settings.preset.is_some() && !values.chain(files).any(has_loopback_address)
 }
 

@@ -20,16 +20,16 @@ use algonius_actors::ports::ledger::LedgerError;
 use algonius_warden::MemoryAccount;
 use tokio::sync::{Mutex, OwnedSemaphorePermit};
 
-use super::answer::{AttemptAnswer, extract_file_answer, extract_stdout_answer, is_long_file};
+use super::answer::{AttemptAnswer, extract_stdout_answer, is_long_file, record_file_answer};
 use super::answer_location::AnswerLocation;
 use super::end_report::{AttemptEnd, ExitReport};
 use super::program_output::{ProgramOutput, flush_pending_text};
 use crate::drivers::adapters::event_reader::EventSummary;
 use crate::drivers::lease_commands::LeaseCommandReceiver;
 use crate::drivers::output::channel_writer::ChannelText;
-use crate::drivers::output::display_label::redacted_label;
+use crate::drivers::output::display_label::redacted_display_text;
 use crate::drivers::output::model_retries::retries_exhausted_failure;
-use crate::drivers::output::raw_text::TextStorage;
+use crate::drivers::output::raw_text::LongTextStorage;
 use crate::drivers::program::sandbox::{self, is_confined};
 use crate::drivers::program::session_resume::AttemptSession;
 use crate::drivers::program::success_checks::SuccessChecks;
@@ -45,7 +45,7 @@ pub(super) struct OutcomeEvaluator {
     session: AttemptSession,
     /// Success checks, until they run.
     checks: Mutex<Option<SuccessChecks>>,
-    memory: LongTextMemory,
+    long_text_memory: LongTextMemory,
 }
 
 /// Memory for the long texts of a run.
@@ -79,7 +79,14 @@ impl OutcomeEvaluator {
         memory_account: MemoryAccount,
     ) -> Self {
         let memory = LongTextMemory { memory_account, permit: Mutex::default() };
-        Self { program, work, answer_location, session, checks: Mutex::new(checks), memory }
+        Self {
+            program,
+            work,
+            answer_location,
+            session,
+            checks: Mutex::new(checks),
+            long_text_memory: memory,
+        }
     }
 
     /// Judges the end of a run, and records what explains it. `limit_events` are those of the program's control group.
@@ -99,7 +106,7 @@ impl OutcomeEvaluator {
         };
         // From here on the long texts are in the heap, for which only two executions at a time have a permit.
         if output.as_ref().is_ok_and(ProgramOutput::is_long) {
-            self.memory.acquire_permit().await;
+            self.long_text_memory.acquire_permit().await;
         }
         let required_input = output.as_ref().ok().and_then(ProgramOutput::required_input);
         let find_session_update = |output: &ProgramOutput| {
@@ -112,15 +119,14 @@ impl OutcomeEvaluator {
         let session_update = output.as_ref().map(find_session_update).unwrap_or_default();
         session_update.warn_if_id_unusable(reporter).await;
         if let Ok(output) = &output {
-            output.record_usage(&self.program.usage_pattern, reporter).await;
+            output.record_reported_usage(&self.program.usage_pattern, reporter).await;
         }
         // Found before the judgement, which consumes the texts.
         let denial_note =
             output.as_ref().ok().and_then(|output| self.find_access_denial_note(output, reporter));
         let last_lines_of =
             |output: &ProgramOutput| output.redacted_last_lines(&self.answer_location, reporter);
-        let last_lines =
-            output.as_ref().ok().filter(|_| commands.is_stop_requested()).map(last_lines_of);
+        let last_lines = output.as_ref().ok().filter(|_| commands.should_stop()).map(last_lines_of);
         let last_lines = last_lines.unwrap_or_default();
         // A fault for which the service ended the program outweighs its exit status.
         let mut result = match (output, fault) {
@@ -144,7 +150,7 @@ impl OutcomeEvaluator {
             let recorded = reporter.record_event(EventKind::Warning { message }).await;
             result = recorded.and(result);
         }
-        self.memory.release_permit().await;
+        self.long_text_memory.release_permit().await;
         AttemptEnd {
             result: result.unwrap_or_else(|error| Err(self.ledger_failure(&error))),
             exit_code: exit.code(),
@@ -163,7 +169,7 @@ impl OutcomeEvaluator {
         if !is_confined(&self.work, &self.program) || !reports_denied_access(stderr) {
             return None;
         }
-        let path = find_denied_path(stderr).map(|path| redacted_label(reporter, path));
+        let path = find_denied_path(stderr).map(|path| redacted_display_text(reporter, path));
         let (access, sandbox) = (self.work.spec.access, &self.program.sandbox);
         Some(sandbox::access_denial_note(access, sandbox, path.as_deref()))
     }
@@ -203,7 +209,7 @@ impl OutcomeEvaluator {
         evaluate_ended_attempt(&self.program, attempt_outcome).await?;
         let Some(checks) = self.checks.lock().await.take() else { return Ok(()) };
         flush_pending_text(reporter_and_commands.0).await; // A check may take long: others wait for the permit, and followers for the text.
-        self.memory.release_permit().await;
+        self.long_text_memory.release_permit().await;
         checks.run_all(attempt_outcome.answer.unwrap_or_default(), reporter_and_commands).await
     }
 
@@ -234,7 +240,7 @@ impl OutcomeEvaluator {
         };
         let result = self.evaluate_with_checks(&attempt_outcome, (reporter, commands)).await;
         if result.is_ok() {
-            reporter.publish_answer(text.raw());
+            reporter.publish_raw_answer(text.raw());
             // Many programs succeed although nobody allowed them a tool, and neither exit nor answer shows it.
             if !denied_tools.is_empty() {
                 let message = format!("it answered, but was not permitted to use {denied_tools}");
@@ -255,13 +261,13 @@ impl OutcomeEvaluator {
             AnswerLocation::File(None) => Err(MissingAnswer::FolderRemoved),
             AnswerLocation::File(Some(file)) => {
                 if is_long_file(file).await {
-                    self.memory.acquire_permit().await;
+                    self.long_text_memory.acquire_permit().await;
                 }
-                let storage = TextStorage {
-                    memory_account: self.memory.memory_account.clone(),
+                let storage = LongTextStorage {
+                    memory_account: self.long_text_memory.memory_account.clone(),
                     recording: None,
                 };
-                extract_file_answer(&self.program, file, (limit, storage), reporter).await?
+                record_file_answer(&self.program, file, (limit, storage), reporter).await?
             }
             AnswerLocation::Stdout | AnswerLocation::Events(..) => {
                 extract_stdout_answer(&self.program, stdout, reporter).await?
@@ -283,7 +289,7 @@ impl OutcomeEvaluator {
         let result = self.evaluate_with_checks(&attempt_outcome, (reporter, commands)).await;
         if let (Ok(()), Ok(AttemptAnswer { raw, redacted })) = (&result, attempt_answer) {
             reporter.record_later(EventKind::answer_artifact(redacted));
-            reporter.publish_answer(&raw);
+            reporter.publish_raw_answer(&raw);
         }
         Ok(result)
     }

@@ -22,7 +22,7 @@ use crate::drivers::adapters::event_reader::{EventReader, EventSummary};
 use crate::drivers::output::channel_writer::{
     ChannelText, ChannelWriter, OutputSource, record_output,
 };
-use crate::drivers::output::raw_text::TextStorage;
+use crate::drivers::output::raw_text::LongTextStorage;
 use crate::drivers::output::release_timer::ReleaseTimer;
 
 /// Time for which the pipes may stay open after the program has ended.
@@ -57,7 +57,11 @@ impl ProgramOutput {
     }
 
     /// Counts the usage that the program wrote to its output.
-    pub(super) async fn record_usage(&self, usage_pattern: &UsagePattern, reporter: &Reporter) {
+    pub(super) async fn record_reported_usage(
+        &self,
+        usage_pattern: &UsagePattern,
+        reporter: &Reporter,
+    ) {
         let counters =
             usage_parser::sum_usage(usage_pattern, [self.stdout.raw(), self.stderr.raw()]);
         if counters.is_empty() {
@@ -88,7 +92,8 @@ impl RunningProcess {
     ) -> Result<ProgramOutput, LedgerError> {
         let limit = self.evaluator.work.spec.limits.sizes.max_output_bytes;
         let open_writer = |channel, recording| {
-            let storage = TextStorage { memory_account: self.memory_account.clone(), recording };
+            let storage =
+                LongTextStorage { memory_account: self.memory_account.clone(), recording };
             ChannelWriter::open(reporter, channel, (limit, storage))
         };
         let new_timer = || ReleaseTimer::new(reporter.followers());
@@ -99,10 +104,10 @@ impl RunningProcess {
         );
         if let AnswerLocation::Events(allowed_folders, dialect) = &self.evaluator.answer_location {
             let work = &self.evaluator.work;
-            let has_multi_message_answer =
-                dialogue.as_ref().is_some_and(RunningDialogue::has_multi_message_answer);
+            let is_last_message_answer =
+                dialogue.as_ref().is_some_and(RunningDialogue::is_last_message_answer);
             let account = &self.memory_account;
-            let mut event_reader = match has_multi_message_answer {
+            let mut event_reader = match is_last_message_answer {
                 true => EventReader::for_messages(reporter, work, allowed_folders, account),
                 false => EventReader::open(reporter, work, (allowed_folders, *dialect), account),
             };
@@ -199,14 +204,14 @@ async fn record_events(
     (event_reader, mut release_timer): (&mut EventReader<'_>, ReleaseTimer),
 ) -> Result<ChannelText, LedgerError> {
     loop {
-        let bytes = source.next_unless_due(&release_timer).await;
+        let bytes = source.next_unless_release_due(&release_timer).await;
         match bytes {
             Some([]) => {
-                event_reader.read_end(&mut channel_writer).await?;
+                event_reader.process_output_end(&mut channel_writer).await?;
                 return channel_writer.close().await;
             }
             Some(bytes) => {
-                event_reader.read(bytes, &mut channel_writer).await?;
+                event_reader.process_output(bytes, &mut channel_writer).await?;
                 release_timer.mark_read();
             }
             None => {}
@@ -221,7 +226,7 @@ async fn record_events(
 
 /// Writes the text that was held back, so that it can be read now. After a failure it is written with the end.
 pub(super) async fn flush_pending_text(reporter: &Reporter) {
-    if let Err(error) = reporter.flush_pending().await {
+    if let Err(error) = reporter.flush_unless_superseded().await {
         tracing::warn!(%error, "failed to write last text, which is written with the outcome");
     }
 }

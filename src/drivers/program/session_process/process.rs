@@ -65,7 +65,7 @@ pub(super) struct ConversationProgress {
     /// Number of messages that the program has received.
     pub(super) message_count: u64,
     /// Cumulative counters since the program started, if it reports such.
-    pub(super) counters: CounterValues,
+    pub(super) usage_counters: CounterValues,
     /// Session id of the conversation in the program.
     pub(super) session_id: Option<SessionId>,
 }

@@ -18,12 +18,14 @@ use super::{SessionTurn, success_exit};
 use crate::drivers::adapters::event_reader::{EventReader, EventSummary};
 use crate::drivers::lease_commands::LeaseCommandReceiver;
 use crate::drivers::output::channel_writer::{ChannelText, ChannelWriter, OutputSource};
-use crate::drivers::output::prompt_detection::PromptWatcher;
-use crate::drivers::output::raw_text::TextStorage;
+use crate::drivers::output::prompt_detection::OutputObserver;
+use crate::drivers::output::raw_text::LongTextStorage;
 use crate::drivers::output::release_timer::ReleaseTimer;
 use crate::drivers::program::limit_monitor::wait_until_limit_exceeded;
 use crate::drivers::stdio::protocol::StdioTurn;
-use crate::drivers::stdio::stdio_exchange::{ExchangeEnd, StdioExchange, incomplete_failure};
+use crate::drivers::stdio::stdio_exchange::{
+    ExchangeEnd, StdioExchange, incomplete_answer_failure,
+};
 
 /// Time for which the pipes may stay open after the program has ended.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -71,12 +73,12 @@ impl SessionTurn {
         let (_drain_sender, drain_signal) = watch::channel(false);
         let source = |pipe: &mut OutputPipe| {
             let pipe = mem::replace(pipe, Box::pin(tokio::io::empty()));
-            OutputSource::new(pipe, drain_signal.clone(), PromptWatcher::default(), 0)
+            OutputSource::new(pipe, drain_signal.clone(), OutputObserver::default(), 0)
         };
         let (mut stdout_source, mut stderr_source) =
             (source(&mut process.stdout), source(&mut process.stderr));
         let storage =
-            TextStorage { memory_account: process.memory_account.clone(), recording: None };
+            LongTextStorage { memory_account: process.memory_account.clone(), recording: None };
         let max_bytes = work.spec.limits.sizes.max_output_bytes;
         let open_writer =
             |channel| ChannelWriter::open(reporter, channel, (max_bytes, storage.clone()));
@@ -116,7 +118,7 @@ impl SessionTurn {
             }
         };
         if matches!(end, AnswerEnd::Exit(exit) if exit != success_exit()) {
-            event_reader.fail_with(incomplete_failure());
+            event_reader.fail_with(incomplete_answer_failure());
         }
         record_available_output(&mut stderr_source, &mut stderr_writer).await?;
         (process.stdout, process.stderr, process.stdin) =
@@ -133,7 +135,7 @@ async fn record_stderr(
     mut release_timer: ReleaseTimer,
 ) -> LedgerError {
     loop {
-        let bytes = source.next_unless_due(&release_timer).await;
+        let bytes = source.next_unless_release_due(&release_timer).await;
         let written = match bytes {
             Some([]) => return std::future::pending().await,
             Some(bytes) => channel_writer.write(bytes).await,
@@ -192,7 +194,7 @@ async fn wait_until_stop_overdue(mut commands: LeaseCommandReceiver, grace: Dura
     let mut release_commands = commands.clone();
     tokio::select! {
         () = commands.wait_for_stop() => { _ = timeout(grace, std::future::pending::<()>()).await; }
-        _ = release_commands.wait_for_release() => {}
+        _ = release_commands.wait_for_release_or_drop() => {}
     }
 }
 

@@ -32,7 +32,7 @@ async fn standard_input_reaches_the_program_whole_and_in_order() {
 async fn unread_input_is_no_failure() {
     let record =
         program_fixture("/bin/echo", &["well"]).with_input("x".repeat(4 << 20)).run_to_end().await;
-    assert_eq!((record.code(), record.answer().as_deref()), (None, Some("well\n")));
+    assert_eq!((record.failure_code(), record.answer().as_deref()), (None, Some("well\n")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -48,7 +48,7 @@ async fn files_pass_through_a_private_folder() {
     assert_eq!(record.text(TextChannel::Stdout), "600\n700\n");
 }
 
-fn assert_missing_answer(record: &AttemptRecord, expected: Option<&str>, case: &str) {
+fn assert_answer_failure(record: &AttemptRecord, expected: Option<&str>, case: &str) {
     let failure = record.result.as_ref().err();
     let expected = expected.map(|message| (Code::AnswerMissing, message.to_owned()));
     assert_eq!(failure.map(|failure| (failure.code, failure.message.clone())), expected, "{case}");
@@ -69,7 +69,7 @@ async fn only_a_regular_file_of_the_agent_is_an_answer() {
     ] {
         let mut fixture = shell_fixture(script, &["{{ output_file }}"]);
         fixture.program.output_method = OutputMethod::File;
-        assert_missing_answer(&fixture.run_to_end().await, expected, script);
+        assert_answer_failure(&fixture.run_to_end().await, expected, script);
     }
 }
 
@@ -124,7 +124,7 @@ async fn the_answer_can_be_a_member_of_a_json_document() {
         let mut fixture = fixture_with_pointer(text);
         fixture.spec.limits.sizes.max_output_bytes = 1000;
         let record = fixture.run_to_end().await;
-        assert_missing_answer(&record, Some(reason), text);
+        assert_answer_failure(&record, Some(reason), text);
         assert_eq!(record.answer(), None, "{text}");
     }
 }
@@ -140,7 +140,7 @@ async fn text_events_form_the_answer_and_other_lines_are_kept() {
     let text = |text: &str| format!(r#"{{"type":"text","text":"{text}","more":1}}"#);
     let lines = format!("{}\n\nnoise\n{{\"type\":\"new\"}}\n{}", text("one "), text("two"));
     let record = event_program(&lines).run_to_end().await;
-    assert_eq!((record.code(), record.answer().as_deref()), (None, Some("one two")));
+    assert_eq!((record.failure_code(), record.answer().as_deref()), (None, Some("one two")));
     assert_eq!(record.text(TextChannel::Stdout), lines);
     assert_eq!(
         malformed_lines(&record),
@@ -191,7 +191,7 @@ async fn a_line_may_be_as_long_as_the_output() {
     let mut fixture = event_program(&(line(&long) + &line("y")));
     fixture.spec.limits.sizes.max_output_bytes = 4 << 20;
     let record = fixture.run_to_end().await;
-    assert_eq!((record.code(), malformed_lines(&record)), (None, Vec::new()));
+    assert_eq!((record.failure_code(), malformed_lines(&record)), (None, Vec::new()));
     assert!(record.answer().unwrap().ends_with("xxxy"));
     let mut fixture = event_program(&(line(&"x".repeat(17 << 20)) + &line("y")));
     fixture.spec.limits.sizes.max_output_bytes = 1000;
@@ -248,12 +248,12 @@ async fn an_incomplete_answer_fails_with_the_line_that_was_lost() {
         vec![text, r#"DEBUG {"messages":[{"type":"text","text":"hi"}]}"#],
     ] {
         let record = event_program(&lines.join("\n")).run_to_end().await;
-        assert_eq!((record.code(), warnings(&record).len()), (None, 1), "{lines:?}");
+        assert_eq!((record.failure_code(), warnings(&record).len()), (None, 1), "{lines:?}");
     }
     // The program's own report of its end outweighs a line that is lost.
     let rejected = r#"{"type":"rejected","message":"no"}"#;
     let record = event_program(&format!("{{\"type\":\"text\n{rejected}")).run_to_end().await;
-    assert_eq!(record.code(), Some(Code::Rejected));
+    assert_eq!(record.failure_code(), Some(Code::Rejected));
 }
 
 #[tokio::test(flavor = "multi_thread")]

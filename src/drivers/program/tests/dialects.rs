@@ -149,7 +149,7 @@ async fn recorded_sessions_of_real_programs_are_classified() {
                 assert_eq!(record.result, Ok(()), "{label}");
                 assert_eq!(self::answer(&record), *answer, "{label}");
             }
-            Err(code) => assert_eq!(record.code(), Some(*code), "{label}"),
+            Err(code) => assert_eq!(record.failure_code(), Some(*code), "{label}"),
         }
     }
 }
@@ -218,16 +218,20 @@ async fn a_successful_exit_without_a_final_event_is_ended_early() {
         ("copilot", r#""type":"result""#),
         ("opencode", r#""step_finish""#),
     ] {
-        assert_eq!(replay(agent, "hello", 0, last).await.code(), Some(Code::EndedEarly), "{agent}");
+        assert_eq!(
+            replay(agent, "hello", 0, last).await.failure_code(),
+            Some(Code::EndedEarly),
+            "{agent}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_final_error_is_the_failure() {
     let record = replay("copilot", "401", 0, r#""type":"result""#).await;
-    assert_eq!(record.code(), Some(Code::NotAuthenticated));
+    assert_eq!(record.failure_code(), Some(Code::NotAuthenticated));
     let record = replay("codex", "429-retry-after", 0, "turn.failed").await;
-    assert_eq!(record.code(), Some(Code::AgentRateLimited));
+    assert_eq!(record.failure_code(), Some(Code::AgentRateLimited));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -283,12 +287,18 @@ async fn an_unfinished_message_is_no_answer() {
         {"type":"error","severity":"error","message":"Model stream ended without a finish reason."}
         {"type":"result","status":"error"}"#;
     let record = replay_lines(EventDialect::Gemini, lines).await;
-    assert_eq!((record.code(), answer(&record).as_str()), (Some(Code::TransientFailure), ""));
+    assert_eq!(
+        (record.failure_code(), answer(&record).as_str()),
+        (Some(Code::TransientFailure), "")
+    );
     let lines = r#"{"type":"text_delta","sessionID":"s","part":{"messageID":"m","delta":"half of "}}
         {"type":"text","sessionID":"s","part":{"messageID":"m","text":"half of"}}
         {"type":"step_finish","sessionID":"s","part":{"reason":"unknown"}}"#;
     let record = replay_lines(EventDialect::Opencode, lines).await;
-    assert_eq!((record.code(), answer(&record).as_str()), (Some(Code::TransientFailure), ""));
+    assert_eq!(
+        (record.failure_code(), answer(&record).as_str()),
+        (Some(Code::TransientFailure), "")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

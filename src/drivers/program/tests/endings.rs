@@ -45,9 +45,12 @@ async fn an_exit_code_is_reported_with_the_output() {
     assert_eq!((failure.code, failure.message.as_str()), (Code::Exit, "exited with code 3"));
     assert_eq!((record.text(TextChannel::Stdout).as_str(), record.answer()), ("out\n", None));
     assert_eq!(record.text(TextChannel::Stderr), "err\n");
-    assert_eq!(shell_fixture("kill -KILL $$", &[]).run_to_end().await.code(), Some(Code::Killed));
     assert_eq!(
-        shell_fixture("exit 75", &[]).run_to_end().await.code(),
+        shell_fixture("kill -KILL $$", &[]).run_to_end().await.failure_code(),
+        Some(Code::Killed)
+    );
+    assert_eq!(
+        shell_fixture("exit 75", &[]).run_to_end().await.failure_code(),
         Some(Code::TransientFailure)
     );
 }
@@ -121,7 +124,7 @@ async fn a_program_changes_only_its_own_temporary_folder() {
     let script = "mkdir $TMPDIR/deep && echo left > $TMPDIR/deep/file && cat $TMPDIR/deep/file; touch here 2>&1 || true";
     for in_memory in [false, true] {
         let mut fixture = shell_fixture(script, &[]);
-        (fixture.is_in_memory, fixture.spec.access) = (in_memory, Access::ReadOnly);
+        (fixture.is_runtime_dir_in_memory, fixture.spec.access) = (in_memory, Access::ReadOnly);
         fixture.program.sandbox.writable = None;
         let answer = fixture.run_to_end().await.answer().unwrap_or_default();
         assert!(answer.starts_with("left\n"), "{answer}");

@@ -18,10 +18,10 @@ type PartTexts = Vec<(PartKind, String)>;
 
 /// Program that prints these lines as its events, and must have output.
 fn event_program(lines: &str) -> ProgramFixture {
-    script_program("cat", &[]).with_input(lines)
+    event_script_program("cat", &[]).with_input(lines)
 }
 
-fn script_program(script: &str, args: &[&str]) -> ProgramFixture {
+fn event_script_program(script: &str, args: &[&str]) -> ProgramFixture {
     let mut fixture = shell_fixture(script, args);
     (fixture.program.output_method, fixture.program.success_criteria.require_output) =
         (OutputMethod::Events, true);
@@ -80,7 +80,7 @@ async fn a_line_of_the_answer_is_visible_while_the_program_runs() {
     let script = r#"printf '%s\n' '{"type":"text","text":"one\ntw"}'
         until [ -e go ]; do sleep 0.01; done
         echo '{"type":"text","text":"o"}'"#;
-    let fixture = script_program(script, &[]);
+    let fixture = event_script_program(script, &[]);
     let mut attempt = fixture.start().await;
     while !matches!(attempt.next_entry().await, RecordedEntry::Event(EventKind::Artifact { .. })) {}
     fs::write(fixture.home.path().join("go"), "").unwrap();
@@ -133,7 +133,7 @@ async fn messages_are_recorded_with_their_roles() {
             vec![(PartKind::Url, "https://example.com/a".to_owned())],
         ),
     ];
-    assert_eq!((record.code(), messages(&record)), (None, expected.to_vec()));
+    assert_eq!((record.failure_code(), messages(&record)), (None, expected.to_vec()));
     assert_eq!((artifacts(&record), has_warning(&record)), (vec![], false));
 }
 
@@ -153,7 +153,7 @@ async fn artifacts_are_created_and_appended() {
         artifact_update("log", PartKind::Text, "b", true, true),
         artifact_update("artifact-2", PartKind::Data, "[true]", false, true),
     ];
-    assert_eq!((record.code(), artifacts(&record)), (None, expected.to_vec()));
+    assert_eq!((record.failure_code(), artifacts(&record)), (None, expected.to_vec()));
     let has_filename = record.events().into_iter().any(|event| match event {
         EventKind::Artifact { pieces, .. } => pieces[0].filename.as_deref() == Some("a.txt"),
         _ => false,
@@ -186,7 +186,7 @@ async fn held_back_artifact_text_is_reported_after_a_kill() {
     let script = r#"trap "" TERM
         printf '%s\n' '{"type":"artifact","id":"log","text":"one\ntwo","last":false}'
         while :; do sleep 600; done"#;
-    let fixture = script_program(script, &[]);
+    let fixture = event_script_program(script, &[]);
     let mut attempt = fixture.start().await;
     while !matches!(attempt.next_entry().await, RecordedEntry::Event(EventKind::Artifact { .. })) {}
     attempt.stop();
@@ -195,7 +195,7 @@ async fn held_back_artifact_text_is_reported_after_a_kill() {
     let record = AttemptRecord { result, entries: attempt.entries };
     let artifact_update =
         |words: &str, append, last| ("log".to_owned(), vec![text_part(words)], append, last);
-    assert_eq!(record.code(), Some(Code::Killed));
+    assert_eq!(record.failure_code(), Some(Code::Killed));
     assert_eq!(
         artifacts(&record),
         [artifact_update("one\n", false, false), artifact_update("two", true, true)]
@@ -206,13 +206,19 @@ async fn held_back_artifact_text_is_reported_after_a_kill() {
 async fn a_question_ends_the_attempt_unless_the_program_fails() {
     let question = r#"{"type":"input_required","text":"which one?"}"#;
     let record = event_program(question).run_to_end().await;
-    assert_eq!((record.code(), input_required_exit_code(&record)), (None, Some(0)));
+    assert_eq!((record.failure_code(), input_required_exit_code(&record)), (None, Some(0)));
     assert_eq!(messages(&record)[0].0, MessageRole::AgentQuestion);
     assert_eq!(messages(&record)[0].2, [text_part("which one?")]);
-    let record = script_program("cat; exit 3", &[]).with_input(question).run_to_end().await;
-    assert_eq!((record.code(), input_required_exit_code(&record)), (Some(Code::Exit), None));
+    let record = event_script_program("cat; exit 3", &[]).with_input(question).run_to_end().await;
+    assert_eq!(
+        (record.failure_code(), input_required_exit_code(&record)),
+        (Some(Code::Exit), None)
+    );
     let record = event_program(&format!("{question}\n{{\"type\":\"failed\"}}")).run_to_end().await;
-    assert_eq!((record.code(), input_required_exit_code(&record)), (Some(Code::Reported), None));
+    assert_eq!(
+        (record.failure_code(), input_required_exit_code(&record)),
+        (Some(Code::Reported), None)
+    );
     let record = event_program(r#"{"type":"input_required"}"#).run_to_end().await;
     assert_eq!((input_required_exit_code(&record), messages(&record).len()), (Some(0), 0));
 }
@@ -253,7 +259,7 @@ async fn an_authentication_request_names_its_page() {
     let record = event_program(&format!("{auth}\n{input}")).run_to_end().await;
     assert_eq!(required_input(&record), Some(InputRequired), "the last word counts");
     let record = event_program(&format!("{auth}\n{{\"type\":\"failed\"}}")).run_to_end().await;
-    assert_eq!((record.code(), required_input(&record)), (Some(Code::Reported), None));
+    assert_eq!((record.failure_code(), required_input(&record)), (Some(Code::Reported), None));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -294,7 +300,7 @@ async fn usage_and_sessions_are_recorded_without_secrets() {
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_is_no_output_and_malformed_events_are_warned_of() {
     let record = event_program(r#"{"type":"status","text":"on it"}"#).run_to_end().await;
-    assert_eq!((record.code(), has_warning(&record)), (Some(Code::EmptyAnswer), false));
+    assert_eq!((record.failure_code(), has_warning(&record)), (Some(Code::EmptyAnswer), false));
     for malformed in [
         r#"{"type":"artifact"}"#,
         r#"{"type":"message","parts":[]}"#,
@@ -303,7 +309,7 @@ async fn progress_is_no_output_and_malformed_events_are_warned_of() {
     ] {
         let record = event_program(malformed).run_to_end().await;
         assert_eq!(
-            (record.code(), has_warning(&record)),
+            (record.failure_code(), has_warning(&record)),
             (Some(Code::OutputUnreadable), true),
             "{malformed}"
         );

@@ -123,7 +123,7 @@ pub(super) struct ProgramFixture {
     /// Directory of the control groups, if there are any.
     pub(super) cgroup_root: Option<CgroupRoot>,
     /// True if the folders are declared to be in memory.
-    pub(super) is_in_memory: bool,
+    pub(super) is_runtime_dir_in_memory: bool,
     holders: OnceCell<Arc<ProcessHolders>>,
 }
 
@@ -179,7 +179,7 @@ pub(super) fn program_fixture(command: &str, args: &[&str]) -> ProgramFixture {
         instance: Uuid::new_v4(),
         home,
         cgroup_root: None,
-        is_in_memory: false,
+        is_runtime_dir_in_memory: false,
         holders: OnceCell::new(),
     }
 }
@@ -247,7 +247,7 @@ impl ProgramFixture {
                 .unwrap()
         });
         let holders = Arc::clone(holders.await);
-        let (runtime_dir, in_memory) = (self.runtime_dir(), self.is_in_memory);
+        let (runtime_dir, in_memory) = (self.runtime_dir(), self.is_runtime_dir_in_memory);
         fs::create_dir_all(&runtime_dir).unwrap();
         let driver_settings = DriverSettings {
             runtime_dir,
@@ -269,14 +269,16 @@ impl ProgramFixture {
     }
 
     pub(super) async fn start(&self) -> TestAttempt {
-        let (reporter, entries, is_full) = self.reporter();
+        let (reporter, entries, is_full) = self.reporter_and_entries();
         let driver = self.driver().await;
-        let lease = Some(driver.start(self.work(), reporter));
+        let lease = Some(driver.start(self.attempt_work(), reporter));
         TestAttempt { lease, entry_receiver: entries, is_ledger_full: is_full, entries: Vec::new() }
     }
 
     /// Returns a reporter for a driver, and the receiver of its entries.
-    pub(super) fn reporter(&self) -> (Reporter, UnboundedReceiver<RecordedEntry>, Arc<AtomicBool>) {
+    pub(super) fn reporter_and_entries(
+        &self,
+    ) -> (Reporter, UnboundedReceiver<RecordedEntry>, Arc<AtomicBool>) {
         let (sender, entries) = unbounded_channel();
         let is_full = Arc::new(AtomicBool::new(false));
         let ledger =
@@ -304,7 +306,7 @@ impl ProgramFixture {
         (reporter, entries, is_full)
     }
 
-    pub(super) fn work(&self) -> AttemptWork {
+    pub(super) fn attempt_work(&self) -> AttemptWork {
         let request = Request {
             agent: self.spec.id.clone(),
             origin: RequestOrigin::for_direct_request(PrincipalId(Uuid::nil()), Trigger::Api),

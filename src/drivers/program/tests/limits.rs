@@ -48,5 +48,5 @@ async fn a_tolerated_resource_refusal_is_no_failure() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_without_a_refusal_keeps_its_own_code() {
     let (_folder, fixture) = program_in_group("echo 'max 0' > $G/pids.events; exit 3");
-    assert_eq!(fixture.run_to_end().await.code(), Some(Code::Exit));
+    assert_eq!(fixture.run_to_end().await.failure_code(), Some(Code::Exit));
 }

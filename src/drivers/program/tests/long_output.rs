@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::fixture::{ProgramFixture, RecordedEntry, shell_fixture};
 use crate::drivers::output::channel_writer::{ChannelText, ChannelWriter};
-use crate::drivers::output::raw_text::TextStorage;
+use crate::drivers::output::raw_text::LongTextStorage;
 
 const SECRET: &str = "correct-horse-battery-staple";
 
@@ -25,13 +25,16 @@ fn program_with_limit(limit: usize) -> ProgramFixture {
     fixture
 }
 
-fn storage() -> TextStorage {
-    TextStorage { memory_account: OutputMemory::with_limit(1 << 30).new_account(), recording: None }
+fn storage() -> LongTextStorage {
+    LongTextStorage {
+        memory_account: OutputMemory::with_limit(1 << 30).new_account(),
+        recording: None,
+    }
 }
 
 /// Writes a text in pieces of these sizes, and reads it back from the ledger entries.
 async fn write_in_pieces(fixture: &ProgramFixture, text: &[u8], sizes: &[usize]) -> WrittenOutput {
-    let (reporter, mut entries, _) = fixture.reporter();
+    let (reporter, mut entries, _) = fixture.reporter_and_entries();
     let mut channel_writer = ChannelWriter::open(
         &reporter,
         TextChannel::Stdout,
@@ -44,8 +47,8 @@ async fn write_in_pieces(fixture: &ProgramFixture, text: &[u8], sizes: &[usize])
         channel_writer.write(piece).await.unwrap();
         rest = tail;
     }
-    let ChannelText { raw, redacted: redacted_part, .. } = channel_writer.close().await.unwrap();
-    reporter.flush_pending().await.unwrap();
+    let ChannelText { raw, stored_part: redacted_part, .. } = channel_writer.close().await.unwrap();
+    reporter.flush_unless_superseded().await.unwrap();
     let raw = raw.as_str().to_owned();
     let mut output = WrittenOutput { raw, redacted: String::new(), dropped: 0 };
     while let Ok(entry) = entries.try_recv() {

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::fixture::{AttemptRecord, ProgramFixture, shell_fixture};
 
-fn file_program(script: &str, args: &[&str]) -> ProgramFixture {
+fn event_script_program(script: &str, args: &[&str]) -> ProgramFixture {
     let mut fixture = shell_fixture(script, args);
     (fixture.program.output_method, fixture.program.success_criteria.require_output) =
         (OutputMethod::Events, true);
@@ -49,7 +49,7 @@ async fn a_named_file_is_delivered_although_its_path_is_reused() {
         echo '{"type":"artifact","file":{"path":"out/a.bin"}}'
         until [ -e go ]; do sleep 0.01; done
         printf two > out/a.bin; echo '{"type":"artifact","file":{"path":"out/a.bin","name":"b"}}'"#;
-    let fixture = file_program(script, &[]);
+    let fixture = event_script_program(script, &[]);
     let mut attempt = fixture.start().await;
     while !matches!(
         attempt.next_entry().await,
@@ -67,11 +67,11 @@ async fn a_named_file_is_delivered_although_its_path_is_reused() {
 async fn a_file_in_the_execution_folder_is_delivered_before_cleanup() {
     let script = r#"made="$(dirname "$0")/report.txt"; tr a-z A-Z < "$0" > "$made"
         printf '{"type":"artifact","file":{"path":"%s","media_type":"text/plain"}}' "$made""#;
-    let mut fixture = file_program(script, &["{{ input_file }}"]).with_input("loud");
+    let mut fixture = event_script_program(script, &["{{ input_file }}"]).with_input("loud");
     fixture.program.input_method = InputMethod::File;
     let record = fixture.run_to_end().await;
     assert_eq!(
-        (record.code(), delivered_files(&record)),
+        (record.failure_code(), delivered_files(&record)),
         (None, vec![file("report.txt", b"LOUD")])
     );
 }
@@ -80,7 +80,7 @@ async fn a_file_in_the_execution_folder_is_delivered_before_cleanup() {
 async fn a_secret_in_a_named_file_is_masked() {
     let script = r#"printf 'it is correct-horse-battery, yes' > a
         echo '{"type":"artifact","file":{"path":"a"}}'"#;
-    let mut fixture = file_program(script, &[]);
+    let mut fixture = event_script_program(script, &[]);
     fixture.secrets = vec!["correct-horse-battery".to_owned()];
     let record = fixture.run_to_end().await;
     assert_eq!(delivered_files(&record), [file("a", b"it is ***, yes")]);
@@ -92,8 +92,11 @@ async fn each_undeliverable_file_is_reported_without_its_folder() {
         for path in link /etc/passwd pipe . ../../gone gone; do
             printf '{"type":"artifact","parts":[{"text":"see"},{"file":{"path":"%s"}}]}\n' $path
         done"#;
-    let record = file_program(script, &[]).run_to_end().await;
-    assert_eq!((record.code(), delivered_files(&record)), (Some(Code::OutputUnreadable), vec![]));
+    let record = event_script_program(script, &[]).run_to_end().await;
+    assert_eq!(
+        (record.failure_code(), delivered_files(&record)),
+        (Some(Code::OutputUnreadable), vec![])
+    );
     let outside = "was not delivered: it is outside the folders of the agent and of the execution";
     let missing = "the file `gone` was not delivered: it does not exist";
     let expected = [
@@ -115,13 +118,18 @@ async fn a_file_may_be_delivered_at_a_later_try() {
     let script =
         r#"printf '%s\n' "$0" "$1"; printf x > a; printf '%s\n' "$0"; $2; printf '%s\n' "$1""#;
     for (command, code) in [("cp a b", None), ("true", Some(Code::OutputUnreadable))] {
-        let record = file_program(script, &[&event("a"), &event("b"), command]).run_to_end().await;
-        assert_eq!(record.code(), code, "{command}");
+        let record =
+            event_script_program(script, &[&event("a"), &event("b"), command]).run_to_end().await;
+        assert_eq!(record.failure_code(), code, "{command}");
     }
     let failed = r#"{"type":"failed","message":"no quota","category":"quota"}"#;
     let script = r#"printf '%s\n' "$0" "$1""#;
-    let record = file_program(script, &[&event("a"), failed]).run_to_end().await;
-    assert_eq!(record.code(), Some(Code::QuotaExceeded), "the program's own failure comes first");
+    let record = event_script_program(script, &[&event("a"), failed]).run_to_end().await;
+    assert_eq!(
+        record.failure_code(),
+        Some(Code::QuotaExceeded),
+        "the program's own failure comes first"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -137,8 +145,8 @@ async fn a_missing_file_fails_only_a_result() {
         (r#"{"type":"status","file":{"path":"gone"}}"#, None),
     ] {
         let script = r#"echo '{"type":"text","text":"done"}'; printf '%s\n' "$0""#;
-        let record = file_program(script, &[event]).run_to_end().await;
-        assert_eq!(record.code(), code, "{event}");
+        let record = event_script_program(script, &[event]).run_to_end().await;
+        assert_eq!(record.failure_code(), code, "{event}");
         assert_eq!(warnings(&record), ["the file `gone` was not delivered: it does not exist"]);
     }
 }
@@ -147,10 +155,13 @@ async fn a_missing_file_fails_only_a_result() {
 async fn delivered_files_share_the_output_limit() {
     let script = r#"head -c 3000 /dev/zero > a
         for _ in 1 2 3; do echo '{"type":"artifact","file":{"path":"a"}}'; done"#;
-    let mut fixture = file_program(script, &[]);
+    let mut fixture = event_script_program(script, &[]);
     fixture.spec.limits.sizes.max_output_bytes = 9_000;
     let record = fixture.run_to_end().await;
-    assert_eq!((record.code(), delivered_files(&record).len()), (Some(Code::OutputTooLarge), 2));
+    assert_eq!(
+        (record.failure_code(), delivered_files(&record).len()),
+        (Some(Code::OutputTooLarge), 2)
+    );
     let clause = "it exceeds the rest of the agent's output limit";
     assert_eq!(warnings(&record), [format!("the file `a` was not delivered: {clause}")]);
     let truncation_event =
@@ -165,7 +176,7 @@ async fn a_file_that_is_too_large_ends_its_artifact() {
         echo '{"type":"artifact","id":"a","file":{"path":"big"},"append":true,"last":false}'
         echo '{"type":"artifact","id":"a","text":"three","append":true}'
         echo '{"type":"artifact","id":"b","text":"another"}'"#;
-    let mut fixture = file_program(script, &[]);
+    let mut fixture = event_script_program(script, &[]);
     fixture.spec.limits.sizes.max_output_bytes = 9_000;
     let record = fixture.run_to_end().await;
     let pieces = record.events().into_iter().filter_map(|event| match event {
@@ -182,7 +193,7 @@ async fn an_undelivered_file_begins_an_artifact_of_its_own() {
     let script = r#"echo '{"type":"artifact","text":"A"}'
         echo '{"type":"artifact","file":{"path":"gone"},"last":false}'
         echo '{"type":"artifact","append":true,"text":"more of B"}'"#;
-    let record = file_program(script, &[]).run_to_end().await;
+    let record = event_script_program(script, &[]).run_to_end().await;
     let ids: Vec<_> = record
         .events()
         .into_iter()

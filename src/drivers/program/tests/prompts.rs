@@ -79,10 +79,10 @@ async fn a_program_that_continues_after_a_prompt_is_not_stopped() {
 async fn another_failure_after_a_prompt_keeps_its_code() {
     use algonius_actors::model::code::Code;
     let script = "printf 'Go on? [y/N] '; echo no; exit 3";
-    assert_eq!(shell_fixture(script, &[]).run_to_end().await.code(), Some(Code::Exit));
+    assert_eq!(shell_fixture(script, &[]).run_to_end().await.failure_code(), Some(Code::Exit));
     let mut fixture = shell_fixture("printf 'Go on? [y/N] '; sleep 0.7; exit 3", &[]);
     fixture.program.prompt_patterns.patterns = [].into();
-    assert_eq!(fixture.run_to_end().await.code(), Some(Code::Exit));
+    assert_eq!(fixture.run_to_end().await.failure_code(), Some(Code::Exit));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -23,7 +23,7 @@ async fn run_and_find_refusal(fixture: &ProgramFixture) -> Option<Code> {
         .iter()
         .any(|entry| matches!(entry, RecordedEntry::Report(Report::Started { .. })));
     assert_eq!(has_started, record.result.is_ok());
-    record.code()
+    record.failure_code()
 }
 
 #[tokio::test(flavor = "multi_thread")]

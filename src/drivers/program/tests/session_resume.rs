@@ -8,7 +8,7 @@ use crate::drivers::program::session_resume::derive_session_id;
 
 #[test]
 fn an_attempt_has_one_stable_session_id_of_its_own() {
-    let mut work = shell_fixture("", &[]).work();
+    let mut work = shell_fixture("", &[]).attempt_work();
     let first = derive_session_id(&work);
     assert_eq!((derive_session_id(&work), first.get_version_num()), (first, 4));
     work.attempt_id = AttemptId { attempt: 2, ..AttemptId::FIRST };

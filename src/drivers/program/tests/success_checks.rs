@@ -33,7 +33,7 @@ async fn a_required_artifact_must_exist_and_not_be_empty() {
         let mut fixture = shell_fixture(script, &[]);
         fixture.program.success_criteria.artifact_path = Some("report.md".to_owned());
         let record = fixture.run_to_end().await;
-        assert_eq!(record.code(), code, "{script}");
+        assert_eq!(record.failure_code(), code, "{script}");
         assert_eq!(record.answer().is_some(), code.is_none(), "{script}");
     }
 }
@@ -49,7 +49,7 @@ async fn an_answer_must_match_its_schema() {
         let schema = serde_json::json!({"properties": {"n": {"type": "integer"}}});
         fixture.program.success_criteria.answer_schema = Some(schema);
         let record = fixture.run_to_end().await;
-        assert_eq!(record.code(), code, "{answer}");
+        assert_eq!(record.failure_code(), code, "{answer}");
         let debug_text = format!("{:?}", record.result);
         assert!(!debug_text.contains("unus") && !debug_text.contains("Sure"), "{debug_text}");
     }
@@ -64,11 +64,11 @@ async fn a_check_runs_in_the_work_folder_and_decides_the_outcome() {
     ] {
         let fixture = program_with_check("echo made > made; echo done", check, CHECK_TIMEOUT);
         let record = fixture.run_to_end().await;
-        assert_eq!(record.code(), code, "{check}: {:?}", record.result);
+        assert_eq!(record.failure_code(), code, "{check}: {:?}", record.result);
         assert_eq!(record.answer().is_some(), code.is_none(), "{check}");
     }
     let fixture = program_with_check("exit 3", "touch seen", CHECK_TIMEOUT);
-    assert_eq!(fixture.run_to_end().await.code(), Some(Code::Exit));
+    assert_eq!(fixture.run_to_end().await.failure_code(), Some(Code::Exit));
     assert!(!fixture.home.path().join("seen").exists(), "what failed is not looked at");
 }
 
@@ -116,7 +116,7 @@ async fn a_check_runs_in_the_sandbox_of_its_agent() {
         program_with_check("echo done", &format!("touch {}", touched.display()), CHECK_TIMEOUT)
             .run_to_end()
             .await;
-    assert_eq!(record.code(), Some(Code::CheckFailed));
+    assert_eq!(record.failure_code(), Some(Code::CheckFailed));
     assert!(
         check_output(&record).is_some_and(|(_, stderr)| stderr.contains("denied")),
         "{:?}",
@@ -130,7 +130,7 @@ async fn a_check_that_exceeds_its_timeout_is_killed() {
     let fixture =
         program_with_check("echo done", "setsid sleep 600 & sleep 600", Duration::from_millis(300));
     let record = fixture.run_to_end().await;
-    assert_eq!(record.code(), Some(Code::CheckFailed));
+    assert_eq!(record.failure_code(), Some(Code::CheckFailed));
     let message = record.result.unwrap_err().message;
     assert_eq!(message, "the success check did not finish within 0.3 s");
 }

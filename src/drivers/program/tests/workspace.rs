@@ -36,7 +36,7 @@ fn folder_path(fixture: &ProgramFixture, folder: &str) -> PathBuf {
 
 async fn workspace(fixture: &ProgramFixture) -> Option<Workspace> {
     let driver = fixture.driver().await;
-    driver.workspace(&fixture.spec, &fixture.work().request).await
+    driver.workspace(&fixture.spec, &fixture.attempt_work().request).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -67,8 +67,8 @@ async fn work_does_not_start_when_its_folder_became_a_link() {
     fixture.workspace = workspace(&fixture).await;
     fs::remove_dir(folder_path(&fixture, "one")).unwrap();
     symlink(folder_path(&fixture, "two"), folder_path(&fixture, "one")).unwrap();
-    assert_eq!(fixture.run_to_end().await.code(), Some(Code::NotStarted));
-    fixture.spec.override_policy.folders = vec![folder_path(&fixture, "")];
+    assert_eq!(fixture.run_to_end().await.failure_code(), Some(Code::NotStarted));
+    fixture.spec.override_policy.working_dir_roots = vec![folder_path(&fixture, "")];
     fixture.input.overrides.working_dir = Some(folder_path(&fixture, "one").display().to_string());
-    assert_eq!(fixture.run_to_end().await.code(), Some(Code::OverrideRefused));
+    assert_eq!(fixture.run_to_end().await.failure_code(), Some(Code::OverrideRefused));
 }

@@ -39,7 +39,7 @@ impl WriteFault {
             Self::Failed(failure) => {
                 state.record_failure(failure);
                 // The agent waits for what cannot be written.
-                plan.tool_call_monitor.expire_end_deadline();
+                plan.tool_call_monitor.expire_turn_end_deadline();
                 Ok(())
             }
         }

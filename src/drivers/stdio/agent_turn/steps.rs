@@ -29,7 +29,7 @@ impl AgentTurn {
         let mut steps = std::collections::VecDeque::from(steps);
         while let Some(step) = steps.pop_front() {
             let caused_steps = self.perform_step(step, (event_reader, reporter)).await?;
-            if self.plan.tool_call_monitor.is_overdue() {
+            if self.plan.tool_call_monitor.is_turn_overdue() {
                 break; // An answer that was not written is not delivered.
             }
             // What a step causes precedes the steps after it, as in the first run.
@@ -112,7 +112,7 @@ impl AgentTurn {
         let Some((request_id, call, answer)) = self.requests.resolve(wire_id, answer) else {
             return Vec::new();
         };
-        let steps = self.connection.perform(Command::Answer {
+        let steps = self.connection.handle_command(Command::Answer {
             session: SESSION_KEY,
             request_id: request_id.clone(),
             answer,
@@ -137,7 +137,7 @@ impl AgentTurn {
         }
         // The text before a question is shown before it.
         event_reader.release_visible_text().await?;
-        reporter.flush_pending().await?;
+        reporter.flush_unless_superseded().await?;
         let (wire_id, question) = self.requests.add(request);
         reporter.report_question(wire_id, question);
         Ok(Vec::new())
@@ -150,7 +150,7 @@ impl AgentTurn {
         if self.connection.has_replayed_cancel() {
             return Vec::new();
         }
-        self.connection.perform(Command::Cancel { session: SESSION_KEY })
+        self.connection.handle_command(Command::Cancel { session: SESSION_KEY })
     }
 }
 
@@ -160,7 +160,7 @@ async fn replace_lost_session(
     (event_reader, reporter): (&mut EventReader<'_>, &Reporter),
 ) -> Result<Vec<ProtocolStep>, LedgerError> {
     event_reader.record_lost_session(SESSION_UNKNOWN_MESSAGE).await?;
-    reporter.set_session_counters(CounterValues::default());
+    reporter.set_session_usage_counters(CounterValues::default());
     Ok(turn.open_session(SessionStart::New))
 }
 

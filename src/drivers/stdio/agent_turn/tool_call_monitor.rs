@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::open_requests::{call_subject, tool_name};
 use crate::drivers::adapters::event_reader::EventReader;
-use crate::drivers::output::display_label::redacted_label;
+use crate::drivers::output::display_label::redacted_display_text;
 
 /// Watch over the tool calls of a turn. It sees what the agent reports, after a restart of the service too: the replay
 /// reports every call and every answer again.
@@ -30,7 +30,7 @@ pub(in crate::drivers) struct ToolCallMonitor {
     /// Calls of the turn by their ids.
     calls: HashMap<String, MonitoredCall>,
     /// Time at which a turn that must end is no longer awaited.
-    end_deadline: Option<Instant>,
+    turn_end_deadline: Option<Instant>,
 }
 
 /// Tool call of the turn.
@@ -49,7 +49,7 @@ impl ToolCallMonitor {
             spec: Arc::clone(&work.spec),
             workspace: path.map(Cow::into_owned),
             calls: HashMap::new(),
-            end_deadline: None,
+            turn_end_deadline: None,
         }
     }
 
@@ -59,7 +59,7 @@ impl ToolCallMonitor {
         self.calls.entry(call.id.clone()).or_default();
         let call_count = u32::try_from(self.calls.len()).unwrap_or(u32::MAX);
         let policy = self.spec.permission_policy();
-        if self.end_deadline.is_some() || !permission::exceeds_call_limit(policy, call_count) {
+        if self.turn_end_deadline.is_some() || !permission::exceeds_call_limit(policy, call_count) {
             return None;
         }
         let limit = policy.max_tool_calls.unwrap_or_default();
@@ -90,7 +90,7 @@ impl ToolCallMonitor {
         let Some(cause) = self.find_new_violation(call) else { return Ok(None) };
         let message = format!(
             "the agent used the tool `{}` {cause}",
-            redacted_label(reporter, &tool_name(call))
+            redacted_display_text(reporter, &tool_name(call))
         );
         tracing::warn!(agent = %self.spec.id, violation = %message, "tool call without permission");
         match self.spec.permission_policy().on_unauthorized {
@@ -105,7 +105,7 @@ impl ToolCallMonitor {
     fn find_new_violation(&mut self, call: &ToolCall) -> Option<String> {
         let monitored_call = self.calls.get_mut(&call.id)?;
         // A turn that is being cancelled has its failure, and its calls may end in any way.
-        let is_exempt = monitored_call.is_violation_reported || self.end_deadline.is_some();
+        let is_exempt = monitored_call.is_violation_reported || self.turn_end_deadline.is_some();
         if is_exempt
             || !permission::is_unauthorized_call(monitored_call.verdict, call.status.as_str())
         {
@@ -130,25 +130,25 @@ impl ToolCallMonitor {
     }
 
     /// Returns when an agent that should end its turn has not done so within its grace period.
-    pub(super) async fn wait_until_overdue(&self) {
-        match self.end_deadline {
+    pub(super) async fn wait_until_turn_overdue(&self) {
+        match self.turn_end_deadline {
             Some(time) => sleep_until(time).await,
             None => std::future::pending().await,
         }
     }
 
     /// Ends the wait for the turn.
-    pub(super) fn expire_end_deadline(&mut self) {
-        self.end_deadline = Some(Instant::now());
+    pub(super) fn expire_turn_end_deadline(&mut self) {
+        self.turn_end_deadline = Some(Instant::now());
     }
 
     /// Returns true if the turn is no longer awaited.
-    pub(super) fn is_overdue(&self) -> bool {
-        self.end_deadline.is_some_and(|time| time <= Instant::now())
+    pub(super) fn is_turn_overdue(&self) -> bool {
+        self.turn_end_deadline.is_some_and(|time| time <= Instant::now())
     }
 
     fn require_turn_end(&mut self, code: Code, message: String) -> Failure {
-        self.end_deadline = Some(Instant::now() + self.spec.limits.timeouts.grace);
+        self.turn_end_deadline = Some(Instant::now() + self.spec.limits.timeouts.grace);
         Failure::new(code, message)
     }
 }

@@ -9,7 +9,7 @@ use algonius_actors::model::execution::event::{FileChange, ToolStage};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::ports::ledger::LedgerError;
 use algonius_protocols::{
-    AnswerContent, ContentValue, TextRole, TokenUsage, ToolCall, ToolStatus, TurnOutcome,
+    AnswerAttachment, ContentValue, TextRole, TokenUsage, ToolCall, ToolStatus, TurnOutcome,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -23,13 +23,13 @@ use crate::drivers::adapters::event_reader::EventReader;
 /// State of a turn that outlives a step.
 pub(super) struct TurnState {
     /// Longest time until the session is open.
-    open_timeout: Duration,
+    session_open_timeout: Duration,
     /// Time at which a session that is not open fails the turn; `None` once it is open.
     pub(super) open_deadline: Option<Instant>,
     pub(super) answer: AnswerProgress,
     /// Stages of tool calls that were shown.
     reported_stages: HashMap<String, ToolStage>,
-    reported_changes: HashSet<String>,
+    reported_file_changes: HashSet<String>,
     /// Number of tool calls that were denied.
     pub(super) denied_call_count: usize,
     is_cancelled: bool,
@@ -41,11 +41,11 @@ impl TurnState {
     /// Returns the state of a turn whose session must be open after this time.
     pub(super) fn new(open_timeout: Duration) -> Self {
         Self {
-            open_timeout,
+            session_open_timeout: open_timeout,
             open_deadline: Some(Instant::now() + open_timeout),
             answer: AnswerProgress::default(),
             reported_stages: HashMap::new(),
-            reported_changes: HashSet::new(),
+            reported_file_changes: HashSet::new(),
             denied_call_count: 0,
             is_cancelled: false,
             is_over: false,
@@ -63,7 +63,7 @@ impl TurnState {
 
     /// Fails a turn whose session was not opened in time.
     pub(super) fn fail_opening(&mut self, event_reader: &mut EventReader<'_>) {
-        let seconds = self.open_timeout.as_secs_f64();
+        let seconds = self.session_open_timeout.as_secs_f64();
         let message = format!("the agent opened no session within {seconds} s");
         self.record_failure(Failure::new(Code::SessionNotOpened, message));
         self.fail_unless_over(event_reader);
@@ -90,7 +90,7 @@ impl TurnState {
     }
 
     /// Returns the failure of a turn that ended in this way; `None` for a success.
-    fn take_failure(&mut self, outcome: TurnOutcome) -> Option<Failure> {
+    fn failure_for_outcome(&mut self, outcome: TurnOutcome) -> Option<Failure> {
         let failure = |code, message: &str| Some(Failure::new(code, message));
         if let Some(failure) = self.failure.take() {
             return Some(failure);
@@ -138,7 +138,7 @@ impl TurnState {
         if outcome == TurnOutcome::EndTurn {
             event_reader.handle_event(ProgramEvent::DraftAccepted).await?;
         }
-        let failure = self.take_failure(outcome);
+        let failure = self.failure_for_outcome(outcome);
         self.end_turn(failure, event_reader);
         Ok(())
     }
@@ -178,11 +178,11 @@ impl TurnState {
     /// Delivers a part that is no text as an artifact.
     pub(super) async fn report_content(
         &mut self,
-        content: AnswerContent,
+        content: AnswerAttachment,
         event_reader: &mut EventReader<'_>,
     ) -> Result<(), LedgerError> {
         (self.answer.is_thinking, self.answer.has_non_text_content) = (false, true);
-        let AnswerContent { value, name, media_type } = content;
+        let AnswerAttachment { value, name, media_type } = content;
         let content = match value {
             ContentValue::Base64(encoded) => match normalize_base64(&encoded) {
                 Some(encoded) => Content::Bytes(encoded),
@@ -227,7 +227,7 @@ impl TurnState {
         }
         let diffs = call.diffs.iter().filter(|_| stage == ToolStage::Completed);
         for diff in diffs {
-            if !self.reported_changes.insert(format!("{} {}", call.id, diff.path)) {
+            if !self.reported_file_changes.insert(format!("{} {}", call.id, diff.path)) {
                 continue;
             }
             let is_new = diff.old.is_none();

@@ -9,7 +9,7 @@ use algonius_actors::model::program::stdio_protocol::{MessageTemplate, TurnEnd, 
 use algonius_protocols::{LineItem, read_json_line};
 use serde_json::{Map, Value};
 
-use super::StdioStep;
+use super::StdioAction;
 use super::document_template::{render_document, render_text};
 use crate::platform::template::ExecutionValues;
 
@@ -54,7 +54,7 @@ pub(in crate::drivers) struct MessageTurn {
     /// True if the answer has any text so far.
     has_text: bool,
     /// True if the program wrote more together with the end mark.
-    has_extra_output: bool,
+    has_output_after_end: bool,
 }
 
 impl MessageTurn {
@@ -93,7 +93,7 @@ impl MessageTurn {
             is_line_split: false,
             max_line_bytes,
             has_text: false,
-            has_extra_output: false,
+            has_output_after_end: false,
         })
     }
 
@@ -110,19 +110,19 @@ impl MessageTurn {
         self.interrupt_message.clone()
     }
 
-    pub(super) fn receive(&mut self, bytes: &[u8]) -> Vec<StdioStep> {
-        let mut steps = Vec::new();
+    pub(super) fn receive(&mut self, bytes: &[u8]) -> Vec<StdioAction> {
+        let mut actions = Vec::new();
         for line_chunk in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.phase == TurnPhase::Over {
-                self.has_extra_output |= !line_chunk.trim_ascii().is_empty();
+                self.has_output_after_end |= !line_chunk.trim_ascii().is_empty();
                 continue;
             }
-            self.handle_line_chunk(line_chunk, &mut steps);
+            self.handle_line_chunk(line_chunk, &mut actions);
         }
         if self.phase != TurnPhase::Over && self.is_at_prompt() {
-            self.handle_prompt(&mut steps);
+            self.handle_prompt(&mut actions);
         }
-        steps
+        actions
     }
 
     /// Returns true if the unfinished line ends with the prompt, with text of the answer before it. Only silence
@@ -132,20 +132,20 @@ impl MessageTurn {
     }
 
     /// Ends the turn if the program has been silent since [`may_be_over`](Self::may_be_over).
-    pub(super) fn end_on_silence(&mut self) -> Vec<StdioStep> {
-        let mut steps = Vec::new();
+    pub(super) fn end_on_silence(&mut self) -> Vec<StdioAction> {
+        let mut actions = Vec::new();
         if let Some(length) = self.length_before_prompt() {
             let text: Vec<_> = self.line.drain(..length).collect();
             if self.phase != TurnPhase::Starting {
-                self.add_answer(text, &mut steps);
+                self.add_answer(text, &mut actions);
             }
-            self.handle_prompt(&mut steps);
+            self.handle_prompt(&mut actions);
         }
-        steps
+        actions
     }
 
     /// Returns the failure of an end mark that came before the answer: the program continued writing after it.
-    pub(super) fn early_end_failure(&self) -> Failure {
+    pub(super) fn premature_end_mark_failure(&self) -> Failure {
         let key = self.end.config_key();
         let message = format!(
             "the answer was empty because its end was found too early: the program continued writing \
@@ -155,30 +155,30 @@ impl MessageTurn {
     }
 
     /// Returns true if the turn ended without any text.
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(super) const fn has_ended_without_text(&self) -> bool {
         matches!(self.phase, TurnPhase::Over) && !self.has_text
     }
 
     /// Returns true if the program wrote more together with the end mark of the turn.
-    pub(super) const fn has_extra_output(&self) -> bool {
-        self.has_extra_output
+    pub(super) const fn has_output_after_end(&self) -> bool {
+        self.has_output_after_end
     }
 
-    fn handle_line_chunk(&mut self, line_chunk: &[u8], steps: &mut Vec<StdioStep>) {
+    fn handle_line_chunk(&mut self, line_chunk: &[u8], actions: &mut Vec<StdioAction>) {
         self.line.extend_from_slice(line_chunk);
         if self.line.len() > self.max_held_bytes() {
             if self.needs_whole_lines() {
                 let reason = format!("is longer than {} bytes", self.max_line_bytes);
-                return self.fail_unsearchable_line(&reason, steps);
+                return self.fail_unsearchable_line(&reason, actions);
             }
-            self.split_line(steps);
+            self.split_line(actions);
         }
         if line_chunk.ends_with(b"\n") {
-            self.handle_line(steps);
+            self.handle_line(actions);
         }
     }
 
-    fn handle_line(&mut self, steps: &mut Vec<StdioStep>) {
+    fn handle_line(&mut self, actions: &mut Vec<StdioAction>) {
         let line = std::mem::take(&mut self.line);
         let is_split = std::mem::take(&mut self.is_line_split);
         if self.phase == TurnPhase::Starting || self.consume_echo(&line) {
@@ -186,22 +186,22 @@ impl MessageTurn {
         }
         let line_match = if is_split { EndMatch::None } else { self.match_end(&line) };
         if line_match == EndMatch::PossibleEnd {
-            return self.fail_unsearchable_line("has too many values to be read", steps);
+            return self.fail_unsearchable_line("has too many values to be read", actions);
         }
         let is_end = line_match == EndMatch::End;
         let is_content = !is_end || matches!(self.end, TurnEnd::Json(_));
         if is_content {
-            self.add_answer(line, steps);
+            self.add_answer(line, actions);
         }
         if is_end {
             self.phase = TurnPhase::Over;
-            steps.push(StdioStep::End(None));
+            actions.push(StdioAction::End(None));
         }
     }
 
     /// Passes on the beginning of a line that is longer than any line end of the turn, without the bytes that may be
     /// the beginning of a prompt.
-    fn split_line(&mut self, steps: &mut Vec<StdioStep>) {
+    fn split_line(&mut self, actions: &mut Vec<StdioAction>) {
         self.is_line_split = true;
         if self.phase != TurnPhase::Starting {
             self.pending_echo.clear();
@@ -212,19 +212,19 @@ impl MessageTurn {
         };
         let text: Vec<_> = self.line.drain(..self.line.len().saturating_sub(held_bytes)).collect();
         if self.phase != TurnPhase::Starting {
-            self.add_answer(text, steps);
+            self.add_answer(text, actions);
         }
     }
 
     /// Fails the turn, whose end may be in a line that is too long to be searched. Without the failure the turn would
     /// wait for an end that has passed.
-    fn fail_unsearchable_line(&mut self, reason: &str, steps: &mut Vec<StdioStep>) {
+    fn fail_unsearchable_line(&mut self, reason: &str, actions: &mut Vec<StdioAction>) {
         self.line.clear();
         self.phase = TurnPhase::Over;
         let key = self.end.config_key();
         let message =
             format!("a line of the answer {reason}, and a match of `turn.{key}` may be in it");
-        steps.push(StdioStep::Desynchronized(Failure::new(Code::OutputUnreadable, message)));
+        actions.push(StdioAction::Desynchronized(Failure::new(Code::OutputUnreadable, message)));
     }
 
     /// Returns true if the end of the turn can be anywhere in a line of any length.
@@ -245,12 +245,12 @@ impl MessageTurn {
             .max(LINE_SPLIT_THRESHOLD_BYTES)
     }
 
-    fn add_answer(&mut self, text: Vec<u8>, steps: &mut Vec<StdioStep>) {
+    fn add_answer(&mut self, text: Vec<u8>, actions: &mut Vec<StdioAction>) {
         self.has_text |= !text.trim_ascii().is_empty();
         // Adjacent pieces are merged into one: a piece for each line would make long answers slow to read.
-        match steps.last_mut() {
-            Some(StdioStep::Output(previous)) => previous.extend(text),
-            _ => steps.push(StdioStep::Output(text)),
+        match actions.last_mut() {
+            Some(StdioAction::Output(previous)) => previous.extend(text),
+            _ => actions.push(StdioAction::Output(text)),
         }
     }
 
@@ -285,15 +285,15 @@ impl MessageTurn {
     }
 
     /// Handles a prompt, after which the program waits for input.
-    fn handle_prompt(&mut self, steps: &mut Vec<StdioStep>) {
+    fn handle_prompt(&mut self, actions: &mut Vec<StdioAction>) {
         self.line.clear();
         self.is_line_split = false;
         if self.phase == TurnPhase::Starting {
             self.phase = TurnPhase::Answering;
-            steps.push(StdioStep::Write(std::mem::take(&mut self.message)));
+            actions.push(StdioAction::Write(std::mem::take(&mut self.message)));
         } else {
             self.phase = TurnPhase::Over;
-            steps.push(StdioStep::End(None));
+            actions.push(StdioAction::End(None));
         }
     }
 

@@ -17,7 +17,7 @@ pub(super) struct NotifiedText {
     /// Texts between the notifications without text. Blanks are left out.
     segments: Vec<String>,
     /// Number of bytes that may still be compared with the result.
-    remaining_bytes: usize,
+    remaining_capacity: usize,
     /// Method of the first notification without its text.
     textless_method: Option<String>,
     is_empty: bool,
@@ -27,17 +27,17 @@ impl NotifiedText {
     /// Returns an empty text, of which at most `max_bytes` are compared with the result.
     pub(super) fn new(max_bytes: usize) -> Self {
         let segments = vec![String::new()];
-        Self { segments, remaining_bytes: max_bytes, textless_method: None, is_empty: true }
+        Self { segments, remaining_capacity: max_bytes, textless_method: None, is_empty: true }
     }
 
     /// Takes the next text.
     pub(super) fn push(&mut self, text: &str) {
         self.is_empty &= text.trim().is_empty();
-        if text.len() > self.remaining_bytes {
+        if text.len() > self.remaining_capacity {
             // Too long to be compared with the result.
-            (self.segments, self.remaining_bytes, self.textless_method) = (Vec::new(), 0, None);
+            (self.segments, self.remaining_capacity, self.textless_method) = (Vec::new(), 0, None);
         }
-        self.remaining_bytes = self.remaining_bytes.saturating_sub(text.len());
+        self.remaining_capacity = self.remaining_capacity.saturating_sub(text.len());
         if let Some(segment) = self.segments.last_mut() {
             segment.extend(text.split_whitespace());
         }

@@ -9,7 +9,7 @@ use algonius_actors::model::program::stdio_protocol::{
 };
 use serde_json::{Map, Value, json};
 
-use super::StdioStep;
+use super::StdioAction;
 use super::document_template::render_document;
 use super::framing::{Frame, FrameDecoder, encode};
 use super::notified_text::{NotifiedShare, NotifiedText};
@@ -90,17 +90,17 @@ impl RpcTurn {
         }
     }
 
-    pub(super) fn receive(&mut self, bytes: &[u8]) -> Vec<StdioStep> {
+    pub(super) fn receive(&mut self, bytes: &[u8]) -> Vec<StdioAction> {
         let frames = self.decoder.push(bytes);
         self.handle_frames(frames)
     }
 
-    pub(super) fn handle_end_of_output(&mut self) -> Vec<StdioStep> {
+    pub(super) fn handle_end_of_output(&mut self) -> Vec<StdioAction> {
         let frames = self.decoder.finish();
         self.handle_frames(frames)
     }
 
-    fn handle_frames(&mut self, frames: Vec<Frame>) -> Vec<StdioStep> {
+    fn handle_frames(&mut self, frames: Vec<Frame>) -> Vec<StdioAction> {
         frames.into_iter().flat_map(|frame| self.handle_frame(frame)).collect()
     }
 
@@ -114,7 +114,7 @@ impl RpcTurn {
         Some(self.encode_call(&call, None))
     }
 
-    fn handle_frame(&mut self, frame: Frame) -> Vec<StdioStep> {
+    fn handle_frame(&mut self, frame: Frame) -> Vec<StdioAction> {
         if self.phase == RpcPhase::Over {
             return Vec::new();
         }
@@ -126,37 +126,37 @@ impl RpcTurn {
             Frame::NonMessage => self.warn_of_non_rpc_output_once(),
             Frame::Unreadable(message) => {
                 self.phase = RpcPhase::Over; // It may have been the answer, for which the call would wait.
-                vec![StdioStep::UnreadableMessage(message)]
+                vec![StdioAction::UnreadableMessage(message)]
             }
             Frame::Desynchronized => {
                 self.phase = RpcPhase::Over;
                 let failure = Failure::new(Code::OutputUnreadable, INVALID_OUTPUT_MESSAGE);
-                vec![StdioStep::Desynchronized(failure)]
+                vec![StdioAction::Desynchronized(failure)]
             }
         }
     }
 
-    fn handle_message(&mut self, message: Value) -> Vec<StdioStep> {
+    fn handle_message(&mut self, message: Value) -> Vec<StdioAction> {
         let Value::Object(mut message) = message else { return self.warn_of_non_rpc_output_once() };
         let id = message.remove("id").filter(|id| !id.is_null());
         let method = message.get("method").and_then(Value::as_str).map(str::to_owned);
         match (method, id) {
             (Some(method), Some(id)) => self.refuse_request(&method, &id),
             (Some(method), None) => self.handle_notification(&method, message.remove("params")),
-            (None, Some(id)) if self.is_own_id(&id) => self.handle_response(message),
+            (None, Some(id)) if self.is_current_call_id(&id) => self.handle_response(message),
             // An error without an id is about a message that could not be read; there is only one call.
             (None, None) if message.contains_key("error") => self.handle_response(message),
             (None, Some(_)) => {
                 let is_first = !std::mem::replace(&mut self.has_warned_of_unknown_response, true);
                 let warning =
-                    is_first.then(|| StdioStep::Warn(UNKNOWN_RESPONSE_WARNING.to_owned()));
+                    is_first.then(|| StdioAction::Warn(UNKNOWN_RESPONSE_WARNING.to_owned()));
                 warning.into_iter().collect()
             }
             (None, None) => self.warn_of_non_rpc_output_once(),
         }
     }
 
-    fn is_own_id(&self, id: &Value) -> bool {
+    fn is_current_call_id(&self, id: &Value) -> bool {
         let current_id = if self.phase == RpcPhase::Initializing {
             self.request_id - 1
         } else {
@@ -171,15 +171,15 @@ impl RpcTurn {
     }
 
     /// Answers a request of the program with an error: the service offers no methods.
-    fn refuse_request(&self, method: &str, id: &Value) -> Vec<StdioStep> {
+    fn refuse_request(&self, method: &str, id: &Value) -> Vec<StdioAction> {
         // The program may wait for an answer, so it gets one.
         let error = json!({"code": METHOD_NOT_FOUND, "message": "method not found"});
         let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
         let warning = format!("the agent called `{method}`, which the service does not offer");
-        vec![StdioStep::Write(encode(self.spec.framing, &answer)), StdioStep::Warn(warning)]
+        vec![StdioAction::Write(encode(self.spec.framing, &answer)), StdioAction::Warn(warning)]
     }
 
-    fn handle_notification(&mut self, method: &str, params: Option<Value>) -> Vec<StdioStep> {
+    fn handle_notification(&mut self, method: &str, params: Option<Value>) -> Vec<StdioAction> {
         let Some(NotificationRule { kind, pointer }) = self.spec.notifications.get(method) else {
             return Vec::new();
         };
@@ -200,12 +200,12 @@ impl RpcTurn {
         if let Some(ProgramEvent::Text { text }) = &event {
             self.notified_text.push(text);
         }
-        event.map(StdioStep::Event).into_iter().collect()
+        event.map(StdioAction::Event).into_iter().collect()
     }
 
-    fn handle_response(&mut self, mut message: Map<String, Value>) -> Vec<StdioStep> {
+    fn handle_response(&mut self, mut message: Map<String, Value>) -> Vec<StdioAction> {
         if let Some(error) = message.get("error").filter(|error| !error.is_null()) {
-            let event = StdioStep::Event(self.failure_event(error));
+            let event = StdioAction::Event(self.failure_event(error));
             return [event].into_iter().chain(self.end_call(None)).collect();
         }
         let result = message.remove("result").unwrap_or_default();
@@ -215,26 +215,26 @@ impl RpcTurn {
             .as_ref()
             .and_then(|pointer| result.pointer(pointer))
             .and_then(to_text);
-        let session = session.map(|id| StdioStep::Event(ProgramEvent::Session { id }));
-        let next_steps = match self.phase {
+        let session = session.map(|id| StdioAction::Event(ProgramEvent::Session { id }));
+        let next_actions = match self.phase {
             RpcPhase::Initializing => self.send_request(),
             RpcPhase::Calling | RpcPhase::Over => self.handle_result(&result),
         };
-        session.into_iter().chain(next_steps).collect()
+        session.into_iter().chain(next_actions).collect()
     }
 
     /// Sends the request, because the program is initialized.
-    fn send_request(&mut self) -> Vec<StdioStep> {
+    fn send_request(&mut self) -> Vec<StdioAction> {
         self.phase = RpcPhase::Calling;
         let initialized =
             self.initialized_notification.as_ref().map(|call| self.encode_call(call, None));
         let request = self.encode_call(&self.request, Some(self.request_id));
-        initialized.into_iter().chain([request]).map(StdioStep::Write).collect()
+        initialized.into_iter().chain([request]).map(StdioAction::Write).collect()
     }
 
     /// Handles the result. Text from notifications is the answer; the text of the result is the answer only without
     /// them.
-    fn handle_result(&mut self, result: &Value) -> Vec<StdioStep> {
+    fn handle_result(&mut self, result: &Value) -> Vec<StdioAction> {
         let usage = self
             .spec
             .usage_pointer
@@ -264,7 +264,7 @@ impl RpcTurn {
                         let message = format!(
                             "a notification `{method}` has no text at its `pointer`; the answer is the text of the others"
                         );
-                        warning = Some(StdioStep::Warn(message));
+                        warning = Some(StdioAction::Warn(message));
                         None
                     }
                 }
@@ -273,7 +273,7 @@ impl RpcTurn {
         };
         let answer =
             answer_text.filter(|_| !has_notified_text).map(|text| ProgramEvent::Text { text });
-        let events = [usage, answer].into_iter().flatten().map(StdioStep::Event);
+        let events = [usage, answer].into_iter().flatten().map(StdioAction::Event);
         events.chain(warning).chain(self.end_call(failure)).collect()
     }
 
@@ -287,18 +287,18 @@ impl RpcTurn {
         ProgramEvent::Failed(ReportedFailure { message, category, ..ReportedFailure::default() })
     }
 
-    fn end_call(&mut self, failure: Option<Failure>) -> Option<StdioStep> {
+    fn end_call(&mut self, failure: Option<Failure>) -> Option<StdioAction> {
         self.phase = RpcPhase::Over;
-        Some(StdioStep::End(failure))
+        Some(StdioAction::End(failure))
     }
 
-    fn warn_of_non_rpc_output_once(&mut self) -> Vec<StdioStep> {
+    fn warn_of_non_rpc_output_once(&mut self) -> Vec<StdioAction> {
         // A program may write much that is no JSON-RPC, and one warning is enough.
         if std::mem::replace(&mut self.has_warned_of_non_rpc_output, true) {
             return Vec::new();
         }
         let message = "a part of the agent's output is not JSON-RPC; it is kept as text";
-        vec![StdioStep::Warn(message.to_owned())]
+        vec![StdioAction::Warn(message.to_owned())]
     }
 
     fn encode_call(&self, call: &RpcCall, id: Option<u64>) -> Vec<u8> {

@@ -91,7 +91,7 @@ async fn authenticate_and_read(app: &AppState, request: Request) -> Result<Reque
     let caller = if parts.headers.contains_key(header::AUTHORIZATION) {
         Some(caller::authenticate(app, client.as_ref(), &parts.headers, None).await?)
     } else {
-        caller::check_any_agent_access(app, client.as_ref(), &parts.headers).await?;
+        caller::check_access_to_some_agent(app, client.as_ref(), &parts.headers).await?;
         None
     };
     let host_header = parts.headers.get(header::HOST).and_then(|value| value.to_str().ok());
@@ -116,7 +116,7 @@ fn agent_of_host(app: &AppState, host: &str) -> Option<AgentId> {
 
 impl GrpcCallHead {
     /// Splits a call into its head and its message, and checks that a named version is this version.
-    pub(super) fn split_request<T>(
+    pub(super) fn split_and_check_version<T>(
         mut request: tonic::Request<T>,
         version: ProtocolVersion,
     ) -> Result<(Self, T), Failure> {
@@ -146,7 +146,7 @@ impl GrpcCallHead {
 
     /// Returns the caller and the agent, if the agent offers the operation and the caller's token allows it. Counts
     /// against the agent's rate limit.
-    pub(super) async fn authorize(
+    pub(super) async fn resolve_agent_and_authorize(
         self,
         app: &AppState,
         tenant: &str,
@@ -172,7 +172,7 @@ impl GrpcCallHead {
             spec,
             self.version,
             Binding::Grpc,
-            dispatch::exposed_operation(method),
+            dispatch::exposed_operation_of(method),
         )?;
         let caller = AuthenticatedCaller(caller)
             .require_right(dispatch::required_right(method), Some(&agent))?;

@@ -39,7 +39,7 @@ pub(super) fn v1_status(failure: &Failure) -> Status {
 /// Converts a failure into a status of 0.3. That version defines no details: its SDKs identify an error by the name
 /// before the message.
 pub(super) fn v0_3_status(failure: &Failure) -> Status {
-    match problem::error_type(failure.code) {
+    match problem::error_type_0_3(failure.code) {
         Some(name) => status_with_message(failure, format!("{name}: {}", failure.message)),
         None => v1_status(failure),
     }

@@ -40,9 +40,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         to_grpc_response(
             status::v0_3_status,
             Box::pin(async {
-                let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
+                let (call, message) =
+                    GrpcCallHead::split_and_check_version(request, ProtocolVersion::V0_3)?;
                 let metadata = call.transport_metadata()?;
-                let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::Send).await?;
+                let (caller, agent) =
+                    call.resolve_agent_and_authorize(&self.app, NO_TENANT, A2aMethod::Send).await?;
                 let send = read::send_request(message)?;
                 let sent_message =
                     SentMessage { version: ProtocolVersion::V0_3, metadata, request: send };
@@ -59,9 +61,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         request: Request<pb::SendMessageRequest>,
     ) -> GrpcResponse<Self::SendStreamingMessageStream> {
         to_grpc_response(status::v0_3_status, async {
-            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
+            let (call, message) =
+                GrpcCallHead::split_and_check_version(request, ProtocolVersion::V0_3)?;
             let metadata = call.transport_metadata()?;
-            let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::Stream).await?;
+            let (caller, agent) =
+                call.resolve_agent_and_authorize(&self.app, NO_TENANT, A2aMethod::Stream).await?;
             let send = read::send_request(message)?;
             let sent_message =
                 SentMessage { version: ProtocolVersion::V0_3, metadata, request: send };
@@ -74,11 +78,13 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
 
     async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> GrpcResponse<pb::Task> {
         to_grpc_response(status::v0_3_status, async {
-            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::Get).await?;
+            let (call, message) =
+                GrpcCallHead::split_and_check_version(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) =
+                call.resolve_agent_and_authorize(&self.app, NO_TENANT, A2aMethod::Get).await?;
             let history_length = read::read_history_length(message.history_length)?;
             let query =
-                TaskQuery { id: read::task_id_of_name(&message.name)?.to_owned(), history_length };
+                TaskQuery { id: read::parse_task_name(&message.name)?.to_owned(), history_length };
             operations::get(&self.app, &caller, &agent, query).await.and_then(write::task)
         })
         .await
@@ -86,9 +92,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
 
     async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> GrpcResponse<pb::Task> {
         to_grpc_response(status::v0_3_status, async {
-            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::Cancel).await?;
-            let id = read::task_id_of_name(&message.name)?;
+            let (call, message) =
+                GrpcCallHead::split_and_check_version(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) =
+                call.resolve_agent_and_authorize(&self.app, NO_TENANT, A2aMethod::Cancel).await?;
+            let id = read::parse_task_name(&message.name)?;
             operations::cancel(&self.app, &caller, &agent, id).await.and_then(write::task)
         })
         .await
@@ -99,11 +107,13 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         request: Request<pb::TaskSubscriptionRequest>,
     ) -> GrpcResponse<Self::TaskSubscriptionStream> {
         to_grpc_response(status::v0_3_status, async {
-            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
+            let (call, message) =
+                GrpcCallHead::split_and_check_version(request, ProtocolVersion::V0_3)?;
             let metadata = call.transport_metadata()?;
-            let (caller, agent) =
-                call.authorize(&self.app, NO_TENANT, A2aMethod::Subscribe).await?;
-            let id = read::task_id_of_name(&message.name)?;
+            let (caller, agent) = call
+                .resolve_agent_and_authorize(&self.app, NO_TENANT, A2aMethod::Subscribe)
+                .await?;
+            let id = read::parse_task_name(&message.name)?;
             let version_and_metadata = (ProtocolVersion::V0_3, &metadata);
             let events =
                 operations::subscribe(&self.app, &caller, &agent, id, version_and_metadata).await?;
@@ -117,8 +127,10 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         request: Request<pb::CreateTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
         to_grpc_response(status::v0_3_status, async {
-            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::PushSet).await?;
+            let (call, message) =
+                GrpcCallHead::split_and_check_version(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) =
+                call.resolve_agent_and_authorize(&self.app, NO_TENANT, A2aMethod::PushSet).await?;
             let config = read::push_config_request(message)?;
             push_set(&self.app, &caller, &agent, ProtocolVersion::V0_3, config)
                 .await
@@ -132,9 +144,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         request: Request<pb::GetTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
         to_grpc_response(status::v0_3_status, async {
-            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::PushGet).await?;
-            let (task_id, config_id) = read::push_config_ids_of_name(&message.name)?;
+            let (call, message) =
+                GrpcCallHead::split_and_check_version(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) =
+                call.resolve_agent_and_authorize(&self.app, NO_TENANT, A2aMethod::PushGet).await?;
+            let (task_id, config_id) = read::parse_push_config_name(&message.name)?;
             let config = push_get(&self.app, &caller, &agent, task_id, config_id).await;
             config.map(write::push_config)
         })
@@ -146,9 +160,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         request: Request<pb::ListTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<pb::ListTaskPushNotificationConfigResponse> {
         to_grpc_response(status::v0_3_status, async {
-            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::PushList).await?;
-            let task_id = read::task_id_of_name(&message.parent)?;
+            let (call, message) =
+                GrpcCallHead::split_and_check_version(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) =
+                call.resolve_agent_and_authorize(&self.app, NO_TENANT, A2aMethod::PushList).await?;
+            let task_id = read::parse_task_name(&message.parent)?;
             let configs = push_list(&self.app, &caller, &agent, task_id).await?;
             Ok(pb::ListTaskPushNotificationConfigResponse {
                 configs: configs.into_iter().map(write::push_config).collect(),
@@ -163,10 +179,12 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         request: Request<pb::DeleteTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<()> {
         to_grpc_response(status::v0_3_status, async {
-            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
-            let (caller, agent) =
-                call.authorize(&self.app, NO_TENANT, A2aMethod::PushDelete).await?;
-            let (task_id, config_id) = read::push_config_ids_of_name(&message.name)?;
+            let (call, message) =
+                GrpcCallHead::split_and_check_version(request, ProtocolVersion::V0_3)?;
+            let (caller, agent) = call
+                .resolve_agent_and_authorize(&self.app, NO_TENANT, A2aMethod::PushDelete)
+                .await?;
+            let (task_id, config_id) = read::parse_push_config_name(&message.name)?;
             // The first registration without an id of its own has the id of the task.
             push_delete(&self.app, &caller, &agent, task_id, config_id.unwrap_or(task_id)).await
         })
@@ -178,9 +196,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV03 {
         request: Request<pb::GetAgentCardRequest>,
     ) -> GrpcResponse<pb::AgentCard> {
         to_grpc_response(status::v0_3_status, async {
-            let (call, _) = GrpcCallHead::split_request(request, ProtocolVersion::V0_3)?;
+            let (call, _) = GrpcCallHead::split_and_check_version(request, ProtocolVersion::V0_3)?;
             let host = call.requested_host();
-            let (_, agent) = call.authorize(&self.app, NO_TENANT, A2aMethod::ExtendedCard).await?;
+            let (_, agent) = call
+                .resolve_agent_and_authorize(&self.app, NO_TENANT, A2aMethod::ExtendedCard)
+                .await?;
             card::card_for_host(&self.app, &agent, host.as_ref()).map(write::card)
         })
         .await

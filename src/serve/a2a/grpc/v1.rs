@@ -37,10 +37,12 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         to_grpc_response(
             status::v1_status,
             Box::pin(async {
-                let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
+                let (call, message) =
+                    GrpcCallHead::split_and_check_version(request, ProtocolVersion::V1_0)?;
                 let metadata = call.transport_metadata()?;
-                let (caller, agent) =
-                    call.authorize(&self.app, &message.tenant, A2aMethod::Send).await?;
+                let (caller, agent) = call
+                    .resolve_agent_and_authorize(&self.app, &message.tenant, A2aMethod::Send)
+                    .await?;
                 let send = read::send_request(message)?;
                 let sent_message =
                     SentMessage { version: ProtocolVersion::V1_0, metadata, request: send };
@@ -59,10 +61,12 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         to_grpc_response(
             status::v1_status,
             Box::pin(async {
-                let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
+                let (call, message) =
+                    GrpcCallHead::split_and_check_version(request, ProtocolVersion::V1_0)?;
                 let metadata = call.transport_metadata()?;
-                let (caller, agent) =
-                    call.authorize(&self.app, &message.tenant, A2aMethod::Stream).await?;
+                let (caller, agent) = call
+                    .resolve_agent_and_authorize(&self.app, &message.tenant, A2aMethod::Stream)
+                    .await?;
                 let send = read::send_request(message)?;
                 let sent_message =
                     SentMessage { version: ProtocolVersion::V1_0, metadata, request: send };
@@ -75,9 +79,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
 
     async fn get_task(&self, request: Request<pb::GetTaskRequest>) -> GrpcResponse<pb::Task> {
         to_grpc_response(status::v1_status, async {
-            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) =
-                call.authorize(&self.app, &message.tenant, A2aMethod::Get).await?;
+            let (call, message) =
+                GrpcCallHead::split_and_check_version(request, ProtocolVersion::V1_0)?;
+            let (caller, agent) = call
+                .resolve_agent_and_authorize(&self.app, &message.tenant, A2aMethod::Get)
+                .await?;
             let history_length = read::read_history_length(message.history_length)?;
             let query = TaskQuery { id: message.id, history_length };
             operations::get(&self.app, &caller, &agent, query).await.and_then(write::task)
@@ -90,9 +96,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         request: Request<pb::ListTasksRequest>,
     ) -> GrpcResponse<pb::ListTasksResponse> {
         to_grpc_response(status::v1_status, async {
-            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) =
-                call.authorize(&self.app, &message.tenant, A2aMethod::List).await?;
+            let (call, message) =
+                GrpcCallHead::split_and_check_version(request, ProtocolVersion::V1_0)?;
+            let (caller, agent) = call
+                .resolve_agent_and_authorize(&self.app, &message.tenant, A2aMethod::List)
+                .await?;
             let list = read::list_request(message)?;
             operations::list(&self.app, &caller, &agent, list).await.and_then(write::page)
         })
@@ -101,9 +109,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
 
     async fn cancel_task(&self, request: Request<pb::CancelTaskRequest>) -> GrpcResponse<pb::Task> {
         to_grpc_response(status::v1_status, async {
-            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) =
-                call.authorize(&self.app, &message.tenant, A2aMethod::Cancel).await?;
+            let (call, message) =
+                GrpcCallHead::split_and_check_version(request, ProtocolVersion::V1_0)?;
+            let (caller, agent) = call
+                .resolve_agent_and_authorize(&self.app, &message.tenant, A2aMethod::Cancel)
+                .await?;
             operations::cancel(&self.app, &caller, &agent, &message.id).await.and_then(write::task)
         })
         .await
@@ -114,10 +124,12 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         request: Request<pb::SubscribeToTaskRequest>,
     ) -> GrpcResponse<Self::SubscribeToTaskStream> {
         to_grpc_response(status::v1_status, async {
-            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
+            let (call, message) =
+                GrpcCallHead::split_and_check_version(request, ProtocolVersion::V1_0)?;
             let metadata = call.transport_metadata()?;
-            let (caller, agent) =
-                call.authorize(&self.app, &message.tenant, A2aMethod::Subscribe).await?;
+            let (caller, agent) = call
+                .resolve_agent_and_authorize(&self.app, &message.tenant, A2aMethod::Subscribe)
+                .await?;
             let version_and_metadata = (ProtocolVersion::V1_0, &metadata);
             let events = operations::subscribe(
                 &self.app,
@@ -137,9 +149,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         request: Request<pb::TaskPushNotificationConfig>,
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
         to_grpc_response(status::v1_status, async {
-            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) =
-                call.authorize(&self.app, &message.tenant, A2aMethod::PushSet).await?;
+            let (call, message) =
+                GrpcCallHead::split_and_check_version(request, ProtocolVersion::V1_0)?;
+            let (caller, agent) = call
+                .resolve_agent_and_authorize(&self.app, &message.tenant, A2aMethod::PushSet)
+                .await?;
             let config = read::push_config(message)?;
             push_set(&self.app, &caller, &agent, ProtocolVersion::V1_0, config)
                 .await
@@ -153,9 +167,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         request: Request<pb::GetTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<pb::TaskPushNotificationConfig> {
         to_grpc_response(status::v1_status, async {
-            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) =
-                call.authorize(&self.app, &message.tenant, A2aMethod::PushGet).await?;
+            let (call, message) =
+                GrpcCallHead::split_and_check_version(request, ProtocolVersion::V1_0)?;
+            let (caller, agent) = call
+                .resolve_agent_and_authorize(&self.app, &message.tenant, A2aMethod::PushGet)
+                .await?;
             let config_id = Some(message.id.as_str()).filter(|id| !id.is_empty());
             let config = push_get(&self.app, &caller, &agent, &message.task_id, config_id).await;
             config.map(write::push_config)
@@ -168,9 +184,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         request: Request<pb::ListTaskPushNotificationConfigsRequest>,
     ) -> GrpcResponse<pb::ListTaskPushNotificationConfigsResponse> {
         to_grpc_response(status::v1_status, async {
-            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) =
-                call.authorize(&self.app, &message.tenant, A2aMethod::PushList).await?;
+            let (call, message) =
+                GrpcCallHead::split_and_check_version(request, ProtocolVersion::V1_0)?;
+            let (caller, agent) = call
+                .resolve_agent_and_authorize(&self.app, &message.tenant, A2aMethod::PushList)
+                .await?;
             let configs = push_list(&self.app, &caller, &agent, &message.task_id).await?;
             Ok(pb::ListTaskPushNotificationConfigsResponse {
                 configs: configs.into_iter().map(write::push_config).collect(),
@@ -185,9 +203,11 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         request: Request<pb::DeleteTaskPushNotificationConfigRequest>,
     ) -> GrpcResponse<()> {
         to_grpc_response(status::v1_status, async {
-            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
-            let (caller, agent) =
-                call.authorize(&self.app, &message.tenant, A2aMethod::PushDelete).await?;
+            let (call, message) =
+                GrpcCallHead::split_and_check_version(request, ProtocolVersion::V1_0)?;
+            let (caller, agent) = call
+                .resolve_agent_and_authorize(&self.app, &message.tenant, A2aMethod::PushDelete)
+                .await?;
             push_delete(&self.app, &caller, &agent, &message.task_id, &message.id).await
         })
         .await
@@ -198,10 +218,12 @@ impl pb::a2a_service_server::A2aService for GrpcServiceV1 {
         request: Request<pb::GetExtendedAgentCardRequest>,
     ) -> GrpcResponse<pb::AgentCard> {
         to_grpc_response(status::v1_status, async {
-            let (call, message) = GrpcCallHead::split_request(request, ProtocolVersion::V1_0)?;
+            let (call, message) =
+                GrpcCallHead::split_and_check_version(request, ProtocolVersion::V1_0)?;
             let host = call.requested_host();
-            let (_, agent) =
-                call.authorize(&self.app, &message.tenant, A2aMethod::ExtendedCard).await?;
+            let (_, agent) = call
+                .resolve_agent_and_authorize(&self.app, &message.tenant, A2aMethod::ExtendedCard)
+                .await?;
             card::card_for_host(&self.app, &agent, host.as_ref()).map(write::card)
         })
         .await

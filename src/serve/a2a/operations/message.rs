@@ -15,7 +15,7 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::{AgentId, ContextId, MessageId};
 use serde_json::Value;
 
-use super::message_details::{self, MAX_METADATA_BYTES, RequestFields};
+use super::message_details::{self, ForwardedRequestFields, MAX_METADATA_BYTES};
 use crate::serve::a2a::transport_metadata::{MAX_ID_BYTES, TransportMetadata};
 
 /// Maximum number of parts of a message: a stored part takes more memory than a part on the wire.
@@ -31,7 +31,7 @@ const MAX_LIST_ENTRIES: usize = 100;
 pub(in crate::serve) fn build_request(
     caller: &Caller,
     agent: &AgentId,
-    (message, fields, metadata): (Message, RequestFields, TransportMetadata),
+    (message, fields, metadata): (Message, ForwardedRequestFields, TransportMetadata),
     continued_execution: Option<&ExecutionRecord>,
 ) -> Result<Request, Failure> {
     // First of all checks that look at the content: later ones copy and walk through what is bounded here.

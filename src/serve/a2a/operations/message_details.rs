@@ -15,7 +15,7 @@ pub(super) const MAX_METADATA_BYTES: usize = 64 << 10;
 
 /// Fields of a request beside its message, as far as the agent receives them.
 #[derive(Debug, Default)]
-pub(in crate::serve) struct RequestFields {
+pub(in crate::serve) struct ForwardedRequestFields {
     /// Media types that the caller can read; an empty list allows all.
     pub(in crate::serve) accepted_output_modes: Vec<String>,
     /// Metadata of the request.
@@ -34,13 +34,13 @@ const SERVICE_EXTENSION_PREFIX: &str = "https://algonius.dev/a2a/ext/";
 /// `invalid-params` if the details are too long, or if a key of the service has no effect where it is.
 pub(super) fn read_details(
     message: &Message,
-    fields: RequestFields,
+    fields: ForwardedRequestFields,
     requested_extensions: &[String],
     is_continuation: bool,
 ) -> Result<MessageDetails, Failure> {
     let invalid_params = |text: String| Err(Failure::new(Code::InvalidParams, text));
-    let RequestFields { accepted_output_modes, metadata: request_metadata } = fields;
-    if let Some(key) = find_service_key(&request_metadata) {
+    let ForwardedRequestFields { accepted_output_modes, metadata: request_metadata } = fields;
+    if let Some(key) = find_misplaced_key(&request_metadata) {
         return invalid_params(format!("`{key}` must be in the metadata of the message"));
     }
     if !is_continuation && message.metadata.contains_key(INTERACTIONS_EXTENSION) {
@@ -73,7 +73,7 @@ pub(super) fn read_details(
 }
 
 /// Returns the first key that only the metadata of a message can have.
-fn find_service_key(request_metadata: &Metadata) -> Option<&'static str> {
+fn find_misplaced_key(request_metadata: &Metadata) -> Option<&'static str> {
     let mut keys = SERVICE_KEYS.into_iter().chain([INTERACTIONS_EXTENSION]);
     keys.find(|key| request_metadata.contains_key(*key))
 }
@@ -112,7 +112,7 @@ mod tests {
         for key in SERVICE_KEYS {
             metadata.insert(key.to_owned(), json!({}));
         }
-        let fields = RequestFields {
+        let fields = ForwardedRequestFields {
             accepted_output_modes: vec!["text/plain".to_owned()],
             metadata: single_entry("r", 3),
         };
@@ -138,21 +138,24 @@ mod tests {
         for key in
             [PARAMETERS_EXTENSION, OVERRIDES_EXTENSION, HOPS_EXTENSION, INTERACTIONS_EXTENSION]
         {
-            let fields =
-                RequestFields { metadata: single_entry(key, 1), ..RequestFields::default() };
+            let fields = ForwardedRequestFields {
+                metadata: single_entry(key, 1),
+                ..ForwardedRequestFields::default()
+            };
             let failure = read_details(&message(Metadata::new()), fields, &[], true).unwrap_err();
             assert_eq!(failure.code, Code::InvalidParams, "{key}");
         }
         let answer = message(single_entry(INTERACTIONS_EXTENSION, 1));
-        let read =
-            |is_continuation| read_details(&answer, RequestFields::default(), &[], is_continuation);
+        let read = |is_continuation| {
+            read_details(&answer, ForwardedRequestFields::default(), &[], is_continuation)
+        };
         assert_eq!(read(false).unwrap_err().code, Code::InvalidParams);
         assert!(read(true).unwrap().metadata.contains_key(INTERACTIONS_EXTENSION));
     }
 
     #[test]
     fn details_beyond_their_limit_are_refused() {
-        let fields_of_length = |length: usize| RequestFields {
+        let fields_of_length = |length: usize| ForwardedRequestFields {
             metadata: Metadata::from_iter([("a".to_owned(), json!("x".repeat(length)))]),
             accepted_output_modes: vec!["text/plain".to_owned(); 100],
         };

@@ -143,7 +143,13 @@ pub(super) fn check_config(
     let registry = registry(app)?;
     // The execution does not exist yet, and no check depends on its id.
     let placeholder_id = ExecutionId(Uuid::nil());
-    registry.check(&new_target(registry, caller, placeholder_id, version, config.clone())?)
+    registry.validate_target(&new_target(
+        registry,
+        caller,
+        placeholder_id,
+        version,
+        config.clone(),
+    )?)
 }
 
 /// Returns the target for the configuration of an accepted message.

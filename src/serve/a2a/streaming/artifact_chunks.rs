@@ -25,7 +25,7 @@ pub struct ArtifactChunks {
     remaining_parts: VecDeque<StoredPart>,
     losses: ArtifactLosses,
     is_append: bool,
-    is_last: bool,
+    ends_artifact: bool,
     /// Number of bytes of text that were sent.
     sent_bytes: u64,
 }
@@ -46,7 +46,7 @@ impl ArtifactChunks {
             losses: ArtifactLosses::from_parts(pieces),
             remaining_parts: pieces.clone().into(),
             is_append: *append,
-            is_last: *last,
+            ends_artifact: *last,
             sent_bytes: 0,
         })
     }
@@ -113,7 +113,7 @@ impl ArtifactChunks {
             context_id: record.context.0.clone(),
             artifact: build_artifact(&self.id, name, description, (parts, losses)),
             append,
-            last_chunk: is_last && self.is_last,
+            last_chunk: is_last && self.ends_artifact,
             metadata: Metadata::new(),
         };
         Ok((update, is_last))

@@ -26,9 +26,10 @@ impl TextProgress {
         })
     }
 
-    /// Returns the texts with this known progress. The progress of another text counts as none.
+    /// Returns the texts with the positions of this cursor. A text that the cursor does not contain starts at its
+    /// begin.
     #[must_use]
-    pub fn with_progress(mut self, known_cursor: &TextCursor) -> Self {
+    pub fn with_cursor(mut self, known_cursor: &TextCursor) -> Self {
         self.0.attempt_id = known_cursor.attempt_id;
         for (channel, position) in &mut self.0.positions {
             *position = known_cursor.position_of(*channel).unwrap_or_default();
@@ -65,7 +66,7 @@ impl TextProgress {
     /// Processes an event that may show that a message which grew as the answer is not the answer: the next message
     /// follows it. Bytes of the next message that were sent before this event went to the end of the wrong text, so
     /// they are sent again.
-    pub fn skip_superseded_answer(&mut self, event: &EventKind) {
+    pub fn resume_after_superseded_answer(&mut self, event: &EventKind) {
         let EventKind::Message { speaker: MessageRole::AgentProgress, pieces, .. } = event else {
             return;
         };

@@ -34,7 +34,7 @@ pub struct TaskUpdateBuilder {
     /// Last state that was sent.
     pub sent_state: TaskState,
     /// True if the last update was a position in a queue.
-    pub has_sent_queue_position: bool,
+    pub is_showing_queue_position: bool,
     /// True if a question was opened before its execution ran: the member of a team can be faster than its run.
     pub has_question_before_running: bool,
 }
@@ -64,7 +64,7 @@ pub async fn is_event_still_visible(
 /// Returns true if an execution has a question and is not recorded as running.
 pub const fn has_question_before_running(record: &ExecutionRecord) -> bool {
     record.outcome.is_none()
-        && record.requested_input.open_interactions > 0
+        && record.requested_input.open_interaction_count > 0
         && !matches!(record.state, ExecutionState::Running)
 }
 
@@ -96,7 +96,7 @@ pub async fn notification_update(
         api,
         record,
         sent_state,
-        has_sent_queue_position: false,
+        is_showing_queue_position: false,
         has_question_before_running: false,
     };
     match &event.data {
@@ -121,10 +121,10 @@ impl TaskUpdateBuilder {
             EventKind::StateChanged(change) if change.to == ExecutionState::Starting => {
                 // A retry stays `working`, so its start is no news, unless a queue position was the last thing shown.
                 let is_change =
-                    self.sent_state != TaskState::Working || self.has_sent_queue_position;
-                self.has_sent_queue_position = false;
+                    self.sent_state != TaskState::Working || self.is_showing_queue_position;
+                self.is_showing_queue_position = false;
                 self.sent_state = TaskState::Working;
-                Ok(is_change.then(|| self.working_event(event.at, None)))
+                Ok(is_change.then(|| self.active_status_event(event.at, None)))
             }
             EventKind::Message { speaker: MessageRole::AgentProgress, message, pieces, .. } => {
                 let message_future = super::recorded_message(
@@ -195,13 +195,13 @@ impl TaskUpdateBuilder {
             return Ok(None);
         }
         self.sent_state = TaskState::Working;
-        Ok(Some(self.working_event(at, None)))
+        Ok(Some(self.active_status_event(at, None)))
     }
 
     /// Returns the update with a message of an agent that acts.
     fn message_event(&mut self, at: DateTime<Utc>, message: Message) -> StreamEvent {
         self.sent_state = self.working_or_interrupted_state();
-        self.working_event(at, Some(message))
+        self.active_status_event(at, Some(message))
     }
 
     /// Returns the state of a task whose agent acts: an agent can act while one of its tool calls waits for an answer.
@@ -235,7 +235,7 @@ impl TaskUpdateBuilder {
         if is_interrupted(self.sent_state) {
             self.sent_state = TaskState::Working; // The question was answered.
         }
-        self.has_sent_queue_position = true;
+        self.is_showing_queue_position = true;
         let message = Some(super::queue_message(&self.record, queued));
         let timestamp = self.api.reader.now();
         let status = TaskStatus { state: self.sent_state, message, timestamp };
@@ -246,7 +246,10 @@ impl TaskUpdateBuilder {
     ///
     /// # Errors
     /// Fails when the ledger could not be read.
-    pub async fn end_event(&mut self, view: &TaskView<'_>) -> Result<Option<StreamEvent>, Failure> {
+    pub async fn final_event(
+        &mut self,
+        view: &TaskView<'_>,
+    ) -> Result<Option<StreamEvent>, Failure> {
         let status = view.status().await?;
         // A client that resumes after a question has seen it already.
         let is_already_sent = status.state == self.sent_state && is_interrupted(self.sent_state);
@@ -277,7 +280,11 @@ impl TaskUpdateBuilder {
         self.status_event(status, false, Metadata::from_iter([(name.to_owned(), value)]))
     }
 
-    fn working_event(&self, timestamp: DateTime<Utc>, message: Option<Message>) -> StreamEvent {
+    fn active_status_event(
+        &self,
+        timestamp: DateTime<Utc>,
+        message: Option<Message>,
+    ) -> StreamEvent {
         let status = TaskStatus { state: self.working_or_interrupted_state(), message, timestamp };
         self.status_event(status, false, Metadata::new())
     }

@@ -18,12 +18,12 @@ use crate::wire::api::{A2aStatus, AgentList};
 const ID_DESCRIPTION: &str = "Id of the agent.";
 
 pub(super) fn operations() -> Vec<ApiEndpoint> {
-    let mut endpoints = list_endpoints();
+    let mut endpoints = all_agents_endpoints();
     endpoints.extend(agent_endpoints());
     endpoints
 }
 
-fn list_endpoints() -> Vec<ApiEndpoint> {
+fn all_agents_endpoints() -> Vec<ApiEndpoint> {
     vec![
         ApiEndpoint::get("/api/v1/agents", agents::list)
             .with_operation("listAgents", "List the agents that the caller may use.")

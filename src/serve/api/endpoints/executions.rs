@@ -45,7 +45,7 @@ const SUBMIT_ERRORS: &[Code] = &[
 
 pub(super) fn operations() -> Vec<ApiEndpoint> {
     let mut endpoints = query_endpoints();
-    endpoints.extend(run_endpoints());
+    endpoints.extend(hop_and_step_endpoints());
     endpoints.extend(mutation_endpoints());
     endpoints
 }
@@ -177,7 +177,7 @@ fn export_content() -> BodyContent {
 }
 
 /// Returns the endpoints of runs, which consist of hops or of steps.
-fn run_endpoints() -> Vec<ApiEndpoint> {
+fn hop_and_step_endpoints() -> Vec<ApiEndpoint> {
     vec![
         ApiEndpoint::get("/api/v1/executions/{id}/tree", tree::show)
             .with_operation("getExecutionTree", "Get one execution with the hops of its run.")

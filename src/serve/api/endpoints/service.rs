@@ -9,7 +9,7 @@ use crate::wire::api::ServiceStatus;
 use crate::wire::api::service::{HealthStatus, Readiness};
 
 /// Media types of pages about errors.
-fn page_contents() -> Vec<BodyContent> {
+fn error_page_contents() -> Vec<BodyContent> {
     [error_pages::MARKDOWN, error_pages::HTML]
         .map(|media_type| BodyContent { media_type, schema: ContentSchema::Text })
         .into()
@@ -43,7 +43,7 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
             .with_response_contents(
                 200,
                 "List of codes, as HTML for browsers, else as Markdown.",
-                page_contents(),
+                error_page_contents(),
             ),
         ApiEndpoint::get("/errors/{code}", error_pages::page)
             .with_operation("getErrorPage", "Get the page about an error code. Needs no token.")
@@ -51,7 +51,7 @@ pub(super) fn operations() -> Vec<ApiEndpoint> {
             .with_response_contents(
                 200,
                 "The page, as HTML for browsers, else as Markdown.",
-                page_contents(),
+                error_page_contents(),
             )
             .with_errors(&[Code::PathUnknown]),
     ]

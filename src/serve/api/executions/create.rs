@@ -22,7 +22,7 @@ use super::{detail, parse_execution_id};
 use crate::serve::AppState;
 use crate::serve::a2a::exposure;
 use crate::serve::a2a::operations::message;
-use crate::serve::a2a::operations::message_details::RequestFields;
+use crate::serve::a2a::operations::message_details::ForwardedRequestFields;
 use crate::serve::a2a::transport_metadata::TransportMetadata;
 use crate::serve::api::invalid_params;
 use crate::serve::auth::caller::AuthenticatedCaller;
@@ -97,7 +97,7 @@ async fn submit(
         exposure::check_media_types(spec, &message.parts)?;
     }
     let metadata = TransportMetadata { idempotency_key, ..metadata };
-    let message_and_fields = (message, RequestFields::default(), metadata);
+    let message_and_fields = (message, ForwardedRequestFields::default(), metadata);
     let mut request = message::build_request(caller, agent, message_and_fields, None)?;
     if let Some(spec) = app.agents.get(agent) {
         override_policy::check_params(&spec.override_policy, request.input.params.keys())?;
@@ -161,7 +161,7 @@ async fn wait_and_respond(
         let end_or_question = app.api.requests.wait_for_end_or_question(
             &record.agent,
             record.id,
-            submit_reply.progress,
+            submit_reply.progress_receiver,
         );
         // After the waiting time the caller receives the current state.
         if let Ok(wait_result) =

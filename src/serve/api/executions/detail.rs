@@ -49,7 +49,7 @@ pub(super) async fn read_detail(
     record: &ExecutionRecord,
 ) -> Result<ExecutionDetail, Failure> {
     let mut reader = DetailReader::new(api, record);
-    let (events, attempts) = reader.read_events().await?;
+    let (events, attempts) = reader.scan_events().await?;
     let stderr = reader.read_bounded_text(TextChannel::Stderr).await?;
     // A failed attempt has no answer. What its program printed is the best hint at the reason.
     if reader.output.text.is_empty() && record.outcome.is_some() {
@@ -131,7 +131,7 @@ impl<'r> DetailReader<'r> {
     }
 
     /// Reads all events; returns the first page of them and the attempts.
-    async fn read_events(&mut self) -> Result<(Vec<Event>, Vec<AttemptEntry>), Failure> {
+    async fn scan_events(&mut self) -> Result<(Vec<Event>, Vec<AttemptEntry>), Failure> {
         let (mut first_page, mut after) = (Vec::new(), 0);
         let mut history = AttemptHistory::default();
         loop {

@@ -45,7 +45,7 @@ pub async fn stream(
         current_line: None,
     };
     export.read_page().await?; // What cannot be read at all is refused as a whole.
-    let lines = futures_util::stream::unfold(Some(export), async |export| {
+    let chunks = futures_util::stream::unfold(Some(export), async |export| {
         let mut export = export?;
         match export.next().await {
             Ok(None) => None,
@@ -54,7 +54,7 @@ pub async fn stream(
             Err(failure) => Some((Err(failure), None)),
         }
     });
-    let mut response = Body::from_stream(lines).into_response();
+    let mut response = Body::from_stream(chunks).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

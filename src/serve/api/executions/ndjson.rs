@@ -73,8 +73,8 @@ impl NdjsonLineWriter {
     pub(super) async fn next_chunk(self, api: &Api) -> Result<(String, Option<Self>), Failure> {
         match self.position {
             LinePosition::AfterEvent(after) => self.next_events(api, after).await,
-            LinePosition::BeforeText { is_first } => Ok(self.next_text_head(is_first)),
-            LinePosition::InText(range) => self.read_range(api, range).await,
+            LinePosition::BeforeText { is_first } => Ok(self.next_text_head_or_end(is_first)),
+            LinePosition::InText(range) => self.next_text_chunk(api, range).await,
         }
     }
 
@@ -94,7 +94,7 @@ impl NdjsonLineWriter {
         Ok((format!("{separator}{}", events.join(",")), Some(self)))
     }
 
-    fn next_text_head(mut self, is_first: bool) -> (String, Option<Self>) {
+    fn next_text_head_or_end(mut self, is_first: bool) -> (String, Option<Self>) {
         let opening = if is_first && self.includes_text { ",\"texts\":[" } else { "" };
         let Some(range) = self.remaining_texts.pop_front() else {
             let closing = if self.includes_text { "]" } else { "" };
@@ -108,7 +108,7 @@ impl NdjsonLineWriter {
         )
     }
 
-    async fn read_range(
+    async fn next_text_chunk(
         mut self,
         api: &Api,
         range: TextRange,

@@ -167,7 +167,7 @@ impl ListQuery {
         Ok(ExecutionFilter {
             agent: agent.map_err(|error| invalid_params(&error.to_string()))?,
             id_fragment: self.id.as_deref().map(parse_id_fragment).transpose()?,
-            owner_name: owner_filter(caller, self.caller.clone())?,
+            owner_name: authorized_owner_name(caller, self.caller.clone())?,
             unfinished_only: self.unfinished,
             state: parse_keyword("state", self.state.as_deref(), ExecutionState::parse)?,
             outcome: parse_keyword("outcome", self.outcome.as_deref(), Outcome::parse)?,
@@ -198,7 +198,7 @@ fn parse_cursor(cursor: &str) -> Result<ExecutionId, Failure> {
 }
 
 /// Returns the requested owner: only callers that may see all executions may name another owner than themselves.
-fn owner_filter(caller: &Caller, name: Option<String>) -> Result<Option<String>, Failure> {
+fn authorized_owner_name(caller: &Caller, name: Option<String>) -> Result<Option<String>, Failure> {
     let is_own = name.as_ref().is_none_or(|name| *name == caller.name);
     if is_own || caller.scope.allows(Right::Admin, None) {
         return Ok(name);

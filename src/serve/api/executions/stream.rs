@@ -35,7 +35,7 @@ pub(super) fn response(
     let text_progress = after
         .text_cursor
         .as_ref()
-        .map_or(text_progress.clone(), |known_cursor| text_progress.with_progress(known_cursor));
+        .map_or(text_progress.clone(), |known_cursor| text_progress.with_cursor(known_cursor));
     let includes_text = !channels.is_empty();
     let last_event = after.event_number;
     let execution_stream = ExecutionStream {

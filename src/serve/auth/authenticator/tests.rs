@@ -25,7 +25,7 @@ fn authenticator(expires: Option<&str>) -> Authenticator {
     };
     let specs = [
         agent_spec("plain", EndpointConfig::default()),
-        agent_spec("keyed", endpoint(CallerAuth::ApiKey("x-api-key".to_owned()), false)),
+        agent_spec("keyed", endpoint(CallerAuth::ApiKeyHeader("x-api-key".to_owned()), false)),
         agent_spec("open", endpoint(CallerAuth::NoAuth, true)),
     ];
     let anonymous_principals = anonymous_principal_tokens(&specs);

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::AcpAgent;
 use super::turn::TurnWait;
-use super::wire::{append_to_env_file, log_unexpected_answer, value_at, write_message};
+use super::wire::{append_to_file_from_env, log_unexpected_answer, value_at, write_message};
 use crate::instruction::Instruction;
 
 /// Action that follows the answer to a request.
@@ -16,7 +16,7 @@ pub(super) enum AnswerEffect {
     /// Runs a tool, if the answer allows it.
     RunTool(ToolUse),
     /// Reports the answer in the turn, with this prefix.
-    SendText(&'static str),
+    ReportAnswer(&'static str),
     /// Nothing follows: the turn does not wait.
     Nothing,
 }
@@ -76,7 +76,7 @@ impl ToolUse {
         let subject =
             ["command", "path", "url", "file_path"].iter().find_map(|name| self.input.get(*name));
         let subject = subject.and_then(Value::as_str).unwrap_or(&self.name);
-        append_to_env_file(
+        append_to_file_from_env(
             "RAN",
             &format!("{}\t{session}\t{}\t{subject}\n", std::process::id(), self.id),
         )?;
@@ -136,7 +136,7 @@ impl AcpAgent {
     ) -> Result<i64, Box<dyn Error>> {
         let call = match &effect {
             AnswerEffect::RunTool(tool) => tool.tool_call_json("pending"),
-            AnswerEffect::SendText(_) | AnswerEffect::Nothing => ToolUse {
+            AnswerEffect::ReportAnswer(_) | AnswerEffect::Nothing => ToolUse {
                 id: format!("call-without-effect-{}", self.next_request_id),
                 name: "Nothing".to_owned(),
                 kind: "other".to_owned(),
@@ -171,7 +171,7 @@ impl AcpAgent {
             session_id,
             "elicitation/create",
             &params,
-            AnswerEffect::SendText("FORM: "),
+            AnswerEffect::ReportAnswer("FORM: "),
         )
         .map(drop)
     }
@@ -207,7 +207,7 @@ impl AcpAgent {
         let outcome = value_at(message, "/result/outcome/outcome");
         match effect {
             AnswerEffect::Nothing => {}
-            AnswerEffect::SendText(prefix) => {
+            AnswerEffect::ReportAnswer(prefix) => {
                 let code = value_at(message, "/error/code");
                 let action = value_at(message, "/result/action").as_str().unwrap_or_default();
                 let text = match (code.as_i64(), message.pointer("/result/content")) {

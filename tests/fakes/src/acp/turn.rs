@@ -85,7 +85,9 @@ impl AcpAgent {
             }
             match turn.remaining_instructions.pop_front() {
                 Some(instruction) => self.execute_instruction(session_id, &instruction)?,
-                None => self.respond_to_prompt(session_id, &json!({"stopReason": "end_turn"}))?,
+                None => {
+                    self.respond_and_remove_turn(session_id, &json!({"stopReason": "end_turn"}))?;
+                }
             }
         }
         Ok(())
@@ -97,11 +99,11 @@ impl AcpAgent {
         session_id: &str,
         reason: &str,
     ) -> Result<(), Box<dyn Error>> {
-        self.respond_to_prompt(session_id, &json!({"stopReason": reason}))?;
+        self.respond_and_remove_turn(session_id, &json!({"stopReason": reason}))?;
         self.advance(session_id)
     }
 
-    fn respond_to_prompt(
+    fn respond_and_remove_turn(
         &mut self,
         session_id: &str,
         result: &Value,
@@ -189,7 +191,7 @@ impl AcpAgent {
                     session_id,
                     instruction.word(0),
                     &params,
-                    AnswerEffect::SendText("METHOD: "),
+                    AnswerEffect::ReportAnswer("METHOD: "),
                 )
                 .map(drop)
             }
@@ -205,9 +207,8 @@ impl AcpAgent {
             "foreign-session" => {
                 self.request_permission("no-such-session", AnswerEffect::Nothing).map(drop)
             }
-            "stop" => {
-                self.respond_to_prompt(session_id, &json!({"stopReason": instruction.word(0)}))
-            }
+            "stop" => self
+                .respond_and_remove_turn(session_id, &json!({"stopReason": instruction.word(0)})),
             "auth-error" => self.fail_turn(session_id, -32_000, "Authentication required"),
             "error" => {
                 self.fail_turn(session_id, instruction.word(0).parse()?, instruction.word(1))
@@ -222,12 +223,12 @@ impl AcpAgent {
             "plan" | "usage" | "notice" | "compact" => {
                 self.send_instructed_update(session_id, instruction)
             }
-            _ => self.change_turn(session_id, instruction),
+            _ => self.apply_turn_instruction(session_id, instruction),
         }
     }
 
     fn fail_turn(&mut self, session_id: &str, code: i64, text: &str) -> Result<(), Box<dyn Error>> {
-        self.respond_to_prompt(session_id, &json!({"error": {"code": code, "message": text}}))
+        self.respond_and_remove_turn(session_id, &json!({"error": {"code": code, "message": text}}))
     }
 
     fn send_image(&self, session_id: &str, encoded: &str) -> Result<(), Box<dyn Error>> {
@@ -300,7 +301,7 @@ impl AcpAgent {
     }
 
     /// Follows an instruction that changes the turn itself.
-    fn change_turn(
+    fn apply_turn_instruction(
         &mut self,
         session_id: &str,
         instruction: &Instruction,

@@ -106,19 +106,19 @@ pub(crate) fn write_text(text: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-pub(crate) fn log_line(line: &str) -> Result<(), Box<dyn Error>> {
-    append_to_env_file(
+pub(crate) fn log_received_line(line: &str) -> Result<(), Box<dyn Error>> {
+    append_to_file_from_env(
         "LOG",
         &format!("{:016x}\t{}\t{line}\n", hash(line.as_bytes()), std::process::id()),
     )
 }
 
 pub(crate) fn log_unexpected_answer(id: &Value) -> Result<(), Box<dyn Error>> {
-    append_to_env_file("LOG", &format!("unexpected\t{}\t{id}\n", std::process::id()))
+    append_to_file_from_env("LOG", &format!("unexpected\t{}\t{id}\n", std::process::id()))
 }
 
 /// Appends text to the file that the environment names, if it names one.
-pub(crate) fn append_to_env_file(name: &str, text: &str) -> Result<(), Box<dyn Error>> {
+pub(crate) fn append_to_file_from_env(name: &str, text: &str) -> Result<(), Box<dyn Error>> {
     if let Some(file) = env::var(format!("FAKE_ACP_{name}")).ok().filter(|file| !file.is_empty()) {
         append_to_file(&file, text)?;
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{anthropic, chat, gemini, responses};
+use crate::{anthropic, gemini, openai_chat, openai_responses};
 
 /// API dialect of a model service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,8 +111,8 @@ impl ApiDialect {
     pub(crate) fn full_document(self, answer: &ModelAnswer) -> Value {
         match self {
             Self::Anthropic => anthropic::full_document(answer),
-            Self::Chat => chat::full_document(answer),
-            Self::Responses => responses::full_document(answer),
+            Self::Chat => openai_chat::full_document(answer),
+            Self::Responses => openai_responses::full_document(answer),
             Self::Gemini => gemini::full_document(answer),
         }
     }
@@ -121,8 +121,8 @@ impl ApiDialect {
     pub(crate) fn events(self, answer: &ModelAnswer) -> Vec<ModelStreamEvent> {
         match self {
             Self::Anthropic => anthropic::events(answer),
-            Self::Chat => chat::events(answer),
-            Self::Responses => responses::events(answer),
+            Self::Chat => openai_chat::events(answer),
+            Self::Responses => openai_responses::events(answer),
             Self::Gemini => gemini::events(answer),
         }
     }
@@ -144,7 +144,7 @@ impl ModelAnswer {
     }
 
     /// Returns the reply's text or the arguments of its call as text.
-    pub(crate) fn reply_text(&self) -> String {
+    pub(crate) fn reply_text_or_arguments(&self) -> String {
         match &self.reply {
             AnswerContent::Text(text) => text.clone(),
             AnswerContent::Call { arguments, .. } => arguments.to_string(),
@@ -153,7 +153,7 @@ impl ModelAnswer {
 
     /// Returns that text in pieces of a stream.
     pub(crate) fn reply_pieces(&self) -> Vec<String> {
-        self.split_into_pieces(&self.reply_text())
+        self.split_into_pieces(&self.reply_text_or_arguments())
     }
 
     /// Returns a text in pieces of a stream; one empty piece for an empty text.

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use crate::dialect::{AnswerContent, ModelAnswer, ModelStreamEvent};
 
 pub(crate) fn full_document(answer: &ModelAnswer) -> Value {
-    document(answer, &part(answer, answer.reply_text()), true)
+    document(answer, &part(answer, answer.reply_text_or_arguments()), true)
 }
 
 pub(crate) fn events(answer: &ModelAnswer) -> Vec<ModelStreamEvent> {
     let pieces = match &answer.reply {
         AnswerContent::Text(_) => answer.reply_pieces(),
-        AnswerContent::Call { .. } => vec![answer.reply_text()],
+        AnswerContent::Call { .. } => vec![answer.reply_text_or_arguments()],
     };
     let piece_count = pieces.len();
     let numbered_pieces = pieces.into_iter().enumerate();

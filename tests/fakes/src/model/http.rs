@@ -46,12 +46,12 @@ pub(crate) struct ModelServer {
 #[derive(Default)]
 struct ModelState {
     log: Vec<Value>,
-    lookup_counts: BTreeMap<String, u64>,
+    name_lookup_counts: BTreeMap<String, u64>,
     /// Number of refusals of each directive.
     refusal_counts: BTreeMap<String, u64>,
     /// Requests with each directive that waits for others.
     prompts_by_directive: BTreeMap<String, BTreeSet<String>>,
-    script: Directive,
+    default_directive: Directive,
     answer_count: u64,
 }
 
@@ -64,8 +64,8 @@ impl ModelServer {
     }
 
     /// Records the lookup of a name.
-    pub(crate) async fn record_lookup(&self, name: String) {
-        *self.state.lock().await.lookup_counts.entry(name).or_default() += 1;
+    pub(crate) async fn record_name_lookup(&self, name: String) {
+        *self.state.lock().await.name_lookup_counts.entry(name).or_default() += 1;
     }
 
     /// Returns the first line of the log whose prompt has this text, as soon as there is one.
@@ -121,7 +121,7 @@ pub(crate) fn routes(server: Arc<ModelServer>) -> Router {
         .route(
             "/_mock/names",
             get(async |State(server): ModelServerExtractor| {
-                Json(server.state.lock().await.lookup_counts.clone())
+                Json(server.state.lock().await.name_lookup_counts.clone())
             }),
         )
         .route("/_mock/wait", post(wait_for_prompt))
@@ -137,7 +137,7 @@ async fn wait_for_prompt(State(server): ModelServerExtractor, text: String) -> J
 }
 
 async fn set_script(State(server): ModelServerExtractor, words: String) {
-    server.state.lock().await.script = Directive::parse(&words);
+    server.state.lock().await.default_directive = Directive::parse(&words);
 }
 
 async fn reset(State(server): ModelServerExtractor) {
@@ -165,11 +165,11 @@ async fn handle_model_request(
         return response;
     };
     let request = ModelRequest::parse(dialect, path, &body);
-    log_request(&mut log_line, dialect, &request);
+    add_request_to_log_line(&mut log_line, dialect, &request);
     let directive = Directive::extract_from(&request.user_text).1;
     let (answer_number, directive, refusal_status) = {
         let mut state = server.state.lock().await;
-        let directive = directive.unwrap_or_else(|| state.script.clone());
+        let directive = directive.unwrap_or_else(|| state.default_directive.clone());
         let is_authorized =
             server.key.as_deref().is_none_or(|key| request_key(&headers) == Some(key));
         let refusal_status =
@@ -250,7 +250,7 @@ fn answer_without_prompt(path: &str) -> Response {
     }
 }
 
-fn log_request(log_line: &mut Value, dialect: ApiDialect, request: &ModelRequest) {
+fn add_request_to_log_line(log_line: &mut Value, dialect: ApiDialect, request: &ModelRequest) {
     let shorten = |text: &str| text.chars().take(MAX_LOGGED_CHARS).collect::<String>();
     let results: Vec<_> = request.tool_results.iter().map(|result| shorten(result)).collect();
     log_line["dialect"] = json!(dialect.name());

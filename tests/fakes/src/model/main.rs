@@ -15,15 +15,15 @@
 )]
 
 mod anthropic;
-mod chat;
 mod dialect;
 mod directive;
 mod gemini;
 mod http;
 mod model_request;
 mod name_server;
+mod openai_chat;
+mod openai_responses;
 mod refusal;
-mod responses;
 mod schema;
 mod scripted_answer;
 mod transmission;

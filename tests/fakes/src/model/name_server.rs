@@ -19,16 +19,16 @@ pub(crate) async fn serve(socket: UdpSocket, server: Arc<ModelServer>) {
     loop {
         let Ok((length, client)) = socket.recv_from(&mut buffer).await else { continue };
         let query = buffer.get(..length).unwrap_or_default();
-        if let Some((name, answer)) = answer_query(query) {
-            server.record_lookup(name).await;
+        if let Some((name, answer)) = queried_name_and_answer(query) {
+            server.record_name_lookup(name).await;
             _ = socket.send_to(&answer, client).await;
         }
     }
 }
 
 /// Returns the name in a query, and its answer.
-fn answer_query(query: &[u8]) -> Option<(String, Vec<u8>)> {
-    let (name, name_end) = parse_name(query)?;
+fn queried_name_and_answer(query: &[u8]) -> Option<(String, Vec<u8>)> {
+    let (name, name_end) = parse_name_and_end(query)?;
     let question = query.get(DNS_HEADER_BYTES..name_end + 4)?;
     let is_address_query = query.get(name_end..name_end + 2)? == A_RECORD_TYPE;
     let mut answer = query.get(..2)?.to_vec();
@@ -44,7 +44,7 @@ fn answer_query(query: &[u8]) -> Option<(String, Vec<u8>)> {
 }
 
 /// Returns the name in the question, and its end.
-fn parse_name(query: &[u8]) -> Option<(String, usize)> {
+fn parse_name_and_end(query: &[u8]) -> Option<(String, usize)> {
     let (mut labels, mut position) = (Vec::new(), DNS_HEADER_BYTES);
     loop {
         let length = usize::from(*query.get(position)?);
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_name_resolves_to_an_unreachable_address() {
-        let (name, answer) = answer_query(QUERY).unwrap_or_default();
+        let (name, answer) = queried_name_and_answer(QUERY).unwrap_or_default();
         assert_eq!(name, "api.test");
         assert!(answer.starts_with(b"\x12\x34\x81\x80\x00\x01\x00\x01"), "{answer:?}");
         assert!(answer.ends_with(&UNREACHABLE_ADDRESS), "{answer:?}");
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn an_incomplete_query_is_ignored() {
         for end in 0..QUERY.len() {
-            assert_eq!(answer_query(QUERY.get(..end).unwrap_or_default()), None);
+            assert_eq!(queried_name_and_answer(QUERY.get(..end).unwrap_or_default()), None);
         }
     }
 }

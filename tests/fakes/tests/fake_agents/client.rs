@@ -134,10 +134,10 @@ impl ProtocolClient {
     /// Kills the process; returns a client of a new one that continues the session.
     pub(crate) fn restart(self) -> Self {
         let session_id = self.session_id.clone();
-        self.resume_session(&session_id).unwrap()
+        self.restart_and_resume(&session_id).unwrap()
     }
 
-    pub(crate) fn resume_session(mut self, session_id: &str) -> Result<Self, OpenFault> {
+    pub(crate) fn restart_and_resume(mut self, session_id: &str) -> Result<Self, OpenFault> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         let (folder, environment) = (Rc::clone(&self.folder), self.environment.clone());
@@ -146,7 +146,7 @@ impl ProtocolClient {
     }
 
     pub(crate) fn send_command(&mut self, command: Command) {
-        let steps = self.connection.perform(command);
+        let steps = self.connection.handle_command(command);
         self.handle_steps(steps);
     }
 

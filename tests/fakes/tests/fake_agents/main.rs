@@ -162,10 +162,10 @@ fn a_second_process_knows_the_first_turn() {
         assert_eq!(next.run_turn("[[recall]]"), "remember heron", "{method}");
     }
     let client = ProtocolClient::open(&[("FAKE_ACP_RESUME", "none")]);
-    assert_eq!(client.resume_session("x").err(), Some(OpenFault::Other));
+    assert_eq!(client.restart_and_resume("x").err(), Some(OpenFault::Other));
     for code in ["-32002", "-32602", "-32603"] {
         let client = ProtocolClient::open(&[("FAKE_ACP_UNKNOWN", code)]);
-        assert_eq!(client.resume_session("x").err(), Some(OpenFault::UnknownSession), "{code}");
+        assert_eq!(client.restart_and_resume("x").err(), Some(OpenFault::UnknownSession), "{code}");
     }
 }
 

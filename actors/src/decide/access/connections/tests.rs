@@ -127,8 +127,8 @@ fn evicted_connections_that_stay_open_are_bounded() {
 #[test]
 fn a_connection_with_a_waiting_request_is_not_evicted() {
     let mut connections = ConnectionTable::new(16);
-    let mut admit = |has_waiting_request: &dyn Fn(ConnectionId) -> bool| {
-        connections.admit(network(1), has_waiting_request)
+    let mut admit = |has_unread_request: &dyn Fn(ConnectionId) -> bool| {
+        connections.admit(network(1), has_unread_request)
     };
     let ids = [(); 8].map(|()| match admit(&|_| false) {
         ConnectionAdmission::Admitted(id) => id,
@@ -173,7 +173,7 @@ proptest! {
         for step in steps {
             match step {
                 ConnectionStep::Admit(from) => {
-                    let (share, is_full) = (connections.share_per_holder(), open_connections.len() >= limit);
+                    let (share, is_full) = (connections.fair_share(), open_connections.len() >= limit);
                     let network_anonymous_count = open_connections.values().filter(|it| **it == (from, None)).count();
                     match connections.admit(network(from), |_| false) {
                         ConnectionAdmission::Admitted(id) => {
@@ -213,9 +213,9 @@ proptest! {
             }
             prop_assert!(open_connections.len() <= limit);
             prop_assert_eq!(connections.open_count(), open_connections.len());
-            let counted = connections.networks.total + connections.principals.total;
+            let counted = connections.anonymous_by_network.total + connections.by_principal.total;
             prop_assert_eq!(counted, open_connections.len());
-            prop_assert_eq!(connections.networks.groups_by_size.len(), connections.networks.connections_by_holder.len());
+            prop_assert_eq!(connections.anonymous_by_network.groups_by_size.len(), connections.anonymous_by_network.connections_by_holder.len());
         }
     }
 }

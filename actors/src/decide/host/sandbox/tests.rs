@@ -17,8 +17,8 @@ fn confined_sandbox() -> Sandbox {
     Sandbox { writable: Some(Vec::new()), ..default_sandbox() }
 }
 
-fn nested_sandbox() -> Sandbox {
-    Sandbox { has_own_sandbox: true, ..default_sandbox() }
+fn sandbox_with_inner() -> Sandbox {
+    Sandbox { has_inner_sandbox: true, ..default_sandbox() }
 }
 
 fn hidden_folder_sandbox() -> Sandbox {
@@ -43,8 +43,8 @@ fn enforcement_depends_on_the_sandbox_and_the_kernel() {
     for (access, sandbox, expected_by_version) in [
         (RO, default_sandbox(), [Unavailable, Partial, Enforced, Enforced]),
         (RO, Sandbox { is_enforced: false, ..default_sandbox() }, [Off; 4]),
-        (RO, nested_sandbox(), [Off; 4]),
-        (RW, nested_sandbox(), [Unneeded; 4]),
+        (RO, sandbox_with_inner(), [Off; 4]),
+        (RW, sandbox_with_inner(), [Unneeded; 4]),
         (
             RO,
             Sandbox { allows_network: false, ..default_sandbox() },
@@ -83,8 +83,8 @@ fn bubblewrap_is_used_if_landlock_leaves_a_gap() {
         (RW, Sandbox { protected: vec![".git".into()], ..default_sandbox() }, [BUBBLEWRAP; 4]),
         (RW, landlock_only(), [None, LANDLOCK, LANDLOCK, LANDLOCK]),
         (RW, Sandbox { is_enforced: false, ..hidden_folder_sandbox() }, [None; 4]),
-        (RO, nested_sandbox(), [BUBBLEWRAP; 4]),
-        (RO, Sandbox { isolation: LANDLOCK, ..nested_sandbox() }, [None, None, None, LANDLOCK]),
+        (RO, sandbox_with_inner(), [BUBBLEWRAP; 4]),
+        (RO, Sandbox { isolation: LANDLOCK, ..sandbox_with_inner() }, [None, None, None, LANDLOCK]),
     ] {
         let landlock_versions = [None, Some(1), Some(4), Some(6)];
         let isolations = landlock_versions
@@ -112,7 +112,10 @@ fn landlock_alone_enforces_only_a_part() {
 /// With Landlock, what a program may change it may also read.
 #[test]
 fn a_writable_folder_with_secrets_is_no_boundary_of_landlock() {
-    let hazards = vec![Hazard::ServiceFiles, Hazard::SecretFiles];
+    let hazards = vec![
+        BoundaryHazard::TrustedFilesInWritableFolder,
+        BoundaryHazard::SecretFilesInWritableFolder,
+    ];
     let facts = BoundaryFacts { has_own_user: false, hazards };
     for (bubblewrap, level, gaps) in [
         (false, Level::None, &[BoundaryGap::ServiceFiles, BoundaryGap::Configuration][..]),
@@ -130,15 +133,22 @@ fn the_boundary_names_every_gap() {
         Configuration, ConfigurationFolder, Processes, ServiceFiles, Signals, Sockets, UserFiles,
     };
     use Level::{Landlock, OwnUser};
-    let facts_with =
-        |hazards: &[Hazard]| BoundaryFacts { has_own_user: false, hazards: hazards.to_vec() };
-    let (no_hazards, sockets) = (facts_with(&[]), facts_with(&[Hazard::Sockets]));
-    let (service_files, allowed_sockets) =
-        (facts_with(&[Hazard::ServiceFiles]), facts_with(&[Hazard::AllowedSockets]));
-    let changeable_folder = facts_with(&[Hazard::ServiceFiles, Hazard::ConfigurationFolder]);
+    let facts_with = |hazards: &[BoundaryHazard]| BoundaryFacts {
+        has_own_user: false,
+        hazards: hazards.to_vec(),
+    };
+    let (no_hazards, sockets) = (facts_with(&[]), facts_with(&[BoundaryHazard::EscapeSockets]));
+    let (service_files, allowed_sockets) = (
+        facts_with(&[BoundaryHazard::TrustedFilesInWritableFolder]),
+        facts_with(&[BoundaryHazard::AllowedEscapeSockets]),
+    );
+    let changeable_folder = facts_with(&[
+        BoundaryHazard::TrustedFilesInWritableFolder,
+        BoundaryHazard::ConfigurationFolder,
+    ]);
     let own_user = BoundaryFacts {
         has_own_user: true,
-        ..facts_with(&[Hazard::ServiceFiles, Hazard::Sockets])
+        ..facts_with(&[BoundaryHazard::TrustedFilesInWritableFolder, BoundaryHazard::EscapeSockets])
     };
     let unenforced = || Sandbox { is_enforced: false, ..default_sandbox() };
     let file_gaps = &[ServiceFiles, Configuration, ConfigurationFolder, UserFiles][..];
@@ -149,9 +159,9 @@ fn the_boundary_names_every_gap() {
         (RO, default_sandbox(), Some(5), &no_hazards, (Landlock, &[Signals]), no_gaps),
         (RO, default_sandbox(), None, &no_hazards, (Level::None, all_gaps), no_gaps),
         (RO, unenforced(), Some(6), &no_hazards, (Level::None, all_gaps), all_gaps),
-        (RO, nested_sandbox(), Some(6), &no_hazards, (Level::None, file_gaps), &[UserFiles]),
-        (RO, nested_sandbox(), Some(5), &no_hazards, (Level::None, all_gaps), &[UserFiles]),
-        (RO, nested_sandbox(), None, &own_user, (OwnUser, no_gaps), no_gaps),
+        (RO, sandbox_with_inner(), Some(6), &no_hazards, (Level::None, file_gaps), &[UserFiles]),
+        (RO, sandbox_with_inner(), Some(5), &no_hazards, (Level::None, all_gaps), &[UserFiles]),
+        (RO, sandbox_with_inner(), None, &own_user, (OwnUser, no_gaps), no_gaps),
         (RO, default_sandbox(), Some(6), &sockets, (Landlock, &[Sockets]), no_gaps),
         (RO, default_sandbox(), Some(6), &allowed_sockets, (Landlock, &[Sockets]), &[Sockets]),
         (RW, default_sandbox(), Some(6), &no_hazards, (Level::None, file_gaps), &[UserFiles]),

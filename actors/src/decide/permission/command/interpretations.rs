@@ -6,7 +6,7 @@ use crate::decide::permission::pattern::matches;
 const SEPARATORS: &str = ";&|<>$(){}`";
 
 /// Characters before the first word of a part: a blank, the end of a folder, or the end of an option's name.
-const PART_BOUNDARIES: [char; 3] = [' ', '/', '='];
+const PART_START_CHARS: [char; 3] = [' ', '/', '='];
 
 /// Treatment of quotes and separators in a form.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -16,36 +16,36 @@ enum CharTreatment {
     /// A blank takes its place.
     Blank,
     /// The character becomes a word.
-    Word,
+    SeparateWord,
 }
 
 /// Returns true if a pattern matches a part of the line in any form. A part begins at a word and ends at the end of
 /// a word.
 pub(super) fn matches_any_part(patterns: &[String], line: &str) -> bool {
     let interpretations = [
-        interpret(line, CharTreatment::Omitted, CharTreatment::Word),
-        interpret(line, CharTreatment::Omitted, CharTreatment::Blank),
+        normalize_words(line, CharTreatment::Omitted, CharTreatment::SeparateWord),
+        normalize_words(line, CharTreatment::Omitted, CharTreatment::Blank),
         // `bash -c'rm x'`: the quotes separate the option from the command.
-        interpret(line, CharTreatment::Blank, CharTreatment::Blank),
+        normalize_words(line, CharTreatment::Blank, CharTreatment::Blank),
         // `r$()m x`: expansions to nothing.
-        interpret(&strip_expansions(line), CharTreatment::Omitted, CharTreatment::Blank),
+        normalize_words(&strip_expansions(line), CharTreatment::Omitted, CharTreatment::Blank),
     ];
     patterns.iter().any(|pattern| {
-        let pattern = interpret(pattern, CharTreatment::Omitted, CharTreatment::Word);
+        let pattern = normalize_words(pattern, CharTreatment::Omitted, CharTreatment::SeparateWord);
         let pattern = pattern.trim_matches(' ');
-        !pattern.is_empty() && interpretations.iter().any(|form| has_part(form, pattern))
+        !pattern.is_empty() && interpretations.iter().any(|form| has_matching_part(form, pattern))
     })
 }
 
-fn has_part(interpretation: &str, pattern: &str) -> bool {
-    PART_BOUNDARIES.iter().any(|boundary| {
+fn has_matching_part(interpretation: &str, pattern: &str) -> bool {
+    PART_START_CHARS.iter().any(|boundary| {
         matches(&format!("*{boundary}{pattern}"), interpretation)
             || matches(&format!("*{boundary}{pattern} *"), interpretation)
     })
 }
 
 /// Returns a form of a line: words with one blank before and after each. Backslashes are left out.
-fn interpret(line: &str, quotes: CharTreatment, separators: CharTreatment) -> String {
+fn normalize_words(line: &str, quotes: CharTreatment, separators: CharTreatment) -> String {
     let mut interpretation = String::from(" ");
     let mut characters = line.chars().peekable();
     while let Some(character) = characters.next() {
@@ -67,7 +67,7 @@ fn interpret(line: &str, quotes: CharTreatment, separators: CharTreatment) -> St
         if treatment != CharTreatment::Omitted {
             end_word(&mut interpretation);
         }
-        if treatment == CharTreatment::Word {
+        if treatment == CharTreatment::SeparateWord {
             interpretation.push(character);
             end_word(&mut interpretation);
         }
@@ -94,7 +94,7 @@ fn strip_expansions(line: &str) -> String {
         } else if character == '`' {
             closing_chars.push('`');
         } else if character == '$' {
-            closing_chars.extend(skip_expansion(&mut characters));
+            closing_chars.extend(skip_expansion_start(&mut characters));
         } else if closing_chars.is_empty() {
             output.push(character);
         }
@@ -103,7 +103,7 @@ fn strip_expansions(line: &str) -> String {
 }
 
 /// Skips the start of an expansion after `$` and returns its closing character, if it has one.
-fn skip_expansion(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<char> {
+fn skip_expansion_start(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<char> {
     let is_name_char = |character: &char| character.is_ascii_alphanumeric() || *character == '_';
     match characters.peek()? {
         '(' => characters.next().map(|_| ')'),

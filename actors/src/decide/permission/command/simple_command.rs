@@ -39,7 +39,7 @@ enum Quotes {
 /// - Control characters, line breaks, invisible characters and blanks of Unicode occur nowhere.
 /// - The name of the program has no quotes and no `=`, so the line begins with no assignment.
 pub(super) fn parse(line: &str) -> Option<SimpleCommand> {
-    let mut reader = WordReader::default();
+    let mut reader = SimpleCommandReader::default();
     for character in line.trim_matches(' ').chars() {
         reader.read_char(character)?;
     }
@@ -48,14 +48,14 @@ pub(super) fn parse(line: &str) -> Option<SimpleCommand> {
 
 /// Reader that collects the words of a line.
 #[derive(Default)]
-struct WordReader {
+struct SimpleCommandReader {
     quotes: Quotes,
     text: String,
     word: Option<String>,
     words: Vec<String>,
 }
 
-impl WordReader {
+impl SimpleCommandReader {
     /// Reads the next character; `None` if the line is no simple command.
     fn read_char(&mut self, character: char) -> Option<()> {
         if is_invisible(character) {

@@ -104,8 +104,8 @@ fn add_turn(turn: &[RunStep], messages: &mut Vec<ModelMessage>) {
     }
 }
 
-/// Returns the id of a call in the conversation. The run does not store the ids of the provider: after a restart, they
-/// would refer to nothing.
-fn call_id(number: u32) -> String {
-    format!("call-{number}")
+/// Returns the id in the conversation of the call that is this step. The run does not store the ids of the provider:
+/// after a restart, they would refer to nothing.
+fn call_id(step_number: u32) -> String {
+    format!("call-{step_number}")
 }

@@ -50,9 +50,9 @@ pub fn steps_of_reply(
     if text.trim().is_empty() && calls.is_empty() {
         return step_builder.finish_unusable("is empty");
     }
-    let allowed = check_calls(spec, &calls);
+    let checked_calls = check_calls(spec, &calls);
     // The error refers to the calls, so the conversation must contain them.
-    let thought = match &allowed {
+    let thought = match &checked_calls {
         Ok(_) if is_text_a_call => String::new(),
         Err(_) if !is_text_a_call => text_with_calls(text, &calls),
         Ok(_) | Err(_) => text,
@@ -60,7 +60,7 @@ pub fn steps_of_reply(
     if !thought.trim().is_empty() {
         step_builder.add(StepType::Thought, |record| record, thought);
     }
-    match allowed {
+    match checked_calls {
         Ok(calls) => step_builder.finish_with_calls(calls),
         Err(reason) => step_builder.finish_refused(&reason, spec),
     }

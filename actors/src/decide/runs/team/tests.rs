@@ -40,7 +40,7 @@ fn events_of_run(plan: &TeamPlan, outcomes: &[Outcome]) -> Vec<EventKind> {
                 assert_eq!(hop_execution, execution(hop.number));
                 (hop.number, ended_stage(*outcomes.next().unwrap_or(&Outcome::Completed)))
             }
-            TeamAction::Complete(_) | TeamAction::Fail(..) | TeamAction::EndWithoutStep => {
+            TeamAction::Complete(_) | TeamAction::Fail(..) | TeamAction::FailEmptyPlan => {
                 return events;
             }
         };
@@ -76,7 +76,7 @@ fn a_failed_hop_ends_the_run() {
 fn a_run_without_a_recorded_plan_is_unknown() {
     assert_eq!(TeamRun::restore(&[]), None);
     assert_eq!(TeamRun::restore(&[EventKind::ProcessStarted { pid: 1 }]), None);
-    assert_eq!(TeamRun::new(TeamPlan::default()).next_action(), TeamAction::EndWithoutStep);
+    assert_eq!(TeamRun::new(TeamPlan::default()).next_action(), TeamAction::FailEmptyPlan);
 }
 
 proptest! {

@@ -2,7 +2,9 @@
 
 use std::mem;
 
-use crate::decide::output::truncation::{HeadAndTailLimits, TailBuffer, truncation_marker};
+use crate::decide::output::truncation::{
+    HeadAndTailLimits, TailBuffer, truncate_to_tail, truncation_marker,
+};
 use crate::driver::report::AttemptContext;
 
 /// Splitter of a raw text into its head, which is redacted as it arrives, and the bytes after it.
@@ -50,6 +52,14 @@ pub(super) struct TruncatedText {
 }
 
 impl TruncatedText {
+    /// Splits a whole text into a head of at most `head_bytes` bytes and a tail of at most `tail_bytes` bytes.
+    pub(super) fn split(mut text: String, head_bytes: u64, tail_bytes: usize) -> Self {
+        let head_bytes = usize::try_from(head_bytes).unwrap_or(usize::MAX).min(text.len());
+        let mut tail = text.split_off(text.floor_char_boundary(head_bytes));
+        let missing_bytes = truncate_to_tail(&mut tail, tail_bytes);
+        Self { head: text, tail, missing_bytes }
+    }
+
     /// Appends head and tail, with a marker between them if bytes are missing.
     pub(super) fn append_to(&self, text: &mut String) {
         text.push_str(&self.head);

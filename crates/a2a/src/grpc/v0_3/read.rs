@@ -117,13 +117,13 @@ pub fn part(proto: pb::Part) -> Result<A2aPart, Failure> {
 }
 
 /// Returns the id of the task in `tasks/ID`.
-pub fn task_id_of_name(name: &str) -> Result<&str, Failure> {
+pub fn parse_task_name(name: &str) -> Result<&str, Failure> {
     resource_name::parse_task_id(name)
         .ok_or_else(|| invalid_params("a task's name must be `tasks/ID`"))
 }
 
 /// Returns the ids in `tasks/ID/pushNotificationConfigs/ID`; the second one is optional.
-pub fn push_config_ids_of_name(name: &str) -> Result<(&str, Option<&str>), Failure> {
+pub fn parse_push_config_name(name: &str) -> Result<(&str, Option<&str>), Failure> {
     let text = "the name of a push configuration must be `tasks/ID/pushNotificationConfigs/ID`";
     resource_name::parse_push_config_ids(name).ok_or_else(|| invalid_params(text))
 }
@@ -135,7 +135,7 @@ pub fn push_config_ids_of_name(name: &str) -> Result<(&str, Option<&str>), Failu
 pub fn push_config_request(
     proto: pb::CreateTaskPushNotificationConfigRequest,
 ) -> Result<PushConfig, Failure> {
-    let task_id = task_id_of_name(&proto.parent)?.to_owned();
+    let task_id = parse_task_name(&proto.parent)?.to_owned();
     let config = required_field(proto.config, "config")?.push_notification_config;
     let config =
         push_config(Some(task_id), required_field(config, "config.push_notification_config")?)?;

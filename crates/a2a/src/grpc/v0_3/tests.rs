@@ -98,7 +98,7 @@ proptest! {
     #[test]
     fn registrations_survive_a_round_trip(original in any_push_config()) {
         let registration = write::push_config(original.clone());
-        let (task, config) = read::push_config_ids_of_name(&registration.name).expect("a name");
+        let (task, config) = read::parse_push_config_name(&registration.name).expect("a name");
         prop_assert_eq!((Some(task), config), (original.task_id.as_deref(), original.id.as_deref()));
         let config = registration.push_notification_config.expect("a registration");
         prop_assert_eq!(read::push_config(Some(task.to_owned()), config), Ok(original));

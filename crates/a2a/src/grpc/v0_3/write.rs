@@ -160,15 +160,15 @@ fn part(part: A2aPart) -> Result<pb::Part, Failure> {
         PartContent::Text(text) => pb::part::Part::Text(text),
         PartContent::Raw(raw) => file(pb::file_part::File::FileWithBytes(decode_base64(&raw)?)),
         PartContent::Url(url) => file(pb::file_part::File::FileWithUri(url)),
-        PartContent::Data(data) => {
-            pb::part::Part::Data(pb::DataPart { data: Some(to_proto_struct(wrap_in_object(data))) })
-        }
+        PartContent::Data(data) => pb::part::Part::Data(pb::DataPart {
+            data: Some(to_proto_struct(wrap_unless_object(data))),
+        }),
     };
     Ok(pb::Part { part: Some(part), metadata: write_metadata(metadata) })
 }
 
 /// Wraps data that is not an object in an object, as 0.3 requires.
-fn wrap_in_object(data: Value) -> Metadata {
+fn wrap_unless_object(data: Value) -> Metadata {
     match data {
         Value::Object(object) => object,
         data @ (Value::Null

@@ -12,11 +12,11 @@ fn approvals_of_kagent_decide_every_call() {
         |approvals: &[&Value]| json!({"type": "tool_approval_response", "approvals": approvals});
     let both_decisions = Ok(vec!["1 yes".to_owned(), "2 no too wide".to_owned()]);
     assert_eq!(
-        answers_of_kagent(response(&[&approve, &reject]), &open_interactions),
+        answers_in_kagent_format(response(&[&approve, &reject]), &open_interactions),
         both_decisions
     );
     let nested = json!({"tool_approval_response": {"approvals": [approve, reject]}});
-    assert_eq!(answers_of_kagent(nested, &open_interactions), both_decisions);
+    assert_eq!(answers_in_kagent_format(nested, &open_interactions), both_decisions);
     for (payload, fault) in [
         (response(&[&approve]), ReplyFault::Incomplete),
         (response(&[]), ReplyFault::Incomplete),
@@ -30,7 +30,11 @@ fn approvals_of_kagent_decide_every_call() {
             ReplyFault::Duplicate,
         ),
     ] {
-        assert_eq!(answers_of_kagent(payload.clone(), &open_interactions), Err(fault), "{payload}");
+        assert_eq!(
+            answers_in_kagent_format(payload.clone(), &open_interactions),
+            Err(fault),
+            "{payload}"
+        );
     }
     for payload in [
         json!({"type": "tool_approval_response"}),
@@ -41,7 +45,7 @@ fn approvals_of_kagent_decide_every_call() {
         response(&[&json!({"id": one, "approved": "true"})]),
         response(&[&json!({"approved": true})]),
     ] {
-        let fault = answers_of_kagent(payload.clone(), &open_interactions);
+        let fault = answers_in_kagent_format(payload.clone(), &open_interactions);
         assert!(matches!(fault, Err(ReplyFault::Malformed { .. })), "{payload}");
     }
 }
@@ -66,11 +70,15 @@ fn answers_of_kagent_cover_every_question() {
         (response("x".to_owned(), json!([])), Err(ReplyFault::UnknownTarget)),
     ] {
         let expected = expected.map(|text| vec![text.to_owned()]);
-        assert_eq!(answers_of_kagent(payload.clone(), &open_interactions), expected, "{payload}");
+        assert_eq!(
+            answers_in_kagent_format(payload.clone(), &open_interactions),
+            expected,
+            "{payload}"
+        );
     }
     let decision = response(interaction_id(1).to_string(), json!([{"answer": ["yes"]}]));
     assert!(matches!(
-        answers_of_kagent(decision, &open_interactions),
+        answers_in_kagent_format(decision, &open_interactions),
         Err(ReplyFault::Malformed { .. })
     ));
 }

@@ -80,7 +80,7 @@ proptest! {
         let approvals: Vec<_> =
             tools.iter().map(|tool| json!({"id": tool["id"], "approved": true})).collect();
         let payload = json!({"type": "tool_approval_response", "approvals": approvals});
-        prop_assert_eq!(answers_of_kagent(payload, &open_interactions).unwrap().len(), open_interactions.len());
+        prop_assert_eq!(answers_in_kagent_format(payload, &open_interactions).unwrap().len(), open_interactions.len());
         let decisions: Map<_, _> = tools
             .iter()
             .map(|tool| (tool["call_id"].as_str().unwrap().to_owned(), json!("reject")))

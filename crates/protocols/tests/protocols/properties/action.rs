@@ -15,12 +15,12 @@ pub(super) enum Action {
     Close(u8),
     SetMode(u8),
     Answer {
-        request: u8,
-        answer: u8,
+        request_selector: u8,
+        answer_selector: u8,
     },
     /// Response to an open request of the client.
-    Respond {
-        request: u8,
+    RespondToClient {
+        request_selector: u8,
         kind: u8,
     },
     /// Permission request or form.
@@ -29,11 +29,11 @@ pub(super) enum Action {
         id: u8,
         kind: u8,
     },
-    Update {
+    UpdateFromAgent {
         session: u8,
         kind: u8,
     },
-    Withdraw(u8),
+    WithdrawRequest(u8),
     /// Line that no agent should write.
     UnexpectedLine(u8),
 }
@@ -47,11 +47,11 @@ pub(super) fn any_action() -> impl Strategy<Value = Action> {
         1 => byte().prop_map(Action::Cancel),
         1 => byte().prop_map(Action::Close),
         1 => byte().prop_map(Action::SetMode),
-        4 => (byte(), byte()).prop_map(|(request, answer)| Action::Answer { request, answer }),
-        8 => (byte(), byte()).prop_map(|(request, kind)| Action::Respond { request, kind }),
+        4 => (byte(), byte()).prop_map(|(request_selector, answer_selector)| Action::Answer { request_selector, answer_selector }),
+        8 => (byte(), byte()).prop_map(|(request_selector, kind)| Action::RespondToClient { request_selector, kind }),
         6 => (byte(), byte(), byte()).prop_map(|(session, id, kind)| Action::RequestFromAgent { session, id, kind }),
-        4 => (byte(), byte()).prop_map(|(session, kind)| Action::Update { session, kind }),
-        1 => byte().prop_map(Action::Withdraw),
+        4 => (byte(), byte()).prop_map(|(session, kind)| Action::UpdateFromAgent { session, kind }),
+        1 => byte().prop_map(Action::WithdrawRequest),
         1 => byte().prop_map(Action::UnexpectedLine),
     ]
 }

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::{
-    InteractionPorts, answered_end, closed_event, end_without_answer, execution_filter,
+    InteractionPorts, answered_end, closed_event, end_without_answer, filter_by_execution,
     interaction_with_end, permission_request, principal_source, text_answer,
 };
 use crate::conformance::ExecutionState::{Failed, Running, Starting};
@@ -128,7 +128,7 @@ pub(crate) async fn a_raw_answer_is_erased_with_its_delivery(ports: InteractionP
         let list_interactions = async || {
             ports
                 .interactions
-                .interactions(execution_filter(interaction.request_key.execution))
+                .interactions(filter_by_execution(interaction.request_key.execution))
                 .await
         };
         assert_eq!(list_interactions().await.unwrap(), vec![redacted_interaction.clone()]);
@@ -170,7 +170,7 @@ pub(crate) async fn a_settlement_closes_open_interactions(ports: InteractionPort
     for outcome in Outcome::ALL.iter().copied() {
         let (interaction, fence) = ports.create_open_interaction().await;
         let id = interaction.request_key.execution;
-        let second_one = ports.open(permission_request(id, "2", 6), fence).await;
+        let second_interaction = ports.open(permission_request(id, "2", 6), fence).await;
         let end = if outcome == Outcome::Failed {
             end_without_answer(InteractionState::Lost, AnswerSource::ProcessEnd, 9)
         } else {
@@ -180,10 +180,10 @@ pub(crate) async fn a_settlement_closes_open_interactions(ports: InteractionPort
         assert!(!ports.ledger.settle(refused).await.unwrap());
         assert_eq!(ports.open_count_and_state(id).await.0, 2);
         assert!(ports.ledger.settle(settlement(id, fence, outcome)).await.unwrap());
-        for one in [&interaction, &second_one] {
+        for one in [&interaction, &second_interaction] {
             assert_eq!(ports.load(one.id).await, interaction_with_end(one, &end));
         }
-        let ends = [closed_event(interaction.id, &end), closed_event(second_one.id, &end)];
+        let ends = [closed_event(interaction.id, &end), closed_event(second_interaction.id, &end)];
         assert_eq!(ports.interaction_events(id).await[2..], ends);
         let events = ports.ledger.events(id, 0).await.unwrap();
         let last = EventKind::StateChanged(state_change(Running, outcome.state(), 9));
@@ -191,7 +191,7 @@ pub(crate) async fn a_settlement_closes_open_interactions(ports: InteractionPort
         assert_eq!(event_numbers(&ports.ledger, id).await, (1..=8).collect::<Vec<_>>());
         let row = load_record(&ports.ledger, id).await;
         assert_eq!(
-            (row.requested_input.open_interactions, row.outcome, row.last_event_number),
+            (row.requested_input.open_interaction_count, row.outcome, row.last_event_number),
             (0, Some(outcome), 8)
         );
         let decisions = ports.load_decisions(id).await;

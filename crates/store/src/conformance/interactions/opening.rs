@@ -12,22 +12,22 @@ use algonius_actors::ports::interaction_store::{CloseInteractionOutcome, OpenInt
 use uuid::Uuid;
 
 use super::{
-    InteractionPorts, answered_end, end_without_answer, execution_filter, interaction_with_end,
+    InteractionPorts, answered_end, end_without_answer, filter_by_execution, interaction_with_end,
     permission_request, text_answer,
 };
 use crate::conformance::ExecutionState::{Failed, Running, Starting};
 use crate::conformance::paging::all_executions_query;
 use crate::conformance::{
-    accept_execution, at_second, claim_execution, execution_with_old_fence, load_record,
-    settlement, state_change,
+    accept_and_claim, accept_execution, at_second, load_record, reclaimed_execution, settlement,
+    state_change,
 };
 
 pub(crate) async fn an_open_interaction_is_read_back_unchanged(ports: InteractionPorts) {
-    let (id, fence) = claim_execution(&ports.ledger).await;
+    let (id, fence) = accept_and_claim(&ports.ledger).await;
     let interaction = ports.open(permission_request(id, "1", 5), fence).await;
     assert_eq!(ports.load(interaction.id).await, interaction);
     assert_eq!(
-        ports.interactions.interactions(execution_filter(id)).await.unwrap(),
+        ports.interactions.interactions(filter_by_execution(id)).await.unwrap(),
         vec![interaction.clone()]
     );
     assert_eq!(load_record(&ports.ledger, id).await.changed_at, at_second(5));
@@ -53,7 +53,7 @@ pub(crate) async fn an_open_interaction_is_read_back_unchanged(ports: Interactio
     assert_eq!(ports.open_count_and_state(id).await, (1, PublicState::InputRequired));
     let page = ports.ledger.execution_page(query.clone()).await.unwrap();
     assert_eq!(
-        (page.total, page.records[0].id, page.records[0].requested_input.open_interactions),
+        (page.total, page.records[0].id, page.records[0].requested_input.open_interaction_count),
         (1, id, 1)
     );
     let two = ports.open(permission_request(id, "2", 7), fence).await;
@@ -115,12 +115,12 @@ pub(crate) async fn an_invalid_claim_opens_no_interaction(ports: InteractionPort
         let before = ports.ledger.execution(id).await.unwrap();
         let opening = ports.interactions.open(permission_request(id, "1", 5), fence).await.unwrap();
         assert_eq!(opening, OpenInteractionOutcome::Superseded);
-        assert_eq!(ports.list_ids(execution_filter(id)).await, []);
+        assert_eq!(ports.list_ids(filter_by_execution(id)).await, []);
         assert_eq!(ports.ledger.execution(id).await.unwrap(), before);
     };
     assert_refused(ExecutionId::generate(), Fence(0)).await;
     assert_refused(accept_execution(&ports.ledger).await, Fence(0)).await;
-    let (id, old_fence) = execution_with_old_fence(&ports.ledger).await;
+    let (id, old_fence) = reclaimed_execution(&ports.ledger).await;
     assert_refused(id, old_fence).await;
     let (id, fence) = ports.running_execution().await;
     assert_refused(id, Fence(fence.0 + 1)).await;
@@ -165,7 +165,7 @@ pub(crate) async fn interactions_are_filtered_and_paged(ports: InteractionPorts)
         (InteractionFilter { id: Some(ids[2]), ..all.clone() }, vec![2]),
         (InteractionFilter { id: Some(InteractionId::generate()), ..all.clone() }, vec![]),
         (InteractionFilter { id: Some(ids[2]), ..of_owner(1) }, vec![]),
-        (execution_filter(one), vec![3, 2, 1, 0]),
+        (filter_by_execution(one), vec![3, 2, 1, 0]),
         (of_owner(1), vec![5, 3, 1]),
         (of_agents(&[agent("agent-0"), agent("agent-2")]), vec![5, 3, 2, 0]),
         (of_agents(&[]), vec![]),
@@ -174,7 +174,7 @@ pub(crate) async fn interactions_are_filtered_and_paged(ports: InteractionPorts)
         (in_state(InteractionState::Expired), vec![4]),
         (in_state(InteractionState::Lost), vec![]),
         (
-            InteractionFilter { state: Some(InteractionState::Open), ..execution_filter(one) },
+            InteractionFilter { state: Some(InteractionState::Open), ..filter_by_execution(one) },
             vec![3, 2, 0],
         ),
         (InteractionFilter { before_id: Some(ids[3]), ..all.clone() }, vec![2, 1, 0]),

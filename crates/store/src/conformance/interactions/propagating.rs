@@ -11,7 +11,7 @@ use algonius_actors::model::interaction::{
 };
 use algonius_actors::ports::ledger::{AcceptCommand, ClaimResult};
 
-use super::{InteractionPorts, answered_end, execution_filter, permission_request};
+use super::{InteractionPorts, answered_end, filter_by_execution, permission_request};
 use crate::conformance::ExecutionState::{Running, Starting};
 use crate::conformance::{
     at_second, new_accept_command, new_claim_command, settlement, state_change,
@@ -30,7 +30,7 @@ fn agent_id(id: &str) -> AgentId {
 
 impl InteractionPorts {
     /// Returns a running execution of an agent, as a hop of a run.
-    async fn running_hop(
+    async fn running_execution_of(
         &self,
         agent: &str,
         parent_and_root: Option<(ExecutionId, ExecutionId)>,
@@ -56,9 +56,9 @@ impl InteractionPorts {
     }
 
     pub(crate) async fn nested_runs(&self) -> NestedRuns {
-        let outer = self.running_hop("outer", None).await;
-        let inner = self.running_hop("inner", Some((outer.0, outer.0))).await;
-        let member = self.running_hop("coder", Some((inner.0, outer.0))).await;
+        let outer = self.running_execution_of("outer", None).await;
+        let inner = self.running_execution_of("inner", Some((outer.0, outer.0))).await;
+        let member = self.running_execution_of("coder", Some((inner.0, outer.0))).await;
         NestedRuns { outer, inner, member }
     }
 
@@ -114,7 +114,7 @@ pub(crate) async fn questions_are_listed_with_each_run_and_team(ports: Interacti
     let question = ports.open_question(&runs, "1").await;
     let other_question = ports.open_question(&other_runs, "1").await;
     for (execution, _) in [runs.outer, runs.inner, runs.member] {
-        assert_eq!(ports.list_ids(execution_filter(execution)).await, [question.id]);
+        assert_eq!(ports.list_ids(filter_by_execution(execution)).await, [question.id]);
     }
     let by_agents = |ids: &[&str]| InteractionFilter {
         agents: Some(ids.iter().map(|id| agent_id(id)).collect()),

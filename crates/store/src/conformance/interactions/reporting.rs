@@ -61,7 +61,10 @@ pub(crate) async fn repeated_polls_see_each_interaction(ports: InteractionPorts)
         let mut last = (0, 0);
         for _ in 0..3 {
             let events = ports.ledger.events(id, 0).await.unwrap().len();
-            last = (load_record(&ports.ledger, id).await.requested_input.open_interactions, events);
+            last = (
+                load_record(&ports.ledger, id).await.requested_input.open_interaction_count,
+                events,
+            );
         }
         last
     };

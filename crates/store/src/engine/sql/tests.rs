@@ -15,7 +15,7 @@ fn open_words_database() -> (TempDir, DatabaseConnection) {
     let folder = TempDir::new().unwrap();
     let mut connection = DatabaseConnection::open(
         &folder.path().join("words.db"),
-        AccessMode::Create,
+        AccessMode::OpenOrCreate,
         Duration::ZERO,
     )
     .unwrap();

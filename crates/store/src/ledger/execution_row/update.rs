@@ -47,7 +47,7 @@ pub(in crate::ledger::execution_row) struct StatusColumns {
 pub(in crate::ledger::execution_row) struct RarelyChangedColumns {
     pub(in crate::ledger::execution_row) outcome: Option<Outcome>,
     pub(in crate::ledger::execution_row) failure_json: Option<String>,
-    pub(in crate::ledger::execution_row) has_pending_answer: bool,
+    pub(in crate::ledger::execution_row) has_pending_turn: bool,
     pub(in crate::ledger::execution_row) interruption: Option<Interruption>,
     pub(in crate::ledger::execution_row) workspace: Option<Vec<u8>>,
     pub(in crate::ledger::execution_row) ended_at: Option<DateTime<Utc>>,
@@ -73,7 +73,7 @@ impl ExecutionRow {
         let rarely_changed = RarelyChangedColumns {
             outcome: self.outcome,
             failure_json: self.failure_json.clone(),
-            has_pending_answer: self.has_pending_answer,
+            has_pending_turn: self.has_pending_turn,
             interruption: self.waits.interruption,
             workspace: self.workspace.clone(),
             ended_at: self.ended_at,
@@ -92,7 +92,7 @@ impl ExecutionRow {
             .bind(rarely_changed.outcome.map(|outcome| outcome.state().as_str()))
             .bind(rarely_changed.failure_json)
             .bind(rarely_changed.ended_at.map(micros))
-            .bind(rarely_changed.has_pending_answer)
+            .bind(rarely_changed.has_pending_turn)
             .bind(rarely_changed.workspace.as_deref())
             .bind(rarely_changed.interruption.map(Interruption::as_str)))
     }
@@ -128,7 +128,7 @@ impl IndexedColumns {
         let rarely_changed = RarelyChangedColumns {
             outcome: columns.maybe_enum_value("outcome", Outcome::parse)?,
             failure_json: columns.get("failure")?,
-            has_pending_answer: columns.get("answered")?,
+            has_pending_turn: columns.get("answered")?,
             interruption: columns.maybe_enum_value("interruption", Interruption::parse)?,
             workspace: columns.get("workspace")?,
             ended_at: columns.maybe_time("ended_at")?,

@@ -50,7 +50,7 @@ impl StoredInteraction {
                 teams: columns.json("teams")?,
             },
             question: columns.json("body")?,
-            approval_terms: columns.json("terms")?,
+            approver_rules: columns.json("terms")?,
             tool_call_digest: columns.get("digest")?,
             opened_at: columns.time("asked_at")?,
             due_at: columns.time("due_at")?,
@@ -62,7 +62,7 @@ impl StoredInteraction {
     }
 
     /// Returns the interaction with its raw answer, or with the redacted one after the raw answer was erased.
-    pub(super) fn unseal_answer(self, cipher: &StoreCipher) -> sql::Result<Interaction> {
+    pub(super) fn unseal(self, cipher: &StoreCipher) -> sql::Result<Interaction> {
         let Self { mut interaction, sealed_end: sealed } = self;
         if let Some(sealed) = sealed {
             let unsealed = cipher.unseal(interaction.id.0.as_bytes(), &sealed)?;
@@ -121,7 +121,7 @@ pub(super) async fn insert(
         .bind(origin.context.0.as_str())
         .bind(question.kind.as_str())
         .bind(to_json(question)?)
-        .bind(to_json(&interaction.approval_terms)?)
+        .bind(to_json(&interaction.approver_rules)?)
         .bind(interaction.tool_call_digest.as_str())
         .bind(micros(interaction.opened_at))
         .bind(micros(interaction.due_at))

@@ -52,7 +52,7 @@ impl Layers {
         hidden.extend(existing_paths(&view.service_files.hidden_paths));
         hidden.sort();
         for path in hidden {
-            layers.insert(path, Layer::Hidden)?;
+            layers.cover_path(path, Layer::Hidden)?;
         }
         layers.unhide_workspace(workspace, view.is_workspace_writable)?;
         layers.unhide_program(program);
@@ -69,7 +69,7 @@ impl Layers {
         read_only.extend(config_folder.filter(|folder| !contains_workspace_or_home(folder)));
         read_only.sort();
         for path in read_only {
-            layers.insert(path, Layer::ReadOnly)?;
+            layers.cover_path(path, Layer::ReadOnly)?;
         }
         Ok(layers)
     }
@@ -130,7 +130,7 @@ impl Layers {
 
     /// Adds a layer if it has an effect, and mounts its writable parents so that the path cannot be moved away. Parents
     /// come before their children.
-    fn insert(&mut self, path: PathBuf, layer: Layer) -> Result<(), ViewError> {
+    fn cover_path(&mut self, path: PathBuf, layer: Layer) -> Result<(), ViewError> {
         let may_change = |path: &&Path| self.layer_of(path) == Layer::Writable;
         let writable_ancestors: Vec<_> =
             path.ancestors().skip(1).filter(may_change).map(Path::to_owned).collect();

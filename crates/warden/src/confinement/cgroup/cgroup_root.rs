@@ -53,7 +53,7 @@ impl CgroupRoot {
 
     /// Returns the limits that the groups have, or could have after the preparation.
     #[must_use]
-    pub fn controllers(&self) -> Controllers {
+    pub fn available_controllers(&self) -> Controllers {
         let name = if self.may_enable_controllers() {
             "cgroup.controllers"
         } else {
@@ -66,7 +66,7 @@ impl CgroupRoot {
     /// true if anything was changed.
     pub(in crate::confinement::cgroup) fn enable_controllers(&self) -> (Controllers, bool) {
         let (enabled, available) =
-            (parse_controllers(&self.read("cgroup.subtree_control")), self.controllers());
+            (parse_controllers(&self.read("cgroup.subtree_control")), self.available_controllers());
         if enabled == available {
             return (enabled, false);
         }

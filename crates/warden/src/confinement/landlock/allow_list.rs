@@ -83,7 +83,9 @@ impl ReadablePaths {
         let (mut resolved, mut readable) = (BTreeSet::new(), Self::default());
         for path in hidden {
             // A replaced link hides another file from then on, so its state is recorded before the link is read.
-            folders_with_links_to(path).iter().for_each(|folder| readable.record_state(folder));
+            parents_of_traversed_links(path)
+                .iter()
+                .for_each(|folder| readable.record_state(folder));
             resolved.insert(resolve(path));
         }
         readable.add_folder(Path::new("/"), &resolved);
@@ -93,7 +95,7 @@ impl ReadablePaths {
     /// Adds the entries of a folder, and descends into those that lead to a hidden path.
     fn add_folder(&mut self, folder: &Path, hidden: &BTreeSet<PathBuf>) {
         self.record_state(folder);
-        let has_devices = is_devices_folder(folder);
+        let has_devices = may_contain_raw_devices(folder);
         // A folder that cannot be listed cannot be allowed either.
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             // A link needs no rule: the rule for its target decides.
@@ -106,7 +108,7 @@ impl ReadablePaths {
             let next_hidden = hidden.range(path.clone()..).next();
             let leads_to_hidden =
                 next_hidden.is_some_and(|hidden_path| hidden_path.starts_with(&path));
-            if leads_to_hidden || kind.is_dir() && is_devices_folder(&path) {
+            if leads_to_hidden || kind.is_dir() && may_contain_raw_devices(&path) {
                 self.add_folder(&path, hidden);
             } else {
                 self.entries.push(path);
@@ -141,7 +143,7 @@ impl ReadablePaths {
 
 /// Returns true for the folder of the devices and for folders of its file system, if this process may open every
 /// device. Other file systems that are mounted there (terminals, shared memory) contain no devices of disks.
-fn is_devices_folder(folder: &Path) -> bool {
+fn may_contain_raw_devices(folder: &Path) -> bool {
     let device = |path: &Path| fs::symlink_metadata(path).map(|metadata| metadata.dev()).ok();
     geteuid().is_root()
         && folder.starts_with(DEVICES_FOLDER)
@@ -151,14 +153,14 @@ fn is_devices_folder(folder: &Path) -> bool {
 /// Returns true for a device through which files can be read without regard to their modes and rules.
 fn is_raw_device(kind: FileType, name: &OsStr) -> bool {
     let name = name.to_string_lossy();
-    let has_number =
+    let is_empty_or_numbered =
         |rest: &str| rest.is_empty() || rest.starts_with(|first: char| first.is_ascii_digit());
-    let is_listed = |raw: &&str| name.strip_prefix(*raw).is_some_and(has_number);
+    let is_listed = |raw: &&str| name.strip_prefix(*raw).is_some_and(is_empty_or_numbered);
     kind.is_block_device() || RAW_DEVICES.iter().any(is_listed)
 }
 
 /// Returns the folders whose links lead to a path.
-fn folders_with_links_to(path: &Path) -> Vec<PathBuf> {
+fn parents_of_traversed_links(path: &Path) -> Vec<PathBuf> {
     let (mut folders, mut current) = (Vec::new(), path.to_owned());
     for _ in 0..MAX_LINKS {
         let Some(link) = current.ancestors().filter(|ancestor| ancestor.is_symlink()).last() else {

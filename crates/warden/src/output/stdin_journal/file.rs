@@ -25,7 +25,7 @@ pub(super) struct JournalFile(Arc<OwnedFd>);
 
 impl JournalFile {
     /// Repairs the file that a killed writer left; returns it with its size and its offset.
-    pub(super) fn repair(file: Arc<OwnedFd>) -> Result<(Self, u64, u64), StdinJournalError> {
+    pub(super) fn open_repaired(file: Arc<OwnedFd>) -> Result<(Self, u64, u64), StdinJournalError> {
         let size = fstat(&file)?.st_size.unsigned_abs();
         let delivered = lseek(&file, 0, Whence::SeekCur)?.unsigned_abs();
         let file = Self(file);

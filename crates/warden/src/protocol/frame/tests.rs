@@ -5,7 +5,7 @@ use crate::confinement::network_access::NetworkAccess;
 use crate::confinement::root_capabilities::RootCapabilities;
 use crate::protocol::launch_frame::{HoldTerms, LaunchFlags, LaunchSpec};
 
-fn sample_program_info() -> HoldTerms {
+fn sample_hold_terms() -> HoldTerms {
     HoldTerms {
         program_number: 3,
         process_label: 1 << 61,
@@ -16,7 +16,7 @@ fn sample_program_info() -> HoldTerms {
 }
 
 fn launch_order(flags: LaunchFlags) -> HolderOrder {
-    HolderOrder::Launch { hold_terms: sample_program_info(), spec: None, flags }
+    HolderOrder::Launch { hold_terms: sample_hold_terms(), spec: None, flags }
 }
 
 #[test]
@@ -39,11 +39,7 @@ fn every_order_survives_a_round_trip() {
             socket_name: b"x.sock".to_vec(),
             key: SecretValue(vec![7; 32]),
         },
-        HolderOrder::Launch {
-            hold_terms: sample_program_info(),
-            spec: Some(spec),
-            flags: no_flags,
-        },
+        HolderOrder::Launch { hold_terms: sample_hold_terms(), spec: Some(spec), flags: no_flags },
         launch_order(LaunchFlags { is_confined: true, ..no_flags }),
         launch_order(LaunchFlags { has_wrapper_process: true, ..no_flags }),
         launch_order(LaunchFlags { has_control_group: true, ..no_flags }),
@@ -82,19 +78,19 @@ fn every_event_survives_a_round_trip() {
         HolderEvent::Ended { program_number: 1, end },
         HolderEvent::KillFinished { program_number: 1, killed_count: 3, survivor_count: 1 },
         HolderEvent::ProgramListed {
-            hold_terms: sample_program_info(),
+            hold_terms: sample_hold_terms(),
             pid: 4,
             end: Some(end),
             has_stdin_journal: false,
         },
         HolderEvent::ProgramListed {
-            hold_terms: sample_program_info(),
+            hold_terms: sample_hold_terms(),
             pid: 4,
             end: Some(end),
             has_stdin_journal: true,
         },
         HolderEvent::ProgramListed {
-            hold_terms: sample_program_info(),
+            hold_terms: sample_hold_terms(),
             pid: 4,
             end: None,
             has_stdin_journal: true,
@@ -112,7 +108,7 @@ fn every_event_survives_a_round_trip() {
 #[test]
 fn a_program_of_an_earlier_holder_is_not_fed() {
     let listed_event = HolderEvent::ProgramListed {
-        hold_terms: sample_program_info(),
+        hold_terms: sample_hold_terms(),
         pid: 4,
         end: None,
         has_stdin_journal: false,

@@ -243,7 +243,9 @@ pub(crate) fn parse_placeholders(
 fn template_diagnostic(error: &TemplateError) -> DiagnosticBuilder {
     let diagnostic = new_diagnostic(error.to_string());
     match error {
-        TemplateError::Unknown { name } => diagnostic.suggest_from(name, EXECUTION_VARIABLE_NAMES),
+        TemplateError::UnknownVariable { name } => {
+            diagnostic.suggest_from(name, EXECUTION_VARIABLE_NAMES)
+        }
         TemplateError::Syntax { .. } => {
             diagnostic.with_hint("a literal `{{` is written `{{ '{{' }}`")
         }

@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use algonius_actors::model::program::stdio_protocol::{ControlProtocol, ControlSpec};
+use algonius_actors::model::program::stdio_protocol::{InteractiveAgentProtocol, InteractiveSpec};
 
 use crate::config::table::{Positioned, Section, value};
 
-const PROTOCOLS: [(&str, ControlProtocol); 3] = [
-    ("acp", ControlProtocol::Acp),
-    ("claude-control", ControlProtocol::ClaudeControl),
-    ("codex-app-server", ControlProtocol::CodexAppServer),
+const PROTOCOLS: [(&str, InteractiveAgentProtocol); 3] = [
+    ("acp", InteractiveAgentProtocol::Acp),
+    ("claude-control", InteractiveAgentProtocol::ClaudeControl),
+    ("codex-app-server", InteractiveAgentProtocol::CodexAppServer),
 ];
 
 /// Keys that say how a program without a control protocol is spoken to.
 const CONFLICTING_KEYS: [&str; 6] = ["input", "output", "json_rpc", "turn", "mode", "prompts"];
 
 /// Reads the protocol of an interactive agent; `None` for every other program.
-pub(super) fn read_protocol(section: &mut Section<'_>) -> Option<ControlProtocol> {
+pub(super) fn read_protocol(section: &mut Section<'_>) -> Option<InteractiveAgentProtocol> {
     let protocol = section.keyword("protocol", &PROTOCOLS)?;
     for key in CONFLICTING_KEYS {
         if section.has_key(key) {
@@ -55,7 +55,10 @@ impl ControlSessionSettings {
     }
 
     /// Returns the settings of an agent with this protocol.
-    pub(super) fn into_control_spec(self, protocol: ControlProtocol) -> ControlSpec {
-        ControlSpec { protocol, mode: self.mode, options: self.options }
+    pub(super) fn into_interactive_spec(
+        self,
+        protocol: InteractiveAgentProtocol,
+    ) -> InteractiveSpec {
+        InteractiveSpec { protocol, mode: self.mode, options: self.options }
     }
 }

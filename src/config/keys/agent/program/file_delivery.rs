@@ -56,7 +56,7 @@ fn read_for_protocol(
             "`{{ files }}` has no value with `protocol`, `json_rpc` or `turn`",
         );
     }
-    let is_control = program.control_spec().is_some();
+    let is_control = program.interactive_spec().is_some();
     if let Some(found) = found.filter(|found| is_control || found.value.writes_files()) {
         let diagnostic = match is_control {
             true => new_diagnostic("has no meaning with `protocol`, which transfers files"),

@@ -35,7 +35,7 @@ pub(crate) fn read(
     agent_home: Option<AgentHome>,
     env: &mut BTreeMap<String, EnvVariable>,
 ) -> ProgramRuntimeSettings {
-    let home = set_home(section, agent_home.as_ref(), env);
+    let home = set_and_resolve_home(section, agent_home.as_ref(), env);
     ProgramRuntimeSettings {
         model: read_model(section),
         home,
@@ -88,7 +88,7 @@ pub(crate) fn read_agent_home(
         .with_hint("set `server.data_dir` to a folder elsewhere");
         section.reader.report_warning(&position, diagnostic);
     }
-    Some(AgentHome { path: data_dir.join(HOMES_DIR).join(id.as_str()), files })
+    Some(AgentHome { path: data_dir.join(HOMES_DIR).join(id.as_str()), initial_files: files })
 }
 
 /// Reads texts by their paths in the home.
@@ -110,7 +110,7 @@ fn read_home_files(section: Section<'_>) -> BTreeMap<String, String> {
 }
 
 /// Sets HOME to the private home; a fault if the file sets another one.
-fn set_home(
+fn set_and_resolve_home(
     section: &Section<'_>,
     agent_home: Option<&AgentHome>,
     env: &mut BTreeMap<String, EnvVariable>,

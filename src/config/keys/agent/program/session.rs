@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use algonius_actors::model::program::stdio_protocol::ControlProtocol;
+use algonius_actors::model::program::stdio_protocol::InteractiveAgentProtocol;
 use algonius_actors::model::program::{InputMethod, OutputMethod};
 use algonius_actors::model::session::{LostSessionRules, SessionSpec};
 use regex::Regex;
@@ -26,7 +26,7 @@ pub(crate) fn read(
     program_arguments: &Arguments,
     input: Option<InputMethod>,
     output: Option<OutputMethod>,
-    protocol: Option<ControlProtocol>,
+    protocol: Option<InteractiveAgentProtocol>,
 ) -> (Option<SessionSpec>, ControlSessionSettings) {
     let is_given = agent.has_key("session");
     let mut table = agent.section("session");
@@ -54,8 +54,8 @@ pub(crate) fn read(
     let session_settings = ControlSessionSettings::read(section, protocol.is_some());
     if let Some(protocol) = protocol {
         refuse_non_protocol_keys(section);
-        if protocol == ControlProtocol::ClaudeControl {
-            set_resume_arguments(&mut session_spec, program_arguments);
+        if protocol == InteractiveAgentProtocol::ClaudeControl {
+            set_claude_resume_rules(&mut session_spec, program_arguments);
         }
     } else if is_given {
         if let (Some(replacing_arguments), Some(input), Some(output)) =
@@ -76,7 +76,7 @@ pub(crate) fn read(
 }
 
 /// Sets how claude-control resumes a session: no message of the protocol does, only the arguments of the program.
-fn set_resume_arguments(session_spec: &mut SessionSpec, program_arguments: &Arguments) {
+fn set_claude_resume_rules(session_spec: &mut SessionSpec, program_arguments: &Arguments) {
     let added = ["--resume", "{{ session_id }}"];
     session_spec.resume_args =
         program_arguments.templates_with_inserted(added.map(str::to_owned).to_vec());

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use algonius_actors::model::program::stdio_protocol::{
-    ControlSpec, Framing, MessageTemplate, NotificationKind, NotificationRule, Prompt, RpcCall,
-    RpcSpec, StdioProtocol, TurnEnd, TurnSpec,
+    Framing, InteractiveSpec, MessageTemplate, NotificationKind, NotificationRule, ReadyPrompt,
+    RpcCall, RpcSpec, StdioProtocol, TurnEnd, TurnSpec,
 };
 use algonius_actors::model::program::{InputMethod, OutputMethod};
 use serde_json::Value;
@@ -32,13 +32,13 @@ pub(crate) fn read(
     agent: &mut Section<'_>,
     input: Option<InputMethod>,
     output: Option<OutputMethod>,
-    control: Option<ControlSpec>,
+    interactive_spec: Option<InteractiveSpec>,
 ) -> Option<StdioProtocol> {
     let (has_rpc, has_turns) = (agent.has_key("json_rpc"), agent.has_key("turn"));
     let rpc = read_rpc(agent.section("json_rpc"), has_rpc);
     let turns = read_turns(agent.section("turn"), has_turns);
-    if let Some(control) = control {
-        return Some(StdioProtocol::Control(Box::new(control)));
+    if let Some(interactive_spec) = interactive_spec {
+        return Some(StdioProtocol::Interactive(Box::new(interactive_spec)));
     }
     let (is_rpc_input, is_rpc_output) =
         (input == Some(InputMethod::JsonRpc), output == Some(OutputMethod::JsonRpc));
@@ -167,7 +167,7 @@ fn read_turns(mut table: Section<'_>, is_given: bool) -> Option<TurnSpec> {
 }
 
 /// Reads `prompt` and `prompt_at_start`.
-fn read_prompt(section: &mut Section<'_>) -> Option<Prompt> {
+fn read_prompt(section: &mut Section<'_>) -> Option<ReadyPrompt> {
     let text = section.nonblank_text("prompt");
     let at_start_position = section.entry("prompt_at_start").map(|entry| entry.position.clone());
     let is_at_start = section.flag("prompt_at_start", true);
@@ -184,7 +184,7 @@ fn read_prompt(section: &mut Section<'_>) -> Option<Prompt> {
             diagnostic,
         );
     }
-    Some(Prompt { text: text.value, is_printed_at_startup: is_at_start })
+    Some(ReadyPrompt { text: text.value, is_printed_at_startup: is_at_start })
 }
 
 /// Reads a text, or a table that is sent as a JSON document on a line.

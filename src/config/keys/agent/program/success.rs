@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use algonius_actors::model::agent::success_criteria::{
-    CheckCommand, FailureMatchers, FailureRules, OwnRetryRules, SuccessCriteria, UsagePattern,
+    CheckCommand, FailureMatchers, FailureRules, ProgramRetryRules, SuccessCriteria, UsagePattern,
 };
 use serde_json::Value;
 use toml::de::DeValue;
@@ -27,7 +27,7 @@ const AUTH_FAILURE_STATUSES: [u16; 2] = [401, 403];
 pub(crate) fn read_criteria(
     mut section: Section<'_>,
     is_whole_output_answer: bool,
-    (search_path, host_fault_severity): (Option<&str>, Severity),
+    (search_path, machine_fault_severity): (Option<&str>, Severity),
 ) -> SuccessCriteria {
     let criteria = SuccessCriteria {
         exit_codes: read_exit_codes(&mut section, "exit_codes").unwrap_or_else(|| vec![0]),
@@ -37,8 +37,8 @@ pub(crate) fn read_criteria(
         artifact_path: section
             .nonblank_text("artifact")
             .and_then(|text| validate_template(section.reader, text)),
-        answer_schema: read_schema(&mut section, host_fault_severity),
-        check: read_check_command(&mut section, search_path, host_fault_severity).map(Box::new),
+        answer_schema: read_schema(&mut section, machine_fault_severity),
+        check: read_check_command(&mut section, search_path, machine_fault_severity).map(Box::new),
     };
     if !is_whole_output_answer && let Some(entry) = section.entry("json_pointer") {
         let diagnostic =
@@ -50,7 +50,7 @@ pub(crate) fn read_criteria(
 }
 
 /// Reads a schema: inline, or the path of its file.
-fn read_schema(section: &mut Section<'_>, host_fault_severity: Severity) -> Option<Value> {
+fn read_schema(section: &mut Section<'_>, machine_fault_severity: Severity) -> Option<Value> {
     let (reader, text) = (section.reader, section.nonblank_text("schema")?);
     let schema_text = if text.value.trim_start().starts_with('{') {
         text.value.clone()
@@ -59,7 +59,7 @@ fn read_schema(section: &mut Section<'_>, host_fault_severity: Severity) -> Opti
             Ok(schema_text) => schema_text,
             Err(error) => {
                 let diagnostic = new_diagnostic(format!("could not be read: {}", error.kind()));
-                reader.record_fault(host_fault_severity, &text.position, diagnostic);
+                reader.record_fault(machine_fault_severity, &text.position, diagnostic);
                 return None;
             }
         }
@@ -76,7 +76,7 @@ fn read_schema(section: &mut Section<'_>, host_fault_severity: Severity) -> Opti
 fn read_check_command(
     section: &mut Section<'_>,
     search_path: Option<&str>,
-    host_fault_severity: Severity,
+    machine_fault_severity: Severity,
 ) -> Option<CheckCommand> {
     let reader = section.reader;
     let timeout = section.duration("check_timeout", RangeWithDefault::new(0.1, 3600.0, 60.0));
@@ -92,7 +92,7 @@ fn read_check_command(
     }
     let command = found.unwrap_or_else(|| {
         reader.record_fault(
-            host_fault_severity,
+            machine_fault_severity,
             &name.position,
             new_diagnostic("there is no such program"),
         );
@@ -159,18 +159,21 @@ pub(crate) fn read_failure_rules(agent: &mut Section<'_>) -> FailureRules {
         transient: transient_matchers,
         permanent: read_kind_matchers(&mut section, "permanent", &[]),
         quota: read_kind_matchers(&mut section, "quota", &AUTH_FAILURE_STATUSES),
-        own_retries: read_own_retry_rules(section.section("own_retries")),
+        program_retry_rules: read_program_retry_rules(section.section("own_retries")),
     };
     section.report_unknown_keys();
     rules
 }
 
 /// Reads the pattern of requests that the program retries by itself, and their maximum.
-fn read_own_retry_rules(mut section: Section<'_>) -> OwnRetryRules {
+fn read_program_retry_rules(mut section: Section<'_>) -> ProgramRetryRules {
     let max = u32::try_from(section.count("max", RangeWithDefault::new(0, 1000, 0))).ok();
     let regex = read_regex(&mut section, "regex");
     section.report_unknown_keys();
-    OwnRetryRules { regex, max_failed_requests: max.filter(|max| *max > 0) }
+    ProgramRetryRules {
+        failed_request_regex: regex,
+        max_failed_requests: max.filter(|max| *max > 0),
+    }
 }
 
 fn read_kind_matchers(

@@ -32,8 +32,8 @@ pub(crate) struct SystemUser {
     home: String,
 }
 
-/// Reads `user`. A fault of the machine has the severity `host_fault_severity`.
-pub(crate) fn read(section: &mut Section<'_>, host_fault_severity: Severity) -> RunAs {
+/// Reads `user`. A fault of the machine has the severity `machine_fault_severity`.
+pub(crate) fn read(section: &mut Section<'_>, machine_fault_severity: Severity) -> RunAs {
     let Some(name) = section.nonblank_text("user") else { return RunAs::Service };
     if name.value == DYNAMIC_USER {
         return RunAs::Dynamic;
@@ -45,19 +45,19 @@ pub(crate) fn read(section: &mut Section<'_>, host_fault_severity: Severity) -> 
             let diagnostic = new_diagnostic("there is no such user on this machine").with_hint(
                 "make it, as by `useradd --system --create-home NAME`, or write \"dynamic\"",
             );
-            reader.record_fault(host_fault_severity, &name.position, diagnostic);
+            reader.record_fault(machine_fault_severity, &name.position, diagnostic);
             return RunAs::Service;
         }
         Err(errno) => {
             reader.record_fault(
-                host_fault_severity,
+                machine_fault_severity,
                 &name.position,
                 new_diagnostic(format!("cannot be looked up: {errno}")),
             );
             return RunAs::Service;
         }
     };
-    match system_user(name.value, &account, geteuid()) {
+    match validate_system_user(name.value, &account, geteuid()) {
         Ok(user) => RunAs::Named(user),
         Err(problem) => {
             reader.report_error(&name.position, problem);
@@ -78,7 +78,7 @@ pub(crate) fn refuse_dynamic_user(section: &mut Section<'_>) {
 }
 
 /// Returns the user of an account, or the reason why no program of the user `service_uid` may run as that user.
-fn system_user(
+fn validate_system_user(
     name: String,
     account: &unistd::User,
     service_uid: Uid,
@@ -141,7 +141,8 @@ mod tests {
                 dir: OsString::from_vec(home.to_vec()).into(),
                 shell: "/bin/sh".into(),
             };
-            system_user("agent".to_owned(), &account, Uid::from_raw(7)).map(|user| user.home)
+            validate_system_user("agent".to_owned(), &account, Uid::from_raw(7))
+                .map(|user| user.home)
         };
         assert_eq!(validated_home(8, b"/srv/agent").as_deref(), Ok("/srv/agent"));
         for (uid, home, problem) in [

@@ -23,12 +23,12 @@ pub(crate) type ConfiguredTeams = BTreeMap<AgentId, ConfiguredTeam>;
 /// faults of their own.
 pub(crate) fn resolve_teams(
     reader: &ConfigReader<'_>,
-    ids: &[AgentId],
+    agent_ids: &[AgentId],
     teams: &ConfiguredTeams,
     agents: &mut [ConfiguredAgent],
 ) {
     let mut search =
-        TeamNestingCheck { reader, ids, teams, depths: BTreeMap::new(), path: Vec::new() };
+        TeamNestingCheck { reader, agent_ids, teams, depths: BTreeMap::new(), path: Vec::new() };
     for id in teams.keys() {
         search.visit(id);
     }
@@ -37,14 +37,14 @@ pub(crate) fn resolve_teams(
     by_depth.sort_by_key(|id| depths.get(*id).copied().unwrap_or_default());
     // A member that is a team comes first: its own access and grace period are known then.
     for id in by_depth {
-        derive_from_members(id, teams, agents);
+        derive_access_and_grace(id, teams, agents);
     }
 }
 
 /// Search through the members of teams, depth first.
 struct TeamNestingCheck<'s, 'c> {
     reader: &'s ConfigReader<'c>,
-    ids: &'s [AgentId],
+    agent_ids: &'s [AgentId],
     teams: &'s ConfiguredTeams,
     /// Depth of each team that was visited: 1 for a team without teams among its members.
     depths: BTreeMap<AgentId, usize>,
@@ -62,8 +62,8 @@ impl TeamNestingCheck<'_, '_> {
         self.path.push(id.clone());
         let mut depth = 1;
         for (step, position) in &team.steps {
-            if !self.ids.contains(&step.agent) {
-                let known = self.ids.iter().map(AgentId::as_str);
+            if !self.agent_ids.contains(&step.agent) {
+                let known = self.agent_ids.iter().map(AgentId::as_str);
                 let diagnostic = new_diagnostic("no agent has this id");
                 self.reader
                     .report_error(position, diagnostic.suggest_from(step.agent.as_str(), known));
@@ -95,7 +95,7 @@ impl TeamNestingCheck<'_, '_> {
 }
 
 /// Sets the access and the grace period of a team.
-fn derive_from_members(id: &AgentId, teams: &ConfiguredTeams, agents: &mut [ConfiguredAgent]) {
+fn derive_access_and_grace(id: &AgentId, teams: &ConfiguredTeams, agents: &mut [ConfiguredAgent]) {
     let Some(team) = teams.get(id) else { return };
     let is_member =
         |agent: &&ConfiguredAgent| team.steps.iter().any(|(step, _)| step.agent == agent.spec.id);

@@ -38,9 +38,9 @@ fn read_events<'b>(
     let mut reader = LineReader::new(dialect, 16 << 20);
     let mut events = Vec::new();
     for piece in pieces {
-        events.extend(reader.read(piece, &mut Vec::new()));
+        events.extend(reader.decode(piece, &mut Vec::new()));
     }
-    events.extend(reader.read_end(&mut Vec::new()));
+    events.extend(reader.decode_end(&mut Vec::new()));
     events
 }
 

@@ -47,7 +47,7 @@ async fn a_text_of_another_form_is_no_empty_text() {
         (EventDialect::Opencode, opencode.join("\n")),
     ] {
         let record = replay_lines(dialect, &lines).await;
-        assert_eq!(record.code(), Some(Code::OutputUnreadable), "{dialect:?}: {lines}");
+        assert_eq!(record.failure_code(), Some(Code::OutputUnreadable), "{dialect:?}: {lines}");
     }
     // The result repeats the whole answer.
     let record = replay_lines(EventDialect::Claude, &claude("7", "\"whole\"")).await;
@@ -98,7 +98,7 @@ async fn a_program_that_reports_an_unfinished_answer_fails() {
         (opencode("error"), Code::Reported),
     ] {
         let record = replay_lines(dialect, &lines).await;
-        assert_eq!(record.code(), Some(code), "{lines}");
+        assert_eq!(record.failure_code(), Some(code), "{lines}");
     }
     // The program may continue after such a step.
     let (dialect, lines) = opencode("length");
@@ -161,7 +161,7 @@ async fn a_message_without_its_text_is_no_empty_message() {
         claude(r#","message":{"content":[{"type":"text"}]}"#),
     ] {
         let record = replay_lines(dialect, &lines).await;
-        assert_eq!(record.code(), Some(Code::OutputUnreadable), "{dialect:?}: {lines}");
+        assert_eq!(record.failure_code(), Some(Code::OutputUnreadable), "{dialect:?}: {lines}");
     }
     // A message that only calls a tool needs no text.
     let call = r#","data":{"content":null,"toolRequests":[{"toolCallId":"t"}]}"#;
@@ -197,7 +197,7 @@ async fn a_message_without_its_end_is_no_answer() {
         (EventDialect::Copilot, not_an_exit_code.to_owned(), Code::Reported),
     ] {
         let record = replay_lines(dialect, &lines).await;
-        assert_eq!(record.code(), Some(code), "{lines}");
+        assert_eq!(record.failure_code(), Some(code), "{lines}");
         assert!(answer(&record).is_empty(), "{lines}");
     }
     for end in [
@@ -306,7 +306,7 @@ async fn a_lost_message_of_the_last_turn_has_no_earlier_answer() {
         ),
     ] {
         let record = replay_lines(dialect, &[first, lost, last].join("\n")).await;
-        assert_eq!(record.code(), Some(Code::OutputUnreadable), "{dialect:?}");
+        assert_eq!(record.failure_code(), Some(Code::OutputUnreadable), "{dialect:?}");
         assert!(answer(&record).is_empty(), "{dialect:?}");
     }
 }

@@ -3,7 +3,7 @@
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
 
-use super::{artifacts, event_program, script_program};
+use super::{artifacts, event_program, event_script_program};
 use crate::drivers::program::tests::fixture::AttemptRecord;
 
 fn warnings(record: &AttemptRecord) -> Vec<&str> {
@@ -20,7 +20,7 @@ async fn parts_over_the_limit_are_counted() {
     let mut fixture = event_program(&line.repeat(5));
     fixture.spec.limits.sizes.max_output_bytes = 3500;
     let record = fixture.run_to_end().await;
-    assert_eq!((record.code(), artifacts(&record).len()), (Some(Code::OutputTooLarge), 3));
+    assert_eq!((record.failure_code(), artifacts(&record).len()), (Some(Code::OutputTooLarge), 3));
     let message = "the agent returned more in artifacts and messages than the 3500 bytes of \
                    `max_output_bytes`; at least 2000 bytes were not delivered";
     assert_eq!(record.result.as_ref().unwrap_err().message, message);
@@ -57,7 +57,7 @@ async fn only_a_lost_part_of_the_result_fails_the_attempt() {
             event_program(&format!("{event}\n{{\"type\":\"text\",\"text\":\"done\"}}\n"));
         fixture.spec.limits.sizes.max_output_bytes = 3500;
         let record = fixture.run_to_end().await;
-        assert_eq!(record.code(), code, "{}", event.get(..40).unwrap());
+        assert_eq!(record.failure_code(), code, "{}", event.get(..40).unwrap());
     }
 }
 
@@ -73,7 +73,7 @@ async fn an_artifact_over_the_limit_hides_nothing_after_it() {
     let mut fixture = event_program(&lines.join("\n"));
     fixture.spec.limits.sizes.max_output_bytes = 3500;
     let record = fixture.run_to_end().await;
-    assert_eq!((record.code(), artifacts(&record).len()), (Some(Code::OutputTooLarge), 1));
+    assert_eq!((record.failure_code(), artifacts(&record).len()), (Some(Code::OutputTooLarge), 1));
     let (has_usage, dropped) =
         record.events().into_iter().fold((false, 0), |seen, event| match event {
             EventKind::UsageReported { .. } => (true, seen.1),
@@ -98,7 +98,7 @@ async fn values_over_the_limits_of_an_event_are_reported() {
     ] {
         let lines = format!("{line}\n{{\"type\":\"text\",\"text\":\"done\"}}\n");
         let record = event_program(&lines).run_to_end().await;
-        assert_eq!(record.code(), None, "{}", line.len());
+        assert_eq!(record.failure_code(), None, "{}", line.len());
         let is_as_expected = match (warning, &*warnings(&record)) {
             (Some(warning), [reported]) => reported.contains(warning),
             (None, []) => true,
@@ -149,9 +149,9 @@ async fn a_long_file_fails_only_the_result() {
     ] {
         let text = r#"{"type":"text","text":"done"}"#;
         let script = format!("head -c 9000 /dev/zero > big; echo '{event}'; echo '{text}'");
-        let mut fixture = script_program(&script, &[]);
+        let mut fixture = event_script_program(&script, &[]);
         fixture.spec.limits.sizes.max_output_bytes = 9_000;
         let record = fixture.run_to_end().await;
-        assert_eq!((record.code(), warnings(&record).len()), (code, 1), "{event}");
+        assert_eq!((record.failure_code(), warnings(&record).len()), (code, 1), "{event}");
     }
 }

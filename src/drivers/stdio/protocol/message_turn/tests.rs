@@ -1,6 +1,6 @@
 //! Tests of turns from the first byte to the end mark.
 
-use algonius_actors::model::program::stdio_protocol::Prompt;
+use algonius_actors::model::program::stdio_protocol::ReadyPrompt;
 use proptest::prelude::*;
 use regex::Regex;
 use serde_json::json;
@@ -31,7 +31,7 @@ fn numbered_turn(
 }
 
 fn prompt(text: &str, is_printed_at_startup: bool) -> TurnEnd {
-    TurnEnd::Prompt(Prompt { text: text.to_owned(), is_printed_at_startup })
+    TurnEnd::Prompt(ReadyPrompt { text: text.to_owned(), is_printed_at_startup })
 }
 
 /// Returns the answer bytes from chunked input, and true if the turn is over.
@@ -40,8 +40,8 @@ fn receive_until_end(end: TurnEnd, bytes: &[u8], chunk_size: usize) -> (Vec<u8>,
     let (mut answer_bytes, mut is_over) = (Vec::new(), false);
     for step in bytes.chunks(chunk_size).flat_map(|piece| turn.receive(piece)) {
         match step {
-            StdioStep::Output(bytes) if !is_over => answer_bytes.extend(bytes),
-            StdioStep::End(None) if !is_over => is_over = true,
+            StdioAction::Output(bytes) if !is_over => answer_bytes.extend(bytes),
+            StdioAction::End(None) if !is_over => is_over = true,
             _ => panic!("something followed the end"),
         }
     }
@@ -98,12 +98,14 @@ fn a_prompt_on_its_own_line_ends_a_turn_at_once() {
 fn a_prompt_after_text_ends_a_turn_after_silence() {
     let mut turn = turn(prompt("> ", true), "x").unwrap();
     assert!(turn.receive(b"a > ").is_empty() && turn.may_be_over());
-    assert!(matches!(&*turn.receive(b"b\nend> "), [StdioStep::Output(line)] if line == b"a > b\n"));
+    assert!(
+        matches!(&*turn.receive(b"b\nend> "), [StdioAction::Output(line)] if line == b"a > b\n")
+    );
     assert!(turn.may_be_over());
     assert!(
-        matches!(&*turn.end_on_silence(), [StdioStep::Output(text), StdioStep::End(None)] if text == b"end")
+        matches!(&*turn.end_on_silence(), [StdioAction::Output(text), StdioAction::End(None)] if text == b"end")
     );
-    assert!(!turn.may_be_over() && !turn.is_empty());
+    assert!(!turn.may_be_over() && !turn.has_ended_without_text());
 }
 
 #[test]
@@ -111,9 +113,11 @@ fn a_message_waits_for_the_first_prompt() {
     let mut turn = numbered_turn(prompt("> ", true), "1+1", false, 0).unwrap();
     assert!(turn.take_first_bytes().is_empty());
     assert!(turn.receive(b"Calculator 1.0\nType a sum.\n").is_empty());
-    assert!(matches!(&*turn.receive(b"> "), [StdioStep::Write(message)] if message == b"1+1\n"));
+    assert!(matches!(&*turn.receive(b"> "), [StdioAction::Write(message)] if message == b"1+1\n"));
     let steps = turn.receive(b"2\n> ");
-    assert!(matches!(&*steps, [StdioStep::Output(line), StdioStep::End(None)] if line == b"2\n"));
+    assert!(
+        matches!(&*steps, [StdioAction::Output(line), StdioAction::End(None)] if line == b"2\n")
+    );
     let mut silent = numbered_turn(prompt("> ", false), "1+1", false, 0).unwrap();
     assert_eq!(silent.take_first_bytes(), b"1+1\n", "it prints no prompt before the first message");
 }
@@ -125,7 +129,7 @@ fn an_echoed_message_is_not_part_of_the_answer() {
         let steps = turn.receive(output);
         let mut text = Vec::new();
         for step in steps {
-            if let StdioStep::Output(line) = step {
+            if let StdioAction::Output(line) = step {
                 text.extend(line);
             }
         }
@@ -139,8 +143,8 @@ fn an_echoed_message_is_not_part_of_the_answer() {
 fn an_end_before_the_answer_names_its_configuration_key() {
     let mut turn = turn(TurnEnd::Regex(Regex::new("").unwrap()), "x").unwrap();
     turn.receive(b"\nthe answer\n");
-    assert!(turn.is_empty() && turn.has_extra_output());
-    let failure = turn.early_end_failure();
+    assert!(turn.has_ended_without_text() && turn.has_output_after_end());
+    let failure = turn.premature_end_mark_failure();
     assert_eq!(failure.code, Code::EmptyAnswer);
     assert!(failure.message.contains("`turn.end_regex`"), "{failure}");
 }
@@ -151,7 +155,7 @@ fn an_end_in_a_long_line_is_found_up_to_the_limit() {
     let line = |length: usize| [vec![b'x'; length - 4], b"END\n".to_vec()].concat();
     assert_eq!(receive_until_end(regex(), &line(MAX_LINE_BYTES), 4096), (Vec::new(), true));
     let steps = turn(regex(), "").unwrap().receive(&line(MAX_LINE_BYTES + 1));
-    let [StdioStep::Desynchronized(failure)] = &*steps else { panic!("the turn continues") };
+    let [StdioAction::Desynchronized(failure)] = &*steps else { panic!("the turn continues") };
     assert_eq!(failure.code, Code::OutputUnreadable);
     assert!(failure.message.contains("longer than 3145728 bytes"), "{failure}");
     let json = TurnEnd::Json(json!({"type": "result"}).as_object().unwrap().clone());
@@ -159,7 +163,7 @@ fn an_end_in_a_long_line_is_found_up_to_the_limit() {
     for (name, is_lost) in [("type", true), ("kind", false)] {
         let line = format!("{{\"{name}\": \"result\",\"numbers\":[{numbers}1]}}\n");
         let steps = turn(json.clone(), "").unwrap().receive(line.as_bytes());
-        let is_failure = |step: &StdioStep| matches!(step, StdioStep::Desynchronized(_));
+        let is_failure = |step: &StdioAction| matches!(step, StdioAction::Desynchronized(_));
         assert_eq!(steps.iter().any(is_failure), is_lost, "{name}");
     }
     let text = "x".repeat(2 << 20);
@@ -175,7 +179,7 @@ fn a_line_longer_than_any_end_is_passed_on_in_pieces() {
     let end = TurnEnd::Line("END".to_owned());
     assert_eq!(receive_until_end(end.clone(), &bytes, 4096), (line, true));
     let steps = turn(end, "").unwrap().receive(&long);
-    assert!(matches!(&*steps, [StdioStep::Output(_)]), "{}", steps.len());
+    assert!(matches!(&*steps, [StdioAction::Output(_)]), "{}", steps.len());
     let longer_end = String::from_utf8(long).unwrap();
     let bytes = format!("{longer_end}\n").into_bytes();
     assert_eq!(receive_until_end(TurnEnd::Line(longer_end), &bytes, 4096), (Vec::new(), true));
@@ -189,12 +193,12 @@ fn a_prompt_after_a_long_line_ends_a_turn_after_silence() {
         let mut turn = turn(prompt("calc> ", true), "x").unwrap();
         let mut text = Vec::new();
         for step in bytes.chunks(size).flat_map(|piece| turn.receive(piece)) {
-            let StdioStep::Output(bytes) = step else { panic!("only silence ends it") };
+            let StdioAction::Output(bytes) = step else { panic!("only silence ends it") };
             text.extend(bytes);
         }
         assert!(turn.may_be_over(), "{size}");
         for step in turn.end_on_silence() {
-            if let StdioStep::Output(bytes) = step {
+            if let StdioAction::Output(bytes) = step {
                 text.extend(bytes);
             }
         }
@@ -208,9 +212,11 @@ fn a_long_banner_keeps_the_echo_out_of_the_answer() {
     let banner = format!("{}\n> ", "x".repeat(LINE_SPLIT_THRESHOLD_BYTES + 7));
     let steps: Vec<_> =
         banner.as_bytes().chunks(4096).flat_map(|piece| turn.receive(piece)).collect();
-    assert!(matches!(&*steps, [StdioStep::Write(message)] if message == b"1+1\n"));
+    assert!(matches!(&*steps, [StdioAction::Write(message)] if message == b"1+1\n"));
     let steps = turn.receive(b"1+1\n2\n> ");
-    assert!(matches!(&*steps, [StdioStep::Output(line), StdioStep::End(None)] if line == b"2\n"));
+    assert!(
+        matches!(&*steps, [StdioAction::Output(line), StdioAction::End(None)] if line == b"2\n")
+    );
 }
 
 #[test]
@@ -220,7 +226,7 @@ fn a_long_echoed_message_is_not_part_of_the_answer() {
     let output = format!("{message}\r\n1\n> ");
     let mut text = Vec::new();
     for step in output.as_bytes().chunks(4096).flat_map(|piece| turn.receive(piece)) {
-        if let StdioStep::Output(line) = step {
+        if let StdioAction::Output(line) = step {
             text.extend(line);
         }
     }

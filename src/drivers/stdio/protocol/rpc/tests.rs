@@ -38,27 +38,27 @@ fn rpc_turn(spec: &RpcSpec, number: u64) -> RpcTurn {
 }
 
 /// Returns each step as one word.
-fn step_texts(rpc: &mut RpcTurn, lines: &[Value]) -> Vec<String> {
+fn receive_as_step_texts(rpc: &mut RpcTurn, lines: &[Value]) -> Vec<String> {
     let bytes: Vec<u8> = lines.iter().flat_map(|line| format!("{line}\n").into_bytes()).collect();
     let step_text = |step| match step {
-        StdioStep::Write(bytes) => format!("write {}", String::from_utf8(bytes).unwrap().trim()),
-        StdioStep::Event(ProgramEvent::Text { text }) => format!("text {text}"),
-        StdioStep::Event(ProgramEvent::Session { id }) => format!("session {id}"),
-        StdioStep::Event(ProgramEvent::Usage { fields, .. }) => {
+        StdioAction::Write(bytes) => format!("write {}", String::from_utf8(bytes).unwrap().trim()),
+        StdioAction::Event(ProgramEvent::Text { text }) => format!("text {text}"),
+        StdioAction::Event(ProgramEvent::Session { id }) => format!("session {id}"),
+        StdioAction::Event(ProgramEvent::Usage { fields, .. }) => {
             format!("usage {}", Value::Object(fields))
         }
-        StdioStep::Event(ProgramEvent::Failed(event)) => {
+        StdioAction::Event(ProgramEvent::Failed(event)) => {
             format!("failed {} {}", event.category, event.message)
         }
-        StdioStep::Event(ProgramEvent::Status { .. }) => "status".to_owned(),
-        StdioStep::Event(_) | StdioStep::Output(_) => "something".to_owned(),
-        StdioStep::Warn(message) => format!("warn {message}"),
-        StdioStep::UnreadableMessage(message) => {
+        StdioAction::Event(ProgramEvent::Status { .. }) => "status".to_owned(),
+        StdioAction::Event(_) | StdioAction::Output(_) => "something".to_owned(),
+        StdioAction::Warn(message) => format!("warn {message}"),
+        StdioAction::UnreadableMessage(message) => {
             format!("unreadable {} {}", message.reason, message.text)
         }
-        StdioStep::Desynchronized(failure) => format!("desynchronized {}", failure.code),
-        StdioStep::End(None) => "end".to_owned(),
-        StdioStep::End(Some(failure)) => format!("end {}", failure.code),
+        StdioAction::Desynchronized(failure) => format!("desynchronized {}", failure.code),
+        StdioAction::End(None) => "end".to_owned(),
+        StdioAction::End(Some(failure)) => format!("end {}", failure.code),
     };
     rpc.receive(&bytes).into_iter().map(step_text).collect()
 }
@@ -70,16 +70,19 @@ fn the_result_of_a_call_is_the_answer() {
     let params = json!({"text": "a \"b\""});
     assert_eq!(request, json!({"jsonrpc": "2.0", "id": 2, "method": "ask", "params": params}));
     let result = json!({"answer": {"n": 1}, "session": "s1", "usage": {"input_tokens": 3}});
-    let steps = step_texts(&mut rpc, &[json!({"id": 2, "result": result})]);
+    let steps = receive_as_step_texts(&mut rpc, &[json!({"id": 2, "result": result})]);
     assert_eq!(steps, ["session s1", "usage {\"input_tokens\":3}", "text {\"n\":1}", "end"]);
-    assert!(step_texts(&mut rpc, &[json!({"id": 2, "result": {"answer": "more"}})]).is_empty());
+    assert!(
+        receive_as_step_texts(&mut rpc, &[json!({"id": 2, "result": {"answer": "more"}})])
+            .is_empty()
+    );
 }
 
 #[test]
 fn notifications_give_the_answer_without_repeating_the_result() {
     let mut rpc = rpc_turn(&spec(), 0);
     let notification = |text: &str| json!({"method": "said", "params": {"text": text}});
-    let steps = step_texts(
+    let steps = receive_as_step_texts(
         &mut rpc,
         &[
             notification("one "),
@@ -108,11 +111,14 @@ fn a_notification_without_text_is_a_loss_if_the_result_has_more() {
             json!({"method": "said", "params": params}),
             json!({"id": 2, "result": {"answer": answer}}),
         ];
-        let steps = step_texts(&mut rpc_turn(&spec(), 0), &lines);
+        let steps = receive_as_step_texts(&mut rpc_turn(&spec(), 0), &lines);
         assert_eq!(steps, [&["text one "], expected].concat(), "{params} {answer}");
         // By default all of the result is its text: an object, which is no answer beside notifications.
         let default_spec = RpcSpec { result_pointer: String::new(), ..spec() };
-        assert_eq!(step_texts(&mut rpc_turn(&default_spec, 0), &lines), ["text one ", "end"]);
+        assert_eq!(
+            receive_as_step_texts(&mut rpc_turn(&default_spec, 0), &lines),
+            ["text one ", "end"]
+        );
     }
     let text_notification = |text: &str| json!({"method": "said", "params": {"text": text}});
     let lines = [
@@ -122,20 +128,23 @@ fn a_notification_without_text_is_a_loss_if_the_result_has_more() {
         text_notification("world"),
         json!({"id": 2, "result": {"answer": "Hello brave world"}}),
     ];
-    let steps = step_texts(&mut rpc_turn(&spec(), 0), &lines);
+    let steps = receive_as_step_texts(&mut rpc_turn(&spec(), 0), &lines);
     assert_eq!(steps, ["text Hello ", "text world", "end output-unreadable"]);
     let object = json!({"id": 2, "result": {"answer": {"content": "Hello brave world"}}});
     let lines = [text_notification("Hello "), json!({"method": "said"}), object];
-    assert_eq!(step_texts(&mut rpc_turn(&spec(), 0), &lines), ["text Hello ", "end"]);
+    assert_eq!(receive_as_step_texts(&mut rpc_turn(&spec(), 0), &lines), ["text Hello ", "end"]);
     let lines = [
         text_notification(" "),
         json!({"method": "said"}),
         json!({"id": 2, "result": {"answer": "all"}}),
     ];
-    assert_eq!(step_texts(&mut rpc_turn(&spec(), 0), &lines), ["text  ", "text all", "end"]);
+    assert_eq!(
+        receive_as_step_texts(&mut rpc_turn(&spec(), 0), &lines),
+        ["text  ", "text all", "end"]
+    );
     // Without any text of a notification, the result is the answer.
     let lines = [json!({"method": "said"}), json!({"id": 2, "result": {"answer": "all"}})];
-    assert_eq!(step_texts(&mut rpc_turn(&spec(), 0), &lines), ["text all", "end"]);
+    assert_eq!(receive_as_step_texts(&mut rpc_turn(&spec(), 0), &lines), ["text all", "end"]);
 }
 
 #[test]
@@ -147,9 +156,9 @@ fn a_program_is_initialized_once_before_its_calls() {
     let first: Value = serde_json::from_slice(&rpc.take_first_bytes()).unwrap();
     assert_eq!((&first["id"], &first["method"]), (&json!(1), &json!("initialize")));
     // A response to a call that was not made yet is no answer.
-    let early_steps = step_texts(&mut rpc, &[json!({"id": 2, "result": 1})]);
+    let early_steps = receive_as_step_texts(&mut rpc, &[json!({"id": 2, "result": 1})]);
     assert_eq!(early_steps, ["warn the agent answered another call than the present one"]);
-    let steps = step_texts(&mut rpc, &[json!({"id": 1, "result": {}})]);
+    let steps = receive_as_step_texts(&mut rpc, &[json!({"id": 1, "result": {}})]);
     assert_eq!(steps.len(), 2, "{steps:?}");
     assert!(steps[0].contains("\"ready\"") && !steps[0].contains("id"), "{steps:?}");
     assert!(steps[1].contains("\"ask\"") && steps[1].contains("\"id\":2"), "{steps:?}");
@@ -162,21 +171,25 @@ fn a_program_is_initialized_once_before_its_calls() {
 fn error_responses_are_failures_with_transient_codes() {
     let error = |code: i64| json!({"id": 2, "error": {"code": code, "message": "no"}});
     for (code, category) in [(-32_000, "transient"), (7, "")] {
-        let steps = step_texts(&mut rpc_turn(&spec(), 0), &[error(code)]);
+        let steps = receive_as_step_texts(&mut rpc_turn(&spec(), 0), &[error(code)]);
         assert_eq!(steps, [format!("failed {category} no (error {code})"), "end".to_owned()]);
     }
-    let steps =
-        step_texts(&mut rpc_turn(&spec(), 0), &[json!({"id": null, "error": {"code": -32_700}})]);
+    let steps = receive_as_step_texts(
+        &mut rpc_turn(&spec(), 0),
+        &[json!({"id": null, "error": {"code": -32_700}})],
+    );
     assert_eq!(steps, ["failed   (error -32700)", "end"]);
-    let missing =
-        step_texts(&mut rpc_turn(&spec(), 0), &[json!({"id": 2, "result": {"other": 1}})]);
+    let missing = receive_as_step_texts(
+        &mut rpc_turn(&spec(), 0),
+        &[json!({"id": 2, "result": {"other": 1}})],
+    );
     assert_eq!(missing, ["end answer-missing"]);
 }
 
 #[test]
 fn requests_of_the_program_are_refused_and_junk_is_noted() {
     let mut rpc = rpc_turn(&spec(), 0);
-    let steps = step_texts(
+    let steps = receive_as_step_texts(
         &mut rpc,
         &[json!({"id": "x", "method": "fs/read", "params": {}}), json!("junk"), json!(7)],
     );
@@ -205,7 +218,7 @@ fn a_response_to_another_call_is_a_warning() {
         json!({"id": 2.5, "result": {"answer": "another"}}),
     ] {
         let mut rpc = rpc_turn(&spec(), 0);
-        let steps = step_texts(&mut rpc, &[message.clone(), message.clone()]);
+        let steps = receive_as_step_texts(&mut rpc, &[message.clone(), message.clone()]);
         assert!(
             matches!(&*steps, [warning] if warning.starts_with("warn ")),
             "{message}: {steps:?}"
@@ -213,7 +226,8 @@ fn a_response_to_another_call_is_a_warning() {
     }
     for id in [json!(2), json!(2.0), json!("2")] {
         let mut rpc = rpc_turn(&spec(), 0);
-        let steps = step_texts(&mut rpc, &[json!({"id": id, "result": {"answer": "a"}})]);
+        let steps =
+            receive_as_step_texts(&mut rpc, &[json!({"id": id, "result": {"answer": "a"}})]);
         assert_eq!(steps, ["text a", "end"], "{id}");
     }
 }

@@ -56,7 +56,7 @@ fn answer_turn(answer: &ModelAnswer) -> ScriptedTurn {
     match &answer.reply {
         AnswerContent::Text(text) => ScriptedTurn { text: text.clone(), ..ScriptedTurn::default() },
         AnswerContent::Call { name, .. } => {
-            let arguments = Value::from(answer.reply_text());
+            let arguments = Value::from(answer.reply_text_or_arguments());
             let calls = vec![ScriptedCall { name: name.clone(), arguments }];
             ScriptedTurn { calls, ..ScriptedTurn::default() }
         }

@@ -11,7 +11,7 @@ use crate::model::id::{AgentId, ExecutionId};
 
 /// Visible state of the work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WorkProbe {
+pub struct RecordedWork {
     /// Attempts in the order of their start, as `text#attempt@second`.
     pub starts: Vec<String>,
     /// Number of running attempts.
@@ -23,9 +23,9 @@ pub struct WorkProbe {
     /// All attempts that ever ran, in the order of their start.
     pub lifetimes: Vec<WorkLifetime>,
     /// Answers in the order of their delivery, as `wire:answer`. Work that is resumed asks nothing again that is here.
-    pub answers: Vec<String>,
+    pub delivered_answers: Vec<String>,
     /// Number of starts and ends.
-    change_count: u64,
+    start_and_end_count: u64,
 }
 
 /// Attempt that ran. Events at one moment of paused time are nevertheless ordered.
@@ -59,19 +59,19 @@ impl WorkLifetime {
 }
 
 /// Guard that counts running work.
-pub(super) struct LiveWorkGuard(Arc<watch::Sender<WorkProbe>>, usize);
+pub(super) struct LiveWorkGuard(Arc<watch::Sender<RecordedWork>>, usize);
 
 impl LiveWorkGuard {
     pub(super) fn record_start(
-        probe: &Arc<watch::Sender<WorkProbe>>,
+        recorded_work: &Arc<watch::Sender<RecordedWork>>,
         AttemptWork { execution, attempt_id, spec, workspace, .. }: &AttemptWork,
         is_resumed: bool,
     ) -> Self {
         let mut index = 0;
-        probe.send_modify(|probe| {
+        recorded_work.send_modify(|probe| {
             probe.alive_count += 1;
             probe.max_alive_count = probe.max_alive_count.max(probe.alive_count);
-            probe.change_count += 1;
+            probe.start_and_end_count += 1;
             index = probe.lifetimes.len();
             probe.lifetimes.push(WorkLifetime {
                 agent: spec.id.clone(),
@@ -79,11 +79,11 @@ impl LiveWorkGuard {
                 attempt_id: *attempt_id,
                 is_resumed,
                 workspace: workspace.clone(),
-                start_position: probe.change_count,
+                start_position: probe.start_and_end_count,
                 end_position: None,
             });
         });
-        Self(Arc::clone(probe), index)
+        Self(Arc::clone(recorded_work), index)
     }
 }
 
@@ -91,8 +91,8 @@ impl Drop for LiveWorkGuard {
     fn drop(&mut self) {
         self.0.send_modify(|probe| {
             probe.alive_count -= 1;
-            probe.change_count += 1;
-            let end_position = probe.change_count;
+            probe.start_and_end_count += 1;
+            let end_position = probe.start_and_end_count;
             if let Some(lifetime) = probe.lifetimes.get_mut(self.1) {
                 lifetime.end_position = Some(end_position);
             }
@@ -101,12 +101,12 @@ impl Drop for LiveWorkGuard {
 }
 
 /// Guard that counts leases.
-pub(super) struct LeaseCountGuard(Arc<watch::Sender<WorkProbe>>);
+pub(super) struct LeaseCountGuard(Arc<watch::Sender<RecordedWork>>);
 
 impl LeaseCountGuard {
-    pub(super) fn increment(probe: &Arc<watch::Sender<WorkProbe>>) -> Self {
-        probe.send_modify(|probe| probe.lease_count += 1);
-        Self(Arc::clone(probe))
+    pub(super) fn increment(recorded_work: &Arc<watch::Sender<RecordedWork>>) -> Self {
+        recorded_work.send_modify(|probe| probe.lease_count += 1);
+        Self(Arc::clone(recorded_work))
     }
 }
 

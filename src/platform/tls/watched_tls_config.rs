@@ -17,9 +17,9 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Server configuration for new connections. Cheap to clone.
 #[derive(Clone)]
-pub struct WatchedServerConfig(watch::Receiver<Arc<ServerConfig>>);
+pub struct WatchedTlsConfig(watch::Receiver<Arc<ServerConfig>>);
 
-impl WatchedServerConfig {
+impl WatchedTlsConfig {
     /// Reads a pair and watches its files: new connections use the new pair after the files have changed. While the
     /// files contain no valid pair, new connections use the last valid one.
     ///

@@ -26,19 +26,19 @@ pub(super) fn non_empty_text_at<'v>(value: &'v Value, pointer: &str) -> Option<&
 }
 
 /// Returns an event if a member of a line should be a text and is another value. Absent and `null` count as empty.
-pub(super) fn unreadable_text_event(line: &Value, pointer: &str) -> Option<ProgramEvent> {
+pub(super) fn malformed_unless_text_or_null(line: &Value, pointer: &str) -> Option<ProgramEvent> {
     let value = line.pointer(pointer)?;
-    (!value.is_string() && !value.is_null()).then(|| unreadable_line_event(line))
+    (!value.is_string() && !value.is_null()).then(|| malformed_line_event(line))
 }
 
 /// Returns an event if a member of a line is no text. Absent and `null` do not count as a text either.
-pub(super) fn missing_text_event(line: &Value, pointer: &str) -> Option<ProgramEvent> {
+pub(super) fn malformed_unless_text(line: &Value, pointer: &str) -> Option<ProgramEvent> {
     let is_text = line.pointer(pointer).is_some_and(Value::is_string);
-    (!is_text).then(|| unreadable_line_event(line))
+    (!is_text).then(|| malformed_line_event(line))
 }
 
 /// Returns the event for a line of the result whose members are not those of its type.
-pub(super) fn unreadable_line_event(line: &Value) -> ProgramEvent {
+pub(super) fn malformed_line_event(line: &Value) -> ProgramEvent {
     ProgramEvent::Malformed(EventParseError {
         reason: "does not have the fields of its `type`".into(),
         text: line.to_string(),

@@ -2,7 +2,7 @@
 
 /// Part of an answer that is no piece of its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AnswerContent {
+pub struct AnswerAttachment {
     /// Value of the part.
     pub value: ContentValue,
     /// Name of the file or resource, if reported.

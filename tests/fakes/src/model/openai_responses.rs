@@ -66,7 +66,7 @@ fn call_events(answer: &ModelAnswer) -> Vec<(&'static str, Value)> {
     let mut opened_item = output_item(answer);
     opened_item["status"] = json!("in_progress");
     opened_item["arguments"] = json!("");
-    let (id, arguments) = (opened_item["id"].clone(), answer.reply_text());
+    let (id, arguments) = (opened_item["id"].clone(), answer.reply_text_or_arguments());
     let event_data = |name: &str| json!({"item_id": id, "output_index": 0, name: arguments});
     vec![
         ("response.output_item.added", json!({"output_index": 0, "item": opened_item})),
@@ -83,7 +83,7 @@ fn output_item(answer: &ModelAnswer) -> Value {
         }),
         AnswerContent::Call { name, .. } => json!({
             "type": "function_call", "id": answer.id("fc"), "call_id": answer.id("call"),
-            "name": name, "arguments": answer.reply_text(), "status": "completed",
+            "name": name, "arguments": answer.reply_text_or_arguments(), "status": "completed",
         }),
     }
 }
