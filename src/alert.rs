@@ -29,8 +29,8 @@ pub const ALERT_QUEUE_CAPACITY: usize = 64;
 /// Number of attempts per alert and hook.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// Base of the pause before a retry, multiplied by the number of the attempt.
-const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
+/// Step of the pause before a retry; it is multiplied by the number of the attempt.
+const BACKOFF_STEP: Duration = Duration::from_secs(1);
 
 /// Rate of hook calls: a burst at once, one per two seconds in the long run.
 const HOOK_RATE_LIMIT: RateLimit = RateLimit { per_second: 0.5, burst: 20 };
@@ -114,7 +114,7 @@ impl AlertHooks {
                 Ok(()) => return,
                 Err(error) => tracing::warn!(%error, attempt, "alert did not reach the webhook"),
             }
-            tokio::time::sleep(INITIAL_BACKOFF * attempt).await;
+            tokio::time::sleep(BACKOFF_STEP * attempt).await;
         }
     }
 
@@ -125,7 +125,7 @@ impl AlertHooks {
                 Ok(()) => return,
                 Err(error) => tracing::warn!(%error, attempt, "alert did not reach the command"),
             }
-            tokio::time::sleep(INITIAL_BACKOFF * attempt).await;
+            tokio::time::sleep(BACKOFF_STEP * attempt).await;
         }
     }
 }

@@ -182,7 +182,7 @@ impl RunningService {
         &self.observability.instruments
     }
 
-    /// Returns the log level of the configuration in force.
+    /// Returns a receiver of the log level of the configuration in force.
     #[must_use]
     pub fn watch_log_level(&self) -> watch::Receiver<tracing::Level> {
         self.reload_handle.watch_log_level()

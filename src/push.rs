@@ -59,13 +59,14 @@ pub struct DeliveryPolicy {
 }
 
 /// Result of a [`NotificationBodyFn`].
-pub type RenderFuture = Pin<Box<dyn Future<Output = Result<Option<Vec<u8>>, Failure>> + Send>>;
+pub type NotificationBodyFuture =
+    Pin<Box<dyn Future<Output = Result<Option<Vec<u8>>, Failure>> + Send>>;
 
 /// Function that writes the body of a notification about an event, in the form of a protocol version; `None` if that
 /// version has no update for the event. The last event for which the function is called is the change to the
 /// clean-up, by which time the execution has its outcome.
 pub type NotificationBodyFn =
-    Arc<dyn Fn(ExecutionId, ProtocolVersion, u64) -> RenderFuture + Send + Sync>;
+    Arc<dyn Fn(ExecutionId, ProtocolVersion, u64) -> NotificationBodyFuture + Send + Sync>;
 
 /// Dependencies of the push worker.
 pub struct PushContext {
@@ -125,20 +126,14 @@ impl PushRegistry {
         context: PushContext,
         webhook_client: WebhookClient,
     ) -> PushWorker {
-        let PushContext {
-            ledger,
-            target_store,
-            clock,
-            render_body: render,
-            on_target_abandoned: on_abandoned,
-        } = context;
+        let PushContext { ledger, target_store, clock, render_body, on_target_abandoned } = context;
         let max_retry_duration = self.policy.max_retry_duration;
         let context = Arc::new(WorkerContext {
             ledger,
             target_store,
             clock,
-            render,
-            on_abandoned,
+            render_body,
+            on_target_abandoned,
             client: webhook_client,
             max_retry_duration,
         });

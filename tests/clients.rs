@@ -33,7 +33,7 @@ fn shipped_config_without_lockout() -> String {
 }
 
 /// Returns whether clients are wanted; records the skip of the test otherwise.
-fn are_clients_enabled_or_skip() -> bool {
+fn clients_are_enabled_or_skip() -> bool {
     let is_enabled = std::env::var("ALGONIUS_CLIENTS").is_ok_and(|value| value == "1");
     if !is_enabled {
         skip("clients of others need PyPI and the registry of npm; ALGONIUS_CLIENTS=1 drives them");
@@ -45,12 +45,12 @@ fn are_clients_enabled_or_skip() -> bool {
 fn assert_sdk_script_succeeds(packages: &ClientPackages, script: &str, min_scenarios: usize) {
     let service = Service::start(include_str!("clients/own.toml"), STRANGER_TOKEN);
     let report = packages.run_script(script, &[service.url(), service.token()]);
-    check_report_and_stop(report, min_scenarios, service);
+    assert_report_and_stop(report, min_scenarios, service);
 }
 
 /// Asserts that a client reports "ok" for at least so many scenarios and nothing else for any, and that the service
 /// ends well. Skips the test if a registry did not deliver the client.
-fn check_report_and_stop(
+fn assert_report_and_stop(
     report: Result<BTreeMap<String, String>, String>,
     min_scenarios: usize,
     service: Service,
@@ -73,43 +73,43 @@ fn check_report_and_stop(
 
 #[test]
 fn the_python_sdk_works_with_the_shipped_configuration() {
-    if !are_clients_enabled_or_skip() {
+    if !clients_are_enabled_or_skip() {
         return;
     }
     let service = Service::start(&shipped_config_without_lockout(), STRANGER_TOKEN);
     let report = ClientPackages::Python03
         .run_script("python03.py", &["shipped", service.url(), service.token()]);
-    check_report_and_stop(report, 18, service);
+    assert_report_and_stop(report, 18, service);
 }
 
 #[test]
 fn the_python_sdk_handles_cancellations_and_failures() {
-    if !are_clients_enabled_or_skip() {
+    if !clients_are_enabled_or_skip() {
         return;
     }
     let service = Service::start(include_str!("clients/own.toml"), STRANGER_TOKEN);
     let report = ClientPackages::Python03
         .run_script("python03.py", &["own", service.url(), service.token(), STRANGER_TOKEN]);
-    check_report_and_stop(report, 7, service);
+    assert_report_and_stop(report, 7, service);
 }
 
 #[test]
 fn the_python_sdk_of_0_3_works_with_every_binding() {
-    if are_clients_enabled_or_skip() {
+    if clients_are_enabled_or_skip() {
         assert_sdk_script_succeeds(&ClientPackages::Python03, "bindings03.py", 33);
     }
 }
 
 #[test]
 fn the_python_sdk_of_1_0_works_with_every_binding() {
-    if are_clients_enabled_or_skip() {
+    if clients_are_enabled_or_skip() {
         assert_sdk_script_succeeds(&ClientPackages::Python10, "bindings10.py", 39);
     }
 }
 
 #[test]
 fn the_javascript_sdks_work_with_every_binding() {
-    if !are_clients_enabled_or_skip() {
+    if !clients_are_enabled_or_skip() {
         return;
     }
     if !sdk::has_node() {
@@ -122,7 +122,7 @@ fn the_javascript_sdks_work_with_every_binding() {
 
 #[test]
 fn agent_frameworks_work_with_their_known_faults() {
-    if are_clients_enabled_or_skip() {
+    if clients_are_enabled_or_skip() {
         assert_sdk_script_succeeds(&ClientPackages::Frameworks03, "frameworks.py", 3);
         assert_sdk_script_succeeds(&ClientPackages::Frameworks10, "frameworks.py", 8);
     }
@@ -130,18 +130,18 @@ fn agent_frameworks_work_with_their_known_faults() {
 
 #[test]
 fn the_prometheus_client_reads_the_metrics() {
-    if !are_clients_enabled_or_skip() {
+    if !clients_are_enabled_or_skip() {
         return;
     }
     let service = Service::start(&shipped_config_without_lockout(), STRANGER_TOKEN);
     let report =
         ClientPackages::Prometheus.run_script("metrics.py", &[service.url(), service.token()]);
-    check_report_and_stop(report, 6, service);
+    assert_report_and_stop(report, 6, service);
 }
 
 #[test]
 fn the_api_matches_its_openapi_document() {
-    if !are_clients_enabled_or_skip() {
+    if !clients_are_enabled_or_skip() {
         return;
     }
     let test = std::env::current_exe().expect("the path of the test");
@@ -149,5 +149,5 @@ fn the_api_matches_its_openapi_document() {
     let service =
         Service::start(&include_str!("clients/api.toml").replace("FAKE", &fake), STRANGER_TOKEN);
     let report = ClientPackages::OpenApi.run_script("api.py", &[service.url(), STRANGER_TOKEN]);
-    check_report_and_stop(report, 70, service);
+    assert_report_and_stop(report, 70, service);
 }

@@ -68,7 +68,7 @@ pub struct SubmitReply {
     pub execution: ExecutionId,
     /// True if the execution existed before, because the same message was sent earlier.
     pub is_duplicate: bool,
-    /// Progress of the execution, while an actor holds it.
+    /// Receiver of the execution's progress, while an actor holds it.
     pub progress_receiver: Option<watch::Receiver<Progress>>,
     /// Record of an execution that has ended, if the gateway has read it.
     pub ended_record: Option<Box<ExecutionRecord>>,
@@ -79,9 +79,9 @@ impl SubmitReply {
     #[must_use]
     pub const fn for_existing_execution(
         execution: ExecutionId,
-        progress: Option<watch::Receiver<Progress>>,
+        progress_receiver: Option<watch::Receiver<Progress>>,
     ) -> Self {
-        Self { execution, is_duplicate: true, progress_receiver: progress, ended_record: None }
+        Self { execution, is_duplicate: true, progress_receiver, ended_record: None }
     }
 }
 

@@ -206,8 +206,8 @@ impl TestTree {
         let request = text_request(agent, message_id, text);
         let reply =
             self.api.requests.submit(&caller(), request).await.map_err(|failure| failure.code)?;
-        if let Some(progress) = reply.progress_receiver {
-            self.progress_receivers.send_modify(|all| _ = all.insert(reply.execution, progress));
+        if let Some(receiver) = reply.progress_receiver {
+            self.progress_receivers.send_modify(|all| _ = all.insert(reply.execution, receiver));
         }
         Ok((reply.execution, reply.is_duplicate))
     }
@@ -381,7 +381,7 @@ impl TestTree {
         metrics.num_alive_tasks().saturating_sub(self.initial_future_count)
     }
 
-    /// Waits for ending tasks, then checks that none is left.
+    /// Waits for ending tasks, then checks that no task, work or lease is left.
     async fn assert_nothing_left(&self) {
         let tasks = self.wait_for_tasks().await;
         let RecordedWork { alive_count, lease_count, .. } = self.driver.recorded_work();

@@ -74,7 +74,8 @@ fn report_query(
     query_name: &str,
     [short, _, long]: [i64; 3],
 ) {
-    let (short_kind, long_kind) = (series_name(query_name, short), series_name(query_name, long));
+    let (short_series, long_series) =
+        (series_name(query_name, short), series_name(query_name, long));
     let has_goal = query_name == "newest 50";
     let goal = |goal| if has_goal { goal } else { Goal::Unrated };
     let row = |description, value, unit: &str, goal, details| ResultRow {
@@ -87,17 +88,17 @@ fn report_query(
     };
     report.add_row(row(
         format!("{query_name}, of {long} executions"),
-        rounds.median_of(&long_kind, median_ms),
+        rounds.median_of(&long_series, median_ms),
         "ms",
         goal(Goal::AtMost(2.0, 1.0)),
-        rounds.merged_run(&long_kind).summary(),
+        rounds.merged_run(&long_series).summary(),
     ));
     report.add_row(row(
         format!("{query_name}: growth from {short} to {long}"),
-        rounds.median_ratio(&long_kind, &short_kind, median_ms),
+        rounds.median_ratio(&long_series, &short_series, median_ms),
         "×",
         goal(Goal::AtMost(1.5, 1.2)),
-        format!("of {short}: {}", rounds.merged_run(&short_kind).summary()),
+        format!("of {short}: {}", rounds.merged_run(&short_series).summary()),
     ));
 }
 

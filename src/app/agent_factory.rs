@@ -231,13 +231,9 @@ pub(crate) fn agent_user_settings(server: &ServerSettings) -> AgentUserSettings 
 
 /// Returns the files of the service in the form for sandboxes.
 fn protected_files(files: &ServiceFiles) -> ProtectedServiceFiles {
-    let ServiceFiles {
-        hidden_paths: unreadable,
-        read_only_paths: unwritable,
-        config_folder,
-        unsandboxed_programs: _,
-    } = files.clone();
-    ProtectedServiceFiles { hidden_paths: unreadable, read_only_paths: unwritable, config_folder }
+    let ServiceFiles { hidden_paths, read_only_paths, config_folder, unsandboxed_programs: _ } =
+        files.clone();
+    ProtectedServiceFiles { hidden_paths, read_only_paths, config_folder }
 }
 
 fn is_on_tmpfs(folder: &Path) -> bool {

@@ -30,7 +30,8 @@ pub(crate) struct HostContext<'m> {
     pub(crate) service_files: &'m ServiceFiles,
 }
 
-/// Decides how an agent is isolated, and warns if the isolation leaves gaps.
+/// Decides how an agent is isolated. Fails if the isolation falls short of what its sandbox requires, and warns if it
+/// leaves gaps.
 pub(crate) fn decide_and_check_isolation(
     agent: &mut ConfiguredAgent,
     host: &HostContext<'_>,

@@ -107,7 +107,7 @@ pub(crate) fn check_trust_and_close_folders(
 }
 
 /// Returns the reasons why the service cannot trust the files of a configuration. A file that does not exist is no
-/// fault. `file` is the configuration itself, if it is a file.
+/// fault. `config_file` is the configuration itself, if it is a file.
 pub(crate) fn trust_faults(settings: &Settings, config_file: Option<&Path>) -> Vec<TrustFault> {
     let server = &settings.server;
     let key_file =

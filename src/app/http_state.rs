@@ -150,7 +150,7 @@ impl HttpState {
                 && static_state.address.ip().is_unspecified()
             {
                 true => {
-                    PublicAddressResolver::with_request_host_url(url, static_state.scheme, grpc)
+                    PublicAddressResolver::with_url_of_request_host(url, static_state.scheme, grpc)
                 }
                 false => PublicAddressResolver::with_fixed_url(url, grpc),
             },

@@ -35,10 +35,10 @@ impl KeyringSealer {
     pub(crate) async fn load_or_create(
         settings: &config::InputSettings,
         (runtime_dir, data_dir): (&Path, &Path),
-        instance: Uuid,
+        data_dir_id: Uuid,
         holders: &ProcessHolders,
     ) -> Result<(Self, Option<RuntimeKeyFile>), StartError> {
-        let file = key_file::key_file_path(runtime_dir, data_dir, instance);
+        let file = key_file::key_file_path(runtime_dir, data_dir, data_dir_id);
         let file_secret = file.as_deref().map(key_file::repair_and_read).transpose()?.flatten();
         let held_secrets =
             holders.secrets_from_earlier_holders().filter_map(|secret| secret.try_into().ok());
@@ -62,10 +62,10 @@ impl KeyringSealer {
         let secrets = configured_secrets.into_iter().chain(found_secrets).chain(generated_secret);
         let runtime_key = file.zip(runtime_secret);
         let runtime_key = runtime_key.map(|(file, secret)| RuntimeKeyFile::new(file, secret));
-        Ok((Self::from_secrets(secrets, instance), runtime_key))
+        Ok((Self::from_secrets(secrets, data_dir_id), runtime_key))
     }
 
-    fn from_secrets(secrets: impl IntoIterator<Item = [u8; 32]>, instance: Uuid) -> Self {
+    fn from_secrets(secrets: impl IntoIterator<Item = [u8; 32]>, data_dir_id: Uuid) -> Self {
         let mut keys: Vec<SealingKey> = Vec::new();
         for key in secrets.into_iter().map(|secret| SealingKey::new(&secret)) {
             if !keys.iter().any(|existing| existing.id == key.id) {
@@ -74,7 +74,7 @@ impl KeyringSealer {
         }
         let first_key =
             if keys.is_empty() { SealingKey::new(&random_secret()) } else { keys.remove(0) };
-        Self { first_key, other_keys: keys, data_dir_id: instance }
+        Self { first_key, other_keys: keys, data_dir_id }
     }
 
     /// Returns the associated data of a row: a sealed text can be opened for this row only.
@@ -128,12 +128,12 @@ mod tests {
         let sealed = sealer.seal(SealedRowId::Execution(execution), TEXT).unwrap();
         assert!(!sealed.windows(4).any(|part| part == b"jane"));
         assert_eq!(sealer.unseal(SealedRowId::Execution(execution), &sealed).unwrap(), TEXT);
-        let other_instance = KeyringSealer::from_secrets([[1; 32]], Uuid::from_u128(2));
+        let other_data_dir = KeyringSealer::from_secrets([[1; 32]], Uuid::from_u128(2));
         let schedule = ScheduleId::new("nightly").unwrap();
         for (sealer, row) in [
             (&sealer, SealedRowId::Execution(other_execution)),
             (&sealer, SealedRowId::Schedule(&schedule)),
-            (&other_instance, SealedRowId::Execution(execution)),
+            (&other_data_dir, SealedRowId::Execution(execution)),
         ] {
             assert_eq!(sealer.unseal(row, &sealed), Err(SealError::Damaged));
         }

@@ -51,7 +51,7 @@ pub(crate) fn delivery_policy(push: config::PushSettings) -> DeliveryPolicy {
 fn push_context(store: &Arc<Store>, clock: Arc<dyn Clock>, api: &Api) -> PushContext {
     let (ledger, api): (Arc<dyn Ledger>, _) = (Arc::clone(store) as _, api.clone());
     let (render_ledger, alert_api) = (Arc::clone(&ledger), api.clone());
-    let render: NotificationBodyFn = Arc::new(move |execution, version, event| {
+    let render_body: NotificationBodyFn = Arc::new(move |execution, version, event| {
         let (ledger, api) = (Arc::clone(&render_ledger), api.clone());
         Box::pin(async move {
             match ledger.execution(execution).await {
@@ -64,14 +64,14 @@ fn push_context(store: &Arc<Store>, clock: Arc<dyn Clock>, api: &Api) -> PushCon
             }
         })
     });
-    let on_abandoned = Arc::new(move |failures| {
+    let on_target_abandoned = Arc::new(move |failures| {
         alert_api.tree.send_to_monitor(AlertInput::PushAbandoned(failures));
     });
     PushContext {
         ledger,
         target_store: Arc::clone(store) as _,
         clock,
-        render_body: render,
-        on_target_abandoned: on_abandoned,
+        render_body,
+        on_target_abandoned,
     }
 }

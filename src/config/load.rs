@@ -122,7 +122,7 @@ fn load_config_text(
                     Some(file.as_path()).filter(|_| !is_built_in),
                     ConfiguredFiles {
                         secret_files,
-                        programs: settings.observability.alerts.alert_program_files(),
+                        unsandboxed_programs: settings.observability.alerts.alert_program_files(),
                     },
                     &config_files,
                 ),

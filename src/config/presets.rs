@@ -106,7 +106,7 @@ impl PresetCatalog {
         self.presets.keys().map(String::as_str)
     }
 
-    /// Registers the folder, so that its changes count as changes of the configuration.
+    /// Registers the folder and its files, so that their changes count as changes of the configuration.
     pub(super) fn register_referenced_files(&self, reader: &ConfigReader<'_>) {
         let Some(folder) = &self.folder else { return };
         // The folder is registered too, so that a new file is noticed.

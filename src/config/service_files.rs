@@ -28,7 +28,7 @@ pub struct ServiceFiles {
 /// Files that the configuration names for the service itself.
 pub(super) struct ConfiguredFiles {
     pub(super) secret_files: Vec<PathBuf>,
-    pub(super) programs: Vec<PathBuf>,
+    pub(super) unsandboxed_programs: Vec<PathBuf>,
 }
 
 impl ServiceFiles {
@@ -39,7 +39,7 @@ impl ServiceFiles {
         configured_files: ConfiguredFiles,
         config_text_files: &[ConfigTextFile],
     ) -> Self {
-        let ConfiguredFiles { secret_files, programs } = configured_files;
+        let ConfiguredFiles { secret_files, unsandboxed_programs } = configured_files;
         let mut hidden_paths =
             vec![server.data_dir.clone(), server.runtime_dir.clone(), server.token_file.clone()];
         hidden_paths.extend(server.tls.iter().map(|files| files.key_file.clone()));
@@ -47,7 +47,7 @@ impl ServiceFiles {
         hidden_paths.extend(file.map(|file| file.with_file_name(UNIT_ENVIRONMENT_FILE)));
         let mut read_only_paths = vec![server.configuration.presets_dir.clone()];
         read_only_paths.extend(std::env::current_exe());
-        read_only_paths.extend(programs.iter().cloned());
+        read_only_paths.extend(unsandboxed_programs.iter().cloned());
         read_only_paths.extend(server.tls.iter().map(|files| files.cert_file.clone()));
         for ConfigTextFile { file, has_secrets } in config_text_files {
             let list = if *has_secrets { &mut hidden_paths } else { &mut read_only_paths };
@@ -64,7 +64,7 @@ impl ServiceFiles {
         hidden_paths.retain(|path| !folders.iter().any(|it| path != it && path.starts_with(it)));
         let config_folder = file.and_then(Path::parent).map(Path::to_owned);
         let mut service_files =
-            Self { hidden_paths, read_only_paths, config_folder, unsandboxed_programs: programs };
+            Self { hidden_paths, read_only_paths, config_folder, unsandboxed_programs };
         service_files.add_aliases(&Mounts::read());
         service_files
     }

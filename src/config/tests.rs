@@ -81,7 +81,7 @@ fn fault_messages(text: &str) -> Vec<String> {
     faults.iter().map(fault_text).collect()
 }
 
-/// Returns a fault's line without the path of the file, which differs from test to test.
+/// Returns the text of a fault without the path of the file, which differs from test to test.
 fn fault_text(fault: &ConfigFault) -> String {
     ConfigFault { file: PathBuf::from("c"), ..fault.clone() }.to_string()
 }

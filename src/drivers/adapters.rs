@@ -25,7 +25,7 @@ pub(super) trait EventAdapter: Send {
     fn convert_line(&mut self, line: &Value) -> Vec<ProgramEvent>;
 
     /// Types of the lines without which the result of a run is incomplete.
-    fn result_carrying_types(&self) -> &'static [&'static str];
+    fn result_line_types(&self) -> &'static [&'static str];
 
     /// Returns true if a line brings only a piece of text that a later line brings as a whole. The raw output omits
     /// such a line, because pieces would multiply its size.

@@ -93,7 +93,7 @@ impl LeaseCommandReceiver {
         }
     }
 
-    /// Returns when the lease was cleaned or dropped; true if it was cleaned.
+    /// Returns when the release is ordered or the lease is dropped; true if the release was ordered.
     pub(in crate::drivers) async fn wait_for_release_or_drop(&mut self) -> bool {
         self.commands.wait_for(|command| *command == LeaseCommand::Release).await.is_ok()
     }

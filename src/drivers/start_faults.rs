@@ -81,7 +81,7 @@ impl StartFaultContext {
         working_dir: PathBuf,
         hidden: Vec<PathBuf>,
     ) -> Self {
-        let (search_path, has_user) = (search_path(program), program.user.is_some());
+        let (search_path, has_own_user) = (search_path(program), program.user.is_some());
         let home = program.runtime_settings.agent_home.iter().map(|home| home.path.clone());
         let writable = program.sandbox.writable.iter().flatten().cloned();
         let visible = home.chain(writable).chain([working_dir.clone()]).collect();
@@ -90,17 +90,18 @@ impl StartFaultContext {
             search_path,
             hidden_paths: hidden,
             visible_paths: visible,
-            has_own_user: has_user,
+            has_own_user,
         }
     }
 
     /// Returns the failure of a program of which the sandbox hides a file.
     fn find_hidden_file_failure(&self, program: &Path) -> Option<Failure> {
-        let hidden_paths = PathVisibility {
+        let path_visibility = PathVisibility {
             hidden: self.hidden_paths.clone(),
             visible: self.visible_paths.clone(),
         };
-        let file = hidden_paths.find_hidden_executed_file(program, self.search_path.as_deref())?;
+        let file =
+            path_visibility.find_hidden_executed_file(program, self.search_path.as_deref())?;
         let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
         // The name may come from a file, so control characters are escaped.
         let name = name.escape_debug();
@@ -137,7 +138,7 @@ impl StartFaultContext {
 }
 
 /// Replaces the failure of a wrapper by its cause, if a lack of resources or a file of the program is the cause.
-/// `message` is its standard error.
+/// `stderr` is its standard error.
 pub(in crate::drivers) async fn explain_failed_wrapper(
     failure: Failure,
     (program, working_dir): (&ProgramSpec, PathBuf),

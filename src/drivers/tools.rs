@@ -79,7 +79,7 @@ impl ToolExecutor for ToolHandlers {
         tools: &[Arc<ToolSpec>],
         redactor: &TextRedactor,
     ) -> ToolDefinitions {
-        self.server_tool_definitions(tools, redactor).await
+        self.load_mcp_tool_definitions(tools, redactor).await
     }
 
     async fn call(

@@ -25,7 +25,7 @@ const BATCH_DELAY: Duration = Duration::from_secs(1);
 /// Maximum number of attempts to send a batch.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// Pause before the next attempt, which grows with each attempt.
+/// Step of the pause before a retry; it is multiplied by the number of the attempt.
 const BACKOFF_STEP: Duration = Duration::from_secs(1);
 
 /// Maximum time for the remaining items at the end.

@@ -28,7 +28,7 @@ const FORMAT_PREFIX_BYTES: usize = 256;
 const MAX_INTERPRETER_DEPTH: usize = 5;
 
 /// Formats that the machine executes in addition to scripts and its own binaries.
-const FOREIGN_FORMATS_FOLDER: &str = "/proc/sys/fs/binfmt_misc";
+const BINFMT_FOLDER: &str = "/proc/sys/fs/binfmt_misc";
 
 /// Entries of that folder that are no formats.
 const BINFMT_CONTROL_FILES: [&str; 2] = ["register", "status"];
@@ -238,7 +238,7 @@ fn is_missing_path_error(error: &io::Error) -> bool {
 
 /// Returns true if the machine executes formats of which this module knows nothing.
 fn executes_foreign_formats() -> bool {
-    let entries = fs::read_dir(FOREIGN_FORMATS_FOLDER).into_iter().flatten().flatten();
+    let entries = fs::read_dir(BINFMT_FOLDER).into_iter().flatten().flatten();
     let mut names = entries.map(|entry| entry.file_name());
     names.any(|name| !BINFMT_CONTROL_FILES.iter().any(|control| name == *control))
 }

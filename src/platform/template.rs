@@ -76,7 +76,7 @@ pub(crate) enum TemplateError {
         /// First such name.
         name: String,
     },
-    /// The template uses all parameters at once.
+    /// The template uses `param` without the name of a parameter.
     #[error("`param` must be followed by the name of a parameter, as in `param.model`")]
     UnnamedParameter,
     /// The request has no such parameter, and the configuration has no default for it.

@@ -42,8 +42,8 @@ pub(super) struct WorkerContext {
     pub(super) ledger: Arc<dyn Ledger>,
     pub(super) target_store: Arc<dyn PushTargetStore>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) render: NotificationBodyFn,
-    pub(super) on_abandoned: Arc<dyn Fn(u32) + Send + Sync>,
+    pub(super) render_body: NotificationBodyFn,
+    pub(super) on_target_abandoned: Arc<dyn Fn(u32) + Send + Sync>,
     pub(super) client: WebhookClient,
     pub(super) max_retry_duration: Duration,
 }
@@ -208,7 +208,7 @@ async fn deliver_and_record(context: Arc<WorkerContext>, delivery: DueDelivery) 
         let (execution, target) = (pending_target.execution, pending_target.registration_id);
         let (failures, cause) = (progress.next_event_failures, failure_cause.as_deref());
         tracing::warn!(%execution, %target, failures, cause, "push target disabled after repeated failures");
-        (context.on_abandoned)(failures);
+        (context.on_target_abandoned)(failures);
     }
     record_progress(&context, pending_target.registration_id, progress).await;
 }
@@ -228,7 +228,8 @@ async fn deliver_if_registered(
     let is_same_registration =
         |target: &PushTarget| target.registration_id == pending_target.registration_id;
     let Some(target) = target.filter(is_same_registration) else { return Ok(false) };
-    let rendered = (context.render)(pending_target.execution, target.version, event_number).await;
+    let rendered =
+        (context.render_body)(pending_target.execution, target.version, event_number).await;
     let Some(body) = rendered.map_err(|failure| failure.message)? else { return Ok(true) };
     let record = context.ledger.execution(pending_target.execution).await.map_err(ledger_error)?;
     let trace = record.map(|record| TraceContext::for_execution(record.trace.as_ref(), record.id));

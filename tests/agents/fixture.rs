@@ -90,7 +90,7 @@ pub(crate) fn run_cases(agent: &TestedAgent) {
     let fixture =
         AgentFixture { agent, client, model, work_folder, process_mark: mark, note, measurements };
     let results = fixture.run_all_cases(&service);
-    let host_names = fixture.model.host_name_query_counts();
+    let host_name_query_counts = fixture.model.host_name_query_counts();
     let folders = [Path::new("/tmp"), &run_folder];
     let leftovers =
         leftover_files::files_containing(&folders, &[Path::new(HOMES_FOLDER), &key_file], &key);
@@ -101,7 +101,7 @@ pub(crate) fn run_cases(agent: &TestedAgent) {
     assert!(service.stop().success(), "the service did not end well");
     let refused_connections = network_namespace::unroutable_packet_count() - initial_packet_count;
     network_namespace::write_report(&format!(
-        "{} ({}):\n  {}\n  refused connections to other addresses: {refused_connections}; names looked up: {host_names:?}\n",
+        "{} ({}):\n  {}\n  refused connections to other addresses: {refused_connections}; names looked up: {host_name_query_counts:?}\n",
         agent.name,
         agent.package.specifier(),
         results.join("\n  "),

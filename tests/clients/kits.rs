@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::package_install::run_install_step;
 use crate::sdk::ClientPackages;
 use crate::service::Service;
-use crate::{STRANGER_TOKEN, check_report_and_stop, skip};
+use crate::{STRANGER_TOKEN, assert_report_and_stop, skip};
 
 /// Environment variable with the address of the repository of the kits. Without it, the kits do not run.
 const REPOSITORY_VARIABLE: &str = "ALGONIUS_KITS";
@@ -59,7 +59,7 @@ impl ConformanceKit {
         let result_table_file = target_folder().join(format!("kits-{}.txt", self.version));
         let result_table_file = result_table_file.display().to_string();
         let arguments = [self.version, &kit_folder, &url, service.token(), &result_table_file];
-        check_report_and_stop(
+        assert_report_and_stop(
             self.packages.run_script("kits.py", &arguments),
             self.min_passed,
             service,

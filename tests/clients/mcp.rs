@@ -9,7 +9,7 @@ use algonius_skips::skip;
 
 use crate::sdk::{ClientPackages, has_node};
 use crate::service::Service;
-use crate::{STRANGER_TOKEN, are_clients_enabled_or_skip, check_report_and_stop};
+use crate::{STRANGER_TOKEN, assert_report_and_stop, clients_are_enabled_or_skip};
 
 /// Simulated model. It is killed when it is dropped.
 struct MockModel {
@@ -69,7 +69,7 @@ fn service_config(
 
 #[test]
 fn official_mcp_servers_answer_calls_of_a_run() {
-    if !are_clients_enabled_or_skip() {
+    if !clients_are_enabled_or_skip() {
         return;
     }
     if !has_node() {
@@ -93,7 +93,7 @@ fn official_mcp_servers_answer_calls_of_a_run() {
     let service =
         Service::start(&service_config(&model, &servers, memory_folder.path()), STRANGER_TOKEN);
     let report = ClientPackages::McpPython.run_script("mcp.py", &[service.url(), service.token()]);
-    check_report_and_stop(report, 6, service);
+    assert_report_and_stop(report, 6, service);
     let graph = fs::read_to_string(memory_folder.path().join("memory.json")).expect("the graph");
     assert!(graph.contains("lamp"), "{graph}");
 }

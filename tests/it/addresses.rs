@@ -136,7 +136,7 @@ async fn start_webhook_receiver(
 }
 
 /// Raises an alert: a hundred requests and one.
-async fn raise_alert(service: &ServiceProcess) {
+async fn raise_request_rate_alert(service: &ServiceProcess) {
     for _ in 0..101 {
         service.get("/agents").await;
     }
@@ -157,7 +157,7 @@ async fn an_internal_webhook_does_not_allow_its_address_to_callers() {
         Setup::new(&[fake_agent_config("echo", "echo", ""), alerts].concat()).start().await;
     let (_, code) = service.expect_refusal("echo", "message/send", push_message_params(&url)).await;
     assert_eq!(code, "invalid-params");
-    raise_alert(&service).await;
+    raise_request_rate_alert(&service).await;
     let (mut stream, _) = within_deadline("the webhook", listener.accept()).await.unwrap();
     let mut bytes = vec![0; 4096];
     let length = within_deadline("the alert", stream.read(&mut bytes)).await.unwrap();
@@ -183,7 +183,7 @@ async fn receivers_with_a_private_authority_get_their_messages() {
         ));
         let service = setup.start().await;
         if section == "alerts" {
-            raise_alert(&service).await;
+            raise_request_rate_alert(&service).await;
         } else {
             service.expect_result("echo", "message/send", &push_message_params(&url)).await;
         }

@@ -63,7 +63,7 @@ impl ValidatingClient<'_> {
         let method = operation.split(' ').next().unwrap();
         let line = format!("{method} {path}");
         let answer = send_request(self.client, &line, headers, body.as_ref()).await;
-        self.validator.check_and_record_response(operation, &answer);
+        self.validator.assert_documented_and_record(operation, &answer);
         answer
     }
 
@@ -118,12 +118,12 @@ async fn check_executions(api: &mut ValidatingClient<'_>, service: &ServiceProce
         send_request(api.client, &format!("POST {path}"), &[], None).await
     };
     let (followed, cancelled) = tokio::join!(request_event_stream(api.client, &queued_id), cancel);
-    api.validator.check_and_record_response("GET /api/v1/executions/{id}/events", &followed);
-    api.validator.check_and_record_response("POST /api/v1/executions/{id}/cancel", &cancelled);
+    api.validator.assert_documented_and_record("GET /api/v1/executions/{id}/events", &followed);
+    api.validator.assert_documented_and_record("POST /api/v1/executions/{id}/cancel", &cancelled);
     service.setup.open_gate("go");
     let followed = request_event_stream(api.client, &running_id).await;
     assert!(followed.body.contains("event: rest"), "{followed:?}");
-    api.validator.check_and_record_response("GET /api/v1/executions/{id}/events", &followed);
+    api.validator.assert_documented_and_record("GET /api/v1/executions/{id}/events", &followed);
     let path = format!("/api/v1/executions/{done_id}");
     api.request("POST /api/v1/executions/{id}/retry", &format!("{path}/retry"), None).await;
     api.request("GET /api/v1/executions", "/api/v1/executions?limit=2", None).await;

@@ -19,8 +19,12 @@ const MAX_PARALLEL_SCENARIOS: usize = 4;
 /// Points of each mode in a sample.
 const SAMPLE_POINT_COUNT: u64 = 3;
 
-const fn fault_mode(process: &'static str, calls: &'static str, effect: &'static str) -> FaultMode {
-    FaultMode { process, counted_call_kinds: calls, effect }
+const fn fault_mode(
+    process: &'static str,
+    counted_call_kinds: &'static str,
+    effect: &'static str,
+) -> FaultMode {
+    FaultMode { process, counted_call_kinds, effect }
 }
 
 fn env_variable(name: &str) -> Option<String> {

@@ -12,7 +12,7 @@ use crate::harness::{ServiceProcess, poll_until};
 pub(crate) struct HistoryCheckInput<'a> {
     /// A service in which all is settled.
     pub(crate) service: &'a ServiceProcess,
-    /// The executions by the ids of their messages.
+    /// Ids of the executions, by those of their messages.
     pub(crate) execution_ids_by_message_id: &'a BTreeMap<String, String>,
     /// How many messages were sent.
     pub(crate) message_count: usize,

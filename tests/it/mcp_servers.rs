@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use self::processes::call_count_tool;
+use self::processes::fetch_server_pid_and_call_count;
 use crate::harness::mock_model::MockModel;
 use crate::harness::processes::kill9;
 use crate::harness::steps::{error_step, observation_step, run_tool_calls};
 use crate::harness::{ServiceProcess, Setup, poll_until};
 use crate::read_only::skip_without_requirement;
 
-/// Servers, and an agent with their tools. `MODEL` is the address of the model.
+/// Servers, and agents with their tools. `MODEL` is the address of the model.
 const MCP_CONFIG: &str = r#"
 [models.local]
 base_url = "MODEL"
@@ -62,8 +62,8 @@ const START_TIMEOUT_ERROR: &str = "the MCP server did not list its tools within 
 
 const TOOL_KEY: &str = "tool-key-1234567890-abcdefghijklmnopqrstuvwxyz";
 
-fn mcp_setup(agents: &str) -> Setup {
-    let setup = Setup::new(agents).env("TOOL_KEY", TOOL_KEY);
+fn mcp_setup(config: &str) -> Setup {
+    let setup = Setup::new(config).env("TOOL_KEY", TOOL_KEY);
     fs::create_dir(setup.test_folder().join("writable")).unwrap();
     setup
 }
@@ -177,7 +177,7 @@ async fn a_server_is_confined() {
     let temporary_folder = expect_confined_server(&service).await;
     assert!(temporary_folder.is_dir(), "{temporary_folder:?}");
     // The folder is removed with the process.
-    let (pid, _) = call_count_tool(&service, "worker").await;
+    let (pid, _) = fetch_server_pid_and_call_count(&service, "worker").await;
     kill9(pid);
     poll_until("the end of the folder", async || (!temporary_folder.exists()).then_some(())).await;
 }
@@ -188,9 +188,9 @@ async fn a_server_in_bubblewrap_is_confined() {
         return;
     }
     let model = MockModel::start(&[]);
-    let agents = MCP_CONFIG.replace("MODEL", &model.base_url());
+    let config = MCP_CONFIG.replace("MODEL", &model.base_url());
     let sandbox = "sandbox = { isolation = \"bubblewrap\", writable";
-    let mut service = mcp_setup(&agents.replace("sandbox = { writable", sandbox)).start().await;
+    let mut service = mcp_setup(&config.replace("sandbox = { writable", sandbox)).start().await;
     expect_confined_server(&service).await;
     service.send_sigterm();
     service.wait_for_exit().await;
@@ -241,8 +241,8 @@ async fn a_server_that_can_change_the_configuration_is_reported() {
     let model = MockModel::start(&[]);
     let setup_with_writable_config = |settings: &str| {
         let writable = format!("writable = [\"HERE/../service\"]{settings}");
-        let agents = MCP_CONFIG.replace("MODEL", &model.base_url());
-        mcp_setup(&agents.replace("writable = [\"HERE/writable\"]", &writable)).without_bubblewrap()
+        let config = MCP_CONFIG.replace("MODEL", &model.base_url());
+        mcp_setup(&config.replace("writable = [\"HERE/writable\"]", &writable)).without_bubblewrap()
     };
     let Err((_, output)) = setup_with_writable_config("").try_start().await else {
         panic!("it started")

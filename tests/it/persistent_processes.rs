@@ -45,8 +45,8 @@ async fn send_in_context(client: &ServiceClient, context: &str, text: &str) -> (
     )
 }
 
-/// The process that answers in a conversation.
-async fn send_pid_request(client: &ServiceClient, context: &str) -> i32 {
+/// Requests the id of the process that answers in a conversation.
+async fn send_and_read_pid(client: &ServiceClient, context: &str) -> i32 {
     let (_, text) = send_in_context(client, context, "pid").await;
     text.trim().parse().unwrap_or_else(|_| panic!("no process: {text}"))
 }
@@ -84,11 +84,11 @@ async fn each_conversation_has_one_process_of_its_own() {
             })
         };
         assert_eq!(send_in_context(&service, "c", "one").await, expected_outcome("one"));
-        let first_pid = send_pid_request(&service, "c").await;
+        let first_pid = send_and_read_pid(&service, "c").await;
         assert_eq!(send_in_context(&service, "c", "two").await, expected_outcome("one two"));
         assert_eq!(send_in_context(&service, "d", "tea").await, expected_outcome("tea"));
-        assert_eq!(send_pid_request(&service, "c").await, first_pid);
-        assert_ne!(send_pid_request(&service, "d").await, first_pid);
+        assert_eq!(send_and_read_pid(&service, "c").await, first_pid);
+        assert_ne!(send_and_read_pid(&service, "d").await, first_pid);
         let stream_text = stream_answer(&service, "c", "three").await;
         assert!(
             stream_text.contains("one two three") && !stream_text.contains("continuity"),
@@ -100,7 +100,7 @@ async fn each_conversation_has_one_process_of_its_own() {
 #[tokio::test]
 async fn pooled_processes_are_shown_and_end_with_the_service() {
     let mut service = ServiceProcess::start(&line_agent_config("")).await;
-    let first_pid = send_pid_request(&service, "c").await;
+    let first_pid = send_and_read_pid(&service, "c").await;
     let processes = poll_until("what it takes", async || {
         let processes = service.fetch_agent_status("kept").await["pooledProcesses"].clone();
         (!processes[0]["usage"].is_null()).then_some(processes)
@@ -115,7 +115,7 @@ async fn pooled_processes_are_shown_and_end_with_the_service() {
     assert!(service.wait_for_exit().await.success());
     assert!(pids_of_agent(&service, "kept").is_empty(), "something outlived the drain");
     service.start_again().await;
-    let second_pid = send_pid_request(&service, "c").await;
+    let second_pid = send_and_read_pid(&service, "c").await;
     assert_ne!(first_pid, second_pid);
     service.kill9().await;
     wait_for_process_exit(second_pid).await;
@@ -132,7 +132,7 @@ async fn pooled_processes_are_shown_and_end_with_the_service() {
 #[tokio::test]
 async fn idle_processes_end_by_timeout_or_least_recent_use() {
     let service = ServiceProcess::start(&line_agent_config("session_timeout = 0.2")).await;
-    wait_for_process_exit(send_pid_request(&service, "c").await).await;
+    wait_for_process_exit(send_and_read_pid(&service, "c").await).await;
     poll_until("an empty pool", async || {
         service.fetch_agent_status("kept").await["pooledProcesses"].is_null().then_some(())
     })
@@ -142,9 +142,9 @@ async fn idle_processes_end_by_timeout_or_least_recent_use() {
 
     let service = ServiceProcess::start(&line_agent_config("max_sessions = 2")).await;
     let (pid_a, pid_b) =
-        (send_pid_request(&service, "a").await, send_pid_request(&service, "b").await);
-    assert_eq!(send_pid_request(&service, "a").await, pid_a);
-    let pid_c = send_pid_request(&service, "c").await;
+        (send_and_read_pid(&service, "a").await, send_and_read_pid(&service, "b").await);
+    assert_eq!(send_and_read_pid(&service, "a").await, pid_a);
+    let pid_c = send_and_read_pid(&service, "c").await;
     assert!(!is_alive(pid_b) && is_alive(pid_a) && is_alive(pid_c), "{pid_a} {pid_b} {pid_c}");
     assert_eq!(pids_of_agent(&service, "kept").len(), 2);
 }
@@ -152,7 +152,7 @@ async fn idle_processes_end_by_timeout_or_least_recent_use() {
 #[tokio::test]
 async fn a_process_death_loses_context_or_fails_the_running_turn() {
     let service = ServiceProcess::start(&line_agent_config("")).await;
-    let first_pid = send_pid_request(&service, "c").await;
+    let first_pid = send_and_read_pid(&service, "c").await;
     kill9(first_pid);
     poll_until("an empty pool", async || {
         service.fetch_agent_status("kept").await["pooledProcesses"].is_null().then_some(())
@@ -203,12 +203,12 @@ async fn cancelling_a_turn_interrupts_it_and_keeps_the_process() {
         (line_agent_config("").replace("interrupt = \"STOP\\n\"", ""), false),
     ] {
         let service = ServiceProcess::start(&agent).await;
-        let first_pid = send_pid_request(&service, "c").await;
+        let first_pid = send_and_read_pid(&service, "c").await;
         send_and_cancel(&service).await;
         if !process_survives {
             wait_for_process_exit(first_pid).await;
         }
-        let second_pid = send_pid_request(&service, "c").await;
+        let second_pid = send_and_read_pid(&service, "c").await;
         assert_eq!(first_pid == second_pid, process_survives, "{agent}");
     }
 }
@@ -243,7 +243,7 @@ async fn turns_of_one_conversation_run_in_order_without_leaks() {
 async fn a_pooled_process_over_its_memory_limit_is_ended() {
     let service =
         ServiceProcess::start(&line_agent_config("resources.memory_bytes = 50_000_000")).await;
-    let first_pid = send_pid_request(&service, "c").await;
+    let first_pid = send_and_read_pid(&service, "c").await;
     // It has answered by the next look at its memory, or has not.
     let (state, code) = send_in_context(&service, "c", "hog 200000000").await;
     assert!(state == "completed" || code == "resources-exceeded", "{state}: {code}");

@@ -1,5 +1,5 @@
-//! The service, the process holder or both are killed while an agent works: what it does goes on or ends, in one way,
-//! and no byte of it is lost.
+//! Kills of the service, the process holder or both while an agent works: the work continues or ends exactly once, and
+//! no byte of it is lost.
 
 use serde_json::Value;
 

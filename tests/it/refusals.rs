@@ -79,7 +79,7 @@ async fn send_request(
     service.request(request.request_line, &headers, body).await
 }
 
-/// Sees that a refusal has this status, code and number of JSON-RPC, in the format of its path.
+/// Sees that a refusal has this status, code and numeric code, in the format of its path.
 fn assert_refusal(
     answer: &TestResponse,
     request: RefusedRequest,

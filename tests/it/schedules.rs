@@ -12,8 +12,12 @@ fn setup_with_schedules(agents: &str) -> Setup {
     Setup::new(&format!("{agents}\n[scheduler]\ntimezone = 'UTC'\nseconds = true\n"))
 }
 
-/// The occurrences of a schedule, once there are so many that are over.
-async fn wait_and_list_occurrences(service: &ServiceProcess, id: &str, count: usize) -> Vec<Value> {
+/// All occurrences of a schedule, once so many of them are over.
+async fn list_occurrences_once_finished(
+    service: &ServiceProcess,
+    id: &str,
+    count: usize,
+) -> Vec<Value> {
     poll_until("its work is over", async || {
         let list =
             service.get(&format!("{SCHEDULES_PATH}/{id}/occurrences?limit=1000")).await.json();
@@ -33,7 +37,7 @@ async fn a_configured_schedule_creates_a_task_at_each_time() {
             .to_owned(),
     ];
     let service = setup_with_schedules(&agents.concat()).start().await;
-    let list = wait_and_list_occurrences(&service, "beat", 2).await;
+    let list = list_occurrences_once_finished(&service, "beat", 2).await;
     let completed_occurrences: Vec<_> =
         list.iter().filter(|it| it["outcome"] == "completed").collect();
     let task =
@@ -100,7 +104,7 @@ async fn the_command_line_manages_a_schedule() {
     let next_times = run_command(&["schedule", "next", "nightly", "-n", "2"]).await.stdout;
     assert_eq!(next_times.matches("T03:00:00+0").count(), 2, "{next_times}");
     assert_eq!(run_command(&["schedule", "run", "nightly"]).await.exit_code, Some(0));
-    wait_and_list_occurrences(&service, "nightly", 1).await;
+    list_occurrences_once_finished(&service, "nightly", 1).await;
     let history = run_command(&["schedule", "history", "nightly"]).await.stdout;
     assert!(history.contains("fired") && history.contains("completed"), "{history}");
     let pause_text = run_command(&["schedule", "pause", "nightly"]).await.stdout;
@@ -134,7 +138,7 @@ async fn repeated_kills_neither_lose_nor_repeat_an_occurrence() {
     ];
     let mut service = setup_with_schedules(&agents.concat()).start().await;
     for round in 1..=6 {
-        wait_and_list_occurrences(&service, "beat", round).await;
+        list_occurrences_once_finished(&service, "beat", round).await;
         service.kill9().await;
         service.start_again().await;
     }
@@ -311,7 +315,7 @@ async fn two_minutes_of_seconds_fire_on_time() {
     while occurrence_count < test_duration_seconds() {
         // Each second is waited for alone.
         occurrence_count =
-            wait_and_list_occurrences(&service, "beat", occurrence_count + 1).await.len();
+            list_occurrences_once_finished(&service, "beat", occurrence_count + 1).await.len();
     }
     let statistics =
         service.get(&format!("{SCHEDULES_PATH}/beat")).await.json()["statistics"].clone();

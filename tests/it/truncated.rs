@@ -45,7 +45,7 @@ async fn artifact_over_rest(client: &ServiceClient, agent: &str, id: &str, versi
 }
 
 /// The last artifact update of a stream.
-async fn send_and_read_last_update(client: &ServiceClient, agent: &str) -> Value {
+async fn send_and_read_last_artifact_update(client: &ServiceClient, agent: &str) -> Value {
     let answer = client.call(agent, "message/stream", &message_params("hello")).await;
     let lines = answer.body.lines().filter_map(|line| line.strip_prefix("data: "));
     let mut events =
@@ -80,9 +80,9 @@ async fn a_truncated_answer_is_marked_on_every_interface() {
                 "{agent} {version}: {artifact}"
             );
         }
-        let last_event = send_and_read_last_update(&service, agent).await;
+        let last_update = send_and_read_last_artifact_update(&service, agent).await;
         assert_eq!(
-            (dropped_bytes(&last_event["artifact"]), &last_event["lastChunk"]),
+            (dropped_bytes(&last_update["artifact"]), &last_update["lastChunk"]),
             (dropped_byte_count, &json!(true))
         );
         let detail = service.fetch_execution(&id).await;
@@ -107,9 +107,9 @@ async fn a_truncated_artifact_is_marked_and_fails_the_task() {
     assert!(message.contains("10000 bytes of `max_output_bytes`"), "{message}");
     let artifact = &task["artifacts"][0];
     assert!(dropped_bytes(artifact) > 0, "{artifact}");
-    let last_event = send_and_read_last_update(&service, "maker").await;
-    assert_eq!(last_event["lastChunk"], true);
-    assert_eq!(dropped_bytes(&last_event["artifact"]), dropped_bytes(artifact));
+    let last_update = send_and_read_last_artifact_update(&service, "maker").await;
+    assert_eq!(last_update["lastChunk"], true);
+    assert_eq!(dropped_bytes(&last_update["artifact"]), dropped_bytes(artifact));
     let warnings = task["metadata"]["warnings"].as_array().unwrap();
     assert!(warnings[0].as_str().unwrap().ends_with(" were not stored"), "{warnings:?}");
 }

@@ -118,7 +118,7 @@ impl CredentialGate {
         if is_temporary { max_extension } else { Duration::ZERO }
     }
 
-    /// Returns the cause that the unusable credential is; `None` while the gate is open.
+    /// Returns the unusable credential as the cause of the wait; `None` while the credential is usable.
     fn credential_wait_cause(&self, now: DateTime<Utc>) -> Option<WaitCause> {
         let breaker = self.block?.breaker;
         let until = Some(breaker.until).filter(|until| *until > now);
@@ -169,9 +169,9 @@ mod tests {
     async fn a_quota_suspends_timeouts_since_its_first_report() {
         let (mut gate, first) = (gate(), Instant::now());
         assert_eq!(gate.update(None, first), GateChange::Unchanged);
-        let open_breaker = Some(breaker(DeferralCause::QuotaExhausted));
-        assert_eq!(gate.update(open_breaker, first), GateChange::Blocked);
-        assert_eq!(gate.update(open_breaker, first + HOUR), GateChange::Blocked);
+        let tripped_breaker = Some(breaker(DeferralCause::QuotaExhausted));
+        assert_eq!(gate.update(tripped_breaker, first), GateChange::Blocked);
+        assert_eq!(gate.update(tripped_breaker, first + HOUR), GateChange::Blocked);
         assert!(gate.block.is_some());
         assert_eq!(gate.timeout_extension(HOUR), HOUR);
         let unblocked = GateChange::Unblocked { timeouts_paused_since: Some(first) };
@@ -192,13 +192,13 @@ mod tests {
     async fn a_past_end_of_the_block_is_not_shown() {
         let mut gate = gate();
         assert_eq!(gate.credential_wait_cause(DateTime::UNIX_EPOCH), None);
-        let open_breaker = breaker(DeferralCause::RateLimited);
-        gate.update(Some(open_breaker), Instant::now());
+        let tripped_breaker = breaker(DeferralCause::RateLimited);
+        gate.update(Some(tripped_breaker), Instant::now());
         let reason = QueueReason::RateLimited;
-        let expected = WaitCause { reason, until: Some(open_breaker.until) };
+        let expected = WaitCause { reason, until: Some(tripped_breaker.until) };
         assert_eq!(gate.credential_wait_cause(DateTime::UNIX_EPOCH), Some(expected));
         assert_eq!(
-            gate.credential_wait_cause(open_breaker.until),
+            gate.credential_wait_cause(tripped_breaker.until),
             Some(WaitCause { reason, until: None })
         );
     }

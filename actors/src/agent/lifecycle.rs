@@ -11,7 +11,7 @@ use super::queue::RequestQueue;
 use super::running::RunningExecutions;
 use super::tasks::AgentBackgroundTasks;
 use super::{AgentArgs, AgentMsg};
-use crate::execution::recovery::fail_waiting_executions;
+use crate::execution::recovery::settle_waiting_as_failed;
 use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::AgentId;
@@ -144,7 +144,7 @@ impl AgentLifecycle {
         if let Some(removal) = self.removal_to_settle(remaining) {
             let (services, agent) = (args.services.clone(), args.spec.id.clone());
             removal.question_settlement_handle = Some(tasks.spawn_and_send_result(async move {
-                fail_waiting_executions(&services, &agent, &agent_removed_failure(&agent)).await;
+                settle_waiting_as_failed(&services, &agent, &agent_removed_failure(&agent)).await;
                 AgentMsg::QuestionsSettled
             }));
         }

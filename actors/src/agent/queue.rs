@@ -97,7 +97,7 @@ impl RequestQueue {
         self.admission_queue.running().len()
     }
 
-    /// Returns the execution that starts when one more may start.
+    /// Returns the execution that would start next if the account were usable, and may therefore probe it.
     pub(super) fn next_probe_candidate(&self) -> Option<ExecutionId> {
         self.admission_queue.next_probe_candidate()
     }
@@ -111,11 +111,11 @@ impl RequestQueue {
     pub(super) fn reply_to_submitter(&mut self, id: ExecutionId, result: Result<(), Failure>) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let Some(reply) = entry.reply.take() else { return };
-        let progress = Some(entry.progress.subscribe());
+        let progress_receiver = Some(entry.progress.subscribe());
         let accepted = SubmitReply {
             execution: id,
             is_duplicate: false,
-            progress_receiver: progress,
+            progress_receiver,
             ended_record: None,
         };
         _ = reply.send(result.map(|()| accepted));

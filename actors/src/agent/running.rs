@@ -150,9 +150,9 @@ impl RunningExecutions {
         self.executions_with_new_actor.insert(id)
     }
 
-    /// Counts a crash, and decides about the agent.
-    fn decide_restart_after_crash(&mut self) -> RestartDecision {
-        // `step` takes the state by value and returns the next one.
+    /// Records a crash, and decides about the agent.
+    fn record_crash_and_decide(&mut self) -> RestartDecision {
+        // `decide_restart` takes the history by value and returns the next one.
         let crashes = std::mem::take(&mut self.crashes);
         let (crashes, decision) =
             decide_restart(crashes, self.started_at.elapsed(), RestartLimit::default());
@@ -178,12 +178,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn too_many_crashes_in_a_minute_are_a_fault_of_the_agent() {
         let mut running = RunningExecutions::new();
-        let intensity = RestartLimit::default();
-        for _ in 0..intensity.max_restarts {
-            assert_eq!(running.decide_restart_after_crash(), RestartDecision::Restart);
+        let limit = RestartLimit::default();
+        for _ in 0..limit.max_restarts {
+            assert_eq!(running.record_crash_and_decide(), RestartDecision::Restart);
         }
-        assert_eq!(running.decide_restart_after_crash(), RestartDecision::Quarantine);
-        tokio::time::advance(2 * intensity.period).await;
-        assert_eq!(running.decide_restart_after_crash(), RestartDecision::Restart);
+        assert_eq!(running.record_crash_and_decide(), RestartDecision::Quarantine);
+        tokio::time::advance(2 * limit.period).await;
+        assert_eq!(running.record_crash_and_decide(), RestartDecision::Restart);
     }
 }

@@ -63,7 +63,7 @@ impl ScheduleAdmin {
     fn redact_view(&self, mut view: ScheduleView) -> ScheduleView {
         let (spec, redacted) =
             redact_schedule(&self.services.redactor.current(), &view.schedule.spec);
-        view.is_redacted = redacted || view.schedule.has_unreadable_texts();
+        view.is_redacted = redacted || view.schedule.has_sealed_texts();
         view.schedule.spec = spec;
         view
     }

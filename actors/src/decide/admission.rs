@@ -78,7 +78,7 @@ pub enum AdmissionEvent {
     AccountBlocked,
     /// The account is usable again.
     AccountUnblocked,
-    /// This execution, which is [next](AdmissionState::next_probe_candidate), probes the account.
+    /// This execution, which is the [candidate](AdmissionState::next_probe_candidate), probes the account.
     ProbeRequested(ExecutionId),
     /// The execution released its slot, and waits for its account.
     Deferred(ExecutionId),
@@ -126,7 +126,7 @@ impl AdmissionState {
         self.waiting.iter().map(|entry| entry.id)
     }
 
-    /// Returns the execution that starts when one more may start.
+    /// Returns the execution that would start next if the account were usable, and may therefore probe it.
     #[must_use]
     pub fn next_probe_candidate(&self) -> Option<ExecutionId> {
         let index = self.startable_index()?;

@@ -14,7 +14,7 @@ use crate::model::code::Code;
 use crate::model::failure::Failure;
 use crate::model::id::AgentId;
 
-/// Adds a usage report to the count of an attempt. Returns the new count and the new part of it.
+/// Adds a usage report to the count of an attempt. Returns the new total and the increment.
 ///
 /// A cumulative report covers the whole attempt: it replaces the count, and the excess over the old count is new.
 /// Another report is added. The count never decreases.

@@ -40,7 +40,7 @@ impl ExecutionPolicy {
     }
 }
 
-/// Pause before the next claim of a busy resource.
+/// Longest pause before the next claim of a busy resource.
 pub const MAX_CLAIM_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Time beyond the grace period after which a driver that does not stop is given up.

@@ -41,7 +41,7 @@ impl ClockConfidence {
     }
 }
 
-/// Reason of a removal, and the range of executions.
+/// Criterion by which executions are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemovalCriterion {
     /// The execution exceeds the age limit.
@@ -59,7 +59,7 @@ pub struct RetentionProgress {
     now: DateTime<Utc>,
     /// Number of executions that may still be removed by age.
     remaining_age_removals: u64,
-    /// Sources without further executions.
+    /// Criteria that no further execution meets.
     exhausted_criteria: Vec<RemovalCriterion>,
 }
 
@@ -82,7 +82,7 @@ impl RetentionProgress {
         limits: &RetentionLimits,
         stats: &StorageStats,
     ) -> Option<(RemovalCriterion, RetentionBatchSelector)> {
-        let is_open = |range: &RemovalCriterion| !self.exhausted_criteria.contains(range);
+        let is_open = |criterion: &RemovalCriterion| !self.exhausted_criteria.contains(criterion);
         if let Some(max_age) = limits
             .max_age
             .filter(|_| self.remaining_age_removals > 0 && is_open(&RemovalCriterion::OverAgeLimit))
@@ -108,9 +108,9 @@ impl RetentionProgress {
                     RetentionBatchSelector { from, before: None, limit },
                 ))
             }
-            range => {
+            criterion => {
                 let before = Some(self.time_before(limits.min_age)?);
-                Some((range, RetentionBatchSelector { from: None, before, limit }))
+                Some((criterion, RetentionBatchSelector { from: None, before, limit }))
             }
         }
     }
@@ -132,7 +132,7 @@ impl RetentionProgress {
     }
 }
 
-/// Returns the number of excess executions; for an excess of size, a small number.
+/// Returns the limit of the next batch: the number of excess executions, or a small number for an excess of size.
 fn excess_batch_limit(limits: &RetentionLimits, stats: &StorageStats) -> Option<u32> {
     let excess = limits.max_executions.map_or(0, |max| stats.executions.saturating_sub(max));
     let exceeds_size_limit = limits.max_bytes.is_some_and(|max| stats.used_bytes() > max);

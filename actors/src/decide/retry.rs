@@ -78,7 +78,7 @@ impl RetryHistory {
         self.program_retries = self.program_retries.saturating_add(failure.own_retries);
     }
 
-    /// Counts a deferral after this failed attempt, and returns it.
+    /// Records a deferral after this failed attempt in this history, and returns it.
     pub fn record_deferral(
         &mut self,
         attempt: u32,

@@ -152,7 +152,7 @@ impl Reporter {
     pub fn new(context: AttemptContext, send: impl Fn(Report) + Send + Sync + 'static) -> Self {
         // A replayed attempt reports its usage from the start again, so the recorded part must not be charged twice.
         let reported_usage = watch::Sender::new(context.replay_filter.recorded_usage());
-        let (session_id_sender, session_counters) =
+        let (session_id_sender, session_usage_counters) =
             (watch::Sender::default(), watch::Sender::default());
         let failed_requests = watch::Sender::default();
         Self {
@@ -161,7 +161,7 @@ impl Reporter {
             reported_usage,
             is_closed: false,
             session_id: session_id_sender,
-            session_usage_counters: session_counters,
+            session_usage_counters,
             failed_requests,
         }
     }

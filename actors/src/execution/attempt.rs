@@ -202,7 +202,10 @@ impl CurrentAttempt {
     }
 
     /// Returns the start of an attempt whose end is to be reported; `None` if it was reported before.
-    pub(super) fn take_unreported_end(&mut self, attempt_id: AttemptId) -> Option<StartedAttempt> {
+    pub(super) fn take_attempt_with_unreported_end(
+        &mut self,
+        attempt_id: AttemptId,
+    ) -> Option<StartedAttempt> {
         self.attempt_with_unreported_end.take_if(|started| started.attempt_id == attempt_id)
     }
 
@@ -359,16 +362,24 @@ mod tests {
     #[test]
     fn the_end_of_an_attempt_is_reported_once() {
         let mut attempt = CurrentAttempt::new(AttemptId::FIRST, None, Vec::new());
-        assert_eq!(attempt.take_unreported_end(AttemptId::FIRST), None, "it has not started");
+        assert_eq!(
+            attempt.take_attempt_with_unreported_end(AttemptId::FIRST),
+            None,
+            "it has not started"
+        );
         attempt.attempt_with_unreported_end = Some(started_attempt(SECOND_ATTEMPT));
-        assert_eq!(attempt.take_unreported_end(AttemptId::FIRST), None, "a later attempt runs");
+        assert_eq!(
+            attempt.take_attempt_with_unreported_end(AttemptId::FIRST),
+            None,
+            "a later attempt runs"
+        );
         assert_eq!(attempt.attempt_with_unreported_end(), Some(started_attempt(SECOND_ATTEMPT)));
         assert_eq!(
-            attempt.take_unreported_end(SECOND_ATTEMPT),
+            attempt.take_attempt_with_unreported_end(SECOND_ATTEMPT),
             Some(started_attempt(SECOND_ATTEMPT))
         );
         assert_eq!(
-            attempt.take_unreported_end(SECOND_ATTEMPT),
+            attempt.take_attempt_with_unreported_end(SECOND_ATTEMPT),
             None,
             "its end was reported before"
         );

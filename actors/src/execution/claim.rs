@@ -116,9 +116,8 @@ impl ResourceClaim {
         }
     }
 
-    /// Begins or repeats the claim of the attempt, and reserves its memory. Returns false if there is not enough
-    /// memory.
-    pub(super) fn begin_claim_with_memory(&mut self) -> bool {
+    /// Reserves the memory of a new or repeated claim. Returns false if there is not enough memory.
+    pub(super) fn try_reserve_memory_for_claim(&mut self) -> bool {
         let has_memory = self.reserve_memory();
         self.release_notices.mark_unchanged(); // Later releases must wake this execution.
         has_memory

@@ -136,7 +136,7 @@ impl ExecutionContext {
     }
 
     /// Reports used amounts, which are already charged. Output tokens prove that the credential works.
-    pub(super) fn report_usage_and_credential(&self, charge: Charge) {
+    pub(super) fn report_usage_and_credential_success(&self, charge: Charge) {
         self.services.report_budget_usage(&self.spec);
         if charge.output_tokens > 0 {
             self.report_credential_success();

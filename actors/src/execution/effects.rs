@@ -33,7 +33,7 @@ impl ExecutionActorState {
             Effect::RecordDeadlineWarning { deadline_kind, remaining, message } => {
                 let (at, context) = (self.context.now(), &self.context);
                 let warning =
-                    context.log_and_build_deadline_event(at, deadline_kind, remaining, message);
+                    context.log_and_build_deadline_warning(at, deadline_kind, remaining, message);
                 self.persistence.add_event(at, warning);
             }
             Effect::RecordTransition { from, to, attempt_id, reason } => {
@@ -71,7 +71,7 @@ impl ExecutionActorState {
     }
 
     fn begin_claim(&mut self, attempt_id: AttemptId, from: ExecutionState) {
-        if !self.claim.begin_claim_with_memory() {
+        if !self.claim.try_reserve_memory_for_claim() {
             let reason = QueueReason::InsufficientMemory;
             return self.handle_blocked_claim(ClaimBlocked { attempt_id, reason, workspace: None });
         }

@@ -202,8 +202,8 @@ async fn try_settle_orphaned_request(
     }
 }
 
-/// Settles all executions of an agent that will not be restarted: started ones as interrupted, others as
-/// `idle_failure`. Returns once the ledger has recorded the ends.
+/// Settles the executions of an agent that will not be restarted, except those that wait for an answer: started ones
+/// as interrupted, idle ones as `idle_failure`. Returns once the ledger has recorded the ends.
 pub(crate) async fn settle_all_but_waiting(
     services: &Services,
     driver: &dyn Driver,
@@ -242,17 +242,17 @@ async fn try_settle_all_but_waiting(
 
 /// Settles the open questions of an agent that can no longer be answered. Returns once the ledger has recorded the
 /// ends.
-pub(crate) async fn fail_waiting_executions(
+pub(crate) async fn settle_waiting_as_failed(
     services: &Services,
     agent: &AgentId,
     failure: &Failure,
 ) {
-    while let Err(error) = try_fail_waiting_executions(services, agent, failure).await {
+    while let Err(error) = try_settle_waiting_as_failed(services, agent, failure).await {
         wait_before_retry(&error).await;
     }
 }
 
-async fn try_fail_waiting_executions(
+async fn try_settle_waiting_as_failed(
     services: &Services,
     agent: &AgentId,
     failure: &Failure,

@@ -67,7 +67,7 @@ impl ExecutionContext {
     }
 
     /// Logs that a deadline is near. Returns the event for followers.
-    pub(super) fn log_and_build_deadline_event(
+    pub(super) fn log_and_build_deadline_warning(
         &self,
         at: DateTime<Utc>,
         limit: DeadlineKind,

@@ -117,7 +117,7 @@ impl UsageRecorder<'_> {
             return None;
         }
         self.usage.add(tokens, charge);
-        self.context.report_usage_and_credential(charge);
+        self.context.report_usage_and_credential_success(charge);
         let failure = self.usage.limit_failure(&self.context.spec.budget)?;
         Some(ExecutionEvent::LimitExceeded { attempt_id, failure })
     }
@@ -139,7 +139,9 @@ impl UsageRecorder<'_> {
 
     /// Reports the end of an attempt, and charges its run time. A second end of the same attempt is ignored.
     pub(super) fn charge_and_report_attempt_end(self, attempt_id: AttemptId, code: Option<Code>) {
-        let Some(attempt) = self.attempt.take_unreported_end(attempt_id) else { return };
+        let Some(attempt) = self.attempt.take_attempt_with_unreported_end(attempt_id) else {
+            return;
+        };
         let (charge, now) =
             (self.usage.end_wall_time_measurement(Instant::now()), self.context.now());
         if let Some(event) = charge.and_then(|charge| self.context.charge_daily_budget(now, charge))

@@ -100,7 +100,7 @@ impl Subscription {
         self
     }
 
-    /// Returns the answer that grows during the present attempt, if there is one.
+    /// Returns the location of the answer that grows during the present attempt, if there is one.
     #[must_use]
     pub fn partial_answer_location(&self) -> Option<PartialAnswerLocation> {
         self.progress.as_ref().and_then(|progress| progress.borrow().partial_answer)

@@ -175,7 +175,7 @@ pub struct ProgramSpec {
 }
 
 impl ProgramSpec {
-    /// Returns the control protocol of an interactive agent; `None` for every other program.
+    /// Returns the settings of an interactive agent; `None` for every other program.
     #[must_use]
     pub fn interactive_spec(&self) -> Option<&InteractiveSpec> {
         self.stdio_protocol.as_ref().and_then(StdioProtocol::interactive_spec)

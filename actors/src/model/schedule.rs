@@ -153,10 +153,10 @@ pub enum ScheduleOrigin {
     Api,
 }
 
-/// Encrypted form of a schedule's name, input and parameters.
+/// Form of a schedule's name, input and parameters.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub enum TextSealing {
-    /// Redaction leaves the texts unchanged.
+    /// The texts are raw: redaction leaves them unchanged, or the scheduler holds them.
     #[default]
     Unsealed,
     /// The texts were not searched for secrets: an earlier release stored them.
@@ -198,9 +198,10 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Returns true if the texts are redacted because no key opens the raw ones.
+    /// Returns true if the texts are redacted and their raw form is sealed. A loaded schedule has sealed texts only if
+    /// no key opens them.
     #[must_use]
-    pub const fn has_unreadable_texts(&self) -> bool {
+    pub const fn has_sealed_texts(&self) -> bool {
         matches!(self.text_sealing, TextSealing::Sealed(_))
     }
 

@@ -8,7 +8,7 @@ use super::context::RootContext;
 use super::{AgentDefinition, RootMsg};
 use crate::agent::{AgentMsg, agent_removed_failure};
 use crate::decide::recovery::restart::RestartHistory;
-use crate::execution::recovery::fail_waiting_executions;
+use crate::execution::recovery::settle_waiting_as_failed;
 use crate::gateway::GatewayMsg;
 use crate::model::id::AgentId;
 
@@ -91,7 +91,7 @@ impl AgentChildren {
             let has_ended = match end_receiver {
                 Some(end_receiver) => end_receiver.await.is_ok(),
                 None => {
-                    fail_waiting_executions(&services, &id, &agent_removed_failure(&id)).await;
+                    settle_waiting_as_failed(&services, &id, &agent_removed_failure(&id)).await;
                     true
                 }
             };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ractor::{ActorCell, ActorRef, RpcReplyPort, SpawnErr};
 
-use super::context::{RootContext, record_failure_at};
+use super::context::{RootContext, record_failure_and_decide_at};
 use super::{AgentDefinition, RegisteredAgent, RootMsg};
 use crate::agent::{AgentActor, AgentArgs, AgentMsg};
 use crate::decide::notification::alert::AlertInput;
@@ -200,8 +200,11 @@ impl AgentChildren {
             tracing::error!(agent = %id, fault, "agent failed");
             let redactor = context.services.redactor.current();
             child.last_fault = Some(first_line(&redactor.redact(&fault)));
-            let decision =
-                record_failure_at(&mut child.restart_history, now, RestartLimit::default());
+            let decision = record_failure_and_decide_at(
+                &mut child.restart_history,
+                now,
+                RestartLimit::default(),
+            );
             if decision == RestartDecision::Quarantine {
                 return self.quarantine(id, context);
             }

@@ -86,19 +86,22 @@ impl RootContext {
         self.start_instant.elapsed()
     }
 
-    /// Counts the failure of an actor now, and decides about it.
-    pub(super) fn record_failure(&self, restarts: &mut RestartHistory) -> RestartDecision {
-        record_failure_at(restarts, self.elapsed(), RestartLimit::default())
+    /// Records the failure of an actor now, and decides about it.
+    pub(super) fn record_failure_and_decide(
+        &self,
+        restarts: &mut RestartHistory,
+    ) -> RestartDecision {
+        record_failure_and_decide_at(restarts, self.elapsed(), RestartLimit::default())
     }
 }
 
-/// Counts the failure of an actor at `now`, and decides about it.
-pub(super) fn record_failure_at(
+/// Records the failure of an actor at `now`, and decides about it.
+pub(super) fn record_failure_and_decide_at(
     restarts: &mut RestartHistory,
     now: Duration,
-    intensity: RestartLimit,
+    limit: RestartLimit,
 ) -> RestartDecision {
-    let (next, decision) = decide_restart(mem::take(restarts), now, intensity);
+    let (next, decision) = decide_restart(mem::take(restarts), now, limit);
     *restarts = next;
     decision
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ractor::{ActorCell, SpawnErr};
 
-use super::context::{RootContext, record_failure_at};
+use super::context::{RootContext, record_failure_and_decide_at};
 use crate::decide::recovery::restart::{RestartHistory, RestartLimit};
 use crate::gateway::{AgentRoute, GatewayActor};
 use crate::model::id::AgentId;
@@ -48,7 +48,7 @@ impl GatewayChild {
     ) {
         tracing::error!(fault, "gateway failed");
         let unlimited = RestartLimit { max_restarts: usize::MAX, ..RestartLimit::default() };
-        record_failure_at(&mut self.restart_history, context.elapsed(), unlimited);
+        record_failure_and_decide_at(&mut self.restart_history, context.elapsed(), unlimited);
         if let Err(error) = Self::start(routes, context).await {
             tracing::error!(%error, "gateway did not start");
             context.root.stop(None);

@@ -48,7 +48,7 @@ impl MonitorChild {
     pub(super) async fn handle_failure(&mut self, fault: &str, context: &RootContext) {
         tracing::error!(fault, "monitor failed");
         context.host_condition.send_replace(HostCondition::default());
-        let result = match context.record_failure(&mut self.restart_history) {
+        let result = match context.record_failure_and_decide(&mut self.restart_history) {
             RestartDecision::Restart => {
                 self.start(context).await.map_err(|error| error.to_string())
             }

@@ -46,7 +46,7 @@ impl RetentionChild {
     /// Restarts the actor. Work continues without it.
     pub(super) async fn handle_failure(&mut self, fault: &str, context: &RootContext) {
         tracing::error!(fault, "retention failed");
-        let result = match context.record_failure(&mut self.restart_history) {
+        let result = match context.record_failure_and_decide(&mut self.restart_history) {
             RestartDecision::Restart => {
                 self.start(context).await.map_err(|error| error.to_string())
             }

@@ -75,7 +75,7 @@ impl SchedulerChild {
     /// Restarts the scheduler: at once, or after a pause if it failed too often.
     pub(super) async fn handle_failure(&mut self, fault: &str, context: &mut RootContext) {
         tracing::error!(fault, "scheduler failed");
-        let decision = context.record_failure(&mut self.restart_history);
+        let decision = context.record_failure_and_decide(&mut self.restart_history);
         self.setup.scheduler_sender.send_replace(None);
         match decision {
             RestartDecision::Restart => self.restart(context).await,

@@ -261,7 +261,7 @@ fn is_same_schedule(existing: &Schedule, spec: &ScheduleSpec, owner: PrincipalId
     existing.origin == ScheduleOrigin::Configuration
         && existing.spec == *spec
         && existing.owner == owner
-        && !existing.has_unreadable_texts()
+        && !existing.has_sealed_texts()
 }
 
 const fn new_schedule(

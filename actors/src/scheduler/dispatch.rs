@@ -143,7 +143,7 @@ fn build_submission(
     Some(OccurrenceSubmission {
         occurrence: open_occurrence.occurrence.clone(),
         spec: schedule.to_spec(),
-        has_unreadable_texts: schedule.shared_fields().has_unreadable_texts(),
+        has_unreadable_texts: schedule.shared_fields().has_sealed_texts(),
         mode,
         tokens: Arc::clone(tokens),
     })

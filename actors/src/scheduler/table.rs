@@ -124,10 +124,8 @@ impl ScheduleTable {
             }
         }
         let due = first_by_agent.into_values().collect();
-        let unreadable_input_count = self
-            .iter()
-            .filter(|entry| entry.schedule.shared_fields().has_unreadable_texts())
-            .count();
+        let unreadable_input_count =
+            self.iter().filter(|entry| entry.schedule.shared_fields().has_sealed_texts()).count();
         SchedulerSnapshot {
             started_at,
             active_count,

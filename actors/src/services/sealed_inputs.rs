@@ -14,7 +14,7 @@ impl Services {
     pub(crate) fn seal_schedules(&self, schedules: &[Schedule]) -> Vec<Schedule> {
         let redactor = self.redactor.current();
         let to_stored_form = |schedule: &Schedule| {
-            if schedule.has_unreadable_texts() {
+            if schedule.has_sealed_texts() {
                 return schedule.clone();
             }
             let (spec, is_changed) = redact_schedule(&redactor, &schedule.spec);

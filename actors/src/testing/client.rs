@@ -35,7 +35,7 @@ impl TestTree {
         let (requests, ledger) = (self.api.requests.clone(), self.ledger.clone());
         let (caller, request) = (caller(), text_request(agent, message_id, text));
         async move {
-            let SubmitReply { execution, progress_receiver: progress, .. } =
+            let SubmitReply { execution, progress_receiver, .. } =
                 match requests.submit(&caller, request).await {
                     Ok(reply) => reply,
                     Err(failure) => return CallerResult::Refused(failure.code),
@@ -44,7 +44,7 @@ impl TestTree {
             let Some(record) = read_record().await else {
                 return CallerResult::Violation(execution, "its id precedes its record");
             };
-            let wait = wait_until_settled(&requests, &record, progress);
+            let wait = wait_until_settled(&requests, &record, progress_receiver);
             if tokio::time::timeout(TEST_TIMEOUT, wait).await.is_err() {
                 return CallerResult::Violation(execution, "its end is not reported");
             }
@@ -69,9 +69,9 @@ impl TestTree {
         let (caller, request) = (caller(), text_request(agent, message_id, text));
         async move {
             let agent = request.agent.clone();
-            let SubmitReply { execution, progress_receiver: progress, .. } =
+            let SubmitReply { execution, progress_receiver, .. } =
                 requests.submit(&caller, request).await?;
-            requests.wait_for_end_or_question(&agent, execution, progress).await.map(drop)
+            requests.wait_for_end_or_question(&agent, execution, progress_receiver).await.map(drop)
         }
     }
 }

@@ -87,7 +87,7 @@ impl ScriptedDriver {
     /// Records that held work has read an answer, as `WIRE:WORD`, from a service that did not record that.
     pub fn add_delivered_answer(&self, id: ExecutionId, answer: &str) {
         self.recorded_work
-            .send_modify(|probe| probe.delivered_answers.push(format!("{id} {answer}")));
+            .send_modify(|work| work.delivered_answers.push(format!("{id} {answer}")));
     }
 
     fn scripted_attempt(&self, text: &str, attempt: u32) -> ScriptedAttempt {
@@ -135,7 +135,7 @@ impl ScriptedDriver {
             self.created_at.elapsed().as_secs()
         );
         let pid = 1 + u32::try_from(self.recorded_work.borrow().starts.len()).unwrap_or(u32::MAX);
-        self.recorded_work.send_modify(|probe| probe.starts.push(start_description));
+        self.recorded_work.send_modify(|work| work.starts.push(start_description));
         let script = self.scripted_attempt(text, attempt);
         assert_ne!(
             script.behavior,
@@ -144,7 +144,7 @@ impl ScriptedDriver {
         );
         let (stop_sender, stop_receiver) = watch::channel(false);
         let (answer_sender, answer_receiver) = mpsc::unbounded_channel();
-        let question_sender = QuestionExchange {
+        let question_exchange = QuestionExchange {
             execution: work.execution,
             answer_receiver,
             recorded_work: Arc::clone(&self.recorded_work),
@@ -165,7 +165,7 @@ impl ScriptedDriver {
                 script,
                 pid,
                 reporter,
-                (stop_receiver, question_sender),
+                (stop_receiver, question_exchange),
                 live_work_guard,
             )
             .await;
@@ -186,7 +186,7 @@ async fn run_scripted_attempt(
     script: ScriptedAttempt,
     pid: u32,
     reporter: Reporter,
-    (mut stop_receiver, mut question_sender): (watch::Receiver<bool>, QuestionExchange),
+    (mut stop_receiver, mut question_exchange): (watch::Receiver<bool>, QuestionExchange),
     live_work_guard: LiveWorkGuard,
 ) {
     let ignores_stop = script.behavior == ScriptedBehavior::IgnoresStop;
@@ -199,7 +199,7 @@ async fn run_scripted_attempt(
     };
     tokio::select! {
         () = stop => {}
-        () = run_until_end(&script, pid, &reporter, &mut question_sender) => {}
+        () = run_until_end(&script, pid, &reporter, &mut question_exchange) => {}
     }
     drop(live_work_guard);
     if script.behavior == ScriptedBehavior::RequestsInput {
@@ -220,7 +220,7 @@ async fn run_until_end(
     script: &ScriptedAttempt,
     pid: u32,
     reporter: &Reporter,
-    question_sender: &mut QuestionExchange,
+    question_exchange: &mut QuestionExchange,
 ) {
     sleep(script.start_delay).await;
     match script.behavior {
@@ -249,11 +249,11 @@ async fn run_until_end(
             .await; // A lost event fails the test.
     }
     if script.behavior == ScriptedBehavior::EndsWithOpenQuestion {
-        let answer_wait = question_sender.send_and_await_answers(&script.questions, reporter);
+        let answer_wait = question_exchange.send_and_await_answers(&script.questions, reporter);
         _ = tokio::time::timeout(script.run_time, answer_wait).await; // The end of the run ends the wait.
         return;
     }
-    question_sender.send_and_await_answers(&script.questions, reporter).await;
+    question_exchange.send_and_await_answers(&script.questions, reporter).await;
     write_stderr(script, reporter).await;
     sleep(script.run_time).await;
     _ = output_writer.close().await;

@@ -93,7 +93,7 @@ impl QuestionExchange {
             let answer_kind = answer.as_ref().map_or("cancelled", |answer| answer.kind_name());
             let delivered_answer =
                 format!("{}{answer_kind}", self.delivered_answer_prefix(&wire_id));
-            self.recorded_work.send_modify(|probe| probe.delivered_answers.push(delivered_answer));
+            self.recorded_work.send_modify(|work| work.delivered_answers.push(delivered_answer));
             reporter.report_answer_delivery(wire_id.clone());
             unanswered.retain(|unanswered_id| *unanswered_id != wire_id);
         }

@@ -65,7 +65,7 @@ impl MemoryLedger {
         rows.executions.get(&id).map_or(0, |row| row.settle_call_count)
     }
 
-    /// Makes the row of an execution look as if redaction had changed its input.
+    /// Removes the raw input of an execution, as if redaction had changed it and it had not been sealed.
     pub async fn lose_raw_input(&self, id: ExecutionId) {
         if let Some(row) = self.rows.lock().await.executions.get_mut(&id) {
             (row.record.stores_raw_input, row.sealed_input) = (false, None);

@@ -68,18 +68,18 @@ impl LiveWorkGuard {
         is_resumed: bool,
     ) -> Self {
         let mut index = 0;
-        recorded_work.send_modify(|probe| {
-            probe.alive_count += 1;
-            probe.max_alive_count = probe.max_alive_count.max(probe.alive_count);
-            probe.start_and_end_count += 1;
-            index = probe.lifetimes.len();
-            probe.lifetimes.push(WorkLifetime {
+        recorded_work.send_modify(|work| {
+            work.alive_count += 1;
+            work.max_alive_count = work.max_alive_count.max(work.alive_count);
+            work.start_and_end_count += 1;
+            index = work.lifetimes.len();
+            work.lifetimes.push(WorkLifetime {
                 agent: spec.id.clone(),
                 execution: *execution,
                 attempt_id: *attempt_id,
                 is_resumed,
                 workspace: workspace.clone(),
-                start_position: probe.start_and_end_count,
+                start_position: work.start_and_end_count,
                 end_position: None,
             });
         });
@@ -89,11 +89,11 @@ impl LiveWorkGuard {
 
 impl Drop for LiveWorkGuard {
     fn drop(&mut self) {
-        self.0.send_modify(|probe| {
-            probe.alive_count -= 1;
-            probe.start_and_end_count += 1;
-            let end_position = probe.start_and_end_count;
-            if let Some(lifetime) = probe.lifetimes.get_mut(self.1) {
+        self.0.send_modify(|work| {
+            work.alive_count -= 1;
+            work.start_and_end_count += 1;
+            let end_position = work.start_and_end_count;
+            if let Some(lifetime) = work.lifetimes.get_mut(self.1) {
                 lifetime.end_position = Some(end_position);
             }
         });
@@ -105,13 +105,13 @@ pub(super) struct LeaseCountGuard(Arc<watch::Sender<RecordedWork>>);
 
 impl LeaseCountGuard {
     pub(super) fn increment(recorded_work: &Arc<watch::Sender<RecordedWork>>) -> Self {
-        recorded_work.send_modify(|probe| probe.lease_count += 1);
+        recorded_work.send_modify(|work| work.lease_count += 1);
         Self(Arc::clone(recorded_work))
     }
 }
 
 impl Drop for LeaseCountGuard {
     fn drop(&mut self) {
-        self.0.send_modify(|probe| probe.lease_count -= 1);
+        self.0.send_modify(|work| work.lease_count -= 1);
     }
 }

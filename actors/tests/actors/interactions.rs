@@ -57,10 +57,10 @@ async fn wait_until_ended(tree: &TestTree, id: ExecutionId) {
 }
 
 fn delivered_answers(tree: &TestTree) -> Vec<String> {
-    let probe = tree.driver.recorded_work();
+    let recorded_work = tree.driver.recorded_work();
     let without_execution_id =
         |answer: &String| answer.split_once(' ').unwrap_or_default().1.to_owned();
-    probe.delivered_answers.iter().map(without_execution_id).collect()
+    recorded_work.delivered_answers.iter().map(without_execution_id).collect()
 }
 
 async fn interaction_states(tree: &TestTree, id: ExecutionId) -> Vec<InteractionState> {

@@ -36,9 +36,9 @@ fn requested_batches(
 ) -> Vec<(RemovalCriterion, RetentionBatchSelector)> {
     let mut progress = RetentionProgress::new_pass(now(), is_age_reliable, &stats);
     let mut requested = Vec::new();
-    while let Some((range, batch)) = progress.next_batch(&limits, &stats) {
-        requested.push((range, batch));
-        progress = progress.record_removed(range, 0);
+    while let Some((criterion, batch)) = progress.next_batch(&limits, &stats) {
+        requested.push((criterion, batch));
+        progress = progress.record_removed(criterion, 0);
     }
     requested
 }
@@ -84,9 +84,9 @@ fn a_pass_removes_a_bounded_share_by_age() {
     let stats = storage_stats(10_000, 1);
     let limits = RetentionLimits { max_executions: None, max_bytes: None, ..limits() };
     let (mut progress, mut removed_count) = (RetentionProgress::new_pass(now(), true, &stats), 0);
-    while let Some((range, batch)) = progress.next_batch(&limits, &stats) {
+    while let Some((criterion, batch)) = progress.next_batch(&limits, &stats) {
         removed_count += u64::from(batch.limit);
-        progress = progress.record_removed(range, batch.limit.into());
+        progress = progress.record_removed(criterion, batch.limit.into());
     }
     // A clock change removes nothing at once
     assert_eq!(removed_count, 500);

@@ -173,7 +173,7 @@ async fn create_secret_schedule(tree: &TestTree) {
     let view = tree.create_schedule(hourly_schedule()).await.unwrap();
     assert!(view.is_redacted && !view.schedule.spec.input.contains("Hunter"), "{view:?}");
     let stored = tree.schedule_store.schedules().await.unwrap().remove(0);
-    assert!(stored.has_unreadable_texts() && !stored.spec.input.contains("Hunter"), "{stored:?}");
+    assert!(stored.has_sealed_texts() && !stored.spec.input.contains("Hunter"), "{stored:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -226,7 +226,7 @@ async fn a_schedule_without_its_key_refuses_its_occurrences() {
     api.schedules.set_schedule_paused(&caller, &hourly_schedule().id, true).await.unwrap();
     let paused =
         api.schedules.set_schedule_paused(&caller, &hourly_schedule().id, false).await.unwrap();
-    assert!(paused.is_redacted && paused.schedule.has_unreadable_texts());
+    assert!(paused.is_redacted && paused.schedule.has_sealed_texts());
     assert_eq!(tree.schedule_store.schedules().await.unwrap().remove(0).text_sealing, before);
     api.schedules.put_schedule(&caller, hourly_schedule(), false).await.unwrap();
     tree.advance_to(7300).await;
@@ -246,7 +246,7 @@ async fn a_configured_schedule_needs_no_key() {
     tree.start().await;
     let stored = tree.schedule_store.schedules().await.unwrap().remove(0);
     assert!(
-        stored.has_unreadable_texts() && stored.origin == ScheduleOrigin::Configuration,
+        stored.has_sealed_texts() && stored.origin == ScheduleOrigin::Configuration,
         "{stored:?}"
     );
     tree.advance_to(3700).await;
@@ -263,12 +263,12 @@ async fn plain_text_schedules_of_earlier_releases_are_sealed() {
     let mut tree = TestTree::new().await;
     create_secret_schedule(&tree).await;
     tree.kill().await;
-    let mut unsealed = tree.schedule_store.schedules().await.unwrap().remove(0);
-    (unsealed.spec, unsealed.text_sealing) = (hourly_schedule(), TextSealing::Unscanned);
-    tree.schedule_store.put_schedules(vec![unsealed]).await.unwrap();
+    let mut unscanned = tree.schedule_store.schedules().await.unwrap().remove(0);
+    (unscanned.spec, unscanned.text_sealing) = (hourly_schedule(), TextSealing::Unscanned);
+    tree.schedule_store.put_schedules(vec![unscanned]).await.unwrap();
     tree.start().await;
     let stored = tree.schedule_store.schedules().await.unwrap().remove(0);
-    assert!(stored.has_unreadable_texts() && !stored.spec.input.contains("Hunter"), "{stored:?}");
+    assert!(stored.has_sealed_texts() && !stored.spec.input.contains("Hunter"), "{stored:?}");
     tree.advance_to(3700).await;
     assert!(tree.driver.recorded_work().starts[0].starts_with(SECRET_INPUT));
     tree.end().await;

@@ -33,10 +33,10 @@ async fn agents_of_one_workspace_run_in_order_of_arrival() {
         tree.submit_to(agent, text).await.unwrap();
     }
     tree.advance_to(60).await;
-    let probe = tree.driver.recorded_work();
+    let recorded_work = tree.driver.recorded_work();
     // What is freed wakes who waits: nobody loses the second until the next look.
-    assert_eq!(probe.starts, ["one#1@0", "aside#1@0", "two#1@10", "three#1@20"]);
-    assert_eq!(probe.max_alive_count, 2);
+    assert_eq!(recorded_work.starts, ["one#1@0", "aside#1@0", "two#1@10", "three#1@20"]);
+    assert_eq!(recorded_work.max_alive_count, 2);
     tree.end().await;
 }
 
@@ -143,9 +143,17 @@ async fn a_workspace_is_free_between_attempts_and_after_a_crash() {
         tree.submit_to(agent, text).await.unwrap();
     }
     tree.advance_to(60).await;
-    let probe = tree.driver.recorded_work();
-    assert_eq!(probe.starts.iter().filter(|started| started.starts_with("two#1")).count(), 1);
-    assert_eq!((probe.starts.len(), probe.max_alive_count), (4, 1), "{:?}", probe.starts);
+    let recorded_work = tree.driver.recorded_work();
+    assert_eq!(
+        recorded_work.starts.iter().filter(|started| started.starts_with("two#1")).count(),
+        1
+    );
+    assert_eq!(
+        (recorded_work.starts.len(), recorded_work.max_alive_count),
+        (4, 1),
+        "{:?}",
+        recorded_work.starts
+    );
     tree.end().await;
 }
 
@@ -160,8 +168,8 @@ async fn workspaces_are_exclusive_after_a_restart() {
     tree.advance_to(5).await;
     tree.restart().await;
     tree.advance_to(60).await;
-    let probe = tree.driver.recorded_work();
-    assert_eq!(probe.max_alive_count, 1, "{:?}", probe.starts);
+    let recorded_work = tree.driver.recorded_work();
+    assert_eq!(recorded_work.max_alive_count, 1, "{:?}", recorded_work.starts);
     let mut ends = Vec::new();
     for id in ids {
         ends.push(tree.describe_end(id).await);

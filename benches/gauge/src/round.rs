@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::role::is_quick;
 use crate::run::{OperationTimes, median};
 
-/// Runs of several kinds, one of each per round.
+/// Runs of several series, one of each per round.
 #[derive(Default)]
 pub struct Rounds {
     runs: BTreeMap<String, Vec<OperationTimes>>,
@@ -26,37 +26,37 @@ impl Rounds {
     }
 
     /// Adds the run of this round.
-    pub fn add(&mut self, kind: &str, run: OperationTimes) {
-        self.runs.entry(kind.to_owned()).or_default().push(run);
+    pub fn add(&mut self, series: &str, run: OperationTimes) {
+        self.runs.entry(series.to_owned()).or_default().push(run);
     }
 
-    /// Returns the median over the rounds of a number of one kind.
+    /// Returns the median over the rounds of a number of one series.
     #[must_use]
-    pub fn median_of(&self, kind: &str, measure: impl Fn(&OperationTimes) -> f64) -> f64 {
-        median(self.runs_of(kind).iter().map(measure))
+    pub fn median_of(&self, series: &str, measure: impl Fn(&OperationTimes) -> f64) -> f64 {
+        median(self.runs_of(series).iter().map(measure))
     }
 
-    /// Returns the median of the ratios of two kinds, each ratio within one round.
+    /// Returns the median of the ratios of two series, each ratio within one round.
     #[must_use]
     pub fn median_ratio(
         &self,
-        numerator_kind: &str,
-        denominator_kind: &str,
+        numerator_series: &str,
+        denominator_series: &str,
         measure: impl Fn(&OperationTimes) -> f64,
     ) -> f64 {
-        let pairs = self.runs_of(numerator_kind).iter().zip(self.runs_of(denominator_kind));
+        let pairs = self.runs_of(numerator_series).iter().zip(self.runs_of(denominator_series));
         median(pairs.map(|(numerator, denominator)| measure(numerator) / measure(denominator)))
     }
 
-    /// Returns all runs of one kind as one.
+    /// Returns all runs of one series as one.
     #[must_use]
-    pub fn merged_run(&self, kind: &str) -> OperationTimes {
-        let runs = self.runs_of(kind);
+    pub fn merged_run(&self, series: &str) -> OperationTimes {
+        let runs = self.runs_of(series);
         OperationTimes::merge(runs, runs.iter().map(|run| run.lasted).sum())
     }
 
-    fn runs_of(&self, kind: &str) -> &[OperationTimes] {
-        self.runs.get(kind).map_or(&[], Vec::as_slice)
+    fn runs_of(&self, series: &str) -> &[OperationTimes] {
+        self.runs.get(series).map_or(&[], Vec::as_slice)
     }
 }
 

@@ -367,14 +367,14 @@ pub fn set_service_url(url: &str) {
 /// Returns the address of the page about a code. It is a path if this process serves nothing.
 #[must_use]
 pub fn error_page_url(code: Code) -> String {
-    error_page_url_for_name(code.as_str())
+    error_page_url_for_code_name(code.as_str())
 }
 
 /// Returns the address of the page about a code that may be of another release.
 #[must_use]
-pub fn error_page_url_for_name(code: &str) -> String {
+pub fn error_page_url_for_code_name(code_name: &str) -> String {
     let service_url = SERVICE_URL.read().map(|url| url.clone()).unwrap_or_default();
-    format!("{service_url}{ERROR_PAGES_PATH}{code}")
+    format!("{service_url}{ERROR_PAGES_PATH}{code_name}")
 }
 
 #[cfg(test)]

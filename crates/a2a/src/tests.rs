@@ -59,15 +59,15 @@ fn add_unknown_fields(value: Value) -> Value {
 
 type ReadChecks = Vec<fn(Value) -> Option<Failure>>;
 
-macro_rules! readers {
+macro_rules! read_checks {
     ($($path:path),* $(,)?) => { vec![$(|value| $path(value).err()),*] };
 }
 
-/// All functions that read JSON from outside the service.
+/// All functions that read JSON from outside the service; each returns its failure.
 fn read_checks() -> ReadChecks {
     use v0_3::read as jsonrpc_0_3;
     use {json::read as json_1_0, rest::read as http_0_3};
-    readers![
+    read_checks![
         jsonrpc_0_3::send_request,
         jsonrpc_0_3::task_query,
         jsonrpc_0_3::cancel_request,
@@ -156,8 +156,8 @@ proptest! {
 
     #[test]
     fn no_json_makes_a_reader_panic(value in strategies::any_json()) {
-        for read in read_checks() {
-            _ = read(value.clone());
+        for read_check in read_checks() {
+            _ = read_check(value.clone());
         }
     }
 
@@ -176,8 +176,8 @@ proptest! {
         for valid_body in bodies {
             let broken = strategies::replace_value(valid_body, position, &replacement);
             for body in [broken.clone(), serde_json::json!({"message": broken})] {
-                for read_failure in read_checks() {
-                    let code = read_failure(body.clone()).map_or(Code::InvalidParams, |failure| failure.code);
+                for read_check in read_checks() {
+                    let code = read_check(body.clone()).map_or(Code::InvalidParams, |failure| failure.code);
                     prop_assert!([Code::InvalidParams, Code::InvalidRequest].contains(&code));
                 }
             }

@@ -45,7 +45,7 @@ impl LineTransport {
         let (sender, answers) = mpsc::channel(MAX_WAITING_ANSWERS);
         let filter = Arc::new(MessageFilter::default());
         let (writer, write_lines_future) = LineWriter::new(server_input, end_sender.clone());
-        // The library must not notice the end before its reason is set.
+        // The library must not notice the end before its reason is recorded.
         let open_channel_guard = sender.clone();
         let reader = MessageReader::new(Arc::clone(&filter), writer.clone(), sender);
         let pipe_end_sender = end_sender.clone();
@@ -60,7 +60,7 @@ impl LineTransport {
     }
 }
 
-/// Ends the connection, unless it has ended.
+/// Records why the connection ends, unless a reason is recorded.
 fn record_end_reason(
     sender: &watch::Sender<Option<ConnectionEndReason>>,
     reason: ConnectionEndReason,

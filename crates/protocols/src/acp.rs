@@ -191,7 +191,7 @@ impl AcpConnection {
         let replayed_settings = self
             .replayed_settings
             .take_settings(&native_id, opening.resume_id.is_some().then_some(request_id));
-        let settings_sent_after_opening = opening.match_replayed_settings(replayed_settings);
+        let settings_sent_after_opening = opening.assign_replayed_settings(replayed_settings);
         for (id, setting) in
             settings_sent_after_opening.into_iter().filter_map(|(id, setting)| Some((id?, setting)))
         {

@@ -88,7 +88,7 @@ impl Connection {
         steps
     }
 
-    /// Performs a command.
+    /// Handles a command.
     pub fn handle_command(&mut self, command: Command) -> Vec<ProtocolStep> {
         if self.has_ended {
             refusal_steps(command)

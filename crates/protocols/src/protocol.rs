@@ -9,7 +9,7 @@ use crate::model::step::ProtocolStep;
 pub(crate) trait Protocol {
     /// Handles a received JSON object.
     fn receive(&mut self, message: Value) -> Vec<ProtocolStep>;
-    /// Performs a command while the process runs.
+    /// Handles a command while the process runs.
     fn handle_command(&mut self, command: Command) -> Vec<ProtocolStep>;
     /// Records a line that was sent before a crash.
     fn replay_sent_line(&mut self, line: &[u8]);

@@ -13,7 +13,8 @@ mod streaming;
 mod tail;
 
 use corpus::{
-    SECRET_TEMPLATES, SeededRng, TEXTS_WITH_PASSWORD, TEXTS_WITH_SECRET, TEXTS_WITH_TOKEN,
+    PASSWORD_TEXT_TEMPLATES, SECRET_TEMPLATES, SECRET_TEXT_TEMPLATES, SeededRng,
+    TOKEN_TEXT_TEMPLATES,
 };
 use harmless::HARMLESS_TEXTS;
 
@@ -34,18 +35,19 @@ fn corpus_cases(seed: u64) -> Vec<(String, String)> {
     };
     for template in SECRET_TEMPLATES {
         let secret = rng.expand(template);
-        add_cases(TEXTS_WITH_SECRET, &secret);
+        add_cases(SECRET_TEXT_TEMPLATES, &secret);
     }
     for length in [6, 8, 12, 19, 20, 40] {
-        add_cases(TEXTS_WITH_PASSWORD, &rng.expand(&format!("{{p{length}}}")));
+        add_cases(PASSWORD_TEXT_TEMPLATES, &rng.expand(&format!("{{p{length}}}")));
     }
     for length in [20, 32, 40, 88] {
-        add_cases(TEXTS_WITH_TOKEN, &rng.expand(&format!("{{a{length}}}")));
+        add_cases(TOKEN_TEXT_TEMPLATES, &rng.expand(&format!("{{a{length}}}")));
     }
     cases
 }
 
-/// Inserts a secret in its place; the second of two adjacent `@` stands for an `@`, unless the place is `@@` alone.
+/// Inserts a secret into a template; the second of two adjacent `@` stands for an `@`, unless the template is `@@`
+/// alone.
 fn insert_secret(text_template: &str, secret: &str) -> String {
     if text_template == "@@" {
         return format!("{secret} {secret}");

@@ -55,12 +55,12 @@ pub const ATTEMPT_VARIABLE: &str = "ALGONIUS_ATTEMPT";
 
 /// Returns the variables that identify the processes of an attempt.
 fn identity_variables(
-    instance: Uuid,
+    data_dir_id: Uuid,
     execution: ExecutionId,
     attempt_id: AttemptId,
 ) -> [(&'static str, String); 4] {
     [
-        (INSTANCE_VARIABLE, instance.to_string()),
+        (INSTANCE_VARIABLE, data_dir_id.to_string()),
         (EXECUTION_VARIABLE, execution.to_string()),
         (TURN_VARIABLE, attempt_id.turn.to_string()),
         (ATTEMPT_VARIABLE, attempt_id.attempt.to_string()),
@@ -199,9 +199,9 @@ pub trait ProgramLauncher: Send + Sync + 'static {
     /// program may have been started.
     async fn launch(&self, launch: LaunchRequest) -> io::Result<SpawnedProgram>;
 
-    /// Takes over the program of this attempt if it is still held, running or ended; `None` if it is not. The takeover
-    /// takes the program from its present driver. A program of an earlier process instance that is not taken over in
-    /// time is ended.
+    /// Begins the takeover of the program of this attempt if it is still held, running or ended; returns `None` if it
+    /// is not. This takes the program from its present driver; [`Self::complete_takeover`] returns its streams. A
+    /// program of an earlier process instance that is not taken over in time is ended.
     fn begin_takeover(
         &self,
         execution: ExecutionId,

@@ -24,6 +24,6 @@ fn process() {
     testing::serve_if_started_as_holder();
 }
 
-fn holder_options(runtime_dir: &Path, instance: Uuid) -> ProcessHolderOptions {
-    testing::process_holder_options(HOLDER_TEST, runtime_dir, instance)
+fn holder_options(runtime_dir: &Path, data_dir_id: Uuid) -> ProcessHolderOptions {
+    testing::process_holder_options(HOLDER_TEST, runtime_dir, data_dir_id)
 }

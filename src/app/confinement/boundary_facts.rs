@@ -27,8 +27,8 @@ impl<'a> ConfinedProgram<'a> {
     /// Describes an agent's program.
     pub(super) fn for_agent(agent: &'a ConfiguredAgent, program: &'a ProgramSpec) -> Self {
         // Its own folder, and those that callers may choose.
-        let caller_folders = agent.spec.override_policy.working_dir_roots.iter();
-        let workspaces = std::iter::once(&program.working_dir).chain(caller_folders);
+        let working_dir_roots = agent.spec.override_policy.working_dir_roots.iter();
+        let workspaces = std::iter::once(&program.working_dir).chain(working_dir_roots);
         let runtime = &program.runtime_settings;
         Self {
             access: agent.spec.access,

@@ -15,11 +15,11 @@ use crate::config::ConfiguredAgent;
 /// Prepares control groups if an agent or a backend program needs one.
 pub(crate) async fn open_control_groups(
     agents: &[ConfiguredAgent],
-    instance: Uuid,
+    data_dir_id: Uuid,
 ) -> Result<Option<Arc<ControlGroups>>, StartError> {
     let are_needed = agents.iter().any(needs_group);
     let opened = spawn_blocking(move || {
-        ControlGroups::open(CgroupRoot::for_this_process(), instance, are_needed)
+        ControlGroups::open(CgroupRoot::for_this_process(), data_dir_id, are_needed)
     })
     .await;
     let groups = opened.map_err(|error| StartError::Warden { source: io::Error::other(error) })?;

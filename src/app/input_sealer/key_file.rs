@@ -45,7 +45,7 @@ pub(super) fn key_file_path(
     is_outside_data_dir.then(|| runtime_dir.join(format!("inputs-{}.key", data_dir_id.simple())))
 }
 
-/// Reads the key; returns `None` if there is no file, or a file without a key.
+/// Corrects the mode of the file, and reads the key; returns `None` if there is no file, or a file without a key.
 pub(super) fn repair_and_read(file: &Path) -> Result<Option<[u8; 32]>, StartError> {
     let key_error = |source| StartError::InputKey { source };
     restore_mode(file).map_err(key_error)?;

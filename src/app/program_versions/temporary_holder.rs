@@ -54,17 +54,10 @@ impl TemporaryHolder {
                 .filter(|_| capabilities.sandbox_capabilities().bubblewrap),
             is_runtime_dir_in_memory: false,
         };
-        let ServiceFiles {
-            hidden_paths: unreadable,
-            read_only_paths: unwritable,
-            config_folder,
-            unsandboxed_programs: _,
-        } = files.clone();
-        let protected_files = ProtectedServiceFiles {
-            hidden_paths: unreadable,
-            read_only_paths: unwritable,
-            config_folder,
-        };
+        let ServiceFiles { hidden_paths, read_only_paths, config_folder, unsandboxed_programs: _ } =
+            files.clone();
+        let protected_files =
+            ProtectedServiceFiles { hidden_paths, read_only_paths, config_folder };
         let shared_context = SharedDriverContext::new(
             driver_settings,
             Arc::new(ServicePaths::new(protected_files)),

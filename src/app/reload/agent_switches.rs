@@ -157,13 +157,13 @@ async fn read_configured_agent(
     };
     let key_prefix = format!("agents.{id}.");
     let is_setting_of_agent = |key: &str| key.starts_with(&key_prefix);
-    let missing_setting_errors = warnings.iter().filter(|it| {
+    let machine_fault_errors = warnings.iter().filter(|it| {
         it.severity == Severity::WarningWhileDisabled && is_setting_of_agent(&it.key_path)
     });
-    let missing_setting_errors: Vec<_> =
-        missing_setting_errors.map(report::configuration_error).collect();
-    if !missing_setting_errors.is_empty() {
-        return Err(missing_setting_errors);
+    let machine_fault_errors: Vec<_> =
+        machine_fault_errors.map(report::configuration_error).collect();
+    if !machine_fault_errors.is_empty() {
+        return Err(machine_fault_errors);
     }
     settings
         .agents

@@ -113,7 +113,7 @@ impl ServedAgents {
                 .get(&agent.spec.id)
                 .filter(|it| !Arc::ptr_eq(&it.spec, &agent.spec));
             // All agents share a server, and so its facts.
-            reuse_backend_confinement(agent, &mcp_servers_in_force);
+            carry_over_backend_facts(agent, &mcp_servers_in_force);
             let Some(before) = before else { continue };
             // Compared without decided facts, an unchanged agent would look changed and be replaced.
             let worker_spec = Arc::make_mut(&mut agent.spec).program_worker_mut();
@@ -130,7 +130,7 @@ impl ServedAgents {
                     program.sandbox.canonical_paths.clone_from(&before.sandbox.canonical_paths);
                 }
             }
-            reuse_backend_confinement(agent, &before.backends().collect());
+            carry_over_backend_facts(agent, &before.backends().collect());
             if has_other_files {
                 self.factory.decide_isolation(agent, service_files);
             }
@@ -167,7 +167,7 @@ impl ServedAgents {
 }
 
 /// Copies the decided facts about the programs behind an agent's tools.
-fn reuse_backend_confinement(
+fn carry_over_backend_facts(
     agent: &mut ConfiguredAgent,
     in_force: &BTreeMap<BackendRole, &BackendProgram>,
 ) {
@@ -188,8 +188,8 @@ fn reuse_backend_confinement(
 fn has_same_folders(one: &ConfiguredAgent, other: &ConfiguredAgent) -> bool {
     let folders = |agent: &ConfiguredAgent| {
         let ProgramSpec { sandbox, working_dir, .. } = &**agent.program()?;
-        let override_folders = agent.spec.override_policy.working_dir_roots.clone();
-        Some((sandbox.writable.clone(), working_dir.clone(), override_folders))
+        let working_dir_roots = agent.spec.override_policy.working_dir_roots.clone();
+        Some((sandbox.writable.clone(), working_dir.clone(), working_dir_roots))
     };
     folders(one) == folders(other)
 }

@@ -101,7 +101,7 @@ impl Reloader {
     }
 }
 
-/// Keeps the paths of files that need a restart.
+/// Keeps the paths of files whose change takes effect only after a restart.
 fn restore_startup_files(startup_settings: &Settings, settings: &mut Settings) {
     // The new path may follow from a new data directory, which takes effect only after a restart.
     settings.server.token_file.clone_from(&startup_settings.server.token_file);

@@ -57,7 +57,7 @@ impl FileProtection {
         self.are_modes_accepted = true;
     }
 
-    /// Records the files of the configuration in force that need protection.
+    /// Records the files of the configuration in force that need protection, and watches their modes.
     pub(super) fn record_and_watch_files(&mut self, settings: &Settings) {
         let server = &settings.server;
         let secret_files =

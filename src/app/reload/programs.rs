@@ -26,7 +26,7 @@ impl Reloader {
     /// Makes an agent unavailable whose program was removed, and available again
     /// when the program is installed.
     ///
-    /// A program that has not moved costs two system calls, for any number of agents that use it.
+    /// A program file that has not changed costs two system calls, for any number of agents that use it.
     pub(super) async fn apply_program_changes(&mut self) {
         let enabled_agents = self.settings.agents.iter().filter(|agent| agent.spec.enabled);
         let programs: Vec<_> = enabled_agents.filter_map(WatchedProgram::for_agent).collect();
@@ -79,9 +79,9 @@ fn find_changed_program_files(watched_programs: Vec<WatchedProgram>) -> ChangedP
     };
     let absent = watched_programs.iter().filter(|watched_program| !exists(watched_program));
     let searched = absent.map(|watched_program| (watched_program, watched_program.search.find()));
-    let moved =
+    let changed =
         searched.filter(|(watched_program, found)| found.is_some() || !watched_program.is_missing);
-    moved.map(|(watched_program, found)| (watched_program.agent.clone(), found)).collect()
+    changed.map(|(watched_program, found)| (watched_program.agent.clone(), found)).collect()
 }
 
 /// Records why an installed program cannot be used, and logs it unless the previous check found the same.
@@ -92,7 +92,7 @@ fn record_program_error(program_error: &mut Option<String>, error: String) {
     *program_error = Some(error);
 }
 
-/// Sets the programs of the agents whose program has moved.
+/// Sets the programs of the agents whose program file has changed.
 fn set_programs(agents: &mut [ConfiguredAgent], changed_files: &ChangedProgramFiles) {
     for agent in agents {
         if let Some(new_file) = changed_files.get(&agent.spec.id) {

@@ -76,7 +76,7 @@ impl ReloadHandle {
         }
     }
 
-    /// Returns the log level in force.
+    /// Returns a receiver of the log level in force.
     pub(crate) fn watch_log_level(&self) -> watch::Receiver<Level> {
         self.log_level.clone()
     }

@@ -49,7 +49,8 @@ impl TokenAdministration {
         &self.credentials.operator_token
     }
 
-    /// Reads the credentials of settings, which [`Self::replace`] puts into force.
+    /// Stores the tokens of settings in the ledger, and reads the credentials, which [`Self::replace`] puts into
+    /// force.
     ///
     /// # Errors
     /// Fails if the token file cannot be used, or if the ledger does not respond.

@@ -69,15 +69,16 @@ impl From<String> for NoAnswer {
 }
 
 impl AgentEnvironment {
-    /// Requests the variables that `look_up_variables` looks up from the service that reads `config_file`. Without a
-    /// response, uses those of the unit that starts the service on the file, otherwise those of this terminal.
+    /// Requests the variables that `trigger_variable_lookups` looks up from the service that reads `config_file`.
+    /// Without a response, uses those of the unit that starts the service on the file, otherwise those of this
+    /// terminal.
     pub(crate) async fn query_service_or_local(
         client: Result<&ServiceClient, &CliError>,
         config_file: Option<&Path>,
         unit: Option<InstalledUnit>,
-        look_up_variables: impl Fn(&dyn Fn(&str) -> Option<OsString>),
+        trigger_variable_lookups: impl Fn(&dyn Fn(&str) -> Option<OsString>),
     ) -> Self {
-        let answer = query_service(client, config_file, look_up_variables).await;
+        let answer = query_service(client, config_file, trigger_variable_lookups).await;
         let is_service_silent = answer.as_ref().is_err_and(|no_answer| no_answer.is_timeout);
         let origin = match answer {
             Ok(origin) => origin,
@@ -167,11 +168,11 @@ fn terminal_variable(name: &str) -> Option<OsString> {
 async fn query_service(
     client: Result<&ServiceClient, &CliError>,
     config_file: Option<&Path>,
-    look_up_variables: impl Fn(&dyn Fn(&str) -> Option<OsString>),
+    trigger_variable_lookups: impl Fn(&dyn Fn(&str) -> Option<OsString>),
 ) -> Result<EnvironmentOrigin, NoAnswer> {
     let client = client.map_err(|_error| "no token for a request to it was found".to_owned())?;
     let names = RefCell::new(BTreeSet::new());
-    look_up_variables(&|name| {
+    trigger_variable_lookups(&|name| {
         names.borrow_mut().insert(name.to_owned());
         terminal_variable(name)
     });

@@ -102,7 +102,7 @@ pub struct ConfigFileSettings {
 }
 
 impl ServerSettings {
-    /// Returns true if cards contain the address that each caller used, because no address is valid for all callers.
+    /// Returns true if cards contain the host of each request, because no address is valid for all callers.
     #[must_use]
     pub const fn uses_request_host(&self) -> bool {
         self.public.url.is_none() && self.listen_address.ip().is_unspecified()

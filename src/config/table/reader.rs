@@ -47,7 +47,7 @@ pub(crate) struct ConfigReader<'c> {
     default_prompts: OnceCell<Arc<[Regex]>>,
     /// Compiled patterns by their texts.
     regex_cache: RefCell<BTreeMap<String, Regex>>,
-    /// Shapes of the keys, if they are recorded.
+    /// Recorder of the shapes and descriptions of the keys, if they are recorded.
     key_recorder: Option<KeyRecorder>,
 }
 
@@ -111,7 +111,7 @@ impl<'c> ConfigReader<'c> {
         self.referenced_files.borrow_mut().push(path);
     }
 
-    /// Returns the same reader, which also records the shape of each key.
+    /// Returns the same reader, which also records the shape and the description of each key.
     pub(crate) fn with_key_recorder(self) -> Self {
         Self { key_recorder: Some(KeyRecorder::default()), ..self }
     }
@@ -159,7 +159,7 @@ impl<'c> ConfigReader<'c> {
         Arc::clone(self.default_prompts.get_or_init(default))
     }
 
-    /// Returns the recorded shapes.
+    /// Returns the recorder of the keys, if there is one.
     pub(crate) fn into_key_recorder(self) -> Option<KeyRecorder> {
         self.key_recorder
     }

@@ -208,9 +208,9 @@ fn preset_errors_are_reported_at_their_own_position() {
         let faults = faults.unwrap_or_else(|faults| faults.iter().cloned().collect());
         let file_name =
             |fault: &ConfigFault| fault.file.file_name().unwrap().to_string_lossy().into_owned();
-        let fault_text =
+        let fault_text_with_file_name =
             |fault: &ConfigFault| fault_text(fault).replacen('c', &file_name(fault), 1);
-        faults.iter().map(fault_text).collect()
+        faults.iter().map(fault_text_with_file_name).collect()
     };
     let about = "[about]\ntitle = \"Mine\"\nverified = true\n";
     let preset_text = format!("{about}[agent]\ncommand = \"cat\"\n");

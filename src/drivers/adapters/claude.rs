@@ -9,8 +9,8 @@ use super::EventAdapter;
 use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ToolStage};
 use super::line_conversion::{
-    denial_event, file_event, http_status_at, items_at, malformed_line_event,
-    malformed_unless_text, malformed_unless_text_or_null, non_empty_text_at, reported_failure,
+    denial_event, file_event, http_status_at, items_at, malformed_event_unless_text,
+    malformed_event_unless_text_or_null, malformed_line_event, non_empty_text_at, reported_failure,
     session_event, stop_event, text_at, tool_event, usage_event,
 };
 
@@ -59,7 +59,7 @@ struct OpenToolCall {
 }
 
 impl EventAdapter for ClaudeAdapter {
-    fn result_carrying_types(&self) -> &'static [&'static str] {
+    fn result_line_types(&self) -> &'static [&'static str] {
         &["assistant", "stream_event", "result"]
     }
 
@@ -85,7 +85,8 @@ impl EventAdapter for ClaudeAdapter {
 }
 
 impl ClaudeAdapter {
-    /// Handles a piece of a message. A message that starts anew, as after a broken stream, supersedes the latest.
+    /// Handles an event of the stream: the start, a piece or the end of a message. A message that starts anew, as
+    /// after a broken stream, supersedes the latest.
     fn handle_stream_event(&mut self, line: &Value) -> Vec<ProgramEvent> {
         if !is_from_main_agent(line) {
             return Vec::new();
@@ -133,7 +134,7 @@ impl ClaudeAdapter {
         for block in items_at(line, "/message/content") {
             match text_at(block, "/type") {
                 "text" if is_new_answer => {
-                    if malformed_unless_text(block, "/text").is_some() {
+                    if malformed_event_unless_text(block, "/text").is_some() {
                         events.extend(self.draft.handle_lost_message());
                         events.push(malformed_line_event(line));
                     }
@@ -246,8 +247,8 @@ impl ClaudeAdapter {
             events.push(ProgramEvent::WholeAnswerRepeated);
             return events;
         }
-        let unreadable = malformed_unless_text_or_null(line, "/result");
-        unreadable.into_iter().chain(self.draft.accept_or_fail()).collect()
+        let malformed = malformed_event_unless_text_or_null(line, "/result");
+        malformed.into_iter().chain(self.draft.accept_or_fail()).collect()
     }
 
     fn handle_failure(&mut self, line: &Value) -> Vec<ProgramEvent> {

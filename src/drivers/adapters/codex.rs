@@ -6,8 +6,8 @@ use super::EventAdapter;
 use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ToolStage};
 use super::line_conversion::{
-    denial_event, file_event, items_at, malformed_unless_text, non_empty_text_at, reported_failure,
-    session_event, stop_event, text_at, tool_event, usage_event,
+    denial_event, file_event, items_at, malformed_event_unless_text, non_empty_text_at,
+    reported_failure, session_event, stop_event, text_at, tool_event, usage_event,
 };
 
 const USAGE_POINTERS: [(&str, &str); 5] = [
@@ -27,7 +27,7 @@ pub(super) struct CodexAdapter {
 }
 
 impl EventAdapter for CodexAdapter {
-    fn result_carrying_types(&self) -> &'static [&'static str] {
+    fn result_line_types(&self) -> &'static [&'static str] {
         &["item.completed", "turn.completed", "turn.failed"]
     }
 
@@ -62,9 +62,9 @@ impl CodexAdapter {
     fn handle_item(&mut self, line: &Value) -> Vec<ProgramEvent> {
         let kind = text_at(line, "/item/type");
         match kind {
-            "agent_message" => match malformed_unless_text(line, "/item/text") {
-                Some(unreadable) => {
-                    self.draft.handle_lost_message().into_iter().chain([unreadable]).collect()
+            "agent_message" => match malformed_event_unless_text(line, "/item/text") {
+                Some(malformed) => {
+                    self.draft.handle_lost_message().into_iter().chain([malformed]).collect()
                 }
                 None => self.draft.set_whole_message(text_at(line, "/item/text")),
             },

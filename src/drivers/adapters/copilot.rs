@@ -8,9 +8,9 @@ use super::EventAdapter;
 use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ReportedFailure, ToolStage};
 use super::line_conversion::{
-    denial_event, file_event, http_status_at, items_at, malformed_unless_text,
-    malformed_unless_text_or_null, non_empty_text_at, reported_failure, session_event, stop_event,
-    text_at, tool_event, usage_event,
+    denial_event, file_event, http_status_at, items_at, malformed_event_unless_text,
+    malformed_event_unless_text_or_null, non_empty_text_at, reported_failure, session_event,
+    stop_event, text_at, tool_event, usage_event,
 };
 
 /// Greatest number of calls that are remembered until their results arrive.
@@ -46,7 +46,7 @@ pub(super) struct CopilotAdapter {
 }
 
 impl EventAdapter for CopilotAdapter {
-    fn result_carrying_types(&self) -> &'static [&'static str] {
+    fn result_line_types(&self) -> &'static [&'static str] {
         &["assistant.message", "assistant.message_delta", "result"]
     }
 
@@ -60,7 +60,9 @@ impl EventAdapter for CopilotAdapter {
                 None if items_at(line, "/data/toolRequests").is_empty() => {
                     self.handle_message_without_text(line)
                 }
-                None => malformed_unless_text_or_null(line, "/data/content").into_iter().collect(),
+                None => {
+                    malformed_event_unless_text_or_null(line, "/data/content").into_iter().collect()
+                }
             },
             "assistant.reasoning" => vec![ProgramEvent::Thinking {}],
             "assistant.usage" => {
@@ -96,10 +98,10 @@ impl EventAdapter for CopilotAdapter {
 
 impl CopilotAdapter {
     fn handle_message_without_text(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        let Some(unreadable) = malformed_unless_text(line, "/data/content") else {
+        let Some(malformed) = malformed_event_unless_text(line, "/data/content") else {
             return Vec::new();
         };
-        self.draft.handle_lost_message().into_iter().chain([unreadable]).collect()
+        self.draft.handle_lost_message().into_iter().chain([malformed]).collect()
     }
 
     fn handle_call(&mut self, line: &Value) -> ProgramEvent {

@@ -120,8 +120,8 @@ fn malformed_event(error: EventParseError) -> Vec<ProgramEvent> {
 
 /// Returns the events of a JSON object.
 fn parse_events_of_object(object: &Value) -> Vec<ProgramEvent> {
-    let forms = event_forms::to_documented_events(object).into_iter().flatten();
-    forms.flat_map(|form| parse_event_with_file_warning(&form)).collect()
+    let events = event_forms::to_documented_events(object).into_iter().flatten();
+    events.flat_map(|event| parse_event_with_file_warning(&event)).collect()
 }
 
 /// Returns the event of a JSON object in its documented form, and a warning if it names a file in another form.

@@ -108,11 +108,11 @@ impl<'r> EventReader<'r> {
         self.handle_events(events).await
     }
 
-    /// Takes the next bytes, and shows their events.
+    /// Takes the next bytes, and shows their events, without the raw output.
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(in crate::drivers) async fn process_events_only(
+    pub(in crate::drivers) async fn process_output_without_raw(
         &mut self,
         bytes: &[u8],
     ) -> Result<(), LedgerError> {
@@ -136,11 +136,13 @@ impl<'r> EventReader<'r> {
         self.handle_events(events).await
     }
 
-    /// Handles the end of the output.
+    /// Handles the end of the output, without the raw output.
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(in crate::drivers) async fn process_end_events_only(&mut self) -> Result<(), LedgerError> {
+    pub(in crate::drivers) async fn process_output_end_without_raw(
+        &mut self,
+    ) -> Result<(), LedgerError> {
         let events = self.line_reader.decode_end(&mut Vec::new());
         self.handle_events(events).await
     }

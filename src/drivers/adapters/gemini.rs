@@ -8,7 +8,7 @@ use super::EventAdapter;
 use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ToolStage};
 use super::line_conversion::{
-    denial_event, file_event, malformed_unless_text, non_empty_text_at, reported_failure,
+    denial_event, file_event, malformed_event_unless_text, non_empty_text_at, reported_failure,
     session_event, stop_event, text_at, tool_event, usage_event,
 };
 
@@ -34,7 +34,7 @@ pub(super) struct GeminiAdapter {
 }
 
 impl EventAdapter for GeminiAdapter {
-    fn result_carrying_types(&self) -> &'static [&'static str] {
+    fn result_line_types(&self) -> &'static [&'static str] {
         &["message", "result"]
     }
 
@@ -71,8 +71,8 @@ impl EventAdapter for GeminiAdapter {
 impl GeminiAdapter {
     /// Handles text, all of which belongs to the answer. A whole message that came in pieces before adds nothing.
     fn handle_text(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        if let Some(unreadable) = malformed_unless_text(line, "/content") {
-            return self.draft.handle_lost_message().into_iter().chain([unreadable]).collect();
+        if let Some(malformed) = malformed_event_unless_text(line, "/content") {
+            return self.draft.handle_lost_message().into_iter().chain([malformed]).collect();
         }
         let content = text_at(line, "/content");
         let is_delta = line.pointer("/delta") == Some(&Value::Bool(true));

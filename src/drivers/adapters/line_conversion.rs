@@ -1,4 +1,4 @@
-//! Parts that the kinds of events share: access to fields, and the meaning of errors.
+//! Parts that the conversions of lines share: access to fields, construction of events, and the meaning of errors.
 
 use algonius_actors::decide::classify::http_status_parser::{
     find_last_status, reports_quota, reports_rate_limit,
@@ -26,13 +26,16 @@ pub(super) fn non_empty_text_at<'v>(value: &'v Value, pointer: &str) -> Option<&
 }
 
 /// Returns an event if a member of a line should be a text and is another value. Absent and `null` count as empty.
-pub(super) fn malformed_unless_text_or_null(line: &Value, pointer: &str) -> Option<ProgramEvent> {
+pub(super) fn malformed_event_unless_text_or_null(
+    line: &Value,
+    pointer: &str,
+) -> Option<ProgramEvent> {
     let value = line.pointer(pointer)?;
     (!value.is_string() && !value.is_null()).then(|| malformed_line_event(line))
 }
 
 /// Returns an event if a member of a line is no text. Absent and `null` do not count as a text either.
-pub(super) fn malformed_unless_text(line: &Value, pointer: &str) -> Option<ProgramEvent> {
+pub(super) fn malformed_event_unless_text(line: &Value, pointer: &str) -> Option<ProgramEvent> {
     let is_text = line.pointer(pointer).is_some_and(Value::is_string);
     (!is_text).then(|| malformed_line_event(line))
 }

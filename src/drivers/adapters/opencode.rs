@@ -6,7 +6,7 @@ use super::EventAdapter;
 use super::draft_message::DraftMessage;
 use super::event_line::{FileChange, ProgramEvent, ReportedFailure, ToolStage};
 use super::line_conversion::{
-    denial_event, file_event, http_status_at, malformed_unless_text, non_empty_text_at,
+    denial_event, file_event, http_status_at, malformed_event_unless_text, non_empty_text_at,
     reported_failure, session_event, stop_event, text_at, tool_event, usage_event,
 };
 
@@ -40,7 +40,7 @@ pub(super) struct OpencodeAdapter {
 }
 
 impl EventAdapter for OpencodeAdapter {
-    fn result_carrying_types(&self) -> &'static [&'static str] {
+    fn result_line_types(&self) -> &'static [&'static str] {
         &["text", "text_delta", "step_finish"]
     }
 
@@ -93,8 +93,8 @@ impl OpencodeAdapter {
     }
 
     fn handle_text(&mut self, line: &Value) -> Vec<ProgramEvent> {
-        if let Some(unreadable) = malformed_unless_text(line, "/part/text") {
-            return self.draft.handle_lost_message().into_iter().chain([unreadable]).collect();
+        if let Some(malformed) = malformed_event_unless_text(line, "/part/text") {
+            return self.draft.handle_lost_message().into_iter().chain([malformed]).collect();
         }
         let superseded = self.start_message_if_new(text_at(line, "/part/messageID"));
         self.trailing_blanks.clear();

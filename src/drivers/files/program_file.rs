@@ -98,7 +98,7 @@ impl ProgramOutputFile {
         metadata.map_or(0, |metadata| metadata.st_size.unsigned_abs())
     }
 
-    /// Reads the first `limit` bytes of the file, and the end of a longer file.
+    /// Reads the first `max_head_bytes` bytes of the file, and the end of a longer file.
     ///
     /// # Errors
     /// Fails if there is no regular file, or if it cannot be read.

@@ -50,12 +50,12 @@ pub(in crate::drivers) struct ScratchSlots {
     next_number: AtomicU64,
     /// First number of this process of the service; lower ones are of earlier processes.
     first_number: u64,
-    unrestricted_rulesets: UnrestrictedRulesets,
+    rulesets_without_file_rules: RulesetsWithoutFileRules,
 }
 
 /// Rulesets that restrict no file, by the network of the program; each is built at its first use.
 #[derive(Debug, Default)]
-struct UnrestrictedRulesets {
+struct RulesetsWithoutFileRules {
     full_network: OnceLock<Ruleset>,
     empty_network_namespace: OnceLock<Ruleset>,
     refused_network: OnceLock<Ruleset>,
@@ -89,7 +89,7 @@ impl ScratchSlots {
             idle_slots: Vec::new().into(),
             next_number: AtomicU64::new(first_number),
             first_number,
-            unrestricted_rulesets: UnrestrictedRulesets::default(),
+            rulesets_without_file_rules: RulesetsWithoutFileRules::default(),
         }
     }
 
@@ -216,18 +216,18 @@ impl ScratchSlots {
     ///
     /// # Errors
     /// Fails if the kernel does not create it.
-    pub(in crate::drivers) fn network_ruleset(
+    pub(in crate::drivers) fn ruleset_without_file_rules(
         &self,
         network: NetworkAccess,
     ) -> Result<Option<Ruleset>, ViewError> {
         if abi_version().is_none() {
             return Ok(None);
         }
-        let UnrestrictedRulesets {
+        let RulesetsWithoutFileRules {
             full_network: full,
             empty_network_namespace: empty_namespace,
             refused_network: refused,
-        } = &self.unrestricted_rulesets;
+        } = &self.rulesets_without_file_rules;
         let cell = match network {
             NetworkAccess::Full => full,
             NetworkAccess::EmptyNamespace => empty_namespace,

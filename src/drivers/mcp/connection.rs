@@ -35,7 +35,7 @@ pub(super) struct ServerConnection {
     usage: watch::Sender<ConnectionUsage>,
     phase: watch::Receiver<ConnectionPhase>,
     /// Dropping it orders the supervisor to end the process.
-    _lifetime: watch::Sender<()>,
+    _connection_drop_sender: watch::Sender<()>,
 }
 
 /// Usage of a connection.
@@ -123,7 +123,7 @@ impl ServerConnection {
         tracing::info!(server = name, tools = definitions.len(), "MCP server started");
         let client = Arc::new(client);
         let (phase_sender, phase) = watch::channel(ConnectionPhase::Running);
-        let (lifetime, connection_drop_receiver) = watch::channel(());
+        let (connection_drop_sender, connection_drop_receiver) = watch::channel(());
         let usage = watch::Sender::new(ConnectionUsage::default());
         let supervisor = ConnectionSupervisor {
             server_name: name,
@@ -137,7 +137,13 @@ impl ServerConnection {
         };
         // Without the span of the run that needs the server first: others use it too.
         context.spawn(supervisor.run());
-        Self { client, tool_definitions: definitions, usage, phase, _lifetime: lifetime }
+        Self {
+            client,
+            tool_definitions: definitions,
+            usage,
+            phase,
+            _connection_drop_sender: connection_drop_sender,
+        }
     }
 
     /// Uses the connection; `None` if its process has failed or is being ended.
@@ -186,11 +192,13 @@ impl ConnectionGuard {
             Ok(answer) => return Ok(answer),
             Err(McpError::ConnectionEnded(_)) => self.wait_for_failure().await,
             Err(error @ McpError::RequestRefused { .. }) => {
-                return Err(refused_request_failure(error).sentence_with_server_text(redactor));
+                return Err(
+                    refused_request_failure(error).redacted_sentence_with_server_text(redactor)
+                );
             }
             Err(error) => return Err(format!("{error}; the call may have had its effect")),
         };
-        let sentence = failure.sentence_with_server_text(redactor);
+        let sentence = failure.redacted_sentence_with_server_text(redactor);
         Err(format!("the call was interrupted, and may have had its effect: {sentence}"))
     }
 

@@ -135,7 +135,7 @@ impl ServerHandle {
     ) -> Result<ToolCallResult, String> {
         let connection = self.acquire_connection().await;
         let connection =
-            connection.map_err(|failure| failure.sentence_with_server_text(redactor))?;
+            connection.map_err(|failure| failure.redacted_sentence_with_server_text(redactor))?;
         if connection.tool_definition(tool).is_none() {
             let sentence = missing_tool_sentence(&self.server.name, tool);
             let names = redactor.redact(&connection.tool_names_text());

@@ -11,18 +11,18 @@ pub(super) struct ServerFailure {
     pub(super) sentence: String,
     /// Text of the server: its error output or the message of its refusal. Raw: it may contain secrets.
     pub(super) server_text: String,
-    /// True if the report is the end of a longer text.
+    /// True if `server_text` is the end of a longer text.
     pub(super) is_cut: bool,
 }
 
 impl ServerFailure {
-    /// Creates a failure without a report of the server.
+    /// Creates a failure without a text of the server.
     pub(super) fn new(sentence: impl Into<String>) -> Self {
         Self { sentence: sentence.into(), ..Self::default() }
     }
 
     /// Returns the sentence with the redacted text of the server.
-    pub(super) fn sentence_with_server_text(&self, redactor: &TextRedactor) -> String {
+    pub(super) fn redacted_sentence_with_server_text(&self, redactor: &TextRedactor) -> String {
         match redacted_tail((&self.server_text, self.is_cut), redactor) {
             Some(quote) => format!("{}: {quote}", self.sentence),
             None => self.sentence.clone(),

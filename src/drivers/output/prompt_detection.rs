@@ -46,7 +46,7 @@ impl PromptDetector {
         &self,
         failed_requests: &watch::Sender<u32>,
     ) -> OutputObserver {
-        let retry_counter = FailedRequestLineCounter::new(
+        let failed_request_counter = FailedRequestLineCounter::new(
             &self.program.failure_rules.program_retry_rules,
             failed_requests,
         );
@@ -54,7 +54,7 @@ impl PromptDetector {
             last_line: Vec::new(),
             is_busy: false,
             output_state: self.output_state.clone(),
-            failed_request_counter: retry_counter,
+            failed_request_counter,
         }
     }
 
@@ -83,8 +83,8 @@ impl OutputObserver {
     /// Takes the next bytes; none at the end, after which no prompt can come. The output is not silent until it waits
     /// for more.
     pub(in crate::drivers) fn receive(&mut self, bytes: &[u8]) {
-        if let Some(retries) = &mut self.failed_request_counter {
-            retries.push(bytes);
+        if let Some(counter) = &mut self.failed_request_counter {
+            counter.push(bytes);
         }
         let newline = bytes.iter().rposition(|byte| *byte == b'\n');
         if bytes.is_empty() {

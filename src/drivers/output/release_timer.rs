@@ -64,9 +64,9 @@ impl ReleaseTimer {
         }
     }
 
-    /// Returns true if the text that was read is due for release. `bytes` are those of the last wait, or `None` if the
-    /// wait ended because the time had come. Checked after each read, because [`ReleaseTimer::wait_until_due`] never
-    /// returns for a program that writes without a pause.
+    /// Returns true if the text that was read is due for release. `bytes_unless_due` are those of the last wait, or
+    /// `None` if the wait ended because the time had come. Checked after each read, because
+    /// [`ReleaseTimer::wait_until_due`] never returns for a program that writes without a pause.
     pub(in crate::drivers) fn must_release(&self, bytes_unless_due: Option<&[u8]>) -> bool {
         bytes_unless_due.is_none() || self.is_due()
     }

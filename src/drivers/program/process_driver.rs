@@ -222,7 +222,7 @@ async fn run_attempt(
                 running.clean_up().await;
                 let SharedDriverContext { sessions, .. } = &*attempt.context;
                 if let Err(failure) =
-                    session_resume::reset_unknown_session(&attempt.work, &**sessions, &reporter)
+                    session_resume::delete_unknown_session(&attempt.work, &**sessions, &reporter)
                         .await
                 {
                     return reporter.report_end(Err(failure), None);

@@ -121,9 +121,10 @@ impl RunningProcess {
         let OutcomeEvaluator { program, work, .. } = &self.evaluator;
         let max_unread_bytes = max_recorded_bytes(program, work.spec.limits.sizes.max_output_bytes);
         let max_unread_bytes = usize::try_from(max_unread_bytes).unwrap_or(usize::MAX);
-        let new_watcher = || prompt_detector.new_output_observer(reporter.failed_request_counter());
+        let new_observer =
+            || prompt_detector.new_output_observer(reporter.failed_request_counter());
         let new_source =
-            |pipe| OutputSource::new(pipe, drain_signal.clone(), new_watcher(), max_unread_bytes);
+            |pipe| OutputSource::new(pipe, drain_signal.clone(), new_observer(), max_unread_bytes);
         let sources = (new_source(stdout), new_source(stderr));
         let answered_sender = watch::Sender::new(false);
         let mut output_future = std::pin::pin!(self.read_output(

@@ -173,10 +173,10 @@ pub(super) async fn plan(
         return Ok(SandboxPlan::DomainWithFileRules(LandlockDomain { files, network }));
     }
     let service_files = context.service_paths.service_files();
-    let mut unreadable = service_files.hidden_paths.clone();
+    let mut hidden_paths = service_files.hidden_paths.clone();
     // Behind such a socket a program could start another one outside of its sandbox.
-    unreadable.extend(context.settings.sandbox_escape_sockets.iter().cloned());
-    unreadable.retain(|path| !sandbox.allowed_sockets.contains(path));
+    hidden_paths.extend(context.settings.sandbox_escape_sockets.iter().cloned());
+    hidden_paths.retain(|path| !sandbox.allowed_sockets.contains(path));
     let view = FilesystemView {
         writable_paths: writable,
         private_folders,
@@ -195,7 +195,7 @@ pub(super) async fn plan(
         empty_file: context.empty_file(),
         protected_paths: sandbox.protected.clone(),
         service_files: ProtectedServiceFiles {
-            hidden_paths: unreadable,
+            hidden_paths,
             ..ProtectedServiceFiles::clone(&service_files)
         },
     };
@@ -238,8 +238,8 @@ pub(super) async fn prepare(
     let user = *user;
     let unrestricted_sandbox =
         LaunchSandbox { ruleset: None, view: None, root_capabilities: RootCapabilities::All };
-    let network_ruleset = |network| {
-        let ruleset = context.scratch_slots.network_ruleset(network);
+    let ruleset_without_file_rules = |network| {
+        let ruleset = context.scratch_slots.ruleset_without_file_rules(network);
         ruleset.map_err(|error| sandbox_failure(&error))
     };
     match plan {
@@ -251,7 +251,7 @@ pub(super) async fn prepare(
                 NetworkAccess::Full => RootCapabilities::All,
                 _ => RootCapabilities::ReadWrite,
             };
-            let ruleset = network_ruleset(network)?;
+            let ruleset = ruleset_without_file_rules(network)?;
             Ok((LaunchSandbox { ruleset, root_capabilities, ..unrestricted_sandbox }, None))
         }
         SandboxPlan::View(view, bubblewrap) => {
@@ -260,7 +260,7 @@ pub(super) async fn prepare(
                 false => NetworkAccess::EmptyNamespace,
             };
             let ruleset = match can_run_in_domain(&bubblewrap) {
-                true => network_ruleset(network)?,
+                true => ruleset_without_file_rules(network)?,
                 false => None,
             };
             Ok((
@@ -351,7 +351,7 @@ impl LaunchSandbox {
 
 /// Returns the paths that a program cannot see, and from which no answer may hand over a file.
 pub(super) fn hidden_paths(program: &ProgramSpec, context: &SharedDriverContext) -> Vec<PathBuf> {
-    let service = context.service_paths.unreadable_paths();
+    let service = context.service_paths.hidden_paths();
     service.into_iter().chain(program.sandbox.hidden.iter().cloned()).collect()
 }
 

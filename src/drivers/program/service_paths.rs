@@ -94,7 +94,7 @@ impl ServicePaths {
     }
 
     /// Returns the files that programs may not read.
-    pub(super) fn unreadable_paths(&self) -> Vec<PathBuf> {
+    pub(super) fn hidden_paths(&self) -> Vec<PathBuf> {
         self.service_files().hidden_paths.clone()
     }
 
@@ -141,7 +141,7 @@ mod tests {
         fs::create_dir(&elsewhere).unwrap();
         symlink(&real, &link).unwrap();
         symlink(real.join("service"), elsewhere.join("data")).unwrap();
-        let with_unreadable = |path: PathBuf| ProtectedServiceFiles {
+        let with_hidden = |path: PathBuf| ProtectedServiceFiles {
             hidden_paths: vec![path],
             ..ProtectedServiceFiles::default()
         };
@@ -149,13 +149,13 @@ mod tests {
             [&real, &link].map(|folder| find_shared_memory_folder(folder, files))
         };
         let all = [Some(real.clone()), Some(real.clone())];
-        assert_eq!(granted(&with_unreadable(elsewhere.join("other"))), all);
-        assert_eq!(granted(&with_unreadable(real.join("service"))), [None, None]);
-        assert_eq!(granted(&with_unreadable(link.join("service"))), [None, None]);
+        assert_eq!(granted(&with_hidden(elsewhere.join("other"))), all);
+        assert_eq!(granted(&with_hidden(real.join("service"))), [None, None]);
+        assert_eq!(granted(&with_hidden(link.join("service"))), [None, None]);
         // Not there yet, and named by the link or the folder.
-        assert_eq!(granted(&with_unreadable(real.join("later"))), [None, None]);
-        assert_eq!(find_shared_memory_folder(&link, &with_unreadable(link.join("later"))), None);
-        assert_eq!(granted(&with_unreadable(elsewhere.join("data"))), [None, None]);
+        assert_eq!(granted(&with_hidden(real.join("later"))), [None, None]);
+        assert_eq!(find_shared_memory_folder(&link, &with_hidden(link.join("later"))), None);
+        assert_eq!(granted(&with_hidden(elsewhere.join("data"))), [None, None]);
         let unwritable = ProtectedServiceFiles {
             read_only_paths: vec![real.join("service")],
             ..ProtectedServiceFiles::default()

@@ -76,7 +76,7 @@ impl SessionTurn {
             }
             // The program lost its session before any work, so a new process can repeat the message.
             let SharedDriverContext { sessions, .. } = &*self.attempt.context;
-            session_resume::reset_unknown_session(&self.attempt.work, &**sessions, reporter)
+            session_resume::delete_unknown_session(&self.attempt.work, &**sessions, reporter)
                 .await?;
         }
     }
@@ -242,7 +242,8 @@ impl SessionTurn {
         Ok(Ok(attempt_end))
     }
 
-    /// Returns a running program to the pool for the next message, and ends any other.
+    /// Records the progress of the conversation, returns a running program to the pool for the next message, and ends
+    /// any other.
     async fn record_progress_and_release(
         &self,
         end: &AnswerEnd,

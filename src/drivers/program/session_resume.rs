@@ -194,11 +194,11 @@ pub(super) async fn forget_in_process_session(
     if session.is_none() {
         return Ok(());
     }
-    let forget_future = async {
+    let deletion_future = async {
         sessions.delete_session(conversation).await?;
         reporter.record_event(session_lost_event(PROCESS_ENDED_MESSAGE)).await
     };
-    forget_future.await.map_err(|error| session_store_failure(&error))
+    deletion_future.await.map_err(|error| session_store_failure(&error))
 }
 
 /// Records that a program remembers the conversation only while it runs.
@@ -214,20 +214,20 @@ pub(super) async fn store_in_process_session(
     sessions.save_session(ConversationKey::from_request(&work.request), session).await
 }
 
-/// Deletes a session that the program does not know, and records the loss.
-pub(super) async fn reset_unknown_session(
+/// Deletes a session that the program does not know with the output of the attempt, and records the loss.
+pub(super) async fn delete_unknown_session(
     work: &AttemptWork,
     sessions: &dyn SessionStore,
     reporter: &Reporter,
 ) -> Result<(), Failure> {
-    let forget_future = async {
+    let deletion_future = async {
         sessions.delete_session(ConversationKey::from_request(&work.request)).await?;
         // The output of the program about its unknown session is not the answer.
         reporter.delete_output().await?;
         reporter.set_session_usage_counters(CounterValues::default());
         reporter.record_event(session_lost_event(SESSION_UNKNOWN_MESSAGE)).await
     };
-    forget_future.await.map_err(|error| session_store_failure(&error))
+    deletion_future.await.map_err(|error| session_store_failure(&error))
 }
 
 /// Returns the id for a new session of this attempt: the same at each call.

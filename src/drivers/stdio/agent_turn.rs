@@ -152,7 +152,7 @@ impl AgentTurn {
                     self.state.record_cancel();
                     self.connection.handle_command(Command::Cancel { session: SESSION_KEY })
                 }
-                () = self.state.wait_until_open_deadline() => {
+                () = self.state.wait_until_session_open_deadline() => {
                     self.state.fail_opening(event_reader);
                     return Ok(true);
                 }

@@ -86,7 +86,7 @@ impl StdioTurn {
         }
     }
 
-    /// Handles the next bytes of standard output. After the end of the turn no step follows.
+    /// Handles the next bytes of standard output. After the end of the turn no action follows.
     pub(in crate::drivers) fn receive(&mut self, bytes: &[u8]) -> Vec<StdioAction> {
         match self {
             Self::Rpc(rpc) => rpc.receive(bytes),
@@ -123,9 +123,9 @@ impl StdioTurn {
         }
     }
 
-    /// Handles a turn that ended without an answer: returns true if the program has continued writing, and the failure
-    /// for that case.
-    pub(in crate::drivers) fn suspected_early_end(&self) -> Option<(bool, Failure)> {
+    /// Returns a suspicion about a turn that ended without an answer: true if the program has continued writing
+    /// already, and the failure if it continues.
+    pub(in crate::drivers) fn suspected_premature_end(&self) -> Option<(bool, Failure)> {
         match self {
             Self::Message(turn) if turn.has_ended_without_text() => {
                 Some((turn.has_output_after_end(), turn.premature_end_mark_failure()))

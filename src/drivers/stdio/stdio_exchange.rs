@@ -113,7 +113,7 @@ impl StdioExchange {
                     let actions = self.turn.end_on_silence();
                     if self.perform_actions(actions, event_reader).await?.is_some() {
                         self.flush_input(event_reader).await?;
-                        return finish_turn(self.turn.suspected_early_end(), source, event_reader).await;
+                        return finish_turn(self.turn.suspected_premature_end(), source, event_reader).await;
                     }
                 }
                 // Input is written while output is read. Otherwise a program that answers before it has read everything
@@ -143,7 +143,7 @@ impl StdioExchange {
                     match end {
                         Some(ExchangeEnd::Completed) => {
                             self.flush_input(event_reader).await?;
-                            return finish_turn(self.turn.suspected_early_end(), source, event_reader).await;
+                            return finish_turn(self.turn.suspected_premature_end(), source, event_reader).await;
                         }
                         Some(end) => return Ok(end),
                         None => {}
@@ -169,7 +169,7 @@ impl StdioExchange {
         if bytes.is_empty() {
             let actions = self.turn.handle_end_of_output();
             let end = self.perform_actions(actions, event_reader).await?;
-            event_reader.process_end_events_only().await?;
+            event_reader.process_output_end_without_raw().await?;
             if end.is_none() {
                 event_reader.fail_with(incomplete_answer_failure());
             }
@@ -179,7 +179,7 @@ impl StdioExchange {
         let actions = self.turn.receive(bytes);
         let end = self.perform_actions(actions, event_reader).await?;
         if end == Some(ExchangeEnd::UnreadableMessage) {
-            event_reader.process_end_events_only().await?;
+            event_reader.process_output_end_without_raw().await?;
         }
         Ok(end)
     }
@@ -190,12 +190,12 @@ impl StdioExchange {
         actions: Vec<StdioAction>,
         event_reader: &mut EventReader<'_>,
     ) -> Result<Option<ExchangeEnd>, LedgerError> {
-        for step in actions {
-            match step {
+        for action in actions {
+            match action {
                 StdioAction::Write(bytes) => self.unwritten_bytes.extend(bytes),
                 StdioAction::Event(event) => event_reader.handle_event(event).await?,
                 StdioAction::Output(bytes) if self.reads_events => {
-                    event_reader.process_events_only(&bytes).await?;
+                    event_reader.process_output_without_raw(&bytes).await?;
                 }
                 StdioAction::Output(bytes) => {
                     let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -286,19 +286,19 @@ async fn write_some(
 
 /// Ends a turn. An empty answer after which the program continues is a failure: the end mark matched too early.
 async fn finish_turn(
-    suspected_early_end: Option<(bool, Failure)>,
+    suspected_premature_end: Option<(bool, Failure)>,
     source: &mut OutputSource,
     event_reader: &mut EventReader<'_>,
 ) -> Result<ExchangeEnd, LedgerError> {
-    if let Some((has_extra_output, failure)) = suspected_early_end {
+    if let Some((has_output_after_end, failure)) = suspected_premature_end {
         let more_output = async { !source.next().await.trim_ascii().is_empty() };
-        let has_continued =
-            has_extra_output || timeout(EMPTY_ANSWER_GRACE, more_output).await.unwrap_or_default();
+        let has_continued = has_output_after_end
+            || timeout(EMPTY_ANSWER_GRACE, more_output).await.unwrap_or_default();
         if has_continued {
             event_reader.fail_with(failure);
         }
     }
-    event_reader.process_end_events_only().await?;
+    event_reader.process_output_end_without_raw().await?;
     Ok(ExchangeEnd::Completed)
 }
 

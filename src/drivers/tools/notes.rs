@@ -33,7 +33,8 @@ impl ToolHandlers {
         let origin = (call.execution, call.step_number);
         let new_note = NewNote { agent: call.agent.clone(), origin, note };
         let stored = self.services.notes.add_note(new_note, MAX_NOTES).await;
-        stored.map_err(|error| log_failure(call, &error, "the note was not stored"))?;
+        stored
+            .map_err(|error| log_and_describe_failure(call, &error, "the note was not stored"))?;
         Ok(json!({ "stored": true }).to_string())
     }
 
@@ -43,8 +44,9 @@ impl ToolHandlers {
         // One more than are listed, so that the list can state that it is not complete.
         let limit = MAX_FOUND_NOTES + 1;
         let found = self.services.notes.search_notes(&call.agent, query, limit).await;
-        let found =
-            found.map_err(|error| log_failure(call, &error, "the notes could not be searched"))?;
+        let found = found.map_err(|error| {
+            log_and_describe_failure(call, &error, "the notes could not be searched")
+        })?;
         Ok(notes_json(found))
     }
 }
@@ -81,7 +83,7 @@ fn notes_json(notes: Vec<Note>) -> String {
 
 /// Logs an error of the store, and returns the sentence for the model. The error names files of the service, so the
 /// sentence does not contain it.
-fn log_failure(call: &ToolInvocation, error: &LedgerError, sentence: &str) -> String {
+fn log_and_describe_failure(call: &ToolInvocation, error: &LedgerError, sentence: &str) -> String {
     tracing::warn!(agent = %call.agent, execution = %call.execution, %error, "tool call failed: {sentence}");
     sentence.to_owned()
 }

@@ -14,7 +14,7 @@ use crate::drivers::mcp::ServerHandle;
 
 impl ToolHandlers {
     /// Returns the definitions of the tools of MCP servers. The servers are started side by side.
-    pub(super) async fn server_tool_definitions(
+    pub(super) async fn load_mcp_tool_definitions(
         &self,
         tools: &[Arc<ToolSpec>],
         redactor: &TextRedactor,

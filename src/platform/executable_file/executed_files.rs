@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn the_longest_path_decides_about_a_file() {
         let paths = |texts: &[&str]| texts.iter().map(PathBuf::from).collect();
-        let hidden_paths = PathVisibility {
+        let path_visibility = PathVisibility {
             hidden: paths(&["/a", "/a/b/c", "/d"]),
             visible: paths(&["/a/b", "/", "/d"]),
         };
@@ -105,7 +105,7 @@ mod tests {
             ("/x", false),
             ("/d/x", true),
         ] {
-            assert_eq!(hidden_paths.hides(Path::new(file)), expected, "{file}");
+            assert_eq!(path_visibility.hides(Path::new(file)), expected, "{file}");
         }
     }
 }

@@ -335,8 +335,8 @@ pub(super) const fn exposed_operation_of(a2a_method: A2aMethod) -> ProtocolOpera
 }
 
 /// Returns the right that a token needs for the method.
-pub(super) const fn required_right(method: A2aMethod) -> Right {
-    match method {
+pub(super) const fn required_right(a2a_method: A2aMethod) -> Right {
+    match a2a_method {
         A2aMethod::Send | A2aMethod::Stream | A2aMethod::Cancel => Right::Run,
         A2aMethod::Get
         | A2aMethod::Status

@@ -61,7 +61,7 @@ pub async fn send(
         (sent_message.request.send_mode, sent_message.request.history_length);
     // A separate box, so that a waiting request does not retain the memory of the submission.
     let submit_reply = Box::pin(submit(app, caller, agent, sent_message)).await?;
-    let SubmitReply { execution, progress_receiver: progress, ended_record, .. } = submit_reply;
+    let SubmitReply { execution, progress_receiver, ended_record, .. } = submit_reply;
     let (record, raw_answer) = match ended_record {
         // The api read the record after the submission: it is as new as the request.
         Some(record) => (lookup::require_visible_record(caller, agent, *record)?, None),
@@ -71,7 +71,10 @@ pub async fn send(
             }
             let raw_answer = match send_mode {
                 SendMode::Blocking => {
-                    app.api.requests.wait_for_end_or_question(agent, execution, progress).await?
+                    app.api
+                        .requests
+                        .wait_for_end_or_question(agent, execution, progress_receiver)
+                        .await?
                 }
                 SendMode::NonBlocking => None,
             };

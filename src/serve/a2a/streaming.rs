@@ -87,7 +87,7 @@ pub async fn stream(
         .text_cursor
         .as_ref()
         .map_or(text_progress.clone(), |known_cursor| text_progress.with_cursor(known_cursor));
-    let (api, has_sent_queue_position) = (api.clone(), queue_position.is_some());
+    let (api, is_showing_queue_position) = (api.clone(), queue_position.is_some());
     let has_question_before_running = has_question_before_running(&record);
     let is_over = sent_state.is_terminal();
     let task_stream = TaskStream {
@@ -95,7 +95,7 @@ pub async fn stream(
             api,
             record,
             sent_state,
-            is_showing_queue_position: has_sent_queue_position,
+            is_showing_queue_position,
             has_question_before_running,
         },
         subscription,

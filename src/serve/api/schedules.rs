@@ -56,7 +56,7 @@ fn schedule_entry(view: &ScheduleView) -> ScheduleEntry {
         failures_in_a_row: *failure_streak,
         alert: alert_after > 0 && *failure_streak >= alert_after,
         redacted: *redacted,
-        input_lost: schedule.has_unreadable_texts(),
+        input_lost: schedule.has_sealed_texts(),
         created_at: schedule.created_at,
         changed_at: schedule.changed_at,
     }

@@ -82,12 +82,12 @@ pub(in crate::serve) fn track_unread_body(
     if request.version() >= Version::HTTP_2 || request.body().is_end_stream() {
         return (request, None);
     }
-    let (sender, body_receiver) = oneshot::channel();
+    let (body_sender, body_receiver) = oneshot::channel();
     let expects_continue = request.headers().contains_key(header::EXPECT);
-    let to_drainable =
-        |body| Body::new(ReturnOnDropBody { body: Some(body), body_sender: Some(sender) });
+    let return_on_drop =
+        |body| Body::new(ReturnOnDropBody { body: Some(body), body_sender: Some(body_sender) });
     (
-        request.map(to_drainable),
+        request.map(return_on_drop),
         Some(UnreadBody { body_receiver, expects_continue, connection: connection.clone() }),
     )
 }

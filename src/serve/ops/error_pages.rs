@@ -89,10 +89,10 @@ fn parse_with_rewritten_links(markdown: &str) -> Vec<Event<'_>> {
         Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
             let code = dest_url.strip_suffix(".md").filter(|name| !name.contains('/'));
             let is_web = dest_url.starts_with("https://")
-                || dest_url.starts_with(&problem::error_page_url_for_name(""));
+                || dest_url.starts_with(&problem::error_page_url_for_code_name(""));
             // The end of a link does not name its target, so the decision is remembered for it.
             retained_link_flags.push(code.is_some() || is_web);
-            let address = code.map(|code| problem::error_page_url_for_name(code).into());
+            let address = code.map(|code| problem::error_page_url_for_code_name(code).into());
             let dest_url = address.or(is_web.then_some(dest_url))?;
             Some(Event::Start(Tag::Link { link_type, dest_url, title, id }))
         }

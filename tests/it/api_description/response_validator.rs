@@ -40,8 +40,8 @@ impl ResponseValidator {
             .collect()
     }
 
-    /// Holds an answer to be as it is described.
-    pub(super) fn check_and_record_response(
+    /// Asserts that an answer is as it is described, and records it.
+    pub(super) fn assert_documented_and_record(
         &mut self,
         method_and_path: &str,
         answer: &TestResponse,

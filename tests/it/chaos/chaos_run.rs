@@ -38,7 +38,7 @@ pub(super) struct ChaosRun {
     client_sender: watch::Sender<ServiceClient>,
     tokens: [String; 3],
     sent_messages: Vec<CallerMessage>,
-    /// The executions by the ids of their messages.
+    /// Ids of the executions, by those of their messages.
     pub(super) execution_ids_by_message_id: BTreeMap<String, String>,
     calls: JoinSet<Option<(CallerMessage, String)>>,
     /// Process ids of all process holders that were seen.
@@ -222,16 +222,10 @@ impl ChaosRun {
 
     /// What is to be judged.
     pub(super) fn history_check_input(&self) -> HistoryCheckInput<'_> {
-        let Self {
-            service,
-            execution_ids_by_message_id: executions_by_message_id,
-            holder_pids,
-            sent_messages,
-            ..
-        } = self;
+        let Self { service, execution_ids_by_message_id, holder_pids, sent_messages, .. } = self;
         HistoryCheckInput {
             service,
-            execution_ids_by_message_id: executions_by_message_id,
+            execution_ids_by_message_id,
             message_count: sent_messages.len(),
             seen_holder_pids: holder_pids,
         }

@@ -62,11 +62,11 @@ pub(super) struct ScenarioResult {
     pub(super) outcomes: Vec<String>,
 }
 
-/// What callers know.
+/// Caller of a scenario, with the answers that it received.
 struct ScenarioCaller {
     fault: InjectedFault,
     /// The ids of executions, by those of their messages.
-    executions_by_message_id: BTreeMap<String, String>,
+    execution_ids_by_message_id: BTreeMap<String, String>,
     /// The states that were told as the last ones.
     end_states: BTreeMap<String, String>,
     refusal_codes: Vec<String>,
@@ -77,10 +77,10 @@ struct ScenarioCaller {
 pub(super) async fn run_scenario(fault: InjectedFault) -> ScenarioResult {
     let setup = Setup::new(AGENTS);
     fs::create_dir(setup.test_folder().join("work")).unwrap();
-    let (executions_by_message_id, end_states, refusal_codes) = Default::default();
+    let (execution_ids_by_message_id, end_states, refusal_codes) = Default::default();
     let mut caller = ScenarioCaller {
         fault,
-        executions_by_message_id,
+        execution_ids_by_message_id,
         end_states,
         refusal_codes,
         holder_pids: BTreeSet::new(),
@@ -103,7 +103,7 @@ pub(super) async fn run_scenario(fault: InjectedFault) -> ScenarioResult {
     };
     caller.resend_to_second_process(&service).await;
     let ScenarioCaller {
-        executions_by_message_id: accepted,
+        execution_ids_by_message_id: accepted,
         holder_pids,
         refusal_codes: refused,
         ..
@@ -135,11 +135,11 @@ impl ScenarioCaller {
             if let Some(task) =
                 self.call_and_record_refusal(&client, agent, "message/send", &params).await
             {
-                self.executions_by_message_id.insert(format!("m-{index}"), task_id(&task));
+                self.execution_ids_by_message_id.insert(format!("m-{index}"), task_id(&task));
                 self.record_end_state(&task);
             }
         }
-        if let Some(last_id) = self.executions_by_message_id.get("m-3").cloned() {
+        if let Some(last_id) = self.execution_ids_by_message_id.get("m-3").cloned() {
             let cancelled = self
                 .call_and_record_refusal(&client, "writer", "tasks/cancel", &json!({"id": last_id}))
                 .await;
@@ -201,7 +201,7 @@ impl ScenarioCaller {
     /// The agents and executions that callers know of, in the order in which they asked.
     fn accepted_tasks(&self) -> Vec<(&'static str, String)> {
         let accepted = |(index, (agent, _)): (usize, &(&'static str, u64))| {
-            Some((*agent, self.executions_by_message_id.get(&format!("m-{index}"))?.clone()))
+            Some((*agent, self.execution_ids_by_message_id.get(&format!("m-{index}"))?.clone()))
         };
         REQUESTS.iter().enumerate().filter_map(accepted).collect()
     }
@@ -262,7 +262,7 @@ impl ScenarioCaller {
                 )
                 .await;
             let previous_id =
-                self.executions_by_message_id.insert(format!("m-{index}"), task_id(&task));
+                self.execution_ids_by_message_id.insert(format!("m-{index}"), task_id(&task));
             assert!(
                 previous_id.as_ref().is_none_or(|known_id| *known_id == task_id(&task)),
                 "{previous_id:?}: {task}"

@@ -50,11 +50,17 @@ impl InjectedFault {
     pub(crate) fn inject_into(self, setup: Setup) -> Setup {
         let tally = tally_path(setup.test_folder());
         fs::write(&tally, [0; TALLY_BYTES]).unwrap();
-        let Self { mode: FaultMode { process, counted_call_kinds: calls, effect }, call_number } =
-            self;
+        let Self { mode: FaultMode { process, counted_call_kinds, effect }, call_number } = self;
         let (library, call_number) =
             (library_path().display().to_string(), call_number.to_string());
-        let values = [&library, process, calls, &call_number, effect, &tally.display().to_string()];
+        let values = [
+            &library,
+            process,
+            counted_call_kinds,
+            &call_number,
+            effect,
+            &tally.display().to_string(),
+        ];
         FAULT_VARIABLES
             .iter()
             .zip(values)

@@ -92,7 +92,7 @@ async fn a_line_typed_before_the_question_answers_nothing() {
     assert_eq!(fetch_verdicts(&service, "coder").await, [recorded_verdict("deny", "principal")]);
 }
 
-/// Creates a token with these rights; returns the arguments that use it.
+/// Creates a token with these rights; returns the option that uses it.
 async fn create_token_file_option(service: &ServiceProcess, scopes: &[&str]) -> String {
     let token_request = json!({"name": scopes.concat(), "scopes": scopes}).to_string();
     let created = service.post("/api/v1/tokens", &token_request).await.json();

@@ -16,7 +16,10 @@ use crate::harness::steps::{error_step, fetch_steps, observation_step, run_tool_
 use crate::harness::{ServiceProcess, poll_until};
 
 /// Returns the process id of the server `store`, and the number of its calls.
-pub(super) async fn call_count_tool(service: &ServiceProcess, agent: &str) -> (i32, u32) {
+pub(super) async fn fetch_server_pid_and_call_count(
+    service: &ServiceProcess,
+    agent: &str,
+) -> (i32, u32) {
     let results = run_tool_calls(service, agent, &[("store__count", json!({}))]).await;
     let (pid, calls) = results[0].1.split_once(' ').unwrap();
     (pid.parse().unwrap(), calls.parse().unwrap())
@@ -64,7 +67,7 @@ async fn start_hanging_call(service: &ServiceProcess, later_turns: &[Value]) -> 
 #[tokio::test]
 async fn a_killed_server_ends_its_call_and_not_the_run() {
     let (_model, service) = start_with_mock_model().await;
-    let (pid, _) = call_count_tool(&service, "worker").await;
+    let (pid, _) = fetch_server_pid_and_call_count(&service, "worker").await;
     let (run, _) = start_hanging_call(&service, &[]).await;
     kill9(pid);
     let task = service.wait_for_task_end("worker", &run).await;
@@ -80,9 +83,9 @@ async fn a_killed_server_ends_its_call_and_not_the_run() {
 #[tokio::test]
 async fn all_agents_share_the_process_of_a_server() {
     let (_model, service) = start_with_mock_model().await;
-    let (pid, calls) = call_count_tool(&service, "worker").await;
+    let (pid, calls) = fetch_server_pid_and_call_count(&service, "worker").await;
     assert_eq!(calls, 1);
-    assert_eq!(call_count_tool(&service, "other").await, (pid, 2));
+    assert_eq!(fetch_server_pid_and_call_count(&service, "other").await, (pid, 2));
     // A reload that does not change the server keeps it.
     let text = fs::read_to_string(service.setup.write_config()).unwrap();
     let rewrite_config = |from: &str, to: &str| {
@@ -91,12 +94,12 @@ async fn all_agents_share_the_process_of_a_server() {
     rewrite_config("max_steps = 20", "max_steps = 21");
     let reload_output = service.run_command(&["reload"], "").await;
     assert!(reload_output.stdout.contains("worker"), "{reload_output:?}");
-    assert_eq!(call_count_tool(&service, "worker").await, (pid, 3));
+    assert_eq!(fetch_server_pid_and_call_count(&service, "worker").await, (pid, 3));
     // One that changes it ends it.
     rewrite_config("\"mcp\", \"--end\"", "\"mcp\", \"--noise\", \"--end\"");
     let reload_output = service.run_command(&["reload"], "").await;
     assert!(reload_output.stdout.contains("other"), "{reload_output:?}");
-    let (new_pid, calls) = call_count_tool(&service, "other").await;
+    let (new_pid, calls) = fetch_server_pid_and_call_count(&service, "other").await;
     assert!(new_pid != pid && calls == 1, "{new_pid} {calls}");
     poll_until("the end of the server", async || (!is_alive(pid)).then_some(())).await;
 }
@@ -104,35 +107,35 @@ async fn all_agents_share_the_process_of_a_server() {
 #[tokio::test]
 async fn a_timeout_cancels_the_call_and_not_the_server() {
     let (_model, service) = start_with_mock_model().await;
-    let (pid, _) = call_count_tool(&service, "worker").await;
+    let (pid, _) = fetch_server_pid_and_call_count(&service, "worker").await;
     let results =
         run_tool_calls(&service, "worker", &[("slow", json!({})), ("store__cancelled", json!({}))])
             .await;
     let timeout_error = "the tool gave no result within 1 s; the call may have had its effect";
     assert_eq!(results, [error_step(timeout_error), observation_step("1")]);
-    assert_eq!(call_count_tool(&service, "worker").await.0, pid);
+    assert_eq!(fetch_server_pid_and_call_count(&service, "worker").await.0, pid);
 }
 
 #[tokio::test]
 async fn a_server_without_calls_is_ended() {
     let model = MockModel::start(&[]);
-    let agents = MCP_CONFIG.replace("MODEL", &model.base_url());
-    let agents = agents.replace(
+    let config = MCP_CONFIG.replace("MODEL", &model.base_url());
+    let config = config.replace(
         "args = [\"mcp\", \"--end\", \"HERE/writable/end\"]",
         "args = [\"mcp\", \"--end\", \"HERE/writable/end\"]\nidle = 1",
     );
-    let service = mcp_setup(&agents).start().await;
-    let (pid, _) = call_count_tool(&service, "worker").await;
+    let service = mcp_setup(&config).start().await;
+    let (pid, _) = fetch_server_pid_and_call_count(&service, "worker").await;
     poll_until("the end of the server", async || (!is_alive(pid)).then_some(())).await;
     assert_eq!(service.setup.read_file("writable/end"), "ended\n");
-    let (new_pid, calls) = call_count_tool(&service, "worker").await;
+    let (new_pid, calls) = fetch_server_pid_and_call_count(&service, "worker").await;
     assert!(new_pid != pid && calls == 1, "{new_pid} {calls}");
 }
 
 #[tokio::test]
 async fn a_server_ends_with_the_service() {
     let (_model, mut service) = start_with_mock_model().await;
-    let (pid, _) = call_count_tool(&service, "worker").await;
+    let (pid, _) = fetch_server_pid_and_call_count(&service, "worker").await;
     service.send_sigterm();
     service.wait_for_exit().await;
     // R-144: An MCP server ends with the service, also after a kill
@@ -140,23 +143,23 @@ async fn a_server_ends_with_the_service() {
     // It could end by itself.
     assert_eq!(service.setup.read_file("writable/end"), "ended\n");
     service.start_again().await;
-    let (pid, _) = call_count_tool(&service, "worker").await;
+    let (pid, _) = fetch_server_pid_and_call_count(&service, "worker").await;
     service.kill9().await;
     poll_until("the end of the server", async || (!is_alive(pid)).then_some(())).await;
     service.start_again().await;
-    assert_eq!(call_count_tool(&service, "worker").await.1, 1);
+    assert_eq!(fetch_server_pid_and_call_count(&service, "worker").await.1, 1);
 }
 
 #[tokio::test]
 async fn a_cancelled_run_cancels_its_call_at_the_server() {
     let (_model, service) = start_with_mock_model().await;
-    let (pid, _) = call_count_tool(&service, "worker").await;
+    let (pid, _) = fetch_server_pid_and_call_count(&service, "worker").await;
     let (run, _) = start_hanging_call(&service, &[]).await;
     let task = service.cancel("worker", &run).await;
     assert_eq!(task_state(&task), "canceled", "{task}");
     let results = run_tool_calls(&service, "worker", &[("store__cancelled", json!({}))]).await;
     assert_eq!(results, [observation_step("1")]);
-    assert_eq!(call_count_tool(&service, "other").await.0, pid);
+    assert_eq!(fetch_server_pid_and_call_count(&service, "other").await.0, pid);
 }
 
 #[tokio::test]
@@ -178,10 +181,10 @@ async fn a_cancelled_run_starts_no_second_process() {
     let model = MockModel::start(&[]);
     let silent_server_settings = "args = [\"mcp\", \"--silent\", \"--start\", \"HERE/writable/starts\"]\n\
                   sandbox = { writable = [\"HERE/writable\"] }\nstart_timeout = 600";
-    let agents = MCP_CONFIG.replace("MODEL", &model.base_url());
-    let agents =
-        agents.replace("args = [\"mcp\", \"--silent\"]\nstart_timeout = 1", silent_server_settings);
-    let service = mcp_setup(&agents).start().await;
+    let config = MCP_CONFIG.replace("MODEL", &model.base_url());
+    let config =
+        config.replace("args = [\"mcp\", \"--silent\"]\nstart_timeout = 1", silent_server_settings);
+    let service = mcp_setup(&config).start().await;
     let starts_file = service.setup.test_folder().join("writable/starts");
     for _ in 0..3 {
         let run = service
@@ -200,10 +203,10 @@ async fn a_cancelled_run_starts_no_second_process() {
 #[tokio::test]
 async fn a_server_that_ignores_the_end_is_killed() {
     let model = MockModel::start(&[]);
-    let agents = MCP_CONFIG.replace("MODEL", &model.base_url());
-    let agents = agents.replace("\"mcp\", \"--end\"", "\"mcp\", \"--stubborn\", \"--end\"");
-    let mut service = mcp_setup(&agents).start().await;
-    let (pid, _) = call_count_tool(&service, "worker").await;
+    let config = MCP_CONFIG.replace("MODEL", &model.base_url());
+    let config = config.replace("\"mcp\", \"--end\"", "\"mcp\", \"--stubborn\", \"--end\"");
+    let mut service = mcp_setup(&config).start().await;
+    let (pid, _) = fetch_server_pid_and_call_count(&service, "worker").await;
     service.send_sigterm();
     service.wait_for_exit().await;
     assert!(!is_alive(pid), "the server is left after a stop");
@@ -230,10 +233,10 @@ async fn the_loss_of_the_process_holder_is_an_error_of_the_call() {
 async fn a_server_beyond_its_limits_is_ended() {
     let model = MockModel::start(&[]);
     let limits = "args = [\"mcp\", \"--end\", \"HERE/writable/end\"]\nresources = { memory_bytes = 100_000_000, group = \"off\" }";
-    let agents = MCP_CONFIG
+    let config = MCP_CONFIG
         .replace("MODEL", &model.base_url())
         .replace("args = [\"mcp\", \"--end\", \"HERE/writable/end\"]", limits);
-    let service = mcp_setup(&agents).start().await;
+    let service = mcp_setup(&config).start().await;
     let tool_calls = [("store__grow", json!({})), ("store__count", json!({}))];
     let results = run_tool_calls(&service, "worker", &tool_calls).await;
     let (kind, text) = &results[0];

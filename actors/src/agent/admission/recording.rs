@@ -158,8 +158,8 @@ impl RequestRecorder {
         keys
     }
 
-    /// Returns the key by which an equal request is found, if the agent coalesces requests. A caller with idempotency
-    /// keys distinguishes its requests itself.
+    /// Returns the key by which an equal request is found, and the earliest time of that request, if the agent
+    /// coalesces requests. A caller with idempotency keys distinguishes its requests itself.
     fn coalescing_key_and_since(&self) -> Option<([u8; 32], DateTime<Utc>)> {
         let (services, request, spec) = (&*self.services, &*self.request, &*self.spec);
         let window = spec.dedup_window.filter(|_| request.idempotency_key.is_none())?;

@@ -1,4 +1,4 @@
-//! Queue timeout: one timer for the first entry that has its answer, because all entries have the same timeout.
+//! Queue timeout: one timer for the first entry that has its reply, because all entries have the same timeout.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ impl RequestQueue {
         }
     }
 
-    /// Iterates over the entries whose submitter has its answer, in order.
+    /// Iterates over the entries whose submitter has its reply, in order.
     fn acknowledged_entries(&self) -> impl Iterator<Item = ExecutionId> + '_ {
         let is_acknowledged = |entry: &QueuedRequest| !entry.awaits_submit_reply();
         self.admission_queue

@@ -62,15 +62,16 @@ impl ExecutionRetries {
         report: FailedAttemptReport,
         now: DateTime<Utc>,
     ) -> NextAttempt {
-        let FailedAttemptReport { failed_attempt: attempt, failure, .. } = &report;
+        let FailedAttemptReport { failed_attempt, failure, .. } = &report;
         self.history.count_program_retries(failure);
         let (next_attempt, pause) =
-            match decide_retry(&self.policy, self.history, *attempt, failure) {
+            match decide_retry(&self.policy, self.history, *failed_attempt, failure) {
                 RetryDecision::GiveUp => return NextAttempt::None,
                 RetryDecision::Retry(pause) => (NextAttempt::AfterPause, Some(pause)),
                 RetryDecision::Defer(wait, cause) => {
                     let end = (end_of_wait(now, wait), cause);
-                    let deferral = self.history.record_deferral(attempt.number, failure, end);
+                    let deferral =
+                        self.history.record_deferral(failed_attempt.number, failure, end);
                     (NextAttempt::AfterDeferral(deferral), None)
                 }
             };

@@ -57,7 +57,7 @@ impl RunningExecutions {
         } else {
             self.settle_lost(id, args, tasks);
         }
-        match self.decide_restart_after_crash() {
+        match self.record_crash_and_decide() {
             RestartDecision::Restart => Ok(()),
             RestartDecision::Quarantine => Err(fault),
         }

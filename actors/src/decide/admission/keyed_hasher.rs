@@ -136,7 +136,7 @@ impl KeyedHasher {
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Returns a short display name of the secrets with this digest.
+    /// Returns a short fingerprint of the secrets with this digest, for display.
     #[must_use]
     pub fn credential_fingerprint(&self, digest: &[u8; 32]) -> String {
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();

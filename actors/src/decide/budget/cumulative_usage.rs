@@ -26,8 +26,8 @@ impl CumulativeUsage {
         &self.reported_totals
     }
 
-    /// Returns the increments, and true if they are still the totals of the session, because no earlier report is
-    /// known. A counter that decreased was reset by the program.
+    /// Records the counters. Returns the increments, and true if they are still the totals of the session, because no
+    /// earlier report is known. A counter that decreased was reset by the program.
     pub fn record_and_compute_increments(
         &mut self,
         counters: CounterValues,

@@ -67,7 +67,7 @@ impl ArtifactStream {
         if !is_invisible {
             visible.push(ArtifactPiece { id: id.clone(), name, description, parts, append, last });
         }
-        visible.extend(open_text.and_then(|text| self.push_and_evict_oldest_text(id, text)));
+        visible.extend(open_text.and_then(|text| self.push_within_limit(id, text)));
         visible
     }
 
@@ -95,7 +95,8 @@ impl ArtifactStream {
         self.open_texts.remove(index).map(|(_, text)| text)
     }
 
-    fn push_and_evict_oldest_text(
+    /// Adds an open text. Beyond the limit, finishes the text that was idle for longest and returns its rest.
+    fn push_within_limit(
         &mut self,
         id: String,
         text: EarlyReleaseRedactor,

@@ -12,7 +12,7 @@ use algonius_redact::{Redactor, StreamRedactor};
 /// Longest line, in bytes, that is shown early. The redactor itself releases a longer line in parts.
 const MAX_EARLY_LINE_BYTES: usize = 8 * 1024;
 
-/// Stream that redacts a text while it arrives, and can show the start of an unfinished line.
+/// Redactor of a text that arrives in pieces; it can show the start of an unfinished line.
 pub struct EarlyReleaseRedactor {
     redactor: Arc<Redactor>,
     stream: StreamRedactor,
@@ -23,7 +23,7 @@ pub struct EarlyReleaseRedactor {
 }
 
 impl EarlyReleaseRedactor {
-    /// Creates the stream of a new text.
+    /// Creates the redactor of a new text.
     #[must_use]
     pub fn new(redactor: Arc<Redactor>) -> Self {
         let stream = StreamRedactor::new(Arc::clone(&redactor));

@@ -140,7 +140,7 @@ pub fn apply_breaker_event(
     }
 }
 
-/// Merges a failure into an open breaker: the later end time applies, and a running probe continues.
+/// Merges a failure into a tripped breaker: the later end time applies, and a running probe continues.
 fn merge_failure(before: Option<TrippedBreaker>, new: TrippedBreaker) -> TrippedBreaker {
     match before {
         None => new,

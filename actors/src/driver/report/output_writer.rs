@@ -337,7 +337,7 @@ impl OutputWriter {
     }
 }
 
-/// Publishes the offset at which the present text of a channel starts.
+/// Publishes where the partial answer starts, if this is its channel.
 fn publish_answer_start(context: &AttemptContext, channel: TextChannel, offset: u64) {
     context.progress.send_if_modified(|progress| progress.set_answer_start(channel, offset));
 }

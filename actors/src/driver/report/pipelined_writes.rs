@@ -15,12 +15,12 @@ pub(super) type AppendFuture = Pin<Box<dyn Future<Output = Result<(), LedgerErro
 /// Pending chunks of one text.
 #[derive(Default)]
 pub(super) struct PipelinedWrites {
-    /// Replies in the order of the chunks; there are never many.
+    /// Appends in the order of the chunks; there are never many.
     pending_appends: Vec<AppendFuture>,
 }
 
 impl PipelinedWrites {
-    /// Adds the reply of the next chunk. Returns once the chunk is pending and the limit is respected.
+    /// Adds the append of the next chunk. Returns once the chunk is pending and the limit is respected.
     ///
     /// # Errors
     /// Returns an error if the ledger did not commit one of the earlier chunks, or this one.
@@ -53,15 +53,15 @@ impl PipelinedWrites {
         result
     }
 
-    /// Polls all replies in their order, so that no chunk overtakes another one. This wakes no task: the task that
-    /// waits for a reply polls it.
+    /// Polls all appends in their order, so that no chunk overtakes another one. This wakes no task: the task that
+    /// waits for an append polls it.
     fn poll_all(&mut self) -> Result<(), LedgerError> {
         let mut context = Context::from_waker(Waker::noop());
         let mut result = Ok(());
-        self.pending_appends.retain_mut(|reply| match reply.as_mut().poll(&mut context) {
+        self.pending_appends.retain_mut(|append| match append.as_mut().poll(&mut context) {
             Poll::Pending => true,
-            Poll::Ready(reply_result) => {
-                result = std::mem::replace(&mut result, Ok(())).and(reply_result);
+            Poll::Ready(append_result) => {
+                result = std::mem::replace(&mut result, Ok(())).and(append_result);
                 false
             }
         });
@@ -81,7 +81,7 @@ mod tests {
 
     type ReplySender = oneshot::Sender<Result<(), LedgerError>>;
 
-    /// Creates a reply of a slow ledger, which receives the chunk and replies later.
+    /// Creates the append of a slow ledger, which receives the chunk and replies later.
     fn slow_append(sender: UnboundedSender<ReplySender>) -> AppendFuture {
         Box::pin(async move {
             let (reply_sender, answer) = oneshot::channel();

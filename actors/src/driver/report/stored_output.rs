@@ -17,7 +17,7 @@ pub(crate) struct AnswerText {
     pub(crate) file_count: usize,
 }
 
-/// Output of the last attempt of an execution that has ended.
+/// Reader of the output of the last attempt of an execution that has ended.
 pub(crate) struct StoredOutputReader {
     id: ExecutionId,
     ledger: Arc<dyn Ledger>,

@@ -45,12 +45,12 @@ fn a_blocked_claim_keeps_memory_only_if_memory_is_short() {
 fn memory_of_a_blocked_claim_is_free_for_others() {
     let resources = AttemptResources::with_memory_limit(Some(10));
     let (mut first, mut second) = (claim(&resources), claim(&resources));
-    assert!(first.begin_claim_with_memory() && !second.begin_claim_with_memory());
+    assert!(first.try_reserve_memory_for_claim() && !second.try_reserve_memory_for_claim());
     first.handle_blocked_claim(blocked_claim(QueueReason::AgentBusy, None));
-    assert!(second.begin_claim_with_memory() && !first.begin_claim_with_memory());
+    assert!(second.try_reserve_memory_for_claim() && !first.try_reserve_memory_for_claim());
     first.reserve_memory_unchecked();
     second.release_memory();
-    assert!(!second.begin_claim_with_memory(), "a resumed attempt holds its memory");
+    assert!(!second.try_reserve_memory_for_claim(), "a resumed attempt holds its memory");
 }
 
 #[test]
@@ -72,7 +72,9 @@ fn a_claim_keeps_its_place_until_it_is_granted() {
     first.apply_grant(Some(workspace("/srv/a")));
     assert_eq!(first.workspace(), Some(workspace("/srv/a")));
     assert_eq!(wait_position(&mut second), 1, "the granted claim has left the queue");
-    assert!(second.begin_claim_with_memory() && !second.release_notices.has_changed().unwrap());
+    assert!(
+        second.try_reserve_memory_for_claim() && !second.release_notices.has_changed().unwrap()
+    );
     first.release_workspace();
     assert!(second.release_notices.has_changed().unwrap(), "the next claim is notified");
 }

@@ -32,7 +32,7 @@ pub(crate) enum HopState {
     /// The hop has ended.
     Ended(Box<ExecutionRecord>),
     /// The member waits for an answer between two turns.
-    InputRequired(Box<ExecutionRecord>),
+    AwaitsNextTurn(Box<ExecutionRecord>),
     /// The hop is waiting, or it runs.
     Open(Box<ExecutionRecord>),
     /// The execution was removed.
@@ -106,7 +106,7 @@ impl RunRequestHandle {
         Ok(match record.map(Box::new) {
             None => HopState::Removed,
             Some(record) if record.outcome.is_some() => HopState::Ended(record),
-            Some(record) if record.awaits_answer() => HopState::InputRequired(record),
+            Some(record) if record.awaits_answer() => HopState::AwaitsNextTurn(record),
             Some(record) => HopState::Open(record),
         })
     }
@@ -142,7 +142,7 @@ impl RunRequestHandle {
         let services = self.services();
         let record = match self.hop_state(id).await? {
             HopState::Ended(_) | HopState::Removed => return Ok(true),
-            HopState::InputRequired(record) | HopState::Open(record) => record,
+            HopState::AwaitsNextTurn(record) | HopState::Open(record) => record,
         };
         match self.request_handle.send_cancellation(&record, reason.to_owned()).await {
             Some(mut progress) => {
@@ -160,7 +160,7 @@ impl RunRequestHandle {
                 // Its actor may be stopping. Later the same answer means that no actor will have it, for example
                 // because the member is quarantined; it holds nothing but its record.
                 tokio::time::sleep(LEDGER_RETRY_PAUSE).await;
-                if let HopState::InputRequired(record) = self.hop_state(id).await?
+                if let HopState::AwaitsNextTurn(record) = self.hop_state(id).await?
                     && self
                         .request_handle
                         .send_cancellation(&record, reason.to_owned())
@@ -208,7 +208,7 @@ impl RunRequestHandle {
         *self.reader().gateway_handle.draining.borrow()
     }
 
-    /// Returns once the service stops.
+    /// Returns once the service begins to drain.
     pub(crate) async fn wait_for_drain_start(&self) {
         wait_for_drain_start(&mut self.reader().gateway_handle.draining.clone()).await;
     }

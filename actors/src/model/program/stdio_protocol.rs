@@ -15,12 +15,12 @@ pub enum StdioProtocol {
     Rpc(Box<RpcSpec>),
     /// Alternating messages and answers.
     Turns(Box<TurnSpec>),
-    /// Control protocol of an interactive agent, with sessions and questions.
+    /// Protocol of an interactive agent, with sessions and questions.
     Interactive(Box<InteractiveSpec>),
 }
 
 impl StdioProtocol {
-    /// Returns the control protocol, if this is one.
+    /// Returns the settings of an interactive agent, if this is one.
     #[must_use]
     pub const fn interactive_spec(&self) -> Option<&InteractiveSpec> {
         match self {
@@ -72,9 +72,9 @@ fn string_values(document: &Value) -> Vec<&str> {
     }
 }
 
-/// Control protocol of an interactive agent.
+/// Protocol of an interactive agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InteractiveAgentProtocol {
+pub enum InteractiveProtocol {
     /// Agent Client Protocol, version 1.
     Acp,
     /// Control requests of Claude Code.
@@ -83,7 +83,7 @@ pub enum InteractiveAgentProtocol {
     CodexAppServer,
 }
 
-impl InteractiveAgentProtocol {
+impl InteractiveProtocol {
     /// Every protocol.
     pub const ALL: &[Self] = &[Self::Acp, Self::ClaudeControl, Self::CodexAppServer];
 
@@ -102,7 +102,7 @@ impl InteractiveAgentProtocol {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InteractiveSpec {
     /// Protocol of the agent.
-    pub protocol: InteractiveAgentProtocol,
+    pub protocol: InteractiveProtocol,
     /// Mode that the service sets in each session, and that the agent must confirm.
     pub mode: Option<String>,
     /// Options that the service sets in each session, by their id.
@@ -227,7 +227,7 @@ pub enum TurnEnd {
     Prompt(ReadyPrompt),
 }
 
-/// Prompt of a program that reads commands.
+/// Prompt with which a program shows that it is ready for the next command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadyPrompt {
     /// Text of the prompt, such as `calc> `.

@@ -105,7 +105,7 @@ impl<'r> HopWaiter<'r> {
         }
     }
 
-    /// Waits for the end of a hop.
+    /// Waits for the end of a hop, or cancels it if it waits for an answer between two turns.
     async fn wait_for_end_or_cancel(
         &mut self,
         execution: ExecutionId,
@@ -115,8 +115,8 @@ impl<'r> HopWaiter<'r> {
             let record = match self.request_handle.hop_state(execution).await? {
                 HopState::Ended(record) => return Ok(HopWaitResult::Ended(hop_end(&record))),
                 HopState::Removed => return Ok(removed_hop_result()),
-                HopState::InputRequired(record) => {
-                    return self.cancel_input_required_hop(&record).await;
+                HopState::AwaitsNextTurn(record) => {
+                    return self.cancel_hop_between_turns(&record).await;
                 }
                 HopState::Open(record) => record,
             };
@@ -149,7 +149,7 @@ impl<'r> HopWaiter<'r> {
             let is_active = match self.request_handle.hop_state(execution).await? {
                 HopState::Ended(record) => return Ok(HopWaitResult::Ended(hop_end(&record))),
                 HopState::Removed => return Ok(removed_hop_result()),
-                HopState::InputRequired(_) => false,
+                HopState::AwaitsNextTurn(_) => false,
                 HopState::Open(record) => {
                     self.report_questions(OpenQuestions::from_record(&record));
                     self.request_handle.is_hop_active(&record).await
@@ -167,7 +167,7 @@ impl<'r> HopWaiter<'r> {
     }
 
     /// Ends a hop that requested input of the caller between two turns.
-    async fn cancel_input_required_hop(
+    async fn cancel_hop_between_turns(
         &self,
         record: &ExecutionRecord,
     ) -> Result<HopWaitResult, LedgerError> {

@@ -40,32 +40,36 @@ impl ContenderRow {
         rounds: &Rounds,
         memory_and_request_counts: &[(f64, f64)],
     ) -> Vec<Self> {
-        let service_kind = contenders
+        let service_series = contenders
             .first()
             .map_or_else(String::new, |service| service.series_name(PARALLEL_REQUESTS));
         let to_row = |(contender, memory_and_request_count)| {
-            Self::new(contender, &service_kind, rounds, memory_and_request_count)
+            Self::new(contender, &service_series, rounds, memory_and_request_count)
         };
         contenders.iter().zip(memory_and_request_counts).map(to_row).collect()
     }
 
     fn new(
         contender: &Contender,
-        service_kind: &str,
+        service_series: &str,
         rounds: &Rounds,
         memory_and_request_count: &(f64, f64),
     ) -> Self {
-        let (parallel_kind, sequential_kind) =
+        let (parallel_series, sequential_series) =
             (contender.series_name(PARALLEL_REQUESTS), contender.series_name(1));
         let (parallel_run, sequential_run) =
-            (rounds.merged_run(&parallel_kind), rounds.merged_run(&sequential_kind));
+            (rounds.merged_run(&parallel_series), rounds.merged_run(&sequential_series));
         Self {
             name: contender.name.clone(),
-            rate: rounds.median_of(&parallel_kind, OperationTimes::rate),
-            limit_ratio: rounds.median_ratio(&parallel_kind, "L", OperationTimes::rate),
-            service_ratio: rounds.median_ratio(service_kind, &parallel_kind, OperationTimes::rate),
-            median_ms: rounds.median_of(&sequential_kind, median_ms),
-            bare_ratio: rounds.median_ratio(&sequential_kind, "bare", median_ms),
+            rate: rounds.median_of(&parallel_series, OperationTimes::rate),
+            limit_ratio: rounds.median_ratio(&parallel_series, "L", OperationTimes::rate),
+            service_ratio: rounds.median_ratio(
+                service_series,
+                &parallel_series,
+                OperationTimes::rate,
+            ),
+            median_ms: rounds.median_of(&sequential_series, median_ms),
+            bare_ratio: rounds.median_ratio(&sequential_series, "bare", median_ms),
             p99_ms: parallel_run.quantile_ms(990),
             idle_mb: memory_and_request_count.0 / 1e6,
             final_mb: contender.memory_bytes() / 1e6,

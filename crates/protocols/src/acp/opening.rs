@@ -73,7 +73,7 @@ impl SessionOpening {
     }
 
     /// Assigns the replayed settings to the opening; returns those that were sent after it.
-    pub(super) fn match_replayed_settings(
+    pub(super) fn assign_replayed_settings(
         &mut self,
         mut replayed_settings: SettingQueue,
     ) -> SettingQueue {

@@ -55,7 +55,7 @@ impl AcpAgentRequests {
             return withdrawal.into_iter().chain(reply).chain([error_step]).collect();
         }
         let request = match method {
-            "session/request_permission" => merge_permission_request(params, sessions),
+            "session/request_permission" => parse_permission_and_merge_call(params, sessions),
             "elicitation/create" => parse_elicitation(params),
             _ => {
                 let reject = |rpc: &mut RpcWriter| {
@@ -201,7 +201,7 @@ fn withdrawal_step(request: &UnansweredRequest<AnswerFormat>) -> ProtocolStep {
     ProtocolStep::RequestWithdrawn { session: request.session, request_id: request.id.clone() }
 }
 
-fn merge_permission_request(
+fn parse_permission_and_merge_call(
     params: &Value,
     sessions: &mut AcpSessionTable,
 ) -> Option<ParsedAgentRequest> {

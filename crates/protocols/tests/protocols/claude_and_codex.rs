@@ -161,7 +161,7 @@ fn a_claude_failure_names_its_cause() {
 }
 
 /// Returns the texts of a turn with this message and this result.
-fn run_claude_turn(message: Option<&Value>, result: &Value) -> Vec<String> {
+fn answer_texts_of_claude_turn(message: Option<&Value>, result: &Value) -> Vec<String> {
     let mut events = claude_opening_events();
     events.push(prompt_event());
     events.extend(message.map(agent_event));
@@ -182,21 +182,21 @@ fn a_claude_answer_that_only_the_result_contains_is_a_text() {
     };
     let result = json!({"result": "42"});
     let result_answer_text = "Answer Some(\"result\") \"42\"";
-    assert_eq!(run_claude_turn(None, &result), [result_answer_text]);
+    assert_eq!(answer_texts_of_claude_turn(None, &result), [result_answer_text]);
     assert_eq!(
-        run_claude_turn(Some(&message("let me look")), &result),
+        answer_texts_of_claude_turn(Some(&message("let me look")), &result),
         ["Answer Some(\"m\") \"let me look\"", result_answer_text]
     );
     for message_text in ["42", "it is 42", "42\n"] {
         assert_eq!(
-            run_claude_turn(Some(&message(message_text)), &result).len(),
+            answer_texts_of_claude_turn(Some(&message(message_text)), &result).len(),
             1,
             "{message_text}"
         );
     }
     let structured_result = json!({"result": "42", "structured_output": {"a": 1}});
     assert_eq!(
-        run_claude_turn(Some(&message("42")), &structured_result).pop().unwrap(),
+        answer_texts_of_claude_turn(Some(&message("42")), &structured_result).pop().unwrap(),
         "Answer Some(\"result\") \"{\\\"a\\\":1}\""
     );
 }
@@ -205,10 +205,13 @@ fn a_claude_answer_that_only_the_result_contains_is_a_text() {
 fn a_claude_message_without_an_id_is_shown_unless_it_is_nested() {
     let content = json!([{"type": "text", "text": "42"}]);
     let message = json!({"type": "assistant", "message": {"content": content}});
-    assert_eq!(run_claude_turn(Some(&message), &json!({"result": "42"})), ["Answer None \"42\""]);
+    assert_eq!(
+        answer_texts_of_claude_turn(Some(&message), &json!({"result": "42"})),
+        ["Answer None \"42\""]
+    );
     let mut nested = message;
     nested["parent_tool_use_id"] = json!("t");
-    assert_eq!(run_claude_turn(Some(&nested), &json!({})), [""; 0]);
+    assert_eq!(answer_texts_of_claude_turn(Some(&nested), &json!({})), [""; 0]);
 }
 
 /// Opens a thread of the app server in the sandbox `read-only`.

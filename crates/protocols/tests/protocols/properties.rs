@@ -108,14 +108,14 @@ impl AcpRun {
                 let (session, mode) = (self.select_session(session), format!("m{}", session % 3));
                 self.run_and_record(TimelineEvent::Client(Command::SetMode { session, mode }));
             }
-            Action::Answer { request_selector: request, answer_selector: answer } => {
-                self.answer(request, answer);
+            Action::Answer { request_selector, answer_selector } => {
+                self.answer(request_selector, answer_selector);
             }
-            Action::RespondToClient { request_selector: request, kind }
+            Action::RespondToClient { request_selector, kind }
                 if !self.pending_requests.is_empty() =>
             {
                 self.respond_to_pending_request(
-                    usize::from(request) % self.pending_requests.len(),
+                    usize::from(request_selector) % self.pending_requests.len(),
                     kind,
                 );
             }
@@ -165,7 +165,7 @@ impl AcpRun {
         self.opened_session_count += u32::from(self.pending_requests.len() > before);
     }
 
-    fn answer(&mut self, request_selector: u8, answer: u8) {
+    fn answer(&mut self, request_selector: u8, answer_selector: u8) {
         let requests = self.steps.iter().filter_map(|step| match step {
             ProtocolStep::Request { session, request } => Some((*session, request.id.clone())),
             _ => None,
@@ -173,7 +173,7 @@ impl AcpRun {
         let requests: Vec<_> = requests.collect();
         let index = usize::from(request_selector) % requests.len().max(1);
         let Some((session, request_id)) = requests.get(index).cloned() else { return };
-        let answer = match answer % 5 {
+        let answer = match answer_selector % 5 {
             0 | 1 => RequestAnswer::Allow,
             2 => RequestAnswer::Deny { message: None },
             3 => RequestAnswer::Cancel,

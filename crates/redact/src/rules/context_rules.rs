@@ -83,7 +83,7 @@ pub(crate) fn find_header_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
         }
         let location = bare_value(line, end);
         let text = line.get(location.range.clone()).unwrap_or_default();
-        let value = CandidateValue { text, is_quoted: false, can_be_plain_word: false };
+        let value = CandidateValue { text, is_quoted: false, may_look_like_name: false };
         // A line of many headers would be inspected in quadratic time; beyond the budget all values count as secrets.
         if inspection.spend_and_check_exhausted(text.len())
             || is_plausible_secret(value, SecretKind::Token)
@@ -106,7 +106,7 @@ pub(crate) fn find_header_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
                 CandidateValue {
                     text: token.as_bytes(),
                     is_quoted: true,
-                    can_be_plain_word: false,
+                    may_look_like_name: false,
                 },
                 SecretKind::Token,
             )
@@ -163,7 +163,7 @@ pub(crate) fn find_option_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
         let is_upper_case =
             text.iter().all(|byte| byte.is_ascii_uppercase() || b"_-".contains(byte));
         let value =
-            CandidateValue { text, is_quoted: location.is_quoted, can_be_plain_word: false };
+            CandidateValue { text, is_quoted: location.is_quoted, may_look_like_name: false };
         if !text.starts_with(b"-") && !is_upper_case && is_plausible_secret(value, kind) {
             let visible_part = if is_password {
                 VisiblePart::PrefixOnly(0)
@@ -192,7 +192,7 @@ fn push_plausible_password(
     let secret = bare_value(line, start).range;
     let text = line.get(secret.clone()).unwrap_or_default();
     if is_plausible_secret(
-        CandidateValue { text, is_quoted: false, can_be_plain_word: true },
+        CandidateValue { text, is_quoted: false, may_look_like_name: true },
         SecretKind::Password,
     ) {
         spans.push(SecretSpan {
@@ -212,7 +212,8 @@ pub(crate) fn find_sentence_secrets(line: &[u8], spans: &mut Vec<SecretSpan>) {
         // `The password is wrong` is a sentence about a password.
         let is_word_like =
             text.iter().all(|byte| byte.is_ascii_alphabetic() || b"-_'/ ".contains(byte));
-        let value = CandidateValue { text, is_quoted: location.is_quoted, can_be_plain_word: true };
+        let value =
+            CandidateValue { text, is_quoted: location.is_quoted, may_look_like_name: true };
         if !is_word_like && is_plausible_secret(value, SecretKind::Password) {
             spans.push(SecretSpan {
                 secret: location.range,
@@ -256,7 +257,7 @@ fn is_secret_cookie(name: &[u8], value: &[u8]) -> bool {
     let has_session_part =
         SESSION_COOKIE_PARTS.iter().any(|part| find_bytes(&name, part.as_bytes()).is_some());
     let is_plausible = is_plausible_secret(
-        CandidateValue { text: value, is_quoted: true, can_be_plain_word: true },
+        CandidateValue { text: value, is_quoted: true, may_look_like_name: true },
         SecretKind::Token,
     );
     !is_attribute && is_plausible && (has_session_part || value.len() >= 16)

@@ -179,7 +179,7 @@ fn plausible_secret_range(
     let value = CandidateValue {
         text: line.get(location.range.clone())?,
         is_quoted: location.is_quoted,
-        can_be_plain_word: follows_equals,
+        may_look_like_name: follows_equals,
     };
     is_plausible_secret(value, kind).then_some(location)
 }

@@ -27,9 +27,9 @@ pub(crate) struct CandidateValue<'l> {
     pub(crate) text: &'l [u8],
     /// True if the value was quoted.
     pub(crate) is_quoted: bool,
-    /// True if the value is written as in an environment or a command line, where a password may be a plain word: only
-    /// `=` separates it from its key, or it is the argument of a password option.
-    pub(crate) can_be_plain_word: bool,
+    /// True if the value is written as in an environment or a command line, where a password may look like a name:
+    /// only `=` separates it from its key, or it is the argument of a password option.
+    pub(crate) may_look_like_name: bool,
 }
 
 /// Shortest value that counts as a secret, in bytes.
@@ -178,7 +178,7 @@ pub(crate) fn is_plausible_secret(value: CandidateValue<'_>, kind: SecretKind) -
         && !is_plain_word(text)
         && !is_code(value)
         && !is_prose(text)
-        && (value.is_quoted || !is_name(text, kind, value.can_be_plain_word))
+        && (value.is_quoted || !is_name(text, kind, value.may_look_like_name))
 }
 
 /// Returns true if `text` is only a placeholder or a reference.
@@ -279,13 +279,13 @@ fn is_prose(text: &[u8]) -> bool {
 }
 
 /// Returns true for names in code and types: `userPassword`, `config.token`, `API_TOKEN`, `String`, `oauth-flow`.
-fn is_name(text: &[u8], kind: SecretKind, can_be_plain_word: bool) -> bool {
+fn is_name(text: &[u8], kind: SecretKind, may_look_like_name: bool) -> bool {
     let is_name_part = |part: &[u8]| {
         part.iter().all(|byte| is_word_byte(*byte))
             && part.iter().filter(|byte| byte.is_ascii_digit()).count() <= 1
     };
     // A person may choose a word as a password: `PASSWORD=Sunshine` in an environment is no name in code.
-    let may_be_word = kind == SecretKind::Password && can_be_plain_word;
+    let may_be_name_like_password = kind == SecretKind::Password && may_look_like_name;
     let is_dotted = text.contains(&b'.')
         && text.len() < 48
         && text.split(|byte| *byte == b'.').all(|part| !part.is_empty() && is_name_part(part));
@@ -297,9 +297,9 @@ fn is_name(text: &[u8], kind: SecretKind, can_be_plain_word: bool) -> bool {
         kind == SecretKind::Token && text.len() <= 10 && text.iter().all(u8::is_ascii_alphabetic);
     is_short_word
         || is_dotted
-        || (is_constant && !may_be_word)
+        || (is_constant && !may_be_name_like_password)
         || is_kebab
-        || (!may_be_word && is_camel_case(text))
+        || (!may_be_name_like_password && is_camel_case(text))
 }
 
 /// Returns true for `someName`, `SomeName`, `Some`: words of at least three letters.

@@ -74,8 +74,8 @@ pub(crate) struct Window<'t> {
 pub(crate) enum WindowAction {
     /// Too little of the window is visible to judge it.
     NeedsMoreText,
-    /// The text from the context up to `cut` may be shown, or `replacement` in its place. The next window has the
-    /// text after `context_start` as its context.
+    /// The text from the context up to `cut` may be shown, or `replacement` in its place. The next window has the text
+    /// after `next_context_start` as its context.
     Release { cut: usize, next_context_start: usize, replacement: Option<(String, u64)> },
     /// The middle of a secret, which is longer than the window, is not needed.
     DropSecretMiddle(Range<usize>, OversizedSecret),
@@ -277,7 +277,7 @@ impl<'t> WindowFindings<'t> {
         }
     }
 
-    /// Cuts a window whose text to release starts with a secret that extends beyond `limit`.
+    /// Decides the cut of a window whose text to release starts with a secret that extends beyond `limit`.
     fn decide_cut_in_secret(&self, window: &Window<'_>, limit: usize) -> CutDecision {
         let length = self.visible.text.len();
         let begins_here = |span: &&SecretSpan| span.secret.start == self.context_end;

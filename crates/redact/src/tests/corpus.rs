@@ -139,8 +139,8 @@ pub(super) const SECRET_TEMPLATES: &[&str] = &[
     "tskey-auth-{a16}-{a32}",
 ];
 
-/// Places of a formatted secret; `@` is its place, and `^` within it is the start of a colour code.
-pub(super) const TEXTS_WITH_SECRET: &[&str] = &[
+/// Templates of texts with a formatted secret; `@` is its place, and `^` within it is the start of a colour code.
+pub(super) const SECRET_TEXT_TEMPLATES: &[&str] = &[
     "@",
     "a line with @ in it",
     "the end is @",
@@ -184,8 +184,8 @@ pub(super) const TEXTS_WITH_SECRET: &[&str] = &[
     "$@",
 ];
 
-/// Places of a chosen password.
-pub(super) const TEXTS_WITH_PASSWORD: &[&str] = &[
+/// Templates of texts with a chosen password.
+pub(super) const PASSWORD_TEXT_TEMPLATES: &[&str] = &[
     "password=@",
     "password = @",
     "PASSWORD: @",
@@ -239,8 +239,8 @@ pub(super) const TEXTS_WITH_PASSWORD: &[&str] = &[
     "token=1;password=@",
 ];
 
-/// Places of a machine-generated token.
-pub(super) const TEXTS_WITH_TOKEN: &[&str] = &[
+/// Templates of texts with a machine-generated token.
+pub(super) const TOKEN_TEXT_TEMPLATES: &[&str] = &[
     "token=@",
     "TOKEN: @",
     "access_token=@&n=1",

@@ -1,4 +1,4 @@
-//! Tests: a long text is returned unchanged, apart from the secrets in it.
+//! Tests: a long word is returned unchanged, apart from the secrets in it.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ const WINDOW_BYTES: usize = 12 * 1024;
 /// Maximum number of bytes in memory of one stream: a window and its context, and a piece of the input.
 const MAX_STREAM_BYTES: usize = 64 * 1024;
 
-type TextGenerator = fn(&mut SeededRng, usize) -> String;
+type LongWordGenerator = fn(&mut SeededRng, usize) -> String;
 
-/// Kinds of long texts without white space, and the separator between the text and a secret.
-const LONG_TEXT_KINDS: &[(&str, TextGenerator, &str)] = &[
+/// Kinds of long words, and the separator between the word and a secret.
+const LONG_WORD_KINDS: &[(&str, LongWordGenerator, &str)] = &[
     ("letters", |rng, length| rng.expand(&format!("{{l{length}}}")), ","),
     ("mixed", |rng, length| rng.expand(&format!("{{a{length}}}")), "|"),
     ("base64", |rng, length| rng.expand(&format!("{{b{length}}}")), "="),
@@ -82,9 +82,9 @@ fn assert_equal(actual: &str, expected: &str, description: &str) {
 #[test]
 fn a_long_word_without_a_secret_is_unchanged() {
     let redactor = Arc::new(default_redactor());
-    for (kind, generate_text, _) in LONG_TEXT_KINDS {
+    for (kind, generate_word, _) in LONG_WORD_KINDS {
         for length in [1 << 10, WINDOW_BYTES - 1, WINDOW_BYTES, WINDOW_BYTES + 1, 40_000, 100_000] {
-            let text = generate_text(&mut SeededRng(7), length);
+            let text = generate_word(&mut SeededRng(7), length);
             assert_redacts_to(&redactor, &text, &text, &format!("{length} of {kind}"));
             let line = format!("before\n{text}\nafter\n");
             assert_redacts_to(&redactor, &line, &line, &format!("{length} of {kind} as a line"));
@@ -95,13 +95,13 @@ fn a_long_word_without_a_secret_is_unchanged() {
 #[test]
 fn a_long_word_is_unchanged_byte_by_byte() {
     let redactor = Arc::new(default_redactor());
-    for (kind, generate_text, _) in LONG_TEXT_KINDS {
-        let text = generate_text(&mut SeededRng(9), 40_000);
+    for (kind, generate_word, _) in LONG_WORD_KINDS {
+        let text = generate_word(&mut SeededRng(9), 40_000);
         assert_equal(&redact_in_pieces(Arc::clone(&redactor), text.as_bytes(), || 1), &text, kind);
     }
 }
 
-/// Returns secrets with their redacted form, and whether each is recognized without a separator from the text.
+/// Returns secrets with their redacted form, and whether each is recognized without a separator from the word.
 fn redaction_cases() -> Vec<(String, String, bool)> {
     let mut rng = SeededRng(77);
     let github = rng.expand("ghp_{a36}");
@@ -128,8 +128,8 @@ fn a_secret_inside_a_long_word_is_masked_alone() {
     let redactor = Arc::new(redactor_with_value("registered-value-1"));
     let window = redactor.window_bytes();
     let borders = [8 << 10, window, window + (4 << 10)];
-    for (kind, generate_text, separator) in LONG_TEXT_KINDS {
-        let word = generate_text(&mut SeededRng(5), 2 * window);
+    for (kind, generate_word, separator) in LONG_WORD_KINDS {
+        let word = generate_word(&mut SeededRng(5), 2 * window);
         for (secret, redacted, needs_no_separator) in redaction_cases() {
             let separator = if needs_no_separator { "" } else { separator };
             let (max_distance, step) = (secret.len() + 40, secret.len() / 2 + 23);
@@ -154,13 +154,13 @@ fn a_secret_inside_a_long_word_is_masked_alone() {
 #[test]
 fn a_secret_at_the_end_of_a_long_word_is_masked_alone() {
     let redactor = Arc::new(redactor_with_value("registered-value-1"));
-    for (kind, generate_text, separator) in LONG_TEXT_KINDS {
+    for (kind, generate_word, separator) in LONG_WORD_KINDS {
         for (secret, redacted, needs_no_separator) in redaction_cases() {
             if kind == &"slashes" && secret.starts_with('"') {
                 continue;
             }
             let separator = if needs_no_separator { "" } else { separator };
-            let word = generate_text(&mut SeededRng(6), 26_000);
+            let word = generate_word(&mut SeededRng(6), 26_000);
             for end in ["", "\n", "\nand on"] {
                 let text = format!("{word}{separator}{secret}{end}");
                 let expected = format!("{word}{separator}{redacted}{end}");
@@ -320,7 +320,7 @@ fn a_stream_buffers_little_of_a_long_word() {
     }
 }
 
-/// The time for a text is proportional to its length, with and without hits.
+/// The time for a word is proportional to its length, with and without hits.
 #[test]
 #[expect(clippy::disallowed_types, reason = "nothing here waits, so no clock is paused")]
 fn redaction_of_a_long_word_takes_linear_time() {
@@ -351,13 +351,13 @@ fn redaction_of_a_long_word_takes_linear_time() {
     }
 }
 
-/// Generates a long text, a secret or text that looks like the start of one.
+/// Generates a long word, a secret or text that looks like the start of one.
 fn any_fragment() -> impl Strategy<Value = String> {
-    let long_text = (0..LONG_TEXT_KINDS.len(), 1_usize..20_000, any::<u64>())
-        .prop_map(|(kind, length, seed)| LONG_TEXT_KINDS[kind].1(&mut SeededRng(seed | 1), length));
+    let long_word = (0..LONG_WORD_KINDS.len(), 1_usize..20_000, any::<u64>())
+        .prop_map(|(kind, length, seed)| LONG_WORD_KINDS[kind].1(&mut SeededRng(seed | 1), length));
     let secret = (0..SECRET_TEMPLATES.len(), any::<u64>())
         .prop_map(|(kind, seed)| SeededRng(seed | 1).expand(SECRET_TEMPLATES[kind]));
-    let word = proptest::sample::select(vec![
+    let short_fragment = proptest::sample::select(vec![
         "password=",
         "\"token\":\"",
         "\"",
@@ -377,7 +377,7 @@ fn any_fragment() -> impl Strategy<Value = String> {
         "registered 1",
         "***",
     ]);
-    prop_oneof![3 => long_text, 2 => secret, 6 => word.prop_map(str::to_owned)]
+    prop_oneof![3 => long_word, 2 => secret, 6 => short_fragment.prop_map(str::to_owned)]
 }
 
 proptest! {

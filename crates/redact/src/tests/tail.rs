@@ -16,7 +16,7 @@ fn test_redactor() -> Arc<Redactor> {
     )
 }
 
-/// Returns ordinary text before and after a secret, long enough as context.
+/// Returns a text with ordinary text before and after the secret, long enough as context, and the start of the secret.
 fn text_and_secret_start(secret: &str, filler_unit: &str, redactor: &Redactor) -> (String, usize) {
     let filler = filler_unit.repeat(redactor.required_context_bytes() / filler_unit.len() + 1);
     (format!("{filler}{secret}{}", filler_unit.repeat(20)), filler.len())
@@ -38,8 +38,8 @@ fn a_truncated_secret_is_not_shown() {
         "deep sea blue",
     ];
     for secret in secrets {
-        for unit in ["a word and\n", "a word and ", "a\u{1b}[1mword\u{1b}[0m\n"] {
-            let (text, secret_start) = text_and_secret_start(secret, unit, &redactor);
+        for filler_unit in ["a word and\n", "a word and ", "a\u{1b}[1mword\u{1b}[0m\n"] {
+            let (text, secret_start) = text_and_secret_start(secret, filler_unit, &redactor);
             for cut in (secret_start..=secret_start + secret.len()).step_by(4) {
                 let output = redacted_end(&redactor, &text, cut);
                 let parts = ["words", "here", "efgh", "last", "Hunter", "nter22", "sea", "blue"];
@@ -47,10 +47,10 @@ fn a_truncated_secret_is_not_shown() {
                 assert_eq!(
                     leaked_part,
                     None,
-                    "{secret:?} in {unit:?}, cut at {}",
+                    "{secret:?} in {filler_unit:?}, cut at {}",
                     cut - secret_start
                 );
-                assert!(output.contains("word"), "{secret:?} in {unit:?}");
+                assert!(output.contains("word"), "{secret:?} in {filler_unit:?}");
             }
         }
     }

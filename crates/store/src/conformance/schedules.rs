@@ -29,7 +29,7 @@ macro_rules! schedule_store_conformance {
         schedule_store_conformance! { $open:
             a_schedule_is_read_back_unchanged
             one_of_100_decisions_about_an_occurrence_counts
-            an_advance_moves_the_cursor_of_existing_schedules_only
+            an_evaluation_moves_the_cursor_of_existing_schedules_only
             an_occurrence_is_settled_once_and_read_back
             only_unfinished_occurrences_are_open
             occurrences_are_paged_by_time
@@ -138,7 +138,7 @@ pub(crate) async fn one_of_100_decisions_about_an_occurrence_counts(
     assert_eq!((inserted_count, schedule_store.open_occurrences().await.unwrap().len()), (1, 1));
 }
 
-pub(crate) async fn an_advance_moves_the_cursor_of_existing_schedules_only(
+pub(crate) async fn an_evaluation_moves_the_cursor_of_existing_schedules_only(
     schedule_store: AnyScheduleStore,
 ) {
     let skipped = occurrence(60, OccurrenceStatus::Skipped);

@@ -68,7 +68,7 @@ struct WaitColumns {
     /// Reason for the last wait for the caller.
     interruption: Option<Interruption>,
     /// Number of open interactions.
-    open_interactions: u32,
+    open_interaction_count: u32,
 }
 
 impl ExecutionRow {
@@ -128,7 +128,7 @@ impl ExecutionRow {
 
     /// Returns true if a process waits for the answer to an interaction.
     pub(super) const fn has_open_interactions(&self) -> bool {
-        self.waits.open_interactions > 0
+        self.waits.open_interaction_count > 0
     }
 
     fn apply_event(&mut self, at: DateTime<Utc>, event: &EventKind) -> sql::Result<()> {
@@ -151,11 +151,13 @@ impl ExecutionRow {
             EventKind::BudgetCharged { charge, .. } => self.spent = self.spent.plus(*charge),
             // Each of the two can change the public status.
             EventKind::InteractionOpened { .. } => {
-                self.waits.open_interactions = self.waits.open_interactions.saturating_add(1);
+                self.waits.open_interaction_count =
+                    self.waits.open_interaction_count.saturating_add(1);
                 self.set_changed_at(at);
             }
             EventKind::InteractionClosed { .. } => {
-                self.waits.open_interactions = self.waits.open_interactions.saturating_sub(1);
+                self.waits.open_interaction_count =
+                    self.waits.open_interaction_count.saturating_sub(1);
                 self.set_changed_at(at);
             }
             EventKind::Message { .. }
@@ -197,7 +199,7 @@ impl ExecutionRow {
             has_pending_turn: loaded_columns.rarely_changed.has_pending_turn,
             waits: WaitColumns {
                 interruption: loaded_columns.rarely_changed.interruption,
-                open_interactions: columns.number("asks")?,
+                open_interaction_count: columns.number("asks")?,
             },
             workspace: loaded_columns.rarely_changed.workspace.clone(),
             latest_deferral: columns.maybe_json("parked")?,

@@ -35,7 +35,7 @@ type AttemptKey = (ExecutionId, AttemptId);
 #[derive(Debug)]
 pub struct ControlGroups {
     root: CgroupRoot,
-    instance: Uuid,
+    data_dir_id: Uuid,
     controllers: Controllers,
     /// True if the parent group was changed for them.
     has_modified_parent: bool,
@@ -47,12 +47,12 @@ impl ControlGroups {
     #[must_use]
     pub fn open(
         root: Option<CgroupRoot>,
-        instance: Uuid,
+        data_dir_id: Uuid,
         are_groups_enabled: bool,
     ) -> Option<Self> {
         let root = root.filter(CgroupRoot::is_writable)?;
         let controllers = Controllers::default();
-        let mut groups = Self { root, instance, controllers, has_modified_parent: false };
+        let mut groups = Self { root, data_dir_id, controllers, has_modified_parent: false };
         if are_groups_enabled {
             (groups.controllers, groups.has_modified_parent) = groups.root.enable_controllers();
         } else if groups.group_folders().next().is_none() {
@@ -125,7 +125,7 @@ impl ControlGroups {
 
     /// Returns the name prefix of all groups of this data directory, and of no other.
     fn prefix(&self) -> String {
-        format!("algonius-{}-", self.instance.simple())
+        format!("algonius-{}-", self.data_dir_id.simple())
     }
 
     fn group_folders(&self) -> impl Iterator<Item = PathBuf> {

@@ -181,8 +181,8 @@ impl HeldPrograms {
             .then_some(KillResult { killed_count, survivor_count: processes.len() as u64 })
     }
 
-    /// Returns every process of a program. A zombie counts until it is reaped, so that the killing is finished
-    /// only after no trace of the program remains.
+    /// Returns every process of a program; orphans of no program are killed on the way. A zombie counts until it is
+    /// reaped, so that the killing is finished only after no trace of the program remains.
     fn kill_strays_and_find_processes(&self, program_number: u64) -> BTreeSet<i32> {
         let mut pids = self.kill_strays_and_find_orphans(program_number);
         if let Some(program) =

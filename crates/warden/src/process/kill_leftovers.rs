@@ -37,9 +37,9 @@ impl ProcessOwner {
             Self::Instance(_, spared) if label.is_some_and(|label| spared.contains(&label)) => {
                 false
             }
-            Self::Instance(instance, _) => {
-                label.is_some_and(|label| label.belongs_to(*instance))
-                    || has_instance_variable(pid, *instance)
+            Self::Instance(data_dir_id, _) => {
+                label.is_some_and(|label| label.belongs_to(*data_dir_id))
+                    || has_instance_variable(pid, *data_dir_id)
             }
         }
     }
@@ -51,8 +51,8 @@ pub(crate) async fn kill_labelled(label: ProcessLabel) -> usize {
 }
 
 /// Kills every process that a data directory ever started and that is not held; returns their number.
-pub(crate) async fn kill_unheld(instance: Uuid, held: BTreeSet<ProcessLabel>) -> usize {
-    kill_until_none(ProcessOwner::Instance(instance, held)).await
+pub(crate) async fn kill_unheld(data_dir_id: Uuid, held: BTreeSet<ProcessLabel>) -> usize {
+    kill_until_none(ProcessOwner::Instance(data_dir_id, held)).await
 }
 
 /// Returns when a round found no living process. Spares this process and its ancestors.
@@ -96,8 +96,8 @@ fn kill_if_owned(pid: i32, owner: &ProcessOwner) -> Option<(i32, u64)> {
 
 /// Returns true if the environment names the data directory. A process that runs as another user in between may have
 /// lost its label.
-fn has_instance_variable(pid: i32, instance: Uuid) -> bool {
-    let expected = format!("{INSTANCE_VARIABLE}={instance}");
+fn has_instance_variable(pid: i32, data_dir_id: Uuid) -> bool {
+    let expected = format!("{INSTANCE_VARIABLE}={data_dir_id}");
     let environment = fs::read(proc_folder(pid).join("environ")).unwrap_or_default();
     environment.split(|byte| *byte == 0).any(|entry| entry == expected.as_bytes())
 }
@@ -121,11 +121,12 @@ mod tests {
 
     #[test]
     fn only_processes_with_the_label_are_killed() {
-        let instance = Uuid::new_v4();
+        let data_dir_id = Uuid::new_v4();
         let (mut child, pid) = spawn_sleep(&Uuid::new_v4().to_string());
-        let label = ProcessLabel::for_attempt(instance, ExecutionId::generate(), AttemptId::FIRST);
+        let label =
+            ProcessLabel::for_attempt(data_dir_id, ExecutionId::generate(), AttemptId::FIRST);
         assert_eq!(kill_if_owned(pid, &ProcessOwner::Attempt(label)), None);
-        assert_eq!(kill_if_owned(pid, &ProcessOwner::Instance(instance, BTreeSet::new())), None);
+        assert_eq!(kill_if_owned(pid, &ProcessOwner::Instance(data_dir_id, BTreeSet::new())), None);
         assert_eq!(child.try_wait().unwrap(), None);
         child.kill().unwrap();
         child.wait().unwrap();

@@ -27,7 +27,7 @@ const MAX_EXIT_CHECKS: u32 = 200;
 const MAX_KILL_ROUNDS: u32 = 400;
 
 /// Waits until a process holder has ended, and ends the processes that it left.
-pub(crate) async fn clean_up_lost_holder(holder_pid: Option<u32>, instance: Uuid) {
+pub(crate) async fn clean_up_lost_holder(holder_pid: Option<u32>, data_dir_id: Uuid) {
     let holder_pid = holder_pid.and_then(|pid| i32::try_from(pid).ok());
     if let Some(holder_pid) = holder_pid {
         // The connection closes before the kernel reparents the children to this process.
@@ -42,15 +42,15 @@ pub(crate) async fn clean_up_lost_holder(holder_pid: Option<u32>, instance: Uuid
             sleep(CHECK_PAUSE).await;
         }
     }
-    kill_inherited(instance).await;
+    kill_inherited(data_dir_id).await;
 }
 
 /// Kills the processes that a lost process holder left to this process, repeatedly until none is left.
-async fn kill_inherited(instance: Uuid) {
+async fn kill_inherited(data_dir_id: Uuid) {
     let mut killed = 0_usize;
     for _ in 0..MAX_KILL_ROUNDS {
         // Tokio treats `/proc` as files, and a process under memory pressure answers slowly.
-        let round = spawn_blocking(move || run_kill_round(instance)).await;
+        let round = spawn_blocking(move || run_kill_round(data_dir_id)).await;
         match round {
             Ok(Some(round_killed)) => killed += round_killed,
             Ok(None) | Err(_) => break,
@@ -64,9 +64,9 @@ async fn kill_inherited(instance: Uuid) {
 
 /// Runs one round: returns the number of killed processes, or `None` if none is left. Children of a killed process
 /// become children of this process too, for the next round.
-fn run_kill_round(instance: Uuid) -> Option<usize> {
+fn run_kill_round(data_dir_id: Uuid) -> Option<usize> {
     let inherited: Vec<_> =
-        list_pids().into_iter().filter(|pid| is_inherited(*pid, instance)).collect();
+        list_pids().into_iter().filter(|pid| is_inherited(*pid, data_dir_id)).collect();
     let kill =
         |pid: &&i32| is_alive(**pid) && send_signal(**pid, Signal::SIGKILL, || is_child(**pid));
     let killed = inherited.iter().filter(kill).count();
@@ -79,11 +79,11 @@ fn run_kill_round(instance: Uuid) -> Option<usize> {
 /// Returns true if a process holder started this child. Such a process has left the session of this process and cannot
 /// return to it, and a confined one has a seccomp filter that it cannot remove. Programs that share this process with
 /// the service, and their children, have neither.
-fn is_inherited(pid: i32, instance: Uuid) -> bool {
+fn is_inherited(pid: i32, data_dir_id: Uuid) -> bool {
     is_child(pid)
         && getsid(Some(Pid::from_raw(pid))).ok() != getsid(None).ok()
         && (seccomp_filter_count(pid) > seccomp_filter_count(Pid::this().as_raw())
-            || label_of(pid).is_some_and(|label| label.belongs_to(instance)))
+            || label_of(pid).is_some_and(|label| label.belongs_to(data_dir_id)))
 }
 
 fn is_child(pid: i32) -> bool {

@@ -24,23 +24,23 @@ pub(crate) struct ProcessLabel(pub(crate) u64);
 impl ProcessLabel {
     /// Returns the label of an attempt, the same in every process instance of the service.
     pub(crate) fn for_attempt(
-        instance: Uuid,
+        data_dir_id: Uuid,
         execution: ExecutionId,
         attempt_id: AttemptId,
     ) -> Self {
         let numbers = [attempt_id.turn.to_le_bytes(), attempt_id.attempt.to_le_bytes()].concat();
         let attempt = digest(&[execution.0.as_bytes(), &numbers]) & ATTEMPT_MASK;
-        Self(LABEL_MAGIC | instance_bits(instance) | attempt)
+        Self(LABEL_MAGIC | instance_bits(data_dir_id) | attempt)
     }
 
     /// Returns true if the label belongs to a data directory.
-    pub(crate) fn belongs_to(self, instance: Uuid) -> bool {
-        self.0 & (LABEL_MAGIC_MASK | INSTANCE_MASK) == LABEL_MAGIC | instance_bits(instance)
+    pub(crate) fn belongs_to(self, data_dir_id: Uuid) -> bool {
+        self.0 & (LABEL_MAGIC_MASK | INSTANCE_MASK) == LABEL_MAGIC | instance_bits(data_dir_id)
     }
 }
 
-fn instance_bits(instance: Uuid) -> u64 {
-    digest(&[instance.as_bytes()]) << 38 & INSTANCE_MASK
+fn instance_bits(data_dir_id: Uuid) -> u64 {
+    digest(&[data_dir_id.as_bytes()]) << 38 & INSTANCE_MASK
 }
 
 fn digest(parts: &[&[u8]]) -> u64 {
@@ -68,13 +68,13 @@ mod tests {
 
     #[test]
     fn a_label_states_its_instance_and_differs_by_attempt() {
-        let (instance, other) = (Uuid::new_v4(), Uuid::new_v4());
+        let (data_dir_id, other) = (Uuid::new_v4(), Uuid::new_v4());
         let execution = ExecutionId::generate();
-        let first = ProcessLabel::for_attempt(instance, execution, AttemptId::FIRST);
+        let first = ProcessLabel::for_attempt(data_dir_id, execution, AttemptId::FIRST);
         let retry = AttemptId { attempt: AttemptId::FIRST.attempt + 1, ..AttemptId::FIRST };
-        assert_eq!(first, ProcessLabel::for_attempt(instance, execution, AttemptId::FIRST));
-        assert_ne!(first, ProcessLabel::for_attempt(instance, execution, retry));
-        assert!(first.belongs_to(instance) && !first.belongs_to(other));
+        assert_eq!(first, ProcessLabel::for_attempt(data_dir_id, execution, AttemptId::FIRST));
+        assert_ne!(first, ProcessLabel::for_attempt(data_dir_id, execution, retry));
+        assert!(first.belongs_to(data_dir_id) && !first.belongs_to(other));
         assert!(first.0 < 1 << 62, "a limit is a signed number to some");
     }
 

@@ -161,12 +161,12 @@ impl HolderLink {
     }
 
     /// Returns true if the process holder has not created its socket again.
-    pub(crate) fn is_socket_missing(&self) -> bool {
+    pub(crate) fn has_failed_socket_renewal(&self) -> bool {
         self.socket_name.borrow().is_none()
     }
 
     /// Records that the process holder has not created its socket again.
-    pub(crate) fn record_missing_socket(&self) {
+    pub(crate) fn record_failed_socket_renewal(&self) {
         self.socket_name.send_replace(None);
     }
 

@@ -17,7 +17,7 @@ pub struct ProcessHolderOptions {
     pub command: HolderCommand,
     /// Folder in which the next process instance of the service finds the process holders.
     pub runtime_dir: PathBuf,
-    /// Data directory of the service.
+    /// Id of the data directory of the service.
     pub data_dir_id: Uuid,
     /// Time for which a process holder waits for the next process instance of the service.
     pub reattach_grace: Duration,

@@ -34,7 +34,7 @@ pub(crate) struct PreparedLaunch {
 pub(crate) fn prepare_launch(
     launch: LaunchRequest,
     (procs_file, account): (Option<OwnedFd>, MemoryAccount),
-    instance: Uuid,
+    data_dir_id: Uuid,
     program_number: u64,
 ) -> io::Result<PreparedLaunch> {
     let ProgramStreams { stdin, stdout, stderr, output_fds, stdin_pipe, journaled_stdin } =
@@ -42,7 +42,7 @@ pub(crate) fn prepare_launch(
     let (execution, attempt_id) = (launch.execution, launch.attempt_id);
     let hold_terms = HoldTerms {
         program_number,
-        process_label: ProcessLabel::for_attempt(instance, execution, attempt_id).0,
+        process_label: ProcessLabel::for_attempt(data_dir_id, execution, attempt_id).0,
         metadata: encode_metadata(execution, attempt_id, launch.scratch_slot),
         max_recorded_bytes: launch.max_recorded_bytes,
         ends_with_supervisor: launch.ends_with_supervisor,
@@ -57,10 +57,10 @@ pub(crate) fn prepare_launch(
         has_stdin_journal: journaled_stdin.is_some(),
         network: launch.ruleset.as_ref().map(|ruleset| ruleset.network).unwrap_or_default(),
     };
-    let spec = launch_spec(&launch, instance);
+    let spec = launch_spec(&launch, data_dir_id);
     let ruleset = launch.ruleset.map(|ruleset| ruleset.fd);
     fds.extend(ruleset.into_iter().chain(procs_file.map(Arc::new)));
-    let stdin_fds = journaled_stdin.iter().flat_map(|ends| [&ends.pipe, &ends.journal]);
+    let stdin_fds = journaled_stdin.iter().flat_map(|fds| [&fds.pipe, &fds.journal]);
     fds.extend(stdin_fds.map(Arc::clone));
     let encoded = spec.encode();
     let spec = if encoded.len() <= MAX_FRAME_BYTES {
@@ -81,7 +81,7 @@ pub(crate) fn prepare_launch(
     })
 }
 
-fn launch_spec(launch: &LaunchRequest, instance: Uuid) -> LaunchSpec {
+fn launch_spec(launch: &LaunchRequest, data_dir_id: Uuid) -> LaunchSpec {
     let bytes = |text: &OsStr| text.as_bytes().to_vec();
     let program_name = bytes(launch.program.as_os_str());
     let args = launch.args.iter().map(|arg| arg.clone().into_bytes());
@@ -92,7 +92,7 @@ fn launch_spec(launch: &LaunchRequest, instance: Uuid) -> LaunchSpec {
         std::iter::once(wrapper.program.as_os_str()).chain(options).map(bytes)
     });
     let executable = launch.wrapper.as_ref().map_or(&launch.program, |wrapper| &wrapper.program);
-    let identity_variables = identity_variables(instance, launch.execution, launch.attempt_id);
+    let identity_variables = identity_variables(data_dir_id, launch.execution, launch.attempt_id);
     let identity_variables = identity_variables
         .into_iter()
         .map(|(name, value)| [name.as_bytes(), value.as_bytes()].join(&b'='));

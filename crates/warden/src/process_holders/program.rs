@@ -83,7 +83,7 @@ impl ProgramHandle {
 
     /// Returns the same program with a journaled standard input.
     pub(crate) fn with_stdin_journal(mut self, stdin_fds: Option<StdinFds>) -> Self {
-        self.stdin_state = stdin_fds.map(|ends| StdinState::new_shared(ends, &self.memory_account));
+        self.stdin_state = stdin_fds.map(|fds| StdinState::new_shared(fds, &self.memory_account));
         self
     }
 

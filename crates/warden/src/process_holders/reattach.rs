@@ -19,7 +19,8 @@ use crate::process::procfs::has_no_agent_ancestor;
 use crate::protocol::frame::{FRAME_VERSION, HolderOrder, SecretValue};
 use crate::protocol::peer_auth::HolderKey;
 
-/// Time within which a process holder must list its programs.
+/// Time within which a process holder must answer each step of a reattachment: the proof of the key, and the list of
+/// its programs.
 const REATTACH_REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Number of attempts: a process holder that has not yet noticed the loss of its supervisor rejects others, so the
@@ -28,12 +29,12 @@ const MAX_ATTACH_TRIES: u32 = 40;
 const ATTACH_RETRY_PAUSE: Duration = Duration::from_millis(25);
 
 /// Returns a socket name that no other process holder has.
-pub(crate) fn fresh_socket_name(instance: Uuid) -> String {
-    format!("{}{}.sock", socket_prefix(instance), Uuid::new_v4().simple())
+pub(crate) fn fresh_socket_name(data_dir_id: Uuid) -> String {
+    format!("{}{}.sock", socket_prefix(data_dir_id), Uuid::new_v4().simple())
 }
 
-fn socket_prefix(instance: Uuid) -> String {
-    format!("w-{}-", instance.simple())
+fn socket_prefix(data_dir_id: Uuid) -> String {
+    format!("w-{}-", data_dir_id.simple())
 }
 
 /// Returns a link to every process holder of this data directory that answers, with its programs.

@@ -49,15 +49,14 @@ impl RuntimeFolder {
     /// # Errors
     /// Fails if the folder or the key can be neither opened nor created.
     pub(super) fn open(options: &ProcessHolderOptions) -> io::Result<Self> {
-        let ProcessHolderOptions { runtime_dir, data_dir_id: instance, reattach_grace, .. } =
-            options;
+        let ProcessHolderOptions { runtime_dir, data_dir_id, reattach_grace, .. } = options;
         DirBuilder::new().recursive(true).mode(0o700).create(runtime_dir)?;
         let descriptor = Arc::new(OwnedFd::from(File::open(runtime_dir)?));
         Ok(Self {
             path: runtime_dir.clone(),
-            data_dir_id: *instance,
+            data_dir_id: *data_dir_id,
             reattach_grace_ms: u64::try_from(reattach_grace.as_millis()).unwrap_or(u64::MAX),
-            key: HolderKey::read_or_create(runtime_dir, *instance)?,
+            key: HolderKey::read_or_create(runtime_dir, *data_dir_id)?,
             descriptor: watch::Sender::new(descriptor),
         })
     }
@@ -91,7 +90,8 @@ impl RuntimeFolder {
 
     /// Returns true if the next process instance of the service will find all process holders that created a socket.
     fn has_sockets(&self, links: impl Iterator<Item = Arc<HolderLink>>) -> bool {
-        let mut links = links.filter(|link| !link.state().is_lost && !link.is_socket_missing());
+        let mut links =
+            links.filter(|link| !link.state().is_lost && !link.has_failed_socket_renewal());
         links.all(|link| self.has_socket(&link))
     }
 
@@ -99,7 +99,7 @@ impl RuntimeFolder {
     async fn renew_sockets(&self, links: impl Iterator<Item = Arc<HolderLink>>) {
         for link in links.filter(|link| !link.is_detached() && !self.has_socket(link)) {
             if !self.renew_socket(&link).await {
-                link.record_missing_socket();
+                link.record_failed_socket_renewal();
                 tracing::warn!(
                     pid = link.state().pid,
                     "a process holder did not create its socket again; its programs end with this process instance of \
@@ -151,10 +151,10 @@ impl RuntimeFolder {
     /// Creates the folder again, with the key.
     async fn recreate(&self) -> io::Result<()> {
         let (previous_folder, path, key) = (self.descriptor(), self.path.clone(), self.key.clone());
-        let instance = self.data_dir_id;
+        let data_dir_id = self.data_dir_id;
         let recreate = move || {
             let folder = reopen_or_recreate_folder(&path, &previous_folder)?;
-            key.restore(&path, instance)?;
+            key.restore(&path, data_dir_id)?;
             Ok::<_, io::Error>(folder)
         };
         let folder = spawn_blocking(recreate).await.map_err(io::Error::other)??;

@@ -43,8 +43,8 @@ impl HolderKey {
     ///
     /// # Errors
     /// Fails if the file can be neither read nor written.
-    pub(crate) fn read_or_create(runtime_dir: &Path, instance: Uuid) -> io::Result<Self> {
-        let file = key_file(runtime_dir, instance);
+    pub(crate) fn read_or_create(runtime_dir: &Path, data_dir_id: Uuid) -> io::Result<Self> {
+        let file = key_file(runtime_dir, data_dir_id);
         if let Some(key) = repair_and_read_key_file(&file)? {
             return Ok(key);
         }
@@ -54,16 +54,16 @@ impl HolderKey {
     }
 
     /// Returns true if a runtime directory has a file for the key.
-    pub(crate) fn exists(runtime_dir: &Path, instance: Uuid) -> bool {
-        key_file(runtime_dir, instance).symlink_metadata().is_ok()
+    pub(crate) fn exists(runtime_dir: &Path, data_dir_id: Uuid) -> bool {
+        key_file(runtime_dir, data_dir_id).symlink_metadata().is_ok()
     }
 
     /// Writes the key into a runtime directory that was created again.
     ///
     /// # Errors
     /// Fails if the file cannot be written.
-    pub(crate) fn restore(&self, runtime_dir: &Path, instance: Uuid) -> io::Result<()> {
-        self.write(&key_file(runtime_dir, instance))
+    pub(crate) fn restore(&self, runtime_dir: &Path, data_dir_id: Uuid) -> io::Result<()> {
+        self.write(&key_file(runtime_dir, data_dir_id))
     }
 
     /// Writes the key atomically.
@@ -206,8 +206,8 @@ impl AsFd for UnauthenticatedConnection {
     }
 }
 
-fn key_file(runtime_dir: &Path, instance: Uuid) -> PathBuf {
-    runtime_dir.join(format!("wardens-{}.key", instance.simple()))
+fn key_file(runtime_dir: &Path, data_dir_id: Uuid) -> PathBuf {
+    runtime_dir.join(format!("wardens-{}.key", data_dir_id.simple()))
 }
 
 fn random_bytes() -> Vec<u8> {

@@ -33,7 +33,7 @@ pub(super) const SCRIPT_IGNORING_SIGTERM: &str =
 
 pub(super) struct HolderFixture {
     pub(super) home: tempfile::TempDir,
-    pub(super) instance_id: Uuid,
+    pub(super) data_dir_id: Uuid,
     /// Time for which process holders wait for the next process instance.
     pub(super) reattach_grace: Duration,
     /// Parent of the control groups, if there are any.
@@ -48,8 +48,8 @@ pub(super) struct ServiceInstance {
 
 impl HolderFixture {
     pub(super) fn new() -> Self {
-        let (home, instance) = (tempfile::tempdir().unwrap(), Uuid::new_v4());
-        Self { home, instance_id: instance, reattach_grace: WAIT, cgroup_root: None }
+        let (home, data_dir_id) = (tempfile::tempdir().unwrap(), Uuid::new_v4());
+        Self { home, data_dir_id, reattach_grace: WAIT, cgroup_root: None }
     }
 
     pub(super) fn runtime_dir(&self) -> PathBuf {
@@ -66,10 +66,10 @@ impl HolderFixture {
     pub(super) fn start_service(&self) -> ServiceInstance {
         let runtime = Builder::new_multi_thread().enable_all().build().unwrap();
         let groups =
-            ControlGroups::open(self.cgroup_root.clone(), self.instance_id, true).map(Arc::new);
+            ControlGroups::open(self.cgroup_root.clone(), self.data_dir_id, true).map(Arc::new);
         let options = ProcessHolderOptions {
             reattach_grace: self.reattach_grace,
-            ..holder_options(&self.runtime_dir(), self.instance_id)
+            ..holder_options(&self.runtime_dir(), self.data_dir_id)
         };
         let holders = runtime
             .block_on(ProcessHolders::start(ProcessHolderOptions {
@@ -114,7 +114,7 @@ impl HolderFixture {
 
     /// Returns the living processes that carry the label of an execution.
     pub(super) fn live_pids(&self, execution: ExecutionId) -> Vec<i32> {
-        let label = ProcessLabel::for_attempt(self.instance_id, execution, AttemptId::FIRST);
+        let label = ProcessLabel::for_attempt(self.data_dir_id, execution, AttemptId::FIRST);
         let is_alive = |pid: &i32| read_process_stat(*pid).is_some_and(|stat| stat.is_alive);
         list_pids()
             .into_iter()

@@ -189,14 +189,14 @@ fn a_replaced_warden_starts_no_program() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let pid_and_errno = runtime.block_on(async {
         let folder = OwnedFd::from(fs::File::open(fixture.runtime_dir()).unwrap());
-        let options = holder_options(&fixture.runtime_dir(), fixture.instance_id);
-        let key = HolderKey::read_or_create(&fixture.runtime_dir(), fixture.instance_id).unwrap();
+        let options = holder_options(&fixture.runtime_dir(), fixture.data_dir_id);
+        let key = HolderKey::read_or_create(&fixture.runtime_dir(), fixture.data_dir_id).unwrap();
         let link = reattach::reattach_holders(&folder, &options, &key).await.pop().unwrap();
         let launch = fixture.shell_launch_request(ExecutionId::generate(), "echo in");
         let PreparedLaunch { program, order, fds, stdin_pipe: _ } = prepare_launch(
             launch,
             (None, OutputMemory::with_limit(1 << 30).new_account()),
-            fixture.instance_id,
+            fixture.data_dir_id,
             link.allocate_program_number(),
         )
         .unwrap();

@@ -170,7 +170,7 @@ fn an_earlier_supervisor_gets_no_journal() {
     service.runtime.block_on(async { journal.write_message(b"a\n").unwrap() });
     drop((service, spawned, journal));
     let folder = fs::File::open(fixture.runtime_dir()).unwrap().into();
-    let key = HolderKey::read_or_create(&fixture.runtime_dir(), fixture.instance_id).unwrap();
+    let key = HolderKey::read_or_create(&fixture.runtime_dir(), fixture.data_dir_id).unwrap();
     let name = fixture.socket_names().pop().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let link = runtime.block_on(async {
@@ -210,7 +210,7 @@ fn an_earlier_process_holder_gets_no_fed_program() {
     let command = HolderCommand { program: PathBuf::from("/proc/self/exe"), args };
     let options = ProcessHolderOptions {
         command,
-        ..holder_options(&fixture.runtime_dir(), fixture.instance_id)
+        ..holder_options(&fixture.runtime_dir(), fixture.data_dir_id)
     };
     let holders = runtime.block_on(ProcessHolders::start(options)).unwrap();
     let id = ExecutionId::generate();

@@ -62,8 +62,8 @@ impl WriterProcess {
         let mut command = Command::new("/proc/self/exe");
         command.args(["tests::killed_writers::writer", "--exact", "--nocapture"]);
         command.stdin(Stdio::from(child_end)).stdout(Stdio::null());
-        let reports = register_fd(Arc::new(test_end), Interest::READABLE).unwrap();
-        Self { child: command.spawn().unwrap(), report_socket: reports }
+        let report_socket = register_fd(Arc::new(test_end), Interest::READABLE).unwrap();
+        Self { child: command.spawn().unwrap(), report_socket }
     }
 
     /// Returns its next report; `None` if it has ended.
@@ -73,7 +73,7 @@ impl WriterProcess {
         Some(u64::from_le_bytes(packet.frame.try_into().unwrap()))
     }
 
-    /// Returns its last report, after it was killed.
+    /// Kills it, and returns its last report.
     async fn kill_and_drain_reports(mut self, mut last_report: u64) -> u64 {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

@@ -64,7 +64,7 @@ fn older_protocol_versions_are_not_sent_the_secret() {
     drop((service, spawned));
     let folder = OwnedFd::from(File::open(fixture.runtime_dir()).unwrap());
     let name = fixture.socket_names().pop().unwrap();
-    let key = HolderKey::read_or_create(&fixture.runtime_dir(), fixture.instance_id).unwrap();
+    let key = HolderKey::read_or_create(&fixture.runtime_dir(), fixture.data_dir_id).unwrap();
     let secret_for_version = |version: u64| {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         runtime.block_on(async {

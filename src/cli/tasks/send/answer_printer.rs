@@ -17,7 +17,7 @@ pub(super) struct AnswerPrinter<'o> {
     printed_text: String,
     /// Latest message of the agent in a status update.
     status_message: String,
-    /// Ids of the artifacts of which something was printed.
+    /// Ids of the artifacts of which an update was received.
     seen_artifact_ids: BTreeSet<String>,
     /// True if the answer is printed only at its end: it goes to a file, or another attempt creates it again.
     prints_at_end: bool,

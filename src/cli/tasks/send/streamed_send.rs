@@ -278,7 +278,7 @@ impl<'d> StreamedSend<'d> {
         }
     }
 
-    /// Reads the task once more; it counts as ended if no question is open.
+    /// Reads the task once more. If it has neither ended nor an open question, follows it until its next pause.
     async fn resume_after_refusal(&mut self) -> Result<PauseReason, CliError> {
         let params = json!({"id": self.task_id});
         let task = self.client.call_rpc(self.agent, "tasks/get", params).await?;

@@ -26,7 +26,7 @@ pub(crate) fn read(
     let no_variables = BTreeMap::new();
     let own_variables = program.map_or(&no_variables, |program| &program.env);
     let override_policy = OverridePolicy {
-        working_dir_roots: read_folders(&mut section, machine_fault_severity),
+        working_dir_roots: read_working_dir_roots(&mut section, machine_fault_severity),
         variables: read_variables(&mut section, own_variables),
         params: read_params(&mut section, program),
     };
@@ -35,7 +35,10 @@ pub(crate) fn read(
 }
 
 /// Reads the folders in which a caller may choose one.
-fn read_folders(section: &mut Section<'_>, machine_fault_severity: Severity) -> Vec<PathBuf> {
+fn read_working_dir_roots(
+    section: &mut Section<'_>,
+    machine_fault_severity: Severity,
+) -> Vec<PathBuf> {
     let reader = section.reader;
     let mut folders = Vec::new();
     for text in section.text_list("working_dirs").unwrap_or_default() {

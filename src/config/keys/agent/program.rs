@@ -95,8 +95,9 @@ pub(crate) fn read(
     let input_file = arguments::read_file_name(section, "input_file", "input.txt");
     let output_file = arguments::read_file_name(section, "output_file", "output.txt");
     let (session, session_settings) = session::read(section, &arguments, input, output, protocol);
-    let control = protocol.map(|protocol| session_settings.into_interactive_spec(protocol));
-    let stdio_protocol = stdio_protocol::read(section, input, output, control);
+    let interactive_spec =
+        protocol.map(|protocol| session_settings.into_interactive_spec(protocol));
+    let stdio_protocol = stdio_protocol::read(section, input, output, interactive_spec);
     let on_loss = read_service_loss_action(section, stdio_protocol.as_ref());
     // All keys are read before a missing command ends the function, so that each fault is reported.
     let (file, search_result) = command.map(ProgramCommand::into_parts).unzip();

@@ -23,7 +23,7 @@ pub(super) struct WorkerReadContext<'s> {
     pub(super) bounds: &'s AgentSettingBounds,
     pub(super) capacity: Capacity,
     pub(super) access: Access,
-    /// Severity of a file or variable that is missing.
+    /// Severity of a fault of the machine.
     pub(super) machine_fault_severity: Severity,
 }
 
@@ -54,7 +54,7 @@ impl ConfiguredWorker {
                 let location = (id, context.data_dir);
                 worker.program = program::read(section, location, access, machine_fault_severity);
                 let worker_spec =
-                    complete_program_worker(section, worker.program.as_mut(), worker_context);
+                    read_worker_spec_into_program(section, worker.program.as_mut(), worker_context);
                 worker.spec = WorkerSpec::Program(worker_spec);
             }
             AgentKind::Remote => {}
@@ -101,7 +101,7 @@ impl ConfiguredWorker {
 
 /// Reads the surroundings of a program: its sandbox, its network, its limits and its mode. Returns the facts about the
 /// program. The confinement is unknown until the service starts, because it depends on the capabilities of the system.
-fn complete_program_worker(
+fn read_worker_spec_into_program(
     section: &mut Section<'_>,
     mut configured_program: Option<&mut program::ConfiguredProgram>,
     worker_context: &WorkerReadContext<'_>,

@@ -58,7 +58,7 @@ pub(crate) fn read(
     catalog: &CognitionCatalog,
 ) -> Option<ConfiguredCognition> {
     let is_cognitive = kind == AgentKind::Cognitive;
-    if !is_cognitive && refuse_cognitive_keys_if_present(agent) {
+    if !is_cognitive && has_refused_cognitive_keys(agent) {
         return None;
     }
     let words = CognitiveLayer::ALL.iter().map(|layer| (layer.as_str(), *layer));
@@ -82,7 +82,7 @@ pub(crate) fn read(
 }
 
 /// Reports each key of cognitive agents; returns true if there is one.
-fn refuse_cognitive_keys_if_present(agent: &mut Section<'_>) -> bool {
+fn has_refused_cognitive_keys(agent: &mut Section<'_>) -> bool {
     let has_keys = COGNITIVE_KEYS.iter().any(|key| agent.has_key(key));
     for key in COGNITIVE_KEYS {
         if let Some(entry) = agent.entry(key) {

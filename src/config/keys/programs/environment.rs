@@ -113,7 +113,7 @@ impl<'c> VariableCollector<'c> {
         let value = match self.reader.try_env(&name.value) {
             Ok(Some(value)) => value,
             Ok(None) => return,
-            Err(NotUtf8) => return self.record_host_fault(&name.position, VARIABLE_NOT_UTF_8),
+            Err(NotUtf8) => return self.record_machine_fault(&name.position, VARIABLE_NOT_UTF_8),
         };
         let secrecy = if is_secret_name(&name.value) {
             VariableSecrecy::Secret
@@ -129,11 +129,11 @@ impl<'c> VariableCollector<'c> {
             Ok(expanded) => expanded,
             Err(ExpandError::Unset { name }) => {
                 let message = format!("`{name}` is not set in the service's environment");
-                return self.record_host_fault(&text.position, &message);
+                return self.record_machine_fault(&text.position, &message);
             }
             Err(ExpandError::NotUtf8 { name }) => {
                 let message = format!("`{name}` is not UTF-8 in the service's environment");
-                return self.record_host_fault(&text.position, &message);
+                return self.record_machine_fault(&text.position, &message);
             }
             Err(error) => return self.reader.report_error(&text.position, error.to_string()),
         };
@@ -158,16 +158,16 @@ impl<'c> VariableCollector<'c> {
                     position,
                 );
             }
-            Err(message) => self.record_host_fault(position, &message),
+            Err(message) => self.record_machine_fault(position, &message),
         }
     }
 
     /// Records that this machine has no value for a variable.
-    fn record_host_fault(&self, position: &SourcePosition, message: &str) {
+    fn record_machine_fault(&self, position: &SourcePosition, message: &str) {
         self.reader.record_fault(self.machine_fault_severity, position, new_diagnostic(message));
     }
 
-    /// Sets a variable, once.
+    /// Validates a variable and adds it; a second value for a name is a fault.
     fn validate_and_add(
         &mut self,
         name: &Positioned<String>,

@@ -247,8 +247,9 @@ fn report_if_program_hidden(
         return;
     }
     let visible_paths = visible_paths.iter().copied().map(Path::to_owned).collect();
-    let hidden_paths = PathVisibility { hidden: vec![folder.to_owned()], visible: visible_paths };
-    if let Some(file) = hidden_paths.find_hidden_executed_file(program, None) {
+    let path_visibility =
+        PathVisibility { hidden: vec![folder.to_owned()], visible: visible_paths };
+    if let Some(file) = path_visibility.find_hidden_executed_file(program, None) {
         let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
         let message = format!("the interpreter `{}` of the program is in it", name.escape_debug());
         let diagnostic = new_diagnostic(message).with_hint(HIDDEN_INTERPRETER_HINT);

@@ -72,7 +72,7 @@ pub(crate) fn read_lockout(mut section: Section<'_>) -> LockoutSettings {
     LockoutSettings { spec: is_enabled.then_some(spec), exempt_networks }
 }
 
-/// Returns the valid texts of a list, and reports the others.
+/// Returns the valid texts of a list in lower case, and reports the others.
 fn validate_and_lowercase(
     section: &Section<'_>,
     texts: Vec<Positioned<String>>,

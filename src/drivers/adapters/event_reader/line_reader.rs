@@ -85,7 +85,7 @@ impl LineReader {
 
 /// Returns the events of a native line, and true if the line has only pieces that a later line repeats.
 fn read_native_line(line: &EventLine, adapter: &mut dyn EventAdapter) -> (Vec<ProgramEvent>, bool) {
-    let types = adapter.result_carrying_types();
+    let types = adapter.result_line_types();
     let items = line.parse_objects(|object| has_type(object, types), types);
     let (mut events, mut omitted_count) = (Vec::new(), 0);
     let item_count = items.len();

@@ -41,12 +41,12 @@ impl ConnectionSupervisor {
     /// Waits for a reason to end the process, and ends it.
     pub(super) async fn run(self) {
         let Self {
-            server_name: name,
+            server_name,
             idle_timeout,
             mut process,
             client,
             usage,
-            connection_drop_receiver: mut lifetime_receiver,
+            mut connection_drop_receiver,
             stop_receiver: mut stop,
             phase,
         } = self;
@@ -55,7 +55,7 @@ impl ConnectionSupervisor {
             reason = client.wait_for_end() => EndCause::Connection(reason),
             () = close_when_idle(&usage, idle_timeout) => EndCause::NoLongerNeeded,
             // The only change is the end of its sender.
-            _ = lifetime_receiver.changed() => EndCause::NoLongerNeeded,
+            _ = connection_drop_receiver.changed() => EndCause::NoLongerNeeded,
             _ = stop.wait_for(|is_stopping| *is_stopping) => EndCause::NoLongerNeeded,
         };
         let failure = match cause {
@@ -68,7 +68,7 @@ impl ConnectionSupervisor {
         client.close();
         process.wait_for_exit_or_terminate().await;
         process.kill_and_clean_up().await;
-        tracing::info!(server = name, reason = failure.sentence, "MCP server ended");
+        tracing::info!(server = server_name, reason = failure.sentence, "MCP server ended");
         phase.send_replace(ConnectionPhase::Removed(failure));
     }
 }

@@ -84,8 +84,8 @@ impl ScriptedProvider {
                 let response =
                     if is_last { responses.front().cloned() } else { responses.pop_front() };
                 match response.unwrap() {
-                    ScriptedResponse::RawResponse(bytes) => {
-                        _ = stream.write_all(bytes.as_bytes()).await;
+                    ScriptedResponse::RawResponse(response) => {
+                        _ = stream.write_all(response.as_bytes()).await;
                     }
                     ScriptedResponse::Endless => {
                         write_endless_body(stream).await;

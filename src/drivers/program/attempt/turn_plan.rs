@@ -5,7 +5,7 @@ use std::path::Path;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::content::{Content, Part};
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::program::stdio_protocol::{InteractiveAgentProtocol, InteractiveSpec};
+use algonius_actors::model::program::stdio_protocol::{InteractiveProtocol, InteractiveSpec};
 use algonius_protocols::{PromptPart, ProtocolKind, ResourceBody};
 
 use super::PendingAttempt;
@@ -32,9 +32,9 @@ pub(super) fn plan_turn(
     };
     let options = interactive_spec.options.iter().map(|(id, value)| (id.clone(), value.clone()));
     let protocol = match interactive_spec.protocol {
-        InteractiveAgentProtocol::Acp => ProtocolKind::Acp,
-        InteractiveAgentProtocol::ClaudeControl => ProtocolKind::ClaudeControl,
-        InteractiveAgentProtocol::CodexAppServer => ProtocolKind::CodexAppServer,
+        InteractiveProtocol::Acp => ProtocolKind::Acp,
+        InteractiveProtocol::ClaudeControl => ProtocolKind::ClaudeControl,
+        InteractiveProtocol::CodexAppServer => ProtocolKind::CodexAppServer,
     };
     let parts = attempt.work.request.input.parts.iter();
     let prompt = parts.map(|part| prompt_part(protocol, part)).collect::<Result<_, _>>()?;

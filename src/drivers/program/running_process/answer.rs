@@ -21,10 +21,10 @@ pub(super) struct AttemptAnswer<'t> {
     /// The raw text.
     pub(super) raw: Cow<'t, str>,
     /// Redacted text, as the ledger holds it.
-    pub(super) redacted: StoredPart,
+    pub(super) stored_part: StoredPart,
 }
 
-/// Returns the answer from standard output, or from the place in it that the contract names.
+/// Returns the answer from standard output, or records and returns the one at the place in it that the contract names.
 ///
 /// # Errors
 /// Fails if the ledger did not commit.
@@ -37,7 +37,7 @@ pub(super) async fn extract_stdout_answer<'t>(
     match &program.success_criteria.json_pointer {
         None => Ok(Ok(AttemptAnswer {
             raw: Cow::Borrowed(stdout.raw.as_str()),
-            redacted: stdout.stored_part.clone(),
+            stored_part: stdout.stored_part.clone(),
         })),
         // Bytes can be missing in the middle of a text, and what remains is still a document.
         Some(_) if stdout.raw.is_truncated() => Ok(Err(MissingAnswer::DocumentTruncated)),
@@ -45,7 +45,7 @@ pub(super) async fn extract_stdout_answer<'t>(
     }
 }
 
-/// Returns the answer from the program's file, or from the place in it that the contract names.
+/// Records the answer from the program's file, or from the place in it that the contract names, and returns it.
 ///
 /// # Errors
 /// Fails if the ledger did not commit.
@@ -74,9 +74,9 @@ pub(super) async fn record_file_answer(
     channel_writer.write(&head).await?;
     channel_writer.record_missing_bytes(skipped_bytes);
     channel_writer.write(&tail).await?;
-    let ChannelText { raw, stored_part: redacted, invalid_bytes } = channel_writer.close().await?;
+    let ChannelText { raw, stored_part, invalid_bytes } = channel_writer.close().await?;
     warn_of_invalid_bytes(invalid_bytes, reporter).await?;
-    Ok(Ok(AttemptAnswer { raw: Cow::Owned(raw.as_str().to_owned()), redacted }))
+    Ok(Ok(AttemptAnswer { raw: Cow::Owned(raw.as_str().to_owned()), stored_part }))
 }
 
 /// Records a warning if an answer has bytes that are no text: a caller gets other bytes than the program wrote.
@@ -123,7 +123,7 @@ async fn record_answer(
     };
     let mut writer = reporter.open_output(TextChannel::Answer);
     writer.write(answer.as_bytes()).await?;
-    Ok(Ok(AttemptAnswer { raw: Cow::Owned(answer), redacted: writer.close().await? }))
+    Ok(Ok(AttemptAnswer { raw: Cow::Owned(answer), stored_part: writer.close().await? }))
 }
 
 /// Returns the value at a JSON pointer: a string as it is, anything else as compact JSON. A null is no answer.

@@ -287,8 +287,8 @@ impl OutcomeEvaluator {
             ended_at,
         };
         let result = self.evaluate_with_checks(&attempt_outcome, (reporter, commands)).await;
-        if let (Ok(()), Ok(AttemptAnswer { raw, redacted })) = (&result, attempt_answer) {
-            reporter.record_later(EventKind::answer_artifact(redacted));
+        if let (Ok(()), Ok(AttemptAnswer { raw, stored_part })) = (&result, attempt_answer) {
+            reporter.record_later(EventKind::answer_artifact(stored_part));
             reporter.publish_raw_answer(&raw);
         }
         Ok(result)

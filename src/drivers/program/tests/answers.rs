@@ -48,7 +48,7 @@ async fn files_pass_through_a_private_folder() {
     assert_eq!(record.text(TextChannel::Stdout), "600\n700\n");
 }
 
-fn assert_answer_failure(record: &AttemptRecord, expected: Option<&str>, case: &str) {
+fn assert_answer_missing_message(record: &AttemptRecord, expected: Option<&str>, case: &str) {
     let failure = record.result.as_ref().err();
     let expected = expected.map(|message| (Code::AnswerMissing, message.to_owned()));
     assert_eq!(failure.map(|failure| (failure.code, failure.message.clone())), expected, "{case}");
@@ -69,7 +69,7 @@ async fn only_a_regular_file_of_the_agent_is_an_answer() {
     ] {
         let mut fixture = shell_fixture(script, &["{{ output_file }}"]);
         fixture.program.output_method = OutputMethod::File;
-        assert_answer_failure(&fixture.run_to_end().await, expected, script);
+        assert_answer_missing_message(&fixture.run_to_end().await, expected, script);
     }
 }
 
@@ -124,7 +124,7 @@ async fn the_answer_can_be_a_member_of_a_json_document() {
         let mut fixture = fixture_with_pointer(text);
         fixture.spec.limits.sizes.max_output_bytes = 1000;
         let record = fixture.run_to_end().await;
-        assert_answer_failure(&record, Some(reason), text);
+        assert_answer_missing_message(&record, Some(reason), text);
         assert_eq!(record.answer(), None, "{text}");
     }
 }

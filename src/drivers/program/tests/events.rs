@@ -21,7 +21,7 @@ fn event_program(lines: &str) -> ProgramFixture {
     event_script_program("cat", &[]).with_input(lines)
 }
 
-fn event_script_program(script: &str, args: &[&str]) -> ProgramFixture {
+pub(super) fn event_script_program(script: &str, args: &[&str]) -> ProgramFixture {
     let mut fixture = shell_fixture(script, args);
     (fixture.program.output_method, fixture.program.success_criteria.require_output) =
         (OutputMethod::Events, true);

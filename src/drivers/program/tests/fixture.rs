@@ -122,7 +122,7 @@ pub(super) struct ProgramFixture {
     pub(super) home: tempfile::TempDir,
     /// Directory of the control groups, if there are any.
     pub(super) cgroup_root: Option<CgroupRoot>,
-    /// True if the folders are declared to be in memory.
+    /// True if the runtime folder is declared to be in memory.
     pub(super) is_runtime_dir_in_memory: bool,
     holders: OnceCell<Arc<ProcessHolders>>,
 }
@@ -247,13 +247,14 @@ impl ProgramFixture {
                 .unwrap()
         });
         let holders = Arc::clone(holders.await);
-        let (runtime_dir, in_memory) = (self.runtime_dir(), self.is_runtime_dir_in_memory);
+        let (runtime_dir, is_runtime_dir_in_memory) =
+            (self.runtime_dir(), self.is_runtime_dir_in_memory);
         fs::create_dir_all(&runtime_dir).unwrap();
         let driver_settings = DriverSettings {
             runtime_dir,
             sandbox_escape_sockets: Vec::new(),
             bubblewrap: None,
-            is_runtime_dir_in_memory: in_memory,
+            is_runtime_dir_in_memory,
         };
         let hidden_paths = vec![self.home.path().join("data"), self.runtime_dir()];
         let service_paths = Arc::new(ServicePaths::new(ProtectedServiceFiles {

@@ -3,18 +3,12 @@
 use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::content::PartKind;
 use algonius_actors::model::execution::event::{EventKind, TextChannel};
-use algonius_actors::model::program::{InputMethod, OutputMethod};
+use algonius_actors::model::program::InputMethod;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::fixture::{AttemptRecord, ProgramFixture, shell_fixture};
-
-fn event_script_program(script: &str, args: &[&str]) -> ProgramFixture {
-    let mut fixture = shell_fixture(script, args);
-    (fixture.program.output_method, fixture.program.success_criteria.require_output) =
-        (OutputMethod::Events, true);
-    fixture
-}
+use super::events::event_script_program;
+use super::fixture::AttemptRecord;
 
 /// Returns the names and bytes of the delivered files, each an artifact of one part.
 fn delivered_files(record: &AttemptRecord) -> Vec<(String, Vec<u8>)> {

@@ -49,7 +49,7 @@ impl AgentTurn {
             }
             ProtocolStep::Initialized(agent) => self.capabilities = agent.capabilities,
             ProtocolStep::SessionOpened { native_id: id, .. } => {
-                self.state.open_deadline = None;
+                self.state.session_open_deadline = None;
                 record_session(id, event_reader).await?;
                 return Ok(self.send_prompt(event_reader));
             }

@@ -25,7 +25,7 @@ pub(super) struct TurnState {
     /// Longest time until the session is open.
     session_open_timeout: Duration,
     /// Time at which a session that is not open fails the turn; `None` once it is open.
-    pub(super) open_deadline: Option<Instant>,
+    pub(super) session_open_deadline: Option<Instant>,
     pub(super) answer: AnswerProgress,
     /// Stages of tool calls that were shown.
     reported_stages: HashMap<String, ToolStage>,
@@ -39,10 +39,10 @@ pub(super) struct TurnState {
 
 impl TurnState {
     /// Returns the state of a turn whose session must be open after this time.
-    pub(super) fn new(open_timeout: Duration) -> Self {
+    pub(super) fn new(session_open_timeout: Duration) -> Self {
         Self {
-            session_open_timeout: open_timeout,
-            open_deadline: Some(Instant::now() + open_timeout),
+            session_open_timeout,
+            session_open_deadline: Some(Instant::now() + session_open_timeout),
             answer: AnswerProgress::default(),
             reported_stages: HashMap::new(),
             reported_file_changes: HashSet::new(),
@@ -54,8 +54,8 @@ impl TurnState {
     }
 
     /// Waits until the session should be open; forever if it is open.
-    pub(super) async fn wait_until_open_deadline(&self) {
-        match self.open_deadline {
+    pub(super) async fn wait_until_session_open_deadline(&self) {
+        match self.session_open_deadline {
             Some(deadline) => sleep_until(deadline).await,
             None => std::future::pending().await,
         }
@@ -89,8 +89,8 @@ impl TurnState {
         }
     }
 
-    /// Returns the failure of a turn that ended in this way; `None` for a success.
-    fn failure_for_outcome(&mut self, outcome: TurnOutcome) -> Option<Failure> {
+    /// Takes the recorded failure, or returns that of a turn that ended in this way; `None` for a success.
+    fn take_failure_or_explain_outcome(&mut self, outcome: TurnOutcome) -> Option<Failure> {
         let failure = |code, message: &str| Some(Failure::new(code, message));
         if let Some(failure) = self.failure.take() {
             return Some(failure);
@@ -138,7 +138,7 @@ impl TurnState {
         if outcome == TurnOutcome::EndTurn {
             event_reader.handle_event(ProgramEvent::DraftAccepted).await?;
         }
-        let failure = self.failure_for_outcome(outcome);
+        let failure = self.take_failure_or_explain_outcome(outcome);
         self.end_turn(failure, event_reader);
         Ok(())
     }

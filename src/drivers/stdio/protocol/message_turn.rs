@@ -159,7 +159,7 @@ impl MessageTurn {
         matches!(self.phase, TurnPhase::Over) && !self.has_text
     }
 
-    /// Returns true if the program wrote more together with the end mark of the turn.
+    /// Returns true if the program wrote more after the end mark of the turn.
     pub(super) const fn has_output_after_end(&self) -> bool {
         self.has_output_after_end
     }

@@ -52,10 +52,10 @@ impl PublicAddressResolver {
         }
     }
 
-    /// Uses the address that the caller used. A service that listens on all addresses of a machine has none
-    /// that is valid for every caller; `url` is used if a request names no host.
+    /// Uses the address that the caller used. A service that listens on all addresses of a machine has none that is
+    /// valid for every caller; `fallback_url` is used if a request names no host.
     #[must_use]
-    pub fn with_request_host_url(
+    pub fn with_url_of_request_host(
         fallback_url: String,
         scheme: &'static str,
         grpc_config: GrpcUrlConfig,
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn each_caller_gets_the_host_that_it_used() {
         let grpc_config = GrpcUrlConfig { v1_0: Some("grpc.example:1".to_owned()), v0_3: None };
-        let public_addresses = PublicAddressResolver::with_request_host_url(
+        let public_addresses = PublicAddressResolver::with_url_of_request_host(
             "http://0.0.0.0:8080".to_owned(),
             "http",
             grpc_config.clone(),

@@ -150,7 +150,7 @@ impl GrpcCallHead {
         self,
         app: &AppState,
         tenant: &str,
-        method: A2aMethod,
+        a2a_method: A2aMethod,
     ) -> Result<(Caller, AgentId), Failure> {
         let agent = self.resolve_agent(app, tenant)?;
         let spec = app.agents.get(&agent).ok_or_else(unknown_agent)?;
@@ -172,10 +172,10 @@ impl GrpcCallHead {
             spec,
             self.version,
             Binding::Grpc,
-            dispatch::exposed_operation_of(method),
+            dispatch::exposed_operation_of(a2a_method),
         )?;
         let caller = AuthenticatedCaller(caller)
-            .require_right(dispatch::required_right(method), Some(&agent))?;
+            .require_right(dispatch::required_right(a2a_method), Some(&agent))?;
         Ok((caller, agent))
     }
 

@@ -26,8 +26,7 @@ impl TextProgress {
         })
     }
 
-    /// Returns the texts with the positions of this cursor. A text that the cursor does not contain starts at its
-    /// begin.
+    /// Returns the texts with the positions of this cursor. A text that the cursor does not contain starts at 0.
     #[must_use]
     pub fn with_cursor(mut self, known_cursor: &TextCursor) -> Self {
         self.0.attempt_id = known_cursor.attempt_id;

@@ -125,7 +125,7 @@ pub(crate) fn routes(server: Arc<ModelServer>) -> Router {
             }),
         )
         .route("/_mock/wait", post(wait_for_prompt))
-        .route("/_mock/script", post(set_script))
+        .route("/_mock/script", post(set_default_directive))
         .route("/_mock/reset", post(reset))
         .fallback(handle_model_request)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
@@ -136,7 +136,7 @@ async fn wait_for_prompt(State(server): ModelServerExtractor, text: String) -> J
     Json(server.wait_for_log_line(&text).await)
 }
 
-async fn set_script(State(server): ModelServerExtractor, words: String) {
+async fn set_default_directive(State(server): ModelServerExtractor, words: String) {
     server.state.lock().await.default_directive = Directive::parse(&words);
 }
 

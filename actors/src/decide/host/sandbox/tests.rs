@@ -17,7 +17,7 @@ fn confined_sandbox() -> Sandbox {
     Sandbox { writable: Some(Vec::new()), ..default_sandbox() }
 }
 
-fn sandbox_with_inner() -> Sandbox {
+fn outer_sandbox() -> Sandbox {
     Sandbox { has_inner_sandbox: true, ..default_sandbox() }
 }
 
@@ -43,8 +43,8 @@ fn enforcement_depends_on_the_sandbox_and_the_kernel() {
     for (access, sandbox, expected_by_version) in [
         (RO, default_sandbox(), [Unavailable, Partial, Enforced, Enforced]),
         (RO, Sandbox { is_enforced: false, ..default_sandbox() }, [Off; 4]),
-        (RO, sandbox_with_inner(), [Off; 4]),
-        (RW, sandbox_with_inner(), [Unneeded; 4]),
+        (RO, outer_sandbox(), [Off; 4]),
+        (RW, outer_sandbox(), [Unneeded; 4]),
         (
             RO,
             Sandbox { allows_network: false, ..default_sandbox() },
@@ -83,8 +83,8 @@ fn bubblewrap_is_used_if_landlock_leaves_a_gap() {
         (RW, Sandbox { protected: vec![".git".into()], ..default_sandbox() }, [BUBBLEWRAP; 4]),
         (RW, landlock_only(), [None, LANDLOCK, LANDLOCK, LANDLOCK]),
         (RW, Sandbox { is_enforced: false, ..hidden_folder_sandbox() }, [None; 4]),
-        (RO, sandbox_with_inner(), [BUBBLEWRAP; 4]),
-        (RO, Sandbox { isolation: LANDLOCK, ..sandbox_with_inner() }, [None, None, None, LANDLOCK]),
+        (RO, outer_sandbox(), [BUBBLEWRAP; 4]),
+        (RO, Sandbox { isolation: LANDLOCK, ..outer_sandbox() }, [None, None, None, LANDLOCK]),
     ] {
         let landlock_versions = [None, Some(1), Some(4), Some(6)];
         let isolations = landlock_versions
@@ -138,7 +138,7 @@ fn the_boundary_names_every_gap() {
         hazards: hazards.to_vec(),
     };
     let (no_hazards, sockets) = (facts_with(&[]), facts_with(&[BoundaryHazard::EscapeSockets]));
-    let (service_files, allowed_sockets) = (
+    let (trusted_files, allowed_sockets) = (
         facts_with(&[BoundaryHazard::TrustedFilesInWritableFolder]),
         facts_with(&[BoundaryHazard::AllowedEscapeSockets]),
     );
@@ -159,9 +159,9 @@ fn the_boundary_names_every_gap() {
         (RO, default_sandbox(), Some(5), &no_hazards, (Landlock, &[Signals]), no_gaps),
         (RO, default_sandbox(), None, &no_hazards, (Level::None, all_gaps), no_gaps),
         (RO, unenforced(), Some(6), &no_hazards, (Level::None, all_gaps), all_gaps),
-        (RO, sandbox_with_inner(), Some(6), &no_hazards, (Level::None, file_gaps), &[UserFiles]),
-        (RO, sandbox_with_inner(), Some(5), &no_hazards, (Level::None, all_gaps), &[UserFiles]),
-        (RO, sandbox_with_inner(), None, &own_user, (OwnUser, no_gaps), no_gaps),
+        (RO, outer_sandbox(), Some(6), &no_hazards, (Level::None, file_gaps), &[UserFiles]),
+        (RO, outer_sandbox(), Some(5), &no_hazards, (Level::None, all_gaps), &[UserFiles]),
+        (RO, outer_sandbox(), None, &own_user, (OwnUser, no_gaps), no_gaps),
         (RO, default_sandbox(), Some(6), &sockets, (Landlock, &[Sockets]), no_gaps),
         (RO, default_sandbox(), Some(6), &allowed_sockets, (Landlock, &[Sockets]), &[Sockets]),
         (RW, default_sandbox(), Some(6), &no_hazards, (Level::None, file_gaps), &[UserFiles]),
@@ -174,7 +174,7 @@ fn the_boundary_names_every_gap() {
             &[ConfigurationFolder, UserFiles],
         ),
         (RW, confined_sandbox(), Some(6), &no_hazards, (Landlock, no_gaps), no_gaps),
-        (RW, confined_sandbox(), Some(6), &service_files, (Landlock, &[Configuration]), no_gaps),
+        (RW, confined_sandbox(), Some(6), &trusted_files, (Landlock, &[Configuration]), no_gaps),
         (RW, default_sandbox(), None, &own_user, (OwnUser, no_gaps), no_gaps),
         (RW, unenforced(), Some(6), &own_user, (OwnUser, no_gaps), no_gaps),
     ] {

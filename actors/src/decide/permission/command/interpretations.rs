@@ -38,9 +38,9 @@ pub(super) fn matches_any_part(patterns: &[String], line: &str) -> bool {
 }
 
 fn has_matching_part(interpretation: &str, pattern: &str) -> bool {
-    PART_START_CHARS.iter().any(|boundary| {
-        matches(&format!("*{boundary}{pattern}"), interpretation)
-            || matches(&format!("*{boundary}{pattern} *"), interpretation)
+    PART_START_CHARS.iter().any(|start| {
+        matches(&format!("*{start}{pattern}"), interpretation)
+            || matches(&format!("*{start}{pattern} *"), interpretation)
     })
 }
 

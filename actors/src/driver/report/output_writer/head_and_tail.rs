@@ -52,11 +52,11 @@ pub(super) struct TruncatedText {
 }
 
 impl TruncatedText {
-    /// Splits a whole text into a head of at most `head_bytes` bytes and a tail of at most `tail_bytes` bytes.
-    pub(super) fn split(mut text: String, head_bytes: u64, tail_bytes: usize) -> Self {
-        let head_bytes = usize::try_from(head_bytes).unwrap_or(usize::MAX).min(text.len());
+    /// Splits a whole text into a head of at most `max_head_bytes` bytes and a tail of at most `max_tail_bytes` bytes.
+    pub(super) fn split(mut text: String, max_head_bytes: u64, max_tail_bytes: usize) -> Self {
+        let head_bytes = usize::try_from(max_head_bytes).unwrap_or(usize::MAX).min(text.len());
         let mut tail = text.split_off(text.floor_char_boundary(head_bytes));
-        let missing_bytes = truncate_to_tail(&mut tail, tail_bytes);
+        let missing_bytes = truncate_to_tail(&mut tail, max_tail_bytes);
         Self { head: text, tail, missing_bytes }
     }
 

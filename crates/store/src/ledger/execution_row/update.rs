@@ -115,7 +115,7 @@ impl ExecutionRow {
             .bind(saturating_i64(self.last_event_number))
             .bind(self.latest_deferral.as_ref().map(to_json).transpose()?)
             .bind(spent)
-            .bind(i64::from(self.waits.open_interactions)))
+            .bind(i64::from(self.waits.open_interaction_count)))
     }
 }
 

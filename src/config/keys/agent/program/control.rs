@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use algonius_actors::model::program::stdio_protocol::{InteractiveAgentProtocol, InteractiveSpec};
+use algonius_actors::model::program::stdio_protocol::{InteractiveProtocol, InteractiveSpec};
 
 use crate::config::table::{Positioned, Section, value};
 
-const PROTOCOLS: [(&str, InteractiveAgentProtocol); 3] = [
-    ("acp", InteractiveAgentProtocol::Acp),
-    ("claude-control", InteractiveAgentProtocol::ClaudeControl),
-    ("codex-app-server", InteractiveAgentProtocol::CodexAppServer),
+const PROTOCOLS: [(&str, InteractiveProtocol); 3] = [
+    ("acp", InteractiveProtocol::Acp),
+    ("claude-control", InteractiveProtocol::ClaudeControl),
+    ("codex-app-server", InteractiveProtocol::CodexAppServer),
 ];
 
 /// Keys that say how a program without a control protocol is spoken to.
 const CONFLICTING_KEYS: [&str; 6] = ["input", "output", "json_rpc", "turn", "mode", "prompts"];
 
 /// Reads the protocol of an interactive agent; `None` for every other program.
-pub(super) fn read_protocol(section: &mut Section<'_>) -> Option<InteractiveAgentProtocol> {
+pub(super) fn read_protocol(section: &mut Section<'_>) -> Option<InteractiveProtocol> {
     let protocol = section.keyword("protocol", &PROTOCOLS)?;
     for key in CONFLICTING_KEYS {
         if section.has_key(key) {
@@ -29,12 +29,12 @@ pub(super) fn read_protocol(section: &mut Section<'_>) -> Option<InteractiveAgen
 
 /// Settings of a session that only interactive agents have.
 #[derive(Default)]
-pub(super) struct ControlSessionSettings {
+pub(super) struct InteractiveSessionSettings {
     mode: Option<String>,
     options: BTreeMap<String, String>,
 }
 
-impl ControlSessionSettings {
+impl InteractiveSessionSettings {
     /// Reads the settings from the section of the session.
     pub(super) fn read(section: &mut Section<'_>, has_control_protocol: bool) -> Self {
         let mode = section.nonblank_text("mode");
@@ -55,10 +55,7 @@ impl ControlSessionSettings {
     }
 
     /// Returns the settings of an agent with this protocol.
-    pub(super) fn into_interactive_spec(
-        self,
-        protocol: InteractiveAgentProtocol,
-    ) -> InteractiveSpec {
+    pub(super) fn into_interactive_spec(self, protocol: InteractiveProtocol) -> InteractiveSpec {
         InteractiveSpec { protocol, mode: self.mode, options: self.options }
     }
 }

@@ -56,16 +56,16 @@ fn read_for_protocol(
             "`{{ files }}` has no value with `protocol`, `json_rpc` or `turn`",
         );
     }
-    let is_control = program.interactive_spec().is_some();
-    if let Some(found) = found.filter(|found| is_control || found.value.writes_files()) {
-        let diagnostic = match is_control {
+    let is_interactive = program.interactive_spec().is_some();
+    if let Some(found) = found.filter(|found| is_interactive || found.value.writes_files()) {
+        let diagnostic = match is_interactive {
             true => new_diagnostic("has no meaning with `protocol`, which transfers files"),
             false => new_diagnostic("must be \"none\" with `json_rpc` or `turn`")
                 .with_hint("set `files = \"none\"` if a preset sets another value"),
         };
         section.reader.report_error(&found.position, diagnostic);
     }
-    if is_control { FileDelivery::AgentProtocol } else { FileDelivery::None }
+    if is_interactive { FileDelivery::AgentProtocol } else { FileDelivery::None }
 }
 
 /// Warns if a program's declared media types have files among them, which the agent rejects.

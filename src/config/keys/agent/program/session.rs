@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use algonius_actors::model::program::stdio_protocol::InteractiveAgentProtocol;
+use algonius_actors::model::program::stdio_protocol::InteractiveProtocol;
 use algonius_actors::model::program::{InputMethod, OutputMethod};
 use algonius_actors::model::session::{LostSessionRules, SessionSpec};
 use regex::Regex;
 
 use super::arguments::Arguments;
-use super::control::ControlSessionSettings;
+use super::control::InteractiveSessionSettings;
 use super::success::read_exit_codes;
 use crate::config::diagnostics::new_diagnostic;
 use crate::config::table::pattern::{read_json_pointer, read_regex};
@@ -26,8 +26,8 @@ pub(crate) fn read(
     program_arguments: &Arguments,
     input: Option<InputMethod>,
     output: Option<OutputMethod>,
-    protocol: Option<InteractiveAgentProtocol>,
-) -> (Option<SessionSpec>, ControlSessionSettings) {
+    protocol: Option<InteractiveProtocol>,
+) -> (Option<SessionSpec>, InteractiveSessionSettings) {
     let is_given = agent.has_key("session");
     let mut table = agent.section("session");
     let section = &mut table;
@@ -51,10 +51,10 @@ pub(crate) fn read(
             regex: read_regex(section, "unknown_session_regex"),
         },
     };
-    let session_settings = ControlSessionSettings::read(section, protocol.is_some());
+    let session_settings = InteractiveSessionSettings::read(section, protocol.is_some());
     if let Some(protocol) = protocol {
         refuse_non_protocol_keys(section);
-        if protocol == InteractiveAgentProtocol::ClaudeControl {
+        if protocol == InteractiveProtocol::ClaudeControl {
             set_claude_resume_rules(&mut session_spec, program_arguments);
         }
     } else if is_given {

@@ -19,8 +19,8 @@ const EXTRA_GRACE: Duration = Duration::from_secs(2);
 /// Teams by their ids.
 pub(crate) type ConfiguredTeams = BTreeMap<AgentId, ConfiguredTeam>;
 
-/// Checks the teams, and derives what follows from their members. `ids` are all agents of the file, also those with
-/// faults of their own.
+/// Checks the teams, and derives what follows from their members. `agent_ids` are all agents of the file, also those
+/// with faults of their own.
 pub(crate) fn resolve_teams(
     reader: &ConfigReader<'_>,
     agent_ids: &[AgentId],

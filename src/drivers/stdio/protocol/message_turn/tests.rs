@@ -38,8 +38,8 @@ fn prompt(text: &str, is_printed_at_startup: bool) -> TurnEnd {
 fn receive_until_end(end: TurnEnd, bytes: &[u8], chunk_size: usize) -> (Vec<u8>, bool) {
     let mut turn = turn(end, "").unwrap();
     let (mut answer_bytes, mut is_over) = (Vec::new(), false);
-    for step in bytes.chunks(chunk_size).flat_map(|piece| turn.receive(piece)) {
-        match step {
+    for action in bytes.chunks(chunk_size).flat_map(|piece| turn.receive(piece)) {
+        match action {
             StdioAction::Output(bytes) if !is_over => answer_bytes.extend(bytes),
             StdioAction::End(None) if !is_over => is_over = true,
             _ => panic!("something followed the end"),
@@ -114,9 +114,9 @@ fn a_message_waits_for_the_first_prompt() {
     assert!(turn.take_first_bytes().is_empty());
     assert!(turn.receive(b"Calculator 1.0\nType a sum.\n").is_empty());
     assert!(matches!(&*turn.receive(b"> "), [StdioAction::Write(message)] if message == b"1+1\n"));
-    let steps = turn.receive(b"2\n> ");
+    let actions = turn.receive(b"2\n> ");
     assert!(
-        matches!(&*steps, [StdioAction::Output(line), StdioAction::End(None)] if line == b"2\n")
+        matches!(&*actions, [StdioAction::Output(line), StdioAction::End(None)] if line == b"2\n")
     );
     let mut silent = numbered_turn(prompt("> ", false), "1+1", false, 0).unwrap();
     assert_eq!(silent.take_first_bytes(), b"1+1\n", "it prints no prompt before the first message");
@@ -126,10 +126,10 @@ fn a_message_waits_for_the_first_prompt() {
 fn an_echoed_message_is_not_part_of_the_answer() {
     let received_text = |output: &[u8]| {
         let mut turn = numbered_turn(prompt("> ", true), "select 1;", true, 1).unwrap();
-        let steps = turn.receive(output);
+        let actions = turn.receive(output);
         let mut text = Vec::new();
-        for step in steps {
-            if let StdioAction::Output(line) = step {
+        for action in actions {
+            if let StdioAction::Output(line) = action {
                 text.extend(line);
             }
         }
@@ -154,17 +154,17 @@ fn an_end_in_a_long_line_is_found_up_to_the_limit() {
     let regex = || TurnEnd::Regex(Regex::new("END$").unwrap());
     let line = |length: usize| [vec![b'x'; length - 4], b"END\n".to_vec()].concat();
     assert_eq!(receive_until_end(regex(), &line(MAX_LINE_BYTES), 4096), (Vec::new(), true));
-    let steps = turn(regex(), "").unwrap().receive(&line(MAX_LINE_BYTES + 1));
-    let [StdioAction::Desynchronized(failure)] = &*steps else { panic!("the turn continues") };
+    let actions = turn(regex(), "").unwrap().receive(&line(MAX_LINE_BYTES + 1));
+    let [StdioAction::Desynchronized(failure)] = &*actions else { panic!("the turn continues") };
     assert_eq!(failure.code, Code::OutputUnreadable);
     assert!(failure.message.contains("longer than 3145728 bytes"), "{failure}");
     let json = TurnEnd::Json(json!({"type": "result"}).as_object().unwrap().clone());
     let numbers = "1,".repeat(1 << 20);
     for (name, is_lost) in [("type", true), ("kind", false)] {
         let line = format!("{{\"{name}\": \"result\",\"numbers\":[{numbers}1]}}\n");
-        let steps = turn(json.clone(), "").unwrap().receive(line.as_bytes());
-        let is_failure = |step: &StdioAction| matches!(step, StdioAction::Desynchronized(_));
-        assert_eq!(steps.iter().any(is_failure), is_lost, "{name}");
+        let actions = turn(json.clone(), "").unwrap().receive(line.as_bytes());
+        let is_failure = |action: &StdioAction| matches!(action, StdioAction::Desynchronized(_));
+        assert_eq!(actions.iter().any(is_failure), is_lost, "{name}");
     }
     let text = "x".repeat(2 << 20);
     let line = format!("{{\"type\":\"result\",\"text\":\"{text}\"}}\n").into_bytes();
@@ -178,8 +178,8 @@ fn a_line_longer_than_any_end_is_passed_on_in_pieces() {
     let bytes = [&*line, b"END\n"].concat();
     let end = TurnEnd::Line("END".to_owned());
     assert_eq!(receive_until_end(end.clone(), &bytes, 4096), (line, true));
-    let steps = turn(end, "").unwrap().receive(&long);
-    assert!(matches!(&*steps, [StdioAction::Output(_)]), "{}", steps.len());
+    let actions = turn(end, "").unwrap().receive(&long);
+    assert!(matches!(&*actions, [StdioAction::Output(_)]), "{}", actions.len());
     let longer_end = String::from_utf8(long).unwrap();
     let bytes = format!("{longer_end}\n").into_bytes();
     assert_eq!(receive_until_end(TurnEnd::Line(longer_end), &bytes, 4096), (Vec::new(), true));
@@ -192,13 +192,13 @@ fn a_prompt_after_a_long_line_ends_a_turn_after_silence() {
         let bytes = [&*long, b"calc> "].concat();
         let mut turn = turn(prompt("calc> ", true), "x").unwrap();
         let mut text = Vec::new();
-        for step in bytes.chunks(size).flat_map(|piece| turn.receive(piece)) {
-            let StdioAction::Output(bytes) = step else { panic!("only silence ends it") };
+        for action in bytes.chunks(size).flat_map(|piece| turn.receive(piece)) {
+            let StdioAction::Output(bytes) = action else { panic!("only silence ends it") };
             text.extend(bytes);
         }
         assert!(turn.may_be_over(), "{size}");
-        for step in turn.end_on_silence() {
-            if let StdioAction::Output(bytes) = step {
+        for action in turn.end_on_silence() {
+            if let StdioAction::Output(bytes) = action {
                 text.extend(bytes);
             }
         }
@@ -210,12 +210,12 @@ fn a_prompt_after_a_long_line_ends_a_turn_after_silence() {
 fn a_long_banner_keeps_the_echo_out_of_the_answer() {
     let mut turn = numbered_turn(prompt("> ", true), "1+1", true, 0).unwrap();
     let banner = format!("{}\n> ", "x".repeat(LINE_SPLIT_THRESHOLD_BYTES + 7));
-    let steps: Vec<_> =
+    let actions: Vec<_> =
         banner.as_bytes().chunks(4096).flat_map(|piece| turn.receive(piece)).collect();
-    assert!(matches!(&*steps, [StdioAction::Write(message)] if message == b"1+1\n"));
-    let steps = turn.receive(b"1+1\n2\n> ");
+    assert!(matches!(&*actions, [StdioAction::Write(message)] if message == b"1+1\n"));
+    let actions = turn.receive(b"1+1\n2\n> ");
     assert!(
-        matches!(&*steps, [StdioAction::Output(line), StdioAction::End(None)] if line == b"2\n")
+        matches!(&*actions, [StdioAction::Output(line), StdioAction::End(None)] if line == b"2\n")
     );
 }
 
@@ -225,8 +225,8 @@ fn a_long_echoed_message_is_not_part_of_the_answer() {
     let mut turn = numbered_turn(prompt("> ", true), &message, true, 1).unwrap();
     let output = format!("{message}\r\n1\n> ");
     let mut text = Vec::new();
-    for step in output.as_bytes().chunks(4096).flat_map(|piece| turn.receive(piece)) {
-        if let StdioAction::Output(line) = step {
+    for action in output.as_bytes().chunks(4096).flat_map(|piece| turn.receive(piece)) {
+        if let StdioAction::Output(line) = action {
             text.extend(line);
         }
     }

@@ -37,10 +37,10 @@ fn rpc_turn(spec: &RpcSpec, number: u64) -> RpcTurn {
     RpcTurn::new(spec, &values, number, 1 << 20).unwrap()
 }
 
-/// Returns each step as one word.
-fn receive_as_step_texts(rpc: &mut RpcTurn, lines: &[Value]) -> Vec<String> {
+/// Returns each action as one word.
+fn receive_as_action_texts(rpc: &mut RpcTurn, lines: &[Value]) -> Vec<String> {
     let bytes: Vec<u8> = lines.iter().flat_map(|line| format!("{line}\n").into_bytes()).collect();
-    let step_text = |step| match step {
+    let action_text = |action| match action {
         StdioAction::Write(bytes) => format!("write {}", String::from_utf8(bytes).unwrap().trim()),
         StdioAction::Event(ProgramEvent::Text { text }) => format!("text {text}"),
         StdioAction::Event(ProgramEvent::Session { id }) => format!("session {id}"),
@@ -60,7 +60,7 @@ fn receive_as_step_texts(rpc: &mut RpcTurn, lines: &[Value]) -> Vec<String> {
         StdioAction::End(None) => "end".to_owned(),
         StdioAction::End(Some(failure)) => format!("end {}", failure.code),
     };
-    rpc.receive(&bytes).into_iter().map(step_text).collect()
+    rpc.receive(&bytes).into_iter().map(action_text).collect()
 }
 
 #[test]
@@ -70,10 +70,10 @@ fn the_result_of_a_call_is_the_answer() {
     let params = json!({"text": "a \"b\""});
     assert_eq!(request, json!({"jsonrpc": "2.0", "id": 2, "method": "ask", "params": params}));
     let result = json!({"answer": {"n": 1}, "session": "s1", "usage": {"input_tokens": 3}});
-    let steps = receive_as_step_texts(&mut rpc, &[json!({"id": 2, "result": result})]);
-    assert_eq!(steps, ["session s1", "usage {\"input_tokens\":3}", "text {\"n\":1}", "end"]);
+    let actions = receive_as_action_texts(&mut rpc, &[json!({"id": 2, "result": result})]);
+    assert_eq!(actions, ["session s1", "usage {\"input_tokens\":3}", "text {\"n\":1}", "end"]);
     assert!(
-        receive_as_step_texts(&mut rpc, &[json!({"id": 2, "result": {"answer": "more"}})])
+        receive_as_action_texts(&mut rpc, &[json!({"id": 2, "result": {"answer": "more"}})])
             .is_empty()
     );
 }
@@ -82,7 +82,7 @@ fn the_result_of_a_call_is_the_answer() {
 fn notifications_give_the_answer_without_repeating_the_result() {
     let mut rpc = rpc_turn(&spec(), 0);
     let notification = |text: &str| json!({"method": "said", "params": {"text": text}});
-    let steps = receive_as_step_texts(
+    let actions = receive_as_action_texts(
         &mut rpc,
         &[
             notification("one "),
@@ -93,7 +93,7 @@ fn notifications_give_the_answer_without_repeating_the_result() {
             json!({"id": "2", "result": {"answer": "one two"}}),
         ],
     );
-    assert_eq!(steps, ["text one ", "status", "session s2", "text two", "end"]);
+    assert_eq!(actions, ["text one ", "status", "session s2", "text two", "end"]);
 }
 
 #[test]
@@ -111,12 +111,12 @@ fn a_notification_without_text_is_a_loss_if_the_result_has_more() {
             json!({"method": "said", "params": params}),
             json!({"id": 2, "result": {"answer": answer}}),
         ];
-        let steps = receive_as_step_texts(&mut rpc_turn(&spec(), 0), &lines);
-        assert_eq!(steps, [&["text one "], expected].concat(), "{params} {answer}");
+        let actions = receive_as_action_texts(&mut rpc_turn(&spec(), 0), &lines);
+        assert_eq!(actions, [&["text one "], expected].concat(), "{params} {answer}");
         // By default all of the result is its text: an object, which is no answer beside notifications.
         let default_spec = RpcSpec { result_pointer: String::new(), ..spec() };
         assert_eq!(
-            receive_as_step_texts(&mut rpc_turn(&default_spec, 0), &lines),
+            receive_as_action_texts(&mut rpc_turn(&default_spec, 0), &lines),
             ["text one ", "end"]
         );
     }
@@ -128,23 +128,23 @@ fn a_notification_without_text_is_a_loss_if_the_result_has_more() {
         text_notification("world"),
         json!({"id": 2, "result": {"answer": "Hello brave world"}}),
     ];
-    let steps = receive_as_step_texts(&mut rpc_turn(&spec(), 0), &lines);
-    assert_eq!(steps, ["text Hello ", "text world", "end output-unreadable"]);
+    let actions = receive_as_action_texts(&mut rpc_turn(&spec(), 0), &lines);
+    assert_eq!(actions, ["text Hello ", "text world", "end output-unreadable"]);
     let object = json!({"id": 2, "result": {"answer": {"content": "Hello brave world"}}});
     let lines = [text_notification("Hello "), json!({"method": "said"}), object];
-    assert_eq!(receive_as_step_texts(&mut rpc_turn(&spec(), 0), &lines), ["text Hello ", "end"]);
+    assert_eq!(receive_as_action_texts(&mut rpc_turn(&spec(), 0), &lines), ["text Hello ", "end"]);
     let lines = [
         text_notification(" "),
         json!({"method": "said"}),
         json!({"id": 2, "result": {"answer": "all"}}),
     ];
     assert_eq!(
-        receive_as_step_texts(&mut rpc_turn(&spec(), 0), &lines),
+        receive_as_action_texts(&mut rpc_turn(&spec(), 0), &lines),
         ["text  ", "text all", "end"]
     );
     // Without any text of a notification, the result is the answer.
     let lines = [json!({"method": "said"}), json!({"id": 2, "result": {"answer": "all"}})];
-    assert_eq!(receive_as_step_texts(&mut rpc_turn(&spec(), 0), &lines), ["text all", "end"]);
+    assert_eq!(receive_as_action_texts(&mut rpc_turn(&spec(), 0), &lines), ["text all", "end"]);
 }
 
 #[test]
@@ -156,12 +156,12 @@ fn a_program_is_initialized_once_before_its_calls() {
     let first: Value = serde_json::from_slice(&rpc.take_first_bytes()).unwrap();
     assert_eq!((&first["id"], &first["method"]), (&json!(1), &json!("initialize")));
     // A response to a call that was not made yet is no answer.
-    let early_steps = receive_as_step_texts(&mut rpc, &[json!({"id": 2, "result": 1})]);
-    assert_eq!(early_steps, ["warn the agent answered another call than the present one"]);
-    let steps = receive_as_step_texts(&mut rpc, &[json!({"id": 1, "result": {}})]);
-    assert_eq!(steps.len(), 2, "{steps:?}");
-    assert!(steps[0].contains("\"ready\"") && !steps[0].contains("id"), "{steps:?}");
-    assert!(steps[1].contains("\"ask\"") && steps[1].contains("\"id\":2"), "{steps:?}");
+    let early_actions = receive_as_action_texts(&mut rpc, &[json!({"id": 2, "result": 1})]);
+    assert_eq!(early_actions, ["warn the agent answered another call than the present one"]);
+    let actions = receive_as_action_texts(&mut rpc, &[json!({"id": 1, "result": {}})]);
+    assert_eq!(actions.len(), 2, "{actions:?}");
+    assert!(actions[0].contains("\"ready\"") && !actions[0].contains("id"), "{actions:?}");
+    assert!(actions[1].contains("\"ask\"") && actions[1].contains("\"id\":2"), "{actions:?}");
     let later_request: Value =
         serde_json::from_slice(&rpc_turn(&spec_with_initialize, 5).take_first_bytes()).unwrap();
     assert_eq!((&later_request["id"], &later_request["method"]), (&json!(7), &json!("ask")));
@@ -171,15 +171,15 @@ fn a_program_is_initialized_once_before_its_calls() {
 fn error_responses_are_failures_with_transient_codes() {
     let error = |code: i64| json!({"id": 2, "error": {"code": code, "message": "no"}});
     for (code, category) in [(-32_000, "transient"), (7, "")] {
-        let steps = receive_as_step_texts(&mut rpc_turn(&spec(), 0), &[error(code)]);
-        assert_eq!(steps, [format!("failed {category} no (error {code})"), "end".to_owned()]);
+        let actions = receive_as_action_texts(&mut rpc_turn(&spec(), 0), &[error(code)]);
+        assert_eq!(actions, [format!("failed {category} no (error {code})"), "end".to_owned()]);
     }
-    let steps = receive_as_step_texts(
+    let actions = receive_as_action_texts(
         &mut rpc_turn(&spec(), 0),
         &[json!({"id": null, "error": {"code": -32_700}})],
     );
-    assert_eq!(steps, ["failed   (error -32700)", "end"]);
-    let missing = receive_as_step_texts(
+    assert_eq!(actions, ["failed   (error -32700)", "end"]);
+    let missing = receive_as_action_texts(
         &mut rpc_turn(&spec(), 0),
         &[json!({"id": 2, "result": {"other": 1}})],
     );
@@ -189,13 +189,13 @@ fn error_responses_are_failures_with_transient_codes() {
 #[test]
 fn requests_of_the_program_are_refused_and_junk_is_noted() {
     let mut rpc = rpc_turn(&spec(), 0);
-    let steps = receive_as_step_texts(
+    let actions = receive_as_action_texts(
         &mut rpc,
         &[json!({"id": "x", "method": "fs/read", "params": {}}), json!("junk"), json!(7)],
     );
-    assert!(steps[0].contains("-32601") && steps[0].contains("\"id\":\"x\""), "{steps:?}");
-    assert!(steps[1].contains("`fs/read`") && steps[2].contains("not JSON-RPC"), "{steps:?}");
-    assert_eq!(steps.len(), 3);
+    assert!(actions[0].contains("-32601") && actions[0].contains("\"id\":\"x\""), "{actions:?}");
+    assert!(actions[1].contains("`fs/read`") && actions[2].contains("not JSON-RPC"), "{actions:?}");
+    assert_eq!(actions.len(), 3);
 }
 
 #[test]
@@ -218,16 +218,16 @@ fn a_response_to_another_call_is_a_warning() {
         json!({"id": 2.5, "result": {"answer": "another"}}),
     ] {
         let mut rpc = rpc_turn(&spec(), 0);
-        let steps = receive_as_step_texts(&mut rpc, &[message.clone(), message.clone()]);
+        let actions = receive_as_action_texts(&mut rpc, &[message.clone(), message.clone()]);
         assert!(
-            matches!(&*steps, [warning] if warning.starts_with("warn ")),
-            "{message}: {steps:?}"
+            matches!(&*actions, [warning] if warning.starts_with("warn ")),
+            "{message}: {actions:?}"
         );
     }
     for id in [json!(2), json!(2.0), json!("2")] {
         let mut rpc = rpc_turn(&spec(), 0);
-        let steps =
-            receive_as_step_texts(&mut rpc, &[json!({"id": id, "result": {"answer": "a"}})]);
-        assert_eq!(steps, ["text a", "end"], "{id}");
+        let actions =
+            receive_as_action_texts(&mut rpc, &[json!({"id": id, "result": {"answer": "a"}})]);
+        assert_eq!(actions, ["text a", "end"], "{id}");
     }
 }
