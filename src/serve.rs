@@ -21,8 +21,9 @@ use a2a::card::public_address::PublicAddressResolver;
 use agent_directory::{AgentDirectory, unknown_agent};
 use api::schedules::ScheduleDefaults;
 use auth::AccessControl;
-use http::body_budget::BodyLimits;
+use http::body_limits::BodyLimits;
 use ops::admin::Administration;
+use ops::error_pages::ErrorPages;
 use ops::status::{MachineFacts, Monitoring};
 
 /// State that all requests share under one configuration.
@@ -51,6 +52,8 @@ pub struct SharedState {
     pub monitoring: Monitoring,
     /// Facts about the machine and the processes on it.
     pub machine: MachineFacts,
+    /// Pages about errors.
+    pub error_pages: ErrorPages,
     /// Time at which the present configuration came into force.
     pub config_in_force_since: DateTime<Utc>,
 }

@@ -313,6 +313,10 @@ impl ExecutionActorState {
             Report::Questions { attempt_id, report } => {
                 self.interactions().handle_report(attempt_id, report);
             }
+            Report::LedgerWait { attempt_id, .. } if attempt_id != self.attempt.attempt_id() => {}
+            Report::LedgerWait { awaits_ledger, .. } => {
+                self.published.publish_ledger_wait(awaits_ledger);
+            }
             Report::Ended { attempt_id, result, exit_code, batch } => {
                 self.persistence
                     .add(self.attempt.apply_end_and_filter_batch(attempt_id, exit_code, batch));

@@ -25,9 +25,9 @@ use crate::serve::auth::authenticator::Authenticator;
 use crate::serve::auth::host::HostPolicy;
 use crate::serve::auth::lockout::LockoutTracker;
 use crate::serve::auth::rate_limit::RateLimiter;
-use crate::serve::http::body_budget::BodyLimits;
+use crate::serve::http::body_limits::BodyLimits;
 use crate::serve::ops::admin::Administration;
-use crate::serve::ops::error_pages;
+use crate::serve::ops::error_pages::{self, ErrorPages};
 use crate::serve::ops::single_flight::SingleFlight;
 use crate::serve::ops::status::{MachineFacts, Monitoring};
 use crate::serve::ops::storage_stats_cache::StorageStatsCache;
@@ -169,6 +169,7 @@ impl HttpState {
                 capabilities: static_state.capabilities.clone(),
                 holder_status_fn: holder_status_fn(&static_state.holders),
             },
+            error_pages: ErrorPages::default(),
             config_in_force_since: in_force_since,
         }
     }

@@ -6,6 +6,8 @@ pub mod hot_swap;
 mod instrumentation;
 pub mod request_checks;
 
+use std::sync::Arc;
+
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use axum::Router;
@@ -22,6 +24,7 @@ use super::a2a::{card, extension, grpc, jsonrpc, rest};
 use super::http::body_drain;
 use super::http::connections::ClientConnection;
 use super::http::response::ProblemBody;
+use super::http::response_transfer;
 use super::{AppState, api};
 use error_format::ErrorFormat;
 use instrumentation::MatchedEndpoint;
@@ -64,9 +67,11 @@ pub async fn handle_request(
     app: &AppState,
     routes: Router,
     (mut request, connection): (Request, ClientConnection),
+    credential_headers: &HeaderMap,
 ) -> Response {
     let observation = RequestObservation::start_and_set_trace_headers(app, request.headers_mut());
     let method = request.method().clone();
+    let (version, transfers) = (request.version(), Arc::clone(connection.transfers()));
     // Copied before the request is moved into the router.
     let requested_extensions = extension_uris(request.headers());
     // Before the request checks, which consume the request and replace an alias by the usual path.
@@ -85,7 +90,20 @@ pub async fn handle_request(
                 }
                 Err(refusal) => (*refusal, None),
             };
-        (body_drain::drain_or_close(unread_body, error_format.render(response)).await, path)
+        let bound_transfer = |response| {
+            response_transfer::bound_transfer(response, version, &transfers, || {
+                let (authenticator, now) =
+                    (&app.access_control.authenticator, app.api.reader.now());
+                let caller = authenticator.find_caller_for_any_agent(credential_headers, now);
+                caller.map(|caller| caller.principal)
+            })
+        };
+        let response = bound_transfer(error_format.render(response)).unwrap_or_else(|unsent| {
+            let refusal = error_format.render(response_transfer::refusal_for(*unsent));
+            // A refusal is short, so it always passes.
+            bound_transfer(refusal).unwrap_or_else(|refusal| *refusal)
+        });
+        (body_drain::drain_or_close(unread_body, response).await, path)
     };
     let (mut response, path) = response_future.instrument(span).await;
     let endpoint = observation.finish_with_response(app, &method, path.as_deref(), &mut response);

@@ -7,3 +7,4 @@ mod full_disk;
 mod lengths;
 mod lockout;
 mod signals;
+mod unread_responses;

@@ -93,6 +93,13 @@ pub enum Report {
         /// Event of the questions.
         report: QuestionReport,
     },
+    /// The work waits until the ledger records its last step, or it no longer waits.
+    LedgerWait {
+        /// Id of the attempt.
+        attempt_id: AttemptId,
+        /// True if the work waits.
+        awaits_ledger: bool,
+    },
     /// The agent reported its usage.
     UsageReported {
         /// Id of the attempt.
@@ -356,6 +363,13 @@ impl Reporter {
         let (attempt_id, batch) = (self.context.attempt_id, self.context.write_buffer.take());
         (self.send)(Report::Ended { attempt_id, result, exit_code, batch });
     }
+}
+
+/// Reports that the work cannot continue until the ledger has recorded its last step, or that it continues. Callers who
+/// wait for its end learn of it.
+pub(crate) fn report_ledger_wait(reporter: &Reporter, awaits_ledger: bool) {
+    let attempt_id = reporter.context.attempt_id;
+    (reporter.send)(Report::LedgerWait { attempt_id, awaits_ledger });
 }
 
 impl Drop for Reporter {

@@ -86,7 +86,7 @@ impl ExecutionActorState {
 
     fn resume(&mut self, attempt_id: AttemptId) {
         let channel = self.context.driver.partial_answer_channel();
-        self.published.publish_partial_answer(self.attempt.attempt_id(), channel);
+        self.published.publish_resumption(self.attempt.attempt_id(), channel);
         self.claim.reserve_memory_unchecked();
         let (fence, workspace) = (self.persistence.fence(), self.claim.workspace());
         self.attempt.resume(attempt_id, &self.context, fence, workspace);

@@ -63,6 +63,7 @@ impl PublishedState {
         (self.state, self.since, self.deadline) = (state, now, None);
         self.progress.send_modify(|progress| {
             progress.has_unrecorded_input_request = state == ExecutionState::Waiting;
+            progress.awaits_ledger = false;
             if !progress.has_unrecorded_input_request {
                 (progress.state, progress.queue_position) = (state, None);
                 progress.open_interaction_count = 0;
@@ -73,12 +74,9 @@ impl PublishedState {
     }
 
     /// Publishes the partial answer of a resumed attempt.
-    pub(super) fn publish_partial_answer(
-        &self,
-        attempt_id: AttemptId,
-        channel: Option<TextChannel>,
-    ) {
+    pub(super) fn publish_resumption(&self, attempt_id: AttemptId, channel: Option<TextChannel>) {
         self.progress.send_modify(|progress| {
+            progress.awaits_ledger = false; // An earlier actor may have failed while it waited.
             progress.partial_answer =
                 partial_answer(self.state, attempt_id, channel, progress.partial_answer);
         });
@@ -87,6 +85,13 @@ impl PublishedState {
     /// Publishes the position of the wait for a resource.
     pub(super) fn publish_queue_position(&self, queued: Queued) {
         self.progress.send_if_modified(|progress| progress.set_queue_position(Some(queued)));
+    }
+
+    /// Publishes that the work waits for the ledger, or no longer waits.
+    pub(super) fn publish_ledger_wait(&self, awaits_ledger: bool) {
+        self.progress.send_if_modified(|progress| {
+            std::mem::replace(&mut progress.awaits_ledger, awaits_ledger) != awaits_ledger
+        });
     }
 
     /// Publishes the number of recorded open interactions.

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 pub(crate) use self::hops::{HopState, RunRequestHandle};
 use self::inherited_settings::inherit_settings;
-pub(crate) use self::wait::{END_RECORD_TIMEOUT, end_not_recorded_failure};
+pub(crate) use self::wait::{END_RECORD_TIMEOUT, stop_not_recorded_failure};
 pub use crate::agent::SubmitReply;
 use crate::agent::{Submission, message_reused_failure, no_open_question_failure};
 use crate::execution::recovery::read_request;

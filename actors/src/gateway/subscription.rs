@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::gateway::reader::ExecutionReader;
-use crate::gateway::requests::{END_RECORD_TIMEOUT, end_not_recorded_failure};
+use crate::gateway::requests::{END_RECORD_TIMEOUT, stop_not_recorded_failure};
 use crate::model::agent::queue::Queued;
 use crate::model::execution::event::Event;
 use crate::model::execution::followers::FollowerGuard;
@@ -220,7 +220,8 @@ impl Subscription {
                 Ok(Err(_lost)) => {}
                 Err(_elapsed) => {
                     self.is_over = true;
-                    return Err(end_not_recorded_failure(self.record.id));
+                    let progress = self.progress.as_ref();
+                    return Err(stop_not_recorded_failure(self.record.id, progress));
                 }
             }
         }

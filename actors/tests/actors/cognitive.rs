@@ -33,11 +33,11 @@ fn spec_with_changed_tool(change: impl FnOnce(&mut ToolSpec)) -> AgentSpec {
     AgentSpec { worker: WorkerSpec::Cognitive(Arc::new(cognitive)), ..spec }
 }
 
-fn tool_call_reply(tool: &str) -> ScriptedReply {
+pub(crate) fn tool_call_reply(tool: &str) -> ScriptedReply {
     reply_with_calls(&[(tool, "{}")])
 }
 
-fn final_answer_reply(text: &str) -> ScriptedReply {
+pub(crate) fn final_answer_reply(text: &str) -> ScriptedReply {
     let arguments = serde_json::json!({"answer": text}).to_string();
     reply_with_calls(&[("final_answer", &arguments)])
 }

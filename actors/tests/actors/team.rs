@@ -16,7 +16,7 @@ use algonius_actors::testing::{LedgerCallKind, ScriptedAttempt, TestTree, agent_
 const TEAM: &str = "crew";
 const MEMBERS: [&str; 3] = ["one", "two", "three"];
 
-fn team_spec(id: &str, members: &[&str]) -> AgentSpec {
+pub(crate) fn team_spec(id: &str, members: &[&str]) -> AgentSpec {
     let step = |member: &&str| TeamStep { id: (*member).to_owned(), agent: agent_spec(member).id };
     let plan = TeamPlan { steps: members.iter().map(step).collect() };
     AgentSpec {
@@ -36,7 +36,7 @@ async fn tree_with_team() -> TestTree {
     tree
 }
 
-async fn hops(tree: &TestTree, run: ExecutionId) -> Vec<ExecutionRecord> {
+pub(crate) async fn hops(tree: &TestTree, run: ExecutionId) -> Vec<ExecutionRecord> {
     let filter =
         ExecutionFilter { trigger: Some(TriggerFilter::HopsOf(run)), ..ExecutionFilter::default() };
     let mut hops = tree.ledger.executions(filter).await.unwrap_or_default();
@@ -67,7 +67,7 @@ async fn artifact_lines(tree: &TestTree, id: ExecutionId) -> Vec<String> {
 }
 
 /// Holds the work of the open hops, as the process holder does when the service is killed.
-async fn preserve_hops(tree: &TestTree, run: ExecutionId) {
+pub(crate) async fn preserve_hops(tree: &TestTree, run: ExecutionId) {
     for hop in hops(tree, run).await.iter().filter(|hop| hop.outcome.is_none()) {
         tree.driver.preserve_over_restart(hop.id);
     }

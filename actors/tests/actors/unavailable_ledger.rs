@@ -7,8 +7,14 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::execution::ExecutionState;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::id::ExecutionId;
-use algonius_actors::testing::{DEFAULT_AGENT, LedgerCallKind, ScriptedAttempt, TestTree};
+use algonius_actors::testing::cognition::cognitive_spec;
+use algonius_actors::testing::{
+    DEFAULT_AGENT, LedgerCallKind, ScriptedAttempt, TestTree, agent_spec,
+};
 use tokio::time::Instant;
+
+use crate::cognitive::{final_answer_reply, tool_call_reply};
+use crate::team::{hops, preserve_hops, team_spec};
 
 /// Longest time from the end of the work to the answer of a caller who waits.
 const MAX_ANSWER_DELAY: Duration = Duration::from_secs(30);
@@ -139,6 +145,132 @@ async fn a_waiting_caller_learns_of_an_unrecorded_question() {
         (is_duplicate, tree.record(id).await.unwrap().state),
         (true, ExecutionState::Waiting)
     );
+    tree.end().await;
+}
+
+/// Returns a team whose only step is a team of two members. Each member takes ten seconds.
+async fn tree_with_nested_teams() -> TestTree {
+    let members = ["one", "two"];
+    let specs = [team_spec("inner", &members), team_spec("outer", &["inner"])];
+    let tree = TestTree::with_agents(members.map(agent_spec).into_iter().chain(specs)).await;
+    for (input, answer) in [("a", "ab"), ("ab", "abc")] {
+        tree.script(input, [ScriptedAttempt::ok(10).with_answer(answer)]);
+    }
+    tree
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_caller_of_a_team_learns_of_an_unrecorded_step() {
+    for call in [LedgerCallKind::Settle, LedgerCallKind::AppendBatch, LedgerCallKind::Accept] {
+        let tree = tree_with_nested_teams().await;
+        let caller = tokio::spawn(tree.submit_and_wait_once("outer", "message", "a"));
+        tree.advance_to(5).await;
+        tree.faults.fail_next(call, u32::MAX);
+        let answer = tokio::time::timeout(Duration::from_secs(600), caller).await;
+        expect_disk_failure(&answer.expect("an answer").unwrap().unwrap_err());
+        // A caller of a team or of a cognitive agent learns within 30 seconds that a step cannot be recorded
+        assert!(tree.elapsed_seconds() < 40, "{call:?}: {}", tree.elapsed_seconds());
+        tree.faults.clear_faults();
+        let (run, is_duplicate) =
+            tree.submit_with_message_id("outer", "message", "a").await.unwrap();
+        assert!(is_duplicate);
+        assert_eq!(tree.wait_for_end(run).await, "completed", "{call:?}");
+        assert_eq!(tree.driver.recorded_work().starts.len(), 2, "{call:?}");
+        tree.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_caller_of_a_cognitive_run_learns_of_an_unrecorded_step() {
+    let tree = TestTree::with_agents([cognitive_spec("thinker", 5)]).await;
+    let replies = [tool_call_reply("push"), final_answer_reply("done")];
+    tree.driver.cognition.script_replies("go", replies);
+    let caller = tokio::spawn(tree.submit_and_wait_once("thinker", "message", "go"));
+    tree.advance_to(5).await;
+    tree.faults.fail_next(LedgerCallKind::AppendBatch, u32::MAX);
+    let answer = tokio::time::timeout(Duration::from_secs(600), caller).await;
+    expect_disk_failure(&answer.expect("an answer").unwrap().unwrap_err());
+    // A caller of a team or of a cognitive agent learns within 30 seconds that a step cannot be recorded
+    assert!(tree.elapsed_seconds() < 40, "{}", tree.elapsed_seconds());
+    tree.faults.clear_faults();
+    let (run, _) = tree.submit_with_message_id("thinker", "message", "go").await.unwrap();
+    assert_eq!(tree.wait_for_end(run).await, "completed");
+    tree.end().await;
+}
+
+/// A step that is recorded late makes no caller fail, however long the work takes afterwards.
+#[tokio::test(start_paused = true)]
+async fn the_caller_of_a_run_survives_a_late_record_of_a_step() {
+    for call in [
+        LedgerCallKind::Settle,
+        LedgerCallKind::AppendBatch,
+        LedgerCallKind::Accept,
+        LedgerCallKind::Read,
+    ] {
+        for second in [1, 5] {
+            let tree = TestTree::with_agents([
+                agent_spec("one"),
+                agent_spec("two"),
+                team_spec("inner", &["one", "two"]),
+                team_spec("outer", &["inner"]),
+            ])
+            .await;
+            tree.script("a", [ScriptedAttempt::ok(10).with_answer("ab")]);
+            tree.script("ab", [ScriptedAttempt::ok(60).with_answer("abc")]);
+            let caller = tokio::spawn(tree.submit_and_wait_once("outer", "message", "a"));
+            tree.advance_to(second).await;
+            tree.faults.fail_next(call, 7);
+            let answer = caller.await.unwrap();
+            assert!(answer.is_ok(), "{call:?} at {second}: {answer:?}");
+            assert!(tree.elapsed_seconds() >= 70, "{call:?}: {}", tree.elapsed_seconds());
+            tree.end().await;
+        }
+    }
+}
+
+/// The teams have lost the progress of their members by a restart, and the ledger recovers after a long time.
+#[tokio::test(start_paused = true)]
+async fn callers_wait_again_once_the_ledger_has_recovered() {
+    let mut tree = tree_with_nested_teams().await;
+    tree.script("ab", [ScriptedAttempt::ok(200).with_answer("abc")]);
+    let (run, _) = tree.submit_with_message_id("outer", "message", "a").await.unwrap();
+    tree.advance_to(3).await;
+    for inner_run in hops(&tree, run).await {
+        preserve_hops(&tree, inner_run.id).await;
+    }
+    tree.restart().await;
+    tree.faults.fail_next(LedgerCallKind::Settle, u32::MAX);
+    let (failed_answer, elapsed) = measure_wait_for_end(&tree, run).await;
+    expect_disk_failure(&failed_answer.unwrap_err());
+    assert!(elapsed < Duration::from_secs(10) + MAX_ANSWER_DELAY, "{elapsed:?}");
+    tree.faults.clear_faults();
+    tree.advance_to(tree.elapsed_seconds() + 5).await;
+    let record = tree.record(run).await.unwrap();
+    let waiting = tree.api().requests.wait_for_end_or_question(&record.agent, run, None);
+    assert!(tokio::time::timeout(Duration::from_secs(3600), waiting).await.unwrap().is_ok());
+    assert_eq!(tree.describe_end(run).await, "completed");
+    tree.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_of_a_team_learns_of_an_unrecorded_step() {
+    let tree = tree_with_nested_teams().await;
+    let run = tree.submit_to("inner", "a").await.unwrap();
+    tree.advance_to(5).await;
+    tree.faults.fail_next(LedgerCallKind::AppendBatch, u32::MAX);
+    let record = tree.record(run).await.unwrap();
+    let mut subscription = Subscription::new(tree.api().reader.clone(), record, 0, None);
+    let failure = loop {
+        match subscription.next().await {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("the stream ended"),
+            Err(failure) => break failure,
+        }
+    };
+    expect_disk_failure(&failure);
+    assert!(tree.elapsed_seconds() < 40, "{}", tree.elapsed_seconds());
+    tree.faults.clear_faults();
+    assert_eq!(tree.wait_for_end(run).await, "completed");
     tree.end().await;
 }
 

@@ -8,7 +8,7 @@ use algonius_actors::model::access::principal::{Caller, NewToken, Right, Scope, 
 use algonius_actors::model::agent::AgentSpec;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::id::AgentId;
+use algonius_actors::model::id::{AgentId, PrincipalId};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
@@ -58,6 +58,8 @@ struct AgentAuth {
 pub struct Authenticator {
     tokens: Vec<Token>,
     agents: BTreeMap<AgentId, AgentAuth>,
+    /// Principals of the agents that allow anonymous access.
+    anonymous_principals: Vec<PrincipalId>,
     /// Headers that may contain credentials for any agent.
     credential_header_names: Vec<HeaderName>,
 }
@@ -119,7 +121,9 @@ impl Authenticator {
                 credential_header_names.push(name.clone());
             }
         }
-        Self { tokens, agents, credential_header_names }
+        let anonymous_callers = agents.values().filter_map(|auth| auth.anonymous_caller.as_ref());
+        let anonymous_principals = anonymous_callers.map(|caller| caller.principal).collect();
+        Self { tokens, agents, anonymous_principals, credential_header_names }
     }
 
     /// Authenticates a caller, for an agent or for the service itself.
@@ -151,6 +155,11 @@ impl Authenticator {
                     .ok_or(AuthenticationError::Missing)
             }
         }
+    }
+
+    /// Returns true if the caller entered an agent that allows anonymous access, without credentials.
+    pub(super) fn is_anonymous(&self, caller: &Caller) -> bool {
+        self.anonymous_principals.contains(&caller.principal)
     }
 
     /// Checks that at least one agent would admit a request, whichever agent the request is for.

@@ -26,8 +26,10 @@ pub async fn authenticate(
 ) -> Result<Caller, EarlyRefusal> {
     match app.access_control.authenticator.authenticate(headers, agent, app.api.reader.now()) {
         Ok(caller) => {
-            if let Some(client) = client {
-                // From now on the connection counts for its principal and no longer for its address (ADR 38).
+            // From now on the connection counts for its principal and no longer for its address (ADR 38). Anybody
+            // can be an anonymous caller, so its connections still count for the address.
+            let is_anonymous = app.access_control.authenticator.is_anonymous(&caller);
+            if let Some(client) = client.filter(|_| !is_anonymous) {
                 client.connection.assign_principal(caller.principal);
             }
             Ok(caller)
@@ -84,6 +86,9 @@ pub async fn authenticate_request(
     });
     let caller =
         authenticate(app, parts.extensions.get(), &parts.headers, agent_id.as_ref()).await?;
+    if !app.access_control.authenticator.is_anonymous(&caller) {
+        parts.extensions.insert(caller.principal); // The memory for its body counts for it.
+    }
     Ok((caller, agent_id))
 }
 

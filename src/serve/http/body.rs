@@ -2,13 +2,15 @@
 
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
+use algonius_actors::model::id::PrincipalId;
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use super::body_budget::BodyReservation;
+use super::caller_budget::CallerReservation;
 use crate::serve::AppState;
 
 /// Receives the body of a request whose content type must be JSON.
@@ -20,7 +22,7 @@ pub async fn read_json_bytes(app: &AppState, request: Request) -> Result<Bytes, 
         return Err(Failure::new(Code::ContentType, "the body must be `application/json`"));
     }
     let (parts, body) = request.into_parts();
-    read_body(app, &parts.headers, body, app.body_limits.max_bytes).await
+    read_body(app, principal_of(&parts), body, app.body_limits.max_bytes).await
 }
 
 /// Receives the body of a request whose content type is JSON, or absent if the body is empty.
@@ -31,7 +33,7 @@ pub async fn read_json_bytes_or_empty(app: &AppState, request: Request) -> Resul
     let has_content_type = request.headers().contains_key(header::CONTENT_TYPE);
     let is_json = has_json_type(request.headers());
     let (parts, body) = request.into_parts();
-    let body = read_body(app, &parts.headers, body, app.body_limits.max_bytes).await?;
+    let body = read_body(app, principal_of(&parts), body, app.body_limits.max_bytes).await?;
     if is_json || (!has_content_type && body.is_empty()) {
         Ok(body)
     } else {
@@ -39,14 +41,19 @@ pub async fn read_json_bytes_or_empty(app: &AppState, request: Request) -> Resul
     }
 }
 
-/// Receives a body that belongs to these headers.
+/// Returns the principal that the authentication of a request has recorded.
+fn principal_of(parts: &Parts) -> Option<PrincipalId> {
+    parts.extensions.get().copied()
+}
+
+/// Receives a body of this caller; `None` is a caller without credentials.
 ///
 /// # Errors
 /// `body-too-large`, `body-timeout`, `pressure` if too many bodies arrive at once, or `invalid-request` if the
 /// connection is lost.
 pub async fn read_body(
     app: &AppState,
-    headers: &HeaderMap,
+    caller: Option<PrincipalId>,
     body: Body,
     limit: usize,
 ) -> Result<Bytes, Failure> {
@@ -55,7 +62,7 @@ pub async fn read_body(
         return Err(too_large_failure(limit));
     }
     let body = collect_body(
-        app.body_limits.budget.start_reservation(headers),
+        app.body_limits.budget.start_reservation(caller),
         Limited::new(body, limit),
         limit,
     );
@@ -67,7 +74,7 @@ pub async fn read_body(
 
 /// Receives a body while the memory budget for bodies allows it.
 async fn collect_body(
-    mut reservation: BodyReservation,
+    mut reservation: CallerReservation,
     mut body: Limited<Body>,
     limit: usize,
 ) -> Result<Bytes, Failure> {
@@ -78,7 +85,10 @@ async fn collect_body(
                 let data = frame.into_data().unwrap_or_default(); // Trailers are nothing of the body.
                 // Bytes count when they arrive. A declared length is a claim, and reserving it would let idle
                 // requests fill the budget.
-                reservation.grow(data.len())?;
+                if !reservation.try_grow(data.len()) {
+                    let message = "too many request bodies arrive at once";
+                    return Err(Failure::new(Code::Pressure, message));
+                }
                 received_bytes.extend_from_slice(&data);
             }
             Err(error) if error.is::<LengthLimitError>() => return Err(too_large_failure(limit)),

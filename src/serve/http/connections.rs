@@ -25,6 +25,9 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tower::Service;
 
+use super::caller_budget::CallerBudget;
+use super::response_transfer::{ResponseTransfers, response_budget};
+
 /// Minimum interval between two log lines about the limit.
 const LOG_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -34,14 +37,17 @@ const MAX_PENDING_CONNECTIONS: usize = 8;
 
 /// Table of the open connections. Cheap to clone.
 #[derive(Clone)]
-pub struct ConnectionLimiter(Arc<Mutex<ConnectionRegistry>>);
+pub struct ConnectionLimiter {
+    registry: Arc<Mutex<ConnectionRegistry>>,
+    response_budget: CallerBudget,
+}
 
 struct ConnectionRegistry {
     table: ConnectionTable,
     max_connections: usize,
-    /// Descriptor of each open socket. Each entry is removed before its socket is closed, so that no entry refers to
-    /// another file with the same number.
-    sockets: HashMap<ConnectionId, RawFd>,
+    /// Open sockets. Each entry is removed before its socket is closed, so that no entry refers to another file with
+    /// the same number.
+    sockets: HashMap<ConnectionId, OpenSocket>,
     /// Number of accepted connections that are not yet admitted.
     pending_count: usize,
     /// Waker of the acceptor, while it waits because accepted connections are still being processed.
@@ -49,12 +55,21 @@ struct ConnectionRegistry {
     counts: LimitEventCounts,
 }
 
+/// Open socket of a connection.
+struct OpenSocket {
+    descriptor: RawFd,
+    /// True if a request was read from the connection.
+    has_request: bool,
+}
+
 /// Counts since the last log line.
 #[derive(Default)]
 struct LimitEventCounts {
     closed: u64,
     refused: u64,
+    last_client: Option<IpAddr>,
     logged_at: Option<Instant>,
+    is_log_scheduled: bool,
 }
 
 /// Entry of one connection in the table. Dropping it removes the entry.
@@ -71,6 +86,8 @@ struct ConnectionState {
     id: ConnectionId,
     address: SocketAddr,
     connections: ConnectionLimiter,
+    transfers: Arc<ResponseTransfers>,
+    has_request: AtomicBool,
     is_authenticated: AtomicBool,
     lingers: AtomicBool,
 }
@@ -88,14 +105,15 @@ impl ConnectionLimiter {
     /// Creates a table for this number of connections.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self(Arc::new(Mutex::new(ConnectionRegistry {
+        let registry = ConnectionRegistry {
             table: ConnectionTable::new(limit),
             max_connections: limit,
             sockets: HashMap::new(),
             pending_count: 0,
             acceptor_waker: None,
             counts: LimitEventCounts::default(),
-        })))
+        };
+        Self { registry: Arc::new(Mutex::new(registry)), response_budget: response_budget() }
     }
 
     /// Returns ready when the next connection may be accepted. Until then further connections wait in the queue of
@@ -126,37 +144,65 @@ impl ConnectionLimiter {
         registry.wake_acceptor();
         let address = address.ok()?; // A client that has disconnected has no address.
         let ConnectionRegistry { table, sockets, .. } = &mut *registry;
-        let id = match table.admit(client_network(address.ip()), |id| has_unread_bytes(sockets, id))
-        {
+        let network = client_network(address.ip());
+        let id = match table.admit(network, |id| has_unread_first_request(sockets, id)) {
             ConnectionAdmission::Admitted(id) => id,
             ConnectionAdmission::Displaces(id, displaced_id) => {
                 registry.close(displaced_id);
-                registry.record_limit_event(address, |counts| counts.closed += 1);
+                registry.counts.closed += 1;
+                self.schedule_log(&mut registry.counts, address);
                 id
             }
             ConnectionAdmission::Refused => {
-                registry.record_limit_event(address, |counts| counts.refused += 1);
+                registry.counts.refused += 1;
+                self.schedule_log(&mut registry.counts, address);
                 return None;
             }
         };
-        registry.sockets.insert(id, stream.as_raw_fd());
+        let socket = OpenSocket { descriptor: stream.as_raw_fd(), has_request: false };
+        registry.sockets.insert(id, socket);
         drop(registry);
-        let (is_authenticated, lingers) = (AtomicBool::new(false), AtomicBool::new(false));
-        let state =
-            ConnectionState { id, address, connections: self.clone(), is_authenticated, lingers };
+        let state = ConnectionState {
+            id,
+            address,
+            connections: self.clone(),
+            transfers: Arc::new(ResponseTransfers::new(self.response_budget.clone())),
+            has_request: AtomicBool::new(false),
+            is_authenticated: AtomicBool::new(false),
+            lingers: AtomicBool::new(false),
+        };
         Some((ConnectionEntry { id, connections: self.clone() }, ClientConnection(Arc::new(state))))
     }
 
+    /// Schedules the next log line. One line for each event would let an attacker fill the log.
+    fn schedule_log(&self, counts: &mut LimitEventCounts, client: SocketAddr) {
+        counts.last_client = Some(client.ip());
+        if std::mem::replace(&mut counts.is_log_scheduled, true) {
+            return;
+        }
+        let next_log =
+            counts.logged_at.map_or_else(Instant::now, |logged_at| logged_at + LOG_INTERVAL);
+        let limiter = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep_until(next_log).await;
+            limiter.lock_registry().log_limit_events();
+        });
+    }
+
     fn lock_registry(&self) -> MutexGuard<'_, ConnectionRegistry> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns true if received bytes wait to be read. This function queries the kernel, because the runtime learns
-/// about the bytes later, and a busy runtime learns last.
-fn has_unread_bytes(sockets: &HashMap<ConnectionId, RawFd>, id: ConnectionId) -> bool {
+/// Returns true if the first bytes of a connection wait to be read. This function queries the kernel, because the
+/// runtime learns about the bytes later, and a busy runtime learns last.
+fn has_unread_first_request(sockets: &HashMap<ConnectionId, OpenSocket>, id: ConnectionId) -> bool {
     let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
-    sockets.get(&id).is_some_and(|socket| matches!(recv(*socket, &mut [0], flags), Ok(1..)))
+    // Later requests do not count: a client that sends many and reads no response would never be displaced.
+    sockets
+        .get(&id)
+        .filter(|socket| !socket.has_request)
+        .is_some_and(|socket| matches!(recv(socket.descriptor, &mut [0], flags), Ok(1..)))
 }
 
 impl ConnectionRegistry {
@@ -169,36 +215,23 @@ impl ConnectionRegistry {
     /// Shuts a connection down. Its task reads the end of the stream and drops the socket.
     fn close(&self, id: ConnectionId) {
         if let Some(socket) = self.sockets.get(&id) {
-            _ = shutdown(*socket, Shutdown::Both); // The other side may have closed it already.
+            _ = shutdown(socket.descriptor, Shutdown::Both); // The other side may have closed it already.
         }
     }
 
-    /// Counts an event, and logs a line unless the last line is recent.
-    fn record_limit_event(
-        &mut self,
-        address: SocketAddr,
-        count: impl FnOnce(&mut LimitEventCounts),
-    ) {
-        count(&mut self.counts);
-        let now = Instant::now();
-        if self
-            .counts
-            .logged_at
-            .is_some_and(|logged_at| now.duration_since(logged_at) < LOG_INTERVAL)
-        {
-            return;
-        }
-        // One line for each refusal would let an attacker fill the log.
-        let LimitEventCounts { closed, refused, .. } = std::mem::take(&mut self.counts);
-        self.counts.logged_at = Some(now);
+    /// Logs one line for the events since the last line.
+    fn log_limit_events(&mut self) {
+        let LimitEventCounts { closed, refused, last_client, .. } =
+            std::mem::take(&mut self.counts);
+        self.counts.logged_at = Some(Instant::now());
         let (limit, share) = (self.max_connections, self.table.fair_share());
         tracing::warn!(
-            client = %address.ip(),
+            client = last_client.map(tracing::field::display),
             closed,
             refused,
             limit,
             unauthenticated_limit_per_address = share,
-            "connection limit reached: closing connections that have not authenticated"
+            "connection limit reached"
         );
     }
 }
@@ -219,6 +252,23 @@ impl ClientConnection {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.0.address
+    }
+
+    /// Returns the responses in transfer on the connection.
+    #[must_use]
+    pub fn transfers(&self) -> &Arc<ResponseTransfers> {
+        &self.0.transfers
+    }
+
+    /// Records that a request was read from the connection.
+    fn record_request(&self) {
+        // Only the first request needs the lock.
+        if !self.0.has_request.swap(true, Ordering::Relaxed) {
+            let mut registry = self.0.connections.lock_registry();
+            if let Some(socket) = registry.sockets.get_mut(&self.0.id) {
+                socket.has_request = true;
+            }
+        }
     }
 
     /// Records that a request on the connection was authenticated.
@@ -258,6 +308,7 @@ impl<S: Service<Request<B>>, B> Service<Request<B>> for ConnectionService<S> {
     }
 
     fn call(&mut self, mut request: Request<B>) -> S::Future {
+        self.connection.record_request();
         request.extensions_mut().insert(self.connection.clone());
         self.service.call(request)
     }

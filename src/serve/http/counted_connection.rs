@@ -13,6 +13,10 @@ use tokio::time::{Sleep, sleep};
 
 use super::connections::{ClientConnection, ConnectionEntry};
 use super::lingering_close::LingeringClose;
+use super::response_transfer::ResponseTransfers;
+
+/// Time between the end of the timeout for unread responses and the end of the connection.
+const LAST_CHECK_DELAY: Duration = Duration::from_millis(500);
 
 /// TCP connection and its entry in the table of connections.
 pub struct CountedConnection {
@@ -21,8 +25,17 @@ pub struct CountedConnection {
     _entry: ConnectionEntry,
     stream: TcpStream,
     write_timeout: WriteTimeout,
+    unread_timeout: UnreadTimeout,
     connection: ClientConnection,
     lingering_close: Option<LingeringClose>,
+}
+
+/// Timer for responses that the peer does not permit to be sent: over HTTP/2 such a peer may read everything else.
+struct UnreadTimeout {
+    max_stall: Duration,
+    next_check: Option<Pin<Box<Sleep>>>,
+    /// True if the next check is the last one.
+    is_last_check: bool,
 }
 
 /// Timer for sent bytes that the peer does not read.
@@ -40,8 +53,18 @@ impl CountedConnection {
         (entry, connection): (ConnectionEntry, ClientConnection),
         write_timeout: Duration,
     ) -> Self {
-        let write_timeout = WriteTimeout { max_stall: write_timeout, deadline: None };
-        Self { _entry: entry, stream, write_timeout, connection, lingering_close: None }
+        Self {
+            _entry: entry,
+            stream,
+            write_timeout: WriteTimeout { max_stall: write_timeout, deadline: None },
+            unread_timeout: UnreadTimeout {
+                max_stall: write_timeout,
+                next_check: None,
+                is_last_check: false,
+            },
+            connection,
+            lingering_close: None,
+        }
     }
 
     fn poll_write_with<T>(
@@ -51,6 +74,34 @@ impl CountedConnection {
     ) -> Poll<io::Result<T>> {
         let write_result = write(Pin::new(&mut self.stream), context);
         self.write_timeout.fail_if_stalled(context, write_result)
+    }
+}
+
+impl UnreadTimeout {
+    /// Returns ready if no piece of any response was written for the maximum time. Otherwise wakes the task for the
+    /// next check, as long as a piece waits.
+    fn poll_stalled(
+        &mut self,
+        context: &mut Context<'_>,
+        transfers: &ResponseTransfers,
+    ) -> Poll<()> {
+        transfers.register_connection(context.waker());
+        loop {
+            let Some(stall) = transfers.stall_duration() else { return Poll::Pending };
+            let remaining = self.max_stall.saturating_sub(stall);
+            if remaining.is_zero() && self.is_last_check && self.next_check.is_none() {
+                return Poll::Ready(());
+            }
+            // A timer that is set stays: it fires early at most, and most responses are read before.
+            let next_check = self.next_check.get_or_insert_with(|| {
+                self.is_last_check = remaining.is_zero();
+                // After a pause of the whole process, permissions of the peer may wait in the socket.
+                let delay = if remaining.is_zero() { LAST_CHECK_DELAY } else { remaining };
+                Box::pin(sleep(delay))
+            });
+            ready!(next_check.as_mut().poll(context));
+            self.next_check = None;
+        }
     }
 }
 
@@ -69,8 +120,12 @@ impl WriteTimeout {
         let limit = self.max_stall;
         let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(limit)));
         ready!(deadline.as_mut().poll(context));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "what was sent stays unread")))
+        Poll::Ready(Err(unread_error()))
     }
+}
+
+fn unread_error() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "the peer does not read")
 }
 
 impl AsyncRead for CountedConnection {
@@ -79,7 +134,11 @@ impl AsyncRead for CountedConnection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let Self { stream, unread_timeout, connection, .. } = &mut *self;
+        if unread_timeout.poll_stalled(context, connection.transfers()).is_ready() {
+            return Poll::Ready(Err(unread_error()));
+        }
+        Pin::new(stream).poll_read(context, buffer)
     }
 }
 

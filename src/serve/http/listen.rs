@@ -104,7 +104,12 @@ where
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_timeout)
         .max_buf_size(MAX_BUFFER_BYTES);
-    http_builder.http2().timer(TokioTimer::new()).max_concurrent_streams(200);
+    http_builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(200)
+        // Of each stream: a client that reads nothing receives a window of this size for each one.
+        .max_send_buf_size(MAX_BUFFER_BYTES);
     // A client that vanished sends no end of the connection. Unanswered pings are the only sign of it on a silent
     // stream.
     http_builder.http2().keep_alive_interval(Duration::from_secs(20));

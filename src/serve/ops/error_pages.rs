@@ -1,9 +1,12 @@
 //! Pages about errors, at the addresses that errors carry. They are public and the same for every caller.
 
+use std::sync::OnceLock;
+
 use algonius_a2a::problem;
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
-use axum::extract::Path;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
 use axum::http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY, X_CONTENT_TYPE_OPTIONS,
 };
@@ -11,6 +14,7 @@ use axum::http::{HeaderMap, HeaderName};
 use axum::response::{IntoResponse, Response};
 use pulldown_cmark::{Event, Parser, Tag, TagEnd, html};
 
+use crate::serve::AppState;
 use crate::serve::http::response::ProblemBody;
 
 /// Media type for clients that are no browsers.
@@ -32,44 +36,99 @@ pub fn set_service_url(url: &str) {
     problem::set_service_url(url);
 }
 
+/// Texts of the pages under one configuration. Each text is written once and shared by its responses, because anybody
+/// may request it.
+pub struct ErrorPages {
+    index: PageTexts,
+    /// Pages in the order of [`Code::ALL`].
+    pages: Vec<PageTexts>,
+}
+
+/// One page in both formats.
+#[derive(Default)]
+struct PageTexts {
+    html: OnceLock<Bytes>,
+    markdown: OnceLock<Bytes>,
+}
+
+impl Default for ErrorPages {
+    fn default() -> Self {
+        let pages = Code::ALL.iter().map(|_| PageTexts::default()).collect();
+        Self { index: PageTexts::default(), pages }
+    }
+}
+
+impl PageTexts {
+    /// Returns the text in one format. `markdown` writes the page for the first request.
+    fn text(&self, format: PageFormat, title: &str, markdown: impl FnOnce() -> String) -> Bytes {
+        let text = match format {
+            PageFormat::Html => self.html.get_or_init(|| to_html(title, &markdown()).into()),
+            PageFormat::Markdown => self.markdown.get_or_init(|| markdown().into()),
+        };
+        text.clone()
+    }
+}
+
+/// Format of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PageFormat {
+    Html,
+    Markdown,
+}
+
+impl PageFormat {
+    fn for_request(headers: &HeaderMap) -> Self {
+        let accept_values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        // Every browser names `text/html`; programs accept anything or name nothing.
+        match accept_values.into_iter().any(|value| value.contains("text/html")) {
+            true => Self::Html,
+            false => Self::Markdown,
+        }
+    }
+
+    const fn media_type(self) -> &'static str {
+        match self {
+            Self::Html => HTML,
+            Self::Markdown => MARKDOWN,
+        }
+    }
+}
+
 /// Returns the page of a code: HTML for browsers, Markdown for other clients.
 pub(in crate::serve) async fn page(
+    State(app): State<AppState>,
     Path(code): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, ProblemBody> {
     // Links between the pages end with `.md`, and clients that read Markdown follow them as they are.
     let code = code.strip_suffix(".md").unwrap_or(&code);
-    let code = Code::ALL.iter().find(|known| known.as_str() == code);
-    let code =
-        code.ok_or_else(|| ProblemBody(Failure::new(Code::PathUnknown, "there is no such code")))?;
-    Ok(page_response(code.as_str(), code.page(), &headers))
+    let mut pages = Code::ALL.iter().zip(&app.error_pages.pages);
+    let (code, texts) = pages
+        .find(|(known, _)| known.as_str() == code)
+        .ok_or_else(|| ProblemBody(Failure::new(Code::PathUnknown, "there is no such code")))?;
+    let format = PageFormat::for_request(&headers);
+    Ok(page_response(format, texts.text(format, code.as_str(), || code.page().to_owned())))
 }
 
 /// Returns the list of all codes.
-pub(in crate::serve) async fn index(headers: HeaderMap) -> Response {
+pub(in crate::serve) async fn index(State(app): State<AppState>, headers: HeaderMap) -> Response {
     let line = |code: &Code| {
         let (address, category) = (problem::error_page_url(*code), code.category().as_str());
         format!("- [{code}]({address}) ({category}): {}\n", code.hint())
     };
-    let list: String = Code::ALL.iter().map(line).collect();
-    page_response("Errors", &format!("# Errors\n\n{list}"), &headers)
+    let markdown = || format!("# Errors\n\n{}", Code::ALL.iter().map(line).collect::<String>());
+    let format = PageFormat::for_request(&headers);
+    page_response(format, app.error_pages.index.text(format, "Errors", markdown))
 }
 
-fn page_response(title: &str, markdown: &str, headers: &HeaderMap) -> Response {
-    let accept_values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    // Every browser names `text/html`; programs accept anything or name nothing.
-    let is_browser = accept_values.into_iter().any(|value| value.contains("text/html"));
+fn page_response(format: PageFormat, text: Bytes) -> Response {
     let fixed_headers: [(HeaderName, &str); 4] = [
         (CACHE_CONTROL, "public, max-age=3600"),
         (VARY, "accept"),
         (CONTENT_SECURITY_POLICY, SECURITY_POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
-    let (media_type, body) = match is_browser {
-        true => (HTML, to_html(title, markdown)),
-        false => (MARKDOWN, markdown.to_owned()),
-    };
-    (fixed_headers, [(CONTENT_TYPE, media_type)], body).into_response()
+    (fixed_headers, [(CONTENT_TYPE, format.media_type())], text).into_response()
 }
 
 fn to_html(title: &str, markdown: &str) -> String {

@@ -77,7 +77,8 @@ where
             // The request is consumed below, and a stream must be able to check its caller until its end.
             let credentials =
                 app.access_control.authenticator.credential_headers(request.headers());
-            let response = handle_request(&app, routes, (request.map(Body::new), connection)).await;
+            let request = (request.map(Body::new), connection);
+            let response = handle_request(&app, routes, request, &credentials).await;
             Ok(revocation::end_when_revoked(response, credentials, &app, move || {
                 routing_service.current_app()
             }))

@@ -13,10 +13,10 @@ const OPEN_BODY_COUNT: usize = 10;
 /// Sends all of a body but its last byte. Gives the answer where the service did not wait for that byte.
 async fn send_incomplete_body(
     service: &ServiceProcess,
-    token: &str,
+    (agent, credential): (&str, &str),
 ) -> (TcpStream, Option<TestResponse>) {
     let head = format!(
-        "POST /agents/echo/v1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+        "POST /agents/{agent}/v1 HTTP/1.1\r\nHost: localhost\r\n{credential}\
          Content-Type: application/json\r\nContent-Length: {BODY_BYTES}\r\n\r\n"
     );
     let mut stream = service.connect().await;
@@ -34,20 +34,25 @@ async fn send_incomplete_body(
     (stream, answer)
 }
 
-#[tokio::test]
-async fn bodies_of_one_caller_leave_memory_to_the_others() {
-    let text = fake_agent_config("echo", "echo", "")
-        + "[tokens.narrow]\ntoken_file = 'narrow.token'\nscopes = ['read']\nagents = ['echo']\n";
-    let setup = Setup::new(&text);
-    let token = "0123456789abcdef0123456789abcdef";
-    let file = setup.config_sibling_path("narrow.token");
-    std::fs::write(&file, token).unwrap();
-    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    let service = setup.start().await;
+/// Sends the last byte of a body; returns the status of the answer.
+async fn complete_body((mut stream, answer): (TcpStream, Option<TestResponse>)) -> u16 {
+    assert!(answer.is_none(), "{answer:?}");
+    stream.write_all(b" ").await.unwrap();
+    let mut bytes = vec![0; 1 << 16];
+    let read = within_deadline("an answer", stream.read(&mut bytes)).await.unwrap();
+    TestResponse::parse(&bytes[..read]).unwrap().status
+}
+
+/// Sends more bodies than one caller may, in turn with each credential. Some are refused, and the others stay open.
+async fn expect_some_bodies_refused(
+    service: &ServiceProcess,
+    agent: &str,
+    credentials: &[String],
+) -> Vec<TcpStream> {
     let mut open_streams = Vec::new();
     let mut refusals = Vec::new();
-    for _ in 0..OPEN_BODY_COUNT {
-        let (stream, answer) = send_incomplete_body(&service, token).await;
+    for credential in credentials.iter().cycle().take(OPEN_BODY_COUNT) {
+        let (stream, answer) = send_incomplete_body(service, (agent, credential)).await;
         open_streams.push(stream);
         refusals.extend(answer);
     }
@@ -60,9 +65,42 @@ async fn bodies_of_one_caller_leave_memory_to_the_others() {
         assert_eq!(answer.status, 503, "{}", answer.body);
         assert!(answer.body.contains("too many request bodies"), "{}", answer.body);
     }
+    open_streams
+}
+
+#[tokio::test]
+async fn bodies_of_one_caller_leave_memory_to_the_others() {
+    let text = fake_agent_config("echo", "echo", "")
+        + "[tokens.narrow]\ntoken_file = 'narrow.token'\nscopes = ['read']\nagents = ['echo']\n";
+    let setup = Setup::new(&text);
+    let token = "0123456789abcdef0123456789abcdef";
+    let file = setup.config_sibling_path("narrow.token");
+    std::fs::write(&file, token).unwrap();
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let service = setup.start().await;
+    // Spellings of one token are one caller.
+    let forms = ["Bearer ", "bearer ", "BEARER  "];
+    let credentials = forms.map(|form| format!("Authorization: {form}{token}\r\n"));
+    let open_streams = expect_some_bodies_refused(&service, "echo", &credentials).await;
     // Another caller is served meanwhile, and this one once its bodies are gone.
     assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_outcome("hello"));
     drop(open_streams);
-    let (_stream, answer) = send_incomplete_body(&service, token).await;
-    assert!(answer.is_none_or(|answer| answer.status != 503));
+    let stream = send_incomplete_body(&service, ("echo", &credentials[0])).await;
+    assert_eq!(complete_body(stream).await, 200, "an error of JSON-RPC");
+}
+
+#[tokio::test]
+async fn bodies_without_credentials_leave_memory_to_holders_of_keys() {
+    let text = fake_agent_config("open", "echo", "auth = { type = 'none', insecure = true }\n")
+        + &fake_agent_config(
+            "keyed",
+            "echo",
+            "auth = { type = 'api_key', header = 'X-Key', token_env = 'KEY' }\n",
+        );
+    let key = "fedcba9876543210fedcba9876543210";
+    let service = Setup::new(&text).env("KEY", key).start().await;
+    let _open_streams = expect_some_bodies_refused(&service, "open", &[String::new()]).await;
+    let credential = format!("X-Key: {key}\r\n");
+    let stream = send_incomplete_body(&service, ("keyed", &credential)).await;
+    assert_eq!(complete_body(stream).await, 200, "an error of JSON-RPC");
 }

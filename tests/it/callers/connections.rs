@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use algonius_supervisor::platform::tls;
 use serde_json::Value;
@@ -125,6 +126,49 @@ async fn silent_connections_delay_no_caller_with_a_token() {
     let warning_count = service.stderr_text().matches("connection limit reached").count();
     assert_eq!(warning_count, 1, "{}", service.stderr_text());
     assert!(!service.stderr_text().contains("panicked"), "{}", service.stderr_text());
+}
+
+/// Requests that wait to be read, on connections whose clients read no answer, keep no connection open.
+#[tokio::test(flavor = "multi_thread")]
+async fn pipelined_requests_keep_no_connection_open() {
+    let service = start_service("max_connections = 64\nwrite_timeout = 600").await;
+    let requests =
+        b"GET /errors HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n".repeat(2000);
+    let mut streams = Vec::new();
+    for _ in 0..100 {
+        let mut stream = service.connect().await;
+        // As much as the service and the kernel take: the service reads no more while it cannot answer.
+        let sending = stream.write_all(&requests);
+        _ = tokio::time::timeout(Duration::from_millis(50), sending).await;
+        streams.push(stream);
+    }
+    expect_calls_succeed(&service, 5).await;
+    drop(streams);
+}
+
+/// The callers of an agent that anybody may call, and one with a token, have half of the places each.
+#[tokio::test]
+async fn anonymous_callers_take_no_place_of_a_caller_with_a_token() {
+    let ann_token = "a".repeat(32);
+    let agents = [
+        fake_agent_config("open", "echo", "auth = { type = \"none\", insecure = true }\n"),
+        fake_agent_config("echo", "echo", "") + "[tokens.ann]\ntoken_env = 'ANN'\n",
+    ];
+    let setup = Setup::with_server_settings("max_connections = 16", &agents.concat());
+    let service = setup.env("ANN", &ann_token).start().await;
+    let own_request = String::from_utf8(message_request_bytes(&service)).unwrap();
+    let authorization = format!("Authorization: Bearer {}\r\n", service.token);
+    let open_request =
+        own_request.replace("/agents/echo/", "/agents/open/").replace(&authorization, "");
+    let ann_request = own_request.replace(&service.token, &ann_token);
+    let mut streams = Vec::new();
+    for request in [&open_request, &ann_request].repeat(8) {
+        let mut stream = service.connect().await;
+        let task = send_and_read_task(&mut stream, request.as_bytes()).await;
+        assert_eq!(task_outcome(&task), completed_outcome("hello"));
+        streams.push(stream);
+    }
+    expect_calls_succeed(&service, 20).await;
 }
 
 /// Many clients connect again and again, as fast as they can, and use most of the processor time: the caller

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use crate::harness::client::{completed_outcome, task_id, task_outcome, task_state};
 use crate::harness::disk::SmallDisk;
@@ -45,33 +45,54 @@ async fn send_until_refused(service: &ServiceProcess) -> TestResponse {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_gives_waiting_callers_ledger_unavailable() {
+    let Some(refusals) = fetch_refusals_on_full_disk("gate", "").await else { return };
+    // New work is refused with a reason that names the disk, and a caller who waits for an
+    // end that cannot be recorded gets an answer within 30 seconds of that end
+    assert_eq!(refusals, [disk_refusal(), disk_refusal()]);
+}
+
+/// The member of a team ends on a full disk.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_gives_callers_of_a_team_ledger_unavailable() {
+    let crew = "[agents.crew]\nkind = 'team'\nteam.steps = ['gate']\n";
+    let Some(refusals) = fetch_refusals_on_full_disk("crew", crew).await else { return };
+    // A caller of a team or of a cognitive agent learns within 30 seconds that a step cannot be recorded
+    assert_eq!(refusals, [disk_refusal(), disk_refusal()]);
+}
+
+fn disk_refusal() -> (u16, String, bool) {
+    (503, "ledger-unavailable".to_owned(), true)
+}
+
+/// Fills the disk while the program of the agent `gate` works for this agent. Returns the refusal of new work and the
+/// one that the waiting caller gets in time; the work ends once there is space.
+async fn fetch_refusals_on_full_disk(
+    agent: &'static str,
+    agent_config: &str,
+) -> Option<[(u16, String, bool); 2]> {
     let agents = [fake_agent_config("echo", "echo", ""), gated_agent_config("gate", "")].concat();
-    let setup = Setup::new(&format!("{agents}\n[pressure]\nenabled = false\n"));
-    let Some(disk) = SmallDisk::mount_for_ledger_or_skip(setup.test_folder(), 16) else { return };
+    let setup = Setup::new(&format!("{agents}{agent_config}\n[pressure]\nenabled = false\n"));
+    let disk = SmallDisk::mount_for_ledger_or_skip(setup.test_folder(), 16)?;
     let (service, disk) = (setup.start().await, disk);
-    let caller = spawn_waiting_caller(&service, "gate");
+    let caller = spawn_waiting_caller(&service, agent);
     service.setup.wait_for_file_text("log", "start ann\n").await;
     disk.fill();
-    let expected = (503, "ledger-unavailable".to_owned(), true);
-    assert_eq!(refusal_content(&send_until_refused(&service).await), expected, "new work");
+    let new_work_refusal = refusal_content(&send_until_refused(&service).await);
 
     service.setup.open_gate("go");
     service.setup.wait_for_file_text("log", "start ann\nend ann\n").await;
-    let ended_at = Instant::now();
-    let answer = timeout(ANSWER_TIMEOUT, caller).await.expect("an answer in time").unwrap();
-    // New work is refused with a reason that names the disk, and a caller who waits for an
-    // end that cannot be recorded gets an answer within 30 seconds of that end
-    assert_eq!(refusal_content(&answer), expected, "{answer:?} after {:?}", ended_at.elapsed());
+    let answer = timeout(ANSWER_TIMEOUT, caller).await.unwrap().unwrap();
     // It did not crash, and is still read.
-    assert_eq!(service.fetch_agent_status("gate").await["health"], "alive");
+    assert_eq!(service.fetch_agent_status(agent).await["health"], "alive");
 
     disk.remove_filler();
     // The same message finds the same task. Its output is stored, or its end reports that storing it failed.
-    let gate_task = resend(&service, "gate").await;
-    assert!(["completed", "failed"].contains(&task_state(&gate_task).as_str()), "{gate_task}");
+    let task = resend(&service, agent).await;
+    assert!(["completed", "failed"].contains(&task_state(&task).as_str()), "{task}");
     assert_eq!(service.setup.read_file("log"), "start ann\nend ann\n", "it ran once");
     assert_eq!(task_outcome(&service.send("echo", "next").await), completed_outcome("next"));
-    assert_eq!(task_id(&gate_task), task_id(&resend(&service, "gate").await));
+    assert_eq!(task_id(&task), task_id(&resend(&service, agent).await));
+    Some([new_work_refusal, refusal_content(&answer)])
 }
 
 /// Returns the task of a message whose caller had no answer, once the ledger can be written.

@@ -1,10 +1,11 @@
 //! A second signal during the drain: everything that runs is killed and recorded, and nothing continues.
 
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::harness::client::{completed_outcome, task_outcome};
+use crate::harness::mock_model::{MockModel, prompt_with_turns, turn_with_calls};
 use crate::harness::processes::pids_with_env;
 use crate::harness::{
     ServiceProcess, Setup, fake_agent_config, gated_agent_config, poll_until, within_deadline,
@@ -89,6 +90,83 @@ async fn a_second_signal_kills_and_records_running_work() {
             "{second_signal}"
         );
         assert_eq!(task_outcome(&service.send("echo", "hello").await), completed_outcome("hello"));
+    }
+}
+
+/// A team, a conversation with a kept program, and a cognitive agent whose tool runs a program. None ends on request.
+const OTHER_AGENTS: &str = r#"
+[agents.crew]
+kind = "team"
+team.steps = ["stubborn"]
+[agents.kept]
+command = "sh"
+args = ["-c", '''
+trap '' INT HUP TERM
+read line
+echo begun > HERE/kept
+while :; do sleep 600; done
+''']
+mode = "interactive"
+sandbox.writable = ["HERE"]
+stop_grace = 60
+turn.end_line = "END"
+[models.local]
+base_url = "MODEL"
+[tools.shell]
+source = "handler"
+description = "Runs a script."
+timeout = 600
+inputs.script = { type = "string" }
+[tools.shell.handler]
+kind = "command"
+command = "sh"
+args = ["-c", "{{ script }}"]
+sandbox = { writable = ["HERE"] }
+[agents.worker]
+kind = "cognitive"
+layer = "perceptual"
+model_id = "local/mock-1"
+tools = ["shell"]
+"#;
+
+#[tokio::test]
+async fn a_second_signal_kills_work_of_every_kind() {
+    let model = MockModel::start(&[]);
+    let agents = [STUBBORN_AGENT, &OTHER_AGENTS.replace("MODEL", &model.base_url())].concat();
+    let mut service = Setup::with_server_settings("drain_timeout = 600", &agents).start().await;
+    let script = format!(
+        "trap '' TERM; echo begun > '{}/tool'; while :; do sleep 600; done",
+        service.setup.test_folder().display()
+    );
+    let turns = [turn_with_calls(&[("shell", json!({ "script": script }))])];
+    let prompt = prompt_with_turns("go", &turns);
+    let mut tasks = Vec::new();
+    for (agent, text, file, content) in [
+        ("crew", "ann", "log", "begun\napart\n"),
+        ("kept", "bob", "kept", "begun\n"),
+        ("worker", &prompt, "tool", "begun\n"),
+    ] {
+        tasks.push((agent, service.start_task(agent, text).await));
+        poll_until(file, async || {
+            (service.setup.read_file(file).len() == content.len()).then_some(())
+        })
+        .await;
+    }
+    service.send_sigterm();
+    wait_for_drain_start(&service, "crew").await;
+    service.send_sigterm();
+    assert_eq!(service.wait_for_exit().await.code(), Some(0));
+    let home = format!("HOME={}", service.setup.test_folder().join("home").display());
+    assert_eq!(pids_with_env(&home), Vec::<i32>::new());
+    for (_, id) in &tasks {
+        assert_eq!(pids_with_env(&format!("A2A_TASK_ID={id}")), Vec::<i32>::new());
+    }
+    service.start_again().await;
+    for (agent, id) in tasks {
+        // R-55: A second SIGTERM or SIGINT kills running work, records it as cancelled, and ends
+        // the service within seconds
+        let outcome = task_outcome(&service.fetch_task(agent, &id).await);
+        assert_eq!(outcome, ("canceled".to_owned(), "execution-cancelled".to_owned()), "{agent}");
     }
 }
 

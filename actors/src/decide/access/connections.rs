@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::lockout::ClientNetwork;
 use crate::model::id::PrincipalId;
 
-/// Number of connections that are inspected for one that can be displaced. If the requests of all of them
+/// Number of connections that are inspected for one that can be displaced. If the first requests of all of them
 /// wait to be read, the service is that far behind, and the new connection is admitted in addition.
 const MAX_DISPLACEMENT_CANDIDATES: usize = 32;
 
@@ -136,13 +136,15 @@ impl ConnectionTable {
         if limit < 64 { 8 } else { limit / 8 }
     }
 
-    /// Decides about a new connection from this network. A connection for which `has_unread_request` returns true is
-    /// not displaced: its request has arrived and waits to be read, so its caller is not known yet.
+    /// Decides about a new connection from this network. A connection for which `has_unread_first_request` returns
+    /// true is spared: its request has arrived and waits to be read, so its caller is not known yet. If the new
+    /// connection is too much even so, the oldest one is displaced in any case: a client can leave bytes unread.
     pub fn admit(
         &mut self,
         network: ClientNetwork,
-        has_unread_request: impl Fn(ConnectionId) -> bool,
+        has_unread_first_request: impl Fn(ConnectionId) -> bool,
     ) -> ConnectionAdmission {
+        let spares_connections = self.holders.len() < self.limit + Self::max_excess(self.limit) / 2;
         if self.holders.len() + self.closing.len() >= self.limit + Self::max_excess(self.limit) {
             return ConnectionAdmission::Refused;
         }
@@ -169,7 +171,7 @@ impl ConnectionTable {
                 .anonymous_by_network
                 .connections_of(crowded_network)
                 .take(MAX_DISPLACEMENT_CANDIDATES)
-                .find(|id| !has_unread_request(*id)),
+                .find(|id| !spares_connections || !has_unread_first_request(*id)),
             _ => None,
         };
         self.last_number += 1;

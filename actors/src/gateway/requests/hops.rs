@@ -16,7 +16,7 @@ use crate::model::execution::record::{ExecutionFilter, ExecutionRecord, TriggerF
 use crate::model::execution::request::Request;
 use crate::model::execution::{ExecutionState, Outcome};
 use crate::model::failure::Failure;
-use crate::model::id::ExecutionId;
+use crate::model::id::{AgentId, ExecutionId};
 use crate::ports::ledger::LedgerError;
 use crate::services::Services;
 
@@ -109,6 +109,15 @@ impl RunRequestHandle {
             Some(record) if record.awaits_answer() => HopState::AwaitsNextTurn(record),
             Some(record) => HopState::Open(record),
         })
+    }
+
+    /// Returns the progress of a hop, if it has an actor.
+    pub(crate) async fn watch_hop(
+        &self,
+        member: &AgentId,
+        execution: ExecutionId,
+    ) -> Option<watch::Receiver<Progress>> {
+        self.reader().watch_progress(member, execution).await
     }
 
     /// Returns true if an actor performs the hop now: it neither waits nor is suspended.

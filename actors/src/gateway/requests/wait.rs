@@ -60,8 +60,10 @@ impl RequestHandle {
             tokio::select! {
                 outcome = wait_until_reached(&mut progress, target) => match outcome {
                     WaitOutcome::Reached => return Ok(progress),
-                    WaitOutcome::EndUnrecorded => return Err(end_not_recorded_failure(id)),
-                    WaitOutcome::OpenQuestions | WaitOutcome::ActorLost => {}
+                    WaitOutcome::StopUnrecorded => {
+                        return Err(stop_not_recorded_failure(id, progress.as_ref()));
+                    }
+                    WaitOutcome::OpenQuestions | WaitOutcome::Continued | WaitOutcome::ActorLost => {}
                 },
                 () = wait_for_drain_start(&mut draining) => {
                     if !has_started(progress.as_ref()) { return Ok(progress) }
@@ -71,7 +73,7 @@ impl RequestHandle {
                 return Ok(progress);
             }
             if stuck_since.is_some_and(|since| since.elapsed() >= END_RECORD_TIMEOUT) {
-                return Err(end_not_recorded_failure(id));
+                return Err(stop_not_recorded_failure(id, progress.as_ref()));
             }
             tokio::time::sleep(ACTOR_LOOKUP_PAUSE).await;
             progress = self.reader.watch_progress(agent, id).await;
@@ -114,8 +116,10 @@ enum WaitOutcome {
     /// There were open interactions. The answer to the last one is recorded before the progress of a run above the
     /// member shows it, so the ledger decides.
     OpenQuestions,
-    /// The work is over, and the ledger does not record it.
-    EndUnrecorded,
+    /// The work has stopped, and the ledger does not record it.
+    StopUnrecorded,
+    /// The ledger has recorded a step, and the work continues.
+    Continued,
     /// The actor was lost before.
     ActorLost,
 }
@@ -143,17 +147,26 @@ async fn wait_until_reached(
         Ok(_) => {}
         Err(_lost) => return WaitOutcome::ActorLost,
     }
-    match timeout(END_RECORD_TIMEOUT, progress.wait_for(is_reached)).await {
-        Ok(Ok(_)) => WaitOutcome::Reached,
+    let is_recorded = |progress: &Progress| is_reached(progress) || !progress.has_unrecorded_stop();
+    match timeout(END_RECORD_TIMEOUT, progress.wait_for(is_recorded)).await {
+        Ok(Ok(progress)) if is_reached(&progress) => WaitOutcome::Reached,
+        Ok(Ok(_)) => WaitOutcome::Continued,
         Ok(Err(_lost)) => WaitOutcome::ActorLost,
-        Err(_elapsed) => WaitOutcome::EndUnrecorded,
+        Err(_elapsed) => WaitOutcome::StopUnrecorded,
     }
 }
 
-/// Returns the failure of an execution whose end cannot be recorded now.
-pub(crate) fn end_not_recorded_failure(id: ExecutionId) -> Failure {
+/// Returns the failure of an execution whose end, or whose last step, cannot be recorded now.
+pub(crate) fn stop_not_recorded_failure(
+    id: ExecutionId,
+    progress: Option<&watch::Receiver<Progress>>,
+) -> Failure {
+    let record = match progress.is_some_and(|progress| progress.borrow().awaits_ledger) {
+        true => "a step",
+        false => "the end",
+    };
     let message = format!(
-        "the end of execution `{id}` is not recorded yet, because the disk of the ledger is full or cannot be written"
+        "{record} of execution `{id}` is not recorded yet, because the disk of the ledger is full or cannot be written"
     );
     Failure::new(Code::LedgerUnavailable, message)
 }

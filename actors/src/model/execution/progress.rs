@@ -44,6 +44,8 @@ pub struct Progress {
     pub state: ExecutionState,
     /// True if the agent has requested input and the ledger has not yet recorded the request.
     pub has_unrecorded_input_request: bool,
+    /// True if the work cannot continue until the ledger has recorded its last step.
+    pub awaits_ledger: bool,
     /// Number of open interactions that the ledger has recorded: the work waits for answers.
     pub open_interaction_count: u32,
     /// Position in the queue and its reason, while the execution waits to start.
@@ -71,6 +73,7 @@ impl Progress {
         Self {
             state: ExecutionState::Idle,
             has_unrecorded_input_request: false,
+            awaits_ledger: false,
             open_interaction_count: 0,
             queue_position: None,
             deferral: None,
@@ -83,13 +86,14 @@ impl Progress {
         }
     }
 
-    /// Returns true if the work has ended, or has stopped for a question, and the ledger has not yet recorded it.
+    /// Returns true if the work has ended, or has stopped for a question or a step, and the ledger has not yet recorded
+    /// it.
     #[must_use]
     pub const fn has_unrecorded_stop(&self) -> bool {
         match self.state {
             ExecutionState::Cleanup => self.outcome.is_none(),
             ExecutionState::Waiting => false,
-            _ => self.has_unrecorded_input_request,
+            _ => self.has_unrecorded_input_request || self.awaits_ledger,
         }
     }
 

@@ -1,11 +1,13 @@
 //! Records of a run: its steps, its usage and its answer.
 
+use std::mem;
+
 use serde_json::{Number, Value};
 use tokio::time::sleep;
 
 use super::stored_run::StoredCognitiveRun;
 use crate::decide::runs::cognitive::{CognitiveRun, RunStep};
-use crate::driver::report::{Reporter, StepTextEnd, UsageCounters};
+use crate::driver::report::{Reporter, StepTextEnd, UsageCounters, report_ledger_wait};
 use crate::model::execution::content::{Content, Part};
 use crate::model::observation::telemetry_events::TokenCounts;
 use crate::runs::attempt::{LEDGER_RETRY_PAUSE, RunExit, RunStopReceiver};
@@ -96,18 +98,26 @@ impl<'r> RunRecorder<'r> {
     /// Returns the end of the attempt if another actor has the run now, or if the run has to stop while the ledger
     /// fails.
     pub(super) async fn commit(&self, stop: &mut RunStopReceiver) -> Result<(), RunExit> {
+        let mut awaits_ledger = false;
         loop {
             let error = match self.reporter.flush_unless_superseded().await {
-                Ok(true) => return Ok(()),
+                Ok(true) => break,
                 Ok(false) => return Err(RunExit::Superseded),
                 Err(error) => error,
             };
             tracing::error!(%error, "recording a step failed, retrying");
+            if !mem::replace(&mut awaits_ledger, true) {
+                report_ledger_wait(self.reporter, true);
+            }
             tokio::select! {
                 () = sleep(LEDGER_RETRY_PAUSE) => {}
                 () = stop.wait() => return Err(RunExit::Stopped),
             }
         }
+        if awaits_ledger {
+            report_ledger_wait(self.reporter, false);
+        }
+        Ok(())
     }
 
     /// Records the answer together with the end of the attempt. A JSON object or list is also a data part.

@@ -10,7 +10,7 @@ use super::run_failure::lost_input_failure;
 use crate::agent::SubmitReply;
 use crate::decide::runs::team::{Hop, TeamRun};
 use crate::driver::AttemptWork;
-use crate::driver::report::{AnswerText, StoredOutputReader};
+use crate::driver::report::{AnswerText, Reporter, StoredOutputReader, report_ledger_wait};
 use crate::gateway::requests::RunRequestHandle;
 use crate::model::agent::team::TeamStep;
 use crate::model::code::{Category, Code};
@@ -21,7 +21,7 @@ use crate::model::execution::request::{Input, Overrides, Request, RequestOrigin,
 use crate::model::execution::trace::TraceContext;
 use crate::model::id::{AgentId, ExecutionId, MessageId};
 use crate::ports::ledger::LedgerError;
-use crate::runs::attempt::{RunExit, RunStopReceiver};
+use crate::runs::attempt::{LEDGER_RETRY_PAUSE, RunExit, RunStopReceiver};
 
 /// First pause before a refused request is sent again; each further pause is twice as long.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -76,7 +76,7 @@ impl HopSender {
         run: &TeamRun,
         hop: &Hop,
         planned_request: &mut Option<Request>,
-        stop: &mut RunStopReceiver,
+        run_control: (&Reporter, &mut RunStopReceiver),
     ) -> Result<HopSendResult, LedgerError> {
         let request = match planned_request.take() {
             Some(request) => request,
@@ -93,7 +93,12 @@ impl HopSender {
                 request
             }
         };
-        self.submit(hop, &request, stop).await
+        let reporter = run_control.0;
+        let result = self.submit(hop, &request, run_control).await;
+        if result.is_ok() {
+            report_ledger_wait(reporter, false); // The submission may have waited.
+        }
+        result
     }
 
     /// Submits the request of a hop until its member has accepted or refused it.
@@ -101,7 +106,7 @@ impl HopSender {
         &self,
         hop: &Hop,
         request: &Request,
-        stop: &mut RunStopReceiver,
+        (reporter, stop): (&Reporter, &mut RunStopReceiver),
     ) -> Result<HopSendResult, LedgerError> {
         let mut pause = RetryPause(FIRST_RETRY_PAUSE);
         loop {
@@ -123,11 +128,20 @@ impl HopSender {
             };
             let (execution, number) = (self.work.execution, hop.number);
             tracing::warn!(%execution, hop = number, %failure, "hop refused, trying again");
+            let awaits_ledger = failure.code == Code::LedgerUnavailable;
+            report_ledger_wait(reporter, awaits_ledger);
+            let next_try = async {
+                match awaits_ledger {
+                    // Callers wait for the ledger too, so the run continues as soon as it can.
+                    true => sleep(LEDGER_RETRY_PAUSE).await,
+                    false => pause.wait().await,
+                }
+            };
             // The member may have accepted the request. Only another submission shows this, so a stop does not end the
             // pause.
             let may_be_accepted = matches!(failure.code, Code::AcceptTimeout | Code::Internal);
             tokio::select! {
-                () = pause.wait() => {}
+                () = next_try => {}
                 () = stop.wait(), if !may_be_accepted => {
                     return Ok(HopSendResult::RunExited(RunExit::Stopped));
                 }

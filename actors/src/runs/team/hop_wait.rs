@@ -1,18 +1,20 @@
 //! Wait of a run for the end of a hop.
 
+use std::convert::Infallible;
+use std::mem;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::decide::runs::team::HopEnd;
-use crate::driver::report::Reporter;
+use crate::driver::report::{Reporter, report_ledger_wait};
 use crate::gateway::requests::{HopState, RunRequestHandle};
 use crate::model::code::Code;
 use crate::model::execution::Outcome;
 use crate::model::execution::progress::Progress;
 use crate::model::execution::record::ExecutionRecord;
-use crate::model::id::ExecutionId;
+use crate::model::id::{AgentId, ExecutionId};
 use crate::ports::ledger::LedgerError;
 use crate::runs::attempt::{RunExit, RunStopReceiver};
 
@@ -22,6 +24,8 @@ const DRAIN_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 const QUESTION_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// Pause before an end that cannot be recorded is awaited again.
 const RECORD_RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// Time after which the callers of a run learn that the end of a hop is not recorded. Usually the record follows soon.
+const UNRECORDED_END_DELAY: Duration = Duration::from_secs(1);
 /// Reason in the history of a hop that requested input.
 const INPUT_REQUEST_REASON: &str = "it requested input, which its team does not pass on";
 
@@ -39,6 +43,8 @@ pub(super) struct HopWaiter<'r> {
     reporter: &'r Reporter,
     /// Questions of the hop that were reported last. An earlier actor may have reported others.
     reported_questions: Option<OpenQuestions>,
+    /// True if the state of the hop was read.
+    has_read_state: bool,
 }
 
 /// Open questions of a hop. Two values differ if one question has followed another.
@@ -65,17 +71,29 @@ impl OpenQuestions {
 
 impl<'r> HopWaiter<'r> {
     pub(super) const fn new(request_handle: &'r RunRequestHandle, reporter: &'r Reporter) -> Self {
-        Self { request_handle, reporter, reported_questions: None }
+        Self { request_handle, reporter, reported_questions: None, has_read_state: false }
     }
 
     /// Waits for the end of a hop, or until the run has to stop or to be suspended.
     pub(super) async fn wait_for_hop(
         mut self,
-        execution: ExecutionId,
+        (member, execution): (&AgentId, ExecutionId),
         progress: Option<watch::Receiver<Progress>>,
         stop: &mut RunStopReceiver,
     ) -> Result<HopWaitResult, LedgerError> {
-        let result = self.wait_for_end_or_interruption(execution, progress, stop).await;
+        let observer = EndRecordObserver {
+            request_handle: self.request_handle,
+            reporter: self.reporter,
+            hop: (member, execution),
+        };
+        let result = tokio::select! {
+            biased;
+            result = self.wait_for_end_or_interruption(execution, progress.clone(), stop) => result,
+            never = observer.report_unrecorded_ends(progress) => match never {},
+        };
+        if matches!(result, Ok(HopWaitResult::Ended(_))) {
+            report_ledger_wait(self.reporter, false); // An earlier report of this wait may be in force.
+        }
         // Otherwise the question stays open, and another waiter follows.
         if matches!(
             result,
@@ -112,7 +130,12 @@ impl<'r> HopWaiter<'r> {
         mut progress: Option<watch::Receiver<Progress>>,
     ) -> Result<HopWaitResult, LedgerError> {
         loop {
-            let record = match self.request_handle.hop_state(execution).await? {
+            let state = self.request_handle.hop_state(execution).await?;
+            if !mem::replace(&mut self.has_read_state, true) {
+                // The action before may have failed because of the ledger, which can be read again.
+                report_ledger_wait(self.reporter, false);
+            }
+            let record = match state {
                 HopState::Ended(record) => return Ok(HopWaitResult::Ended(hop_end(&record))),
                 HopState::Removed => return Ok(removed_hop_result()),
                 HopState::AwaitsNextTurn(record) => {
@@ -182,6 +205,50 @@ impl<'r> HopWaiter<'r> {
                 HopWaitResult::Ended(HopEnd { outcome, code })
             }
         })
+    }
+}
+
+/// Observer of the record of a hop's end. Without it, each level of a team would learn that an end is not recorded only
+/// when the wait of the level below has failed.
+struct EndRecordObserver<'r> {
+    request_handle: &'r RunRequestHandle,
+    reporter: &'r Reporter,
+    hop: (&'r AgentId, ExecutionId),
+}
+
+impl EndRecordObserver<'_> {
+    /// Reports to the callers of the run while the end of the hop is not recorded.
+    async fn report_unrecorded_ends(
+        self,
+        mut progress: Option<watch::Receiver<Progress>>,
+    ) -> Infallible {
+        loop {
+            if let Some(mut progress) = progress {
+                self.follow(&mut progress).await;
+            }
+            // The hop gets another actor, unless it has ended.
+            sleep(RECORD_RETRY_PAUSE).await;
+            progress = self.request_handle.watch_hop(self.hop.0, self.hop.1).await;
+        }
+    }
+
+    /// Follows one actor of the hop until that actor ends.
+    async fn follow(&self, progress: &mut watch::Receiver<Progress>) {
+        let is_recorded = |progress: &Progress| !progress.has_unrecorded_stop();
+        while progress.wait_for(Progress::has_unrecorded_stop).await.is_ok() {
+            let record = progress.wait_for(is_recorded);
+            match timeout(UNRECORDED_END_DELAY, record).await.map(|result| result.is_ok()) {
+                Ok(true) => continue,
+                Ok(false) => return,
+                Err(_elapsed) => {}
+            }
+            report_ledger_wait(self.reporter, true);
+            let has_actor = progress.wait_for(is_recorded).await.is_ok();
+            report_ledger_wait(self.reporter, false);
+            if !has_actor {
+                return;
+            }
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use super::run_output::RunOutput;
 use crate::decide::recovery::interruption_failure;
 use crate::decide::runs::team::{HopEnd, TeamAction, TeamRun};
 use crate::driver::AttemptWork;
-use crate::driver::report::Reporter;
+use crate::driver::report::{Reporter, report_ledger_wait};
 use crate::gateway::requests::{HopState, RunRequestHandle};
 use crate::model::agent::team::TeamStep;
 use crate::model::code::Code;
@@ -45,6 +45,8 @@ struct RunState {
     hop_progress: Option<watch::Receiver<Progress>>,
     /// True if an earlier process, or an action that the ledger interrupted, may have written a part of the output.
     may_have_output: bool,
+    /// True if the last action failed because of the ledger.
+    awaits_ledger: bool,
     /// True if the start of the run is reported.
     is_start_reported: bool,
 }
@@ -107,13 +109,18 @@ impl TeamAttempt {
             if stop.is_stop_requested() {
                 return RunExit::Stopped;
             }
-            let error = match self.perform_next_action(state, reporter, stop).await {
+            let result = self.perform_next_action(state, reporter, stop).await;
+            if result.is_ok() && mem::take(&mut state.awaits_ledger) {
+                report_ledger_wait(reporter, false);
+            }
+            let error = match result {
                 Ok(None) => continue,
                 Ok(Some(end)) => return end,
                 Err(error) => error,
             };
             tracing::error!(execution = %self.execution(), %error, "run not recorded, retrying");
-            state.may_have_output = true;
+            (state.may_have_output, state.awaits_ledger) = (true, true);
+            report_ledger_wait(reporter, true);
             tokio::select! {
                 () = sleep(LEDGER_RETRY_PAUSE) => {}
                 () = stop.wait() => return RunExit::Stopped,
@@ -164,7 +171,8 @@ impl TeamAttempt {
                     return Ok(Some(RunExit::Superseded));
                 }
                 state.report_start(reporter);
-                match self.hop_sender.send(&run, hop, &mut state.planned_request, stop).await? {
+                let request = &mut state.planned_request;
+                match self.hop_sender.send(&run, hop, request, (reporter, stop)).await? {
                     HopSendResult::Accepted(execution, progress) => {
                         state.hop_progress = progress;
                         (hop.number, HopStage::Taken { execution })
@@ -178,7 +186,10 @@ impl TeamAttempt {
             TeamAction::Wait(hop, execution) => {
                 state.report_start(reporter);
                 let waiter = HopWaiter::new(self.request_handle(), reporter);
-                match waiter.wait_for_hop(execution, state.hop_progress.take(), stop).await? {
+                match waiter
+                    .wait_for_hop((&hop.agent, execution), state.hop_progress.take(), stop)
+                    .await?
+                {
                     HopWaitResult::Ended(HopEnd { outcome, code }) => {
                         (hop.number, HopStage::Ended { outcome, code })
                     }

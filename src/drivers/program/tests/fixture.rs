@@ -87,7 +87,9 @@ fn entries_of(report: Report) -> Vec<RecordedEntry> {
         Report::Ended { batch, .. }
         | Report::InputRequired { batch, .. }
         | Report::Suspended { batch, .. } => (None, batch.clone()),
-        Report::UsageReported { .. } | Report::Questions { .. } => (None, WriteBatch::default()),
+        Report::UsageReported { .. } | Report::Questions { .. } | Report::LedgerWait { .. } => {
+            (None, WriteBatch::default())
+        }
     };
     let mut entries: Vec<_> = batch.chunks.into_iter().map(RecordedEntry::Chunk).collect();
     entries.extend(batch.events.into_iter().map(|(_, event)| RecordedEntry::Event(event)));

@@ -96,13 +96,17 @@ async fn authenticate_and_read(app: &AppState, request: Request) -> Result<Reque
     };
     let host_header = parts.headers.get(header::HOST).and_then(|value| value.to_str().ok());
     let host_agent = parts.uri.host().or(host_header).and_then(|host| agent_of_host(app, host));
+    // The memory for the message counts for its caller, also if a key alone names the caller.
+    let (authenticator, now) = (&app.access_control.authenticator, app.api.reader.now());
+    let principal = authenticator.find_caller_for_any_agent(&parts.headers, now);
+    let principal = principal.map(|caller| caller.principal);
     let headers = parts.headers.clone();
     // The service that decodes the message knows its version and replaces this value.
     let version = ProtocolVersion::V0_3;
     parts.extensions.insert(GrpcCallHead { caller, client, headers, host_agent, version });
     // The limit of the configuration is that of the message; the frame comes on top.
     let limit = app.body_limits.max_bytes.saturating_add(MESSAGE_PREFIX_BYTES);
-    let message = body::read_body(app, &parts.headers, body, limit).await?;
+    let message = body::read_body(app, principal, body, limit).await?;
     Ok(Request::from_parts(parts, Body::from(message)))
 }
 
