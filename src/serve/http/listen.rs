@@ -108,7 +108,7 @@ where
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(200)
-        // Of each stream: a client that reads nothing receives a window of this size for each one.
+        // Buffer of each stream, which fills if the client permits more data than it reads. The default is 400 KiB.
         .max_send_buf_size(MAX_BUFFER_BYTES);
     // A client that vanished sends no end of the connection. Unanswered pings are the only sign of it on a silent
     // stream.

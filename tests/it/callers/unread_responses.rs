@@ -238,13 +238,14 @@ async fn a_client_with_closed_windows_is_disconnected() {
 
 #[tokio::test]
 async fn a_client_that_reads_some_streams_stays_connected() {
+    // Much longer than the pause between two bodies, also on a busy machine.
     let setup =
-        Setup::with_server_settings("write_timeout = 1", &fake_agent_config("echo", "echo", ""));
+        Setup::with_server_settings("write_timeout = 2", &fake_agent_config("echo", "echo", ""));
     let service = setup.start().await;
     let expected_page = service.get("/errors").await.body;
     let mut client = Http2Client::connect(&service).await;
     let unread_stream = client.get("/errors").await;
-    let deadline = Instant::now() + std::time::Duration::from_secs(4);
+    let deadline = Instant::now() + std::time::Duration::from_secs(5);
     while Instant::now() < deadline {
         let stream = client.get("/health").await;
         client.open_window(stream, 1000).await;

@@ -60,7 +60,7 @@ fn covers(rule: &PermissionRule, subject: &ToolCallSubject, workspace: Option<&s
                 && paths::covers(&rule.path_patterns, &subject.paths, workspace))
 }
 
-/// Returns true if the arguments of a call can mean nothing but what the patterns of a rule say.
+/// Returns true if the arguments of a call can have only the meaning that the patterns of a rule describe.
 ///
 /// Any tool may have an argument that is named like a command or a path. A rule that names no tool and no kind
 /// therefore covers commands of the kind `execute` and paths of the kinds for files only. A command with further
