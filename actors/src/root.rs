@@ -107,6 +107,8 @@ pub enum RootMsg {
     RestartScheduler,
     /// Adds an agent, or replaces the definition of an existing one. The reply follows once the agent accepts requests.
     AddAgent(AgentDefinition, RpcReplyPort<()>),
+    /// Replaces the settings of an agent and keeps its driver.
+    ReplaceSpec(Arc<AgentSpec>, RpcReplyPort<()>),
     /// Removes an agent: it accepts nothing new. The reply follows once its work has ended; it does not follow if the
     /// agent is added again before.
     RemoveAgent(AgentId, RpcReplyPort<()>),
@@ -160,6 +162,16 @@ impl Actor for RootActor {
             RootMsg::RestartScheduler => state.scheduler.restart(context).await,
             RootMsg::AddAgent(definition, reply) => {
                 agents.add(definition, context).await;
+                _ = reply.send(());
+            }
+            RootMsg::ReplaceSpec(spec, reply) => {
+                // An agent without an actor starts with these settings later.
+                if let Some(child) = agents.child_mut(&spec.id) {
+                    child.definition.spec = spec;
+                    if let Some(actor) = &child.actor {
+                        _ = actor.cast(AgentMsg::Reconfigure(child.definition.clone()));
+                    }
+                }
                 _ = reply.send(());
             }
             RootMsg::RemoveAgent(agent, reply) => agents.request_removal(&agent, reply, context),

@@ -15,8 +15,9 @@ use algonius_actors::runs::cognitive::CognitiveDriver;
 use algonius_actors::runs::team::TeamDriver;
 use algonius_store::Store;
 use algonius_warden::ProgramLauncher;
-use algonius_warden::confinement::bubblewrap::ProtectedServiceFiles;
 use algonius_warden::confinement::cgroup::ControlGroups;
+use algonius_warden::confinement::socket_search::EscapeSocketSearch;
+use algonius_warden::confinement::sockets::EscapeSocketLocations;
 use algonius_warden::process_holders::ProcessHolders;
 use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use tokio::task::spawn_blocking;
@@ -60,15 +61,19 @@ impl AgentFactory {
         (store, clock): (&Arc<Store>, &Arc<dyn Clock>),
     ) -> io::Result<Self> {
         let sessions: Arc<dyn SessionStore> = Arc::<Store>::clone(store);
+        let escape_sockets = Arc::new(EscapeSocketSearch::new(
+            EscapeSocketLocations::from_env(&|name| std::env::var_os(name)),
+            capabilities.sockets.clone(),
+        ));
         let driver_settings = DriverSettings {
             runtime_dir: server.runtime_dir.clone(),
-            sandbox_escape_sockets: capabilities.sockets.clone(),
+            escape_sockets,
             bubblewrap: find_bubblewrap(&capabilities),
             is_runtime_dir_in_memory: is_on_tmpfs(&server.runtime_dir),
         };
         let remote_connections =
             RemoteConnections::new(server.programs.max_output_memory_bytes, Arc::clone(&sessions))?;
-        let service_paths = Arc::new(ServicePaths::new(protected_files(files)));
+        let service_paths = Arc::new(ServicePaths::new(confinement::protected_files(files)));
         let shared_context =
             Arc::new(SharedDriverContext::new(driver_settings, service_paths, sessions));
         shared_context.create_sandbox_files()?;
@@ -100,7 +105,9 @@ impl AgentFactory {
     pub(crate) async fn hide_service_files(&self, files: ServiceFiles) {
         let shared_context = Arc::clone(&self.shared_context);
         if let Err(error) = spawn_blocking(move || {
-            shared_context.service_paths.replace_service_files(protected_files(&files));
+            shared_context
+                .service_paths
+                .replace_service_files(confinement::protected_files(&files));
         })
         .await
         {
@@ -114,6 +121,20 @@ impl AgentFactory {
             agent,
             &HostContext { capabilities: &self.capabilities, service_files: files },
         );
+    }
+
+    /// Searches the sockets through which programs could be started outside of a sandbox. Returns true if there are
+    /// others than before; the next decisions about isolation are based on them.
+    pub(crate) async fn update_escape_sockets(&mut self) -> bool {
+        let sockets = self.shared_context.find_escape_sockets().await;
+        let is_new = |socket: &&PathBuf| !self.capabilities.sockets.contains(socket);
+        for socket in sockets.iter().filter(is_new) {
+            let socket = socket.display();
+            tracing::warn!(%socket, "a socket appeared through which programs start outside of sandboxes");
+        }
+        let has_changed = sockets != self.capabilities.sockets;
+        self.capabilities.sockets = sockets;
+        has_changed
     }
 
     /// Removes the folders of executions that ended while the service was down.
@@ -227,13 +248,6 @@ impl AgentFactory {
 pub(crate) fn agent_user_settings(server: &ServerSettings) -> AgentUserSettings {
     let (data_dir, runtime_dir) = (server.data_dir.clone(), server.runtime_dir.clone());
     AgentUserSettings { data_dir, runtime_dir, uid_range: server.programs.agent_uid_range }
-}
-
-/// Returns the files of the service in the form for sandboxes.
-fn protected_files(files: &ServiceFiles) -> ProtectedServiceFiles {
-    let ServiceFiles { hidden_paths, read_only_paths, config_folder, unsandboxed_programs: _ } =
-        files.clone();
-    ProtectedServiceFiles { hidden_paths, read_only_paths, config_folder }
 }
 
 fn is_on_tmpfs(folder: &Path) -> bool {

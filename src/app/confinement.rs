@@ -2,6 +2,7 @@
 
 mod boundary_facts;
 mod limits;
+mod secret_files;
 mod users;
 
 use std::fs::{self, DirBuilder};
@@ -11,10 +12,14 @@ use std::sync::Arc;
 
 use algonius_actors::decide::host::sandbox::choose_confinement;
 use algonius_actors::model::agent::Access;
-use algonius_actors::model::host::boundary::BoundaryGap;
+use algonius_actors::model::host::boundary::{Boundary, BoundaryGap};
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
-use algonius_actors::model::host::sandbox::{Confinement, IsolationRequirement, Sandbox};
-use algonius_actors::model::program::backend_program::BackendProgram;
+use algonius_actors::model::host::sandbox::{
+    Confinement, Isolation, IsolationRequirement, Sandbox,
+};
+use algonius_actors::model::id::AgentId;
+use algonius_actors::model::program::backend_program::{BackendProgram, BackendRole};
+use algonius_warden::confinement::service_folders::ProtectedServiceFiles;
 
 use self::boundary_facts::{ConfinedProgram, has_own_user};
 use self::users::UserAssignments;
@@ -23,11 +28,19 @@ use crate::config::{ConfiguredAgent, ServiceFiles};
 use crate::drivers::files::agent_home;
 
 pub(crate) use self::limits::{decide_and_check_limits, open_control_groups};
+pub(crate) use self::secret_files::secret_files_visible_if_replaced;
 
 /// Capabilities of this machine, and the files on it that agents must not reach.
 pub(crate) struct HostContext<'m> {
     pub(crate) capabilities: &'m HostCapabilities,
     pub(crate) service_files: &'m ServiceFiles,
+}
+
+/// Returns the files of the service in the form for sandboxes.
+pub(crate) fn protected_files(files: &ServiceFiles) -> ProtectedServiceFiles {
+    let ServiceFiles { hidden_paths, read_only_paths, config_folder, unsandboxed_programs: _ } =
+        files.clone();
+    ProtectedServiceFiles { hidden_paths, read_only_paths, config_folder }
 }
 
 /// Decides how an agent is isolated. Fails if the isolation falls short of what its sandbox requires, and warns if it
@@ -48,7 +61,8 @@ pub(crate) fn decide_and_check_isolation(
     }
     let Some(confinement) = spec.confinement() else { return Ok(()) };
     let boundary = &confinement.boundary;
-    if has_isolation_shortfall((spec.access, confinement), &program.sandbox) {
+    let sockets = &host.capabilities.sockets;
+    if has_isolation_shortfall((spec.access, confinement), &program.sandbox, sockets) {
         let (agent, mechanisms) = (spec.id.clone(), describe_mechanisms(host.capabilities));
         let gaps =
             boundary.describe_gaps("the agent").map(|gaps| format!(": {gaps}")).unwrap_or_default();
@@ -59,11 +73,39 @@ pub(crate) fn decide_and_check_isolation(
         let enforcement = confinement.enforcement.as_str();
         tracing::warn!(%agent, enforcement, mechanisms, "sandbox not enforced for agent");
     }
+    warn_about_agent_gaps(&spec.id, boundary);
+    Ok(())
+}
+
+/// Warns if the boundary of an enabled agent, or of a program behind its tools, leaves gaps.
+pub(crate) fn warn_about_gaps(agent: &ConfiguredAgent) {
+    if !agent.spec.enabled {
+        return;
+    }
+    if let Some(confinement) = agent.spec.confinement() {
+        warn_about_agent_gaps(&agent.spec.id, &confinement.boundary);
+    }
+    for (backend, program) in agent.backends() {
+        warn_about_backend_gaps(&agent.spec.id, &backend, &program.confinement.boundary);
+    }
+}
+
+fn warn_about_agent_gaps(agent: &AgentId, boundary: &Boundary) {
     if let Some(gaps) = boundary.describe_gaps("the agent") {
         let level = boundary.level.as_str();
         tracing::warn!(%agent, level, gaps, "agent is not isolated from the service");
     }
-    Ok(())
+}
+
+fn warn_about_backend_gaps(agent: &AgentId, backend: &BackendRole, boundary: &Boundary) {
+    if let Some(gaps) = describe_backend_gaps(backend, boundary) {
+        let level = boundary.level.as_str();
+        tracing::warn!(%agent, %backend, level, gaps, "backend program is not isolated from the service");
+    }
+}
+
+fn describe_backend_gaps(backend: &BackendRole, boundary: &Boundary) -> Option<String> {
+    boundary.describe_gaps(&format!("the {}", backend.kind_name()))
 }
 
 /// Checks the isolation of the programs behind an agent's tools, and warns if it leaves gaps.
@@ -76,21 +118,20 @@ fn check_backend_sandboxes(
     }
     for (backend, program) in agent.backends() {
         let (confinement, agent) = (&program.confinement, &agent.spec.id);
-        let gaps = confinement.boundary.describe_gaps(&format!("the {}", backend.kind_name()));
         let mechanisms = describe_mechanisms(host.capabilities);
-        if has_isolation_shortfall((BackendProgram::ACCESS, confinement), &program.sandbox) {
+        let subject = (BackendProgram::ACCESS, confinement);
+        if has_isolation_shortfall(subject, &program.sandbox, &host.capabilities.sockets) {
             let agent = agent.clone();
-            let gaps = gaps.map(|gaps| format!(": {gaps}")).unwrap_or_default();
+            let gaps = describe_backend_gaps(&backend, &confinement.boundary)
+                .map(|gaps| format!(": {gaps}"))
+                .unwrap_or_default();
             return Err(StartError::BackendSandbox { agent, backend, mechanisms, gaps });
         }
         if confinement.enforcement.is_incomplete() {
             let enforcement = confinement.enforcement.as_str();
             tracing::warn!(%agent, %backend, enforcement, mechanisms, "sandbox not enforced for backend program");
         }
-        if let Some(gaps) = gaps {
-            let level = confinement.boundary.level.as_str();
-            tracing::warn!(%agent, %backend, level, gaps, "backend program is not isolated from the service");
-        }
+        warn_about_backend_gaps(agent, &backend, &confinement.boundary);
     }
     Ok(())
 }
@@ -140,10 +181,12 @@ fn decide_backend_isolation(program: &mut BackendProgram, host: &HostContext<'_>
     );
 }
 
-/// Returns true if the isolation of an agent or a backend program falls short of the required isolation.
+/// Returns true if the isolation of an agent or a backend program falls short of the required isolation. These sockets
+/// exist on the machine.
 pub(crate) fn has_isolation_shortfall(
     (access, confinement): (Access, &Confinement),
     sandbox: &Sandbox,
+    sockets: &[PathBuf],
 ) -> bool {
     let has_forbidden_gap = match sandbox.isolation_requirement {
         IsolationRequirement::Nothing => return false,
@@ -153,7 +196,12 @@ pub(crate) fn has_isolation_shortfall(
                 && confinement.boundary.gaps.contains(&BoundaryGap::Configuration)
         }
         IsolationRequirement::SandboxAndServiceFiles => {
-            confinement.boundary.allows_privilege_escalation()
+            // A configured socket is a decision of the operator.
+            let is_forbidden = |socket: &PathBuf| !sandbox.allowed_sockets.contains(socket);
+            let reaches_sockets = confinement.isolation != Some(Isolation::Bubblewrap)
+                && confinement.boundary.gaps.contains(&BoundaryGap::Sockets)
+                && sockets.iter().any(is_forbidden);
+            confinement.boundary.allows_privilege_escalation() || reaches_sockets
         }
     };
     has_forbidden_gap || confinement.enforcement.is_incomplete()

@@ -15,6 +15,7 @@ mod redaction;
 mod reload_handle;
 mod report;
 mod schedules;
+mod sockets;
 mod status_publisher;
 mod token_administration;
 
@@ -130,6 +131,9 @@ impl Reloader {
                 _ = checks.tick() => {
                     self.check_and_apply_file_changes().await;
                     self.apply_program_changes().await;
+                    if self.agents.apply_socket_changes(&mut self.settings).await {
+                        self.publish_http_state();
+                    }
                 }
             }
         }

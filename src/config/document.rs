@@ -65,7 +65,7 @@ pub(super) fn read<'c>(
     };
     let agents = agent::read_all(reader, sections, &context, &mut exposure_state);
     let reference_targets = schedules::ScheduleReferenceTargets {
-        agents: agents.iter().map(|agent| &*agent.spec).collect(),
+        agents: agents.iter().collect(),
         tokens: exposure_state.tokens.iter().map(|token| token.name.as_str()).collect(),
     };
     let scheduling = schedules::read(&mut root, &reference_targets);

@@ -113,6 +113,8 @@ fn load_config_text(
     if let Some(main_file) = config_files.first_mut().filter(|_| !is_built_in) {
         main_file.file.clone_from(&file);
     }
+    // An agent could read the secrets of a preset that is not in use, too.
+    config_files.extend(preset_catalog.files());
     let is_valid = faults.iter().all(|fault| fault.severity != Severity::Error);
     match settings {
         Some(settings) if is_valid => Ok(LoadedConfig {
@@ -124,7 +126,7 @@ fn load_config_text(
                         secret_files,
                         unsandboxed_programs: settings.observability.alerts.alert_program_files(),
                     },
-                    &config_files,
+                    (&config_files, &secrets),
                 ),
                 secrecy: SecrecySettings { secrets, ..settings.secrecy },
                 referenced_files,

@@ -13,7 +13,7 @@ use std::{fs, io};
 
 use toml::de::{DeTable, DeValue};
 
-use super::table::ConfigReader;
+use super::table::{ConfigReader, ConfigTextFile};
 
 pub(super) use preset_merge::{AgentPreset, MergedDocument, merge};
 pub use preset_metadata::PresetMetadata;
@@ -111,10 +111,22 @@ impl PresetCatalog {
         let Some(folder) = &self.folder else { return };
         // The folder is registered too, so that a new file is noticed.
         reader.add_referenced_file(folder.clone());
-        let files = self.presets.values().map(|preset| &preset.file);
-        let files = files.filter(|file| file.starts_with(folder));
-        let unreadable_files = self.unreadable_files.values().map(|(file, _)| file);
-        files.chain(unreadable_files).for_each(|file| reader.add_referenced_file(file.clone()));
+        self.files().for_each(|file| reader.add_referenced_file(file.file));
+    }
+
+    /// Returns the files of the folder, whether an agent uses them or not.
+    pub(super) fn files(&self) -> impl Iterator<Item = ConfigTextFile> {
+        let is_in_folder = |preset: &&PresetText| {
+            self.folder.as_ref().is_some_and(|folder| preset.file.starts_with(folder))
+        };
+        let readable_files = self.presets.values().filter(is_in_folder).map(|preset| {
+            let text = Some(preset.text.clone().into_owned());
+            ConfigTextFile { file: preset.file.clone(), text }
+        });
+        let unreadable_files = self.unreadable_files.values();
+        let unreadable_files =
+            unreadable_files.map(|(file, _)| ConfigTextFile { file: file.clone(), text: None });
+        readable_files.chain(unreadable_files)
     }
 }
 

@@ -1,11 +1,13 @@
 //! Files of the service itself, which no agent may read or change.
 
+mod inline_secrets;
 mod mounts;
 
 use std::path::{Path, PathBuf};
 
 use super::keys::server::ServerSettings;
 use super::table::ConfigTextFile;
+use inline_secrets::SecretSearch;
 use mounts::Mounts;
 
 /// Name of the file with the secrets of an installed unit, in the folder of the configuration.
@@ -37,7 +39,7 @@ impl ServiceFiles {
         server: &ServerSettings,
         file: Option<&Path>,
         configured_files: ConfiguredFiles,
-        config_text_files: &[ConfigTextFile],
+        (config_text_files, secrets): (&[ConfigTextFile], &[String]),
     ) -> Self {
         let ConfiguredFiles { secret_files, unsandboxed_programs } = configured_files;
         let mut hidden_paths =
@@ -49,8 +51,10 @@ impl ServiceFiles {
         read_only_paths.extend(std::env::current_exe());
         read_only_paths.extend(unsandboxed_programs.iter().cloned());
         read_only_paths.extend(server.tls.iter().map(|files| files.cert_file.clone()));
-        for ConfigTextFile { file, has_secrets } in config_text_files {
-            let list = if *has_secrets { &mut hidden_paths } else { &mut read_only_paths };
+        let search = SecretSearch::new(secrets);
+        for ConfigTextFile { file, text } in config_text_files {
+            let has_secrets = text.as_ref().is_none_or(|text| search.is_in(text));
+            let list = if has_secrets { &mut hidden_paths } else { &mut read_only_paths };
             list.push(file.clone());
         }
         // A built-in preset has a name in place of a path.

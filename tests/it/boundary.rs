@@ -1,6 +1,7 @@
 //! A hostile agent does not become its operator: it plays every way on each isolation of this machine, as
 //! root and as a user without rights.
 
+mod config_secrets;
 mod file_modes;
 mod folders;
 mod holder_sockets;
@@ -13,7 +14,9 @@ mod nested;
 mod network;
 mod owners;
 mod programs;
+mod replaced_files;
 mod slots;
+mod sockets;
 mod tools;
 mod trust;
 mod users;
@@ -311,6 +314,10 @@ async fn without_bubblewrap_an_unconfined_agent_is_reported() {
             .await;
     let stderr = attack.service.stderr_text();
     assert!(stderr.contains("agent is not isolated from the service"), "{stderr}");
+    let config = attack.service.setup.write_config().display().to_string();
+    let report = attack.service.setup.run_command(&["doctor", &config], "").await.stdout;
+    let finding = report.lines().find(|line| line.contains("agent hostile"));
+    assert!(finding.is_some_and(|line| line.starts_with("warning")), "{report}");
     let process_method_words =
         ["environment", "memory", "trace", "signal", "abstract", "speak", "root of"];
     let methods_against_processes = attack
@@ -331,4 +338,17 @@ async fn without_bubblewrap_an_unconfined_agent_is_reported() {
         boundary["gaps"],
         json!(["service-files", "configuration", "configuration-folder", "user-files"])
     );
+}
+
+/// `sandbox.required` refuses the gap of the service's files.
+#[tokio::test]
+async fn without_bubblewrap_an_unconfined_agent_is_no_isolated_one() {
+    if skip_without_requirement("Landlock 6") {
+        return;
+    }
+    let settings = format!("{UNCONFINED_SETTING}\nsandbox.required = true");
+    let (_, output) =
+        hostile_setup(&settings).without_bubblewrap().try_start().await.err().unwrap();
+    let message = "the agent can read the service's token, keys and ledger";
+    assert!(output.stderr.contains(message), "{}", output.stderr);
 }

@@ -189,3 +189,45 @@ async fn the_command_line_sets_overrides() {
     let output = service.run_command(&["send", "placed", "go", "--env", "PATH=/tmp"], "").await;
     assert!(output.stderr.contains("override-refused"), "{output:?}");
 }
+
+/// The interfaces beside A2A refuse a parameter that callers may not set, by its name.
+#[tokio::test]
+async fn a_parameter_that_callers_may_not_set_is_refused() {
+    let agents = "[agents.two]\ncommand = 'sh'\n\
+         args = ['-c', 'echo $0 $1', '{{ param.model }}', '{{ param.style }}']\n\
+         params = { model = 'small', style = 'plain' }\noverrides.params = ['style']\n";
+    let service = ServiceProcess::start(agents).await;
+    let message = |id: &str| {
+        json!({"protocol": "a2a", "version": "0.3.0", "id": id, "type": "request",
+        "timestamp": "2030-01-31T12:00:00Z",
+        "context": {"from": "me", "to": "two", "conversation_id": "c-1", "message_id": id}})
+    };
+    for (name, is_allowed) in [("model", false), ("unknown", false), ("style", true)] {
+        let parameters = json!({ name: "loud" });
+        let mut envelope = message(name);
+        envelope["payload"] = json!({"method": "execute-agent",
+            "params": {"input": "x", "parameters": parameters}});
+        let schedule = json!({"id": name, "agent": "two", "cron": "0 4 * * *", "input": "x",
+            "timezone": "UTC", "params": parameters});
+        for (path, body) in [
+            ("/api/v1/executions", json!({"agent": "two", "text": "x", "parameters": parameters})),
+            ("/api/v1/schedules", schedule),
+            ("/agents/two/v1/message:send", envelope),
+        ] {
+            let response = service.post(path, &body.to_string()).await;
+            let message = format!("the agent has no parameter `{name}` that callers may set");
+            assert_eq!(
+                response.body.contains("override-refused"),
+                !is_allowed,
+                "{path} {name}: {}",
+                response.body
+            );
+            assert_eq!(
+                response.body.contains(&message),
+                !is_allowed,
+                "{path} {name}: {}",
+                response.body
+            );
+        }
+    }
+}

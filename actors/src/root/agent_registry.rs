@@ -1,5 +1,7 @@
 //! Changes to the set of agents at run time: adding, reconfiguring and removing.
 
+use std::sync::Arc;
+
 use ractor::concurrency::oneshot;
 use ractor::{ActorRef, RpcReplyPort};
 
@@ -10,6 +12,7 @@ use crate::agent::{AgentMsg, agent_removed_failure};
 use crate::decide::recovery::restart::RestartHistory;
 use crate::execution::recovery::settle_waiting_as_failed;
 use crate::gateway::GatewayMsg;
+use crate::model::agent::AgentSpec;
 use crate::model::id::AgentId;
 
 /// Handle that adds and removes agents. Clones are cheap.
@@ -21,6 +24,12 @@ impl AgentRegistry {
     /// Returns once the agent accepts requests.
     pub async fn register(&self, definition: AgentDefinition) {
         _ = self.0.call(|reply| RootMsg::AddAgent(definition, reply), None).await; // A stopped root has no agents.
+    }
+
+    /// Replaces the settings of an agent and keeps its driver, with the processes that it keeps for sessions. Without
+    /// effect if there is no such agent. Returns once the agent uses them.
+    pub async fn replace_spec(&self, spec: Arc<AgentSpec>) {
+        _ = self.0.call(|reply| RootMsg::ReplaceSpec(spec, reply), None).await; // A stopped root has no agents.
     }
 
     /// Removes an agent, which finishes its work and accepts nothing new. The returned future completes when the work

@@ -47,8 +47,16 @@ impl Redactor {
                 literals,
                 patterns: RedactionPatterns::default(),
                 redacts_personal_numbers: false,
+                redacts_emails: true,
             },
         }
+    }
+
+    /// Leaves e-mail addresses as they are: they are personal data, but no secrets.
+    #[must_use]
+    pub const fn without_emails(mut self) -> Self {
+        self.scanner.redacts_emails = false;
+        self
     }
 
     /// Adds the configured redaction. Patterns apply to one line at a time, as a reader sees it. Personal numbers are

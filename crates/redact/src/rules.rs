@@ -124,7 +124,7 @@ pub(super) fn next_keyword(text: &[u8], search_start: usize) -> Option<(usize, u
 }
 
 /// Runs the families that the line's key words select.
-pub(super) fn apply_keyword_rules(line: &[u8], spans: &mut Vec<SecretSpan>) {
+pub(super) fn apply_keyword_rules(line: &[u8], redacts_emails: bool, spans: &mut Vec<SecretSpan>) {
     let mut selected: Vec<RuleFamily> = Vec::new();
     let all_families = || RULE_FAMILIES_BY_KEYWORD.iter().flat_map(|(_, families)| families.iter());
     match KEYWORD_AUTOMATON.as_ref() {
@@ -145,6 +145,9 @@ pub(super) fn apply_keyword_rules(line: &[u8], spans: &mut Vec<SecretSpan>) {
         }
     }
     let mut applied: Vec<RuleFamily> = Vec::new();
+    if !redacts_emails {
+        applied.push(find_emails);
+    }
     for family in selected {
         // Several rows select the same family, and it inspects the whole line each time.
         if !applied.iter().any(|known| std::ptr::fn_addr_eq(*known, family)) {

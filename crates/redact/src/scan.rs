@@ -18,6 +18,7 @@ pub(super) struct Scanner {
     pub(super) literals: LiteralMatcher,
     pub(super) patterns: RedactionPatterns,
     pub(super) redacts_personal_numbers: bool,
+    pub(super) redacts_emails: bool,
 }
 
 /// Redacted stretch.
@@ -41,7 +42,7 @@ impl Scanner {
     pub(super) fn find_unmerged_spans(&self, line: &[u8]) -> Vec<SecretSpan> {
         let mut spans = Vec::new();
         self.literals.push_spans(line, &mut spans);
-        apply_keyword_rules(line, &mut spans);
+        apply_keyword_rules(line, self.redacts_emails, &mut spans);
         find_discord_tokens(line, &mut spans);
         self.find_pattern_matches(line, &mut spans);
         if self.redacts_personal_numbers {

@@ -11,7 +11,8 @@ use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::geteuid;
 
 use super::confinement::cgroup::CgroupRoot;
-use super::confinement::{bubblewrap, landlock, sockets};
+use super::confinement::sockets::EscapeSocketLocations;
+use super::confinement::{bubblewrap, landlock};
 use super::startup::can_label_processes;
 
 /// Detects the capabilities now. Runs bubblewrap if it is on this search path, so it may take some time.
@@ -30,7 +31,7 @@ pub fn detect(search_path: Option<&OsStr>) -> io::Result<HostCapabilities> {
         controllers,
         root: geteuid().is_root(),
         users: can_run_as_other_users(),
-        sockets: sockets::reachable_escape_sockets(&|name| std::env::var_os(name)),
+        sockets: EscapeSocketLocations::from_env(&|name| std::env::var_os(name)).find_reachable(),
         open_files: getrlimit(Resource::RLIMIT_NOFILE).unwrap_or_default(),
     })
 }

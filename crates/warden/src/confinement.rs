@@ -5,4 +5,6 @@ pub mod cgroup;
 pub mod landlock;
 pub mod network_access;
 pub(crate) mod root_capabilities;
+pub mod service_folders;
+pub mod socket_search;
 pub mod sockets;

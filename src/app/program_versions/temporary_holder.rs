@@ -7,12 +7,14 @@ use std::{env, fs, io};
 
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::ports::session_store::NoopSessionStore;
-use algonius_warden::confinement::bubblewrap::ProtectedServiceFiles;
+use algonius_warden::confinement::socket_search::EscapeSocketSearch;
+use algonius_warden::confinement::sockets::EscapeSocketLocations;
 use algonius_warden::process_holders::{HolderCommand, ProcessHolderOptions, ProcessHolders};
 use algonius_warden::{OutputMemory, capabilities};
 use uuid::Uuid;
 
 use super::VersionRequester;
+use crate::app::confinement::protected_files;
 use crate::config::ServiceFiles;
 use crate::drivers::program::context::{DriverSettings, SharedDriverContext};
 use crate::drivers::program::service_paths::ServicePaths;
@@ -49,18 +51,17 @@ impl TemporaryHolder {
         let holders = holders.await?;
         let driver_settings = DriverSettings {
             runtime_dir: runtime_dir.clone(),
-            sandbox_escape_sockets: capabilities.sockets.clone(),
+            escape_sockets: Arc::new(EscapeSocketSearch::new(
+                EscapeSocketLocations::from_env(&|name| env::var_os(name)),
+                capabilities.sockets.clone(),
+            )),
             bubblewrap: capabilities::find_bubblewrap(env::var_os("PATH").as_deref())
                 .filter(|_| capabilities.sandbox_capabilities().bubblewrap),
             is_runtime_dir_in_memory: false,
         };
-        let ServiceFiles { hidden_paths, read_only_paths, config_folder, unsandboxed_programs: _ } =
-            files.clone();
-        let protected_files =
-            ProtectedServiceFiles { hidden_paths, read_only_paths, config_folder };
         let shared_context = SharedDriverContext::new(
             driver_settings,
-            Arc::new(ServicePaths::new(protected_files)),
+            Arc::new(ServicePaths::new(protected_files(files))),
             Arc::new(NoopSessionStore),
         );
         shared_context.create_sandbox_files()?;

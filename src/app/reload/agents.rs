@@ -38,7 +38,7 @@ impl AgentChanges {
 
 /// Agents that callers can reach: those in force, and removed ones that finish their executions.
 pub(super) struct ServedAgents {
-    factory: AgentFactory,
+    pub(super) factory: AgentFactory,
     agent_registry: AgentRegistry,
     /// Address on which the service listens.
     address: SocketAddr,
@@ -143,14 +143,27 @@ impl ServedAgents {
     /// Applies the difference to the supervision tree. Running executions continue unchanged, and queued ones stay in
     /// their queue.
     pub(super) async fn apply_changes(&mut self, agent_changes: AgentChanges) {
-        for definition in agent_changes.definitions {
-            self.specs.insert(definition.spec.id.clone(), Arc::clone(&definition.spec));
-            self.agent_registry.register(definition).await;
-        }
+        self.replace_agents(agent_changes.definitions).await;
         for id in agent_changes.removed {
             // Callers of the removed agent can still poll their executions until it has finished.
             let removal = self.agent_registry.unregister(id.clone());
             self.drains.spawn(async move { removal.await.then_some(id) });
+        }
+    }
+
+    /// Puts new and changed agents into force.
+    pub(super) async fn replace_agents(&mut self, definitions: Vec<AgentDefinition>) {
+        for definition in definitions {
+            self.specs.insert(definition.spec.id.clone(), Arc::clone(&definition.spec));
+            self.agent_registry.register(definition).await;
+        }
+    }
+
+    /// Puts changed settings of agents into force, and keeps their drivers.
+    pub(super) async fn replace_specs(&mut self, specs: Vec<Arc<AgentSpec>>) {
+        for spec in specs {
+            self.specs.insert(spec.id.clone(), Arc::clone(&spec));
+            self.agent_registry.replace_spec(spec).await;
         }
     }
 

@@ -17,7 +17,9 @@ use futures_util::stream::{self, StreamExt};
 use super::finding::Finding;
 use super::resource_limits::{CGROUP_FIX, LimitReport};
 use super::{agent_program, backend_program, model_provider, version};
-use crate::app::confinement::{HostContext, decide_isolation, has_isolation_shortfall};
+use crate::app::confinement::{
+    HostContext, decide_isolation, has_isolation_shortfall, secret_files_visible_if_replaced,
+};
 use crate::app::file_trust;
 use crate::app::program_versions::TemporaryHolder;
 use crate::config::{AgentWorker, ConfiguredAgent, Settings};
@@ -32,6 +34,7 @@ pub(super) async fn decide_isolation_and_check(
     settings.agents.iter_mut().for_each(|agent| decide_isolation(agent, &host));
     let mut findings: Vec<_> =
         automatic_reload_finding(settings, config_file).into_iter().collect();
+    findings.extend(secret_files_finding(settings));
     // The checks of programs with a preset are more detailed.
     let has_version_query =
         |program: &Arc<ProgramSpec>| program.runtime_settings.version_check.is_some();
@@ -101,6 +104,22 @@ fn automatic_reload_finding(settings: &Settings, config_file: Option<&Path>) -> 
     Some(Finding::warning("server.watch", text, fix))
 }
 
+/// Checks that no agent in bubblewrap sees a secret file that is replaced while it runs.
+fn secret_files_finding(settings: &Settings) -> Option<Finding> {
+    let visible_files = secret_files_visible_if_replaced(settings);
+    if visible_files.is_empty() {
+        return None;
+    }
+    let files: Vec<_> = visible_files.iter().map(|file| file.display().to_string()).collect();
+    let text = format!(
+        "if one of these files is replaced, agents that run in bubblewrap at that moment can read the new one: {}",
+        files.join(", ")
+    );
+    let fix =
+        "move each into a folder with nothing but files of the service, outside of working folders";
+    Some(Finding::warning("secret files", text, fix))
+}
+
 /// Returns the finding about an agent whose program was found, with its isolation.
 fn isolation_finding(
     agent: &ConfiguredAgent,
@@ -122,7 +141,12 @@ fn isolation_finding(
     let subject = format!("agent {}", spec.id);
     let is_insufficient = enforcement.is_incomplete() || !boundary.gaps.is_empty();
     match is_insufficient && spec.enabled {
-        true if has_isolation_shortfall((spec.access, confinement), &program.sandbox) => {
+        true if has_isolation_shortfall(
+            (spec.access, confinement),
+            &program.sandbox,
+            &capabilities.sockets,
+        ) =>
+        {
             Finding::bad(&subject, text, suggested_fix(confinement, &program.sandbox))
         }
         true => Finding::warning(&subject, text, suggested_fix(confinement, &program.sandbox)),

@@ -64,7 +64,11 @@ pub(super) fn finding(
         String::new()
     };
     let fix = format!("{fix}{hint}{group_fix}");
-    match has_isolation_shortfall((BackendProgram::ACCESS, confinement), sandbox) {
+    match has_isolation_shortfall(
+        (BackendProgram::ACCESS, confinement),
+        sandbox,
+        &capabilities.sockets,
+    ) {
         true => Finding::bad(&subject, text, fix),
         false => Finding::warning(&subject, text, fix),
     }

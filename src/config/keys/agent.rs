@@ -7,7 +7,7 @@ mod deadlines;
 pub(crate) mod exposure;
 pub(crate) mod kind;
 pub(crate) mod network;
-mod overrides;
+pub(crate) mod overrides;
 pub(crate) mod program;
 mod quota;
 pub(crate) mod remote;

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use algonius_actors::model::agent::{Access, AgentSpec};
+use algonius_actors::model::agent::Access;
 use algonius_actors::model::id::{AgentId, ScheduleId};
 use algonius_actors::model::schedule::recurrence::{RecurrenceError, RecurrenceRule};
 use algonius_actors::model::schedule::{MissedPolicy, OverlapPolicy, ScheduleSpec};
 
+use super::agent::ConfiguredAgent;
+use super::agent::overrides::has_param;
 use crate::config::diagnostics::new_diagnostic;
 use crate::config::table::{ConfigReader, Positioned, RangeWithDefault, Section, value};
 use crate::platform::template::{ScheduleValues, Template};
@@ -50,7 +52,7 @@ pub struct ScheduleWithOwner {
 /// Names that a schedule may refer to.
 pub(crate) struct ScheduleReferenceTargets<'k> {
     /// Known agents.
-    pub(crate) agents: Vec<&'k AgentSpec>,
+    pub(crate) agents: Vec<&'k ConfiguredAgent>,
     /// Names of tokens.
     pub(crate) tokens: Vec<&'k str>,
 }
@@ -114,9 +116,9 @@ fn read_schedule(
     let enabled = table.flag("enabled", true);
     let agent = read_agent(table, id, enabled, targets);
     let recurrence = read_recurrence_rule(table, id, settings, has_default_zone);
-    let (input, params) = read_input_and_params(table, id);
+    let (input, params) = read_input_and_params(table, id, agent);
     let missed = read_missed_policy(table);
-    let overlap = read_overlap_policy(table, missed, agent.map(|agent| agent.access));
+    let overlap = read_overlap_policy(table, missed, agent.map(|agent| agent.spec.access));
     let jitter = table.duration("jitter", RangeWithDefault::new(0.0, 86_400.0, 0.0));
     let deadline = table.entry("deadline");
     let bounds = RangeWithDefault::new(1.0, 7.0 * 86_400.0, 0.0);
@@ -127,7 +129,7 @@ fn read_schedule(
     let spec = ScheduleSpec {
         id: id.value.clone(),
         name,
-        agent: agent?.id.clone(),
+        agent: agent?.spec.id.clone(),
         recurrence: recurrence?,
         input: input?,
         params,
@@ -147,16 +149,16 @@ fn read_agent<'k>(
     id: &Positioned<ScheduleId>,
     enabled: bool,
     targets: &ScheduleReferenceTargets<'k>,
-) -> Option<&'k AgentSpec> {
+) -> Option<&'k ConfiguredAgent> {
     let reader = section.reader;
     let Some(agent_name) = section.nonblank_text("agent") else {
         report_missing_key(reader, id, "agent", "the agent that receives the message");
         return None;
     };
-    let ids: Vec<AgentId> = targets.agents.iter().map(|agent| agent.id.clone()).collect();
+    let ids: Vec<AgentId> = targets.agents.iter().map(|agent| agent.spec.id.clone()).collect();
     let agent_id = super::tokens::find_agent(section, &agent_name, &ids)?;
-    let agent = targets.agents.iter().find(|known| known.id == agent_id)?;
-    if enabled && !agent.enabled {
+    let agent = targets.agents.iter().find(|known| known.spec.id == agent_id)?;
+    if enabled && !agent.spec.enabled {
         reader.report_error(
             &agent_name.position,
             new_diagnostic("is switched off").with_hint("set `enabled = true` for it"),
@@ -198,24 +200,42 @@ fn read_recurrence_rule(
     }
 }
 
-/// Reads the input text and its parameters.
+/// Reads the input text and its parameters. A parameter should be one of the agent, or be used in the text.
 fn read_input_and_params(
     section: &mut Section<'_>,
     id: &Positioned<ScheduleId>,
+    agent: Option<&ConfiguredAgent>,
 ) -> (Option<String>, BTreeMap<String, String>) {
     let reader = section.reader;
-    let entries = section.section("params").entries().into_iter();
-    let params: BTreeMap<_, _> = entries
-        .filter_map(|(name, entry)| Some((name.value, value::scalar(reader, &entry)?)))
-        .collect();
+    let (mut params, mut names) = (BTreeMap::new(), Vec::new());
+    for (name, entry) in section.section("params").entries() {
+        if let Some(text) = value::scalar(reader, &entry) {
+            params.insert(name.value.clone(), text);
+            names.push(name);
+        }
+    }
     let Some(input) = section.nonblank_text("input") else {
         report_missing_key(reader, id, "input", "the message to the agent");
         return (None, params);
     };
     let values = ScheduleValues { params: params.clone(), ..ScheduleValues::default() };
-    let rendered =
-        Template::for_values::<ScheduleValues>(&input.value).and_then(|it| it.render(&values));
-    match rendered {
+    let template = Template::for_values::<ScheduleValues>(&input.value);
+    if let (Ok(template), Some(agent)) = (&template, agent) {
+        let program = agent.program().map(|program| &**program);
+        let is_known = |name: &&Positioned<String>| {
+            template.used_params().contains(&name.value) || has_param(program, &name.value)
+        };
+        names.iter().filter(|name| !is_known(name)).for_each(|name| {
+            let known = template.used_params().iter().map(String::as_str);
+            let known =
+                known.chain(program.iter().flat_map(|it| it.params.keys()).map(String::as_str));
+            let diagnostic = "neither `input` nor the agent has a parameter of this name";
+            let diagnostic = new_diagnostic(diagnostic).suggest_from(&name.value, known);
+            // The program finds it among its variables nevertheless.
+            reader.report_warning(&name.position, diagnostic);
+        });
+    }
+    match template.and_then(|it| it.render(&values)) {
         Ok(_) => (Some(input.value), params),
         Err(error) => {
             reader.report_error(&input.position, error.to_string());

@@ -65,12 +65,12 @@ pub(crate) struct ReadResult {
     pub(crate) config_files: Vec<ConfigTextFile>,
 }
 
-/// File whose text is a part of the configuration.
+/// File whose text is a part of the configuration, or could become one.
 pub(crate) struct ConfigTextFile {
     /// Absolute path, unless the text is built in.
     pub(crate) file: PathBuf,
-    /// True if the text contains a registered secret.
-    pub(crate) has_secrets: bool,
+    /// Text; `None` if it could not be read.
+    pub(crate) text: Option<String>,
 }
 
 impl<'c> ConfigReader<'c> {
@@ -299,18 +299,14 @@ impl<'c> ConfigReader<'c> {
 
     /// Ends the reading.
     pub(crate) fn into_result(self) -> ReadResult {
-        let secrets = self.secrets.into_inner();
-        let to_file = |text: SourceText| ConfigTextFile {
-            has_secrets: secrets.iter().any(|secret| text.text.contains(secret.as_str())),
-            file: text.file,
-        };
+        let to_file = |text: SourceText| ConfigTextFile { file: text.file, text: Some(text.text) };
         let config_files = self.source_texts.into_inner().into_iter().map(to_file).collect();
         ReadResult {
             faults: self.faults.into_inner(),
             referenced_files: self.referenced_files.into_inner(),
             secret_files: self.secret_files.into_inner(),
             config_files,
-            secrets,
+            secrets: self.secrets.into_inner(),
         }
     }
 }

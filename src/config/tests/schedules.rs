@@ -22,14 +22,42 @@ fn a_schedule_is_read_with_its_defaults() {
     assert_eq!((defaults.spec.overlap, defaults.spec.deadline), (OverlapPolicy::Queue, None));
     let complete_schedule = schedule(
         "name = 'Night'\nmissed = 'all'\nmissed_window = '2h'\nmissed_max = 5\njitter = '30s'\n\
-         deadline = '20m'\nalert_after = 0\nenabled = false\nparams.branch = 'main'\n",
+         deadline = '20m'\nalert_after = 0\nenabled = false\n",
     );
     let spec = complete_schedule.spec;
     assert_eq!(spec.missed, MissedPolicy::All { max: 5, window: Duration::from_secs(7200) });
     assert_eq!((spec.overlap, spec.jitter), (OverlapPolicy::Queue, Duration::from_secs(30)));
     assert_eq!((spec.deadline, spec.alert_after), (Some(Duration::from_secs(1200)), 0));
     assert_eq!((spec.name.as_str(), spec.enabled), ("Night", false));
-    assert_eq!(spec.params["branch"], "main");
+}
+
+#[test]
+fn parameters_of_a_schedule_belong_to_its_input_or_agent() {
+    let schedules_with = |agent_lines: &str, input: &str, name: &str| {
+        let schedule = NIGHTLY.replace("'x'", input);
+        load_text(&format!("{CAT}{agent_lines}{schedule}params.{name} = 'main'\n"))
+    };
+    for (agent_lines, input) in [
+        ("", "'{{ param.branch }}'"),
+        ("params.branch = 'next'\n", "'x'"),
+        ("args = ['{{ param.branch }}']\n", "'x'"),
+    ] {
+        let loaded = schedules_with(agent_lines, input, "branch").unwrap();
+        assert_eq!(loaded.warnings, []);
+        assert_eq!(loaded.settings.scheduling.schedules[0].spec.params["branch"], "main");
+    }
+    for (agent_lines, hint) in [
+        ("params.branch = 'next'\n", "; did you mean `branch`?"),
+        ("args = ['{{ param.branch }}']\n", ""),
+    ] {
+        let loaded = schedules_with(agent_lines, "'x'", "brnch").unwrap();
+        let warnings: Vec<_> = loaded.warnings.iter().map(fault_text).collect();
+        let expected = format!(
+            "warning: schedules.nightly.params.brnch: neither `input` nor the agent has a parameter of this name{hint}"
+        );
+        assert!(warnings.len() == 1 && warnings[0].ends_with(&expected), "{warnings:?}");
+        assert_eq!(loaded.settings.scheduling.schedules[0].spec.params["brnch"], "main");
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::host::host_fault::HostFault;
 use algonius_actors::model::id::ExecutionId;
 use algonius_actors::ports::session_store::SessionStore;
+use algonius_warden::confinement::socket_search::EscapeSocketSearch;
 use nix::unistd::{AccessFlags, access};
 use tokio::time::Instant;
 
@@ -34,8 +35,8 @@ const STALE_FOLDER_REMOVAL_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct DriverSettings {
     /// Directory of the executions' own folders, for their input and output files.
     pub runtime_dir: PathBuf,
-    /// Sockets of other programs through which a program could be started outside of a sandbox.
-    pub sandbox_escape_sockets: Vec<PathBuf>,
+    /// Search for sockets of other programs through which a program could be started outside of a sandbox.
+    pub escape_sockets: Arc<EscapeSocketSearch>,
     /// Path of bubblewrap, if it works.
     pub bubblewrap: Option<PathBuf>,
     /// True if the folders of executions are in memory, where operations do not wait for a disk.
@@ -106,6 +107,11 @@ impl SharedDriverContext {
         confirmed_absence
             .and_then(|_| host_fault_failure(&[HostFault::RuntimeFolder]))
             .unwrap_or(failure)
+    }
+
+    /// Returns the sockets through which a program could start others outside of a sandbox.
+    pub async fn find_escape_sockets(&self) -> Vec<PathBuf> {
+        self.settings.escape_sockets.find().await
     }
 
     /// Returns true if the files that sandboxes need are there.

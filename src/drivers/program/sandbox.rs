@@ -1,6 +1,7 @@
 //! Sandbox of an attempt: the files and sockets that its program may use, in the
 //! form that the system requires.
 
+mod escape_sockets;
 mod failures;
 
 use std::collections::BTreeMap;
@@ -16,15 +17,17 @@ use algonius_actors::model::failure::Failure;
 use algonius_actors::model::host::sandbox::{Isolation, Sandbox};
 use algonius_actors::model::program::backend_program::BackendProgram;
 use algonius_actors::model::program::{EnvVariable, ProgramSpec, UnixUser};
-use algonius_warden::confinement::bubblewrap::{FilesystemView, ProtectedServiceFiles};
+use algonius_warden::confinement::bubblewrap::FilesystemView;
 use algonius_warden::confinement::landlock::{
     FileAccess, LandlockDomain, ReadablePaths, Ruleset, abi_version,
 };
 use algonius_warden::confinement::network_access::NetworkAccess;
+use algonius_warden::confinement::service_folders::ProtectedServiceFiles;
 use algonius_warden::{LaunchRequest, RootCapabilities};
 use nix::unistd::geteuid;
 use tokio::task::spawn_blocking;
 
+use self::escape_sockets::{find_escape_sockets, refuse_escape_sockets};
 use self::failures::sandbox_failure;
 pub(super) use self::failures::{access_denial_note, setup_failure};
 use super::context::SharedDriverContext;
@@ -155,6 +158,7 @@ pub(super) async fn plan(
     let writable = writable_paths(access, sandbox, workspace);
     let private_folders = subject.private_folders.clone();
     if isolation == Isolation::Landlock {
+        refuse_escape_sockets(subject, context).await?;
         let network = match sandbox.allows_network {
             true => NetworkAccess::Full,
             false => NetworkAccess::Refused,
@@ -174,9 +178,7 @@ pub(super) async fn plan(
     }
     let service_files = context.service_paths.service_files();
     let mut hidden_paths = service_files.hidden_paths.clone();
-    // Behind such a socket a program could start another one outside of its sandbox.
-    hidden_paths.extend(context.settings.sandbox_escape_sockets.iter().cloned());
-    hidden_paths.retain(|path| !sandbox.allowed_sockets.contains(path));
+    hidden_paths.extend(find_escape_sockets(sandbox, context).await);
     let view = FilesystemView {
         writable_paths: writable,
         private_folders,

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use algonius_actors::model::host::sandbox::{Sandbox, SharedMemoryAccess};
-use algonius_warden::confinement::bubblewrap::ProtectedServiceFiles;
 use algonius_warden::confinement::landlock::{AllowList, ReadablePaths};
+use algonius_warden::confinement::service_folders::ProtectedServiceFiles;
 
 /// Folder of the memory that programs share by name: semaphores and segments of POSIX. Python's `multiprocessing` and
 /// databases need it for their own processes.

@@ -16,6 +16,8 @@ use algonius_actors::ports::ledger::LedgerError;
 use algonius_actors::ports::note_store::{NewNote, Note};
 use algonius_actors::ports::session_store::NoopSessionStore;
 use algonius_actors::ports::tools::TextRedactor;
+use algonius_warden::confinement::socket_search::EscapeSocketSearch;
+use algonius_warden::confinement::sockets::EscapeSocketLocations;
 use algonius_warden::{LaunchRequest, ProgramLauncher, ProgramTakenOver, SpawnedProgram};
 use serde_json::Value;
 use tokio::sync::Mutex;
@@ -101,7 +103,10 @@ impl ProgramLauncher for LostLauncher {
 fn launcher(runtime_dir: PathBuf) -> BackendLauncher {
     let driver_settings = DriverSettings {
         runtime_dir,
-        sandbox_escape_sockets: Vec::new(),
+        escape_sockets: Arc::new(EscapeSocketSearch::new(
+            EscapeSocketLocations::default(),
+            Vec::new(),
+        )),
         bubblewrap: None,
         is_runtime_dir_in_memory: true,
     };

@@ -281,7 +281,7 @@ fn validate_token_request(
     let mut rights = Vec::new();
     for word in scopes.unwrap_or_else(|| ["read", "run"].map(str::to_owned).to_vec()) {
         let right = Right::parse(&word);
-        let hint = "`scopes` takes `read`, `run` and `admin`";
+        let hint = "`scopes` takes `read`, `run`, `approve` and `admin`";
         let right = right.ok_or_else(|| invalid_params(hint.to_owned()))?;
         if !rights.contains(&right) {
             rights.push(right);

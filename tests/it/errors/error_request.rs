@@ -26,6 +26,8 @@ pub(super) enum RequestKind {
     SendRepeated(String),
     /// One that chooses a variable for itself.
     SendWithOverride(String),
+    /// One with a parameter that the agent does not have.
+    SendWithParam(String),
     /// One whose end shall be told to an address.
     SendWithPushConfig(String),
     /// None, where one is needed.
@@ -40,6 +42,10 @@ pub(super) enum RequestKind {
 pub(super) const ENV_OVERRIDE: (&str, &str) = ("CHOSEN", "by-me");
 /// The extension by which it does.
 pub(super) const OVERRIDES_EXTENSION_URI: &str = "https://algonius.dev/a2a/ext/overrides/v1";
+/// The parameter that a message sets.
+pub(super) const UNKNOWN_PARAM: (&str, &str) = ("unknown_param", "by-me");
+/// The extension by which it does.
+pub(super) const PARAMETERS_EXTENSION_URI: &str = "https://algonius.dev/a2a/ext/parameters/v1";
 /// Where its end shall be told.
 pub(super) const HOOK_URL: &str = "https://hook.example/told";
 
@@ -133,6 +139,7 @@ impl ErrorRequest {
             RequestKind::Send(text)
             | RequestKind::SendRepeated(text)
             | RequestKind::SendWithOverride(text)
+            | RequestKind::SendWithParam(text)
             | RequestKind::SendWithPushConfig(text) => Some(text),
             RequestKind::SendWithoutMessage | RequestKind::Get(_) | RequestKind::Cancel(_) => None,
         }
@@ -150,6 +157,9 @@ impl ErrorRequest {
         match self.kind {
             RequestKind::SendWithOverride(_) => {
                 json!({OVERRIDES_EXTENSION_URI: {"environment": {ENV_OVERRIDE.0: ENV_OVERRIDE.1}}})
+            }
+            RequestKind::SendWithParam(_) => {
+                json!({PARAMETERS_EXTENSION_URI: {UNKNOWN_PARAM.0: UNKNOWN_PARAM.1}})
             }
             _ => json!({}),
         }
@@ -204,6 +214,10 @@ impl ErrorRequest {
             }
             RequestKind::SendWithOverride(text) => {
                 to_args(&["send", agent, text, "--env", &override_arg])
+            }
+            RequestKind::SendWithParam(text) => {
+                let param_arg = format!("{}={}", UNKNOWN_PARAM.0, UNKNOWN_PARAM.1);
+                to_args(&["send", agent, text, "--param", &param_arg])
             }
             RequestKind::Get(id) => to_args(&["tasks", "show", id]),
             RequestKind::Cancel(id) => to_args(&["tasks", "cancel", id]),

@@ -17,7 +17,8 @@ use tonic::metadata::AsciiMetadataValue;
 use tonic::{Request, Status};
 
 use super::error_request::{
-    ENV_OVERRIDE, ErrorRequest, HOOK_URL, OVERRIDES_EXTENSION_URI, RequestKind, pretty_json,
+    ENV_OVERRIDE, ErrorRequest, HOOK_URL, OVERRIDES_EXTENSION_URI, PARAMETERS_EXTENSION_URI,
+    RequestKind, UNKNOWN_PARAM, pretty_json,
 };
 use crate::harness::within_deadline;
 
@@ -203,16 +204,25 @@ fn send_message_request_1_0(request: &ErrorRequest) -> v1_0::SendMessageRequest 
     }
 }
 
-/// The variable that a message chooses, as metadata.
+/// The variable or the parameter that a message chooses, as metadata.
 fn override_metadata(request: &ErrorRequest) -> Option<Struct> {
     let struct_with_field = |name: &str, kind| {
         let value = prost_types::Value { kind: Some(kind) };
         Struct { fields: BTreeMap::from([(name.to_owned(), value)]) }
     };
-    let variable = struct_with_field(ENV_OVERRIDE.0, Kind::StringValue(ENV_OVERRIDE.1.to_owned()));
-    let variable = struct_with_field("environment", Kind::StructValue(variable));
-    matches!(request.kind, RequestKind::SendWithOverride(_))
-        .then(|| struct_with_field(OVERRIDES_EXTENSION_URI, Kind::StructValue(variable)))
+    let entry =
+        |(name, text): (&str, &str)| struct_with_field(name, Kind::StringValue(text.to_owned()));
+    match request.kind {
+        RequestKind::SendWithOverride(_) => {
+            let variable = struct_with_field("environment", Kind::StructValue(entry(ENV_OVERRIDE)));
+            Some(struct_with_field(OVERRIDES_EXTENSION_URI, Kind::StructValue(variable)))
+        }
+        RequestKind::SendWithParam(_) => {
+            let param = Kind::StructValue(entry(UNKNOWN_PARAM));
+            Some(struct_with_field(PARAMETERS_EXTENSION_URI, param))
+        }
+        _ => None,
+    }
 }
 
 /// `google.rpc.Status`.

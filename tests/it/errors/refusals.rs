@@ -91,6 +91,11 @@ async fn agent_refusals_are_the_same_on_every_interface() {
             request_of("echo", RequestKind::SendWithOverride(CANARY.to_owned())),
         ),
         (
+            "param-refused",
+            Code::OverrideRefused,
+            request_of("echo", RequestKind::SendWithParam(CANARY.to_owned())),
+        ),
+        (
             "message-reused",
             Code::MessageReused,
             request_of("echo", RequestKind::SendRepeated(CANARY.to_owned())),

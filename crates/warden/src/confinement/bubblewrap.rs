@@ -13,6 +13,7 @@ use self::layers::Layers;
 pub use self::probe::is_transient_error;
 pub(crate) use self::probe::is_usable;
 use super::root_capabilities::NAMESPACE_CAPABILITIES;
+use super::service_folders::ProtectedServiceFiles;
 
 /// Without this capability the kernel refuses root a user namespace in which it is root too, and bubblewrap creates
 /// such a namespace. Mounts that a new namespace inherits stay locked, so no hidden file appears in it.
@@ -46,17 +47,6 @@ pub struct FilesystemView {
     pub service_files: ProtectedServiceFiles,
     /// Paths that the program may not change, although it may change their parents; relative to the workspace.
     pub protected_paths: Vec<PathBuf>,
-}
-
-/// Files of the service, as a view treats them. A path that does not exist is skipped.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ProtectedServiceFiles {
-    /// Hidden from the program, except its own folders and its own file in them.
-    pub hidden_paths: Vec<PathBuf>,
-    /// Read-only to the program.
-    pub read_only_paths: Vec<PathBuf>,
-    /// Folder of the configuration: read-only too, unless it is the working directory or the home of the program.
-    pub config_folder: Option<PathBuf>,
 }
 
 /// Program that starts another one.

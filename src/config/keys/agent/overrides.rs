@@ -77,14 +77,12 @@ fn read_variables(
 /// Reads the parameters that a caller may set, among those that the agent has.
 fn read_params(section: &mut Section<'_>, program: Option<&ProgramSpec>) -> Vec<String> {
     let is_used = |name: &str| program.is_none_or(|program| uses_param(program, name));
-    let has_param =
-        |name: &str| is_used(name) || program.is_some_and(|it| it.params.contains_key(name));
     let is_pooled = program.is_some_and(|program| program.pool.is_some());
     let names = section.text_list("params").unwrap_or_default();
     for name in &names {
         if !is_identifier(&name.value) {
             section.reader.report_error(&name.position, "is not the name of a parameter");
-        } else if !has_param(&name.value) {
+        } else if !has_param(program, &name.value) {
             let diagnostic = "the agent has no such parameter in `params` or in a template";
             section.reader.report_error(&name.position, diagnostic);
         } else if is_pooled && !is_used(&name.value) {
@@ -99,6 +97,12 @@ fn read_params(section: &mut Section<'_>, program: Option<&ProgramSpec>) -> Vec<
         }
     }
     names.into_iter().map(|name| name.value).collect()
+}
+
+/// Returns true if an agent has a parameter: a template of its program uses it, or `params` has a value for it. An
+/// agent without a program takes each parameter.
+pub(crate) fn has_param(program: Option<&ProgramSpec>, name: &str) -> bool {
+    program.is_none_or(|it| it.params.contains_key(name) || uses_param(it, name))
 }
 
 /// Returns true if a template of a program uses a parameter.

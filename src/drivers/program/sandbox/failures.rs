@@ -1,6 +1,7 @@
 //! Failures of sandboxes, and the note on what a sandbox may have refused.
 
 use std::io;
+use std::path::Path;
 
 use algonius_actors::decide::classify::success_evaluation::{file_write_failure, spawn_failure};
 use algonius_actors::model::agent::Access;
@@ -14,6 +15,10 @@ use nix::errno::Errno;
 const FILE_RESTRICTION_CLAUSE: &str = "its sandbox lets it change only its own folder, its temporary folder, shared memory if \
      `sandbox.shared_memory` permits it, and what `sandbox.writable` names, and nothing that `sandbox.protected` names; \
      it does not let it read the service's own files";
+
+/// Reason why a program that requires isolation does not start.
+const ESCAPE_SOCKET_MESSAGE: &str = "it requires isolation (`sandbox.required`), and a socket is reachable through which \
+     it could start programs outside of its sandbox; the log names the socket";
 
 /// Clause about the network of the note on a refusal.
 const NETWORK_RESTRICTION_CLAUSE: &str = "its sandbox lets it use no network (`sandbox.network`)";
@@ -61,6 +66,13 @@ fn system_failure(error: &io::Error) -> Failure {
         Some(errno) if lacks_resources(errno) => spawn_failure(errno),
         _ => setup_failure(),
     }
+}
+
+/// Returns the failure of a program that requires isolation, while this socket offers a way around it.
+pub(super) fn escape_socket_failure(socket: &Path) -> Failure {
+    let socket = socket.display();
+    tracing::error!(%socket, "refused to start a program that could start others outside of its sandbox");
+    Failure::new(Code::NotStarted, ESCAPE_SOCKET_MESSAGE)
 }
 
 /// Returns the failure of a program whose sandbox could not be made.

@@ -36,9 +36,11 @@ use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::{LedgerError, WriteBatch};
 use algonius_actors::ports::session_store::NoopSessionStore;
 use algonius_redact::Redactor;
-use algonius_warden::confinement::bubblewrap::ProtectedServiceFiles;
 use algonius_warden::confinement::cgroup::{CgroupRoot, ControlGroups};
 use algonius_warden::confinement::landlock::abi_version;
+use algonius_warden::confinement::service_folders::ProtectedServiceFiles;
+use algonius_warden::confinement::socket_search::EscapeSocketSearch;
+use algonius_warden::confinement::sockets::EscapeSocketLocations;
 use algonius_warden::process_holders::{ProcessHolderOptions, ProcessHolders};
 use algonius_warden::testing;
 use chrono::{DateTime, Utc};
@@ -254,7 +256,10 @@ impl ProgramFixture {
         fs::create_dir_all(&runtime_dir).unwrap();
         let driver_settings = DriverSettings {
             runtime_dir,
-            sandbox_escape_sockets: Vec::new(),
+            escape_sockets: Arc::new(EscapeSocketSearch::new(
+                EscapeSocketLocations::default(),
+                Vec::new(),
+            )),
             bubblewrap: None,
             is_runtime_dir_in_memory,
         };

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::unistd::geteuid;
 
-use super::{FilesystemView, ProtectedServiceFiles, ViewError};
+use super::{FilesystemView, ViewError};
+use crate::confinement::service_folders::{ProtectedServiceFiles, UsedFolders};
 
 /// Greatest number of links that are followed, as in the kernel.
 const MAX_LINKS: u32 = 40;
@@ -50,6 +51,10 @@ impl Layers {
         let hidden = view.hidden_paths.iter().map(|path| canonical_path(path));
         let mut hidden = hidden.collect::<Result<Vec<_>, _>>()?;
         hidden.extend(existing_paths(&view.service_files.hidden_paths));
+        let folders = view.service_files.coverable_folders(&used_folders(view, workspace, program));
+        // An empty file would show its name.
+        hidden.retain(|path| !folders.iter().any(|folder| path.starts_with(folder)));
+        hidden.extend(folders);
         hidden.sort();
         for path in hidden {
             layers.cover_path(path, Layer::Hidden)?;
@@ -229,6 +234,18 @@ fn check_workspace(view: &FilesystemView, workspace: &Path) -> Result<(), ViewEr
     {
         true => Err(ViewError::ServiceFolder),
         false => Ok(()),
+    }
+}
+
+/// Returns the folders that a program uses.
+fn used_folders(view: &FilesystemView, workspace: &Path, program: &Path) -> UsedFolders {
+    // A private folder is mounted over a hidden one.
+    let is_private = |path: &PathBuf| view.private_folders.iter().any(|it| path.starts_with(it));
+    let other_paths = view.writable_paths.iter().chain([&view.home]);
+    let other_paths = other_paths.filter(|path| !is_private(path)).cloned();
+    UsedFolders {
+        workspaces: vec![workspace.to_owned()],
+        other_paths: other_paths.chain([program.to_owned()]).collect(),
     }
 }
 

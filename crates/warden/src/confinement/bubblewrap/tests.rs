@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use nix::unistd::geteuid;
 
 use super::layers::Layers;
-use super::{FilesystemView, ProtectedServiceFiles, ViewError};
+use super::{FilesystemView, ViewError};
+use crate::confinement::service_folders::ProtectedServiceFiles;
 
 /// Folder with a repository, and the permissions of a program in it.
 struct ViewFixture {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use nix::unistd::geteuid;
 
 use super::AllowedPath;
+use crate::confinement::service_folders::is_copy_name;
 
 /// Folder of the devices. Only root can open those through which every file of the machine can be read: block devices,
 /// and the following.
@@ -96,13 +97,24 @@ impl ReadablePaths {
     fn add_folder(&mut self, folder: &Path, hidden: &BTreeSet<PathBuf>) {
         self.record_state(folder);
         let has_devices = may_contain_raw_devices(folder);
+        let hidden_files: Vec<_> =
+            hidden.iter().filter(|path| path.parent() == Some(folder) && path.is_file()).collect();
+        let is_copy_of_hidden = |name: &OsStr| {
+            hidden_files
+                .iter()
+                .any(|file| file.file_name().is_some_and(|original| is_copy_name(name, original)))
+        };
         // A folder that cannot be listed cannot be allowed either.
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             // A link needs no rule: the rule for its target decides.
             let Ok(kind) = entry.file_type() else { continue };
             let path = entry.path();
             let is_raw_device = || has_devices && is_raw_device(kind, &entry.file_name());
-            if kind.is_symlink() || hidden.contains(&path) || is_raw_device() {
+            if kind.is_symlink()
+                || hidden.contains(&path)
+                || kind.is_file() && is_copy_of_hidden(&entry.file_name())
+                || is_raw_device()
+            {
                 continue;
             }
             let next_hidden = hidden.range(path.clone()..).next();
@@ -180,8 +192,12 @@ fn parents_of_traversed_links(path: &Path) -> Vec<PathBuf> {
 fn resolve(path: &Path) -> PathBuf {
     let found =
         path.ancestors().find_map(|ancestor| Some((ancestor, ancestor.canonicalize().ok()?)));
-    let resolved = found
-        .and_then(|(ancestor, canonical)| Some(canonical.join(path.strip_prefix(ancestor).ok()?)));
+    let resolved = found.and_then(|(ancestor, canonical)| {
+        let missing_part = path.strip_prefix(ancestor).ok()?;
+        // `join` with an empty path adds a slash, and no file has a slash at its end.
+        let is_complete = missing_part.as_os_str().is_empty();
+        Some(if is_complete { canonical } else { canonical.join(missing_part) })
+    });
     resolved.unwrap_or_else(|| path.to_owned())
 }
 
@@ -216,6 +232,7 @@ mod tests {
     fn siblings_of_hidden_paths_are_allowed() {
         let (_folder, root) = create_test_tree();
         let hidden = ["state", "config/supervisor.toml"].map(|name| root.join(name)).to_vec();
+        fs::write(root.join("config/supervisor.toml.bak"), "a copy").unwrap();
         let list = AllowList::new(hidden).refresh_paths();
         assert_eq!(entries_below(&list, &root), ["config/beside", "file", "other"]);
         let is_parent_allowed =
