@@ -70,7 +70,7 @@ fn isolations(agent: &ConfiguredAgent) -> impl Iterator<Item = Option<Isolation>
 fn log_isolation(agent: &ConfiguredAgent) {
     if let Some(confinement) = agent.spec.confinement() {
         let level = confinement.boundary.level.as_str();
-        tracing::info!(agent = %agent.spec.id, level, "isolation of agent changed");
+        tracing::info!(agent = %agent.spec.id, level, "boundary of agent changed");
     }
     warn_about_gaps(agent);
 }

@@ -146,7 +146,7 @@ struct FolderSearch {
 }
 
 impl FolderSearch {
-    /// Adds a socket, or the sockets of a folder. Links and entries of third users do not count: otherwise such a user
+    /// Adds a socket, or the sockets of a folder. Links and entries of other users do not count: otherwise such a user
     /// could stop agents that permit no such socket.
     fn add_socket_or_folder(&mut self, path: PathBuf, depth: usize) {
         let Ok(metadata) = path.symlink_metadata() else { return };
@@ -312,7 +312,7 @@ mod tests {
 
     /// Otherwise any user could stop agents that permit no such socket.
     #[test]
-    fn sockets_and_links_of_third_users_do_not_count() {
+    fn sockets_and_links_of_other_users_do_not_count() {
         if !geteuid().is_root() {
             return algonius_skips::skip("needs root");
         }
