@@ -30,7 +30,7 @@ pub use keys::server::{
 pub use keys::telemetry::TelemetrySettings;
 pub use load::{BUILT_IN_CONFIG, LoadedConfig, load, load_built_in, load_built_in_text, load_text};
 pub use schema::schema;
-pub use service_files::ServiceFiles;
+pub use service_files::{FilesWithSecrets, ServiceFiles};
 pub use settings::{CallerSettings, ObservabilitySettings, SecrecySettings, Settings};
 pub use source::ConfigSource;
 

@@ -15,7 +15,7 @@ use algonius_actors::model::agent::Access;
 use algonius_actors::model::host::boundary::{Boundary, BoundaryGap};
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::model::host::sandbox::{
-    Confinement, Isolation, IsolationRequirement, Sandbox,
+    BackendConfinement, Confinement, Isolation, IsolationRequirement, Sandbox,
 };
 use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::backend_program::{BackendProgram, BackendRole};
@@ -38,8 +38,7 @@ pub(crate) struct HostContext<'m> {
 
 /// Returns the files of the service in the form for sandboxes.
 pub(crate) fn protected_files(files: &ServiceFiles) -> ProtectedServiceFiles {
-    let ServiceFiles { hidden_paths, read_only_paths, config_folder, unsandboxed_programs: _ } =
-        files.clone();
+    let ServiceFiles { hidden_paths, read_only_paths, config_folder, .. } = files.clone();
     ProtectedServiceFiles { hidden_paths, read_only_paths, config_folder }
 }
 
@@ -141,6 +140,7 @@ pub(crate) fn decide_isolation(agent: &mut ConfiguredAgent, host: &HostContext<'
     for (_, program) in agent.backends_mut() {
         decide_backend_isolation(program, host);
     }
+    publish_backend_confinements(agent);
     let Some(program) = agent.program().cloned() else { return };
     if program.sandbox.canonical_paths.is_none() {
         let canonical_paths =
@@ -162,6 +162,24 @@ pub(crate) fn decide_isolation(agent: &mut ConfiguredAgent, host: &HostContext<'
     );
     if let Some(worker_spec) = spec.program_worker_mut() {
         worker_spec.confinement = confinement;
+    }
+}
+
+/// Copies the confinement of the programs behind an agent's tools into its specification, which the status shows.
+pub(crate) fn publish_backend_confinements(agent: &mut ConfiguredAgent) {
+    let Some(cognitive) = agent.spec.cognitive() else { return };
+    let backends: Vec<_> = agent
+        .backends()
+        .map(|(backend, program)| BackendConfinement {
+            section: backend.section(),
+            confinement: program.confinement.clone(),
+        })
+        .collect();
+    if cognitive.backends == backends {
+        return; // The specification stays shared with the actor of the agent.
+    }
+    if let Some(cognitive) = Arc::make_mut(&mut agent.spec).cognitive_mut() {
+        cognitive.backends = backends;
     }
 }
 
@@ -201,7 +219,11 @@ pub(crate) fn has_isolation_shortfall(
             let reaches_sockets = confinement.isolation != Some(Isolation::Bubblewrap)
                 && confinement.boundary.gaps.contains(&BoundaryGap::Sockets)
                 && sockets.iter().any(is_forbidden);
-            confinement.boundary.allows_privilege_escalation() || reaches_sockets
+            let reaches_other_agents =
+                confinement.boundary.gaps.contains(&BoundaryGap::OtherAgents);
+            confinement.boundary.allows_privilege_escalation()
+                || reaches_sockets
+                || reaches_other_agents
         }
     };
     has_forbidden_gap || confinement.enforcement.is_incomplete()
@@ -236,7 +258,7 @@ pub(crate) fn prepare_agent_user(
     if !has_own_user(program) {
         return Ok(());
     }
-    let has_dynamic_user = program.has_dynamic_user;
+    let has_dynamic_user = program.user.is_dynamic;
     let id = agent.spec.id.clone();
     let user_error = |cause: String| StartError::User { agent: id.clone(), cause };
     if has_dynamic_user {
@@ -244,7 +266,7 @@ pub(crate) fn prepare_agent_user(
         let user = users.and_then(|mut users| users.find_or_assign(&agent.spec.id));
         let user = user.map_err(|error| user_error(error.to_string()))?;
         if let Some(program) = agent.program_mut() {
-            program.user = Some(user);
+            program.user.ids = Some(user);
         }
     }
     for folder in [&user_settings.data_dir, &user_settings.runtime_dir] {
@@ -266,6 +288,6 @@ const PASS_THROUGH_MODE: u32 = 0o711;
 pub(crate) fn create_home(agent: &ConfiguredAgent) -> Result<(), StartError> {
     let Some(program) = agent.program().filter(|_| agent.spec.enabled) else { return Ok(()) };
     let home = program.runtime_settings.agent_home.as_deref();
-    let created = home.map_or(Ok(()), |home| agent_home::create_or_update(home, program.user));
+    let created = home.map_or(Ok(()), |home| agent_home::create_or_update(home, program.user.ids));
     created.map_err(|source| StartError::Home { agent: agent.spec.id.clone(), source })
 }

@@ -6,6 +6,7 @@
 //! whose bits are the limit of the whole list.
 
 mod automatic_reload;
+mod exposed_secrets;
 mod group;
 mod mode_watcher;
 mod path_components;
@@ -26,12 +27,16 @@ pub(crate) use automatic_reload::automatic_reload_obstacle;
 pub(crate) use mode_watcher::ModeWatcher;
 pub(crate) use recorded_permissions::{ChangedFile, RecordedPermissions, service_created_files};
 
+use self::exposed_secrets::exposed_secret_faults;
 use self::path_components::{PathComponent, PathComponentKind, PathResolution};
 
 /// Bits of a mode.
 const GROUP_WRITE_BIT: u32 = 0o020;
 const OTHERS_WRITE_BIT: u32 = 0o002;
 const STICKY_BIT: u32 = 0o1000;
+
+/// Variable that systemd sets for each start of a unit.
+const SYSTEMD_UNIT_VARIABLE: &str = "INVOCATION_ID";
 
 /// Role of a path for the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,9 +127,13 @@ pub(crate) fn trust_faults(settings: &Settings, config_file: Option<&Path>) -> V
         .into_iter()
         .chain(key_file)
         .flat_map(|(kind, path, role)| examine_path(kind, path, role));
-    for fault in own_faults.chain(configuration_faults(settings, config_file)) {
+    let secret_faults = exposed_secret_faults(settings, config_file);
+    for fault in own_faults.chain(secret_faults).chain(configuration_faults(settings, config_file))
+    {
         // Several files may lie in the same untrusted folder.
-        if !faults.iter().any(|known| known.path == fault.path) {
+        let is_same =
+            |known: &TrustFault| (&known.path, &known.reason) == (&fault.path, &fault.reason);
+        if !faults.iter().any(is_same) {
             faults.push(fault);
         }
     }
@@ -256,8 +265,12 @@ fn is_outside_user_namespace(owner: Uid) -> bool {
     is_overflow && uid_map.is_ok_and(|uid_map| !is_mapped(uid_map))
 }
 
+/// Returns true if no user can change a file, because the container of the service has it on a read-only mount. A unit
+/// of systemd has read-only mounts too (`ProtectSystem`), but other users change the same files outside of the unit.
 fn is_on_read_only_mount(path: &Path) -> bool {
-    statvfs(path).is_ok_and(|statistics| statistics.flags().contains(FsFlags::ST_RDONLY))
+    let is_in_unit = std::env::var_os(SYSTEMD_UNIT_VARIABLE).is_some();
+    !is_in_unit
+        && statvfs(path).is_ok_and(|statistics| statistics.flags().contains(FsFlags::ST_RDONLY))
 }
 
 /// Removes other users' read access to a folder of the service. Only the right to pass through remains, because agents

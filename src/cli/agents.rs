@@ -160,6 +160,11 @@ async fn show(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<(), C
         rows.push(("sandbox", format!("{}{isolation_clause}", enforcement.as_str())));
         rows.push(("boundary", boundary.to_string()));
     }
+    let backends = status.isolation.backends.iter();
+    rows.extend(
+        backends
+            .map(|it| ("tools", format!("{}: boundary {}", it.section, it.confinement.boundary))),
+    );
     if !status.resources.is_empty() {
         rows.push(("resources", status.resources.to_string()));
     }

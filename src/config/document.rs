@@ -1,12 +1,14 @@
 //! The whole document, read subject by subject into settings.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use algonius_actors::model::id::AgentId;
+use algonius_actors::model::program::ProgramSpec;
 
 use super::keys::agent::exposure::ExposureReadState;
 use super::keys::agent::program::user;
-use super::keys::agent::{self, AgentReadContext, card};
+use super::keys::agent::{self, AgentReadContext, ConfiguredAgent, card};
 use super::keys::cognition::CognitionCatalog;
 use super::keys::limits::AgentSettingBounds;
 use super::keys::server::{self, access};
@@ -77,7 +79,7 @@ pub(super) fn read<'c>(
         pressure,
         push,
         retention,
-        agents,
+        agents: with_shared_users_marked(agents),
         default_agent,
         callers: CallerSettings { tokens, lockout },
         secrecy: SecrecySettings { secrets, redaction, inputs },
@@ -87,6 +89,22 @@ pub(super) fn read<'c>(
         service_files: ServiceFiles::default(),
     };
     Some(settings)
+}
+
+/// Returns the agents, with a mark on each program that runs as the user of another agent, enabled or not.
+fn with_shared_users_marked(mut agents: Vec<ConfiguredAgent>) -> Vec<ConfiguredAgent> {
+    let mut agents_by_uid = BTreeMap::<u32, usize>::new();
+    let own_uid = |program: &ProgramSpec| program.user.ids.map(|user| user.uid);
+    for program in agents.iter().filter_map(ConfiguredAgent::program) {
+        if let Some(uid) = own_uid(program) {
+            *agents_by_uid.entry(uid).or_default() += 1;
+        }
+    }
+    for program in agents.iter_mut().filter_map(ConfiguredAgent::program_mut) {
+        let count = own_uid(program).and_then(|uid| agents_by_uid.get(&uid));
+        program.user.is_shared = count.is_some_and(|count| *count > 1);
+    }
+    agents
 }
 
 /// Returns the sections whose name is a valid id.

@@ -25,6 +25,17 @@ pub struct ServiceFiles {
     pub config_folder: Option<PathBuf>,
     /// Programs that the service starts outside of every sandbox.
     pub unsandboxed_programs: Vec<PathBuf>,
+    /// Files whose secrets no other user should read.
+    pub files_with_secrets: FilesWithSecrets,
+}
+
+/// Files with secrets that the service reads, as absolute paths.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FilesWithSecrets {
+    /// Files that contain nothing but a secret, or a list of them.
+    pub secret_files: Vec<PathBuf>,
+    /// The configuration and presets in which a secret was found.
+    pub config_files: Vec<PathBuf>,
 }
 
 /// Files that the configuration names for the service itself.
@@ -45,20 +56,32 @@ impl ServiceFiles {
         let mut hidden_paths =
             vec![server.data_dir.clone(), server.runtime_dir.clone(), server.token_file.clone()];
         hidden_paths.extend(server.tls.iter().map(|files| files.key_file.clone()));
-        hidden_paths.extend(secret_files);
+        hidden_paths.extend(secret_files.iter().cloned());
         hidden_paths.extend(file.map(|file| file.with_file_name(UNIT_ENVIRONMENT_FILE)));
         let mut read_only_paths = vec![server.configuration.presets_dir.clone()];
         read_only_paths.extend(std::env::current_exe());
         read_only_paths.extend(unsandboxed_programs.iter().cloned());
         read_only_paths.extend(server.tls.iter().map(|files| files.cert_file.clone()));
         let search = SecretSearch::new(secrets);
+        let mut files_with_secrets = FilesWithSecrets { secret_files, config_files: Vec::new() };
         for ConfigTextFile { file, text } in config_text_files {
-            let has_secrets = text.as_ref().is_none_or(|text| search.is_in(text));
-            let list = if has_secrets { &mut hidden_paths } else { &mut read_only_paths };
-            list.push(file.clone());
+            match text.as_ref().and_then(|text| search.is_in(text)) {
+                Some(false) => read_only_paths.push(file.clone()),
+                Some(true) => {
+                    hidden_paths.push(file.clone());
+                    files_with_secrets.config_files.push(file.clone());
+                }
+                // An agent must not read what cannot be searched.
+                None => hidden_paths.push(file.clone()),
+            }
         }
         // A built-in preset has a name in place of a path.
-        for list in [&mut hidden_paths, &mut read_only_paths] {
+        for list in [
+            &mut hidden_paths,
+            &mut read_only_paths,
+            &mut files_with_secrets.config_files,
+            &mut files_with_secrets.secret_files,
+        ] {
             list.retain(|path| path.is_absolute());
             list.sort();
             list.dedup();
@@ -67,8 +90,13 @@ impl ServiceFiles {
         let folders = hidden_paths.clone();
         hidden_paths.retain(|path| !folders.iter().any(|it| path != it && path.starts_with(it)));
         let config_folder = file.and_then(Path::parent).map(Path::to_owned);
-        let mut service_files =
-            Self { hidden_paths, read_only_paths, config_folder, unsandboxed_programs };
+        let mut service_files = Self {
+            hidden_paths,
+            read_only_paths,
+            config_folder,
+            unsandboxed_programs,
+            files_with_secrets,
+        };
         service_files.add_aliases(&Mounts::read());
         service_files
     }

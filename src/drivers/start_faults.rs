@@ -81,7 +81,7 @@ impl StartFaultContext {
         working_dir: PathBuf,
         hidden: Vec<PathBuf>,
     ) -> Self {
-        let (search_path, has_own_user) = (search_path(program), program.user.is_some());
+        let (search_path, has_own_user) = (search_path(program), program.user.ids.is_some());
         let home = program.runtime_settings.agent_home.iter().map(|home| home.path.clone());
         let writable = program.sandbox.writable.iter().flatten().cloned();
         let visible = home.chain(writable).chain([working_dir.clone()]).collect();
@@ -151,7 +151,7 @@ pub(in crate::drivers) async fn explain_failed_wrapper(
     }
     let is_unexecuted = message.starts_with(WRAPPER_EXEC_MESSAGE);
     let is_refused =
-        is_unexecuted && program.user.is_some() && message.ends_with("Permission denied");
+        is_unexecuted && program.user.ids.is_some() && message.ends_with("Permission denied");
     let hidden = program.sandbox.hidden.clone();
     let fault_context = StartFaultContext::for_agent(program, working_dir, hidden);
     let cause = find_wrapper_failure_cause(program.command.clone(), fault_context, message).await;

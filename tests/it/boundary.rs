@@ -2,6 +2,7 @@
 //! root and as a user without rights.
 
 mod config_secrets;
+mod exposed_secrets;
 mod file_modes;
 mod folders;
 mod holder_sockets;
@@ -15,6 +16,7 @@ mod network;
 mod owners;
 mod programs;
 mod replaced_files;
+mod shared_users;
 mod slots;
 mod sockets;
 mod tools;

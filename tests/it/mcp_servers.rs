@@ -259,4 +259,18 @@ async fn a_server_that_can_change_the_configuration_is_reported() {
     let stderr = service.stderr_text();
     assert!(stderr.contains("backend program is not isolated from the service"), "{stderr}");
     assert!(stderr.contains("the MCP server `store` can change the configuration"), "{stderr}");
+    let statuses = service.get("/status").await.json()["agents"].clone();
+    let backends = statuses.as_array().unwrap().iter().find_map(|agent| agent.get("backends"));
+    let server = backends
+        .unwrap()
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["section"] == "mcp.servers.store");
+    assert_eq!(server.unwrap()["boundary"]["gaps"][1], "configuration", "{statuses}");
+    let output = service.run_command(&["status"], "").await.stdout;
+    assert!(
+        output.contains("mcp.servers.store: boundary none (open: service-files, configuration"),
+        "{output}"
+    );
 }

@@ -36,7 +36,7 @@ const FIELD_EXCEPTIONS: &[(&str, usize)] = &[
     ("Occurrence", 14),
     // The API returns these members side by side.
     ("OccurrenceEntry", 14),
-    ("ProgramSpec", 22),
+    ("ProgramSpec", 21),
     ("ExecutionRecord", 26),
     ("AnswerCommand", 15),
     // The API returns these members side by side.

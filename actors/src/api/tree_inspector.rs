@@ -20,7 +20,8 @@ use crate::model::host::host_fault::{HostCondition, HostFault};
 use crate::model::id::{AgentId, ExecutionId};
 use crate::model::observation::alert::Alert;
 use crate::model::observation::status::{
-    ActorStatus, AgentStatus, ExecutionStatus, Health, RetentionStatus, SchedulerStatus, TreeStatus,
+    ActorStatus, AgentStatus, ExecutionStatus, Health, RetentionStatus, ScheduleCounts,
+    SchedulerStatus, TreeStatus,
 };
 use crate::ports::host_check::HostCheck;
 use crate::root::{RegisteredAgent, RootMsg, RootSnapshot};
@@ -197,13 +198,14 @@ async fn scheduler_status(root_snapshot: Option<&RootSnapshot>) -> Option<Schedu
     let snapshot = call_with_timeout(scheduler, SchedulerMsg::Inspect, STATUS_TIMEOUT).await;
     let actor = actor_status("scheduler", snapshot.as_ref().map(|it| it.started_at), *restarts);
     let count = |field: fn(&SchedulerSnapshot) -> usize| snapshot.as_ref().map_or(0, field);
-    let (schedules, active) = (count(|it| it.schedule_count), count(|it| it.active_count));
-    let locked = count(|it| it.unreadable_input_count);
+    let counts = ScheduleCounts {
+        schedules: count(|it| it.schedule_count),
+        active: count(|it| it.active_count),
+        locked: count(|it| it.unreadable_input_count),
+    };
     Some(SchedulerStatus {
         actor,
-        schedules,
-        active,
-        locked,
+        counts: Some(counts),
         due: snapshot.map_or_else(Vec::new, |it| it.next_due),
     })
 }

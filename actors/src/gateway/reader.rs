@@ -23,7 +23,7 @@ use crate::model::execution::record::{
 use crate::model::failure::Failure;
 use crate::model::host::storage_stats::StorageStats;
 use crate::model::id::{AgentId, ExecutionId, PrincipalId};
-use crate::model::observation::status::AccountStatus;
+use crate::model::observation::account_status::AccountStatus;
 use crate::ports::history::TextSlice;
 use crate::ports::ledger::LedgerError;
 use crate::services::Services;

@@ -296,6 +296,14 @@ impl AgentSpec {
         }
     }
 
+    /// Returns the settings of a cognitive agent to change them, or `None` for an agent of another kind.
+    pub fn cognitive_mut(&mut self) -> Option<&mut CognitiveSpec> {
+        match &mut self.worker {
+            WorkerSpec::Cognitive(cognitive) => Some(Arc::make_mut(cognitive)),
+            _ => None,
+        }
+    }
+
     /// Returns the delivery of the files of a message. The members of a team each have their own, and an agent of
     /// another service decides itself.
     #[must_use]

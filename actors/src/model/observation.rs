@@ -1,5 +1,6 @@
-//! Observation of the service: status, alerts and telemetry events.
+//! Observation of the service: status, accounts, alerts and telemetry events.
 
+pub mod account_status;
 pub mod alert;
 pub mod status;
 pub mod telemetry_events;

@@ -136,10 +136,8 @@ pub struct ProgramSpec {
     pub params: BTreeMap<String, String>,
     /// Environment variables besides the allow-list.
     pub env: BTreeMap<String, EnvVariable>,
-    /// User as which the program runs; `None` is the user of the service.
-    pub user: Option<UnixUser>,
-    /// True if the service picks the user from its configured range.
-    pub has_dynamic_user: bool,
+    /// User as which the program runs.
+    pub user: ProgramUser,
     /// Absolute path of the working folder.
     pub working_dir: PathBuf,
     /// Method by which the program receives its input.
@@ -172,6 +170,17 @@ pub struct ProgramSpec {
     pub stdio_protocol: Option<StdioProtocol>,
     /// Pooling of the program between messages, if configured.
     pub pool: Option<PoolSettings>,
+}
+
+/// User as which a program runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ProgramUser {
+    /// Ids of the user; `None` is the user of the service, or a user that the service has not assigned yet.
+    pub ids: Option<UnixUser>,
+    /// True if the service picks the user from its configured range.
+    pub is_dynamic: bool,
+    /// True if another agent runs as the same user, which is not the service's own.
+    pub is_shared: bool,
 }
 
 impl ProgramSpec {

@@ -19,7 +19,7 @@ use crate::model::agent::quota::{CredentialName, DeferralCause, QuotaCredential}
 use crate::model::execution::record::ExecutionRecord;
 use crate::model::failure::Failure;
 use crate::model::id::ExecutionId;
-use crate::model::observation::status::{AccountState, AccountStatus, CredentialStatus};
+use crate::model::observation::account_status::{AccountState, AccountStatus, CredentialStatus};
 use crate::ports::clock::Clock;
 
 /// Unusable credentials.

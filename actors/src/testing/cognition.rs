@@ -175,6 +175,7 @@ pub fn cognitive_spec(id: &str, max_steps: u32) -> AgentSpec {
         temperature: CognitiveSpec::DEFAULT_TEMPERATURE,
         max_steps: NonZeroU32::new(max_steps).unwrap_or(NonZeroU32::MIN),
         tools: vec![scripted_tool("look", true), scripted_tool("push", false)],
+        backends: Vec::new(),
     };
     AgentSpec {
         worker: WorkerSpec::Cognitive(Arc::new(cognitive)),

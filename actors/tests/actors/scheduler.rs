@@ -242,7 +242,8 @@ async fn a_restarted_scheduler_continues() {
     );
     let status = tree.status().await.scheduler.unwrap();
     assert!(status.actor.restarts > 0, "{status:?}");
-    assert_eq!((status.schedules, status.active), (1, 1));
+    let counts = status.counts.unwrap();
+    assert_eq!((counts.schedules, counts.active), (1, 1));
     let start_count = tree.driver.recorded_work().starts.len();
     let fired_count = lines.iter().filter(|line| line.contains("fired")).count();
     // A failed scheduler restarts and continues where it stopped

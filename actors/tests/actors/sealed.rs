@@ -214,7 +214,8 @@ async fn a_schedule_without_its_key_refuses_its_occurrences() {
     tree.sealer.lose_key();
     tree.start().await;
     let status = tree.status().await.scheduler.unwrap();
-    assert_eq!((status.schedules, status.locked), (1, 1));
+    let counts = status.counts.unwrap();
+    assert_eq!((counts.schedules, counts.locked), (1, 1));
     tree.advance_to(3700).await;
     let occurrences = tree.schedule_store.all_occurrences().await;
     let reason = occurrences[0].reason.clone().unwrap();
@@ -231,7 +232,7 @@ async fn a_schedule_without_its_key_refuses_its_occurrences() {
     api.schedules.put_schedule(&caller, hourly_schedule(), false).await.unwrap();
     tree.advance_to(7300).await;
     assert_eq!(tree.driver.recorded_work().starts.len(), 1);
-    assert_eq!(tree.status().await.scheduler.unwrap().locked, 0);
+    assert_eq!(tree.status().await.scheduler.unwrap().counts.unwrap().locked, 0);
     tree.end().await;
 }
 

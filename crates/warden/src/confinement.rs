@@ -4,6 +4,7 @@ pub mod bubblewrap;
 pub mod cgroup;
 pub mod landlock;
 pub mod network_access;
+pub mod path_access;
 pub(crate) mod root_capabilities;
 pub mod service_folders;
 pub mod socket_search;

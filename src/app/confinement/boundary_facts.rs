@@ -7,6 +7,7 @@ use algonius_actors::model::agent::Access;
 use algonius_actors::model::host::sandbox::{CanonicalSandboxPaths, Sandbox};
 use algonius_actors::model::program::backend_program::BackendProgram;
 use algonius_actors::model::program::{ProgramSpec, UnixUser};
+use algonius_warden::confinement::path_access::{UserIds, is_readable_by_user};
 use nix::unistd::{AccessFlags, access, geteuid};
 
 use crate::config::{ConfiguredAgent, ServiceFiles};
@@ -20,7 +21,15 @@ pub(super) struct ConfinedProgram<'a> {
     home: &'a Path,
     /// Private home of the program, which is below the data directory of the service.
     private_home: Option<&'a Path>,
-    has_own_user: bool,
+    own_user: Option<OwnUser>,
+}
+
+/// User of a program, which is not that of the service.
+struct OwnUser {
+    /// The user itself; `None` before the service has assigned it.
+    user: Option<UnixUser>,
+    /// True if another agent runs as the same user.
+    is_shared: bool,
 }
 
 impl<'a> ConfinedProgram<'a> {
@@ -36,7 +45,8 @@ impl<'a> ConfinedProgram<'a> {
             workspaces: workspaces.map(PathBuf::as_path).collect(),
             home: &runtime.home,
             private_home: runtime.agent_home.as_ref().map(|home| home.path.as_path()),
-            has_own_user: has_own_user(program),
+            own_user: has_own_user(program)
+                .then_some(OwnUser { user: program.user.ids, is_shared: program.user.is_shared }),
         }
     }
 
@@ -48,7 +58,7 @@ impl<'a> ConfinedProgram<'a> {
             workspaces: program.working_dir.as_deref().into_iter().collect(),
             home: &program.home,
             private_home: None,
-            has_own_user: false,
+            own_user: None,
         }
     }
 
@@ -84,9 +94,22 @@ impl<'a> ConfinedProgram<'a> {
                 BoundaryHazard::AllowedEscapeSockets,
                 sockets.iter().any(|socket| allowed_sockets.contains(socket)),
             ),
+            (BoundaryHazard::SecretFilesReadableByOwnUser, self.may_read_one(files.secret_paths())),
+            (
+                BoundaryHazard::SharedOwnUser,
+                self.own_user.as_ref().is_some_and(|own_user| own_user.is_shared),
+            ),
         ];
         let hazards = hazards.into_iter().filter_map(|(hazard, exists)| exists.then_some(hazard));
-        BoundaryFacts { has_own_user: self.has_own_user, hazards: hazards.collect() }
+        BoundaryFacts { has_own_user: self.own_user.is_some(), hazards: hazards.collect() }
+    }
+
+    /// Returns true if the modes of one of these files permit reading to the program's own user. The service closes its
+    /// folders itself.
+    fn may_read_one<'p>(&self, mut files: impl Iterator<Item = &'p Path>) -> bool {
+        let Some(OwnUser { user, .. }) = &self.own_user else { return false };
+        let user = user.map(|UnixUser { uid, gid }| UserIds { uid, gid });
+        files.any(|file| is_readable_by_user(file, user))
     }
 
     /// Resolves the folders that the program may change. Reads links, so it may block.
@@ -145,7 +168,7 @@ impl<'a> ConfinedProgram<'a> {
 /// Returns true if the program runs as another user than the service.
 pub(super) fn has_own_user(program: &ProgramSpec) -> bool {
     let is_other = |user: UnixUser| user.uid != geteuid().as_raw();
-    program.has_dynamic_user || program.user.is_some_and(is_other)
+    program.user.is_dynamic || program.user.ids.is_some_and(is_other)
 }
 
 /// Files of the service, as written and without links, and the home of an agent, which is below one of them.

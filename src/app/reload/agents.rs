@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use super::difference::diff_by_name;
 use crate::StartError;
 use crate::app::agent_factory::AgentFactory;
+use crate::app::confinement::publish_backend_confinements;
 use crate::app::credentials::check_anonymous_access;
 use crate::app::http_state::AgentSpecs;
 use crate::config::{ConfiguredAgent, ServiceFiles, Settings};
@@ -123,8 +124,8 @@ impl ServedAgents {
             }
             let are_folders_unchanged = has_same_folders(agent, before);
             if let (Some(program), Some(before)) = (agent.program_mut(), before.program()) {
-                if program.has_dynamic_user && before.has_dynamic_user {
-                    program.user = before.user;
+                if program.user.is_dynamic && before.user.is_dynamic {
+                    program.user.ids = before.user.ids;
                 }
                 if are_folders_unchanged {
                     program.sandbox.canonical_paths.clone_from(&before.sandbox.canonical_paths);
@@ -194,6 +195,7 @@ fn carry_over_backend_facts(
             program.sandbox.canonical_paths.clone_from(&before.sandbox.canonical_paths);
         }
     }
+    publish_backend_confinements(agent);
 }
 
 /// Returns true if the configuration names the same folders. Their resolved paths are kept: meanwhile an agent may have

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use algonius_actors::model::host::sandbox::{Confinement, Isolation};
 
 use super::agents::ServedAgents;
-use crate::app::confinement::warn_about_gaps;
+use crate::app::confinement::{publish_backend_confinements, warn_about_gaps};
 use crate::config::{ConfiguredAgent, Settings};
 
 impl ServedAgents {
@@ -59,6 +59,7 @@ fn keep_bubblewrap(before: &ConfiguredAgent, agent: &mut ConfiguredAgent) {
             program.confinement.clone_from(&before.confinement);
         }
     }
+    publish_backend_confinements(agent);
 }
 
 /// Returns the mechanisms that confine an agent and the programs behind its tools.

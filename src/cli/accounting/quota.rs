@@ -2,7 +2,7 @@
 
 use algonius_actors::model::agent::quota::DeferralCause;
 use algonius_actors::model::id::AgentId;
-use algonius_actors::model::observation::status::{AccountState, AccountStatus};
+use algonius_actors::model::observation::account_status::{AccountState, AccountStatus};
 use serde_json::json;
 
 use crate::cli::args::quota::QuotaCommand;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use algonius_actors::model::agent::remote::RemoteSpec;
 use algonius_actors::model::agent::team::TeamPlan;
-use algonius_actors::model::host::boundary::BoundaryGap;
+use algonius_actors::model::host::boundary::{BoundaryGap, BoundaryLevel};
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::model::host::sandbox::{
     Confinement, Isolation, IsolationRequirement, Sandbox,
@@ -189,6 +189,12 @@ fn suggested_fix(confinement: &Confinement, sandbox: &Sandbox) -> String {
     let is_sandbox_off = !sandbox.is_enforced;
     let fix = if is_sandbox_off {
         "leave out `sandbox.enforce = false`"
+    } else if has_gap(BoundaryGap::OtherAgents) {
+        "install bubblewrap, or give each agent a user of its own (`user`)"
+    } else if has_gap(BoundaryGap::ServiceFiles)
+        && confinement.boundary.level == BoundaryLevel::OwnUser
+    {
+        "install bubblewrap, or `chmod 600` the secret files that the user of the agent can read"
     } else if has_gap(BoundaryGap::ServiceFiles) || confinement.enforcement.is_incomplete() {
         "install bubblewrap, give the agent a user of its own (`user`), or confine it to its folder \
          (`sandbox.writable = []`)"

@@ -6,7 +6,7 @@ use algonius_actors::model::host::sandbox::Isolation;
 use algonius_actors::model::host::storage_stats::StorageStats;
 use algonius_actors::model::observation::status::{
     AgentStatus, ExecutionStatus, Health, ProgramStatus, QueuedStatus, RetentionStatus,
-    SchedulerStatus,
+    ScheduleCounts, SchedulerStatus,
 };
 use chrono::{DateTime, Utc};
 
@@ -40,19 +40,22 @@ pub(super) fn status_lines(status: &ServiceStatus) -> Vec<String> {
 
 /// Returns the line of the scheduler with its next occurrence.
 fn scheduler_line(scheduler: &SchedulerStatus, now: DateTime<Utc>) -> String {
-    let SchedulerStatus { actor, schedules, active, locked, due } = scheduler;
+    let SchedulerStatus { actor, counts, due } = scheduler;
     let health = health_text(actor.health, actor.since, actor.restarts, now);
     let next_note = due.iter().min_by_key(|due| due.at).map_or(String::new(), |due| {
         let (delay, time) = (format_interval(due.at, now), due.at.format("%Y-%m-%d %H:%M:%SZ"));
         format!(", next {} asks {} in {delay} ({time})", due.schedule, due.agent)
     });
+    let counts_note = counts.map(counts_note).unwrap_or_default();
+    format!("├─ scheduler{health}{counts_note}{next_note}")
+}
+
+fn counts_note(ScheduleCounts { schedules, active, locked }: ScheduleCounts) -> String {
     let locked_note = match locked {
         0 => String::new(),
         locked => format!(", {locked} refused: the key of their sealed input is gone"),
     };
-    format!(
-        "├─ scheduler{health}, {active} of {schedules} schedules active{locked_note}{next_note}"
-    )
+    format!(", {active} of {schedules} schedules active{locked_note}")
 }
 
 /// Returns the line of the retention with its last pass.
@@ -101,10 +104,11 @@ fn machine_line(machine: &MachineStatus) -> String {
         if machine.capabilities.sandbox_capabilities().bubblewrap { ", bubblewrap" } else { "" };
     let (kernel, root) =
         (&machine.capabilities.kernel, if machine.capabilities.root { ", as root" } else { "" });
-    format!(
-        "on Linux {kernel}, {landlock}{bubblewrap_note}, held by warden {}{root}",
-        wardens.join(", ")
-    )
+    let wardens_note = match wardens.is_empty() {
+        true => String::new(),
+        false => format!(", held by warden {}", wardens.join(", ")),
+    };
+    format!("on Linux {kernel}, {landlock}{bubblewrap_note}{wardens_note}{root}")
 }
 
 /// Returns the size of the ledger.
@@ -143,7 +147,7 @@ fn agent_lines(agent: &AgentStatus, now: DateTime<Utc>) -> Vec<String> {
 /// Returns further remarks about an agent.
 fn remarks(agent: &AgentStatus) -> Vec<String> {
     let resources = Some(&agent.resources).filter(|resources| !resources.is_empty());
-    let confinement = agent.confinement.as_ref();
+    let confinement = agent.isolation.confinement.as_ref();
     let incomplete_enforcement =
         confinement.map(|it| it.enforcement).filter(|it| it.is_incomplete());
     let wrapped = confinement.filter(|it| it.isolation == Some(Isolation::Bubblewrap));
@@ -159,7 +163,11 @@ fn remarks(agent: &AgentStatus) -> Vec<String> {
         agent.program.as_ref().map(program_text).filter(|text| !text.is_empty()),
         agent.actor_starts.last_fault.as_ref().map(|fault| format!("fault: {fault}")),
     ];
-    remarks.into_iter().flatten().chain(agent.budget.iter().flat_map(budget_lines)).collect()
+    let backends = agent.isolation.backends.iter();
+    let backends =
+        backends.map(|it| format!("{}: boundary {}", it.section, it.confinement.boundary));
+    let remarks = remarks.into_iter().flatten().chain(backends);
+    remarks.chain(agent.budget.iter().flat_map(budget_lines)).collect()
 }
 
 /// Returns the known facts about an agent's program.

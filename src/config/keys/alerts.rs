@@ -8,8 +8,6 @@ use ipnet::IpNet;
 
 use super::programs::search::find_program;
 use super::push;
-use crate::config::diagnostics::new_diagnostic;
-use crate::config::table::secret::is_open_to_others;
 use crate::config::table::{ConfigKey, Flag, Positioned, RangeWithDefault, Section};
 use crate::platform::tls::CertificateAuthorities;
 
@@ -104,10 +102,6 @@ fn read_spec(table: &mut Section<'_>) -> AlertSpec {
 /// Returns the text of a secret file, and registers it for redaction.
 pub(crate) fn read_secret(section: &Section<'_>, file: &Positioned<String>) -> Option<String> {
     let (reader, path) = (section.reader, section.reader.resolve_path(&file.value));
-    if is_open_to_others(&path) {
-        let diagnostic = new_diagnostic("others may read this file").with_hint("chmod 600 it");
-        reader.report_warning(&file.position, diagnostic);
-    }
     match reader.read_secret_file(&path) {
         Ok(text) if !text.trim().is_empty() => {
             reader.register_secret(&text);

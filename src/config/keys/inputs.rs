@@ -10,7 +10,6 @@ use base64::engine::general_purpose::STANDARD;
 use nix::unistd::Uid;
 
 use crate::config::diagnostics::{DiagnosticBuilder, new_diagnostic};
-use crate::config::table::secret::is_open_to_others;
 use crate::config::table::{ConfigKey, RangeWithDefault, Seconds, Section};
 
 /// Command that creates a key file.
@@ -80,12 +79,13 @@ fn read_keys(
         let diagnostic = "is in `server.data_dir`, so a backup of the ledger would have the key";
         return Err(new_diagnostic(diagnostic).with_hint("keep it elsewhere"));
     }
-    let owner = std::fs::metadata(file).map(|metadata| metadata.uid());
-    if !owner.is_ok_and(|owner| owner == 0 || owner == Uid::effective().as_raw()) {
+    let metadata = std::fs::metadata(file);
+    let metadata = metadata.map_err(|error| new_diagnostic(format!("cannot be read: {error}")))?;
+    if metadata.uid() != 0 && metadata.uid() != Uid::effective().as_raw() {
         return Err(new_diagnostic("belongs to another user")
             .with_hint("chown it to the user of the service"));
     }
-    if is_open_to_others(file) {
+    if metadata.mode() & 0o077 != 0 {
         return Err(new_diagnostic("others may read this file").with_hint("chmod 600 it"));
     }
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());

@@ -3,7 +3,7 @@
 use algonius_redact::{Pattern, PatternError, RedactionConfig, Redactor};
 
 use crate::config::diagnostics::{DiagnosticBuilder, new_diagnostic};
-use crate::config::table::secret::{is_open_to_others, is_redactable};
+use crate::config::table::secret::is_redactable;
 use crate::config::table::{Positioned, RangeWithDefault, Section};
 
 /// Greatest number of patterns: all are searched for at once, and each is tried on the lines where one may match.
@@ -101,12 +101,6 @@ fn register_secrets(section: &Section<'_>, file: &Positioned<String>) {
             return reader.report_error(&file.position, format!("cannot be read: {error}"));
         }
     };
-    if is_open_to_others(&path) {
-        reader.report_warning(
-            &file.position,
-            new_diagnostic("others may read this file").with_hint("chmod 600 it"),
-        );
-    }
     let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
     let (short_lines, secrets): (Vec<_>, Vec<_>) = lines.partition(|line| !is_redactable(line));
     if !short_lines.is_empty() {

@@ -9,7 +9,6 @@ use sha2::{Digest, Sha256};
 use toml::de::DeValue;
 
 use crate::config::diagnostics::new_diagnostic;
-use crate::config::table::secret::is_open_to_others;
 use crate::config::table::{Positioned, Section, ValueShape, value};
 
 /// Least number of characters of a token.
@@ -92,18 +91,10 @@ pub(crate) fn read_token_text(
     }
 }
 
-/// Returns the text of a token file; a file that other users may read causes a warning.
+/// Returns the text of a token file.
 fn read_token_file(section: &Section<'_>, file: &Positioned<String>) -> Result<String, String> {
     let path = section.reader.resolve_path(&file.value);
-    let text = section
-        .reader
-        .read_secret_file(&path)
-        .map_err(|error| format!("cannot be read: {error}"))?;
-    if is_open_to_others(&path) {
-        let diagnostic = new_diagnostic("others may read this file").with_hint("chmod 600 it");
-        section.reader.report_warning(&file.position, diagnostic);
-    }
-    Ok(text)
+    section.reader.read_secret_file(&path).map_err(|error| format!("cannot be read: {error}"))
 }
 
 /// Checks that a text may be a token.

@@ -55,10 +55,10 @@ impl SecretSearch {
     }
 
     /// Returns true if a text contains a secret: a known one, the value of a variable whose name marks a secret, or a
-    /// text that the redactor recognizes. A text that cannot be parsed counts as one with a secret.
-    pub(super) fn is_in(&self, text: &str) -> bool {
-        let Ok(table) = text.parse::<Table>() else { return true };
-        self.has_secret_comment(text) || self.has_secret_entry(&table, &TableKind::root())
+    /// text that the redactor recognizes. `None` is the result for a text that cannot be parsed.
+    pub(super) fn is_in(&self, text: &str) -> Option<bool> {
+        let table = text.parse::<Table>().ok()?;
+        Some(self.has_secret_comment(text) || self.has_secret_entry(&table, &TableKind::root()))
     }
 
     fn has_secret_entry(&self, table: &Table, kind: &TableKind) -> bool {
@@ -177,8 +177,12 @@ mod tests {
 
     use super::*;
 
-    fn has_secret(text: &str) -> bool {
+    fn find_secret(text: &str) -> Option<bool> {
         SecretSearch::new(&["registered \"secret\"".to_owned()]).is_in(text)
+    }
+
+    fn has_secret(text: &str) -> bool {
+        find_secret(text).unwrap()
     }
 
     #[test]
@@ -210,10 +214,10 @@ mod tests {
             "# -----BEGIN PRIVATE KEY-----\n# MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg\n# -----END PRIVATE KEY-----",
             "# env.API_KEY = \"0123abcd4567efgh\"",
             "listen = '127.0.0.1:1' # password: hunter2-hunter2",
-            "not toml",
         ] {
             assert!(has_secret(text), "{text}");
         }
+        assert_eq!(find_secret("not toml"), None);
     }
 
     #[test]

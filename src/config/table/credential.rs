@@ -3,7 +3,6 @@
 use algonius_actors::model::push::Secret;
 
 use super::position::Positioned;
-use super::secret::is_open_to_others;
 use super::section::Section;
 use crate::config::diagnostics::{Severity, new_diagnostic};
 
@@ -60,16 +59,11 @@ pub(crate) fn read_credential(
     Some(Secret(text))
 }
 
-/// Returns the text of a file with a credential; a file that other users may read causes a warning.
+/// Returns the text of a file with a credential.
 fn read_credential_file(
     section: &Section<'_>,
     file: &Positioned<String>,
 ) -> Result<String, String> {
     let path = section.reader.resolve_path(&file.value);
-    let text = section.reader.read_secret_file(&path);
-    if text.is_ok() && is_open_to_others(&path) {
-        let diagnostic = new_diagnostic("others may read this file").with_hint("chmod 600 it");
-        section.reader.report_warning(&file.position, diagnostic);
-    }
-    text.map_err(|error| format!("cannot be read: {error}"))
+    section.reader.read_secret_file(&path).map_err(|error| format!("cannot be read: {error}"))
 }

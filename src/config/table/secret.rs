@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use algonius_redact::Redactor;
@@ -35,9 +34,4 @@ pub(crate) fn read_secret_file(path: &Path) -> io::Result<String> {
 /// Returns true if a secret is long enough to be recognized in a text.
 pub(crate) fn is_redactable(secret: &str) -> bool {
     secret.chars().count() >= Redactor::MIN_VALUE_CHARS
-}
-
-/// Returns true if users other than the owner may read a file.
-pub(crate) fn is_open_to_others(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|data| data.permissions().mode() & 0o077 != 0)
 }

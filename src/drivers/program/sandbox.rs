@@ -3,6 +3,7 @@
 
 mod escape_sockets;
 mod failures;
+mod reachable_files;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -30,6 +31,7 @@ use tokio::task::spawn_blocking;
 use self::escape_sockets::{find_escape_sockets, refuse_escape_sockets};
 use self::failures::sandbox_failure;
 pub(super) use self::failures::{access_denial_note, setup_failure};
+use self::reachable_files::retain_reachable_files;
 use super::context::SharedDriverContext;
 use super::program_environment::InheritedVariables;
 use crate::drivers::files::scratch_dir::TEMPORARY_FOLDER;
@@ -111,7 +113,7 @@ impl<'a> SandboxSubject<'a> {
             isolation: isolation(work),
             private_folders: runtime.agent_home.iter().map(|home| home.path.clone()).collect(),
             home: &runtime.home,
-            user: program.user,
+            user: program.user.ids,
         }
     }
 
@@ -176,9 +178,9 @@ pub(super) async fn plan(
         });
         return Ok(SandboxPlan::DomainWithFileRules(LandlockDomain { files, network }));
     }
-    let service_files = context.service_paths.service_files();
-    let mut hidden_paths = service_files.hidden_paths.clone();
-    hidden_paths.extend(find_escape_sockets(sandbox, context).await);
+    let mut service_files = ProtectedServiceFiles::clone(&context.service_paths.service_files());
+    service_files.hidden_paths.extend(find_escape_sockets(sandbox, context).await);
+    let service_files = retain_reachable_files(service_files, subject.user).await;
     let view = FilesystemView {
         writable_paths: writable,
         private_folders,
@@ -196,10 +198,7 @@ pub(super) async fn plan(
         hidden_paths: sandbox.hidden.clone(),
         empty_file: context.empty_file(),
         protected_paths: sandbox.protected.clone(),
-        service_files: ProtectedServiceFiles {
-            hidden_paths,
-            ..ProtectedServiceFiles::clone(&service_files)
-        },
+        service_files,
     };
     let bubblewrap = context.settings.bubblewrap.clone().ok_or_else(setup_failure)?;
     Ok(SandboxPlan::View(Box::new(view), bubblewrap))

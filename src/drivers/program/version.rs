@@ -201,7 +201,7 @@ fn probe_work(spec: Arc<AgentSpec>) -> AttemptWork {
 async fn create_temporary_home(program: &ProgramSpec) -> io::Result<Option<ScratchDir>> {
     let is_missing =
         program.runtime_settings.agent_home.as_ref().is_some_and(|own| !own.path.is_dir());
-    let (name, user) = (format!("algonius-look-{}", Uuid::new_v4()), program.user);
+    let (name, user) = (format!("algonius-look-{}", Uuid::new_v4()), program.user.ids);
     let create = move || {
         let folder = ScratchDir::create(temporary_folder().join(name), user)?;
         folder.transfer_ownership().map(|()| folder)

@@ -3,7 +3,7 @@
 use algonius_actors::model::access::principal::{Caller, Right};
 use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
-use algonius_actors::model::observation::status::AccountStatus;
+use algonius_actors::model::observation::account_status::AccountStatus;
 use axum::extract::State;
 use axum::response::Response;
 

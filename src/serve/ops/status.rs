@@ -9,7 +9,6 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::host::host_capabilities::HostCapabilities;
 use algonius_actors::model::id::AgentId;
-use algonius_actors::model::observation::alert::Alert;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
 use axum::http::{HeaderMap, StatusCode};
@@ -128,39 +127,52 @@ pub async fn service_status(
 /// Returns the part of the tree that a caller may see now.
 async fn visible_status(app: &AppState, caller: &Caller) -> ServiceStatus {
     let mut tree = app.api.tree.status().await;
-    let is_visible = |id: &AgentId| caller.scope.allows(Right::Read, Some(id));
-    // Also for administrators, whose tokens may be restricted to some agents.
-    tree.agents.retain(|agent| is_visible(&agent.id));
-    if let Some(scheduler) = &mut tree.scheduler {
-        scheduler.due.retain(|due| is_visible(&due.agent));
-    }
+    tree.agents.retain(|agent| may_see(caller, &agent.id));
     tree.agents.iter_mut().for_each(|agent| agent.program = app.agents.program_status(&agent.id));
     let (wardens, output_memory) = (app.machine.holder_status_fn)();
     let capabilities = capabilities_without_sockets(&app.machine.capabilities);
     let machine = MachineStatus { capabilities, wardens, output_memory: Some(output_memory) };
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    let mut configuration = app.admin.configuration_status();
-    configuration.switched.retain(|id| AgentId::new(id.as_str()).is_ok_and(|id| is_visible(&id)));
+    let configuration = app.admin.configuration_status();
+    let status = ServiceStatus { version, configuration, machine, ledger: None, tree };
+    // Also for administrators, whose tokens may be restricted to some agents.
     if caller.scope.agents.is_some() {
-        // Each of these may name another agent, or reveal the load of other callers.
-        let names_visible_agent =
-            |alert: &Alert| AgentId::new(&*alert.subject).is_ok_and(|id| is_visible(&id));
-        tree.alerts.retain(names_visible_agent);
-        tree.credentials.clear();
-        let ConfigurationStatus { generation, since, read_at, watched, switched, .. } =
-            configuration;
-        let configuration = ConfigurationStatus {
-            generation,
-            since,
-            read_at,
-            watched,
-            switched,
-            ..ConfigurationStatus::default()
-        };
-        return ServiceStatus { version, configuration, machine, ledger: None, tree };
+        return restrict_to_visible_agents(status, caller);
     }
     let ledger = app.monitoring.storage_stats.storage_stats(&app.api).await.ok(); // A ledger that cannot be read hides nothing else.
-    ServiceStatus { version, configuration, machine, ledger, tree }
+    ServiceStatus { ledger, ..status }
+}
+
+fn may_see(caller: &Caller, agent: &AgentId) -> bool {
+    caller.scope.allows(Right::Read, Some(agent))
+}
+
+/// Returns the status without everything that may name another agent, or reveal the work of other callers.
+fn restrict_to_visible_agents(status: ServiceStatus, caller: &Caller) -> ServiceStatus {
+    let ServiceStatus { version, configuration, machine, mut tree, .. } = status;
+    let is_visible = |id: &str| AgentId::new(id).is_ok_and(|id| may_see(caller, &id));
+    tree.alerts.retain(|alert| is_visible(&alert.subject));
+    tree.credentials.clear();
+    if let Some(scheduler) = &mut tree.scheduler {
+        scheduler.due.retain(|due| may_see(caller, &due.agent));
+        scheduler.counts = None;
+    }
+    if let Some(retention) = &mut tree.retention {
+        retention.last_pass = None;
+    }
+    let machine = MachineStatus { wardens: Vec::new(), output_memory: None, ..machine };
+    let ConfigurationStatus { generation, since, read_at, watched, mut switched, .. } =
+        configuration;
+    switched.retain(|id| is_visible(id));
+    let configuration = ConfigurationStatus {
+        generation,
+        since,
+        read_at,
+        watched,
+        switched,
+        ..ConfigurationStatus::default()
+    };
+    ServiceStatus { version, configuration, machine, ledger: None, tree }
 }
 
 /// Returns the capabilities of the machine without its paths. The boundary of an agent reports whether a socket is a

@@ -1,6 +1,6 @@
 //! Shapes of accounts and their quotas.
 
-use algonius_actors::model::observation::status::AccountStatus;
+use algonius_actors::model::observation::account_status::AccountStatus;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

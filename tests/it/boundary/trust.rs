@@ -12,7 +12,7 @@ use crate::harness::client::{completed_outcome, task_outcome};
 use crate::harness::{ServiceProcess, Setup, fake_agent_config, poll_until};
 use crate::read_only::skip_without_requirement;
 
-fn set_mode(path: &Path, mode: u32) {
+pub(super) fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
@@ -34,7 +34,7 @@ async fn initialized_setup() -> Setup {
 }
 
 /// The service names this path with this reason, and starts after the command that it prints.
-async fn expect_refusal_and_repair(setup: Setup, path: &Path, reason: &str) {
+pub(super) async fn expect_refusal_and_repair(setup: Setup, path: &Path, reason: &str) {
     let (setup, output) = setup.try_start().await.err().unwrap();
     let expected = format!("{} {reason}; run `", path.display());
     let (_, remedy_text) =
@@ -315,7 +315,28 @@ async fn the_status_shows_a_token_only_its_own_agents() {
     );
     let visible_status = ann.get("/status").await;
     assert!(!visible_status.body.contains("two"), "{}", visible_status.body);
-    assert_eq!(visible_status.json()["ledger"], json!(null), "it counts what others do");
+    let (full, visible) = (full_status.json(), visible_status.json());
+    // Each of these counts the work of other callers, or names processes of other agents.
+    for (pointer, is_null_or_empty) in [
+        ("/ledger", Value::is_null as fn(&Value) -> bool),
+        ("/scheduler/schedules", Value::is_null),
+        ("/scheduler/active", Value::is_null),
+        ("/retention/lastPass", Value::is_null),
+        ("/machine/outputMemory", Value::is_null),
+        ("/machine/wardens", |wardens| wardens == &json!([])),
+    ] {
+        let value_of = |status: &Value| status.pointer(pointer).cloned().unwrap_or_default();
+        assert!(is_null_or_empty(&value_of(&visible)), "{pointer}: {visible}");
+        assert!(!is_null_or_empty(&value_of(&full)), "{pointer}: {full}");
+    }
+    let token_file = service.setup.test_folder().join("ann.token");
+    fs::write(&token_file, created["token"].as_str().unwrap()).unwrap();
+    set_mode(&token_file, 0o600);
+    let args = ["status", "--token-file", token_file.to_str().unwrap()];
+    let printed_status = service.run_command(&args, "").await;
+    assert_eq!(printed_status.exit_code, Some(0), "{printed_status:?}");
+    assert!(!printed_status.stdout.contains("warden"), "{printed_status:?}");
+    assert!(!printed_status.stdout.contains("schedules active"), "{printed_status:?}");
     let visible_agents: Vec<_> = visible_status.json()["agents"].as_array().unwrap().clone();
     assert_eq!(visible_agents.iter().map(|agent| &agent["id"]).collect::<Vec<_>>(), ["one"]);
 }

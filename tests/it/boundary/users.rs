@@ -9,10 +9,10 @@ use crate::harness::{Setup, fake_agent_config, poll_until};
 use crate::read_only::skip_without_requirement;
 
 /// An account that every Debian machine has, and that owns nothing.
-const AGENT_USER_AND_ID: (&str, u32) = ("daemon", 1);
+pub(super) const AGENT_USER_AND_ID: (&str, u32) = ("daemon", 1);
 
 /// Opens the folder of a test to other users, as a workspace of theirs would be.
-fn with_open_folder(setup: Setup) -> Setup {
+pub(super) fn with_open_folder(setup: Setup) -> Setup {
     for path in [
         setup.test_folder().parent().unwrap(),
         setup.test_folder(),

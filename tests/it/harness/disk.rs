@@ -1,11 +1,13 @@
-//! Disk of a few megabytes, for tests of a full disk.
+//! Folders and disks of tests.
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use algonius_skips::skip;
+use tempfile::TempDir;
 
 /// Small disk in memory at a folder. Dropping it unmounts the disk, even if it is in use.
 pub(crate) struct SmallDisk(PathBuf);
@@ -58,4 +60,11 @@ impl Drop for SmallDisk {
     fn drop(&mut self) {
         _ = Command::new("umount").arg("-l").arg(&self.0).status(); // The folder may be gone.
     }
+}
+
+/// Creates a folder that only its owner can enter: the service refuses secret files that others can read, and those of
+/// tests have the mode of all files.
+pub(super) fn create_private_temp_dir() -> TempDir {
+    let private_mode = fs::Permissions::from_mode(0o700);
+    tempfile::Builder::new().permissions(private_mode).tempdir().unwrap()
 }

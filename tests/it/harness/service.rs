@@ -63,7 +63,7 @@ impl Setup {
 
     /// Returns a setup with a whole configuration.
     pub(crate) fn from_config_text(config_text: &str) -> Self {
-        let temp_dir = tempfile::tempdir().unwrap();
+        let temp_dir = super::disk::create_private_temp_dir();
         // The service's own files are beside the working directory of the agents, where the paths start.
         let [test_folder, service_folder] = ["here", "service"].map(|it| temp_dir.path().join(it));
         for path in [test_folder.clone(), test_folder.join("home"), service_folder.clone()] {

@@ -41,6 +41,12 @@ pub enum BoundaryHazard {
     EscapeSockets,
     /// The configuration permits the agent to use such a socket.
     AllowedEscapeSockets,
+    /// The modes of a secret file permit reading to the agent's own user. A mount hides the file, and Landlock does so
+    /// for an agent that may not change everything.
+    SecretFilesReadableByOwnUser,
+    /// Another agent runs as the same user, which is not the service's. Mounts and Landlock hide its files in the same
+    /// cases.
+    SharedOwnUser,
 }
 
 impl BoundaryFacts {
@@ -138,7 +144,9 @@ fn landlock_confinement(
     };
     let isolation = (enforcement != Enforcement::Unavailable).then_some(Isolation::Landlock);
     if facts.has_own_user {
-        return Confinement { enforcement, isolation, boundary: unconfined_boundary(facts) };
+        let has_file_rules = isolation.is_some() && sandbox.restricts_writes(access);
+        let boundary = own_user_boundary(facts, Domain { has_file_rules, version });
+        return Confinement { enforcement, isolation, boundary };
     }
     let mut gaps = Vec::new();
     if !sandbox.restricts_writes(access) || facts.has(BoundaryHazard::SecretFilesInWritableFolder) {
@@ -168,11 +176,32 @@ fn landlock_confinement(
     Confinement { enforcement, isolation, boundary: Boundary { level, gaps } }
 }
 
+/// Landlock domain of an agent with a user of its own.
+struct Domain {
+    has_file_rules: bool,
+    /// Version of Landlock; 0 stands for no domain.
+    version: u32,
+}
+
+/// Returns the boundary of an agent with a user of its own, outside of bubblewrap. The modes of files protect those of
+/// the service, and nothing protects another agent of the same user.
+fn own_user_boundary(facts: &BoundaryFacts, domain: Domain) -> Boundary {
+    let mut gaps = Vec::new();
+    if facts.has(BoundaryHazard::SecretFilesReadableByOwnUser) && !domain.has_file_rules {
+        gaps.push(BoundaryGap::ServiceFiles);
+    }
+    let is_separate = domain.has_file_rules && domain.version >= LANDLOCK_SCOPE_VERSION;
+    if facts.has(BoundaryHazard::SharedOwnUser) && !is_separate {
+        gaps.push(BoundaryGap::OtherAgents);
+    }
+    Boundary { level: BoundaryLevel::OwnUser, gaps }
+}
+
 /// Returns the boundary of an agent without confinement: another user is a boundary,
 /// the service's own user is none.
 fn unconfined_boundary(facts: &BoundaryFacts) -> Boundary {
     if facts.has_own_user {
-        return Boundary { level: BoundaryLevel::OwnUser, gaps: Vec::new() };
+        return own_user_boundary(facts, Domain { has_file_rules: false, version: 0 });
     }
     let mut gaps = vec![
         BoundaryGap::ServiceFiles,

@@ -8,6 +8,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::model::host::sandbox::BackendConfinement;
+
 /// Name of the call with which the model gives its answer; no tool may have it.
 pub const FINAL_ANSWER_CALL: &str = "final_answer";
 /// Name of the only argument of [`FINAL_ANSWER_CALL`].
@@ -171,6 +173,8 @@ pub struct CognitiveSpec {
     pub max_steps: NonZeroU32,
     /// Tools, in the order of their configuration.
     pub tools: Vec<Arc<ToolSpec>>,
+    /// Confinement of the programs behind the tools, decided when the service starts.
+    pub backends: Vec<BackendConfinement>,
 }
 
 impl CognitiveSpec {

@@ -55,6 +55,9 @@ pub enum BoundaryGap {
     /// A socket can be reached through which a program can be started outside of the sandbox, such as
     /// that of the user's service manager or of a container engine.
     Sockets,
+    /// Homes and execution folders of other agents that run as the same user can be read and changed. Without
+    /// Landlock 6 their processes can be signalled, too.
+    OtherAgents,
 }
 
 impl BoundaryGap {
@@ -69,6 +72,7 @@ impl BoundaryGap {
             Self::Processes => "processes",
             Self::Signals => "signals",
             Self::Sockets => "sockets",
+            Self::OtherAgents => "other-agents",
         }
     }
 
@@ -83,6 +87,7 @@ impl BoundaryGap {
             Self::Processes => "read the environment of other processes",
             Self::Signals => "kill the service and other processes",
             Self::Sockets => "start programs outside of its sandbox through a socket",
+            Self::OtherAgents => "read and change the files of other agents that run as its user",
         }
     }
 }

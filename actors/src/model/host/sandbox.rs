@@ -191,3 +191,13 @@ pub struct Confinement {
     #[serde(default)]
     pub boundary: Boundary,
 }
+
+/// Confinement of a backend program on this machine, for the status.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BackendConfinement {
+    /// Path of the section of the program in the configuration, such as `tools.search`.
+    pub section: String,
+    /// Confinement of its processes.
+    #[serde(flatten)]
+    pub confinement: Confinement,
+}

@@ -4,17 +4,17 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::account_status::CredentialStatus;
 use super::alert::Alert;
 use crate::model::agent::budget::BudgetStatus;
 use crate::model::agent::queue::{QueueReason, Queued};
-use crate::model::agent::quota::{CredentialName, DeferralCause};
 use crate::model::agent::{AgentKind, AgentSpec};
 use crate::model::execution::usage::UsageReading;
 use crate::model::execution::{AttemptId, ExecutionState, Outcome};
 use crate::model::host::host_fault::HostFault;
 use crate::model::host::pressure::Pressure;
 use crate::model::host::resources::LimitEnforcement;
-use crate::model::host::sandbox::Confinement;
+use crate::model::host::sandbox::{BackendConfinement, Confinement};
 use crate::model::host::storage_stats::RetentionPass;
 use crate::model::id::{AgentId, ExecutionId, ScheduleId};
 
@@ -173,9 +173,9 @@ pub struct AgentStatus {
     /// Reason why the agent can start nothing, in one sentence that names the program to install.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
-    /// Confinement of the agent's processes; absent if the agent runs nothing on this machine.
+    /// Confinement of the processes of the agent and of its tools.
     #[serde(flatten)]
-    pub confinement: Option<Confinement>,
+    pub isolation: AgentIsolation,
     /// Resource limits of the agent, and the enforcer of each limit.
     #[serde(default, skip_serializing_if = "LimitEnforcement::is_empty")]
     pub resources: LimitEnforcement,
@@ -191,6 +191,17 @@ pub struct AgentStatus {
     /// Amounts that the agent has used today.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetStatus>,
+}
+
+/// Confinement of the processes of an agent and of its tools.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct AgentIsolation {
+    /// Confinement of the agent's processes; absent if the agent runs nothing on this machine.
+    #[serde(flatten)]
+    pub confinement: Option<Confinement>,
+    /// Confinement of the programs behind the tools of a cognitive agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backends: Vec<BackendConfinement>,
 }
 
 /// Starts of an agent's actor.
@@ -238,7 +249,10 @@ impl AgentStatus {
             health,
             enabled: spec.enabled,
             unavailable: spec.unavailable_failure().map(|failure| failure.message),
-            confinement: spec.confinement().cloned(),
+            isolation: AgentIsolation {
+                confinement: spec.confinement().cloned(),
+                backends: spec.cognitive().map(|it| it.backends.clone()).unwrap_or_default(),
+            },
             resources: spec.limit_enforcement(),
             program: None,
             actor_starts: ActorStarts::default(),
@@ -282,6 +296,17 @@ pub struct SchedulerStatus {
     /// Status of the actor.
     #[serde(flatten)]
     pub actor: ActorStatus,
+    /// Numbers of schedules; absent for a caller that may not see every agent.
+    #[serde(flatten)]
+    pub counts: Option<ScheduleCounts>,
+    /// Next due schedule of each agent.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub due: Vec<NextDue>,
+}
+
+/// Numbers of the schedules of all agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ScheduleCounts {
     /// Number of schedules.
     pub schedules: usize,
     /// Number of active schedules.
@@ -289,9 +314,6 @@ pub struct SchedulerStatus {
     /// Number of schedules whose input is sealed and whose key no longer exists: their occurrences are rejected.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub locked: usize,
-    /// Next due schedule of each agent.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub due: Vec<NextDue>,
 }
 
 /// Status of the retention actor, which removes old executions.
@@ -304,54 +326,6 @@ pub struct RetentionStatus {
     /// Latest pass.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub last_pass: Option<RetentionPass>,
-}
-
-/// Status of a credential that is temporarily unusable.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CredentialStatus {
-    /// Display name, which reveals nothing of the credential.
-    pub name: CredentialName,
-    /// Cause of the block.
-    pub cause: DeferralCause,
-    /// State of the circuit breaker: `open`: no execution starts; `half-open`: one execution may probe the credential;
-    /// `tried`: one execution probes it.
-    pub state: String,
-    /// Start time of the block.
-    pub since: DateTime<Utc>,
-    /// End time of the block.
-    pub until: DateTime<Utc>,
-}
-
-/// State of an account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum AccountState {
-    /// The account is usable, as far as known.
-    Available,
-    /// No execution starts under the account.
-    Blocked,
-    /// One execution probes the account, or may do so.
-    Probing,
-}
-
-/// Account under which agents work: a credential that agents share, or that one agent has for itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct AccountStatus {
-    /// Display name, which reveals nothing of the credential.
-    pub account: CredentialName,
-    /// Agents that work under the account.
-    pub agents: Vec<AgentId>,
-    /// State of the account.
-    pub state: AccountState,
-    /// Cause of the present or the latest block.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cause: Option<DeferralCause>,
-    /// Start time of the block.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub since: Option<DateTime<Utc>>,
-    /// End time of the block.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub until: Option<DateTime<Utc>>,
 }
 
 /// Status of the whole supervision tree.

@@ -77,7 +77,15 @@ pub(crate) fn read(
     let (model, provider) = model?;
     let max_steps = u32::try_from(max_steps).ok().and_then(NonZeroU32::new)?;
     let layer = layer?.value;
-    let spec = CognitiveSpec { layer, model, instructions, temperature, max_steps, tools };
+    let spec = CognitiveSpec {
+        layer,
+        model,
+        instructions,
+        temperature,
+        max_steps,
+        tools,
+        backends: Vec::new(),
+    };
     Some(ConfiguredCognition { spec: Arc::new(spec), provider, tool_backends })
 }
 

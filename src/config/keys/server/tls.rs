@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use crate::config::diagnostics::new_diagnostic;
-use crate::config::table::secret::is_open_to_others;
 use crate::config::table::{Positioned, Section};
 use crate::platform::tls::CertificateFiles;
 
@@ -53,12 +51,6 @@ fn check_certificate_files(
     if let Err(error) = files.read_server_config() {
         let position = if error.file() == files.key_file { &key.position } else { &cert.position };
         reader.report_error(position, error.to_string());
-    }
-    if is_open_to_others(&files.key_file) {
-        reader.report_warning(
-            &key.position,
-            new_diagnostic("others may read this file").with_hint("chmod 600 it"),
-        );
     }
     files
 }

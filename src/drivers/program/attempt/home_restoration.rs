@@ -18,7 +18,7 @@ impl PendingAttempt {
         }
         let agent = &self.work.spec.id;
         tracing::warn!(%agent, "the home of the agent was removed; it is created again, without its logins");
-        let user = self.program.user;
+        let user = self.program.user.ids;
         let created = spawn_blocking(move || agent_home::restore(&home, user)).await;
         let cause = match created {
             Ok(Ok(())) => return Ok(()),

@@ -143,7 +143,7 @@ impl<'a> PreparedAttempt<'a> {
             ruleset: None,
             scratch_slot: None,
             root_capabilities: RootCapabilities::All,
-            user: program.user,
+            user: program.user.ids,
             wrapper: None,
             resource_limits: program.resource_limits,
         })
@@ -216,8 +216,8 @@ impl<'a> PreparedAttempt<'a> {
             }
             OutputMethod::File => {
                 let file = folder.zip(self.values.paths.output_file.file_name());
-                let file =
-                    file.map(|(folder, name)| ProgramOutputFile::new(folder, name, program.user));
+                let file = file
+                    .map(|(folder, name)| ProgramOutputFile::new(folder, name, program.user.ids));
                 return AnswerLocation::File(file.and_then(Result::ok));
             }
             OutputMethod::Stdout | OutputMethod::Events | OutputMethod::JsonRpc => None,
@@ -233,7 +233,7 @@ impl<'a> PreparedAttempt<'a> {
         let hidden = sandbox::hidden_paths(program, context);
         let allowed_folders = AllowedFolders::new(self.working_dir.clone(), folder, hidden).await;
         // The service may be root, and could read more than the program.
-        allowed_folders.with_program_user(program.user)
+        allowed_folders.with_program_user(program.user.ids)
     }
 
     /// Returns the contents of the attempt's own folder, or `None` if it needs no folder.
@@ -256,7 +256,7 @@ impl<'a> PreparedAttempt<'a> {
         (is_needed || input.is_some()).then(|| AttemptFolderSpec {
             folder: self.folder.clone(),
             has_temporary_folder,
-            owner: program.user,
+            owner: program.user.ids,
             input,
         })
     }

@@ -30,7 +30,7 @@ use algonius_actors::model::host::resources::ResourceLimits;
 use algonius_actors::model::host::sandbox::{Confinement, Enforcement, Isolation, Sandbox};
 use algonius_actors::model::id::{AgentId, ContextId, ExecutionId, MessageId, PrincipalId};
 use algonius_actors::model::program::{
-    InputMethod, OutputMethod, ProgramSpec, PromptPatterns, ServiceLossAction,
+    InputMethod, OutputMethod, ProgramSpec, ProgramUser, PromptPatterns, ServiceLossAction,
 };
 use algonius_actors::ports::clock::Clock;
 use algonius_actors::ports::ledger::{LedgerError, WriteBatch};
@@ -147,8 +147,7 @@ pub(super) fn program_fixture(command: &str, args: &[&str]) -> ProgramFixture {
             args: args.iter().map(ToString::to_string).collect(),
             params: BTreeMap::new(),
             env: BTreeMap::new(),
-            user: None,
-            has_dynamic_user: false,
+            user: ProgramUser::default(),
             working_dir: home.path().to_owned(),
             input_method: InputMethod::Stdin,
             output_method: OutputMethod::Stdout,

@@ -2,7 +2,7 @@
 
 use algonius_actors::model::access::principal::Right;
 use algonius_actors::model::code::Code;
-use algonius_actors::model::observation::status::AccountStatus;
+use algonius_actors::model::observation::account_status::AccountStatus;
 
 use crate::serve::api::endpoint::ApiEndpoint;
 use crate::serve::api::quota;

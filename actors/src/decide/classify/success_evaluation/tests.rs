@@ -20,14 +20,13 @@ use crate::model::host::resources::ResourceLimits;
 use crate::model::host::sandbox::Sandbox;
 use crate::model::program::runtime_settings::ProgramRuntimeSettings;
 use crate::model::program::{
-    InputMethod, OutputMethod, ProgramSpec, PromptPatterns, ServiceLossAction,
+    InputMethod, OutputMethod, ProgramSpec, ProgramUser, PromptPatterns, ServiceLossAction,
 };
 
 /// Program that succeeds with exit code 0 or 4, with an answer and without `broken`; 75 and `busy` are transient.
 pub(in crate::decide) fn test_program() -> ProgramSpec {
     ProgramSpec {
-        user: None,
-        has_dynamic_user: false,
+        user: ProgramUser::default(),
         on_service_loss: ServiceLossAction::default(),
         command: PathBuf::from("/bin/true"),
         args: Vec::new(),

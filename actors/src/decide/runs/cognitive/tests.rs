@@ -44,6 +44,7 @@ fn spec() -> CognitiveSpec {
         temperature: 0.0,
         max_steps: NonZeroU32::MIN,
         tools: vec![tool("look", true, &[]), tool("push", false, &inputs)],
+        backends: Vec::new(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use algonius_actors::model::program::{EnvVariable, UnixUser, VariableSecrecy};
+use algonius_actors::model::program::{EnvVariable, ProgramUser, UnixUser, VariableSecrecy};
 use nix::unistd::{self, Uid, geteuid};
 use toml::de::DeValue;
 
@@ -96,12 +96,13 @@ fn validate_system_user(
 }
 
 impl RunAs {
-    /// Returns the user, if it is known already.
-    pub(crate) fn user(&self) -> Option<UnixUser> {
-        match self {
+    /// Returns the user of a program. Whether another agent has the same user is not known yet.
+    pub(crate) fn program_user(&self) -> ProgramUser {
+        let ids = match self {
             Self::Named(account) => Some(account.user),
             Self::Service | Self::Dynamic => None,
-        }
+        };
+        ProgramUser { ids, is_dynamic: self.is_dynamic(), is_shared: false }
     }
 
     /// Returns true if the service picks the user.
