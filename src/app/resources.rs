@@ -56,14 +56,15 @@ impl ServiceResources {
         credentials::check_anonymous_access(agents, address)?;
         let capabilities = probe_host().await?;
         let host = HostContext { capabilities: &capabilities, service_files: files };
-        agents
-            .iter_mut()
-            .try_for_each(|agent| confinement::decide_and_check_isolation(agent, &host))?;
         let store = Arc::new(Store::open(&server.data_dir, durability(server)).await?);
         let user_settings = agent_user_settings(server);
         agents
             .iter_mut()
             .try_for_each(|agent| confinement::prepare_agent_user(agent, &user_settings))?;
+        // The users of the agents can pass the folders of the service only now.
+        agents
+            .iter_mut()
+            .try_for_each(|agent| confinement::decide_and_check_isolation(agent, &host))?;
         let data_dir_id = store.instance().id;
         let groups = confinement::open_control_groups(agents, data_dir_id).await?;
         agents

@@ -38,6 +38,13 @@ pub struct FilesWithSecrets {
     pub config_files: Vec<PathBuf>,
 }
 
+impl FilesWithSecrets {
+    /// Returns all of the files.
+    pub fn all(&self) -> impl Iterator<Item = &Path> {
+        self.secret_files.iter().chain(&self.config_files).map(PathBuf::as_path)
+    }
+}
+
 /// Files that the configuration names for the service itself.
 pub(super) struct ConfiguredFiles {
     pub(super) secret_files: Vec<PathBuf>,

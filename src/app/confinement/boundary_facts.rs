@@ -94,7 +94,11 @@ impl<'a> ConfinedProgram<'a> {
                 BoundaryHazard::AllowedEscapeSockets,
                 sockets.iter().any(|socket| allowed_sockets.contains(socket)),
             ),
-            (BoundaryHazard::SecretFilesReadableByOwnUser, self.may_read_one(files.secret_paths())),
+            (
+                BoundaryHazard::SecretFilesReadableByOwnUser,
+                // The first list has no files below a hidden folder.
+                self.may_read_one(files.secret_paths().chain(files.files_with_secrets.all())),
+            ),
             (
                 BoundaryHazard::SharedOwnUser,
                 self.own_user.as_ref().is_some_and(|own_user| own_user.is_shared),

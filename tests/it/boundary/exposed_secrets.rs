@@ -193,15 +193,21 @@ async fn a_read_only_view_of_a_unit_protects_nothing() {
     }
 }
 
+/// Place of a secret in a folder of its own.
+const SECRET_PATH: &str = "HERE/keys/secret";
+
 /// Returns a setup with a secret that root has given to the group of the agent's user, and an agent that counts the
 /// bytes that it can read.
-fn setup_with_group_secret(settings: &str, mode: u32) -> Setup {
+fn setup_with_group_secret(path: &str, settings: &str, mode: u32) -> Setup {
     let (user, gid) = AGENT_USER_AND_ID;
-    let script = "wc -c < HERE/secret 2>/dev/null || echo closed";
+    let script = format!("wc -c < {path} 2>/dev/null || echo closed");
     let agent = format!(
         "[agents.reader]\nuser = '{user}'\ncommand = 'sh'\nargs = ['-c', '{script}']\nworking_dir = '/'\n{settings}\n"
     );
-    let (setup, secret) = open_setup("env_file.KEY = 'HERE/secret'", &agent, mode);
+    let (setup, initial_file) = open_setup(&format!("env_file.KEY = '{path}'"), &agent, mode);
+    let secret = PathBuf::from(path.replace("HERE", setup.test_folder().to_str().unwrap()));
+    fs::create_dir_all(secret.parent().unwrap()).unwrap();
+    fs::rename(initial_file, &secret).unwrap();
     chown(&secret, Some(0), Some(gid)).unwrap();
     setup
 }
@@ -220,20 +226,23 @@ async fn a_secret_of_the_agents_group_is_hidden_or_a_gap() {
     let closed = json!({"level": "own-user"});
     let open = json!({"level": "own-user", "gaps": ["service-files"]});
     let secret_length = format!("{}\n", SECRET.len());
-    for (settings, mode, expected) in [
-        ("access = 'read-write'", 0o640, (secret_length.as_str(), &open)),
-        ("access = 'read-write'", 0o600, ("closed\n", &closed)),
-        // A read-only agent has a list of files that it may read.
-        ("", 0o640, ("closed\n", &closed)),
-        ("sandbox.enforce = false", 0o640, (&secret_length, &open)),
+    let data_path = "HERE/../service/state/algonius/keys/secret";
+    for (path, settings, mode, expected) in [
+        (SECRET_PATH, "access = 'read-write'", 0o640, (secret_length.as_str(), &open)),
+        (SECRET_PATH, "access = 'read-write'", 0o600, ("closed\n", &closed)),
+        // A read-only agent has a list of files that it may read, with those that it may change.
+        (SECRET_PATH, "", 0o640, ("closed\n", &closed)),
+        (SECRET_PATH, "sandbox.writable = ['HERE/keys']", 0o640, (&secret_length, &open)),
+        (SECRET_PATH, "sandbox.enforce = false", 0o640, (&secret_length, &open)),
+        (data_path, "access = 'read-write'", 0o640, (&secret_length, &open)),
     ] {
-        let service = setup_with_group_secret(settings, mode).without_bubblewrap();
-        let (text, boundary) = reader_result(&service.start().await).await;
+        let setup = setup_with_group_secret(path, settings, mode).without_bubblewrap();
+        let (text, boundary) = reader_result(&setup.start().await).await;
         // An agent with its own user reads no secret file of its group, or has the gap `service-files`
-        assert_eq!((text.as_str(), &boundary), expected, "{settings} {mode:o}");
+        assert_eq!((text.as_str(), &boundary), expected, "{path} {settings} {mode:o}");
     }
     let settings = "access = 'read-write'\nsandbox.required = true";
-    let setup = setup_with_group_secret(settings, 0o640).without_bubblewrap();
+    let setup = setup_with_group_secret(SECRET_PATH, settings, 0o640).without_bubblewrap();
     let (_, output) = setup.try_start().await.err().unwrap();
     assert!(output.stderr.contains("read the service's token"), "{output:?}");
 }
@@ -243,7 +252,8 @@ async fn bubblewrap_hides_a_secret_of_the_agents_group() {
     if skip_without_requirement("root") || skip_without_requirement("bubblewrap") {
         return;
     }
-    let service = setup_with_group_secret("access = 'read-write'", 0o640).start().await;
+    let service =
+        setup_with_group_secret(SECRET_PATH, "access = 'read-write'", 0o640).start().await;
     let (text, boundary) = reader_result(&service).await;
     // An agent with its own user reads no secret file of its group, or has the gap `service-files`
     assert_eq!((text.as_str(), boundary), ("0\n", json!({"level": "own-user"})));

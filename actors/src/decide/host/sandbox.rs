@@ -145,7 +145,10 @@ fn landlock_confinement(
     let isolation = (enforcement != Enforcement::Unavailable).then_some(Isolation::Landlock);
     if facts.has_own_user {
         let has_file_rules = isolation.is_some() && sandbox.restricts_writes(access);
-        let boundary = own_user_boundary(facts, Domain { has_file_rules, version });
+        // Landlock grants reading with changing.
+        let hides_secrets =
+            has_file_rules && !facts.has(BoundaryHazard::SecretFilesInWritableFolder);
+        let boundary = own_user_boundary(facts, Domain { has_file_rules, hides_secrets, version });
         return Confinement { enforcement, isolation, boundary };
     }
     let mut gaps = Vec::new();
@@ -179,6 +182,8 @@ fn landlock_confinement(
 /// Landlock domain of an agent with a user of its own.
 struct Domain {
     has_file_rules: bool,
+    /// True if the rules permit reading of no secret file.
+    hides_secrets: bool,
     /// Version of Landlock; 0 stands for no domain.
     version: u32,
 }
@@ -187,7 +192,7 @@ struct Domain {
 /// the service, and nothing protects another agent of the same user.
 fn own_user_boundary(facts: &BoundaryFacts, domain: Domain) -> Boundary {
     let mut gaps = Vec::new();
-    if facts.has(BoundaryHazard::SecretFilesReadableByOwnUser) && !domain.has_file_rules {
+    if facts.has(BoundaryHazard::SecretFilesReadableByOwnUser) && !domain.hides_secrets {
         gaps.push(BoundaryGap::ServiceFiles);
     }
     let is_separate = domain.has_file_rules && domain.version >= LANDLOCK_SCOPE_VERSION;
@@ -201,7 +206,8 @@ fn own_user_boundary(facts: &BoundaryFacts, domain: Domain) -> Boundary {
 /// the service's own user is none.
 fn unconfined_boundary(facts: &BoundaryFacts) -> Boundary {
     if facts.has_own_user {
-        return own_user_boundary(facts, Domain { has_file_rules: false, version: 0 });
+        let no_domain = Domain { has_file_rules: false, hides_secrets: false, version: 0 };
+        return own_user_boundary(facts, no_domain);
     }
     let mut gaps = vec![
         BoundaryGap::ServiceFiles,
