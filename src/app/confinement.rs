@@ -21,7 +21,8 @@ use algonius_actors::model::id::AgentId;
 use algonius_actors::model::program::backend_program::{BackendProgram, BackendRole};
 use algonius_warden::confinement::service_folders::ProtectedServiceFiles;
 
-use self::boundary_facts::{ConfinedProgram, has_own_user};
+use self::boundary_facts::ConfinedProgram;
+pub(crate) use self::boundary_facts::has_own_user;
 use self::users::UserAssignments;
 use crate::StartError;
 use crate::config::{ConfiguredAgent, ServiceFiles};
@@ -165,7 +166,7 @@ pub(crate) fn decide_isolation(agent: &mut ConfiguredAgent, host: &HostContext<'
     }
 }
 
-/// Copies the confinement of the programs behind an agent's tools into its specification, which the status shows.
+/// Copies the confinement of an agent's backend programs into its specification, which the status shows.
 pub(crate) fn publish_backend_confinements(agent: &mut ConfiguredAgent) {
     let Some(cognitive) = agent.spec.cognitive() else { return };
     let backends: Vec<_> = agent
@@ -176,7 +177,7 @@ pub(crate) fn publish_backend_confinements(agent: &mut ConfiguredAgent) {
         })
         .collect();
     if cognitive.backends == backends {
-        return; // The specification stays shared with the actor of the agent.
+        return; // Avoids a copy: the actor of the agent shares the specification.
     }
     if let Some(cognitive) = Arc::make_mut(&mut agent.spec).cognitive_mut() {
         cognitive.backends = backends;

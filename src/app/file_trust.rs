@@ -11,6 +11,7 @@ mod group;
 mod mode_watcher;
 mod path_components;
 mod recorded_permissions;
+mod service_account;
 
 use std::fmt::{self, Display};
 use std::fs::{self, Metadata, Permissions};
@@ -26,6 +27,7 @@ use crate::config::Settings;
 pub(crate) use automatic_reload::automatic_reload_obstacle;
 pub(crate) use mode_watcher::ModeWatcher;
 pub(crate) use recorded_permissions::{ChangedFile, RecordedPermissions, service_created_files};
+pub(crate) use service_account::ServiceAccount;
 
 use self::exposed_secrets::exposed_secret_faults;
 use self::path_components::{PathComponent, PathComponentKind, PathResolution};
@@ -35,7 +37,7 @@ const GROUP_WRITE_BIT: u32 = 0o020;
 const OTHERS_WRITE_BIT: u32 = 0o002;
 const STICKY_BIT: u32 = 0o1000;
 
-/// Variable that systemd sets for each start of a unit.
+/// Variable that systemd sets for each start of a unit, and that its child processes inherit.
 const SYSTEMD_UNIT_VARIABLE: &str = "INVOCATION_ID";
 
 /// Role of a path for the service.
@@ -98,7 +100,7 @@ pub(crate) fn check_trust_and_close_folders(
     settings: &Settings,
     config_file: Option<&Path>,
 ) -> Result<(), UntrustedFiles> {
-    let faults = trust_faults(settings, config_file);
+    let faults = trust_faults(settings, config_file, ServiceAccount::of_process());
     if !faults.is_empty() {
         return Err(UntrustedFiles(faults));
     }
@@ -113,7 +115,11 @@ pub(crate) fn check_trust_and_close_folders(
 
 /// Returns the reasons why the service cannot trust the files of a configuration. A file that does not exist is no
 /// fault. `config_file` is the configuration itself, if it is a file.
-pub(crate) fn trust_faults(settings: &Settings, config_file: Option<&Path>) -> Vec<TrustFault> {
+pub(crate) fn trust_faults(
+    settings: &Settings,
+    config_file: Option<&Path>,
+    account: ServiceAccount,
+) -> Vec<TrustFault> {
     let server = &settings.server;
     let key_file =
         server.tls.iter().map(|pair| ("server.tls.key", &*pair.key_file, FileRole::PrivateKey));
@@ -126,10 +132,10 @@ pub(crate) fn trust_faults(settings: &Settings, config_file: Option<&Path>) -> V
     let own_faults = own_paths
         .into_iter()
         .chain(key_file)
-        .flat_map(|(kind, path, role)| examine_path(kind, path, role));
-    let secret_faults = exposed_secret_faults(settings, config_file);
-    for fault in own_faults.chain(secret_faults).chain(configuration_faults(settings, config_file))
-    {
+        .flat_map(|(kind, path, role)| examine_path(kind, path, role, account));
+    let secret_faults = exposed_secret_faults(settings, config_file, account);
+    let configuration_faults = configuration_faults(settings, config_file, account);
+    for fault in own_faults.chain(secret_faults).chain(configuration_faults) {
         // Several files may lie in the same untrusted folder.
         let is_same =
             |known: &TrustFault| (&known.path, &known.reason) == (&fault.path, &fault.reason);
@@ -141,14 +147,15 @@ pub(crate) fn trust_faults(settings: &Settings, config_file: Option<&Path>) -> V
 }
 
 /// Returns the faults that let another user change the configuration.
-pub(crate) fn configuration_faults(
+fn configuration_faults(
     settings: &Settings,
     config_file: Option<&Path>,
+    account: ServiceAccount,
 ) -> Vec<TrustFault> {
     let paths = configuration_paths(settings, config_file);
     paths
         .into_iter()
-        .flat_map(|(kind, path)| examine_path(kind, path, FileRole::Configuration))
+        .flat_map(|(kind, path)| examine_path(kind, path, FileRole::Configuration, account))
         .collect()
 }
 
@@ -175,7 +182,12 @@ fn configuration_paths<'s>(
 }
 
 /// Returns the faults of a path, and of the folders and links that lead to it.
-fn examine_path(file_label: &'static str, path: &Path, role: FileRole) -> Vec<TrustFault> {
+fn examine_path(
+    file_label: &'static str,
+    path: &Path,
+    role: FileRole,
+    account: ServiceAccount,
+) -> Vec<TrustFault> {
     let components = match PathResolution::resolve(path) {
         Ok(PathResolution(components)) => components,
         Err(error) => {
@@ -185,7 +197,7 @@ fn examine_path(file_label: &'static str, path: &Path, role: FileRole) -> Vec<Tr
         }
     };
     let to_fault = |component: &PathComponent| {
-        let (reason, repair) = problem_and_repair(component, role)?;
+        let (reason, repair) = problem_and_repair(component, role, account)?;
         if is_on_read_only_mount(&component.path) {
             return None; // No user of this mount can change the file.
         }
@@ -200,23 +212,25 @@ fn examine_path(file_label: &'static str, path: &Path, role: FileRole) -> Vec<Tr
 }
 
 /// Returns the problem of a place on the path, and the command that repairs it.
-fn problem_and_repair(component: &PathComponent, role: FileRole) -> Option<(String, String)> {
+fn problem_and_repair(
+    component: &PathComponent,
+    role: FileRole,
+    account: ServiceAccount,
+) -> Option<(String, String)> {
     let PathComponent { path, kind, metadata } = component;
     let (owner, mode, path) =
         (Uid::from_raw(metadata.uid()), metadata.mode(), quote_for_shell(path));
-    if !is_trusted_owner(owner, *kind) {
+    if !is_trusted_owner(owner, *kind, account) {
         let owner_name =
             User::from_uid(owner).ok().flatten().map_or(owner.to_string(), |it| it.name);
-        let service_user_name =
-            User::from_uid(geteuid()).ok().flatten().map_or("root".into(), |it| it.name);
         let chown_option = if *kind == PathComponentKind::Link { "-h " } else { "" };
         return Some((
             format!("belongs to the user `{owner_name}`"),
-            format!("chown {chown_option}{service_user_name} {path}"),
+            format!("chown {chown_option}{} {path}", account.user_name()),
         ));
     }
     let is_writable = mode & OTHERS_WRITE_BIT != 0
-        || mode & GROUP_WRITE_BIT != 0 && !group::is_private(metadata.gid(), owner);
+        || mode & GROUP_WRITE_BIT != 0 && !group::is_private(metadata.gid(), owner, account);
     match (kind, role) {
         (PathComponentKind::Link, _) => None,
         // A user who may write a sticky folder can neither rename nor remove the files of another user.
@@ -242,9 +256,9 @@ fn forbidden_key_bits(metadata: &Metadata) -> u32 {
 }
 
 /// Returns true if the service may rely on a file that this owner can change.
-fn is_trusted_owner(owner: Uid, kind: PathComponentKind) -> bool {
+fn is_trusted_owner(owner: Uid, kind: PathComponentKind, account: ServiceAccount) -> bool {
     owner.is_root()
-        || owner == geteuid()
+        || owner == account.uid
         || kind == PathComponentKind::Folder && is_outside_user_namespace(owner)
 }
 
@@ -265,8 +279,9 @@ fn is_outside_user_namespace(owner: Uid) -> bool {
     is_overflow && uid_map.is_ok_and(|uid_map| !is_mapped(uid_map))
 }
 
-/// Returns true if no user can change a file, because the container of the service has it on a read-only mount. A unit
-/// of systemd has read-only mounts too (`ProtectSystem`), but other users change the same files outside of the unit.
+/// Returns true if a file is on a read-only mount, as in a container, where no user can change it. Under systemd the
+/// result is false: units have read-only mounts too (`ProtectSystem`), and other users change the same files from
+/// outside of the unit.
 fn is_on_read_only_mount(path: &Path) -> bool {
     let is_in_unit = std::env::var_os(SYSTEMD_UNIT_VARIABLE).is_some();
     !is_in_unit

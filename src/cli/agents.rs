@@ -161,10 +161,7 @@ async fn show(client: &ServiceClient, id: &str, out: &CliOutput) -> Result<(), C
         rows.push(("boundary", boundary.to_string()));
     }
     let backends = status.isolation.backends.iter();
-    rows.extend(
-        backends
-            .map(|it| ("tools", format!("{}: boundary {}", it.section, it.confinement.boundary))),
-    );
+    rows.extend(backends.map(|backend| ("backend", backend.to_string())));
     if !status.resources.is_empty() {
         rows.push(("resources", status.resources.to_string()));
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use algonius_actors::model::id::AgentId;
-use algonius_actors::model::program::ProgramSpec;
+use algonius_actors::model::program::ProgramUser;
 
 use super::keys::agent::exposure::ExposureReadState;
 use super::keys::agent::program::user;
@@ -75,11 +75,11 @@ pub(super) fn read<'c>(
     // Every table was read before a missing server ends the function, so that each fault is reported.
     let (tokens, secrets, server) = (exposure_state.tokens, Vec::new(), server?);
     let settings = Settings {
+        agents: with_shared_users_marked(agents, server.programs.agent_uid_range),
         server,
         pressure,
         push,
         retention,
-        agents: with_shared_users_marked(agents),
         default_agent,
         callers: CallerSettings { tokens, lockout },
         secrecy: SecrecySettings { secrets, redaction, inputs },
@@ -91,18 +91,29 @@ pub(super) fn read<'c>(
     Some(settings)
 }
 
-/// Returns the agents, with a mark on each program that runs as the user of another agent, enabled or not.
-fn with_shared_users_marked(mut agents: Vec<ConfiguredAgent>) -> Vec<ConfiguredAgent> {
-    let mut agents_by_uid = BTreeMap::<u32, usize>::new();
-    let own_uid = |program: &ProgramSpec| program.user.ids.map(|user| user.uid);
-    for program in agents.iter().filter_map(ConfiguredAgent::program) {
-        if let Some(uid) = own_uid(program) {
-            *agents_by_uid.entry(uid).or_default() += 1;
-        }
+/// Returns the agents, with a mark on each program whose user another agent has too. Disabled agents count, because
+/// they can be enabled. The service may pick each number of `dynamic_uids` for a dynamic user.
+fn with_shared_users_marked(
+    mut agents: Vec<ConfiguredAgent>,
+    dynamic_uids: Option<(u32, u32)>,
+) -> Vec<ConfiguredAgent> {
+    let users: Vec<ProgramUser> =
+        agents.iter().filter_map(ConfiguredAgent::program).map(|program| program.user).collect();
+    let has_dynamic_users = users.iter().any(|user| user.is_dynamic);
+    let is_dynamic_uid =
+        |uid: u32| dynamic_uids.is_some_and(|(first, last)| (first..=last).contains(&uid));
+    let mut agent_counts = BTreeMap::<u32, usize>::new();
+    for uid in users.iter().filter_map(|user| user.ids).map(|ids| ids.uid) {
+        *agent_counts.entry(uid).or_default() += 1;
     }
     for program in agents.iter_mut().filter_map(ConfiguredAgent::program_mut) {
-        let count = own_uid(program).and_then(|uid| agents_by_uid.get(&uid));
-        program.user.is_shared = count.is_some_and(|count| *count > 1);
+        program.user.is_shared = match program.user.ids.map(|ids| ids.uid) {
+            Some(uid) => {
+                agent_counts.get(&uid).is_some_and(|count| *count > 1)
+                    || has_dynamic_users && is_dynamic_uid(uid)
+            }
+            None => program.user.is_dynamic && agent_counts.keys().copied().any(is_dynamic_uid),
+        };
     }
     agents
 }

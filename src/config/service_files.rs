@@ -5,9 +5,11 @@ mod mounts;
 
 use std::path::{Path, PathBuf};
 
+use super::keys::programs::environment::is_secret_name;
 use super::keys::server::ServerSettings;
 use super::table::ConfigTextFile;
-use inline_secrets::SecretSearch;
+use super::table::secret::read_secret_file;
+use inline_secrets::{SearchResult, SecretSearch};
 use mounts::Mounts;
 
 /// Name of the file with the secrets of an installed unit, in the folder of the configuration.
@@ -25,14 +27,15 @@ pub struct ServiceFiles {
     pub config_folder: Option<PathBuf>,
     /// Programs that the service starts outside of every sandbox.
     pub unsandboxed_programs: Vec<PathBuf>,
-    /// Files whose secrets no other user should read.
+    /// Files with secrets whose possible readers the service examines.
     pub files_with_secrets: FilesWithSecrets,
 }
 
-/// Files with secrets that the service reads, as absolute paths.
+/// Files with secrets that the configuration names or contains, and the environment of a unit: absolute paths. The
+/// token of the command line and the TLS key are not among them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FilesWithSecrets {
-    /// Files that contain nothing but a secret, or a list of them.
+    /// Files that contain secrets only.
     pub secret_files: Vec<PathBuf>,
     /// The configuration and presets in which a secret was found.
     pub config_files: Vec<PathBuf>,
@@ -71,15 +74,17 @@ impl ServiceFiles {
         read_only_paths.extend(server.tls.iter().map(|files| files.cert_file.clone()));
         let search = SecretSearch::new(secrets);
         let mut files_with_secrets = FilesWithSecrets { secret_files, config_files: Vec::new() };
+        let environment = file.map(|file| file.with_file_name(UNIT_ENVIRONMENT_FILE));
+        files_with_secrets.secret_files.extend(environment.filter(|file| sets_secret(file)));
         for ConfigTextFile { file, text } in config_text_files {
-            match text.as_ref().and_then(|text| search.is_in(text)) {
-                Some(false) => read_only_paths.push(file.clone()),
-                Some(true) => {
+            match text.as_ref().map_or(SearchResult::Unparsed, |text| search.search(text)) {
+                SearchResult::NoSecret => read_only_paths.push(file.clone()),
+                SearchResult::SecretFound => {
                     hidden_paths.push(file.clone());
                     files_with_secrets.config_files.push(file.clone());
                 }
-                // An agent must not read what cannot be searched.
-                None => hidden_paths.push(file.clone()),
+                // The service does not know whether it contains a secret, so no agent may read it.
+                SearchResult::Unparsed => hidden_paths.push(file.clone()),
             }
         }
         // A built-in preset has a name in place of a path.
@@ -110,7 +115,9 @@ impl ServiceFiles {
 
     /// Adds the other paths of each file if a part of its file system is mounted more than once.
     fn add_aliases(&mut self, mounts: &Mounts) {
-        for list in [&mut self.hidden_paths, &mut self.read_only_paths] {
+        let FilesWithSecrets { secret_files, config_files } = &mut self.files_with_secrets;
+        for list in [&mut self.hidden_paths, &mut self.read_only_paths, secret_files, config_files]
+        {
             let aliases: Vec<_> = list.iter().flat_map(|path| mounts.aliases(path)).collect();
             list.extend(aliases);
         }
@@ -143,4 +150,13 @@ impl ServiceFiles {
         let is_unused = |path: &Path| path.ends_with(UNIT_ENVIRONMENT_FILE) && !path.exists();
         self.hidden_paths.iter().map(PathBuf::as_path).filter(move |path| !is_unused(path))
     }
+}
+
+/// Returns true if the environment of a unit sets a variable whose name marks a secret. A file that this user cannot
+/// read is closed to others too.
+fn sets_secret(environment: &Path) -> bool {
+    let text = read_secret_file(environment).unwrap_or_default();
+    text.lines()
+        .filter_map(|line| line.split_once('='))
+        .any(|(name, value)| !value.trim().is_empty() && is_secret_name(name.trim()))
 }

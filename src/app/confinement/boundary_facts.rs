@@ -6,7 +6,7 @@ use algonius_actors::decide::host::sandbox::{BoundaryFacts, BoundaryHazard};
 use algonius_actors::model::agent::Access;
 use algonius_actors::model::host::sandbox::{CanonicalSandboxPaths, Sandbox};
 use algonius_actors::model::program::backend_program::BackendProgram;
-use algonius_actors::model::program::{ProgramSpec, UnixUser};
+use algonius_actors::model::program::{ProgramSpec, ProgramUser, UnixUser};
 use algonius_warden::confinement::path_access::{UserIds, is_readable_by_user};
 use nix::unistd::{AccessFlags, access, geteuid};
 
@@ -21,15 +21,8 @@ pub(super) struct ConfinedProgram<'a> {
     home: &'a Path,
     /// Private home of the program, which is below the data directory of the service.
     private_home: Option<&'a Path>,
-    own_user: Option<OwnUser>,
-}
-
-/// User of a program, which is not that of the service.
-struct OwnUser {
-    /// The user itself; `None` before the service has assigned it.
-    user: Option<UnixUser>,
-    /// True if another agent runs as the same user.
-    is_shared: bool,
+    /// User of the program, if it is not the user of the service.
+    own_user: Option<ProgramUser>,
 }
 
 impl<'a> ConfinedProgram<'a> {
@@ -45,8 +38,7 @@ impl<'a> ConfinedProgram<'a> {
             workspaces: workspaces.map(PathBuf::as_path).collect(),
             home: &runtime.home,
             private_home: runtime.agent_home.as_ref().map(|home| home.path.as_path()),
-            own_user: has_own_user(program)
-                .then_some(OwnUser { user: program.user.ids, is_shared: program.user.is_shared }),
+            own_user: has_own_user(program).then_some(program.user),
         }
     }
 
@@ -97,22 +89,24 @@ impl<'a> ConfinedProgram<'a> {
             (
                 BoundaryHazard::SecretFilesReadableByOwnUser,
                 // The first list has no files below a hidden folder.
-                self.may_read_one(files.secret_paths().chain(files.files_with_secrets.all())),
+                self.can_own_user_read_any(
+                    files.secret_paths().chain(files.files_with_secrets.all()),
+                ),
             ),
             (
                 BoundaryHazard::SharedOwnUser,
-                self.own_user.as_ref().is_some_and(|own_user| own_user.is_shared),
+                self.own_user.is_some_and(|own_user| own_user.is_shared),
             ),
         ];
         let hazards = hazards.into_iter().filter_map(|(hazard, exists)| exists.then_some(hazard));
         BoundaryFacts { has_own_user: self.own_user.is_some(), hazards: hazards.collect() }
     }
 
-    /// Returns true if the modes of one of these files permit reading to the program's own user. The service closes its
-    /// folders itself.
-    fn may_read_one<'p>(&self, mut files: impl Iterator<Item = &'p Path>) -> bool {
-        let Some(OwnUser { user, .. }) = &self.own_user else { return false };
-        let user = user.map(|UnixUser { uid, gid }| UserIds { uid, gid });
+    /// Returns true if modes permit the program's own user to read one of these files. Folders do not count, because
+    /// the service removes the access of others to its own.
+    fn can_own_user_read_any<'p>(&self, mut files: impl Iterator<Item = &'p Path>) -> bool {
+        let Some(own_user) = self.own_user else { return false };
+        let user = own_user.ids.map(|UnixUser { uid, gid }| UserIds { uid, gid });
         files.any(|file| is_readable_by_user(file, user))
     }
 
@@ -170,7 +164,7 @@ impl<'a> ConfinedProgram<'a> {
 }
 
 /// Returns true if the program runs as another user than the service.
-pub(super) fn has_own_user(program: &ProgramSpec) -> bool {
+pub(crate) fn has_own_user(program: &ProgramSpec) -> bool {
     let is_other = |user: UnixUser| user.uid != geteuid().as_raw();
     program.user.is_dynamic || program.user.ids.is_some_and(is_other)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use algonius_actors::model::host::boundary::BoundaryGap;
 use algonius_actors::model::host::sandbox::Confinement;
 
-use super::configuration_faults;
+use super::{ServiceAccount, configuration_faults};
 use crate::config::{ConfiguredAgent, Settings};
 
 /// Returns the reason why changed files are not applied automatically; `None` if they are. The agents must
@@ -29,6 +29,7 @@ pub(crate) fn automatic_reload_obstacle(
     if let Some((backend, _)) = backends.find(|(_, program)| has_gap(&program.confinement)) {
         return Some(format!("the {backend} can change the configuration"));
     }
-    let fault = configuration_faults(settings, config_file).into_iter().next()?;
+    let fault = configuration_faults(settings, config_file, ServiceAccount::of_process());
+    let fault = fault.into_iter().next()?;
     Some(fault.describe_without_path())
 }

@@ -2,12 +2,14 @@
 
 use std::{fs, io};
 
-use nix::unistd::{Gid, Group, Uid, User, geteuid};
+use nix::unistd::{Gid, Group, Uid, User};
 
-/// Returns true if only root, the owner and this process's user belong to a group. Distributions create such a group
-/// for each user, and let it write the files that the user creates.
-pub(super) fn is_private(gid: u32, owner: Uid) -> bool {
-    let trusted_uids = [Uid::from_raw(0), owner, geteuid()];
+use super::ServiceAccount;
+
+/// Returns true if only root, the owner and the user of the service belong to a group. Distributions create such a
+/// group for each user, and let it write the files that the user creates.
+pub(super) fn is_private(gid: u32, owner: Uid, account: ServiceAccount) -> bool {
+    let trusted_uids = [Uid::from_raw(0), owner, account.uid];
     let is_trusted = |name: &String| {
         User::from_name(name).ok().flatten().is_some_and(|user| trusted_uids.contains(&user.uid))
     };

@@ -16,7 +16,10 @@ fn create_file(path: &Path, mode: u32) -> PathBuf {
 }
 
 fn reported_faults(path: &Path, role: FileRole) -> Vec<String> {
-    examine_path("it", path, role).iter().map(ToString::to_string).collect()
+    examine_path("it", path, role, ServiceAccount::of_process())
+        .iter()
+        .map(ToString::to_string)
+        .collect()
 }
 
 #[test]

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::difference::diff_by_name;
 use crate::StartError;
 use crate::app::agent_factory::AgentFactory;
-use crate::app::confinement::publish_backend_confinements;
+use crate::app::confinement::{has_own_user, publish_backend_confinements};
 use crate::app::credentials::check_anonymous_access;
 use crate::app::http_state::AgentSpecs;
 use crate::config::{ConfiguredAgent, ServiceFiles, Settings};
@@ -132,7 +132,9 @@ impl ServedAgents {
                 }
             }
             carry_over_backend_facts(agent, &before.backends().collect());
-            if has_other_files {
+            // A boundary by a user depends on modes, which may have changed.
+            let has_own_user = agent.program().is_some_and(|program| has_own_user(program));
+            if has_other_files || has_own_user {
                 self.factory.decide_isolation(agent, service_files);
             }
             if *agent == **before {

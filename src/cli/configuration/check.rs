@@ -14,6 +14,7 @@ use crate::app::confinement::{HostContext, decide_isolation};
 use crate::app::file_trust;
 use crate::cli::error::CliError;
 use crate::cli::output::CliOutput;
+use crate::cli::service::installed_unit::InstalledUnit;
 use crate::config::{
     self, AgentWorker, ConfigFault, ConfiguredAgent, FaultCode, LoadedConfig, Settings, Severity,
 };
@@ -57,8 +58,9 @@ pub(crate) fn run(
     };
     decide_isolation_of_agents(&mut settings)?;
     // Another user may run the service, so untrusted files are only a warning here.
-    let trust_faults: Vec<_> =
-        file_trust::trust_faults(&settings, config_file).iter().map(ToString::to_string).collect();
+    let account = InstalledUnit::service_account(config_file);
+    let trust_faults = file_trust::trust_faults(&settings, config_file, account);
+    let trust_faults: Vec<_> = trust_faults.iter().map(ToString::to_string).collect();
     let obstacle = |file| file_trust::automatic_reload_obstacle(&settings, Some(file));
     let unwatched_reason = config_file.and_then(obstacle);
     let agents: Vec<_> = settings.agents.iter().map(|agent| agent.spec.id.to_string()).collect();

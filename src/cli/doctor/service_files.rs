@@ -8,6 +8,7 @@ use nix::sys::statvfs::statvfs;
 
 use super::finding::Finding;
 use crate::app::file_trust;
+use crate::cli::service::installed_unit::InstalledUnit;
 use crate::config::{ServiceFiles, Settings};
 
 /// Number of free bytes below which commits will soon fail.
@@ -25,7 +26,11 @@ pub(super) fn check(
     environment_file: Option<&Path>,
 ) -> Vec<Finding> {
     let server = &settings.server;
-    let faults = file_trust::trust_faults(settings, config_file);
+    let faults = file_trust::trust_faults(
+        settings,
+        config_file,
+        InstalledUnit::service_account(config_file),
+    );
     let mut findings: Vec<_> = faults.iter().map(untrusted_file_finding).collect();
     let folders =
         [("server.data_dir", &server.data_dir), ("server.runtime_dir", &server.runtime_dir)];

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use super::install_paths::{DirectoryVariables, UnitOwner};
+use crate::app::file_trust::ServiceAccount;
 
 /// Variables that systemd or the login adds.
 const LOGIN_VARIABLES: [&str; 8] = [
@@ -26,6 +27,8 @@ pub(in crate::cli) struct InstalledUnit {
     pub(in crate::cli) unit_file: PathBuf,
     /// Path of the configuration.
     pub(in crate::cli) config_file: PathBuf,
+    /// Name of the user of the service; `None` stands for the user of the unit.
+    user_name: Option<String>,
     /// Variables that the unit sets.
     unit_variables: Vec<(String, String)>,
     environment_file: PathBuf,
@@ -46,6 +49,16 @@ impl InstalledUnit {
     pub(in crate::cli) fn uses_config_file(&self, file: &Path) -> bool {
         let canonical = |file: &Path| fs::canonicalize(file).ok();
         canonical(file).is_some_and(|file| canonical(&self.config_file) == Some(file))
+    }
+
+    /// Returns the account of the service that uses a configuration: that of the installed unit or, without a unit for
+    /// this configuration, that of this process.
+    pub(in crate::cli) fn service_account(config_file: Option<&Path>) -> ServiceAccount {
+        let unit =
+            config_file.and_then(|file| Self::find().filter(|unit| unit.uses_config_file(file)));
+        let user_name = unit.and_then(|unit| unit.user_name);
+        let account = user_name.and_then(|name| ServiceAccount::of_user(&name));
+        account.unwrap_or_else(ServiceAccount::of_process)
     }
 
     /// Returns the path of the file with secret variables.
@@ -95,7 +108,8 @@ fn parse_unit(unit_file: PathBuf, text: &str) -> Option<InstalledUnit> {
     });
     let (unit_variables, environment_file) =
         (unit_variables.collect(), config_file.with_file_name("environment"));
-    Some(InstalledUnit { unit_file, config_file, unit_variables, environment_file })
+    let user_name = value_of("User=").map(str::to_owned);
+    Some(InstalledUnit { unit_file, config_file, user_name, unit_variables, environment_file })
 }
 
 /// Returns the directory for a specifier of systemd.

@@ -163,10 +163,8 @@ fn remarks(agent: &AgentStatus) -> Vec<String> {
         agent.program.as_ref().map(program_text).filter(|text| !text.is_empty()),
         agent.actor_starts.last_fault.as_ref().map(|fault| format!("fault: {fault}")),
     ];
-    let backends = agent.isolation.backends.iter();
-    let backends =
-        backends.map(|it| format!("{}: boundary {}", it.section, it.confinement.boundary));
-    let remarks = remarks.into_iter().flatten().chain(backends);
+    let backend_remarks = agent.isolation.backends.iter().map(ToString::to_string);
+    let remarks = remarks.into_iter().flatten().chain(backend_remarks);
     remarks.chain(agent.budget.iter().flat_map(budget_lines)).collect()
 }
 

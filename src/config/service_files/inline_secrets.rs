@@ -19,6 +19,15 @@ pub(super) struct SecretSearch {
     redactor: Redactor,
 }
 
+/// Result of the search in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SearchResult {
+    SecretFound,
+    NoSecret,
+    /// The text is not valid TOML, so that it cannot be searched.
+    Unparsed,
+}
+
 /// Kind of a table, which decides about the meaning of its entries.
 struct TableKind {
     /// True if the entries are variables.
@@ -54,11 +63,13 @@ impl SecretSearch {
         Self { redactor: Redactor::new(secrets.iter().cloned()).without_emails() }
     }
 
-    /// Returns true if a text contains a secret: a known one, the value of a variable whose name marks a secret, or a
-    /// text that the redactor recognizes. `None` is the result for a text that cannot be parsed.
-    pub(super) fn is_in(&self, text: &str) -> Option<bool> {
-        let table = text.parse::<Table>().ok()?;
-        Some(self.has_secret_comment(text) || self.has_secret_entry(&table, &TableKind::root()))
+    /// Searches a text for a secret: a known one, the value of a variable whose name marks a secret, or a text that the
+    /// redactor recognizes.
+    pub(super) fn search(&self, text: &str) -> SearchResult {
+        let Ok(table) = text.parse::<Table>() else { return SearchResult::Unparsed };
+        let has_secret =
+            self.has_secret_comment(text) || self.has_secret_entry(&table, &TableKind::root());
+        if has_secret { SearchResult::SecretFound } else { SearchResult::NoSecret }
     }
 
     fn has_secret_entry(&self, table: &Table, kind: &TableKind) -> bool {
@@ -177,12 +188,12 @@ mod tests {
 
     use super::*;
 
-    fn find_secret(text: &str) -> Option<bool> {
-        SecretSearch::new(&["registered \"secret\"".to_owned()]).is_in(text)
+    fn search(text: &str) -> SearchResult {
+        SecretSearch::new(&["registered \"secret\"".to_owned()]).search(text)
     }
 
     fn has_secret(text: &str) -> bool {
-        find_secret(text).unwrap()
+        search(text) == SearchResult::SecretFound
     }
 
     #[test]
@@ -217,7 +228,7 @@ mod tests {
         ] {
             assert!(has_secret(text), "{text}");
         }
-        assert_eq!(find_secret("not toml"), None);
+        assert_eq!(search("not toml"), SearchResult::Unparsed);
     }
 
     #[test]

@@ -135,7 +135,7 @@ async fn visible_status(app: &AppState, caller: &Caller) -> ServiceStatus {
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let configuration = app.admin.configuration_status();
     let status = ServiceStatus { version, configuration, machine, ledger: None, tree };
-    // Also for administrators, whose tokens may be restricted to some agents.
+    // The tokens of administrators can be limited to some agents too.
     if caller.scope.agents.is_some() {
         return restrict_to_visible_agents(status, caller);
     }
@@ -147,7 +147,8 @@ fn may_see(caller: &Caller, agent: &AgentId) -> bool {
     caller.scope.allows(Right::Read, Some(agent))
 }
 
-/// Returns the status without everything that may name another agent, or reveal the work of other callers.
+/// Removes from the status what names an agent that the caller may not see, and numbers that count the work of other
+/// callers. `tree.agents` is filtered already.
 fn restrict_to_visible_agents(status: ServiceStatus, caller: &Caller) -> ServiceStatus {
     let ServiceStatus { version, configuration, machine, mut tree, .. } = status;
     let is_visible = |id: &str| AgentId::new(id).is_ok_and(|id| may_see(caller, &id));

@@ -108,6 +108,44 @@ async fn a_secret_of_root_is_closed_for_the_services_group() {
     assert_eq!((metadata.uid(), metadata.gid(), metadata.mode() & 0o777), (0, 65_532, 0o640));
 }
 
+/// Root that checks the configuration of a service must not take a file from the user of the service.
+#[tokio::test]
+async fn the_check_prints_the_command_for_the_user_of_the_unit() {
+    if skip_without_requirement("root") {
+        return;
+    }
+    let (setup, secret) = open_setup("env_file.KEY = 'HERE/secret'", "", 0o644);
+    let config = setup.write_config().display().to_string();
+    let unit_folder = setup.test_folder().join("home/.config/systemd/user");
+    fs::create_dir_all(&unit_folder).unwrap();
+    let unit = format!(
+        "# algonius as a service of systemd, as `algonius service install` writes it.\n[Service]\n\
+         User=daemon\nExecStart=/bin/algonius serve --config {config}\n"
+    );
+    fs::write(unit_folder.join("algonius.service"), unit).unwrap();
+    let command = format!("chgrp daemon {0} && chmod 640 {0}", secret.display());
+    let check = setup.run_command(&["check", &config], "").await;
+    assert!(check.stderr.contains(&format!("run `{command}`")), "{check:?}");
+    let doctor = setup.run_command(&["doctor", &config], "").await;
+    assert!(doctor.stdout.contains(&format!("fix: {command}")), "{doctor:?}");
+    fs::remove_dir_all(&unit_folder).unwrap();
+    let check = setup.run_command(&["check", &config], "").await;
+    assert!(check.stderr.contains(&format!("run `chmod 600 {}`", secret.display())), "{check:?}");
+}
+
+#[tokio::test]
+async fn the_environment_of_a_unit_is_closed_to_others() {
+    let (setup, _) = open_setup("", "", 0o600);
+    let environment = setup.config_sibling_path("environment");
+    fs::write(&environment, "PATH=/usr/bin\nAPI_KEY=\n").unwrap();
+    set_mode(&environment, 0o644);
+    let config = setup.write_config().display().to_string();
+    let check = setup.run_command(&["check", &config], "").await;
+    assert!(!check.stderr.contains("refuses to start"), "it contains no secret: {check:?}");
+    fs::write(&environment, "PATH=/usr/bin\nAPI_KEY=abcdefgh\n").unwrap();
+    expect_refusal_and_repair(setup, &environment, "is readable by other users").await;
+}
+
 /// A folder that others cannot pass protects what is in it.
 #[tokio::test]
 async fn a_secret_in_a_closed_folder_may_have_any_mode() {
@@ -151,16 +189,21 @@ async fn secrets_that_a_container_engine_mounts_are_accepted() {
     if skip_without_requirement("root") {
         return;
     }
-    let read_only_mount = "mount --bind \"$0\" \"$0/mounted\" && \
+    // Other users can enter the mount, but not the folder from which it is mounted.
+    let read_only_mount = "mount --bind \"$0/closed/source\" \"$0/mounted\" && \
                            mount -o remount,bind,ro \"$0/mounted\" && exec \"$@\"";
     let run_secrets = "mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/secrets && \
-                       cp \"$0/secret\" /run/secrets/ && exec \"$@\"";
+                       cp \"$0/closed/source/secret\" /run/secrets/ && exec \"$@\"";
     for (mount, path) in
         [(read_only_mount, "HERE/mounted/secret"), (run_secrets, "/run/secrets/secret")]
     {
-        let (setup, _) = open_setup(&format!("env_file.KEY = '{path}'"), "", 0o644);
+        let (setup, secret) = open_setup(&format!("env_file.KEY = '{path}'"), "", 0o644);
         let test_folder = setup.test_folder().to_owned();
         fs::create_dir(test_folder.join("mounted")).unwrap();
+        let source = test_folder.join("closed/source");
+        fs::create_dir_all(&source).unwrap();
+        fs::rename(secret, source.join("secret")).unwrap();
+        set_mode(&test_folder.join("closed"), 0o700);
         let args = ["unshare", "--mount", "sh", "-c", mount, test_folder.to_str().unwrap()];
         let service = setup.with_launcher(&args).start().await;
         let task = service.send("one", "hello").await;
@@ -245,6 +288,24 @@ async fn a_secret_of_the_agents_group_is_hidden_or_a_gap() {
     let setup = setup_with_group_secret(SECRET_PATH, settings, 0o640).without_bubblewrap();
     let (_, output) = setup.try_start().await.err().unwrap();
     assert!(output.stderr.contains("read the service's token"), "{output:?}");
+}
+
+/// A file with a secret that is closed stays so while the service runs, unless an operator requests a reload.
+#[tokio::test]
+async fn a_reload_decides_again_about_modes() {
+    if skip_without_requirement("root") || skip_without_requirement("Landlock 6") {
+        return;
+    }
+    let setup = setup_with_group_secret(SECRET_PATH, "access = 'read-write'", 0o600);
+    let service = setup.without_bubblewrap().start().await;
+    assert_eq!(reader_result(&service).await.1, json!({"level": "own-user"}));
+    set_mode(&service.setup.test_folder().join("keys/secret"), 0o640);
+    let config = service.setup.config_sibling_path("supervisor.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.replace("'cat'", "'/bin/cat'")).unwrap();
+    let reload = service.run_command(&["reload"], "").await;
+    let boundary = reader_result(&service).await.1;
+    assert_eq!(boundary, json!({"level": "own-user", "gaps": ["service-files"]}), "{reload:?}");
 }
 
 #[tokio::test]

@@ -55,7 +55,7 @@ async fn an_agent_with_a_shared_user_has_a_gap() {
     let setup = setup_with_shared_user("access = 'read-write'").without_bubblewrap();
     let config = setup.write_config().display().to_string();
     let check = setup.run_command(&["check", &config], "").await;
-    let ability = "the agent can read and change the files of other agents that run as its user";
+    let ability = "the agent can reach the files or processes of other agents that run as its user";
     assert!(check.stderr.contains(ability), "{check:?}");
     let doctor = setup.run_command(&["doctor", &config], "").await;
     assert!(doctor.stdout.contains("give each agent a user of its own"), "{doctor:?}");

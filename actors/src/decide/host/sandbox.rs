@@ -41,11 +41,11 @@ pub enum BoundaryHazard {
     EscapeSockets,
     /// The configuration permits the agent to use such a socket.
     AllowedEscapeSockets,
-    /// The modes of a secret file permit reading to the agent's own user. A mount hides the file, and Landlock does so
-    /// for an agent that may not change everything.
+    /// The agent's own user can read a secret file by its mode. A mount hides the file. Landlock hides it too, unless
+    /// the agent may change everything.
     SecretFilesReadableByOwnUser,
-    /// Another agent runs as the same user, which is not the service's. Mounts and Landlock hide its files in the same
-    /// cases.
+    /// Another agent runs as the same user, which is not the service's user. Mounts separate the agents. Landlock 6
+    /// separates them too, unless the agent may change everything.
     SharedOwnUser,
 }
 
@@ -144,11 +144,12 @@ fn landlock_confinement(
     };
     let isolation = (enforcement != Enforcement::Unavailable).then_some(Isolation::Landlock);
     if facts.has_own_user {
-        let has_file_rules = isolation.is_some() && sandbox.restricts_writes(access);
         // Landlock grants reading with changing.
-        let hides_secrets =
-            has_file_rules && !facts.has(BoundaryHazard::SecretFilesInWritableFolder);
-        let boundary = own_user_boundary(facts, Domain { has_file_rules, hides_secrets, version });
+        let hides_service_files = isolation.is_some()
+            && sandbox.restricts_writes(access)
+            && !facts.has(BoundaryHazard::SecretFilesInWritableFolder);
+        let domain_version = hides_service_files.then_some(version);
+        let boundary = own_user_boundary(facts, domain_version);
         return Confinement { enforcement, isolation, boundary };
     }
     let mut gaps = Vec::new();
@@ -179,24 +180,16 @@ fn landlock_confinement(
     Confinement { enforcement, isolation, boundary: Boundary { level, gaps } }
 }
 
-/// Landlock domain of an agent with a user of its own.
-struct Domain {
-    has_file_rules: bool,
-    /// True if the rules permit reading of no secret file.
-    hides_secrets: bool,
-    /// Version of Landlock; 0 stands for no domain.
-    version: u32,
-}
-
-/// Returns the boundary of an agent with a user of its own, outside of bubblewrap. The modes of files protect those of
-/// the service, and nothing protects another agent of the same user.
-fn own_user_boundary(facts: &BoundaryFacts, domain: Domain) -> Boundary {
+/// Returns the boundary of an agent with a user of its own, outside of bubblewrap. Modes of files protect the files of
+/// the service; only a domain separates agents of the same user. `domain_version` is the version of Landlock if its
+/// domain hides the files of the service, with the homes of other agents among them.
+fn own_user_boundary(facts: &BoundaryFacts, domain_version: Option<u32>) -> Boundary {
     let mut gaps = Vec::new();
-    if facts.has(BoundaryHazard::SecretFilesReadableByOwnUser) && !domain.hides_secrets {
+    if facts.has(BoundaryHazard::SecretFilesReadableByOwnUser) && domain_version.is_none() {
         gaps.push(BoundaryGap::ServiceFiles);
     }
-    let is_separate = domain.has_file_rules && domain.version >= LANDLOCK_SCOPE_VERSION;
-    if facts.has(BoundaryHazard::SharedOwnUser) && !is_separate {
+    let separates_agents = domain_version.is_some_and(|version| version >= LANDLOCK_SCOPE_VERSION);
+    if facts.has(BoundaryHazard::SharedOwnUser) && !separates_agents {
         gaps.push(BoundaryGap::OtherAgents);
     }
     Boundary { level: BoundaryLevel::OwnUser, gaps }
@@ -206,8 +199,7 @@ fn own_user_boundary(facts: &BoundaryFacts, domain: Domain) -> Boundary {
 /// the service's own user is none.
 fn unconfined_boundary(facts: &BoundaryFacts) -> Boundary {
     if facts.has_own_user {
-        let no_domain = Domain { has_file_rules: false, hides_secrets: false, version: 0 };
-        return own_user_boundary(facts, no_domain);
+        return own_user_boundary(facts, None);
     }
     let mut gaps = vec![
         BoundaryGap::ServiceFiles,

@@ -173,7 +173,7 @@ pub struct CognitiveSpec {
     pub max_steps: NonZeroU32,
     /// Tools, in the order of their configuration.
     pub tools: Vec<Arc<ToolSpec>>,
-    /// Confinement of the programs behind the tools, decided when the service starts.
+    /// Present confinement of the backend programs, for the status.
     pub backends: Vec<BackendConfinement>,
 }
 

@@ -55,8 +55,8 @@ pub enum BoundaryGap {
     /// A socket can be reached through which a program can be started outside of the sandbox, such as
     /// that of the user's service manager or of a container engine.
     Sockets,
-    /// Homes and execution folders of other agents that run as the same user can be read and changed. Without
-    /// Landlock 6 their processes can be signalled, too.
+    /// Another agent runs as the same user: its home and its execution folders can be read and changed. If Landlock
+    /// before version 6 restricts the files, only its processes can be signalled.
     OtherAgents,
 }
 
@@ -87,7 +87,9 @@ impl BoundaryGap {
             Self::Processes => "read the environment of other processes",
             Self::Signals => "kill the service and other processes",
             Self::Sockets => "start programs outside of its sandbox through a socket",
-            Self::OtherAgents => "read and change the files of other agents that run as its user",
+            Self::OtherAgents => {
+                "reach the files or processes of other agents that run as its user"
+            }
         }
     }
 }

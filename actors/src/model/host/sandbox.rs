@@ -201,3 +201,10 @@ pub struct BackendConfinement {
     #[serde(flatten)]
     pub confinement: Confinement,
 }
+
+impl std::fmt::Display for BackendConfinement {
+    /// Writes the section and the boundary.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: boundary {}", self.section, self.confinement.boundary)
+    }
+}

@@ -199,7 +199,7 @@ pub struct AgentIsolation {
     /// Confinement of the agent's processes; absent if the agent runs nothing on this machine.
     #[serde(flatten)]
     pub confinement: Option<Confinement>,
-    /// Confinement of the programs behind the tools of a cognitive agent.
+    /// Confinement of the backend programs of a cognitive agent: those of its tools, and its MCP servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<BackendConfinement>,
 }

@@ -14,17 +14,17 @@ pub struct UserIds {
     pub gid: u32,
 }
 
-/// Right of the class `others` in a mode.
+/// Right that a mode gives to a class of users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModeRight {
-    /// Reading of a file.
+    /// Read a file.
     Read,
-    /// Passage through a folder.
+    /// Pass through a folder.
     Pass,
 }
 
 impl ModeRight {
-    /// Bit of the mode for the class `others`.
+    /// Returns the bit of the mode for the class `others`.
     #[must_use]
     pub const fn others_bit(self) -> u32 {
         match self {
@@ -33,21 +33,26 @@ impl ModeRight {
         }
     }
 
-    /// Bit of the mode for the class `group`.
+    /// Returns the bit of the mode for the class `group`.
     #[must_use]
     pub const fn group_bit(self) -> u32 {
         self.others_bit() << 3
     }
+
+    const fn owner_bit(self) -> u32 {
+        self.others_bit() << 6
+    }
 }
 
-/// Returns true if a path leads to a file, and a reader who has the rights that `permits` decides about can read it.
+/// Returns true if a path leads to a file that a reader can read. `permits` decides from metadata if the reader has a
+/// right.
 pub fn is_readable_file(path: &Path, permits: impl Fn(&Metadata, ModeRight) -> bool) -> bool {
     let is_permitted = path.metadata().is_ok_and(|metadata| permits(&metadata, ModeRight::Read));
     is_permitted && path.is_file() && is_reachable(path, permits)
 }
 
-/// Returns true if a path exists, and a user who has the rights that `permits` decides about can pass the folders above
-/// it.
+/// Returns true if a path exists, and a user can pass the folders above it. `permits` decides from metadata if the user
+/// has a right.
 fn is_reachable(path: &Path, permits: impl Fn(&Metadata, ModeRight) -> bool) -> bool {
     // The links on the path need not be passed: the user can use the path without links.
     let Ok(real_path) = path.canonicalize() else { return false };
@@ -63,7 +68,8 @@ pub fn is_reachable_by_user(path: &Path, user: UserIds) -> bool {
     is_reachable(path, |metadata, right| permits_user(metadata, right, Some(user)))
 }
 
-/// Returns true if a user can read a file. `None` is a user who owns nothing.
+/// Returns true if a user can read a file. `None` stands for a user whose ids are not assigned yet: the rights of
+/// others apply.
 #[must_use]
 pub fn is_readable_by_user(path: &Path, user: Option<UserIds>) -> bool {
     is_readable_file(path, |metadata, right| permits_user(metadata, right, user))
@@ -71,7 +77,7 @@ pub fn is_readable_by_user(path: &Path, user: Option<UserIds>) -> bool {
 
 fn permits_user(metadata: &Metadata, right: ModeRight, user: Option<UserIds>) -> bool {
     let bit = match user {
-        Some(user) if metadata.uid() == user.uid => right.group_bit() << 3,
+        Some(user) if metadata.uid() == user.uid => right.owner_bit(),
         Some(user) if metadata.gid() == user.gid => right.group_bit(),
         _ => right.others_bit(),
     };
@@ -90,7 +96,7 @@ mod tests {
 
     const OWNER: UserIds = UserIds { uid: 65_001, gid: 65_002 };
     const GROUP_MEMBER: UserIds = UserIds { uid: 65_003, ..OWNER };
-    const STRANGER: UserIds = UserIds { uid: 65_004, gid: 65_005 };
+    const OTHER_USER: UserIds = UserIds { uid: 65_004, gid: 65_005 };
 
     fn set_mode(path: &Path, mode: u32) {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
@@ -109,10 +115,11 @@ mod tests {
     #[test]
     fn the_class_of_a_user_decides() {
         if !geteuid().is_root() {
-            return; // `tests/it/boundary` does this with the program, and counts it where it cannot.
+            // Only root can change owners. `tests/it/boundary` covers this case, and reports if it skips it.
+            return;
         }
         let (_folder, file) = shared_file();
-        let readers = [Some(OWNER), Some(GROUP_MEMBER), Some(STRANGER), None];
+        let readers = [Some(OWNER), Some(GROUP_MEMBER), Some(OTHER_USER), None];
         for (mode, expected) in [
             (0o400, [true, false, false, false]),
             (0o040, [false, true, false, false]),

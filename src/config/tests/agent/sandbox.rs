@@ -76,3 +76,22 @@ fn a_tilde_needs_a_home() {
         assert!(messages.len() == 1 && messages[0].contains(expected), "{home:?}: {messages:?}");
     }
 }
+
+#[test]
+fn agents_with_one_user_are_marked() {
+    for (range, users, expected) in [
+        ("61184-61199", ["user = 'nobody'", "user = 'nobody'", ""], [true, true, false]),
+        ("61184-61199", ["user = 'nobody'", "user = 'dynamic'", ""], [false; 3]),
+        // The number of `nobody` is 65534, which the service may pick too.
+        ("65530-65534", ["user = 'nobody'", "user = 'dynamic'", ""], [true, true, false]),
+        ("65530-65534", ["user = 'nobody'", "", ""], [false; 3]),
+        ("61184-61199", ["user = 'dynamic'", "user = 'dynamic'", ""], [false; 3]),
+    ] {
+        let agent = |(id, user)| format!("[agents.{id}]\ncommand = 'cat'\n{user}\n");
+        let agents: String = ["a", "b", "c"].into_iter().zip(users).map(agent).collect();
+        let settings = load_settings(&format!("[server]\nagent_users = '{range}'\n{agents}"));
+        let are_shared: Vec<_> =
+            settings.agents.iter().map(|agent| agent.program().unwrap().user.is_shared).collect();
+        assert_eq!(are_shared, expected, "{range} {users:?}");
+    }
+}

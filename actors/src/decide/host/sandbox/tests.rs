@@ -192,6 +192,38 @@ fn the_boundary_names_every_gap() {
 }
 
 #[test]
+fn gaps_of_an_own_user_depend_on_the_files_that_landlock_hides() {
+    use BoundaryGap::{OtherAgents, ServiceFiles};
+    use BoundaryHazard::{
+        SecretFilesInWritableFolder, SecretFilesReadableByOwnUser, SharedOwnUser,
+    };
+    let (secrets, shared) = (&[SecretFilesReadableByOwnUser][..], &[SharedOwnUser][..]);
+    let both_in_writable = &[SecretFilesInWritableFolder, secrets[0], SharedOwnUser][..];
+    let no_gaps = &[][..];
+    for (access, sandbox, landlock, hazards, gaps) in [
+        (RO, default_sandbox(), Some(6), secrets, no_gaps),
+        (RW, default_sandbox(), Some(6), secrets, &[ServiceFiles]),
+        (RO, default_sandbox(), None, secrets, &[ServiceFiles]),
+        (RO, default_sandbox(), Some(6), shared, no_gaps),
+        (RO, default_sandbox(), Some(5), shared, &[OtherAgents]),
+        (RW, default_sandbox(), Some(6), shared, &[OtherAgents]),
+        (RO, default_sandbox(), Some(6), both_in_writable, &[ServiceFiles, OtherAgents]),
+        (RW, confined_sandbox(), Some(6), &[SecretFilesInWritableFolder], no_gaps),
+    ] {
+        let facts = BoundaryFacts { has_own_user: true, hazards: hazards.to_vec() };
+        let confinement = |bubblewrap| {
+            let capabilities = SandboxCapabilities { landlock, bubblewrap };
+            choose_confinement(access, &sandbox, capabilities, &facts)
+        };
+        let case = format!("{access:?} {sandbox:?} {landlock:?} {hazards:?}");
+        let expected = Boundary { level: Level::OwnUser, gaps: gaps.to_vec() };
+        assert_eq!(confinement(false).boundary, expected, "{case}");
+        let closed = Boundary { level: Level::OwnUser, gaps: Vec::new() };
+        assert_eq!(confinement(true).boundary, closed, "{case}");
+    }
+}
+
+#[test]
 fn only_output_of_a_failed_wrapper_is_attributed_to_it() {
     let (bubblewrap, landlock) = (Some(Isolation::Bubblewrap), Some(Isolation::Landlock));
     let bwrap_error = "bwrap: execvp /x: No such file or directory\n";

@@ -96,7 +96,7 @@ fn validate_system_user(
 }
 
 impl RunAs {
-    /// Returns the user of a program. Whether another agent has the same user is not known yet.
+    /// Returns the user of a program. `is_shared` is false until all agents are read.
     pub(crate) fn program_user(&self) -> ProgramUser {
         let ids = match self {
             Self::Named(account) => Some(account.user),
