@@ -42,7 +42,7 @@ pub use self::changes::{ChangeWriteResult, ScheduleChange};
 pub use self::dispatch::DispatchResult;
 use self::dispatch::Dispatcher;
 use self::evaluate::log_if_unsubmitted;
-use self::occurrences::OccurrenceMachine;
+use self::occurrences::{OccurrenceEffect, OccurrenceMachine};
 use self::result_writer::ResultWriter;
 use self::schedule_writer::{DecisionWriteResult, ScheduleWriter};
 use self::table::ScheduleTable;
@@ -59,6 +59,8 @@ const MAX_ACTIONS_PER_ROUND: usize = 1024;
 const EVALUATION_RETRY_PAUSE: TimeDelta = TimeDelta::seconds(5);
 /// Interval between two deletions of old occurrences.
 const DELETION_INTERVAL: TimeDelta = TimeDelta::hours(1);
+/// Reason of a run that is cancelled at its deadline.
+const DEADLINE_REASON: &str = "its schedule's deadline passed";
 
 /// Actor that decides about the due times of all schedules.
 pub struct SchedulerActor;
@@ -314,9 +316,11 @@ impl SchedulerActorState {
                 None => break,
                 Some(TimerEntry::Evaluate(id)) => batch.extend(self.evaluate(&id, now)),
                 Some(TimerEntry::Resubmit(key)) => self.dispatcher.push(*key),
+                Some(TimerEntry::RepeatCheck(key)) => {
+                    self.perform_effects(vec![OccurrenceEffect::CheckAcceptance(*key)]);
+                }
                 Some(TimerEntry::Cancel(key)) => {
-                    let reason = "its schedule's deadline passed";
-                    let effects = self.occurrences.cancel(&key, reason, now, &self.table);
+                    let effects = self.occurrences.cancel(&key, DEADLINE_REASON, now, &self.table);
                     self.perform_effects(effects);
                 }
                 Some(TimerEntry::DeleteOldOccurrences) => self.delete_old_occurrences(now),

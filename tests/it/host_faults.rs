@@ -246,3 +246,36 @@ async fn a_removed_home_is_created_again() {
     assert!(task.to_string().contains(reason), "{task}");
     service.kill9().await;
 }
+
+/// An occurrence that the service refuses for the time being must not cost the run that it would replace.
+#[tokio::test]
+async fn a_refused_occurrence_does_not_cancel_the_previous_run() {
+    let config = format!(
+        "{}[schedules.beat]\nagent = 'gated'\ncron = '* * * * * *'\noverlap = 'cancel_previous'\ninput = 'ann'\n\
+         [scheduler]\ntimezone = 'UTC'\nseconds = true\n",
+        agents_config()
+    );
+    let service = ServiceProcess::start(&config).await;
+    service.setup.wait_for_file_text("log", "start ann\n").await;
+    let run_folder = service_folder(&service, "run");
+    replace_with_retry(&run_folder, |path| fs::write(path, ""));
+    wait_for_readiness(&service, 503, &["runtime-folder"]).await;
+    // An occurrence that was accepted before may still replace the run before it.
+    let running = async || {
+        let list = service.get("/api/v1/executions?state=running").await.json();
+        list["executions"][0]["id"].as_str().map(str::to_owned)
+    };
+    let id = poll_until("a run", running).await;
+    let later = format!("{:?}", chrono::Utc::now());
+    poll_until("two later occurrences", async || {
+        let list = service.get("/api/v1/schedules/beat/occurrences?limit=100").await.json();
+        let occurrences = list["occurrences"].as_array().unwrap().iter();
+        let later_ones = occurrences.filter(|it| it["planned"].as_str().unwrap() > later.as_str());
+        (later_ones.count() >= 3).then_some(())
+    })
+    .await;
+    service.setup.open_gate("go");
+    let task = service.wait_for_task_end("gated", &id).await;
+    // R-159: A refused occurrence of a schedule cancels no run
+    assert_eq!(task_outcome(&task), completed_outcome("ann\n"));
+}

@@ -55,6 +55,12 @@ impl Failure {
         self.code.category()
     }
 
+    /// Returns true if a repetition fails in the same way.
+    #[must_use]
+    pub fn is_permanent(&self) -> bool {
+        self.category() == Category::Permanent
+    }
+
     /// Returns the hint for the reader.
     #[must_use]
     pub const fn hint(&self) -> &'static str {

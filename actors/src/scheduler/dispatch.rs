@@ -101,12 +101,12 @@ impl Dispatcher {
 /// Checks whether the agent would accept an occurrence.
 pub(super) fn check_acceptance(
     key: OccurrenceKey,
-    occurrences: &OccurrenceMachine,
+    occurrences: &mut OccurrenceMachine,
     table: &ScheduleTable,
     args: &SchedulerArgs,
     tasks: &mut SchedulerBackgroundTasks,
 ) {
-    let Some(open_occurrence) = occurrences.open_occurrences().get(&key) else { return };
+    let Some(open_occurrence) = occurrences.begin_submission(&key) else { return };
     let Some(submission) =
         build_submission(open_occurrence, SubmissionMode::First, &Arc::default(), table)
     else {

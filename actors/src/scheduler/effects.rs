@@ -2,8 +2,14 @@
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
+
 use super::dispatch::{DispatchResult, cancel_execution, check_acceptance, observe_and_record_end};
-use super::occurrences::{OccurrenceEffect, OccurrenceExecution, unsubmitted_result};
+use super::occurrences::{
+    OccurrenceEffect, OccurrenceExecution, OccurrenceMachine, unsubmitted_result,
+};
+use super::table::ScheduleTable;
+use super::timer_queue::TimerEntry;
 use super::{OccurrenceKey, SchedulerActorState};
 use crate::decide::notification::alert::AlertInput;
 use crate::model::code::Code;
@@ -52,18 +58,8 @@ impl SchedulerActorState {
     /// Handles the result of a request.
     pub(super) fn finish_dispatch(&mut self, key: OccurrenceKey, result: DispatchResult) {
         self.dispatcher.finish_dispatch();
-        let Self { occurrences, table, args, .. } = self;
-        let now = args.now();
-        let effects = match result {
-            DispatchResult::Accepted(execution, progress) => occurrences
-                .handle_execution_start(OccurrenceExecution { key, execution, progress }, now),
-            DispatchResult::Retryable(failure) => occurrences.retry(&key, &failure, now, table),
-            DispatchResult::Refused(failure) => occurrences.refuse(&key, &failure, table),
-            DispatchResult::Expired => {
-                let reason = "its time passed while the service was down";
-                occurrences.close(unsubmitted_result(&key, OccurrenceStatus::Missed, reason), table)
-            }
-        };
+        let now = self.args.now();
+        let effects = apply_dispatch_result(&mut self.occurrences, key, result, (now, &self.table));
         self.perform_effects(effects);
     }
 
@@ -95,5 +91,26 @@ impl SchedulerActorState {
         self.args.services.monitor.send_alert_input(alert);
         let effects = self.occurrences.handle_execution_end(key, &self.table);
         self.perform_effects(effects);
+    }
+}
+
+/// Changes an occurrence after the result of its request.
+fn apply_dispatch_result(
+    occurrences: &mut OccurrenceMachine,
+    key: OccurrenceKey,
+    result: DispatchResult,
+    (now, table): (DateTime<Utc>, &ScheduleTable),
+) -> Vec<OccurrenceEffect> {
+    match result {
+        DispatchResult::Accepted(execution, progress) => occurrences
+            .handle_execution_start(OccurrenceExecution { key, execution, progress }, now),
+        DispatchResult::Retryable(failure) => {
+            occurrences.retry(&key, &failure, (now, TimerEntry::Resubmit), table)
+        }
+        DispatchResult::Refused(failure) => occurrences.refuse(&key, &failure, table),
+        DispatchResult::Expired => {
+            let reason = "its time passed while the service was down";
+            occurrences.close(unsubmitted_result(&key, OccurrenceStatus::Missed, reason), table)
+        }
     }
 }

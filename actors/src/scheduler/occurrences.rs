@@ -66,6 +66,9 @@ pub(super) struct ExecutionCancellation {
     pub(super) reason: &'static str,
 }
 
+/// Kind of the timer that repeats a submission or a check.
+type Repetition = fn(Box<OccurrenceKey>) -> TimerEntry;
+
 /// Effects of the present step.
 type Effects = Vec<OccurrenceEffect>;
 
@@ -75,7 +78,7 @@ impl OccurrenceMachine {
         &self.open_occurrences
     }
 
-    /// Returns an open occurrence whose request is about to be submitted, and counts the submission.
+    /// Returns an open occurrence whose request is about to be submitted or checked, and counts that.
     pub(super) fn begin_submission(&mut self, key: &OccurrenceKey) -> Option<&OpenOccurrence> {
         let open_occurrence = self.open_occurrences.occurrence_mut(key)?;
         open_occurrence.submission_count += 1;
@@ -169,12 +172,12 @@ impl OccurrenceMachine {
         vec![OccurrenceEffect::Record(result), OccurrenceEffect::Observe(occurrence_execution)]
     }
 
-    /// Repeats a submission that was rejected temporarily, or rejects the occurrence when its time is over.
+    /// Repeats a submission or a check that was rejected temporarily, or rejects the occurrence when its time is over.
     pub(super) fn retry(
         &mut self,
         key: &OccurrenceKey,
         failure: &Failure,
-        now: DateTime<Utc>,
+        (now, repetition): (DateTime<Utc>, Repetition),
         table: &ScheduleTable,
     ) -> Effects {
         let max_delay = table.get(&key.schedule).map(|entry| entry.schedule.max_submission_delay());
@@ -184,7 +187,7 @@ impl OccurrenceMachine {
         let Some(pause) = pause else { return self.refuse(key, failure, table) };
         let (at, code) = (now + TimeDelta::seconds(pause.into()), failure.code);
         tracing::info!(schedule = %key.schedule, %code, pause, "resubmitting later");
-        vec![OccurrenceEffect::SetTimer(at, TimerEntry::Resubmit(key.clone().into()))]
+        vec![OccurrenceEffect::SetTimer(at, repetition(key.clone().into()))]
     }
 
     /// Rejects an occurrence.

@@ -15,6 +15,8 @@ pub(super) enum TimerEntry {
     Evaluate(ScheduleId),
     /// Repeat a request.
     Resubmit(Box<OccurrenceKey>),
+    /// Check again whether the agent would accept the occurrence, which is to replace others.
+    RepeatCheck(Box<OccurrenceKey>),
     /// Cancel an occurrence whose deadline passed.
     Cancel(Box<OccurrenceKey>),
     /// Delete old occurrences.
@@ -62,7 +64,9 @@ impl TimerQueue {
     pub(super) fn reschedule_after_clock_change(&mut self, now: DateTime<Utc>) {
         let (all, now) = (std::mem::take(&mut self.entries).into_iter(), UnixMicros::from(now));
         let advanced = all.map(|(at, entry)| match entry {
-            TimerEntry::Evaluate(_) | TimerEntry::Resubmit(_) => (at.min(now), entry),
+            TimerEntry::Evaluate(_) | TimerEntry::Resubmit(_) | TimerEntry::RepeatCheck(_) => {
+                (at.min(now), entry)
+            }
             TimerEntry::Cancel(_) | TimerEntry::DeleteOldOccurrences => (at, entry),
         });
         self.entries = advanced.collect();

@@ -7,7 +7,7 @@ use crate::agent::SubmitReply;
 use crate::decide::recovery::InputLoss;
 use crate::gateway::requests::RequestHandle;
 use crate::model::access::principal::{Caller, Right, Scope};
-use crate::model::code::{Category, Code};
+use crate::model::code::Code;
 use crate::model::execution::request::{Input, Overrides, Request, RequestOrigin, Trigger};
 use crate::model::failure::Failure;
 use crate::model::id::{ContextId, MessageId, PrincipalId};
@@ -61,13 +61,12 @@ impl OccurrenceSubmission {
             Ok(SubmitReply { execution, progress_receiver: progress, .. }) => {
                 DispatchResult::Accepted(execution, progress)
             }
-            Err(failure) if is_temporary(&failure) => DispatchResult::Retryable(failure),
-            Err(failure) => DispatchResult::Refused(failure),
+            Err(failure) if failure.is_permanent() => DispatchResult::Refused(failure),
+            Err(failure) => DispatchResult::Retryable(failure),
         }
     }
 
-    /// Returns the reason why the request would be rejected permanently. A temporary rejection does not count: the
-    /// occurrence waits for its end as it would without a previous run.
+    /// Returns the reason why the request would be rejected now.
     pub(super) async fn find_refusal(
         &self,
         request_handle: &RequestHandle,
@@ -86,7 +85,7 @@ impl OccurrenceSubmission {
         {
             return Some(unauthorized_failure());
         }
-        request_handle.find_refusal(request).await.filter(|failure| !is_temporary(failure))
+        request_handle.find_refusal(request).await
     }
 
     /// Returns the result without a submission: the request was accepted before, or its owner has no right.
@@ -150,11 +149,6 @@ fn template_failure(cause: &str) -> Failure {
 /// Returns the refusal of an occurrence whose input no key opens.
 fn sealed_input_failure() -> Failure {
     Failure::new(Code::InputSealed, InputLoss::KeyMissing.reason())
-}
-
-/// Returns true if a retry may succeed.
-fn is_temporary(failure: &Failure) -> bool {
-    failure.category() != Category::Permanent
 }
 
 /// Returns the caller under which the scheduler submits: the owner, whose right was checked before.

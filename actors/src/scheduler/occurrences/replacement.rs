@@ -7,6 +7,7 @@ use crate::model::failure::Failure;
 use crate::scheduler::OccurrenceKey;
 use crate::scheduler::loaded_schedule::OccurrencePhase;
 use crate::scheduler::table::ScheduleTable;
+use crate::scheduler::timer_queue::TimerEntry;
 
 /// Reason of a run that is cancelled for a later occurrence.
 const REPLACED_REASON: &str = "a later occurrence of its schedule takes its place";
@@ -40,8 +41,13 @@ impl OccurrenceMachine {
         if self.open_occurrences.get(key).is_none_or(|it| it.phase != OccurrencePhase::Waiting) {
             return Vec::new();
         }
-        if let Some(failure) = refusal {
-            return self.refuse(key, &failure, table);
+        match refusal {
+            Some(failure) if failure.is_permanent() => return self.refuse(key, &failure, table),
+            // The refusal may end, and until then the runs before the occurrence continue.
+            Some(failure) => {
+                return self.retry(key, &failure, (now, TimerEntry::RepeatCheck), table);
+            }
+            None => {}
         }
         let mut effects = Vec::new();
         for busy in self.open_occurrences.busy_keys(&key.schedule) {

@@ -17,6 +17,7 @@ use crate::model::schedule::{
 use crate::scheduler::OccurrenceKey;
 use crate::scheduler::evaluate::new_occurrence;
 use crate::scheduler::table::ScheduleTable;
+use crate::scheduler::timer_queue::TimerEntry;
 
 const NOW: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
@@ -117,7 +118,12 @@ fn a_temporary_rejection_is_retried_within_the_window() {
     for second in [0, 1, 3, 60, 61] {
         assert!(machine.begin_submission(&key(0)).is_some() || second > 60);
         let now = NOW + TimeDelta::seconds(second);
-        descriptions.extend(describe(machine.retry(&key(0), &failure, now, &table)));
+        descriptions.extend(describe(machine.retry(
+            &key(0),
+            &failure,
+            (now, TimerEntry::Resubmit),
+            &table,
+        )));
     }
     let expected = ["timer 1", "timer 3", "timer 7", "timer 68", "record 0 refused"];
     assert_eq!(descriptions, expected);
@@ -134,7 +140,36 @@ fn a_replacing_occurrence_cancels_only_once_it_is_accepted() {
     assert_eq!(describe(machine.handle_acceptance_check(&key(3), None, NOW, &table)), ["cancel 1"]);
     let refusal = Failure::new(Code::AgentDisabled, "disabled");
     let refused = describe(machine.handle_acceptance_check(&key(3), Some(refusal), NOW, &table));
+    // A refused occurrence of a schedule cancels no run
     assert_eq!(refused, ["record 3 refused"]);
+}
+
+/// The condition that refuses it may end, and the previous run would be lost without a replacement.
+#[test]
+fn a_temporarily_refused_occurrence_cancels_nothing() {
+    let (table, mut machine) = (table(OverlapPolicy::CancelPrevious), OccurrenceMachine::default());
+    machine.add_occurrences(&id(), vec![occurrence(&table, 0)], &table);
+    machine.handle_execution_start(occurrence_execution(0), NOW);
+    machine.add_occurrences(&id(), vec![occurrence(&table, 1)], &table);
+    let mut descriptions = Vec::new();
+    for second in [1, 2, 62] {
+        machine.begin_submission(&key(1)).unwrap();
+        let failure = Some(Failure::new(Code::Pressure, "no memory"));
+        let now = NOW + TimeDelta::seconds(second);
+        descriptions.extend(describe(machine.handle_acceptance_check(
+            &key(1),
+            failure,
+            now,
+            &table,
+        )));
+    }
+    assert_eq!(descriptions, ["timer 2", "timer 4", "record 1 refused"]);
+    machine.add_occurrences(&id(), vec![occurrence(&table, 2)], &table);
+    assert_eq!(describe(machine.handle_acceptance_check(&key(2), None, NOW, &table)), ["cancel 0"]);
+    machine.handle_execution_end(&key(0), &table);
+    // It is submitted now, and a check that is still running changes nothing.
+    let late = machine.handle_acceptance_check(&key(2), None, NOW, &table);
+    assert_eq!(describe(late), Vec::<String>::new());
 }
 
 #[test]
