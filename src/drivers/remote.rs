@@ -3,6 +3,7 @@
 //! The text and the artifacts of the task are reported while they arrive. A remote task that outlives the service is
 //! not taken up again: its execution fails as interrupted.
 
+mod artifact_losses;
 mod connection;
 mod conversation;
 mod event_stream;

@@ -4,7 +4,7 @@ mod call_loops;
 mod conversations;
 mod faults;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::client::{completed_outcome, failed_outcome, task_outcome, task_state};
 use crate::harness::{ServiceProcess, Setup, message_params, poll_until};
@@ -225,4 +225,28 @@ async fn a_remote_token_is_never_shown() {
     assert!(!caller.stderr_text().contains(&remote_service.token));
     let ledger = String::from_utf8_lossy(&caller.setup.read_ledger_files()).into_owned();
     assert!(!ledger.contains(&remote_service.token));
+}
+
+/// The metadata of the remote artifact state them, which are no part of the answer.
+#[tokio::test]
+async fn losses_of_a_remote_artifact_are_warnings() {
+    let agent = "[agents.worker]\ncommand = 'sh'\nmax_output_bytes = 1024\n\
+                 args = ['-c', 'echo password=Hunter22Zq9; head -c 3000 /dev/zero | tr \"\\0\" x']\n";
+    let remote_service = ServiceProcess::start(agent).await;
+    let setup = Setup::new(&remote_agents_config(&remote_service, "worker", "OTHER_TOKEN"));
+    let caller = setup.env("OTHER_TOKEN", &remote_service.token).start().await;
+    let remote_task = remote_service.send("worker", "go").await;
+    let losses = &remote_task["artifacts"][0]["metadata"];
+    assert_eq!(losses["redacted"], 1, "{losses}");
+    let dropped_bytes = losses["truncated"]["droppedBytes"].as_u64().unwrap();
+    let expected = json!([
+        format!(
+            "{dropped_bytes} bytes of artifact `answer` are missing: the remote service truncated it"
+        ),
+        "redactions by the remote service in artifact `answer`: 1",
+    ]);
+    for (id, ..) in REMOTE_AGENTS {
+        let task = caller.send(id, "go").await;
+        assert_eq!(task["metadata"]["warnings"], expected, "{id}: {task}");
+    }
 }

@@ -286,3 +286,35 @@ team.steps = ["drawer", "reviewer"]
                     does not get (1 in all)";
     assert_eq!(warnings, &json!([expected]), "{task}");
 }
+
+/// The caller of a team sees only the task of the run.
+#[tokio::test]
+async fn warnings_and_losses_of_members_are_in_the_task() {
+    let agents = r#"
+[agents.long]
+command = "sh"
+args = ["-c", "head -c 3000 /dev/zero | tr '\\0' x"]
+max_output_bytes = 1024
+[agents.noisy]
+command = "sh"
+args = ["-c", '''echo '{"type":"text","text":"done"}'; echo '["no event"]' ''']
+output = "events"
+[agents.crew]
+kind = "team"
+team.steps = ["long", "noisy"]
+"#;
+    let service = ServiceProcess::start(agents).await;
+    let task = service.send("crew", "go").await;
+    assert_eq!(task_outcome(&task), completed_outcome("done"));
+    let long = service.send("long", "go").await;
+    let dropped_bytes = &long["artifacts"][0]["metadata"]["truncated"]["droppedBytes"];
+    let noisy = service.send("noisy", "go").await;
+    let noisy_warning = noisy["metadata"]["warnings"][0].as_str().unwrap();
+    let expected = json!([
+        format!(
+            "step `long`: {dropped_bytes} bytes of its output are missing, because it is too long"
+        ),
+        format!("step `noisy`: {noisy_warning}"),
+    ]);
+    assert_eq!(task["metadata"]["warnings"], expected, "{task}");
+}

@@ -4,6 +4,7 @@
 
 mod hop_sending;
 mod hop_wait;
+mod hop_warnings;
 mod run;
 mod run_failure;
 mod run_output;

@@ -14,6 +14,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
+use super::artifact_losses::RemoteLosses;
 use super::conversation::RemoteConversation;
 use super::remote_fault::RemoteFault;
 use crate::drivers::adapters::event_line::{EventContent, ProgramEvent, ReportedArtifact};
@@ -44,6 +45,7 @@ pub(super) struct TaskReader<'r> {
     /// Length and hash of the answer's text so far.
     answer_digest: (usize, Sha256),
     reported_artifact_ids: BTreeSet<String>,
+    artifact_losses: RemoteLosses,
     /// Id of the latest message of a status.
     last_status_message_id: Option<String>,
     /// True until the first event of a task that is continued: it repeats what was reported before.
@@ -62,6 +64,7 @@ impl<'r> TaskReader<'r> {
             task_id_sender,
             answer_digest,
             reported_artifact_ids: BTreeSet::new(),
+            artifact_losses: RemoteLosses::default(),
             last_status_message_id: None,
             expects_repeated_event,
         }
@@ -102,7 +105,10 @@ impl<'r> TaskReader<'r> {
     ///
     /// # Errors
     /// Fails if the ledger did not commit.
-    pub(super) async fn close(self) -> Result<EventSummary, LedgerError> {
+    pub(super) async fn close(mut self) -> Result<EventSummary, LedgerError> {
+        for warning in self.artifact_losses.into_warnings() {
+            self.event_reader.warn(&warning).await?;
+        }
         self.event_reader.close().await
     }
 
@@ -172,6 +178,7 @@ impl<'r> TaskReader<'r> {
 
     async fn handle_artifact(&mut self, update: ArtifactUpdate) -> Result<(), LedgerError> {
         let ArtifactUpdate { artifact, append, last_chunk, .. } = update;
+        self.artifact_losses.record(&artifact, append);
         if artifact.artifact_id == ANSWER_ARTIFACT_ID && is_text(&artifact) {
             return self.handle_answer(artifact, append).await;
         }

@@ -2,6 +2,7 @@
 //! between them.
 
 use std::mem;
+use std::sync::Arc;
 
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -9,12 +10,13 @@ use tokio::time::sleep;
 use super::RUN_END_REASON;
 use super::hop_sending::{HopRequest, HopSendResult, HopSender};
 use super::hop_wait::{HopWaitResult, HopWaiter, hop_end};
+use super::hop_warnings::hop_warnings;
 use super::run_failure::{hop_failure, lost_input_failure};
 use super::run_output::RunOutput;
 use crate::decide::recovery::interruption_failure;
 use crate::decide::runs::team::{HopEnd, TeamAction, TeamRun};
 use crate::driver::AttemptWork;
-use crate::driver::report::{Reporter, report_ledger_wait};
+use crate::driver::report::{Reporter, StoredOutputReader, report_ledger_wait};
 use crate::gateway::requests::{HopState, RunRequestHandle};
 use crate::model::agent::team::TeamStep;
 use crate::model::code::Code;
@@ -191,6 +193,7 @@ impl TeamAttempt {
                     .await?
                 {
                     HopWaitResult::Ended(HopEnd { outcome, code }) => {
+                        self.repeat_warnings(&hop.step, execution, reporter).await?;
                         (hop.number, HopStage::Ended { outcome, code })
                     }
                     HopWaitResult::RunExited(end) => return Ok(Some(end)),
@@ -213,6 +216,21 @@ impl TeamAttempt {
         state.run = Some(run);
         reporter.record_later(EventKind::Hop { hop: number, stage });
         Ok(None)
+    }
+
+    /// Records the warnings of a hop that has ended. One commit contains them and the end of the hop.
+    async fn repeat_warnings(
+        &self,
+        step: &str,
+        hop_execution: ExecutionId,
+        reporter: &Reporter,
+    ) -> Result<(), LedgerError> {
+        let ledger = &self.request_handle().services().ledger;
+        let source = StoredOutputReader::new(hop_execution, Arc::clone(ledger));
+        for message in hop_warnings(&source, step).await? {
+            reporter.record_later(EventKind::Warning { message });
+        }
+        Ok(())
     }
 
     /// Restores the run from its recorded facts. Without facts, the plan is the first one.
